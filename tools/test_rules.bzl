@@ -1,0 +1,37 @@
+"""skiff_test, skiff_py_test: tests with this repository's defaults."""
+
+def skiff_test(name, srcs, deps = [], size = "small", **kwargs):
+    """A GoogleTest program: srcs need no main()."""
+    native.cc_test(
+        name = name,
+        size = size,
+        srcs = srcs,
+        deps = deps + ["@com_google_googletest//:gtest_main"],
+        **kwargs
+    )
+
+def skiff_py_test(name, src, data = [], size = "small", reads_workspace = False, **kwargs):
+    """A Python unittest file, whose cases are counted one by one.
+
+    Not py_test: its launcher wants `python` on PATH.
+
+    Args:
+      name: of the target.
+      src: the file with the unittest.TestCase classes.
+      data: files that the test imports or reads.
+      size: as of any test.
+      reads_workspace: True for a test that looks at the source tree as a
+        whole. Such a test runs outside the sandbox, and always, since Bazel
+        doesn't know its inputs.
+      **kwargs: passed on to sh_test.
+    """
+    native.sh_test(
+        name = name,
+        size = size,
+        srcs = ["//tools:py_test.sh"],
+        args = ["$(location %s)" % src],
+        data = [src, "//tools:py_test_main.py"] + data,
+        local = reads_workspace,
+        tags = kwargs.pop("tags", []) + (["external"] if reads_workspace else []),
+        **kwargs
+    )
