@@ -1,0 +1,76 @@
+"""The checker of the layers finds what it has to find."""
+import unittest
+
+from tests.layers.check_layers import Layers, check
+
+TABLE = """
+# a comment
+0    framework/base
+1    framework/ir
+1    memory
+3.5  operators/common
+4    operators/*
+11   tests/*
+external hwy/
+"""
+
+LEGAL = {
+    "framework/base/error.h": "#include <string>\n",
+    "framework/base/error.cc": '#include "framework/base/error.h"\n',
+    "framework/ir/program.h": '#include "framework/base/error.h"\n',
+    "operators/common/loop.h": '#include "hwy/highway.h"\n#include "framework/ir/program.h"\n',
+    "operators/math/deep/scale.cc": '#include "operators/common/loop.h"\n#include "operators/math/scale.h"\n',
+    "operators/math/scale.h": "#pragma once\n",
+}
+
+
+class CheckLayers(unittest.TestCase):
+    def mistakes(self, **changed):
+        sources = dict(LEGAL)
+        sources.update({path.replace("__", "/") + ".h": text for path, text in changed.items()})
+        return check(Layers(TABLE), sources)
+
+    def expect_one(self, mistakes, *parts):
+        self.assertEqual(len(mistakes), 1, mistakes)
+        for part in parts:
+            self.assertIn(part, mistakes[0])
+
+    def test_accepts_legal_includes(self):
+        self.assertEqual(self.mistakes(), [])
+
+    def test_rejects_upward_include(self):
+        found = self.mistakes(framework__base__bad='\n#include "framework/ir/program.h"\n')
+        self.expect_one(found, "framework/base/bad.h:2", "framework/ir/program.h", "rank 1")
+
+    def test_rejects_equal_rank_include(self):
+        found = self.mistakes(memory__bad='#include "framework/ir/program.h"\n')
+        self.expect_one(found, "memory/bad.h:1", "rank 1")
+
+    def test_rejects_include_of_another_family(self):
+        found = self.mistakes(operators__nn__bad='#  include "operators/math/scale.h"\n')
+        self.expect_one(found, "operators/nn/bad.h:1", "operators/math has rank 4")
+
+    def test_shared_kernels_do_not_include_a_family(self):
+        found = self.mistakes(operators__common__bad='#include "operators/math/scale.h"\n')
+        self.expect_one(found, "operators/common/bad.h:1")
+
+    def test_rejects_unknown_package(self):
+        found = self.mistakes(framework__base__bad='#include "framework/secret/thing.h"\n')
+        self.expect_one(found, "framework/secret/thing.h", "no package")
+        self.expect_one(self.mistakes(elsewhere__thing=""), "elsewhere/thing.h", "no package")
+
+    def test_rejects_include_that_is_not_from_the_root(self):
+        self.expect_one(self.mistakes(framework__base__bad='#include "error.h"\n'), "from the root")
+
+    def test_rejects_cycle_of_files(self):
+        found = self.mistakes(framework__base__a='#include "framework/base/b.h"\n',
+                              framework__base__b='#include "framework/base/c.h"\n',
+                              framework__base__c='#include "framework/base/a.h"\n')
+        self.expect_one(found, "include cycle", "a.h -> framework/base/b.h -> framework/base/c.h")
+
+    def test_rejects_file_that_includes_itself(self):
+        self.expect_one(self.mistakes(framework__base__a='#include "framework/base/a.h"\n'), "include cycle")
+
+    def test_rejects_a_malformed_table(self):
+        self.assertRaises(ValueError, Layers, "1 a b\n")
+        self.assertRaises(ValueError, Layers, "1 a\n2 a\n")
