@@ -1,0 +1,31 @@
+#include "framework/base/element_count.h"
+
+namespace skiff {
+
+int64_t MultiplyCounts(int64_t a, int64_t b) {
+  int64_t product = 0;
+  SKIFF_ENFORCE(a >= 0 && b >= 0, kInvalidArgument, "negative count in ", a, " x ", b);
+  SKIFF_ENFORCE(!__builtin_mul_overflow(a, b, &product), kOutOfRange, a, " x ", b,
+                " overflows 63 bits");
+  return product;
+}
+
+int64_t ElementCount(std::span<const int64_t> dims) {
+  // A zero anywhere makes the count zero, whatever the other dims' product would be.
+  int64_t count = 1;
+  bool empty = false;
+  for (int64_t dim : dims) {
+    SKIFF_ENFORCE(dim >= 0, kInvalidArgument, "negative dim in shape [", Join(dims, ", "), "]");
+    empty = empty || dim == 0;
+  }
+  if (empty) return 0;
+  for (int64_t dim : dims) {
+    SKIFF_ENFORCE(!__builtin_mul_overflow(count, dim, &count), kOutOfRange,
+                  "element count of shape [", Join(dims, ", "), "] overflows 63 bits");
+  }
+  return count;
+}
+
+int64_t ByteCount(int64_t elements, DType dtype) { return MultiplyCounts(elements, SizeOf(dtype)); }
+
+}  // namespace skiff

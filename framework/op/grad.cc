@@ -1,0 +1,74 @@
+#include "framework/op/grad.h"
+
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+
+std::string GradName(std::string_view name) { return std::string(name) + kGradSuffix; }
+
+std::vector<std::string> GradContext::InputGrad(std::string_view slot) const {
+  std::vector<std::string> names;
+  for (const std::string& x : Input(slot)) {
+    names.push_back(wants_grad_(x) ? GradName(x) : std::string(kEmptyVarName));
+  }
+  return names;
+}
+
+std::vector<std::string> GradContext::OutputGrad(std::string_view slot) const {
+  std::vector<std::string> names;
+  for (const std::string& y : Output(slot)) names.push_back(GradName(y));
+  return names;
+}
+
+bool GradContext::HasOutputGrad(std::string_view slot) const {
+  for (const std::string& y : Output(slot)) {
+    if (has_grad_(y)) return true;
+  }
+  return false;
+}
+
+bool GradContext::WantsInputGrad(std::string_view slot) const {
+  for (const std::string& x : Input(slot)) {
+    if (wants_grad_(x)) return true;
+  }
+  return false;
+}
+
+int32_t GradContext::GradBlock(int32_t forward_block) const {
+  SKIFF_ENFORCE(grad_block_ != nullptr, kUnimplemented, forward_.type,
+                ": gradients of sub-blocks are not available here");
+  return grad_block_(forward_block);
+}
+
+GradRule GradOp(std::string type, std::vector<std::string> inputs,
+                std::vector<std::string> outputs) {
+  return [type = std::move(type), inputs = std::move(inputs),
+          outputs = std::move(outputs)](const GradContext& context) {
+    const std::string_view suffix = kGradSuffix;
+    const auto forward_slot = [&](const std::string& slot) {
+      return slot.substr(0, slot.size() - suffix.size());
+    };
+    Op op(type);
+    op.attrs = context.forward().attrs;
+    for (const std::string& slot : inputs) {
+      if (slot.ends_with(suffix)) {
+        op.SetInput(slot, context.OutputGrad(forward_slot(slot)));
+        continue;
+      }
+      const bool is_input = context.def().FindInput(slot) != nullptr;
+      const std::vector<std::string>& names = is_input ? context.Input(slot) : context.Output(slot);
+      if (!names.empty()) op.SetInput(slot, names);
+    }
+    for (const std::string& slot : outputs) {
+      if (!context.Input(forward_slot(slot)).empty()) {
+        op.SetOutput(slot, context.InputGrad(forward_slot(slot)));
+      }
+    }
+    return std::vector<Op>{std::move(op)};
+  };
+}
+
+}  // namespace skiff

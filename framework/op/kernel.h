@@ -1,0 +1,110 @@
+// Kernels: the code that runs an op for one place, dtype and layout.
+//
+// A kernel is prepared once per plan, when every shape is known: the factory parses attributes,
+// makes descriptors and primitives, and asks for workspace. Run then only reads pointers; it must
+// not allocate.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/op_context.h"
+#include "framework/tensor/device_context.h"
+#include "framework/tensor/philox.h"
+#include "framework/tensor/tensor.h"
+
+namespace skiff {
+
+// The arguments of a prepared kernel. Indices are those of OpContext::InputIndex/OutputIndex.
+class KernelContext {
+ public:
+  const Tensor& input(int index) const { return *inputs[static_cast<size_t>(index)]; }
+  Tensor& output(int index) const { return *outputs[static_cast<size_t>(index)]; }
+  // Workspace i as asked for in the factory; its contents are undefined.
+  void* workspace(int index) const { return workspaces[static_cast<size_t>(index)]; }
+  // Derived form i of an input, up to date.
+  const void* derived(int index) const { return derived_forms[static_cast<size_t>(index)]; }
+  const DeviceContext& device() const { return *device_context; }
+  RandomKey random_key() const { return {*seed, op_id, *step}; }
+
+  // Filled in by the executor. An absent argument is nullptr.
+  std::vector<Tensor*> inputs;
+  std::vector<Tensor*> outputs;
+  std::vector<void*> workspaces;
+  std::vector<void*> derived_forms;
+  const DeviceContext* device_context = nullptr;
+  const uint64_t* seed = nullptr;
+  const uint64_t* step = nullptr;
+  uint64_t op_id = 0;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void Run(const KernelContext& context) = 0;
+};
+
+// A Kernel that calls a function object.
+template <typename Function>
+std::unique_ptr<Kernel> MakeKernel(Function function) {
+  class FunctionKernel final : public Kernel {
+   public:
+    explicit FunctionKernel(Function function) : function_(std::move(function)) {}
+    void Run(const KernelContext& context) override { function_(context); }
+
+   private:
+    Function function_;
+  };
+  return std::make_unique<FunctionKernel>(std::move(function));
+}
+
+// Another form of an input's data (blocked, prepacked, transformed weights).
+struct DerivedForm {
+  int input = -1;  // index of the input
+  int64_t bytes = 0;
+  // Fills `derived` from the input.
+  std::function<void(const Tensor& source, void* derived)> refresh;
+};
+
+// What a factory sees: the op with every shape known, and what it may ask for.
+class PrepareContext : public OpContext {
+ public:
+  using OpContext::OpContext;
+
+  // Scratch memory for each Run, 64-byte aligned. Returns its index for KernelContext::workspace.
+  int RequestWorkspace(int64_t bytes) {
+    workspace_bytes_.push_back(bytes);
+    return static_cast<int>(workspace_bytes_.size()) - 1;
+  }
+  // A form that is kept across steps and refreshed when the input changed (always, if the input is
+  // no persistable). Returns its index for KernelContext::derived.
+  int RequestDerivedForm(DerivedForm form) {
+    derived_forms_.push_back(std::move(form));
+    return static_cast<int>(derived_forms_.size()) - 1;
+  }
+  const std::vector<int64_t>& workspace_bytes() const { return workspace_bytes_; }
+  const std::vector<DerivedForm>& derived_forms() const { return derived_forms_; }
+
+ private:
+  std::vector<int64_t> workspace_bytes_;
+  std::vector<DerivedForm> derived_forms_;
+};
+
+using KernelFactory = std::function<std::unique_ptr<Kernel>(PrepareContext&)>;
+
+struct KernelDef {
+  std::string name = "plain";  // of the candidate: "plain", "onednn", "winograd", …
+  PlaceKind place = PlaceKind::kCpu;
+  DType dtype = DType::kFloat32;
+  KernelFactory prepare;
+  // Whether the candidate can run on these shapes and layouts. Empty: if every layout is plain.
+  std::function<bool(const OpContext&)> accepts;
+  // Of the candidates that accept, the highest runs; ties go to the one registered first.
+  int priority = 0;
+};
+
+}  // namespace skiff

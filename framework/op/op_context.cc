@@ -1,0 +1,128 @@
+#include "framework/op/op_context.h"
+
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+
+std::vector<std::string> InputOrder(const OpDef& def, const Op& op) {
+  std::vector<std::string> order;
+  for (const SlotDef& slot : def.inputs) {
+    for (const std::string& name : op.Input(slot.name)) order.push_back(name);
+  }
+  return order;
+}
+
+std::vector<std::string> OutputOrder(const OpDef& def, const Op& op) {
+  std::vector<std::string> order;
+  for (const SlotDef& slot : def.outputs) {
+    for (const std::string& name : op.Output(slot.name)) order.push_back(name);
+  }
+  return order;
+}
+
+OpContext::OpContext(const Op& op, const OpDef& def, std::vector<TensorMeta> inputs,
+                     std::vector<TensorMeta> outputs, Place place)
+    : op_(op), def_(def), inputs_(std::move(inputs)), outputs_(std::move(outputs)), place_(place) {}
+
+int OpContext::IndexOf(const std::vector<SlotDef>& slots, bool is_input, std::string_view slot,
+                       size_t i) const {
+  int index = 0;
+  for (const SlotDef& def : slots) {
+    const std::vector<std::string>& arguments =
+        is_input ? op_.Input(def.name) : op_.Output(def.name);
+    if (def.name == slot) {
+      const bool present = i < arguments.size() && arguments[i] != kEmptyVarName;
+      return present ? index + static_cast<int>(i) : -1;
+    }
+    index += static_cast<int>(arguments.size());
+  }
+  Throw(ErrorCode::kInvalidArgument, op_.type, ": the definition has no slot \"", slot, "\"");
+}
+
+int OpContext::InputIndex(std::string_view slot, size_t i) const {
+  return IndexOf(def_.inputs, true, slot, i);
+}
+
+int OpContext::OutputIndex(std::string_view slot, size_t i) const {
+  return IndexOf(def_.outputs, false, slot, i);
+}
+
+size_t OpContext::InputCount(std::string_view slot) const { return op_.Input(slot).size(); }
+size_t OpContext::OutputCount(std::string_view slot) const { return op_.Output(slot).size(); }
+
+const TensorMeta& OpContext::Input(std::string_view slot, size_t i) const {
+  const int index = InputIndex(slot, i);
+  SKIFF_ENFORCE(index >= 0, kInvalidArgument, op_.type, ": input \"", slot, "\" is missing");
+  return inputs_[static_cast<size_t>(index)];
+}
+
+const TensorMeta& OpContext::Output(std::string_view slot, size_t i) const {
+  const int index = OutputIndex(slot, i);
+  SKIFF_ENFORCE(index >= 0, kInvalidArgument, op_.type, ": output \"", slot, "\" is missing");
+  return outputs_[static_cast<size_t>(index)];
+}
+
+void OpContext::SetOutput(std::string_view slot, const Shape& shape, DType dtype, size_t i) {
+  const int index = OutputIndex(slot, i);
+  if (index < 0) return;
+  outputs_[static_cast<size_t>(index)].shape = shape;
+  outputs_[static_cast<size_t>(index)].dtype = dtype;
+}
+
+void OpContext::SetOutputLike(std::string_view slot, std::string_view input_slot, size_t i) {
+  const int index = OutputIndex(slot, i);
+  if (index < 0) return;
+  const TensorMeta& from = Input(input_slot, i < InputCount(input_slot) ? i : 0);
+  TensorMeta& to = outputs_[static_cast<size_t>(index)];
+  to.shape = from.shape;
+  to.dtype = from.dtype;
+  to.lod_level = from.lod_level;
+}
+
+const Attribute& OpContext::GetAttr(std::string_view name) const {
+  const auto it = op_.attrs.find(std::string(name));
+  if (it != op_.attrs.end()) return it->second;
+  const AttrDef* attr = def_.FindAttr(name);
+  SKIFF_ENFORCE(attr != nullptr && attr->default_value.has_value(), kInvalidArgument, op_.type,
+                ": attribute \"", name, "\" is not set and has no default");
+  return *attr->default_value;
+}
+
+bool OpContext::HasAttr(std::string_view name) const {
+  if (op_.HasAttr(name)) return true;
+  const AttrDef* attr = def_.FindAttr(name);
+  return attr != nullptr && attr->default_value.has_value();
+}
+
+int64_t OpContext::IntAttr(std::string_view name) const {
+  const Attribute& attribute = GetAttr(name);
+  if (const auto* value = std::get_if<int32_t>(&attribute)) return *value;
+  if (const auto* value = std::get_if<int64_t>(&attribute)) return *value;
+  ThrowAttrType(name, AttrType::kLong);
+}
+
+std::vector<int64_t> OpContext::IntsAttr(std::string_view name) const {
+  const Attribute& attribute = GetAttr(name);
+  if (const auto* value = std::get_if<std::vector<int32_t>>(&attribute)) {
+    return {value->begin(), value->end()};
+  }
+  if (const auto* value = std::get_if<std::vector<int64_t>>(&attribute)) return *value;
+  ThrowAttrType(name, AttrType::kLongs);
+}
+
+void OpContext::ThrowAttrType(std::string_view name, AttrType expected) const {
+  Throw(ErrorCode::kInvalidArgument, op_.type, ": attribute \"", name, "\" is of type ",
+        AttrTypeName(TypeOf(GetAttr(name))), ", expected ", AttrTypeName(expected));
+}
+
+int64_t MergeDims(int64_t a, int64_t b, std::string_view what) {
+  if (a < 0) return b;
+  if (b < 0) return a;
+  SKIFF_ENFORCE(a == b, kInvalidArgument, what, ": ", a, " and ", b, " differ");
+  return a;
+}
+
+}  // namespace skiff

@@ -1,0 +1,78 @@
+#include "framework/op/op_def.h"
+
+#include <algorithm>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+template <typename Defs>
+auto FindByName(const Defs& defs, std::string_view name) -> decltype(defs.data()) {
+  const auto it =
+      std::find_if(defs.begin(), defs.end(), [&](const auto& d) { return d.name == name; });
+  return it == defs.end() ? nullptr : &*it;
+}
+
+void CheckSlots(const Op& op, const Slots& slots, const std::vector<SlotDef>& defs,
+                std::string_view kind) {
+  for (const SlotArguments& slot : slots) {
+    const SlotDef* def = FindByName(defs, slot.slot);
+    if (def == nullptr && slot.arguments.empty()) continue;
+    SKIFF_ENFORCE(def != nullptr, kInvalidArgument, op.type, ": there is no ", kind, " slot \"",
+                  slot.slot, "\"");
+    SKIFF_ENFORCE(def->duplicable || slot.arguments.size() <= 1, kInvalidArgument, op.type, ": ",
+                  kind, " slot \"", slot.slot, "\" takes one variable, found ",
+                  slot.arguments.size());
+  }
+}
+
+void CheckRequired(const Op& op, const OpDef& def) {
+  for (const SlotDef& slot : def.inputs) {
+    SKIFF_ENFORCE(slot.dispensable || !op.Input(slot.name).empty(), kInvalidArgument, op.type,
+                  ": input slot \"", slot.name, "\" is missing");
+  }
+  // A gradient op may be asked for some of its outputs only, and Fluid leaves out intermediates.
+  const bool some_output = op.outputs.empty() ? def.outputs.empty() : true;
+  SKIFF_ENFORCE(some_output, kInvalidArgument, op.type, ": no output slot is set");
+}
+
+}  // namespace
+
+const SlotDef* OpDef::FindInput(std::string_view slot) const { return FindByName(inputs, slot); }
+const SlotDef* OpDef::FindOutput(std::string_view slot) const { return FindByName(outputs, slot); }
+const AttrDef* OpDef::FindAttr(std::string_view name) const { return FindByName(attrs, name); }
+
+void CheckOp(const OpDef& def, const Op& op) {
+  CheckSlots(op, op.inputs, def.inputs, "input");
+  CheckSlots(op, op.outputs, def.outputs, "output");
+  CheckRequired(op, def);
+  for (const auto& [name, value] : op.attrs) {
+    const AttrDef* attr = def.FindAttr(name);
+    if (attr == nullptr) continue;  // an attribute of another version: harmless, kept in the file
+    const AttrType found = TypeOf(value);
+    // Fluid writes the same attribute as int or long, depending on its version.
+    const auto widened = [](AttrType type) {
+      if (type == AttrType::kInt) return AttrType::kLong;
+      return type == AttrType::kInts ? AttrType::kLongs : type;
+    };
+    SKIFF_ENFORCE(widened(found) == widened(attr->type), kInvalidArgument, op.type,
+                  ": attribute \"", name, "\" is of type ", AttrTypeName(found), ", expected ",
+                  AttrTypeName(attr->type));
+    if (attr->check && found == attr->type) attr->check(value);
+  }
+  for (const AttrDef& attr : def.attrs) {
+    SKIFF_ENFORCE(attr.default_value.has_value() || op.HasAttr(attr.name), kInvalidArgument,
+                  op.type, ": attribute \"", attr.name, "\" is not set and has no default");
+  }
+}
+
+std::string DescribeOp(const Op& op, int32_t block, size_t position) {
+  std::string where = StrCat(op.type, " (block ", block, ", op #", position);
+  const std::string scope = op.Attr<std::string>("op_namescope", "");
+  if (!scope.empty() && scope != "/") where += StrCat(" \"", scope, "\"");
+  if (!op.site.file.empty()) where += StrCat(", ", op.site.file, ":", op.site.line);
+  return where + ")";
+}
+
+}  // namespace skiff

@@ -1,0 +1,91 @@
+// What Skiff knows about an operator: slots, attributes, shape rule, gradient rule, and the facts
+// that analyses and passes ask for. A pass learns the properties of an op here, never from its
+// name.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/ir/attribute.h"
+#include "framework/ir/program.h"
+
+namespace skiff {
+
+class OpContext;
+class GradContext;
+
+struct SlotDef {
+  std::string name;
+  std::string doc;
+  bool duplicable = false;    // takes any number of variables
+  bool dispensable = false;   // may be absent
+  bool intermediate = false;  // an output that only the gradient reads
+  bool shape_only = false;    // an input whose shape is read, never its data
+};
+
+struct AttrDef {
+  std::string name;
+  AttrType type = AttrType::kInt;
+  std::optional<Attribute> default_value;  // none: the attribute must be set
+  std::string doc;
+  // Throws an Error if the value is out of range. May be empty.
+  std::function<void(const Attribute&)> check;
+};
+
+// How the op treats a channel-blocked layout.
+enum class LayoutRule {
+  kPlain,           // every tensor is plain
+  kSame,            // any layout, the same for all tensors of `layout_slots`, which have one shape
+  kChannelBlocked,  // the tensors of `layout_slots` may each be plain or blocked
+};
+
+using ShapeRule = std::function<void(OpContext&)>;
+using GradRule = std::function<std::vector<Op>(const GradContext&)>;
+
+struct OpDef {
+  std::string type;
+  // The formula and its source: what docs and error messages show.
+  std::string doc;
+  std::vector<SlotDef> inputs;
+  std::vector<SlotDef> outputs;
+  std::vector<AttrDef> attrs;
+  // Sets shape and dtype of every output present. Must accept dims of -1.
+  ShapeRule infer;
+  // The gradient ops. Empty: the op has no gradient, and no_gradient_reason says why.
+  GradRule grad;
+  std::string no_gradient_reason;
+  // The slot (input or output) whose dtype chooses the kernel; empty: the first input present, or
+  // the first output of an op without inputs.
+  std::string kernel_dtype_slot;
+
+  // Facts.
+  std::vector<std::pair<std::string, std::string>>
+      in_place;  // {input, output} that may share storage
+  LayoutRule layout_rule = LayoutRule::kPlain;
+  std::vector<std::string> layout_slots;
+  bool zero_preserving = false;       // zeros in (all inputs), zeros out: safe on padded tensors
+  bool elementwise = false;           // output i depends on inputs at i only (after broadcasting)
+  bool random = false;                // draws numbers
+  bool has_side_effect = false;       // must run even if nobody reads its outputs
+  bool data_dependent_shape = false;  // the output shape depends on input data
+
+  // nullptr if there is none.
+  const SlotDef* FindInput(std::string_view slot) const;
+  const SlotDef* FindOutput(std::string_view slot) const;
+  const AttrDef* FindAttr(std::string_view name) const;
+};
+
+// Checks an op against its definition: unknown or missing slots, several variables in a slot that
+// takes one, attributes of the wrong type, missing or out of range. Attributes that the definition
+// doesn't list (op_role, engine hints, those of other versions) are legal and ignored. Error naming
+// the op's type and what is wrong.
+void CheckOp(const OpDef& def, const Op& op);
+
+// "softmax (block 0, op #17, models/ernie/ernie.cc:88)": where an op stands, for messages.
+std::string DescribeOp(const Op& op, int32_t block, size_t position);
+
+}  // namespace skiff

@@ -1,0 +1,165 @@
+#include "framework/op/registry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+// Levenshtein distance, for suggestions in messages.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replace, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+TensorMeta MetaOf(const Block& block, const std::string& name, const Op& op) {
+  if (name == kEmptyVarName) return {};
+  const Var* var = block.FindVar(name);
+  SKIFF_ENFORCE(var != nullptr, kNotFound, op.type, ": variable \"", name, "\" does not exist");
+  return {.shape = Shape(var->dims),
+          .dtype = var->dtype,
+          .lod_level = var->lod_level,
+          .layout = {},
+          .persistable = var->persistable};
+}
+
+}  // namespace
+
+void OpRegistry::Add(OpDef def) {
+  SKIFF_ENFORCE(!def.type.empty() && !def.doc.empty() && def.infer != nullptr, kInvalidArgument,
+                "op \"", def.type, "\": a definition needs a type, documentation and a shape rule");
+  SKIFF_ENFORCE((def.grad != nullptr) != !def.no_gradient_reason.empty(), kInvalidArgument, "op \"",
+                def.type, "\": expected a gradient rule or a reason why there is none");
+  const std::string type = def.type;
+  const bool added = entries_.emplace(type, Entry{std::move(def), {}}).second;
+  SKIFF_ENFORCE(added, kAlreadyExists, "op \"", type, "\" is registered already");
+}
+
+const OpRegistry::Entry* OpRegistry::FindEntry(std::string_view type) const {
+  const auto it = entries_.find(type);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+void OpRegistry::AddKernel(std::string_view type, KernelDef kernel) {
+  const auto it = entries_.find(type);
+  SKIFF_ENFORCE(it != entries_.end(), kNotFound, "kernel \"", kernel.name, "\" of op \"", type,
+                "\": the op is not registered");
+  for (const KernelDef& other : it->second.kernels) {
+    SKIFF_ENFORCE(
+        other.name != kernel.name || other.place != kernel.place || other.dtype != kernel.dtype,
+        kAlreadyExists, "kernel \"", kernel.name, "\" of op \"", type, "\" for ", kernel.dtype,
+        " is registered already");
+  }
+  it->second.kernels.push_back(std::move(kernel));
+}
+
+const OpDef* OpRegistry::Find(std::string_view type) const {
+  const Entry* entry = FindEntry(type);
+  return entry == nullptr ? nullptr : &entry->def;
+}
+
+const OpDef& OpRegistry::Get(std::string_view type) const {
+  const OpDef* def = Find(type);
+  if (def != nullptr) return *def;
+  std::vector<std::string> near;
+  for (const auto& [name, entry] : entries_) {
+    if (EditDistance(type, name) <= 2) near.push_back(StrCat("\"", name, "\""));
+  }
+  Throw(ErrorCode::kNotFound, "unknown op \"", type, "\"",
+        near.empty() ? "" : StrCat("; did you mean ", Join(near, " or "), "?"));
+}
+
+const std::vector<KernelDef>& OpRegistry::Kernels(std::string_view type) const {
+  Get(type);
+  return FindEntry(type)->kernels;
+}
+
+std::vector<std::string> OpRegistry::Types() const {
+  std::vector<std::string> types;
+  for (const auto& [type, entry] : entries_) types.push_back(type);
+  return types;
+}
+
+DType OpRegistry::KernelDType(const OpContext& context) {
+  const OpDef& def = context.def();
+  const std::string& slot = def.kernel_dtype_slot;
+  if (!slot.empty()) {
+    return def.FindInput(slot) != nullptr ? context.Input(slot).dtype : context.Output(slot).dtype;
+  }
+  for (const SlotDef& input : def.inputs) {
+    if (context.HasInput(input.name)) return context.Input(input.name).dtype;
+  }
+  for (const SlotDef& output : def.outputs) {
+    if (context.HasOutput(output.name)) return context.Output(output.name).dtype;
+  }
+  return DType::kFloat32;
+}
+
+bool AllPlain(const OpContext& context) {
+  const auto plain = [](const TensorMeta& meta) { return meta.layout.is_plain(); };
+  return std::all_of(context.inputs().begin(), context.inputs().end(), plain) &&
+         std::all_of(context.outputs().begin(), context.outputs().end(), plain);
+}
+
+const KernelDef& OpRegistry::SelectKernel(const OpContext& context, std::string_view forced) const {
+  const DType dtype = KernelDType(context);
+  const KernelDef* best = nullptr;
+  std::vector<std::string> candidates;
+  for (const KernelDef& kernel : Kernels(context.op().type)) {
+    candidates.push_back(StrCat(kernel.name, " (", kernel.place == PlaceKind::kCpu ? "cpu" : "cuda",
+                                ", ", kernel.dtype, ")"));
+    if (kernel.place != context.place().kind || kernel.dtype != dtype) continue;
+    if (!forced.empty() && kernel.name != forced) continue;
+    if (!(kernel.accepts ? kernel.accepts(context) : AllPlain(context))) continue;
+    if (best == nullptr || kernel.priority > best->priority) best = &kernel;
+  }
+  SKIFF_ENFORCE(best != nullptr, kUnimplemented, context.op().type, ": no kernel ",
+                forced.empty() ? "" : StrCat("\"", forced, "\" "), "for ", context.place(), ", ",
+                dtype, " and these shapes and layouts; there are: ", Join(candidates, ", "));
+  return *best;
+}
+
+void InferOp(const OpRegistry& registry, Block* block, Op* op) {
+  try {
+    const OpDef& def = registry.Get(op->type);
+    CheckOp(def, *op);
+    std::vector<TensorMeta> inputs;
+    for (const std::string& name : InputOrder(def, *op))
+      inputs.push_back(MetaOf(*block, name, *op));
+    const std::vector<std::string> names = OutputOrder(def, *op);
+    for (const std::string& name : names) {
+      if (name != kEmptyVarName && block->FindVar(name) == nullptr)
+        block->CreateVar({.name = name});
+    }
+    std::vector<TensorMeta> outputs;
+    for (const std::string& name : names) outputs.push_back(MetaOf(*block, name, *op));
+    OpContext context(*op, def, std::move(inputs), std::move(outputs));
+    def.infer(context);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == kEmptyVarName) continue;
+      Var* var = block->FindVar(names[i]);
+      const TensorMeta& meta = context.outputs()[i];
+      var->dims = meta.shape.ToVector();
+      var->dtype = meta.dtype;
+      var->lod_level = meta.lod_level;
+    }
+  } catch (const Error& error) {
+    if (op->site.file.empty()) throw;
+    throw error.WithContext(StrCat(op->site.file, ":", op->site.line));
+  }
+}
+
+}  // namespace skiff

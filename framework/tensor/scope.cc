@@ -1,0 +1,53 @@
+#include "framework/tensor/scope.h"
+
+#include <utility>
+
+namespace skiff {
+
+const Tensor* Scope::Find(std::string_view name) const {
+  const auto it = slots_.find(name);
+  return it == slots_.end() ? nullptr : it->second.get();
+}
+
+Tensor* Scope::FindMutable(std::string_view name) {
+  const auto it = slots_.find(name);
+  return it == slots_.end() ? nullptr : it->second.get();
+}
+
+const Tensor& Scope::Get(std::string_view name) const {
+  const Tensor* tensor = Find(name);
+  SKIFF_ENFORCE(tensor != nullptr, kNotFound, "the scope holds no variable \"", name, "\"");
+  return *tensor;
+}
+
+void Scope::Set(const std::string& name, Tensor tensor) {
+  std::unique_ptr<Tensor>& slot = slots_[name];
+  if (slot == nullptr) slot = std::make_unique<Tensor>();
+  *slot = std::move(tensor);
+  ++generation_;
+}
+
+void Scope::Assign(const std::string& name, const Tensor& tensor) {
+  Tensor* slot = FindMutable(name);
+  if (slot != nullptr && slot->shape() == tensor.shape() && slot->dtype() == tensor.dtype()) {
+    CopyTensor(tensor, slot);
+    return;
+  }
+  Set(name, CopyToCpu(tensor));
+}
+
+void Scope::Erase(std::string_view name) {
+  const auto it = slots_.find(name);
+  if (it == slots_.end()) return;
+  slots_.erase(it);
+  ++generation_;
+}
+
+std::vector<std::string> Scope::Names() const {
+  std::vector<std::string> names;
+  names.reserve(slots_.size());
+  for (const auto& [name, tensor] : slots_) names.push_back(name);
+  return names;
+}
+
+}  // namespace skiff

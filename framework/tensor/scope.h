@@ -1,0 +1,45 @@
+// Named tensors that outlive a run: parameters, optimizer states, running statistics.
+//
+// Not thread-safe. Slots have stable addresses. Whatever moves the storage of a slot (a new shape,
+// a new buffer, erase) advances the generation; plans that hold pointers into the scope compare it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/tensor/tensor.h"
+
+namespace skiff {
+
+class Scope {
+ public:
+  Scope() = default;
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  // nullptr if there is none.
+  const Tensor* Find(std::string_view name) const;
+  Tensor* FindMutable(std::string_view name);
+  // Error if there is none.
+  const Tensor& Get(std::string_view name) const;
+  // Puts a tensor in the slot; the buffer is shared with the caller's. Advances the generation.
+  void Set(const std::string& name, Tensor tensor);
+  // Copies values into the slot's storage if shape, dtype and place agree (the generation stays),
+  // else puts a copy there.
+  void Assign(const std::string& name, const Tensor& tensor);
+  void Erase(std::string_view name);
+  // In ascending order.
+  std::vector<std::string> Names() const;
+
+  uint64_t generation() const { return generation_; }
+
+ private:
+  std::map<std::string, std::unique_ptr<Tensor>, std::less<>> slots_;
+  uint64_t generation_ = 0;
+};
+
+}  // namespace skiff

@@ -1,0 +1,113 @@
+#include "framework/tensor/tensor.h"
+
+#include <cstring>
+
+#include "framework/base/element_count.h"
+#ifdef WITH_CUDA
+#include <cuda_runtime.h>
+#endif
+
+namespace skiff {
+
+void CheckLoD(const LoD& lod, int64_t rows) {
+  for (size_t level = 0; level < lod.size(); ++level) {
+    const std::vector<uint64_t>& offsets = lod[level];
+    SKIFF_ENFORCE(offsets.size() >= 2 && offsets.front() == 0, kInvalidArgument, "LoD level ",
+                  level, ": expected at least 2 offsets, the first 0; found [", Join(offsets, ", "),
+                  "]");
+    for (size_t i = 1; i < offsets.size(); ++i) {
+      SKIFF_ENFORCE(offsets[i - 1] <= offsets[i], kInvalidArgument, "LoD level ", level,
+                    ": offsets descend from ", offsets[i - 1], " to ", offsets[i]);
+    }
+    const bool lowest = level + 1 == lod.size();
+    const uint64_t expected =
+        lowest ? static_cast<uint64_t>(rows) : static_cast<uint64_t>(lod[level + 1].size()) - 1;
+    SKIFF_ENFORCE(offsets.back() == expected, kInvalidArgument, "LoD level ", level, " ends at ",
+                  offsets.back(), ": expected ", expected, lowest ? " (rows)" : " (sequences)");
+  }
+}
+
+Tensor::Tensor(const Shape& shape, DType dtype, Place place, Layout layout)
+    : shape_(shape), dtype_(dtype), layout_(layout) {
+  buffer_ = std::make_shared<Buffer>(AllocatorOf(place), byte_count());
+  data_ = buffer_->data();
+}
+
+Tensor::Tensor(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer,
+               int64_t offset_bytes, Layout layout)
+    : shape_(shape),
+      dtype_(dtype),
+      layout_(layout),
+      buffer_(std::move(buffer)),
+      offset_bytes_(offset_bytes) {
+  SKIFF_ENFORCE(offset_bytes >= 0 && byte_count() <= buffer_->bytes() - offset_bytes,
+                kInvalidArgument, "view of ", byte_count(), " bytes from ", offset_bytes,
+                " on doesn't fit a buffer of ", buffer_->bytes(), " bytes");
+  data_ = static_cast<char*>(buffer_->data()) + offset_bytes;
+}
+
+Tensor Tensor::Borrow(void* data, const Shape& shape, DType dtype, Place place) {
+  const int64_t bytes = ByteCount(shape.element_count(), dtype);
+  return Tensor(shape, dtype, std::make_shared<Buffer>(data, bytes, place));
+}
+
+void Tensor::set_lod(LoD lod) {
+  CheckLoD(lod, shape_.rank() == 0 ? 1 : shape_[0]);
+  lod_ = std::move(lod);
+}
+
+int64_t Tensor::byte_count() const { return ByteCount(StorageElements(shape_, layout_), dtype_); }
+
+Tensor Tensor::Reshaped(const Shape& shape) const {
+  SKIFF_ENFORCE(layout_.is_plain(), kFailedPrecondition, "reshape of a tensor of layout ", layout_);
+  SKIFF_ENFORCE(shape.element_count() == element_count(), kInvalidArgument, "reshape of ", shape_,
+                " to ", shape, ": element counts differ");
+  Tensor view = *this;
+  view.shape_ = shape;
+  view.lod_.clear();
+  return view;
+}
+
+Tensor Tensor::Rows(int64_t begin, int64_t end) const {
+  SKIFF_ENFORCE(layout_.is_plain() && shape_.rank() > 0, kFailedPrecondition,
+                "rows of a tensor of ", shape_, " and layout ", layout_);
+  SKIFF_ENFORCE(0 <= begin && begin <= end && end <= shape_[0], kOutOfRange, "rows [", begin, ", ",
+                end, ") of a tensor of shape ", shape_);
+  Tensor view = *this;
+  view.lod_.clear();
+  view.shape_[0] = end - begin;
+  const int64_t row_bytes = ByteCount(shape_.element_count(1, shape_.rank()), dtype_);
+  view.offset_bytes_ += begin * row_bytes;
+  if (view.data_ != nullptr) view.data_ = static_cast<char*>(view.data_) + begin * row_bytes;
+  return view;
+}
+
+void CopyTensor(const Tensor& from, Tensor* to) {
+  SKIFF_ENFORCE(
+      from.shape() == to->shape() && from.dtype() == to->dtype() && from.layout() == to->layout(),
+      kInvalidArgument, "copy of ", from.dtype(), " ", from.shape(), " ", from.layout(), " into ",
+      to->dtype(), " ", to->shape(), " ", to->layout());
+  const size_t bytes = static_cast<size_t>(from.byte_count());
+  if (bytes == 0) return;
+  if (from.place().is_cpu() && to->place().is_cpu()) {
+    std::memmove(to->raw_data(), from.raw_data(), bytes);
+    return;
+  }
+#ifdef WITH_CUDA
+  const cudaError_t status = cudaMemcpy(to->raw_data(), from.raw_data(), bytes, cudaMemcpyDefault);
+  SKIFF_ENFORCE(status == cudaSuccess, kIo, "copy from ", from.place(), " to ", to->place(), ": ",
+                cudaGetErrorString(status));
+#else
+  Throw(ErrorCode::kFailedPrecondition, "copy from ", from.place(), " to ", to->place(),
+        ": built without CUDA");
+#endif
+}
+
+Tensor CopyToCpu(const Tensor& tensor) {
+  Tensor copy(tensor.shape(), tensor.dtype(), Place::Cpu(), tensor.layout());
+  CopyTensor(tensor, &copy);
+  if (!tensor.lod().empty()) copy.set_lod(tensor.lod());
+  return copy;
+}
+
+}  // namespace skiff

@@ -1,0 +1,73 @@
+// A case of an op: inputs, attributes and a float64 reference. The harness runs each case against
+// the reference, finite differences, every dtype, in place, every kernel candidate, 1 and 2
+// threads; the op benchmark times the same cases.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/ir/attribute.h"
+#include "framework/op/registry.h"
+#include "framework/tensor/shape.h"
+
+namespace skiff::harness {
+
+// Values as float64, whatever the dtype of a run; integers and bools are exact in it.
+struct Array {
+  Shape shape;
+  std::vector<double> values;
+  // Unless set, an array follows the dtype of the run (float32, float64).
+  bool fixed_dtype = false;
+  DType dtype = DType::kFloat64;
+};
+
+// slot -> arguments
+using Arrays = std::map<std::string, std::vector<Array>>;
+
+// Pseudo-random values in [low, high), the same on every machine for one seed.
+Array Uniform(const Shape& shape, uint64_t seed, double low = -1.0, double high = 1.0);
+// Uniform, but no value within `margin` of a point where a derivative jumps, and no two values
+// closer than `margin` to each other (for max, sort, top_k) when `distinct`.
+Array UniformAwayFrom(const Shape& shape, uint64_t seed, const std::vector<double>& points,
+                      double margin = 0.05, double low = -1.0, double high = 1.0);
+Array Distinct(const Shape& shape, uint64_t seed, double low = -1.0, double high = 1.0);
+// Integers in [low, high) of a dtype of its own.
+Array Integers(const Shape& shape, uint64_t seed, int64_t low, int64_t high,
+               DType dtype = DType::kInt64);
+Array Values(const Shape& shape, std::vector<double> values);
+Array Values(const Shape& shape, std::vector<double> values, DType dtype);
+
+struct OpCase {
+  std::string name;  // unique within the op: "broadcast_middle_axis"
+  std::string type;
+  Arrays inputs;
+  AttributeMap attrs;
+  // The expected outputs in float64: fills the slots that are to be compared. Slots listed in
+  // `outputs` but not filled are produced and not compared.
+  std::function<Arrays(const Arrays& inputs)> reference;
+  // Output slots and how many variables each has.
+  std::vector<std::pair<std::string, int>> outputs;
+  // Input slots whose gradient is checked against central differences of
+  // sum(weights * Out), with fixed pseudo-random weights, over `loss_outputs` (empty: all float
+  // outputs that are not intermediate). Empty: no gradient is checked.
+  std::vector<std::string> gradients;
+  std::vector<std::string> loss_outputs;
+  // Dtypes of a run, for arrays that follow it.
+  std::vector<DType> dtypes = {DType::kFloat32, DType::kFloat64};
+  // Overrides of the tolerance table, with the observed error in a comment at the case. 0: the
+  // table.
+  double float32_tolerance = 0;
+  double float64_tolerance = 0;
+  double gradient_tolerance = 0;
+  // For random ops and others whose values can't be predicted: checks the outputs itself.
+  std::function<void(const Arrays& inputs, const Arrays& outputs)> check;
+  // A realistic size for the op benchmark only; the tests skip it.
+  bool benchmark_only = false;
+};
+
+using CaseList = std::vector<OpCase>;
+
+}  // namespace skiff::harness
