@@ -1,0 +1,90 @@
+#!/bin/bash
+# install.sh: installs what the build needs from the distribution (Debian,
+# Ubuntu): only the packages that are missing.
+set -euo pipefail
+
+packages=(
+  # the build
+  bazel-bootstrap g++ python3 git
+  # libraries
+  libprotobuf-dev protobuf-compiler libgoogle-glog-dev libgflags-dev
+  libdnnl-dev libhwy-dev nlohmann-json3-dev libzip-dev zlib1g-dev
+  # tests and benchmarks
+  libgtest-dev libgmock-dev libbenchmark-dev
+  # the Python binding
+  python3-dev python3-numpy pybind11-dev
+)
+# One of these; without any, the format test is skipped.
+formatters=(clang-format-14 clang-format)
+
+is_installed() {
+  # The trailing blank: "installed" and not "not-installed" or "half-installed".
+  [[ "$(dpkg-query -W -f '${Status}' "$1" 2>/dev/null)" == "install ok installed" ]]
+}
+
+is_available() {
+  [[ -n "$(apt-cache madison "$1" 2>/dev/null)" ]]
+}
+
+fail() {
+  echo "install.sh: $*" >&2
+  exit 1
+}
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  fail "no apt-get here. Install by the means of your system: ${packages[*]}"
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  is_installed "$package" || missing+=("$package")
+done
+has_formatter=0
+for formatter in "${formatters[@]}"; do
+  if is_installed "$formatter"; then has_formatter=1; fi
+done
+if ((${#missing[@]} == 0 && has_formatter)); then
+  echo "install.sh: all packages are installed"
+  exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  command -v sudo >/dev/null ||
+    fail "not root, and no sudo. As root: apt-get install ${missing[*]} ${formatters[0]}"
+  as_root=(sudo)
+fi
+apt=(env DEBIAN_FRONTEND=noninteractive apt-get)
+
+echo "install.sh: reading the package lists"
+if ! "${as_root[@]}" "${apt[@]}" update -q </dev/null; then
+  # Perhaps the lists of before are enough.
+  echo "install.sh: apt-get update failed; going on with the package lists at hand" >&2
+fi
+
+unknown=()
+for package in "${missing[@]}"; do
+  is_available "$package" || unknown+=("$package")
+done
+if ((${#unknown[@]})); then
+  fail "this distribution has no package: ${unknown[*]} (Debian 12 and Ubuntu 24.04 have; \
+on Ubuntu they are in universe)"
+fi
+
+if ((!has_formatter)); then
+  for formatter in "${formatters[@]}"; do
+    if is_available "$formatter"; then
+      missing+=("$formatter")
+      break
+    fi
+  done
+fi
+
+if ((${#missing[@]} == 0)); then exit 0; fi
+echo "install.sh: installing ${missing[*]}"
+"${as_root[@]}" "${apt[@]}" install -q -y --no-install-recommends "${missing[@]}" </dev/null ||
+  fail "apt-get install failed for: ${missing[*]}"
+
+# A Bazel server that is already running has looked for the libraries before.
+cd "$(dirname "$0")/.."
+"${BAZEL:-bazel}" shutdown </dev/null || true

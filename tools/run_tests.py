@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Runs `bazel test` and ends with one line: N passed, N failed, N skipped.
+
+usage: run_tests.py [--failed_before=WHAT]... [bazel test flags] [targets]
+Default target: //... --failed_before counts something that failed earlier, so
+that the last line tells of it. BAZEL: the bazel to call.
+
+Counts test cases where a test wrote them (GoogleTest does, to Bazel's
+test.xml), else the test target as one. A target that failed without a failing
+case (crash, timeout, does not build) counts as one failure.
+Exit status: bazel's, or 1 if anything failed.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import xml.etree.ElementTree as ET
+
+
+def cases(path):
+    """(passed, failed, skipped) of a test.xml, or None."""
+    try:
+        root = ET.parse(path).getroot()
+    except (OSError, ET.ParseError):
+        return None
+    passed = failed = skipped = 0
+    for case in root.iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed += 1
+        elif (case.find("skipped") is not None or case.get("result") in ("skipped", "suppressed")
+              or case.get("status") == "notrun"):
+            skipped += 1
+        else:
+            passed += 1
+    return (passed, failed, skipped) if passed + failed + skipped else None
+
+
+def run_bazel(args):
+    """(exit status, build events) of one `bazel test`."""
+    fd, path = tempfile.mkstemp(suffix=".json")
+    os.close(fd)
+    command = [os.environ.get("BAZEL", "bazel"), "test", "--build_event_json_file=" + path, "--keep_going", *args]
+    try:
+        status = subprocess.call(command)
+        with open(path) as f:
+            return status, [json.loads(line) for line in f if line.strip()]
+    except OSError as error:
+        print("cannot run %s: %s" % (command[0], error))
+        return 127, []
+    finally:
+        os.unlink(path)
+
+
+class Outcome:
+    """What the build events say about each test target."""
+
+    def __init__(self, events):
+        self.status = {}  # label -> PASSED, FAILED, ...
+        self.xmls = {}  # (label, shard, run) -> test.xml; the last attempt wins
+        self.not_built = set()
+        for event in events:
+            for kind, identity in event.get("id", {}).items():
+                self._add(kind, identity, event)
+
+    def _add(self, kind, identity, event):
+        label = identity.get("label") if isinstance(identity, dict) else None
+        if kind == "testSummary" and "testSummary" in event:
+            self.status[label] = event["testSummary"].get("overallStatus", "NO_STATUS")
+        elif kind == "testResult" and "testResult" in event:
+            for out in event["testResult"].get("testActionOutput", []):
+                if out.get("name") == "test.xml":
+                    key = (label, identity.get("shard"), identity.get("run"))
+                    self.xmls[key] = urllib.parse.unquote(urllib.parse.urlparse(out["uri"]).path)
+        elif kind == "targetCompleted" and (event.get("aborted") or not event.get("completed", {}).get("success")):
+            # SKIPPED: not for this configuration, such as CUDA without CUDA.
+            if event.get("aborted", {}).get("reason") != "SKIPPED":
+                self.not_built.add(label)
+
+    def count(self, label):
+        """(passed, failed, skipped) of a test target."""
+        passed = failed = skipped = 0
+        for key, path in self.xmls.items():
+            found = cases(path) if key[0] == label else None
+            if found:
+                passed, failed, skipped = passed + found[0], failed + found[1], skipped + found[2]
+        ok = self.status[label] in ("PASSED", "FLAKY")
+        if passed + failed + skipped == 0:
+            return (1, 0, 0) if ok else (0, 1, 0)
+        return passed, failed if ok else max(failed, 1), skipped
+
+
+def main():
+    bad = []
+    args = []
+    for arg in sys.argv[1:]:
+        if arg.startswith("--failed_before="):
+            bad.append(arg.partition("=")[2])
+        else:
+            args.append(arg)
+    if not any(a.startswith(("//", ":", "@")) for a in args):
+        args.append("//...")
+    status, events = run_bazel(args)
+    outcome = Outcome(events)
+    passed, failed, skipped = 0, len(bad), 0
+    for label in sorted(outcome.status):
+        p, f, s = outcome.count(label)
+        passed, failed, skipped = passed + p, failed + f, skipped + s
+        if f:
+            bad.append("%s (%s)" % (label, outcome.status[label]))
+    for label in sorted(outcome.not_built - set(outcome.status)):
+        failed += 1
+        bad.append("%s (does not build)" % label)
+    if status not in (0, 3, 4) and failed == 0:  # 3: tests failed, 4: no tests
+        failed = 1
+        bad.append("bazel exit status %d" % status)
+    for line in bad:
+        print("FAILED: " + line)
+    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped), flush=True)
+    sys.exit(status if status else (1 if failed else 0))
+
+
+if __name__ == "__main__":
+    main()

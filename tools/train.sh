@@ -1,0 +1,46 @@
+#!/bin/bash
+# train.sh MODEL [flags]: installs what is missing, builds //models/MODEL:train
+# and runs it with the flags. Without a MODEL: lists the models.
+# CUDA is used where nvcc is found; SKIFF_CACHE and BAZEL as in test.sh.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+list_models() {
+  echo "usage: tools/train.sh MODEL [flags]      (tools/train.sh MODEL --help: its flags)"
+  echo "models:"
+  local build found=0
+  for build in "$root"/models/*/BUILD; do
+    [[ -f "$build" ]] || continue
+    if grep -q 'name = "train"' "$build"; then
+      echo "  $(basename "$(dirname "$build")")"
+      found=1
+    fi
+  done
+  if ((!found)); then echo "  (none)"; fi
+}
+
+case "${1:-}" in
+  "" | -h | --help)
+    list_models
+    exit 0
+    ;;
+esac
+model=$1
+shift
+if ! grep -qs 'name = "train"' "$root/models/$model/BUILD"; then
+  echo "train.sh: there is no model \"$model\"" >&2
+  list_models >&2
+  exit 2
+fi
+
+"$root/tools/install.sh"
+flags=(--config=opt "--disk_cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}")
+if [[ "${CUDA_HOME:-}" != none ]] &&
+  { command -v nvcc >/dev/null || [[ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]]; }; then
+  flags+=(--config=cuda)
+fi
+(cd "$root" && "${BAZEL:-bazel}" build "${flags[@]}" "//models/$model:train")
+output=$(cd "$root" && "${BAZEL:-bazel}" info "${flags[@]}" bazel-bin 2>/dev/null)
+# Not `bazel run`, which changes the folder: paths among the flags are meant
+# from where the user is.
+exec "$output/models/$model/train" "$@"
