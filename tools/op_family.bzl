@@ -74,7 +74,8 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], visibility = ["//visi
 
     Args:
       name: of the family, which is also the folder's name.
-      deps: of the ops, besides framework/{op,tensor,base}, Highway and oneDNN.
+      deps: of the ops, besides framework/{op,tensor,base}, Highway and oneDNN;
+        a plain list.
       cuda_deps: of the ops' .cu files, besides those.
       copts: of the .cc files.
       visibility: of the library.
@@ -119,8 +120,10 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], visibility = ["//visi
         "//framework/base",
         "//framework/op",
         "//framework/tensor",
-        "//tools/cuda",  # defines WITH_CUDA
     ]
+
+    # Bazel refuses a label that is listed twice.
+    deps = [d for d in deps if d not in framework]
     if kernels:
         cuda_library(
             name = name + "_cuda",
@@ -139,6 +142,7 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], visibility = ["//visi
         copts = copts,
         visibility = visibility,
         deps = framework + [
+            "//tools/cuda",  # defines WITH_CUDA
             "@dnnl//:dnnl",
             "@highway//:highway",
         ] + deps + (if_cuda([":%s_cuda" % name]) if kernels else []),
