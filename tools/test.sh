@@ -16,7 +16,7 @@ has_nvcc() {
 }
 
 has_gpu() {
-  command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU '
+  [[ "$(nvidia-smi -L 2>/dev/null || true)" == "GPU "* ]]
 }
 
 echo "== 1. packages of the distribution (tools/install.sh)"
