@@ -1,0 +1,91 @@
+#include "tests/harness/op_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/tensor/philox.h"
+
+namespace skiff::harness {
+namespace {
+
+// A stream of numbers in [0, 1) that depends on the seed alone.
+class UnitStream {
+ public:
+  explicit UnitStream(uint64_t seed) : philox_({.seed = seed}) {}
+
+  double Next() {
+    const Philox::Block words = philox_.At(position_++);
+    return UnitDouble(words[0], words[1]);
+  }
+
+ private:
+  Philox philox_;
+  uint64_t position_ = 0;
+};
+
+}  // namespace
+
+Array Uniform(const Shape& shape, uint64_t seed, double low, double high) {
+  return UniformAwayFrom(shape, seed, {}, 0.0, low, high);
+}
+
+Array UniformAwayFrom(const Shape& shape, uint64_t seed, const std::vector<double>& points,
+                      double margin, double low, double high) {
+  UnitStream stream(seed);
+  Array array{.shape = shape, .values = {}};
+  array.values.resize(static_cast<size_t>(shape.element_count()));
+  constexpr int kMaxDraws = 1000;
+  for (double& value : array.values) {
+    bool far = false;
+    for (int draw = 0; draw < kMaxDraws && !far; ++draw) {
+      value = low + (high - low) * stream.Next();
+      far = std::all_of(points.begin(), points.end(),
+                        [&](double point) { return std::abs(value - point) >= margin; });
+    }
+    SKIFF_ENFORCE(far, kInvalidArgument, "no value of [", low, ", ", high, ") found that is ",
+                  margin, " away from ", Join(points, ", "));
+  }
+  return array;
+}
+
+Array Distinct(const Shape& shape, uint64_t seed, double low, double high) {
+  UnitStream stream(seed);
+  const size_t count = static_cast<size_t>(shape.element_count());
+  std::vector<size_t> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), size_t{0});
+  for (size_t i = count; i > 1; --i) {
+    std::swap(ranks[i - 1], ranks[static_cast<size_t>(stream.Next() * static_cast<double>(i))]);
+  }
+  Array array{.shape = shape, .values = {}};
+  for (const size_t rank : ranks) {
+    array.values.push_back(low + (high - low) * (static_cast<double>(rank) + 0.5) /
+                                     static_cast<double>(count));
+  }
+  return array;
+}
+
+Array Integers(const Shape& shape, uint64_t seed, int64_t low, int64_t high, DType dtype) {
+  Array array = Uniform(shape, seed, static_cast<double>(low), static_cast<double>(high));
+  for (double& value : array.values) value = std::floor(value);
+  array.fixed_dtype = true;
+  array.dtype = dtype;
+  return array;
+}
+
+Array Values(const Shape& shape, std::vector<double> values) {
+  SKIFF_ENFORCE(static_cast<int64_t>(values.size()) == shape.element_count(), kInvalidArgument,
+                values.size(), " values given for shape ", shape);
+  return {.shape = shape, .values = std::move(values)};
+}
+
+Array Values(const Shape& shape, std::vector<double> values, DType dtype) {
+  Array array = Values(shape, std::move(values));
+  array.fixed_dtype = true;
+  array.dtype = dtype;
+  return array;
+}
+
+}  // namespace skiff::harness
