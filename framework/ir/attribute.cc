@@ -1,0 +1,55 @@
+#include "framework/ir/attribute.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <type_traits>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+constexpr std::array<std::string_view, std::variant_size_v<Attribute>> kAttrTypeNames{
+    "int",   "float", "string", "ints",  "floats",  "strings", "bool", "bools",
+    "block", "long",  "blocks", "longs", "doubles", "var",     "vars", "double"};
+
+struct SameValue {
+  template <typename T>
+  bool operator()(const T& a, const T& b) const {
+    return a == b;
+  }
+  template <typename T, typename U>
+  bool operator()(const T&, const U&) const {
+    return false;
+  }
+  bool operator()(float a, float b) const {
+    return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+  }
+  bool operator()(double a, double b) const {
+    return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+  }
+  template <typename T>
+  requires std::is_floating_point_v<T>
+  bool operator()(const std::vector<T>& a, const std::vector<T>& b) const {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), *this);
+  }
+};
+
+}  // namespace
+
+std::string_view AttrTypeName(AttrType type) {
+  const auto index = static_cast<size_t>(type);
+  SKIFF_ENFORCE(index < kAttrTypeNames.size(), kInvalidArgument, "unknown attribute type ", index);
+  return kAttrTypeNames[index];
+}
+
+bool SameAttribute(const Attribute& a, const Attribute& b) { return std::visit(SameValue(), a, b); }
+
+bool SameAttributes(const AttributeMap& a, const AttributeMap& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.first == y.first && SameAttribute(x.second, y.second);
+  });
+}
+
+}  // namespace skiff

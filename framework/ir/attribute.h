@@ -1,0 +1,66 @@
+// The value of an op's attribute.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace skiff {
+
+// A sub-block, by its index in the program.
+struct BlockIndex {
+  int32_t value = -1;
+  friend auto operator<=>(const BlockIndex&, const BlockIndex&) = default;
+};
+
+// A variable, by name (Fluid's VAR attributes).
+struct VarName {
+  std::string value;
+  friend auto operator<=>(const VarName&, const VarName&) = default;
+};
+
+// The alternatives stand in the order of Fluid's AttrType, so that index() is the enumerator.
+using Attribute =
+    std::variant<int32_t, float, std::string, std::vector<int32_t>, std::vector<float>,
+                 std::vector<std::string>, bool, std::vector<bool>, BlockIndex, int64_t,
+                 std::vector<BlockIndex>, std::vector<int64_t>, std::vector<double>, VarName,
+                 std::vector<VarName>, double>;
+
+enum class AttrType : int32_t {
+  kInt = 0,
+  kFloat = 1,
+  kString = 2,
+  kInts = 3,
+  kFloats = 4,
+  kStrings = 5,
+  kBool = 6,
+  kBools = 7,
+  kBlock = 8,
+  kLong = 9,
+  kBlocks = 10,
+  kLongs = 11,
+  kDoubles = 12,
+  kVar = 13,
+  kVars = 14,
+  kDouble = 15,
+};
+
+inline AttrType TypeOf(const Attribute& attribute) {
+  return static_cast<AttrType>(attribute.index());
+}
+
+// "int", "float", "string", "ints", … as the text form writes them.
+std::string_view AttrTypeName(AttrType type);
+
+// Ordered by name, so that printing and saving repeat.
+using AttributeMap = std::map<std::string, Attribute>;
+
+// Equal type and value. Floating point compares bit by bit, so that a NaN equals itself and 0.0
+// differs from -0.0.
+bool SameAttribute(const Attribute& a, const Attribute& b);
+bool SameAttributes(const AttributeMap& a, const AttributeMap& b);
+
+}  // namespace skiff

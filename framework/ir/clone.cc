@@ -1,0 +1,229 @@
+// Program::Clone, CloneForTest and Prune: copies of a program, whole or in part.
+#include <algorithm>
+#include <functional>
+#include <unordered_set>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/ir/program.h"
+
+namespace skiff {
+namespace {
+
+using OpFilter = std::function<bool(const Op&)>;
+using NameSet = std::unordered_set<std::string>;
+
+bool KeepAll(const Op&) { return true; }
+
+// Whether each block is referred to, from the root on, by an op that the filter keeps.
+std::vector<bool> ReferencedBlocks(const Program& program, const OpFilter& keep_op) {
+  std::vector<bool> referenced(program.block_count(), false);
+  std::vector<int32_t> pending{0};
+  referenced[0] = true;
+  while (!pending.empty()) {
+    const Block* block = program.block(pending.back());
+    pending.pop_back();
+    for (const auto& op : block->ops()) {
+      if (!keep_op(*op)) continue;
+      for (int32_t index : op->SubBlocks()) {
+        program.block(index);  // throws if there is no such block
+        if (referenced[static_cast<size_t>(index)]) continue;
+        referenced[static_cast<size_t>(index)] = true;
+        pending.push_back(index);
+      }
+    }
+  }
+  return referenced;
+}
+
+// Blocks that aren't selected are copied empty.
+void CopyBlocks(const Program& from, const std::vector<bool>& selected, const OpFilter& keep_op,
+                Program* to) {
+  for (size_t i = 0; i < from.block_count(); ++i) {
+    const Block* source = from.block(static_cast<int32_t>(i));
+    Block* copy = i == 0 ? to->root() : to->AppendBlock(source->parent_index());
+    copy->forward_block_index = source->forward_block_index;
+    if (!selected[i]) continue;
+    for (const auto& var : source->vars()) copy->CreateVar(*var);
+    for (const auto& op : source->ops()) {
+      if (keep_op(*op)) copy->AppendOp(*op);
+    }
+  }
+}
+
+void AddNamedByAttributes(const Op& op, std::vector<std::string>* names) {
+  for (const auto& [name, attribute] : op.attrs) {
+    if (const auto* one = std::get_if<VarName>(&attribute)) names->push_back(one->value);
+    const auto* several = std::get_if<std::vector<VarName>>(&attribute);
+    if (several == nullptr) continue;
+    for (const VarName& var : *several) names->push_back(var.value);
+  }
+}
+
+std::vector<std::string> ReadNames(const Op& op) {
+  std::vector<std::string> names = op.InputNames();
+  AddNamedByAttributes(op, &names);
+  return names;
+}
+
+std::unordered_set<const Var*> UsedVars(const Program& program) {
+  std::unordered_set<const Var*> used;
+  const auto use = [&used](const Block& block, const std::vector<std::string>& names) {
+    for (const std::string& name : names) used.insert(block.FindVar(name));
+  };
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    const Block* block = program.block(static_cast<int32_t>(i));
+    for (const auto& op : block->ops()) {
+      use(*block, ReadNames(*op));
+      use(*block, op->OutputNames());
+    }
+  }
+  return used;
+}
+
+void RemoveUnusedVars(Block* block, const std::unordered_set<const Var*>& used) {
+  std::vector<std::string> unused;
+  for (const auto& var : block->vars()) {
+    if (!used.contains(var.get())) unused.push_back(var->name);
+  }
+  block->RemoveVars(unused);
+}
+
+// What an op of the root block reads and writes there, itself or from inside its sub-blocks.
+struct RootAccess {
+  NameSet reads;
+  NameSet writes;
+};
+
+bool IsOfRoot(const Block& block, const std::string& name) {
+  const Block* root = block.program()->root();
+  const Var* var = block.FindVar(name);
+  return var == nullptr || var == root->FindLocalVar(name);
+}
+
+void AddAccess(const Block& block, const Op& op, RootAccess* access) {
+  for (std::string& name : ReadNames(op)) {
+    if (IsOfRoot(block, name)) access->reads.insert(std::move(name));
+  }
+  for (std::string& name : op.OutputNames()) {
+    if (IsOfRoot(block, name)) access->writes.insert(std::move(name));
+  }
+}
+
+RootAccess AccessOf(const Program& program, const Op& root_op) {
+  RootAccess access;
+  AddAccess(*program.root(), root_op, &access);
+  std::vector<int32_t> pending = root_op.SubBlocks();
+  std::unordered_set<int32_t> visited{0};
+  while (!pending.empty()) {
+    const int32_t index = pending.back();
+    pending.pop_back();
+    if (!visited.insert(index).second) continue;
+    const Block* block = program.block(index);
+    for (const auto& op : block->ops()) {
+      AddAccess(*block, *op, &access);
+      const std::vector<int32_t> inner = op->SubBlocks();
+      pending.insert(pending.end(), inner.begin(), inner.end());
+    }
+  }
+  return access;
+}
+
+bool IsNeeded(const RootAccess& access, const NameSet& needed, const NameSet& feeds) {
+  return std::any_of(access.writes.begin(), access.writes.end(), [&](const std::string& name) {
+    return needed.contains(name) && (!feeds.contains(name) || access.reads.contains(name));
+  });
+}
+
+void CheckTargets(const Program& program, const NameSet& feeds,
+                  const std::vector<std::string>& targets) {
+  NameSet written;
+  for (const auto& op : program.root()->ops()) written.merge(AccessOf(program, *op).writes);
+  for (const std::string& target : targets) {
+    const Var* var = program.root()->FindLocalVar(target);
+    SKIFF_ENFORCE(var != nullptr, kNotFound, "prune: target \"", target,
+                  "\" is no variable of the root block");
+    SKIFF_ENFORCE(var->persistable || feeds.contains(target) || written.contains(target),
+                  kInvalidArgument, "prune: target \"", target,
+                  "\" is written by no op, and is neither persistable nor a feed");
+  }
+}
+
+std::unordered_set<const Op*> OpsNeededFor(const Program& program, const NameSet& feeds,
+                                           const std::vector<std::string>& targets) {
+  std::unordered_set<const Op*> kept;
+  NameSet needed(targets.begin(), targets.end());
+  const auto& ops = program.root()->ops();
+  for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+    RootAccess access = AccessOf(program, **op);
+    if (!IsNeeded(access, needed, feeds)) continue;
+    kept.insert(op->get());
+    needed.merge(access.reads);
+  }
+  return kept;
+}
+
+bool IsForTraining(const Op& op) {
+  return (op.role() & (kRoleBackward | kRoleOptimize | kRoleLRSched)) != 0;
+}
+
+void SetIsTest(const Program& program, const std::vector<std::string>& ops_with_is_test) {
+  const NameSet types(ops_with_is_test.begin(), ops_with_is_test.end());
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    for (const auto& op : program.block(static_cast<int32_t>(i))->ops()) {
+      if (op->HasAttr("is_test") || types.contains(op->type)) op->SetAttr("is_test", true);
+    }
+  }
+}
+
+}  // namespace
+
+void Program::CopySettingsTo(Program* copy) const {
+  copy->version = version;
+  copy->op_versions = op_versions;
+  copy->seed = seed;
+  copy->next_op_id_ = next_op_id_;
+  copy->name_counters_ = name_counters_;
+}
+
+std::unique_ptr<Program> Program::Clone() const {
+  auto copy = std::make_unique<Program>();
+  CopyBlocks(*this, std::vector<bool>(block_count(), true), KeepAll, copy.get());
+  CopySettingsTo(copy.get());
+  return copy;
+}
+
+std::unique_ptr<Program> Program::CloneForTest(
+    const std::vector<std::string>& ops_with_is_test) const {
+  const OpFilter keep_op = [](const Op& op) { return !IsForTraining(op); };
+  auto copy = std::make_unique<Program>();
+  CopyBlocks(*this, ReferencedBlocks(*this, keep_op), keep_op, copy.get());
+  CopySettingsTo(copy.get());
+  SetIsTest(*copy, ops_with_is_test);
+  const std::unordered_set<const Var*> used = UsedVars(*copy);
+  for (const auto& block : copy->blocks_) RemoveUnusedVars(block.get(), used);
+  return copy;
+}
+
+std::unique_ptr<Program> Program::Prune(const std::vector<std::string>& feeds,
+                                        const std::vector<std::string>& targets) const {
+  const NameSet feed_set(feeds.begin(), feeds.end());
+  CheckTargets(*this, feed_set, targets);
+  const std::unordered_set<const Op*> needed = OpsNeededFor(*this, feed_set, targets);
+  std::unordered_set<const Op*> dropped;
+  for (const auto& op : root()->ops()) {
+    if (!needed.contains(op.get())) dropped.insert(op.get());
+  }
+  const OpFilter keep_op = [&dropped](const Op& op) { return !dropped.contains(&op); };
+
+  auto copy = std::make_unique<Program>();
+  CopyBlocks(*this, ReferencedBlocks(*this, keep_op), keep_op, copy.get());
+  CopySettingsTo(copy.get());
+  std::unordered_set<const Var*> used = UsedVars(*copy);
+  for (const std::string& name : feeds) used.insert(copy->root()->FindLocalVar(name));
+  for (const std::string& name : targets) used.insert(copy->root()->FindLocalVar(name));
+  RemoveUnusedVars(copy->root(), used);
+  return copy;
+}
+
+}  // namespace skiff

@@ -1,0 +1,22 @@
+// What an op is there for: the bits of Fluid's `op_role` attribute.
+#pragma once
+
+#include <cstdint>
+
+namespace skiff {
+
+inline constexpr int32_t kRoleForward = 0;
+inline constexpr int32_t kRoleBackward = 1;
+inline constexpr int32_t kRoleOptimize = 2;
+inline constexpr int32_t kRoleLRSched = 16;
+inline constexpr int32_t kRoleLoss = 0x100;
+
+inline constexpr const char* kOpRoleAttr = "op_role";
+inline constexpr const char* kOpRoleVarAttr = "op_role_var";
+inline constexpr const char* kOpNamescopeAttr = "op_namescope";
+
+// "No variable here", kept where the position counts.
+inline constexpr const char* kEmptyVarName = "@EMPTY@";
+inline constexpr const char* kGradSuffix = "@GRAD";
+
+}  // namespace skiff

@@ -1,0 +1,298 @@
+#include "framework/ir/program.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <unordered_set>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+struct VarKindEntry {
+  VarKind kind;
+  std::string_view name;
+};
+
+constexpr std::array<VarKindEntry, 10> kVarKinds{{
+    {VarKind::kLoDTensor, "lod_tensor"},
+    {VarKind::kSelectedRows, "selected_rows"},
+    {VarKind::kFeedMinibatch, "feed_minibatch"},
+    {VarKind::kFetchList, "fetch_list"},
+    {VarKind::kStepScopes, "step_scopes"},
+    {VarKind::kLoDRankTable, "lod_rank_table"},
+    {VarKind::kLoDTensorArray, "lod_tensor_array"},
+    {VarKind::kPlaceList, "place_list"},
+    {VarKind::kReader, "reader"},
+    {VarKind::kRaw, "raw"},
+}};
+
+const std::vector<std::string>& ArgumentsOf(const Slots& slots, std::string_view slot) {
+  static const std::vector<std::string> kNone;
+  for (const SlotArguments& entry : slots) {
+    if (entry.slot == slot) return entry.arguments;
+  }
+  return kNone;
+}
+
+void SetArguments(Slots* slots, std::string_view slot, std::vector<std::string> arguments) {
+  for (SlotArguments& entry : *slots) {
+    if (entry.slot != slot) continue;
+    entry.arguments = std::move(arguments);
+    return;
+  }
+  slots->push_back({std::string(slot), std::move(arguments)});
+}
+
+std::vector<std::string> VariableNames(const Slots& slots) {
+  std::vector<std::string> names;
+  for (const SlotArguments& entry : slots) {
+    for (const std::string& argument : entry.arguments) {
+      if (argument != kEmptyVarName) names.push_back(argument);
+    }
+  }
+  return names;
+}
+
+void RenameArguments(Slots* slots, std::string_view from, const std::string& to) {
+  // The caller's view may lie inside an argument that is about to change.
+  const std::string old_name(from);
+  for (SlotArguments& entry : *slots) {
+    std::replace(entry.arguments.begin(), entry.arguments.end(), old_name, to);
+  }
+}
+
+}  // namespace
+
+std::string_view VarKindName(VarKind kind) {
+  for (const VarKindEntry& entry : kVarKinds) {
+    if (entry.kind == kind) return entry.name;
+  }
+  Throw(ErrorCode::kInvalidArgument, "unknown variable kind ", static_cast<int32_t>(kind));
+}
+
+VarKind VarKindFromName(std::string_view name) {
+  for (const VarKindEntry& entry : kVarKinds) {
+    if (entry.name == name) return entry.kind;
+  }
+  Throw(ErrorCode::kInvalidArgument, "unknown variable kind \"", name, "\"");
+}
+
+bool IsVarKind(int32_t value) {
+  return std::any_of(kVarKinds.begin(), kVarKinds.end(), [value](const VarKindEntry& entry) {
+    return static_cast<int32_t>(entry.kind) == value;
+  });
+}
+
+bool operator==(const Var& a, const Var& b) {
+  return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.dims == b.dims &&
+         a.lod_level == b.lod_level && a.persistable == b.persistable &&
+         a.is_parameter == b.is_parameter && a.stop_gradient == b.stop_gradient &&
+         a.need_check_feed == b.need_check_feed && a.trainable == b.trainable &&
+         std::bit_cast<uint32_t>(a.learning_rate_factor) ==
+             std::bit_cast<uint32_t>(b.learning_rate_factor) &&
+         SameAttributes(a.attrs, b.attrs);
+}
+
+// ---- Op
+
+const std::vector<std::string>& Op::Input(std::string_view slot) const {
+  return ArgumentsOf(inputs, slot);
+}
+
+const std::vector<std::string>& Op::Output(std::string_view slot) const {
+  return ArgumentsOf(outputs, slot);
+}
+
+Op& Op::SetInput(std::string_view slot, std::vector<std::string> arguments) {
+  SetArguments(&inputs, slot, std::move(arguments));
+  return *this;
+}
+
+Op& Op::SetOutput(std::string_view slot, std::vector<std::string> arguments) {
+  SetArguments(&outputs, slot, std::move(arguments));
+  return *this;
+}
+
+Op& Op::SetAttr(std::string_view name, Attribute value) {
+  attrs.insert_or_assign(std::string(name), std::move(value));
+  return *this;
+}
+
+bool Op::HasAttr(std::string_view name) const { return FindAttr(name) != nullptr; }
+
+const Attribute* Op::FindAttr(std::string_view name) const {
+  const auto found = attrs.find(std::string(name));
+  return found == attrs.end() ? nullptr : &found->second;
+}
+
+void Op::ThrowAttrType(std::string_view name, AttrType expected) const {
+  Throw(ErrorCode::kInvalidArgument, type, ": attribute \"", name, "\" is of type ",
+        AttrTypeName(TypeOf(*FindAttr(name))), ", expected ", AttrTypeName(expected));
+}
+
+void Op::ThrowNoAttr(std::string_view name) const {
+  Throw(ErrorCode::kNotFound, type, ": attribute \"", name, "\" is not set");
+}
+
+std::vector<std::string> Op::InputNames() const { return VariableNames(inputs); }
+
+std::vector<std::string> Op::OutputNames() const { return VariableNames(outputs); }
+
+void Op::RenameInput(std::string_view from, const std::string& to) {
+  RenameArguments(&inputs, from, to);
+}
+
+void Op::RenameOutput(std::string_view from, const std::string& to) {
+  RenameArguments(&outputs, from, to);
+}
+
+std::vector<int32_t> Op::SubBlocks() const {
+  std::vector<int32_t> indices;
+  for (const auto& [name, attribute] : attrs) {
+    if (const auto* one = std::get_if<BlockIndex>(&attribute)) indices.push_back(one->value);
+    const auto* several = std::get_if<std::vector<BlockIndex>>(&attribute);
+    if (several == nullptr) continue;
+    for (BlockIndex block : *several) indices.push_back(block.value);
+  }
+  return indices;
+}
+
+bool operator==(const Op& a, const Op& b) {
+  return a.type == b.type && a.inputs == b.inputs && a.outputs == b.outputs &&
+         a.is_target == b.is_target && SameAttributes(a.attrs, b.attrs);
+}
+
+// ---- Block
+
+Block::Block(Program* program, int32_t index, int32_t parent)
+    : program_(program), index_(index), parent_(parent) {}
+
+Block* Block::parent() const { return parent_ < 0 ? nullptr : program_->block(parent_); }
+
+Op* Block::AppendOp(Op op) { return InsertOp(ops_.size(), std::move(op)); }
+
+Op* Block::InsertOp(size_t position, Op op) {
+  SKIFF_ENFORCE(position <= ops_.size(), kOutOfRange, "block ", index_, ": can't insert op ",
+                op.type, " at position ", position, " of ", ops_.size(), " ops");
+  if (op.id < 0) {
+    op.id = program_->NextOpId();
+  } else {
+    program_->ReserveOpIds(op.id + 1);
+  }
+  const auto place = ops_.begin() + static_cast<ptrdiff_t>(position);
+  return ops_.insert(place, std::make_unique<Op>(std::move(op)))->get();
+}
+
+void Block::RemoveOps(size_t begin, size_t end) {
+  SKIFF_ENFORCE(begin <= end && end <= ops_.size(), kOutOfRange, "block ", index_,
+                ": can't remove the ops [", begin, ", ", end, ") of ", ops_.size());
+  const auto first = ops_.begin();
+  ops_.erase(first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end));
+}
+
+void Block::ReorderOps(const std::vector<size_t>& order) {
+  std::vector<bool> named(ops_.size(), false);
+  for (size_t position : order) {
+    SKIFF_ENFORCE(position < ops_.size(), kOutOfRange, "block ", index_, ": order names op ",
+                  position, " of ", ops_.size());
+    SKIFF_ENFORCE(!named[position], kInvalidArgument, "block ", index_, ": order names op ",
+                  position, " twice");
+    named[position] = true;
+  }
+  std::vector<std::unique_ptr<Op>> reordered;
+  reordered.reserve(order.size());
+  for (size_t position : order) reordered.push_back(std::move(ops_[position]));
+  ops_ = std::move(reordered);
+}
+
+Var* Block::CreateVar(Var var) {
+  SKIFF_ENFORCE(!var.name.empty(), kInvalidArgument, "block ", index_,
+                ": a variable needs a name, found an empty one");
+  SKIFF_ENFORCE(FindLocalVar(var.name) == nullptr, kAlreadyExists, "block ", index_,
+                ": variable \"", var.name, "\" exists already");
+  vars_.push_back(std::make_unique<Var>(std::move(var)));
+  Var* created = vars_.back().get();
+  vars_by_name_.emplace(created->name, created);
+  return created;
+}
+
+Var* Block::FindLocalVar(std::string_view name) const {
+  const auto found = vars_by_name_.find(std::string(name));
+  return found == vars_by_name_.end() ? nullptr : found->second;
+}
+
+Var* Block::FindVar(std::string_view name) const {
+  for (const Block* block = this; block != nullptr; block = block->parent()) {
+    if (Var* var = block->FindLocalVar(name)) return var;
+  }
+  return nullptr;
+}
+
+Var* Block::GetVar(std::string_view name) const {
+  Var* var = FindVar(name);
+  SKIFF_ENFORCE(var != nullptr, kNotFound, "block ", index_, ": no variable \"", name,
+                "\" in it or its ancestors");
+  return var;
+}
+
+void Block::RemoveVar(std::string_view name) { RemoveVars({std::string(name)}); }
+
+void Block::RemoveVars(const std::vector<std::string>& names) {
+  std::unordered_set<const Var*> removed;
+  for (const std::string& name : names) {
+    const auto found = vars_by_name_.find(name);
+    if (found == vars_by_name_.end()) continue;
+    removed.insert(found->second);
+    vars_by_name_.erase(found);
+  }
+  std::erase_if(vars_, [&removed](const auto& var) { return removed.contains(var.get()); });
+}
+
+// ---- Program
+
+Program::Program() { AppendBlock(-1); }
+
+Block* Program::block(int32_t index) const {
+  SKIFF_ENFORCE(index >= 0 && static_cast<size_t>(index) < blocks_.size(), kOutOfRange, "no block ",
+                index, ": the program has ", blocks_.size());
+  return blocks_[static_cast<size_t>(index)].get();
+}
+
+Block* Program::AppendBlock(int32_t parent) {
+  SKIFF_ENFORCE(parent >= -1 && parent < static_cast<int64_t>(blocks_.size()), kOutOfRange,
+                "a new block can't have the parent ", parent, ": the program has ", blocks_.size(),
+                " blocks");
+  const auto index = static_cast<int32_t>(blocks_.size());
+  blocks_.push_back(std::make_unique<Block>(this, index, parent));
+  return blocks_.back().get();
+}
+
+std::string Program::UniqueName(std::string_view prefix) {
+  const auto exists = [this](const std::string& name) {
+    return std::any_of(blocks_.begin(), blocks_.end(),
+                       [&name](const auto& block) { return block->FindLocalVar(name) != nullptr; });
+  };
+  int64_t& counter = name_counters_[std::string(prefix)];
+  while (true) {
+    std::string name = StrCat(prefix, "_", counter++);
+    if (!exists(name)) return name;
+  }
+}
+
+bool operator==(const Program& a, const Program& b) {
+  const auto same = [](const auto& x, const auto& y) { return *x == *y; };
+  const auto same_list = [&same](const auto& x, const auto& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+  };
+  return std::equal(a.blocks_.begin(), a.blocks_.end(), b.blocks_.begin(), b.blocks_.end(),
+                    [&same_list](const auto& x, const auto& y) {
+                      return x->parent_index() == y->parent_index() &&
+                             x->forward_block_index == y->forward_block_index &&
+                             same_list(x->vars(), y->vars()) && same_list(x->ops(), y->ops());
+                    });
+}
+
+}  // namespace skiff
