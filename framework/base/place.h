@@ -16,6 +16,9 @@ struct Place {
   static Place Cpu() { return {}; }
   static Place Cuda(int32_t index = 0) { return {PlaceKind::kCuda, index}; }
 
+  // Where programs run unless told otherwise: the CPU, since not every op has a CUDA kernel yet.
+  static Place Default() { return Cpu(); }
+
   // "cpu", "cuda" (device 0) or "cuda:1". Error for anything else.
   static Place FromName(const std::string& name);
 

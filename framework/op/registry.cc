@@ -114,22 +114,29 @@ bool AllPlain(const OpContext& context) {
          std::all_of(context.outputs().begin(), context.outputs().end(), plain);
 }
 
-const KernelDef& OpRegistry::SelectKernel(const OpContext& context, std::string_view forced) const {
+const KernelDef* OpRegistry::FindKernel(const OpContext& context, std::string_view forced) const {
   const DType dtype = KernelDType(context);
   const KernelDef* best = nullptr;
-  std::vector<std::string> candidates;
   for (const KernelDef& kernel : Kernels(context.op().type)) {
-    candidates.push_back(StrCat(kernel.name, " (", kernel.place == PlaceKind::kCpu ? "cpu" : "cuda",
-                                ", ", kernel.dtype, ")"));
     if (kernel.place != context.place().kind || kernel.dtype != dtype) continue;
     if (!forced.empty() && kernel.name != forced) continue;
     if (!(kernel.accepts ? kernel.accepts(context) : AllPlain(context))) continue;
     if (best == nullptr || kernel.priority > best->priority) best = &kernel;
   }
-  SKIFF_ENFORCE(best != nullptr, kUnimplemented, context.op().type, ": no kernel ",
-                forced.empty() ? "" : StrCat("\"", forced, "\" "), "for ", context.place(), ", ",
-                dtype, " and these shapes and layouts; there are: ", Join(candidates, ", "));
-  return *best;
+  return best;
+}
+
+const KernelDef& OpRegistry::SelectKernel(const OpContext& context, std::string_view forced) const {
+  const KernelDef* kernel = FindKernel(context, forced);
+  if (kernel != nullptr) return *kernel;
+  std::vector<std::string> candidates;
+  for (const KernelDef& other : Kernels(context.op().type)) {
+    candidates.push_back(StrCat(other.name, " (", other.place == PlaceKind::kCpu ? "cpu" : "cuda",
+                                ", ", other.dtype, ")"));
+  }
+  Throw(ErrorCode::kUnimplemented, context.op().type, ": no kernel ",
+        forced.empty() ? "" : StrCat("\"", forced, "\" "), "for ", context.place(), ", ",
+        KernelDType(context), " and these shapes and layouts; there are: ", Join(candidates, ", "));
 }
 
 void InferOp(const OpRegistry& registry, Block* block, Op* op) {

@@ -6,12 +6,12 @@ namespace skiff {
 
 const Tensor* Scope::Find(std::string_view name) const {
   const auto it = slots_.find(name);
-  return it == slots_.end() ? nullptr : it->second.get();
+  return it == slots_.end() ? nullptr : &it->second->tensor;
 }
 
 Tensor* Scope::FindMutable(std::string_view name) {
   const auto it = slots_.find(name);
-  return it == slots_.end() ? nullptr : it->second.get();
+  return it == slots_.end() ? nullptr : &it->second->tensor;
 }
 
 const Tensor& Scope::Get(std::string_view name) const {
@@ -21,9 +21,10 @@ const Tensor& Scope::Get(std::string_view name) const {
 }
 
 void Scope::Set(const std::string& name, Tensor tensor) {
-  std::unique_ptr<Tensor>& slot = slots_[name];
-  if (slot == nullptr) slot = std::make_unique<Tensor>();
-  *slot = std::move(tensor);
+  std::unique_ptr<Slot>& slot = slots_[name];
+  if (slot == nullptr) slot = std::make_unique<Slot>();
+  slot->tensor = std::move(tensor);
+  ++slot->version;
   ++generation_;
 }
 
@@ -31,9 +32,16 @@ void Scope::Assign(const std::string& name, const Tensor& tensor) {
   Tensor* slot = FindMutable(name);
   if (slot != nullptr && slot->shape() == tensor.shape() && slot->dtype() == tensor.dtype()) {
     CopyTensor(tensor, slot);
+    ++*Version(name);
     return;
   }
   Set(name, CopyToCpu(tensor));
+}
+
+uint64_t* Scope::Version(std::string_view name) {
+  const auto it = slots_.find(name);
+  SKIFF_ENFORCE(it != slots_.end(), kNotFound, "the scope holds no variable \"", name, "\"");
+  return &it->second->version;
 }
 
 void Scope::Erase(std::string_view name) {
@@ -46,7 +54,7 @@ void Scope::Erase(std::string_view name) {
 std::vector<std::string> Scope::Names() const {
   std::vector<std::string> names;
   names.reserve(slots_.size());
-  for (const auto& [name, tensor] : slots_) names.push_back(name);
+  for (const auto& [name, slot] : slots_) names.push_back(name);
   return names;
 }
 

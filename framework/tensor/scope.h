@@ -36,9 +36,16 @@ class Scope {
   std::vector<std::string> Names() const;
 
   uint64_t generation() const { return generation_; }
+  // Counts the writes to a slot's values: forms derived from them compare it. Whoever writes
+  // through FindMutable advances it. The address is stable. Error if there is no such slot.
+  uint64_t* Version(std::string_view name);
 
  private:
-  std::map<std::string, std::unique_ptr<Tensor>, std::less<>> slots_;
+  struct Slot {
+    Tensor tensor;
+    uint64_t version = 0;
+  };
+  std::map<std::string, std::unique_ptr<Slot>, std::less<>> slots_;
   uint64_t generation_ = 0;
 };
 

@@ -1,0 +1,139 @@
+// Runs programs.
+//
+//   Executor exe(Place::Cpu());
+//   exe.Run(startup);                                  // initialises the scope
+//   CompiledProgram step = exe.Compile(main);          // program passes; a snapshot of main
+//   float loss = step.Run({{"x", x}, {"y", y}}, {"loss"})[0].Item<float>();
+//
+// or, without any allocation or look-up in a step:
+//
+//   BoundProgram bound = step.Bind({{"x", x}, {"y", y}}, {"loss"});
+//   for (…) { /* refill x and y in place */ bound.Step(); bound.fetch(0).Item<float>(); }
+//
+// The executor owns the scope (or borrows it) and outlives what it compiles. One thread at a time
+// may run the programs of one executor.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/op/registry.h"
+#include "framework/plan/plan.h"
+#include "framework/tensor/scope.h"
+#include "framework/tensor/tensor.h"
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+// {name, tensor}; the tensors are read during the run, never written.
+using FeedList = std::vector<std::pair<std::string, Tensor>>;
+// Names of variables; the value is the one at the end of the program.
+using FetchList = std::vector<std::string>;
+
+// int64[1] in the scope: training steps run so far. Random ops draw by it; a run of a program with
+// optimizer ops advances it, evaluation does not.
+inline constexpr const char* kStepCounterName = "@SKIFF_STEP@";
+
+struct CompileOptions {
+  bool memory_reuse = true;  // the memory_reuse pass
+  bool layout = true;        // the layout pass
+  PipelineOptions passes;
+  // op type -> name of the kernel candidate to take, where it accepts the shapes.
+  std::map<std::string, std::string> kernels;
+  size_t plan_cache_capacity = 8;  // plans kept, least recently used first to go; at least 1
+};
+
+struct PlanStatistics {
+  int64_t max_live_bytes = 0;     // the lower bound for the arena
+  int64_t planned_bytes = 0;      // the arena
+  int64_t unshared_bytes = 0;     // without any reuse
+  int64_t derived_bytes = 0;      // other forms of parameters, owned by the plan
+  int64_t persistable_bytes = 0;  // of the scope, as far as the plan uses it
+  int64_t instructions = 0;
+  int64_t layout_copies = 0;
+};
+
+struct InstructionTime {
+  std::string type;  // the op's, or "copy"
+  std::string kernel;
+  std::string output;  // the first output's variable
+  double seconds = 0;
+};
+
+class PreparedPlan;
+
+// A program with its feeds and fetches bound to storage. Copies share it. Valid until the compiled
+// program evicts the plan's last user or the scope's storage moves: then Step throws an Error
+// (kFailedPrecondition) that says so, and the caller binds again.
+class BoundProgram {
+ public:
+  // Runs the program once. Errors name op, block and creation site.
+  void Step();
+  // The same, timing every instruction. For tools: it allocates.
+  std::vector<InstructionTime> TimedStep();
+  // The value of fetch i after the last Step, on the CPU.
+  const Tensor& fetch(size_t i) const;
+  PlanStatistics statistics() const;
+  const Plan& plan() const;
+
+ private:
+  friend class CompiledProgram;
+  explicit BoundProgram(std::shared_ptr<PreparedPlan> prepared) : prepared_(std::move(prepared)) {}
+  std::shared_ptr<PreparedPlan> prepared_;
+};
+
+class CompiledProgram {
+ public:
+  CompiledProgram(CompiledProgram&&) noexcept;
+  CompiledProgram& operator=(CompiledProgram&&) noexcept;
+  ~CompiledProgram();
+
+  // Runs once and returns the fetches in order, each a tensor of its own. Error for a feed that is
+  // missing, unknown, twice, of another dtype or of a shape that the variable's dims don't admit,
+  // and for an unknown fetch.
+  std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches);
+  // Binds the feeds' buffers: Step reads them as they are then. Same errors as Run.
+  BoundProgram Bind(const FeedList& feeds, const FetchList& fetches);
+
+  // The program after the program passes, and what they did.
+  const Program& program() const;
+  const std::vector<PassReport>& reports() const;
+  size_t cached_plans() const;
+
+ private:
+  friend class Executor;
+  struct State;
+  explicit CompiledProgram(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+class Executor {
+ public:
+  // With a scope of its own, or a borrowed one that outlives the executor. Error for a place that
+  // this build or machine lacks.
+  explicit Executor(Place place = Place::Default(), Scope* scope = nullptr,
+                    const OpRegistry* registry = nullptr);
+  ~Executor();
+
+  Place place() const { return place_; }
+  Scope& scope() { return *scope_; }
+  const Scope& scope() const { return *scope_; }
+
+  CompiledProgram Compile(const Program& program, const CompileOptions& options = {});
+  // Compiles and runs once: for startup programs.
+  std::vector<Tensor> Run(const Program& program, const FeedList& feeds = {},
+                          const FetchList& fetches = {});
+
+ private:
+  Place place_;
+  std::unique_ptr<Scope> owned_scope_;
+  Scope* scope_;
+  const OpRegistry* registry_;
+};
+
+}  // namespace skiff

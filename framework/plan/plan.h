@@ -1,0 +1,84 @@
+// The plan of a run, as data: what is computed in which order, and where each value lies.
+//
+// A *value* is one definition of a variable: a variable that is written twice has two values, so no
+// analysis of a plan ever reasons about names. Plan passes rewrite a Plan; the executor prepares
+// it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/op/op_context.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+enum class Storage {
+  kArena,  // a slice of the plan's arena
+  kScope,  // a persistable of the scope: its storage is the scope's
+  kFeed,   // what the caller feeds: never written
+};
+
+struct PlanValue {
+  std::string name;  // of the variable
+  TensorMeta meta;
+  Storage storage = Storage::kArena;
+  // The value whose storage this one shares (in place, views); -1: none.
+  int32_t alias_of = -1;
+  // For an arena value that isn't an alias.
+  int64_t offset = -1;
+};
+
+enum class InstructionKind {
+  kOp,
+  kCopy,  // one input to one output; layouts may differ
+};
+
+struct Instruction {
+  InstructionKind kind = InstructionKind::kOp;
+  const Op* op = nullptr;  // for a copy: the op that needs it
+  const OpDef* def = nullptr;
+  size_t position = 0;  // of the op in its block
+  // Values by the index of OpContext::InputIndex/OutputIndex; -1 for @EMPTY@.
+  std::vector<int32_t> inputs;
+  std::vector<int32_t> outputs;
+  // Bytes of each workspace and their offsets in the arena; known once the kernel is prepared.
+  std::vector<int64_t> workspace_bytes;
+  std::vector<int64_t> workspace_offsets;
+};
+
+// A run of instructions whose shapes are known before it starts. An op whose output shape depends
+// on data ends a segment; one with ragged rows is planned for `row_capacity` rows. (Only static
+// segments are made so far: one per plan, capacity 0.)
+struct Segment {
+  size_t begin = 0;
+  size_t end = 0;
+  int64_t row_capacity = 0;
+};
+
+struct Plan {
+  Place place;
+  std::vector<PlanValue> values;
+  std::vector<Instruction> instructions;
+  std::vector<Segment> segments;
+  std::vector<int32_t> feeds;    // values, in the order of the signature
+  std::vector<int32_t> fetches;  // values, in the order of the signature
+  // Whether arena values with disjoint lives may share space.
+  bool reuse_storage = false;
+  int64_t planned_bytes = 0;   // of the arena
+  int64_t max_live_bytes = 0;  // the lower bound
+  int64_t unshared_bytes = 0;  // with a buffer for each value: what no reuse would take
+
+  // The value whose storage `value` uses: itself, or the end of its alias_of chain.
+  int32_t StorageOf(int32_t value) const;
+};
+
+// The op context of an instruction, with its values' metas.
+PrepareContext ContextOf(const Plan& plan, const Instruction& instruction);
+
+// One line an instruction: op, values with shape, layout and offset.
+std::string PrintPlan(const Plan& plan);
+
+}  // namespace skiff

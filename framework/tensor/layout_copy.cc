@@ -1,0 +1,103 @@
+#include "framework/tensor/layout_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/base/parallel.h"
+
+namespace skiff {
+namespace {
+
+// Positions of one channel block that are transposed together: 16 cache lines.
+constexpr int64_t kTile = 16;
+
+// plain [N, C, P] -> blocked [N, ceil(C/B), P, B], P being the positions of one channel.
+template <typename T>
+void BlockChannels(const T* from, T* to, int64_t batch, int64_t channels, int64_t positions,
+                   int64_t block) {
+  const int64_t blocks = (channels + block - 1) / block;
+  ParallelFor(batch * blocks, std::max<int64_t>(1, 4096 / (positions * block + 1)),
+              [=](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t first = i % blocks * block;
+                  const int64_t filled = std::min(block, channels - first);
+                  const T* source = from + (i / blocks * channels + first) * positions;
+                  T* target = to + i * positions * block;
+                  if (filled < block) std::fill_n(target, positions * block, T{});
+                  for (int64_t tile = 0; tile < positions; tile += kTile) {
+                    const int64_t stop = std::min(positions, tile + kTile);
+                    for (int64_t c = 0; c < filled; ++c) {
+                      for (int64_t p = tile; p < stop; ++p) {
+                        target[p * block + c] = source[c * positions + p];
+                      }
+                    }
+                  }
+                }
+              });
+}
+
+template <typename T>
+void UnblockChannels(const T* from, T* to, int64_t batch, int64_t channels, int64_t positions,
+                     int64_t block) {
+  const int64_t blocks = (channels + block - 1) / block;
+  ParallelFor(batch * blocks, std::max<int64_t>(1, 4096 / (positions * block + 1)),
+              [=](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t first = i % blocks * block;
+                  const int64_t filled = std::min(block, channels - first);
+                  const T* source = from + i * positions * block;
+                  T* target = to + (i / blocks * channels + first) * positions;
+                  for (int64_t tile = 0; tile < positions; tile += kTile) {
+                    const int64_t stop = std::min(positions, tile + kTile);
+                    for (int64_t c = 0; c < filled; ++c) {
+                      for (int64_t p = tile; p < stop; ++p) {
+                        target[c * positions + p] = source[p * block + c];
+                      }
+                    }
+                  }
+                }
+              });
+}
+
+template <typename T>
+void CopyElements(const Tensor& from, Tensor* to) {
+  const Shape& shape = from.shape();
+  const int64_t positions = shape.element_count(2, shape.rank());
+  const T* source = static_cast<const T*>(from.raw_data());
+  T* target = static_cast<T*>(to->raw_data());
+  if (from.layout().is_plain()) {
+    BlockChannels(source, target, shape[0], shape[1], positions, to->layout().channel_block);
+  } else {
+    UnblockChannels(source, target, shape[0], shape[1], positions, from.layout().channel_block);
+  }
+}
+
+}  // namespace
+
+void CopyBetweenLayouts(const Tensor& from, Tensor* to) {
+  if (from.layout() == to->layout()) {
+    CopyTensor(from, to);
+    return;
+  }
+  SKIFF_ENFORCE(from.shape() == to->shape() && from.dtype() == to->dtype(), kInvalidArgument,
+                "copy of ", from.dtype(), " ", from.shape(), " into ", to->dtype(), " ",
+                to->shape());
+  SKIFF_ENFORCE(from.layout().is_plain() || to->layout().is_plain(), kUnimplemented, "copy from ",
+                from.layout(), " to ", to->layout());
+  SKIFF_ENFORCE(from.place().is_cpu() && to->place().is_cpu(), kUnimplemented, "copy from ",
+                from.layout(), " to ", to->layout(), " on ", from.place());
+  if (from.element_count() == 0) return;
+  switch (SizeOf(from.dtype())) {
+    case 4:
+      CopyElements<uint32_t>(from, to);
+      break;
+    case 8:
+      CopyElements<uint64_t>(from, to);
+      break;
+    default:
+      Throw(ErrorCode::kUnimplemented, "copy from ", from.layout(), " to ", to->layout(), " of ",
+            from.dtype());
+  }
+}
+
+}  // namespace skiff

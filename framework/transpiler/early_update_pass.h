@@ -1,0 +1,25 @@
+// Moves each optimizer update right behind the op that makes it possible, so that a gradient dies
+// as soon as it exists and its space serves the gradients of earlier layers.
+//
+//   before                              after
+//     w2@GRAD = mul_grad(…, w2)           w2@GRAD = mul_grad(…, w2)
+//     w1@GRAD = mul_grad(…, w1)           w2      = sgd(w2, w2@GRAD)
+//     w1      = sgd(w1, w1@GRAD)          w1@GRAD = mul_grad(…, w1)
+//     w2      = sgd(w2, w2@GRAD)          w1      = sgd(w1, w1@GRAD)
+//
+// An op never crosses one that writes what it reads, reads what it writes, or writes what it
+// writes; ops with side effects and ops with sub-blocks stay, and nothing crosses them. `changes`:
+// ops moved.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class EarlyUpdatePass final : public ProgramPass {
+ public:
+  std::string_view name() const override { return "early_update"; }
+  PassReport Apply(const OpRegistry& registry, Program* program) const override;
+};
+
+}  // namespace skiff

@@ -1,0 +1,26 @@
+// Keeps activations channel-blocked across neighbouring ops, so that convolution, batch norm, ReLU,
+// pooling and their gradients exchange tensors without a reorder.
+//
+//   before                                   after
+//     c = conv2d(x, w)      plain              c = conv2d(x, w)        x plain, c blocked16
+//     y = batch_norm(c)     plain              y = batch_norm(c)       blocked16
+//     z = relu(y)           plain              z = relu(y)             blocked16
+//     p = reshape2(z)       plain              z' = reorder(z)         blocked16 -> plain
+//                                              p = reshape2(z')
+//
+// Only float32 temporaries on the CPU are blocked: feeds, fetches and what lives in the scope stay
+// plain. OpDef's layout rule says what an op can take, its kernels confirm it. A tensor with fewer
+// channels than a block stays plain. `changes`: values blocked.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class LayoutPass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "layout"; }
+  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+};
+
+}  // namespace skiff

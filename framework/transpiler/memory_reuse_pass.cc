@@ -1,0 +1,93 @@
+#include "framework/transpiler/memory_reuse_pass.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
+
+int64_t BytesOf(const PlanValue& value) {
+  return ByteCount(StorageElements(value.meta.shape, value.meta.layout), value.meta.dtype);
+}
+
+// The index of the instruction that reads each value last; -1 if none does.
+std::vector<int64_t> LastReads(const Plan& plan) {
+  std::vector<int64_t> last(plan.values.size(), -1);
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    for (int32_t input : plan.instructions[i].inputs) {
+      if (input >= 0) last[static_cast<size_t>(input)] = static_cast<int64_t>(i);
+    }
+  }
+  for (int32_t fetch : plan.fetches) last[static_cast<size_t>(fetch)] = kToTheEnd;
+  return last;
+}
+
+class InPlaceAssignment {
+ public:
+  explicit InPlaceAssignment(Plan* plan) : plan_(*plan), last_(LastReads(*plan)) {}
+
+  int64_t Run() {
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      const Instruction& instruction = plan_.instructions[i];
+      if (instruction.kind != InstructionKind::kOp) continue;
+      const PrepareContext context = ContextOf(plan_, instruction);
+      for (const auto& [input, output] : instruction.def->in_place) {
+        const int from = context.InputIndex(input);
+        const int to = context.OutputIndex(output);
+        if (from >= 0 && to >= 0) Share(instruction, static_cast<int64_t>(i), from, to);
+      }
+    }
+    return shared_;
+  }
+
+ private:
+  void Share(const Instruction& instruction, int64_t position, int from, int to) {
+    const int32_t input = instruction.inputs[static_cast<size_t>(from)];
+    const int32_t output = instruction.outputs[static_cast<size_t>(to)];
+    const int32_t root = plan_.StorageOf(input);
+    PlanValue& target = plan_.values[static_cast<size_t>(output)];
+    const PlanValue& source = plan_.values[static_cast<size_t>(input)];
+    const bool same_form = BytesOf(source) == BytesOf(target) &&
+                           source.meta.dtype == target.meta.dtype &&
+                           source.meta.layout == target.meta.layout;
+    const bool free = plan_.values[static_cast<size_t>(root)].storage == Storage::kArena &&
+                      target.storage == Storage::kArena && target.alias_of < 0 &&
+                      LastReadOfStorage(root) == position && ReadsOfStorage(instruction, root) == 1;
+    if (!same_form || !free) return;
+    target.alias_of = input;
+    last_[static_cast<size_t>(root)] =
+        std::max(last_[static_cast<size_t>(root)], last_[static_cast<size_t>(output)]);
+    // Whoever shares the input from now on would share it with this output.
+    ++shared_;
+    if (last_[static_cast<size_t>(root)] == position)
+      last_[static_cast<size_t>(root)] = position + 1;
+  }
+
+  int64_t LastReadOfStorage(int32_t root) const { return last_[static_cast<size_t>(root)]; }
+
+  int64_t ReadsOfStorage(const Instruction& instruction, int32_t root) const {
+    return std::ranges::count_if(instruction.inputs, [&](int32_t input) {
+      return input >= 0 && plan_.StorageOf(input) == root;
+    });
+  }
+
+  Plan& plan_;
+  std::vector<int64_t> last_;  // of a storage's root: of all values that lie on it
+  int64_t shared_ = 0;
+};
+
+}  // namespace
+
+PassReport MemoryReusePass::Apply(const OpRegistry&, Plan* plan) const {
+  plan->reuse_storage = true;
+  const int64_t shared = InPlaceAssignment(plan).Run();
+  return {.pass = {}, .changes = shared, .summary = StrCat(shared, " values computed in place")};
+}
+
+}  // namespace skiff

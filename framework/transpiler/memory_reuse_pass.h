@@ -1,0 +1,21 @@
+// Lets values share storage: an op's output takes the place of an input that dies there, where
+// OpDef says that the kernel works in place; and values with disjoint lives get the same arena
+// space.
+//
+//   y = relu(x)    x not read again, not fetched, no feed and not in the scope    ->    y lies on x
+//
+// Reuse is an allocation decision on the liveness of values: the program is not changed, and what
+// is fetched lives to the end. `changes`: values computed in place.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class MemoryReusePass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "memory_reuse"; }
+  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+};
+
+}  // namespace skiff

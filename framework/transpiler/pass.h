@@ -1,0 +1,64 @@
+// Passes: rewrites of a program (before shapes are known) or of a plan (after).
+//
+// A pass is a file pair `<name>_pass.{h,cc}` with one class; pipelines are lists of names. Both
+// kinds share the report, the option to skip a pass and the limit for bisection.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/op/registry.h"
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+// What a pass did. `changes` counts what its header says; 0: nothing.
+struct PassReport {
+  std::string pass;
+  int64_t changes = 0;
+  std::string summary;  // one line for people
+};
+
+class ProgramPass {
+ public:
+  virtual ~ProgramPass() = default;
+  virtual std::string_view name() const = 0;
+  virtual PassReport Apply(const OpRegistry& registry, Program* program) const = 0;
+};
+
+class PlanPass {
+ public:
+  virtual ~PlanPass() = default;
+  virtual std::string_view name() const = 0;
+  virtual PassReport Apply(const OpRegistry& registry, Plan* plan) const = 0;
+};
+
+struct PipelineOptions {
+  std::vector<std::string> skip;  // names of passes to leave out; Error for an unknown one
+  int32_t pass_limit = -1;        // run only the first so many passes; -1: all
+  // Called after each pass that ran.
+  std::function<void(const PassReport&)> observer;
+};
+
+// Names of the passes of the default pipelines, in order (default_pipelines.txt).
+const std::vector<std::string>& DefaultProgramPasses();
+const std::vector<std::string>& DefaultPlanPasses();
+
+// All passes there are; Error for an unknown name.
+std::vector<std::string> ProgramPassNames();
+std::vector<std::string> PlanPassNames();
+std::unique_ptr<ProgramPass> MakeProgramPass(std::string_view name);
+std::unique_ptr<PlanPass> MakePlanPass(std::string_view name);
+
+std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, Program* program,
+                                         const PipelineOptions& options = {});
+std::vector<PassReport> RunPlanPasses(const OpRegistry& registry, Plan* plan,
+                                      const PipelineOptions& options = {});
+
+}  // namespace skiff
