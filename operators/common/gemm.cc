@@ -1,0 +1,351 @@
+#include "operators/common/gemm.h"
+
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "operators/common/onednn.h"
+
+namespace skiff {
+namespace {
+
+int64_t RowsOfA(const GemmSpec& spec) { return spec.trans_a ? spec.k : spec.m; }
+int64_t ColumnsOfA(const GemmSpec& spec) { return spec.trans_a ? spec.m : spec.k; }
+int64_t RowsOfB(const GemmSpec& spec) { return spec.trans_b ? spec.n : spec.k; }
+int64_t ColumnsOfB(const GemmSpec& spec) { return spec.trans_b ? spec.k : spec.n; }
+
+int64_t LeadingDim(int64_t given, int64_t columns, const char* matrix) {
+  SKIFF_ENFORCE(given == 0 || given >= columns, kInvalidArgument, "gemm: leading dimension of ",
+                matrix, " is ", given, ", expected at least ", columns);
+  return given == 0 ? std::max<int64_t>(columns, 1) : given;
+}
+
+// Folds the innermost batch dim into m or k. False if the matrices don't lie that way.
+bool FoldInnermost(GemmSpec* spec) {
+  if (spec->batch.empty()) return false;
+  const GemmBatchDim& dim = spec->batch.back();
+  const bool rows_of_a_follow = dim.stride_a == RowsOfA(*spec) * spec->lda;
+  if (dim.stride_b == 0 && dim.stride_c == spec->m * spec->ldc && !spec->trans_a &&
+      rows_of_a_follow) {
+    spec->m *= dim.size;
+  } else if (dim.stride_c == 0 && spec->trans_a && !spec->trans_b && rows_of_a_follow &&
+             dim.stride_b == RowsOfB(*spec) * spec->ldb) {
+    spec->k *= dim.size;
+  } else {
+    return false;
+  }
+  spec->batch.pop_back();
+  return true;
+}
+
+void MergeBatchDims(std::vector<GemmBatchDim>* batch) {
+  std::vector<GemmBatchDim> merged;
+  for (const GemmBatchDim& dim : *batch) {
+    if (dim.size == 1) continue;
+    if (!merged.empty()) {
+      GemmBatchDim& outer = merged.back();
+      if (outer.stride_a == dim.size * dim.stride_a && outer.stride_b == dim.size * dim.stride_b &&
+          outer.stride_c == dim.size * dim.stride_c) {
+        outer = {outer.size * dim.size, dim.stride_a, dim.stride_b, dim.stride_c};
+        continue;
+      }
+    }
+    merged.push_back(dim);
+  }
+  *batch = std::move(merged);
+}
+
+struct Offsets {
+  int64_t a = 0;
+  int64_t b = 0;
+  int64_t c = 0;
+};
+
+// Where matrices number `index` of the batch start.
+Offsets BatchOffsets(const std::vector<GemmBatchDim>& batch, int64_t index) {
+  Offsets offsets;
+  for (auto dim = batch.rbegin(); dim != batch.rend(); ++dim) {
+    const int64_t i = index % dim->size;
+    index /= dim->size;
+    offsets.a += i * dim->stride_a;
+    offsets.b += i * dim->stride_b;
+    offsets.c += i * dim->stride_c;
+  }
+  return offsets;
+}
+
+int64_t BatchCount(const std::vector<GemmBatchDim>& batch) {
+  int64_t count = 1;
+  for (const GemmBatchDim& dim : batch) count *= dim.size;
+  return count;
+}
+
+// A batch as the dims that have a C of their own, and those that are summed.
+struct SplitBatch {
+  std::vector<GemmBatchDim> kept;
+  std::vector<GemmBatchDim> summed;
+};
+
+SplitBatch Split(const std::vector<GemmBatchDim>& batch) {
+  SplitBatch split;
+  for (const GemmBatchDim& dim : batch) {
+    (dim.stride_c == 0 ? split.summed : split.kept).push_back(dim);
+  }
+  return split;
+}
+
+// C = beta * C, for a product without a term.
+template <typename T>
+void ScaleMatrices(const GemmSpec& spec, const std::vector<GemmBatchDim>& kept, T* c) {
+  const int64_t count = BatchCount(kept);
+  for (int64_t i = 0; i < count * spec.m; ++i) {
+    T* row = c + BatchOffsets(kept, i / spec.m).c + i % spec.m * spec.ldc;
+    for (int64_t j = 0; j < spec.n; ++j) {
+      row[j] = spec.beta == 0 ? T{0} : static_cast<T>(spec.beta) * row[j];
+    }
+  }
+}
+
+// ---- float: oneDNN
+
+// oneDNN broadcasts a dim of 1.
+dnnl::memory::desc Describe(int64_t rows, int64_t columns, int64_t row_stride,
+                            int64_t column_stride, const std::vector<GemmBatchDim>& kept,
+                            int64_t GemmBatchDim::*stride) {
+  const size_t rank = kept.size() + 2;
+  dnnl::memory::dims dims(rank);
+  dnnl::memory::dims strides(rank);
+  dims[rank - 2] = rows;
+  dims[rank - 1] = columns;
+  strides[rank - 2] = row_stride;
+  strides[rank - 1] = column_stride;
+  // The stride of a dim of 1 is never stepped, but oneDNN looks at it to recognise a dense batch.
+  int64_t extent = std::max(rows * row_stride, columns * column_stride);
+  for (size_t i = kept.size(); i-- > 0;) {
+    const bool is_broadcast = kept[i].*stride == 0;
+    dims[i] = is_broadcast ? 1 : kept[i].size;
+    strides[i] = is_broadcast ? extent : kept[i].*stride;
+    extent = std::max(extent, dims[i] * strides[i]);
+  }
+  return OnednnStrided(dims, strides);
+}
+
+dnnl::primitive_attr ScaleAndAdd(double alpha, double beta) {
+  dnnl::post_ops post_ops;
+  if (alpha != 1) {
+    const auto factor = static_cast<float>(alpha);
+#if DNNL_VERSION_MAJOR >= 3
+    post_ops.append_eltwise(dnnl::algorithm::eltwise_linear, factor, 0.0f);
+#else
+    post_ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_linear, factor, 0.0f);
+#endif
+  }
+  if (beta != 0) post_ops.append_sum(static_cast<float>(beta));
+  dnnl::primitive_attr attributes = OnednnAttributes();
+  attributes.set_post_ops(post_ops);
+  return attributes;
+}
+
+class MatmulPrimitive {
+ public:
+  MatmulPrimitive(const GemmSpec& spec, const std::vector<GemmBatchDim>& kept, double beta,
+                  PrepareContext& context) {
+    const int64_t a_row = spec.trans_a ? 1 : spec.lda;
+    const int64_t a_column = spec.trans_a ? spec.lda : 1;
+    const int64_t b_row = spec.trans_b ? 1 : spec.ldb;
+    const int64_t b_column = spec.trans_b ? spec.ldb : 1;
+    const auto a = Describe(spec.m, spec.k, a_row, a_column, kept, &GemmBatchDim::stride_a);
+    const auto b = Describe(spec.k, spec.n, b_row, b_column, kept, &GemmBatchDim::stride_b);
+    const auto c = Describe(spec.m, spec.n, spec.ldc, 1, kept, &GemmBatchDim::stride_c);
+    const auto description =
+        OnednnMatmul(a, b, dnnl::memory::desc(), c, ScaleAndAdd(spec.alpha, beta));
+    call_ = OnednnCall(dnnl::matmul(description));
+    call_.AddArgument(DNNL_ARG_SRC, a);
+    call_.AddArgument(DNNL_ARG_WEIGHTS, b);
+    call_.AddArgument(DNNL_ARG_DST, c);
+    const auto scratchpad = description.scratchpad_desc();
+    if (OnednnBytes(scratchpad) == 0) return;
+    call_.AddArgument(DNNL_ARG_SCRATCHPAD, scratchpad);
+    workspace_ = context.RequestWorkspace(OnednnBytes(scratchpad));
+  }
+
+  void Run(const KernelContext& context, const float* a, const float* b, float* c) {
+    call_.SetData(DNNL_ARG_SRC, a);
+    call_.SetData(DNNL_ARG_WEIGHTS, b);
+    call_.SetData(DNNL_ARG_DST, c);
+    if (workspace_ >= 0) call_.SetData(DNNL_ARG_SCRATCHPAD, context.workspace(workspace_));
+    call_.Run();
+  }
+
+ private:
+  OnednnCall call_;
+  int workspace_ = -1;
+};
+
+// ---- double: blocks that fit the caches
+
+constexpr int64_t kBlockRows = 32;
+constexpr int64_t kBlockColumns = 64;
+constexpr int64_t kBlockDepth = 64;
+constexpr int64_t kTileRows = 4;
+constexpr int64_t kTileColumns = 8;
+
+// sum[4][8] += panel of A, [depth][4], times panel of B, [depth][8].
+void MultiplyTile(const double* a, const double* b, int64_t depth, double* sum) {
+  double tile[kTileRows][kTileColumns] = {};
+  for (int64_t p = 0; p < depth; ++p, a += kTileRows, b += kTileColumns) {
+    for (int64_t i = 0; i < kTileRows; ++i) {
+      for (int64_t j = 0; j < kTileColumns; ++j) tile[i][j] += a[i] * b[j];
+    }
+  }
+  for (int64_t i = 0; i < kTileRows; ++i) {
+    for (int64_t j = 0; j < kTileColumns; ++j) sum[i * kBlockColumns + j] += tile[i][j];
+  }
+}
+
+// Copies a block of `lines` x `depth` numbers into panels of `width` lines each, zeros behind the
+// last line. Element (line, p) is source[line * line_stride + p * depth_stride].
+void Pack(const double* source, int64_t line_stride, int64_t depth_stride, int64_t lines,
+          int64_t depth, int64_t width, double* panels) {
+  for (int64_t first = 0; first < lines; first += width) {
+    for (int64_t p = 0; p < depth; ++p) {
+      for (int64_t i = first; i < first + width; ++i) {
+        *panels++ = i < lines ? source[i * line_stride + p * depth_stride] : 0.0;
+      }
+    }
+  }
+}
+
+// The block of C that starts at (row, column).
+void MultiplyBlock(const GemmSpec& spec, double beta, const double* a, const double* b, double* c,
+                   int64_t row, int64_t column) {
+  const int64_t rows = std::min(kBlockRows, spec.m - row);
+  const int64_t columns = std::min(kBlockColumns, spec.n - column);
+  const int64_t a_row = spec.trans_a ? 1 : spec.lda;
+  const int64_t a_depth = spec.trans_a ? spec.lda : 1;
+  const int64_t b_depth = spec.trans_b ? 1 : spec.ldb;
+  const int64_t b_column = spec.trans_b ? spec.ldb : 1;
+  double packed_a[kBlockRows * kBlockDepth];
+  double packed_b[kBlockColumns * kBlockDepth];
+  double sum[kBlockRows * kBlockColumns] = {};
+  for (int64_t p = 0; p < spec.k; p += kBlockDepth) {
+    const int64_t depth = std::min(kBlockDepth, spec.k - p);
+    Pack(a + row * a_row + p * a_depth, a_row, a_depth, rows, depth, kTileRows, packed_a);
+    Pack(b + column * b_column + p * b_depth, b_column, b_depth, columns, depth, kTileColumns,
+         packed_b);
+    for (int64_t i = 0; i < rows; i += kTileRows) {
+      for (int64_t j = 0; j < columns; j += kTileColumns) {
+        MultiplyTile(packed_a + i * depth, packed_b + j * depth, depth,
+                     sum + i * kBlockColumns + j);
+      }
+    }
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    double* out = c + (row + i) * spec.ldc + column;
+    for (int64_t j = 0; j < columns; ++j) {
+      const double product = spec.alpha * sum[i * kBlockColumns + j];
+      out[j] = beta == 0 ? product : product + beta * out[j];
+    }
+  }
+}
+
+}  // namespace
+
+GemmSpec SimplifyGemm(GemmSpec spec) {
+  SKIFF_ENFORCE(spec.m >= 0 && spec.n >= 0 && spec.k >= 0, kInvalidArgument,
+                "gemm: sizes m = ", spec.m, ", n = ", spec.n, ", k = ", spec.k,
+                ", expected none to be negative");
+  for (const GemmBatchDim& dim : spec.batch) {
+    SKIFF_ENFORCE(dim.size >= 0, kInvalidArgument, "gemm: a batch of ", dim.size,
+                  ", expected at least 0");
+  }
+  spec.lda = LeadingDim(spec.lda, ColumnsOfA(spec), "A");
+  spec.ldb = LeadingDim(spec.ldb, ColumnsOfB(spec), "B");
+  spec.ldc = LeadingDim(spec.ldc, spec.n, "C");
+  MergeBatchDims(&spec.batch);
+  while (FoldInnermost(&spec)) {
+  }
+  return spec;
+}
+
+template <typename T>
+class Gemm<T>::Product {
+ public:
+  Product(const GemmSpec& spec, PrepareContext& context)
+      : spec_(SimplifyGemm(spec)), split_(Split(spec_.batch)) {
+    summed_count_ = BatchCount(split_.summed);
+    is_empty_ = spec_.m == 0 || spec_.n == 0 || BatchCount(split_.kept) == 0;
+    has_terms_ = spec_.k > 0 && summed_count_ > 0;
+    if constexpr (std::is_same_v<T, float>) {
+      if (!is_empty_ && has_terms_) MakePrimitives(context);
+    }
+  }
+
+  void Run(const KernelContext& context, const T* a, const T* b, T* c) {
+    if (is_empty_) return;
+    if (!has_terms_) return ScaleMatrices(spec_, split_.kept, c);
+    for (int64_t i = 0; i < summed_count_; ++i) {
+      const Offsets at = BatchOffsets(split_.summed, i);
+      RunKept(context, a + at.a, b + at.b, c, i == 0);
+    }
+  }
+
+ private:
+  void MakePrimitives(PrepareContext& context) {
+    first_.emplace(spec_, split_.kept, spec_.beta, context);
+    if (summed_count_ > 1) next_.emplace(spec_, split_.kept, 1.0, context);
+  }
+
+  void RunKept(const KernelContext& context, const T* a, const T* b, T* c, bool is_first) {
+    if constexpr (std::is_same_v<T, float>) {
+      (is_first ? *first_ : *next_).Run(context, a, b, c);
+    } else {
+      const int64_t row_blocks = (spec_.m + kBlockRows - 1) / kBlockRows;
+      const int64_t column_blocks = (spec_.n + kBlockColumns - 1) / kBlockColumns;
+      const int64_t blocks = row_blocks * column_blocks;
+      const int64_t block_work =
+          std::min(kBlockRows, spec_.m) * std::min(kBlockColumns, spec_.n) * spec_.k;
+      const int64_t grain = std::max<int64_t>(1, 32768 / block_work);
+      const double beta = is_first ? spec_.beta : 1.0;
+      ParallelFor(BatchCount(split_.kept) * blocks, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const Offsets at = BatchOffsets(split_.kept, i / blocks);
+          const int64_t row = i % blocks / column_blocks * kBlockRows;
+          const int64_t column = i % column_blocks * kBlockColumns;
+          MultiplyBlock(spec_, beta, a + at.a, b + at.b, c + at.c, row, column);
+        }
+      });
+    }
+  }
+
+  GemmSpec spec_;
+  SplitBatch split_;
+  int64_t summed_count_ = 1;
+  bool is_empty_ = false;
+  bool has_terms_ = true;
+  std::optional<MatmulPrimitive> first_;
+  std::optional<MatmulPrimitive> next_;  // adds to C
+};
+
+template <typename T>
+Gemm<T>::Gemm(const GemmSpec& spec, PrepareContext& context)
+    : product_(std::make_unique<Product>(spec, context)) {}
+template <typename T>
+Gemm<T>::~Gemm() = default;
+template <typename T>
+Gemm<T>::Gemm(Gemm&&) noexcept = default;
+template <typename T>
+Gemm<T>& Gemm<T>::operator=(Gemm&&) noexcept = default;
+
+template <typename T>
+void Gemm<T>::Run(const KernelContext& context, const T* a, const T* b, T* c) const {
+  product_->Run(context, a, b, c);
+}
+
+template class Gemm<float>;
+template class Gemm<double>;
+
+}  // namespace skiff
