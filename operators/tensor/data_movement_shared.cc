@@ -1,0 +1,114 @@
+#include "operators/tensor/data_movement_shared.h"
+
+#include <utility>
+
+#include "framework/base/error.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+
+void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
+                            const KernelFactory& prepare) {
+  for (const DType dtype :
+       {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
+        DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+    registry.AddKernel(type, KernelDef{.dtype = dtype, .prepare = prepare, .accepts = {}});
+  }
+}
+
+void RejectRuntimeArguments(const OpContext& context, const std::vector<std::string>& slots) {
+  for (const std::string& slot : slots) {
+    SKIFF_ENFORCE(context.InputCount(slot) == 0, kUnimplemented, context.op().type, ": input \"",
+                  slot, "\" is connected; expected the values in the attribute instead");
+  }
+}
+
+SlotDef RuntimeArgumentSlot(std::string name, bool duplicable) {
+  return {.name = std::move(name),
+          .doc = "Not supported: an Error if connected. Fluid reads the attribute from here.",
+          .duplicable = duplicable,
+          .dispensable = true};
+}
+
+int64_t ProductOrUnknown(const Shape& shape, int begin, int end) {
+  bool unknown = false;
+  Shape known;
+  for (int axis = begin; axis < end; ++axis) {
+    if (shape[axis] < 0) {
+      unknown = true;
+    } else {
+      known.Append(shape[axis]);
+    }
+  }
+  const int64_t product = known.element_count();
+  return unknown && product != 0 ? -1 : product;
+}
+
+void SetReshapedOutput(OpContext& context, const Shape& shape) {
+  const TensorMeta& x = context.Input("X");
+  context.SetOutput("Out", shape, x.dtype);
+  const int out = context.OutputIndex("Out");
+  if (out >= 0) {
+    const bool same_rows = x.shape.rank() > 0 && shape.rank() > 0 && x.shape[0] == shape[0];
+    context.mutable_outputs()[static_cast<size_t>(out)].lod_level = same_rows ? x.lod_level : 0;
+  }
+  if (!context.HasOutput("XShape")) return;
+  Shape x_shape{0};
+  for (const int64_t dim : x.shape) x_shape.Append(dim);
+  context.SetOutput("XShape", x_shape, x.dtype);
+}
+
+SlotDef XShapeOutput() {
+  return {.name = "XShape",
+          .doc = "[0] + the dims of X: carries the shape to the gradient and holds no elements.",
+          .dispensable = true,
+          .intermediate = true};
+}
+
+void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::string& forward) {
+  OpDef def;
+  def.type = type;
+  def.doc =
+      "X@GRAD has the elements of Out@GRAD in the same order and the shape of X, which are "
+      "the dims of XShape but the first. Gradient of " +
+      forward + ".";
+  def.inputs = {{.name = "Out@GRAD", .doc = "The gradient of Out."},
+                {.name = "XShape", .doc = "XShape of the forward op.", .shape_only = true}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.infer = [](OpContext& context) {
+    const TensorMeta& grad = context.Input("Out@GRAD");
+    const Shape& x_shape = context.Input("XShape").shape;
+    SKIFF_ENFORCE(x_shape.rank() >= 1 && x_shape[0] == 0, kInvalidArgument, context.op().type,
+                  ": XShape has shape ", x_shape, ", expected [0] + the dims of X");
+    const Shape shape(x_shape.dims().subspan(1));
+    if (shape.is_known() && grad.shape.is_known()) {
+      SKIFF_ENFORCE(shape.element_count() == grad.shape.element_count(), kInvalidArgument,
+                    context.op().type, ": Out@GRAD of shape ", grad.shape,
+                    " has not as many elements as X of shape ", shape);
+    }
+    context.SetOutput("X@GRAD", shape, grad.dtype);
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.in_place = {{"Out@GRAD", "X@GRAD"}};
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, type, CopyFactory("Out@GRAD", "X@GRAD"));
+}
+
+GradRule ReshapeGradRule(const std::string& grad_type) {
+  return GradOp(grad_type, {"Out@GRAD", "XShape"}, {"X@GRAD"});
+}
+
+KernelFactory CopyFactory(const std::string& input, const std::string& output) {
+  return [input, output](PrepareContext& context) {
+    const int from = context.InputIndex(input);
+    const int to = context.OutputIndex(output);
+    return MakeKernel([from, to](const KernelContext& run) {
+      if (from < 0 || to < 0) return;
+      const Tensor& source = run.input(from);
+      CopyBytes(source.raw_data(), run.output(to).raw_data(), source.byte_count());
+    });
+  };
+}
+
+}  // namespace skiff

@@ -1,0 +1,42 @@
+// Registration and shape pieces that the ops of this family share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// Registers `prepare` as the plain CPU kernel for every dtype: the kernel looks at no element.
+void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
+                            const KernelFactory& prepare);
+
+// Error (kUnimplemented) if one of these slots, which give at run time what an attribute gives, is
+// connected: shapes are known before a kernel runs.
+void RejectRuntimeArguments(const OpContext& context, const std::vector<std::string>& slots);
+
+// A slot of those, for definitions.
+SlotDef RuntimeArgumentSlot(std::string name, bool duplicable = false);
+
+// The product of dims [begin, end), -1 if one is unknown and none is 0.
+int64_t ProductOrUnknown(const Shape& shape, int begin, int end);
+
+// Sets Out to `shape` with X's dtype (and LoD level where the rows stay), and XShape to [0] + X's
+// dims, the form in which Fluid hands the shape of X to the gradient.
+void SetReshapedOutput(OpContext& context, const Shape& shape);
+
+// The XShape output and the definition of a gradient op `type` that gives the elements of Out@GRAD
+// the shape of X. Registers its kernels too.
+SlotDef XShapeOutput();
+void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::string& forward);
+// The gradient rule that makes such an op.
+GradRule ReshapeGradRule(const std::string& grad_type);
+
+// The factory of a kernel that copies the elements of one slot to another, in order.
+KernelFactory CopyFactory(const std::string& input, const std::string& output);
+
+}  // namespace skiff

@@ -1,0 +1,26 @@
+// fetch: column `col` of the fetched tensors = X.
+//
+// Source: Fluid's program format, where a saved program ends with one fetch op an output. The
+// executor resolves the columns when it binds fetches and runs no kernel; the kernel here serves
+// whoever runs a program op by op.
+#include "operators/tensor/data_movement_shared.h"
+
+namespace skiff {
+
+void RegisterFetch(OpRegistry& registry) {
+  OpDef def;
+  def.type = "fetch";
+  def.doc = "Hands X to the caller as column `col` of the fetched tensors.";
+  def.inputs = {{.name = "X", .doc = "The tensor to fetch."}};
+  def.outputs = {{.name = "Out", .doc = "The list of all fetched tensors."}};
+  def.attrs = {{.name = "col", .type = AttrType::kInt, .doc = "Position among the fetches."}};
+  // Out is a list that several fetch ops write, no tensor with a shape.
+  def.infer = [](OpContext&) {};
+  def.no_gradient_reason = "a fetch leaves the program";
+  def.kernel_dtype_slot = "X";
+  def.has_side_effect = true;
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "fetch", CopyFactory("X", "Out"));
+}
+
+}  // namespace skiff

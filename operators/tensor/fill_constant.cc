@@ -1,0 +1,90 @@
+// fill_constant: every element of Out is one value.
+//
+// Source: Fluid's fill_constant. The value is, in this order, that of ValueTensor (read at run
+// time), `str_value`, `value`. Whole numbers in `str_value` and ValueTensor stay exact in int64,
+// which the float attribute can't promise.
+#include "framework/base/error.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/fill_shared.h"
+
+namespace skiff {
+namespace {
+
+void InferFillConstant(OpContext& context) {
+  RejectRuntimeArguments(context, {"ShapeTensor", "ShapeTensorList"});
+  const std::vector<int64_t> dims = context.IntsAttr("shape");
+  const Shape shape{std::span<const int64_t>(dims)};
+  for (const int64_t dim : shape) {
+    SKIFF_ENFORCE(dim >= 0, kInvalidArgument, "fill_constant: shape = ", shape,
+                  " has a negative dim");
+  }
+  const DType dtype = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("dtype")));
+  CheckFillDType(dtype, "fill_constant");
+  if (context.HasInput("ValueTensor")) {
+    const Shape& value_shape = context.Input("ValueTensor").shape;
+    SKIFF_ENFORCE(!value_shape.is_known() || value_shape.element_count() == 1, kInvalidArgument,
+                  "fill_constant: ValueTensor has shape ", value_shape, ", expected one element");
+  } else {
+    CheckFillValue(FillValueFromAttributes(context), dtype, "fill_constant");
+  }
+  context.SetOutput("Out", shape, dtype);
+}
+
+std::unique_ptr<Kernel> PrepareFillConstant(PrepareContext& context) {
+  const int out = context.OutputIndex("Out");
+  const int value_tensor = context.InputIndex("ValueTensor");
+  if (value_tensor < 0) {
+    return MakeKernel([out, value = FillValueFromAttributes(context)](const KernelContext& run) {
+      FillTensor(value, &run.output(out));
+    });
+  }
+  return MakeKernel([out, value_tensor](const KernelContext& run) {
+    const FillValue value =
+        FillValueFromTensor(run.input(value_tensor), "fill_constant: ValueTensor");
+    CheckFillValue(value, run.output(out).dtype(), "fill_constant: ValueTensor");
+    FillTensor(value, &run.output(out));
+  });
+}
+
+}  // namespace
+
+void RegisterFillConstant(OpRegistry& registry) {
+  OpDef def;
+  def.type = "fill_constant";
+  def.doc = "Out[i] = the value of ValueTensor, else `str_value`, else `value`.";
+  def.inputs = {{.name = "ValueTensor",
+                 .doc = "One element: the value, read at run time.",
+                 .dispensable = true},
+                RuntimeArgumentSlot("ShapeTensor"),
+                RuntimeArgumentSlot("ShapeTensorList", /*duplicable=*/true)};
+  def.outputs = {{.name = "Out", .doc = "A tensor of `shape` and `dtype`."}};
+  def.attrs = {
+      {.name = "dtype",
+       .type = AttrType::kInt,
+       .default_value = int32_t{5},
+       .doc = "The element type of Out, as Fluid's enumerator."},
+      {.name = "shape",
+       .type = AttrType::kLongs,
+       .default_value = std::vector<int64_t>{},
+       .doc = "The shape of Out; empty: a scalar."},
+      {.name = "value", .type = AttrType::kFloat, .default_value = 0.0f, .doc = "The value."},
+      {.name = "str_value",
+       .type = AttrType::kString,
+       .default_value = std::string(),
+       .doc = "The value as text, exact where a float is not: \"9007199254740993\", \"inf\"."},
+      {.name = "force_cpu",
+       .type = AttrType::kBool,
+       .default_value = false,
+       .doc = "A hint of Fluid's about the place; ignored."},
+      {.name = "place_type",
+       .type = AttrType::kInt,
+       .default_value = int32_t{-1},
+       .doc = "A hint of Fluid's about the place; ignored."}};
+  def.infer = InferFillConstant;
+  def.no_gradient_reason = "the output is a constant";
+  def.kernel_dtype_slot = "Out";
+  registry.Add(std::move(def));
+  AddFillKernels(registry, "fill_constant", PrepareFillConstant);
+}
+
+}  // namespace skiff

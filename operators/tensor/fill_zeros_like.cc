@@ -1,0 +1,41 @@
+// fill_zeros_like: Out = 0 in the shape of X.
+//
+// Source: Fluid's fill_zeros_like, which append_backward puts where a gradient does not exist.
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+
+void RegisterFillZerosLike(OpRegistry& registry) {
+  OpDef def;
+  def.type = "fill_zeros_like";
+  def.doc = "Out[i] = 0, with the shape and dtype of X.";
+  def.inputs = {{.name = "X", .doc = "Gives shape and dtype.", .shape_only = true}};
+  def.outputs = {{.name = "Out", .doc = "Zeros."}};
+  def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  def.no_gradient_reason = "the output is a constant";
+  def.in_place = {{"X", "Out"}};
+  // Zeros are zeros in any layout, padding included.
+  def.layout_rule = LayoutRule::kSame;
+  def.layout_slots = {"X", "Out"};
+  def.zero_preserving = true;
+  def.elementwise = true;
+  registry.Add(std::move(def));
+  const KernelFactory prepare = [](PrepareContext& context) {
+    const int out = context.OutputIndex("Out");
+    return MakeKernel([out](const KernelContext& run) {
+      Tensor& zeros = run.output(out);
+      ZeroBytes(zeros.raw_data(), zeros.byte_count());
+    });
+  };
+  for (const DType dtype :
+       {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
+        DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+    registry.AddKernel(
+        "fill_zeros_like",
+        KernelDef{
+            .dtype = dtype, .prepare = prepare, .accepts = [](const OpContext&) { return true; }});
+  }
+}
+
+}  // namespace skiff

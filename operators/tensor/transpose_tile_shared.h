@@ -1,0 +1,24 @@
+// A small two-dimensional transpose, the inner loop of StridedCopy.
+#pragma once
+
+#include <cstdint>
+
+namespace skiff {
+
+// target[column * target_stride + row] = source[row * source_stride + column] for row < rows,
+// column < columns; strides in elements. Meant for tiles that fit the first-level cache.
+template <typename Word>
+void TransposeTile(const Word* source, int64_t source_stride, Word* target, int64_t target_stride,
+                   int64_t rows, int64_t columns) {
+  for (int64_t column = 0; column < columns; ++column) {
+    for (int64_t row = 0; row < rows; ++row) {
+      target[column * target_stride + row] = source[row * source_stride + column];
+    }
+  }
+}
+
+// The same for four-byte elements, four by four in vector registers.
+void TransposeTile(const uint32_t* source, int64_t source_stride, uint32_t* target,
+                   int64_t target_stride, int64_t rows, int64_t columns);
+
+}  // namespace skiff
