@@ -1,0 +1,179 @@
+#include "framework/executor/executor.h"
+
+#include <algorithm>
+#include <list>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/executor/lowering.h"
+#include "framework/executor/prepared_plan.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+// What a plan was made for.
+struct Signature {
+  std::vector<std::pair<std::string, TensorMeta>> feeds;
+  FetchList fetches;
+
+  friend bool operator==(const Signature& a, const Signature& b) {
+    const auto same_feed = [](const auto& x, const auto& y) {
+      return x.first == y.first && x.second.shape == y.second.shape &&
+             x.second.dtype == y.second.dtype && x.second.lod_level == y.second.lod_level;
+    };
+    return a.fetches == b.fetches && std::ranges::equal(a.feeds, b.feeds, same_feed);
+  }
+};
+
+Signature SignatureOf(const FeedList& feeds, const FetchList& fetches) {
+  Signature signature;
+  signature.fetches = fetches;
+  for (const auto& [name, tensor] : feeds) {
+    SKIFF_ENFORCE(tensor.has_data(), kInvalidArgument, "feed \"", name,
+                  "\": the tensor has no data");
+    SKIFF_ENFORCE(tensor.layout().is_plain(), kInvalidArgument, "feed \"", name, "\": layout ",
+                  tensor.layout(), " given, plain expected");
+    signature.feeds.emplace_back(name,
+                                 TensorMeta{.shape = tensor.shape(),
+                                            .dtype = tensor.dtype(),
+                                            .lod_level = static_cast<int32_t>(tensor.lod().size()),
+                                            .layout = {},
+                                            .persistable = false});
+  }
+  return signature;
+}
+
+bool HasOptimizerOps(const Program& program) {
+  return std::ranges::any_of(program.root()->ops(),
+                             [](const auto& op) { return (op->role() & kRoleOptimize) != 0; });
+}
+
+}  // namespace
+
+struct CompiledProgram::State {
+  struct CachedPlan {
+    Signature signature;
+    std::shared_ptr<PreparedPlan> prepared;
+  };
+
+  // The plan for a signature, made if it isn't cached or the scope's storage has moved since.
+  std::shared_ptr<PreparedPlan> PlanFor(const Signature& signature) {
+    std::erase_if(plans, [](const CachedPlan& plan) { return !plan.prepared->is_current(); });
+    const auto found = std::ranges::find(plans, signature, &CachedPlan::signature);
+    if (found != plans.end()) {
+      plans.splice(plans.begin(), plans, found);
+      return plans.front().prepared;
+    }
+    plans.push_front({signature, Prepare(signature)});
+    while (plans.size() > std::max<size_t>(1, options.plan_cache_capacity)) plans.pop_back();
+    return plans.front().prepared;
+  }
+
+  std::shared_ptr<PreparedPlan> Prepare(const Signature& signature) {
+    Plan plan = LowerProgram(*registry, *program, place, signature.feeds, signature.fetches, scope);
+    RunPlanPasses(*registry, &plan, options.passes);
+    return std::make_shared<PreparedPlan>(std::move(plan),
+                                          PreparedPlan::Inputs{.registry = registry,
+                                                               .program = program,
+                                                               .scope = scope,
+                                                               .trains = trains,
+                                                               .kernels = options.kernels});
+  }
+
+  std::shared_ptr<PreparedPlan> PlanWithFeeds(const FeedList& feeds, const FetchList& fetches) {
+    std::shared_ptr<PreparedPlan> prepared = PlanFor(SignatureOf(feeds, fetches));
+    std::vector<const Tensor*> tensors;
+    for (const auto& [name, tensor] : feeds) tensors.push_back(&tensor);
+    prepared->BindFeeds(tensors);
+    return prepared;
+  }
+
+  const OpRegistry* registry = nullptr;
+  std::shared_ptr<Program> program;
+  Place place;
+  Scope* scope = nullptr;
+  CompileOptions options;
+  bool trains = false;
+  std::vector<PassReport> reports;
+  std::list<CachedPlan> plans;  // most recently used first
+};
+
+void BoundProgram::Step() {
+  SKIFF_ENFORCE(
+      prepared_->is_current(), kFailedPrecondition,
+      "the scope's storage has moved since Bind (a variable was set, loaded or erased): bind "
+      "again");
+  prepared_->Run();
+}
+
+std::vector<InstructionTime> BoundProgram::TimedStep() { return prepared_->TimedRun(); }
+
+const Tensor& BoundProgram::fetch(size_t i) const {
+  SKIFF_ENFORCE(i < prepared_->fetches().size(), kOutOfRange, "fetch ", i, " of ",
+                prepared_->fetches().size());
+  return prepared_->fetches()[i];
+}
+
+PlanStatistics BoundProgram::statistics() const { return prepared_->statistics(); }
+const Plan& BoundProgram::plan() const { return prepared_->plan(); }
+
+CompiledProgram::CompiledProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CompiledProgram::CompiledProgram(CompiledProgram&&) noexcept = default;
+CompiledProgram& CompiledProgram::operator=(CompiledProgram&&) noexcept = default;
+CompiledProgram::~CompiledProgram() = default;
+
+std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList& fetches) {
+  const std::shared_ptr<PreparedPlan> prepared = state_->PlanWithFeeds(feeds, fetches);
+  prepared->Run();
+  std::vector<Tensor> results;
+  for (const Tensor& fetch : prepared->fetches()) results.push_back(CopyToCpu(fetch));
+  return results;
+}
+
+BoundProgram CompiledProgram::Bind(const FeedList& feeds, const FetchList& fetches) {
+  // A plan of its own: another Bind or Run of the same signature would move its feeds.
+  std::shared_ptr<PreparedPlan> prepared = state_->Prepare(SignatureOf(feeds, fetches));
+  std::vector<const Tensor*> tensors;
+  for (const auto& [name, tensor] : feeds) tensors.push_back(&tensor);
+  prepared->BindFeeds(tensors);
+  return BoundProgram(std::move(prepared));
+}
+
+const Program& CompiledProgram::program() const { return *state_->program; }
+const std::vector<PassReport>& CompiledProgram::reports() const { return state_->reports; }
+size_t CompiledProgram::cached_plans() const { return state_->plans.size(); }
+
+Executor::Executor(Place place, Scope* scope, const OpRegistry* registry)
+    : place_(place),
+      owned_scope_(scope == nullptr ? std::make_unique<Scope>() : nullptr),
+      scope_(scope == nullptr ? owned_scope_.get() : scope),
+      registry_(registry == nullptr ? &DefaultOpRegistry() : registry) {
+  AllocatorOf(place);  // throws for a place that isn't there
+  if (scope_->Find(kStepCounterName) == nullptr) {
+    scope_->Set(kStepCounterName, Tensor::FromValues<int64_t>({1}, {0}));
+  }
+}
+
+Executor::~Executor() = default;
+
+CompiledProgram Executor::Compile(const Program& program, const CompileOptions& options) {
+  auto state = std::make_unique<CompiledProgram::State>();
+  state->registry = registry_;
+  state->program = program.Clone();
+  state->place = place_;
+  state->scope = scope_;
+  state->options = options;
+  if (!options.memory_reuse) state->options.passes.skip.push_back("memory_reuse");
+  if (!options.layout) state->options.passes.skip.push_back("layout");
+  state->trains = HasOptimizerOps(program);
+  state->reports = RunProgramPasses(*registry_, state->program.get(), state->options.passes);
+  return CompiledProgram(std::move(state));
+}
+
+std::vector<Tensor> Executor::Run(const Program& program, const FeedList& feeds,
+                                  const FetchList& fetches) {
+  return Compile(program).Run(feeds, fetches);
+}
+
+}  // namespace skiff

@@ -1,0 +1,228 @@
+#include "framework/executor/lowering.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+TensorMeta MetaOf(const Tensor& tensor, bool persistable) {
+  return {.shape = tensor.shape(),
+          .dtype = tensor.dtype(),
+          .lod_level = static_cast<int32_t>(tensor.lod().size()),
+          .layout = tensor.layout(),
+          .persistable = persistable};
+}
+
+class Lowering {
+ public:
+  Lowering(const OpRegistry& registry, const Program& program, Place place, Scope* scope)
+      : registry_(registry), block_(*program.root()), scope_(*scope) {
+    plan_.place = place;
+  }
+
+  Plan Run(const std::vector<std::pair<std::string, TensorMeta>>& feeds,
+           const std::vector<std::string>& fetches) {
+    for (const auto& [name, meta] : feeds) AddFeed(name, meta);
+    const auto& ops = block_.ops();
+    for (size_t i = 0; i < ops.size(); ++i) {
+      try {
+        AddOp(*ops[i], i);
+      } catch (const Error& error) {
+        throw error.WithContext(DescribeOp(*ops[i], block_.index(), i));
+      }
+    }
+    for (const std::string& name : fetches) AddFetch(name);
+    plan_.segments = {{.begin = 0, .end = plan_.instructions.size(), .row_capacity = 0}};
+    return std::move(plan_);
+  }
+
+ private:
+  int32_t AddValue(const std::string& name, const TensorMeta& meta, Storage storage) {
+    plan_.values.push_back(
+        {.name = name, .meta = meta, .storage = storage, .alias_of = -1, .offset = -1});
+    return static_cast<int32_t>(plan_.values.size()) - 1;
+  }
+
+  void AddFeed(const std::string& name, const TensorMeta& meta) {
+    const Var* var = block_.FindVar(name);
+    SKIFF_ENFORCE(var != nullptr, kNotFound, "feed \"", name,
+                  "\": the program has no such variable");
+    SKIFF_ENFORCE(!var->persistable, kInvalidArgument, "feed \"", name,
+                  "\": a persistable variable isn't fed; assign it in the scope");
+    SKIFF_ENFORCE(var->dtype == meta.dtype, kInvalidArgument, "feed \"", name, "\": dtype ",
+                  meta.dtype, " given, ", var->dtype, " expected");
+    const Shape declared(var->dims);
+    bool admitted = declared.rank() == meta.shape.rank();
+    for (int i = 0; admitted && i < declared.rank(); ++i) {
+      admitted = declared[i] < 0 || declared[i] == meta.shape[i];
+    }
+    SKIFF_ENFORCE(admitted, kInvalidArgument, "feed \"", name, "\": shape ", meta.shape, " given, ",
+                  declared, " expected");
+    SKIFF_ENFORCE(!current_.contains(name), kInvalidArgument, "feed \"", name, "\" is given twice");
+    const int32_t value = AddValue(name, meta, Storage::kFeed);
+    current_[name] = value;
+    plan_.feeds.push_back(value);
+  }
+
+  // The value that a read of the name sees now.
+  int32_t Read(const std::string& name) {
+    if (name == kEmptyVarName) return -1;
+    const auto it = current_.find(name);
+    if (it != current_.end()) return it->second;
+    const Var* var = block_.FindVar(name);
+    SKIFF_ENFORCE(var != nullptr, kNotFound, "variable \"", name, "\" does not exist");
+    const Tensor* tensor = scope_.Find(name);
+    SKIFF_ENFORCE(tensor != nullptr || !var->persistable, kFailedPrecondition, "variable \"", name,
+                  "\" is not initialized: run the startup program or load parameters first");
+    SKIFF_ENFORCE(tensor != nullptr, kFailedPrecondition, "variable \"", name,
+                  "\" is read before anything writes it; is a feed missing?");
+    return current_[name] = AddValue(name, MetaOf(*tensor, true), Storage::kScope);
+  }
+
+  void AddOp(const Op& op, size_t position) {
+    if (op.type == "feed") {
+      for (const std::string& name : op.Output("Out")) {
+        SKIFF_ENFORCE(current_.contains(name), kInvalidArgument, "feed \"", name, "\" is missing");
+      }
+      return;
+    }
+    if (op.type == "fetch") return;
+    const OpDef& def = registry_.Get(op.type);
+    CheckOp(def, op);
+    SKIFF_ENFORCE(
+        !def.data_dependent_shape, kUnimplemented,
+        "an output shape that depends on data needs a dynamic segment, which the executor "
+        "does not make yet");
+    Instruction instruction;
+    instruction.op = &op;
+    instruction.def = &def;
+    instruction.position = position;
+    for (const std::string& name : InputOrder(def, op)) instruction.inputs.push_back(Read(name));
+
+    const std::vector<std::string> names = OutputOrder(def, op);
+    std::vector<TensorMeta> outputs;
+    for (const std::string& name : names) {
+      const Var* var = name == kEmptyVarName ? nullptr : block_.FindVar(name);
+      outputs.push_back(var == nullptr ? TensorMeta{}
+                                       : TensorMeta{.shape = Shape(var->dims),
+                                                    .dtype = var->dtype,
+                                                    .lod_level = var->lod_level,
+                                                    .layout = {},
+                                                    .persistable = var->persistable});
+    }
+    std::vector<TensorMeta> inputs;
+    for (int32_t value : instruction.inputs) {
+      inputs.push_back(value < 0 ? TensorMeta{} : plan_.values[static_cast<size_t>(value)].meta);
+    }
+    OpContext context(op, def, std::move(inputs), std::move(outputs), plan_.place);
+    def.infer(context);
+    for (size_t i = 0; i < names.size(); ++i) {
+      instruction.outputs.push_back(
+          names[i] == kEmptyVarName ? -1 : Define(op, names[i], context.outputs()[i]));
+    }
+    std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction, context);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] != kEmptyVarName)
+        current_[names[i]] = FinalValue(instruction.outputs[i], copies);
+    }
+    plan_.instructions.push_back(std::move(instruction));
+    std::ranges::move(copies, std::back_inserter(plan_.instructions));
+  }
+
+  int32_t Define(const Op& op, const std::string& name, const TensorMeta& meta) {
+    SKIFF_ENFORCE(meta.shape.is_known(), kInvalidArgument, "the shape ", meta.shape,
+                  " of output \"", name, "\" is not known at run time");
+    const Var* var = block_.FindVar(name);
+    if (var == nullptr || !var->persistable) return AddValue(name, meta, Storage::kArena);
+    const Tensor* tensor = scope_.Find(name);
+    if (tensor == nullptr) {
+      scope_.Set(name, Tensor(meta.shape, meta.dtype, plan_.place));
+    } else {
+      SKIFF_ENFORCE(tensor->shape() == meta.shape && tensor->dtype() == meta.dtype,
+                    kInvalidArgument, op.type, " would write ", meta.dtype, " ", meta.shape,
+                    " to \"", name, "\", which the scope holds as ", tensor->dtype(), " ",
+                    tensor->shape());
+    }
+    return AddValue(name, meta, Storage::kScope);
+  }
+
+  // An op that reads a scope variable and writes it, without working in place on that pair, writes
+  // next to it, and a copy follows.
+  std::vector<Instruction> WriteScopeOutOfPlace(const Op& op, const OpDef& def,
+                                                Instruction* instruction,
+                                                const OpContext& context) {
+    std::vector<Instruction> copies;
+    for (size_t i = 0; i < instruction->outputs.size(); ++i) {
+      const int32_t output = instruction->outputs[i];
+      if (output < 0 || ValueOf(output).storage != Storage::kScope) continue;
+      const std::string name = ValueOf(output).name;
+      bool conflicts = false;
+      for (size_t j = 0; j < instruction->inputs.size(); ++j) {
+        const int32_t input = instruction->inputs[j];
+        if (input < 0 || ValueOf(input).storage != Storage::kScope || ValueOf(input).name != name) {
+          continue;
+        }
+        const bool in_place = std::ranges::any_of(def.in_place, [&](const auto& pair) {
+          return context.InputIndex(pair.first) == static_cast<int>(j) &&
+                 context.OutputIndex(pair.second) == static_cast<int>(i);
+        });
+        conflicts = conflicts || !in_place;
+      }
+      if (!conflicts) continue;
+      TensorMeta meta = ValueOf(output).meta;
+      meta.persistable = false;
+      const int32_t aside = AddValue(name, meta, Storage::kArena);
+      Instruction copy;
+      copy.kind = InstructionKind::kCopy;
+      copy.op = &op;
+      copy.def = &def;
+      copy.position = instruction->position;
+      copy.inputs = {aside};
+      copy.outputs = {output};
+      instruction->outputs[i] = aside;
+      copies.push_back(std::move(copy));
+    }
+    return copies;
+  }
+
+  static int32_t FinalValue(int32_t value, const std::vector<Instruction>& copies) {
+    for (const Instruction& copy : copies) {
+      if (copy.inputs[0] == value) return copy.outputs[0];
+    }
+    return value;
+  }
+
+  void AddFetch(const std::string& name) {
+    SKIFF_ENFORCE(current_.contains(name) || scope_.Find(name) != nullptr, kNotFound, "fetch \"",
+                  name, "\": ",
+                  block_.FindVar(name) == nullptr ? "the program has no such variable"
+                                                  : "nothing writes this variable");
+    if (!current_.contains(name)) {
+      current_[name] = AddValue(name, MetaOf(scope_.Get(name), true), Storage::kScope);
+    }
+    plan_.fetches.push_back(current_[name]);
+  }
+
+  const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
+
+  const OpRegistry& registry_;
+  const Block& block_;
+  Scope& scope_;
+  Plan plan_;
+  std::unordered_map<std::string, int32_t> current_;
+};
+
+}  // namespace
+
+Plan LowerProgram(const OpRegistry& registry, const Program& program, Place place,
+                  const std::vector<std::pair<std::string, TensorMeta>>& feeds,
+                  const std::vector<std::string>& fetches, Scope* scope) {
+  return Lowering(registry, program, place, scope).Run(feeds, fetches);
+}
+
+}  // namespace skiff

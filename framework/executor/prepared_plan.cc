@@ -1,0 +1,203 @@
+#include "framework/executor/prepared_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/executor/storage.h"
+#include "framework/tensor/layout_copy.h"
+
+namespace skiff {
+
+PreparedPlan::PreparedPlan(Plan plan, Inputs inputs)
+    : plan_(std::move(plan)), inputs_(std::move(inputs)), device_{plan_.place, nullptr} {
+  seed_ = inputs_.program->seed;
+  PrepareKernels();
+  PlanStorage(&plan_);
+  Bind();
+}
+
+void PreparedPlan::PrepareKernels() {
+  steps_.resize(plan_.instructions.size());
+  derived_requests_.resize(plan_.instructions.size());
+  for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+    Instruction& instruction = plan_.instructions[i];
+    Step& step = steps_[i];
+    if (instruction.kind == InstructionKind::kCopy) {
+      step.kernel = MakeKernel([](const KernelContext& context) {
+        CopyBetweenLayouts(context.input(0), &context.output(0));
+      });
+      continue;
+    }
+    try {
+      PrepareContext context = ContextOf(plan_, instruction);
+      const auto forced = inputs_.kernels.find(instruction.op->type);
+      if (forced != inputs_.kernels.end()) {
+        step.kernel_def = inputs_.registry->FindKernel(context, forced->second);
+      }
+      if (step.kernel_def == nullptr) step.kernel_def = &inputs_.registry->SelectKernel(context);
+      step.kernel = step.kernel_def->prepare(context);
+      instruction.workspace_bytes = context.workspace_bytes();
+      derived_requests_[i] = context.derived_forms();
+    } catch (const Error& error) {
+      ThrowIn(error, i);
+    }
+  }
+}
+
+void PreparedPlan::Bind() {
+  arena_ = std::make_shared<Buffer>(AllocatorOf(plan_.place), plan_.planned_bytes);
+  Scope& scope = *inputs_.scope;
+  tensors_.resize(plan_.values.size());
+  value_tensors_.assign(plan_.values.size(), nullptr);
+  for (size_t i = 0; i < plan_.values.size(); ++i) {
+    const PlanValue& value = plan_.values[i];
+    value_tensors_[i] = &tensors_[i];
+    if (value.storage == Storage::kScope) {
+      value_tensors_[i] = scope.FindMutable(value.name);
+    } else if (value.storage == Storage::kArena) {
+      const int32_t root = plan_.StorageOf(static_cast<int32_t>(i));
+      const int64_t offset = plan_.values[static_cast<size_t>(root)].offset;
+      if (offset < 0) continue;  // dropped
+      tensors_[i] = Tensor(value.meta.shape, value.meta.dtype, arena_, offset, value.meta.layout);
+    }
+  }
+  step_counter_ = scope.FindMutable(kStepCounterName)->data<int64_t>();
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    BindStep(plan_.instructions[i], &steps_[i]);
+    for (DerivedForm& form : derived_requests_[i]) {
+      Derived derived;
+      derived.storage = std::make_unique<Buffer>(AllocatorOf(plan_.place), form.bytes);
+      derived.source = steps_[i].context.inputs[static_cast<size_t>(form.input)];
+      const int32_t input = plan_.instructions[i].inputs[static_cast<size_t>(form.input)];
+      const PlanValue& value = plan_.values[static_cast<size_t>(input)];
+      if (value.storage == Storage::kScope) derived.source_version = scope.Version(value.name);
+      derived.refresh = std::move(form.refresh);
+      steps_[i].context.derived_forms.push_back(derived.storage->data());
+      steps_[i].derived.push_back(derived_.size());
+      derived_.push_back(std::move(derived));
+    }
+  }
+  derived_requests_.clear();
+  for (int32_t fetch : plan_.fetches) {
+    const PlanValue& value = plan_.values[static_cast<size_t>(fetch)];
+    fetches_.emplace_back(value.meta.shape, value.meta.dtype, Place::Cpu());
+  }
+  generation_ = scope.generation();
+}
+
+void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
+  KernelContext& context = step->context;
+  const auto tensor_of = [&](int32_t value) {
+    return value < 0 ? nullptr : value_tensors_[static_cast<size_t>(value)];
+  };
+  for (int32_t input : instruction.inputs) context.inputs.push_back(tensor_of(input));
+  for (int32_t output : instruction.outputs) {
+    context.outputs.push_back(tensor_of(output));
+    if (output < 0) continue;
+    const PlanValue& value = plan_.values[static_cast<size_t>(output)];
+    if (value.storage == Storage::kScope) {
+      step->written_versions.push_back(inputs_.scope->Version(value.name));
+    }
+  }
+  for (int64_t offset : instruction.workspace_offsets) {
+    context.workspaces.push_back(static_cast<char*>(arena_->data()) + offset);
+  }
+  context.device_context = &device_;
+  context.seed = &seed_;
+  context.step = &step_;
+  context.op_id = static_cast<uint64_t>(instruction.op->id);
+}
+
+void PreparedPlan::BindFeeds(const std::vector<const Tensor*>& feeds) {
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    *value_tensors_[static_cast<size_t>(plan_.feeds[i])] = *feeds[i];
+  }
+}
+
+void PreparedPlan::RunStep(Step& step) {
+  for (size_t index : step.derived) {
+    Derived& derived = derived_[index];
+    const bool fresh = derived.filled && derived.source_version != nullptr &&
+                       derived.version == *derived.source_version;
+    if (fresh) continue;
+    derived.refresh(*derived.source, derived.storage->data());
+    derived.filled = true;
+    if (derived.source_version != nullptr) derived.version = *derived.source_version;
+  }
+  step.kernel->Run(step.context);
+  for (uint64_t* version : step.written_versions) ++*version;
+}
+
+void PreparedPlan::Run() {
+  step_ = static_cast<uint64_t>(*step_counter_);
+  size_t i = 0;
+  try {
+    for (; i < steps_.size(); ++i) RunStep(steps_[i]);
+  } catch (const Error& error) {
+    ThrowIn(error, i);
+  }
+  FinishRun();
+}
+
+std::vector<InstructionTime> PreparedPlan::TimedRun() {
+  using Clock = std::chrono::steady_clock;
+  step_ = static_cast<uint64_t>(*step_counter_);
+  std::vector<InstructionTime> times;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Instruction& instruction = plan_.instructions[i];
+    const Clock::time_point start = Clock::now();
+    try {
+      RunStep(steps_[i]);
+    } catch (const Error& error) {
+      ThrowIn(error, i);
+    }
+    InstructionTime time;
+    time.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    time.type = instruction.kind == InstructionKind::kCopy ? "copy" : instruction.op->type;
+    time.kernel = steps_[i].kernel_def == nullptr ? "" : steps_[i].kernel_def->name;
+    const auto output = std::ranges::find_if(instruction.outputs, [](int32_t v) { return v >= 0; });
+    if (output != instruction.outputs.end()) {
+      time.output = plan_.values[static_cast<size_t>(*output)].name;
+    }
+    times.push_back(std::move(time));
+  }
+  FinishRun();
+  return times;
+}
+
+void PreparedPlan::FinishRun() {
+  for (size_t i = 0; i < fetches_.size(); ++i) {
+    CopyTensor(*value_tensors_[static_cast<size_t>(plan_.fetches[i])], &fetches_[i]);
+  }
+  if (inputs_.trains) ++*step_counter_;
+}
+
+PlanStatistics PreparedPlan::statistics() const {
+  PlanStatistics statistics;
+  statistics.max_live_bytes = plan_.max_live_bytes;
+  statistics.planned_bytes = plan_.planned_bytes;
+  statistics.unshared_bytes = plan_.unshared_bytes;
+  for (const Derived& derived : derived_) statistics.derived_bytes += derived.storage->bytes();
+  std::vector<std::string> seen;
+  for (const PlanValue& value : plan_.values) {
+    if (value.storage == Storage::kScope) seen.push_back(value.name);
+  }
+  std::ranges::sort(seen);
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  for (const std::string& name : seen) {
+    statistics.persistable_bytes += inputs_.scope->Get(name).byte_count();
+  }
+  statistics.instructions = static_cast<int64_t>(steps_.size());
+  statistics.layout_copies = std::ranges::count_if(
+      plan_.instructions, [](const Instruction& i) { return i.kind == InstructionKind::kCopy; });
+  return statistics;
+}
+
+void PreparedPlan::ThrowIn(const Error& error, size_t index) const {
+  const Instruction& instruction = plan_.instructions[index];
+  throw error.WithContext(DescribeOp(*instruction.op, 0, instruction.position));
+}
+
+}  // namespace skiff

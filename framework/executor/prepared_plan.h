@@ -1,0 +1,86 @@
+// A plan with everything resolved: kernels, tensors, arena. Running it walks an array.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/executor/executor.h"
+#include "framework/op/kernel.h"
+#include "framework/op/registry.h"
+#include "framework/plan/plan.h"
+#include "framework/tensor/scope.h"
+
+namespace skiff {
+
+class PreparedPlan {
+ public:
+  struct Inputs {
+    const OpRegistry* registry = nullptr;
+    std::shared_ptr<const Program> program;  // owns the ops that the plan points to
+    Scope* scope = nullptr;
+    bool trains = false;  // whether a run advances the step counter
+    std::map<std::string, std::string> kernels;
+  };
+
+  // Chooses and prepares a kernel per instruction, plans the storage and binds it. Error if no
+  // kernel fits, naming the op.
+  PreparedPlan(Plan plan, Inputs inputs);
+  PreparedPlan(const PreparedPlan&) = delete;
+  PreparedPlan& operator=(const PreparedPlan&) = delete;
+
+  // The tensors that runs read from now on, in the order of plan().feeds; shapes and dtypes are
+  // those of the plan.
+  void BindFeeds(const std::vector<const Tensor*>& feeds);
+  void Run();
+  std::vector<InstructionTime> TimedRun();
+  const std::vector<Tensor>& fetches() const { return fetches_; }
+  const Plan& plan() const { return plan_; }
+  PlanStatistics statistics() const;
+  // False once the scope's storage has moved: the plan must be made again.
+  bool is_current() const { return inputs_.scope->generation() == generation_; }
+
+ private:
+  // A form derived from an input, kept in `storage`.
+  struct Derived {
+    const Tensor* source = nullptr;
+    const uint64_t* source_version = nullptr;  // nullptr: no persistable, refreshed every run
+    uint64_t version = 0;
+    bool filled = false;
+    std::function<void(const Tensor&, void*)> refresh;
+    std::unique_ptr<Buffer> storage;
+  };
+  struct Step {
+    std::unique_ptr<Kernel> kernel;
+    KernelContext context;
+    std::vector<size_t> derived;              // indices into derived_ to bring up to date before
+    std::vector<uint64_t*> written_versions;  // of the scope variables that it writes
+    const KernelDef* kernel_def = nullptr;    // nullptr: a copy
+  };
+
+  void PrepareKernels();
+  void Bind();
+  void BindStep(const Instruction& instruction, Step* step);
+  void RunStep(Step& step);
+  void FinishRun();
+  [[noreturn]] void ThrowIn(const Error& error, size_t index) const;
+
+  Plan plan_;
+  Inputs inputs_;
+  std::vector<Step> steps_;
+  std::vector<std::vector<DerivedForm>> derived_requests_;  // by instruction
+  std::vector<Derived> derived_;
+  std::shared_ptr<Buffer> arena_;
+  std::vector<Tensor> tensors_;  // by value; those of the scope are the scope's own
+  std::vector<Tensor*> value_tensors_;
+  std::vector<Tensor> fetches_;
+  DeviceContext device_;
+  uint64_t seed_ = 0;
+  int64_t* step_counter_ = nullptr;
+  uint64_t step_ = 0;
+  uint64_t generation_ = 0;
+};
+
+}  // namespace skiff

@@ -1,0 +1,79 @@
+#include "framework/executor/storage.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/tensor/layout.h"
+#include "memory/allocator.h"
+#include "memory/arena_planner.h"
+
+namespace skiff {
+namespace {
+
+struct Life {
+  int32_t first = -1;  // -1: never written
+  int32_t last = -1;
+};
+
+// By root of storage.
+std::vector<Life> LivesOf(const Plan& plan) {
+  std::vector<Life> lives(plan.values.size());
+  const auto touch = [&](int32_t value, int32_t instant) {
+    if (value < 0) return;
+    Life& life = lives[static_cast<size_t>(plan.StorageOf(value))];
+    if (life.first < 0) life.first = instant;
+    life.last = std::max(life.last, instant);
+  };
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    for (int32_t input : plan.instructions[i].inputs) touch(input, static_cast<int32_t>(i));
+    for (int32_t output : plan.instructions[i].outputs) touch(output, static_cast<int32_t>(i));
+  }
+  for (int32_t fetch : plan.fetches) touch(fetch, static_cast<int32_t>(plan.instructions.size()));
+  return lives;
+}
+
+}  // namespace
+
+void PlanStorage(Plan* plan) {
+  const std::vector<Life> lives = LivesOf(*plan);
+  std::vector<ArenaBuffer> buffers;
+  std::vector<int64_t*> offsets;  // where the offset of each buffer goes
+  int64_t unshared_bytes = 0;
+  const int32_t end = static_cast<int32_t>(plan->instructions.size());
+  const auto add = [&](int64_t bytes, int32_t first, int32_t last, int64_t* offset) {
+    buffers.push_back({.bytes = bytes,
+                       .alignment = kBufferAlignment,
+                       .first_use = plan->reuse_storage ? first : 0,
+                       .last_use = plan->reuse_storage ? last : end});
+    offsets.push_back(offset);
+    unshared_bytes += bytes;
+  };
+  for (size_t i = 0; i < plan->values.size(); ++i) {
+    PlanValue& value = plan->values[i];
+    if (value.storage != Storage::kArena) continue;
+    const int64_t bytes =
+        ByteCount(StorageElements(value.meta.shape, value.meta.layout), value.meta.dtype);
+    if (value.alias_of >= 0) {
+      unshared_bytes += bytes;
+      continue;
+    }
+    if (lives[i].first < 0) continue;  // its instruction was dropped
+    add(bytes, lives[i].first, lives[i].last, &value.offset);
+  }
+  for (size_t i = 0; i < plan->instructions.size(); ++i) {
+    Instruction& instruction = plan->instructions[i];
+    instruction.workspace_offsets.assign(instruction.workspace_bytes.size(), 0);
+    for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
+      add(instruction.workspace_bytes[j], static_cast<int32_t>(i), static_cast<int32_t>(i),
+          &instruction.workspace_offsets[j]);
+    }
+  }
+  const ArenaPlan arena = PlanArena(buffers);
+  for (size_t i = 0; i < offsets.size(); ++i) *offsets[i] = arena.offsets[i];
+  plan->planned_bytes = arena.planned_bytes;
+  plan->max_live_bytes = arena.max_live_bytes;
+  plan->unshared_bytes = unshared_bytes;
+}
+
+}  // namespace skiff

@@ -1,0 +1,13 @@
+// Where the values and workspaces of a plan lie in its arena.
+#pragma once
+
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+// Sets the offset of every arena value and workspace, and the plan's byte counts. Values share
+// space if the plan's reuse_storage says so and their lives, from the instruction that writes them
+// to the last that reads them (or to the end, if fetched), do not meet.
+void PlanStorage(Plan* plan);
+
+}  // namespace skiff
