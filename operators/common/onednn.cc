@@ -38,16 +38,6 @@ dnnl::stream& OnednnStream() {
   return stream;
 }
 
-int32_t PreferredChannelBlock() {
-  // The enumerators are sets of bits: an instruction set contains those before it.
-  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto has = [isa](dnnl::cpu_isa wanted) {
-    return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
-  };
-  if (has(dnnl::cpu_isa::avx512_core)) return 16;
-  return has(dnnl::cpu_isa::avx2) ? 8 : 1;
-}
-
 dnnl::memory::desc OnednnImage(const dnnl::memory::dims& nchw, Layout layout, ChannelOrder order) {
   using Tag = dnnl::memory::format_tag;
   Tag tag = order == ChannelOrder::kFirst ? Tag::nchw : Tag::nhwc;
@@ -78,6 +68,10 @@ dnnl::memory::dims OnednnDims(const Shape& shape) { return {shape.begin(), shape
 
 int64_t OnednnBytes(const dnnl::memory::desc& desc) {
   return static_cast<int64_t>(desc.get_size());
+}
+
+bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor) {
+  return std::string_view(descriptor.impl_info_str()).starts_with("ref");
 }
 
 dnnl::primitive_attr OnednnAttributes() {

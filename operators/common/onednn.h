@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
 #include <vector>
 
 #include "framework/tensor/layout.h"
@@ -17,9 +18,6 @@ namespace skiff {
 
 dnnl::engine& OnednnEngine();
 dnnl::stream& OnednnStream();
-
-// Channels of a block that suit the machine: 16 with AVX-512, 8 with AVX2, else 1 (plain).
-int32_t PreferredChannelBlock();
 
 // Where a plain image batch has its channels.
 enum class ChannelOrder { kFirst, kLast };
@@ -37,6 +35,10 @@ dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims);
 dnnl::memory::dims OnednnDims(const Shape& shape);
 // Bytes of a descriptor's memory, padding included.
 int64_t OnednnBytes(const dnnl::memory::desc& desc);
+
+// Whether a primitive is one of oneDNN's reference implementations, which are many times slower
+// than the others.
+bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor);
 
 // Attributes with the scratchpad at the caller.
 dnnl::primitive_attr OnednnAttributes();

@@ -1,0 +1,23 @@
+// conv2d: correlation of images with filters.
+//
+//   Output[n, o, y, x] = sum over c, i, j of
+//       Filter[o, c, i, j] · Input[n, g(o) · C / groups + c, y · s + i · d - p, x · s + j · d - p]
+//
+// Source: Fluid's conv2d (PaddlePaddle 2.6). Kernels: convolution_shared.cc and
+// convolution_onednn_kernel.cc.
+#include "operators/nn/convolution_shared.h"
+
+namespace skiff {
+
+void RegisterConv2d(OpRegistry& registry) {
+  registry.Add(ConvolutionDef(
+      "conv2d",
+      "Output[n, o, y, x] = sum over channels c of o's group and taps (i, j) of Filter[o, c, i, j] "
+      "* Input[n, c, y * stride + i * dilation - padding, x * stride + j * dilation - padding], "
+      "where Input is 0 outside."));
+  registry.Add(ConvolutionGradDef("conv2d"));
+  AddPlainConvolution(registry, "conv2d");
+  AddOnednnConvolution(registry, "conv2d");
+}
+
+}  // namespace skiff

@@ -1,0 +1,303 @@
+#include "operators/nn/convolution_shared.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+
+namespace skiff {
+namespace {
+
+std::vector<AttrDef> ConvolutionAttrs() {
+  return {
+      IntsAttrDef("strides", {1, 1}, "Steps of the window, for height and width."),
+      IntsAttrDef("paddings", {0, 0},
+                  "Zeros around the input: [height, width] or [top, bottom, left, right]."),
+      PaddingAlgorithmAttr(),
+      IntsAttrDef("dilations", {1, 1}, "Distance of the filter's taps; 1 under SAME."),
+      {.name = "groups",
+       .type = AttrType::kInt,
+       .default_value = int32_t{1},
+       .doc = "Output channel o sees only the input channels of its group."},
+      ChannelOrderAttr("data_format"),
+  };
+}
+
+void InferConvolution(OpContext& context) {
+  const Convolution conv = ParseConvolution(context);
+  context.SetOutput("Output", ShapeOf(conv.output, conv.order), context.Input("Input").dtype);
+}
+
+void InferConvolutionGrad(OpContext& context) {
+  const Convolution conv = ParseConvolution(context);
+  const Shape expected = ShapeOf(conv.output, conv.order);
+  const Shape& given = context.Input("Output@GRAD").shape;
+  SKIFF_ENFORCE(given.rank() == 4, kInvalidArgument, context.op().type, ": Output@GRAD of shape ",
+                given, ": expected ", expected);
+  for (int axis = 0; axis < 4; ++axis) MergeDims(given[axis], expected[axis], "Output@GRAD");
+  context.SetOutputLike("Input@GRAD", "Input");
+  context.SetOutputLike("Filter@GRAD", "Filter");
+}
+
+// The plain kernels visit one tap of the filter after the other and add a whole row of pixels for
+// each: the innermost loop has no condition.
+template <typename T>
+class PlainConvolution {
+ public:
+  explicit PlainConvolution(const Convolution& conv)
+      : conv_(conv),
+        in_(StridesOf(conv.input, conv.order)),
+        out_(StridesOf(conv.output, conv.order)) {}
+
+  void Forward(const T* input, const T* filter, T* output) const {
+    ParallelFor(conv_.input.batch * conv_.output.channels,
+                GrainOf(OutputPixels() * conv_.group_inputs() * Taps()),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    ForwardPlane(i / conv_.output.channels, i % conv_.output.channels, input,
+                                 filter, output);
+                  }
+                });
+  }
+
+  void BackwardData(const T* output_gradient, const T* filter, T* input_gradient) const {
+    ParallelFor(conv_.input.batch * conv_.input.channels,
+                GrainOf(OutputPixels() * conv_.group_outputs() * Taps()),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    BackwardDataPlane(i / conv_.input.channels, i % conv_.input.channels,
+                                      output_gradient, filter, input_gradient);
+                  }
+                });
+  }
+
+  void BackwardFilter(const T* output_gradient, const T* input, T* filter_gradient) const {
+    const int64_t taps = Taps();
+    ParallelFor(conv_.filter_elements(), GrainOf(OutputPixels() * conv_.input.batch),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    const int64_t channel = i / taps % conv_.group_inputs();
+                    const int64_t out_channel = i / taps / conv_.group_inputs();
+                    filter_gradient[i] = static_cast<T>(
+                        TapGradient(out_channel, channel, i % taps, output_gradient, input));
+                  }
+                });
+  }
+
+ private:
+  // Where one tap of the filter meets input and output.
+  struct Tap {
+    IndexRange rows;
+    IndexRange columns;
+    int64_t row_offset = 0;
+    int64_t column_offset = 0;
+  };
+
+  int64_t OutputPixels() const { return conv_.output.size[0] * conv_.output.size[1]; }
+  int64_t Taps() const { return conv_.window.kernel[0] * conv_.window.kernel[1]; }
+
+  Tap TapAt(int64_t index) const {
+    const Window& window = conv_.window;
+    Tap tap;
+    tap.row_offset = index / window.kernel[1] * window.dilation[0] - window.pad_begin[0];
+    tap.column_offset = index % window.kernel[1] * window.dilation[1] - window.pad_begin[1];
+    tap.rows =
+        ValidOutputs(conv_.output.size[0], conv_.input.size[0], window.stride[0], tap.row_offset);
+    tap.columns = ValidOutputs(conv_.output.size[1], conv_.input.size[1], window.stride[1],
+                               tap.column_offset);
+    return tap;
+  }
+
+  // Offset in a plane of the input of what output pixel (row, column) sees through the tap.
+  int64_t InputOffset(const Tap& tap, int64_t row, int64_t column) const {
+    return (row * conv_.window.stride[0] + tap.row_offset) * in_.size[0] +
+           (column * conv_.window.stride[1] + tap.column_offset) * in_.size[1];
+  }
+
+  static void Clear(const ImageDims& image, const ImageStrides& strides, T* plane) {
+    for (int64_t row = 0; row < image.size[0]; ++row) {
+      for (int64_t column = 0; column < image.size[1]; ++column)
+        plane[row * strides.size[0] + column * strides.size[1]] = 0;
+    }
+  }
+
+  void ForwardPlane(int64_t n, int64_t out_channel, const T* input, const T* filter,
+                    T* output) const {
+    T* plane = output + n * out_.batch + out_channel * out_.channel;
+    Clear(conv_.output, out_, plane);
+    const int64_t first = out_channel / conv_.group_outputs() * conv_.group_inputs();
+    const T* weights = filter + out_channel * conv_.group_inputs() * Taps();
+    for (int64_t c = 0; c < conv_.group_inputs(); ++c) {
+      const T* source = input + n * in_.batch + (first + c) * in_.channel;
+      for (int64_t t = 0; t < Taps(); ++t) AddTap(TapAt(t), weights[c * Taps() + t], source, plane);
+    }
+  }
+
+  void AddTap(const Tap& tap, T weight, const T* source, T* plane) const {
+    const int64_t step = conv_.window.stride[1] * in_.size[1];
+    for (int64_t row = tap.rows.begin; row < tap.rows.end; ++row) {
+      const T* from = source + InputOffset(tap, row, tap.columns.begin);
+      T* to = plane + row * out_.size[0] + tap.columns.begin * out_.size[1];
+      for (int64_t i = 0; i < tap.columns.end - tap.columns.begin; ++i)
+        to[i * out_.size[1]] += weight * from[i * step];
+    }
+  }
+
+  void BackwardDataPlane(int64_t n, int64_t channel, const T* output_gradient, const T* filter,
+                         T* input_gradient) const {
+    T* plane = input_gradient + n * in_.batch + channel * in_.channel;
+    Clear(conv_.input, in_, plane);
+    const int64_t first = channel / conv_.group_inputs() * conv_.group_outputs();
+    for (int64_t o = first; o < first + conv_.group_outputs(); ++o) {
+      const T* source = output_gradient + n * out_.batch + o * out_.channel;
+      const T* weights =
+          filter + (o * conv_.group_inputs() + channel % conv_.group_inputs()) * Taps();
+      for (int64_t t = 0; t < Taps(); ++t) SpreadTap(TapAt(t), weights[t], source, plane);
+    }
+  }
+
+  void SpreadTap(const Tap& tap, T weight, const T* source, T* plane) const {
+    const int64_t step = conv_.window.stride[1] * in_.size[1];
+    for (int64_t row = tap.rows.begin; row < tap.rows.end; ++row) {
+      const T* from = source + row * out_.size[0] + tap.columns.begin * out_.size[1];
+      T* to = plane + InputOffset(tap, row, tap.columns.begin);
+      for (int64_t i = 0; i < tap.columns.end - tap.columns.begin; ++i)
+        to[i * step] += weight * from[i * out_.size[1]];
+    }
+  }
+
+  // Sums in float64: batch × pixels may be millions of terms.
+  double TapGradient(int64_t out_channel, int64_t channel, int64_t t, const T* output_gradient,
+                     const T* input) const {
+    const int64_t first = out_channel / conv_.group_outputs() * conv_.group_inputs();
+    const int64_t step = conv_.window.stride[1] * in_.size[1];
+    const Tap tap = TapAt(t);
+    double sum = 0;
+    for (int64_t n = 0; n < conv_.input.batch; ++n) {
+      const T* left = output_gradient + n * out_.batch + out_channel * out_.channel;
+      const T* right = input + n * in_.batch + (first + channel) * in_.channel;
+      for (int64_t row = tap.rows.begin; row < tap.rows.end; ++row) {
+        const T* gradients = left + row * out_.size[0] + tap.columns.begin * out_.size[1];
+        const T* pixels = right + InputOffset(tap, row, tap.columns.begin);
+        for (int64_t i = 0; i < tap.columns.end - tap.columns.begin; ++i)
+          sum += static_cast<double>(gradients[i * out_.size[1]]) * pixels[i * step];
+      }
+    }
+    return sum;
+  }
+
+  Convolution conv_;
+  ImageStrides in_;
+  ImageStrides out_;
+};
+
+}  // namespace
+
+Convolution ParseConvolution(const OpContext& context) {
+  const std::string& type = context.op().type;
+  Convolution conv;
+  conv.order = ParseChannelOrder(context, "data_format");
+  conv.groups = context.IntAttr("groups");
+  conv.input = ImageOf(context, "Input", context.Input("Input").shape, conv.order);
+  const Shape& filter = context.Input("Filter").shape;
+  SKIFF_ENFORCE(filter.rank() == 4 && filter.is_known(), kInvalidArgument, type,
+                ": Filter of shape ", filter,
+                ": expected [output channels, input channels / groups, height, width]");
+  SKIFF_ENFORCE(filter[2] >= 1 && filter[3] >= 1, kInvalidArgument, type, ": Filter of shape ",
+                filter, ": expected a height and width of at least 1");
+  SKIFF_ENFORCE(conv.groups >= 1 && filter[0] % conv.groups == 0, kInvalidArgument, type,
+                ": groups = ", conv.groups, ": expected a divisor of the ", filter[0],
+                " output channels");
+  SKIFF_ENFORCE(conv.input.channels == -1 || conv.input.channels == filter[1] * conv.groups,
+                kInvalidArgument, type, ": Input has ", conv.input.channels, " channels: expected ",
+                filter[1] * conv.groups, " for Filter of shape ", filter,
+                " and groups = ", conv.groups);
+  SKIFF_ENFORCE(context.Input("Filter").dtype == context.Input("Input").dtype, kInvalidArgument,
+                type, ": Filter is ", context.Input("Filter").dtype, ": expected that of Input, ",
+                context.Input("Input").dtype);
+  conv.input.channels = filter[1] * conv.groups;
+  const std::vector<int64_t> dilations = context.IntsAttr("dilations");
+  SKIFF_ENFORCE(dilations.size() == 2, kInvalidArgument, type, ": dilations = [",
+                Join(dilations, ", "), "]: expected 2 values, for height and width");
+  conv.window =
+      ParseWindow(context, {filter[2], filter[3]}, {dilations[0], dilations[1]}, conv.input.size);
+  conv.output = {conv.input.batch,
+                 filter[0],
+                 {WindowCount(context, conv.window, 0, conv.input.size[0]),
+                  WindowCount(context, conv.window, 1, conv.input.size[1])}};
+  return conv;
+}
+
+OpDef ConvolutionDef(const std::string& type, const std::string& doc) {
+  OpDef def;
+  def.type = type;
+  def.doc = doc;
+  def.inputs = {
+      {.name = "Input", .doc = "Images, [N, C, H, W] or [N, H, W, C] (data_format)."},
+      {.name = "Filter", .doc = "[output channels, C / groups, height, width] in either format."}};
+  def.outputs = {{.name = "Output", .doc = "Images with as many channels as there are filters."}};
+  def.attrs = ConvolutionAttrs();
+  def.infer = InferConvolution;
+  def.grad =
+      GradOp(type + "_grad", {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"});
+  def.layout_rule = LayoutRule::kChannelBlocked;
+  def.layout_slots = {"Input", "Output"};
+  return def;
+}
+
+OpDef ConvolutionGradDef(const std::string& type) {
+  OpDef def;
+  def.type = type + "_grad";
+  def.doc = "The gradients of " + type +
+            ": Input@GRAD is the transposed convolution of Output@GRAD with Filter, Filter@GRAD "
+            "the correlation of Input with Output@GRAD.";
+  def.inputs = {{.name = "Input", .doc = "Of " + type + "."},
+                {.name = "Filter", .doc = "Of " + type + "."},
+                {.name = "Output@GRAD", .doc = "The gradient of Output."}};
+  def.outputs = {{.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
+                 {.name = "Filter@GRAD", .doc = "Like Filter.", .dispensable = true}};
+  def.attrs = ConvolutionAttrs();
+  def.infer = InferConvolutionGrad;
+  def.no_gradient_reason = "second derivatives of convolutions are not provided";
+  def.layout_rule = LayoutRule::kChannelBlocked;
+  def.layout_slots = {"Input", "Output@GRAD", "Input@GRAD"};
+  return def;
+}
+
+void AddPlainConvolution(OpRegistry& registry, const std::string& type) {
+  registry.AddCpuKernels<float, double>(type, []<typename T>(PrepareContext& context) {
+    const int input = context.InputIndex("Input");
+    const int filter = context.InputIndex("Filter");
+    const int output = context.OutputIndex("Output");
+    return MakeKernel([loops = PlainConvolution<T>(ParseConvolution(context)), input, filter,
+                       output](const KernelContext& run) {
+      loops.Forward(run.input(input).data<T>(), run.input(filter).data<T>(),
+                    run.output(output).data<T>());
+    });
+  });
+  registry.AddCpuKernels<float, double>(type + "_grad", []<typename T>(PrepareContext& context) {
+    const int input = context.InputIndex("Input");
+    const int filter = context.InputIndex("Filter");
+    const int output_gradient = context.InputIndex("Output@GRAD");
+    const int input_gradient = context.OutputIndex("Input@GRAD");
+    const int filter_gradient = context.OutputIndex("Filter@GRAD");
+    return MakeKernel([loops = PlainConvolution<T>(ParseConvolution(context)), input, filter,
+                       output_gradient, input_gradient, filter_gradient](const KernelContext& run) {
+      const T* gradient = run.input(output_gradient).data<T>();
+      if (input_gradient >= 0) {
+        loops.BackwardData(gradient, run.input(filter).data<T>(),
+                           run.output(input_gradient).data<T>());
+      }
+      if (filter_gradient >= 0) {
+        loops.BackwardFilter(gradient, run.input(input).data<T>(),
+                             run.output(filter_gradient).data<T>());
+      }
+    });
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,22 @@
+// depthwise_conv2d: a convolution with a group for each input channel.
+//
+//   Output[n, o, y, x] = sum over i, j of
+//       Filter[o, 0, i, j] · Input[n, o / multiplier, y · s + i · d - p, x · s + j · d - p]
+//
+// Source: Fluid's depthwise_conv2d (PaddlePaddle 2.6), a conv2d by another name: groups is its
+// attribute too. Kernels: convolution_shared.cc and convolution_onednn_kernel.cc.
+#include "operators/nn/convolution_shared.h"
+
+namespace skiff {
+
+void RegisterDepthwiseConv2d(OpRegistry& registry) {
+  registry.Add(ConvolutionDef(
+      "depthwise_conv2d",
+      "conv2d with groups = number of input channels: output channel o is the correlation of input "
+      "channel o / (output channels / input channels) with Filter[o, 0]."));
+  registry.Add(ConvolutionGradDef("depthwise_conv2d"));
+  AddPlainConvolution(registry, "depthwise_conv2d");
+  AddOnednnConvolution(registry, "depthwise_conv2d");
+}
+
+}  // namespace skiff
