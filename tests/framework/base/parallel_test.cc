@@ -1,0 +1,89 @@
+#include "framework/base/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace skiff {
+namespace {
+
+// Restores the number of threads that OpenMP uses.
+class WithThreads {
+ public:
+  explicit WithThreads(int threads) : before_(omp_get_max_threads()) {
+    omp_set_num_threads(threads);
+  }
+  ~WithThreads() { omp_set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
+using Part = std::pair<int64_t, int64_t>;
+
+// In order of their begin.
+std::vector<Part> PartsOf(int64_t count, int64_t grain) {
+  std::mutex mutex;
+  std::vector<Part> parts;
+  ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
+    const std::lock_guard lock(mutex);
+    parts.emplace_back(begin, end);
+  });
+  std::sort(parts.begin(), parts.end());
+  return parts;
+}
+
+TEST(ParallelFor, VisitsEveryIndexOnce) {
+  for (int threads : {1, 2, 3, 7}) {
+    const WithThreads with_threads(threads);
+    for (int64_t count : {1, 2, 15, 16, 17, 1000}) {
+      for (int64_t grain : {1, 8, 64}) {
+        std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
+        ParallelFor(count, grain, [&visits](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
+        });
+        for (const auto& visit : visits) ASSERT_EQ(visit, 1) << count << " by " << grain;
+      }
+    }
+  }
+}
+
+TEST(ParallelFor, DoesNothingForNothing) {
+  EXPECT_TRUE(PartsOf(0, 1).empty());
+  EXPECT_TRUE(PartsOf(-5, 1).empty());
+}
+
+TEST(ParallelFor, CutsAtMultiplesOfTheGrain) {
+  const WithThreads with_threads(3);
+  for (const Part& part : PartsOf(1000, 16)) EXPECT_EQ(part.first % 16, 0);
+}
+
+TEST(ParallelFor, PartitionsTheSameWayEachTime) {
+  const WithThreads with_threads(4);
+  const std::vector<Part> first = PartsOf(12345, 8);
+  for (int run = 0; run < 10; ++run) EXPECT_EQ(PartsOf(12345, 8), first);
+}
+
+TEST(ParallelFor, StaysOnTheCallingThreadForOneGrain) {
+  const WithThreads with_threads(4);
+  EXPECT_EQ(PartsOf(16, 16), (std::vector<Part>{{0, 16}}));
+}
+
+TEST(ParallelFor, StaysOnItsThreadInsideAParallelRegion) {
+  const WithThreads with_threads(2);
+  std::atomic<int> inner_calls = 0;
+  ParallelFor(2, 1, [&inner_calls](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      ParallelFor(100, 1, [&inner_calls](int64_t, int64_t) { ++inner_calls; });
+    }
+  });
+  // Unless the machine gives one thread only, both outer calls are in a parallel region.
+  EXPECT_EQ(inner_calls, 2);
+}
+
+}  // namespace
+}  // namespace skiff

@@ -1,0 +1,342 @@
+#include "framework/ir/codec.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "framework/base/error.h"
+#include "framework/ir/text.h"
+#include "tests/framework/ir/random_program.h"
+
+namespace skiff {
+namespace {
+
+using Bytes = std::string;
+
+// ---- the wire format, by hand
+
+Bytes Varint(uint64_t value) {
+  Bytes bytes;
+  for (; value >= 128; value >>= 7) bytes += static_cast<char>(value | 128);
+  return bytes + static_cast<char>(value);
+}
+
+Bytes IntField(int number, int64_t value) {
+  return Varint(static_cast<uint64_t>(number) << 3) + Varint(static_cast<uint64_t>(value));
+}
+
+Bytes BytesField(int number, const Bytes& value) {
+  return Varint(static_cast<uint64_t>(number) << 3 | 2) + Varint(value.size()) + value;
+}
+
+Bytes Fixed32Field(int number, const Bytes& little_endian) {
+  return Varint(static_cast<uint64_t>(number) << 3 | 5) + little_endian;
+}
+
+Bytes Fixed64Field(int number, const Bytes& little_endian) {
+  return Varint(static_cast<uint64_t>(number) << 3 | 1) + little_endian;
+}
+
+// VarDesc "x": lod_tensor, float32, [-1, 4], level 1, persistable.
+Bytes VarX() {
+  const Bytes tensor = IntField(1, 5) + IntField(2, -1) + IntField(2, 4);
+  const Bytes type = IntField(1, 7) + BytesField(3, BytesField(1, tensor) + IntField(2, 1));
+  return BytesField(1, "x") + BytesField(2, type) + IntField(3, 1);
+}
+
+Bytes Attr(const Bytes& name, int type, const Bytes& value) {
+  return BytesField(4, BytesField(1, name) + IntField(2, type) + value);
+}
+
+// One attribute of each type, in the order of their names.
+Bytes AllAttrs() {
+  const Bytes half("\0\0\0\x3f", 4);
+  const Bytes half64("\0\0\0\0\0\0\xe0\x3f", 8);
+  return Attr("a00", 0, IntField(3, -2)) + Attr("a01", 1, Fixed32Field(4, half)) +
+         Attr("a02", 2, BytesField(5, "text")) + Attr("a03", 3, IntField(6, 1) + IntField(6, -1)) +
+         Attr("a04", 4, Fixed32Field(7, half) + Fixed32Field(7, half)) +
+         Attr("a05", 5, BytesField(8, "s") + BytesField(8, "")) + Attr("a06", 6, IntField(10, 1)) +
+         Attr("a07", 7, IntField(11, 1) + IntField(11, 0)) + Attr("a08", 8, IntField(12, 1)) +
+         Attr("a09", 9, IntField(13, -3)) + Attr("a10", 10, IntField(14, 1) + IntField(14, 0)) +
+         Attr("a11", 11, IntField(15, 1) + IntField(15, -1)) +
+         Attr("a12", 12, Fixed64Field(16, half64)) + Attr("a13", 13, BytesField(17, "x")) +
+         Attr("a14", 14, BytesField(18, "x") + BytesField(18, "y")) +
+         Attr("a15", 15, Fixed64Field(19, half64));
+}
+
+Bytes GoldenBytes() {
+  const Bytes op = BytesField(1, BytesField(1, "X") + BytesField(2, "x") + BytesField(2, "z")) +
+                   BytesField(2, BytesField(1, "Out") + BytesField(2, "y")) + BytesField(3, "mul") +
+                   AllAttrs() + IntField(5, 1);
+  const Bytes array = BytesField(1, IntField(1, 3)) + IntField(2, 0);
+  const Bytes rows = IntField(1, 6) + IntField(2, 7);
+  const Bytes var_y = BytesField(1, "y") + BytesField(2, IntField(1, 13) + BytesField(4, array)) +
+                      IntField(3, 0) + IntField(4, 1) + IntField(5, 1) + IntField(6, 1) +
+                      BytesField(7, BytesField(1, "i") + IntField(2, 0) + IntField(3, 9)) +
+                      BytesField(7, BytesField(1, "is") + IntField(2, 3) + IntField(5, 9)) +
+                      BytesField(7, BytesField(1, "s") + IntField(2, 2) + BytesField(4, "t"));
+  const Bytes var_z =
+      BytesField(1, "z") + BytesField(2, IntField(1, 8) + BytesField(2, rows)) + IntField(3, 0);
+  const Bytes var_f = BytesField(1, "feed") + BytesField(2, IntField(1, 9)) + IntField(3, 0);
+  const Bytes root = IntField(1, 0) + IntField(2, -1) + BytesField(3, VarX()) +
+                     BytesField(3, var_y) + BytesField(3, var_z) + BytesField(3, var_f) +
+                     BytesField(4, op) + IntField(5, -1);
+  const Bytes inner = IntField(1, 1) + IntField(2, 0) + IntField(5, 0);
+  const Bytes op_version = BytesField(1, BytesField(1, "mul") + BytesField(2, IntField(1, 3)));
+  return BytesField(1, root) + BytesField(1, inner) + BytesField(4, IntField(1, 2006002)) +
+         BytesField(5, op_version);
+}
+
+std::unique_ptr<Program> GoldenProgram() {
+  return ParseProgramText(R"(
+program version=2006002 {
+  op_version mul = 3
+  block 0 {
+    var x float32 [-1, 4] lod=1 persistable
+    param y lod_tensor_array int64 [] stop_gradient check_feed {i = 9, is = ints [9], s = "t"}
+    var z selected_rows float64 [7]
+    var feed feed_minibatch float32 []
+    {Out: [y]} = mul(X: [x, z]) target {
+      a00 = -2, a01 = 0.5, a02 = "text", a03 = ints [1, -1], a04 = floats [0.5, 0.5],
+      a05 = strings ["s", ""], a06 = true, a07 = bools [true, false], a08 = block 1,
+      a09 = long -3, a10 = blocks [1, 0], a11 = longs [1, -1], a12 = doubles [0.5], a13 = var x,
+      a14 = vars [x, y], a15 = double 0.5}
+  }
+  block 1 parent=0 forward=0 {
+  }
+})");
+}
+
+Error ErrorOf(const Bytes& bytes) {
+  try {
+    ParseProgram(bytes);
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return Error(ErrorCode::kIo, "");
+}
+
+Bytes BlockBytes(int idx, int parent, const Bytes& rest = "") {
+  return BytesField(1, IntField(1, idx) + IntField(2, parent) + rest);
+}
+
+Bytes RootWithOp(const Bytes& op) { return BlockBytes(0, -1, BytesField(4, op)); }
+
+Bytes VarOfType(int type) {
+  return BytesField(3, BytesField(1, "x") + BytesField(2, IntField(1, type)));
+}
+
+Bytes VarOfDType(int dtype) {
+  const Bytes tensor = BytesField(3, BytesField(1, IntField(1, dtype)));
+  return BytesField(3, BytesField(1, "x") + BytesField(2, IntField(1, 7) + tensor));
+}
+
+void ExpectDataLoss(const Bytes& bytes, const std::string& message) {
+  const Error error = ErrorOf(bytes);
+  EXPECT_EQ(error.code(), ErrorCode::kDataLoss) << error.what();
+  EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+}
+
+// ---- tests
+
+TEST(ProgramCodec, WritesTheFieldNumbersOfFluid) {
+  EXPECT_EQ(SerializeProgram(*GoldenProgram()), GoldenBytes());
+}
+
+TEST(ProgramCodec, ReadsTheFieldNumbersOfFluid) {
+  const auto program = ParseProgram(GoldenBytes());
+  EXPECT_EQ(PrintProgram(*program), PrintProgram(*GoldenProgram()));
+}
+
+TEST(ProgramCodec, RoundTripsRandomPrograms) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    const auto program = RandomProgram(seed, {.storable = true});
+    const Bytes bytes = SerializeProgram(*program);
+    const auto parsed = ParseProgram(bytes);
+    ASSERT_TRUE(*parsed == *program) << "seed " << seed << "\n" << PrintProgram(*program);
+    EXPECT_EQ(parsed->version, program->version);
+    EXPECT_EQ(parsed->op_versions, program->op_versions);
+    EXPECT_EQ(SerializeProgram(*parsed), bytes);
+  }
+}
+
+TEST(ProgramCodec, GivesOpsTheirIdsInOrder) {
+  const auto program =
+      ParseProgram(SerializeProgram(*ParseProgramText("program { block 0 { {} = a() {} = b() }"
+                                                      " block 1 parent=0 { {} = c() } }")));
+  EXPECT_EQ(program->root()->ops()[0]->id, 0);
+  EXPECT_EQ(program->root()->ops()[1]->id, 1);
+  EXPECT_EQ(program->block(1)->ops()[0]->id, 2);
+  EXPECT_EQ(program->NextOpId(), 3);
+}
+
+TEST(ProgramCodec, LeavesOutWhatTheFormatHasNoPlaceFor) {
+  Program program;
+  program.seed = 7;
+  program.root()->CreateVar(
+      {.name = "w", .is_parameter = true, .learning_rate_factor = 0.5f, .trainable = false});
+  const auto parsed = ParseProgram(SerializeProgram(program));
+  EXPECT_EQ(parsed->seed, 0u);
+  EXPECT_EQ(parsed->root()->GetVar("w")->learning_rate_factor, 1.0f);
+  EXPECT_TRUE(parsed->root()->GetVar("w")->trainable);
+  EXPECT_TRUE(parsed->root()->GetVar("w")->is_parameter);
+}
+
+TEST(ProgramCodec, RefusesVariableAttributesThatTheFormatLacks) {
+  Program program;
+  program.root()->CreateVar({.name = "w"})->attrs["x"] = 0.5f;
+  EXPECT_THROW(SerializeProgram(program), Error);
+}
+
+TEST(ProgramCodec, ToleratesFieldsOfOlderAndNewerWriters) {
+  const Bytes root = BlockBytes(0, -1);
+  const auto plain = ParseProgram(root);
+  const Bytes compatible_map = BytesField(3, BytesField(2, "1.6.0"));
+  for (const Bytes& extra : {BytesField(2, IntField(1, 1005000)), IntField(2, 7), compatible_map,
+                             BytesField(100, "new")}) {
+    EXPECT_TRUE(*ParseProgram(root + extra) == *plain);
+    EXPECT_TRUE(*ParseProgram(extra + root) == *plain);
+  }
+}
+
+TEST(ProgramCodec, ReadsPackedLists) {
+  const Bytes packed = Varint(2) + Varint(3);
+  const Bytes op = BytesField(3, "f") +
+                   BytesField(4, BytesField(1, "a") + IntField(2, 3) + BytesField(6, packed));
+  const auto program = ParseProgram(RootWithOp(op));
+  EXPECT_EQ(program->root()->ops()[0]->Attr<std::vector<int32_t>>("a"),
+            (std::vector<int32_t>{2, 3}));
+}
+
+TEST(ProgramCodec, RefusesAProgramWithoutBlocks) {
+  ExpectDataLoss("", "no blocks");
+  ExpectDataLoss(BytesField(4, IntField(1, 1)), "no blocks");
+}
+
+TEST(ProgramCodec, RefusesBlocksOutOfPlace) {
+  ExpectDataLoss(BlockBytes(1, -1), "block 0 says that its index is 1");
+  ExpectDataLoss(BlockBytes(0, 0), "parent 0, expected one in [-1, 0)");
+  ExpectDataLoss(BlockBytes(0, -1) + BlockBytes(1, 1), "parent 1, expected one in [-1, 1)");
+  ExpectDataLoss(BlockBytes(0, -1) + BlockBytes(1, -2), "parent -2");
+  ExpectDataLoss(BlockBytes(0, -1, IntField(5, 1)), "forward block 1");
+  ExpectDataLoss(BlockBytes(0, -1, IntField(5, -2)), "forward block -2");
+}
+
+TEST(ProgramCodec, RefusesNamesTwiceOrEmpty) {
+  const Bytes x = BytesField(3, VarX());
+  ExpectDataLoss(BlockBytes(0, -1, x + x), "variable \"x\" is there twice");
+  ExpectDataLoss(
+      BlockBytes(0, -1, BytesField(3, BytesField(1, "") + BytesField(2, IntField(1, 7)))),
+      "empty name");
+  const Bytes slot = BytesField(1, BytesField(1, "X"));
+  ExpectDataLoss(RootWithOp(slot + slot + BytesField(3, "f")), "slot \"X\" is there twice");
+  const Bytes attr = Attr("a", 0, IntField(3, 1));
+  ExpectDataLoss(RootWithOp(BytesField(3, "f") + attr + attr), "attribute \"a\" is there twice");
+}
+
+TEST(ProgramCodec, RefusesSubBlocksOutOfRange) {
+  const Bytes type = BytesField(3, "f");
+  ExpectDataLoss(RootWithOp(type + Attr("sub_block", 8, IntField(12, 1))),
+                 "block 0, op #0 \"f\": attribute \"sub_block\" names block 1, expected one in "
+                 "[0, 1)");
+  ExpectDataLoss(RootWithOp(type + Attr("sub_block", 8, IntField(12, -1))), "names block -1");
+  ExpectDataLoss(RootWithOp(type + Attr("blocks", 10, IntField(14, 0) + IntField(14, 9))),
+                 "names block 9");
+}
+
+TEST(ProgramCodec, RefusesAttributesWithoutAValue) {
+  for (int type : {0, 1, 2, 6, 8, 9, 13, 15}) {
+    ExpectDataLoss(RootWithOp(BytesField(3, "f") + Attr("a", type, "")), "has no value");
+  }
+}
+
+TEST(ProgramCodec, RefusesEnumeratorsItDoesNotKnow) {
+  ExpectDataLoss(RootWithOp(BytesField(3, "f") + Attr("a", 16, IntField(3, 1))), "attrs[0].type");
+  ExpectDataLoss(BlockBytes(0, -1, VarOfType(32)), "type.type");
+  ExpectDataLoss(BlockBytes(0, -1, VarOfDType(32)), "data_type");
+}
+
+TEST(ProgramCodec, NamesTheTypesItDoesNotSupport) {
+  // A tuple, a plain float, a vocabulary; a complex number, a size.
+  for (int type : {18, 5, 27}) {
+    EXPECT_EQ(ErrorOf(BlockBytes(0, -1, VarOfType(type))).code(), ErrorCode::kUnimplemented);
+  }
+  for (int dtype : {23, 19}) {
+    EXPECT_EQ(ErrorOf(BlockBytes(0, -1, VarOfDType(dtype))).code(), ErrorCode::kUnimplemented);
+  }
+  const Error error = ErrorOf(BlockBytes(0, -1, VarOfDType(23)));
+  EXPECT_STREQ(error.what(), "block 0: variable \"x\": data type COMPLEX64 is not supported");
+}
+
+// Whatever the bytes are: a program, which can be saved again, or an Error.
+void ExpectProgramOrError(const Bytes& bytes) {
+  try {
+    const auto program = ParseProgram(bytes);
+    EXPECT_TRUE(*ParseProgram(SerializeProgram(*program)) == *program);
+  } catch (const Error& error) {
+    EXPECT_TRUE(error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kUnimplemented)
+        << error.what();
+  }
+}
+
+TEST(ProgramCodec, SurvivesTruncationAtEachLength) {
+  const Bytes bytes = GoldenBytes();
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    ExpectProgramOrError(bytes.substr(0, length));
+  }
+}
+
+TEST(ProgramCodec, SurvivesEveryValueOfEachByte) {
+  const Bytes bytes = GoldenBytes();
+  for (size_t position = 0; position < bytes.size(); ++position) {
+    Bytes corrupted = bytes;
+    for (int value = 0; value < 256; ++value) {
+      corrupted[position] = static_cast<char>(value);
+      ExpectProgramOrError(corrupted);
+    }
+  }
+}
+
+TEST(ProgramCodec, SurvivesRandomCorruption) {
+  std::mt19937 random(1);
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    Bytes bytes = SerializeProgram(*RandomProgram(seed, {.storable = true}));
+    for (int flips = 0; flips < 4; ++flips) {
+      bytes[random() % bytes.size()] ^= static_cast<char>(1 << (random() % 8));
+      ExpectProgramOrError(bytes);
+    }
+  }
+}
+
+TEST(TensorDescCodec, WritesTheBytesOfFluid) {
+  // float32, [2, -1]; the dims aren't packed.
+  const Bytes expected("\x08\x05\x10\x02\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 15);
+  EXPECT_EQ(SerializeTensorDesc(DType::kFloat32, {2, -1}), expected);
+}
+
+TEST(TensorDescCodec, RoundTrips) {
+  for (DType dtype : {DType::kBool, DType::kInt64, DType::kBFloat16}) {
+    for (const std::vector<int64_t>& dims :
+         {std::vector<int64_t>{}, {0}, {3, 1, 1 << 20}, {int64_t{1} << 62}}) {
+      DType parsed_dtype = DType::kInt8;
+      std::vector<int64_t> parsed_dims = {9, 9};
+      ParseTensorDesc(SerializeTensorDesc(dtype, dims), &parsed_dtype, &parsed_dims);
+      EXPECT_EQ(parsed_dtype, dtype);
+      EXPECT_EQ(parsed_dims, dims);
+    }
+  }
+}
+
+TEST(TensorDescCodec, RefusesWhatIsNone) {
+  DType dtype = DType::kInt8;
+  std::vector<int64_t> dims;
+  EXPECT_THROW(ParseTensorDesc("", &dtype, &dims), Error);
+  EXPECT_THROW(ParseTensorDesc("\x08", &dtype, &dims), Error);
+  EXPECT_THROW(ParseTensorDesc(IntField(1, 23), &dtype, &dims), Error);
+  EXPECT_THROW(ParseTensorDesc(IntField(1, 99), &dtype, &dims), Error);
+  EXPECT_THROW(SerializeTensorDesc(static_cast<DType>(23), {}), Error);
+}
+
+}  // namespace
+}  // namespace skiff
