@@ -1,0 +1,294 @@
+#include "operators/common/softmax_tiles.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+// The loops below are compiled once per instruction set. Of those on x86, the fallback, SSE4, AVX2
+// and AVX-512 are worth their compile time: bit 7 is AVX-512 with Ice Lake's extras, 12 SSSE3.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/common/softmax_tiles.cc"
+#define HWY_DISABLED_TARGETS ((1LL << 7) | (1LL << 12))
+#include "hwy/foreach_target.h"
+
+// Behind foreach_target.h: these are compiled once per instruction set as well.
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Vector = hn::Vec<Floats>;
+
+HWY_INLINE int64_t LaneCount() { return static_cast<int64_t>(hn::Lanes(Floats())); }
+
+// The first `count` of a vector's lanes from memory, `fill` in the others.
+HWY_INLINE Vector LoadPart(const float* from, int64_t count, float fill) {
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  for (int64_t i = 0; i < LaneCount(); ++i) lanes[i] = i < count ? from[i] : fill;
+  return hn::Load(Floats(), lanes);
+}
+
+HWY_INLINE void StorePart(Vector v, int64_t count, float* to) {
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, Floats(), lanes);
+  std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(float));
+}
+
+// Calls visit(offset, item, count) for the vectors of a tile, item after item where classes are
+// contiguous, else class after class for a vector of items. `start` and `finish`, called around the
+// vectors that belong together, get (item, count of items).
+template <typename Start, typename Visit, typename Finish>
+HWY_INLINE void VisitTile(const SoftmaxTile& tile, const Start& start, const Visit& visit,
+                          const Finish& finish) {
+  const int64_t lanes = LaneCount();
+  if (tile.class_stride == 1) {
+    for (int64_t item = 0; item < tile.items; ++item) {
+      const int64_t row = item * tile.item_stride;
+      start(item, int64_t{1});
+      int64_t c = 0;
+      for (; c + lanes <= tile.classes; c += lanes) visit(row + c, lanes);
+      if (c < tile.classes) visit(row + c, tile.classes - c);
+      finish(item, int64_t{1});
+    }
+    return;
+  }
+  for (int64_t item = 0; item < tile.items; item += lanes) {
+    const int64_t count = HWY_MIN(lanes, tile.items - item);
+    start(item, count);
+    for (int64_t c = 0; c < tile.classes; ++c) visit(item + c * tile.class_stride, count);
+    finish(item, count);
+  }
+}
+
+HWY_INLINE Vector LoadLanes(const float* from, int64_t count, float fill) {
+  return count == LaneCount() ? hn::LoadU(Floats(), from) : LoadPart(from, count, fill);
+}
+
+HWY_INLINE void StoreLanes(Vector v, int64_t count, float* to) {
+  if (count == LaneCount()) {
+    hn::StoreU(v, Floats(), to);
+  } else {
+    StorePart(v, count, to);
+  }
+}
+
+// The value of an item (rows: in every lane) or of a vector of items (columns).
+HWY_INLINE Vector LoadStatistic(const SoftmaxTile& tile, const float* values, int64_t item,
+                                int64_t count) {
+  if (tile.class_stride == 1) return hn::Set(Floats(), values[item]);
+  return LoadLanes(values + item, count, 0.0f);
+}
+
+HWY_INLINE void StoreSum(const SoftmaxTile& tile, Vector sum, int64_t item, int64_t count,
+                         float* sums) {
+  if (tile.class_stride == 1) {
+    sums[item] = hn::GetLane(hn::SumOfLanes(Floats(), sum));
+  } else {
+    StoreLanes(sum, count, sums + item);
+  }
+}
+
+void MaxOfTile(const SoftmaxTile& tile, const float* x, float* max) {
+  const float lowest = -std::numeric_limits<float>::infinity();
+  Vector best = hn::Set(Floats(), lowest);
+  VisitTile(
+      tile, [&](int64_t, int64_t) HWY_ATTR { best = hn::Set(Floats(), lowest); },
+      [&](int64_t at, int64_t count)
+          HWY_ATTR { best = hn::Max(best, LoadLanes(x + at, count, lowest)); },
+      [&](int64_t item, int64_t count) HWY_ATTR {
+        if (tile.class_stride == 1) {
+          max[item] = hn::GetLane(hn::MaxOfLanes(Floats(), best));
+        } else {
+          StoreLanes(best, count, max + item);
+        }
+      });
+}
+
+void ExpOfTile(const SoftmaxTile& tile, const float* x, const float* max, float* y, float* sums) {
+  // Lanes beyond the end hold -inf, whose exponential adds nothing.
+  const float nothing = -std::numeric_limits<float>::infinity();
+  Vector shift = hn::Zero(Floats());
+  Vector sum = hn::Zero(Floats());
+  VisitTile(
+      tile,
+      [&](int64_t item, int64_t count) HWY_ATTR {
+        shift = LoadStatistic(tile, max, item, count);
+        sum = hn::Zero(Floats());
+      },
+      [&](int64_t at, int64_t count) HWY_ATTR {
+        const Vector power = hn::Exp(Floats(), hn::Sub(LoadLanes(x + at, count, nothing), shift));
+        sum = hn::Add(sum, power);
+        if (y != nullptr) StoreLanes(power, count, y + at);
+      },
+      [&](int64_t item, int64_t count) HWY_ATTR { StoreSum(tile, sum, item, count, sums); });
+}
+
+void ScaleTile(const SoftmaxTile& tile, const float* factors, float* y) {
+  Vector factor = hn::Zero(Floats());
+  VisitTile(
+      tile,
+      [&](int64_t item, int64_t count)
+          HWY_ATTR { factor = LoadStatistic(tile, factors, item, count); },
+      [&](int64_t at, int64_t count)
+          HWY_ATTR { StoreLanes(hn::Mul(LoadLanes(y + at, count, 0.0f), factor), count, y + at); },
+      [](int64_t, int64_t) HWY_ATTR {});
+}
+
+void DotOfTile(const SoftmaxTile& tile, const float* a, const float* b, float* dot) {
+  Vector sum = hn::Zero(Floats());
+  VisitTile(
+      tile, [&](int64_t, int64_t) HWY_ATTR { sum = hn::Zero(Floats()); },
+      [&](int64_t at, int64_t count) HWY_ATTR {
+        sum = hn::MulAdd(LoadLanes(a + at, count, 0.0f), LoadLanes(b + at, count, 0.0f), sum);
+      },
+      [&](int64_t item, int64_t count) HWY_ATTR { StoreSum(tile, sum, item, count, dot); });
+}
+
+void DistanceOfTile(const SoftmaxTile& tile, const float* a, const float* x, const float* max,
+                    float* dot) {
+  Vector top = hn::Zero(Floats());
+  Vector sum = hn::Zero(Floats());
+  VisitTile(
+      tile,
+      [&](int64_t item, int64_t count) HWY_ATTR {
+        top = LoadStatistic(tile, max, item, count);
+        sum = hn::Zero(Floats());
+      },
+      [&](int64_t at, int64_t count) HWY_ATTR {
+        const Vector weight = LoadLanes(a + at, count, 0.0f);
+        const Vector distance = hn::Sub(top, LoadLanes(x + at, count, 0.0f));
+        // A class of weight 0 counts for nothing, even if its logit is -inf.
+        const Vector term =
+            hn::IfThenZeroElse(hn::Eq(weight, hn::Zero(Floats())), hn::Mul(weight, distance));
+        sum = hn::Add(sum, term);
+      },
+      [&](int64_t item, int64_t count) HWY_ATTR { StoreSum(tile, sum, item, count, dot); });
+}
+
+void GradOfTile(const SoftmaxTile& tile, const float* y, const float* dy, const float* dots,
+                float* dx) {
+  Vector dot = hn::Zero(Floats());
+  VisitTile(
+      tile,
+      [&](int64_t item, int64_t count) HWY_ATTR { dot = LoadStatistic(tile, dots, item, count); },
+      [&](int64_t at, int64_t count) HWY_ATTR {
+        const Vector difference = hn::Sub(LoadLanes(dy + at, count, 0.0f), dot);
+        StoreLanes(hn::Mul(difference, LoadLanes(y + at, count, 0.0f)), count, dx + at);
+      },
+      [](int64_t, int64_t) HWY_ATTR {});
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace skiff
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(MaxOfTile);
+HWY_EXPORT(ExpOfTile);
+HWY_EXPORT(ScaleTile);
+HWY_EXPORT(DotOfTile);
+HWY_EXPORT(DistanceOfTile);
+HWY_EXPORT(GradOfTile);
+
+// Calls visit(position, item), class after class of each item.
+template <typename Visit>
+void VisitPlain(const SoftmaxTile& tile, const Visit& visit) {
+  for (int64_t item = 0; item < tile.items; ++item) {
+    for (int64_t c = 0; c < tile.classes; ++c) {
+      visit(item * tile.item_stride + c * tile.class_stride, item);
+    }
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void TileMax(const SoftmaxTile& tile, const T* x, T* max) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(MaxOfTile)(tile, x, max);
+  } else {
+    std::fill(max, max + tile.items, -std::numeric_limits<T>::infinity());
+    VisitPlain(tile, [&](int64_t at, int64_t item) { max[item] = std::max(max[item], x[at]); });
+  }
+}
+
+template <typename T>
+void TileExp(const SoftmaxTile& tile, const T* x, const T* max, T* y, T* sum) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(ExpOfTile)(tile, x, max, y, sum);
+  } else {
+    std::fill(sum, sum + tile.items, T{0});
+    VisitPlain(tile, [&](int64_t at, int64_t item) {
+      const T power = std::exp(x[at] - max[item]);
+      sum[item] += power;
+      if (y != nullptr) y[at] = power;
+    });
+  }
+}
+
+template <typename T>
+void TileScale(const SoftmaxTile& tile, const T* factor, T* y) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(ScaleTile)(tile, factor, y);
+  } else {
+    VisitPlain(tile, [&](int64_t at, int64_t item) { y[at] *= factor[item]; });
+  }
+}
+
+template <typename T>
+void TileDot(const SoftmaxTile& tile, const T* a, const T* b, T* dot) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(DotOfTile)(tile, a, b, dot);
+  } else {
+    std::fill(dot, dot + tile.items, T{0});
+    VisitPlain(tile, [&](int64_t at, int64_t item) { dot[item] += a[at] * b[at]; });
+  }
+}
+
+template <typename T>
+void TileDistance(const SoftmaxTile& tile, const T* a, const T* x, const T* max, T* dot) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(DistanceOfTile)(tile, a, x, max, dot);
+  } else {
+    std::fill(dot, dot + tile.items, T{0});
+    VisitPlain(tile, [&](int64_t at, int64_t item) {
+      if (a[at] != 0) dot[item] += a[at] * (max[item] - x[at]);
+    });
+  }
+}
+
+template <typename T>
+void TileSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const T* dot, T* dx) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(GradOfTile)(tile, y, dy, dot, dx);
+  } else {
+    VisitPlain(tile, [&](int64_t at, int64_t item) { dx[at] = (dy[at] - dot[item]) * y[at]; });
+  }
+}
+
+template void TileMax(const SoftmaxTile&, const float*, float*);
+template void TileMax(const SoftmaxTile&, const double*, double*);
+template void TileExp(const SoftmaxTile&, const float*, const float*, float*, float*);
+template void TileExp(const SoftmaxTile&, const double*, const double*, double*, double*);
+template void TileScale(const SoftmaxTile&, const float*, float*);
+template void TileScale(const SoftmaxTile&, const double*, double*);
+template void TileDot(const SoftmaxTile&, const float*, const float*, float*);
+template void TileDot(const SoftmaxTile&, const double*, const double*, double*);
+template void TileDistance(const SoftmaxTile&, const float*, const float*, const float*, float*);
+template void TileDistance(const SoftmaxTile&, const double*, const double*, const double*,
+                           double*);
+template void TileSoftmaxGrad(const SoftmaxTile&, const float*, const float*, const float*, float*);
+template void TileSoftmaxGrad(const SoftmaxTile&, const double*, const double*, const double*,
+                              double*);
+
+}  // namespace skiff
+#endif  // HWY_ONCE

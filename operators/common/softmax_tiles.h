@@ -1,0 +1,77 @@
+// The loops of softmax and of the losses on it, on tiles: a few neighbouring items, each with a
+// value per class.
+//
+// softmax: y_c = exp(x_c - max x) / sum_j exp(x_j - max x). A tile is small enough for a core's
+// cache, so that its maximum, exponentials and scaling read memory once. Single-threaded: ForTiles
+// hands tiles to threads. T is float (vectorised) or double.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/base/parallel.h"
+
+namespace skiff {
+
+// Class c of item i lies at i * item_stride + c * class_stride; one of the strides is 1.
+struct SoftmaxTile {
+  static constexpr int64_t kMaxItems = 64;
+  int64_t items = 0;
+  int64_t classes = 0;
+  int64_t item_stride = 0;
+  int64_t class_stride = 0;
+  // Of the tile's first class in the tensor, and of its first item among all items.
+  int64_t offset = 0;
+  int64_t first_item = 0;
+};
+
+// max[i] = the largest value of item i.
+template <typename T>
+void TileMax(const SoftmaxTile& tile, const T* x, T* max);
+// y = exp(x - max[i]), sum[i] = the item's sum. y may be x, or nullptr if only sums are wanted.
+template <typename T>
+void TileExp(const SoftmaxTile& tile, const T* x, const T* max, T* y, T* sum);
+// y = y * factor[i].
+template <typename T>
+void TileScale(const SoftmaxTile& tile, const T* factor, T* y);
+// dot[i] = the item's sum of a * b.
+template <typename T>
+void TileDot(const SoftmaxTile& tile, const T* a, const T* b, T* dot);
+// dot[i] = the item's sum of a * (max[i] - x): with a label as a, the part of a cross-entropy that
+// lies below the maximum.
+template <typename T>
+void TileDistance(const SoftmaxTile& tile, const T* a, const T* x, const T* max, T* dot);
+// dx = (dy - dot[i]) * y. dx may be y or dy.
+template <typename T>
+void TileSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const T* dot, T* dx);
+
+// Calls body(tile) for all tiles of a [outer, classes, inner] tensor, on threads. The pointers of
+// the functions above then start at tile.offset. `body` must not throw.
+template <typename Body>
+void ForTiles(int64_t outer, int64_t classes, int64_t inner, const Body& body) {
+  constexpr int64_t kTileElements = 16384;
+  if (outer == 0 || classes == 0 || inner == 0) return;
+  const bool is_row = inner == 1;
+  const int64_t line = is_row ? outer : inner;
+  const int64_t wanted = is_row ? kTileElements / classes : line;
+  const int64_t items = std::clamp<int64_t>(wanted, 1, SoftmaxTile::kMaxItems);
+  const int64_t tiles_a_line = (line + items - 1) / items;
+  const int64_t tiles = is_row ? tiles_a_line : outer * tiles_a_line;
+  const int64_t grain = std::max<int64_t>(1, kTileElements / (items * classes));
+  ParallelFor(tiles, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t start = i % tiles_a_line * items;
+      const int64_t line_index = i / tiles_a_line;
+      SoftmaxTile tile;
+      tile.items = std::min(items, line - start);
+      tile.classes = classes;
+      tile.item_stride = is_row ? classes : 1;
+      tile.class_stride = is_row ? 1 : inner;
+      tile.offset = is_row ? start * classes : line_index * classes * inner + start;
+      tile.first_item = line_index * line + start;
+      body(tile);
+    }
+  });
+}
+
+}  // namespace skiff
