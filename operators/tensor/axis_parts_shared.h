@@ -1,0 +1,32 @@
+// A tensor and its parts along one axis: what concat and split share, forward and backward.
+#pragma once
+
+#include <vector>
+
+#include "framework/op/registry.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+
+// The copy between a part of extent `extent` and the slice of a tensor of shape `whole` that
+// starts at `offset` along `axis`. `from_part`: from the part into the tensor, else back.
+class PartCopy {
+ public:
+  PartCopy(const Shape& whole, int axis, int64_t offset, int64_t extent, DType dtype,
+           bool from_part);
+  // The tensor is given by its first element, whatever the offset.
+  void Run(const void* part, void* whole) const;      // from the part
+  void Extract(const void* whole, void* part) const;  // to the part
+
+ private:
+  StridedCopy copy_;
+  int64_t offset_bytes_ = 0;
+};
+
+// The kernel that takes `outputs` (or fewer: absent ones are skipped) out of `whole` along `axis`;
+// `extents` are those of all parts.
+std::unique_ptr<Kernel> MakeSplitKernel(const PrepareContext& context, const std::string& whole,
+                                        const std::string& parts, int axis,
+                                        const std::vector<int64_t>& extents);
+
+}  // namespace skiff

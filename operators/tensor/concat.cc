@@ -1,0 +1,131 @@
+// concat: Out = the inputs X one behind the other along `axis`.
+//
+// Source: Fluid's concat; the gradient cuts Out@GRAD into pieces again.
+#include "framework/base/error.h"
+#include "operators/tensor/axis_parts_shared.h"
+#include "operators/tensor/data_movement_shared.h"
+
+namespace skiff {
+namespace {
+
+int AxisOf(const OpContext& context, int rank) {
+  return NormalizeAxis(context.IntAttr("axis"), rank, context.op().type + ": axis");
+}
+
+void InferConcat(OpContext& context) {
+  RejectRuntimeArguments(context, {"AxisTensor"});
+  const TensorMeta& first = context.Input("X");
+  const int axis = AxisOf(context, first.shape.rank());
+  Shape out = first.shape;
+  int64_t extent = 0;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
+    const TensorMeta& x = context.Input("X", i);
+    SKIFF_ENFORCE(x.shape.rank() == out.rank() && x.dtype == first.dtype, kInvalidArgument,
+                  "concat: X[", i, "] is ", x.dtype, " ", x.shape,
+                  ", expected the rank and dtype of "
+                  "X[0], ",
+                  first.dtype, " ", first.shape);
+    for (int k = 0; k < out.rank(); ++k) {
+      if (k == axis) continue;
+      out[k] = MergeDims(out[k], x.shape[k],
+                         StrCat("concat: dim ", k, " of X[", i, "] of shape ", x.shape,
+                                " and of the inputs before it"));
+    }
+    extent = extent < 0 || x.shape[axis] < 0 ? -1 : extent + x.shape[axis];
+  }
+  out[axis] = extent;
+  context.SetOutput("Out", out, first.dtype);
+  const int index = context.OutputIndex("Out");
+  // Rows stay those of X unless more are put behind them.
+  if (index >= 0) {
+    context.mutable_outputs()[static_cast<size_t>(index)].lod_level =
+        axis == 0 ? 0 : first.lod_level;
+  }
+}
+
+std::unique_ptr<Kernel> PrepareConcat(PrepareContext& context) {
+  const TensorMeta& out = context.Output("Out");
+  const int axis = AxisOf(context, out.shape.rank());
+  std::vector<std::pair<int, PartCopy>> copies;
+  int64_t offset = 0;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
+    const int64_t extent = context.Input("X", i).shape[axis];
+    copies.emplace_back(context.InputIndex("X", i),
+                        PartCopy(out.shape, axis, offset, extent, out.dtype, /*from_part=*/true));
+    offset += extent;
+  }
+  return MakeKernel(
+      [to = context.OutputIndex("Out"), copies = std::move(copies)](const KernelContext& run) {
+        for (const auto& [index, copy] : copies) {
+          copy.Run(run.input(index).raw_data(), run.output(to).raw_data());
+        }
+      });
+}
+
+void InferConcatGrad(OpContext& context) {
+  RejectRuntimeArguments(context, {"AxisTensor"});
+  const TensorMeta& grad = context.Input("Out@GRAD");
+  const int axis = AxisOf(context, grad.shape.rank());
+  int64_t extent = 0;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
+    const Shape& x = context.Input("X", i).shape;
+    SKIFF_ENFORCE(x.rank() == grad.shape.rank(), kInvalidArgument, "concat_grad: X[", i,
+                  "] of shape ", x, " has another rank than Out@GRAD of shape ", grad.shape);
+    extent = extent < 0 || x[axis] < 0 ? -1 : extent + x[axis];
+    context.SetOutputLike("X@GRAD", "X", i);
+  }
+  MergeDims(extent, grad.shape[axis],
+            "concat_grad: the sum of the inputs' extents and that of Out@GRAD");
+}
+
+std::unique_ptr<Kernel> PrepareConcatGrad(PrepareContext& context) {
+  const int axis = AxisOf(context, context.Input("Out@GRAD").shape.rank());
+  std::vector<int64_t> extents;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
+    extents.push_back(context.Input("X", i).shape[axis]);
+  }
+  return MakeSplitKernel(context, "Out@GRAD", "X@GRAD", axis, extents);
+}
+
+AttrDef AxisAttr() {
+  return {.name = "axis",
+          .type = AttrType::kInt,
+          .default_value = int32_t{0},
+          .doc = "The axis along which the inputs follow each other, negative from the back."};
+}
+
+void AddConcatGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "concat_grad";
+  def.doc = "X@GRAD[i] = the slice of Out@GRAD that X[i] became.";
+  def.inputs = {{.name = "X", .doc = "Inputs of concat.", .duplicable = true, .shape_only = true},
+                RuntimeArgumentSlot("AxisTensor"),
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradients of X.", .duplicable = true}};
+  def.attrs = {AxisAttr()};
+  def.infer = InferConcatGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "concat_grad", PrepareConcatGrad);
+}
+
+}  // namespace
+
+void RegisterConcat(OpRegistry& registry) {
+  OpDef def;
+  def.type = "concat";
+  def.doc = "Out = X[0], X[1], … one behind the other along `axis`.";
+  def.inputs = {
+      {.name = "X", .doc = "One or more tensors, equal but for dim `axis`.", .duplicable = true},
+      RuntimeArgumentSlot("AxisTensor")};
+  def.outputs = {{.name = "Out", .doc = "The concatenation."}};
+  def.attrs = {AxisAttr()};
+  def.infer = InferConcat;
+  def.grad = GradOp("concat_grad", {"X", "AxisTensor", "Out@GRAD"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "concat", PrepareConcat);
+  AddConcatGrad(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,83 @@
+// reshape2: Out = the elements of X in the same order, in another shape.
+//
+// Source: Fluid's reshape2. In `shape`, 0 copies the dim of X at that position and one -1 stands
+// for whatever is left. Copied dims cancel out before -1 is worked out, so -1 has a value also
+// where a copied dim is unknown or 0.
+#include "framework/base/error.h"
+#include "operators/tensor/data_movement_shared.h"
+
+namespace skiff {
+namespace {
+
+// What -1 at position `inferred` stands for; -1 if it is not known yet.
+int64_t InferDim(const Shape& x, const Shape& wanted, int inferred, const OpContext& context) {
+  Shape left_in_x;
+  Shape left_in_out;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const bool copied = axis < wanted.rank() && wanted[axis] == 0;
+    if (!copied) left_in_x.Append(x[axis]);
+  }
+  for (int axis = 0; axis < wanted.rank(); ++axis) {
+    if (axis != inferred && wanted[axis] != 0) left_in_out.Append(wanted[axis]);
+  }
+  const int64_t elements = ProductOrUnknown(left_in_x, 0, left_in_x.rank());
+  if (elements < 0) return -1;
+  const int64_t divisor = left_in_out.element_count();
+  SKIFF_ENFORCE(elements % divisor == 0, kInvalidArgument, context.op().type, ": X of shape ", x,
+                " can't take shape ", wanted, ": ", elements, " is no multiple of ", divisor);
+  return elements / divisor;
+}
+
+void InferReshape(OpContext& context) {
+  RejectRuntimeArguments(context, {"Shape", "ShapeTensor"});
+  const std::string& op = context.op().type;
+  const Shape& x = context.Input("X").shape;
+  const std::vector<int64_t> dims = context.IntsAttr("shape");
+  const Shape wanted{std::span<const int64_t>(dims)};
+  Shape out = wanted;
+  int inferred = -1;
+  for (int axis = 0; axis < wanted.rank(); ++axis) {
+    SKIFF_ENFORCE(wanted[axis] >= -1, kInvalidArgument, op, ": shape = ", wanted, " has the dim ",
+                  wanted[axis], ", expected -1, 0 or more");
+    if (wanted[axis] == 0) {
+      SKIFF_ENFORCE(axis < x.rank(), kInvalidArgument, op, ": shape = ", wanted, " copies dim ",
+                    axis, " of X, which has shape ", x);
+      out[axis] = x[axis];
+    }
+    if (wanted[axis] != -1) continue;
+    SKIFF_ENFORCE(inferred < 0, kInvalidArgument, op, ": shape = ", wanted,
+                  " has more than one -1");
+    inferred = axis;
+  }
+  if (inferred >= 0) out[inferred] = InferDim(x, wanted, inferred, context);
+  if (x.is_known() && out.is_known()) {
+    SKIFF_ENFORCE(x.element_count() == out.element_count(), kInvalidArgument, op, ": X of shape ",
+                  x, " has ", x.element_count(), " elements, shape = ", wanted, " has ",
+                  out.element_count());
+  }
+  SetReshapedOutput(context, out);
+}
+
+}  // namespace
+
+void RegisterReshape2(OpRegistry& registry) {
+  OpDef def;
+  def.type = "reshape2";
+  def.doc = "Out has the elements of X in the same order and the shape `shape`.";
+  def.inputs = {{.name = "X", .doc = "Any tensor."},
+                RuntimeArgumentSlot("Shape"),
+                RuntimeArgumentSlot("ShapeTensor", /*duplicable=*/true)};
+  def.outputs = {{.name = "Out", .doc = "X in another shape."}, XShapeOutput()};
+  def.attrs = {{.name = "shape",
+                .type = AttrType::kInts,
+                .default_value = std::vector<int32_t>{},
+                .doc = "The shape of Out; 0 copies a dim of X, one -1 is worked out."}};
+  def.infer = InferReshape;
+  def.grad = ReshapeGradRule("reshape2_grad");
+  def.in_place = {{"X", "Out"}};
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "reshape2", CopyFactory("X", "Out"));
+  AddReshapeGrad(registry, "reshape2_grad", "reshape2");
+}
+
+}  // namespace skiff

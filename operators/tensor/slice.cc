@@ -1,0 +1,188 @@
+// slice: Out = the box of Input that starts … ends cut out along `axes`.
+//
+// Source: Fluid's slice. Negative bounds count from the back, bounds beyond the tensor are cut to
+// it, and an end before its start gives an extent of 0. Axes in `decrease_axis`, which must come
+// out with extent 1, are dropped from the shape (all of them: a scalar).
+//
+// Gradient: Input@GRAD is Out@GRAD inside the box and 0 outside.
+#include <algorithm>
+#include <array>
+
+#include "framework/base/error.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+namespace {
+
+const std::vector<std::string>& RuntimeSlots() {
+  static const auto& slots = *new std::vector<std::string>{"StartsTensor", "EndsTensor",
+                                                           "StartsTensorList", "EndsTensorList"};
+  return slots;
+}
+
+// A bound as an index in [0, extent].
+int64_t ClampBound(int64_t bound, int64_t extent) {
+  return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, 0, extent);
+}
+
+struct Box {
+  Shape start;
+  Shape extent;  // -1 where it is unknown
+};
+
+Box BoxOf(const OpContext& context) {
+  const std::string& op = context.op().type;
+  const Shape& input = context.Input("Input").shape;
+  const std::vector<int64_t> axes = context.IntsAttr("axes");
+  const std::vector<int64_t> starts = context.IntsAttr("starts");
+  const std::vector<int64_t> ends = context.IntsAttr("ends");
+  SKIFF_ENFORCE(starts.size() == axes.size() && ends.size() == axes.size(), kInvalidArgument, op,
+                ": ", starts.size(), " starts and ", ends.size(), " ends for ", axes.size(),
+                " axes");
+  Box box{input, input};
+  for (int axis = 0; axis < input.rank(); ++axis) box.start[axis] = 0;
+  std::array<bool, Shape::kMaxRank> seen{};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int axis = NormalizeAxis(axes[i], input.rank(), op + ": axes");
+    SKIFF_ENFORCE(!seen[axis], kInvalidArgument, op, ": axes = [", Join(axes, ", "),
+                  "] names axis ", axis, " twice");
+    seen[axis] = true;
+    if (input[axis] < 0) continue;
+    box.start[axis] = ClampBound(starts[i], input[axis]);
+    box.extent[axis] = std::max<int64_t>(0, ClampBound(ends[i], input[axis]) - box.start[axis]);
+  }
+  return box;
+}
+
+// The shape of Out: the box without the axes of decrease_axis.
+Shape DecreasedShape(const OpContext& context, const Shape& box) {
+  std::array<bool, Shape::kMaxRank> drop{};
+  for (const int64_t given : context.IntsAttr("decrease_axis")) {
+    const int axis = NormalizeAxis(given, box.rank(), context.op().type + ": decrease_axis");
+    SKIFF_ENFORCE(box[axis] == 1 || box[axis] < 0, kInvalidArgument, context.op().type,
+                  ": decrease_axis names axis ", axis, ", which has extent ", box[axis],
+                  " after slicing; expected 1");
+    drop[axis] = true;
+  }
+  Shape out;
+  for (int axis = 0; axis < box.rank(); ++axis) {
+    if (!drop[axis]) out.Append(box[axis]);
+  }
+  return out;
+}
+
+void InferSlice(OpContext& context) {
+  RejectRuntimeArguments(context, RuntimeSlots());
+  context.SetOutput("Out", DecreasedShape(context, BoxOf(context).extent),
+                    context.Input("Input").dtype);
+}
+
+void InferSliceGrad(OpContext& context) {
+  RejectRuntimeArguments(context, RuntimeSlots());
+  const Shape expected = DecreasedShape(context, BoxOf(context).extent);
+  const Shape& grad = context.Input("Out@GRAD").shape;
+  SKIFF_ENFORCE(!expected.is_known() || !grad.is_known() || expected == grad, kInvalidArgument,
+                "slice_grad: Out@GRAD has shape ", grad, ", expected ", expected);
+  context.SetOutputLike("Input@GRAD", "Input");
+}
+
+// The copy between the box of Input and a contiguous tensor, and where the box begins.
+struct BoxCopy {
+  StridedCopy copy;
+  int64_t offset_bytes = 0;
+};
+
+BoxCopy MakeBoxCopy(const PrepareContext& context, bool into_input) {
+  const TensorMeta& input = context.Input("Input");
+  const Box box = BoxOf(context);
+  const auto input_strides = RowMajorStrides(input.shape);
+  const auto box_strides = RowMajorStrides(box.extent);
+  const int64_t bytes = SizeOf(input.dtype);
+  BoxCopy result;
+  for (int axis = 0; axis < input.shape.rank(); ++axis) {
+    result.offset_bytes += box.start[axis] * input_strides[axis] * bytes;
+  }
+  result.copy = into_input ? StridedCopy(box.extent.dims(), box_strides, input_strides, bytes)
+                           : StridedCopy(box.extent.dims(), input_strides, box_strides, bytes);
+  return result;
+}
+
+std::unique_ptr<Kernel> PrepareSlice(PrepareContext& context) {
+  return MakeKernel([box = MakeBoxCopy(context, /*into_input=*/false),
+                     from = context.InputIndex("Input"),
+                     to = context.OutputIndex("Out")](const KernelContext& run) {
+    box.copy.Run(static_cast<const char*>(run.input(from).raw_data()) + box.offset_bytes,
+                 run.output(to).raw_data());
+  });
+}
+
+std::unique_ptr<Kernel> PrepareSliceGrad(PrepareContext& context) {
+  return MakeKernel([box = MakeBoxCopy(context, /*into_input=*/true),
+                     from = context.InputIndex("Out@GRAD"),
+                     to = context.OutputIndex("Input@GRAD")](const KernelContext& run) {
+    if (to < 0) return;
+    Tensor& grad = run.output(to);
+    ZeroBytes(grad.raw_data(), grad.byte_count());
+    box.copy.Run(run.input(from).raw_data(),
+                 static_cast<char*>(grad.raw_data()) + box.offset_bytes);
+  });
+}
+
+std::vector<SlotDef> RuntimeSlotDefs() {
+  return {RuntimeArgumentSlot("StartsTensor"), RuntimeArgumentSlot("EndsTensor"),
+          RuntimeArgumentSlot("StartsTensorList", /*duplicable=*/true),
+          RuntimeArgumentSlot("EndsTensorList", /*duplicable=*/true)};
+}
+
+std::vector<AttrDef> SliceAttrs() {
+  const auto ints = [](const char* name, const char* doc) {
+    return AttrDef{
+        .name = name, .type = AttrType::kInts, .default_value = std::vector<int32_t>{}, .doc = doc};
+  };
+  return {{.name = "axes", .type = AttrType::kInts, .doc = "The axes that are cut."},
+          ints("starts", "The first index along each of `axes`, negative from the back."),
+          ints("ends", "The index behind the last along each of `axes`, negative from the back."),
+          ints("infer_flags",
+               "Fluid's mark (-1) of bounds that come from a tensor; such bounds "
+               "are refused with the tensor, so nothing depends on it."),
+          ints("decrease_axis", "Axes of extent 1 to drop from the shape of Out.")};
+}
+
+void AddSliceGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "slice_grad";
+  def.doc = "Input@GRAD = Out@GRAD inside the box that slice cut out, 0 outside.";
+  def.inputs = {{.name = "Input", .doc = "Input of slice.", .shape_only = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  for (SlotDef& slot : RuntimeSlotDefs()) def.inputs.push_back(std::move(slot));
+  def.outputs = {{.name = "Input@GRAD", .doc = "The gradient of Input."}};
+  def.attrs = SliceAttrs();
+  def.infer = InferSliceGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "slice_grad", PrepareSliceGrad);
+}
+
+}  // namespace
+
+void RegisterSlice(OpRegistry& registry) {
+  OpDef def;
+  def.type = "slice";
+  def.doc = "Out = Input[…, start:end, …] along each of `axes`, bounds cut to the tensor.";
+  def.inputs = {{.name = "Input", .doc = "Any tensor."}};
+  for (SlotDef& slot : RuntimeSlotDefs()) def.inputs.push_back(std::move(slot));
+  def.outputs = {{.name = "Out", .doc = "The box."}};
+  def.attrs = SliceAttrs();
+  def.infer = InferSlice;
+  def.grad = GradOp(
+      "slice_grad",
+      {"Input", "Out@GRAD", "StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList"},
+      {"Input@GRAD"});
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "slice", PrepareSlice);
+  AddSliceGrad(registry);
+}
+
+}  // namespace skiff

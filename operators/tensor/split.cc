@@ -1,0 +1,113 @@
+// split: Out[0], Out[1], … = X cut into pieces along `axis`.
+//
+// Source: Fluid's split: `num` equal pieces, or pieces of the extents `sections`, one of which may
+// be -1. The gradient is a concat of the pieces' gradients.
+#include <algorithm>
+#include <numeric>
+
+#include "framework/base/error.h"
+#include "operators/tensor/axis_parts_shared.h"
+#include "operators/tensor/data_movement_shared.h"
+
+namespace skiff {
+namespace {
+
+std::vector<int64_t> EqualExtents(int64_t extent, int64_t pieces, const Shape& x) {
+  SKIFF_ENFORCE(extent < 0 || extent % pieces == 0, kInvalidArgument, "split: extent ", extent,
+                " of X of shape ", x, " is no multiple of num = ", pieces);
+  return std::vector<int64_t>(static_cast<size_t>(pieces), extent < 0 ? -1 : extent / pieces);
+}
+
+// The extents of all pieces; -1 where it depends on an unknown dim of X.
+std::vector<int64_t> ExtentsOf(const OpContext& context, int axis) {
+  const Shape& x = context.Input("X").shape;
+  const int64_t extent = x[axis];
+  const int64_t pieces = context.IntAttr("num");
+  std::vector<int64_t> sections = context.IntsAttr("sections");
+  if (sections.empty()) {
+    SKIFF_ENFORCE(pieces > 0, kInvalidArgument, "split: num = ", pieces,
+                  " and no sections; expected a positive num or sections");
+    return EqualExtents(extent, pieces, x);
+  }
+  const std::string text = Join(sections, ", ");
+  int64_t known = 0;
+  auto open = sections.end();
+  for (auto it = sections.begin(); it != sections.end(); ++it) {
+    SKIFF_ENFORCE(*it >= -1, kInvalidArgument, "split: sections = [", text,
+                  "] has a piece of extent ", *it);
+    if (*it >= 0) {
+      known += *it;
+      continue;
+    }
+    SKIFF_ENFORCE(open == sections.end(), kInvalidArgument, "split: sections = [", text,
+                  "] has more than one -1");
+    open = it;
+  }
+  if (extent < 0) return sections;
+  const bool fits = open == sections.end() ? known == extent : known <= extent;
+  SKIFF_ENFORCE(fits, kInvalidArgument, "split: sections = [", text,
+                "] don't add up to the extent ", extent, " of X of shape ", x);
+  if (open != sections.end()) *open = extent - known;
+  return sections;
+}
+
+int AxisOf(const OpContext& context) {
+  return NormalizeAxis(context.IntAttr("axis"), context.Input("X").shape.rank(), "split: axis");
+}
+
+void InferSplit(OpContext& context) {
+  RejectRuntimeArguments(context, {"AxisTensor", "SectionsTensorList"});
+  const TensorMeta& x = context.Input("X");
+  const int axis = AxisOf(context);
+  const std::vector<int64_t> extents = ExtentsOf(context, axis);
+  SKIFF_ENFORCE(extents.size() == context.OutputCount("Out"), kInvalidArgument,
+                "split: ", extents.size(), " pieces for ", context.OutputCount("Out"), " outputs");
+  for (size_t i = 0; i < extents.size(); ++i) {
+    Shape piece = x.shape;
+    piece[axis] = extents[i];
+    context.SetOutput("Out", piece, x.dtype, i);
+    const int index = context.OutputIndex("Out", i);
+    if (index < 0) continue;
+    context.mutable_outputs()[static_cast<size_t>(index)].lod_level = axis == 0 ? 0 : x.lod_level;
+  }
+}
+
+std::vector<Op> SplitGrad(const GradContext& context) {
+  Op concat("concat");
+  concat.attrs = context.forward().attrs;
+  concat.SetInput("X", context.OutputGrad("Out")).SetOutput("Out", context.InputGrad("X"));
+  return {std::move(concat)};
+}
+
+}  // namespace
+
+void RegisterSplit(OpRegistry& registry) {
+  OpDef def;
+  def.type = "split";
+  def.doc = "Out[i] = piece i of X along `axis`: `num` equal pieces, or pieces of `sections`.";
+  def.inputs = {{.name = "X", .doc = "The tensor to cut."},
+                RuntimeArgumentSlot("AxisTensor"),
+                RuntimeArgumentSlot("SectionsTensorList", /*duplicable=*/true)};
+  def.outputs = {{.name = "Out", .doc = "The pieces, in order.", .duplicable = true}};
+  def.attrs = {{.name = "sections",
+                .type = AttrType::kInts,
+                .default_value = std::vector<int32_t>{},
+                .doc = "The extents of the pieces; one may be -1, which takes what is left."},
+               {.name = "num",
+                .type = AttrType::kInt,
+                .default_value = int32_t{0},
+                .doc = "The number of equal pieces; read if `sections` is empty."},
+               {.name = "axis",
+                .type = AttrType::kInt,
+                .default_value = int32_t{0},
+                .doc = "The axis to cut, negative from the back."}};
+  def.infer = InferSplit;
+  def.grad = SplitGrad;
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "split", [](PrepareContext& context) {
+    const int axis = AxisOf(context);
+    return MakeSplitKernel(context, "X", "Out", axis, ExtentsOf(context, axis));
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,133 @@
+// transpose2: Out[i_axis[0], i_axis[1], …] = X[i_0, i_1, …], so dim k of Out is dim axis[k] of X.
+//
+// Source: Fluid's transpose2; the gradient is the inverse permutation.
+#include <algorithm>
+#include <array>
+
+#include "framework/base/error.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+namespace {
+
+using Permutation = std::array<int, Shape::kMaxRank>;
+
+Permutation PermutationOf(const OpContext& context, int rank) {
+  const std::string& op = context.op().type;
+  const std::vector<int64_t> axes = context.IntsAttr("axis");
+  SKIFF_ENFORCE(static_cast<int>(axes.size()) == rank, kInvalidArgument, op, ": axis = [",
+                Join(axes, ", "), "] has ", axes.size(), " entries, expected the rank ", rank);
+  Permutation permutation{};
+  std::array<bool, Shape::kMaxRank> used{};
+  for (int i = 0; i < rank; ++i) {
+    const int axis = NormalizeAxis(axes[static_cast<size_t>(i)], rank, op + ": axis");
+    SKIFF_ENFORCE(!used[axis], kInvalidArgument, op, ": axis = [", Join(axes, ", "),
+                  "] names axis ", axis, " twice");
+    used[axis] = true;
+    permutation[i] = axis;
+  }
+  return permutation;
+}
+
+Permutation Inverse(const Permutation& permutation, int rank) {
+  Permutation inverse{};
+  for (int i = 0; i < rank; ++i) inverse[permutation[i]] = i;
+  return inverse;
+}
+
+Shape Permuted(const Shape& shape, const Permutation& permutation) {
+  Shape permuted = shape;
+  for (int i = 0; i < shape.rank(); ++i) permuted[i] = shape[permutation[i]];
+  return permuted;
+}
+
+StridedCopy PermutingCopy(const Shape& from, const Permutation& permutation, DType dtype) {
+  const Shape to = Permuted(from, permutation);
+  const auto from_strides = RowMajorStrides(from);
+  const auto to_strides = RowMajorStrides(to);
+  std::array<int64_t, Shape::kMaxRank> source_strides{};
+  for (int i = 0; i < to.rank(); ++i) source_strides[i] = from_strides[permutation[i]];
+  return StridedCopy(to.dims(), source_strides, to_strides, SizeOf(dtype));
+}
+
+void InferTranspose(OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  const Permutation permutation = PermutationOf(context, x.shape.rank());
+  SetReshapedOutput(context, Permuted(x.shape, permutation));
+  const int out = context.OutputIndex("Out");
+  if (out >= 0 && x.shape.rank() > 0 && permutation[0] != 0) {
+    context.mutable_outputs()[static_cast<size_t>(out)].lod_level = 0;
+  }
+}
+
+void InferTransposeGrad(OpContext& context) {
+  const TensorMeta& grad = context.Input("Out@GRAD");
+  const int rank = grad.shape.rank();
+  Shape shape = Permuted(grad.shape, Inverse(PermutationOf(context, rank), rank));
+  if (context.HasInput("XShape")) {
+    const Shape& x_shape = context.Input("XShape").shape;
+    SKIFF_ENFORCE(x_shape.rank() == rank + 1, kInvalidArgument,
+                  "transpose2_grad: XShape has shape ", x_shape,
+                  ", expected [0] + the dims of X for Out@GRAD of shape ", grad.shape);
+    for (int i = 0; i < rank; ++i) {
+      shape[i] = MergeDims(shape[i], x_shape[i + 1], "transpose2_grad: Out@GRAD and XShape");
+    }
+  }
+  context.SetOutput("X@GRAD", shape, grad.dtype);
+}
+
+KernelFactory PermuteFactory(std::string input, std::string output, bool inverse) {
+  return [input = std::move(input), output = std::move(output), inverse](PrepareContext& context) {
+    const TensorMeta& x = context.Input(input);
+    const int rank = x.shape.rank();
+    Permutation permutation = PermutationOf(context, rank);
+    if (inverse) permutation = Inverse(permutation, rank);
+    return MakeKernel(
+        [from = context.InputIndex(input), to = context.OutputIndex(output),
+         copy = PermutingCopy(x.shape, permutation, x.dtype)](const KernelContext& run) {
+          if (to >= 0) copy.Run(run.input(from).raw_data(), run.output(to).raw_data());
+        });
+  };
+}
+
+AttrDef AxisAttr() {
+  return {.name = "axis",
+          .type = AttrType::kInts,
+          .doc = "Dim k of Out is dim axis[k] of X: a permutation of the axes."};
+}
+
+void AddTransposeGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "transpose2_grad";
+  def.doc = "X@GRAD = Out@GRAD with the permutation of transpose2 undone.";
+  def.inputs = {
+      {.name = "Out@GRAD", .doc = "The gradient of Out."},
+      {.name = "XShape", .doc = "[0] + the dims of X.", .dispensable = true, .shape_only = true}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.attrs = {AxisAttr()};
+  def.infer = InferTransposeGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "transpose2_grad",
+                         PermuteFactory("Out@GRAD", "X@GRAD", /*inverse=*/true));
+}
+
+}  // namespace
+
+void RegisterTranspose2(OpRegistry& registry) {
+  OpDef def;
+  def.type = "transpose2";
+  def.doc = "Out = X with its axes permuted: dim k of Out is dim axis[k] of X.";
+  def.inputs = {{.name = "X", .doc = "Any tensor."}};
+  def.outputs = {{.name = "Out", .doc = "X with permuted axes."}, XShapeOutput()};
+  def.attrs = {AxisAttr()};
+  def.infer = InferTranspose;
+  def.grad = ReshapeGradRule("transpose2_grad");
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "transpose2", PermuteFactory("X", "Out", /*inverse=*/false));
+  AddTransposeGrad(registry);
+}
+
+}  // namespace skiff

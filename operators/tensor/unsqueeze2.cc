@@ -1,0 +1,49 @@
+// unsqueeze2: Out = X with axes of extent 1 put in.
+//
+// Source: Fluid's unsqueeze2. The axes are put in one after the other, each counted in the shape
+// that those before it have made; a negative one counts from the end of the shape that it makes.
+#include "framework/base/error.h"
+#include "operators/tensor/data_movement_shared.h"
+
+namespace skiff {
+namespace {
+
+Shape Insert(const Shape& shape, int axis) {
+  Shape wider(shape.dims().first(static_cast<size_t>(axis)));
+  wider.Append(1);
+  for (int i = axis; i < shape.rank(); ++i) wider.Append(shape[i]);
+  return wider;
+}
+
+void InferUnsqueeze(OpContext& context) {
+  RejectRuntimeArguments(context, {"AxesTensor", "AxesTensorList"});
+  Shape out = context.Input("X").shape;
+  for (const int64_t given : context.IntsAttr("axes")) {
+    out = Insert(out, NormalizeAxis(given, out.rank() + 1, "unsqueeze2: axes"));
+  }
+  SetReshapedOutput(context, out);
+}
+
+}  // namespace
+
+void RegisterUnsqueeze2(OpRegistry& registry) {
+  OpDef def;
+  def.type = "unsqueeze2";
+  def.doc = "Out has the elements of X with an axis of extent 1 put in at each of `axes`.";
+  def.inputs = {{.name = "X", .doc = "Any tensor."},
+                RuntimeArgumentSlot("AxesTensor"),
+                RuntimeArgumentSlot("AxesTensorList", /*duplicable=*/true)};
+  def.outputs = {{.name = "Out", .doc = "X with more axes."}, XShapeOutput()};
+  def.attrs = {{.name = "axes",
+                .type = AttrType::kInts,
+                .default_value = std::vector<int32_t>{},
+                .doc = "Where to put axes in, one after the other."}};
+  def.infer = InferUnsqueeze;
+  def.grad = ReshapeGradRule("unsqueeze2_grad");
+  def.in_place = {{"X", "Out"}};
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "unsqueeze2", CopyFactory("X", "Out"));
+  AddReshapeGrad(registry, "unsqueeze2_grad", "unsqueeze2");
+}
+
+}  // namespace skiff
