@@ -1,0 +1,73 @@
+// A steady-state step allocates nothing: every operator new of the process is counted.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "framework/executor/executor.h"
+#include "framework/ir/text.h"
+#include "tests/framework/executor/tiny_ops.h"
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}  // namespace
+
+void* operator new(size_t bytes) {
+  ++allocations;
+  void* block = std::malloc(bytes == 0 ? 1 : bytes);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, size_t) noexcept { std::free(block); }
+
+namespace skiff {
+namespace {
+
+// Allocations in 10 steps after the first 2.
+int64_t CountInSteps(OpRegistry& registry, const std::string& op) {
+  Executor executor(Place::Cpu(), nullptr, &registry);
+  executor.scope().Set("w", Tensor::FromValues<float>({3}, {1, 2, 3}));
+  CompiledProgram program = executor.Compile(*ParseProgramText(R"(program { block 0 {
+    var "x" float32 [-1]
+    var "a" float32 [-1]
+    var "b" float32 [-1]
+    param "w" float32 [3] persistable
+    {Out: ["a"]} = tiny_workspace(X: ["x"])
+    {Out: ["b"]} = )" + op + R"((X: ["a"])
+    {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["b"]) {op_role = 2}
+  } })"));
+  BoundProgram bound = program.Bind({{"x", Tensor::FromValues<float>({3}, {1, 1, 1})}}, {"b"});
+  for (int i = 0; i < 2; ++i) bound.Step();
+  const int64_t before = allocations;
+  const int64_t tensors_before = AllocatorOf(Place::Cpu()).statistics().allocations;
+  for (int i = 0; i < 10; ++i) bound.Step();
+  return allocations - before + AllocatorOf(Place::Cpu()).statistics().allocations - tensors_before;
+}
+
+TEST(SteadyStateStep, AllocatesNothing) {
+  OpRegistry registry;
+  tiny::RegisterTinyOps(registry);
+  EXPECT_EQ(CountInSteps(registry, "tiny_scale"), 0);
+}
+
+TEST(SteadyStateStep, IsCaughtWhenAKernelAllocates) {
+  OpRegistry registry;
+  tiny::RegisterTinyOps(registry);
+  OpDef def = registry.Get("tiny_copy");
+  def.type = "tiny_allocating_copy";
+  registry.Add(def);
+  registry.AddKernel(def.type, {.prepare =
+                                    [](PrepareContext&) {
+                                      return MakeKernel([](const KernelContext& kernel) {
+                                        Tensor copy = CopyToCpu(kernel.input(0));
+                                        CopyTensor(copy, &kernel.output(0));
+                                      });
+                                    },
+                                .accepts = {}});
+  EXPECT_GE(CountInSteps(registry, "tiny_allocating_copy"), 10);
+}
+
+}  // namespace
+}  // namespace skiff

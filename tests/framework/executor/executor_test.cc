@@ -1,0 +1,259 @@
+#include "framework/executor/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/base/error.h"
+#include "framework/ir/text.h"
+#include "tests/framework/executor/tiny_ops.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Two chains from x; the update of w comes last.
+constexpr const char* kTraining = R"(program {
+  block 0 {
+    var "x" float32 [-1]
+    var "a" float32 [-1]
+    var "b" float32 [-1]
+    var "c" float32 [-1]
+    var "loss" float32 [1]
+    param "w" float32 [3] persistable
+    {Out: ["a"]} = tiny_add(X: ["x"], Y: ["w"])
+    {Out: ["b"]} = tiny_scale(X: ["a"]) {factor = 2.0}
+    {Out: ["c"]} = tiny_scale(X: ["b"]) {factor = 10.0}
+    {Out: ["loss"]} = tiny_sum(X: ["c"])
+    {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["x"]) {op_role = 2}
+  }
+})";
+
+class ExecutorTest : public ::testing::Test {
+ protected:
+  ExecutorTest() {
+    tiny::RegisterTinyOps(registry_);
+    executor_ = std::make_unique<Executor>(Place::Cpu(), nullptr, &registry_);
+    SetW({1, 1, 1});
+  }
+
+  void SetW(const std::vector<float>& values) {
+    executor_->scope().Assign("w", Tensor::FromValues<float>({3}, values));
+  }
+  std::vector<float> W() const { return executor_->scope().Get("w").ToVector<float>(); }
+
+  CompiledProgram Compile(std::string_view text, const CompileOptions& options = {}) {
+    return executor_->Compile(*ParseProgramText(text), options);
+  }
+
+  std::string ErrorOf(CompiledProgram& program, const FeedList& feeds, const FetchList& fetches) {
+    try {
+      program.Run(feeds, fetches);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  OpRegistry registry_;
+  std::unique_ptr<Executor> executor_;
+  const Tensor x_ = Tensor::FromValues<float>({3}, {1, 2, 3});
+};
+
+TEST_F(ExecutorTest, RunsOpsInOrderAndUpdatesPersistables) {
+  CompiledProgram program = Compile(kTraining);
+  EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 180);
+  EXPECT_THAT(W(), ElementsAre(0, -1, -2));
+  EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 60);
+}
+
+TEST_F(ExecutorTest, FetchesIntermediatesThatAnInPlaceOpWouldOverwrite) {
+  CompiledProgram program = Compile(kTraining);
+  const auto all = program.Run({{"x", x_}}, {"a", "b", "loss", "c"});
+  EXPECT_THAT(all[0].ToVector<float>(), ElementsAre(2, 3, 4));
+  EXPECT_THAT(all[1].ToVector<float>(), ElementsAre(4, 6, 8));
+  EXPECT_EQ(all[2].Item<float>(), 180);
+  EXPECT_THAT(all[3].ToVector<float>(), ElementsAre(40, 60, 80));
+}
+
+TEST_F(ExecutorTest, GivesTheSameValuesWithAndWithoutReuse) {
+  for (const bool reuse : {true, false}) {
+    SetW({1, 1, 1});
+    CompiledProgram program = Compile(kTraining, {.memory_reuse = reuse});
+    EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 180) << reuse;
+  }
+}
+
+TEST_F(ExecutorTest, ReuseTakesLessThanABufferForEachValue) {
+  CompiledProgram program = Compile(kTraining);
+  const PlanStatistics shared = program.Bind({{"x", x_}}, {"loss"}).statistics();
+  CompiledProgram none = Compile(kTraining, {.memory_reuse = false});
+  const PlanStatistics unshared = none.Bind({{"x", x_}}, {"loss"}).statistics();
+  EXPECT_LT(shared.planned_bytes, unshared.planned_bytes);
+  EXPECT_GE(shared.planned_bytes, shared.max_live_bytes);
+  EXPECT_EQ(shared.unshared_bytes, unshared.unshared_bytes);
+}
+
+TEST_F(ExecutorTest, FeedsAreNeverWritten) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "x" float32 [-1]
+    var "y" float32 [-1]
+    {Out: ["y"]} = tiny_scale(X: ["x"]) {factor = 5.0}
+  } })");
+  EXPECT_THAT(program.Run({{"x", x_}}, {"y"})[0].ToVector<float>(), ElementsAre(5, 10, 15));
+  EXPECT_THAT(x_.ToVector<float>(), ElementsAre(1, 2, 3));
+}
+
+TEST_F(ExecutorTest, AVariableWrittenTwiceHasTwoValues) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "x" float32 [-1]
+    var "y" float32 [-1]
+    var "first" float32 [-1]
+    {Out: ["y"]} = tiny_scale(X: ["x"]) {factor = 2.0}
+    {Out: ["first"]} = tiny_copy(X: ["y"])
+    {Out: ["y"]} = tiny_add(X: ["y"], Y: ["x"])
+  } })");
+  const auto values = program.Run({{"x", x_}}, {"y", "first"});
+  EXPECT_THAT(values[0].ToVector<float>(), ElementsAre(3, 6, 9));
+  EXPECT_THAT(values[1].ToVector<float>(), ElementsAre(2, 4, 6));
+}
+
+TEST_F(ExecutorTest, AnOpThatIsNotInPlaceMayStillUpdateAPersistable) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "w" float32 [3] persistable
+    {Out: ["w"]} = tiny_workspace(X: ["w"])
+  } })");
+  program.Run({}, {});
+  EXPECT_THAT(W(), ElementsAre(1, 1, 1));
+}
+
+TEST_F(ExecutorTest, ChangesBatchSizesAndFetchSetsWithinABoundedCache) {
+  CompiledProgram program = Compile(kTraining, {.plan_cache_capacity = 2});
+  SetW({0, 0, 0});
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(program.Run({{"x", Tensor::FromValues<float>({3}, {0, 0, 1})}}, {}).size(), 0u);
+    program.Run({{"x", x_}}, {"b"});
+    program.Run({{"x", x_}}, {"loss", "b"});
+    EXPECT_LE(program.cached_plans(), 2u);
+  }
+}
+
+TEST_F(ExecutorTest, PlansFollowTheScopeWhenItsStorageMoves) {
+  CompiledProgram program = Compile(kTraining);
+  program.Run({{"x", x_}}, {"loss"});
+  BoundProgram bound = program.Bind({{"x", x_}}, {"loss"});
+  executor_->scope().Set("w", Tensor::FromValues<float>({3}, {5, 5, 5}));
+  EXPECT_THROW(bound.Step(), Error);
+  EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 420);
+}
+
+TEST_F(ExecutorTest, BoundStepsReadTheFeedsAsTheyAre) {
+  Tensor x = Tensor::FromValues<float>({3}, {0, 0, 0});
+  CompiledProgram program = Compile(kTraining);
+  BoundProgram bound = program.Bind({{"x", x}}, {"loss"});
+  bound.Step();
+  EXPECT_EQ(bound.fetch(0).Item<float>(), 60);
+  x.data<float>()[0] = 1;
+  bound.Step();
+  EXPECT_EQ(bound.fetch(0).Item<float>(), 80);
+}
+
+TEST_F(ExecutorTest, DropsWhatNobodyFetches) {
+  CompiledProgram program = Compile(kTraining);
+  EXPECT_EQ(program.Bind({{"x", x_}}, {}).statistics().instructions, 1);
+  EXPECT_EQ(program.Bind({{"x", x_}}, {"a"}).statistics().instructions, 2);
+}
+
+TEST_F(ExecutorTest, RefreshesADerivedFormOncePerVersionOfTheParameter) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "y" float32 [3]
+    var "w" float32 [3] persistable
+    {Out: ["y"]} = tiny_negated(W: ["w"])
+  } })");
+  BoundProgram bound = program.Bind({}, {"y"});
+  const int before = tiny::DerivedRefreshes();
+  bound.Step();
+  bound.Step();
+  EXPECT_EQ(tiny::DerivedRefreshes(), before + 1);
+  SetW({2, 3, 4});
+  bound.Step();
+  EXPECT_EQ(tiny::DerivedRefreshes(), before + 2);
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(-2, -3, -4));
+}
+
+TEST_F(ExecutorTest, TrainingAdvancesTheStepAndWithItRandomOps) {
+  constexpr const char* kRandom = R"(program seed=3 { block 0 {
+    var "x" float32 [-1]
+    var "r" float32 [-1]
+    param "w" float32 [3] persistable
+    {Out: ["r"]} = tiny_random(X: ["x"])
+    {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["r"]) {op_role = ROLE}
+  } })";
+  const auto text = [&](const char* role) {
+    std::string program = kRandom;
+    return program.replace(program.find("ROLE"), 4, role);
+  };
+  CompiledProgram training = Compile(text("2"));
+  const auto first = training.Run({{"x", x_}}, {"r"})[0].ToVector<float>();
+  const auto second = training.Run({{"x", x_}}, {"r"})[0].ToVector<float>();
+  EXPECT_NE(first, second);
+  CompiledProgram evaluation = Compile(text("0"));
+  const auto third = evaluation.Run({{"x", x_}}, {"r"})[0].ToVector<float>();
+  EXPECT_EQ(evaluation.Run({{"x", x_}}, {"r"})[0].ToVector<float>(), third);
+  executor_->scope().FindMutable(kStepCounterName)->data<int64_t>()[0] = 0;
+  EXPECT_EQ(training.Run({{"x", x_}}, {"r"})[0].ToVector<float>(), first);
+}
+
+TEST_F(ExecutorTest, SaysWhatIsWrongWithAFeed) {
+  CompiledProgram program = Compile(kTraining);
+  EXPECT_THAT(ErrorOf(program, {}, {"loss"}), HasSubstr("is a feed missing?"));
+  EXPECT_THAT(ErrorOf(program, {{"x", x_}, {"z", x_}}, {"loss"}),
+              HasSubstr("feed \"z\": the program has no such variable"));
+  EXPECT_THAT(ErrorOf(program, {{"x", x_}, {"x", x_}}, {"loss"}), HasSubstr("given twice"));
+  EXPECT_THAT(ErrorOf(program, {{"w", x_}}, {"loss"}), HasSubstr("persistable"));
+  EXPECT_THAT(ErrorOf(program, {{"x", Tensor::FromValues<double>({3}, {1, 2, 3})}}, {"loss"}),
+              HasSubstr("dtype float64 given, float32 expected"));
+  EXPECT_THAT(ErrorOf(program, {{"x", Tensor::FromValues<float>({1, 3}, {1, 2, 3})}}, {"loss"}),
+              HasSubstr("shape [1, 3] given, [-1] expected"));
+  EXPECT_THAT(ErrorOf(program, {{"x", Tensor()}}, {"loss"}), HasSubstr("no data"));
+}
+
+TEST_F(ExecutorTest, SaysWhichFetchOrParameterIsUnknown) {
+  CompiledProgram program = Compile(kTraining);
+  EXPECT_THAT(ErrorOf(program, {{"x", x_}}, {"nothing"}),
+              HasSubstr("fetch \"nothing\": the program has no such variable"));
+  executor_->scope().Erase("w");
+  EXPECT_THAT(ErrorOf(program, {{"x", x_}}, {"loss"}), HasSubstr("run the startup program"));
+}
+
+TEST_F(ExecutorTest, ErrorsOfKernelsNameTheOp) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "x" float32 [-1]
+    var "y" float32 [-1]
+    {Out: ["y"]} = tiny_fail(X: ["x"]) {op_namescope = "head"}
+  } })");
+  const std::string message = ErrorOf(program, {{"x", x_}}, {"y"});
+  EXPECT_THAT(message, HasSubstr("tiny_fail (block 0, op #0 \"head\")"));
+  EXPECT_THAT(message, HasSubstr("label 12 is outside [0, 10)"));
+}
+
+TEST_F(ExecutorTest, RefusesUnknownOpsWithASuggestion) {
+  CompiledProgram program = Compile(R"(program { block 0 {
+    var "x" float32 [-1]
+    var "y" float32 [-1]
+    {Out: ["y"]} = tiny_scal(X: ["x"])
+  } })");
+  EXPECT_THAT(ErrorOf(program, {{"x", x_}}, {"y"}), HasSubstr("did you mean \"tiny_scale\"?"));
+}
+
+TEST_F(ExecutorTest, TimesEveryInstruction) {
+  CompiledProgram program = Compile(kTraining);
+  const auto times = program.Bind({{"x", x_}}, {"loss"}).TimedStep();
+  ASSERT_EQ(times.size(), 5u);
+  EXPECT_EQ(times[0].type, "tiny_add");
+  EXPECT_GE(times[0].seconds, 0);
+}
+
+}  // namespace
+}  // namespace skiff

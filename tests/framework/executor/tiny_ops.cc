@@ -1,0 +1,139 @@
+#include "tests/framework/executor/tiny_ops.h"
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+
+namespace skiff::tiny {
+namespace {
+
+std::atomic<int> derived_refreshes{0};
+
+OpDef Define(std::string type, std::vector<std::string> inputs, std::string output) {
+  OpDef def;
+  def.type = std::move(type);
+  def.doc = "A test's op.";
+  for (const std::string& input : inputs)
+    def.inputs.push_back({.name = input, .doc = "an operand"});
+  def.outputs.push_back({.name = output, .doc = "the result"});
+  def.infer = [input = inputs[0], output](OpContext& context) {
+    context.SetOutputLike(output, input);
+  };
+  def.no_gradient_reason = "tests of the executor need none";
+  return def;
+}
+
+template <typename Element>
+KernelFactory ElementKernel(Element element) {
+  return [element](PrepareContext& context) {
+    const float factor = context.HasAttr("factor") ? context.Attr<float>("factor") : 1.0f;
+    return MakeKernel([element, factor](const KernelContext& kernel) {
+      const auto x = kernel.input(0).values<float>();
+      const float* y = kernel.inputs.size() > 1 ? kernel.input(1).data<float>() : x.data();
+      float* out = kernel.output(0).data<float>();
+      for (size_t i = 0; i < x.size(); ++i) out[i] = element(x[i], y[i], factor);
+    });
+  };
+}
+
+void AddOp(OpRegistry& registry, OpDef def, KernelFactory prepare) {
+  const std::string type = def.type;
+  registry.Add(std::move(def));
+  registry.AddKernel(type, {.prepare = std::move(prepare), .accepts = {}});
+}
+
+std::unique_ptr<Kernel> PrepareNegated(PrepareContext& context) {
+  const int64_t bytes = context.Input("W").shape.element_count() * 4;
+  const int form = context.RequestDerivedForm(
+      {.input = 0, .bytes = bytes, .refresh = [](const Tensor& w, void* derived) {
+         ++derived_refreshes;
+         for (int64_t i = 0; i < w.element_count(); ++i) {
+           static_cast<float*>(derived)[i] = -w.data<float>()[i];
+         }
+       }});
+  return MakeKernel([form, bytes](const KernelContext& kernel) {
+    std::memcpy(kernel.output(0).raw_data(), kernel.derived(form), static_cast<size_t>(bytes));
+  });
+}
+
+std::unique_ptr<Kernel> PrepareWorkspace(PrepareContext& context) {
+  const int64_t bytes = context.Input("X").shape.element_count() * 4;
+  const int workspace = context.RequestWorkspace(bytes);
+  return MakeKernel([workspace, bytes](const KernelContext& kernel) {
+    void* aside = kernel.workspace(workspace);
+    std::memcpy(aside, kernel.input(0).raw_data(), static_cast<size_t>(bytes));
+    std::memset(kernel.output(0).raw_data(), 0, static_cast<size_t>(bytes));
+    std::memcpy(kernel.output(0).raw_data(), aside, static_cast<size_t>(bytes));
+  });
+}
+
+}  // namespace
+
+int DerivedRefreshes() { return derived_refreshes; }
+
+void RegisterTinyOps(OpRegistry& registry) {
+  OpDef add = Define("tiny_add", {"X", "Y"}, "Out");
+  add.in_place = {{"X", "Out"}};
+  AddOp(registry, add, ElementKernel([](float x, float y, float) { return x + y; }));
+
+  OpDef scale = Define("tiny_scale", {"X"}, "Out");
+  scale.in_place = {{"X", "Out"}};
+  scale.attrs = {
+      {.name = "factor", .type = AttrType::kFloat, .default_value = 1.0f, .doc = "", .check = {}}};
+  AddOp(registry, scale, ElementKernel([](float x, float, float factor) { return factor * x; }));
+
+  AddOp(registry, Define("tiny_copy", {"X"}, "Out"),
+        ElementKernel([](float x, float, float) { return x; }));
+
+  OpDef sum = Define("tiny_sum", {"X"}, "Out");
+  sum.infer = [](OpContext& context) { context.SetOutput("Out", {1}, DType::kFloat32); };
+  AddOp(registry, sum, [](PrepareContext&) {
+    return MakeKernel([](const KernelContext& kernel) {
+      float total = 0;
+      for (float value : kernel.input(0).values<float>()) total += value;
+      kernel.output(0).data<float>()[0] = total;
+    });
+  });
+
+  OpDef sgd = Define("tiny_sgd", {"Param", "Grad"}, "ParamOut");
+  sgd.in_place = {{"Param", "ParamOut"}};
+  AddOp(registry, sgd, ElementKernel([](float p, float g, float) { return p - g; }));
+
+  OpDef random = Define("tiny_random", {"X"}, "Out");
+  random.random = true;
+  AddOp(registry, random, [](PrepareContext&) {
+    return MakeKernel([](const KernelContext& kernel) {
+      const Philox philox(kernel.random_key());
+      auto out = kernel.output(0).values<float>();
+      for (size_t i = 0; i < out.size(); ++i) out[i] = UnitFloat(philox.At(i)[0]);
+    });
+  });
+
+  AddOp(registry, Define("tiny_negated", {"W"}, "Out"), PrepareNegated);
+  AddOp(registry, Define("tiny_workspace", {"X"}, "Out"), PrepareWorkspace);
+  AddOp(registry, Define("tiny_fail", {"X"}, "Out"), [](PrepareContext&) {
+    return MakeKernel([](const KernelContext&) {
+      Throw(ErrorCode::kInvalidArgument, "label 12 is outside [0, 10)");
+    });
+  });
+}
+
+}  // namespace skiff::tiny
+
+namespace skiff {
+
+// Tests that link the tiny ops link no family: the default registry is theirs, too.
+OpRegistry& DefaultOpRegistry() {
+  static OpRegistry& registry = *[] {
+    auto* made = new OpRegistry;
+    tiny::RegisterTinyOps(*made);
+    return made;
+  }();
+  return registry;
+}
+
+}  // namespace skiff

@@ -1,0 +1,17 @@
+// A handful of ops for tests of the executor and the passes, which thus depend on no family.
+#pragma once
+
+#include "framework/op/registry.h"
+
+namespace skiff::tiny {
+
+// tiny_add: Out = X + Y (in place on X). tiny_scale: Out = factor * X (in place).
+// tiny_copy: Out = X, not in place. tiny_sum: Out[1] = sum of X. tiny_sgd: ParamOut = Param - Grad.
+// tiny_random: Out = a random integer per element, as X's shape. tiny_negated: Out = -W, through a
+// derived form of W. tiny_workspace: Out = X through a workspace. tiny_fail: throws when it runs.
+void RegisterTinyOps(OpRegistry& registry);
+
+// How often tiny_negated's derived form was made.
+int DerivedRefreshes();
+
+}  // namespace skiff::tiny
