@@ -1,0 +1,171 @@
+#include "framework/analysis/verifier.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/op/op_context.h"
+
+namespace skiff {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const OpRegistry& registry, const Program& program, const VerifyOptions& options)
+      : registry_(registry), program_(program), feeds_(options.feeds.begin(), options.feeds.end()) {
+    if (options.infer_feeds) InferFeeds();
+  }
+
+  std::vector<std::string> Run() {
+    VisitBlock(*program_.root(), {});
+    return std::move(messages_);
+  }
+
+ private:
+  using Names = std::unordered_set<std::string>;
+
+  void InferFeeds() {
+    Names written;
+    for (size_t b = 0; b < program_.block_count(); ++b) {
+      for (const auto& op : program_.block(static_cast<int32_t>(b))->ops()) {
+        if (op->type == "feed") continue;
+        for (const std::string& name : op->OutputNames()) written.insert(name);
+      }
+    }
+    for (size_t b = 0; b < program_.block_count(); ++b) {
+      for (const auto& var : program_.block(static_cast<int32_t>(b))->vars()) {
+        if (!written.contains(var->name)) feeds_.insert(var->name);
+      }
+    }
+  }
+
+  void VisitBlock(const Block& block, Names written) {
+    path_.push_back(block.index());
+    for (size_t i = 0; i < block.ops().size(); ++i) {
+      const Op& op = *block.ops()[i];
+      where_ = DescribeOp(op, block.index(), i);
+      VisitOp(block, op, written);
+      VisitSubBlocks(op, written);
+      for (const std::string& name : op.OutputNames()) written.insert(name);
+    }
+    path_.pop_back();
+  }
+
+  void VisitOp(const Block& block, const Op& op, const Names& written) {
+    const OpDef* def = registry_.Find(op.type);
+    if (def == nullptr) {
+      Report("unknown op \"", op.type, "\"");
+      return;
+    }
+    try {
+      CheckOp(*def, op);
+    } catch (const Error& error) {
+      Report(error.what());
+      return;
+    }
+    bool complete = true;
+    for (const std::string& name : op.InputNames()) {
+      const Var* var = block.FindVar(name);
+      complete = complete && var != nullptr;
+      if (var == nullptr) {
+        Report("input \"", name, "\" has no variable");
+      } else if (!var->persistable && !written.contains(name) && !feeds_.contains(name)) {
+        Report("input \"", name, "\" is read before anything writes it");
+      }
+    }
+    std::set<std::string> outputs;
+    for (const std::string& name : op.OutputNames()) {
+      if (block.FindVar(name) == nullptr) Report("output \"", name, "\" has no variable");
+      complete = complete && block.FindVar(name) != nullptr;
+      if (!outputs.insert(name).second) Report("output \"", name, "\" is written twice by the op");
+      if (feeds_.contains(name) && op.type != "feed") Report("output \"", name, "\" is a feed");
+    }
+    if (complete) CheckShapes(block, op, *def);
+  }
+
+  void CheckShapes(const Block& block, const Op& op, const OpDef& def) {
+    const auto metas = [&](const std::vector<std::string>& names) {
+      std::vector<TensorMeta> result;
+      for (const std::string& name : names) {
+        TensorMeta meta;
+        if (name != kEmptyVarName) {
+          const Var* var = block.FindVar(name);
+          meta = {.shape = Shape(var->dims),
+                  .dtype = var->dtype,
+                  .lod_level = var->lod_level,
+                  .layout = {},
+                  .persistable = var->persistable};
+        }
+        result.push_back(meta);
+      }
+      return result;
+    };
+    const std::vector<std::string> names = OutputOrder(def, op);
+    OpContext context(op, def, metas(InputOrder(def, op)), metas(names));
+    try {
+      def.infer(context);
+    } catch (const Error& error) {
+      Report(error.what());
+      return;
+    }
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == kEmptyVarName) continue;
+      const Var* var = block.FindVar(names[i]);
+      const TensorMeta& meta = context.outputs()[i];
+      if (var->dtype != meta.dtype || !Compatible(Shape(var->dims), meta.shape)) {
+        Report("output \"", names[i], "\" is declared as ", var->dtype, " ", Shape(var->dims),
+               ", but the op makes ", meta.dtype, " ", meta.shape);
+      }
+    }
+  }
+
+  // -1 is compatible with every extent.
+  static bool Compatible(const Shape& a, const Shape& b) {
+    return std::ranges::equal(a.dims(), b.dims(),
+                              [](int64_t x, int64_t y) { return x < 0 || y < 0 || x == y; });
+  }
+
+  void VisitSubBlocks(const Op& op, const Names& written) {
+    const std::string where = where_;
+    for (int32_t index : op.SubBlocks()) {
+      if (index < 0 || static_cast<size_t>(index) >= program_.block_count()) {
+        Report("sub-block ", index, " is outside [0, ", program_.block_count() - 1, "]");
+      } else if (std::ranges::count(path_, index) > 0) {
+        Report("sub-block ", index, " contains the op itself");
+      } else {
+        VisitBlock(*program_.block(index), written);
+      }
+      where_ = where;
+    }
+  }
+
+  template <typename... Args>
+  void Report(const Args&... args) {
+    messages_.push_back(StrCat(where_, ": ", args...));
+  }
+
+  const OpRegistry& registry_;
+  const Program& program_;
+  Names feeds_;
+  std::vector<int32_t> path_;  // indices of the blocks that are being visited
+  std::string where_;
+  std::vector<std::string> messages_;
+};
+
+}  // namespace
+
+std::vector<std::string> VerifyProgram(const OpRegistry& registry, const Program& program,
+                                       const VerifyOptions& options) {
+  return Verifier(registry, program, options).Run();
+}
+
+void CheckProgram(const OpRegistry& registry, const Program& program,
+                  const VerifyOptions& options) {
+  const std::vector<std::string> messages = VerifyProgram(registry, program, options);
+  SKIFF_ENFORCE(messages.empty(), kInvalidArgument, Join(messages, "\n"));
+}
+
+}  // namespace skiff

@@ -1,0 +1,35 @@
+// Checks that a program can run: what the executor and the passes rely on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+struct VerifyOptions {
+  // Variables that a run sets before it starts, besides persistables.
+  std::vector<std::string> feeds;
+  // Treat every variable that no op writes as fed: for programs whose feeds are not known.
+  bool infer_feeds = true;
+};
+
+// All that is wrong with the program, one message each, naming block, op and creation site:
+// - an op that the registry lacks, or that its definition refuses (slots, attributes);
+// - an argument without a variable;
+// - a read before the first write of a variable that is neither persistable nor fed, nor comes from
+//   an ancestor block;
+// - a variable whose shape or dtype is not what the shape rule of the op that writes it says;
+// - one variable in two output positions of an op;
+// - an op that writes a feed, or a sub-block index that is out of range, the op's own block or an
+//   ancestor of it.
+std::vector<std::string> VerifyProgram(const OpRegistry& registry, const Program& program,
+                                       const VerifyOptions& options = {});
+
+// Error (kInvalidArgument) with all messages if there are any.
+void CheckProgram(const OpRegistry& registry, const Program& program,
+                  const VerifyOptions& options = {});
+
+}  // namespace skiff
