@@ -1,0 +1,140 @@
+#include "framework/autodiff/append_backward.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "framework/autodiff/block_backward.h"
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/tensor/shape.h"
+
+namespace skiff {
+namespace {
+
+using NameSet = std::set<std::string>;
+
+NameSet ParameterNames(const Block& root, const BackwardOptions& options) {
+  for (const std::string& name : options.parameters) {
+    const Var* var = root.FindLocalVar(name);
+    SKIFF_ENFORCE(var != nullptr && var->is_parameter, kNotFound,
+                  "append_backward: the parameter list names \"", name,
+                  "\", which is no parameter of the program");
+  }
+  return NameSet(options.parameters.begin(), options.parameters.end());
+}
+
+NameSet NoGradNames(const Program& program, const BackwardOptions& options) {
+  for (const std::string& name : options.no_grad) {
+    bool found = false;
+    for (size_t b = 0; b < program.block_count(); ++b) {
+      found = found || program.block(static_cast<int32_t>(b))->FindLocalVar(name) != nullptr;
+    }
+    SKIFF_ENFORCE(found, kNotFound, "append_backward: no_grad names \"", name,
+                  "\", which is no variable of the program");
+  }
+  return NameSet(options.no_grad.begin(), options.no_grad.end());
+}
+
+const Var& CheckedLoss(const Block& root, std::string_view loss) {
+  const Var* var = root.FindLocalVar(loss);
+  SKIFF_ENFORCE(var != nullptr, kNotFound, "append_backward: the loss \"", loss,
+                "\" is no variable of the root block");
+  SKIFF_ENFORCE(IsFloat(var->dtype), kInvalidArgument, "append_backward: the loss \"", loss,
+                "\" is of dtype ", var->dtype, ", expected a float");
+  const bool one_element =
+      std::all_of(var->dims.begin(), var->dims.end(), [](int64_t dim) { return dim == 1; });
+  SKIFF_ENFORCE(one_element, kInvalidArgument, "append_backward: the loss \"", loss,
+                "\" has the shape ", Shape(var->dims),
+                ", expected one element: reduce it with mean or reduce_sum");
+  return *var;
+}
+
+Op GradientOfLossItself(const Var& loss, const Op& writer) {
+  Op op("fill_constant");
+  op.SetOutput("Out", {GradName(loss.name)});
+  op.SetAttr("shape", std::vector<int64_t>(loss.dims));
+  op.SetAttr("dtype", static_cast<int32_t>(loss.dtype));
+  op.SetAttr("value", 1.0f);
+  op.SetAttr(kOpRoleAttr, kRoleBackward | kRoleLoss);
+  op.site = writer.site;
+  return op;
+}
+
+std::vector<ParameterGradient> CollectParameters(
+    const Block& root, const std::map<std::string, std::string>& gradients,
+    const std::function<bool(const Var&)>& wanted) {
+  std::vector<ParameterGradient> collected;
+  for (const auto& var : root.vars()) {
+    if (!var->is_parameter || !wanted(*var)) continue;
+    const auto found = gradients.find(var->name);
+    if (found == gradients.end()) continue;
+    Var* gradient = root.FindLocalVar(found->second);
+    if (gradient != nullptr) collected.push_back({var.get(), gradient});
+  }
+  return collected;
+}
+
+// Passes find the gradient of a parameter by the op that finishes it.
+void MarkLastWriters(const Block& root, size_t begin,
+                     const std::vector<ParameterGradient>& parameters) {
+  std::map<std::string, Op*> last_writer;
+  for (size_t i = begin; i < root.ops().size(); ++i) {
+    Op* op = root.ops()[i].get();
+    for (const std::string& name : op->OutputNames()) last_writer[name] = op;
+  }
+  for (const ParameterGradient& pair : parameters) {
+    Op* op = last_writer.at(pair.gradient->name);
+    auto names = op->Attr<std::vector<std::string>>(kOpRoleVarAttr, {});
+    names.push_back(pair.parameter->name);
+    names.push_back(pair.gradient->name);
+    op->SetAttr(kOpRoleVarAttr, std::move(names));
+  }
+}
+
+}  // namespace
+
+BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std::string_view loss,
+                              const BackwardOptions& options) {
+  Block* root = program->root();
+  const Var& loss_var = CheckedLoss(*root, loss);
+  const NameSet parameters = ParameterNames(*root, options);
+  const NameSet no_grad = NoGradNames(*program, options);
+  const auto excluded = [&](const Block& block, const std::string& name) {
+    const Var* var = block.FindVar(name);
+    return var == nullptr || var->stop_gradient || no_grad.contains(name);
+  };
+  const auto trained = [&](const Var& var) {
+    return var.trainable && (parameters.empty() || parameters.contains(var.name));
+  };
+  const auto leaf_wants = [&](const Block& block, const std::string& name) {
+    if (excluded(block, name)) return false;
+    const Var* var = block.FindVar(name);
+    return !var->is_parameter || trained(*var);
+  };
+
+  BackwardNames names(program);
+  BlockBackward backward(registry, &names, *root, leaf_wants, excluded);
+  const int64_t writer = backward.LastWriter(loss_var.name);
+  SKIFF_ENFORCE(writer >= 0, kInvalidArgument, "append_backward: no op of the root block writes ",
+                "the loss \"", loss, "\"");
+  SKIFF_ENFORCE(backward.WantsGradient(loss_var.name), kInvalidArgument,
+                "append_backward: the loss \"", loss,
+                "\" depends on no variable that wants a gradient: every parameter and feed on its ",
+                "way is marked stop_gradient, not trainable or excluded by the options");
+  Op* loss_op = root->ops()[static_cast<size_t>(writer)].get();
+  backward.SeedWithOp(loss_var.name, GradientOfLossItself(loss_var, *loss_op));
+  backward.Differentiate(static_cast<size_t>(writer) + 1);
+
+  loss_op->SetAttr(kOpRoleAttr, loss_op->role() | kRoleLoss);
+  const size_t first_gradient_op = root->ops().size();
+  backward.AppendTo(root, /*infer=*/true);
+  BackwardResult result;
+  result.gradients = names.gradients();
+  result.parameters = CollectParameters(*root, result.gradients, trained);
+  MarkLastWriters(*root, first_gradient_op, result.parameters);
+  return result;
+}
+
+}  // namespace skiff
