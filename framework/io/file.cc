@@ -1,0 +1,175 @@
+#include "framework/io/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace skiff {
+namespace {
+
+// Linux moves at most 0x7ffff000 bytes a call.
+constexpr int64_t kBytesPerCall = int64_t{1} << 30;
+
+ErrorCode CodeOf(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+      return ErrorCode::kNotFound;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return ErrorCode::kResourceExhausted;
+    default:
+      return ErrorCode::kIo;
+  }
+}
+
+int OpenForWriting(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // A missing directory is a path that can't be written, not a thing that was looked for.
+  if (descriptor < 0 && errno == ENOENT) {
+    Throw(ErrorCode::kIo, "create ", path, ": the directory doesn't exist");
+  }
+  if (descriptor < 0) ThrowSystemError("create", path, errno);
+  return descriptor;
+}
+
+}  // namespace
+
+void ThrowSystemError(std::string_view action, const std::string& path, int error_number) {
+  Throw(CodeOf(error_number), action, " ", path, ": ",
+        std::generic_category().message(error_number));
+}
+
+InputFile::Opened InputFile::Open(const std::string& path) {
+  // Not blocking, lest a named pipe hold us before we see what it is.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) ThrowSystemError("open", path, errno);
+  struct stat status {};
+  const int error_number = fstat(descriptor, &status) == 0 ? 0 : errno;
+  if (error_number == 0 && S_ISREG(status.st_mode)) return {descriptor, status.st_size};
+  close(descriptor);
+  if (error_number != 0) ThrowSystemError("inspect", path, error_number);
+  Throw(ErrorCode::kIo, "open ", path, ": expected a regular file");
+}
+
+InputFile::InputFile(const std::string& path) : InputFile(path, Open(path)) {}
+
+InputFile::InputFile(const std::string& path, Opened opened)
+    : ByteSource(path, opened.size), descriptor_(opened.descriptor) {}
+
+InputFile::~InputFile() { close(descriptor_); }
+
+void InputFile::ReadNext(void* out, int64_t bytes) {
+  auto* next = static_cast<char*>(out);
+  int64_t position = offset();
+  const int64_t end = position + bytes;
+  while (position < end) {
+    const auto wanted = static_cast<size_t>(std::min(end - position, kBytesPerCall));
+    const ssize_t got = pread(descriptor_, next, wanted, position);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) ThrowSystemError("read", name(), errno);
+    if (got == 0) {
+      ThrowCorrupt(position, "the file ends, but had ", size(), " bytes when it was opened");
+    }
+    next += got;
+    position += got;
+  }
+}
+
+OutputFile::OutputFile(const std::string& path) : path_(path), descriptor_(OpenForWriting(path)) {}
+
+OutputFile::~OutputFile() { close(descriptor_); }
+
+void OutputFile::Write(const void* data, int64_t bytes) {
+  const auto* next = static_cast<const char*>(data);
+  int64_t left = bytes;
+  while (left > 0) {
+    const ssize_t put =
+        write(descriptor_, next, static_cast<size_t>(std::min(left, kBytesPerCall)));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) ThrowSystemError("write", path_, errno);
+    next += put;
+    left -= put;
+  }
+  crc32_ = Crc32(crc32_, data, bytes);
+  bytes_written_ += bytes;
+}
+
+void OutputFile::Sync() {
+  if (fsync(descriptor_) != 0) ThrowSystemError("sync", path_, errno);
+}
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path), file_(TempPathFor(path)) {}
+
+AtomicFile::~AtomicFile() {
+  if (!committed_) unlink(temp_path().c_str());
+}
+
+void AtomicFile::Commit() {
+  file_.Sync();
+  RenamePath(temp_path(), path_);
+  committed_ = true;
+  SyncDirectory(ParentDirectory(path_));
+}
+
+std::string TempPathFor(const std::string& path) {
+  static std::atomic<int64_t> next{0};
+  return StrCat(path, ".tmp-", getpid(), "-", next.fetch_add(1));
+}
+
+std::string ReadFile(const std::string& path, int64_t limit_bytes) {
+  InputFile file(path);
+  SKIFF_ENFORCE(file.size() <= limit_bytes, kOutOfRange, path, " has ", file.size(),
+                " bytes: expected at most ", limit_bytes);
+  return file.ReadString(file.size(), "contents");
+}
+
+void AtomicWriteFile(const std::string& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.sink().Write(bytes);
+  file.Commit();
+}
+
+void CreateDirectories(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error && !std::filesystem::is_directory(path, error)) {
+    error = std::make_error_code(std::errc::not_a_directory);
+  }
+  if (error) ThrowSystemError("create directory", path, error.value());
+}
+
+void SyncDirectory(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) ThrowSystemError("open directory", path, errno);
+  const int error_number = fsync(descriptor) == 0 ? 0 : errno;
+  close(descriptor);
+  // Some file systems have no fsync for directories.
+  if (error_number == 0 || error_number == EINVAL) return;
+  ThrowSystemError("sync directory", path, error_number);
+}
+
+void RenamePath(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) == 0) return;
+  ThrowSystemError(StrCat("rename ", from, " to"), to, errno);
+}
+
+std::string ParentDirectory(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+std::string JoinPath(const std::string& directory, std::string_view name) {
+  return (std::filesystem::path(directory) / name).string();
+}
+
+}  // namespace skiff

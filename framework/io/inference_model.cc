@@ -1,0 +1,248 @@
+#include "framework/io/inference_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/io/file.h"
+#include "framework/io/parameters.h"
+#include "framework/ir/codec.h"
+
+namespace skiff {
+namespace {
+
+constexpr const char* kFeedHolder = "feed";
+constexpr const char* kFetchHolder = "fetch";
+constexpr const char* kFetchScalePrefix = "save_infer_model/scale_";
+
+bool IsFeedOrFetch(const Op& op) { return op.type == "feed" || op.type == "fetch"; }
+
+void CheckNames(const Block& root, std::vector<std::string> names, std::string_view what) {
+  for (const std::string& name : names) {
+    const Var* var = root.FindLocalVar(name);
+    SKIFF_ENFORCE(var != nullptr, kNotFound, what, " \"", name,
+                  "\" is no variable of the program's root block");
+    SKIFF_ENFORCE(var->kind == VarKind::kLoDTensor, kInvalidArgument, what, " \"", name,
+                  "\" is a ", VarKindName(var->kind), ", expected a lod_tensor");
+  }
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  SKIFF_ENFORCE(twice == names.end(), kAlreadyExists, what, " \"", *twice, "\" is named twice");
+}
+
+void RemoveFeedsAndFetches(Block* root) {
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < root->ops().size(); ++i) {
+    if (!IsFeedOrFetch(*root->ops()[i])) kept.push_back(i);
+  }
+  root->ReorderOps(kept);
+  std::vector<std::string> holders;
+  for (const auto& var : root->vars()) {
+    if (var->kind == VarKind::kFeedMinibatch || var->kind == VarKind::kFetchList) {
+      holders.push_back(var->name);
+    }
+  }
+  root->RemoveVars(holders);
+}
+
+const Op* ProducerOf(const Block& root, const std::string& name) {
+  const Op* producer = nullptr;
+  for (const auto& op : root.ops()) {
+    const std::vector<std::string> names = op->OutputNames();
+    if (std::find(names.begin(), names.end(), name) != names.end()) producer = op.get();
+  }
+  return producer;
+}
+
+bool NeedsScale(const Block& root, const Var& fetch) {
+  if (fetch.dtype == DType::kBool) return false;
+  const Op* producer = ProducerOf(root, fetch.name);
+  const bool is_scaled = producer != nullptr && producer->type == "scale" &&
+                         fetch.name.rfind(kFetchScalePrefix, 0) == 0;
+  return !is_scaled;
+}
+
+// The variable that takes the fetched one's place.
+std::string AppendScale(const std::string& fetch, size_t column, Block* root) {
+  std::string name = StrCat(kFetchScalePrefix, column);
+  if (root->FindVar(name) != nullptr) name = root->program()->UniqueName(name);
+  const Var& source = *root->GetVar(fetch);
+  Var scaled;
+  scaled.name = name;
+  scaled.dtype = source.dtype;
+  scaled.dims = source.dims;
+  scaled.lod_level = source.lod_level;
+  root->CreateVar(std::move(scaled));
+  Op op("scale");
+  op.SetInput("X", {fetch}).SetOutput("Out", {name});
+  op.SetAttr("scale", 1.0f).SetAttr("bias", 0.0f).SetAttr("bias_after_scale", true);
+  root->AppendOp(std::move(op));
+  return name;
+}
+
+void CheckFeedsUsed(const Program& pruned, const std::vector<std::string>& feeds) {
+  std::vector<std::string> read;
+  for (size_t i = 0; i < pruned.block_count(); ++i) {
+    for (const auto& op : pruned.block(static_cast<int32_t>(i))->ops()) {
+      const std::vector<std::string> names = op->InputNames();
+      read.insert(read.end(), names.begin(), names.end());
+    }
+  }
+  for (const std::string& feed : feeds) {
+    SKIFF_ENFORCE(std::find(read.begin(), read.end(), feed) != read.end(), kInvalidArgument,
+                  "feed \"", feed, "\" isn't needed to compute the fetches: leave it out");
+  }
+}
+
+void CreateHolder(const char* name, VarKind kind, Block* root) {
+  Var holder;
+  holder.name = name;
+  holder.kind = kind;
+  holder.persistable = true;
+  root->CreateVar(std::move(holder));
+}
+
+void AddFeedsAndFetches(const std::vector<std::string>& feeds,
+                        const std::vector<std::string>& fetches, Block* root) {
+  CreateHolder(kFeedHolder, VarKind::kFeedMinibatch, root);
+  CreateHolder(kFetchHolder, VarKind::kFetchList, root);
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    Op op("feed");
+    op.SetInput("X", {kFeedHolder}).SetOutput("Out", {feeds[i]});
+    op.SetAttr("col", static_cast<int32_t>(i));
+    root->InsertOp(0, std::move(op));
+  }
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    Op op("fetch");
+    op.SetInput("X", {fetches[i]}).SetOutput("Out", {kFetchHolder});
+    op.SetAttr("col", static_cast<int32_t>(i));
+    root->AppendOp(std::move(op));
+  }
+}
+
+// Marks of training; Fluid's savers remove them as well.
+void RemoveTrainingMarks(const Program& program) {
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) {
+      var->is_parameter = false;
+      var->stop_gradient = false;
+    }
+  }
+}
+
+const std::vector<std::string>& ColumnArguments(const Op& op) {
+  return op.type == "feed" ? op.Output("Out") : op.Input("X");
+}
+
+void PlaceColumn(const Op& op, std::vector<std::string>* names) {
+  const std::vector<std::string>& arguments = ColumnArguments(op);
+  const auto column = op.Attr<int32_t>("col", -1);
+  SKIFF_ENFORCE(arguments.size() == 1, kDataLoss, "a ", op.type, " op names ", arguments.size(),
+                " variables, expected 1");
+  SKIFF_ENFORCE(column >= 0 && static_cast<size_t>(column) < names->size(), kDataLoss, "a ",
+                op.type, " op has col = ", column, ", expected a value in [0, ", names->size(),
+                ")");
+  std::string& name = (*names)[static_cast<size_t>(column)];
+  SKIFF_ENFORCE(name.empty(), kDataLoss, "two ", op.type, " ops have col = ", column);
+  name = arguments.front();
+}
+
+std::vector<std::string> NamesByColumn(const Program& program, std::string_view type) {
+  std::vector<const Op*> found;
+  for (const auto& op : program.root()->ops()) {
+    if (op->type == type) found.push_back(op.get());
+  }
+  std::vector<std::string> names(found.size());
+  for (const Op* op : found) PlaceColumn(*op, &names);
+  return names;
+}
+
+InferenceModel ReadModel(const std::string& path) {
+  const std::string bytes = ReadFile(path);
+  try {
+    InferenceModel model;
+    model.program = ParseProgram(bytes);
+    model.feed_names = FeedNames(*model.program);
+    model.fetch_names = FetchNames(*model.program);
+    return model;
+  } catch (const Error& error) {
+    throw error.WithContext(path);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
+                                              const std::vector<std::string>& feeds,
+                                              const std::vector<std::string>& fetches,
+                                              const std::vector<std::string>& ops_with_is_test) {
+  SKIFF_ENFORCE(!fetches.empty(), kInvalidArgument, "an inference model needs a fetch");
+  CheckNames(*program.root(), feeds, "feed");
+  CheckNames(*program.root(), fetches, "fetch");
+  const std::unique_ptr<Program> whole = program.Clone();
+  RemoveFeedsAndFetches(whole->root());
+  std::vector<std::string> outputs;
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    const bool scale = NeedsScale(*whole->root(), *whole->root()->GetVar(fetches[i]));
+    outputs.push_back(scale ? AppendScale(fetches[i], i, whole->root()) : fetches[i]);
+  }
+  const std::unique_ptr<Program> test = whole->CloneForTest(ops_with_is_test);
+  for (const std::string& fetch : fetches) {
+    const Var* var = test->root()->FindLocalVar(fetch);
+    const bool is_given = std::find(feeds.begin(), feeds.end(), fetch) != feeds.end();
+    SKIFF_ENFORCE(var != nullptr && (var->persistable || is_given ||
+                                     ProducerOf(*test->root(), fetch) != nullptr),
+                  kInvalidArgument, "fetch \"", fetch,
+                  "\" is computed by no op that is left for inference");
+  }
+  for (const std::string& feed : feeds) {
+    SKIFF_ENFORCE(test->root()->FindLocalVar(feed) != nullptr, kInvalidArgument, "feed \"", feed,
+                  "\" isn't needed to compute the fetches: leave it out");
+  }
+  std::unique_ptr<Program> pruned = test->Prune(feeds, outputs);
+  CheckFeedsUsed(*pruned, feeds);
+  AddFeedsAndFetches(feeds, outputs, pruned->root());
+  RemoveTrainingMarks(*pruned);
+  return pruned;
+}
+
+void SaveInferenceModel(const std::string& directory, const std::vector<std::string>& feeds,
+                        const std::vector<std::string>& fetches, const Program& program,
+                        const Scope& scope, const SaveInferenceModelOptions& options) {
+  const std::unique_ptr<Program> model =
+      MakeInferenceProgram(program, feeds, fetches, options.ops_with_is_test);
+  const InferenceModelFiles& files = options.files;
+  const std::vector<std::string> names = PersistableNames(*model);
+  const std::string bytes = SerializeProgram(*model);
+  CreateDirectories(directory);
+  if (files.params_filename.empty()) {
+    SKIFF_ENFORCE(std::find(names.begin(), names.end(), files.model_filename) == names.end(),
+                  kInvalidArgument, "variable \"", files.model_filename,
+                  "\" would lie in the file of the program: save the parameters combined");
+    SaveSeparate(scope, names, directory);
+  } else {
+    SaveCombined(scope, names, JoinPath(directory, files.params_filename));
+  }
+  AtomicWriteFile(JoinPath(directory, files.model_filename), bytes);
+}
+
+InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope,
+                                  const InferenceModelFiles& files) {
+  InferenceModel model = ReadModel(JoinPath(directory, files.model_filename));
+  const std::vector<std::string> names = PersistableNames(*model.program);
+  if (files.params_filename.empty()) {
+    LoadSeparate(*model.program, names, directory, scope);
+  } else {
+    LoadCombined(*model.program, names, JoinPath(directory, files.params_filename), scope);
+  }
+  return model;
+}
+
+std::vector<std::string> FeedNames(const Program& program) {
+  return NamesByColumn(program, "feed");
+}
+
+std::vector<std::string> FetchNames(const Program& program) {
+  return NamesByColumn(program, "fetch");
+}
+
+}  // namespace skiff

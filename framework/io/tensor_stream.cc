@@ -1,0 +1,146 @@
+#include "framework/io/tensor_stream.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/ir/codec.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kOffsetBytes = sizeof(uint64_t);
+
+// Runs `check`; the mistakes it finds are the file's.
+template <typename Check>
+auto AsDataLoss(const ByteSource& source, int64_t position, Check check) {
+  try {
+    return check();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kResourceExhausted) throw;
+    const ErrorCode code = error.code() == ErrorCode::kUnimplemented ? error.code()
+                                                                     : ErrorCode::kDataLoss;
+    Throw(code, source.name(), ", byte ", position, ": ", error.what());
+  }
+}
+
+void ReadVersion(ByteSource* source, std::string_view what) {
+  const int64_t position = source->offset();
+  const auto version = source->ReadNumber<uint32_t>(what);
+  if (version != 0) source->ThrowCorrupt(position, what, " is ", version, ", expected 0");
+}
+
+std::vector<uint64_t> ReadLoDLevel(uint64_t level, ByteSource* source) {
+  const int64_t position = source->offset();
+  const auto bytes = source->ReadNumber<uint64_t>("size of a LoD level");
+  if (bytes % kOffsetBytes != 0 || bytes < 2 * kOffsetBytes) {
+    source->ThrowCorrupt(position, "LoD level ", level, " has ", bytes,
+                         " bytes, expected a multiple of 8, at least 16");
+  }
+  if (bytes > static_cast<uint64_t>(source->remaining())) {
+    source->ThrowCorrupt(position, "LoD level ", level, " has ", bytes, " bytes, but only ",
+                         source->remaining(), " remain");
+  }
+  std::vector<uint64_t> offsets(bytes / kOffsetBytes);
+  source->Read(offsets.data(), static_cast<int64_t>(bytes), "LoD offsets");
+  return offsets;
+}
+
+LoD ReadLoD(ByteSource* source) {
+  const int64_t position = source->offset();
+  const auto levels = source->ReadNumber<uint64_t>("number of LoD levels");
+  // A level takes its size and two offsets at least.
+  const auto limit = static_cast<uint64_t>(source->remaining() / (3 * kOffsetBytes));
+  if (levels > limit) {
+    source->ThrowCorrupt(position, levels, " LoD levels, but the ", source->remaining(),
+                         " bytes that remain hold at most ", limit);
+  }
+  LoD lod;
+  for (uint64_t level = 0; level < levels; ++level) lod.push_back(ReadLoDLevel(level, source));
+  return lod;
+}
+
+struct TensorHead {
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> dims;
+};
+
+TensorHead ReadTensorHead(ByteSource* source) {
+  ReadVersion(source, "version of the tensor");
+  const auto bytes = source->ReadNumber<int32_t>("size of the TensorDesc");
+  const int64_t position = source->offset();
+  const std::string desc = source->ReadString(bytes, "TensorDesc");
+  TensorHead head;
+  AsDataLoss(*source, position, [&] { ParseTensorDesc(desc, &head.dtype, &head.dims); });
+  return head;
+}
+
+// Another byte than 0 or 1 in a bool is undefined behaviour for whoever reads it.
+void CheckBools(const Tensor& tensor, const ByteSource& source) {
+  if (tensor.dtype() != DType::kBool) return;
+  const auto* begin = static_cast<const uint8_t*>(tensor.raw_data());
+  const uint8_t* end = begin + tensor.byte_count();
+  const uint8_t* found = std::find_if(begin, end, [](uint8_t byte) { return byte > 1; });
+  if (found == end) return;
+  source.ThrowCorrupt(source.offset() - (end - found), "bool of value ",
+                      static_cast<int>(*found), ", expected 0 or 1");
+}
+
+}  // namespace
+
+void WriteTensorStream(const Tensor& tensor, ByteSink* sink) {
+  SKIFF_ENFORCE(tensor.has_data(), kFailedPrecondition, "a tensor without storage can't be saved");
+  SKIFF_ENFORCE(tensor.layout().is_plain(), kFailedPrecondition, "a tensor of layout ",
+                tensor.layout(), " can't be saved: expected plain");
+  std::string head;
+  AppendNumber<uint32_t>(0, &head);
+  AppendNumber<uint64_t>(tensor.lod().size(), &head);
+  for (const std::vector<uint64_t>& offsets : tensor.lod()) {
+    AppendNumber<uint64_t>(offsets.size() * kOffsetBytes, &head);
+    for (uint64_t offset : offsets) AppendNumber(offset, &head);
+  }
+  const std::string desc = SerializeTensorDesc(tensor.dtype(), tensor.shape().ToVector());
+  AppendNumber<uint32_t>(0, &head);
+  AppendNumber<int32_t>(static_cast<int32_t>(desc.size()), &head);
+  sink->Write(head + desc);
+  if (tensor.place().is_cpu()) {
+    sink->Write(tensor.raw_data(), tensor.byte_count());
+    return;
+  }
+  const Tensor copy = CopyToCpu(tensor);
+  sink->Write(copy.raw_data(), copy.byte_count());
+}
+
+Tensor ReadElements(DType dtype, const std::vector<int64_t>& dims, ByteSource* source) {
+  const int64_t position = source->offset();
+  if (dims.size() > Shape::kMaxRank) {
+    source->ThrowCorrupt(position, "tensor of rank ", dims.size(), ", expected at most ",
+                         Shape::kMaxRank);
+  }
+  const Shape shape = AsDataLoss(*source, position, [&] {
+    const Shape made{std::span<const int64_t>(dims)};
+    source->CheckRemaining(ByteCount(ElementCount(dims), dtype),
+                           StrCat("elements of ", DTypeName(dtype), " ", made));
+    return made;
+  });
+  Tensor tensor(shape, dtype);
+  source->Read(tensor.raw_data(), tensor.byte_count(), "elements");
+  CheckBools(tensor, *source);
+  return tensor;
+}
+
+Tensor ReadTensorStream(ByteSource* source) {
+  ReadVersion(source, "version of the stream");
+  const int64_t lod_position = source->offset();
+  LoD lod = ReadLoD(source);
+  const TensorHead head = ReadTensorHead(source);
+  Tensor tensor = ReadElements(head.dtype, head.dims, source);
+  if (!lod.empty()) {
+    AsDataLoss(*source, lod_position, [&] { tensor.set_lod(std::move(lod)); });
+  }
+  return tensor;
+}
+
+}  // namespace skiff
