@@ -65,6 +65,17 @@ void AddFloats(const float* a, const float* b, float* out, size_t count) {
   for (; i < count; ++i) out[i] = a[i] + b[i];
 }
 
+void ScaleFloats(const float* x, float factor, float* out, size_t count) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto factors = hn::Set(d, factor);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), factors), d, out + i);
+  }
+  for (; i < count; ++i) out[i] = x[i] * factor;
+}
+
 // totals[j] += the sum of column j, for a block of few rows.
 void AddColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, size_t columns,
                 double* HWY_RESTRICT totals) {
@@ -101,6 +112,7 @@ namespace {
 HWY_EXPORT(SumOfBlock);
 HWY_EXPORT(SumOfSquaresOfBlock);
 HWY_EXPORT(AddFloats);
+HWY_EXPORT(ScaleFloats);
 HWY_EXPORT(AddColumns);
 
 // What one float accumulates before float64 takes over.
@@ -192,6 +204,15 @@ void AddArrays(const T* a, const T* b, T* out, int64_t count) {
     HWY_DYNAMIC_DISPATCH(AddFloats)(a, b, out, static_cast<size_t>(count));
   } else {
     for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+  }
+}
+
+template <typename T>
+void ScaleArray(const T* x, T factor, T* out, int64_t count) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(ScaleFloats)(x, factor, out, static_cast<size_t>(count));
+  } else {
+    for (int64_t i = 0; i < count; ++i) out[i] = factor * x[i];
   }
 }
 
@@ -301,8 +322,7 @@ void AxisReduction::Broadcast(const T* sums, T factor, T* x) const {
       if (run_is_reduced_) {
         std::fill(to, to + size, factor * sums[kept]);
       } else {
-        const T* from = sums + kept * run_length_ + start;
-        for (int64_t j = 0; j < size; ++j) to[j] = factor * from[j];
+        ScaleArray(sums + kept * run_length_ + start, factor, to, size);
       }
     }
   });
@@ -318,6 +338,8 @@ template void AddArrays(const float*, const float*, float*, int64_t);
 template void AddArrays(const double*, const double*, double*, int64_t);
 template void AddArrays(const int32_t*, const int32_t*, int32_t*, int64_t);
 template void AddArrays(const int64_t*, const int64_t*, int64_t*, int64_t);
+template void ScaleArray(const float*, float, float*, int64_t);
+template void ScaleArray(const double*, double, double*, int64_t);
 template void AxisReduction::Sum(const float*, float*) const;
 template void AxisReduction::Sum(const double*, double*) const;
 template void AxisReduction::Sum(const int32_t*, int32_t*) const;

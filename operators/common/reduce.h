@@ -28,6 +28,10 @@ double SumOfSquares(const T* x, int64_t count);
 template <typename T>
 void AddArrays(const T* a, const T* b, T* out, int64_t count);
 
+// out[i] = factor * x[i] on the calling thread; out may be x. T is float or double.
+template <typename T>
+void ScaleArray(const T* x, T factor, T* out, int64_t count);
+
 // How summing over some axes of a tensor walks through memory. Neighbouring axes of one kind are
 // merged, so a few nested loops do for any shape.
 class AxisReduction {

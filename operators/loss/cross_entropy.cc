@@ -1,0 +1,202 @@
+// cross_entropy: of probabilities X along the last dim, Y = -log X[label], or with soft labels
+// Y = -sum_c label_c * log X_c. A probability of 0 counts as a loss of 1e20 instead of infinity.
+// Source: Fluid's cross_entropy; dX = -dY * label / X.
+#include <algorithm>
+#include <cmath>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/loss/label_shared.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kGrainElements = 16384;
+
+int LastAxis(const OpContext& context) {
+  const Shape& shape = context.Input("X").shape;
+  SKIFF_ENFORCE(shape.rank() >= 1, kInvalidArgument, context.op().type, ": X is of shape ", shape,
+                ", expected at least one dim");
+  return shape.rank() - 1;
+}
+
+void CheckInputs(const OpContext& context) {
+  CheckLabel(context.op().type, context.Input("X"), context.Input("Label"), LastAxis(context),
+             context.Attr<bool>("soft_label"));
+}
+
+void Infer(OpContext& context) {
+  CheckInputs(context);
+  const TensorMeta& x = context.Input("X");
+  context.SetOutputLike("Y", "X");
+  context.SetOutput("Y", LossShape(x.shape, LastAxis(context)), x.dtype);
+}
+
+void InferGrad(OpContext& context) {
+  CheckInputs(context);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+// Fluid's bound on the logarithm of 0.
+template <typename T>
+T BoundedLog(T value) {
+  return std::max(std::log(value), T(-1e20));
+}
+
+template <typename T>
+T SoftLoss(const T* x, const T* label, int64_t classes) {
+  T loss = 0;
+  for (int64_t c = 0; c < classes; ++c) {
+    if (label[c] != 0) loss -= label[c] * BoundedLog(x[c]);
+  }
+  return loss;
+}
+
+struct Settings {
+  explicit Settings(const OpContext& context)
+      : rows(context.Input("X").shape.element_count(0, LastAxis(context))),
+        classes(context.Input("X").shape.dim(-1)),
+        soft(context.Attr<bool>("soft_label")),
+        ignore_index(context.IntAttr("ignore_index")),
+        grain(std::max<int64_t>(1, kGrainElements / (soft ? std::max<int64_t>(classes, 1) : 8))) {}
+
+  bool IsClass(int64_t label) const { return label >= 0 && label < classes; }
+
+  int64_t rows;
+  int64_t classes;
+  bool soft;
+  int64_t ignore_index;
+  int64_t grain;
+};
+
+template <typename T>
+void HardLosses(const Settings& settings, const T* x, const LabelReader& labels, T* losses) {
+  BadLabel bad;
+  ParallelFor(settings.rows, settings.grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t label = labels[row];
+      losses[row] = 0;
+      if (label == settings.ignore_index) continue;
+      if (settings.IsClass(label)) {
+        losses[row] = -BoundedLog(x[row * settings.classes + label]);
+      } else {
+        bad.Record(row);
+      }
+    }
+  });
+  bad.ThrowIfFound("cross_entropy", labels, settings.classes, settings.ignore_index);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Settings settings(context);
+  const int x = context.InputIndex("X");
+  const int label = context.InputIndex("Label");
+  const int y = context.OutputIndex("Y");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* from = run.input(x).data<T>();
+    T* losses = run.output(y).data<T>();
+    if (!settings.soft) return HardLosses(settings, from, LabelReader(run.input(label)), losses);
+    const T* weights = run.input(label).data<T>();
+    ParallelFor(settings.rows, settings.grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t at = row * settings.classes;
+        losses[row] = SoftLoss(from + at, weights + at, settings.classes);
+      }
+    });
+  });
+}
+
+template <typename T>
+void SoftGradients(const Settings& settings, const T* x, const T* weights, const T* dy, T* dx) {
+  ParallelFor(settings.rows, settings.grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * settings.classes; i < end * settings.classes; ++i) {
+      dx[i] = weights[i] == 0 ? T{0} : -dy[i / settings.classes] * weights[i] / x[i];
+    }
+  });
+}
+
+template <typename T>
+void HardGradients(const Settings& settings, const T* x, const LabelReader& labels, const T* dy,
+                   T* dx) {
+  BadLabel bad;
+  const int64_t grain =
+      std::max<int64_t>(1, kGrainElements / std::max<int64_t>(settings.classes, 1));
+  ParallelFor(settings.rows, grain, [&](int64_t begin, int64_t end) {
+    std::fill(dx + begin * settings.classes, dx + end * settings.classes, T{0});
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t label = labels[row];
+      if (label == settings.ignore_index) continue;
+      if (settings.IsClass(label)) {
+        const int64_t at = row * settings.classes + label;
+        dx[at] = -dy[row] / x[at];
+      } else {
+        bad.Record(row);
+      }
+    }
+  });
+  bad.ThrowIfFound("cross_entropy_grad", labels, settings.classes, settings.ignore_index);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const Settings settings(context);
+  const int x = context.InputIndex("X");
+  const int label = context.InputIndex("Label");
+  const int gradient = context.InputIndex("Y@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* from = run.input(x).data<T>();
+    const T* dy = run.input(gradient).data<T>();
+    T* to = run.output(dx).data<T>();
+    if (settings.soft) {
+      SoftGradients(settings, from, run.input(label).data<T>(), dy, to);
+    } else {
+      HardGradients(settings, from, LabelReader(run.input(label)), dy, to);
+    }
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "soft_label",
+           .type = AttrType::kBool,
+           .default_value = Attribute(false),
+           .doc = "Label holds a weight per class instead of a class."},
+          {.name = "ignore_index",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{-100}),
+           .doc = "Rows of this (hard) label have loss and gradient 0."}};
+}
+
+}  // namespace
+
+void RegisterCrossEntropy(OpRegistry& registry) {
+  registry.Add({.type = "cross_entropy",
+                .doc = "Y = -log X[label], or with soft labels -sum of label * log X. Fluid's "
+                       "cross_entropy.",
+                .inputs = {{.name = "X", .doc = "Probabilities, [..., classes]."},
+                           {.name = "Label",
+                            .doc = "Classes, [..., 1], int64 or int32; soft: of X's shape."}},
+                .outputs = {{.name = "Y", .doc = "The loss of each row, [..., 1]."}},
+                .attrs = Attributes(),
+                .infer = Infer,
+                .grad = GradOp("cross_entropy_grad", {"X", "Label", "Y@GRAD"}, {"X@GRAD"})});
+  registry.Add({.type = "cross_entropy_grad",
+                .doc = "The gradient of cross_entropy: dX = -dY * label / X.",
+                .inputs = {{.name = "X", .doc = "Probabilities."},
+                           {.name = "Label", .doc = "The labels of the forward op."},
+                           {.name = "Y@GRAD", .doc = "The gradient of Y."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
+                .attrs = Attributes(),
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided"});
+  registry.AddCpuKernels<float, double>(
+      "cross_entropy", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "cross_entropy_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,64 @@
+#include "operators/loss/label_shared.h"
+
+#include "framework/base/error.h"
+
+namespace skiff {
+
+LossExtents LossExtentsOf(const Shape& shape, int axis) {
+  return {shape.element_count(0, axis), shape[axis], shape.element_count(axis + 1, shape.rank())};
+}
+
+Shape LossShape(const Shape& scores, int axis) {
+  Shape shape = scores;
+  shape[axis] = 1;
+  return shape;
+}
+
+namespace {
+
+void CheckDims(std::string_view where, const Shape& label, const Shape& expected) {
+  bool agree = label.rank() == expected.rank();
+  for (int i = 0; agree && i < label.rank(); ++i) {
+    agree = label[i] == expected[i] || label[i] < 0 || expected[i] < 0;
+  }
+  SKIFF_ENFORCE(agree, kInvalidArgument, where, ": Label is of shape ", label, ", expected ",
+                expected);
+}
+
+}  // namespace
+
+void CheckLabel(std::string_view where, const TensorMeta& scores, const TensorMeta& label, int axis,
+                bool is_soft) {
+  if (is_soft) {
+    SKIFF_ENFORCE(label.dtype == scores.dtype, kInvalidArgument, where, ": a soft Label is ",
+                  label.dtype, ", expected ", scores.dtype, " as the scores");
+    return CheckDims(where, label.shape, scores.shape);
+  }
+  SKIFF_ENFORCE(label.dtype == DType::kInt64 || label.dtype == DType::kInt32, kInvalidArgument,
+                where, ": Label is ", label.dtype, ", expected int64 or int32");
+  const Shape expected = LossShape(scores.shape, axis);
+  if (label.shape.rank() != scores.shape.rank() - 1) {
+    return CheckDims(where, label.shape, expected);
+  }
+  Shape without_axis;
+  for (int i = 0; i < expected.rank(); ++i) {
+    if (i != axis) without_axis.Append(expected[i]);
+  }
+  CheckDims(where, label.shape, without_axis);
+}
+
+void BadLabel::Record(int64_t item) {
+  int64_t known = item_.load(std::memory_order_relaxed);
+  while (item < known && !item_.compare_exchange_weak(known, item, std::memory_order_relaxed)) {
+  }
+}
+
+void BadLabel::ThrowIfFound(std::string_view where, const LabelReader& labels, int64_t classes,
+                            int64_t ignore_index) const {
+  const int64_t item = item_.load(std::memory_order_relaxed);
+  if (item == kNone) return;
+  Throw(ErrorCode::kOutOfRange, where, ": the label of row ", item, " is ", labels[item],
+        ", expected a class in [0, ", classes, ") or ignore_index = ", ignore_index);
+}
+
+}  // namespace skiff

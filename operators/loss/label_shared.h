@@ -1,0 +1,59 @@
+// Labels of classification losses: one class a row, as int64 or int32.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "framework/op/op_context.h"
+#include "framework/tensor/tensor.h"
+
+namespace skiff {
+
+// Where the classes of a loss are, and its logits (or probabilities) as [outer, classes, inner].
+struct LossExtents {
+  int64_t outer = 1;
+  int64_t classes = 1;
+  int64_t inner = 1;
+  int64_t items() const { return outer * inner; }
+};
+LossExtents LossExtentsOf(const Shape& shape, int axis);
+
+// Error unless `label` goes with scores of `shape` and classes at `axis`: soft labels have the
+// scores' shape and dtype; hard ones are integers whose shape has a 1 at `axis`, or leaves it out.
+// Dims of -1 are accepted. `where` names the op.
+void CheckLabel(std::string_view where, const TensorMeta& scores, const TensorMeta& label, int axis,
+                bool is_soft);
+
+// The shape of a loss: that of the scores, with 1 at `axis`.
+Shape LossShape(const Shape& scores, int axis);
+
+// Reads hard labels of either integer type.
+class LabelReader {
+ public:
+  explicit LabelReader(const Tensor& label)
+      : data_(label.raw_data()), is_int64_(label.dtype() == DType::kInt64) {}
+  int64_t operator[](int64_t item) const {
+    return is_int64_ ? static_cast<const int64_t*>(data_)[item]
+                     : int64_t{static_cast<const int32_t*>(data_)[item]};
+  }
+
+ private:
+  const void* data_;
+  bool is_int64_;
+};
+
+// The first item with a label that is no class, recorded by threads that may not throw.
+class BadLabel {
+ public:
+  void Record(int64_t item);
+  // Throws the Error that names the item, if one was recorded.
+  void ThrowIfFound(std::string_view where, const LabelReader& labels, int64_t classes,
+                    int64_t ignore_index) const;
+
+ private:
+  static constexpr int64_t kNone = INT64_MAX;
+  std::atomic<int64_t> item_{kNone};
+};
+
+}  // namespace skiff

@@ -1,0 +1,315 @@
+// softmax_with_cross_entropy: Softmax = softmax(Logits) along `axis`, and per item
+//   Loss = log(sum_j exp(x_j - max)) + (max - x[label]),             hard labels
+//   Loss = sum(label) * log(sum_j exp(x_j - max)) + sum_c label_c * (max - x_c),  soft labels
+// which never takes the logarithm of a small probability. With use_softmax = false, Logits are
+// probabilities already: Softmax is a copy and Loss = -log(Logits[label]).
+// Source: Fluid's softmax_with_cross_entropy. dLogits = dLoss * (Softmax - onehot), soft labels:
+// dLoss * (Softmax * sum(label) - label); Fluid takes the sum of a row's labels for 1.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/softmax_tiles.h"
+#include "operators/loss/label_shared.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kMaxItems = SoftmaxTile::kMaxItems;
+
+// `scores` is Logits in the forward op and Softmax in its gradient.
+int AxisOf(const OpContext& context, const TensorMeta& scores) {
+  return NormalizeAxis(context.IntAttr("axis"), scores.shape.rank(),
+                       StrCat(context.op().type, ": axis of scores of shape ", scores.shape));
+}
+
+void Infer(OpContext& context) {
+  const TensorMeta& logits = context.Input("Logits");
+  const int axis = AxisOf(context, logits);
+  CheckLabel(context.op().type, logits, context.Input("Label"), axis,
+             context.Attr<bool>("soft_label"));
+  context.SetOutputLike("Softmax", "Logits");
+  context.SetOutputLike("Loss", "Logits");
+  context.SetOutput("Loss", LossShape(logits.shape, axis), logits.dtype);
+}
+
+void InferGrad(OpContext& context) {
+  const TensorMeta& softmax = context.Input("Softmax");
+  CheckLabel(context.op().type, softmax, context.Input("Label"), AxisOf(context, softmax),
+             context.Attr<bool>("soft_label"));
+  context.SetOutputLike("Logits@GRAD", "Softmax");
+}
+
+struct Settings {
+  Settings(const OpContext& context, const TensorMeta& scores)
+      : extents(LossExtentsOf(scores.shape, AxisOf(context, scores))),
+        soft(context.Attr<bool>("soft_label")),
+        use_softmax(context.Attr<bool>("use_softmax")),
+        ignore_index(context.IntAttr("ignore_index")) {}
+
+  bool IsClass(int64_t label) const { return label >= 0 && label < extents.classes; }
+
+  LossExtents extents;
+  bool soft;
+  bool use_softmax;
+  int64_t ignore_index;
+};
+
+// The hard labels of one run.
+struct HardLabels {
+  const Settings& settings;
+  LabelReader labels;
+  BadLabel* bad;
+
+  // Calls visit(i, place of the label's class in the tile) for items of the tile that count.
+  template <typename Visit>
+  void ForItems(const SoftmaxTile& tile, const Visit& visit) const {
+    for (int64_t i = 0; i < tile.items; ++i) {
+      const int64_t label = labels[tile.first_item + i];
+      if (label == settings.ignore_index) continue;
+      if (settings.IsClass(label)) {
+        visit(i, i * tile.item_stride + label * tile.class_stride);
+      } else {
+        bad->Record(tile.first_item + i);
+      }
+    }
+  }
+};
+
+// Calls visit(place, item) for all values of a tile in the order of memory.
+template <typename Visit>
+void ForValues(const SoftmaxTile& tile, const Visit& visit) {
+  if (tile.class_stride == 1) {
+    for (int64_t i = 0; i < tile.items; ++i) {
+      for (int64_t c = 0; c < tile.classes; ++c) visit(i * tile.item_stride + c, i);
+    }
+    return;
+  }
+  for (int64_t c = 0; c < tile.classes; ++c) {
+    for (int64_t i = 0; i < tile.items; ++i) visit(c * tile.class_stride + i, i);
+  }
+}
+
+template <typename T>
+T BoundedLog(T value) {
+  return std::max(std::log(value), T(-1e20));
+}
+
+template <typename T>
+struct Tensors {
+  const T* logits;
+  const T* soft_labels;  // nullptr with hard ones
+  T* softmax;            // nullptr if nobody reads it; may be `logits`
+  T* loss;               // nullptr if nobody reads it
+};
+
+template <typename T>
+void FillSums(const SoftmaxTile& tile, const T* values, T* sums) {
+  std::fill(sums, sums + tile.items, T{0});
+  ForValues(tile, [&](int64_t at, int64_t i) { sums[i] += values[at]; });
+}
+
+// Everything is read from the logits before softmax overwrites them.
+template <typename T>
+void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels& hard) {
+  T max[kMaxItems];
+  T sum[kMaxItems];
+  T distance[kMaxItems];     // from the maximum down to the label
+  T weight[kMaxItems] = {};  // of the label; 0 for an item that is ignored
+  TileMax(tile, at.logits, max);
+  if (at.soft_labels != nullptr) {
+    TileDistance(tile, at.soft_labels, at.logits, max, distance);
+    FillSums(tile, at.soft_labels, weight);
+  } else {
+    hard.ForItems(tile, [&](int64_t i, int64_t place) {
+      weight[i] = 1;
+      distance[i] = max[i] - at.logits[place];
+    });
+  }
+  TileExp(tile, at.logits, max, at.softmax, sum);
+  for (int64_t i = 0; i < tile.items; ++i) {
+    const bool counts = at.soft_labels != nullptr || weight[i] != 0;
+    if (at.loss != nullptr) at.loss[i] = counts ? weight[i] * std::log(sum[i]) + distance[i] : 0;
+    sum[i] = 1 / sum[i];
+  }
+  if (at.softmax != nullptr) TileScale(tile, sum, at.softmax);
+}
+
+template <typename T>
+void ProbabilityLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels& hard) {
+  T loss[kMaxItems] = {};
+  if (at.soft_labels != nullptr) {
+    ForValues(tile, [&](int64_t place, int64_t i) {
+      const T weight = at.soft_labels[place];
+      if (weight != 0) loss[i] -= weight * BoundedLog(at.logits[place]);
+    });
+  } else {
+    hard.ForItems(tile, [&](int64_t i, int64_t place) { loss[i] = -BoundedLog(at.logits[place]); });
+  }
+  if (at.loss != nullptr) std::copy(loss, loss + tile.items, at.loss);
+  if (at.softmax == nullptr || at.softmax == at.logits) return;
+  ForValues(tile, [&](int64_t place, int64_t) { at.softmax[place] = at.logits[place]; });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Settings settings(context, context.Input("Logits"));
+  const int logits = context.InputIndex("Logits");
+  const int label = context.InputIndex("Label");
+  const int softmax = context.OutputIndex("Softmax");
+  const int loss = context.OutputIndex("Loss");
+  return MakeKernel([=](const KernelContext& run) {
+    BadLabel bad;
+    const HardLabels hard{settings, LabelReader(run.input(label)), &bad};
+    const Tensors<T> all{.logits = run.input(logits).data<T>(),
+                         .soft_labels = settings.soft ? run.input(label).data<T>() : nullptr,
+                         .softmax = softmax >= 0 ? run.output(softmax).data<T>() : nullptr,
+                         .loss = loss >= 0 ? run.output(loss).data<T>() : nullptr};
+    const LossExtents& extents = settings.extents;
+    ForTiles(extents.outer, extents.classes, extents.inner, [&](const SoftmaxTile& tile) {
+      Tensors<T> at = all;
+      at.logits += tile.offset;
+      if (at.soft_labels != nullptr) at.soft_labels += tile.offset;
+      if (at.softmax != nullptr) at.softmax += tile.offset;
+      if (at.loss != nullptr) at.loss += tile.first_item;
+      settings.use_softmax ? SoftmaxLoss(tile, at, hard) : ProbabilityLoss(tile, at, hard);
+    });
+    bad.ThrowIfFound("softmax_with_cross_entropy", hard.labels, extents.classes,
+                     settings.ignore_index);
+  });
+}
+
+// Of one tile; dx may be y.
+template <typename T>
+struct Gradients {
+  const T* y;
+  const T* soft_labels;  // nullptr with hard ones
+  const T* loss;         // of each item
+  T* dx;
+};
+
+template <typename T>
+void SoftGradient(const SoftmaxTile& tile, const Gradients<T>& at, bool use_softmax) {
+  if (!use_softmax) {
+    return ForValues(tile, [&](int64_t place, int64_t i) {
+      const T weight = at.soft_labels[place];
+      at.dx[place] = weight == 0 ? T{0} : -at.loss[i] * weight / at.y[place];
+    });
+  }
+  T weight[kMaxItems];
+  FillSums(tile, at.soft_labels, weight);
+  ForValues(tile, [&](int64_t place, int64_t i) {
+    at.dx[place] = at.loss[i] * (at.y[place] * weight[i] - at.soft_labels[place]);
+  });
+}
+
+template <typename T>
+void HardGradient(const SoftmaxTile& tile, const Gradients<T>& at, const HardLabels& hard) {
+  // What the label's own class gets, from its probability, which dx may overwrite.
+  T at_label[kMaxItems] = {};
+  T factor[kMaxItems] = {};
+  const bool use_softmax = hard.settings.use_softmax;
+  hard.ForItems(tile, [&](int64_t i, int64_t place) {
+    factor[i] = use_softmax ? at.loss[i] : T{0};
+    at_label[i] = use_softmax ? at.loss[i] * (at.y[place] - 1) : -at.loss[i] / at.y[place];
+  });
+  // A factor of 0 stands for no gradient, even where the probability is no number.
+  ForValues(tile, [&](int64_t place, int64_t i) {
+    at.dx[place] = factor[i] == 0 ? T{0} : factor[i] * at.y[place];
+  });
+  hard.ForItems(tile, [&](int64_t i, int64_t place) { at.dx[place] = at_label[i]; });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const Settings settings(context, context.Input("Softmax"));
+  const int softmax = context.InputIndex("Softmax");
+  const int label = context.InputIndex("Label");
+  const int gradient = context.InputIndex("Loss@GRAD");
+  const int dx = context.OutputIndex("Logits@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    BadLabel bad;
+    const HardLabels hard{settings, LabelReader(run.input(label)), &bad};
+    const Gradients<T> all{.y = run.input(softmax).data<T>(),
+                           .soft_labels = settings.soft ? run.input(label).data<T>() : nullptr,
+                           .loss = run.input(gradient).data<T>(),
+                           .dx = run.output(dx).data<T>()};
+    const LossExtents& extents = settings.extents;
+    ForTiles(extents.outer, extents.classes, extents.inner, [&](const SoftmaxTile& tile) {
+      Gradients<T> at = all;
+      at.y += tile.offset;
+      if (at.soft_labels != nullptr) at.soft_labels += tile.offset;
+      at.loss += tile.first_item;
+      at.dx += tile.offset;
+      settings.soft ? SoftGradient(tile, at, settings.use_softmax) : HardGradient(tile, at, hard);
+    });
+    bad.ThrowIfFound("softmax_with_cross_entropy_grad", hard.labels, extents.classes,
+                     settings.ignore_index);
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "soft_label",
+           .type = AttrType::kBool,
+           .default_value = Attribute(false),
+           .doc = "Label holds a weight per class instead of a class."},
+          {.name = "use_softmax",
+           .type = AttrType::kBool,
+           .default_value = Attribute(true),
+           .doc = "False: Logits are probabilities already."},
+          {.name = "numeric_stable_mode",
+           .type = AttrType::kBool,
+           .default_value = Attribute(true),
+           .doc = "Subtract the maximum first. Skiff always does."},
+          {.name = "ignore_index",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{-100}),
+           .doc = "Items of this (hard) label have loss and gradient 0."},
+          {.name = "axis",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{-1}),
+           .doc = "The axis of the classes; negative ones count from the back."}};
+}
+
+}  // namespace
+
+void RegisterSoftmaxWithCrossEntropy(OpRegistry& registry) {
+  registry.Add(
+      {.type = "softmax_with_cross_entropy",
+       .doc = "Softmax = softmax(Logits) along `axis`; Loss = -log Softmax[label], or with soft "
+              "labels -sum of label * log Softmax. Fluid's softmax_with_cross_entropy.",
+       .inputs = {{.name = "Logits", .doc = "Scores, with the classes along `axis`."},
+                  {.name = "Label",
+                   .doc = "Classes, int64 or int32, of Logits' shape with 1 at `axis`; soft: of "
+                          "Logits' shape."}},
+       .outputs = {{.name = "Softmax", .doc = "Of Logits' shape.", .intermediate = true},
+                   {.name = "Loss", .doc = "Of Logits' shape with 1 at `axis`."}},
+       .attrs = Attributes(),
+       .infer = Infer,
+       .grad = GradOp("softmax_with_cross_entropy_grad", {"Label", "Softmax", "Loss@GRAD"},
+                      {"Logits@GRAD"}),
+       .in_place = {{"Logits", "Softmax"}}});
+  registry.Add({.type = "softmax_with_cross_entropy_grad",
+                .doc = "The gradient of softmax_with_cross_entropy: dLogits = dLoss * (Softmax * "
+                       "sum of label - label).",
+                .inputs = {{.name = "Label", .doc = "The labels of the forward op."},
+                           {.name = "Softmax", .doc = "The Softmax of the forward op."},
+                           {.name = "Loss@GRAD", .doc = "The gradient of Loss."}},
+                .outputs = {{.name = "Logits@GRAD", .doc = "Of Softmax's shape."}},
+                .attrs = Attributes(),
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided",
+                .kernel_dtype_slot = "Softmax",
+                .in_place = {{"Softmax", "Logits@GRAD"}}});
+  registry.AddCpuKernels<float, double>(
+      "softmax_with_cross_entropy",
+      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "softmax_with_cross_entropy_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,84 @@
+// accuracy: of the rows of a batch, how many have their label among the k classes that top_k chose.
+// Accuracy = Correct / Total; of an empty batch it is 0.
+// Source: Fluid's accuracy. All outputs have shape [1], as in Fluid.
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+namespace {
+
+void Infer(OpContext& context) {
+  const Shape& indices = context.Input("Indices").shape;
+  const TensorMeta& label = context.Input("Label");
+  SKIFF_ENFORCE(indices.rank() == 2, kInvalidArgument, "accuracy: Indices is of shape ", indices,
+                ", expected [rows, k]");
+  SKIFF_ENFORCE(context.Input("Indices").dtype == DType::kInt64, kInvalidArgument,
+                "accuracy: Indices is ", context.Input("Indices").dtype, ", expected int64");
+  const bool is_column =
+      label.shape.rank() == 1 || (label.shape.rank() == 2 && label.shape[1] == 1);
+  SKIFF_ENFORCE(is_column, kInvalidArgument, "accuracy: Label is of shape ", label.shape,
+                ", expected [rows, 1]");
+  SKIFF_ENFORCE(label.dtype == DType::kInt64 || label.dtype == DType::kInt32, kInvalidArgument,
+                "accuracy: Label is ", label.dtype, ", expected int64 or int32");
+  MergeDims(indices[0], label.shape[0], "accuracy: rows of Indices and of Label");
+  const DType dtype = context.Input("Out").dtype;
+  context.SetOutput("Accuracy", Shape{1}, dtype);
+  context.SetOutput("Correct", Shape{1}, DType::kInt32);
+  context.SetOutput("Total", Shape{1}, DType::kInt32);
+}
+
+template <typename L>
+int64_t CountCorrect(const int64_t* indices, const L* labels, int64_t rows, int64_t k) {
+  int64_t correct = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    bool found = false;
+    for (int64_t i = row * k; i < (row + 1) * k; ++i) found |= indices[i] == labels[row];
+    correct += found ? 1 : 0;
+  }
+  return correct;
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Shape& shape = context.Input("Indices").shape;
+  const int64_t rows = shape[0];
+  const int64_t k = shape[1];
+  const bool is_int64 = context.Input("Label").dtype == DType::kInt64;
+  const int indices = context.InputIndex("Indices");
+  const int label = context.InputIndex("Label");
+  const int accuracy = context.OutputIndex("Accuracy");
+  const int correct = context.OutputIndex("Correct");
+  const int total = context.OutputIndex("Total");
+  return MakeKernel([=](const KernelContext& run) {
+    const int64_t* found = run.input(indices).data<int64_t>();
+    const Tensor& labels = run.input(label);
+    const int64_t count = is_int64 ? CountCorrect(found, labels.data<int64_t>(), rows, k)
+                                   : CountCorrect(found, labels.data<int32_t>(), rows, k);
+    if (accuracy >= 0) {
+      *run.output(accuracy).data<T>() =
+          rows == 0 ? T{0} : static_cast<T>(count) / static_cast<T>(rows);
+    }
+    if (correct >= 0) *run.output(correct).data<int32_t>() = static_cast<int32_t>(count);
+    if (total >= 0) *run.output(total).data<int32_t>() = static_cast<int32_t>(rows);
+  });
+}
+
+}  // namespace
+
+void RegisterAccuracy(OpRegistry& registry) {
+  registry.Add({.type = "accuracy",
+                .doc = "The share of rows whose label is among the classes that top_k chose. "
+                       "Fluid's accuracy.",
+                .inputs = {{.name = "Out", .doc = "The values of top_k.", .shape_only = true},
+                           {.name = "Indices", .doc = "The classes, [rows, k]."},
+                           {.name = "Label", .doc = "[rows, 1], int64 or int32."}},
+                .outputs = {{.name = "Accuracy", .doc = "Correct / Total, of shape [1]."},
+                            {.name = "Correct", .doc = "Rows that are right, int32."},
+                            {.name = "Total", .doc = "Rows, int32."}},
+                .infer = Infer,
+                .no_gradient_reason = "a count has no derivative"});
+  registry.AddCpuKernels<float, double>(
+      "accuracy", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,68 @@
+// mean: Out = the sum of all elements of X over their number, of shape [1] as in Fluid.
+// Source: Fluid's mean; dX = dOut / number of elements.
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/reduce.h"
+
+namespace skiff {
+namespace {
+
+void Infer(OpContext& context) { context.SetOutput("Out", Shape{1}, context.Input("X").dtype); }
+
+void InferGrad(OpContext& context) {
+  const TensorMeta& gradient = context.Input("Out@GRAD");
+  SKIFF_ENFORCE(!gradient.shape.is_known() || gradient.shape.element_count() == 1, kInvalidArgument,
+                "mean_grad: Out@GRAD is of shape ", gradient.shape, ", expected one element");
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  const int64_t count = context.Input("X").shape.element_count();
+  SKIFF_ENFORCE(count > 0, kInvalidArgument, "mean: X of shape ", context.Input("X").shape,
+                " has no elements, expected at least one");
+  return MakeKernel([=](const KernelContext& run) {
+    const double sum = Sum(run.input(x).data<T>(), count);
+    *run.output(out).data<T>() = static_cast<T>(sum / static_cast<double>(count));
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const Shape& shape = context.Input("X").shape;
+  const AxisReduction reduction(shape, std::vector<bool>(static_cast<size_t>(shape.rank()), true));
+  const T factor = T{1} / static_cast<T>(shape.element_count());
+  return MakeKernel([=](const KernelContext& run) {
+    reduction.Broadcast(run.input(gradient).data<T>(), factor, run.output(dx).data<T>());
+  });
+}
+
+}  // namespace
+
+void RegisterMean(OpRegistry& registry) {
+  registry.Add({.type = "mean",
+                .doc = "Out = the mean of all elements of X. Fluid's mean.",
+                .inputs = {{.name = "X", .doc = "Of any shape with at least one element."}},
+                .outputs = {{.name = "Out", .doc = "The mean, of shape [1]."}},
+                .infer = Infer,
+                .grad = GradOp("mean_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
+  registry.Add({.type = "mean_grad",
+                .doc = "The gradient of mean: dX = dOut / number of elements of X.",
+                .inputs = {{.name = "X", .doc = "The input of mean.", .shape_only = true},
+                           {.name = "Out@GRAD", .doc = "The gradient of Out, one element."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided",
+                .kernel_dtype_slot = "Out@GRAD"});
+  registry.AddCpuKernels<float, double>(
+      "mean", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "mean_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,159 @@
+// mul: Out = X * Y, the product of two matrices, where X and Y are tensors flattened to two
+// dimensions: the first x_num_col_dims dims of X (y_num_col_dims of Y) make the rows, the others
+// the columns. Out has the row dims of X and the column dims of Y.
+// Source: Fluid's mul; gradients dX = dOut * Y', dY = X' * dOut.
+#include <optional>
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/gemm.h"
+
+namespace skiff {
+namespace {
+
+void CheckPositive(const Attribute& value) {
+  const int32_t count = std::get<int32_t>(value);
+  SKIFF_ENFORCE(count >= 1, kInvalidArgument, "mul: a number of row dims is ", count,
+                ", expected at least 1");
+}
+
+// -1 if a dim is unknown.
+int64_t Flatten(const Shape& shape, int begin, int end) {
+  int64_t product = 1;
+  for (int i = begin; i < end; ++i) {
+    if (shape[i] < 0) return -1;
+    product = MultiplyCounts(product, shape[i]);
+  }
+  return product;
+}
+
+struct Sizes {
+  int x_rows = 1;  // dims
+  int y_rows = 1;
+  int64_t m = 0;
+  int64_t k = 0;
+  int64_t n = 0;
+};
+
+Sizes SizesOf(const OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  const TensorMeta& y = context.Input("Y");
+  const std::string& type = context.op().type;
+  SKIFF_ENFORCE(x.dtype == y.dtype, kInvalidArgument, type, ": X is ", x.dtype, ", Y is ", y.dtype,
+                ", expected one dtype");
+  Sizes sizes;
+  sizes.x_rows = static_cast<int>(context.IntAttr("x_num_col_dims"));
+  sizes.y_rows = static_cast<int>(context.IntAttr("y_num_col_dims"));
+  SKIFF_ENFORCE(sizes.x_rows >= 1 && sizes.x_rows < x.shape.rank(), kInvalidArgument, type,
+                ": x_num_col_dims = ", sizes.x_rows, " is outside [1, rank) for X of shape ",
+                x.shape);
+  SKIFF_ENFORCE(sizes.y_rows >= 1 && sizes.y_rows < y.shape.rank(), kInvalidArgument, type,
+                ": y_num_col_dims = ", sizes.y_rows, " is outside [1, rank) for Y of shape ",
+                y.shape);
+  sizes.m = Flatten(x.shape, 0, sizes.x_rows);
+  sizes.k =
+      MergeDims(Flatten(x.shape, sizes.x_rows, x.shape.rank()), Flatten(y.shape, 0, sizes.y_rows),
+                StrCat(type, ": columns of X ", x.shape, " and rows of Y ", y.shape));
+  sizes.n = Flatten(y.shape, sizes.y_rows, y.shape.rank());
+  return sizes;
+}
+
+void Infer(OpContext& context) {
+  const Sizes sizes = SizesOf(context);
+  const TensorMeta& x = context.Input("X");
+  const Shape& y = context.Input("Y").shape;
+  Shape out;
+  SKIFF_ENFORCE(sizes.x_rows + y.rank() - sizes.y_rows <= Shape::kMaxRank, kInvalidArgument,
+                "mul: X ", x.shape, " and Y ", y, " make more than ", Shape::kMaxRank, " dims");
+  for (int i = 0; i < sizes.x_rows; ++i) out.Append(x.shape[i]);
+  for (int i = sizes.y_rows; i < y.rank(); ++i) out.Append(y[i]);
+  context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", out, x.dtype);
+}
+
+void InferGrad(OpContext& context) {
+  SizesOf(context);
+  context.SetOutputLike("X@GRAD", "X");
+  context.SetOutputLike("Y@GRAD", "Y");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Sizes sizes = SizesOf(context);
+  Gemm<T> gemm({.m = sizes.m, .n = sizes.n, .k = sizes.k}, context);
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
+    gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>());
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const Sizes sizes = SizesOf(context);
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int dout = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int dy = context.OutputIndex("Y@GRAD");
+  std::optional<Gemm<T>> to_x;
+  std::optional<Gemm<T>> to_y;
+  if (dx >= 0) {
+    to_x.emplace(GemmSpec{.m = sizes.m, .n = sizes.k, .k = sizes.n, .trans_b = true}, context);
+  }
+  if (dy >= 0) {
+    to_y.emplace(GemmSpec{.m = sizes.k, .n = sizes.n, .k = sizes.m, .trans_a = true}, context);
+  }
+  return MakeKernel([=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
+    const T* gradient = run.input(dout).data<T>();
+    if (to_x) to_x->Run(run, gradient, run.input(y).data<T>(), run.output(dx).data<T>());
+    if (to_y) to_y->Run(run, run.input(x).data<T>(), gradient, run.output(dy).data<T>());
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "x_num_col_dims",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{1}),
+           .doc = "How many leading dims of X make the rows of its matrix.",
+           .check = CheckPositive},
+          {.name = "y_num_col_dims",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{1}),
+           .doc = "How many leading dims of Y make the rows of its matrix.",
+           .check = CheckPositive}};
+}
+
+}  // namespace
+
+void RegisterMul(OpRegistry& registry) {
+  registry.Add({.type = "mul",
+                .doc = "Out = X * Y, tensors taken as matrices: the first x_num_col_dims dims of X "
+                       "(y_num_col_dims of Y) are rows, the others columns. Fluid's mul.",
+                .inputs = {{.name = "X", .doc = "The left factor."},
+                           {.name = "Y", .doc = "The right factor."}},
+                .outputs = {{.name = "Out", .doc = "Row dims of X, then column dims of Y."}},
+                .attrs = Attributes(),
+                .infer = Infer,
+                .grad = GradOp("mul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
+  registry.Add({.type = "mul_grad",
+                .doc = "The gradient of mul: dX = dOut * Y', dY = X' * dOut.",
+                .inputs = {{.name = "X", .doc = "The left factor."},
+                           {.name = "Y", .doc = "The right factor."},
+                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape.", .dispensable = true},
+                            {.name = "Y@GRAD", .doc = "Of Y's shape.", .dispensable = true}},
+                .attrs = Attributes(),
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided"});
+  registry.AddCpuKernels<float, double>(
+      "mul", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "mul_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,116 @@
+// softmax: y_c = exp(x_c - max x) / sum_j exp(x_j - max x) along `axis`.
+// Source: Fluid's softmax (Bridle 1990); dX = (dOut - sum_c dOut_c * y_c) * y.
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/softmax_tiles.h"
+
+namespace skiff {
+namespace {
+
+// X as [outer, classes, inner].
+struct Extents {
+  int64_t outer = 1;
+  int64_t classes = 1;
+  int64_t inner = 1;
+};
+
+int AxisOf(const OpContext& context, const TensorMeta& meta) {
+  return NormalizeAxis(context.IntAttr("axis"), meta.shape.rank(),
+                       StrCat(context.op().type, ": axis of a tensor of shape ", meta.shape));
+}
+
+Extents ExtentsOf(const OpContext& context, const TensorMeta& meta) {
+  const int axis = AxisOf(context, meta);
+  return {meta.shape.element_count(0, axis), meta.shape[axis],
+          meta.shape.element_count(axis + 1, meta.shape.rank())};
+}
+
+void Infer(OpContext& context) {
+  AxisOf(context, context.Input("X"));
+  context.SetOutputLike("Out", "X");
+}
+
+void InferGrad(OpContext& context) {
+  AxisOf(context, context.Input("Out"));
+  context.SetOutputLike("X@GRAD", "Out");
+}
+
+template <typename T>
+void SoftmaxOfTile(const SoftmaxTile& tile, const T* x, T* y) {
+  T max[SoftmaxTile::kMaxItems];
+  T sum[SoftmaxTile::kMaxItems];
+  TileMax(tile, x, max);
+  TileExp(tile, x, max, y, sum);
+  for (int64_t i = 0; i < tile.items; ++i) sum[i] = 1 / sum[i];
+  TileScale(tile, sum, y);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  const Extents extents = ExtentsOf(context, context.Input("X"));
+  return MakeKernel([=](const KernelContext& run) {
+    const T* from = run.input(x).data<T>();
+    T* to = run.output(out).data<T>();
+    ForTiles(extents.outer, extents.classes, extents.inner, [=](const SoftmaxTile& tile) {
+      SoftmaxOfTile(tile, from + tile.offset, to + tile.offset);
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int out = context.InputIndex("Out");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const Extents extents = ExtentsOf(context, context.Input("Out"));
+  return MakeKernel([=](const KernelContext& run) {
+    const T* y = run.input(out).data<T>();
+    const T* dy = run.input(gradient).data<T>();
+    T* to = run.output(dx).data<T>();
+    ForTiles(extents.outer, extents.classes, extents.inner, [=](const SoftmaxTile& tile) {
+      T dot[SoftmaxTile::kMaxItems];
+      TileDot(tile, y + tile.offset, dy + tile.offset, dot);
+      TileSoftmaxGrad(tile, y + tile.offset, dy + tile.offset, dot, to + tile.offset);
+    });
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "axis",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{-1}),
+           .doc = "The axis of the classes; negative ones count from the back."}};
+}
+
+}  // namespace
+
+void RegisterSoftmax(OpRegistry& registry) {
+  registry.Add(
+      {.type = "softmax",
+       .doc = "Out = exp(X - max X) / sum of exp(X - max X) along `axis`. Fluid's softmax.",
+       .inputs = {{.name = "X", .doc = "Logits, of rank 1 or more."}},
+       .outputs = {{.name = "Out", .doc = "Probabilities, of X's shape."}},
+       .attrs = Attributes(),
+       .infer = Infer,
+       .grad = GradOp("softmax_grad", {"Out", "Out@GRAD"}, {"X@GRAD"}),
+       .in_place = {{"X", "Out"}}});
+  registry.Add({.type = "softmax_grad",
+                .doc = "The gradient of softmax: dX = (dOut - sum of dOut * Out along `axis`) * "
+                       "Out.",
+                .inputs = {{.name = "Out", .doc = "The output of softmax."},
+                           {.name = "Out@GRAD", .doc = "Its gradient."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Of Out's shape."}},
+                .attrs = Attributes(),
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided",
+                .in_place = {{"Out@GRAD", "X@GRAD"}, {"Out", "X@GRAD"}}});
+  registry.AddCpuKernels<float, double>(
+      "softmax", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "softmax_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

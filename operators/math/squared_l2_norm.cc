@@ -1,0 +1,74 @@
+// squared_l2_norm: Out = the sum of x² over all elements of X, of shape [1].
+// Source: Fluid's squared_l2_norm; dX = 2 * X * dOut.
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/reduce.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kGrain = 16384;
+
+void Infer(OpContext& context) { context.SetOutput("Out", Shape{1}, context.Input("X").dtype); }
+
+void InferGrad(OpContext& context) {
+  const Shape& gradient = context.Input("Out@GRAD").shape;
+  SKIFF_ENFORCE(!gradient.is_known() || gradient.element_count() == 1, kInvalidArgument,
+                "squared_l2_norm_grad: Out@GRAD is of shape ", gradient, ", expected one element");
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  const int64_t count = context.Input("X").shape.element_count();
+  return MakeKernel([=](const KernelContext& run) {
+    *run.output(out).data<T>() = static_cast<T>(SumOfSquares(run.input(x).data<T>(), count));
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int x = context.InputIndex("X");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int64_t count = context.Input("X").shape.element_count();
+  return MakeKernel([=](const KernelContext& run) {
+    const T factor = 2 * *run.input(gradient).data<T>();
+    const T* from = run.input(x).data<T>();
+    T* to = run.output(dx).data<T>();
+    ParallelFor(count, kGrain, [=](int64_t begin, int64_t end) {
+      ScaleArray(from + begin, factor, to + begin, end - begin);
+    });
+  });
+}
+
+}  // namespace
+
+void RegisterSquaredL2Norm(OpRegistry& registry) {
+  registry.Add({.type = "squared_l2_norm",
+                .doc = "Out = the sum of the squares of all elements of X. Fluid's "
+                       "squared_l2_norm.",
+                .inputs = {{.name = "X", .doc = "Of any shape."}},
+                .outputs = {{.name = "Out", .doc = "The sum, of shape [1]."}},
+                .infer = Infer,
+                .grad = GradOp("squared_l2_norm_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
+  registry.Add({.type = "squared_l2_norm_grad",
+                .doc = "The gradient of squared_l2_norm: dX = 2 * X * dOut.",
+                .inputs = {{.name = "X", .doc = "The input of squared_l2_norm."},
+                           {.name = "Out@GRAD", .doc = "The gradient of Out, one element."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided",
+                .in_place = {{"X", "X@GRAD"}}});
+  registry.AddCpuKernels<float, double>(
+      "squared_l2_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "squared_l2_norm_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff
