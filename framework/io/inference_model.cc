@@ -21,8 +21,8 @@ void CheckNames(const Block& root, std::vector<std::string> names, std::string_v
     const Var* var = root.FindLocalVar(name);
     SKIFF_ENFORCE(var != nullptr, kNotFound, what, " \"", name,
                   "\" is no variable of the program's root block");
-    SKIFF_ENFORCE(var->kind == VarKind::kLoDTensor, kInvalidArgument, what, " \"", name,
-                  "\" is a ", VarKindName(var->kind), ", expected a lod_tensor");
+    SKIFF_ENFORCE(var->kind == VarKind::kLoDTensor, kInvalidArgument, what, " \"", name, "\" is a ",
+                  VarKindName(var->kind), ", expected a lod_tensor");
   }
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
@@ -189,8 +189,8 @@ std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
   for (const std::string& fetch : fetches) {
     const Var* var = test->root()->FindLocalVar(fetch);
     const bool is_given = std::find(feeds.begin(), feeds.end(), fetch) != feeds.end();
-    SKIFF_ENFORCE(var != nullptr && (var->persistable || is_given ||
-                                     ProducerOf(*test->root(), fetch) != nullptr),
+    SKIFF_ENFORCE(var != nullptr &&
+                      (var->persistable || is_given || ProducerOf(*test->root(), fetch) != nullptr),
                   kInvalidArgument, "fetch \"", fetch,
                   "\" is computed by no op that is left for inference");
   }

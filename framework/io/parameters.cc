@@ -33,15 +33,13 @@ const Var& FindInBlocks(const Program& program, const std::string& name) {
 void SortNames(std::vector<std::string>* names) {
   std::sort(names->begin(), names->end());
   const auto twice = std::adjacent_find(names->begin(), names->end());
-  SKIFF_ENFORCE(twice == names->end(), kAlreadyExists, "variable \"", *twice,
-                "\" is named twice");
+  SKIFF_ENFORCE(twice == names->end(), kAlreadyExists, "variable \"", *twice, "\" is named twice");
 }
 
 bool FitsDims(const Shape& shape, const std::vector<int64_t>& dims) {
-  return std::equal(shape.begin(), shape.end(), dims.begin(), dims.end(),
-                    [](int64_t found, int64_t expected) {
-                      return expected == -1 || found == expected;
-                    });
+  return std::equal(
+      shape.begin(), shape.end(), dims.begin(), dims.end(),
+      [](int64_t found, int64_t expected) { return expected == -1 || found == expected; });
 }
 
 // A name comes from a program, which may come from anywhere: it must not lead out of the directory.
@@ -79,8 +77,7 @@ void CheckSavable(const Scope& scope, std::vector<std::string>* names) {
   }
 }
 
-void WriteTensorStreams(const Scope& scope, const std::vector<std::string>& names,
-                        ByteSink* sink) {
+void WriteTensorStreams(const Scope& scope, const std::vector<std::string>& names, ByteSink* sink) {
   for (const std::string& name : names) WriteTensorStream(scope.Get(name), sink);
 }
 

@@ -1,8 +1,8 @@
 // The persistable variables of a program as files, in the two layouts of Fluid.
 //
-// Combined: one file of tensor streams without names, in ascending order of the names (save_combine,
-// .pdiparams). Separate: a directory with one tensor stream a variable, the file named as the
-// variable; a `/` in the name makes a folder.
+// Combined: one file of tensor streams without names, in ascending order of the names
+// (save_combine, .pdiparams). Separate: a directory with one tensor stream a variable, the file
+// named as the variable; a `/` in the name makes a folder.
 //
 // Files are written atomically: a failure leaves what was there before. Loading reads everything
 // before it touches the scope: a failure leaves the scope as it was. A variable whose storage fits

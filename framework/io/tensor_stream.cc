@@ -20,8 +20,8 @@ auto AsDataLoss(const ByteSource& source, int64_t position, Check check) {
     return check();
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kResourceExhausted) throw;
-    const ErrorCode code = error.code() == ErrorCode::kUnimplemented ? error.code()
-                                                                     : ErrorCode::kDataLoss;
+    const ErrorCode code =
+        error.code() == ErrorCode::kUnimplemented ? error.code() : ErrorCode::kDataLoss;
     Throw(code, source.name(), ", byte ", position, ": ", error.what());
   }
 }
@@ -84,8 +84,8 @@ void CheckBools(const Tensor& tensor, const ByteSource& source) {
   const uint8_t* end = begin + tensor.byte_count();
   const uint8_t* found = std::find_if(begin, end, [](uint8_t byte) { return byte > 1; });
   if (found == end) return;
-  source.ThrowCorrupt(source.offset() - (end - found), "bool of value ",
-                      static_cast<int>(*found), ", expected 0 or 1");
+  source.ThrowCorrupt(source.offset() - (end - found), "bool of value ", static_cast<int>(*found),
+                      ", expected 0 or 1");
 }
 
 }  // namespace

@@ -22,11 +22,13 @@ void WriteTensorStream(const Tensor& tensor, ByteSink* sink);
 // bytes that remain before memory is taken. Error (kDataLoss), naming source, offset, what was
 // found and what was expected, for anything the format doesn't allow: versions other than 0,
 // truncation, an invalid LoD, a desc that doesn't parse, dims that are negative, too many or too
-// large, a bool that is neither 0 nor 1. Error (kUnimplemented) for a dtype that Skiff doesn't have.
+// large, a bool that is neither 0 nor 1. Error (kUnimplemented) for a dtype that Skiff doesn't
+// have.
 Tensor ReadTensorStream(ByteSource* source);
 
 // Reads the elements of a tensor, row-major and little-endian, as they end a tensor stream. Error
-// (kDataLoss) if `dims` make no shape, or fewer bytes remain, or for a bool that is neither 0 nor 1.
+// (kDataLoss) if `dims` make no shape, or fewer bytes remain, or for a bool that is neither 0
+// nor 1.
 Tensor ReadElements(DType dtype, const std::vector<int64_t>& dims, ByteSource* source);
 
 }  // namespace skiff

@@ -1,0 +1,287 @@
+#include "framework/io/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "framework/io/checkpoint_manifest.h"
+#include "framework/io/file.h"
+#include "framework/io/parameters.h"
+
+namespace skiff {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTempPrefix = ".tmp-save-";
+constexpr std::string_view kSavePrefix = "save-";
+constexpr std::string_view kStepInfix = "-step-";
+constexpr int64_t kSequenceLimit = INT64_MAX;
+constexpr int64_t kStateLimitBytes = int64_t{1} << 30;
+
+struct CheckpointFolder {
+  int64_t sequence = 0;
+  std::string path;
+};
+
+std::optional<int64_t> ParseCount(std::string_view digits) {
+  int64_t value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  if (digits.empty() || digits[0] == '-' || error != std::errc() || stop != end) return {};
+  return value;
+}
+
+// The sequence number of a folder's name; none if the name isn't a checkpoint's.
+std::optional<int64_t> SequenceOf(std::string_view name) {
+  if (name.substr(0, kSavePrefix.size()) != kSavePrefix) return {};
+  name.remove_prefix(kSavePrefix.size());
+  const size_t infix = name.find(kStepInfix);
+  if (infix == std::string_view::npos) return {};
+  if (!ParseCount(name.substr(infix + kStepInfix.size()))) return {};
+  const std::optional<int64_t> sequence = ParseCount(name.substr(0, infix));
+  // The next save needs a number too.
+  return sequence && *sequence < kSequenceLimit ? sequence : std::nullopt;
+}
+
+std::vector<std::string> EntriesOf(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error) ThrowSystemError("list", directory, error.value());
+  return names;
+}
+
+// Newest first.
+std::vector<CheckpointFolder> ListCheckpoints(const std::string& directory) {
+  std::vector<CheckpointFolder> folders;
+  for (const std::string& name : EntriesOf(directory)) {
+    const std::optional<int64_t> sequence = SequenceOf(name);
+    if (sequence) folders.push_back({*sequence, JoinPath(directory, name)});
+  }
+  std::sort(folders.begin(), folders.end(),
+            [](const CheckpointFolder& a, const CheckpointFolder& b) {
+              return a.sequence != b.sequence ? a.sequence > b.sequence : a.path > b.path;
+            });
+  return folders;
+}
+
+std::string FolderName(int64_t sequence, int64_t step) {
+  std::string digits = std::to_string(sequence);
+  if (digits.size() < 6) digits.insert(0, 6 - digits.size(), '0');
+  return StrCat(kSavePrefix, digits, kStepInfix, step);
+}
+
+// A folder that is removed again unless it gets its final name.
+class TempFolder {
+ public:
+  explicit TempFolder(std::string path) : path_(std::move(path)) { CreateDirectories(path_); }
+  ~TempFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  void RenameTo(const std::string& path) {
+    RenamePath(path_, path);
+    path_.clear();
+  }
+
+ private:
+  std::string path_;
+};
+
+void RemoveLeftovers(const std::string& directory) {
+  for (const std::string& name : EntriesOf(directory)) {
+    if (name.rfind(kTempPrefix, 0) != 0) continue;
+    std::error_code error;
+    const std::string path = JoinPath(directory, name);
+    fs::remove_all(path, error);
+    if (error) ThrowSystemError("remove", path, error.value());
+  }
+}
+
+ManifestEntry Finish(const char* name, OutputFile* file) {
+  file->Sync();
+  return {name, file->bytes_written(), file->crc32()};
+}
+
+void WriteFolder(const std::string& folder, const std::vector<std::string>& names,
+                 const Scope& scope, int64_t step, const TrainerState& state) {
+  CheckpointManifest manifest;
+  manifest.step = step;
+  manifest.variables = names;
+  OutputFile tensors(JoinPath(folder, kTensorsFile));
+  WriteTensorStreams(scope, names, &tensors);
+  manifest.files.push_back(Finish(kTensorsFile, &tensors));
+  OutputFile state_file(JoinPath(folder, kStateFile));
+  state_file.Write(PrintTrainerState(state));
+  manifest.files.push_back(Finish(kStateFile, &state_file));
+  OutputFile manifest_file(JoinPath(folder, kManifestFile));
+  manifest_file.Write(PrintManifest(manifest));
+  manifest_file.Sync();
+  SyncDirectory(folder);
+}
+
+bool IsComplete(const std::string& folder, FileCheck check) {
+  try {
+    CheckCheckpoint(folder, check);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Deletes under another name: a deletion that is cut short must not leave a torn checkpoint.
+void RemoveFolder(const std::string& directory, const std::string& path, SavedCheckpoint* saved) {
+  const std::string doomed =
+      JoinPath(directory, StrCat(kTempPrefix, "removed-", fs::path(path).filename().string()));
+  std::error_code error;
+  fs::rename(path, doomed, error);
+  if (!error) fs::remove_all(doomed, error);
+  if (error) {
+    saved->not_removed.push_back(StrCat("remove ", path, ": ", error.message()));
+  } else {
+    saved->removed.push_back(path);
+  }
+}
+
+void RemoveBeyond(const std::string& directory, const SaveCheckpointOptions& options,
+                  SavedCheckpoint* saved) {
+  const std::vector<CheckpointFolder> folders = ListCheckpoints(directory);
+  const FileCheck check = options.verify_kept ? FileCheck::kContents : FileCheck::kSizes;
+  int complete = 0;
+  for (size_t i = 0; i < folders.size(); ++i) {
+    const std::string& path = folders[i].path;
+    if (complete >= options.keep_last) {
+      RemoveFolder(directory, path, saved);
+      continue;
+    }
+    // Nothing is deleted on account of the last in the list, so it needn't be read.
+    if (i + 1 == folders.size()) return;
+    if (path == saved->path || IsComplete(path, check)) ++complete;
+  }
+}
+
+struct CheckpointContents {
+  CheckpointManifest manifest;
+  TrainerState state;
+  NamedTensors tensors;
+};
+
+CheckpointContents ReadCheckpoint(const std::string& folder) {
+  CheckpointContents contents;
+  contents.manifest = CheckCheckpoint(folder, FileCheck::kContents);
+  const std::string state_path = JoinPath(folder, kStateFile);
+  contents.state = ParseTrainerState(ReadFile(state_path, kStateLimitBytes), state_path);
+  InputFile tensors(JoinPath(folder, kTensorsFile));
+  contents.tensors = ReadTensorStreams(contents.manifest.variables, &tensors);
+  return contents;
+}
+
+void DropExtras(const std::vector<std::string>& expected, const LoadCheckpointOptions& options,
+                NamedTensors* tensors) {
+  std::erase_if(*tensors, [&](const auto& named) {
+    if (std::binary_search(expected.begin(), expected.end(), named.first)) return false;
+    SKIFF_ENFORCE(options.ignore_extra_variables, kInvalidArgument,
+                  "the checkpoint holds a variable \"", named.first,
+                  "\", which is no persistable of the program");
+    return true;
+  });
+}
+
+void CheckAllThere(const std::vector<std::string>& expected, const NamedTensors& tensors) {
+  std::vector<std::string> found;
+  for (const auto& [name, tensor] : tensors) found.push_back(name);
+  std::sort(found.begin(), found.end());
+  for (const std::string& name : expected) {
+    SKIFF_ENFORCE(std::binary_search(found.begin(), found.end(), name), kInvalidArgument,
+                  "the checkpoint lacks the program's persistable \"", name, "\"");
+  }
+}
+
+void Install(const Program& program, const LoadCheckpointOptions& options,
+             CheckpointContents contents, Scope* scope) {
+  const std::vector<std::string> expected = PersistableNames(program);
+  DropExtras(expected, options, &contents.tensors);
+  CheckAllThere(expected, contents.tensors);
+  CheckFitsProgram(program, contents.tensors);
+  StoreTensors(std::move(contents.tensors), scope);
+}
+
+[[noreturn]] void ThrowAllRefused(const std::string& directory,
+                                  const std::vector<RefusedCheckpoint>& refused) {
+  std::string reasons;
+  for (const RefusedCheckpoint& one : refused) {
+    reasons += StrCat("\n  ", one.path, ": ", one.reason);
+  }
+  Throw(ErrorCode::kDataLoss, directory, ": none of ", refused.size(),
+        " checkpoints is intact:", reasons);
+}
+
+std::vector<CheckpointFolder> FindCheckpoints(const std::string& directory) {
+  std::vector<CheckpointFolder> folders = ListCheckpoints(directory);
+  SKIFF_ENFORCE(!folders.empty(), kNotFound, directory, " holds no checkpoint");
+  return folders;
+}
+
+}  // namespace
+
+SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& program,
+                               const Scope& scope, int64_t step, const TrainerState& state,
+                               const SaveCheckpointOptions& options) {
+  SKIFF_ENFORCE(step >= 0, kInvalidArgument, "step = ", step, ", expected at least 0");
+  SKIFF_ENFORCE(options.keep_last >= 1, kInvalidArgument, "keep_last = ", options.keep_last,
+                ", expected at least 1");
+  std::vector<std::string> names = PersistableNames(program);
+  CheckSavable(scope, &names);
+  CreateDirectories(directory);
+  RemoveLeftovers(directory);
+  const std::vector<CheckpointFolder> older = ListCheckpoints(directory);
+  const int64_t sequence = older.empty() ? 1 : older.front().sequence + 1;
+  const std::string name = FolderName(sequence, step);
+
+  SavedCheckpoint saved;
+  saved.path = JoinPath(directory, name);
+  TempFolder folder(JoinPath(directory, StrCat(".tmp-", name)));
+  WriteFolder(folder.path(), names, scope, step, state);
+  folder.RenameTo(saved.path);
+  SyncDirectory(directory);
+  RemoveBeyond(directory, options, &saved);
+  return saved;
+}
+
+LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Program& program,
+                                      Scope* scope, const LoadCheckpointOptions& options) {
+  LoadedCheckpoint loaded;
+  for (const CheckpointFolder& folder : FindCheckpoints(directory)) {
+    std::optional<CheckpointContents> contents;
+    try {
+      contents = ReadCheckpoint(folder.path);
+    } catch (const Error& error) {
+      // Without memory the older ones fare no better.
+      if (error.code() == ErrorCode::kResourceExhausted) throw;
+      loaded.refused.push_back({folder.path, error.what()});
+      continue;
+    }
+    loaded.path = folder.path;
+    loaded.step = contents->manifest.step;
+    loaded.state = std::move(contents->state);
+    try {
+      Install(program, options, *std::move(contents), scope);
+    } catch (const Error& error) {
+      throw error.WithContext(folder.path);
+    }
+    return loaded;
+  }
+  ThrowAllRefused(directory, loaded.refused);
+}
+
+}  // namespace skiff

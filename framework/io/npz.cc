@@ -1,0 +1,226 @@
+#include "framework/io/npz.h"
+
+#include <zip.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "framework/io/file.h"
+#include "framework/io/npy_header.h"
+#include "framework/io/tensor_stream.h"
+
+namespace skiff {
+namespace {
+
+constexpr std::string_view kEntrySuffix = ".npy";
+// Deflate makes at most 1032 bytes of one (and some of the few that end a stream).
+constexpr uint64_t kDeflateRatioLimit = 1032;
+// zip begins in 1980; a fixed day, so that equal tensors give equal archives.
+constexpr time_t kEntryTime = 315619200;  // 1980-01-02 00:00 UTC
+
+std::string ZipErrorText(int zip_code) {
+  zip_error_t error;
+  zip_error_init_with_code(&error, zip_code);
+  std::string text = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  return text;
+}
+
+// Discards what wasn't closed.
+struct DiscardArchive {
+  void operator()(zip_t* archive) const { zip_discard(archive); }
+};
+using Archive = std::unique_ptr<zip_t, DiscardArchive>;
+
+struct CloseEntry {
+  void operator()(zip_file_t* file) const { zip_fclose(file); }
+};
+using EntryFile = std::unique_ptr<zip_file_t, CloseEntry>;
+
+// The uncompressed bytes of an archive's entry.
+class EntrySource : public ByteSource {
+ public:
+  EntrySource(std::string name, int64_t size, EntryFile file)
+      : ByteSource(std::move(name), size), file_(std::move(file)) {}
+
+  // libzip compares the CRC-32 when it meets the end.
+  void CheckEnd() {
+    char byte;
+    const zip_int64_t got = zip_fread(file_.get(), &byte, 1);
+    if (got > 0) ThrowCorrupt(offset(), "the entry is longer than the archive says");
+    if (got < 0) ThrowEntryError();
+  }
+
+ private:
+  [[noreturn]] void ThrowEntryError() const {
+    ThrowCorrupt(offset(), zip_error_strerror(zip_file_get_error(file_.get())));
+  }
+
+  void ReadNext(void* out, int64_t bytes) override {
+    auto* next = static_cast<char*>(out);
+    while (bytes > 0) {
+      const zip_int64_t got = zip_fread(file_.get(), next, static_cast<zip_uint64_t>(bytes));
+      if (got < 0) ThrowEntryError();
+      if (got == 0) ThrowCorrupt(offset(), "the entry is shorter than the archive says");
+      next += got;
+      bytes -= got;
+    }
+  }
+
+  EntryFile file_;
+};
+
+Archive OpenForReading(const std::string& path) {
+  InputFile present(path);  // its errors tell more than libzip's
+  int code = 0;
+  Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
+  SKIFF_ENFORCE(archive != nullptr, kDataLoss, path, ": ", ZipErrorText(code));
+  return archive;
+}
+
+zip_stat_t StatOf(zip_t* archive, zip_uint64_t index, const std::string& path) {
+  constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
+  zip_stat_t stat;
+  zip_stat_init(&stat);
+  const bool known =
+      zip_stat_index(archive, index, 0, &stat) == 0 && (stat.valid & kNeeded) == kNeeded;
+  SKIFF_ENFORCE(known, kDataLoss, path, ": entry ", index, " of the archive is unreadable");
+  return stat;
+}
+
+// The size that the archive claims, if the bytes it has can make it.
+int64_t PlausibleSize(const zip_stat_t& stat, int64_t file_bytes, const std::string& name) {
+  const auto most = static_cast<uint64_t>(file_bytes);
+  SKIFF_ENFORCE(stat.comp_size <= most && stat.size / kDeflateRatioLimit <= stat.comp_size,
+                kDataLoss, name, ": ", stat.size, " bytes said to be packed into ", stat.comp_size,
+                " of a file of ", file_bytes);
+  return static_cast<int64_t>(stat.size);
+}
+
+std::string TensorName(std::string_view entry, const std::string& path) {
+  const bool has_suffix = entry.size() > kEntrySuffix.size() &&
+                          entry.substr(entry.size() - kEntrySuffix.size()) == kEntrySuffix;
+  SKIFF_ENFORCE(has_suffix, kDataLoss, path, ": entry \"", entry, "\", expected a name in .npy");
+  return std::string(entry.substr(0, entry.size() - kEntrySuffix.size()));
+}
+
+Tensor ReadEntry(zip_t* archive, zip_uint64_t index, std::string name, int64_t size) {
+  EntryFile file(zip_fopen_index(archive, index, 0));
+  SKIFF_ENFORCE(file != nullptr, kDataLoss, name, ": ", zip_strerror(archive));
+  EntrySource source(std::move(name), size, std::move(file));
+  Tensor tensor = ReadNpy(&source);
+  source.CheckEnd();
+  return tensor;
+}
+
+void CheckWritable(const Tensor& tensor) {
+  SKIFF_ENFORCE(tensor.has_data() && tensor.layout().is_plain(), kFailedPrecondition,
+                "a tensor can't be saved: expected one with storage, of plain layout");
+}
+
+// What an archive being written points to until it is closed.
+struct PendingEntry {
+  Tensor tensor;  // on the CPU
+  std::string header;
+  std::vector<zip_buffer_fragment_t> fragments;
+};
+
+PendingEntry MakeEntry(const Tensor& tensor) {
+  CheckWritable(tensor);
+  PendingEntry entry;
+  entry.tensor = tensor.place().is_cpu() ? tensor : CopyToCpu(tensor);
+  entry.header = NpyHeaderBytes(tensor.dtype(), tensor.shape());
+  return entry;
+}
+
+void AddEntry(zip_t* archive, const std::string& name, bool compress, PendingEntry* entry) {
+  entry->fragments.push_back(
+      {reinterpret_cast<zip_uint8_t*>(entry->header.data()), entry->header.size()});
+  if (entry->tensor.byte_count() > 0) {
+    entry->fragments.push_back({static_cast<zip_uint8_t*>(entry->tensor.raw_data()),
+                                static_cast<zip_uint64_t>(entry->tensor.byte_count())});
+  }
+  zip_source_t* source =
+      zip_source_buffer_fragment(archive, entry->fragments.data(), entry->fragments.size(), 0);
+  const std::string file_name = name + std::string(kEntrySuffix);
+  const zip_int64_t index =
+      source == nullptr ? -1 : zip_file_add(archive, file_name.c_str(), source, ZIP_FL_ENC_UTF_8);
+  if (index < 0 && source != nullptr) zip_source_free(source);
+  const bool added =
+      index >= 0 &&
+      zip_set_file_compression(archive, static_cast<zip_uint64_t>(index),
+                               compress ? ZIP_CM_DEFLATE : ZIP_CM_STORE, 0) == 0 &&
+      zip_file_set_mtime(archive, static_cast<zip_uint64_t>(index), kEntryTime, 0) == 0;
+  SKIFF_ENFORCE(added, kInvalidArgument, "entry \"", file_name, "\": ", zip_strerror(archive));
+}
+
+[[noreturn]] void ThrowWriteError(zip_t* archive, const std::string& path) {
+  const zip_error_t* error = zip_get_error(archive);
+  if (zip_error_system_type(error) == ZIP_ET_SYS && zip_error_code_system(error) != 0) {
+    ThrowSystemError("write", path, zip_error_code_system(error));
+  }
+  Throw(ErrorCode::kIo, "write ", path, ": ", zip_strerror(archive));
+}
+
+}  // namespace
+
+Tensor ReadNpy(ByteSource* source) {
+  const NpyHeader header = ReadNpyHeader(source);
+  Tensor tensor = ReadElements(header.dtype, header.dims, source);
+  if (source->remaining() == 0) return tensor;
+  source->ThrowCorrupt(source->offset(), source->remaining(),
+                       " bytes remain after the array, expected none");
+}
+
+Tensor ReadNpyFile(const std::string& path) {
+  InputFile file(path);
+  return ReadNpy(&file);
+}
+
+void WriteNpyFile(const std::string& path, const Tensor& tensor) {
+  const PendingEntry entry = MakeEntry(tensor);
+  AtomicFile file(path);
+  file.sink().Write(entry.header);
+  file.sink().Write(entry.tensor.raw_data(), entry.tensor.byte_count());
+  file.Commit();
+}
+
+TensorMap ReadNpz(const std::string& path, int64_t limit_bytes) {
+  const int64_t file_bytes = InputFile(path).size();
+  const Archive archive = OpenForReading(path);
+  const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
+  TensorMap tensors;
+  int64_t total_bytes = 0;
+  for (zip_int64_t i = 0; i < count; ++i) {
+    const auto index = static_cast<zip_uint64_t>(i);
+    const zip_stat_t stat = StatOf(archive.get(), index, path);
+    const std::string where = StrCat(path, "(", stat.name, ")");
+    const int64_t size = PlausibleSize(stat, file_bytes, where);
+    SKIFF_ENFORCE(size <= limit_bytes - total_bytes, kOutOfRange, path, " holds more than ",
+                  limit_bytes, " bytes uncompressed");
+    total_bytes += size;
+    const std::string name = TensorName(stat.name, path);
+    SKIFF_ENFORCE(!tensors.contains(name), kDataLoss, where, " is there twice");
+    tensors.emplace(name, ReadEntry(archive.get(), index, where, size));
+  }
+  return tensors;
+}
+
+void WriteNpz(const std::string& path, const TensorMap& tensors, bool compress) {
+  std::vector<PendingEntry> entries;
+  entries.reserve(tensors.size());
+  for (const auto& [name, tensor] : tensors) entries.push_back(MakeEntry(tensor));
+
+  AtomicFile file(path);
+  int code = 0;
+  Archive archive(zip_open(file.temp_path().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
+  SKIFF_ENFORCE(archive != nullptr, kIo, "create ", path, ": ", ZipErrorText(code));
+  auto entry = entries.begin();
+  for (const auto& [name, tensor] : tensors) AddEntry(archive.get(), name, compress, &*entry++);
+  if (zip_close(archive.get()) != 0) ThrowWriteError(archive.get(), path);
+  (void)archive.release();
+  file.Commit();
+}
+
+}  // namespace skiff
