@@ -1,0 +1,289 @@
+// dropout: in training, Out[i] = X[i] * Mask[i] * scale, where Mask[i] is 0 with probability p.
+//
+//                        training            is_test
+//   upscale_in_train     X * Mask / (1 - p)  X
+//   downgrade_in_infer   X * Mask            X * (1 - p)
+//
+// Source: Fluid's dropout (Srivastava et al. 2014). Gradient: X@GRAD is Out@GRAD times the factor
+// of the same cell of the table. Fluid's Mask is uint8; it holds ones where is_test is set.
+//
+// Element i is dropped if word i of the Philox stream is below p * 2^32, whatever the dtype, so
+// that the mask doesn't depend on threads, instruction set or place. The stream's key is the run's
+// seed, the op's id and the step. With fix_seed, or a `seed` other than 0, it is {seed, 0, step}:
+// ops with one seed drop the same elements. A Seed tensor with a value other than 0 goes before the
+// attribute.
+//
+// Layouts: plain. Blocked tensors would have to count the elements in the plain order for the mask
+// to stay the same.
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "operators/random/random_tensor_shared.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kGrain = 8192;  // elements, a multiple of the four words of a block
+
+struct DropoutSettings {
+  double probability = 0;
+  bool is_test = false;
+  bool upscale = false;
+
+  // The factor of an element that is kept.
+  double scale() const {
+    if (is_test) return upscale ? 1.0 : 1.0 - probability;
+    return upscale && probability < 1.0 ? 1.0 / (1.0 - probability) : 1.0;
+  }
+  bool drops_all() const { return !is_test && probability >= 1.0; }
+  bool draws() const { return !is_test && probability < 1.0; }
+  uint32_t threshold() const {
+    const double words = std::nearbyint(probability * 0x1.0p32);
+    return static_cast<uint32_t>(std::min(words, 4294967295.0));
+  }
+};
+
+DropoutSettings SettingsOf(const OpContext& context) {
+  return {.probability = context.Attr<float>("dropout_prob"),
+          .is_test = context.Attr<bool>("is_test"),
+          .upscale = context.Attr<std::string>("dropout_implementation") == "upscale_in_train"};
+}
+
+void CheckProbability(const Attribute& attribute) {
+  const float p = std::get<float>(attribute);
+  SKIFF_ENFORCE(p >= 0.0f && p <= 1.0f, kOutOfRange, "dropout: dropout_prob = ", p,
+                ", expected a probability in [0, 1]");
+}
+
+void CheckImplementation(const Attribute& attribute) {
+  const std::string& name = std::get<std::string>(attribute);
+  SKIFF_ENFORCE(name == "upscale_in_train" || name == "downgrade_in_infer", kInvalidArgument,
+                "dropout: dropout_implementation = \"", name,
+                "\", expected \"upscale_in_train\" or \"downgrade_in_infer\"");
+}
+
+std::vector<AttrDef> DropoutAttrs() {
+  return {{.name = "dropout_prob",
+           .type = AttrType::kFloat,
+           .default_value = 0.5f,
+           .doc = "The probability of an element to be dropped.",
+           .check = CheckProbability},
+          {.name = "is_test",
+           .type = AttrType::kBool,
+           .default_value = false,
+           .doc = "Evaluation: nothing is dropped."},
+          {.name = "dropout_implementation",
+           .type = AttrType::kString,
+           .default_value = std::string("downgrade_in_infer"),
+           .doc = "Where the factor 1 - p is made good: \"upscale_in_train\" or "
+                  "\"downgrade_in_infer\".",
+           .check = CheckImplementation},
+          {.name = "fix_seed",
+           .type = AttrType::kBool,
+           .default_value = false,
+           .doc = "Draw by `seed` instead of the run's seed, even if it is 0."},
+          {.name = "seed",
+           .type = AttrType::kInt,
+           .default_value = int32_t{0},
+           .doc = "Not 0: draw by this seed, the same in every op that has it."}};
+}
+
+void InferDropout(OpContext& context) {
+  context.SetOutputLike("Out", "X");
+  context.SetOutput("Mask", context.Input("X").shape, DType::kUint8);
+  if (!context.HasInput("Seed")) return;
+  const TensorMeta& seed = context.Input("Seed");
+  SKIFF_ENFORCE(seed.dtype == DType::kInt32 || seed.dtype == DType::kInt64, kInvalidArgument,
+                "dropout: Seed is ", seed.dtype, ", expected int32 or int64");
+  SKIFF_ENFORCE(!seed.shape.is_known() || seed.shape.element_count() == 1, kInvalidArgument,
+                "dropout: Seed has shape ", seed.shape, ", expected one element");
+}
+
+template <typename T>
+void ScaleElements(const T* from, T scale, int64_t count, T* to) {
+  ParallelFor(count, kGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = from[i] * scale;
+  });
+}
+
+void FillMask(uint8_t value, int64_t count, uint8_t* mask) {
+  if (mask != nullptr && count > 0) std::memset(mask, value, static_cast<size_t>(count));
+}
+
+void DropoutRange(const DropoutRule& rule, double, int64_t begin, int64_t end, const float* x,
+                  float* out, uint8_t* mask) {
+  DropoutFloat(rule, static_cast<uint64_t>(begin), end - begin, x + begin, out + begin,
+               mask == nullptr ? nullptr : mask + begin);
+}
+
+void DropoutRange(const DropoutRule& rule, double scale, int64_t begin, int64_t end,
+                  const double* x, double* out, uint8_t* mask) {
+  constexpr int64_t kBatch = 1024;
+  uint32_t words[kBatch];
+  for (int64_t first = begin; first < end; first += kBatch) {
+    const int64_t count = std::min(kBatch, end - first);
+    PhiloxWords(rule.key, static_cast<uint64_t>(first / 4), (count + 3) / 4, words);
+    for (int64_t i = 0; i < count; ++i) {
+      const bool kept = words[i] >= rule.threshold;
+      out[first + i] = kept ? x[first + i] * scale : 0.0;
+      if (mask != nullptr) mask[first + i] = kept ? 1 : 0;
+    }
+  }
+}
+
+template <typename T>
+class DropoutKernel final : public Kernel {
+ public:
+  explicit DropoutKernel(const PrepareContext& context)
+      : settings_(SettingsOf(context)),
+        seed_(context.IntAttr("seed")),
+        fixed_seed_(seed_ != 0 || context.Attr<bool>("fix_seed")),
+        x_(context.InputIndex("X")),
+        seed_input_(context.InputIndex("Seed")),
+        out_(context.OutputIndex("Out")),
+        mask_(context.OutputIndex("Mask")) {}
+
+  void Run(const KernelContext& run) override {
+    const T* x = run.input(x_).data<T>();
+    T* out = run.output(out_).data<T>();
+    uint8_t* mask = mask_ < 0 ? nullptr : run.output(mask_).data<uint8_t>();
+    const int64_t count = run.input(x_).element_count();
+    if (settings_.draws()) {
+      const DropoutRule rule{KeyOf(run), settings_.threshold(),
+                             static_cast<float>(settings_.scale())};
+      ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+        DropoutRange(rule, settings_.scale(), begin, end, x, out, mask);
+      });
+      return;
+    }
+    FillMask(settings_.drops_all() ? 0 : 1, count, mask);
+    if (settings_.drops_all()) {
+      std::fill(out, out + count, T{0});
+    } else {
+      ScaleElements(x, static_cast<T>(settings_.scale()), count, out);
+    }
+  }
+
+ private:
+  RandomKey KeyOf(const KernelContext& run) const {
+    const int64_t given = seed_input_ < 0 ? 0 : SeedValue(run.input(seed_input_));
+    const RandomKey key = run.random_key();
+    if (given != 0) return {static_cast<uint64_t>(given), 0, key.step};
+    return fixed_seed_ ? RandomKey{static_cast<uint64_t>(seed_), 0, key.step} : key;
+  }
+
+  static int64_t SeedValue(const Tensor& seed) {
+    return seed.dtype() == DType::kInt32 ? seed.Item<int32_t>() : seed.Item<int64_t>();
+  }
+
+  DropoutSettings settings_;
+  int64_t seed_;
+  bool fixed_seed_;
+  int x_;
+  int seed_input_;
+  int out_;
+  int mask_;
+};
+
+void MaskedScaleRange(const uint8_t* mask, const float* grad, float scale, int64_t begin,
+                      int64_t end, float* out) {
+  MaskedScaleFloat(mask + begin, grad + begin, scale, end - begin, out + begin);
+}
+
+void MaskedScaleRange(const uint8_t* mask, const double* grad, double scale, int64_t begin,
+                      int64_t end, double* out) {
+  for (int64_t i = begin; i < end; ++i) out[i] = mask[i] != 0 ? grad[i] * scale : 0.0;
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
+  const DropoutSettings settings = SettingsOf(context);
+  const int mask = context.InputIndex("Mask");
+  SKIFF_ENFORCE(mask >= 0 || settings.is_test, kInvalidArgument,
+                "dropout_grad: Mask is missing, expected that of the forward op");
+  return MakeKernel([settings, mask, grad = context.InputIndex("Out@GRAD"),
+                     out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    if (out < 0) return;
+    const T* from = run.input(grad).data<T>();
+    T* to = run.output(out).data<T>();
+    const T scale = static_cast<T>(settings.scale());
+    const int64_t count = run.input(grad).element_count();
+    if (settings.is_test) return ScaleElements(from, scale, count, to);
+    const uint8_t* kept = run.input(mask).data<uint8_t>();
+    ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+      MaskedScaleRange(kept, from, scale, begin, end, to);
+    });
+  });
+}
+
+void InferDropoutGrad(OpContext& context) {
+  const TensorMeta& grad = context.Input("Out@GRAD");
+  if (context.HasInput("Mask")) {
+    const TensorMeta& mask = context.Input("Mask");
+    SKIFF_ENFORCE(mask.dtype == DType::kUint8, kInvalidArgument, "dropout_grad: Mask is ",
+                  mask.dtype, ", expected uint8");
+    const bool known = mask.shape.is_known() && grad.shape.is_known();
+    SKIFF_ENFORCE(!known || mask.shape == grad.shape, kInvalidArgument,
+                  "dropout_grad: Mask has shape ", mask.shape, ", expected that of Out@GRAD, ",
+                  grad.shape);
+  }
+  context.SetOutputLike("X@GRAD", "Out@GRAD");
+}
+
+void AddDropoutGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "dropout_grad";
+  def.doc =
+      "X@GRAD[i] = Out@GRAD[i] * Mask[i] * scale with the scale of dropout; where is_test is "
+      "set, Out@GRAD[i] times the factor of evaluation.";
+  def.inputs = {{.name = "Mask",
+                 .doc = "Mask of dropout; not read where is_test is set.",
+                 .dispensable = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.attrs = DropoutAttrs();
+  def.infer = InferDropoutGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.in_place = {{"Out@GRAD", "X@GRAD"}};
+  def.elementwise = true;
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>("dropout_grad", []<typename T>(PrepareContext& context) {
+    return PrepareDropoutGrad<T>(context);
+  });
+}
+
+}  // namespace
+
+void RegisterDropout(OpRegistry& registry) {
+  OpDef def;
+  def.type = "dropout";
+  def.doc =
+      "Training: Out = X * Mask, divided by 1 - p with upscale_in_train; Mask[i] is 0 with "
+      "probability p. is_test: Out = X, times 1 - p with downgrade_in_infer.";
+  def.inputs = {{.name = "X", .doc = "Any tensor."},
+                {.name = "Seed", .doc = "One integer: the seed, unless 0.", .dispensable = true}};
+  def.outputs = {{.name = "Out", .doc = "X with elements dropped."},
+                 {.name = "Mask",
+                  .doc = "uint8: 1 where X was kept, 0 where it was dropped.",
+                  .dispensable = true,
+                  .intermediate = true}};
+  def.attrs = DropoutAttrs();
+  def.infer = InferDropout;
+  def.grad = GradOp("dropout_grad", {"Mask", "Out@GRAD"}, {"X@GRAD"});
+  def.kernel_dtype_slot = "X";
+  def.in_place = {{"X", "Out"}};
+  def.elementwise = true;
+  def.random = true;
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>(
+      "dropout", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<DropoutKernel<T>>(context);
+      });
+  AddDropoutGrad(registry);
+}
+
+}  // namespace skiff

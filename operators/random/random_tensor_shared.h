@@ -1,0 +1,52 @@
+// Definitions and loops that the ops which make a random tensor share.
+//
+// By which numbers an op draws: without a `seed` attribute, by the run's seed, the op's id and the
+// step; with one, by {seed, 0, 0}, so that two such ops with one seed give the same numbers, in
+// every run and every step, as Fluid's do.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "framework/base/parallel.h"
+#include "framework/op/registry.h"
+#include "operators/random/philox_words_shared.h"
+
+namespace skiff {
+
+// The key of a run whose `seed` attribute is `seed`.
+inline RandomKey InitializerKey(int64_t seed, const KernelContext& run) {
+  return seed == 0 ? run.random_key() : RandomKey{static_cast<uint64_t>(seed), 0, 0};
+}
+
+// Sets Out from the attributes `shape` and `dtype`. Error for a negative dim, a dtype other than
+// float32 and float64, and a shape given at run time.
+void InferRandomTensor(OpContext& context);
+
+// The slots ShapeTensor and ShapeTensorList, which InferRandomTensor refuses.
+std::vector<SlotDef> RuntimeShapeSlots();
+// The attributes `shape` (of the type given), `dtype` and `seed`.
+std::vector<AttrDef> RandomTensorAttrs(AttrType shape_type);
+
+// Sets out[i] = element(words), where words are the `words_per_element` words of the stream from
+// i * words_per_element on. `words_per_element` is 1, 2 or 4. Threaded.
+template <typename T, typename Element>
+void FillFromWords(const RandomKey& key, int64_t words_per_element, Tensor* out,
+                   const Element& element) {
+  constexpr int64_t kBatchWords = 1024;
+  const int64_t batch = kBatchWords / words_per_element;
+  const int64_t per_block = 4 / words_per_element;
+  T* data = out->data<T>();
+  // Parts begin at multiples of the batch, so at block boundaries.
+  ParallelFor(out->element_count(), batch, [&](int64_t begin, int64_t end) {
+    uint32_t words[kBatchWords];
+    for (int64_t first = begin; first < end; first += batch) {
+      const int64_t count = std::min(batch, end - first);
+      PhiloxWords(key, static_cast<uint64_t>(first / per_block),
+                  (count + per_block - 1) / per_block, words);
+      for (int64_t i = 0; i < count; ++i) data[first + i] = element(words + i * words_per_element);
+    }
+  });
+}
+
+}  // namespace skiff
