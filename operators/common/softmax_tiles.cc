@@ -129,14 +129,14 @@ void ExpOfTile(const SoftmaxTile& tile, const float* x, const float* max, float*
       [&](int64_t item, int64_t count) HWY_ATTR { StoreSum(tile, sum, item, count, sums); });
 }
 
-void ScaleTile(const SoftmaxTile& tile, const float* factors, float* y) {
+void ScaleTile(const SoftmaxTile& tile, const float* x, const float* factors, float* y) {
   Vector factor = hn::Zero(Floats());
   VisitTile(
       tile,
       [&](int64_t item, int64_t count)
           HWY_ATTR { factor = LoadStatistic(tile, factors, item, count); },
       [&](int64_t at, int64_t count)
-          HWY_ATTR { StoreLanes(hn::Mul(LoadLanes(y + at, count, 0.0f), factor), count, y + at); },
+          HWY_ATTR { StoreLanes(hn::Mul(LoadLanes(x + at, count, 0.0f), factor), count, y + at); },
       [](int64_t, int64_t) HWY_ATTR {});
 }
 
@@ -236,11 +236,11 @@ void TileExp(const SoftmaxTile& tile, const T* x, const T* max, T* y, T* sum) {
 }
 
 template <typename T>
-void TileScale(const SoftmaxTile& tile, const T* factor, T* y) {
+void TileScale(const SoftmaxTile& tile, const T* x, const T* factor, T* y) {
   if constexpr (std::is_same_v<T, float>) {
-    HWY_DYNAMIC_DISPATCH(ScaleTile)(tile, factor, y);
+    HWY_DYNAMIC_DISPATCH(ScaleTile)(tile, x, factor, y);
   } else {
-    VisitPlain(tile, [&](int64_t at, int64_t item) { y[at] *= factor[item]; });
+    VisitPlain(tile, [&](int64_t at, int64_t item) { y[at] = x[at] * factor[item]; });
   }
 }
 
@@ -279,8 +279,8 @@ template void TileMax(const SoftmaxTile&, const float*, float*);
 template void TileMax(const SoftmaxTile&, const double*, double*);
 template void TileExp(const SoftmaxTile&, const float*, const float*, float*, float*);
 template void TileExp(const SoftmaxTile&, const double*, const double*, double*, double*);
-template void TileScale(const SoftmaxTile&, const float*, float*);
-template void TileScale(const SoftmaxTile&, const double*, double*);
+template void TileScale(const SoftmaxTile&, const float*, const float*, float*);
+template void TileScale(const SoftmaxTile&, const double*, const double*, double*);
 template void TileDot(const SoftmaxTile&, const float*, const float*, float*);
 template void TileDot(const SoftmaxTile&, const double*, const double*, double*);
 template void TileDistance(const SoftmaxTile&, const float*, const float*, const float*, float*);

@@ -31,9 +31,9 @@ void TileMax(const SoftmaxTile& tile, const T* x, T* max);
 // y = exp(x - max[i]), sum[i] = the item's sum. y may be x, or nullptr if only sums are wanted.
 template <typename T>
 void TileExp(const SoftmaxTile& tile, const T* x, const T* max, T* y, T* sum);
-// y = y * factor[i].
+// y = x * factor[i]. y may be x.
 template <typename T>
-void TileScale(const SoftmaxTile& tile, const T* factor, T* y);
+void TileScale(const SoftmaxTile& tile, const T* x, const T* factor, T* y);
 // dot[i] = the item's sum of a * b.
 template <typename T>
 void TileDot(const SoftmaxTile& tile, const T* a, const T* b, T* dot);

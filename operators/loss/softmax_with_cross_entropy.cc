@@ -135,7 +135,7 @@ void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels
     if (at.loss != nullptr) at.loss[i] = counts ? weight[i] * std::log(sum[i]) + distance[i] : 0;
     sum[i] = 1 / sum[i];
   }
-  if (at.softmax != nullptr) TileScale(tile, sum, at.softmax);
+  if (at.softmax != nullptr) TileScale(tile, at.softmax, sum, at.softmax);
 }
 
 template <typename T>
@@ -216,10 +216,14 @@ void HardGradient(const SoftmaxTile& tile, const Gradients<T>& at, const HardLab
     factor[i] = use_softmax ? at.loss[i] : T{0};
     at_label[i] = use_softmax ? at.loss[i] * (at.y[place] - 1) : -at.loss[i] / at.y[place];
   });
+  TileScale(tile, at.y, factor, at.dx);
   // A factor of 0 stands for no gradient, even where the probability is no number.
-  ForValues(tile, [&](int64_t place, int64_t i) {
-    at.dx[place] = factor[i] == 0 ? T{0} : factor[i] * at.y[place];
-  });
+  for (int64_t i = 0; i < tile.items; ++i) {
+    if (factor[i] != 0) continue;
+    for (int64_t c = 0; c < tile.classes; ++c) {
+      at.dx[i * tile.item_stride + c * tile.class_stride] = 0;
+    }
+  }
   hard.ForItems(tile, [&](int64_t i, int64_t place) { at.dx[place] = at_label[i]; });
 }
 
@@ -285,7 +289,7 @@ void RegisterSoftmaxWithCrossEntropy(OpRegistry& registry) {
                   {.name = "Label",
                    .doc = "Classes, int64 or int32, of Logits' shape with 1 at `axis`; soft: of "
                           "Logits' shape."}},
-       .outputs = {{.name = "Softmax", .doc = "Of Logits' shape.", .intermediate = true},
+       .outputs = {{.name = "Softmax", .doc = "Of Logits' shape."},
                    {.name = "Loss", .doc = "Of Logits' shape with 1 at `axis`."}},
        .attrs = Attributes(),
        .infer = Infer,

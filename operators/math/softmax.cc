@@ -43,7 +43,7 @@ void SoftmaxOfTile(const SoftmaxTile& tile, const T* x, T* y) {
   TileMax(tile, x, max);
   TileExp(tile, x, max, y, sum);
   for (int64_t i = 0; i < tile.items; ++i) sum[i] = 1 / sum[i];
-  TileScale(tile, sum, y);
+  TileScale(tile, y, sum, y);
 }
 
 template <typename T>

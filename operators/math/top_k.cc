@@ -228,7 +228,8 @@ void RegisterTopK(OpRegistry& registry) {
                             {.name = "Indices", .doc = "Their places in the row, int64."}},
                 .attrs = Attributes(),
                 .infer = Infer,
-                .grad = GradOp("top_k_grad", {"X", "Indices", "Out@GRAD"}, {"X@GRAD"})});
+                .grad = GradOp("top_k_grad", {"X", "Indices", "Out@GRAD"}, {"X@GRAD"}),
+                .data_dependent_shape = true});
   registry.Add({.type = "top_k_grad",
                 .doc = "The gradient of top_k: dX is dOut at the places found, 0 elsewhere.",
                 .inputs = {{.name = "X", .doc = "The input of top_k.", .shape_only = true},

@@ -1,0 +1,30 @@
+#include "tests/harness/op_case.h"
+
+namespace skiff::harness {
+namespace {
+
+OpCase Case(const std::string& name, const Shape& shape, bool with_gradient = true) {
+  OpCase result{.name = name,
+                .type = "mean",
+                .inputs = {{"X", {Uniform(shape, 5)}}},
+                .reference = [](const Arrays& inputs) -> Arrays {
+                  const Array& x = inputs.at("X")[0];
+                  double sum = 0;
+                  for (const double value : x.values) sum += value;
+                  return {{"Out", {Values({1}, {sum / static_cast<double>(x.values.size())})}}};
+                },
+                .outputs = {{"Out", 1}}};
+  if (with_gradient) result.gradients = {"X"};
+  return result;
+}
+
+}  // namespace
+
+void AddMeanCases(CaseList& cases) {
+  cases.push_back(Case("one_element", {1}));
+  cases.push_back(Case("matrix", {5, 7}));
+  cases.push_back(Case("rank_4", {2, 3, 4, 5}));
+  cases.push_back(Case("several_parts", {77, 1013}, false));
+}
+
+}  // namespace skiff::harness

@@ -1,0 +1,57 @@
+#include "tests/harness/op_case.h"
+
+namespace skiff::harness {
+namespace {
+
+Arrays Reference(const Arrays& inputs) {
+  Array out = inputs.at("X")[0];
+  for (size_t k = 1; k < inputs.at("X").size(); ++k) {
+    const Array& x = inputs.at("X")[k];
+    for (size_t i = 0; i < out.values.size(); ++i) out.values[i] += x.values[i];
+  }
+  return {{"Out", {out}}};
+}
+
+OpCase Case(const std::string& name, const Shape& shape, uint64_t count) {
+  OpCase result{.name = name,
+                .type = "sum",
+                .reference = Reference,
+                .outputs = {{"Out", 1}},
+                .gradients = {"X"}};
+  for (uint64_t i = 0; i < count; ++i) result.inputs["X"].push_back(Uniform(shape, 10 + i));
+  return result;
+}
+
+OpCase IntegerCase(const std::string& name, DType dtype) {
+  OpCase result{
+      .name = name,
+      .type = "sum",
+      .inputs = {{"X",
+                  {Integers({5, 7}, 1, -90, 90, dtype), Integers({5, 7}, 2, -90, 90, dtype),
+                   Integers({5, 7}, 3, -90, 90, dtype)}}},
+      .reference = Reference,
+      .outputs = {{"Out", 1}}};
+  return result;
+}
+
+}  // namespace
+
+void AddSumCases(CaseList& cases) {
+  cases.push_back(Case("one_input", {3, 5}, 1));
+  cases.push_back(Case("two_inputs", {3, 5}, 2));
+  cases.push_back(Case("five_inputs", {2, 3, 4}, 5));
+  cases.push_back(Case("image_1_channel", {2, 1, 3, 3}, 2));
+  cases.push_back(Case("image_17_channels", {2, 17, 3, 3}, 3));
+  cases.push_back(Case("image_16_channels", {2, 16, 3, 3}, 2));
+  cases.push_back(Case("no_elements", {0, 4}, 3));
+  OpCase several_blocks = Case("several_blocks", {41, 1001}, 3);
+  several_blocks.gradients.clear();
+  cases.push_back(several_blocks);
+  cases.push_back(IntegerCase("int32", DType::kInt32));
+  cases.push_back(IntegerCase("int64", DType::kInt64));
+  OpCase large = Case("two_of_4M", {1024, 4096}, 2);
+  large.benchmark_only = true;
+  cases.push_back(large);
+}
+
+}  // namespace skiff::harness
