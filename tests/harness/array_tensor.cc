@@ -1,0 +1,174 @@
+#include "tests/harness/array_tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iomanip>
+#include <limits>
+#include <sstream>
+
+#include "framework/base/error.h"
+#include "tests/harness/tolerance.h"
+
+namespace skiff::harness {
+namespace {
+
+template <typename Visitor>
+void VisitCaseDType(DType dtype, Visitor&& visitor) {
+  VisitDType<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(
+      dtype, "op case", std::forward<Visitor>(visitor));
+}
+
+// Where element `flat` of a plain tensor stands in the given layout.
+int64_t OffsetInLayout(const Shape& shape, Layout layout, int64_t flat) {
+  if (layout.is_plain()) return flat;
+  const int64_t block = layout.channel_block;
+  const int64_t inner = shape.element_count(2, shape.rank());
+  const int64_t channels = shape[1];
+  const int64_t position = flat % inner;
+  const int64_t channel = flat / inner % channels;
+  const int64_t image = flat / inner / channels;
+  const int64_t blocks = (channels + block - 1) / block;
+  return ((image * blocks + channel / block) * inner + position) * block + channel % block;
+}
+
+// Copies element by element between two layouts of one shape.
+void CopyElements(const Tensor& from, Tensor* to) {
+  const int64_t size = SizeOf(from.dtype());
+  const char* source = static_cast<const char*>(from.raw_data());
+  char* target = static_cast<char*>(to->raw_data());
+  for (int64_t i = 0; i < from.element_count(); ++i) {
+    std::memcpy(target + OffsetInLayout(to->shape(), to->layout(), i) * size,
+                source + OffsetInLayout(from.shape(), from.layout(), i) * size,
+                static_cast<size_t>(size));
+  }
+}
+
+bool Agree(double found, double expected, double bound) {
+  if (std::isnan(expected)) return std::isnan(found);
+  if (std::isinf(expected)) return found == expected;
+  return std::abs(found - expected) <= bound;
+}
+
+double RootMeanSquare(const std::vector<double>& values) {
+  double sum = 0;
+  size_t count = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    sum += value * value;
+    ++count;
+  }
+  return count == 0 ? 0.0 : std::sqrt(sum / static_cast<double>(count));
+}
+
+}  // namespace
+
+DType DTypeIn(const Array& array, DType run_dtype) {
+  return array.fixed_dtype ? array.dtype : run_dtype;
+}
+
+Tensor ToTensor(const Array& array, DType dtype) {
+  SKIFF_ENFORCE(static_cast<int64_t>(array.values.size()) == array.shape.element_count(),
+                kInvalidArgument, "an array of shape ", array.shape, " holds ", array.values.size(),
+                " values");
+  Tensor tensor(array.shape, dtype);
+  VisitCaseDType(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* out = tensor.data<T>();
+    for (const double value : array.values) *out++ = static_cast<T>(value);
+  });
+  return tensor;
+}
+
+Array ToArray(const Tensor& tensor) {
+  const Tensor plain = ToPlain(tensor);
+  Array array{.shape = tensor.shape(), .values = {}};
+  array.fixed_dtype = true;
+  array.dtype = tensor.dtype();
+  array.values.resize(static_cast<size_t>(tensor.element_count()));
+  // A kernel may have left a bool that is neither true nor false: read bytes.
+  const bool is_bool = tensor.dtype() == DType::kBool;
+  VisitCaseDType(is_bool ? DType::kUint8 : tensor.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* in = static_cast<const T*>(plain.raw_data());
+    for (double& value : array.values) value = static_cast<double>(*in++);
+  });
+  return array;
+}
+
+Tensor Cast(const Tensor& tensor, DType dtype) { return ToTensor(ToArray(tensor), dtype); }
+
+Tensor ZerosLike(const Tensor& tensor) {
+  Tensor zeros(tensor.shape(), tensor.dtype());
+  if (zeros.byte_count() > 0) {
+    std::memset(zeros.raw_data(), 0, static_cast<size_t>(zeros.byte_count()));
+  }
+  return zeros;
+}
+
+void CopyIntoLayout(const Tensor& from, Tensor* to) {
+  SKIFF_ENFORCE(from.shape() == to->shape() && from.dtype() == to->dtype(), kInvalidArgument,
+                "copy of ", from.dtype(), " ", from.shape(), " into ", to->dtype(), " ",
+                to->shape());
+  if (to->byte_count() == 0) return;
+  std::memset(to->raw_data(), 0, static_cast<size_t>(to->byte_count()));
+  CopyElements(from, to);
+}
+
+Tensor ToPlain(const Tensor& tensor) {
+  Tensor plain(tensor.shape(), tensor.dtype());
+  CopyElements(tensor, &plain);
+  return plain;
+}
+
+bool PaddingIsZero(const Tensor& tensor) {
+  if (tensor.layout().is_plain()) return true;
+  const int64_t size = SizeOf(tensor.dtype());
+  std::vector<char> is_element(static_cast<size_t>(tensor.byte_count()), 0);
+  for (int64_t i = 0; i < tensor.element_count(); ++i) {
+    const int64_t offset = OffsetInLayout(tensor.shape(), tensor.layout(), i) * size;
+    std::fill_n(is_element.begin() + offset, size, char{1});
+  }
+  const char* bytes = static_cast<const char*>(tensor.raw_data());
+  for (size_t i = 0; i < is_element.size(); ++i) {
+    if (is_element[i] == 0 && bytes[i] != 0) return false;
+  }
+  return true;
+}
+
+bool SameBits(const Tensor& a, const Tensor& b) {
+  if (!(a.shape() == b.shape()) || a.dtype() != b.dtype()) return false;
+  const size_t bytes = static_cast<size_t>(a.byte_count());
+  return bytes == 0 || std::memcmp(a.raw_data(), b.raw_data(), bytes) == 0;
+}
+
+std::string IndexName(const Shape& shape, int64_t flat) {
+  std::vector<int64_t> index(static_cast<size_t>(shape.rank()));
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    index[static_cast<size_t>(axis)] = flat % shape[axis];
+    flat /= shape[axis];
+  }
+  return StrCat("[", Join(index, ", "), "]");
+}
+
+std::string FirstDifference(const Array& found, const Array& expected, double tolerance) {
+  if (!(found.shape == expected.shape)) {
+    return StrCat("found shape ", found.shape, ", expected ", expected.shape);
+  }
+  if (found.values.size() != expected.values.size()) {
+    return StrCat("found ", found.values.size(), " values, expected ", expected.values.size());
+  }
+  const double size = std::max(RootMeanSquare(expected.values), Tolerances::kFloor);
+  for (size_t i = 0; i < found.values.size(); ++i) {
+    const double bound = tolerance * std::max(std::abs(expected.values[i]), size);
+    if (Agree(found.values[i], expected.values[i], bound)) continue;
+    std::ostringstream text;
+    text << std::setprecision(std::numeric_limits<double>::max_digits10) << "index "
+         << IndexName(found.shape, static_cast<int64_t>(i)) << ": found " << found.values[i]
+         << ", expected " << expected.values[i] << " (tolerance " << bound << ")";
+    return text.str();
+  }
+  return {};
+}
+
+}  // namespace skiff::harness

@@ -1,0 +1,32 @@
+// Memory with guard zones before and after it: a write out of bounds is found afterwards, and a
+// read out of bounds gives not-a-number, which shows in the results.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "memory/allocator.h"
+
+namespace skiff::harness {
+
+class GuardedBlock {
+ public:
+  explicit GuardedBlock(int64_t bytes);
+
+  // 64-byte aligned; not nullptr even for 0 bytes.
+  void* data() const;
+  int64_t bytes() const { return bytes_; }
+  // The memory that holds the block, and where the block begins in it: for a Tensor.
+  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+  int64_t offset_bytes() const;
+
+  // Fills the block with a byte.
+  void Fill(unsigned char byte);
+  bool guards_are_intact() const;
+
+ private:
+  int64_t bytes_;
+  std::shared_ptr<Buffer> buffer_;
+};
+
+}  // namespace skiff::harness

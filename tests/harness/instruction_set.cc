@@ -1,0 +1,33 @@
+#include "tests/harness/instruction_set.h"
+
+#include <hwy/highway.h>
+
+namespace skiff::harness {
+namespace {
+
+constexpr int64_t kCompiled = HWY_AVX3 | HWY_AVX2 | HWY_SSE4 | HWY_STATIC_TARGET;
+
+void Choose(int64_t targets) {
+  hwy::SetSupportedTargetsForTest(targets);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace
+
+std::vector<int64_t> InstructionSets() {
+  std::vector<int64_t> sets;
+  const int64_t available = hwy::SupportedTargets() & kCompiled;
+  // Highway gives the better target the lower bit.
+  for (int64_t rest = available; rest != 0; rest &= rest - 1) sets.push_back(rest & -rest);
+  return sets;
+}
+
+std::string InstructionSetName(int64_t instruction_set) { return hwy::TargetName(instruction_set); }
+
+InstructionSetLimit::InstructionSetLimit(int64_t instruction_set) {
+  Choose(hwy::SupportedTargets() & ~(instruction_set - 1));
+}
+
+InstructionSetLimit::~InstructionSetLimit() { Choose(0); }
+
+}  // namespace skiff::harness

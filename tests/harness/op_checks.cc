@@ -1,0 +1,406 @@
+#include "tests/harness/op_checks.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "tests/harness/instruction_set.h"
+#include "tests/harness/prepared_op.h"
+#include "tests/harness/tolerance.h"
+
+namespace skiff::harness {
+namespace {
+
+// Two leftovers in memory. The first is not-a-number for floats.
+constexpr unsigned char kPoison = 0xFF;
+constexpr unsigned char kOtherPoison = 0xA5;
+
+// Beyond this many layout variables only "all blocked" is tried.
+constexpr size_t kMaxLayoutVariables = 5;
+
+using Layouts = std::map<std::string, Layout>;
+
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
+    omp_set_num_threads(threads);
+  }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+struct Variant {
+  std::string candidate;
+  Layouts layouts;
+  int threads = 1;
+};
+
+class OpChecker {
+ public:
+  OpChecker(const OpCheck& check, const RunnerOptions& options, CaseReport* report)
+      : check_(check),
+        options_(options),
+        report_(report),
+        def_(check.registry.Get(check.op.type)),
+        context_(ContextOf(def_, check.op, check.inputs)) {}
+
+  void CheckShapes() {
+    const std::vector<std::string> names = OutputOrder(def_, check_.op);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto it = check_.expected.find(names[i]);
+      if (it == check_.expected.end() || def_.data_dependent_shape) continue;
+      const TensorMeta& meta = context_.outputs()[i];
+      const Array& expected = it->second;
+      if (!(meta.shape == expected.shape)) {
+        Fail("",
+             StrCat(names[i], ": the shape rule says ", meta.shape, ", expected ", expected.shape));
+      }
+      const DType dtype = DTypeIn(expected, check_.dtype);
+      if (meta.dtype != dtype && (expected.fixed_dtype || IsFloat(meta.dtype))) {
+        Fail("", StrCat(names[i], ": the shape rule says ", meta.dtype, ", expected ", dtype));
+      }
+    }
+  }
+
+  // As while a program is built: the batch size is unknown.
+  void CheckUnknownDims() {
+    const std::vector<TensorMeta> known(context_.inputs().begin(), context_.inputs().end());
+    std::vector<TensorMeta> all_unknown = known;
+    for (size_t i = 0; i < known.size(); ++i) {
+      if (known[i].shape.rank() == 0) continue;
+      std::vector<TensorMeta> one_unknown = known;
+      one_unknown[i].shape[0] = -1;
+      all_unknown[i].shape[0] = -1;
+      CheckInference(one_unknown, StrCat("with dim 0 of input ", i, " unknown"));
+    }
+    CheckInference(all_unknown, "with dim 0 of every input unknown");
+  }
+
+  void CheckKernels() {
+    bool any_plain = false;
+    for (const Layouts& layouts : LayoutVariants()) {
+      for (const std::string& candidate : Candidates(layouts)) {
+        any_plain = any_plain || layouts.empty();
+        CheckCandidate(candidate, layouts);
+      }
+    }
+    if (!any_plain) Fail("", "no kernel accepts plain layouts");
+  }
+
+ private:
+  void Fail(const std::string& where, const std::string& what) {
+    report_->failures.push_back(StrCat(check_.label, where, ": ", what));
+  }
+
+  // Calls `body`; an exception is a failure.
+  template <typename Body>
+  void Guarded(const std::string& where, const Body& body) {
+    try {
+      body();
+    } catch (const std::exception& error) {
+      Fail(where, StrCat("threw: ", error.what()));
+    }
+  }
+
+  void CheckInference(const std::vector<TensorMeta>& inputs, const std::string& what) {
+    Guarded(" " + what, [&] {
+      const std::vector<TensorMeta> outputs = InferOutputMetas(def_, check_.op, inputs);
+      const std::vector<std::string> names = OutputOrder(def_, check_.op);
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        if (names[i] == kEmptyVarName || def_.data_dependent_shape) continue;
+        const Shape& found = outputs[i].shape;
+        const Shape& real = context_.outputs()[i].shape;
+        const bool fits = std::equal(found.begin(), found.end(), real.begin(), real.end(),
+                                     [](int64_t a, int64_t b) { return a == -1 || a == b; });
+        if (!fits) Fail(" " + what, StrCat(names[i], ": inferred ", found, ", really ", real));
+      }
+    });
+  }
+
+  std::vector<std::string> Candidates(const Layouts& layouts) {
+    const OpContext context = ContextOf(def_, check_.op, check_.inputs, layouts);
+    std::vector<std::string> candidates;
+    for (const KernelDef& kernel : check_.registry.Kernels(def_.type)) {
+      if (kernel.place != PlaceKind::kCpu) continue;
+      if (std::count(candidates.begin(), candidates.end(), kernel.name) > 0) continue;
+      if (check_.registry.FindKernel(context, kernel.name) == nullptr) continue;
+      candidates.push_back(kernel.name);
+      report_->kernels.insert(
+          StrCat(def_.type, "/", kernel.name, "/", OpRegistry::KernelDType(context)));
+    }
+    return candidates;
+  }
+
+  // The variables that may be blocked.
+  std::vector<std::string> LayoutVariables() const {
+    std::vector<std::string> variables;
+    std::vector<Shape> shapes;
+    const auto add = [&](const std::vector<std::string>& names, const TensorMeta* metas) {
+      for (size_t i = 0; i < names.size(); ++i) {
+        if (names[i] == kEmptyVarName || metas[i].shape.rank() < 2) continue;
+        if (std::count(variables.begin(), variables.end(), names[i]) > 0) continue;
+        variables.push_back(names[i]);
+        shapes.push_back(metas[i].shape);
+      }
+    };
+    for (const std::string& slot : def_.layout_slots) {
+      const bool is_input = def_.FindInput(slot) != nullptr;
+      const std::vector<std::string>& names =
+          is_input ? check_.op.Input(slot) : check_.op.Output(slot);
+      const int first = names.empty() ? -1
+                        : is_input    ? FirstInput(slot, names.size())
+                                      : FirstOutput(slot, names.size());
+      if (first < 0) continue;
+      add(names, (is_input ? context_.inputs() : context_.outputs()).data() + first);
+    }
+    const bool one_shape =
+        std::all_of(shapes.begin(), shapes.end(), [&](const Shape& s) { return s == shapes[0]; });
+    if (def_.layout_rule == LayoutRule::kSame && !one_shape) variables.clear();
+    return variables;
+  }
+
+  // Position of a slot's argument 0 among all inputs (outputs); -1 if no argument is present.
+  int FirstInput(const std::string& slot, size_t count) const {
+    for (size_t i = 0; i < count; ++i) {
+      const int index = context_.InputIndex(slot, i);
+      if (index >= 0) return index - static_cast<int>(i);
+    }
+    return -1;
+  }
+  int FirstOutput(const std::string& slot, size_t count) const {
+    for (size_t i = 0; i < count; ++i) {
+      const int index = context_.OutputIndex(slot, i);
+      if (index >= 0) return index - static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  std::vector<Layouts> LayoutVariants() const {
+    std::vector<Layouts> variants = {{}};
+    if (def_.layout_rule == LayoutRule::kPlain) return variants;
+    const std::vector<std::string> variables = LayoutVariables();
+    if (variables.empty()) return variants;
+    const bool mixed =
+        def_.layout_rule == LayoutRule::kChannelBlocked && variables.size() <= kMaxLayoutVariables;
+    const uint32_t all = (1U << std::min<size_t>(variables.size(), 31)) - 1;
+    for (const int32_t block : options_.channel_blocks) {
+      for (uint32_t chosen = mixed ? 1 : all; chosen <= all; ++chosen) {
+        Layouts layouts;
+        for (size_t i = 0; i < variables.size(); ++i) {
+          if ((chosen >> i & 1U) != 0) layouts[variables[i]] = Layout::Blocked(block);
+        }
+        variants.push_back(std::move(layouts));
+      }
+    }
+    return variants;
+  }
+
+  static std::string Where(const Variant& variant) {
+    std::string where = StrCat(" candidate=", variant.candidate, " threads=", variant.threads);
+    for (const auto& [name, layout] : variant.layouts) where += StrCat(" ", name, "=", layout);
+    return where;
+  }
+
+  void CheckCandidate(const std::string& candidate, const Layouts& layouts) {
+    NamedTensors reference_run;
+    for (const int threads : options_.threads) {
+      const Variant variant{candidate, layouts, threads};
+      const ThreadCount thread_count(threads);
+      const NamedTensors outputs = CheckVariant(variant);
+      if (reference_run.empty()) {
+        reference_run = outputs;
+      } else {
+        CompareRuns(reference_run, outputs, Where(variant));
+      }
+    }
+    if (!options_.every_instruction_set) return;
+    const std::vector<int64_t> sets = InstructionSets();
+    for (size_t i = 1; i < sets.size(); ++i) {
+      const InstructionSetLimit limit(sets[i]);
+      const ThreadCount thread_count(1);
+      const std::string where =
+          StrCat(Where({candidate, layouts, 1}), " on ", InstructionSetName(sets[i]));
+      Guarded(where, [&] {
+        CheckValues(RunOnce(check_.op, {candidate, layouts, {}}, where), where);
+      });
+    }
+  }
+
+  // Everything for one candidate, layout and number of threads. Returns the outputs.
+  NamedTensors CheckVariant(const Variant& variant) {
+    const std::string where = Where(variant);
+    NamedTensors outputs;
+    Guarded(where, [&] {
+      PreparedOp prepared(check_.registry, check_.op, check_.inputs,
+                          {variant.candidate, variant.layouts, {}});
+      outputs = Launch(&prepared, kPoison, where);
+      CheckValues(outputs, where);
+      CompareBits(outputs, Launch(&prepared, kOtherPoison, where),
+                  where + " in a second run over other leftovers in memory");
+      CheckShapeOnly(&prepared, outputs, where);
+    });
+    if (outputs.empty()) return outputs;
+    for (const VariablePairs& pairs : InPlaceVariants(variant.layouts)) {
+      std::string place = where + " in place";
+      for (const auto& [input, output] : pairs) place += StrCat(" ", input, "->", output);
+      Guarded(place, [&] {
+        const OpSettings settings{variant.candidate, variant.layouts, pairs};
+        CompareBits(outputs, RunOnce(check_.op, settings, place), place);
+      });
+    }
+    if (variant.layouts.empty()) CheckDefaults(variant, outputs, where);
+    return outputs;
+  }
+
+  NamedTensors Launch(PreparedOp* prepared, unsigned char poison, const std::string& where) {
+    prepared->Load(check_.inputs, poison);
+    return Finish(prepared, where);
+  }
+
+  NamedTensors Finish(PreparedOp* prepared, const std::string& where) {
+    prepared->Run();
+    ++report_->runs;
+    for (const std::string& fault : prepared->Faults()) Fail(where, fault);
+    return prepared->Outputs();
+  }
+
+  NamedTensors RunOnce(const Op& op, const OpSettings& settings, const std::string& where) {
+    PreparedOp prepared(check_.registry, op, check_.inputs, settings);
+    return Launch(&prepared, kPoison, where);
+  }
+
+  void CheckValues(const NamedTensors& outputs, const std::string& where) {
+    for (const auto& [name, expected] : check_.expected) {
+      const auto it = outputs.find(name);
+      if (it == outputs.end()) {
+        Fail(where, StrCat(name, ": there is no such output"));
+        continue;
+      }
+      const bool is_float = IsFloat(it->second.dtype());
+      const std::string difference =
+          FirstDifference(ToArray(it->second), expected, is_float ? check_.tolerance : 0.0);
+      if (!difference.empty()) Fail(where, StrCat(name, " ", difference));
+    }
+  }
+
+  void CompareBits(const NamedTensors& expected, const NamedTensors& found,
+                   const std::string& where) {
+    for (const auto& [name, tensor] : expected) {
+      if (SameBits(found.at(name), tensor)) continue;
+      const std::string difference = FirstDifference(ToArray(found.at(name)), ToArray(tensor), 0.0);
+      Fail(where, StrCat(name, " differs: ",
+                         difference.empty() ? "only in the sign of zeros" : difference));
+    }
+  }
+
+  // Between numbers of threads sums may be grouped otherwise, but no more than that.
+  void CompareRuns(const NamedTensors& expected, const NamedTensors& found,
+                   const std::string& where) {
+    if (found.empty()) return;
+    for (const auto& [name, tensor] : expected) {
+      const std::string difference = FirstDifference(
+          ToArray(found.at(name)), ToArray(tensor),
+          IsFloat(tensor.dtype()) ? std::max(check_.tolerance, Tolerances::Of(tensor.dtype())) : 0);
+      if (!difference.empty()) {
+        Fail(where, StrCat(name, " differs from the first thread count: ", difference));
+      }
+    }
+  }
+
+  void CheckShapeOnly(PreparedOp* prepared, const NamedTensors& outputs, const std::string& where) {
+    for (const std::string& name : ShapeOnlyVariables()) {
+      for (const unsigned char poison : {kPoison, kOtherPoison}) {
+        prepared->Load(check_.inputs, kPoison);
+        prepared->PoisonInput(name, poison);
+        const std::string what = StrCat(where, " with other data in shape-only input ", name);
+        CompareBits(outputs, Finish(prepared, what), what);
+      }
+    }
+  }
+
+  std::set<std::string> ShapeOnlyVariables() const {
+    std::set<std::string> shape_only;
+    std::set<std::string> read;
+    for (const SlotDef& slot : def_.inputs) {
+      for (const std::string& name : check_.op.Input(slot.name)) {
+        if (name != kEmptyVarName) (slot.shape_only ? shape_only : read).insert(name);
+      }
+    }
+    for (const std::string& name : read) shape_only.erase(name);
+    return shape_only;
+  }
+
+  // Each pair of variables that may share storage, and all of them.
+  std::vector<VariablePairs> InPlaceVariants(const Layouts& layouts) const {
+    const OpContext context = ContextOf(def_, check_.op, check_.inputs, layouts);
+    const std::vector<std::string> inputs = InputOrder(def_, check_.op);
+    std::vector<VariablePairs> variants;
+    VariablePairs all;
+    for (const auto& [from, to] : def_.in_place) {
+      const size_t count = std::min(context.InputCount(from), context.OutputCount(to));
+      for (size_t i = 0; i < count; ++i) {
+        const int in = context.InputIndex(from, i);
+        const int out = context.OutputIndex(to, i);
+        if (in < 0 || out < 0) continue;
+        const TensorMeta& a = context.inputs()[static_cast<size_t>(in)];
+        const TensorMeta& b = context.outputs()[static_cast<size_t>(out)];
+        if (!(a.shape == b.shape) || a.dtype != b.dtype || !(a.layout == b.layout)) continue;
+        const std::string& source = check_.op.Input(from)[i];
+        const std::string& target = check_.op.Output(to)[i];
+        if (std::count(inputs.begin(), inputs.end(), source) > 1) continue;
+        variants.push_back({{source, target}});
+        const bool taken = std::any_of(all.begin(), all.end(), [&](const auto& pair) {
+          return pair.first == source || pair.second == target;
+        });
+        if (!taken) all.emplace_back(source, target);
+      }
+    }
+    if (all.size() > 1) variants.push_back(std::move(all));
+    return variants;
+  }
+
+  // The op with every default written out computes the same.
+  void CheckDefaults(const Variant& variant, const NamedTensors& outputs,
+                     const std::string& where) {
+    Op op = check_.op;
+    for (const AttrDef& attr : def_.attrs) {
+      if (attr.default_value && !op.HasAttr(attr.name)) op.SetAttr(attr.name, *attr.default_value);
+    }
+    if (op.attrs.size() == check_.op.attrs.size()) return;
+    const std::string what = where + " with default attributes written out";
+    Guarded(what, [&] {
+      CompareBits(outputs, RunOnce(op, {variant.candidate, variant.layouts, {}}, what), what);
+    });
+  }
+
+  const OpCheck& check_;
+  const RunnerOptions& options_;
+  CaseReport* report_;
+  const OpDef& def_;
+  const OpContext context_;
+};
+
+}  // namespace
+
+void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseReport* report) {
+  try {
+    CheckOp(check.registry.Get(check.op.type), check.op);
+    OpChecker checker(check, options, report);
+    checker.CheckShapes();
+    checker.CheckUnknownDims();
+    checker.CheckKernels();
+  } catch (const std::exception& error) {
+    report->failures.push_back(StrCat(check.label, ": threw: ", error.what()));
+  }
+}
+
+}  // namespace skiff::harness

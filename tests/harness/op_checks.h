@@ -1,0 +1,34 @@
+// What must hold for one op, whatever it computes.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "framework/op/registry.h"
+#include "tests/harness/array_tensor.h"
+#include "tests/harness/case_report.h"
+
+namespace skiff::harness {
+
+struct OpCheck {
+  const OpRegistry& registry;
+  const Op& op;
+  // Plain, by variable.
+  const NamedTensors& inputs;
+  // By variable; an output that is not listed is produced, but its values are not compared.
+  std::map<std::string, Array> expected;
+  // What expected arrays without a dtype of their own have.
+  DType dtype = DType::kFloat32;
+  double tolerance = 0;
+  // In front of every failure: "relu/odd_size float32".
+  std::string label;
+};
+
+// On every kernel candidate, layout, instruction set and number of threads: the shapes and values
+// expected; equal bits in a second run over other leftovers in memory, in place (each pair of
+// OpDef::in_place, and all together), with default attributes written out, and whatever the data of
+// shape-only inputs; no write out of bounds, into an input or into padding. And the shape rule
+// accepts unknown dims.
+void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseReport* report);
+
+}  // namespace skiff::harness

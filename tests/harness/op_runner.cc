@@ -1,0 +1,101 @@
+#include "tests/harness/op_runner.h"
+
+#include <algorithm>
+
+#include "framework/base/error.h"
+#include "tests/harness/array_tensor.h"
+#include "tests/harness/case_op.h"
+#include "tests/harness/gradient_check.h"
+#include "tests/harness/op_checks.h"
+#include "tests/harness/prepared_op.h"
+#include "tests/harness/tolerance.h"
+
+namespace skiff::harness {
+namespace {
+
+double ToleranceOf(const OpCase& op_case, DType dtype) {
+  const double own = dtype == DType::kFloat32   ? op_case.float32_tolerance
+                     : dtype == DType::kFloat64 ? op_case.float64_tolerance
+                                                : 0;
+  // A run in integers may still have float outputs, which are float32.
+  return own > 0 ? own : Tolerances::Of(IsFloat(dtype) ? dtype : DType::kFloat32);
+}
+
+// The inputs as the kernels see them: rounded to the dtype of the run.
+Arrays RoundedInputs(const OpCase& op_case, const NamedTensors& tensors) {
+  Arrays rounded = op_case.inputs;
+  for (auto& [slot, arrays] : rounded) {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      arrays[i].values = ToArray(tensors.at(VariableName(slot, i))).values;
+    }
+  }
+  return rounded;
+}
+
+// By variable; Error if the reference fills a slot otherwise than the case says.
+std::map<std::string, Array> ByVariable(const OpCase& op_case, const Arrays& outputs) {
+  std::map<std::string, Array> named;
+  for (const auto& [slot, arrays] : outputs) {
+    const auto declared = std::find_if(op_case.outputs.begin(), op_case.outputs.end(),
+                                       [&](const auto& output) { return output.first == slot; });
+    SKIFF_ENFORCE(
+        declared != op_case.outputs.end() && arrays.size() <= static_cast<size_t>(declared->second),
+        kInvalidArgument, "the reference fills ", arrays.size(), " outputs of slot \"", slot,
+        "\", which the case does not have");
+    for (size_t i = 0; i < arrays.size(); ++i) named[VariableName(slot, i)] = arrays[i];
+  }
+  return named;
+}
+
+Arrays OutputArrays(const OpCase& op_case, const NamedTensors& outputs) {
+  Arrays arrays;
+  for (const auto& [slot, count] : op_case.outputs) {
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+      arrays[slot].push_back(ToArray(outputs.at(VariableName(slot, i))));
+    }
+  }
+  return arrays;
+}
+
+void CheckDType(const OpRegistry& registry, const OpCase& op_case, const Op& op, DType dtype,
+                const RunnerOptions& options, CaseReport* report) {
+  const NamedTensors inputs = MakeInputs(op_case, dtype);
+  const Arrays rounded = RoundedInputs(op_case, inputs);
+  OpCheck check{.registry = registry,
+                .op = op,
+                .inputs = inputs,
+                .expected = {},
+                .dtype = dtype,
+                .tolerance = ToleranceOf(op_case, dtype),
+                .label = StrCat(CaseName(op_case), " ", dtype)};
+  if (op_case.reference) check.expected = ByVariable(op_case, op_case.reference(rounded));
+  CheckOpEverywhere(check, options, report);
+  if (!op_case.check) return;
+  PreparedOp prepared(registry, op, inputs);
+  prepared.Load(inputs, 0xFF);
+  prepared.Run();
+  ++report->runs;
+  op_case.check(rounded, OutputArrays(op_case, prepared.Outputs()));
+}
+
+}  // namespace
+
+CaseReport RunCase(const OpRegistry& registry, const OpCase& op_case,
+                   const RunnerOptions& options) {
+  CaseReport report;
+  const Op op = MakeOp(op_case);
+  if (!op_case.reference && !op_case.check) {
+    report.failures.push_back(CaseName(op_case) + ": the case has neither reference nor check");
+  }
+  for (const DType dtype : op_case.dtypes) {
+    try {
+      CheckDType(registry, op_case, op, dtype, options, &report);
+    } catch (const std::exception& error) {
+      report.failures.push_back(StrCat(CaseName(op_case), " ", dtype, ": ", error.what()));
+    }
+  }
+  if (!op_case.gradients.empty()) CheckGradients(registry, op_case, options, &report);
+  return report;
+}
+
+}  // namespace skiff::harness

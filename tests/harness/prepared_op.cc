@@ -1,0 +1,246 @@
+#include "tests/harness/prepared_op.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff::harness {
+namespace {
+
+// No shape rule sets this dim.
+constexpr int64_t kNotInferred = -99;
+
+Layout LayoutOf(const std::map<std::string, Layout>& layouts, const std::string& name) {
+  const auto it = layouts.find(name);
+  return it == layouts.end() ? Layout::Plain() : it->second;
+}
+
+void SetOutputLayouts(const std::vector<std::string>& names,
+                      const std::map<std::string, Layout>& layouts,
+                      std::vector<TensorMeta>* metas) {
+  for (size_t i = 0; i < names.size(); ++i) (*metas)[i].layout = LayoutOf(layouts, names[i]);
+}
+
+}  // namespace
+
+std::vector<TensorMeta> InputMetas(const OpDef& def, const Op& op, const NamedTensors& inputs,
+                                   const std::map<std::string, Layout>& layouts) {
+  std::vector<TensorMeta> metas;
+  for (const std::string& name : InputOrder(def, op)) {
+    if (name == kEmptyVarName) {
+      metas.emplace_back();
+      continue;
+    }
+    const auto it = inputs.find(name);
+    SKIFF_ENFORCE(it != inputs.end(), kNotFound, op.type, ": there is no value for input \"", name,
+                  "\"");
+    metas.push_back({.shape = it->second.shape(),
+                     .dtype = it->second.dtype(),
+                     .lod_level = static_cast<int32_t>(it->second.lod().size()),
+                     .layout = LayoutOf(layouts, name)});
+  }
+  return metas;
+}
+
+std::vector<TensorMeta> InferOutputMetas(const OpDef& def, const Op& op,
+                                         const std::vector<TensorMeta>& inputs) {
+  const std::vector<std::string> names = OutputOrder(def, op);
+  std::vector<TensorMeta> blank(names.size());
+  for (TensorMeta& meta : blank) meta.shape = {kNotInferred};
+  OpContext context(op, def, inputs, std::move(blank));
+  def.infer(context);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Shape& shape = context.outputs()[i].shape;
+    SKIFF_ENFORCE(names[i] == kEmptyVarName || !(shape == Shape{kNotInferred}), kFailedPrecondition,
+                  op.type, ": the shape rule does not set output \"", names[i], "\"");
+  }
+  return {context.outputs().begin(), context.outputs().end()};
+}
+
+OpContext ContextOf(const OpDef& def, const Op& op, const NamedTensors& inputs,
+                    const std::map<std::string, Layout>& layouts) {
+  std::vector<TensorMeta> in = InputMetas(def, op, inputs, layouts);
+  // Shape rules know nothing of layouts.
+  std::vector<TensorMeta> out = InferOutputMetas(def, op, InputMetas(def, op, inputs));
+  SetOutputLayouts(OutputOrder(def, op), layouts, &out);
+  return OpContext(op, def, std::move(in), std::move(out));
+}
+
+PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTensors& inputs,
+                       const OpSettings& settings)
+    : def_(registry.Get(op.type)) {
+  CheckOp(def_, op);
+  const OpContext context = ContextOf(def_, op, inputs, settings.layouts);
+  const KernelDef& kernel = registry.SelectKernel(context, settings.candidate);
+  candidate_ = kernel.name;
+  PrepareContext prepare(op, def_, {context.inputs().begin(), context.inputs().end()},
+                         {context.outputs().begin(), context.outputs().end()});
+  kernel_ = kernel.prepare(prepare);
+  SKIFF_ENFORCE(kernel_ != nullptr, kFailedPrecondition, op.type, ": the factory of candidate \"",
+                candidate_, "\" returned no kernel");
+
+  AddInputs(InputOrder(def_, op), {context.inputs().begin(), context.inputs().end()});
+  AddOutputs(OutputOrder(def_, op), {context.outputs().begin(), context.outputs().end()},
+             settings.in_place);
+  for (const int64_t bytes : prepare.workspace_bytes()) {
+    workspaces_.push_back(NewBlock(bytes));
+    context_.workspaces.push_back(workspaces_.back()->data());
+  }
+  derived_forms_ = prepare.derived_forms();
+  for (const DerivedForm& form : derived_forms_) {
+    derived_.push_back(NewBlock(form.bytes));
+    context_.derived_forms.push_back(derived_.back()->data());
+  }
+  context_.device_context = &device_;
+  context_.seed = &seed_;
+  context_.step = &step_;
+  context_.op_id = static_cast<uint64_t>(std::max<int64_t>(op.id, 0));
+  Load(inputs, 0);
+}
+
+GuardedBlock* PreparedOp::NewBlock(int64_t bytes) { return &blocks_.emplace_back(bytes); }
+
+void PreparedOp::AddInputs(const std::vector<std::string>& names,
+                           const std::vector<TensorMeta>& metas) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == kEmptyVarName) {
+      context_.inputs.push_back(nullptr);
+      continue;
+    }
+    // A variable may be an argument of several slots: one tensor.
+    if (Argument* known = FindInput(names[i])) {
+      context_.inputs.push_back(&known->tensor);
+      continue;
+    }
+    const TensorMeta& meta = metas[i];
+    const int64_t bytes = ByteCount(StorageElements(meta.shape, meta.layout), meta.dtype);
+    GuardedBlock* block = NewBlock(bytes);
+    Tensor tensor(meta.shape, meta.dtype, block->buffer(), block->offset_bytes(), meta.layout);
+    Argument& input = inputs_.emplace_back();
+    input.name = names[i];
+    input.tensor = std::move(tensor);
+    input.block = block;
+    context_.inputs.push_back(&input.tensor);
+  }
+}
+
+void PreparedOp::AddOutputs(const std::vector<std::string>& names,
+                            const std::vector<TensorMeta>& metas, const VariablePairs& in_place) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == kEmptyVarName) {
+      context_.outputs.push_back(nullptr);
+      continue;
+    }
+    const TensorMeta& meta = metas[i];
+    Argument& output = outputs_.emplace_back();
+    output.name = names[i];
+    context_.outputs.push_back(&output.tensor);
+    output.dynamic = def_.data_dependent_shape && !meta.shape.is_known();
+    if (output.dynamic) continue;
+    const int64_t bytes = ByteCount(StorageElements(meta.shape, meta.layout), meta.dtype);
+    const auto pair = std::find_if(in_place.begin(), in_place.end(),
+                                   [&](const auto& p) { return p.second == names[i]; });
+    if (pair == in_place.end()) {
+      output.block = NewBlock(bytes);
+    } else {
+      Argument* input = FindInput(pair->first);
+      SKIFF_ENFORCE(input != nullptr && input->block->bytes() == bytes, kInvalidArgument,
+                    "outputs \"", names[i], "\" and input \"", pair->first,
+                    "\" can't share storage");
+      input->shared = true;
+      output.block = input->block;
+    }
+    output.tensor = Tensor(meta.shape, meta.dtype, output.block->buffer(),
+                           output.block->offset_bytes(), meta.layout);
+  }
+}
+
+PreparedOp::Argument* PreparedOp::FindInput(const std::string& name) {
+  const auto it = std::find_if(inputs_.begin(), inputs_.end(),
+                               [&](const Argument& input) { return input.name == name; });
+  return it == inputs_.end() ? nullptr : &*it;
+}
+
+void PreparedOp::Load(const NamedTensors& inputs, unsigned char poison) {
+  for (Argument& output : outputs_) {
+    if (output.dynamic) {
+      output.tensor = Tensor();
+    } else {
+      output.block->Fill(poison);
+    }
+  }
+  for (GuardedBlock* workspace : workspaces_) workspace->Fill(poison);
+  for (GuardedBlock* derived : derived_) derived->Fill(poison);
+  // After the outputs, which may share their storage.
+  for (Argument& input : inputs_) {
+    const Tensor& value = inputs.at(input.name);
+    CopyIntoLayout(value, &input.tensor);
+    if (!value.lod().empty()) input.tensor.set_lod(value.lod());
+    input.before = CopyToCpu(input.tensor);
+  }
+  for (size_t i = 0; i < derived_forms_.size(); ++i) {
+    const DerivedForm& form = derived_forms_[i];
+    form.refresh(context_.input(form.input), derived_[i]->data());
+  }
+}
+
+void PreparedOp::PoisonInput(const std::string& name, unsigned char poison) {
+  Argument* input = FindInput(name);
+  SKIFF_ENFORCE(input != nullptr, kNotFound, "there is no input \"", name, "\"");
+  if (input->shared) return;
+  input->block->Fill(poison);
+  input->before = CopyToCpu(input->tensor);
+}
+
+void PreparedOp::Run() { kernel_->Run(context_); }
+
+NamedTensors PreparedOp::Outputs() const {
+  NamedTensors outputs;
+  for (const Argument& output : outputs_) outputs[output.name] = ToPlain(output.tensor);
+  return outputs;
+}
+
+std::vector<std::string> PreparedOp::Faults() const {
+  std::vector<std::string> faults;
+  const auto check_guards = [&](const GuardedBlock& block, const std::string& what) {
+    if (!block.guards_are_intact()) {
+      faults.push_back(StrCat("wrote out of the bounds of ", what));
+    }
+  };
+  for (const Argument& input : inputs_) {
+    if (input.shared) continue;
+    check_guards(*input.block, StrCat("input ", input.name));
+    const size_t bytes = static_cast<size_t>(input.tensor.byte_count());
+    if (bytes > 0 && std::memcmp(input.before.raw_data(), input.tensor.raw_data(), bytes) != 0) {
+      faults.push_back(StrCat("wrote into input ", input.name));
+    }
+  }
+  for (const Argument& output : outputs_) {
+    if (output.dynamic) continue;
+    check_guards(*output.block, StrCat("output ", output.name));
+    if (!PaddingIsZero(output.tensor)) {
+      faults.push_back(StrCat("left the padding of output ", output.name, " (",
+                              output.tensor.shape(), ", ", output.tensor.layout(),
+                              ") other than zero"));
+    }
+  }
+  for (size_t i = 0; i < workspaces_.size(); ++i) {
+    check_guards(*workspaces_[i], StrCat("workspace ", i));
+  }
+  for (size_t i = 0; i < derived_.size(); ++i) {
+    check_guards(*derived_[i], StrCat("derived form ", i));
+  }
+  return faults;
+}
+
+int64_t PreparedOp::argument_bytes() const {
+  int64_t bytes = 0;
+  for (const Argument& input : inputs_) bytes += input.tensor.byte_count();
+  for (const Argument& output : outputs_) bytes += output.tensor.byte_count();
+  return bytes;
+}
+
+}  // namespace skiff::harness
