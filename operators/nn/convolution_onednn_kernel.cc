@@ -8,6 +8,7 @@
 #include "framework/op/kernel.h"
 #include "operators/common/onednn.h"
 #include "operators/nn/convolution_shared.h"
+#include "operators/nn/scratched_call_shared.h"
 
 namespace skiff {
 namespace {
@@ -73,33 +74,6 @@ class DerivedFilter {
  private:
   int input_;
   int form_ = -1;
-};
-
-// A primitive together with its scratchpad in a workspace.
-class ScratchedCall {
- public:
-  template <typename Primitive, typename Descriptor>
-  static ScratchedCall Make(PrepareContext& context, const Descriptor& descriptor) {
-    ScratchedCall call;
-    call.call_ = OnednnCall(Primitive(descriptor));
-    const Desc scratchpad = descriptor.scratchpad_desc();
-    if (OnednnBytes(scratchpad) > 0) {
-      call.workspace_ = context.RequestWorkspace(OnednnBytes(scratchpad));
-      call.call_.AddArgument(DNNL_ARG_SCRATCHPAD, scratchpad);
-    }
-    return call;
-  }
-
-  void AddArgument(int argument, const Desc& desc) { call_.AddArgument(argument, desc); }
-  void SetData(int argument, const void* data) { call_.SetData(argument, data); }
-  void Run(const KernelContext& run) {
-    if (workspace_ >= 0) call_.SetData(DNNL_ARG_SCRATCHPAD, run.workspace(workspace_));
-    call_.Run();
-  }
-
- private:
-  OnednnCall call_;
-  int workspace_ = -1;
 };
 
 // How the three tensors of a convolution lie, and their descriptors when oneDNN may choose.

@@ -1,0 +1,426 @@
+// pool2d: the maximum or the average of each window of an image, channel by channel.
+//
+//   Out[n, c, y, x] = max (or mean) of X[n, c, i, j] over y · s - p <= i < y · s - p + k, and
+//   likewise j, as far as (i, j) lies on X
+//
+// The mean divides by the pixels on X (exclusive) or by the window's size, which ends at the size
+// of X plus the padding in front. Adaptive: ksize is the output's size, window y covers
+// [floor(y · H / ksize), ceil((y + 1) · H / ksize)). A window on padding alone gives the lowest
+// number (max) or 0 (avg). In the gradient of the maximum the first of equal pixels, row by row,
+// takes all.
+//
+// Source: Fluid's pool2d (PaddlePaddle 2.6).
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/nn/pooling_shared.h"
+#include "operators/nn/scratched_call_shared.h"
+
+namespace skiff {
+namespace {
+
+std::vector<AttrDef> PoolingAttrs() {
+  const auto flag = [](std::string name, bool default_value, std::string doc) {
+    return AttrDef{.name = std::move(name),
+                   .type = AttrType::kBool,
+                   .default_value = default_value,
+                   .doc = std::move(doc)};
+  };
+  return {
+      {.name = "pooling_type",
+       .type = AttrType::kString,
+       .default_value = std::string(),
+       .doc = "max or avg."},
+      {.name = "ksize", .type = AttrType::kInts, .doc = "Height and width of the window."},
+      IntsAttrDef("strides", {1, 1}, "Steps of the window, for height and width."),
+      IntsAttrDef("paddings", {0, 0}, "[height, width] or [top, bottom, left, right]."),
+      PaddingAlgorithmAttr(),
+      flag("ceil_mode", false, "Keep a last window that reaches beyond the padded input."),
+      flag("exclusive", true, "Averages leave the padding out."),
+      flag("global_pooling", false, "The window is the whole image; ksize and paddings unused."),
+      flag("adaptive", false, "ksize is the size of the output."),
+      ChannelOrderAttr("data_format"),
+  };
+}
+
+OpDef Pool2dDef() {
+  OpDef def;
+  def.type = "pool2d";
+  def.doc =
+      "Out[n, c, y, x] = the maximum or average of X[n, c] over the window at y * stride - "
+      "padding, x * stride - padding.";
+  def.inputs = {{.name = "X", .doc = "Images, [N, C, H, W] or [N, H, W, C] (data_format)."}};
+  def.outputs = {{.name = "Out", .doc = "Images with as many channels."}};
+  def.attrs = PoolingAttrs();
+  def.infer = [](OpContext& context) {
+    const Pooling pooling = ParsePooling(context);
+    context.SetOutput("Out", ShapeOf(pooling.output, pooling.order), context.Input("X").dtype);
+  };
+  def.grad = GradOp("pool2d_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
+  def.layout_rule = LayoutRule::kChannelBlocked;
+  def.layout_slots = {"X", "Out"};
+  def.zero_preserving = true;
+  return def;
+}
+
+OpDef Pool2dGradDef() {
+  OpDef def;
+  def.type = "pool2d_grad";
+  def.doc =
+      "X@GRAD: the sum over the windows of a pixel of Out@GRAD at the window's first maximum, or "
+      "of Out@GRAD divided by the window's size.";
+  def.inputs = {{.name = "X", .doc = "Of pool2d."},
+                {.name = "Out", .doc = "Of pool2d."},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "Like X."}};
+  def.attrs = PoolingAttrs();
+  def.infer = [](OpContext& context) {
+    const Pooling pooling = ParsePooling(context);
+    const Shape expected = ShapeOf(pooling.output, pooling.order);
+    for (const char* slot : {"Out", "Out@GRAD"}) {
+      const Shape& given = context.Input(slot).shape;
+      SKIFF_ENFORCE(given.rank() == 4, kInvalidArgument, "pool2d_grad: ", slot, " of shape ", given,
+                    ": expected ", expected);
+      for (int axis = 0; axis < 4; ++axis) MergeDims(given[axis], expected[axis], slot);
+    }
+    context.SetOutputLike("X@GRAD", "X");
+  };
+  def.no_gradient_reason = "second derivatives of pooling are not provided";
+  def.layout_rule = LayoutRule::kChannelBlocked;
+  def.layout_slots = {"X", "Out", "Out@GRAD", "X@GRAD"};
+  return def;
+}
+
+int64_t WindowWork(const Pooling& pooling) {
+  int64_t work = 0;
+  for (const WindowSpan& row : pooling.rows) work += row.end - row.begin;
+  int64_t columns = 0;
+  for (const WindowSpan& column : pooling.columns) columns += column.end - column.begin;
+  return work * columns;
+}
+
+// Direct loops with any strides.
+template <typename T>
+class PlainPooling {
+ public:
+  explicit PlainPooling(Pooling pooling)
+      : pooling_(std::move(pooling)),
+        in_(StridesOf(pooling_.input, pooling_.order)),
+        out_(StridesOf(pooling_.output, pooling_.order)),
+        grain_(GrainOf(WindowWork(pooling_))) {}
+
+  void Forward(const T* input, T* output) const {
+    ForEachPlane([&](int64_t in_offset, int64_t out_offset) {
+      ForEachOutput([&](const WindowSpan& row, const WindowSpan& column, int64_t offset) {
+        output[out_offset + offset] = pooling_.is_max ? Maximum(input + in_offset, row, column)
+                                                      : Average(input + in_offset, row, column);
+      });
+    });
+  }
+
+  void Backward(const T* input, const T* output, const T* output_gradient,
+                T* input_gradient) const {
+    ForEachPlane([&](int64_t in_offset, int64_t out_offset) {
+      T* plane = input_gradient + in_offset;
+      Clear(plane);
+      ForEachOutput([&](const WindowSpan& row, const WindowSpan& column, int64_t offset) {
+        const T gradient = output_gradient[out_offset + offset];
+        if (pooling_.is_max) {
+          GiveToMaximum(input + in_offset, output[out_offset + offset], row, column, gradient,
+                        plane);
+        } else {
+          Spread(row, column, gradient, plane);
+        }
+      });
+    });
+  }
+
+ private:
+  int64_t At(int64_t row, int64_t column) const { return row * in_.size[0] + column * in_.size[1]; }
+
+  template <typename Visit>
+  void ForEachPlane(const Visit& visit) const {
+    const int64_t channels = pooling_.input.channels;
+    ParallelFor(pooling_.input.batch * channels, grain_, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t n = i / channels;
+        const int64_t c = i % channels;
+        visit(n * in_.batch + c * in_.channel, n * out_.batch + c * out_.channel);
+      }
+    });
+  }
+
+  template <typename Visit>
+  void ForEachOutput(const Visit& visit) const {
+    for (size_t y = 0; y < pooling_.rows.size(); ++y) {
+      for (size_t x = 0; x < pooling_.columns.size(); ++x) {
+        visit(pooling_.rows[y], pooling_.columns[x],
+              static_cast<int64_t>(y) * out_.size[0] + static_cast<int64_t>(x) * out_.size[1]);
+      }
+    }
+  }
+
+  T Maximum(const T* plane, const WindowSpan& row, const WindowSpan& column) const {
+    T best = std::numeric_limits<T>::lowest();
+    for (int64_t y = row.begin; y < row.end; ++y) {
+      for (int64_t x = column.begin; x < column.end; ++x) best = std::max(best, plane[At(y, x)]);
+    }
+    return best;
+  }
+
+  T Average(const T* plane, const WindowSpan& row, const WindowSpan& column) const {
+    double sum = 0;
+    for (int64_t y = row.begin; y < row.end; ++y) {
+      for (int64_t x = column.begin; x < column.end; ++x) sum += plane[At(y, x)];
+    }
+    const int64_t divisor = pooling_.Divisor(row, column);
+    return divisor == 0 ? T{0} : static_cast<T>(sum / static_cast<double>(divisor));
+  }
+
+  void Clear(T* plane) const {
+    for (int64_t y = 0; y < pooling_.input.size[0]; ++y) {
+      for (int64_t x = 0; x < pooling_.input.size[1]; ++x) plane[At(y, x)] = 0;
+    }
+  }
+
+  void GiveToMaximum(const T* plane, T best, const WindowSpan& row, const WindowSpan& column,
+                     T gradient, T* plane_gradient) const {
+    for (int64_t y = row.begin; y < row.end; ++y) {
+      for (int64_t x = column.begin; x < column.end; ++x) {
+        if (plane[At(y, x)] != best) continue;
+        plane_gradient[At(y, x)] += gradient;
+        return;
+      }
+    }
+  }
+
+  void Spread(const WindowSpan& row, const WindowSpan& column, T gradient,
+              T* plane_gradient) const {
+    const T share = gradient / static_cast<T>(std::max<int64_t>(pooling_.Divisor(row, column), 1));
+    for (int64_t y = row.begin; y < row.end; ++y) {
+      for (int64_t x = column.begin; x < column.end; ++x) plane_gradient[At(y, x)] += share;
+    }
+  }
+
+  Pooling pooling_;
+  ImageStrides in_;
+  ImageStrides out_;
+  int64_t grain_;
+};
+
+void AddPlain(OpRegistry& registry) {
+  registry.AddCpuKernels<float, double>("pool2d", []<typename T>(PrepareContext& context) {
+    return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = context.InputIndex("X"),
+                       out = context.OutputIndex("Out")](const KernelContext& run) {
+      loops.Forward(run.input(x).data<T>(), run.output(out).data<T>());
+    });
+  });
+  registry.AddCpuKernels<float, double>("pool2d_grad", []<typename T>(PrepareContext& context) {
+    return MakeKernel([loops = PlainPooling<T>(ParsePooling(context)), x = context.InputIndex("X"),
+                       out = context.InputIndex("Out"),
+                       out_gradient = context.InputIndex("Out@GRAD"),
+                       x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+      if (x_gradient < 0) return;
+      loops.Backward(run.input(x).data<T>(), run.input(out).data<T>(),
+                     run.input(out_gradient).data<T>(), run.output(x_gradient).data<T>());
+    });
+  });
+}
+
+// The layout that all images of the op share; nullopt if they differ.
+std::optional<Layout> CommonLayout(const OpContext& context) {
+  const Layout layout = context.Input("X").layout;
+  const auto same = [layout](const TensorMeta& meta) { return meta.layout == layout; };
+  const bool all = std::all_of(context.inputs().begin(), context.inputs().end(), same) &&
+                   std::all_of(context.outputs().begin(), context.outputs().end(), same);
+  return all ? std::optional(layout) : std::nullopt;
+}
+
+bool IsBlockOf8Or16(Layout layout) {
+  return layout.channel_block == 8 || layout.channel_block == 16;
+}
+
+// ---- "vector": images blocked by 8 or 16.
+
+bool VectorAccepts(const OpContext& context) {
+  const Pooling pooling = ParsePooling(context);
+  const auto layout = CommonLayout(context);
+  return layout && IsBlockOf8Or16(*layout) && pooling.order == ChannelOrder::kFirst &&
+         !pooling.has_empty_window();
+}
+
+// Planes [H, W, block] in a blocked batch.
+struct BlockedPlanes {
+  explicit BlockedPlanes(const OpContext& context)
+      : pooling(ParsePooling(context)),
+        block(context.Input("X").layout.channel_block),
+        count(pooling.input.batch * (RoundUp(pooling.input.channels, block) / block)),
+        input_size(pooling.input.size[0] * pooling.input.size[1] * block),
+        output_size(pooling.output.size[0] * pooling.output.size[1] * block),
+        grain(GrainOf(WindowWork(pooling))) {}
+
+  Pooling pooling;
+  int64_t block;
+  int64_t count;
+  int64_t input_size;
+  int64_t output_size;
+  int64_t grain;
+};
+
+std::unique_ptr<Kernel> PrepareVector(PrepareContext& context) {
+  return MakeKernel([planes = BlockedPlanes(context), x = context.InputIndex("X"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    const float* input = run.input(x).data<float>();
+    float* output = run.output(out).data<float>();
+    ParallelFor(planes.count, planes.grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        PoolBlockedPlane(planes.pooling, planes.block, input + i * planes.input_size,
+                         output + i * planes.output_size);
+      }
+    });
+  });
+}
+
+std::unique_ptr<Kernel> PrepareVectorGrad(PrepareContext& context) {
+  return MakeKernel([planes = BlockedPlanes(context), x = context.InputIndex("X"),
+                     out = context.InputIndex("Out"), out_gradient = context.InputIndex("Out@GRAD"),
+                     x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    if (x_gradient < 0) return;
+    const float* input = run.input(x).data<float>();
+    const float* output = run.input(out).data<float>();
+    const float* output_gradient = run.input(out_gradient).data<float>();
+    float* input_gradient = run.output(x_gradient).data<float>();
+    ParallelFor(planes.count, planes.grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        PoolGradBlockedPlane(planes.pooling, planes.block, input + i * planes.input_size,
+                             output + i * planes.output_size,
+                             output_gradient + i * planes.output_size,
+                             input_gradient + i * planes.input_size);
+      }
+    });
+  });
+}
+
+// ---- "onednn": where its windows mean the same.
+
+// Windows beyond the end must be told to oneDNN as padding.
+OnednnWindow PaddedForOnednn(const Pooling& pooling) {
+  Window window = pooling.window;
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t reach = (pooling.output.size[axis] - 1) * window.stride[axis] +
+                          window.kernel[axis] - pooling.input.size[axis] - window.pad_begin[axis];
+    window.pad_end[axis] = std::max(window.pad_end[axis], reach);
+  }
+  return window.ForOnednn();
+}
+
+bool DividesByWholeWindows(const Pooling& pooling) {
+  const auto whole = [](const std::vector<WindowSpan>& spans, int64_t kernel) {
+    return std::all_of(spans.begin(), spans.end(),
+                       [kernel](const WindowSpan& span) { return span.extent == kernel; });
+  };
+  return whole(pooling.rows, pooling.window.kernel[0]) &&
+         whole(pooling.columns, pooling.window.kernel[1]);
+}
+
+bool OnednnAccepts(const OpContext& context) {
+  const Pooling pooling = ParsePooling(context);
+  const bool is_gradient = context.def().FindInput("Out@GRAD") != nullptr;
+  // Which pixel was the maximum is known to the workspace of oneDNN's forward pass only.
+  if (is_gradient && (pooling.is_max || !context.HasOutput("X@GRAD"))) return false;
+  if (pooling.adaptive || pooling.input.is_empty() || pooling.has_empty_window()) return false;
+  const auto layout = CommonLayout(context);
+  if (!layout || !(layout->is_plain() || IsBlockOf8Or16(*layout))) return false;
+  if (!layout->is_plain()) {
+    // One sum of a whole plane is for the vector kernel.
+    const bool is_global = pooling.output.size == Extents{1, 1};
+    if (is_global || pooling.order != ChannelOrder::kFirst) return false;
+  }
+  const OnednnWindow window = PaddedForOnednn(pooling);
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t kernel = window.kernel[axis];
+    if (window.padding_begin[axis] >= kernel || window.padding_end[axis] >= kernel) return false;
+  }
+  return pooling.is_max || pooling.exclusive || DividesByWholeWindows(pooling);
+}
+
+dnnl::algorithm AlgorithmOf(const Pooling& pooling) {
+  if (pooling.is_max) return dnnl::algorithm::pooling_max;
+  return pooling.exclusive ? dnnl::algorithm::pooling_avg_exclude_padding
+                           : dnnl::algorithm::pooling_avg_include_padding;
+}
+
+std::unique_ptr<Kernel> PrepareOnednn(PrepareContext& context) {
+  const Pooling pooling = ParsePooling(context);
+  const Layout layout = context.Input("X").layout;
+  const auto input = OnednnImage(pooling.input.Nchw(), layout, pooling.order);
+  const auto output = OnednnImage(pooling.output.Nchw(), layout, pooling.order);
+  const auto chosen = OnednnPoolingForward(dnnl::prop_kind::forward_inference, AlgorithmOf(pooling),
+                                           input, output, PaddedForOnednn(pooling));
+  auto call = ScratchedCall::Make<dnnl::pooling_forward>(context, chosen);
+  call.AddArgument(DNNL_ARG_SRC, input);
+  call.AddArgument(DNNL_ARG_DST, output);
+  return MakeKernel([call, x = context.InputIndex("X"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) mutable {
+    call.SetData(DNNL_ARG_SRC, run.input(x).raw_data());
+    call.SetData(DNNL_ARG_DST, run.output(out).raw_data());
+    call.Run(run);
+  });
+}
+
+std::unique_ptr<Kernel> PrepareOnednnGrad(PrepareContext& context) {
+  const Pooling pooling = ParsePooling(context);
+  const Layout layout = context.Input("X").layout;
+  const auto input = OnednnImage(pooling.input.Nchw(), layout, pooling.order);
+  const auto output = OnednnImage(pooling.output.Nchw(), layout, pooling.order);
+  const auto chosen =
+      OnednnPoolingBackward(AlgorithmOf(pooling), input, output, PaddedForOnednn(pooling));
+  auto call = ScratchedCall::Make<dnnl::pooling_backward>(context, chosen);
+  call.AddArgument(DNNL_ARG_DIFF_DST, output);
+  call.AddArgument(DNNL_ARG_DIFF_SRC, input);
+  return MakeKernel([call, out_gradient = context.InputIndex("Out@GRAD"),
+                     x_gradient = context.OutputIndex("X@GRAD")](const KernelContext& run) mutable {
+    call.SetData(DNNL_ARG_DIFF_DST, run.input(out_gradient).raw_data());
+    call.SetData(DNNL_ARG_DIFF_SRC, run.output(x_gradient).raw_data());
+    call.Run(run);
+  });
+}
+
+}  // namespace
+
+void RegisterPool2d(OpRegistry& registry) {
+  registry.Add(Pool2dDef());
+  registry.Add(Pool2dGradDef());
+  AddPlain(registry);
+  registry.AddKernel("pool2d", {.name = "vector",
+                                .dtype = DType::kFloat32,
+                                .prepare = PrepareVector,
+                                .accepts = VectorAccepts,
+                                .priority = 5});
+  registry.AddKernel("pool2d_grad", {.name = "vector",
+                                     .dtype = DType::kFloat32,
+                                     .prepare = PrepareVectorGrad,
+                                     .accepts = VectorAccepts,
+                                     .priority = 5});
+  registry.AddKernel("pool2d", {.name = "onednn",
+                                .dtype = DType::kFloat32,
+                                .prepare = PrepareOnednn,
+                                .accepts = OnednnAccepts,
+                                .priority = 10});
+  registry.AddKernel("pool2d_grad", {.name = "onednn",
+                                     .dtype = DType::kFloat32,
+                                     .prepare = PrepareOnednnGrad,
+                                     .accepts = OnednnAccepts,
+                                     .priority = 10});
+}
+
+}  // namespace skiff

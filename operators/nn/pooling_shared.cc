@@ -1,0 +1,99 @@
+#include "operators/nn/pooling_shared.h"
+
+#include <algorithm>
+#include <string>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+std::vector<WindowSpan> SpansOf(const Pooling& pooling, size_t axis) {
+  const int64_t inputs = pooling.input.size[axis];
+  const int64_t outputs = pooling.output.size[axis];
+  if (inputs < 0 || outputs < 0) return {};
+  std::vector<WindowSpan> spans;
+  for (int64_t o = 0; o < outputs; ++o) {
+    WindowSpan span;
+    if (pooling.adaptive) {
+      span = {.begin = o * inputs / outputs, .end = ((o + 1) * inputs + outputs - 1) / outputs};
+      span.extent = span.end - span.begin;
+    } else {
+      const int64_t padding = pooling.window.pad_begin[axis];
+      const int64_t begin = o * pooling.window.stride[axis] - padding;
+      const int64_t end = std::min(begin + pooling.window.kernel[axis], inputs + padding);
+      span.extent = std::max<int64_t>(end - begin, 0);
+      span.begin = std::max<int64_t>(begin, 0);
+      span.end = std::max(std::min(end, inputs), span.begin);
+    }
+    spans.push_back(span);
+  }
+  return spans;
+}
+
+Extents ParseKernel(const OpContext& context) {
+  const std::vector<int64_t> values = context.IntsAttr("ksize");
+  SKIFF_ENFORCE(values.size() == 2, kInvalidArgument, context.op().type, ": ksize = [",
+                Join(values, ", "), "]: expected 2 values, for height and width");
+  for (const int64_t value : values) {
+    SKIFF_ENFORCE(value >= 1, kInvalidArgument, context.op().type, ": ksize = [",
+                  Join(values, ", "), "]: expected values of at least 1");
+  }
+  return {values[0], values[1]};
+}
+
+// Windows of one size are no matter of adaption.
+void SimplifyAdaptive(Pooling* pooling) {
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t inputs = pooling->input.size[axis];
+    if (inputs <= 0 || inputs % pooling->output.size[axis] != 0) return;
+  }
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t size = pooling->input.size[axis] / pooling->output.size[axis];
+    pooling->window.kernel[axis] = size;
+    pooling->window.stride[axis] = size;
+  }
+  pooling->adaptive = false;
+}
+
+}  // namespace
+
+bool Pooling::has_empty_window() const {
+  const auto empty = [](const WindowSpan& span) { return span.begin >= span.end; };
+  return std::any_of(rows.begin(), rows.end(), empty) ||
+         std::any_of(columns.begin(), columns.end(), empty);
+}
+
+Pooling ParsePooling(const OpContext& context) {
+  const std::string& kind = context.Attr<std::string>("pooling_type");
+  SKIFF_ENFORCE(kind == "max" || kind == "avg", kInvalidArgument, context.op().type,
+                ": pooling_type = \"", kind, "\": expected max or avg");
+  Pooling pooling;
+  pooling.is_max = kind == "max";
+  pooling.order = ParseChannelOrder(context, "data_format");
+  pooling.input = ImageOf(context, "X", context.Input("X").shape, pooling.order);
+  pooling.output = {pooling.input.batch, pooling.input.channels, {}};
+  if (context.Attr<bool>("global_pooling")) {
+    pooling.window.kernel = pooling.input.size;
+    pooling.window.stride = {1, 1};
+    pooling.output.size = {1, 1};
+  } else if (context.Attr<bool>("adaptive")) {
+    pooling.adaptive = true;
+    pooling.output.size = ParseKernel(context);
+    SimplifyAdaptive(&pooling);
+  } else {
+    pooling.exclusive = context.Attr<bool>("exclusive");
+    pooling.window = ParseWindow(context, ParseKernel(context), {1, 1}, pooling.input.size);
+    const bool round_up = context.Attr<bool>("ceil_mode");
+    for (int axis = 0; axis < 2; ++axis) {
+      const auto i = static_cast<size_t>(axis);
+      pooling.output.size[i] =
+          WindowCount(context, pooling.window, axis, pooling.input.size[i], round_up);
+    }
+  }
+  pooling.rows = SpansOf(pooling, 0);
+  pooling.columns = SpansOf(pooling, 1);
+  return pooling;
+}
+
+}  // namespace skiff

@@ -1,0 +1,53 @@
+// The geometry of a pooling, and its loops on channel-blocked images.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/op/op_context.h"
+#include "operators/nn/image_window_shared.h"
+
+namespace skiff {
+
+// The pixels [begin, end) of the input that a window covers along an axis. `extent` also counts the
+// padding that the window covers, as far as Fluid counts it for averages: up to the input's size
+// plus the padding in front.
+struct WindowSpan {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t extent = 0;
+};
+
+struct Pooling {
+  ImageDims input;
+  ImageDims output;
+  Window window;          // of no meaning if `adaptive`
+  bool is_max = false;    // else the average
+  bool exclusive = true;  // averages count the pixels on the input only
+  bool adaptive = false;  // windows of several sizes
+  ChannelOrder order = ChannelOrder::kFirst;
+  // One for each output row and column; empty while the input's size is unknown.
+  std::vector<WindowSpan> rows;
+  std::vector<WindowSpan> columns;
+
+  // Whether some window lies on padding alone.
+  bool has_empty_window() const;
+  // What an average over these spans divides by.
+  int64_t Divisor(const WindowSpan& row, const WindowSpan& column) const {
+    if (exclusive) return (row.end - row.begin) * (column.end - column.begin);
+    return row.extent * column.extent;
+  }
+};
+
+// From slot X and the attributes of pool2d or its gradient op. Adaptive pooling with windows of one
+// size comes back as plain pooling. Error for what doesn't fit.
+Pooling ParsePooling(const OpContext& context);
+
+// One plane [H, W, block] of an image blocked by 8 or 16; no window may be empty.
+void PoolBlockedPlane(const Pooling& pooling, int64_t block, const float* input, float* output);
+// The gradient of a plane of the input. The first maximum of a window, row by row, takes its
+// gradient; averages read neither `input` nor `output`.
+void PoolGradBlockedPlane(const Pooling& pooling, int64_t block, const float* input,
+                          const float* output, const float* output_gradient, float* input_gradient);
+
+}  // namespace skiff
