@@ -1,0 +1,56 @@
+// Integer arithmetic without undefined behaviour: sums and products wrap around.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace skiff {
+
+// What T's arithmetic runs in: unsigned for integers, wide enough that nothing is promoted to a
+// signed type.
+template <typename T, bool kInteger = std::is_integral_v<T>>
+struct ArithmeticType {
+  using Type = T;
+};
+template <typename T>
+struct ArithmeticType<T, true> {
+  using Type = std::conditional_t<sizeof(T) <= sizeof(uint32_t), uint32_t, uint64_t>;
+};
+template <typename T>
+using Arithmetic = typename ArithmeticType<T>::Type;
+
+template <typename T>
+T WrappingAdd(T x, T y) {
+  return static_cast<T>(static_cast<Arithmetic<T>>(x) + static_cast<Arithmetic<T>>(y));
+}
+
+template <typename T>
+T WrappingSub(T x, T y) {
+  return static_cast<T>(static_cast<Arithmetic<T>>(x) - static_cast<Arithmetic<T>>(y));
+}
+
+template <typename T>
+T WrappingMul(T x, T y) {
+  return static_cast<T>(static_cast<Arithmetic<T>>(x) * static_cast<Arithmetic<T>>(y));
+}
+
+// A floating-point number as T: towards zero for an integer T, where what is out of range becomes
+// the nearest number of T and NaN becomes 0; for bool, whether it isn't 0.
+template <typename T, typename F>
+T FromFloat(F value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value != F{0};
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(value);
+  } else {
+    // The largest T may round up to the first number beyond it.
+    constexpr F kLowest = static_cast<F>(std::numeric_limits<T>::lowest());
+    constexpr F kBeyond = static_cast<F>(std::numeric_limits<T>::max() / 2 + 1) * F{2};
+    if (value >= kBeyond) return std::numeric_limits<T>::max();
+    if (value <= kLowest) return std::numeric_limits<T>::lowest();
+    return value != value ? T{0} : static_cast<T>(value);
+  }
+}
+
+}  // namespace skiff

@@ -1,0 +1,73 @@
+// log: Out = ln X; -inf at 0, NaN below. Source: Fluid's log.
+//
+// X@GRAD = Out@GRAD / X.
+#include <cmath>
+
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/log.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct Log {
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    return LogOf(d, x);
+  }
+  template <typename T>
+  T operator()(T x) const {
+    return std::log(x);
+  }
+};
+
+struct LogGrad {
+  template <class D, class V>
+  V operator()(D, V x, V dout) const {
+    return hn::Div(dout, x);
+  }
+  template <typename T>
+  T operator()(T x, T dout) const {
+    return dout / x;
+  }
+};
+
+void LogLoop(const float* x, float* out, int64_t count) { UnaryLoop(Log(), x, out, count); }
+
+void LogGradLoop(const float* x, const float* dout, float* dx, int64_t count) {
+  BinaryLoop(LogGrad(), x, 1, dout, 1, dx, count);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(LogLoop);
+HWY_EXPORT(LogGradLoop);
+
+void RegisterLog(OpRegistry& registry) {
+  RegisterUnary<HWY_NAMESPACE::Log, HWY_NAMESPACE::LogGrad>(
+      registry,
+      {.type = "log",
+       .doc = "Out = ln X.",
+       .grad_doc = "X@GRAD = Out@GRAD / X.",
+       .grad_reads = "X",
+       .zero_preserving = false,
+       .grad_zero_preserving = false},
+      [](const float* x, float* out, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(LogLoop)(x, out, count);
+      },
+      [](const float* x, const float* dout, float* dx, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(LogGradLoop)(x, dout, dx, count);
+      });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

@@ -1,0 +1,71 @@
+// relu: Out = max(X, 0), and NaN stays NaN. Source: Fluid's relu.
+//
+// X@GRAD = Out@GRAD where Out > 0, else 0.
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/relu.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct Relu {
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
+  }
+  template <typename T>
+  T operator()(T x) const {
+    return x < T{0} ? T{0} : x;
+  }
+};
+
+struct ReluGrad {
+  template <class D, class V>
+  V operator()(D d, V out, V dout) const {
+    return hn::IfThenElseZero(hn::Gt(out, hn::Zero(d)), dout);
+  }
+  template <typename T>
+  T operator()(T out, T dout) const {
+    return out > T{0} ? dout : T{0};
+  }
+};
+
+void ReluLoop(const float* x, float* out, int64_t count) { UnaryLoop(Relu(), x, out, count); }
+
+void ReluGradLoop(const float* out, const float* dout, float* dx, int64_t count) {
+  BinaryLoop(ReluGrad(), out, 1, dout, 1, dx, count);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(ReluLoop);
+HWY_EXPORT(ReluGradLoop);
+
+void RegisterRelu(OpRegistry& registry) {
+  RegisterUnary<HWY_NAMESPACE::Relu, HWY_NAMESPACE::ReluGrad, int32_t, int64_t>(
+      registry,
+      {.type = "relu",
+       .doc = "Out = max(X, 0); NaN stays NaN.",
+       .grad_doc = "X@GRAD = Out@GRAD where Out > 0, else 0.",
+       .grad_reads = "Out",
+       .zero_preserving = true,
+       .grad_zero_preserving = true},
+      [](const float* x, float* out, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(ReluLoop)(x, out, count);
+      },
+      [](const float* out, const float* dout, float* dx, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(ReluGradLoop)(out, dout, dx, count);
+      });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

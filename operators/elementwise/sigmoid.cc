@@ -1,0 +1,74 @@
+// sigmoid: Out = 1 / (1 + exp(-X)). Source: Fluid's sigmoid.
+//
+// X@GRAD = Out@GRAD * Out * (1 - Out).
+#include <cmath>
+
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/sigmoid.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct Sigmoid {
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    const V one = hn::Set(d, 1.0f);
+    return hn::Div(one, hn::Add(one, ExpOf(d, hn::Neg(x))));
+  }
+  template <typename T>
+  T operator()(T x) const {
+    return T{1} / (T{1} + std::exp(-x));
+  }
+};
+
+struct SigmoidGrad {
+  template <class D, class V>
+  V operator()(D d, V out, V dout) const {
+    return hn::Mul(dout, hn::Mul(out, hn::Sub(hn::Set(d, 1.0f), out)));
+  }
+  template <typename T>
+  T operator()(T out, T dout) const {
+    return dout * (out * (T{1} - out));
+  }
+};
+
+void SigmoidLoop(const float* x, float* out, int64_t count) { UnaryLoop(Sigmoid(), x, out, count); }
+
+void SigmoidGradLoop(const float* out, const float* dout, float* dx, int64_t count) {
+  BinaryLoop(SigmoidGrad(), out, 1, dout, 1, dx, count);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(SigmoidLoop);
+HWY_EXPORT(SigmoidGradLoop);
+
+void RegisterSigmoid(OpRegistry& registry) {
+  RegisterUnary<HWY_NAMESPACE::Sigmoid, HWY_NAMESPACE::SigmoidGrad>(
+      registry,
+      {.type = "sigmoid",
+       .doc = "Out = 1 / (1 + exp(-X)).",
+       .grad_doc = "X@GRAD = Out@GRAD * Out * (1 - Out).",
+       .grad_reads = "Out",
+       .zero_preserving = false,
+       .grad_zero_preserving = true},
+      [](const float* x, float* out, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(SigmoidLoop)(x, out, count);
+      },
+      [](const float* out, const float* dout, float* dx, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(SigmoidGradLoop)(out, dout, dx, count);
+      });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

@@ -1,0 +1,132 @@
+// The float32 loops of element-wise ops, compiled once per instruction set by the file that
+// includes this one through Highway's foreach_target. A functor is called with a Highway tag and
+// vectors; the last elements of a loop are vectors of one lane, so nothing beyond them is touched.
+//
+// A result may share the storage of an operand: element i is read before it is written. Functors
+// belong into an anonymous namespace.
+#include <cstdint>
+#include <limits>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+#if defined(SKIFF_OPERATORS_ELEMENTWISE_SIMD_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SKIFF_OPERATORS_ELEMENTWISE_SIMD_LOOPS_INL_H_
+#undef SKIFF_OPERATORS_ELEMENTWISE_SIMD_LOOPS_INL_H_
+#else
+#define SKIFF_OPERATORS_ELEMENTWISE_SIMD_LOOPS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+using OneFloatTag = hn::CappedTag<float, 1>;
+
+// Highway's Exp is exact to a unit in the last place up to 104, beyond the overflow; it takes NaN
+// for a small number.
+template <class D, class V>
+HWY_INLINE V ExpOf(D d, V x) {
+  const V exp = hn::Exp(d, hn::Min(x, hn::Set(d, 104.0f)));
+  return hn::IfThenElse(hn::IsNaN(x), x, exp);
+}
+
+// Highway's Log wants finite numbers above 0.
+template <class D, class V>
+HWY_INLINE V LogOf(D d, V x) {
+  const V zero = hn::Zero(d);
+  const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+  const V nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
+  const V finite = hn::IfThenElse(hn::Lt(x, infinity), hn::Log(d, x), infinity);
+  const V outside = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), nan);
+  return hn::IfThenElse(hn::Gt(x, zero), finite, outside);
+}
+
+// out[i] = f(x[i])
+template <class Functor>
+HWY_INLINE void UnaryLoop(const Functor& f, const float* x, float* out, int64_t count) {
+  const FloatTag d;
+  const OneFloatTag one;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, out + i);
+  for (; i < count; ++i) hn::StoreU(f(one, hn::LoadU(one, x + i)), one, out + i);
+}
+
+// A run of an operand: element after element, or one that is repeated.
+template <bool kMoves, class D>
+HWY_INLINE hn::Vec<D> LoadOperand(D d, const float* x, int64_t i) {
+  if constexpr (kMoves) return hn::LoadU(d, x + i);
+  return hn::Set(d, *x);
+}
+
+template <bool kXMoves, bool kYMoves, class Functor>
+HWY_INLINE void BinaryRun(const Functor& f, const float* x, const float* y, float* out,
+                          int64_t count) {
+  const FloatTag d;
+  const OneFloatTag one;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(f(d, LoadOperand<kXMoves>(d, x, i), LoadOperand<kYMoves>(d, y, i)), d, out + i);
+  }
+  for (; i < count; ++i) {
+    hn::StoreU(f(one, LoadOperand<kXMoves>(one, x, i), LoadOperand<kYMoves>(one, y, i)), one,
+               out + i);
+  }
+}
+
+// out[i] = f(x[i * x_step], y[i * y_step]); steps are 0 or 1.
+template <class Functor>
+HWY_INLINE void BinaryLoop(const Functor& f, const float* x, int64_t x_step, const float* y,
+                           int64_t y_step, float* out, int64_t count) {
+  if (x_step == 0) {
+    BinaryRun<false, true>(f, x, y, out, count);
+  } else if (y_step == 0) {
+    BinaryRun<true, false>(f, x, y, out, count);
+  } else {
+    BinaryRun<true, true>(f, x, y, out, count);
+  }
+}
+
+template <bool kXMoves, bool kYMoves, class D, class Functor>
+HWY_INLINE void BinaryGradStep(D d, const Functor& f, const float* x, const float* y,
+                               const float* out, const float* dout, float* grad, int64_t i) {
+  hn::StoreU(f(d, LoadOperand<kXMoves>(d, x, i), LoadOperand<kYMoves>(d, y, i),
+               hn::LoadU(d, out + i), hn::LoadU(d, dout + i)),
+             d, grad + i);
+}
+
+template <bool kXMoves, bool kYMoves, class Functor>
+HWY_INLINE void BinaryGradRun(const Functor& f, const float* x, const float* y, const float* out,
+                              const float* dout, float* grad, int64_t count) {
+  const FloatTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    BinaryGradStep<kXMoves, kYMoves>(d, f, x, y, out, dout, grad, i);
+  }
+  for (; i < count; ++i) {
+    BinaryGradStep<kXMoves, kYMoves>(OneFloatTag(), f, x, y, out, dout, grad, i);
+  }
+}
+
+// grad[i] = f(x[i * x_step], y[i * y_step], out[i], dout[i])
+template <class Functor>
+HWY_INLINE void BinaryGradLoop(const Functor& f, const float* x, int64_t x_step, const float* y,
+                               int64_t y_step, const float* out, const float* dout, float* grad,
+                               int64_t count) {
+  if (x_step == 0) {
+    BinaryGradRun<false, true>(f, x, y, out, dout, grad, count);
+  } else if (y_step == 0) {
+    BinaryGradRun<true, false>(f, x, y, out, dout, grad, count);
+  } else {
+    BinaryGradRun<true, true>(f, x, y, out, dout, grad, count);
+  }
+}
+
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // SKIFF_OPERATORS_ELEMENTWISE_SIMD_LOOPS_INL_H_

@@ -1,0 +1,72 @@
+// square: Out = X². Source: Fluid's square. Integers wrap around.
+//
+// X@GRAD = 2 Out@GRAD * X.
+#include "operators/elementwise/integer_shared.h"
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/square.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct Square {
+  template <class D, class V>
+  V operator()(D, V x) const {
+    return hn::Mul(x, x);
+  }
+  template <typename T>
+  T operator()(T x) const {
+    return WrappingMul(x, x);
+  }
+};
+
+struct SquareGrad {
+  template <class D, class V>
+  V operator()(D, V x, V dout) const {
+    return hn::Mul(hn::Add(dout, dout), x);
+  }
+  template <typename T>
+  T operator()(T x, T dout) const {
+    return T{2} * dout * x;
+  }
+};
+
+void SquareLoop(const float* x, float* out, int64_t count) { UnaryLoop(Square(), x, out, count); }
+
+void SquareGradLoop(const float* x, const float* dout, float* dx, int64_t count) {
+  BinaryLoop(SquareGrad(), x, 1, dout, 1, dx, count);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(SquareLoop);
+HWY_EXPORT(SquareGradLoop);
+
+void RegisterSquare(OpRegistry& registry) {
+  RegisterUnary<HWY_NAMESPACE::Square, HWY_NAMESPACE::SquareGrad, int32_t, int64_t>(
+      registry,
+      {.type = "square",
+       .doc = "Out = X^2.",
+       .grad_doc = "X@GRAD = 2 * Out@GRAD * X.",
+       .grad_reads = "X",
+       .zero_preserving = true,
+       .grad_zero_preserving = true},
+      [](const float* x, float* out, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(SquareLoop)(x, out, count);
+      },
+      [](const float* x, const float* dout, float* dx, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(SquareGradLoop)(x, dout, dx, count);
+      });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

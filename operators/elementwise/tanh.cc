@@ -1,0 +1,73 @@
+// tanh: Out = (exp(X) - exp(-X)) / (exp(X) + exp(-X)). Source: Fluid's tanh.
+//
+// X@GRAD = Out@GRAD * (1 - Out²).
+#include <cmath>
+
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/tanh.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct Tanh {
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    return hn::Tanh(d, x);
+  }
+  template <typename T>
+  T operator()(T x) const {
+    return std::tanh(x);
+  }
+};
+
+struct TanhGrad {
+  template <class D, class V>
+  V operator()(D d, V out, V dout) const {
+    return hn::Mul(dout, hn::NegMulAdd(out, out, hn::Set(d, 1.0f)));
+  }
+  template <typename T>
+  T operator()(T out, T dout) const {
+    return dout * (T{1} - out * out);
+  }
+};
+
+void TanhLoop(const float* x, float* out, int64_t count) { UnaryLoop(Tanh(), x, out, count); }
+
+void TanhGradLoop(const float* out, const float* dout, float* dx, int64_t count) {
+  BinaryLoop(TanhGrad(), out, 1, dout, 1, dx, count);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(TanhLoop);
+HWY_EXPORT(TanhGradLoop);
+
+void RegisterTanh(OpRegistry& registry) {
+  RegisterUnary<HWY_NAMESPACE::Tanh, HWY_NAMESPACE::TanhGrad>(
+      registry,
+      {.type = "tanh",
+       .doc = "Out = tanh(X).",
+       .grad_doc = "X@GRAD = Out@GRAD * (1 - Out^2).",
+       .grad_reads = "Out",
+       .zero_preserving = true,
+       .grad_zero_preserving = true},
+      [](const float* x, float* out, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(TanhLoop)(x, out, count);
+      },
+      [](const float* out, const float* dout, float* dx, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(TanhGradLoop)(out, dout, dx, count);
+      });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

@@ -1,0 +1,142 @@
+// What unary element-wise ops share: definitions of the op and of its gradient, kernels.
+//
+// An op's file gives the facts, a functor for scalars of any type and, where float32 is to be fast,
+// loops on Highway's vectors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/base/parallel.h"
+#include "framework/op/registry.h"
+#include "operators/elementwise/layout_shared.h"
+
+namespace skiff {
+
+// out[i] = f(x[i]); out may be x.
+template <typename T>
+using UnaryKernelLoop = void (*)(const T* x, T* out, int64_t count);
+
+// dx[i] = f(saved[i], dout[i]), where `saved` is X or Out; dx may be dout.
+template <typename T>
+using UnaryGradKernelLoop = void (*)(const T* saved, const T* dout, T* dx, int64_t count);
+
+struct UnaryFacts {
+  std::string type;
+  std::string doc;
+  std::string grad_doc;
+  // The slot that the gradient reads besides Out@GRAD: "X", "Out" or, for none, "".
+  std::string grad_reads;
+  bool zero_preserving = false;
+  bool grad_zero_preserving = false;
+};
+
+// The op X -> Out of one shape and dtype; the gradient rule is missing.
+OpDef UnaryOpDef(const UnaryFacts& facts);
+// The op <type>_grad.
+OpDef UnaryGradOpDef(const UnaryFacts& facts);
+// Both, with the gradient rule set.
+void AddUnaryOps(OpRegistry& registry, const UnaryFacts& facts);
+
+// Adds a kernel of T that runs on any layout that is the same for `slots`.
+template <typename T>
+void AddElementwiseKernel(OpRegistry& registry, const std::string& type,
+                          std::vector<std::string> slots, KernelFactory prepare) {
+  registry.AddKernel(type, KernelDef{.dtype = kDTypeOf<T>,
+                                     .prepare = std::move(prepare),
+                                     .accepts = [slots = std::move(slots)](const OpContext& c) {
+                                       return SlotsArePlain(c, slots) ||
+                                              SameShapeAndLayout(c, slots);
+                                     }});
+}
+
+// Elements below which another thread costs more than it saves: of loops at memory speed, and of
+// loops that call mathematical functions one by one.
+inline constexpr int64_t kVectorGrain = 16384;
+inline constexpr int64_t kScalarGrain = 2048;
+
+template <typename Functor, typename T>
+void ScalarUnaryLoop(const T* x, T* out, int64_t count) {
+  const Functor f;
+  for (int64_t i = 0; i < count; ++i) out[i] = f(x[i]);
+}
+
+template <typename Functor, typename T>
+void ScalarUnaryGradLoop(const T* saved, const T* dout, T* dx, int64_t count) {
+  const Functor f;
+  for (int64_t i = 0; i < count; ++i) dx[i] = f(saved[i], dout[i]);
+}
+
+template <typename T>
+void AddUnaryKernel(OpRegistry& registry, const std::string& type, UnaryKernelLoop<T> loop,
+                    int64_t grain) {
+  AddElementwiseKernel<T>(registry, type, {"X", "Out"}, [loop, grain](PrepareContext& context) {
+    const int64_t count = StorageElements(context.Input("X"));
+    const int x = context.InputIndex("X");
+    const int out = context.OutputIndex("Out");
+    return MakeKernel([=](const KernelContext& run) {
+      const T* from = run.input(x).data<T>();
+      T* to = run.output(out).data<T>();
+      ParallelFor(count, grain,
+                  [&](int64_t begin, int64_t end) { loop(from + begin, to + begin, end - begin); });
+    });
+  });
+}
+
+template <typename T>
+void AddUnaryGradKernel(OpRegistry& registry, const std::string& type, const std::string& saved,
+                        UnaryGradKernelLoop<T> loop, int64_t grain) {
+  const std::string saved_slot = saved.empty() ? "Out@GRAD" : saved;
+  AddElementwiseKernel<T>(registry, type, {saved_slot, "Out@GRAD", "X@GRAD"},
+                          [loop, grain, saved_slot](PrepareContext& context) {
+                            const int64_t count = StorageElements(context.Input("Out@GRAD"));
+                            const int saved_index = context.InputIndex(saved_slot);
+                            const int dout = context.InputIndex("Out@GRAD");
+                            const int dx = context.OutputIndex("X@GRAD");
+                            return MakeKernel([=](const KernelContext& run) {
+                              if (dx < 0) return;
+                              const T* saved_data = run.input(saved_index).data<T>();
+                              const T* from = run.input(dout).data<T>();
+                              T* to = run.output(dx).data<T>();
+                              ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
+                                loop(saved_data + begin, from + begin, to + begin, end - begin);
+                              });
+                            });
+                          });
+}
+
+// Kernels of Ts from functors for scalars.
+template <typename Functor, typename... Ts>
+void AddScalarUnaryKernels(OpRegistry& registry, const UnaryFacts& facts) {
+  (AddUnaryKernel<Ts>(registry, facts.type, ScalarUnaryLoop<Functor, Ts>, kScalarGrain), ...);
+}
+
+template <typename Functor, typename... Ts>
+void AddScalarUnaryGradKernels(OpRegistry& registry, const UnaryFacts& facts) {
+  (AddUnaryGradKernel<Ts>(registry, facts.type + "_grad", facts.grad_reads,
+                          ScalarUnaryGradLoop<Functor, Ts>, kScalarGrain),
+   ...);
+}
+
+// An op without loops of its own: float32, float64 and `Integers` from functors for scalars.
+template <typename Functor, typename GradFunctor, typename... Integers>
+void RegisterUnary(OpRegistry& registry, const UnaryFacts& facts) {
+  AddUnaryOps(registry, facts);
+  AddScalarUnaryKernels<Functor, float, double, Integers...>(registry, facts);
+  AddScalarUnaryGradKernels<GradFunctor, float, double>(registry, facts);
+}
+
+// An op whose float32 runs in the given loops.
+template <typename Functor, typename GradFunctor, typename... Integers>
+void RegisterUnary(OpRegistry& registry, const UnaryFacts& facts, UnaryKernelLoop<float> loop,
+                   UnaryGradKernelLoop<float> grad_loop) {
+  AddUnaryOps(registry, facts);
+  AddUnaryKernel<float>(registry, facts.type, loop, kVectorGrain);
+  AddUnaryGradKernel<float>(registry, facts.type + "_grad", facts.grad_reads, grad_loop,
+                            kVectorGrain);
+  AddScalarUnaryKernels<Functor, double, Integers...>(registry, facts);
+  AddScalarUnaryGradKernels<GradFunctor, double>(registry, facts);
+}
+
+}  // namespace skiff
