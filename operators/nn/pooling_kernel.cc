@@ -33,7 +33,7 @@ void MaxPlane(const Pooling& pooling, const float* input, float* output) {
   const hn::CappedTag<float, kBlock> d;
   const int64_t width = pooling.input.size[1];
   ForEachOutput<kBlock>(
-      pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) {
+      pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) HWY_ATTR {
         for (size_t lane = 0; lane < kBlock; lane += hn::Lanes(d)) {
           auto best = hn::LoadU(d, input + (row.begin * width + column.begin) * kBlock + lane);
           for (int64_t y = row.begin; y < row.end; ++y) {
@@ -50,7 +50,7 @@ void AveragePlane(const Pooling& pooling, const float* input, float* output) {
   const hn::CappedTag<float, kBlock> d;
   const int64_t width = pooling.input.size[1];
   ForEachOutput<kBlock>(
-      pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) {
+      pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) HWY_ATTR {
         const auto divisor = hn::Set(d, static_cast<float>(pooling.Divisor(row, column)));
         for (size_t lane = 0; lane < kBlock; lane += hn::Lanes(d)) {
           auto sum = hn::Zero(d);
@@ -72,7 +72,7 @@ void MaxGradPlane(const Pooling& pooling, const float* input, const float* outpu
   const hn::CappedTag<float, kBlock> d;
   const int64_t width = pooling.input.size[1];
   ForEachOutput<kBlock>(
-      pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) {
+      pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) HWY_ATTR {
         for (size_t lane = 0; lane < kBlock; lane += hn::Lanes(d)) {
           const auto best = hn::LoadU(d, output + offset + lane);
           const auto gradient = hn::LoadU(d, output_gradient + offset + lane);
@@ -96,7 +96,7 @@ void AverageGradPlane(const Pooling& pooling, const float* output_gradient, floa
   const hn::CappedTag<float, kBlock> d;
   const int64_t width = pooling.input.size[1];
   ForEachOutput<kBlock>(
-      pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) {
+      pooling, [&](const WindowSpan& row, const WindowSpan& column, int64_t offset) HWY_ATTR {
         const auto divisor = hn::Set(d, static_cast<float>(pooling.Divisor(row, column)));
         for (size_t lane = 0; lane < kBlock; lane += hn::Lanes(d)) {
           const auto share = hn::Div(hn::LoadU(d, output_gradient + offset + lane), divisor);
