@@ -21,22 +21,21 @@ namespace {
 // difference along a direction that moves every element.
 constexpr int64_t kMaxSingleElements = 48;
 
-std::set<std::string> LossVariables(const OpRegistry& registry, const OpCase& op_case,
-                                    const NamedTensors& outputs) {
-  const OpDef& def = registry.Get(op_case.type);
+// Whether the outputs of a slot are part of the loss.
+bool IsLossSlot(const OpDef& def, const OpCase& op_case, const std::string& slot) {
+  const std::vector<std::string>& listed = op_case.loss_outputs;
+  if (!listed.empty()) return std::count(listed.begin(), listed.end(), slot) > 0;
+  const SlotDef* slot_def = def.FindOutput(slot);
+  return slot_def != nullptr && !slot_def->intermediate;
+}
+
+std::set<std::string> LossVariables(const OpDef& def, const OpCase& op_case) {
   std::set<std::string> variables;
   for (const auto& [slot, count] : op_case.outputs) {
-    const SlotDef* slot_def = def.FindOutput(slot);
-    const auto& listed = op_case.loss_outputs;
-    const bool chosen = listed.empty() ? slot_def != nullptr && !slot_def->intermediate
-                                       : std::count(listed.begin(), listed.end(), slot) > 0;
-    for (size_t i = 0; chosen && i < static_cast<size_t>(count); ++i) {
-      const std::string name = VariableName(slot, i);
-      if (IsFloat(outputs.at(name).dtype())) variables.insert(name);
+    for (size_t i = 0; IsLossSlot(def, op_case, slot) && i < static_cast<size_t>(count); ++i) {
+      variables.insert(VariableName(slot, i));
     }
   }
-  SKIFF_ENFORCE(!variables.empty(), kInvalidArgument,
-                "gradients are to be checked, but no float output can be a loss");
   return variables;
 }
 
@@ -88,7 +87,11 @@ class GradientChecker {
       inputs_[name] = IsFixed(name) ? tensor : Cast(tensor, DType::kFloat64);
     }
     outputs_ = RunOp(registry_, forward_, inputs_);
-    loss_ = LossVariables(registry_, case_, outputs_);
+    for (const std::string& name : LossVariables(def_, case_)) {
+      if (IsFloat(outputs_.at(name).dtype())) loss_.insert(name);
+    }
+    SKIFF_ENFORCE(!loss_.empty(), kInvalidArgument,
+                  "gradients are to be checked, but no float output can be a loss");
     values_ = inputs_;
     Insert(&values_, outputs_);
     uint64_t seed = 1000;
@@ -334,16 +337,7 @@ std::vector<Op> GradientOps(const OpRegistry& registry, const OpCase& op_case, c
   const OpDef& def = registry.Get(op_case.type);
   SKIFF_ENFORCE(def.grad != nullptr, kInvalidArgument, def.type,
                 ": gradients are to be checked, but there is no rule: ", def.no_gradient_reason);
-  const auto& listed = op_case.loss_outputs;
-  std::set<std::string> loss;
-  for (const auto& [slot, count] : op_case.outputs) {
-    const SlotDef* slot_def = def.FindOutput(slot);
-    const bool chosen = listed.empty() ? slot_def != nullptr && !slot_def->intermediate
-                                       : std::count(listed.begin(), listed.end(), slot) > 0;
-    for (size_t i = 0; chosen && i < static_cast<size_t>(count); ++i) {
-      loss.insert(VariableName(slot, i));
-    }
-  }
+  const std::set<std::string> loss = LossVariables(def, op_case);
   return def.grad(GradContext(forward, def, wants,
                               [&](const std::string& output) { return loss.count(output) > 0; }));
 }
