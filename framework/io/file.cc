@@ -42,6 +42,16 @@ int OpenForWriting(const std::string& path) {
   return descriptor;
 }
 
+void SyncPath(const std::string& path, int flags) {
+  const int descriptor = open(path.c_str(), flags | O_CLOEXEC);
+  if (descriptor < 0) ThrowSystemError("open", path, errno);
+  const int error_number = fsync(descriptor) == 0 ? 0 : errno;
+  close(descriptor);
+  // Some file systems have no fsync for directories.
+  if (error_number == 0 || error_number == EINVAL) return;
+  ThrowSystemError("sync", path, error_number);
+}
+
 }  // namespace
 
 void ThrowSystemError(std::string_view action, const std::string& path, int error_number) {
@@ -115,7 +125,8 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::Commit() {
-  file_.Sync();
+  // By name: who was given temp_path() may have put another file there.
+  SyncPath(temp_path(), O_RDONLY);
   RenamePath(temp_path(), path_);
   committed_ = true;
   SyncDirectory(ParentDirectory(path_));
@@ -148,15 +159,7 @@ void CreateDirectories(const std::string& path) {
   if (error) ThrowSystemError("create directory", path, error.value());
 }
 
-void SyncDirectory(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) ThrowSystemError("open directory", path, errno);
-  const int error_number = fsync(descriptor) == 0 ? 0 : errno;
-  close(descriptor);
-  // Some file systems have no fsync for directories.
-  if (error_number == 0 || error_number == EINVAL) return;
-  ThrowSystemError("sync directory", path, error_number);
-}
+void SyncDirectory(const std::string& path) { SyncPath(path, O_RDONLY | O_DIRECTORY); }
 
 void RenamePath(const std::string& from, const std::string& to) {
   if (rename(from.c_str(), to.c_str()) == 0) return;

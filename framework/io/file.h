@@ -69,6 +69,7 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   ByteSink& sink() { return file_; }
+  // Instead of writing to the sink, another file may be put there.
   const std::string& temp_path() const { return file_.path(); }
   // Syncs, renames over whatever bears the name, syncs the directory.
   void Commit();

@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kEntrySuffix = ".npy";
 // Deflate makes at most 1032 bytes of one (and some of the few that end a stream).
 constexpr uint64_t kDeflateRatioLimit = 1032;
+constexpr std::string_view kEmptyArchive("PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22);
 // zip begins in 1980; a fixed day, so that equal tensors give equal archives.
 constexpr time_t kEntryTime = 315619200;  // 1980-01-02 00:00 UTC
 
@@ -72,7 +73,6 @@ class EntrySource : public ByteSource {
 };
 
 Archive OpenForReading(const std::string& path) {
-  InputFile present(path);  // its errors tell more than libzip's
   int code = 0;
   Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   SKIFF_ENFORCE(archive != nullptr, kDataLoss, path, ": ", ZipErrorText(code));
@@ -80,7 +80,8 @@ Archive OpenForReading(const std::string& path) {
 }
 
 zip_stat_t StatOf(zip_t* archive, zip_uint64_t index, const std::string& path) {
-  constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
+  constexpr zip_uint64_t kNeeded =
+      ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
   zip_stat_t stat;
   zip_stat_init(&stat);
   const bool known =
@@ -91,10 +92,14 @@ zip_stat_t StatOf(zip_t* archive, zip_uint64_t index, const std::string& path) {
 
 // The size that the archive claims, if the bytes it has can make it.
 int64_t PlausibleSize(const zip_stat_t& stat, int64_t file_bytes, const std::string& name) {
-  const auto most = static_cast<uint64_t>(file_bytes);
-  SKIFF_ENFORCE(stat.comp_size <= most && stat.size / kDeflateRatioLimit <= stat.comp_size,
-                kDataLoss, name, ": ", stat.size, " bytes said to be packed into ", stat.comp_size,
-                " of a file of ", file_bytes);
+  const bool stored = stat.comp_method == ZIP_CM_STORE;
+  SKIFF_ENFORCE(stored || stat.comp_method == ZIP_CM_DEFLATE, kUnimplemented, name,
+                ": compression method ", stat.comp_method, ", expected stored or deflated");
+  const bool plausible =
+      stat.comp_size <= static_cast<uint64_t>(file_bytes) &&
+      (stored ? stat.size == stat.comp_size : stat.size / kDeflateRatioLimit <= stat.comp_size);
+  SKIFF_ENFORCE(plausible, kDataLoss, name, ": ", stat.size, " bytes said to lie in ",
+                stat.comp_size, " of a file of ", file_bytes);
   return static_cast<int64_t>(stat.size);
 }
 
@@ -187,6 +192,7 @@ void WriteNpyFile(const std::string& path, const Tensor& tensor) {
 }
 
 TensorMap ReadNpz(const std::string& path, int64_t limit_bytes) {
+  // Its errors tell more than libzip's.
   const int64_t file_bytes = InputFile(path).size();
   const Archive archive = OpenForReading(path);
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
@@ -213,6 +219,11 @@ void WriteNpz(const std::string& path, const TensorMap& tensors, bool compress) 
   for (const auto& [name, tensor] : tensors) entries.push_back(MakeEntry(tensor));
 
   AtomicFile file(path);
+  if (tensors.empty()) {
+    // libzip makes no file of an archive without entries.
+    file.sink().Write(kEmptyArchive);
+    return file.Commit();
+  }
   int code = 0;
   Archive archive(zip_open(file.temp_path().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
   SKIFF_ENFORCE(archive != nullptr, kIo, "create ", path, ": ", ZipErrorText(code));
