@@ -1,0 +1,66 @@
+#include "framework/builder/control.h"
+
+#include <utility>
+
+#include "framework/builder/layer_call.h"
+
+namespace skiff::layers {
+namespace {
+
+Variable Predicate(const char* type, const Variable& x, const Variable& y, const Site& site) {
+  const LayerCall call(type, "", site);
+  Op op(type);
+  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  const Variable out = call.AppendFor(std::move(op));
+  out.StopGradient();
+  return out;
+}
+
+}  // namespace
+
+Variable Equal(const Variable& x, const Variable& y, Site site) {
+  return Predicate("equal", x, y, site);
+}
+Variable NotEqual(const Variable& x, const Variable& y, Site site) {
+  return Predicate("not_equal", x, y, site);
+}
+Variable LessThan(const Variable& x, const Variable& y, Site site) {
+  return Predicate("less_than", x, y, site);
+}
+Variable LessEqual(const Variable& x, const Variable& y, Site site) {
+  return Predicate("less_equal", x, y, site);
+}
+Variable GreaterThan(const Variable& x, const Variable& y, Site site) {
+  return Predicate("greater_than", x, y, site);
+}
+Variable GreaterEqual(const Variable& x, const Variable& y, Site site) {
+  return Predicate("greater_equal", x, y, site);
+}
+Variable LogicalAnd(const Variable& x, const Variable& y, Site site) {
+  return Predicate("logical_and", x, y, site);
+}
+Variable LogicalOr(const Variable& x, const Variable& y, Site site) {
+  return Predicate("logical_or", x, y, site);
+}
+Variable LogicalXor(const Variable& x, const Variable& y, Site site) {
+  return Predicate("logical_xor", x, y, site);
+}
+
+Variable LogicalNot(const Variable& x, Site site) {
+  const LayerCall call("logical_not", "", site);
+  Op op("logical_not");
+  op.SetInput("X", {call.Use(x)});
+  const Variable out = call.AppendFor(std::move(op));
+  out.StopGradient();
+  return out;
+}
+
+Variable Increment(const Variable& x, float step, Site site) {
+  const LayerCall call("increment", "", site);
+  Op op("increment");
+  op.SetInput("X", {call.Use(x)}).SetOutput("Out", {x.name()}).SetAttr("step", step);
+  call.Append(std::move(op));
+  return x;
+}
+
+}  // namespace skiff::layers

@@ -1,0 +1,73 @@
+// How a parameter gets its first value: one op in the startup program.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "framework/ir/program.h"
+
+namespace skiff {
+
+class Initializer {
+ public:
+  // Makes the op that fills the variable (its output is set to it).
+  using MakeOp = std::function<Op(const Var&)>;
+
+  Initializer() = default;  // undefined: the layer's own choice
+  explicit Initializer(MakeOp make) : make_(std::move(make)) {}
+
+  bool defined() const { return make_ != nullptr; }
+  Op Make(const Var& var) const { return make_(var); }
+
+ private:
+  MakeOp make_;
+};
+
+// Fan-in and fan-out, if not given, are those of Fluid: dims [i, o] give i and o; filters
+// [o, i, k…] give i·Πk and o·Πk; a vector gives its length for both. A seed of 0 is the program's.
+namespace initializer {
+
+Initializer Constant(double value);
+
+struct UniformOptions {
+  float low = -1.0f;
+  float high = 1.0f;
+  int32_t seed = 0;
+};
+// Uniform in [low, high). Error unless low <= high.
+Initializer Uniform(const UniformOptions& options = {});
+
+struct NormalOptions {
+  float mean = 0.0f;
+  float stddev = 1.0f;
+  int32_t seed = 0;
+};
+// Error for a negative deviation.
+Initializer Normal(const NormalOptions& options = {});
+// Normal, drawn again outside of two standard deviations.
+Initializer TruncatedNormal(const NormalOptions& options = {});
+
+struct FanOptions {
+  bool uniform = true;
+  std::optional<int64_t> fan_in;
+  std::optional<int64_t> fan_out;  // not used by Msra
+  int32_t seed = 0;
+};
+// Uniform within ±sqrt(6 / (fan_in + fan_out)), or normal with deviation
+// sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010).
+Initializer Xavier(const FanOptions& options = {});
+// Uniform within ±sqrt(6 / fan_in), or normal with deviation sqrt(2 / fan_in) (He et al. 2015).
+Initializer Msra(const FanOptions& options = {});
+
+// The values themselves, in row-major order, through assign_value. Error, when the parameter is
+// made, if their number isn't that of the parameter's elements or the dtype isn't the parameter's.
+Initializer FromArray(std::vector<float> values);
+Initializer FromArray(std::vector<double> values);
+Initializer FromArray(std::vector<int32_t> values);
+Initializer FromArray(std::vector<int64_t> values);
+
+}  // namespace initializer
+}  // namespace skiff

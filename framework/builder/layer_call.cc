@@ -1,0 +1,188 @@
+#include "framework/builder/layer_call.h"
+
+#include <utility>
+
+#include "framework/builder/program_guard.h"
+#include "framework/ir/op_role.h"
+#include "framework/op/registry.h"
+#include "framework/tensor/shape.h"
+
+namespace skiff {
+namespace {
+
+std::string Where(const std::source_location& site) {
+  return StrCat(site.file_name(), ":", site.line());
+}
+
+CreationSite SiteOf(const std::source_location& site) {
+  return {site.file_name(), static_cast<int32_t>(site.line())};
+}
+
+Op* AppendInferred(Block* block, Op op, const std::source_location& site) {
+  op.site = SiteOf(site);
+  if (!CurrentNameScope().empty()) op.SetAttr(kOpNamescopeAttr, CurrentNameScope());
+  if (CurrentOpRole() != kRoleForward) op.SetAttr(kOpRoleAttr, CurrentOpRole());
+  Op* appended = block->AppendOp(std::move(op));
+  try {
+    InferOp(DefaultOpRegistry(), block, appended);
+  } catch (...) {
+    block->RemoveOps(block->ops().size() - 1, block->ops().size());
+    throw;
+  }
+  return appended;
+}
+
+// Startup ops belong to no role or scope of the model.
+void AppendInitialization(const Var& var, const Initializer& initializer,
+                          const std::source_location& site) {
+  Block* startup = DefaultStartupProgram().root();
+  if (startup->FindLocalVar(var.name) != nullptr) return;
+  Op op = initializer.Make(var);
+  Var copy = var;
+  copy.attrs.clear();
+  startup->CreateVar(std::move(copy));
+  const OpRoleGuard role(kRoleForward);
+  AppendInferred(startup, std::move(op), site);
+}
+
+void CheckSame(const Var& existing, const std::vector<int64_t>& dims, DType dtype) {
+  SKIFF_ENFORCE(existing.persistable && existing.dims == dims && existing.dtype == dtype,
+                kInvalidArgument, "variable \"", existing.name, "\" exists as ",
+                existing.persistable ? "" : "non-persistable ", existing.dtype, " ",
+                Shape(existing.dims), ", expected ", dtype, " ", Shape(dims));
+}
+
+Var ParameterVar(const ParamAttr& attr, std::string name, std::vector<int64_t> dims, DType dtype) {
+  Var var{.name = std::move(name)};
+  var.dtype = dtype;
+  var.dims = std::move(dims);
+  var.persistable = true;
+  var.is_parameter = true;
+  var.trainable = attr.trainable;
+  var.stop_gradient = !attr.trainable;
+  var.learning_rate_factor = attr.learning_rate;
+  if (attr.regularizer.defined()) {
+    var.attrs[kRegularizerVarAttr] = RegularizerToText(attr.regularizer);
+  }
+  if (!attr.need_clip) var.attrs[kNeedClipVarAttr] = int32_t{0};
+  return var;
+}
+
+}  // namespace
+
+LayerCall::LayerCall(std::string_view type, std::string_view name, const std::source_location& site)
+    : type_(type),
+      site_(site),
+      name_(name.empty() ? DefaultMainProgram().UniqueName(type) : std::string(name)) {}
+
+void LayerCall::Fail(const std::string& message) const {
+  Throw(ErrorCode::kInvalidArgument, Where(site_), ": ", type_, ": ", message);
+}
+
+std::string LayerCall::Use(const Variable& x) const {
+  Enforce(x.defined(), "an input is an undefined Variable");
+  Enforce(x.block()->program() == &DefaultMainProgram(), "input \"", x.name(),
+          "\" belongs to another program than the default main program");
+  Enforce(CurrentBlock().FindVar(x.name()) != nullptr, "input \"", x.name(),
+          "\" is not visible in block ", CurrentBlock().index());
+  return x.name();
+}
+
+std::vector<std::string> LayerCall::Use(const std::vector<Variable>& xs) const {
+  std::vector<std::string> names;
+  for (const Variable& x : xs) names.push_back(Use(x));
+  return names;
+}
+
+Variable LayerCall::NewOutput() const {
+  Var var{.name = DefaultMainProgram().UniqueName(name_ + ".tmp")};
+  CurrentBlock().CreateVar(var);
+  return {&CurrentBlock(), var.name};
+}
+
+Variable LayerCall::CreateParameter(const ParamAttr& attr, std::string_view suffix,
+                                    std::vector<int64_t> dims, DType dtype,
+                                    const Initializer& default_initializer) const {
+  for (const int64_t dim : dims) {
+    Enforce(dim > 0, "a parameter of shape ", Shape(dims),
+            " can't be made: each dim must be known and positive");
+  }
+  Block* root = DefaultMainProgram().root();
+  try {
+    const std::string name =
+        attr.name.empty() ? root->program()->UniqueName(StrCat(name_, ".", suffix)) : attr.name;
+    Var* var = root->FindLocalVar(name);
+    if (var != nullptr) {
+      CheckSame(*var, dims, dtype);
+      return {root, name};
+    }
+    const Var parameter = ParameterVar(attr, name, std::move(dims), dtype);
+    const Var* in_startup = DefaultStartupProgram().root()->FindLocalVar(name);
+    if (in_startup != nullptr) CheckSame(*in_startup, parameter.dims, dtype);
+    AppendInitialization(
+        parameter, attr.initializer.defined() ? attr.initializer : default_initializer, site_);
+    root->CreateVar(parameter);
+    return {root, name};
+  } catch (const Error& error) {
+    throw error.WithContext(StrCat(Where(site_), ": ", type_));
+  }
+}
+
+Op* LayerCall::Append(Op op) const {
+  const std::vector<std::string> outputs = op.OutputNames();
+  try {
+    return AppendInferred(&CurrentBlock(), std::move(op), site_);
+  } catch (...) {
+    for (const std::string& name : outputs) {
+      if (name.starts_with(name_ + ".tmp_")) CurrentBlock().RemoveVar(name);
+    }
+    throw;
+  }
+}
+
+Variable LayerCall::AppendFor(Op op, std::string_view slot) const {
+  const Variable output = NewOutput();
+  op.SetOutput(slot, {output.name()});
+  Append(std::move(op));
+  return output;
+}
+
+Variable LayerCall::AddBias(const Variable& x, const BiasAttr& bias, size_t begin,
+                            size_t end) const {
+  if (!bias.has_value()) return x;
+  const std::vector<int64_t>& dims = x.dims();
+  const auto at = [&](size_t i) { return dims.begin() + static_cast<std::ptrdiff_t>(i); };
+  const Variable parameter = CreateParameter(*bias, "b", std::vector<int64_t>(at(begin), at(end)),
+                                             x.dtype(), initializer::Constant(0.0));
+  Op op("elementwise_add");
+  op.SetInput("X", {Use(x)}).SetInput("Y", {parameter.name()});
+  op.SetAttr("axis", static_cast<int32_t>(begin));
+  return AppendFor(std::move(op));
+}
+
+Variable LayerCall::Activate(const Variable& x, const std::string& act) const {
+  if (act.empty()) return x;
+  Op op(act);
+  op.SetInput("X", {Use(x)});
+  return AppendFor(std::move(op));
+}
+
+Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& dims, DType dtype,
+                           double value, const std::source_location& site) {
+  Block* root = DefaultMainProgram().root();
+  const Var* existing = root->FindLocalVar(name);
+  if (existing != nullptr) {
+    CheckSame(*existing, dims, dtype);
+    return {root, name};
+  }
+  Var var{.name = name};
+  var.dtype = dtype;
+  var.dims = dims;
+  var.persistable = true;
+  var.stop_gradient = true;
+  AppendInitialization(var, initializer::Constant(value), site);
+  root->CreateVar(std::move(var));
+  return {root, name};
+}
+
+}  // namespace skiff

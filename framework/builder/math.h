@@ -1,0 +1,84 @@
+// Arithmetic: element-wise with broadcasting, reductions, matrix products.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "framework/builder/activation.h"
+#include "framework/builder/variable.h"
+
+namespace skiff::layers {
+
+struct ElementwiseOptions {
+  // The dim of the operand of higher rank where the other's dims begin; -1: they end together.
+  int32_t axis = -1;
+  std::string act = {};
+};
+Variable ElementwiseAdd(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
+                        Site site = Site::current());
+Variable ElementwiseSub(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
+                        Site site = Site::current());
+Variable ElementwiseMul(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
+                        Site site = Site::current());
+Variable ElementwiseDiv(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
+                        Site site = Site::current());
+Variable ElementwiseMax(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
+                        Site site = Site::current());
+Variable ElementwiseMin(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
+                        Site site = Site::current());
+Variable ElementwisePow(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
+                        Site site = Site::current());
+
+struct ScaleOptions {
+  float scale = 1.0f;
+  float bias = 0.0f;
+  bool bias_after_scale = true;
+  std::string act = {};
+};
+// scale · x + bias, or scale · (x + bias).
+Variable Scale(const Variable& x, const ScaleOptions& options, Site site = Site::current());
+
+// Each element to [min, max].
+Variable Clip(const Variable& x, float min, float max, Site site = Site::current());
+// x · max_norm / max(max_norm, |x|₂)
+Variable ClipByNorm(const Variable& x, float max_norm, Site site = Site::current());
+
+// The mean of all elements, of shape [1].
+Variable Mean(const Variable& x, Site site = Site::current());
+// The element-wise sum of variables of one shape. Error if there is none.
+Variable Sum(const std::vector<Variable>& xs, Site site = Site::current());
+
+struct ReduceOptions {
+  std::vector<int32_t> dims = {};  // negative from the back; empty: all
+  bool keep_dim = false;           // leaves extents of 1
+};
+Variable ReduceSum(const Variable& x, const ReduceOptions& options = {},
+                   Site site = Site::current());
+Variable ReduceMean(const Variable& x, const ReduceOptions& options = {},
+                    Site site = Site::current());
+Variable ReduceMax(const Variable& x, const ReduceOptions& options = {},
+                   Site site = Site::current());
+Variable ReduceMin(const Variable& x, const ReduceOptions& options = {},
+                   Site site = Site::current());
+
+struct MulOptions {
+  // How many leading dims become the rows of each matrix.
+  int32_t x_num_col_dims = 1;
+  int32_t y_num_col_dims = 1;
+};
+// The product of x and y, each flattened to a matrix.
+Variable Mul(const Variable& x, const Variable& y, const MulOptions& options = {},
+             Site site = Site::current());
+
+struct MatMulOptions {
+  bool transpose_x = false;
+  bool transpose_y = false;
+  float alpha = 1.0f;
+};
+// alpha · x · y over the last two dims, the leading ones being a batch.
+Variable MatMul(const Variable& x, const Variable& y, const MatMulOptions& options = {},
+                Site site = Site::current());
+
+}  // namespace skiff::layers

@@ -1,0 +1,17 @@
+// Metrics inside the program.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+
+#include "framework/builder/activation.h"
+#include "framework/builder/variable.h"
+
+namespace skiff::layers {
+
+// The share of samples whose int64 label [N, 1] is among the k best of `scores` [N, classes]:
+// float32 of shape [1].
+Variable Accuracy(const Variable& scores, const Variable& label, int32_t k = 1,
+                  Site site = Site::current());
+
+}  // namespace skiff::layers

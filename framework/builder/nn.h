@@ -1,0 +1,135 @@
+// Layers with parameters, and what stands between them in a network.
+//
+// Parameters are made in the root block of the main program and initialised by the startup program.
+// Default initializers are Fluid's: Xavier uniform for weights, 0 for biases, and for filters a
+// normal distribution with deviation sqrt(2 / (kernel height · width · input channels)).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "framework/builder/activation.h"
+#include "framework/builder/param_attr.h"
+#include "framework/builder/variable.h"
+
+namespace skiff::layers {
+
+struct FcOptions {
+  int32_t num_flatten_dims = 1;  // how many leading dims index the rows
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = ParamAttr{};
+  std::string act = {};
+  std::string name = {};
+};
+// act(x · W + b): [dims[0, num_flatten_dims)…, size]; W is [Π dims[num_flatten_dims, …), size].
+// Error for size < 1, unless 1 <= num_flatten_dims < rank, and if an extent of W is unknown.
+Variable Fc(const Variable& x, int64_t size, const FcOptions& options = {},
+            Site site = Site::current());
+// The same for the sum of the products of several inputs, each with a W of its own (a named
+// param_attr is shared by all).
+Variable Fc(const std::vector<Variable>& xs, int64_t size, const FcOptions& options = {},
+            Site site = Site::current());
+
+// Height and width; one number for both.
+struct Extent2d {
+  // NOLINTNEXTLINE(google-explicit-constructor): {.kernel = 3}
+  Extent2d(int32_t both) : height(both), width(both) {}
+  Extent2d(int32_t height, int32_t width) : height(height), width(width) {}
+
+  int32_t height;
+  int32_t width;
+};
+
+struct Conv2dOptions {
+  int64_t filters = 0;  // output channels; must be set
+  Extent2d kernel = 1;
+  Extent2d stride = 1;
+  Extent2d padding = 0;  // on both sides
+  Extent2d dilation = 1;
+  int32_t groups = 1;
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = ParamAttr{};
+  std::string act = {};
+  std::string data_format = "NCHW";
+  std::string name = {};
+};
+// x [N, C, H, W] to [N, filters, H', W']; the filter is [filters, C / groups, kernel…]. Error
+// unless C is known and divisible by groups, as filters is.
+Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site = Site::current());
+
+struct Pool2dOptions {
+  Extent2d kernel = 1;
+  std::string type = "max";  // or "avg"
+  Extent2d stride = 1;
+  Extent2d padding = 0;
+  bool global = false;     // the whole image; kernel and padding don't count
+  bool ceil_mode = false;  // rounds output extents up
+  bool exclusive = true;   // padding doesn't count in an average
+  bool adaptive = false;   // kernel is the output's extent
+  std::string data_format = "NCHW";
+};
+Variable Pool2d(const Variable& x, const Pool2dOptions& options, Site site = Site::current());
+
+struct BatchNormOptions {
+  std::string act = {};
+  bool is_test = false;  // normalises by the moving statistics
+  float momentum = 0.9f;
+  float epsilon = 1e-5f;
+  ParamAttr param_attr = {};  // the scale, which starts at 1
+  ParamAttr bias_attr = {};   // the shift, which starts at 0
+  std::string data_layout = "NCHW";
+  std::string moving_mean_name = {};
+  std::string moving_variance_name = {};
+  bool use_global_stats = false;
+  std::string name = {};
+};
+// Normalises each channel over the batch. The moving statistics are persistable, not trained, and
+// updated by the op in training. Error for an unknown channel count.
+Variable BatchNorm(const Variable& x, const BatchNormOptions& options = {},
+                   Site site = Site::current());
+
+struct LayerNormOptions {
+  bool scale = true;
+  bool shift = true;
+  int32_t begin_norm_axis = 1;
+  float epsilon = 1e-5f;
+  ParamAttr param_attr = {};  // the scale, which starts at 1
+  ParamAttr bias_attr = {};   // the shift, which starts at 0
+  std::string act = {};
+  std::string name = {};
+};
+// Normalises over dims [begin_norm_axis, rank). Scale and shift are vectors of their product. Error
+// unless 0 < begin_norm_axis < rank.
+Variable LayerNorm(const Variable& x, const LayerNormOptions& options = {},
+                   Site site = Site::current());
+
+struct DropoutOptions {
+  bool is_test = false;
+  int32_t seed = 0;  // 0: drawn from the program's seed
+  // "downgrade_in_infer" scales by 1 - p in evaluation, "upscale_in_train" by 1 / (1 - p) in
+  // training.
+  std::string implementation = "downgrade_in_infer";
+};
+// Error unless 0 <= p <= 1.
+Variable Dropout(const Variable& x, float p = 0.5f, const DropoutOptions& options = {},
+                 Site site = Site::current());
+
+struct EmbeddingOptions {
+  int64_t rows = 0;   // size of the vocabulary; must be set
+  int64_t width = 0;  // of a vector; must be set
+  bool is_sparse = false;
+  std::optional<int64_t> padding_idx = {};  // its vector is zero; negative from the back
+  // ids [..., 1] give [..., width] (op lookup_table), as in Fluid 1.x; else ids [...] do.
+  bool ids_end_with_one = false;
+  ParamAttr param_attr = {};
+  DType dtype = DType::kFloat32;
+  std::string name = {};
+};
+// The rows of a table [rows, width] by int64 ids.
+Variable Embedding(const Variable& ids, const EmbeddingOptions& options,
+                   Site site = Site::current());
+
+}  // namespace skiff::layers

@@ -1,0 +1,28 @@
+// What a user may say about a parameter that a layer makes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "framework/builder/initializer.h"
+#include "framework/builder/regularizer.h"
+
+namespace skiff {
+
+struct ParamAttr {
+  std::string name;            // empty: <layer>.w_<n> or <layer>.b_<n>
+  Initializer initializer;     // undefined: the layer's default
+  float learning_rate = 1.0f;  // multiplies the optimizer's
+  Regularizer regularizer;     // instead of the optimizer's
+  bool trainable = true;       // false: no gradient, no update
+  bool need_clip = true;       // false: gradient clipping leaves it alone, and doesn't count it
+};
+
+// The bias of a layer: an attribute, or std::nullopt for a layer without a bias.
+using BiasAttr = std::optional<ParamAttr>;
+
+// Keys of the settings in a parameter's Var::attrs; set only where they differ from the default.
+inline constexpr const char* kRegularizerVarAttr = "regularizer";
+inline constexpr const char* kNeedClipVarAttr = "need_clip";
+
+}  // namespace skiff

@@ -1,0 +1,173 @@
+#include "framework/builder/tensor.h"
+
+#include <utility>
+
+#include "framework/builder/layer_call.h"
+
+namespace skiff::layers {
+namespace {
+
+// An op with an extra output XShape, which its gradient reads instead of X.
+Variable WithXShape(const char* type, const Variable& x, const char* attribute, Attribute value,
+                    const Site& site) {
+  const LayerCall call(type, "", site);
+  Op op(type);
+  op.SetInput("X", {call.Use(x)}).SetAttr(attribute, std::move(value));
+  const Variable out = call.NewOutput();
+  const Variable x_shape = call.NewOutput();
+  op.SetOutput("Out", {out.name()}).SetOutput("XShape", {x_shape.name()});
+  call.Append(std::move(op));
+  x_shape.StopGradient();
+  return out;
+}
+
+Variable Join(const char* type, const char* slot, const std::vector<Variable>& xs, int32_t axis,
+              const Site& site) {
+  const LayerCall call(type, "", site);
+  call.Enforce(!xs.empty(), "there is no input");
+  Op op(type);
+  op.SetInput("X", call.Use(xs)).SetAttr("axis", axis);
+  return call.AppendFor(std::move(op), slot);
+}
+
+std::vector<Variable> SplitInto(const LayerCall& call, const Variable& x, size_t parts, Op op) {
+  op.SetInput("X", {call.Use(x)});
+  std::vector<Variable> outputs;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < parts; ++i) {
+    outputs.push_back(call.NewOutput());
+    names.push_back(outputs.back().name());
+  }
+  op.SetOutput("Out", std::move(names));
+  call.Append(std::move(op));
+  return outputs;
+}
+
+}  // namespace
+
+Variable FillConstant(const std::vector<int64_t>& dims, DType dtype, double value, Site site) {
+  const LayerCall call("fill_constant", "", site);
+  Op op("fill_constant");
+  op.SetAttr("shape", dims).SetAttr("dtype", static_cast<int32_t>(dtype));
+  op.SetAttr("value", static_cast<float>(value));
+  const Variable out = call.AppendFor(std::move(op));
+  out.StopGradient();
+  return out;
+}
+
+Variable ZerosLike(const Variable& x, Site site) {
+  const LayerCall call("fill_zeros_like", "", site);
+  Op op("fill_zeros_like");
+  op.SetInput("X", {call.Use(x)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable Assign(const Variable& x, Site site) {
+  const LayerCall call("assign", "", site);
+  Op op("assign");
+  op.SetInput("X", {call.Use(x)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable Cast(const Variable& x, DType dtype, Site site) {
+  const LayerCall call("cast", "", site);
+  Op op("cast");
+  op.SetInput("X", {call.Use(x)});
+  op.SetAttr("in_dtype", static_cast<int32_t>(x.dtype()));
+  op.SetAttr("out_dtype", static_cast<int32_t>(dtype));
+  return call.AppendFor(std::move(op));
+}
+
+Variable Reshape(const Variable& x, const std::vector<int32_t>& dims, Site site) {
+  return WithXShape("reshape2", x, "shape", dims, site);
+}
+
+Variable Transpose(const Variable& x, const std::vector<int32_t>& permutation, Site site) {
+  return WithXShape("transpose2", x, "axis", permutation, site);
+}
+
+Variable Flatten(const Variable& x, int32_t axis, Site site) {
+  return WithXShape("flatten2", x, "axis", axis, site);
+}
+
+Variable Squeeze(const Variable& x, const std::vector<int32_t>& axes, Site site) {
+  return WithXShape("squeeze2", x, "axes", axes, site);
+}
+
+Variable Unsqueeze(const Variable& x, const std::vector<int32_t>& axes, Site site) {
+  return WithXShape("unsqueeze2", x, "axes", axes, site);
+}
+
+Variable Concat(const std::vector<Variable>& xs, int32_t axis, Site site) {
+  return Join("concat", "Out", xs, axis, site);
+}
+
+Variable Stack(const std::vector<Variable>& xs, int32_t axis, Site site) {
+  return Join("stack", "Y", xs, axis, site);
+}
+
+std::vector<Variable> Split(const Variable& x, int32_t count, int32_t axis, Site site) {
+  const LayerCall call("split", "", site);
+  call.Enforce(count > 0, "the number of parts is ", count, ", expected a positive one");
+  Op op("split");
+  op.SetAttr("num", count).SetAttr("axis", axis);
+  return SplitInto(call, x, static_cast<size_t>(count), std::move(op));
+}
+
+std::vector<Variable> SplitSections(const Variable& x, const std::vector<int32_t>& sections,
+                                    int32_t axis, Site site) {
+  const LayerCall call("split", "", site);
+  call.Enforce(!sections.empty(), "there are no sections");
+  Op op("split");
+  op.SetAttr("sections", sections).SetAttr("axis", axis);
+  return SplitInto(call, x, sections.size(), std::move(op));
+}
+
+Variable Slice(const Variable& x, const SliceOptions& options, Site site) {
+  const LayerCall call("slice", "", site);
+  call.Enforce(
+      options.axes.size() == options.starts.size() && options.axes.size() == options.ends.size(),
+      "axes, starts and ends have ", options.axes.size(), ", ", options.starts.size(), " and ",
+      options.ends.size(), " entries, expected the same number");
+  Op op("slice");
+  op.SetInput("Input", {call.Use(x)});
+  op.SetAttr("axes", options.axes).SetAttr("starts", options.starts);
+  op.SetAttr("ends", options.ends).SetAttr("decrease_axis", options.decrease_axis);
+  op.SetAttr("infer_flags", std::vector<int32_t>(options.axes.size(), 1));
+  return call.AppendFor(std::move(op));
+}
+
+Variable Expand(const Variable& x, const std::vector<int32_t>& times, Site site) {
+  const LayerCall call("expand", "", site);
+  Op op("expand");
+  op.SetInput("X", {call.Use(x)}).SetAttr("expand_times", times);
+  return call.AppendFor(std::move(op));
+}
+
+Variable Gather(const Variable& x, const Variable& index, Site site) {
+  const LayerCall call("gather", "", site);
+  Op op("gather");
+  op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable OneHot(const Variable& x, int32_t depth, Site site) {
+  const LayerCall call("one_hot", "", site);
+  call.Enforce(depth > 0, "depth = ", depth, ", expected a positive number");
+  Op op("one_hot_v2");
+  op.SetInput("X", {call.Use(x)}).SetAttr("depth", depth);
+  return call.AppendFor(std::move(op));
+}
+
+TopKResult TopK(const Variable& x, int32_t k, Site site) {
+  const LayerCall call("top_k", "", site);
+  Op op("top_k");
+  op.SetInput("X", {call.Use(x)}).SetAttr("k", k);
+  const TopKResult result{call.NewOutput(), call.NewOutput()};
+  op.SetOutput("Out", {result.values.name()}).SetOutput("Indices", {result.indices.name()});
+  call.Append(std::move(op));
+  result.indices.StopGradient();
+  return result;
+}
+
+}  // namespace skiff::layers

@@ -1,0 +1,53 @@
+#include "framework/builder/variable.h"
+
+#include "framework/base/error.h"
+#include "framework/builder/math.h"
+
+namespace skiff {
+namespace {
+
+Variable ScaleBy(const LocatedVariable& x, double factor, double bias) {
+  return layers::Scale(
+      x.variable, {.scale = static_cast<float>(factor), .bias = static_cast<float>(bias)}, x.site);
+}
+
+}  // namespace
+
+Var& Variable::var() const {
+  SKIFF_ENFORCE(defined(), kInvalidArgument, "an undefined Variable was used");
+  return *block_->GetVar(name_);
+}
+
+const Variable& Variable::StopGradient(bool stop) const {
+  var().stop_gradient = stop;
+  return *this;
+}
+
+Variable operator+(const LocatedVariable& x, const LocatedVariable& y) {
+  return layers::ElementwiseAdd(x.variable, y.variable, {}, x.site);
+}
+Variable operator-(const LocatedVariable& x, const LocatedVariable& y) {
+  return layers::ElementwiseSub(x.variable, y.variable, {}, x.site);
+}
+Variable operator*(const LocatedVariable& x, const LocatedVariable& y) {
+  return layers::ElementwiseMul(x.variable, y.variable, {}, x.site);
+}
+Variable operator/(const LocatedVariable& x, const LocatedVariable& y) {
+  return layers::ElementwiseDiv(x.variable, y.variable, {}, x.site);
+}
+Variable operator+(const LocatedVariable& x, double number) { return ScaleBy(x, 1.0, number); }
+Variable operator-(const LocatedVariable& x, double number) { return ScaleBy(x, 1.0, -number); }
+Variable operator*(const LocatedVariable& x, double number) { return ScaleBy(x, number, 0.0); }
+Variable operator/(const LocatedVariable& x, double number) {
+  return ScaleBy(x, 1.0 / number, 0.0);
+}
+Variable operator+(double number, const LocatedVariable& x) { return ScaleBy(x, 1.0, number); }
+Variable operator-(double number, const LocatedVariable& x) { return ScaleBy(x, -1.0, number); }
+Variable operator*(double number, const LocatedVariable& x) { return ScaleBy(x, number, 0.0); }
+Variable operator/(double number, const LocatedVariable& x) {
+  const Variable inverse = layers::Reciprocal(x.variable, x.site);
+  return layers::Scale(inverse, {.scale = static_cast<float>(number)}, x.site);
+}
+Variable operator-(const LocatedVariable& x) { return ScaleBy(x, -1.0, 0.0); }
+
+}  // namespace skiff

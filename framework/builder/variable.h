@@ -1,0 +1,66 @@
+// A variable of a program, as layer functions take and return it.
+//
+// A Variable is a handle: the block and the name. The block outlives it.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/ir/program.h"
+
+namespace skiff {
+
+class Variable {
+ public:
+  Variable() = default;  // refers to nothing
+  Variable(Block* block, std::string name) : block_(block), name_(std::move(name)) {}
+
+  bool defined() const { return block_ != nullptr; }
+  Block* block() const { return block_; }
+  const std::string& name() const { return name_; }
+  // So that a Variable may stand wherever a variable's name is asked for, as in lists of fetches.
+  operator const std::string&() const { return name_; }
+
+  // The description in the program. Error if the variable is undefined or was removed.
+  Var& var() const;
+  const std::vector<int64_t>& dims() const { return var().dims; }
+  DType dtype() const { return var().dtype; }
+  // No gradient flows through a variable marked so. Returns the variable.
+  const Variable& StopGradient(bool stop = true) const;
+
+ private:
+  Block* block_ = nullptr;
+  std::string name_;
+};
+
+// An operand of the operators below: remembers where in the source the expression stands.
+struct LocatedVariable {
+  // NOLINTNEXTLINE(google-explicit-constructor): that it is implicit is its purpose.
+  LocatedVariable(const Variable& variable,
+                  std::source_location site = std::source_location::current())
+      : variable(variable), site(site) {}
+
+  const Variable& variable;
+  std::source_location site;
+};
+
+// elementwise_add, _sub, _mul and _div, where the shape of one operand matches trailing dims of the
+// other; with a number, one `scale` op (`number / x` is a reciprocal and a scale).
+Variable operator+(const LocatedVariable& x, const LocatedVariable& y);
+Variable operator-(const LocatedVariable& x, const LocatedVariable& y);
+Variable operator*(const LocatedVariable& x, const LocatedVariable& y);
+Variable operator/(const LocatedVariable& x, const LocatedVariable& y);
+Variable operator+(const LocatedVariable& x, double number);
+Variable operator-(const LocatedVariable& x, double number);
+Variable operator*(const LocatedVariable& x, double number);
+Variable operator/(const LocatedVariable& x, double number);
+Variable operator+(double number, const LocatedVariable& x);
+Variable operator-(double number, const LocatedVariable& x);
+Variable operator*(double number, const LocatedVariable& x);
+Variable operator/(double number, const LocatedVariable& x);
+Variable operator-(const LocatedVariable& x);
+
+}  // namespace skiff
