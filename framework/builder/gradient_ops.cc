@@ -1,0 +1,114 @@
+#include "framework/builder/gradient_ops.h"
+
+#include <variant>
+
+#include "framework/builder/layer_call.h"
+#include "framework/builder/math.h"
+#include "framework/builder/param_attr.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+bool NeedsClip(const Var& parameter) {
+  const auto found = parameter.attrs.find(kNeedClipVarAttr);
+  if (found == parameter.attrs.end()) return true;
+  const auto* value = std::get_if<int32_t>(&found->second);
+  return value == nullptr || *value != 0;
+}
+
+Regularizer RegularizerOf(const Var& parameter, const Regularizer& fallback) {
+  const auto found = parameter.attrs.find(kRegularizerVarAttr);
+  if (found == parameter.attrs.end()) return fallback;
+  const auto* text = std::get_if<std::string>(&found->second);
+  return text == nullptr ? fallback : RegularizerFromText(*text);
+}
+
+Variable SquaredNorm(const Variable& x, const std::source_location& site) {
+  const LayerCall call("squared_l2_norm", "", site);
+  Op op("squared_l2_norm");
+  op.SetInput("X", {call.Use(x)});
+  return call.AppendFor(std::move(op));
+}
+
+// max_norm / max(max_norm, the norm of all), of shape [1].
+Variable GlobalNormFactor(float max_norm, const std::vector<NamedGradient*>& gradients,
+                          const std::source_location& site) {
+  std::vector<Variable> squares;
+  for (const NamedGradient* entry : gradients) {
+    squares.push_back(SquaredNorm(entry->gradient, site));
+  }
+  const Variable norm = layers::Sqrt(layers::Sum(squares, site), site);
+  const Variable limit = layers::FillConstant({1}, norm.dtype(), max_norm, site);
+  return layers::ElementwiseDiv(limit, layers::ElementwiseMax(norm, limit, {}, site), {}, site);
+}
+
+Variable Clipped(const GradientClip& clip, const Variable& gradient, const Variable& factor,
+                 const std::source_location& site) {
+  switch (clip.kind) {
+    case GradientClip::Kind::kNone:
+      return gradient;
+    case GradientClip::Kind::kValue:
+      return layers::Clip(gradient, clip.min, clip.max, site);
+    case GradientClip::Kind::kNorm:
+      return layers::ClipByNorm(gradient, clip.max_norm, site);
+    case GradientClip::Kind::kGlobalNorm:
+      return layers::ElementwiseMul(gradient, factor, {}, site);
+  }
+  return gradient;
+}
+
+Variable Decay(const Regularizer& regularizer, const Variable& parameter,
+               const std::source_location& site) {
+  const bool is_l1 = regularizer.kind == Regularizer::Kind::kL1;
+  const Variable direction = is_l1 ? layers::Sign(parameter, site) : parameter;
+  return layers::Scale(direction, {.scale = regularizer.coefficient}, site);
+}
+
+}  // namespace
+
+void MarkParameterOps(size_t first, const std::vector<std::string>& names) {
+  const Block& root = *DefaultMainProgram().root();
+  for (size_t i = first; i < root.ops().size(); ++i) {
+    root.ops()[i]->SetAttr(kOpRoleVarAttr, names);
+  }
+}
+
+void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
+                const std::source_location& site) {
+  if (!clip.defined()) return;
+  const Block& root = *DefaultMainProgram().root();
+  std::vector<NamedGradient*> clipped;
+  for (NamedGradient& entry : *gradients) {
+    if (NeedsClip(*entry.parameter)) clipped.push_back(&entry);
+  }
+  if (clipped.empty()) return;
+  Variable factor;
+  if (clip.kind == GradientClip::Kind::kGlobalNorm) {
+    factor = GlobalNormFactor(clip.max_norm, clipped, site);
+  }
+  for (NamedGradient* entry : clipped) {
+    const size_t first = root.ops().size();
+    const std::string unclipped = entry->gradient.name();
+    entry->gradient = Clipped(clip, entry->gradient, factor, site);
+    MarkParameterOps(first, {entry->parameter->name, unclipped});
+  }
+}
+
+void AppendRegularization(const Regularizer& fallback, std::vector<NamedGradient>* gradients,
+                          const std::source_location& site) {
+  Block* root = DefaultMainProgram().root();
+  for (NamedGradient& entry : *gradients) {
+    const Regularizer regularizer = RegularizerOf(*entry.parameter, fallback);
+    if (!regularizer.defined()) continue;
+    const size_t first = root->ops().size();
+    const std::string plain = entry.gradient.name();
+    const Variable decay = Decay(regularizer, {root, entry.parameter->name}, site);
+    entry.gradient = layers::Sum({entry.gradient, decay}, site);
+    MarkParameterOps(first, {entry.parameter->name, plain});
+  }
+}
+
+}  // namespace skiff

@@ -1,0 +1,32 @@
+// Clipping and regularization of gradients as ops: what an optimizer does before its updates.
+#pragma once
+
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "framework/builder/gradient_clip.h"
+#include "framework/builder/regularizer.h"
+#include "framework/builder/variable.h"
+
+namespace skiff {
+
+struct NamedGradient {
+  const Var* parameter = nullptr;
+  Variable gradient;
+};
+
+// Appends the ops and puts the clipped gradients in place of the given ones. Parameters whose
+// attribute says need_clip = false are left alone.
+void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
+                const std::source_location& site);
+
+// The same for weight decay: a parameter's own regularizer, else `fallback`.
+void AppendRegularization(const Regularizer& fallback, std::vector<NamedGradient>* gradients,
+                          const std::source_location& site);
+
+// Marks the ops of the main program's root from `first` on as belonging to these parameters and
+// gradients (op_role_var).
+void MarkParameterOps(size_t first, const std::vector<std::string>& names);
+
+}  // namespace skiff

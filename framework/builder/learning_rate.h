@@ -1,0 +1,105 @@
+// Learning rates and their schedules, computed by ops in the main program.
+//
+// A schedule reads the step counter @LR_DECAY_COUNTER@, an int64 persistable that counts the runs
+// of the training program: 0 in the first. All its ops have the role LRSched, so a program cloned
+// for evaluation has none of them and leaves the counter alone. There is no control flow: a choice
+// is a sum of terms weighted by comparisons, exactly 0 or 1.
+//
+//   auto rate = learning_rate::Cosine({.start = 0.1f, .steps_per_epoch = 100, .epochs = 90});
+//   optimizer::Momentum({.learning_rate = rate, .momentum = 0.9f}).Minimize(loss);
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <vector>
+
+#include "framework/builder/variable.h"
+
+namespace skiff {
+
+inline constexpr const char* kStepCounter = "@LR_DECAY_COUNTER@";
+
+// What an optimizer takes: a number, or a float32 variable of shape [1].
+class LearningRate {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): {.learning_rate = 0.1f}
+  LearningRate(double value) : value_(value) {}
+  LearningRate(Variable variable) : variable_(std::move(variable)) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  bool is_constant() const { return !variable_.defined(); }
+  double value() const { return value_; }
+  const Variable& variable() const { return variable_; }
+
+ private:
+  double value_ = 0.0;
+  Variable variable_;
+};
+
+namespace learning_rate {
+
+using Site = std::source_location;
+
+// A persistable learning_rate_<n>, which the startup program sets. Error unless value >= 0.
+Variable Constant(double value, Site site = Site::current());
+
+// values[i] for steps in [boundaries[i - 1], boundaries[i]). Error unless the boundaries ascend and
+// there is one value more.
+Variable Piecewise(const std::vector<int64_t>& boundaries, const std::vector<float>& values,
+                   Site site = Site::current());
+
+struct StepOptions {
+  float start = 0.1f;
+  int64_t step_size = 1;  // steps between two decays
+  float gamma = 0.1f;     // factor of a decay
+};
+// start · gamma^⌊step / step_size⌋
+Variable Step(const StepOptions& options, Site site = Site::current());
+
+struct ExponentialOptions {
+  float start = 0.1f;
+  int64_t decay_steps = 1;
+  float decay_rate = 0.9f;  // positive
+  bool staircase = false;   // whole numbers of decays only
+};
+// start · decay_rate^(step / decay_steps)
+Variable Exponential(const ExponentialOptions& options, Site site = Site::current());
+
+struct PolynomialOptions {
+  float start = 0.1f;
+  int64_t decay_steps = 1;
+  float end = 1e-4f;
+  float power = 1.0f;
+  bool cycle = false;  // starts again, each time with a multiple of decay_steps
+};
+// (start - end) · (1 - min(step, decay_steps) / decay_steps)^power + end
+Variable Polynomial(const PolynomialOptions& options, Site site = Site::current());
+
+struct CosineOptions {
+  float start = 0.1f;
+  int64_t steps_per_epoch = 1;
+  int64_t epochs = 1;
+};
+// start / 2 · (cos(π · ⌊step / steps_per_epoch⌋ / epochs) + 1)
+Variable Cosine(const CosineOptions& options, Site site = Site::current());
+
+struct WarmupOptions {
+  int64_t warmup_steps = 1;
+  float start = 0.0f;
+  float end = 0.1f;
+};
+// start + (end - start) · step / warmup_steps before warmup_steps, then `after`.
+Variable LinearWarmup(const LearningRate& after, const WarmupOptions& options,
+                      Site site = Site::current());
+
+struct NoamOptions {
+  int64_t model_width = 512;
+  int64_t warmup_steps = 4000;
+  float factor = 1.0f;
+};
+// factor · model_width^-½ · min(n^-½, n · warmup_steps^-1½) with n = step + 1
+// (Vaswani et al. 2017).
+Variable Noam(const NoamOptions& options, Site site = Site::current());
+
+}  // namespace learning_rate
+}  // namespace skiff
