@@ -1,0 +1,58 @@
+// elementwise_pow: Out = X^Y. Source: Fluid's elementwise_pow. Integers are raised in float64 and
+// rounded; results out of range become the nearest integer.
+//
+// X@GRAD = Out@GRAD * Y * X^(Y - 1), Y@GRAD = Out@GRAD * ln(X) * X^Y. Both are 0 where their first
+// factors make them vanish in the limit (Y = 0, and X = 0 with Y > 0), where Fluid gives NaN.
+#include <cmath>
+
+#include "operators/elementwise/binary_shared.h"
+#include "operators/elementwise/integer_shared.h"
+
+namespace skiff {
+namespace {
+
+struct Pow {
+  template <typename T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      return FromFloat<T>(std::round(std::pow(static_cast<double>(x), static_cast<double>(y))));
+    } else {
+      return std::pow(x, y);
+    }
+  }
+};
+
+struct PowXGrad {
+  template <typename T>
+  T operator()(T x, T y, T, T dout) const {
+    return y == T{0} ? T{0} : dout * y * std::pow(x, y - T{1});
+  }
+};
+
+struct PowYGrad {
+  template <typename T>
+  T operator()(T x, T y, T, T dout) const {
+    return x == T{0} && y > T{0} ? T{0} : dout * std::log(x) * std::pow(x, y);
+  }
+};
+
+}  // namespace
+
+void RegisterElementwisePow(OpRegistry& registry) {
+  const BinaryFacts facts = {
+      .type = "elementwise_pow",
+      .doc = "Out = X^Y.",
+      .zero_preserving = false,
+      .grad_doc = "X@GRAD = Out@GRAD * Y * X^(Y - 1), Y@GRAD = Out@GRAD * ln(X) * X^Y.",
+      .no_gradient_reason = "",
+      .grad_reads_x = true,
+      .grad_reads_y = true};
+  RegisterBinary<Pow, PowXGrad, PowYGrad, int32_t, int64_t>(
+      registry, facts,
+      {.forward = ScalarBinaryLoop<Pow, float>,
+       .grad = {.x = ScalarBinaryGradLoop<PowXGrad, float>,
+                .y = ScalarBinaryGradLoop<PowYGrad, float>}},
+      kScalarGrain);
+}
+
+}  // namespace skiff

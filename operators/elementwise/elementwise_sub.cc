@@ -1,0 +1,79 @@
+// elementwise_sub: Out = X - Y. Source: Fluid's elementwise_sub. Integers wrap around.
+//
+// X@GRAD = Out@GRAD, Y@GRAD = -Out@GRAD.
+#include "operators/elementwise/binary_shared.h"
+#include "operators/elementwise/integer_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/elementwise_sub.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct Sub {
+  template <class D, class V>
+  V operator()(D, V x, V y) const {
+    return hn::Sub(x, y);
+  }
+  template <typename T>
+  T operator()(T x, T y) const {
+    return WrappingSub(x, y);
+  }
+};
+
+struct SubYGrad {
+  template <class D, class V>
+  V operator()(D, V, V, V, V dout) const {
+    return hn::Neg(dout);
+  }
+  template <typename T>
+  T operator()(T, T, T, T dout) const {
+    return -dout;
+  }
+};
+
+void SubLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
+             int64_t count) {
+  BinaryLoop(Sub(), x, x_step, y, y_step, out, count);
+}
+
+void SubYGradLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, const float* out,
+                  const float* dout, float* grad, int64_t count) {
+  BinaryGradLoop(SubYGrad(), x, x_step, y, y_step, out, dout, grad, count);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(SubLoop);
+HWY_EXPORT(SubYGradLoop);
+
+void RegisterElementwiseSub(OpRegistry& registry) {
+  const BinaryFacts facts = {.type = "elementwise_sub",
+                             .doc = "Out = X - Y.",
+                             .zero_preserving = true,
+                             .grad_doc = "X@GRAD = Out@GRAD, Y@GRAD = -Out@GRAD.",
+                             .no_gradient_reason = "",
+                             .grad_zero_preserving = true};
+  const BinaryKernelLoop<float> forward = [](const float* x, int64_t x_step, const float* y,
+                                             int64_t y_step, float* out, int64_t count) {
+    HWY_DYNAMIC_DISPATCH(SubLoop)(x, x_step, y, y_step, out, count);
+  };
+  const BinaryGradKernelLoop<float> y_grad = [](const float* x, int64_t x_step, const float* y,
+                                                int64_t y_step, const float* out, const float* dout,
+                                                float* grad, int64_t count) {
+    HWY_DYNAMIC_DISPATCH(SubYGradLoop)(x, x_step, y, y_step, out, dout, grad, count);
+  };
+  RegisterBinary<HWY_NAMESPACE::Sub, PassGradient, HWY_NAMESPACE::SubYGrad, int32_t, int64_t>(
+      registry, facts, {.forward = forward, .grad = {.x = nullptr, .y = y_grad}});
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE
