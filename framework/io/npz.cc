@@ -194,6 +194,8 @@ void WriteNpyFile(const std::string& path, const Tensor& tensor) {
 TensorMap ReadNpz(const std::string& path, int64_t limit_bytes) {
   // Its errors tell more than libzip's.
   const int64_t file_bytes = InputFile(path).size();
+  // libzip takes an empty file for an archive without entries.
+  SKIFF_ENFORCE(file_bytes > 0, kDataLoss, path, " is empty, expected an archive");
   const Archive archive = OpenForReading(path);
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   TensorMap tensors;

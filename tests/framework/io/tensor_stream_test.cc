@@ -1,0 +1,193 @@
+#include "framework/io/tensor_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "memory/allocator.h"
+#include "tests/framework/io/temp_directory.h"
+
+namespace skiff {
+namespace {
+
+std::string StreamOf(const Tensor& tensor) {
+  StringSink sink;
+  WriteTensorStream(tensor, &sink);
+  return sink.bytes();
+}
+
+Tensor Parse(const std::string& bytes) {
+  MemorySource source(bytes, "memory");
+  Tensor tensor = ReadTensorStream(&source);
+  EXPECT_EQ(source.remaining(), 0);
+  return tensor;
+}
+
+Error ParseError(const std::string& bytes) {
+  return ErrorOf([&] { Parse(bytes); });
+}
+
+template <typename... Numbers>
+std::string Little(Numbers... numbers) {
+  std::string bytes;
+  (AppendNumber(numbers, &bytes), ...);
+  return bytes;
+}
+
+// TensorDesc by hand: field 1 (varint) data_type, field 2 (varint, not packed) dims.
+std::string Desc(char dtype, const std::string& dims) {
+  std::string desc = {0x08, dtype};
+  for (char dim : dims) desc += {0x10, dim};
+  return desc;
+}
+
+std::string Head(const std::string& desc) {
+  return Little(uint32_t{0}, uint64_t{0}, uint32_t{0}, static_cast<int32_t>(desc.size())) + desc;
+}
+
+const std::string kGolden = Little(uint32_t{0}, uint64_t{1}, uint64_t{24}, uint64_t{0}, uint64_t{1},
+                                   uint64_t{3}, uint32_t{0}, int32_t{6}) +
+                            Desc(5, "\x03\x02") + Little(1.f, 2.f, 3.f, 4.f, 5.f, 6.f);
+
+Tensor Sample() {
+  Tensor tensor = Tensor::FromValues<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+  tensor.set_lod({{0, 1, 3}});
+  return tensor;
+}
+
+TEST(TensorStream, HasTheBytesOfFluid) { EXPECT_EQ(StreamOf(Sample()), kGolden); }
+
+TEST(TensorStream, ReadsTheBytesOfFluid) {
+  const Tensor tensor = Parse(kGolden);
+  EXPECT_EQ(tensor.shape(), Shape({3, 2}));
+  EXPECT_EQ(tensor.lod(), (LoD{{0, 1, 3}}));
+  EXPECT_EQ(tensor.ToVector<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+}
+
+TEST(TensorStream, ReadsPackedDims) {
+  const std::string desc("\x08\x05\x12\x02\x01\x02", 6);
+  EXPECT_EQ(Parse(Head(desc) + Little(1.f, 2.f)).shape(), Shape({1, 2}));
+}
+
+template <typename T>
+void ExpectRoundTrip(const Shape& shape, const std::vector<T>& values) {
+  const Tensor tensor = Parse(StreamOf(Tensor::FromValues<T>(shape, values)));
+  EXPECT_EQ(tensor.shape(), shape);
+  EXPECT_EQ(tensor.dtype(), kDTypeOf<T>);
+  EXPECT_EQ(tensor.ToVector<T>(), values);
+  EXPECT_TRUE(tensor.lod().empty());
+}
+
+TEST(TensorStream, RoundTripsEveryDTypeAndShape) {
+  ExpectRoundTrip<bool>({2}, {true, false});
+  ExpectRoundTrip<int8_t>({2}, {-1, 2});
+  ExpectRoundTrip<uint8_t>({1, 1, 1}, {255});
+  ExpectRoundTrip<int16_t>({1}, {-300});
+  ExpectRoundTrip<int32_t>({1, 2}, {1 << 30, -5});
+  ExpectRoundTrip<int64_t>({1}, {int64_t{1} << 60});
+  ExpectRoundTrip<double>({}, {0.1});
+  ExpectRoundTrip<float>({0, 4}, {});
+  const Tensor half(Shape{3}, DType::kBFloat16);
+  EXPECT_EQ(Parse(StreamOf(half)).dtype(), DType::kBFloat16);
+}
+
+TEST(TensorStream, RoundTripsNestedLoD) {
+  Tensor tensor = Tensor::FromValues<float>({3}, {1, 2, 3});
+  tensor.set_lod({{0, 2}, {0, 1, 3}});
+  EXPECT_EQ(Parse(StreamOf(tensor)).lod(), tensor.lod());
+}
+
+TEST(TensorStream, ReadsOneTensorAfterAnother) {
+  const std::string bytes = kGolden + kGolden;
+  MemorySource source(bytes, "memory");
+  ReadTensorStream(&source);
+  EXPECT_EQ(source.offset(), static_cast<int64_t>(kGolden.size()));
+  ReadTensorStream(&source);
+  EXPECT_EQ(source.remaining(), 0);
+}
+
+TEST(TensorStream, RefusesToWriteWhatHasNoStorage) {
+  StringSink sink;
+  EXPECT_EQ(ErrorOf([&] { WriteTensorStream(Tensor(), &sink); }).code(),
+            ErrorCode::kFailedPrecondition);
+  const Tensor blocked({1, 3, 2, 2}, DType::kFloat32, Place::Cpu(), Layout::Blocked(8));
+  EXPECT_EQ(ErrorOf([&] { WriteTensorStream(blocked, &sink); }).code(),
+            ErrorCode::kFailedPrecondition);
+}
+
+TEST(TensorStream, RefusesTruncationAtEveryByte) {
+  for (size_t size = 0; size < kGolden.size(); ++size) {
+    SCOPED_TRACE(size);
+    EXPECT_EQ(ParseError(kGolden.substr(0, size)).code(), ErrorCode::kDataLoss);
+  }
+}
+
+// Whatever a flipped bit does, it takes no more memory than the file could fill.
+TEST(TensorStream, SurvivesEveryFlippedBit) {
+  const int64_t live = AllocatorOf(Place::Cpu()).statistics().live_bytes;
+  for (size_t bit = 0; bit < kGolden.size() * 8; ++bit) {
+    std::string bytes = kGolden;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+    try {
+      MemorySource source(bytes, "memory");
+      ReadTensorStream(&source);
+    } catch (const Error&) {
+    }
+  }
+  EXPECT_EQ(AllocatorOf(Place::Cpu()).statistics().live_bytes, live);
+  EXPECT_LT(AllocatorOf(Place::Cpu()).statistics().peak_bytes, 1 << 20);
+}
+
+TEST(TensorStream, SaysWhereAndWhatIsWrong) {
+  std::string bytes = kGolden;
+  bytes[0] = 7;
+  const std::string message = ParseError(bytes).what();
+  EXPECT_NE(message.find("memory, byte 0"), std::string::npos) << message;
+  EXPECT_NE(message.find("is 7, expected 0"), std::string::npos) << message;
+}
+
+TEST(TensorStream, RefusesSizesBeyondTheFile) {
+  const auto levels = Little(uint32_t{0}, uint64_t{1} << 61);
+  EXPECT_EQ(ParseError(levels).code(), ErrorCode::kDataLoss);
+  const auto level_bytes = Little(uint32_t{0}, uint64_t{1}, ~uint64_t{7}, uint64_t{0}, uint64_t{0});
+  EXPECT_EQ(ParseError(level_bytes).code(), ErrorCode::kDataLoss);
+  const auto desc_bytes = Little(uint32_t{0}, uint64_t{0}, uint32_t{0}, int32_t{-1});
+  EXPECT_EQ(ParseError(desc_bytes).code(), ErrorCode::kDataLoss);
+  // A dim of 2^62: the count fits 63 bits, the bytes don't.
+  const std::string huge("\x08\x05\x10\x80\x80\x80\x80\x80\x80\x80\x80\x40", 12);
+  EXPECT_EQ(ParseError(Head(huge)).code(), ErrorCode::kDataLoss);
+}
+
+TEST(TensorStream, RefusesBadDescs) {
+  EXPECT_EQ(ParseError(Head("\xff\xff")).code(), ErrorCode::kDataLoss);
+  const std::string negative("\x08\x05\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13);
+  EXPECT_EQ(ParseError(Head(negative)).code(), ErrorCode::kDataLoss);
+  EXPECT_EQ(ParseError(Head(Desc(5, std::string(10, '\x01'))) + Little(1.f)).code(),
+            ErrorCode::kDataLoss);
+  // COMPLEX64 is known to the format, not to Skiff.
+  EXPECT_EQ(ParseError(Head(Desc(23, "\x01")) + Little(1.f, 1.f)).code(),
+            ErrorCode::kUnimplemented);
+}
+
+TEST(TensorStream, RefusesBadLoD) {
+  const auto with_offsets = [](uint64_t a, uint64_t b) {
+    return Little(uint32_t{0}, uint64_t{1}, uint64_t{16}, a, b, uint32_t{0}, int32_t{4}) +
+           Desc(5, "\x01") + Little(1.f);
+  };
+  EXPECT_EQ(Parse(with_offsets(0, 1)).lod(), (LoD{{0, 1}}));
+  EXPECT_EQ(ParseError(with_offsets(1, 1)).code(), ErrorCode::kDataLoss);
+  EXPECT_EQ(ParseError(with_offsets(0, 2)).code(), ErrorCode::kDataLoss);
+  const auto odd = Little(uint32_t{0}, uint64_t{1}, uint64_t{17}) + std::string(40, '\0');
+  EXPECT_EQ(ParseError(odd).code(), ErrorCode::kDataLoss);
+}
+
+TEST(TensorStream, RefusesBoolsOtherThanZeroAndOne) {
+  EXPECT_EQ(Parse(Head(Desc(0, "\x02")) + std::string("\x00\x01", 2)).ToVector<bool>(),
+            (std::vector<bool>{false, true}));
+  const Error error = ParseError(Head(Desc(0, "\x02")) + std::string("\x00\x02", 2));
+  EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+  EXPECT_NE(std::string(error.what()).find("byte 25"), std::string::npos) << error.what();
+}
+
+}  // namespace
+}  // namespace skiff
