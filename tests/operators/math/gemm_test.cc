@@ -1,0 +1,167 @@
+#include "operators/common/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/op_def.h"
+
+namespace skiff {
+namespace {
+
+// Small whole numbers, exact in float32 whatever the order of the sum.
+template <typename T>
+std::vector<T> Numbers(size_t count, int seed) {
+  std::vector<T> numbers(count);
+  for (size_t i = 0; i < count; ++i) numbers[i] = static_cast<T>((i * 7 + seed) % 11) - 5;
+  return numbers;
+}
+
+int64_t Place(int64_t row, int64_t column, int64_t leading, bool transposed) {
+  return transposed ? column * leading + row : row * leading + column;
+}
+
+// C = alpha * op(A) op(B) + beta * C by definition; leading dimensions must be given.
+template <typename T>
+void Expected(const GemmSpec& spec, const T* a, const T* b, T* c) {
+  int64_t count = 1;
+  for (const GemmBatchDim& dim : spec.batch) count *= dim.size;
+  std::vector<bool> scaled(1 << 16, false);
+  for (int64_t index = 0; index < count; ++index) {
+    int64_t at_a = 0, at_b = 0, at_c = 0, rest = index;
+    for (auto dim = spec.batch.rbegin(); dim != spec.batch.rend(); ++dim) {
+      at_a += rest % dim->size * dim->stride_a;
+      at_b += rest % dim->size * dim->stride_b;
+      at_c += rest % dim->size * dim->stride_c;
+      rest /= dim->size;
+    }
+    for (int64_t i = 0; i < spec.m; ++i) {
+      for (int64_t j = 0; j < spec.n; ++j) {
+        double sum = 0;
+        for (int64_t p = 0; p < spec.k; ++p) {
+          sum += static_cast<double>(a[at_a + Place(i, p, spec.lda, spec.trans_a)]) *
+                 static_cast<double>(b[at_b + Place(p, j, spec.ldb, spec.trans_b)]);
+        }
+        const int64_t place = at_c + i * spec.ldc + j;
+        const double old = scaled[static_cast<size_t>(place)] ? 1.0 : spec.beta;
+        scaled[static_cast<size_t>(place)] = true;
+        c[place] = static_cast<T>(spec.alpha * sum +
+                                  (old == 0 ? 0.0 : old * static_cast<double>(c[place])));
+      }
+    }
+  }
+}
+
+template <typename T>
+class GemmTest : public testing::Test {
+ protected:
+  void Check(const GemmSpec& spec) {
+    const std::vector<T> a = Numbers<T>(4096, 1);
+    const std::vector<T> b = Numbers<T>(4096, 2);
+    std::vector<T> c = Numbers<T>(4096, 3);
+    std::vector<T> expected = c;
+    Expected(spec, a.data(), b.data(), expected.data());
+    if (spec.beta == 0) PoisonWritten(spec, &c);
+    PrepareContext context(op_, def_, {}, {});
+    const Gemm<T> gemm(spec, context);
+    std::vector<std::vector<char>> memory;
+    KernelContext run;
+    for (const int64_t bytes : context.workspace_bytes()) {
+      memory.emplace_back(static_cast<size_t>(bytes) + 64);
+      auto address = reinterpret_cast<uintptr_t>(memory.back().data());
+      run.workspaces.push_back(reinterpret_cast<void*>((address + 63) / 64 * 64));
+    }
+    gemm.Run(run, a.data(), b.data(), c.data());
+    EXPECT_EQ(c, expected);
+  }
+
+ private:
+  // Without beta, what C holds must not matter.
+  static void PoisonWritten(const GemmSpec& spec, std::vector<T>* c) {
+    if (!spec.batch.empty()) return;
+    for (int64_t i = 0; i < spec.m * spec.ldc; ++i) {
+      if (i % spec.ldc < spec.n) (*c)[static_cast<size_t>(i)] = static_cast<T>(NAN);
+    }
+  }
+
+  Op op_{"gemm"};
+  OpDef def_;
+};
+
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(GemmTest, Types);
+
+TYPED_TEST(GemmTest, MultipliesInsideLargerMatrices) {
+  this->Check({.m = 5, .n = 7, .k = 9, .lda = 12, .ldb = 10, .ldc = 8});
+}
+
+TYPED_TEST(GemmTest, TransposesEitherFactor) {
+  for (const bool a : {false, true}) {
+    for (const bool b : {false, true}) {
+      this->Check(
+          {.m = 6, .n = 5, .k = 7, .trans_a = a, .trans_b = b, .lda = 9, .ldb = 8, .ldc = 5});
+    }
+  }
+}
+
+TYPED_TEST(GemmTest, ScalesAndAdds) {
+  this->Check({.m = 4, .n = 3, .k = 5, .alpha = 2, .lda = 5, .ldb = 3, .ldc = 3});
+  this->Check({.m = 4, .n = 3, .k = 5, .beta = 1, .lda = 5, .ldb = 3, .ldc = 3});
+  this->Check({.m = 4, .n = 3, .k = 5, .alpha = -1, .beta = 2, .lda = 5, .ldb = 3, .ldc = 3});
+}
+
+TYPED_TEST(GemmTest, BatchesWithStrides) {
+  this->Check({.m = 4,
+               .n = 3,
+               .k = 5,
+               .lda = 5,
+               .ldb = 3,
+               .ldc = 3,
+               .batch = {{2, 100, 50, 40}, {3, 20, 0, 12}}});
+}
+
+TYPED_TEST(GemmTest, SumsOverBatchDimsWithoutOwnResult) {
+  this->Check({.m = 4,
+               .n = 3,
+               .k = 5,
+               .alpha = 2,
+               .beta = 3,
+               .lda = 5,
+               .ldb = 3,
+               .ldc = 3,
+               .batch = {{2, 60, 45, 0}, {3, 20, 15, 12}}});
+}
+
+TYPED_TEST(GemmTest, FoldsABatchIntoRowsOrTerms) {
+  const GemmSpec rows{
+      .m = 4, .n = 3, .k = 5, .lda = 5, .ldb = 3, .ldc = 3, .batch = {{6, 20, 0, 12}}};
+  EXPECT_EQ(SimplifyGemm(rows).m, 24);
+  EXPECT_TRUE(SimplifyGemm(rows).batch.empty());
+  this->Check(rows);
+  const GemmSpec terms{.m = 4,
+                       .n = 3,
+                       .k = 5,
+                       .trans_a = true,
+                       .lda = 4,
+                       .ldb = 3,
+                       .ldc = 3,
+                       .batch = {{6, 20, 15, 0}}};
+  EXPECT_EQ(SimplifyGemm(terms).k, 30);
+  EXPECT_TRUE(SimplifyGemm(terms).batch.empty());
+  this->Check(terms);
+}
+
+TYPED_TEST(GemmTest, ScalesOnlyWhereThereAreNoTerms) {
+  this->Check({.m = 4, .n = 3, .k = 0, .beta = 2, .lda = 1, .ldb = 3, .ldc = 3});
+}
+
+TEST(Gemm, RefusesRowsThatOverlap) {
+  EXPECT_THROW(SimplifyGemm({.m = 2, .n = 3, .k = 4, .lda = 3}), Error);
+  EXPECT_THROW(SimplifyGemm({.m = -1, .n = 3, .k = 4}), Error);
+}
+
+}  // namespace
+}  // namespace skiff
