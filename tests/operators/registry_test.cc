@@ -1,0 +1,28 @@
+// Every operator of Skiff is documented, runs on the CPU and is tested.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "framework/op/registry.h"
+#include "tests/harness/all_cases.h"
+#include "tests/harness/case_coverage.h"
+
+namespace skiff::harness {
+namespace {
+
+const std::map<std::string, std::string> kWithoutCase = {
+    {"feed", "the executor binds its output to what is fed"},
+    {"fetch", "the executor copies its input out"},
+};
+
+TEST(DefaultOpRegistry, HasDocumentationKernelAndCaseForEveryOp) {
+  CaseList cases;
+  AddAllCases(cases);
+  for (const std::string& problem : CoverageProblems(DefaultOpRegistry(), cases, kWithoutCase)) {
+    ADD_FAILURE() << problem;
+  }
+}
+
+}  // namespace
+}  // namespace skiff::harness
