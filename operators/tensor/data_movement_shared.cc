@@ -78,7 +78,7 @@ void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::st
   def.infer = [](OpContext& context) {
     const TensorMeta& grad = context.Input("Out@GRAD");
     const Shape& x_shape = context.Input("XShape").shape;
-    SKIFF_ENFORCE(x_shape.rank() >= 1 && x_shape[0] == 0, kInvalidArgument, context.op().type,
+    SKIFF_ENFORCE(x_shape.rank() >= 1 && x_shape[0] <= 0, kInvalidArgument, context.op().type,
                   ": XShape has shape ", x_shape, ", expected [0] + the dims of X");
     const Shape shape(x_shape.dims().subspan(1));
     if (shape.is_known() && grad.shape.is_known()) {

@@ -1,0 +1,41 @@
+#include "tests/harness/op_case.h"
+
+namespace skiff::harness {
+
+void AddFillConstantCases(CaseList& cases) {
+  const auto add = [&](const std::string& name, DType dtype, const Shape& shape, AttributeMap attrs,
+                       double expected) {
+    attrs["dtype"] = static_cast<int32_t>(dtype);
+    attrs["shape"] = shape.ToVector();
+    const size_t count = static_cast<size_t>(shape.element_count());
+    const Array out = Values(shape, std::vector<double>(count, expected), dtype);
+    cases.push_back({.name = name,
+                     .type = "fill_constant",
+                     .attrs = std::move(attrs),
+                     .reference =
+                         [out](const Arrays&) {
+                           return Arrays{{"Out", {out}}};
+                         },
+                     .outputs = {{"Out", 1}},
+                     .dtypes = {DType::kFloat32}});
+  };
+  add("float32", DType::kFloat32, {2, 3}, {{"value", 1.5f}}, 1.5);
+  add("float64", DType::kFloat64, {2, 3}, {{"value", 1.5f}}, 1.5);
+  add("default_value", DType::kFloat32, {3}, {}, 0.0);
+  add("scalar", DType::kFloat32, Shape(), {{"value", 2.0f}}, 2.0);
+  add("empty", DType::kFloat32, {0, 3}, {{"value", 2.0f}}, 2.0);
+  add("text_goes_before_value", DType::kFloat64, {2},
+      {{"value", 1.0f}, {"str_value", std::string("0.1")}}, 0.1);
+  add("text_int64", DType::kInt64, {2}, {{"str_value", std::string("4503599627370497")}},
+      4503599627370497.0);
+  add("int32", DType::kInt32, {2}, {{"value", -7.0f}}, -7.0);
+  add("bool", DType::kBool, {2}, {{"value", 1.0f}}, 1.0);
+  add("uint8", DType::kUint8, {2}, {{"value", 255.0f}}, 255.0);
+  add("value_tensor", DType::kFloat32, {2, 2}, {{"value", 1.0f}}, 0.25);
+  cases.back().inputs = {{"ValueTensor", {Values({1}, {0.25})}}};
+  add("many_elements", DType::kFloat32, {300, 301}, {{"value", 3.0f}}, 3.0);
+  // Fluid's attributes may carry the shape as ints as well.
+  cases.back().attrs["shape"] = std::vector<int32_t>{300, 301};
+}
+
+}  // namespace skiff::harness
