@@ -16,7 +16,7 @@ TEST(WeightsHash, IsTheDocumentedOne) {
   // Computed apart, over the 33 bytes that the header lists.
   uint64_t state = 0xcbf29ce484222325;
   for (int byte : {1, 0, 0, 0, 0, 0, 0, 0, 0x77, 5, 0, 0, 0, 1, 0,    0,   0,
-                   0, 0, 0, 0, 1, 0, 0, 0, 0,   0, 0, 0, 0, 0, 0x80, 0x3f}) {
+                   0, 0, 0, 0, 1, 0, 0, 0, 0,    0, 0, 0, 0, 0, 0x80, 0x3f}) {
     state = (state ^ static_cast<uint64_t>(byte)) * 0x100000001b3;
   }
   char text[17];

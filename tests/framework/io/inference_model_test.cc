@@ -1,0 +1,198 @@
+#include "framework/io/inference_model.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "framework/io/parameters.h"
+#include "framework/ir/text.h"
+#include "tests/framework/io/temp_directory.h"
+
+namespace skiff {
+namespace {
+
+// out = dropout(x * w) + b, a loss and its training, and a state that only training uses.
+constexpr const char* kTraining = R"(
+program {
+  block 0 {
+    var "x" float32 [-1, 2] stop_gradient check_feed
+    var "label" int64 [-1, 1]
+    param "w" float32 [2, 3] persistable
+    param "b" float32 [3] persistable
+    var "velocity" float32 [2, 3] persistable
+    var "lr" float32 [1] persistable
+    var "hidden" float32 [-1, 3]
+    var "dropped" float32 [-1, 3]
+    var "out" float32 [-1, 3]
+    var "is_large" bool [-1, 3]
+    var "loss" float32 [1]
+    var "w@GRAD" float32 [2, 3]
+    {Out: ["hidden"]} = mul(X: ["x"], Y: ["w"]) {op_role = 0}
+    {Out: ["dropped"]} = dropout(X: ["hidden"]) {is_test = false}
+    {Out: ["out"]} = elementwise_add(X: ["dropped"], Y: ["b"]) {axis = 1}
+    {Out: ["is_large"]} = greater_than(X: ["out"], Y: ["b"])
+    {Out: ["loss"]} = cross_entropy(X: ["out"], Label: ["label"]) {op_role = 256}
+    {"Y@GRAD": ["w@GRAD"]} = mul_grad(X: ["x"], Y: ["w"]) {op_role = 1}
+    {ParamOut: ["w"], VelocityOut: ["velocity"]} = momentum(Param: ["w"], Grad: ["w@GRAD"], Velocity: ["velocity"], LearningRate: ["lr"]) {op_role = 2}
+  }
+}
+)";
+
+class InferenceModels : public testing::Test {
+ protected:
+  InferenceModels() {
+    training = ParseProgramText(kTraining);
+    scope.Set("w", Tensor::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
+    scope.Set("b", Tensor::FromValues<float>({3}, {7, 8, 9}));
+  }
+
+  static std::vector<std::string> OpTypes(const Program& program) {
+    std::vector<std::string> types;
+    for (const auto& op : program.root()->ops()) types.push_back(op->type);
+    return types;
+  }
+
+  std::unique_ptr<Program> Make(const std::vector<std::string>& feeds,
+                                const std::vector<std::string>& fetches) const {
+    return MakeInferenceProgram(*training, feeds, fetches, {});
+  }
+
+  ErrorCode CodeOfMake(const std::vector<std::string>& feeds,
+                       const std::vector<std::string>& fetches) const {
+    return ErrorOf([&] { Make(feeds, fetches); }).code();
+  }
+
+  std::unique_ptr<Program> training;
+  Scope scope;
+  TempDirectory directory;
+};
+
+TEST_F(InferenceModels, KeepWhatTheFetchesNeed) {
+  const auto program = Make({"x"}, {"out"});
+  EXPECT_EQ(OpTypes(*program), (std::vector<std::string>{"feed", "mul", "dropout",
+                                                         "elementwise_add", "scale", "fetch"}));
+  EXPECT_EQ(PersistableNames(*program), (std::vector<std::string>{"b", "w"}));
+  EXPECT_TRUE(program->root()->ops()[2]->Attr<bool>("is_test"));
+  EXPECT_EQ(FeedNames(*program), std::vector<std::string>{"x"});
+  EXPECT_EQ(FetchNames(*program), std::vector<std::string>{"save_infer_model/scale_0"});
+  const Var* scaled = program->root()->GetVar("save_infer_model/scale_0");
+  EXPECT_EQ(scaled->dims, (std::vector<int64_t>{-1, 3}));
+  EXPECT_FALSE(program->root()->GetVar("w")->is_parameter);
+  EXPECT_FALSE(program->root()->GetVar("x")->stop_gradient);
+  EXPECT_TRUE(program->root()->GetVar("feed")->persistable);
+  // The program of the training is as it was.
+  EXPECT_EQ(PrintProgram(*training), PrintProgram(*ParseProgramText(kTraining)));
+}
+
+TEST_F(InferenceModels, PutFeedColumnsDescendingAndFetchColumnsAscending) {
+  const auto program = Make({"x", "label"}, {"loss", "out", "is_large"});
+  const auto& ops = program->root()->ops();
+  EXPECT_EQ(ops[0]->Output("Out"), std::vector<std::string>{"label"});
+  EXPECT_EQ(ops[0]->Attr<int32_t>("col"), 1);
+  EXPECT_EQ(ops[1]->Attr<int32_t>("col"), 0);
+  EXPECT_EQ(ops.back()->Attr<int32_t>("col"), 2);
+  EXPECT_EQ(FeedNames(*program), (std::vector<std::string>{"x", "label"}));
+  // scale takes no bool.
+  EXPECT_EQ(FetchNames(*program),
+            (std::vector<std::string>{"save_infer_model/scale_0", "save_infer_model/scale_1",
+                                      "is_large"}));
+}
+
+TEST_F(InferenceModels, CanStartAtAnActivation) {
+  const auto program = Make({"dropped"}, {"out"});
+  EXPECT_EQ(OpTypes(*program),
+            (std::vector<std::string>{"feed", "elementwise_add", "scale", "fetch"}));
+  EXPECT_EQ(PersistableNames(*program), std::vector<std::string>{"b"});
+}
+
+TEST_F(InferenceModels, SetIsTestWhereItIsLeftOut) {
+  const auto program = MakeInferenceProgram(*training, {"x"}, {"out"}, {"mul"});
+  EXPECT_TRUE(program->root()->ops()[1]->Attr<bool>("is_test"));
+}
+
+TEST_F(InferenceModels, RefuseBadFeedsAndFetches) {
+  EXPECT_EQ(CodeOfMake({"no"}, {"out"}), ErrorCode::kNotFound);
+  EXPECT_EQ(CodeOfMake({"x"}, {"no"}), ErrorCode::kNotFound);
+  EXPECT_EQ(CodeOfMake({"x", "x"}, {"out"}), ErrorCode::kAlreadyExists);
+  EXPECT_EQ(CodeOfMake({"x"}, {"out", "out"}), ErrorCode::kAlreadyExists);
+  EXPECT_EQ(CodeOfMake({"x"}, {}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOfMake({"x", "label"}, {"out"}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOfMake({"x"}, {"w@GRAD"}), ErrorCode::kInvalidArgument);
+  training->root()->GetVar("hidden")->kind = VarKind::kLoDTensorArray;
+  EXPECT_EQ(CodeOfMake({"x"}, {"hidden"}), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(InferenceModels, RoundTripInBothLayouts) {
+  for (const char* params : {"", "__params__"}) {
+    SCOPED_TRACE(params);
+    const std::string path = directory / (std::string("model") + params);
+    const InferenceModelFiles files{.params_filename = params};
+    SaveInferenceModel(path, {"x"}, {"out"}, *training, scope, {.files = files});
+    EXPECT_EQ(NamesIn(path), *params == '\0'
+                                 ? (std::vector<std::string>{"__model__", "b", "w"})
+                                 : (std::vector<std::string>{"__model__", "__params__"}));
+    Scope loaded;
+    const InferenceModel model = LoadInferenceModel(path, &loaded, files);
+    EXPECT_EQ(PrintProgram(*model.program), PrintProgram(*Make({"x"}, {"out"})));
+    EXPECT_EQ(model.feed_names, std::vector<std::string>{"x"});
+    EXPECT_EQ(model.fetch_names, std::vector<std::string>{"save_infer_model/scale_0"});
+    EXPECT_EQ(loaded.Names(), (std::vector<std::string>{"b", "w"}));
+    EXPECT_EQ(loaded.Get("w").ToVector<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  }
+}
+
+TEST_F(InferenceModels, AreTheSameWhenSavedAgain) {
+  SaveInferenceModel(directory / "a", {"x"}, {"out", "dropped"}, *training, scope);
+  const InferenceModel model = LoadInferenceModel(directory / "a", &scope);
+  SaveInferenceModel(directory / "b", model.feed_names, model.fetch_names, *model.program, scope);
+  EXPECT_EQ(BytesOf(directory / "b/__model__"), BytesOf(directory / "a/__model__"));
+  // Other fetches whose scales want names that are taken.
+  SaveInferenceModel(directory / "c", model.feed_names, {"dropped", model.fetch_names[0]},
+                     *model.program, scope);
+  EXPECT_EQ(LoadInferenceModel(directory / "c", &scope).fetch_names[1], model.fetch_names[0]);
+}
+
+TEST_F(InferenceModels, RefuseTruncatedAndMissingFiles) {
+  const InferenceModelFiles files{.params_filename = "params"};
+  const std::string path = directory / "m";
+  SaveInferenceModel(path, {"x"}, {"out"}, *training, scope, {.files = files});
+  const std::string bytes = BytesOf(path + "/__model__");
+  Scope loaded;
+  const auto load = [&] { LoadInferenceModel(path, &loaded, files); };
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    // The block is whole, only the version is gone: to the format that is a program.
+    if (size + 2 == bytes.size()) continue;
+    PutBytes(path + "/__model__", bytes.substr(0, size));
+    EXPECT_THROW(load(), Error) << size;
+  }
+  PutBytes(path + "/__model__", bytes);
+  std::filesystem::resize_file(path + "/params", 10);
+  EXPECT_EQ(ErrorOf(load).code(), ErrorCode::kDataLoss);
+  std::filesystem::remove(path + "/params");
+  EXPECT_EQ(ErrorOf(load).code(), ErrorCode::kNotFound);
+  std::filesystem::remove(path + "/__model__");
+  EXPECT_EQ(ErrorOf(load).code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(loaded.Names().empty());
+}
+
+TEST_F(InferenceModels, NeverHaveAProgramWithoutItsParameters) {
+  scope.Erase("b");
+  EXPECT_EQ(ErrorOf([&] {
+              SaveInferenceModel(directory / "m", {"x"}, {"out"}, *training, scope);
+            }).code(),
+            ErrorCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(directory / "m/__model__"));
+}
+
+TEST_F(InferenceModels, RefuseColumnsOutOfPlace) {
+  const auto program = Make({"x", "label"}, {"loss"});
+  for (int32_t column : {0, 2, -1}) {
+    program->root()->ops()[0]->SetAttr("col", column);
+    EXPECT_EQ(ErrorOf([&] { FeedNames(*program); }).code(), ErrorCode::kDataLoss);
+  }
+  program->root()->ops()[0]->SetAttr("col", int32_t{1}).SetOutput("Out", {});
+  EXPECT_EQ(ErrorOf([&] { FeedNames(*program); }).code(), ErrorCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace skiff
