@@ -1,0 +1,110 @@
+// cast: Out = X in another dtype. Source: Fluid's cast. Floats become integers towards zero; what
+// is out of range becomes the nearest integer, NaN 0. Anything but 0 becomes true.
+//
+// The gradient is a cast back.
+#include <type_traits>
+#include <utility>
+
+#include "framework/op/grad.h"
+#include "operators/elementwise/integer_shared.h"
+#include "operators/elementwise/unary_shared.h"
+
+namespace skiff {
+namespace {
+
+template <typename From, typename To>
+To Convert(From value) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return value != From{0};
+  } else if constexpr (std::is_floating_point_v<From>) {
+    return FromFloat<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <typename From, typename To>
+void ConvertArray(const From* x, To* out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = Convert<From, To>(x[i]);
+}
+
+template <typename From, typename To>
+std::unique_ptr<Kernel> PrepareCast(PrepareContext& context) {
+  const int64_t count = StorageElements(context.Input("X"));
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    const From* from = run.input(x).data<From>();
+    To* to = run.output(out).data<To>();
+    ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+      ConvertArray(from + begin, to + begin, end - begin);
+    });
+  });
+}
+
+template <typename From>
+void AddCastKernel(OpRegistry& registry) {
+  AddElementwiseKernel<From>(registry, "cast", {"X", "Out"}, [](PrepareContext& context) {
+    std::unique_ptr<Kernel> kernel;
+    VisitDType<bool, uint8_t, int32_t, int64_t, float, double>(
+        context.Output("Out").dtype, "cast",
+        [&]<typename To>(To) { kernel = PrepareCast<From, To>(context); });
+    return kernel;
+  });
+}
+
+std::vector<Op> CastGradient(const GradContext& context) {
+  const Op& forward = context.forward();
+  Op back("cast");
+  back.attrs = forward.attrs;
+  back.SetInput("X", context.OutputGrad("Out")).SetOutput("Out", context.InputGrad("X"));
+  back.SetAttr("in_dtype", forward.Attr<int32_t>("out_dtype"));
+  back.SetAttr("out_dtype", forward.Attr<int32_t>("in_dtype"));
+  return {std::move(back)};
+}
+
+}  // namespace
+
+void RegisterCast(OpRegistry& registry) {
+  const auto is_dtype = [](const Attribute& value) {
+    DTypeFromAttribute(std::get<int32_t>(value));
+  };
+  OpDef def;
+  def.type = "cast";
+  def.doc = "Out = X as out_dtype.";
+  def.inputs = {{.name = "X", .doc = "Any tensor."}};
+  def.outputs = {{.name = "Out", .doc = "The same values as out_dtype, of X's shape."}};
+  def.attrs = {{.name = "out_dtype",
+                .type = AttrType::kInt,
+                .default_value = {},
+                .doc = "The dtype of Out, as Fluid numbers them.",
+                .check = is_dtype},
+               {.name = "in_dtype",
+                .type = AttrType::kInt,
+                .default_value = {},
+                .doc = "The dtype of X.",
+                .check = is_dtype}};
+  def.infer = [](OpContext& context) {
+    const TensorMeta& x = context.Input("X");
+    const DType in = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("in_dtype")));
+    SKIFF_ENFORCE(x.dtype == in, kInvalidArgument, "cast: X is ", x.dtype,
+                  ", expected in_dtype = ", in);
+    context.SetOutputLike("Out", "X");
+    context.SetOutput("Out", x.shape,
+                      DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("out_dtype"))));
+  };
+  def.grad = CastGradient;
+  def.layout_rule = LayoutRule::kSame;
+  def.layout_slots = {"X", "Out"};
+  def.zero_preserving = true;
+  def.elementwise = true;
+  registry.Add(std::move(def));
+  AddCastKernel<bool>(registry);
+  AddCastKernel<uint8_t>(registry);
+  AddCastKernel<int32_t>(registry);
+  AddCastKernel<int64_t>(registry);
+  AddCastKernel<float>(registry);
+  AddCastKernel<double>(registry);
+}
+
+}  // namespace skiff

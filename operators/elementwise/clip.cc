@@ -1,0 +1,238 @@
+// clip: Out = min(max(X, min), max); NaN stays NaN. Source: Fluid's clip. The tensors Min and Max
+// take the place of the attributes.
+//
+// X@GRAD = Out@GRAD where min < X < max, else 0.
+#include <string>
+#include <utility>
+
+#include "framework/op/grad.h"
+#include "operators/elementwise/integer_shared.h"
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/clip.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct Clip {
+  float low;
+  float high;
+
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    const V lowest = hn::Set(d, low);
+    const V highest = hn::Set(d, high);
+    const V above = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
+    return hn::IfThenElse(hn::Gt(above, highest), highest, above);
+  }
+};
+
+struct ClipGrad {
+  float low;
+  float high;
+
+  template <class D, class V>
+  V operator()(D d, V x, V dout) const {
+    const auto inside = hn::And(hn::Gt(x, hn::Set(d, low)), hn::Lt(x, hn::Set(d, high)));
+    return hn::IfThenElseZero(inside, dout);
+  }
+};
+
+void ClipLoop(const float* x, float low, float high, float* out, int64_t count) {
+  UnaryLoop(Clip{low, high}, x, out, count);
+}
+
+void ClipGradLoop(const float* x, const float* dout, float low, float high, float* dx,
+                  int64_t count) {
+  BinaryLoop(ClipGrad{low, high}, x, 1, dout, 1, dx, count);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(ClipLoop);
+HWY_EXPORT(ClipGradLoop);
+
+template <typename T>
+struct Bounds {
+  T low;
+  T high;
+};
+
+// Where the bounds of a prepared op come from.
+template <typename T>
+class BoundSource {
+ public:
+  explicit BoundSource(const OpContext& context)
+      : type_(&context.def().type),
+        min_(context.InputIndex("Min")),
+        max_(context.InputIndex("Max")),
+        attrs_{FromFloat<T>(context.Attr<float>("min")), FromFloat<T>(context.Attr<float>("max"))} {
+    if (min_ < 0 && max_ < 0) Check(attrs_);
+  }
+
+  // Error if the tensors hold a Min above Max.
+  Bounds<T> Read(const KernelContext& run) const {
+    const Bounds<T> bounds{min_ < 0 ? attrs_.low : *run.input(min_).data<T>(),
+                           max_ < 0 ? attrs_.high : *run.input(max_).data<T>()};
+    Check(bounds);
+    return bounds;
+  }
+
+ private:
+  void Check(const Bounds<T>& bounds) const {
+    SKIFF_ENFORCE(bounds.low <= bounds.high, kInvalidArgument, *type_, ": min = ", bounds.low,
+                  " and max = ", bounds.high, ", expected min <= max");
+  }
+
+  const std::string* type_;  // of the definition, which outlives the plan
+  int min_;
+  int max_;
+  Bounds<T> attrs_;
+};
+
+template <typename T>
+void ClipArray(const T* x, const Bounds<T>& bounds, T* out, int64_t count) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(ClipLoop)(x, bounds.low, bounds.high, out, count);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const T above = x[i] < bounds.low ? bounds.low : x[i];
+    out[i] = above > bounds.high ? bounds.high : above;
+  }
+}
+
+template <typename T>
+void ClipGradArray(const T* x, const T* dout, const Bounds<T>& bounds, T* dx, int64_t count) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(ClipGradLoop)(x, dout, bounds.low, bounds.high, dx, count);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    dx[i] = x[i] > bounds.low && x[i] < bounds.high ? dout[i] : T{0};
+  }
+}
+
+template <typename T>
+void AddClipKernel(OpRegistry& registry) {
+  AddElementwiseKernel<T>(registry, "clip", {"X", "Out"}, [](PrepareContext& context) {
+    const int64_t count = StorageElements(context.Input("X"));
+    const BoundSource<T> source(context);
+    const int x = context.InputIndex("X");
+    const int out = context.OutputIndex("Out");
+    return MakeKernel([=](const KernelContext& run) {
+      const Bounds<T> bounds = source.Read(run);
+      const T* from = run.input(x).data<T>();
+      T* to = run.output(out).data<T>();
+      ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+        ClipArray(from + begin, bounds, to + begin, end - begin);
+      });
+    });
+  });
+}
+
+template <typename T>
+void AddClipGradKernel(OpRegistry& registry) {
+  AddElementwiseKernel<T>(
+      registry, "clip_grad", {"X", "Out@GRAD", "X@GRAD"}, [](PrepareContext& context) {
+        const int64_t count = StorageElements(context.Input("X"));
+        const BoundSource<T> source(context);
+        const int x = context.InputIndex("X");
+        const int dout = context.InputIndex("Out@GRAD");
+        const int dx = context.OutputIndex("X@GRAD");
+        return MakeKernel([=](const KernelContext& run) {
+          if (dx < 0) return;
+          const Bounds<T> bounds = source.Read(run);
+          const T* values = run.input(x).data<T>();
+          const T* from = run.input(dout).data<T>();
+          T* to = run.output(dx).data<T>();
+          ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+            ClipGradArray(values + begin, from + begin, bounds, to + begin, end - begin);
+          });
+        });
+      });
+}
+
+void CheckBoundTensors(const OpContext& context) {
+  const std::string& type = context.op().type;
+  for (const char* slot : {"Min", "Max"}) {
+    if (!context.HasInput(slot)) continue;
+    const TensorMeta& bound = context.Input(slot);
+    SKIFF_ENFORCE(bound.dtype == context.Input("X").dtype, kInvalidArgument, type, ": ", slot,
+                  " is ", bound.dtype, ", expected X's ", context.Input("X").dtype);
+    SKIFF_ENFORCE(!bound.shape.is_known() || bound.shape.element_count() == 1, kInvalidArgument,
+                  type, ": ", slot, " has shape ", bound.shape, ", expected one element");
+  }
+}
+
+// Both ops: inputs X, Min, Max, the attributes.
+OpDef ClipDef(const UnaryFacts& facts) {
+  OpDef def = UnaryOpDef(facts);
+  def.inputs.push_back(
+      {.name = "Min", .doc = "One number of X's dtype, instead of min.", .dispensable = true});
+  def.inputs.push_back(
+      {.name = "Max", .doc = "One number of X's dtype, instead of max.", .dispensable = true});
+  def.attrs = {{.name = "min",
+                .type = AttrType::kFloat,
+                .default_value = {},
+                .doc = "The least value of Out."},
+               {.name = "max",
+                .type = AttrType::kFloat,
+                .default_value = {},
+                .doc = "The largest value of Out."}};
+  def.kernel_dtype_slot = "X";
+  return def;
+}
+
+void AddClipOps(OpRegistry& registry) {
+  OpDef def = ClipDef({.type = "clip", .doc = "Out = min(max(X, min), max)."});
+  def.infer = [](OpContext& context) {
+    CheckBoundTensors(context);
+    context.SetOutputLike("Out", "X");
+  };
+  def.grad = GradOp("clip_grad", {"Max", "Min", "Out@GRAD", "X"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+
+  OpDef grad =
+      ClipDef({.type = "clip_grad", .doc = "X@GRAD = Out@GRAD where min < X < max, else 0."});
+  grad.inputs.push_back({.name = "Out@GRAD", .doc = "Gradient of Out."});
+  grad.outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}};
+  grad.infer = [](OpContext& context) {
+    CheckBoundTensors(context);
+    const TensorMeta& x = context.Input("X");
+    const TensorMeta& dout = context.Input("Out@GRAD");
+    SKIFF_ENFORCE(x.dtype == dout.dtype &&
+                      (x.shape == dout.shape || !x.shape.is_known() || !dout.shape.is_known()),
+                  kInvalidArgument, "clip_grad: Out@GRAD is ", dout.dtype, " ", dout.shape,
+                  ", expected X's ", x.dtype, " ", x.shape);
+    context.SetOutputLike("X@GRAD", "X");
+  };
+  grad.no_gradient_reason = "second derivatives are not provided";
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
+  registry.Add(std::move(grad));
+}
+
+}  // namespace
+
+void RegisterClip(OpRegistry& registry) {
+  AddClipOps(registry);
+  AddClipKernel<float>(registry);
+  AddClipKernel<double>(registry);
+  AddClipKernel<int32_t>(registry);
+  AddClipKernel<int64_t>(registry);
+  AddClipGradKernel<float>(registry);
+  AddClipGradKernel<double>(registry);
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

@@ -1,0 +1,62 @@
+// increment: Out = X + step of one element, usually in place. Source: Fluid's increment.
+//
+// Its gradient op is Fluid's too: no derivative but an increment by -step from Out back to X, so
+// that a counter runs backwards through the gradient of a loop.
+#include <utility>
+
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/elementwise/integer_shared.h"
+
+namespace skiff {
+namespace {
+
+std::vector<Op> IncrementGradient(const GradContext& context) {
+  Op back("increment");
+  back.attrs = context.forward().attrs;
+  back.SetInput("X", context.Output("Out")).SetOutput("Out", context.Input("X"));
+  back.SetAttr("step", -context.forward().Attr<float>("step", 1.0f));
+  return {std::move(back)};
+}
+
+template <typename T>
+void AddIncrementKernel(OpRegistry& registry) {
+  registry.AddCpuKernels<T>("increment", []<typename U>(PrepareContext& context) {
+    const U step = FromFloat<U>(context.Attr<float>("step"));
+    const int x = context.InputIndex("X");
+    const int out = context.OutputIndex("Out");
+    return MakeKernel([=](const KernelContext& run) {
+      *run.output(out).data<U>() = WrappingAdd(*run.input(x).data<U>(), step);
+    });
+  });
+}
+
+}  // namespace
+
+void RegisterIncrement(OpRegistry& registry) {
+  OpDef def;
+  def.type = "increment";
+  def.doc = "Out = X + step; X has one element.";
+  def.inputs = {{.name = "X", .doc = "One number."}};
+  def.outputs = {{.name = "Out", .doc = "The sum, of X's shape; may be X."}};
+  def.attrs = {{.name = "step",
+                .type = AttrType::kFloat,
+                .default_value = 1.0f,
+                .doc = "What is added; cut to an integer where X is one."}};
+  def.infer = [](OpContext& context) {
+    const Shape& x = context.Input("X").shape;
+    SKIFF_ENFORCE(!x.is_known() || x.element_count() == 1, kInvalidArgument,
+                  "increment: X has shape ", x, ", expected one element");
+    context.SetOutputLike("Out", "X");
+  };
+  def.grad = IncrementGradient;
+  def.in_place = {{"X", "Out"}};
+  def.elementwise = true;
+  registry.Add(std::move(def));
+  AddIncrementKernel<float>(registry);
+  AddIncrementKernel<double>(registry);
+  AddIncrementKernel<int32_t>(registry);
+  AddIncrementKernel<int64_t>(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,67 @@
+// isfinite: Out = whether every element of X is finite, one bool. Source: the op of that name in
+// Fluid 1.x (that of PaddlePaddle 2 is isfinite_v2, element by element).
+#include <atomic>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "operators/elementwise/unary_shared.h"
+
+namespace skiff {
+namespace {
+
+// Numbers of elements that are looked at between two checks whether the answer is known.
+constexpr int64_t kStride = 4096;
+
+template <typename T>
+bool AreFinite(const T* x, int64_t count) {
+  bool finite = true;
+  // Of a number, x - x is 0; of an infinity or NaN it is NaN. No branch: it runs in vectors.
+  for (int64_t i = 0; i < count; ++i) finite &= x[i] - x[i] == T{0};
+  return finite;
+}
+
+template <typename T>
+bool AllFinite(const T* x, int64_t count) {
+  if constexpr (!std::is_floating_point_v<T>) return true;
+  std::atomic<bool> finite{true};
+  ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && finite.load(std::memory_order_relaxed); i += kStride) {
+      if (!AreFinite(x + i, std::min(kStride, end - i))) {
+        finite.store(false, std::memory_order_relaxed);
+      }
+    }
+  });
+  return finite.load();
+}
+
+template <typename T>
+void AddIsfiniteKernel(OpRegistry& registry) {
+  registry.AddCpuKernels<T>("isfinite", []<typename U>(PrepareContext& context) {
+    const int64_t count = context.Input("X").shape.element_count();
+    const int x = context.InputIndex("X");
+    const int out = context.OutputIndex("Out");
+    return MakeKernel([=](const KernelContext& run) {
+      run.output(out).data<bool>()[0] = AllFinite(run.input(x).data<U>(), count);
+    });
+  });
+}
+
+}  // namespace
+
+void RegisterIsfinite(OpRegistry& registry) {
+  OpDef def;
+  def.type = "isfinite";
+  def.doc = "Out = whether no element of X is infinite or NaN.";
+  def.inputs = {{.name = "X", .doc = "Any tensor."}};
+  def.outputs = {{.name = "Out", .doc = "One bool, of shape [1]."}};
+  def.infer = [](OpContext& context) { context.SetOutput("Out", {1}, DType::kBool); };
+  def.no_gradient_reason = "a bool has no gradient";
+  registry.Add(std::move(def));
+  AddIsfiniteKernel<float>(registry);
+  AddIsfiniteKernel<double>(registry);
+  AddIsfiniteKernel<int32_t>(registry);
+  AddIsfiniteKernel<int64_t>(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,145 @@
+// scale: Out = scale * X + bias, or scale * (X + bias) unless bias_after_scale. Source: Fluid's
+// scale. For integers both numbers are cut to integers first, as Fluid does.
+//
+// The gradient is a scale without bias.
+#include <utility>
+
+#include "framework/op/grad.h"
+#include "operators/elementwise/integer_shared.h"
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/scale.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct Scale {
+  float factor;
+  float offset;
+
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    return hn::MulAdd(x, hn::Set(d, factor), hn::Set(d, offset));
+  }
+};
+
+// (x + bias) * factor, without the rounding of factor * bias.
+struct ShiftScale {
+  float factor;
+  float bias;
+
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    return hn::Mul(hn::Add(x, hn::Set(d, bias)), hn::Set(d, factor));
+  }
+};
+
+void ScaleLoop(const float* x, float factor, float bias, bool bias_first, float* out,
+               int64_t count) {
+  if (bias_first) {
+    UnaryLoop(ShiftScale{factor, bias}, x, out, count);
+  } else {
+    UnaryLoop(Scale{factor, bias}, x, out, count);
+  }
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(ScaleLoop);
+
+template <typename T>
+void ScaleArray(const T* x, T factor, T bias, bool bias_first, T* out, int64_t count) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(ScaleLoop)(x, factor, bias, bias_first, out, count);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = bias_first ? WrappingMul(WrappingAdd(x[i], bias), factor)
+                        : WrappingAdd(WrappingMul(x[i], factor), bias);
+  }
+}
+
+template <typename T>
+void AddScaleKernel(OpRegistry& registry) {
+  AddElementwiseKernel<T>(registry, "scale", {"X", "Out"}, [](PrepareContext& context) {
+    const int64_t count = StorageElements(context.Input("X"));
+    const int x = context.InputIndex("X");
+    const int factor_tensor = context.InputIndex("ScaleTensor");
+    const int out = context.OutputIndex("Out");
+    const T factor_attr = FromFloat<T>(context.Attr<float>("scale"));
+    const T bias = FromFloat<T>(context.Attr<float>("bias"));
+    const bool bias_first = !context.Attr<bool>("bias_after_scale");
+    return MakeKernel([=](const KernelContext& run) {
+      const T factor = factor_tensor < 0 ? factor_attr : *run.input(factor_tensor).data<T>();
+      const T* from = run.input(x).data<T>();
+      T* to = run.output(out).data<T>();
+      ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+        ScaleArray(from + begin, factor, bias, bias_first, to + begin, end - begin);
+      });
+    });
+  });
+}
+
+std::vector<Op> ScaleGradient(const GradContext& context) {
+  Op grad("scale");
+  grad.attrs = context.forward().attrs;
+  grad.SetInput("X", context.OutputGrad("Out")).SetOutput("Out", context.InputGrad("X"));
+  const std::vector<std::string>& factor = context.Input("ScaleTensor");
+  if (!factor.empty()) grad.SetInput("ScaleTensor", factor);
+  grad.SetAttr("bias", 0.0f).SetAttr("bias_after_scale", true);
+  return {std::move(grad)};
+}
+
+void InferScale(OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  if (context.HasInput("ScaleTensor")) {
+    const TensorMeta& factor = context.Input("ScaleTensor");
+    SKIFF_ENFORCE(factor.dtype == x.dtype, kInvalidArgument, "scale: ScaleTensor is ", factor.dtype,
+                  ", expected X's ", x.dtype);
+    SKIFF_ENFORCE(!factor.shape.is_known() || factor.shape.element_count() == 1, kInvalidArgument,
+                  "scale: ScaleTensor has shape ", factor.shape, ", expected one element");
+  }
+  context.SetOutputLike("Out", "X");
+}
+
+}  // namespace
+
+void RegisterScale(OpRegistry& registry) {
+  OpDef def;
+  def.type = "scale";
+  def.doc = "Out = scale * X + bias, or scale * (X + bias) unless bias_after_scale.";
+  def.inputs = {{.name = "X", .doc = "The operand, of any shape."},
+                {.name = "ScaleTensor",
+                 .doc = "One number of X's dtype, instead of the attribute scale.",
+                 .dispensable = true}};
+  def.outputs = {{.name = "Out", .doc = "The result, of X's shape."}};
+  def.attrs = {
+      {.name = "scale", .type = AttrType::kFloat, .default_value = 1.0f, .doc = "The factor."},
+      {.name = "bias", .type = AttrType::kFloat, .default_value = 0.0f, .doc = "What is added."},
+      {.name = "bias_after_scale",
+       .type = AttrType::kBool,
+       .default_value = true,
+       .doc = "Whether the bias is added after the multiplication."}};
+  def.infer = InferScale;
+  def.grad = ScaleGradient;
+  def.in_place = {{"X", "Out"}};
+  def.elementwise = true;
+  registry.Add(std::move(def));
+  AddScaleKernel<float>(registry);
+  AddScaleKernel<double>(registry);
+  AddScaleKernel<int32_t>(registry);
+  AddScaleKernel<int64_t>(registry);
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE
