@@ -1,0 +1,83 @@
+#include "models/common/dataset.h"
+
+#include <cmath>
+
+#include "framework/base/error.h"
+
+namespace skiff::models {
+namespace {
+
+ImageDataset Part(const ImageDataset& dataset, int64_t begin, int64_t end) {
+  ImageDataset part;
+  part.name = dataset.name;
+  part.channels = dataset.channels;
+  part.height = dataset.height;
+  part.width = dataset.width;
+  part.classes = dataset.classes;
+  const int64_t elements = dataset.image_elements();
+  part.pixels.assign(dataset.pixels.begin() + begin * elements,
+                     dataset.pixels.begin() + end * elements);
+  part.labels.assign(dataset.labels.begin() + begin, dataset.labels.begin() + end);
+  return part;
+}
+
+}  // namespace
+
+void CheckDataset(const ImageDataset& dataset) {
+  SKIFF_ENFORCE(dataset.channels > 0 && dataset.height > 0 && dataset.width > 0, kInvalidArgument,
+                dataset.name, ": images of shape [", dataset.channels, ", ", dataset.height, ", ",
+                dataset.width, "]: expected positive extents");
+  SKIFF_ENFORCE(dataset.classes > 0, kInvalidArgument, dataset.name, ": ", dataset.classes,
+                " classes: expected at least one");
+  const auto expected = static_cast<size_t>(dataset.size() * dataset.image_elements());
+  SKIFF_ENFORCE(dataset.pixels.size() == expected, kInvalidArgument, dataset.name, ": ",
+                dataset.pixels.size(), " pixel bytes: expected ", expected, " for ", dataset.size(),
+                " labels");
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    SKIFF_ENFORCE(dataset.labels[i] >= 0 && dataset.labels[i] < dataset.classes, kInvalidArgument,
+                  dataset.name, ": label ", dataset.labels[i], " of image ", i, " is outside [0, ",
+                  dataset.classes, ")");
+  }
+}
+
+ImageDataset FirstImages(const ImageDataset& dataset, int64_t count) {
+  SKIFF_ENFORCE(count >= 1 && count <= dataset.size(), kInvalidArgument, dataset.name,
+                ": the first ", count, " images asked for: expected 1 to ", dataset.size());
+  return Part(dataset, 0, count);
+}
+
+std::pair<ImageDataset, ImageDataset> HoldBackLast(const ImageDataset& dataset, int64_t count) {
+  SKIFF_ENFORCE(count >= 1 && count < dataset.size(), kInvalidArgument, dataset.name, ": ", count,
+                " images to hold back: expected 1 to ", dataset.size() - 1);
+  const int64_t kept = dataset.size() - count;
+  return {Part(dataset, 0, kept), Part(dataset, kept, dataset.size())};
+}
+
+Normalization MeasureNormalization(const ImageDataset& dataset) {
+  SKIFF_ENFORCE(dataset.size() > 0, kInvalidArgument, dataset.name,
+                ": no images to measure mean and deviation of");
+  const int64_t plane = int64_t{dataset.height} * dataset.width;
+  // Sums of integers are exact: the result doesn't depend on an order.
+  std::vector<int64_t> sums(dataset.channels), squares(dataset.channels);
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    const auto image = dataset.Image(i);
+    for (int32_t c = 0; c < dataset.channels; ++c) {
+      for (const uint8_t pixel : image.subspan(c * plane, plane)) {
+        sums[c] += pixel;
+        squares[c] += int64_t{pixel} * pixel;
+      }
+    }
+  }
+  Normalization result;
+  const double count = static_cast<double>(dataset.size() * plane);
+  for (int32_t c = 0; c < dataset.channels; ++c) {
+    const double mean = static_cast<double>(sums[c]) / count;
+    const double variance = static_cast<double>(squares[c]) / count - mean * mean;
+    result.mean.push_back(static_cast<float>(mean / 255));
+    result.deviation.push_back(variance > 1e-6 ? static_cast<float>(std::sqrt(variance) / 255)
+                                               : 1.0f);
+  }
+  return result;
+}
+
+}  // namespace skiff::models

@@ -1,0 +1,49 @@
+// What happened in a training, as JSON lines: one object an epoch.
+//
+//   {"epoch":1,"step":32,"seconds":4.1,"learning_rate":0.1,"train_loss":1.9,…}
+//
+// Each record is on the disk's side of the program (flushed) when Append returns. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace skiff::models {
+
+struct TrainingRecord {
+  int64_t epoch = 0;   // epochs finished
+  int64_t step = 0;    // steps finished
+  double seconds = 0;  // since the training began, breaks left out
+  double learning_rate = 0;
+  double samples_per_second = 0;
+  double train_loss = 0;
+  double train_accuracy = 0;
+  double validation_loss = 0;
+  double validation_accuracy = 0;
+  friend bool operator==(const TrainingRecord&, const TrainingRecord&) = default;
+};
+
+// One line without its end. Numbers that JSON can't hold (NaN, infinity) become null.
+std::string PrintTrainingRecord(const TrainingRecord& record);
+// The inverse; null gives NaN. Error (kDataLoss) for anything else.
+TrainingRecord ParseTrainingRecord(std::string_view line);
+
+class TrainingLog {
+ public:
+  // Keeps of an existing file the records up to `keep_until_step`, those a resumed training goes on
+  // from; 0: starts anew. An incomplete last line, as a crash leaves it, is dropped. Error as
+  // OutputFile; kDataLoss for another line that is no record.
+  TrainingLog(std::string path, int64_t keep_until_step);
+
+  void Append(const TrainingRecord& record);
+  const std::vector<TrainingRecord>& records() const { return records_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  std::vector<TrainingRecord> records_;
+};
+
+}  // namespace skiff::models
