@@ -38,8 +38,8 @@ int Main() {
   BuildChain(&program, FLAGS_ops);
   Executor executor(Place::Cpu());
   CompiledProgram compiled = executor.Compile(program);
-  BoundProgram bound = compiled.Bind({{"v0", Tensor::FromValues<float>({1}, {1.0f})}},
-                                     {StrCat("v", FLAGS_ops)});
+  BoundProgram bound =
+      compiled.Bind({{"v0", Tensor::FromValues<float>({1}, {1.0f})}}, {StrCat("v", FLAGS_ops)});
   for (int i = 0; i < 10; ++i) bound.Step();
   std::vector<double> microseconds;
   for (int32_t i = 0; i < FLAGS_steps; ++i) {

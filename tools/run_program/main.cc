@@ -1,0 +1,43 @@
+#include <gflags/gflags.h>
+#include <omp.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "tools/run_program/run_program.h"
+
+DEFINE_string(program, "", "serialised ProgramDesc to run, with or without feed and fetch ops");
+DEFINE_string(startup, "", "serialised ProgramDesc to run first");
+DEFINE_string(params, "",
+              "NumPy archive that sets persistable variables after the startup program");
+DEFINE_string(feed, "", "NumPy archive of feeds; x.lod0, x.lod1, … hold the offsets of a ragged x");
+DEFINE_string(fetch, "", "names of the variables to fetch, with commas between them");
+DEFINE_int64(steps, 1, "how often to run the program with the same feed");
+DEFINE_string(save_params, "", "NumPy archive to write all persistable variables to at the end");
+DEFINE_string(out, "",
+              "NumPy archive to write the fetches to; <name>.steps holds every step's value");
+DEFINE_string(jobs, "", "file of JSON lines: run a job for each, its keys being the flags above");
+DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
+
+int main(int argc, char** argv) {
+  gflags::SetUsageMessage(
+      "runs a Fluid program: run_program --program=main.pb --fetch=loss [flags]");
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+  const skiff::RunProgramOptions options{.program = FLAGS_program,
+                                         .startup = FLAGS_startup,
+                                         .params = FLAGS_params,
+                                         .feed = FLAGS_feed,
+                                         .fetch = skiff::SplitNames(FLAGS_fetch),
+                                         .steps = FLAGS_steps,
+                                         .save_params = FLAGS_save_params,
+                                         .out = FLAGS_out};
+  try {
+    if (!FLAGS_jobs.empty()) return skiff::RunProgramJobs(FLAGS_jobs, options) == 0 ? 0 : 1;
+    skiff::RunProgramFile(options);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,166 @@
+#include "tools/run_program/run_program.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "framework/base/error.h"
+#include "framework/executor/executor.h"
+#include "framework/io/file.h"
+#include "framework/io/npz.h"
+#include "framework/io/parameters.h"
+#include "framework/ir/codec.h"
+
+namespace skiff {
+namespace {
+
+LoD LoDOf(const TensorMap& arrays, const std::string& name) {
+  LoD lod;
+  for (size_t level = 0;; ++level) {
+    const auto it = arrays.find(StrCat(name, ".lod", level));
+    if (it == arrays.end()) return lod;
+    SKIFF_ENFORCE(it->second.dtype() == DType::kInt64, kInvalidArgument, "\"", it->first,
+                  "\": offsets of dtype int64 expected, found ", it->second.dtype());
+    lod.emplace_back();
+    for (int64_t offset : it->second.values<int64_t>()) {
+      lod.back().push_back(static_cast<uint64_t>(offset));
+    }
+  }
+}
+
+FeedList ReadFeeds(const std::string& path) {
+  FeedList feeds;
+  if (path.empty()) return feeds;
+  const TensorMap arrays = ReadNpz(path);
+  for (const auto& [name, tensor] : arrays) {
+    if (name.find(".lod") != std::string::npos) continue;
+    Tensor feed = tensor;
+    LoD lod = LoDOf(arrays, name);
+    if (!lod.empty()) feed.set_lod(std::move(lod));
+    feeds.emplace_back(name, std::move(feed));
+  }
+  return feeds;
+}
+
+void SetParameters(const std::string& path, const Program& program, Scope* scope) {
+  if (path.empty()) return;
+  const std::vector<std::string> persistables = PersistableNames(program);
+  for (const auto& [name, tensor] : ReadNpz(path)) {
+    SKIFF_ENFORCE(std::ranges::binary_search(persistables, name), kNotFound, path, ": \"", name,
+                  "\" is no persistable variable of the program");
+    scope->Assign(name, tensor);
+  }
+}
+
+// Appends the only element of each one-element fetch to its series.
+void AppendToSeries(const FetchList& names, const BoundProgram& bound,
+                    std::map<std::string, std::vector<double>>* series) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Tensor& value = bound.fetch(i);
+    if (value.element_count() != 1) continue;
+    VisitDType<float, double, int32_t, int64_t, bool, uint8_t>(
+        value.dtype(), names[i], [&]<typename T>(T) {
+          (*series)[names[i]].push_back(static_cast<double>(*value.data<T>()));
+        });
+  }
+}
+
+TensorMap ResultsOf(const FetchList& names, const BoundProgram& bound,
+                    const std::map<std::string, std::vector<double>>& series) {
+  TensorMap results;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Tensor& value = bound.fetch(i);
+    results[names[i]] = value;
+    for (size_t level = 0; level < value.lod().size(); ++level) {
+      const std::vector<uint64_t>& offsets = value.lod()[level];
+      results[StrCat(names[i], ".lod", level)] = Tensor::FromValues<int64_t>(
+          {static_cast<int64_t>(offsets.size())}, {offsets.begin(), offsets.end()});
+    }
+  }
+  for (const auto& [name, values] : series) {
+    results[name + ".steps"] =
+        Tensor::FromValues<double>({static_cast<int64_t>(values.size())}, values);
+  }
+  return results;
+}
+
+std::string JobString(const nlohmann::json& job, const std::string& key,
+                      const std::string& fallback) {
+  std::string dashed = key;
+  std::ranges::replace(dashed, '_', '-');
+  const auto it = job.contains(key) ? job.find(key) : job.find(dashed);
+  return it == job.end() ? fallback : it->get<std::string>();
+}
+
+RunProgramOptions JobOptions(const std::string& line, const RunProgramOptions& defaults) {
+  const nlohmann::json job = nlohmann::json::parse(line);
+  RunProgramOptions options = defaults;
+  options.program = JobString(job, "program", defaults.program);
+  options.startup = JobString(job, "startup", defaults.startup);
+  options.params = JobString(job, "params", defaults.params);
+  options.feed = JobString(job, "feed", defaults.feed);
+  options.save_params = JobString(job, "save_params", defaults.save_params);
+  options.out = JobString(job, "out", defaults.out);
+  if (job.contains("fetch")) options.fetch = SplitNames(job.at("fetch").get<std::string>());
+  if (job.contains("steps")) options.steps = job.at("steps").get<int64_t>();
+  return options;
+}
+
+}  // namespace
+
+std::vector<std::string> SplitNames(const std::string& names) {
+  std::vector<std::string> parts;
+  std::istringstream stream(names);
+  for (std::string part; std::getline(stream, part, ',');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+void RunProgramFile(const RunProgramOptions& options) {
+  SKIFF_ENFORCE(!options.program.empty(), kInvalidArgument, "no program file given");
+  SKIFF_ENFORCE(options.steps > 0, kInvalidArgument, "steps = ", options.steps,
+                ": expected at least 1");
+  const std::unique_ptr<Program> program = ParseProgram(ReadFile(options.program));
+  Executor executor(Place::Cpu());
+  if (!options.startup.empty()) executor.Run(*ParseProgram(ReadFile(options.startup)));
+  SetParameters(options.params, *program, &executor.scope());
+  CompiledProgram compiled = executor.Compile(*program);
+  BoundProgram bound = compiled.Bind(ReadFeeds(options.feed), options.fetch);
+  std::map<std::string, std::vector<double>> series;
+  for (int64_t i = 0; i < options.steps; ++i) {
+    bound.Step();
+    AppendToSeries(options.fetch, bound, &series);
+  }
+  if (!options.out.empty()) WriteNpz(options.out, ResultsOf(options.fetch, bound, series));
+  if (options.save_params.empty()) return;
+  TensorMap persistables;
+  for (const std::string& name : PersistableNames(*program)) {
+    const Tensor* tensor = executor.scope().Find(name);
+    if (tensor != nullptr) persistables[name] = *tensor;
+  }
+  WriteNpz(options.save_params, persistables);
+}
+
+int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults) {
+  std::istringstream lines(ReadFile(path));
+  int64_t failed = 0;
+  int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    try {
+      RunProgramFile(JobOptions(line, defaults));
+    } catch (const std::exception& error) {
+      ++failed;
+      std::printf("job %lld: %s\n", static_cast<long long>(number), error.what());
+    }
+  }
+  std::printf("%lld ran, %lld failed\n", static_cast<long long>(number - failed),
+              static_cast<long long>(failed));
+  return failed;
+}
+
+}  // namespace skiff

@@ -1,0 +1,35 @@
+// Runs a serialised Fluid program with arrays from NumPy archives.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace skiff {
+
+struct RunProgramOptions {
+  std::string program;             // file with a serialised ProgramDesc
+  std::string startup;             // the same, run first; empty: none
+  std::string params;              // .npz that sets persistables after the startup program
+  std::string feed;                // .npz with the feeds; `x.lod0`, `x.lod1`, …: offsets of `x`
+  std::vector<std::string> fetch;  // names of variables
+  int64_t steps = 1;               // runs with the same feed
+  std::string save_params;         // .npz of all persistables after the last run; empty: none
+  std::string out;                 // .npz of the fetches; empty: none
+};
+
+// Writes to `out` the last value of each fetch under its name (offsets as `<name>.lod0`, …) and,
+// for fetches of one element, the value of every step as `<name>.steps`. Error for unreadable or
+// corrupt files, for a params entry that is no persistable of the program, and as Executor.
+void RunProgramFile(const RunProgramOptions& options);
+
+// Runs a job for each line of a JSON-lines file: an object with the options as keys (`save-params`
+// or `save_params`; `fetch` a string of names with commas); keys that are absent come from
+// `defaults`. A job that fails prints its number and message, and the rest go on. Returns how many
+// failed. Error if the file itself can't be read.
+int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults);
+
+// "a,b" -> {"a", "b"}; empty parts are left out.
+std::vector<std::string> SplitNames(const std::string& names);
+
+}  // namespace skiff
