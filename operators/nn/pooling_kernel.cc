@@ -4,8 +4,6 @@
 
 #include "operators/nn/pooling_shared.h"
 
-// Instruction sets that bring nothing for these loops cost only code.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/nn/pooling_kernel.cc"
 #include "hwy/foreach_target.h"

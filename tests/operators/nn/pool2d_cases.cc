@@ -1,0 +1,247 @@
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/operators/nn/image_reference.h"
+
+namespace skiff::harness {
+namespace {
+
+using Ints = std::vector<int32_t>;
+
+struct PoolingSpec {
+  std::string name;
+  Shape input;  // N, C, H, W, whatever the format
+  Pair output;  // as expected
+  Pair kernel;
+  Pair stride;
+  Padding padding;
+  bool adaptive = false;
+  bool exclusive = true;
+  bool channels_last = false;
+  AttributeMap attrs;
+  bool benchmark_only = false;
+};
+
+struct Range {
+  int64_t begin;
+  int64_t end;
+  int64_t size;  // with the padding that counts
+};
+
+Range WindowOf(bool adaptive, int64_t o, int64_t inputs, int64_t outputs, int64_t kernel,
+               int64_t stride, int64_t padding) {
+  if (adaptive) {
+    const int64_t begin = o * inputs / outputs;
+    const int64_t end = ((o + 1) * inputs + outputs - 1) / outputs;
+    return {begin, end, end - begin};
+  }
+  const int64_t begin = o * stride - padding;
+  const int64_t end = std::min(begin + kernel, inputs + padding);
+  return {std::max<int64_t>(begin, 0), std::min(end, inputs), end - begin};
+}
+
+double Pool(const PoolingSpec& spec, const ImageView& in, int64_t n, int64_t c, int64_t y,
+            int64_t x, bool is_max) {
+  const Range rows = WindowOf(spec.adaptive, y, in.height(), spec.output.height, spec.kernel.height,
+                              spec.stride.height, spec.padding.top);
+  const Range columns = WindowOf(spec.adaptive, x, in.width(), spec.output.width, spec.kernel.width,
+                                 spec.stride.width, spec.padding.left);
+  double best = -1e300;
+  double sum = 0;
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    for (int64_t j = columns.begin; j < columns.end; ++j) {
+      best = std::max(best, in.at(n, c, i, j));
+      sum += in.at(n, c, i, j);
+    }
+  }
+  if (is_max) return best;
+  const int64_t inside = (rows.end - rows.begin) * (columns.end - columns.begin);
+  return sum / static_cast<double>(spec.exclusive ? inside : rows.size * columns.size);
+}
+
+OpCase PoolingCase(const PoolingSpec& spec, const std::string& kind) {
+  OpCase op_case;
+  op_case.name = kind + "_" + spec.name;
+  op_case.type = "pool2d";
+  op_case.inputs = {{"X", {Distinct(ImageShape(spec.input, spec.channels_last), 1)}}};
+  op_case.attrs = spec.attrs;
+  op_case.attrs["pooling_type"] = kind;
+  if (spec.channels_last) op_case.attrs["data_format"] = std::string("NHWC");
+  if (!spec.exclusive) op_case.attrs["exclusive"] = false;
+  if (!op_case.attrs.count("ksize")) {
+    op_case.attrs["ksize"] =
+        Ints{static_cast<int32_t>(spec.kernel.height), static_cast<int32_t>(spec.kernel.width)};
+  }
+  op_case.attrs["strides"] =
+      Ints{static_cast<int32_t>(spec.stride.height), static_cast<int32_t>(spec.stride.width)};
+  op_case.reference = [spec, kind](const Arrays& inputs) {
+    Array input = inputs.at("X")[0];
+    Array output = Zeros(ImageShape(
+        {spec.input[0], spec.input[1], spec.output.height, spec.output.width}, spec.channels_last));
+    const ImageView in(&input, spec.channels_last);
+    const ImageView out(&output, spec.channels_last);
+    for (int64_t n = 0; n < out.batch(); ++n) {
+      for (int64_t c = 0; c < out.channels(); ++c) {
+        for (int64_t y = 0; y < out.height(); ++y) {
+          for (int64_t x = 0; x < out.width(); ++x)
+            out.at(n, c, y, x) = Pool(spec, in, n, c, y, x, kind == "max");
+        }
+      }
+    }
+    return Arrays{{"Out", {std::move(output)}}};
+  };
+  op_case.outputs = {{"Out", 1}};
+  op_case.gradients = {"X"};
+  op_case.benchmark_only = spec.benchmark_only;
+  return op_case;
+}
+
+std::vector<PoolingSpec> Specs() {
+  return {
+      {.name = "windows_side_by_side",
+       .input = {2, 3, 6, 4},
+       .output = {3, 2},
+       .kernel = {2, 2},
+       .stride = {2, 2}},
+      {.name = "one_channel",
+       .input = {1, 1, 4, 5},
+       .output = {3, 4},
+       .kernel = {2, 2},
+       .stride = {1, 1}},
+      {.name = "overlap_with_padding",
+       .input = {2, 17, 7, 8},
+       .output = {4, 4},
+       .kernel = {3, 3},
+       .stride = {2, 2},
+       .padding = {1, 1, 1, 1},
+       .attrs = {{"paddings", Ints{1, 1}}}},
+      {.name = "whole_block",
+       .input = {2, 16, 6, 6},
+       .output = {3, 3},
+       .kernel = {3, 3},
+       .stride = {2, 2},
+       .padding = {1, 1, 1, 1},
+       .attrs = {{"paddings", Ints{1, 1}}}},
+      {.name = "padding_of_four_values",
+       .input = {1, 3, 6, 5},
+       .output = {5, 6},
+       .kernel = {3, 2},
+       .stride = {1, 1},
+       .padding = {0, 1, 1, 1},
+       .attrs = {{"paddings", Ints{0, 1, 1, 1}}}},
+      {.name = "padding_counts",
+       .input = {2, 16, 6, 6},
+       .output = {3, 3},
+       .kernel = {3, 3},
+       .stride = {2, 2},
+       .padding = {1, 1, 1, 1},
+       .exclusive = false,
+       .attrs = {{"paddings", Ints{1, 1}}}},
+      {.name = "ceil_mode",
+       .input = {1, 3, 6, 8},
+       .output = {3, 4},
+       .kernel = {3, 3},
+       .stride = {2, 2},
+       .attrs = {{"ceil_mode", true}}},
+      // The last windows end beyond the input and its padding, which divides by less.
+      {.name = "ceil_mode_padding_counts",
+       .input = {1, 3, 6, 9},
+       .output = {4, 5},
+       .kernel = {3, 4},
+       .stride = {2, 2},
+       .padding = {1, 1, 1, 1},
+       .exclusive = false,
+       .attrs = {{"ceil_mode", true}, {"paddings", Ints{1, 1}}}},
+      // ceil(7 / 2) = 4 rows need 2, ceil(6 / 3) = 2 columns no pixels of padding.
+      {.name = "same_padding",
+       .input = {1, 3, 7, 6},
+       .output = {4, 2},
+       .kernel = {3, 3},
+       .stride = {2, 3},
+       .padding = {1, 1, 0, 0},
+       .attrs = {{"padding_algorithm", std::string("SAME")}}},
+      {.name = "valid_padding",
+       .input = {1, 3, 7, 6},
+       .output = {3, 2},
+       .kernel = {3, 3},
+       .stride = {2, 3},
+       .attrs = {{"padding_algorithm", std::string("VALID")}, {"paddings", Ints{1, 1}}}},
+      {.name = "global",
+       .input = {2, 17, 5, 6},
+       .output = {1, 1},
+       .kernel = {5, 6},
+       .attrs = {{"global_pooling", true}, {"ksize", Ints{2, 2}}, {"paddings", Ints{1, 1}}}},
+      {.name = "adaptive",
+       .input = {2, 3, 7, 5},
+       .output = {3, 2},
+       .adaptive = true,
+       .attrs = {{"adaptive", true}, {"ksize", Ints{3, 2}}}},
+      {.name = "adaptive_with_equal_windows",
+       .input = {1, 16, 6, 4},
+       .output = {3, 2},
+       .kernel = {2, 2},
+       .stride = {2, 2},
+       .attrs = {{"adaptive", true}, {"ksize", Ints{3, 2}}}},
+      {.name = "adaptive_to_more_pixels",
+       .input = {1, 3, 2, 3},
+       .output = {5, 4},
+       .adaptive = true,
+       .attrs = {{"adaptive", true}, {"ksize", Ints{5, 4}}}},
+      {.name = "channels_last",
+       .input = {2, 3, 6, 5},
+       .output = {3, 3},
+       .kernel = {3, 3},
+       .stride = {2, 2},
+       .padding = {1, 1, 1, 1},
+       .channels_last = true,
+       .attrs = {{"paddings", Ints{1, 1}}}},
+      {.name = "empty_batch",
+       .input = {0, 3, 6, 4},
+       .output = {3, 2},
+       .kernel = {2, 2},
+       .stride = {2, 2}},
+      {.name = "resnet_stem",
+       .input = {8, 64, 112, 112},
+       .output = {56, 56},
+       .kernel = {3, 3},
+       .stride = {2, 2},
+       .padding = {1, 1, 1, 1},
+       .attrs = {{"paddings", Ints{1, 1}}},
+       .benchmark_only = true},
+      {.name = "resnet_head",
+       .input = {8, 2048, 7, 7},
+       .output = {1, 1},
+       .kernel = {7, 7},
+       .attrs = {{"global_pooling", true}},
+       .benchmark_only = true},
+  };
+}
+
+// Of equal pixels the first one of a window, row by row, takes the gradient.
+OpCase TiesCase() {
+  OpCase op_case;
+  op_case.name = "ties_go_to_the_first_pixel";
+  op_case.type = "pool2d_grad";
+  op_case.inputs = {{"X", {Values({1, 1, 3, 3}, {0, 5, 5, 5, 5, 1, 2, 2, 2})}},
+                    {"Out", {Values({1, 1, 2, 2}, {5, 5, 5, 5})}},
+                    {"Out@GRAD", {Values({1, 1, 2, 2}, {1, 10, 100, 1000})}}};
+  op_case.attrs = {{"pooling_type", std::string("max")}, {"ksize", Ints{2, 2}}};
+  op_case.reference = [](const Arrays&) {
+    return Arrays{{"X@GRAD", {Values({1, 1, 3, 3}, {0, 11, 0, 100, 1000, 0, 0, 0, 0})}}};
+  };
+  op_case.outputs = {{"X@GRAD", 1}};
+  return op_case;
+}
+
+}  // namespace
+
+void AddPool2dCases(CaseList& cases) {
+  for (const char* kind : {"max", "avg"}) {
+    for (const PoolingSpec& spec : Specs()) cases.push_back(PoolingCase(spec, kind));
+  }
+  cases.push_back(TiesCase());
+}
+
+}  // namespace skiff::harness
