@@ -1,0 +1,44 @@
+#include <cmath>
+
+#include "tests/operators/elementwise/elementwise_reference.h"
+
+namespace skiff::harness {
+
+void AddCastCases(CaseList& cases) {
+  const std::vector<DType> dtypes = {DType::kBool,  DType::kUint8,   DType::kInt32,
+                                     DType::kInt64, DType::kFloat32, DType::kFloat64};
+  const auto add = [&](const std::string& name, DType from, DType to, Array x,
+                       std::vector<double> expected) {
+    x.fixed_dtype = true;
+    x.dtype = from;
+    OpCase one = UnaryCase(name, "cast", x, {});
+    one.attrs = {{"in_dtype", static_cast<int32_t>(from)}, {"out_dtype", static_cast<int32_t>(to)}};
+    one.reference = [shape = x.shape, expected, to](const Arrays&) {
+      return Arrays{{"Out", {Values(shape, expected, to)}}};
+    };
+    cases.push_back(one);
+  };
+  for (const DType from : dtypes) {
+    for (const DType to : dtypes) {
+      const int64_t high = from == DType::kBool ? 2 : 100;
+      const Array x = Integers({3, 11}, 1, 0, high, from);
+      std::vector<double> expected = x.values;
+      for (double& value : expected) value = to == DType::kBool ? value != 0 : value;
+      add(StrCat(from, "_to_", to), from, to, x, expected);
+    }
+  }
+  add("towards_zero", DType::kFloat32, DType::kInt32, Values({4}, {-1.75, -0.5, 0.5, 1.75}),
+      {-1, 0, 0, 1});
+  add("out_of_range", DType::kFloat32, DType::kInt32, Values({2}, {-1e20, 1e20}),
+      {-2147483648.0, 2147483647.0});
+  add("out_of_range_uint8", DType::kFloat64, DType::kUint8, Values({3}, {-3, 255.5, 256}),
+      {0, 255, 255});
+  add("no_elements", DType::kFloat32, DType::kInt64, Values({0, 2}, {}), {});
+  OpCase same = UnaryCase("gradient", "cast", Uniform({5, 7}, 3), [](double x) { return x; });
+  same.attrs = {{"in_dtype", 6}, {"out_dtype", 6}};
+  same.dtypes = {DType::kFloat64};
+  same.gradients = {"X"};
+  cases.push_back(same);
+}
+
+}  // namespace skiff::harness

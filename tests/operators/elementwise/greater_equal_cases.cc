@@ -1,0 +1,10 @@
+#include "tests/operators/elementwise/elementwise_reference.h"
+
+namespace skiff::harness {
+
+void AddGreaterEqualCases(CaseList& cases) {
+  AddBoolCases(
+      "greater_equal", [](double x, double y) { return x >= y ? 1.0 : 0.0; }, cases);
+}
+
+}  // namespace skiff::harness
