@@ -118,11 +118,11 @@ Variable Mul(const Variable& x, const Variable& y, const MulOptions& options, Si
 
 Variable MatMul(const Variable& x, const Variable& y, const MatMulOptions& options, Site site) {
   const LayerCall call("matmul", "", site);
-  Op op("matmul");
+  Op op("matmul_v2");
   op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
-  op.SetAttr("transpose_X", options.transpose_x).SetAttr("transpose_Y", options.transpose_y);
-  op.SetAttr("alpha", options.alpha);
-  return call.AppendFor(std::move(op));
+  op.SetAttr("trans_x", options.transpose_x).SetAttr("trans_y", options.transpose_y);
+  const Variable product = call.AppendFor(std::move(op));
+  return options.alpha == 1.0f ? product : Scale(product, {.scale = options.alpha}, site);
 }
 
 }  // namespace skiff::layers

@@ -1,0 +1,395 @@
+#include "framework/autodiff/append_backward.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/ir/text.h"
+#include "framework/op/grad.h"
+#include "framework/op/op_context.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Arguments(const Slots& slots) {
+  std::string text;
+  for (const SlotArguments& slot : slots) {
+    text += StrCat(text.empty() ? "" : ", ", slot.slot, "=", Join(slot.arguments, "+"));
+  }
+  return text;
+}
+
+// One line an op, without attributes.
+std::string GradientOps(const Block& block) {
+  std::string text;
+  for (const auto& op : block.ops()) {
+    if ((op->role() & kRoleBackward) == 0) continue;
+    text += StrCat(op->type, "(", Arguments(op->inputs), ") -> ", Arguments(op->outputs), "\n");
+  }
+  return text;
+}
+
+std::unique_ptr<Program> Parse(const std::string& variables, const std::string& ops) {
+  auto program = ParseProgramText("program { block 0 {\n" + variables + ops + "} }");
+  return program;
+}
+
+BackwardResult Backward(Program* program, const BackwardOptions& options = {}) {
+  return AppendBackward(DefaultOpRegistry(), program, "loss", options);
+}
+
+std::string MessageOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+constexpr const char* kNetVars = R"(
+  var x float32 [-1, 4] stop_gradient check_feed
+  param w float32 [4, 3] persistable
+  var h float32 [-1, 3]
+  var r float32 [-1, 3]
+  var loss float32 [1]
+)";
+
+constexpr const char* kNetOps = R"(
+  {Out: [h]} = mul(X: [x], Y: [w]) {x_num_col_dims = 1, y_num_col_dims = 1}
+  {Out: [r]} = relu(X: [h])
+  {Out: [loss]} = mean(X: [r])
+)";
+
+TEST(AppendBackward, WritesFluidsGradientOps) {
+  const auto program = Parse(kNetVars, kNetOps);
+  const BackwardResult result = Backward(program.get());
+  EXPECT_EQ(GradientOps(*program->root()),
+            "fill_constant() -> Out=loss@GRAD\n"
+            "mean_grad(X=r, Out@GRAD=loss@GRAD) -> X@GRAD=r@GRAD\n"
+            "relu_grad(Out=r, Out@GRAD=r@GRAD) -> X@GRAD=h@GRAD\n"
+            "mul_grad(X=x, Y=w, Out@GRAD=h@GRAD) -> X@GRAD=@EMPTY@, Y@GRAD=w@GRAD\n");
+  ASSERT_EQ(result.parameters.size(), 1u);
+  EXPECT_EQ(result.parameters[0].parameter->name, "w");
+  EXPECT_EQ(result.parameters[0].gradient->name, "w@GRAD");
+  EXPECT_EQ(result.gradients.at("h"), "h@GRAD");
+  EXPECT_EQ(result.gradients.count("x"), 0u);
+}
+
+TEST(AppendBackward, PrintsRolesAndTheSeedOfTheGradient) {
+  const auto program = Parse(kNetVars, kNetOps);
+  Backward(program.get());
+  const auto& ops = program->root()->ops();
+  EXPECT_EQ(ops[2]->role(), kRoleForward | kRoleLoss);
+  EXPECT_EQ(PrintOp(*ops[3]),
+            "{Out: [\"loss@GRAD\"]} = fill_constant() {dtype = 5, op_role = 257, shape = longs "
+            "[1], value = 1.0}");
+  EXPECT_EQ(PrintOp(*ops[6]),
+            "{X@GRAD: [\"@EMPTY@\"], Y@GRAD: [\"w@GRAD\"]} = mul_grad(X: [\"x\"], Y: [\"w\"], "
+            "Out@GRAD: [\"h@GRAD\"]) {op_role = 1, op_role_var = strings [\"w\", \"w@GRAD\"], "
+            "x_num_col_dims = 1, y_num_col_dims = 1}");
+  EXPECT_FALSE(ops[5]->HasAttr(kOpRoleVarAttr));
+}
+
+TEST(AppendBackward, GivesGradientsTheShapeOfTheirVariables) {
+  const auto program = Parse(kNetVars, kNetOps);
+  Backward(program.get());
+  const Var& gradient = *program->root()->GetVar("h@GRAD");
+  EXPECT_EQ(gradient.dims, (std::vector<int64_t>{-1, 3}));
+  EXPECT_EQ(gradient.dtype, DType::kFloat32);
+  EXPECT_FALSE(gradient.persistable);
+  EXPECT_EQ(program->root()->GetVar("w@GRAD")->dims, (std::vector<int64_t>{4, 3}));
+}
+
+TEST(AppendBackward, TakesDtypeAndRankFromTheLoss) {
+  const auto program = Parse(R"(
+      param w float64 [3] persistable
+      var s float64 [3]
+      var loss float64 []
+    )",
+                             R"(
+      {Out: [s]} = square(X: [w])
+      {Out: [loss]} = reduce_sum(X: [s]) {dim = ints [0], reduce_all = true}
+    )");
+  program->root()->GetVar("loss")->dims = {};
+  Backward(program.get());
+  EXPECT_EQ(program->root()->GetVar("loss@GRAD")->dtype, DType::kFloat64);
+  EXPECT_TRUE(program->root()->GetVar("loss@GRAD")->dims.empty());
+}
+
+TEST(AppendBackward, AddsUpAFanOutBehindTheLastContribution) {
+  const auto program = Parse(R"(
+      param w float32 [3] persistable
+      var a float32 [3]
+      var b float32 [3]
+      var c float32 [3]
+      var loss float32 [1]
+    )",
+                             R"(
+      {Out: [a]} = square(X: [w])
+      {Out: [b]} = square(X: [a])
+      {Out: [c]} = elementwise_mul(X: [a], Y: [b]) {axis = -1}
+      {Out: [loss]} = mean(X: [c])
+    )");
+  Backward(program.get());
+  EXPECT_EQ(GradientOps(*program->root()),
+            "fill_constant() -> Out=loss@GRAD\n"
+            "mean_grad(X=c, Out@GRAD=loss@GRAD) -> X@GRAD=c@GRAD\n"
+            "elementwise_mul_grad(X=a, Y=b, Out@GRAD=c@GRAD) -> X@GRAD=a@GRAD@RENAME@0, "
+            "Y@GRAD=b@GRAD\n"
+            "square_grad(X=b, Out@GRAD=b@GRAD) -> X@GRAD=a@GRAD@RENAME@1\n"
+            "sum(X=a@GRAD@RENAME@0+a@GRAD@RENAME@1) -> Out=a@GRAD\n"
+            "square_grad(X=w, Out@GRAD=a@GRAD) -> X@GRAD=w@GRAD\n");
+  EXPECT_EQ(program->root()->GetVar("a@GRAD@RENAME@1")->dims, (std::vector<int64_t>{3}));
+}
+
+TEST(AppendBackward, AddsUpOneVariableInTwoSlotsOfAnOp) {
+  const auto program = Parse(R"(
+      param w float32 [3] persistable
+      var c float32 [3]
+      var loss float32 [1]
+    )",
+                             R"(
+      {Out: [c]} = elementwise_mul(X: [w], Y: [w]) {axis = -1}
+      {Out: [loss]} = mean(X: [c])
+    )");
+  Backward(program.get());
+  EXPECT_THAT(GradientOps(*program->root()),
+              HasSubstr("-> X@GRAD=w@GRAD@RENAME@0, Y@GRAD=w@GRAD@RENAME@1\n"
+                        "sum(X=w@GRAD@RENAME@0+w@GRAD@RENAME@1) -> Out=w@GRAD\n"));
+  EXPECT_EQ(program->root()->ops().back()->Attr<std::vector<std::string>>(kOpRoleVarAttr),
+            (std::vector<std::string>{"w", "w@GRAD"}));
+}
+
+TEST(AppendBackward, StopsAtNoGradVariables) {
+  const auto program = Parse(kNetVars, kNetOps);
+  EXPECT_THAT(MessageOf([&] { Backward(program.get(), {.no_grad = {"h"}}); }),
+              HasSubstr("depends on no variable that wants a gradient"));
+  EXPECT_EQ(GradientOps(*program->root()), "");
+  EXPECT_THAT(MessageOf([&] { Backward(program.get(), {.no_grad = {"typo"}}); }),
+              HasSubstr("\"typo\", which is no variable"));
+}
+
+TEST(AppendBackward, StopsAtVariablesMarkedStopGradient) {
+  const auto program = Parse(R"(
+      param u float32 [3] persistable
+      param w float32 [3] persistable
+      var a float32 [3] stop_gradient
+      var c float32 [3]
+      var loss float32 [1]
+    )",
+                             R"(
+      {Out: [a]} = square(X: [u])
+      {Out: [c]} = elementwise_mul(X: [a], Y: [w]) {axis = -1}
+      {Out: [loss]} = mean(X: [c])
+    )");
+  const BackwardResult result = Backward(program.get());
+  ASSERT_EQ(result.parameters.size(), 1u);
+  EXPECT_EQ(result.parameters[0].parameter->name, "w");
+  EXPECT_THAT(GradientOps(*program->root()), HasSubstr("X@GRAD=@EMPTY@, Y@GRAD=w@GRAD"));
+  EXPECT_THAT(GradientOps(*program->root()), Not(HasSubstr("square_grad")));
+}
+
+TEST(AppendBackward, DifferentiatesByTheListedParametersOnly) {
+  const auto program = Parse(R"(
+      param u float32 [3] persistable
+      param w float32 [3] persistable
+      var c float32 [3]
+      var loss float32 [1]
+    )",
+                             R"(
+      {Out: [c]} = elementwise_mul(X: [u], Y: [w]) {axis = -1}
+      {Out: [loss]} = mean(X: [c])
+    )");
+  EXPECT_THAT(MessageOf([&] { Backward(program.get(), {.parameters = {"c"}}); }),
+              HasSubstr("\"c\", which is no parameter"));
+  Backward(program.get(), {.parameters = {"u"}});
+  EXPECT_THAT(GradientOps(*program->root()), HasSubstr("X@GRAD=u@GRAD, Y@GRAD=@EMPTY@"));
+}
+
+TEST(AppendBackward, FillsZerosForAnOutputThatNobodyUses) {
+  const auto program = Parse(R"(
+      param w float32 [4, 6] persistable
+      var a float32 [4, 3]
+      var b float32 [4, 3]
+      var loss float32 [1]
+    )",
+                             R"(
+      {Out: [a, b]} = split(X: [w]) {axis = 1, num = 2}
+      {Out: [loss]} = mean(X: [b])
+    )");
+  Backward(program.get());
+  EXPECT_THAT(GradientOps(*program->root()), HasSubstr("fill_zeros_like(X=a) -> Out=a@GRAD\n"
+                                                       "concat(X=a@GRAD+b@GRAD) -> Out=w@GRAD\n"));
+}
+
+TEST(AppendBackward, LeavesOutOpsThatDontLeadToTheLoss) {
+  const auto program = Parse(R"(
+      param w float32 [3] persistable
+      var a float32 [3]
+      var other float32 [3]
+      var loss float32 [1]
+    )",
+                             R"(
+      {Out: [a]} = square(X: [w])
+      {Out: [other]} = relu(X: [a])
+      {Out: [loss]} = mean(X: [a])
+    )");
+  Backward(program.get());
+  EXPECT_THAT(GradientOps(*program->root()), Not(HasSubstr("relu_grad")));
+  EXPECT_THAT(GradientOps(*program->root()), Not(HasSubstr("RENAME")));
+}
+
+TEST(AppendBackward, RefusesToReadAnOverwrittenValue) {
+  const auto program = Parse(R"(
+      param w float32 [3] persistable
+      var a float32 [3]
+      var b float32 [3]
+      var loss float32 [1]
+    )",
+                             R"(
+      {Out: [a]} = relu(X: [w])
+      {Out: [b]} = square(X: [a])
+      {Out: [a]} = tanh(X: [b])
+      {Out: [loss]} = mean(X: [a])
+    )");
+  const std::string message = MessageOf([&] { Backward(program.get()); });
+  EXPECT_THAT(message, HasSubstr("square (block 0, op #1): its gradient op square_grad reads "
+                                 "\"a\" (slot X), which is overwritten later by tanh (block 0, op "
+                                 "#2)"));
+  EXPECT_EQ(program->root()->ops().size(), 4u);
+}
+
+TEST(AppendBackward, FollowsDefinitionsThroughAnOpInPlace) {
+  // relu_grad reads Out only, so overwriting X is legal; the gradient of the name has two values.
+  const auto program = Parse(R"(
+      param w float32 [3] persistable
+      var a float32 [3]
+      var loss float32 [1]
+    )",
+                             R"(
+      {Out: [a]} = square(X: [w])
+      {Out: [a]} = relu(X: [a])
+      {Out: [loss]} = mean(X: [a])
+    )");
+  Backward(program.get());
+  EXPECT_EQ(GradientOps(*program->root()),
+            "fill_constant() -> Out=loss@GRAD\n"
+            "mean_grad(X=a, Out@GRAD=loss@GRAD) -> X@GRAD=a@GRAD\n"
+            "relu_grad(Out=a, Out@GRAD=a@GRAD) -> X@GRAD=a@GRAD\n"
+            "square_grad(X=w, Out@GRAD=a@GRAD) -> X@GRAD=w@GRAD\n");
+}
+
+TEST(AppendBackward, GivesASecondCallNewNames) {
+  const auto program = Parse(std::string(kNetVars) + "var loss2 float32 [1]\n",
+                             std::string(kNetOps) + "{Out: [loss2]} = mean(X: [h])\n");
+  Backward(program.get());
+  const size_t before = program->root()->ops().size();
+  const BackwardResult second = AppendBackward(DefaultOpRegistry(), program.get(), "loss2");
+  ASSERT_EQ(second.parameters.size(), 1u);
+  EXPECT_EQ(second.parameters[0].gradient->name, "w@GRAD_0");
+  EXPECT_EQ(second.gradients.at("h"), "h@GRAD_0");
+  EXPECT_EQ(Arguments(program->root()->ops()[before + 2]->inputs), "X=x, Y=w, Out@GRAD=h@GRAD_0");
+}
+
+TEST(AppendBackward, NamesAnOpWithoutAGradient) {
+  OpRegistry registry;
+  const auto same = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  registry.Add({.type = "round_off",
+                .doc = "For the test.",
+                .inputs = {{.name = "X"}},
+                .outputs = {{.name = "Out"}},
+                .infer = same,
+                .no_gradient_reason = "it is flat"});
+  const auto program = Parse("param w float32 [1] persistable\nvar loss float32 [1]\n",
+                             "{Out: [loss]} = round_off(X: [w])\n");
+  EXPECT_THAT(MessageOf([&] { AppendBackward(registry, program.get(), "loss"); }),
+              HasSubstr("round_off (block 0, op #0): the gradient of \"loss\" is needed, but the "
+                        "op has none: it is flat"));
+}
+
+TEST(AppendBackward, ChecksTheLoss) {
+  const auto program = Parse("var i int64 [1]\nvar m float32 [2]\nvar unwritten float32 [1]\n", "");
+  const auto message = [&](const char* loss) {
+    return MessageOf([&] { AppendBackward(DefaultOpRegistry(), program.get(), loss); });
+  };
+  EXPECT_THAT(message("none"), HasSubstr("\"none\" is no variable"));
+  EXPECT_THAT(message("i"), HasSubstr("is of dtype int64, expected a float"));
+  EXPECT_THAT(message("m"), HasSubstr("has the shape [2], expected one element"));
+  EXPECT_THAT(message("unwritten"), HasSubstr("no op of the root block writes"));
+}
+
+TEST(AppendBackward, KeepsTheCreationSiteOfTheForwardOp) {
+  const auto program = Parse(kNetVars, kNetOps);
+  program->root()->ops()[1]->site = {"net.cc", 7};
+  Backward(program.get());
+  EXPECT_EQ(program->root()->ops()[5]->type, "relu_grad");
+  EXPECT_EQ(program->root()->ops()[5]->site.file, "net.cc");
+  EXPECT_EQ(program->root()->ops()[5]->site.line, 7);
+}
+
+// An op that runs its sub-block once, with the gradient block beside it.
+OpDef RunBlockDef(const std::string& type) {
+  OpDef def{
+      .type = type,
+      .doc = "For the test: runs a sub-block.",
+      .inputs = {{.name = "X", .duplicable = true},
+                 {.name = "Out@GRAD", .duplicable = true, .dispensable = true}},
+      .outputs = {{.name = "Out", .duplicable = true}, {.name = "X@GRAD", .duplicable = true}},
+      .infer = [](OpContext&) {}};
+  if (type == "run_block_grad") {
+    def.no_gradient_reason = "it is a gradient";
+    return def;
+  }
+  def.grad = [](const GradContext& context) {
+    Op op("run_block_grad");
+    op.SetInput("X", context.Input("X")).SetInput("Out@GRAD", context.OutputGrad("Out"));
+    op.SetOutput("X@GRAD", context.InputGrad("X"));
+    const auto block = context.forward().Attr<BlockIndex>("sub_block");
+    op.SetAttr("sub_block", BlockIndex{context.GradBlock(block.value)});
+    return std::vector<Op>{std::move(op)};
+  };
+  return def;
+}
+
+TEST(AppendBackward, DifferentiatesASubBlockInABlockOfItsOwn) {
+  OpRegistry registry;
+  for (const char* type : {"square", "square_grad", "mean", "mean_grad", "fill_constant"}) {
+    registry.Add(DefaultOpRegistry().Get(type));
+  }
+  registry.Add(RunBlockDef("run_block"));
+  registry.Add(RunBlockDef("run_block_grad"));
+  const auto program = ParseProgramText(R"(program {
+    block 0 {
+      param w float32 [3] persistable
+      var a float32 [3]
+      var loss float32 [1]
+      {Out: [a]} = run_block(X: [w]) {sub_block = block 1}
+      {Out: [loss]} = mean(X: [a])
+    }
+    block 1 parent=0 {
+      var inner float32 [3]
+      {Out: [inner]} = square(X: [w])
+      {Out: [a]} = square(X: [inner])
+    }
+  })");
+  AppendBackward(registry, program.get(), "loss");
+  ASSERT_EQ(program->block_count(), 3u);
+  EXPECT_EQ(program->block(2)->forward_block_index, 1);
+  EXPECT_EQ(program->block(2)->parent_index(), 0);
+  EXPECT_EQ(GradientOps(*program->block(2)),
+            "square_grad(X=inner, Out@GRAD=a@GRAD) -> X@GRAD=inner@GRAD\n"
+            "square_grad(X=w, Out@GRAD=inner@GRAD) -> X@GRAD=w@GRAD\n");
+  EXPECT_EQ(program->root()->ops().back()->Attr<BlockIndex>("sub_block").value, 2);
+}
+
+}  // namespace
+}  // namespace skiff
