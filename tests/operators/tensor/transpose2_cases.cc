@@ -16,8 +16,9 @@ Array Permuted(const Array& x, const std::vector<int32_t>& axis) {
   return result;
 }
 
-OpCase TransposeCase(const std::string& name, const Array& x, const std::vector<int32_t>& axis) {
+OpCase TransposeCase(const std::string& name, const Array& x, std::vector<int32_t> axis) {
   OpCase made = ReshapingCase("transpose2", name, x, {{"axis", axis}}, {});
+  for (int32_t& k : axis) k = k < 0 ? k + x.shape.rank() : k;
   made.reference = [axis](const Arrays& inputs) {
     const Array& given = inputs.at("X")[0];
     return Arrays{{"Out", {Permuted(given, axis)}}, {"XShape", {XShapeOf(given)}}};

@@ -1,0 +1,154 @@
+// By which numbers random ops draw, and errors.
+#include "operators/random/random_ops.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+#include "framework/tensor/philox.h"
+
+namespace skiff {
+namespace {
+
+struct Draw {
+  uint64_t seed = 3;
+  uint64_t op_id = 5;
+  uint64_t step = 7;
+};
+
+constexpr int64_t kElements = 40003;  // of several threads' parts, and no multiple of four
+
+const OpRegistry& Registry() {
+  static const OpRegistry& registry = *[] {
+    auto* made = new OpRegistry;
+    RegisterRandomOps(*made);
+    return made;
+  }();
+  return registry;
+}
+
+void RunOp(const Op& op, const Draw& draw, std::vector<Tensor*> inputs,
+           std::vector<Tensor*> outputs) {
+  const auto metas = [](const std::vector<Tensor*>& tensors) {
+    std::vector<TensorMeta> result;
+    for (const Tensor* tensor : tensors) {
+      result.push_back({.shape = tensor->shape(), .dtype = tensor->dtype()});
+    }
+    return result;
+  };
+  PrepareContext context(op, Registry().Get(op.type), metas(inputs), metas(outputs));
+  const auto kernel = Registry().SelectKernel(context).prepare(context);
+  KernelContext run;
+  run.inputs = std::move(inputs);
+  run.outputs = std::move(outputs);
+  run.seed = &draw.seed;
+  run.step = &draw.step;
+  run.op_id = draw.op_id;
+  kernel->Run(run);
+}
+
+std::vector<uint8_t> DropoutMask(DType dtype, const AttributeMap& attrs, const Draw& draw,
+                                 int64_t seed_tensor = 0) {
+  Tensor x({kElements}, dtype);
+  std::fill_n(static_cast<char*>(x.raw_data()), x.byte_count(), char{0});
+  Tensor out({kElements}, dtype);
+  Tensor mask({kElements}, DType::kUint8);
+  Tensor seed = Tensor::FromValues<int32_t>({1}, {static_cast<int32_t>(seed_tensor)});
+  Op op("dropout");
+  op.attrs = attrs;
+  op.SetInput("X", {"x"}).SetInput("Seed", {"seed"});
+  op.SetOutput("Out", {"out"}).SetOutput("Mask", {"mask"});
+  RunOp(op, draw, {&x, &seed}, {&out, &mask});
+  return mask.ToVector<uint8_t>();
+}
+
+// The mask of the documented words.
+std::vector<uint8_t> ExpectedMask(const RandomKey& key, uint32_t threshold) {
+  const Philox philox(key);
+  std::vector<uint8_t> mask;
+  for (uint64_t i = 0; i < kElements; ++i) mask.push_back(philox.At(i / 4)[i % 4] >= threshold);
+  return mask;
+}
+
+std::vector<float> Sample(const std::string& type, int32_t seed, const Draw& draw) {
+  Tensor out({kElements}, DType::kFloat32);
+  Op op(type);
+  op.SetAttr("shape", std::vector<int32_t>{static_cast<int32_t>(kElements)}).SetAttr("seed", seed);
+  op.SetOutput("Out", {"out"});
+  RunOp(op, draw, {}, {&out});
+  return out.ToVector<float>();
+}
+
+TEST(Dropout, DrawsTheDocumentedWordsWhateverTheDtype) {
+  const AttributeMap quarter = {{"dropout_prob", 0.25f}};
+  const auto expected = ExpectedMask({.seed = 3, .op_id = 5, .step = 7}, 0x40000000U);
+  EXPECT_EQ(DropoutMask(DType::kFloat32, quarter, {}), expected);
+  EXPECT_EQ(DropoutMask(DType::kFloat64, quarter, {}), expected);
+}
+
+TEST(Dropout, DrawsTheSameOnAnyNumberOfThreads) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(1);
+  const auto one = DropoutMask(DType::kFloat32, {}, {});
+  omp_set_num_threads(4);
+  EXPECT_EQ(DropoutMask(DType::kFloat32, {}, {}), one);
+  omp_set_num_threads(before);
+}
+
+TEST(Dropout, DropsAnewInEachStepAndEachOp) {
+  const auto mask = DropoutMask(DType::kFloat32, {}, {});
+  EXPECT_NE(DropoutMask(DType::kFloat32, {}, {.step = 8}), mask);
+  EXPECT_NE(DropoutMask(DType::kFloat32, {}, {.op_id = 6}), mask);
+  EXPECT_NE(DropoutMask(DType::kFloat32, {}, {.seed = 4}), mask);
+}
+
+TEST(Dropout, DropsBySeedAttributeAloneAndAnewInEachStep) {
+  const AttributeMap seeded = {{"seed", 11}};
+  const auto mask = DropoutMask(DType::kFloat32, seeded, {});
+  EXPECT_EQ(mask, ExpectedMask({.seed = 11, .op_id = 0, .step = 7}, 0x80000000U));
+  EXPECT_EQ(DropoutMask(DType::kFloat32, seeded, {.seed = 4, .op_id = 6}), mask);
+  EXPECT_NE(DropoutMask(DType::kFloat32, seeded, {.step = 8}), mask);
+  EXPECT_EQ(DropoutMask(DType::kFloat32, {}, {}, /*seed_tensor=*/11), mask);
+}
+
+TEST(Dropout, FixSeedFixesASeedOfZero) {
+  const AttributeMap fixed = {{"fix_seed", true}};
+  EXPECT_EQ(DropoutMask(DType::kFloat32, fixed, {.seed = 1, .op_id = 2}),
+            DropoutMask(DType::kFloat32, fixed, {.seed = 3, .op_id = 4}));
+}
+
+TEST(Dropout, RefusesProbabilitiesAndModesThatAreNone) {
+  Op op("dropout");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  const OpDef& def = Registry().Get("dropout");
+  EXPECT_THROW(CheckOp(def, Op(op).SetAttr("dropout_prob", 1.5f)), Error);
+  EXPECT_THROW(CheckOp(def, Op(op).SetAttr("dropout_prob", -0.5f)), Error);
+  EXPECT_THROW(CheckOp(def, Op(op).SetAttr("dropout_implementation", std::string("upscale"))),
+               Error);
+  EXPECT_NO_THROW(CheckOp(def, Op(op).SetAttr("dropout_prob", 1.0f)));
+}
+
+TEST(Initializers, DrawBySeedAttributeAlone) {
+  for (const char* type : {"uniform_random", "gaussian_random", "truncated_gaussian_random"}) {
+    const auto seeded = Sample(type, 11, {});
+    EXPECT_EQ(Sample(type, 11, {.seed = 4, .op_id = 6, .step = 8}), seeded) << type;
+    EXPECT_NE(Sample(type, 12, {}), seeded) << type;
+    EXPECT_NE(Sample(type, 0, {}), Sample(type, 0, {.op_id = 6})) << type;
+    EXPECT_NE(Sample(type, 0, {}), Sample(type, 0, {.step = 8})) << type;
+  }
+}
+
+TEST(Initializers, DrawTheSameOnAnyNumberOfThreads) {
+  const int before = omp_get_max_threads();
+  for (const char* type : {"uniform_random", "gaussian_random", "truncated_gaussian_random"}) {
+    omp_set_num_threads(1);
+    const auto one = Sample(type, 0, {});
+    omp_set_num_threads(4);
+    EXPECT_EQ(Sample(type, 0, {}), one) << type;
+  }
+  omp_set_num_threads(before);
+}
+
+}  // namespace
+}  // namespace skiff

@@ -1,0 +1,165 @@
+// What the cases can't say: errors, gradients of ops that are another op, shapes with unknown dims.
+#include "operators/tensor/tensor_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+namespace {
+
+class TensorOps : public ::testing::Test {
+ protected:
+  TensorOps() { RegisterTensorOps(registry_); }
+
+  void Declare(const std::string& name, std::vector<int64_t> dims, DType dtype = DType::kFloat32) {
+    program_.root()->CreateVar({.name = name, .dtype = dtype, .dims = std::move(dims)});
+  }
+  // The dims of `output` after inference.
+  std::vector<int64_t> Infer(Op op, const std::string& output = "out") {
+    InferOp(registry_, program_.root(), &op);
+    return program_.root()->GetVar(output)->dims;
+  }
+  // The message of the Error that inference throws; empty if it throws none.
+  std::string InferenceError(Op op) {
+    try {
+      InferOp(registry_, program_.root(), &op);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  static Op Unary(const std::string& type, AttributeMap attrs) {
+    Op op(type);
+    op.attrs = std::move(attrs);
+    op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+    return op;
+  }
+
+  OpRegistry registry_;
+  Program program_;
+};
+
+using Dims = std::vector<int64_t>;
+using Ints = std::vector<int32_t>;
+
+TEST_F(TensorOps, ReshapeInfersDimsBehindAnUnknownBatchSize) {
+  Declare("x", {-1, 12, 64});
+  EXPECT_EQ(Infer(Unary("reshape2", {{"shape", Ints{0, 0, 4, -1}}})), (Dims{-1, 12, 4, 16}));
+  EXPECT_EQ(Infer(Unary("reshape2", {{"shape", Ints{-1, 768}}})), (Dims{-1, 768}));
+  EXPECT_EQ(Infer(Unary("reshape2", {{"shape", Ints{0, -1}}})), (Dims{-1, 768}));
+}
+
+TEST_F(TensorOps, ReshapeNamesWhatDoesNotFit) {
+  Declare("x", {4, 6});
+  EXPECT_NE(InferenceError(Unary("reshape2", {{"shape", Ints{5, 5}}})).find("24"),
+            std::string::npos);
+  EXPECT_NE(InferenceError(Unary("reshape2", {{"shape", Ints{-1, 5}}})), "");
+  EXPECT_NE(InferenceError(Unary("reshape2", {{"shape", Ints{-1, -1}}})), "");
+  EXPECT_NE(InferenceError(Unary("reshape2", {{"shape", Ints{4, 6, 0}}})), "");
+}
+
+TEST_F(TensorOps, ReshapeRefusesAShapeTensor) {
+  Declare("x", {4, 6});
+  Declare("shape", {2}, DType::kInt32);
+  Op op = Unary("reshape2", {{"shape", Ints{6, 4}}});
+  op.SetInput("Shape", {"shape"});
+  EXPECT_NE(InferenceError(op).find("\"Shape\""), std::string::npos);
+}
+
+TEST_F(TensorOps, TransposeRefusesWhatIsNoPermutation) {
+  Declare("x", {4, 6});
+  EXPECT_NE(InferenceError(Unary("transpose2", {{"axis", Ints{0, 0}}})), "");
+  EXPECT_NE(InferenceError(Unary("transpose2", {{"axis", Ints{0}}})), "");
+  EXPECT_NE(InferenceError(Unary("transpose2", {{"axis", Ints{0, 2}}})), "");
+}
+
+TEST_F(TensorOps, ConcatNamesTheInputThatDoesNotFit) {
+  Declare("x", {4, 6});
+  Declare("y", {4, 5});
+  Op op("concat");
+  op.SetInput("X", {"x", "y"}).SetOutput("Out", {"out"});
+  EXPECT_NE(InferenceError(op).find("X[1]"), std::string::npos);
+}
+
+TEST_F(TensorOps, SplitRefusesSectionsThatDoNotAddUp) {
+  Declare("x", {4, 6});
+  Op op("split");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"a", "b"});
+  EXPECT_NE(InferenceError(Op(op).SetAttr("sections", Ints{1, 2})), "");
+  EXPECT_NE(InferenceError(Op(op).SetAttr("sections", Ints{-1, -1})), "");
+  EXPECT_NE(InferenceError(Op(op).SetAttr("num", 3)), "");
+  EXPECT_NE(InferenceError(op), "");
+  EXPECT_EQ(InferenceError(Op(op).SetAttr("sections", Ints{1, -1})), "");
+}
+
+TEST_F(TensorOps, SliceRefusesToDropAnAxisThatIsNotOne) {
+  Declare("x", {4, 6});
+  Op op("slice");
+  op.SetInput("Input", {"x"}).SetOutput("Out", {"out"});
+  op.attrs = {
+      {"axes", Ints{0}}, {"starts", Ints{0}}, {"ends", Ints{2}}, {"decrease_axis", Ints{0}}};
+  EXPECT_NE(InferenceError(op).find("decrease_axis"), std::string::npos);
+}
+
+TEST_F(TensorOps, FillConstantRefusesValuesThatTheDtypeCannotHold) {
+  Op op("fill_constant");
+  op.SetOutput("Out", {"out"});
+  op.attrs = {{"shape", std::vector<int64_t>{2}}, {"dtype", static_cast<int32_t>(DType::kUint8)}};
+  EXPECT_NE(InferenceError(Op(op).SetAttr("value", 256.0f)), "");
+  EXPECT_NE(InferenceError(Op(op).SetAttr("str_value", std::string("nan"))), "");
+  EXPECT_NE(InferenceError(Op(op).SetAttr("str_value", std::string("1x"))), "");
+  EXPECT_EQ(InferenceError(Op(op).SetAttr("value", 255.0f)), "");
+}
+
+TEST_F(TensorOps, LookupTableRefusesSparseGradients) {
+  Op op("lookup_table_v2");
+  op.SetInput("Ids", {"ids"}).SetInput("W", {"w"}).SetOutput("Out", {"out"});
+  op.SetAttr("is_sparse", true);
+  const OpDef& def = registry_.Get(op.type);
+  const auto always = [](const std::string&) { return true; };
+  try {
+    def.grad(GradContext(op, def, always, always));
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
+  }
+}
+
+// Runs lookup_table_v2 on three ids over a table of four rows.
+void LookUp(const OpRegistry& registry, std::vector<int64_t> ids) {
+  Op op("lookup_table_v2");
+  op.SetInput("Ids", {"ids"}).SetInput("W", {"w"}).SetOutput("Out", {"out"});
+  const TensorMeta ids_meta{.shape = {3}, .dtype = DType::kInt64};
+  const TensorMeta table_meta{.shape = {4, 2}};
+  PrepareContext context(op, registry.Get(op.type), {ids_meta, table_meta},
+                         {TensorMeta{.shape = {3, 2}}});
+  const auto kernel = registry.SelectKernel(context).prepare(context);
+  Tensor id_tensor = Tensor::FromValues<int64_t>({3}, ids);
+  Tensor table = Tensor::FromValues<float>({4, 2}, std::vector<float>(8, 1.0f));
+  Tensor out({3, 2}, DType::kFloat32);
+  KernelContext run;
+  run.inputs = {&id_tensor, &table};
+  run.outputs = {&out};
+  kernel->Run(run);
+}
+
+TEST_F(TensorOps, LookupTableNamesAnIdOutsideTheTable) {
+  EXPECT_NO_THROW(LookUp(registry_, {0, 3, 1}));
+  for (const int64_t bad : {int64_t{4}, int64_t{-1}, int64_t{1} << 40}) {
+    try {
+      LookUp(registry_, {0, bad, 1});
+      FAIL() << "expected an Error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
+      EXPECT_NE(std::string(error.what()).find("Ids[1]"), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skiff
