@@ -1,10 +1,11 @@
 // Every operator of Skiff is documented, runs on the CPU and is tested.
+#include "framework/op/registry.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
 
-#include "framework/op/registry.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_coverage.h"
 

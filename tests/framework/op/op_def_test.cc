@@ -1,0 +1,245 @@
+#include "framework/op/op_def.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/op_context.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+OpDef SoftmaxDef() {
+  OpDef def;
+  def.type = "softmax";
+  def.doc = "Out = softmax(X).";
+  def.inputs = {{.name = "X", .doc = "logits"},
+                {.name = "Mask", .doc = "mask", .dispensable = true},
+                {.name = "More", .doc = "summands", .duplicable = true, .dispensable = true}};
+  def.outputs = {{.name = "Out", .doc = "probabilities"},
+                 {.name = "Parts", .doc = "parts", .duplicable = true, .dispensable = true}};
+  def.attrs = {
+      {.name = "axis", .type = AttrType::kInt, .default_value = -1, .doc = "axis"},
+      {.name = "scale",
+       .type = AttrType::kFloat,
+       .default_value = 1.0f,
+       .doc = "scale",
+       .check =
+           [](const Attribute& value) {
+             SKIFF_ENFORCE(std::get<float>(value) > 0, kOutOfRange,
+                           "softmax: scale = ", std::get<float>(value),
+                           ": expected a positive number");
+           }},
+      {.name = "mode", .type = AttrType::kString, .doc = "mode"},
+      {.name = "dims",
+       .type = AttrType::kInts,
+       .default_value = std::vector<int32_t>{1, 2},
+       .doc = "dims"},
+  };
+  def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  def.grad = GradOp("softmax_grad", {"X", "Mask", "Out", "Out@GRAD"}, {"X@GRAD", "More@GRAD"});
+  return def;
+}
+
+Op SoftmaxOp() {
+  Op op("softmax");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"}).SetAttr("mode", std::string("fast"));
+  return op;
+}
+
+std::string CheckMessage(const Op& op) {
+  try {
+    CheckOp(SoftmaxDef(), op);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(CheckOp, AcceptsACompleteOp) { EXPECT_THAT(CheckMessage(SoftmaxOp()), IsEmpty()); }
+
+TEST(CheckOp, NamesAMissingInputSlot) {
+  Op op = SoftmaxOp();
+  op.SetInput("X", {});
+  EXPECT_THAT(CheckMessage(op), HasSubstr("softmax: input slot \"X\" is missing"));
+}
+
+TEST(CheckOp, NamesAnUnknownSlot) {
+  Op input = SoftmaxOp();
+  input.SetInput("Y", {"y"});
+  EXPECT_THAT(CheckMessage(input), HasSubstr("there is no input slot \"Y\""));
+  Op output = SoftmaxOp();
+  output.SetOutput("Y", {"y"});
+  EXPECT_THAT(CheckMessage(output), HasSubstr("there is no output slot \"Y\""));
+  // Fluid writes empty slots of other versions.
+  Op empty = SoftmaxOp();
+  empty.SetInput("Y", {});
+  EXPECT_THAT(CheckMessage(empty), IsEmpty());
+}
+
+TEST(CheckOp, RefusesSeveralVariablesInASingleSlot) {
+  Op op = SoftmaxOp();
+  op.SetInput("X", {"x", "y"});
+  EXPECT_THAT(CheckMessage(op), HasSubstr("slot \"X\" takes one variable, found 2"));
+  Op duplicable = SoftmaxOp();
+  duplicable.SetInput("More", {"x", "y"});
+  EXPECT_THAT(CheckMessage(duplicable), IsEmpty());
+}
+
+TEST(CheckOp, RefusesAnOpWithoutOutputs) {
+  Op op("softmax");
+  op.SetInput("X", {"x"}).SetAttr("mode", std::string("fast"));
+  EXPECT_THAT(CheckMessage(op), HasSubstr("no output slot is set"));
+}
+
+TEST(CheckOp, NamesAnAttributeOfTheWrongType) {
+  Op op = SoftmaxOp();
+  op.SetAttr("axis", 1.0f);
+  EXPECT_THAT(CheckMessage(op), HasSubstr("attribute \"axis\" is of type float, expected int"));
+}
+
+TEST(CheckOp, AcceptsLongWhereIntIsDeclared) {
+  Op op = SoftmaxOp();
+  op.SetAttr("axis", int64_t{1}).SetAttr("dims", std::vector<int64_t>{3});
+  EXPECT_THAT(CheckMessage(op), IsEmpty());
+}
+
+TEST(CheckOp, NamesAnAttributeOutOfRange) {
+  Op op = SoftmaxOp();
+  op.SetAttr("scale", -1.0f);
+  EXPECT_THAT(CheckMessage(op), HasSubstr("scale = -1: expected a positive number"));
+}
+
+TEST(CheckOp, NamesAMissingAttributeWithoutDefault) {
+  Op op = SoftmaxOp();
+  op.attrs.clear();
+  EXPECT_THAT(CheckMessage(op), HasSubstr("attribute \"mode\" is not set and has no default"));
+}
+
+TEST(CheckOp, IgnoresAttributesOfOtherVersions) {
+  Op op = SoftmaxOp();
+  op.SetAttr("use_cudnn", true);
+  EXPECT_THAT(CheckMessage(op), IsEmpty());
+}
+
+TEST(DescribeOp, NamesBlockPositionAndSite) {
+  Op op = SoftmaxOp();
+  op.site = {"models/ernie/ernie.cc", 88};
+  EXPECT_EQ(DescribeOp(op, 0, 17), "softmax (block 0, op #17, models/ernie/ernie.cc:88)");
+}
+
+class OpContextTest : public ::testing::Test {
+ protected:
+  // x and z are given, @EMPTY@ stands between them.
+  OpContextTest() {
+    op_.SetInput("More", {"y", "@EMPTY@", "z"});
+    const TensorMeta x{.shape = {2, 3}, .dtype = DType::kFloat64, .lod_level = 1};
+    const TensorMeta y{.shape = {5}, .dtype = DType::kInt64};
+    context_ = std::make_unique<OpContext>(op_, def_, std::vector<TensorMeta>{x, y, {}, y},
+                                           std::vector<TensorMeta>(1));
+  }
+
+  const OpDef def_ = SoftmaxDef();
+  Op op_ = SoftmaxOp();
+  std::unique_ptr<OpContext> context_;
+};
+
+TEST_F(OpContextTest, FillsInDefaults) {
+  EXPECT_EQ(context_->Attr<int32_t>("axis"), -1);
+  EXPECT_EQ(context_->Attr<float>("scale"), 1.0f);
+  EXPECT_EQ(context_->Attr<std::string>("mode"), "fast");
+  EXPECT_THAT(context_->IntsAttr("dims"), ElementsAre(1, 2));
+  op_.SetAttr("axis", 1);
+  EXPECT_EQ(context_->Attr<int32_t>("axis"), 1);
+}
+
+TEST_F(OpContextTest, ReadsIntegersOfEitherWidth) {
+  op_.SetAttr("axis", int64_t{5}).SetAttr("dims", std::vector<int64_t>{7});
+  EXPECT_EQ(context_->IntAttr("axis"), 5);
+  EXPECT_THAT(context_->IntsAttr("dims"), ElementsAre(7));
+  op_.SetAttr("axis", 6);
+  EXPECT_EQ(context_->IntAttr("axis"), 6);
+}
+
+TEST_F(OpContextTest, RefusesUnknownAndMistypedAttributes) {
+  EXPECT_THROW(context_->Attr<int32_t>("depth"), Error);
+  EXPECT_THROW(context_->Attr<float>("axis"), Error);
+  EXPECT_THROW(context_->IntAttr("scale"), Error);
+  EXPECT_FALSE(context_->HasAttr("depth"));
+  EXPECT_TRUE(context_->HasAttr("axis"));
+}
+
+TEST_F(OpContextTest, CountsArgumentsInTheOrderOfTheDefinition) {
+  EXPECT_EQ(context_->InputIndex("X"), 0);
+  EXPECT_EQ(context_->InputIndex("Mask"), -1);
+  EXPECT_EQ(context_->InputIndex("More", 0), 1);
+  EXPECT_EQ(context_->InputIndex("More", 1), -1);
+  EXPECT_EQ(context_->InputIndex("More", 2), 3);
+  EXPECT_EQ(context_->InputIndex("More", 3), -1);
+  EXPECT_EQ(context_->InputCount("More"), 3U);
+  EXPECT_EQ(context_->OutputIndex("Out"), 0);
+  EXPECT_EQ(context_->OutputIndex("Parts"), -1);
+  EXPECT_THROW(context_->InputIndex("Y"), Error);
+  EXPECT_THROW(context_->Input("Mask"), Error);
+  EXPECT_THAT(InputOrder(def_, op_), ElementsAre("x", "y", "@EMPTY@", "z"));
+}
+
+TEST_F(OpContextTest, SetsOutputsThatArePresent) {
+  context_->SetOutputLike("Out", "X");
+  EXPECT_EQ(context_->Output("Out").shape, (Shape{2, 3}));
+  EXPECT_EQ(context_->Output("Out").dtype, DType::kFloat64);
+  EXPECT_EQ(context_->Output("Out").lod_level, 1);
+  context_->SetOutput("Parts", {9}, DType::kInt32);  // absent: nothing happens
+  EXPECT_EQ(context_->outputs().size(), 1U);
+}
+
+TEST(MergeDims, TakesTheKnownOneAndRefusesAContradiction) {
+  EXPECT_EQ(MergeDims(-1, 4, "rows"), 4);
+  EXPECT_EQ(MergeDims(4, -1, "rows"), 4);
+  EXPECT_EQ(MergeDims(4, 4, "rows"), 4);
+  EXPECT_EQ(MergeDims(-1, -1, "rows"), -1);
+  EXPECT_THROW(MergeDims(4, 5, "rows"), Error);
+}
+
+TEST(GradOp, NamesForwardVariablesAndGradients) {
+  const OpDef def = SoftmaxDef();
+  Op forward = SoftmaxOp();
+  forward.SetInput("More", {"a", "b"});
+  const GradContext context(
+      forward, def, [](const std::string& name) { return name != "a"; },
+      [](const std::string&) { return true; });
+  const std::vector<Op> ops = def.grad(context);
+  ASSERT_EQ(ops.size(), 1U);
+  EXPECT_EQ(ops[0].type, "softmax_grad");
+  EXPECT_THAT(ops[0].Input("X"), ElementsAre("x"));
+  EXPECT_THAT(ops[0].Input("Mask"), IsEmpty());
+  EXPECT_THAT(ops[0].Input("Out"), ElementsAre("out"));
+  EXPECT_THAT(ops[0].Input("Out@GRAD"), ElementsAre("out@GRAD"));
+  EXPECT_THAT(ops[0].Output("X@GRAD"), ElementsAre("x@GRAD"));
+  EXPECT_THAT(ops[0].Output("More@GRAD"), ElementsAre("@EMPTY@", "b@GRAD"));
+  EXPECT_EQ(ops[0].Attr<std::string>("mode"), "fast");
+}
+
+TEST(GradContext, TellsWhatIsWantedAndWhatExists) {
+  const OpDef def = SoftmaxDef();
+  const Op forward = SoftmaxOp();
+  const auto never = [](const std::string&) { return false; };
+  const auto always = [](const std::string&) { return true; };
+  const GradContext context(forward, def, never, always);
+  EXPECT_FALSE(context.WantsInputGrad("X"));
+  EXPECT_TRUE(context.HasOutputGrad("Out"));
+  EXPECT_THAT(context.InputGrad("X"), ElementsAre("@EMPTY@"));
+  EXPECT_THROW(context.GradBlock(1), Error);
+}
+
+}  // namespace
+}  // namespace skiff

@@ -1,0 +1,130 @@
+#include "framework/tensor/tensor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(Tensor, DefaultHasNoData) {
+  const Tensor tensor;
+  EXPECT_FALSE(tensor.has_data());
+  EXPECT_EQ(tensor.raw_data(), nullptr);
+}
+
+TEST(Tensor, HoldsValues) {
+  const Tensor tensor = Tensor::FromValues<float>({2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(tensor.dtype(), DType::kFloat32);
+  EXPECT_EQ(tensor.byte_count(), 16);
+  EXPECT_THAT(tensor.ToVector<float>(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Tensor::FromValues<bool>({2}, {true, false}).ToVector<bool>(),
+              ElementsAre(true, false));
+  EXPECT_THROW(Tensor::FromValues<float>({3}, {1, 2}), Error);
+}
+
+TEST(Tensor, IsAligned) {
+  const Tensor tensor({3}, DType::kInt8);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.raw_data()) % kBufferAlignment, 0U);
+}
+
+TEST(Tensor, MayHaveNoElements) {
+  const Tensor tensor({0, 5}, DType::kFloat64);
+  EXPECT_TRUE(tensor.has_data());
+  EXPECT_EQ(tensor.byte_count(), 0);
+  EXPECT_THAT(tensor.ToVector<double>(), IsEmpty());
+}
+
+TEST(Tensor, RefusesToBeReadAsAnotherDType) {
+  const Tensor tensor = Tensor::FromValues<int64_t>({1}, {7});
+  EXPECT_EQ(tensor.Item<int64_t>(), 7);
+  EXPECT_THROW(tensor.data<int32_t>(), Error);
+  EXPECT_THROW(tensor.Item<float>(), Error);
+}
+
+TEST(Tensor, ItemNeedsExactlyOneElement) {
+  EXPECT_THROW(Tensor().Item<float>(), Error);
+  EXPECT_THROW(Tensor::FromValues<float>({2}, {1, 2}).Item<float>(), Error);
+}
+
+TEST(Tensor, CopiesShareTheBuffer) {
+  Tensor a = Tensor::FromValues<float>({2}, {1, 2});
+  const Tensor b = a;
+  a.data<float>()[0] = 5;
+  EXPECT_THAT(b.ToVector<float>(), ElementsAre(5, 2));
+  const Tensor own = CopyToCpu(a);
+  a.data<float>()[0] = 6;
+  EXPECT_THAT(own.ToVector<float>(), ElementsAre(5, 2));
+}
+
+TEST(Tensor, ViewsABufferWhereItFits) {
+  const Tensor whole = Tensor::FromValues<float>({4}, {1, 2, 3, 4});
+  const Tensor view({2}, DType::kFloat32, whole.buffer(), 8);
+  EXPECT_THAT(view.ToVector<float>(), ElementsAre(3, 4));
+  EXPECT_THROW(Tensor({2}, DType::kFloat32, whole.buffer(), 12), Error);
+  EXPECT_THROW(Tensor({2}, DType::kFloat32, whole.buffer(), -4), Error);
+}
+
+TEST(Tensor, BorrowsMemory) {
+  std::vector<double> values = {1, 2, 3};
+  Tensor tensor = Tensor::Borrow(values.data(), {3}, DType::kFloat64);
+  tensor.data<double>()[1] = 9;
+  EXPECT_THAT(values, ElementsAre(1, 9, 3));
+}
+
+TEST(Tensor, ReshapesAndTakesRows) {
+  const Tensor tensor = Tensor::FromValues<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(tensor.Reshaped({2, 3}).shape(), (Shape{2, 3}));
+  EXPECT_THROW(tensor.Reshaped({4}), Error);
+  const Tensor rows = tensor.Rows(1, 3);
+  EXPECT_THAT(rows.ToVector<float>(), ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(rows.Rows(1, 2).ToVector<float>(), ElementsAre(5, 6));
+  EXPECT_EQ(tensor.Rows(1, 1).element_count(), 0);
+  EXPECT_THROW(tensor.Rows(2, 4), Error);
+  EXPECT_THROW(tensor.Rows(2, 1), Error);
+  EXPECT_THROW(Tensor({}, DType::kFloat32).Rows(0, 1), Error);
+}
+
+TEST(Tensor, BlockedLayoutHasPaddingAndNoViews) {
+  const Tensor tensor({2, 3, 4, 4}, DType::kFloat32, Place::Cpu(), Layout::Blocked(8));
+  EXPECT_EQ(tensor.byte_count(), 2 * 8 * 16 * 4);
+  EXPECT_THROW(tensor.Reshaped({96}), Error);
+  EXPECT_THROW(tensor.Rows(0, 1), Error);
+}
+
+TEST(Tensor, RefusesImpossibleShapes) {
+  EXPECT_THROW(Tensor({-1}, DType::kFloat32), Error);
+  EXPECT_THROW(Tensor({std::numeric_limits<int64_t>::max() / 2}, DType::kFloat32), Error);
+}
+
+TEST(Tensor, CopyTensorRefusesDifferences) {
+  Tensor to({2}, DType::kFloat32);
+  CopyTensor(Tensor::FromValues<float>({2}, {3, 4}), &to);
+  EXPECT_THAT(to.ToVector<float>(), ElementsAre(3, 4));
+  EXPECT_THROW(CopyTensor(Tensor({3}, DType::kFloat32), &to), Error);
+  EXPECT_THROW(CopyTensor(Tensor({2}, DType::kInt32), &to), Error);
+}
+
+TEST(LoD, IsCheckedAgainstRows) {
+  Tensor tensor({5, 2}, DType::kFloat32);
+  tensor.set_lod({{0, 2, 2, 5}});
+  EXPECT_EQ(CopyToCpu(tensor).lod(), tensor.lod());
+  tensor.set_lod({{0, 1, 3}, {0, 2, 2, 5}});
+  EXPECT_THROW(tensor.set_lod({{0, 2, 4}}), Error);                // ends before the rows
+  EXPECT_THROW(tensor.set_lod({{1, 5}}), Error);                   // doesn't start at 0
+  EXPECT_THROW(tensor.set_lod({{0, 4, 3, 5}}), Error);             // descends
+  EXPECT_THROW(tensor.set_lod({{0}}), Error);                      // no sequence
+  EXPECT_THROW(tensor.set_lod({{0, 1, 2}, {0, 2, 2, 5}}), Error);  // 2 of 3 sequences
+  tensor.set_lod({});
+  EXPECT_THAT(tensor.lod(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace skiff
