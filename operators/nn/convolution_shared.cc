@@ -204,22 +204,21 @@ Convolution ParseConvolution(const OpContext& context) {
   conv.groups = context.IntAttr("groups");
   conv.input = ImageOf(context, "Input", context.Input("Input").shape, conv.order);
   const Shape& filter = context.Input("Filter").shape;
-  SKIFF_ENFORCE(filter.rank() == 4 && filter.is_known(), kInvalidArgument, type,
-                ": Filter of shape ", filter,
+  SKIFF_ENFORCE(filter.rank() == 4, kInvalidArgument, type, ": Filter of shape ", filter,
                 ": expected [output channels, input channels / groups, height, width]");
-  SKIFF_ENFORCE(filter[2] >= 1 && filter[3] >= 1, kInvalidArgument, type, ": Filter of shape ",
+  SKIFF_ENFORCE(filter[2] != 0 && filter[3] != 0, kInvalidArgument, type, ": Filter of shape ",
                 filter, ": expected a height and width of at least 1");
-  SKIFF_ENFORCE(conv.groups >= 1 && filter[0] % conv.groups == 0, kInvalidArgument, type,
-                ": groups = ", conv.groups, ": expected a divisor of the ", filter[0],
-                " output channels");
-  SKIFF_ENFORCE(conv.input.channels == -1 || conv.input.channels == filter[1] * conv.groups,
+  SKIFF_ENFORCE(conv.groups >= 1 && (filter[0] == -1 || filter[0] % conv.groups == 0),
+                kInvalidArgument, type, ": groups = ", conv.groups, ": expected a divisor of the ",
+                filter[0], " output channels");
+  const int64_t channels = filter[1] == -1 ? -1 : filter[1] * conv.groups;
+  SKIFF_ENFORCE(conv.input.channels == -1 || channels == -1 || conv.input.channels == channels,
                 kInvalidArgument, type, ": Input has ", conv.input.channels, " channels: expected ",
-                filter[1] * conv.groups, " for Filter of shape ", filter,
-                " and groups = ", conv.groups);
+                channels, " for Filter of shape ", filter, " and groups = ", conv.groups);
   SKIFF_ENFORCE(context.Input("Filter").dtype == context.Input("Input").dtype, kInvalidArgument,
                 type, ": Filter is ", context.Input("Filter").dtype, ": expected that of Input, ",
                 context.Input("Input").dtype);
-  conv.input.channels = filter[1] * conv.groups;
+  if (conv.input.channels == -1) conv.input.channels = channels;
   const std::vector<int64_t> dilations = context.IntsAttr("dilations");
   SKIFF_ENFORCE(dilations.size() == 2, kInvalidArgument, type, ": dilations = [",
                 Join(dilations, ", "), "]: expected 2 values, for height and width");

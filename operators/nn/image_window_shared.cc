@@ -41,7 +41,7 @@ void ParsePaddings(const OpContext& context, Window* window) {
 void PadToSame(const Extents& input_size, Window* window) {
   window->dilation = {1, 1};
   for (size_t axis = 0; axis < 2; ++axis) {
-    if (input_size[axis] < 0) continue;
+    if (input_size[axis] < 0 || window->kernel[axis] < 0) continue;
     const int64_t stride = window->stride[axis];
     const int64_t outputs = (input_size[axis] + stride - 1) / stride;
     const int64_t needed = (outputs - 1) * stride + window->kernel[axis] - input_size[axis];
@@ -139,8 +139,8 @@ Window ParseWindow(const OpContext& context, const Extents& kernel, const Extent
 
 int64_t WindowCount(const OpContext& context, const Window& window, int axis, int64_t size,
                     bool round_up) {
-  if (size < 0) return -1;
   const auto at = [axis](const Extents& values) { return values[static_cast<size_t>(axis)]; };
+  if (size < 0 || at(window.kernel) < 0) return -1;
   const int64_t reach = at(window.dilation) * (at(window.kernel) - 1) + 1;
   const int64_t room = size + at(window.pad_begin) + at(window.pad_end) - reach;
   SKIFF_ENFORCE(room >= 0 || size == 0, kInvalidArgument, context.op().type, ": a window of ",

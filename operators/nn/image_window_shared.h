@@ -56,14 +56,16 @@ struct Window {
 
 // Reads strides, paddings (2 values: height and width; 4: top, bottom, left, right) and
 // padding_algorithm; `dilation` goes into the window, and becomes 1 under SAME, as in Fluid. Under
-// SAME the input is padded so that the output has ceil(input / stride) pixels; where the input's
-// size is unknown the padding stays 0. Error for a wrong number or sign of values.
+// SAME the input is padded so that the output has ceil(input / stride) pixels; where the size
+// of input or kernel is unknown (-1) the padding stays 0. Error for a wrong number or sign of
+// values.
 Window ParseWindow(const OpContext& context, const Extents& kernel, const Extents& dilation,
                    const Extents& input_size);
 AttrDef PaddingAlgorithmAttr();
 
-// Pixels that the window makes of `size` pixels along an axis; -1 if `size` is unknown. `round_up`
-// keeps a last window that only partly lies on the input. Error if the window doesn't fit.
+// Pixels that the window makes of `size` pixels along an axis; -1 if `size` or the window's is
+// unknown. `round_up` keeps a last window that only partly lies on the input. Error if the window
+// doesn't fit.
 int64_t WindowCount(const OpContext& context, const Window& window, int axis, int64_t size,
                     bool round_up = false);
 
