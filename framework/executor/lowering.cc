@@ -94,10 +94,6 @@ class Lowering {
     if (op.type == "fetch") return;
     const OpDef& def = registry_.Get(op.type);
     CheckOp(def, op);
-    SKIFF_ENFORCE(
-        !def.data_dependent_shape, kUnimplemented,
-        "an output shape that depends on data needs a dynamic segment, which the executor "
-        "does not make yet");
     Instruction instruction;
     instruction.op = &op;
     instruction.def = &def;
@@ -135,8 +131,10 @@ class Lowering {
   }
 
   int32_t Define(const Op& op, const std::string& name, const TensorMeta& meta) {
-    SKIFF_ENFORCE(meta.shape.is_known(), kInvalidArgument, "the shape ", meta.shape,
-                  " of output \"", name, "\" is not known at run time");
+    SKIFF_ENFORCE(meta.shape.is_known(), kUnimplemented, "the shape ", meta.shape, " of output \"",
+                  name,
+                  "\" depends on data: that needs a dynamic segment, which the executor does "
+                  "not make yet");
     const Var* var = block_.FindVar(name);
     if (var == nullptr || !var->persistable) return AddValue(name, meta, Storage::kArena);
     const Tensor* tensor = scope_.Find(name);
