@@ -18,7 +18,7 @@ struct Cos {
 struct CosGrad {
   template <typename T>
   T operator()(T x, T dout) const {
-    return -dout * std::sin(x);
+    return dout * (T{0} - std::sin(x));  // never -0 from zeros
   }
 };
 

@@ -26,12 +26,12 @@ struct Sub {
 
 struct SubYGrad {
   template <class D, class V>
-  V operator()(D, V, V, V, V dout) const {
-    return hn::Neg(dout);
+  V operator()(D d, V, V, V, V dout) const {
+    return hn::Sub(hn::Zero(d), dout);  // not Neg: of 0 it would be -0
   }
   template <typename T>
   T operator()(T, T, T, T dout) const {
-    return -dout;
+    return T{0} - dout;
   }
 };
 

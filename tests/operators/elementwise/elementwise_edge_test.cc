@@ -1,0 +1,196 @@
+// What the cases can't say: errors, values beyond finite numbers, and sums that must not depend on
+// the number of threads.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+#include "operators/common/broadcast.h"
+#include "operators/elementwise/elementwise_ops.h"
+#include "tests/harness/prepared_op.h"
+
+namespace skiff {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+const OpRegistry& Registry() {
+  static const OpRegistry* const registry = [] {
+    auto* made = new OpRegistry;
+    RegisterElementwiseOps(*made);
+    return made;
+  }();
+  return *registry;
+}
+
+Op BinaryOp(const std::string& type) {
+  Op op(type);
+  op.SetInput("X", {"x"}).SetInput("Y", {"y"}).SetOutput("Out", {"out"});
+  return op;
+}
+
+harness::NamedTensors Run(const Op& op, const harness::NamedTensors& inputs) {
+  harness::PreparedOp prepared(Registry(), op, inputs);
+  prepared.Load(inputs, 0x7f);
+  prepared.Run();
+  return prepared.Outputs();
+}
+
+std::string MessageOf(const Op& op, const harness::NamedTensors& inputs) {
+  try {
+    Run(op, inputs);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::vector<float> RunUnary(const std::string& type, const std::vector<float>& x) {
+  Op op(type);
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  const Shape shape = {static_cast<int64_t>(x.size())};
+  return Run(op, {{"x", Tensor::FromValues<float>(shape, x)}}).at("out").ToVector<float>();
+}
+
+// Enough copies of the values for vectors and for the rest of a loop.
+void ExpectUnary(const std::string& type, const std::vector<float>& x,
+                 const std::vector<float>& expected) {
+  std::vector<float> many;
+  for (int copy = 0; copy < 19; ++copy) many.insert(many.end(), x.begin(), x.end());
+  const std::vector<float> found = RunUnary(type, many);
+  for (size_t i = 0; i < many.size(); ++i) {
+    const float wanted = expected[i % x.size()];
+    if (std::isnan(wanted)) {
+      EXPECT_TRUE(std::isnan(found[i])) << type << "(" << many[i] << ") = " << found[i];
+    } else {
+      EXPECT_FLOAT_EQ(found[i], wanted) << type << "(" << many[i] << ")";
+    }
+  }
+}
+
+TEST(Unary, TakesInfinitiesAndNan) {
+  const std::vector<float> x = {kInfinity, -kInfinity, kNan, 0.0f, 200.0f, -200.0f};
+  ExpectUnary("relu", x, {kInfinity, 0, kNan, 0, 200, 0});
+  ExpectUnary("tanh", x, {1, -1, kNan, 0, 1, -1});
+  ExpectUnary("sigmoid", x, {1, 0, kNan, 0.5f, 1, 0});
+  ExpectUnary("exp", x, {kInfinity, 0, kNan, 1, kInfinity, 0});
+  ExpectUnary("log", x, {kInfinity, kNan, kNan, -kInfinity, std::log(200.0f), kNan});
+  ExpectUnary("sqrt", x, {kInfinity, kNan, kNan, 0, std::sqrt(200.0f), kNan});
+  ExpectUnary("sign", x, {1, -1, kNan, 0, 1, -1});
+}
+
+TEST(Division, OfIntegersByZeroIsAnError) {
+  const harness::NamedTensors inputs = {{"x", Tensor::FromValues<int32_t>({2, 2}, {1, 2, 3, 4})},
+                                        {"y", Tensor::FromValues<int32_t>({2}, {5, 0})}};
+  const std::string what =
+      ": Y[1] (in storage order) is 0, expected integers to be divided by others than 0";
+  EXPECT_EQ(MessageOf(BinaryOp("elementwise_div"), inputs), "elementwise_div" + what);
+  EXPECT_EQ(MessageOf(BinaryOp("elementwise_mod"), inputs), "elementwise_mod" + what);
+}
+
+TEST(Division, OfTheLowestIntegerByMinusOneWrapsAround) {
+  constexpr int64_t kLowest = std::numeric_limits<int64_t>::lowest();
+  const harness::NamedTensors inputs = {{"x", Tensor::FromValues<int64_t>({1}, {kLowest})},
+                                        {"y", Tensor::FromValues<int64_t>({1}, {-1})}};
+  EXPECT_EQ(Run(BinaryOp("elementwise_div"), inputs).at("out").Item<int64_t>(), kLowest);
+  EXPECT_EQ(Run(BinaryOp("elementwise_mod"), inputs).at("out").Item<int64_t>(), 0);
+}
+
+TEST(Pow, GradientIsFiniteAtZero) {
+  Op op("elementwise_pow_grad");
+  op.SetInput("X", {"x"}).SetInput("Y", {"y"}).SetInput("Out@GRAD", {"dout"});
+  op.SetOutput("X@GRAD", {"dx"}).SetOutput("Y@GRAD", {"dy"});
+  const harness::NamedTensors found = Run(op, {{"x", Tensor::FromValues<float>({2}, {0, 0})},
+                                               {"y", Tensor::FromValues<float>({2}, {2, 0})},
+                                               {"dout", Tensor::FromValues<float>({2}, {1, 1})}});
+  EXPECT_EQ(found.at("dx").ToVector<float>(), (std::vector<float>{0, 0}));
+  EXPECT_EQ(found.at("dy").ToVector<float>()[0], 0);
+}
+
+TEST(Operands, OfOtherShapesOrDtypesAreAnError) {
+  Op op = BinaryOp("elementwise_add");
+  const Tensor x({2, 3, 4}, DType::kFloat32);
+  EXPECT_EQ(MessageOf(op, {{"x", x}, {"y", Tensor({3}, DType::kFloat32)}}),
+            "elementwise_add: shapes X [2, 3, 4] and Y [3] don't broadcast at axis = -1: 4 against "
+            "3, expected equal dims or a 1");
+  EXPECT_EQ(MessageOf(op, {{"x", x}, {"y", Tensor({4}, DType::kFloat64)}}),
+            "elementwise_add: X is float32 and Y float64, expected one dtype");
+  op.SetAttr("axis", int32_t{3});
+  EXPECT_EQ(MessageOf(op, {{"x", x}, {"y", Tensor({4}, DType::kFloat32)}}),
+            "elementwise_add: axis = 3 puts shape [4] outside of [2, 3, 4]: expected an axis in "
+            "[0, 2] or -1");
+}
+
+TEST(Clip, WithMinAboveMaxIsAnError) {
+  Op op("clip");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"}).SetAttr("min", 2.0f).SetAttr("max", 1.0f);
+  const Tensor x({3}, DType::kFloat32);
+  EXPECT_EQ(MessageOf(op, {{"x", x}}), "clip: min = 2 and max = 1, expected min <= max");
+}
+
+TEST(Cast, OfAnotherDtypeThanInDtypeIsAnError) {
+  Op op("cast");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  op.SetAttr("in_dtype", int32_t{6}).SetAttr("out_dtype", int32_t{2});
+  EXPECT_EQ(MessageOf(op, {{"x", Tensor({3}, DType::kFloat32)}}),
+            "cast: X is float32, expected in_dtype = float64");
+}
+
+TEST(Increment, OfSeveralElementsIsAnError) {
+  Op op("increment");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  EXPECT_EQ(MessageOf(op, {{"x", Tensor({3}, DType::kFloat32)}}),
+            "increment: X has shape [3], expected one element");
+}
+
+TEST(BroadcastShape, KeepsUnknownDimsUnlessTheOtherOperandSettlesThem) {
+  EXPECT_EQ(BroadcastShape({-1, 4}, {4}, -1, "op"), (Shape{-1, 4}));
+  EXPECT_EQ(BroadcastShape({-1, 4}, {3, 4}, -1, "op"), (Shape{3, 4}));
+  EXPECT_EQ(BroadcastShape({-1, 4}, {1, 4}, -1, "op"), (Shape{-1, 4}));
+  EXPECT_EQ(BroadcastShape({-1, 4}, {-1, 1}, -1, "op"), (Shape{-1, 4}));
+  EXPECT_EQ(BroadcastShape({2, 3, 4}, {3, 1, 1}, 1, "op"), (Shape{2, 3, 4}));
+}
+
+// The gradient of Y, of shape `y`, in an addition to X of shape `x` at `axis`.
+std::vector<float> SumOfGradient(const Shape& x, const Shape& y, int32_t axis) {
+  Op op("elementwise_add_grad");
+  op.SetInput("X", {"x"}).SetInput("Y", {"y"}).SetInput("Out@GRAD", {"dout"});
+  op.SetOutput("Y@GRAD", {"dy"}).SetAttr("axis", axis);
+  Tensor dout(x, DType::kFloat32);
+  for (int64_t i = 0; i < dout.element_count(); ++i) {
+    dout.data<float>()[i] = std::sin(static_cast<float>(i));
+  }
+  return Run(op, {{"x", dout}, {"y", Tensor(y, DType::kFloat32)}, {"dout", dout}})
+      .at("dy")
+      .ToVector<float>();
+}
+
+TEST(BroadcastGradient, HasTheSameBitsForAnyNumberOfThreads) {
+  struct Case {
+    Shape x;
+    Shape y;
+    int32_t axis;
+  };
+  const int threads = omp_get_max_threads();
+  for (const Case& c : std::vector<Case>{{{400, 300}, {300}, -1},
+                                         {{400, 300}, {400}, 0},
+                                         {{200000}, {1}, -1},
+                                         {{50, 3, 40, 30}, {3}, 1},
+                                         {{4, 20, 40, 30}, {20}, 1}}) {
+    omp_set_num_threads(1);
+    const std::vector<float> one = SumOfGradient(c.x, c.y, c.axis);
+    omp_set_num_threads(3);
+    EXPECT_EQ(SumOfGradient(c.x, c.y, c.axis), one) << c.x << " " << c.y;
+  }
+  omp_set_num_threads(threads);
+}
+
+}  // namespace
+}  // namespace skiff
