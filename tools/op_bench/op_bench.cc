@@ -1,0 +1,110 @@
+// Times operators on the cases of the tests and on those that exist for the benchmark alone:
+//
+//   op_bench --op=conv2d --threads=2
+//   op_bench --op=matmul_v2 --case=square_1024 --dtype=float64 --candidate=plain --json
+#include <gflags/gflags.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+#include "tests/harness/all_cases.h"
+#include "tests/harness/case_op.h"
+#include "tools/op_bench/op_timing.h"
+
+DEFINE_string(op, "", "Op type; empty: all.");
+DEFINE_string(case, "", "Name of a case; empty: all cases of the ops.");
+DEFINE_string(dtype, "float32", "Dtype of the run; cases that don't have it are left out.");
+DEFINE_string(candidate, "", "Kernel candidate; empty: the one that the registry chooses.");
+DEFINE_int32(threads, 0, "Threads; 0: what OpenMP takes by itself.");
+DEFINE_double(seconds, 0.2, "Least measured time a case.");
+DEFINE_bool(benchmark_only, false, "Only the cases that exist for the benchmark alone.");
+DEFINE_bool(json, false, "Print one JSON object a case and line.");
+
+namespace skiff {
+namespace {
+
+bool IsChosen(const harness::OpCase& op_case, DType dtype) {
+  const bool has_dtype = std::count(op_case.dtypes.begin(), op_case.dtypes.end(), dtype) > 0;
+  return has_dtype && (FLAGS_op.empty() || op_case.type == FLAGS_op) &&
+         (FLAGS_case.empty() || op_case.name == FLAGS_case) &&
+         (!FLAGS_benchmark_only || op_case.benchmark_only);
+}
+
+double GigaPerSecond(double count, double seconds) {
+  return seconds > 0 ? count / seconds * 1e-9 : 0.0;
+}
+
+void PrintJson(const OpTiming& timing) {
+  nlohmann::json line = {
+      {"op", timing.type},
+      {"case", timing.name},
+      {"dtype", FLAGS_dtype},
+      {"candidate", timing.candidate},
+      {"threads", omp_get_max_threads()},
+      {"runs", timing.runs},
+      {"median_microseconds", timing.median_seconds * 1e6},
+      {"bytes", timing.bytes},
+      {"gigabytes_per_second",
+       GigaPerSecond(static_cast<double>(timing.bytes), timing.median_seconds)},
+  };
+  if (timing.flops) {
+    line["gigaflops_per_second"] = GigaPerSecond(*timing.flops, timing.median_seconds);
+  }
+  std::cout << line.dump() << std::endl;
+}
+
+void PrintRow(const OpTiming& timing) {
+  std::printf("%-60s %-12s %12.2f us %9.2f GB/s", (timing.type + "/" + timing.name).c_str(),
+              timing.candidate.c_str(), timing.median_seconds * 1e6,
+              GigaPerSecond(static_cast<double>(timing.bytes), timing.median_seconds));
+  if (timing.flops) {
+    std::printf(" %9.2f GFLOP/s", GigaPerSecond(*timing.flops, timing.median_seconds));
+  }
+  std::printf("\n");
+}
+
+int TimeChosenCases() {
+  if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+  const TimingOptions options{.dtype = DTypeFromName(FLAGS_dtype),
+                              .candidate = FLAGS_candidate,
+                              .least_seconds = FLAGS_seconds};
+  harness::CaseList cases;
+  harness::AddAllCases(cases);
+  size_t timed = 0;
+  size_t failed = 0;
+  for (const harness::OpCase& op_case : cases) {
+    if (!IsChosen(op_case, options.dtype)) continue;
+    try {
+      const OpTiming timing = TimeCase(DefaultOpRegistry(), op_case, options);
+      FLAGS_json ? PrintJson(timing) : PrintRow(timing);
+      ++timed;
+    } catch (const Error& error) {
+      std::cerr << harness::CaseName(op_case) << ": " << error.what() << "\n";
+      ++failed;
+    }
+  }
+  SKIFF_ENFORCE(timed + failed > 0, kNotFound, "no case of op \"", FLAGS_op, "\", name \"",
+                FLAGS_case, "\" and dtype ", FLAGS_dtype);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace skiff
+
+int main(int argc, char** argv) {
+  gflags::SetUsageMessage("times operators on their cases");
+  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
+  try {
+    return skiff::TimeChosenCases();
+  } catch (const skiff::Error& error) {
+    std::cerr << "op_bench: " << error.what() << "\n";
+    return 1;
+  }
+}

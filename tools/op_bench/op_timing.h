@@ -1,0 +1,39 @@
+// Times one case of an operator on one kernel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "framework/op/registry.h"
+#include "tests/harness/op_case.h"
+
+namespace skiff {
+
+struct TimingOptions {
+  DType dtype = DType::kFloat32;
+  std::string candidate;       // empty: the kernel that the registry chooses
+  double least_seconds = 0.2;  // measured time a case
+  int64_t least_runs = 5;
+};
+
+struct OpTiming {
+  std::string type;
+  std::string name;  // of the case
+  std::string candidate;
+  int64_t runs = 0;
+  double median_seconds = 0;
+  int64_t bytes = 0;            // of all inputs and outputs
+  std::optional<double> flops;  // floating-point operations of one run, where an estimate is known
+};
+
+// Multiplications and additions of conv2d, depthwise_conv2d, mul and matmul_v2; nothing for other
+// ops.
+std::optional<double> EstimateFlops(const OpContext& context);
+
+// The median time of a run; workspaces and derived forms are made before. Error as the op's checks
+// and kernels throw them.
+OpTiming TimeCase(const OpRegistry& registry, const harness::OpCase& op_case,
+                  const TimingOptions& options);
+
+}  // namespace skiff
