@@ -35,7 +35,7 @@ Op BinaryOp(const std::string& type) {
   return op;
 }
 
-harness::NamedTensors Run(const Op& op, const harness::NamedTensors& inputs) {
+harness::NamedTensors RunOp(const Op& op, const harness::NamedTensors& inputs) {
   harness::PreparedOp prepared(Registry(), op, inputs);
   prepared.Load(inputs, 0x7f);
   prepared.Run();
@@ -44,7 +44,7 @@ harness::NamedTensors Run(const Op& op, const harness::NamedTensors& inputs) {
 
 std::string MessageOf(const Op& op, const harness::NamedTensors& inputs) {
   try {
-    Run(op, inputs);
+    RunOp(op, inputs);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     return error.what();
@@ -56,7 +56,7 @@ std::vector<float> RunUnary(const std::string& type, const std::vector<float>& x
   Op op(type);
   op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
   const Shape shape = {static_cast<int64_t>(x.size())};
-  return Run(op, {{"x", Tensor::FromValues<float>(shape, x)}}).at("out").ToVector<float>();
+  return RunOp(op, {{"x", Tensor::FromValues<float>(shape, x)}}).at("out").ToVector<float>();
 }
 
 // Enough copies of the values for vectors and for the rest of a loop.
@@ -99,17 +99,17 @@ TEST(Division, OfTheLowestIntegerByMinusOneWrapsAround) {
   constexpr int64_t kLowest = std::numeric_limits<int64_t>::lowest();
   const harness::NamedTensors inputs = {{"x", Tensor::FromValues<int64_t>({1}, {kLowest})},
                                         {"y", Tensor::FromValues<int64_t>({1}, {-1})}};
-  EXPECT_EQ(Run(BinaryOp("elementwise_div"), inputs).at("out").Item<int64_t>(), kLowest);
-  EXPECT_EQ(Run(BinaryOp("elementwise_mod"), inputs).at("out").Item<int64_t>(), 0);
+  EXPECT_EQ(RunOp(BinaryOp("elementwise_div"), inputs).at("out").Item<int64_t>(), kLowest);
+  EXPECT_EQ(RunOp(BinaryOp("elementwise_mod"), inputs).at("out").Item<int64_t>(), 0);
 }
 
 TEST(Pow, GradientIsFiniteAtZero) {
   Op op("elementwise_pow_grad");
   op.SetInput("X", {"x"}).SetInput("Y", {"y"}).SetInput("Out@GRAD", {"dout"});
   op.SetOutput("X@GRAD", {"dx"}).SetOutput("Y@GRAD", {"dy"});
-  const harness::NamedTensors found = Run(op, {{"x", Tensor::FromValues<float>({2}, {0, 0})},
-                                               {"y", Tensor::FromValues<float>({2}, {2, 0})},
-                                               {"dout", Tensor::FromValues<float>({2}, {1, 1})}});
+  const harness::NamedTensors found = RunOp(op, {{"x", Tensor::FromValues<float>({2}, {0, 0})},
+                                                 {"y", Tensor::FromValues<float>({2}, {2, 0})},
+                                                 {"dout", Tensor::FromValues<float>({2}, {1, 1})}});
   EXPECT_EQ(found.at("dx").ToVector<float>(), (std::vector<float>{0, 0}));
   EXPECT_EQ(found.at("dy").ToVector<float>()[0], 0);
 }
@@ -167,7 +167,7 @@ std::vector<float> SumOfGradient(const Shape& x, const Shape& y, int32_t axis) {
   for (int64_t i = 0; i < dout.element_count(); ++i) {
     dout.data<float>()[i] = std::sin(static_cast<float>(i));
   }
-  return Run(op, {{"x", dout}, {"y", Tensor(y, DType::kFloat32)}, {"dout", dout}})
+  return RunOp(op, {{"x", dout}, {"y", Tensor(y, DType::kFloat32)}, {"dout", dout}})
       .at("dy")
       .ToVector<float>();
 }
