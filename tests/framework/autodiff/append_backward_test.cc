@@ -143,9 +143,9 @@ TEST(AppendBackward, AddsUpAFanOutBehindTheLastContribution) {
   EXPECT_EQ(GradientOps(*program->root()),
             "fill_constant() -> Out=loss@GRAD\n"
             "mean_grad(X=c, Out@GRAD=loss@GRAD) -> X@GRAD=c@GRAD\n"
-            "elementwise_mul_grad(X=a, Y=b, Out@GRAD=c@GRAD) -> X@GRAD=a@GRAD@RENAME@0, "
+            "elementwise_mul_grad(Out@GRAD=c@GRAD, X=a, Y=b) -> X@GRAD=a@GRAD@RENAME@0, "
             "Y@GRAD=b@GRAD\n"
-            "square_grad(X=b, Out@GRAD=b@GRAD) -> X@GRAD=a@GRAD@RENAME@1\n"
+            "square_grad(X=a, Out@GRAD=b@GRAD) -> X@GRAD=a@GRAD@RENAME@1\n"
             "sum(X=a@GRAD@RENAME@0+a@GRAD@RENAME@1) -> Out=a@GRAD\n"
             "square_grad(X=w, Out@GRAD=a@GRAD) -> X@GRAD=w@GRAD\n");
   EXPECT_EQ(program->root()->GetVar("a@GRAD@RENAME@1")->dims, (std::vector<int64_t>{3}));

@@ -1,0 +1,265 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/builder/control.h"
+#include "framework/builder/data.h"
+#include "framework/builder/layer_call.h"
+#include "framework/builder/loss.h"
+#include "framework/builder/math.h"
+#include "framework/builder/metric.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string MessageOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+class LayersTest : public testing::Test {
+ protected:
+  std::vector<std::string> ParameterNames() const {
+    std::vector<std::string> names;
+    for (const auto& var : main_.root()->vars()) {
+      if (var->is_parameter) names.push_back(var->name);
+    }
+    return names;
+  }
+  std::vector<std::string> OpTypes() const {
+    std::vector<std::string> types;
+    for (const auto& op : main_.root()->ops()) types.push_back(op->type);
+    return types;
+  }
+  const Op& LastOp() const { return *main_.root()->ops().back(); }
+
+  Program main_, startup_;
+  ProgramGuard guard_{&main_, &startup_};
+  Variable image_ = layers::Data("image", {-1, 3, 8, 8});
+  Variable rows_ = layers::Data("rows", {-1, 5});
+  Variable label_ = layers::Data("label", {-1, 1}, DType::kInt64);
+};
+
+TEST_F(LayersTest, DataIsAFeedWithoutGradient) {
+  EXPECT_TRUE(rows_.var().need_check_feed);
+  EXPECT_TRUE(rows_.var().stop_gradient);
+  EXPECT_FALSE(rows_.var().persistable);
+  EXPECT_THAT(MessageOf([] { layers::Data("rows", {1}); }), HasSubstr("\"rows\" exists already"));
+  EXPECT_THAT(MessageOf([] { layers::Data("bad", {-2}); }), HasSubstr("a dim below -1"));
+  EXPECT_THAT(MessageOf([] { layers::Data("", {1}); }), HasSubstr("needs a name"));
+}
+
+TEST_F(LayersTest, ParametersBearFluidsNames) {
+  const Variable conv = layers::Conv2d(image_, {.filters = 4, .kernel = 3});
+  const Variable normal = layers::BatchNorm(conv);
+  const Variable hidden = layers::Fc(normal, 7);
+  layers::Fc(hidden, 2);
+  EXPECT_THAT(ParameterNames(),
+              ElementsAre("conv2d_0.w_0", "conv2d_0.b_0", "batch_norm_0.w_0", "batch_norm_0.b_0",
+                          "batch_norm_0.w_1", "batch_norm_0.w_2", "fc_0.w_0", "fc_0.b_0",
+                          "fc_1.w_0", "fc_1.b_0"));
+  EXPECT_EQ(hidden.name(), "fc_0.tmp_1");
+}
+
+TEST_F(LayersTest, ParametersAreInitialisedByTheStartupProgram) {
+  layers::Fc(rows_, 2);
+  const auto& ops = startup_.root()->ops();
+  ASSERT_EQ(ops.size(), 2u);
+  EXPECT_EQ(ops[0]->type, "uniform_random");
+  EXPECT_THAT(ops[0]->Output("Out"), ElementsAre("fc_0.w_0"));
+  EXPECT_EQ(ops[1]->type, "fill_constant");
+  EXPECT_TRUE(startup_.root()->GetVar("fc_0.w_0")->persistable);
+  EXPECT_EQ(startup_.root()->GetVar("fc_0.w_0")->dims, (std::vector<int64_t>{5, 2}));
+}
+
+TEST_F(LayersTest, FcFlattensAndActivates) {
+  const Variable out = layers::Fc(image_, 10, {.act = "relu"});
+  EXPECT_THAT(out.dims(), ElementsAre(-1, 10));
+  EXPECT_THAT(OpTypes(), ElementsAre("mul", "elementwise_add", "relu"));
+  const Variable wide = layers::Fc(image_, 10, {.num_flatten_dims = 3});
+  EXPECT_THAT(wide.dims(), ElementsAre(-1, 3, 8, 10));
+  EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 3);
+}
+
+TEST_F(LayersTest, FcOfSeveralInputsAddsUpTheirProducts) {
+  const Variable out = layers::Fc({image_, rows_}, 4, {.bias_attr = std::nullopt});
+  EXPECT_THAT(OpTypes(), ElementsAre("mul", "mul", "sum"));
+  EXPECT_THAT(ParameterNames(), ElementsAre("fc_0.w_0", "fc_0.w_1"));
+  EXPECT_THAT(out.dims(), ElementsAre(-1, 4));
+}
+
+TEST_F(LayersTest, ErrorsNameTheCallersLine) {
+  const int line = std::source_location::current().line() + 1;
+  const std::string message = MessageOf([&] { layers::Fc(rows_, 0); });
+  EXPECT_THAT(message, HasSubstr(StrCat("layers_test.cc:", line, ": fc: size = 0")));
+  const int next = std::source_location::current().line() + 1;
+  const std::string shape = MessageOf([&] { layers::ElementwiseAdd(rows_, image_); });
+  EXPECT_THAT(shape, HasSubstr(StrCat("layers_test.cc:", next, ": elementwise_add")));
+}
+
+TEST_F(LayersTest, AFailedCallLeavesNoOpBehind) {
+  const size_t vars = main_.root()->vars().size();
+  EXPECT_THROW(layers::Mul(rows_, image_), Error);
+  EXPECT_TRUE(main_.root()->ops().empty());
+  EXPECT_EQ(main_.root()->vars().size(), vars);
+}
+
+TEST_F(LayersTest, UnknownActivationIsAnError) {
+  EXPECT_THAT(MessageOf([&] { layers::Fc(rows_, 3, {.act = "relo"}); }),
+              HasSubstr("unknown op \"relo\"; did you mean \"relu\""));
+}
+
+TEST_F(LayersTest, OpsRememberTheCallersLine) {
+  const int line = std::source_location::current().line() + 1;
+  layers::Fc(rows_, 3, {.act = "relu"});
+  for (const auto& op : main_.root()->ops()) EXPECT_EQ(op->site.line, line);
+  for (const auto& op : startup_.root()->ops()) EXPECT_EQ(op->site.line, line);
+}
+
+TEST_F(LayersTest, NamedParametersAreShared) {
+  layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = std::nullopt});
+  layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = std::nullopt});
+  EXPECT_THAT(ParameterNames(), ElementsAre("shared"));
+  EXPECT_EQ(startup_.root()->ops().size(), 1u);
+  EXPECT_THAT(MessageOf([&] { layers::Fc(rows_, 5, {.param_attr = {.name = "shared"}}); }),
+              HasSubstr("\"shared\" exists as float32 [5, 4], expected float32 [5, 5]"));
+}
+
+TEST_F(LayersTest, ParamAttrReachesTheVariable) {
+  layers::Fc(rows_, 4,
+             {.param_attr = {.learning_rate = 0.5f,
+                             .regularizer = L2Decay(0.25f),
+                             .trainable = false,
+                             .need_clip = false}});
+  const Var& weight = *main_.root()->GetVar("fc_0.w_0");
+  EXPECT_EQ(weight.learning_rate_factor, 0.5f);
+  EXPECT_FALSE(weight.trainable);
+  EXPECT_TRUE(weight.stop_gradient);
+  EXPECT_EQ(std::get<std::string>(weight.attrs.at(kRegularizerVarAttr)), "l2_decay 0.25");
+  EXPECT_EQ(std::get<int32_t>(weight.attrs.at(kNeedClipVarAttr)), 0);
+}
+
+TEST_F(LayersTest, ParametersNeedKnownExtents) {
+  const Variable open = layers::Data("open", {-1, -1});
+  EXPECT_THAT(MessageOf([&] { layers::Fc(open, 3); }),
+              HasSubstr("fc: dims 1 and later of X \"open\" of shape [-1, -1]"));
+}
+
+TEST_F(LayersTest, Conv2dInfersShapes) {
+  const Variable out =
+      layers::Conv2d(image_, {.filters = 6, .kernel = {3, 5}, .stride = 2, .padding = {1, 2}});
+  EXPECT_THAT(out.dims(), ElementsAre(-1, 6, 4, 4));
+  EXPECT_THAT(main_.root()->GetVar("conv2d_0.w_0")->dims, ElementsAre(6, 3, 3, 5));
+  EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 1);
+  EXPECT_THAT(MessageOf([&] { layers::Conv2d(image_, {.filters = 4, .groups = 2}); }),
+              HasSubstr("groups = 2, expected a divisor of the 3 channels and of the 4 filters"));
+  EXPECT_THAT(MessageOf([&] { layers::Conv2d(rows_, {.filters = 4}); }),
+              HasSubstr("expected 4 dims"));
+  EXPECT_THAT(MessageOf([&] { layers::Conv2d(image_, {}); }), HasSubstr("filters = 0"));
+}
+
+TEST_F(LayersTest, Pool2dInfersShapes) {
+  EXPECT_THAT(layers::Pool2d(image_, {.kernel = 2, .stride = 2}).dims(), ElementsAre(-1, 3, 4, 4));
+  EXPECT_THAT(layers::Pool2d(image_, {.type = "avg", .global = true}).dims(),
+              ElementsAre(-1, 3, 1, 1));
+  EXPECT_THAT(MessageOf([&] { layers::Pool2d(image_, {.type = "sum"}); }),
+              HasSubstr("type \"sum\", expected max or avg"));
+}
+
+TEST_F(LayersTest, BatchNormUpdatesItsStatisticsInPlace) {
+  layers::BatchNorm(image_, {.act = "relu"});
+  const Op& op = *main_.root()->ops()[0];
+  EXPECT_EQ(op.Input("Mean"), op.Output("MeanOut"));
+  EXPECT_EQ(op.Input("Variance"), op.Output("VarianceOut"));
+  const Var& mean = *main_.root()->GetVar("batch_norm_0.w_1");
+  EXPECT_TRUE(mean.persistable);
+  EXPECT_TRUE(mean.stop_gradient);
+  EXPECT_FALSE(mean.trainable);
+  EXPECT_THAT(mean.dims, ElementsAre(3));
+}
+
+TEST_F(LayersTest, DropoutAndEmbedding) {
+  EXPECT_THAT(layers::Dropout(rows_, 0.25f).dims(), ElementsAre(-1, 5));
+  EXPECT_EQ(LastOp().Attr<float>("dropout_prob"), 0.25f);
+  EXPECT_THAT(MessageOf([&] { layers::Dropout(rows_, 1.5f); }), HasSubstr("outside [0, 1]"));
+  const Variable ids = layers::Data("ids", {-1, 6}, DType::kInt64);
+  const Variable vectors = layers::Embedding(ids, {.rows = 100, .width = 16, .padding_idx = -1});
+  EXPECT_THAT(vectors.dims(), ElementsAre(-1, 6, 16));
+  EXPECT_EQ(LastOp().Attr<int64_t>("padding_idx"), 99);
+  EXPECT_THAT(ParameterNames(), ElementsAre("embedding_0.w_0"));
+}
+
+TEST_F(LayersTest, LossesAndMetrics) {
+  const Variable logits = layers::Fc(rows_, 10);
+  EXPECT_THAT(layers::SoftmaxWithCrossEntropy(logits, label_).dims(), ElementsAre(-1, 1));
+  EXPECT_THAT(layers::CrossEntropy(layers::Softmax(logits), label_).dims(), ElementsAre(-1, 1));
+  const Variable accuracy = layers::Accuracy(logits, label_, 3);
+  EXPECT_EQ(accuracy.dtype(), DType::kFloat32);
+  EXPECT_TRUE(accuracy.var().stop_gradient);
+  EXPECT_THAT(layers::SquareErrorCost(rows_, rows_).dims(), ElementsAre(-1, 5));
+}
+
+TEST_F(LayersTest, TensorLayersInferShapes) {
+  EXPECT_THAT(layers::Reshape(image_, {0, -1}).dims(), ElementsAre(-1, 192));
+  EXPECT_THAT(layers::Transpose(image_, {0, 2, 3, 1}).dims(), ElementsAre(-1, 8, 8, 3));
+  EXPECT_THAT(layers::Flatten(image_).dims(), ElementsAre(-1, 192));
+  EXPECT_THAT(layers::Concat({rows_, rows_}, 1).dims(), ElementsAre(-1, 10));
+  EXPECT_THAT(layers::SplitSections(rows_, {2, -1}, 1)[1].dims(), ElementsAre(-1, 3));
+  EXPECT_EQ(layers::Split(image_, 4, 3).size(), 4u);
+  EXPECT_THAT(layers::Slice(rows_, {.axes = {1}, .starts = {1}, .ends = {-1}}).dims(),
+              ElementsAre(-1, 3));
+  EXPECT_THAT(layers::Unsqueeze(rows_, {1}).dims(), ElementsAre(-1, 1, 5));
+  EXPECT_THAT(layers::Squeeze(layers::Unsqueeze(rows_, {1}), {1}).dims(), ElementsAre(-1, 5));
+  EXPECT_EQ(layers::Cast(label_, DType::kFloat32).dtype(), DType::kFloat32);
+  EXPECT_EQ(layers::TopK(rows_, 2).indices.dtype(), DType::kInt64);
+  EXPECT_THAT(layers::FillConstant({2, 2}, DType::kInt64, 7).dims(), ElementsAre(2, 2));
+}
+
+TEST_F(LayersTest, MathLayersInferShapes) {
+  EXPECT_THAT(layers::Mean(rows_).dims(), ElementsAre(1));
+  EXPECT_THAT(layers::ReduceSum(image_, {.dims = {2, 3}}).dims(), ElementsAre(-1, 3));
+  EXPECT_THAT(layers::ReduceSum(image_, {.dims = {1}, .keep_dim = true}).dims(),
+              ElementsAre(-1, 1, 8, 8));
+  EXPECT_THAT(layers::MatMul(rows_, rows_, {.transpose_y = true, .alpha = 0.5f}).dims(),
+              ElementsAre(-1, -1));
+  EXPECT_THAT(layers::Sum({rows_, rows_}).dims(), ElementsAre(-1, 5));
+  EXPECT_THAT(layers::Clip(rows_, -1.0f, 1.0f).dims(), ElementsAre(-1, 5));
+  EXPECT_THAT(MessageOf([&] { layers::Clip(rows_, 1.0f, -1.0f); }), HasSubstr("min = 1 is above"));
+}
+
+TEST_F(LayersTest, ComparisonsGiveBools) {
+  const Variable less = layers::LessThan(rows_, rows_);
+  EXPECT_EQ(less.dtype(), DType::kBool);
+  EXPECT_EQ(layers::LogicalAnd(less, layers::LogicalNot(less)).dtype(), DType::kBool);
+}
+
+TEST_F(LayersTest, IncrementWritesItsInput) {
+  const Variable counter = layers::FillConstant({1}, DType::kInt64, 0);
+  EXPECT_EQ(layers::Increment(counter).name(), counter.name());
+  EXPECT_EQ(LastOp().Output("Out"), LastOp().Input("X"));
+}
+
+TEST_F(LayersTest, VariablesOfAnotherProgramAreRefused) {
+  Program other_main, other_startup;
+  const ProgramGuard other(&other_main, &other_startup);
+  EXPECT_THAT(MessageOf([&] { layers::Relu(rows_); }), HasSubstr("belongs to another program"));
+}
+
+}  // namespace
+}  // namespace skiff

@@ -1,0 +1,146 @@
+#include "framework/builder/learning_rate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/builder/program_guard.h"
+#include "framework/executor/executor.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::FloatEq;
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+class LearningRateTest : public testing::Test {
+ protected:
+  // The rate in the first `steps` runs.
+  std::vector<float> Rates(const Variable& rate, int steps) {
+    Executor exe(Place::Cpu());
+    exe.Run(startup_);
+    CompiledProgram program = exe.Compile(main_);
+    std::vector<float> rates;
+    for (int i = 0; i < steps; ++i) rates.push_back(program.Run({}, {rate})[0].Item<float>());
+    return rates;
+  }
+
+  void ExpectRates(const Variable& rate, int steps, const std::function<double(int)>& expected) {
+    const std::vector<float> rates = Rates(rate, steps);
+    for (int i = 0; i < steps; ++i) {
+      EXPECT_NEAR(rates[static_cast<size_t>(i)], expected(i), 1e-6 * (1 + expected(i)))
+          << "step " << i;
+    }
+  }
+
+  Program main_, startup_;
+  ProgramGuard guard_{&main_, &startup_};
+};
+
+TEST_F(LearningRateTest, ConstantIsAPersistable) {
+  const Variable rate = learning_rate::Constant(0.25);
+  EXPECT_EQ(rate.name(), "learning_rate_0");
+  EXPECT_TRUE(rate.var().persistable);
+  EXPECT_TRUE(main_.root()->ops().empty());
+  EXPECT_EQ(startup_.root()->ops().size(), 1u);
+  EXPECT_THROW(learning_rate::Constant(-1.0), Error);
+}
+
+TEST_F(LearningRateTest, PiecewiseIsExactAtTheBoundaries) {
+  const Variable rate = learning_rate::Piecewise({2, 5}, {0.1f, 0.03f, 0.001f});
+  EXPECT_EQ(Rates(rate, 7), (std::vector<float>{0.1f, 0.1f, 0.03f, 0.03f, 0.03f, 0.001f, 0.001f}));
+}
+
+TEST_F(LearningRateTest, PiecewiseChecksItsLists) {
+  EXPECT_THROW(learning_rate::Piecewise({2}, {0.1f}), Error);
+  EXPECT_THROW(learning_rate::Piecewise({2, 2}, {0.1f, 0.1f, 0.1f}), Error);
+  EXPECT_THROW(learning_rate::Piecewise({}, {0.1f}), Error);
+}
+
+TEST_F(LearningRateTest, StepDecaysAtWholeMultiples) {
+  // 41 is a divisor whose rounded reciprocal misses 1.
+  const Variable rate = learning_rate::Step({.start = 1.0f, .step_size = 41, .gamma = 0.5f});
+  ExpectRates(rate, 130, [](int step) { return std::pow(0.5, step / 41); });
+}
+
+TEST_F(LearningRateTest, ExponentialDecays) {
+  const Variable rate =
+      learning_rate::Exponential({.start = 0.5f, .decay_steps = 4, .decay_rate = 0.3f});
+  ExpectRates(rate, 10, [](int step) { return 0.5 * std::pow(0.3, step / 4.0); });
+  EXPECT_THROW(learning_rate::Exponential({.decay_rate = 0.0f}), Error);
+}
+
+TEST_F(LearningRateTest, PolynomialEndsAtItsEnd) {
+  const Variable rate =
+      learning_rate::Polynomial({.start = 1.0f, .decay_steps = 4, .end = 0.2f, .power = 2.0f});
+  ExpectRates(rate, 8,
+              [](int step) { return 0.8 * std::pow(1.0 - std::min(step, 4) / 4.0, 2.0) + 0.2; });
+}
+
+TEST_F(LearningRateTest, PolynomialCycles) {
+  const Variable rate = learning_rate::Polynomial(
+      {.start = 1.0f, .decay_steps = 4, .end = 0.0f, .power = 1.0f, .cycle = true});
+  ExpectRates(rate, 10, [](int step) {
+    const double length = 4.0 * std::max(1.0, std::ceil(step / 4.0));
+    return 1.0 - step / length;
+  });
+}
+
+TEST_F(LearningRateTest, CosineFallsByEpoch) {
+  const Variable rate = learning_rate::Cosine({.start = 0.1f, .steps_per_epoch = 3, .epochs = 4});
+  ExpectRates(rate, 12, [](int step) {
+    return 0.05 * (std::cos(std::numbers::pi * (step / 3) / 4.0) + 1.0);
+  });
+}
+
+TEST_F(LearningRateTest, WarmupHandsOverToTheRateBehindIt) {
+  const Variable after = learning_rate::Piecewise({6}, {0.5f, 0.25f});
+  const Variable rate =
+      learning_rate::LinearWarmup(after, {.warmup_steps = 4, .start = 0.1f, .end = 0.5f});
+  ExpectRates(rate, 8, [](int step) {
+    if (step < 4) return 0.1 + 0.4 * step / 4.0;
+    return step < 6 ? 0.5 : 0.25;
+  });
+}
+
+TEST_F(LearningRateTest, WarmupTakesANumber) {
+  const Variable rate =
+      learning_rate::LinearWarmup(0.5, {.warmup_steps = 2, .start = 0.0f, .end = 0.5f});
+  EXPECT_EQ(Rates(rate, 4), (std::vector<float>{0.0f, 0.25f, 0.5f, 0.5f}));
+}
+
+TEST_F(LearningRateTest, NoamPeaksAtTheEndOfTheWarmup) {
+  const Variable rate = learning_rate::Noam({.model_width = 64, .warmup_steps = 5});
+  ExpectRates(rate, 12, [](int step) {
+    const double n = step + 1;
+    return std::pow(64.0, -0.5) * std::min(std::pow(n, -0.5), n * std::pow(5.0, -1.5));
+  });
+}
+
+TEST_F(LearningRateTest, SchedulesShareOneCounter) {
+  learning_rate::Piecewise({2}, {0.1f, 0.2f});
+  learning_rate::Cosine({});
+  int increments = 0;
+  for (const auto& op : main_.root()->ops()) increments += op->type == "increment" ? 1 : 0;
+  EXPECT_EQ(increments, 1);
+  EXPECT_TRUE(main_.root()->GetVar(kStepCounter)->persistable);
+  EXPECT_EQ(main_.root()->GetVar(kStepCounter)->dtype, DType::kInt64);
+}
+
+TEST_F(LearningRateTest, ScheduleOpsHaveTheirRole) {
+  learning_rate::Piecewise({2}, {0.1f, 0.2f});
+  for (const auto& op : main_.root()->ops()) EXPECT_EQ(op->role(), kRoleLRSched) << op->type;
+  EXPECT_TRUE(main_.CloneForTest()->root()->ops().empty());
+}
+
+}  // namespace
+}  // namespace skiff

@@ -1,0 +1,217 @@
+#include "framework/builder/optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/builder/data.h"
+#include "framework/builder/loss.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/program_guard.h"
+#include "framework/executor/executor.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsSubsetOf;
+
+std::string MessageOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// loss = Σ w · x, so that the gradient of w is x, whatever w is.
+class OptimizerTest : public testing::Test {
+ protected:
+  Variable LinearLoss(const ParamAttr& attr, const std::string& feed) {
+    const Variable x = layers::Data(feed, {1, 2});
+    ParamAttr with_value = attr;
+    with_value.initializer = initializer::FromArray(std::vector<float>{1.0f, -2.0f});
+    return layers::ReduceSum(
+        layers::Fc(x, 1, {.param_attr = with_value, .bias_attr = std::nullopt}));
+  }
+
+  // The parameter after `steps` runs with x = [3, 4].
+  std::vector<float> Train(const std::string& parameter, const FeedList& feeds, int steps = 1) {
+    Executor exe(Place::Cpu());
+    exe.Run(startup_);
+    CompiledProgram program = exe.Compile(main_);
+    for (int i = 0; i < steps; ++i) program.Run(feeds, {});
+    return CopyToCpu(exe.scope().Get(parameter)).ToVector<float>();
+  }
+
+  static FeedList Feed(const std::string& name) {
+    return {{name, Tensor::FromValues<float>({1, 2}, {3.0f, 4.0f})}};
+  }
+
+  std::vector<std::string> OptimizeOps() const {
+    std::vector<std::string> types;
+    for (const auto& op : main_.root()->ops()) {
+      if (op->role() == kRoleOptimize) types.push_back(op->type);
+    }
+    return types;
+  }
+
+  void ExpectNear(const std::vector<float>& found, const std::vector<double>& expected) {
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5);
+  }
+
+  Program main_, startup_;
+  ProgramGuard guard_{&main_, &startup_};
+};
+
+TEST_F(OptimizerTest, SgdStepsAgainstTheGradient) {
+  optimizer::Sgd({.learning_rate = 0.5f}).Minimize(LinearLoss({.name = "w"}, "x"));
+  ExpectNear(Train("w", Feed("x"), 2), {1.0 - 3.0, -2.0 - 4.0});
+  EXPECT_THAT(OptimizeOps(), ElementsAre("sgd"));
+}
+
+TEST_F(OptimizerTest, MomentumKeepsAVelocity) {
+  optimizer::Momentum({.learning_rate = 0.1f, .momentum = 0.5f})
+      .Minimize(LinearLoss({.name = "w"}, "x"));
+  ExpectNear(Train("w", Feed("x"), 2), {1.0 - 0.1 * (3.0 + 4.5), -2.0 - 0.1 * (4.0 + 6.0)});
+  ASSERT_NE(main_.root()->FindLocalVar("w_velocity_0"), nullptr);
+  EXPECT_TRUE(main_.root()->GetVar("w_velocity_0")->persistable);
+}
+
+TEST_F(OptimizerTest, AdamMovesByTheRateAtFirst) {
+  optimizer::Adam({.learning_rate = 0.01f}).Minimize(LinearLoss({.name = "w"}, "x"));
+  ExpectNear(Train("w", Feed("x"), 3), {1.0 - 0.03, -2.0 - 0.03});
+  for (const char* name :
+       {"w_moment1_0", "w_moment2_0", "w_beta1_pow_acc_0", "w_beta2_pow_acc_0"}) {
+    EXPECT_NE(startup_.root()->FindLocalVar(name), nullptr) << name;
+  }
+  EXPECT_THROW(optimizer::Adam({.beta1 = 1.0f}), Error);
+}
+
+TEST_F(OptimizerTest, UpdatesGoByNameAndCarryTheirVariables) {
+  const Variable loss =
+      layers::ElementwiseAdd(LinearLoss({.name = "z"}, "x"), LinearLoss({.name = "a"}, "y"));
+  const auto pairs = optimizer::Sgd({.learning_rate = 0.5f}).Minimize(loss);
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_EQ(pairs[0].parameter->name, "a");
+  const auto& ops = main_.root()->ops();
+  const Op& last = *ops.back();
+  EXPECT_EQ(last.Input("Param"), std::vector<std::string>{"z"});
+  EXPECT_EQ(last.Attr<std::vector<std::string>>(kOpRoleVarAttr),
+            (std::vector<std::string>{"z", "z@GRAD"}));
+  EXPECT_EQ(last.role(), kRoleOptimize);
+}
+
+TEST_F(OptimizerTest, ParametersScaleTheRate) {
+  optimizer::Sgd({.learning_rate = 0.5f})
+      .Minimize(LinearLoss({.name = "w", .learning_rate = 0.1f}, "x"));
+  EXPECT_THAT(OptimizeOps(), ElementsAre("scale", "sgd"));
+  ExpectNear(Train("w", Feed("x")), {1.0 - 0.15, -2.0 - 0.2});
+}
+
+TEST_F(OptimizerTest, SchedulesDriveTheRate) {
+  const Variable loss = LinearLoss({.name = "w"}, "x");
+  const Variable rate = learning_rate::Piecewise({1}, {1.0f, 0.5f});
+  optimizer::Sgd({.learning_rate = rate}).Minimize(loss);
+  ExpectNear(Train("w", Feed("x"), 2), {1.0 - 3.0 * 1.5, -2.0 - 4.0 * 1.5});
+}
+
+TEST_F(OptimizerTest, ClipsByValue) {
+  optimizer::Sgd({.learning_rate = 1.0f, .clip = ClipByValue(3.5f)})
+      .Minimize(LinearLoss({.name = "w"}, "x"));
+  ExpectNear(Train("w", Feed("x")), {1.0 - 3.0, -2.0 - 3.5});
+}
+
+TEST_F(OptimizerTest, ClipsByNorm) {
+  optimizer::Sgd({.learning_rate = 1.0f, .clip = ClipByNorm(1.0f)})
+      .Minimize(LinearLoss({.name = "w"}, "x"));
+  ExpectNear(Train("w", Feed("x")), {1.0 - 0.6, -2.0 - 0.8});
+}
+
+TEST_F(OptimizerTest, ClipsByTheNormOfAllGradients) {
+  const Variable loss =
+      layers::ElementwiseAdd(LinearLoss({.name = "u"}, "x"), LinearLoss({.name = "w"}, "y"));
+  optimizer::Sgd({.learning_rate = 1.0f, .clip = ClipByGlobalNorm(1.0f)}).Minimize(loss);
+  FeedList feeds = Feed("x");
+  feeds.push_back(Feed("y")[0]);
+  const double norm = std::sqrt(50.0);
+  ExpectNear(Train("w", feeds), {1.0 - 3.0 / norm, -2.0 - 4.0 / norm});
+}
+
+TEST_F(OptimizerTest, GlobalNormBelowTheLimitChangesNothing) {
+  optimizer::Sgd({.learning_rate = 1.0f, .clip = ClipByGlobalNorm(100.0f)})
+      .Minimize(LinearLoss({.name = "w"}, "x"));
+  EXPECT_EQ(Train("w", Feed("x")), (std::vector<float>{-2.0f, -6.0f}));
+}
+
+TEST_F(OptimizerTest, ParametersMayStayOutOfClipping) {
+  const Variable loss = layers::ElementwiseAdd(
+      LinearLoss({.name = "free", .need_clip = false}, "x"), LinearLoss({.name = "w"}, "y"));
+  optimizer::Sgd({.learning_rate = 1.0f, .clip = ClipByGlobalNorm(1.0f)}).Minimize(loss);
+  FeedList feeds = Feed("x");
+  feeds.push_back(Feed("y")[0]);
+  ExpectNear(Train("free", feeds), {1.0 - 3.0, -2.0 - 4.0});
+  ExpectNear(Train("w", feeds), {1.0 - 0.6, -2.0 - 0.8});
+}
+
+TEST_F(OptimizerTest, DecaysWeights) {
+  optimizer::Sgd({.learning_rate = 1.0f, .regularization = L2Decay(0.1f)})
+      .Minimize(LinearLoss({.name = "w"}, "x"));
+  ExpectNear(Train("w", Feed("x")), {1.0 - 3.0 - 0.1, -2.0 - 4.0 + 0.2});
+}
+
+TEST_F(OptimizerTest, TheParametersOwnRegularizerWins) {
+  optimizer::Sgd({.learning_rate = 1.0f, .regularization = L2Decay(0.1f)})
+      .Minimize(LinearLoss({.name = "w", .regularizer = L1Decay(0.5f)}, "x"));
+  ExpectNear(Train("w", Feed("x")), {1.0 - 3.0 - 0.5, -2.0 - 4.0 + 0.5});
+}
+
+TEST_F(OptimizerTest, ClipsBeforeItDecays) {
+  optimizer::Sgd(
+      {.learning_rate = 1.0f, .clip = ClipByGlobalNorm(1.0f), .regularization = L2Decay(0.1f)})
+      .Minimize(LinearLoss({.name = "w"}, "x"));
+  ExpectNear(Train("w", Feed("x")), {1.0 - 0.6 - 0.1, -2.0 - 0.8 + 0.2});
+}
+
+TEST_F(OptimizerTest, LeavesUntrainedParametersAlone) {
+  const Variable loss = LinearLoss({.name = "w", .trainable = false}, "x");
+  EXPECT_THAT(MessageOf([&] { optimizer::Sgd().Minimize(loss); }), HasSubstr("optimizer_test.cc:"));
+}
+
+TEST_F(OptimizerTest, EvaluationDropsTheTrainingOps) {
+  const Variable loss = LinearLoss({.name = "w"}, "x");
+  const size_t forward_ops = main_.root()->ops().size();
+  optimizer::Adam({.clip = ClipByGlobalNorm(1.0f)}).Minimize(loss);
+  EXPECT_EQ(main_.CloneForTest()->root()->ops().size(), forward_ops);
+}
+
+TEST_F(OptimizerTest, TrainsASmallClassifier) {
+  const Variable x = layers::Data("x", {-1, 2});
+  const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
+  const Variable hidden = layers::Fc(x, 8, {.act = "tanh"});
+  const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(layers::Fc(hidden, 2), label));
+  optimizer::Adam({.learning_rate = 0.05f, .clip = ClipByGlobalNorm(5.0f)}).Minimize(loss);
+  startup_.seed = 1;
+  Executor exe(Place::Cpu());
+  exe.Run(startup_);
+  CompiledProgram step = exe.Compile(main_);
+  // Exclusive or.
+  const FeedList batch{{"x", Tensor::FromValues<float>({4, 2}, {0, 0, 0, 1, 1, 0, 1, 1})},
+                       {"label", Tensor::FromValues<int64_t>({4, 1}, {0, 1, 1, 0})}};
+  float last = 0.0f;
+  for (int i = 0; i < 300; ++i) last = step.Run(batch, {loss})[0].Item<float>();
+  EXPECT_LT(last, 0.05f);
+}
+
+}  // namespace
+}  // namespace skiff

@@ -1,0 +1,92 @@
+#include "framework/builder/program_guard.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/base/error.h"
+#include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+TEST(ProgramGuard, NestsAndRestores) {
+  Program main, startup, inner_main, inner_startup;
+  Program* before = &DefaultMainProgram();
+  {
+    const ProgramGuard outer(&main, &startup);
+    EXPECT_EQ(&DefaultMainProgram(), &main);
+    {
+      const ProgramGuard inner(&inner_main, &inner_startup);
+      EXPECT_EQ(&DefaultStartupProgram(), &inner_startup);
+      EXPECT_EQ(&CurrentBlock(), inner_main.root());
+    }
+    EXPECT_EQ(&DefaultMainProgram(), &main);
+    EXPECT_EQ(&DefaultStartupProgram(), &startup);
+  }
+  EXPECT_EQ(&DefaultMainProgram(), before);
+}
+
+TEST(ProgramGuard, RefusesOneProgramForBoth) {
+  Program program;
+  EXPECT_THROW(ProgramGuard(&program, &program), Error);
+  EXPECT_THROW(ProgramGuard(&program, nullptr), Error);
+}
+
+TEST(ProgramGuard, KeepsTheSeed) {
+  Program main, startup;
+  main.seed = 42;
+  const ProgramGuard guard(&main, &startup);
+  layers::Data("x", {2});
+  EXPECT_EQ(DefaultMainProgram().seed, 42u);
+  EXPECT_EQ(main.Clone()->seed, 42u);
+}
+
+TEST(BlockGuard, AppendsToASubBlock) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {2});
+  Block* block = main.AppendBlock(0);
+  {
+    const BlockGuard open(block);
+    const Variable y = layers::Scale(x, {.scale = 2.0f});
+    EXPECT_EQ(y.block(), block);
+  }
+  EXPECT_EQ(block->ops().size(), 1u);
+  EXPECT_TRUE(main.root()->ops().empty());
+  Program other;
+  EXPECT_THROW(BlockGuard(other.root()), Error);
+}
+
+TEST(NameScope, MarksTheOpsMadeInside) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {2});
+  {
+    const NameScope encoder("encoder");
+    const NameScope layer("layer_0");
+    layers::Scale(x, {.scale = 2.0f});
+  }
+  layers::Scale(x, {.scale = 2.0f});
+  const auto& ops = main.root()->ops();
+  EXPECT_EQ(ops[0]->Attr<std::string>(kOpNamescopeAttr), "/encoder/layer_0/");
+  EXPECT_FALSE(ops[1]->HasAttr(kOpNamescopeAttr));
+  EXPECT_THROW(NameScope("a/b"), Error);
+  EXPECT_THROW(NameScope(""), Error);
+}
+
+TEST(OpRoleGuard, GivesOpsItsRole) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {2});
+  {
+    const OpRoleGuard role(kRoleLRSched);
+    layers::Scale(x, {.scale = 2.0f});
+  }
+  layers::Scale(x, {.scale = 2.0f});
+  EXPECT_EQ(main.root()->ops()[0]->role(), kRoleLRSched);
+  EXPECT_EQ(main.root()->ops()[1]->role(), kRoleForward);
+}
+
+}  // namespace
+}  // namespace skiff
