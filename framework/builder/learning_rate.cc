@@ -66,6 +66,11 @@ Variable Linear(const Schedule& schedule, const Variable& x, double scale, doubl
                        schedule.site);
 }
 
+Variable Ceiling(const Schedule& schedule, const Variable& x) {
+  const Variable below = Floor(Linear(schedule, x, -1.0, 0.0), schedule.site);
+  return Linear(schedule, below, -1.0, 0.0);
+}
+
 // base^x for a positive base.
 Variable PowerOf(const Schedule& schedule, double base, const Variable& x) {
   return Exp(Linear(schedule, x, std::log(base), 0.0), schedule.site);
@@ -146,13 +151,16 @@ Variable Polynomial(const PolynomialOptions& options, Site site) {
   const Variable periods = Divide(schedule, StepAsFloat(schedule), options.decay_steps);
   Variable share;  // of the period that has passed
   if (options.cycle) {
-    const Variable length = ElementwiseMax(Ceil(periods, site), Number(schedule, 1.0), {}, site);
+    const Variable length =
+        ElementwiseMax(Ceiling(schedule, periods), Number(schedule, 1.0), {}, site);
     share = ElementwiseDiv(periods, length, {}, site);
   } else {
     share = ElementwiseMin(periods, Number(schedule, 1.0), {}, site);
   }
   Variable rest = Linear(schedule, share, -1.0, 1.0);
-  if (options.power != 1.0f) rest = Pow(rest, options.power, site);
+  if (options.power != 1.0f) {
+    rest = ElementwisePow(rest, Number(schedule, options.power), {}, site);
+  }
   return Finished(Linear(schedule, rest, options.start - options.end, options.end));
 }
 
@@ -185,7 +193,7 @@ Variable Noam(const NoamOptions& options, Site site) {
   schedule.Positive(options.model_width, "model_width");
   schedule.Positive(options.warmup_steps, "warmup_steps");
   const Variable n = Linear(schedule, StepAsFloat(schedule), 1.0, 1.0);
-  const Variable falling = Pow(n, -0.5f, site);
+  const Variable falling = ElementwisePow(n, Number(schedule, -0.5), {}, site);
   const double slope = std::pow(static_cast<double>(options.warmup_steps), -1.5);
   const Variable rising = Linear(schedule, n, slope, 0.0);
   const double peak = options.factor / std::sqrt(static_cast<double>(options.model_width));

@@ -34,15 +34,6 @@ SoftmaxLoss SoftmaxWithCrossEntropyAndSoftmax(const Variable& logits, const Vari
   return {call.AppendFor(std::move(op), "Loss"), softmax};
 }
 
-Variable SigmoidCrossEntropyWithLogits(const Variable& x, const Variable& label,
-                                       const SigmoidCrossEntropyOptions& options, Site site) {
-  const LayerCall call("sigmoid_cross_entropy_with_logits", "", site);
-  Op op("sigmoid_cross_entropy_with_logits");
-  op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
-  op.SetAttr("ignore_index", options.ignore_index).SetAttr("normalize", options.normalize);
-  return call.AppendFor(std::move(op));
-}
-
 Variable SquareErrorCost(const Variable& x, const Variable& label, Site site) {
   return Square(ElementwiseSub(x, label, {}, site), site);
 }

@@ -36,15 +36,6 @@ SoftmaxLoss SoftmaxWithCrossEntropyAndSoftmax(const Variable& logits, const Vari
                                               const SoftmaxWithCrossEntropyOptions& options = {},
                                               Site site = Site::current());
 
-struct SigmoidCrossEntropyOptions {
-  int32_t ignore_index = -100;
-  bool normalize = false;  // divides by the number of labels that aren't ignored
-};
-// Logistic loss, element by element.
-Variable SigmoidCrossEntropyWithLogits(const Variable& x, const Variable& label,
-                                       const SigmoidCrossEntropyOptions& options = {},
-                                       Site site = Site::current());
-
 // (x - label)², element by element.
 Variable SquareErrorCost(const Variable& x, const Variable& label, Site site = Site::current());
 

@@ -15,16 +15,6 @@ Variable Elementwise(const char* type, const Variable& x, const Variable& y,
   return call.Activate(call.AppendFor(std::move(op)), options.act);
 }
 
-Variable Reduce(const char* type, const Variable& x, const ReduceOptions& options,
-                const Site& site) {
-  const LayerCall call(type, "", site);
-  Op op(type);
-  op.SetInput("X", {call.Use(x)});
-  op.SetAttr("dim", options.dims.empty() ? std::vector<int32_t>{0} : options.dims);
-  op.SetAttr("keep_dim", options.keep_dim).SetAttr("reduce_all", options.dims.empty());
-  return call.AppendFor(std::move(op));
-}
-
 }  // namespace
 
 Variable ElementwiseAdd(const Variable& x, const Variable& y, const ElementwiseOptions& options,
@@ -50,6 +40,10 @@ Variable ElementwiseMax(const Variable& x, const Variable& y, const ElementwiseO
 Variable ElementwiseMin(const Variable& x, const Variable& y, const ElementwiseOptions& options,
                         Site site) {
   return Elementwise("elementwise_min", x, y, options, site);
+}
+Variable ElementwiseMod(const Variable& x, const Variable& y, const ElementwiseOptions& options,
+                        Site site) {
+  return Elementwise("elementwise_mod", x, y, options, site);
 }
 Variable ElementwisePow(const Variable& x, const Variable& y, const ElementwiseOptions& options,
                         Site site) {
@@ -95,16 +89,12 @@ Variable Sum(const std::vector<Variable>& xs, Site site) {
 }
 
 Variable ReduceSum(const Variable& x, const ReduceOptions& options, Site site) {
-  return Reduce("reduce_sum", x, options, site);
-}
-Variable ReduceMean(const Variable& x, const ReduceOptions& options, Site site) {
-  return Reduce("reduce_mean", x, options, site);
-}
-Variable ReduceMax(const Variable& x, const ReduceOptions& options, Site site) {
-  return Reduce("reduce_max", x, options, site);
-}
-Variable ReduceMin(const Variable& x, const ReduceOptions& options, Site site) {
-  return Reduce("reduce_min", x, options, site);
+  const LayerCall call("reduce_sum", "", site);
+  Op op("reduce_sum");
+  op.SetInput("X", {call.Use(x)});
+  op.SetAttr("dim", options.dims.empty() ? std::vector<int32_t>{0} : options.dims);
+  op.SetAttr("keep_dim", options.keep_dim).SetAttr("reduce_all", options.dims.empty());
+  return call.AppendFor(std::move(op));
 }
 
 Variable Mul(const Variable& x, const Variable& y, const MulOptions& options, Site site) {

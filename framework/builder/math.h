@@ -28,6 +28,9 @@ Variable ElementwiseMax(const Variable& x, const Variable& y, const ElementwiseO
                         Site site = Site::current());
 Variable ElementwiseMin(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
                         Site site = Site::current());
+// The remainder of x / y, with the sign of y.
+Variable ElementwiseMod(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
+                        Site site = Site::current());
 Variable ElementwisePow(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
                         Site site = Site::current());
 
@@ -55,12 +58,6 @@ struct ReduceOptions {
   bool keep_dim = false;           // leaves extents of 1
 };
 Variable ReduceSum(const Variable& x, const ReduceOptions& options = {},
-                   Site site = Site::current());
-Variable ReduceMean(const Variable& x, const ReduceOptions& options = {},
-                    Site site = Site::current());
-Variable ReduceMax(const Variable& x, const ReduceOptions& options = {},
-                   Site site = Site::current());
-Variable ReduceMin(const Variable& x, const ReduceOptions& options = {},
                    Site site = Site::current());
 
 struct MulOptions {

@@ -165,31 +165,6 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site
   return call.Activate(call.AppendFor(std::move(op), "Y"), options.act);
 }
 
-Variable LayerNorm(const Variable& x, const LayerNormOptions& options, Site site) {
-  const LayerCall call("layer_norm", options.name, site);
-  Op op("layer_norm");
-  op.SetInput("X", {call.Use(x)});
-  const auto rank = static_cast<int32_t>(x.dims().size());
-  const int32_t begin = options.begin_norm_axis;
-  call.Enforce(begin > 0 && begin < rank, "begin_norm_axis = ", begin, " is outside [1, ", rank - 1,
-               "] for X \"", x.name(), "\" of shape ", Shape(x.dims()));
-  const int64_t extent = KnownProduct(call, x, begin);
-  if (options.scale) {
-    const Variable scale = call.CreateParameter(options.param_attr, "w", {extent}, x.dtype(),
-                                                initializer::Constant(1.0));
-    op.SetInput("Scale", {scale.name()});
-  }
-  if (options.shift) {
-    const Variable shift = call.CreateParameter(options.bias_attr, "b", {extent}, x.dtype(),
-                                                initializer::Constant(0.0));
-    op.SetInput("Bias", {shift.name()});
-  }
-  op.SetAttr("epsilon", options.epsilon).SetAttr("begin_norm_axis", begin);
-  op.SetOutput("Mean", {SavedOutput(call).name()});
-  op.SetOutput("Variance", {SavedOutput(call).name()});
-  return call.Activate(call.AppendFor(std::move(op), "Y"), options.act);
-}
-
 Variable Dropout(const Variable& x, float p, const DropoutOptions& options, Site site) {
   const LayerCall call("dropout", "", site);
   call.Enforce(p >= 0.0f && p <= 1.0f, "p = ", p, " is outside [0, 1]");
@@ -211,12 +186,12 @@ Variable Embedding(const Variable& ids, const EmbeddingOptions& options, Site si
     call.Enforce(padding >= 0 && padding < options.rows, "padding_idx = ", *options.padding_idx,
                  " is outside [", -options.rows, ", ", options.rows - 1, "]");
   }
-  Op op(options.ids_end_with_one ? "lookup_table" : "lookup_table_v2");
+  Op op("lookup_table_v2");
   op.SetInput("Ids", {call.Use(ids)});
   const Variable table = call.CreateParameter(
       options.param_attr, "w", {options.rows, options.width}, options.dtype, initializer::Xavier());
   op.SetInput("W", {table.name()});
-  op.SetAttr("is_sparse", options.is_sparse).SetAttr("padding_idx", padding);
+  op.SetAttr("padding_idx", padding);
   return call.AppendFor(std::move(op));
 }
 

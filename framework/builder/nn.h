@@ -91,21 +91,6 @@ struct BatchNormOptions {
 Variable BatchNorm(const Variable& x, const BatchNormOptions& options = {},
                    Site site = Site::current());
 
-struct LayerNormOptions {
-  bool scale = true;
-  bool shift = true;
-  int32_t begin_norm_axis = 1;
-  float epsilon = 1e-5f;
-  ParamAttr param_attr = {};  // the scale, which starts at 1
-  ParamAttr bias_attr = {};   // the shift, which starts at 0
-  std::string act = {};
-  std::string name = {};
-};
-// Normalises over dims [begin_norm_axis, rank). Scale and shift are vectors of their product. Error
-// unless 0 < begin_norm_axis < rank.
-Variable LayerNorm(const Variable& x, const LayerNormOptions& options = {},
-                   Site site = Site::current());
-
 struct DropoutOptions {
   bool is_test = false;
   int32_t seed = 0;  // 0: drawn from the program's seed
@@ -118,17 +103,14 @@ Variable Dropout(const Variable& x, float p = 0.5f, const DropoutOptions& option
                  Site site = Site::current());
 
 struct EmbeddingOptions {
-  int64_t rows = 0;   // size of the vocabulary; must be set
-  int64_t width = 0;  // of a vector; must be set
-  bool is_sparse = false;
+  int64_t rows = 0;                         // size of the vocabulary; must be set
+  int64_t width = 0;                        // of a vector; must be set
   std::optional<int64_t> padding_idx = {};  // its vector is zero; negative from the back
-  // ids [..., 1] give [..., width] (op lookup_table), as in Fluid 1.x; else ids [...] do.
-  bool ids_end_with_one = false;
   ParamAttr param_attr = {};
   DType dtype = DType::kFloat32;
   std::string name = {};
 };
-// The rows of a table [rows, width] by int64 ids.
+// The rows of a table [rows, width] by int64 ids: ids [...] give [..., width].
 Variable Embedding(const Variable& ids, const EmbeddingOptions& options,
                    Site site = Site::current());
 

@@ -21,15 +21,6 @@ Variable WithXShape(const char* type, const Variable& x, const char* attribute, 
   return out;
 }
 
-Variable Join(const char* type, const char* slot, const std::vector<Variable>& xs, int32_t axis,
-              const Site& site) {
-  const LayerCall call(type, "", site);
-  call.Enforce(!xs.empty(), "there is no input");
-  Op op(type);
-  op.SetInput("X", call.Use(xs)).SetAttr("axis", axis);
-  return call.AppendFor(std::move(op), slot);
-}
-
 std::vector<Variable> SplitInto(const LayerCall& call, const Variable& x, size_t parts, Op op) {
   op.SetInput("X", {call.Use(x)});
   std::vector<Variable> outputs;
@@ -99,11 +90,11 @@ Variable Unsqueeze(const Variable& x, const std::vector<int32_t>& axes, Site sit
 }
 
 Variable Concat(const std::vector<Variable>& xs, int32_t axis, Site site) {
-  return Join("concat", "Out", xs, axis, site);
-}
-
-Variable Stack(const std::vector<Variable>& xs, int32_t axis, Site site) {
-  return Join("stack", "Y", xs, axis, site);
+  const LayerCall call("concat", "", site);
+  call.Enforce(!xs.empty(), "there is no input");
+  Op op("concat");
+  op.SetInput("X", call.Use(xs)).SetAttr("axis", axis);
+  return call.AppendFor(std::move(op));
 }
 
 std::vector<Variable> Split(const Variable& x, int32_t count, int32_t axis, Site site) {
@@ -134,28 +125,6 @@ Variable Slice(const Variable& x, const SliceOptions& options, Site site) {
   op.SetAttr("axes", options.axes).SetAttr("starts", options.starts);
   op.SetAttr("ends", options.ends).SetAttr("decrease_axis", options.decrease_axis);
   op.SetAttr("infer_flags", std::vector<int32_t>(options.axes.size(), 1));
-  return call.AppendFor(std::move(op));
-}
-
-Variable Expand(const Variable& x, const std::vector<int32_t>& times, Site site) {
-  const LayerCall call("expand", "", site);
-  Op op("expand");
-  op.SetInput("X", {call.Use(x)}).SetAttr("expand_times", times);
-  return call.AppendFor(std::move(op));
-}
-
-Variable Gather(const Variable& x, const Variable& index, Site site) {
-  const LayerCall call("gather", "", site);
-  Op op("gather");
-  op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
-  return call.AppendFor(std::move(op));
-}
-
-Variable OneHot(const Variable& x, int32_t depth, Site site) {
-  const LayerCall call("one_hot", "", site);
-  call.Enforce(depth > 0, "depth = ", depth, ", expected a positive number");
-  Op op("one_hot_v2");
-  op.SetInput("X", {call.Use(x)}).SetAttr("depth", depth);
   return call.AppendFor(std::move(op));
 }
 

@@ -31,8 +31,6 @@ Variable Unsqueeze(const Variable& x, const std::vector<int32_t>& axes,
                    Site site = Site::current());
 
 Variable Concat(const std::vector<Variable>& xs, int32_t axis = 0, Site site = Site::current());
-// Along a new dim.
-Variable Stack(const std::vector<Variable>& xs, int32_t axis = 0, Site site = Site::current());
 // `count` equal parts. Error unless count > 0.
 std::vector<Variable> Split(const Variable& x, int32_t count, int32_t axis = -1,
                             Site site = Site::current());
@@ -47,13 +45,6 @@ struct SliceOptions {
   std::vector<int32_t> decrease_axis = {};  // axes of extent 1 to drop
 };
 Variable Slice(const Variable& x, const SliceOptions& options, Site site = Site::current());
-
-// Repeats dim i of x times[i] times.
-Variable Expand(const Variable& x, const std::vector<int32_t>& times, Site site = Site::current());
-// Rows of x (along dim 0) by an integer index.
-Variable Gather(const Variable& x, const Variable& index, Site site = Site::current());
-// float32 [dims of x…, depth]. Error unless depth > 0.
-Variable OneHot(const Variable& x, int32_t depth, Site site = Site::current());
 
 struct TopKResult {
   Variable values;

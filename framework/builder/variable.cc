@@ -2,6 +2,7 @@
 
 #include "framework/base/error.h"
 #include "framework/builder/math.h"
+#include "framework/builder/tensor.h"
 
 namespace skiff {
 namespace {
@@ -45,8 +46,8 @@ Variable operator+(double number, const LocatedVariable& x) { return ScaleBy(x, 
 Variable operator-(double number, const LocatedVariable& x) { return ScaleBy(x, -1.0, number); }
 Variable operator*(double number, const LocatedVariable& x) { return ScaleBy(x, number, 0.0); }
 Variable operator/(double number, const LocatedVariable& x) {
-  const Variable inverse = layers::Reciprocal(x.variable, x.site);
-  return layers::Scale(inverse, {.scale = static_cast<float>(number)}, x.site);
+  const Variable numerator = layers::FillConstant({1}, x.variable.dtype(), number, x.site);
+  return layers::ElementwiseDiv(numerator, x.variable, {}, x.site);
 }
 Variable operator-(const LocatedVariable& x) { return ScaleBy(x, -1.0, 0.0); }
 

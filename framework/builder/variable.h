@@ -48,7 +48,7 @@ struct LocatedVariable {
 };
 
 // elementwise_add, _sub, _mul and _div, where the shape of one operand matches trailing dims of the
-// other; with a number, one `scale` op (`number / x` is a reciprocal and a scale).
+// other; with a number, one `scale` op (`number / x` divides a constant).
 Variable operator+(const LocatedVariable& x, const LocatedVariable& y);
 Variable operator-(const LocatedVariable& x, const LocatedVariable& y);
 Variable operator*(const LocatedVariable& x, const LocatedVariable& y);

@@ -99,6 +99,10 @@ class Lowering {
     instruction.def = &def;
     instruction.position = position;
     for (const std::string& name : InputOrder(def, op)) instruction.inputs.push_back(Read(name));
+    for (const SlotDef& slot : def.inputs) {
+      instruction.reads_data.insert(instruction.reads_data.end(), op.Input(slot.name).size(),
+                                    !slot.shape_only);
+    }
 
     const std::vector<std::string> names = OutputOrder(def, op);
     std::vector<TensorMeta> outputs;
@@ -182,6 +186,7 @@ class Lowering {
       copy.position = instruction->position;
       copy.inputs = {aside};
       copy.outputs = {output};
+      copy.reads_data = {true};
       instruction->outputs[i] = aside;
       copies.push_back(std::move(copy));
     }

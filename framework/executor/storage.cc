@@ -26,8 +26,11 @@ std::vector<Life> LivesOf(const Plan& plan) {
     life.last = std::max(life.last, instant);
   };
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    for (int32_t input : plan.instructions[i].inputs) touch(input, static_cast<int32_t>(i));
-    for (int32_t output : plan.instructions[i].outputs) touch(output, static_cast<int32_t>(i));
+    const Instruction& instruction = plan.instructions[i];
+    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+      if (instruction.reads_data[j]) touch(instruction.inputs[j], static_cast<int32_t>(i));
+    }
+    for (int32_t output : instruction.outputs) touch(output, static_cast<int32_t>(i));
   }
   for (int32_t fetch : plan.fetches) touch(fetch, static_cast<int32_t>(plan.instructions.size()));
   return lives;

@@ -110,8 +110,13 @@ DType OpRegistry::KernelDType(const OpContext& context) {
 
 bool AllPlain(const OpContext& context) {
   const auto plain = [](const TensorMeta& meta) { return meta.layout.is_plain(); };
-  return std::all_of(context.inputs().begin(), context.inputs().end(), plain) &&
-         std::all_of(context.outputs().begin(), context.outputs().end(), plain);
+  size_t index = 0;
+  for (const SlotDef& slot : context.def().inputs) {
+    for (size_t i = 0; i < context.InputCount(slot.name); ++i, ++index) {
+      if (!slot.shape_only && !plain(context.inputs()[index])) return false;
+    }
+  }
+  return std::all_of(context.outputs().begin(), context.outputs().end(), plain);
 }
 
 const KernelDef* OpRegistry::FindKernel(const OpContext& context, std::string_view forced) const {

@@ -69,7 +69,7 @@ class OpRegistry {
 // the first call, never destroyed. Users add their own ops to it before they build programs.
 OpRegistry& DefaultOpRegistry();
 
-// Whether the context's tensors are all plain.
+// Whether all tensors are plain whose data the op reads or writes.
 bool AllPlain(const OpContext& context);
 
 // Runs the shape rule of an op of a block and writes shapes, dtypes and LoD levels to the output

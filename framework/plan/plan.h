@@ -44,6 +44,9 @@ struct Instruction {
   // Values by the index of OpContext::InputIndex/OutputIndex; -1 for @EMPTY@.
   std::vector<int32_t> inputs;
   std::vector<int32_t> outputs;
+  // By input: false where only the shape is read (SlotDef::shape_only), so that the data may be
+  // gone.
+  std::vector<bool> reads_data;
   // Bytes of each workspace and their offsets in the arena; known once the kernel is prepared.
   std::vector<int64_t> workspace_bytes;
   std::vector<int64_t> workspace_offsets;

@@ -85,7 +85,7 @@ class LayoutAssignment {
     if (registry_.FindKernel(context) == nullptr) return false;
 
     for (size_t i = 0; i < instruction.inputs.size(); ++i) {
-      if (instruction.inputs[i] >= 0) {
+      if (instruction.inputs[i] >= 0 && instruction.reads_data[i]) {
         instruction.inputs[i] = InLayout(instruction.inputs[i], input_metas[i].layout, instruction);
       }
     }
@@ -136,8 +136,11 @@ class LayoutAssignment {
   }
 
   void MakePlain(Instruction& instruction) {
-    for (int32_t& input : instruction.inputs) {
-      if (input >= 0) input = InLayout(input, Layout::Plain(), instruction);
+    for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+      int32_t& input = instruction.inputs[i];
+      if (input >= 0 && instruction.reads_data[i]) {
+        input = InLayout(input, Layout::Plain(), instruction);
+      }
     }
   }
 
@@ -171,6 +174,7 @@ class LayoutAssignment {
     reorder.position = reader.position;
     reorder.inputs = {value};
     reorder.outputs = {index};
+    reorder.reads_data = {true};
     rewritten_.push_back(std::move(reorder));
     ++reorders_;
     return index;

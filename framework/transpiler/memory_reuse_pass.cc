@@ -16,12 +16,16 @@ int64_t BytesOf(const PlanValue& value) {
   return ByteCount(StorageElements(value.meta.shape, value.meta.layout), value.meta.dtype);
 }
 
-// The index of the instruction that reads each value last; -1 if none does.
+// The index of the instruction that reads each value's data last; -1 if none does.
 std::vector<int64_t> LastReads(const Plan& plan) {
   std::vector<int64_t> last(plan.values.size(), -1);
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    for (int32_t input : plan.instructions[i].inputs) {
-      if (input >= 0) last[static_cast<size_t>(input)] = static_cast<int64_t>(i);
+    const Instruction& instruction = plan.instructions[i];
+    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+      const int32_t input = instruction.inputs[j];
+      if (input >= 0 && instruction.reads_data[j]) {
+        last[static_cast<size_t>(input)] = static_cast<int64_t>(i);
+      }
     }
   }
   for (int32_t fetch : plan.fetches) last[static_cast<size_t>(fetch)] = kToTheEnd;
