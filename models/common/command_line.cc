@@ -1,0 +1,124 @@
+#include "models/common/command_line.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "framework/base/error.h"
+
+namespace skiff::models {
+namespace {
+
+bool FindFlag(const std::string& name, gflags::CommandLineFlagInfo* info) {
+  return gflags::GetCommandLineFlagInfo(name.c_str(), info);
+}
+
+void SetFlag(const std::string& name, const std::string& value) {
+  gflags::CommandLineFlagInfo info;
+  SKIFF_ENFORCE(FindFlag(name, &info), kInvalidArgument, "there is no flag --", name);
+  SKIFF_ENFORCE(!gflags::SetCommandLineOption(name.c_str(), value.c_str()).empty(),
+                kInvalidArgument, "--", name, "=", value, ": expected a value of type ", info.type);
+}
+
+// Sets the flag that arguments[i] names and returns how many arguments that took.
+size_t ParseFlag(const std::vector<std::string>& arguments, size_t i) {
+  std::string name = arguments[i].substr(arguments[i].starts_with("--") ? 2 : 1);
+  const size_t equals = name.find('=');
+  if (equals != std::string::npos) {
+    SetFlag(name.substr(0, equals), name.substr(equals + 1));
+    return 1;
+  }
+  gflags::CommandLineFlagInfo info;
+  if (!FindFlag(name, &info) && name.starts_with("no") && FindFlag(name.substr(2), &info) &&
+      info.type == "bool") {
+    SetFlag(name.substr(2), "false");
+    return 1;
+  }
+  SKIFF_ENFORCE(FindFlag(name, &info), kInvalidArgument, "there is no flag --", name,
+                "; --help lists them");
+  if (info.type == "bool") {
+    SetFlag(name, "true");
+    return 1;
+  }
+  SKIFF_ENFORCE(i + 1 < arguments.size(), kInvalidArgument, "--", name, " needs a value");
+  SetFlag(name, arguments[i + 1]);
+  return 2;
+}
+
+bool IsOurs(const gflags::CommandLineFlagInfo& flag) {
+  return flag.filename.find("models/") != std::string::npos;
+}
+
+// Breaks a text into lines of at most `width` columns, each behind six spaces.
+std::string Indented(std::string_view text, size_t width) {
+  std::string result;
+  size_t column = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (column == 0 || column + 1 + word.size() > width) {
+      result += StrCat(column == 0 ? "" : "\n", "      ", word);
+      column = word.size();
+    } else {
+      result += StrCat(" ", word);
+      column += 1 + word.size();
+    }
+  }
+  return result + "\n";
+}
+
+}  // namespace
+
+void SetFlagDefaults(const std::vector<std::pair<std::string, std::string>>& defaults) {
+  for (const auto& [name, value] : defaults) {
+    const std::string result = gflags::SetCommandLineOptionWithMode(name.c_str(), value.c_str(),
+                                                                    gflags::SET_FLAGS_DEFAULT);
+    SKIFF_ENFORCE(!result.empty(), kInvalidArgument, "--", name, " can't have the default ", value);
+  }
+}
+
+bool ParseFlags(const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size();) {
+    const std::string& argument = arguments[i];
+    if (argument == "--help" || argument == "-h" || argument == "-help") return false;
+    SKIFF_ENFORCE(argument.size() > 1 && argument[0] == '-', kInvalidArgument, "\"", argument,
+                  "\" is no flag; --help lists them");
+    i += ParseFlag(arguments, i);
+  }
+  return true;
+}
+
+std::string FlagsHelp() {
+  std::vector<gflags::CommandLineFlagInfo> flags;
+  gflags::GetAllFlags(&flags);
+  std::erase_if(flags, [](const auto& flag) { return !IsOurs(flag); });
+  std::sort(flags.begin(), flags.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::string result;
+  for (const auto& flag : flags) {
+    const std::string value =
+        flag.type == "string" ? "\"" + flag.default_value + "\"" : flag.default_value;
+    result += StrCat("  --", flag.name, "  (", flag.type, ", default ", value, ")\n",
+                     Indented(flag.description, 74));
+  }
+  return result;
+}
+
+std::string ShellCommand(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  std::vector<std::string> quoted;
+  for (const std::string& argument : arguments) {
+    if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) {
+      quoted.push_back(argument);
+      continue;
+    }
+    std::string text = "'";
+    for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    quoted.push_back(text + "'");
+  }
+  return Join(quoted, " ");
+}
+
+}  // namespace skiff::models

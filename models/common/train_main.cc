@@ -1,0 +1,197 @@
+#include "models/common/train_main.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "models/common/batch_reader.h"
+#include "models/common/command_line.h"
+#include "models/common/dataset_choice.h"
+#include "models/common/progress.h"
+#include "models/common/trainer.h"
+
+DEFINE_string(data, "generated",
+              "What to train on: generated (digits drawn by the program itself), mnist:DIR (IDX "
+              "files, plain or .gz), cifar10:DIR or cifar100:DIR (binary version).");
+DEFINE_int64(limit_samples, 0,
+             "Training images to use, the first ones; how many to draw of generated ones. 0: all, "
+             "or as many generated ones as suit the model.");
+DEFINE_int64(validation_samples, 0,
+             "Images to validate on. 0: 500 generated ones, the last 5000 of MNIST's training "
+             "set (always held back from training), all of CIFAR's test images.");
+DEFINE_string(augment, "auto",
+              "Random changes of training images: none, crop, crop_flip, or auto (crop_flip for "
+              "CIFAR, none elsewhere).");
+DEFINE_int64(batch_size, 64, "Images in a step.");
+DEFINE_int64(epochs, 5, "How often to go over the training images.");
+DEFINE_string(optimizer, "momentum", "momentum (0.9), adam or sgd.");
+DEFINE_double(learning_rate, 0.1, "Where the schedule starts, after the warm-up.");
+DEFINE_string(schedule, "cosine",
+              "constant, cosine (to 0 at the end), or step (a tenth after half of the steps, a "
+              "hundredth after three quarters).");
+DEFINE_int64(warmup, 0, "Steps over which the learning rate grows linearly.");
+DEFINE_double(weight_decay, 1e-4, "L2 regularization of all parameters.");
+DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated images.");
+DEFINE_int32(threads, 0, "Threads that compute. 0: one a core.");
+DEFINE_string(output_dir, "", "Where to write. Empty: MODEL_run in the current directory.");
+DEFINE_int64(save_every, 0, "Steps between two checkpoints, besides that of each epoch's end.");
+DEFINE_int64(early_stop, 0,
+             "Ends the training after so many epochs without a better validation accuracy. 0: "
+             "never.");
+DEFINE_int64(stop_after, 0,
+             "Saves and stops after so many steps, as Ctrl-C does; --resume goes on. 0: never.");
+DEFINE_bool(resume, false, "Goes on from the newest checkpoint of the output directory.");
+DEFINE_bool(evaluate_only, false,
+            "Validates the newest checkpoint of the output directory and trains nothing.");
+
+namespace skiff::models {
+namespace {
+
+// These decide what a training computes, so a resumed one must have the same.
+constexpr const char* kFixedFlags[] = {
+    "data",      "limit_samples", "validation_samples", "augment", "batch_size",   "epochs",
+    "optimizer", "learning_rate", "schedule",           "warmup",  "weight_decay", "seed"};
+
+std::string FlagValue(const std::string& name) {
+  std::string value;
+  SKIFF_ENFORCE(gflags::GetCommandLineOption(name.c_str(), &value), kNotFound,
+                "there is no flag --", name);
+  return value;
+}
+
+std::map<std::string, std::string> Configuration(const TrainableModel& model) {
+  std::map<std::string, std::string> result;
+  for (const char* name : kFixedFlags) result[name] = FlagValue(name);
+  for (const std::string& name : model.network_flags) result[name] = FlagValue(name);
+  return result;
+}
+
+void PrintHelp(const std::string& program, const TrainableModel& model) {
+  std::cout << model.summary << "\n\nusage: " << program << " [flags]\n\n"
+            << FlagsHelp() << "\nFor example:\n";
+  for (const std::string& flags : model.try_next) {
+    std::cout << "  " << program << " " << flags << "\n";
+  }
+}
+
+std::string OutputDirectory(const TrainableModel& model) {
+  return FLAGS_output_dir.empty() ? model.name + "_run" : FLAGS_output_dir;
+}
+
+OptimizationOptions Optimization(int64_t batches_per_epoch) {
+  return {.optimizer = OptimizerKindFromName(FLAGS_optimizer),
+          .learning_rate = static_cast<float>(FLAGS_learning_rate),
+          .schedule = ScheduleKindFromName(FLAGS_schedule),
+          .total_steps = FLAGS_epochs * batches_per_epoch,
+          .warmup_steps = FLAGS_warmup,
+          .weight_decay = static_cast<float>(FLAGS_weight_decay)};
+}
+
+std::string WithResume(std::vector<std::string> arguments) {
+  // A bound of this run only would stop the next one at once.
+  std::erase_if(arguments, [](const std::string& argument) {
+    return argument == "--resume" || argument.starts_with("--stop_after=");
+  });
+  arguments.push_back("--resume");
+  return ShellCommand(arguments);
+}
+
+void PrintResult(const TrainingResult& result, const std::string& output_dir,
+                 const std::vector<std::string>& arguments, const TrainableModel& model) {
+  std::cout << "weights " << result.weights_hash << "\n";
+  if (!result.finished) {
+    std::cout << "stopped and saved; go on with:\n  " << WithResume(arguments) << "\n";
+    return;
+  }
+  std::cout << "best validation accuracy " << 100 * result.best_accuracy << " % in epoch "
+            << result.best_epoch << "\n"
+            << "written: " << output_dir << "/model (weights of that epoch), " << output_dir
+            << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n"
+            << "try next:\n";
+  for (const std::string& flags : model.try_next) {
+    std::cout << "  " << arguments[0] << " " << flags << "\n";
+  }
+}
+
+int Train(const std::vector<std::string>& arguments, const TrainableModel& model) {
+  SKIFF_ENFORCE(FLAGS_threads >= 0, kInvalidArgument, "threads = ", FLAGS_threads,
+                ": expected no negative number");
+  SKIFF_ENFORCE(FLAGS_epochs >= 1, kInvalidArgument, "epochs = ", FLAGS_epochs,
+                ": expected at least 1");
+  SKIFF_ENFORCE(FLAGS_stop_after >= 0, kInvalidArgument, "stop_after = ", FLAGS_stop_after,
+                ": expected no negative number");
+  if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+
+  const DatasetPair data = LoadDatasets({.data = FLAGS_data,
+                                         .limit_samples = FLAGS_limit_samples,
+                                         .validation_samples = FLAGS_validation_samples,
+                                         .generated_samples = model.generated_samples,
+                                         .channels = model.channels,
+                                         .height = model.height,
+                                         .width = model.width,
+                                         .seed = FLAGS_seed});
+  const Normalization normalization = MeasureNormalization(data.train);
+  const ImageSource train_source(&data.train, normalization,
+                                 AugmentationFromName(FLAGS_augment, FLAGS_data), FLAGS_seed);
+  const ImageSource validation_source(&data.validation, normalization);
+  BatchReader train(
+      &train_source,
+      {.batch_size = FLAGS_batch_size, .shuffle = true, .drop_last = true, .seed = FLAGS_seed});
+  BatchReader validation(&validation_source, {.batch_size = FLAGS_batch_size});
+
+  const ClassifierProgram program = BuildClassifier(
+      data.train, model.logits, Optimization(train.batches_per_epoch()), FLAGS_seed);
+  const std::string output_dir = OutputDirectory(model);
+  const std::string title = model.title() + " on " + data.train.name + " images";
+  std::cout << title << ": " << data.train.size() << " to train, " << data.validation.size()
+            << " to validate, " << FLAGS_epochs << " epochs of " << train.batches_per_epoch()
+            << " steps, " << omp_get_max_threads() << " threads, output in " << output_dir
+            << std::endl;
+  Trainer trainer(&program, &train, &validation,
+                  {.title = title,
+                   .output_dir = output_dir,
+                   .epochs = FLAGS_epochs,
+                   .save_every_steps = FLAGS_save_every,
+                   .early_stop_epochs = FLAGS_early_stop,
+                   .stop_after_steps = FLAGS_stop_after,
+                   .configuration = Configuration(model),
+                   .is_terminal = StdoutIsTerminal()},
+                  &std::cout);
+  if (FLAGS_resume || FLAGS_evaluate_only) trainer.Resume();
+  if (FLAGS_evaluate_only) {
+    const EvaluationResult result = trainer.Evaluate();
+    std::cout << "validation loss " << result.loss << "  accuracy " << 100 * result.accuracy
+              << " %\nweights " << trainer.WeightsHash() << "\n";
+    return 0;
+  }
+  const TrainingResult result = trainer.Run();
+  PrintResult(result, output_dir, arguments, model);
+  constexpr int kSignalStatus = 128;
+  return result.signal == 0 ? 0 : kSignalStatus + result.signal;
+}
+
+}  // namespace
+
+int TrainMain(int argc, char** argv, const TrainableModel& model) {
+  const std::vector<std::string> arguments(argv, argv + argc);
+  try {
+    SetFlagDefaults(model.flag_defaults);
+    if (!ParseFlags({arguments.begin() + 1, arguments.end()})) {
+      PrintHelp(arguments[0], model);
+      return 0;
+    }
+    return Train(arguments, model);
+  } catch (const std::exception& error) {
+    std::cout << std::flush;
+    std::cerr << "error: " << error.what() << std::endl;
+    return 1;
+  }
+}
+
+}  // namespace skiff::models

@@ -1,0 +1,43 @@
+// What the train programs of image classifiers have in common: flags, data, training, messages.
+//
+// A model's train.cc defines main and the flags of its own:
+//
+//   int main(int argc, char** argv) {
+//     return skiff::models::TrainMain(argc, argv, {.name = "lenet", …, .logits = …});
+//   }
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/common/classifier_program.h"
+
+namespace skiff::models {
+
+struct TrainableModel {
+  std::string name;     // the folder's, and the default output directory's
+  std::string summary;  // what it trains, for --help
+  // Of generated images; so many for training.
+  int64_t generated_samples = 2000;
+  int32_t channels = 3;
+  int32_t height = 32;
+  int32_t width = 32;
+  // Defaults of flags that aren't the common ones.
+  std::vector<std::pair<std::string, std::string>> flag_defaults;
+  // The flags of the model's own that decide what the network is; a training can't be resumed with
+  // other values.
+  std::vector<std::string> network_flags;
+  // Called once the flags are set: a title such as "ResNet-20", and the network.
+  std::function<std::string()> title;
+  BuildLogits logits;
+  // Command lines (flags only) that are worth trying next.
+  std::vector<std::string> try_next;
+};
+
+// The whole program. Returns its exit status: 0 if it did what it was told, 128 plus the signal
+// after an interruption that was saved, 1 for an error, which it prints as `error: …`.
+int TrainMain(int argc, char** argv, const TrainableModel& model);
+
+}  // namespace skiff::models

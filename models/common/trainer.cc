@@ -1,0 +1,305 @@
+#include "models/common/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/io/file.h"
+#include "framework/io/inference_model.h"
+#include "framework/io/parameters.h"
+#include "framework/io/weights_hash.h"
+#include "models/common/learning_curve.h"
+#include "models/common/progress.h"
+#include "models/common/stop_request.h"
+
+namespace skiff::models {
+namespace {
+
+constexpr const char* kConfigurationPrefix = "configuration.";
+// Places of the training program's fetches; the evaluation program has the first two.
+constexpr size_t kLossFetch = 0;
+constexpr size_t kAccuracyFetch = 1;
+constexpr size_t kLearningRateFetch = 2;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Hexadecimal, so that the number comes back bit for bit.
+std::string ExactText(double value) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%a", value);
+  return text;
+}
+
+const std::string& StateValue(const TrainerState& state, const std::string& name) {
+  const auto found = state.find(name);
+  SKIFF_ENFORCE(found != state.end(), kDataLoss, "the checkpoint's state has no \"", name, "\"");
+  return found->second;
+}
+
+double NumberOf(const TrainerState& state, const std::string& name) {
+  const std::string& text = StateValue(state, name);
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  SKIFF_ENFORCE(!text.empty() && *end == '\0', kDataLoss, "the checkpoint's state has ", name,
+                " = \"", text, "\": expected a number");
+  return value;
+}
+
+int64_t IntegerOf(const TrainerState& state, const std::string& name) {
+  const std::string& text = StateValue(state, name);
+  char* end = nullptr;
+  const int64_t value = std::strtoll(text.c_str(), &end, 10);
+  SKIFF_ENFORCE(!text.empty() && *end == '\0', kDataLoss, "the checkpoint's state has ", name,
+                " = \"", text, "\": expected an integer");
+  return value;
+}
+
+void CheckConfiguration(const std::map<std::string, std::string>& expected,
+                        const TrainerState& state) {
+  for (const auto& [name, value] : expected) {
+    const std::string& saved = StateValue(state, kConfigurationPrefix + name);
+    SKIFF_ENFORCE(saved == value, kInvalidArgument, "the checkpoint was made with ", name, " = ",
+                  saved, ", but now it is ", value,
+                  ": resume with the old value, or begin anew in another output directory");
+  }
+}
+
+std::string Fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return text;
+}
+
+std::string Percent(double share) { return Fixed(100 * share, 2) + " %"; }
+
+}  // namespace
+
+Trainer::Trainer(const ClassifierProgram* program, BatchReader* train, BatchReader* validation,
+                 TrainerOptions options, std::ostream* out)
+    : program_(program),
+      train_(train),
+      validation_(validation),
+      options_(std::move(options)),
+      out_(out),
+      training_{executor_.Compile(*program->main),
+                {program->loss, program->accuracy, program->learning_rate},
+                {}},
+      evaluation_{executor_.Compile(*program->test), {program->loss, program->accuracy}, {}} {
+  SKIFF_ENFORCE(options_.epochs >= 1, kInvalidArgument, "epochs = ", options_.epochs,
+                ": expected at least 1");
+  SKIFF_ENFORCE(options_.save_every_steps >= 0, kInvalidArgument,
+                "save_every = ", options_.save_every_steps, ": expected no negative number");
+  SKIFF_ENFORCE(options_.early_stop_epochs >= 0, kInvalidArgument,
+                "early_stop = ", options_.early_stop_epochs, ": expected no negative number");
+  executor_.Run(*program->startup);
+}
+
+void Trainer::Resume() {
+  const LoadedCheckpoint loaded = LoadLatestCheckpoint(JoinPath(options_.output_dir, "checkpoints"),
+                                                       *program_->main, &executor_.scope());
+  for (const RefusedCheckpoint& refused : loaded.refused) {
+    *out_ << "skipped " << refused.path << ": " << refused.reason << "\n";
+  }
+  try {
+    CheckConfiguration(options_.configuration, loaded.state);
+    RestoreState(loaded.state);
+  } catch (const Error& error) {
+    throw error.WithContext(loaded.path);
+  }
+  progress_.step = loaded.step;
+  *out_ << "resumed from " << loaded.path << ": step " << progress_.step << ", epoch "
+        << progress_.position.epoch + 1 << ", batch " << progress_.position.batch << "\n";
+}
+
+TrainingResult Trainer::Run() {
+  CreateDirectories(options_.output_dir);
+  TrainingLog log(JoinPath(options_.output_dir, "training_log.jsonl"), progress_.step);
+  const StopRequest request;
+  const auto stop = [&] {
+    return request.signal() != 0 ||
+           (options_.stop_after_steps > 0 && progress_.step >= options_.stop_after_steps);
+  };
+  TrainingResult result;
+  result.finished = true;
+  while (progress_.position.epoch < options_.epochs) {
+    if (!TrainEpoch(stop)) {
+      Save();
+      result.finished = false;
+      result.signal = request.signal();
+      break;
+    }
+    EndEpoch(&log);
+    const int64_t without_gain = progress_.position.epoch - progress_.best_epoch;
+    if (options_.early_stop_epochs > 0 && without_gain >= options_.early_stop_epochs) {
+      *out_ << "stopped early: no better accuracy in " << without_gain << " epochs\n";
+      break;
+    }
+  }
+  result.best_accuracy = progress_.best_accuracy;
+  result.best_epoch = progress_.best_epoch;
+  result.records = log.records();
+  result.weights_hash = WeightsHash();
+  return result;
+}
+
+EvaluationResult Trainer::Evaluate() {
+  validation_->Seek({});
+  EvaluationResult sums;
+  int64_t samples = 0;
+  Batch batch;
+  while (validation_->Next(&batch)) {
+    const BoundProgram& step = Step(&evaluation_, batch);
+    const auto size = static_cast<double>(batch.size());
+    sums.loss += size * step.fetch(kLossFetch).Item<float>();
+    sums.accuracy += size * step.fetch(kAccuracyFetch).Item<float>();
+    samples += batch.size();
+  }
+  sums.loss /= static_cast<double>(samples);
+  sums.accuracy /= static_cast<double>(samples);
+  return sums;
+}
+
+std::string Trainer::WeightsHash() const {
+  return skiff::WeightsHash(executor_.scope(), PersistableNames(*program_->test));
+}
+
+BoundProgram& Trainer::Step(BoundPrograms* programs, const Batch& batch) {
+  BoundBatch& bound = programs->by_size[batch.size()];
+  if (bound.program == nullptr) {
+    bound.image = Tensor(batch.input.shape(), DType::kFloat32);
+    bound.label = Tensor(batch.label.shape(), DType::kInt64);
+    bound.program = std::make_unique<BoundProgram>(programs->compiled.Bind(
+        {{program_->image, bound.image}, {program_->label, bound.label}}, programs->fetches));
+  }
+  CopyTensor(batch.input, &bound.image);
+  CopyTensor(batch.label, &bound.label);
+  bound.program->Step();
+  return *bound.program;
+}
+
+bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
+  train_->Seek(progress_.position);
+  models::Progress bar(StrCat("epoch ", progress_.position.epoch + 1, "/", options_.epochs),
+                       progress_.position.batch, train_->batches_per_epoch(), options_.is_terminal,
+                       out_);
+  Batch batch;
+  while (true) {
+    if (stop()) return false;
+    const double start = Now();
+    if (!train_->Next(&batch)) return true;
+    TrainBatch(batch);
+    const double seconds = Now() - start;
+    progress_.seconds += seconds;
+    progress_.epoch_seconds += seconds;
+    const auto samples = static_cast<double>(progress_.samples);
+    bar.Update(progress_.position.batch,
+               StrCat("loss ", Fixed(progress_.loss_sum / samples, 4), "  accuracy ",
+                      Percent(progress_.correct / samples)));
+    if (options_.save_every_steps > 0 && progress_.step % options_.save_every_steps == 0) Save();
+  }
+}
+
+void Trainer::TrainBatch(const Batch& batch) {
+  const BoundProgram& step = Step(&training_, batch);
+  const auto size = static_cast<double>(batch.size());
+  const double loss = step.fetch(kLossFetch).Item<float>();
+  learning_rate_ = step.fetch(kLearningRateFetch).Item<float>();
+  SKIFF_ENFORCE(std::isfinite(loss), kFailedPrecondition, "the loss is ", loss, " at step ",
+                progress_.step + 1, ", learning rate ", learning_rate_,
+                ": try a lower learning rate or a longer warm-up");
+  progress_.loss_sum += size * loss;
+  progress_.correct += size * step.fetch(kAccuracyFetch).Item<float>();
+  progress_.samples += batch.size();
+  ++progress_.step;
+  progress_.position = train_->position();
+}
+
+void Trainer::EndEpoch(TrainingLog* log) {
+  const double start = Now();
+  const EvaluationResult validation = Evaluate();
+  progress_.seconds += Now() - start;
+  const auto samples = static_cast<double>(progress_.samples);
+  const TrainingRecord record = {.epoch = progress_.position.epoch + 1,
+                                 .step = progress_.step,
+                                 .seconds = progress_.seconds,
+                                 .learning_rate = learning_rate_,
+                                 .samples_per_second = samples / progress_.epoch_seconds,
+                                 .train_loss = progress_.loss_sum / samples,
+                                 .train_accuracy = progress_.correct / samples,
+                                 .validation_loss = validation.loss,
+                                 .validation_accuracy = validation.accuracy};
+  *out_ << "epoch " << record.epoch << "/" << options_.epochs << "  loss "
+        << Fixed(record.train_loss, 4) << "  accuracy " << Percent(record.train_accuracy)
+        << "  |  validation loss " << Fixed(record.validation_loss, 4) << "  accuracy "
+        << Percent(record.validation_accuracy) << "  |  " << Fixed(record.samples_per_second, 0)
+        << " images/s" << std::endl;
+  log->Append(record);
+  AtomicWriteFile(JoinPath(options_.output_dir, "learning_curve.svg"),
+                  RenderLearningCurve(options_.title, log->records()));
+  if (validation.accuracy > progress_.best_accuracy) {
+    progress_.best_accuracy = validation.accuracy;
+    progress_.best_epoch = record.epoch;
+    SaveInferenceModel(JoinPath(options_.output_dir, "model"), {program_->image},
+                       {program_->probabilities}, *program_->test, executor_.scope());
+  }
+  progress_.position = {.epoch = progress_.position.epoch + 1, .batch = 0};
+  progress_.loss_sum = progress_.correct = progress_.epoch_seconds = 0;
+  progress_.samples = 0;
+  Save();
+}
+
+void Trainer::Save() {
+  const SavedCheckpoint saved =
+      SaveCheckpoint(JoinPath(options_.output_dir, "checkpoints"), *program_->main,
+                     executor_.scope(), progress_.step, SavedState());
+  for (const std::string& message : saved.not_removed) *out_ << "warning: " << message << "\n";
+}
+
+TrainerState Trainer::SavedState() const {
+  TrainerState state = {
+      {"epoch", std::to_string(progress_.position.epoch)},
+      {"batch", std::to_string(progress_.position.batch)},
+      {"random_step", std::to_string(executor_.scope().Get(kStepCounterName).Item<int64_t>())},
+      {"seconds", ExactText(progress_.seconds)},
+      {"loss_sum", ExactText(progress_.loss_sum)},
+      {"correct", ExactText(progress_.correct)},
+      {"samples", std::to_string(progress_.samples)},
+      {"epoch_seconds", ExactText(progress_.epoch_seconds)},
+      {"learning_rate", ExactText(learning_rate_)},
+      {"best_accuracy", ExactText(progress_.best_accuracy)},
+      {"best_epoch", std::to_string(progress_.best_epoch)},
+  };
+  for (const auto& [name, value] : options_.configuration) {
+    state[kConfigurationPrefix + name] = value;
+  }
+  return state;
+}
+
+void Trainer::RestoreState(const TrainerState& state) {
+  Progress restored;
+  restored.position = {.epoch = IntegerOf(state, "epoch"), .batch = IntegerOf(state, "batch")};
+  SKIFF_ENFORCE(restored.position.epoch >= 0 && restored.position.batch >= 0 &&
+                    restored.position.batch <= train_->batches_per_epoch(),
+                kDataLoss, "the checkpoint's state is in epoch ", restored.position.epoch,
+                ", batch ", restored.position.batch, ": expected at most ",
+                train_->batches_per_epoch(), " batches an epoch");
+  restored.seconds = NumberOf(state, "seconds");
+  restored.loss_sum = NumberOf(state, "loss_sum");
+  restored.correct = NumberOf(state, "correct");
+  restored.samples = IntegerOf(state, "samples");
+  restored.epoch_seconds = NumberOf(state, "epoch_seconds");
+  restored.best_accuracy = NumberOf(state, "best_accuracy");
+  restored.best_epoch = IntegerOf(state, "best_epoch");
+  learning_rate_ = NumberOf(state, "learning_rate");
+  executor_.scope().Assign(kStepCounterName,
+                           Tensor::FromValues<int64_t>({1}, {IntegerOf(state, "random_step")}));
+  progress_ = restored;
+}
+
+}  // namespace skiff::models

@@ -1,0 +1,120 @@
+// Trains a classifier over epochs: evaluation, checkpoints, log, learning curve, early stop.
+//
+// In the output directory it writes
+//   checkpoints/         the newest states to go on from (framework/io/checkpoint.h)
+//   model/               the weights of the best epoch, as an inference model
+//   training_log.jsonl   one line an epoch
+//   learning_curve.svg   drawn again after each epoch
+//
+// A training that is resumed gives, bit for bit, what it would have given without the break: the
+// checkpoint holds parameters, optimizer states, step counters and the reader's position. One
+// thread uses a Trainer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "framework/executor/executor.h"
+#include "framework/io/checkpoint.h"
+#include "models/common/batch_reader.h"
+#include "models/common/classifier_program.h"
+#include "models/common/training_log.h"
+
+namespace skiff::models {
+
+struct TrainerOptions {
+  std::string title;       // of the learning curve
+  std::string output_dir;  // made if it isn't there
+  int64_t epochs = 1;
+  int64_t save_every_steps = 0;   // in addition to the end of each epoch
+  int64_t early_stop_epochs = 0;  // so many epochs without a better accuracy end it; 0: never
+  int64_t stop_after_steps = 0;   // saves and stops there as a signal would; 0: never
+  // What must not change between a training and its continuation: name and value.
+  std::map<std::string, std::string> configuration;
+  bool is_terminal = false;  // of `out`
+};
+
+struct EvaluationResult {
+  double loss = 0;      // mean over the samples
+  double accuracy = 0;  // share of right answers
+};
+
+struct TrainingResult {
+  bool finished = false;  // false: asked to stop, and saved
+  int signal = 0;         // the one that asked
+  double best_accuracy = 0;
+  int64_t best_epoch = 0;  // counted from 1; 0: none yet
+  std::vector<TrainingRecord> records;
+  std::string weights_hash;  // of what the evaluation program keeps
+};
+
+class Trainer {
+ public:
+  // All arguments outlive the trainer. Runs the startup program. `out` gets what a person reads.
+  Trainer(const ClassifierProgram* program, BatchReader* train, BatchReader* validation,
+          TrainerOptions options, std::ostream* out);
+
+  // Goes on from the newest checkpoint of the output directory. Error as LoadLatestCheckpoint;
+  // kInvalidArgument if the configuration is another, saying in what; kDataLoss if the trainer's
+  // state isn't one of ours.
+  void Resume();
+
+  // Trains up to the last epoch. SIGINT and SIGTERM are answered between two steps. Error
+  // (kFailedPrecondition) when the loss is no finite number, and as executor, reader and files.
+  TrainingResult Run();
+
+  EvaluationResult Evaluate();
+  std::string WeightsHash() const;
+
+ private:
+  struct Progress {
+    ReaderPosition position;
+    int64_t step = 0;
+    double seconds = 0;
+    // Of the epoch so far.
+    double loss_sum = 0;
+    double correct = 0;
+    int64_t samples = 0;
+    double epoch_seconds = 0;
+    double best_accuracy = -1;
+    int64_t best_epoch = 0;
+  };
+  // Feeds of one batch size, and the program bound to them.
+  struct BoundBatch {
+    Tensor image;
+    Tensor label;
+    std::unique_ptr<BoundProgram> program;
+  };
+  struct BoundPrograms {
+    CompiledProgram compiled;
+    FetchList fetches;
+    std::map<int64_t, BoundBatch> by_size;
+  };
+
+  BoundProgram& Step(BoundPrograms* programs, const Batch& batch);
+  // Trains to the end of the epoch; false if it was asked to stop before.
+  bool TrainEpoch(const std::function<bool()>& stop);
+  void TrainBatch(const Batch& batch);
+  void EndEpoch(TrainingLog* log);
+  void Save();
+  TrainerState SavedState() const;
+  void RestoreState(const TrainerState& state);
+
+  const ClassifierProgram* program_;
+  BatchReader* train_;
+  BatchReader* validation_;
+  TrainerOptions options_;
+  std::ostream* out_;
+  Executor executor_;
+  BoundPrograms training_;
+  BoundPrograms evaluation_;
+  Progress progress_;
+  double learning_rate_ = 0;
+};
+
+}  // namespace skiff::models

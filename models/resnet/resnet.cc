@@ -1,0 +1,123 @@
+#include "models/resnet/resnet.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "framework/base/error.h"
+#include "framework/builder/initializer.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/program_guard.h"
+
+namespace skiff::models {
+namespace {
+
+struct Architecture {
+  bool bottleneck;
+  std::vector<int64_t> widths;  // of the stages
+  std::vector<int32_t> blocks;
+  bool always_small_stem;
+};
+
+// Depth 6n + 2: n blocks of two convolutions in each of three stages.
+Architecture SmallImages(int32_t n) { return {false, {16, 32, 64}, {n, n, n}, true}; }
+
+Architecture LargeImages(bool bottleneck, std::vector<int32_t> blocks) {
+  return {bottleneck, {64, 128, 256, 512}, std::move(blocks), false};
+}
+
+const std::map<int32_t, Architecture>& Architectures() {
+  static const auto& architectures = *new std::map<int32_t, Architecture>{
+      {18, LargeImages(false, {2, 2, 2, 2})},
+      {20, SmallImages(3)},
+      {32, SmallImages(5)},
+      {34, LargeImages(false, {3, 4, 6, 3})},
+      {44, SmallImages(7)},
+      {50, LargeImages(true, {3, 4, 6, 3})},
+      {56, SmallImages(9)},
+      {101, LargeImages(true, {3, 4, 23, 3})},
+      {110, SmallImages(18)},
+  };
+  return architectures;
+}
+
+Variable ConvBatchNorm(const Variable& x, int64_t filters, int32_t kernel, int32_t stride,
+                       const std::string& act) {
+  const Variable y =
+      layers::Conv2d(x, {.filters = filters,
+                         .kernel = kernel,
+                         .stride = stride,
+                         .padding = kernel / 2,
+                         .param_attr = {.initializer = initializer::Msra({.uniform = false})},
+                         .bias_attr = std::nullopt});
+  return layers::BatchNorm(y, {.act = act, .momentum = 0.9f, .epsilon = 1e-5f});
+}
+
+Variable Shortcut(const Variable& x, int64_t channels, int32_t stride) {
+  if (stride == 1 && x.dims()[1] == channels) return x;
+  return ConvBatchNorm(x, channels, 1, stride, "");
+}
+
+Variable BasicBlock(const Variable& x, int64_t width, int32_t stride) {
+  Variable y = ConvBatchNorm(x, width, 3, stride, "relu");
+  y = ConvBatchNorm(y, width, 3, 1, "");
+  return layers::ElementwiseAdd(y, Shortcut(x, width, stride), {.act = "relu"});
+}
+
+Variable Bottleneck(const Variable& x, int64_t width, int32_t stride) {
+  const int64_t channels = 4 * width;
+  Variable y = ConvBatchNorm(x, width, 1, 1, "relu");
+  y = ConvBatchNorm(y, width, 3, stride, "relu");
+  y = ConvBatchNorm(y, channels, 1, 1, "");
+  return layers::ElementwiseAdd(y, Shortcut(x, channels, stride), {.act = "relu"});
+}
+
+Variable Stem(const Variable& image, int64_t width, bool large) {
+  const NameScope scope("stem");
+  if (!large) return ConvBatchNorm(image, width, 3, 1, "relu");
+  return layers::Pool2d(ConvBatchNorm(image, width, 7, 2, "relu"),
+                        {.kernel = 3, .type = "max", .stride = 2, .padding = 1});
+}
+
+bool HasLargeStem(const Variable& image, const Architecture& architecture, ResNetStem stem) {
+  if (architecture.always_small_stem) return false;
+  if (stem != ResNetStem::kBySize) return stem == ResNetStem::kLarge;
+  constexpr int64_t kLargeImage = 64;
+  return std::min(image.dims()[2], image.dims()[3]) >= kLargeImage;
+}
+
+}  // namespace
+
+const std::vector<int32_t>& ResNetDepths() {
+  static const auto& depths = *[] {
+    auto* made = new std::vector<int32_t>;
+    for (const auto& [depth, architecture] : Architectures()) made->push_back(depth);
+    return made;
+  }();
+  return depths;
+}
+
+Variable ResNet(const Variable& image, const ResNetOptions& options) {
+  const auto found = Architectures().find(options.depth);
+  SKIFF_ENFORCE(found != Architectures().end(), kInvalidArgument, "ResNet of depth ", options.depth,
+                ": expected one of ", Join(ResNetDepths(), ", "));
+  SKIFF_ENFORCE(image.dims().size() == 4, kInvalidArgument, "ResNet of images of rank ",
+                image.dims().size(), ": expected [batch, channels, height, width]");
+  const Architecture& architecture = found->second;
+  Variable x = Stem(image, architecture.widths[0], HasLargeStem(image, architecture, options.stem));
+  for (size_t stage = 0; stage < architecture.widths.size(); ++stage) {
+    const NameScope stage_scope(StrCat("stage_", stage + 1));
+    for (int32_t block = 0; block < architecture.blocks[stage]; ++block) {
+      const NameScope block_scope(StrCat("block_", block + 1));
+      const int32_t stride = block == 0 && stage > 0 ? 2 : 1;
+      x = architecture.bottleneck ? Bottleneck(x, architecture.widths[stage], stride)
+                                  : BasicBlock(x, architecture.widths[stage], stride);
+    }
+  }
+  const NameScope scope("head");
+  return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), options.classes);
+}
+
+}  // namespace skiff::models
