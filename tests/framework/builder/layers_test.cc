@@ -115,7 +115,7 @@ TEST_F(LayersTest, ErrorsNameTheCallersLine) {
 
 TEST_F(LayersTest, AFailedCallLeavesNoOpBehind) {
   const size_t vars = main_.root()->vars().size();
-  EXPECT_THROW(layers::Mul(rows_, image_), Error);
+  EXPECT_THROW(layers::ElementwiseAdd(rows_, image_), Error);
   EXPECT_TRUE(main_.root()->ops().empty());
   EXPECT_EQ(main_.root()->vars().size(), vars);
 }

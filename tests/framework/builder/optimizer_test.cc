@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <source_location>
 #include <string>
 #include <vector>
 

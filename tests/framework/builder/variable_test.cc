@@ -47,6 +47,7 @@ TEST_F(VariableTest, OperatorsTakeNumbersOnEitherSide) {
   EXPECT_EQ(Evaluate(5 - x_), (Values{4, 3, 1}));
   EXPECT_EQ(Evaluate(2.0f * x_), (Values{2, 4, 8}));
   EXPECT_EQ(Evaluate(x_ / 4), (Values{0.25, 0.5, 1}));
+  EXPECT_EQ(Evaluate(2 / x_), (Values{2, 1, 0.5}));
   EXPECT_EQ(Evaluate(-x_), (Values{-1, -2, -4}));
 }
 
