@@ -24,6 +24,7 @@
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/inference_model.h"
+#include "framework/io/npz.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
 #include "framework/ir/program.h"

@@ -21,20 +21,20 @@ std::vector<ParameterGradient> Gradients(const Variable& loss, const MinimizeOpt
   call.Use(loss);
   call.Enforce(&CurrentBlock() == DefaultMainProgram().root(),
                "a sub-block is open; minimize in the root block");
+  BackwardResult result;
   try {
-    BackwardResult result =
-        AppendBackward(DefaultOpRegistry(), &DefaultMainProgram(), loss.name(),
-                       {.parameters = options.parameters, .no_grad = options.no_grad});
-    call.Enforce(!result.parameters.empty(), "the loss \"", loss.name(),
-                 "\" depends on no trainable parameter");
-    std::sort(result.parameters.begin(), result.parameters.end(),
-              [](const ParameterGradient& a, const ParameterGradient& b) {
-                return a.parameter->name < b.parameter->name;
-              });
-    return std::move(result.parameters);
+    result = AppendBackward(DefaultOpRegistry(), &DefaultMainProgram(), loss.name(),
+                            {.parameters = options.parameters, .no_grad = options.no_grad});
   } catch (const Error& error) {
     throw error.WithContext(StrCat(site.file_name(), ":", site.line()));
   }
+  call.Enforce(!result.parameters.empty(), "the loss \"", loss.name(),
+               "\" depends on no trainable parameter");
+  std::sort(result.parameters.begin(), result.parameters.end(),
+            [](const ParameterGradient& a, const ParameterGradient& b) {
+              return a.parameter->name < b.parameter->name;
+            });
+  return std::move(result.parameters);
 }
 
 Variable CheckedRate(const LearningRate& rate, const std::source_location& site) {

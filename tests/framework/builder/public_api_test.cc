@@ -1,0 +1,82 @@
+// What the documentation shows, as a user writes it: skiff.h alone, no macros.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "skiff/skiff.h"
+
+namespace {
+
+using namespace skiff;  // NOLINT(google-build-using-namespace): as a user does
+
+// Images of two kinds: bright on the left, bright on the right.
+Tensor Images() {
+  std::vector<float> pixels(4 * 28 * 28);
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    const bool left = i % 28 < 14;
+    const bool second_kind = i / (28 * 28) % 2 == 1;
+    pixels[i] = left != second_kind ? 1.0f : 0.0f;
+  }
+  return Tensor::FromValues<float>({4, 1, 28, 28}, pixels);
+}
+
+TEST(PublicApi, TrainsAConvolutionalNetwork) {
+  Program main, startup;
+  startup.seed = 1;
+  ProgramGuard guard(&main, &startup);
+  auto image = layers::Data("image", {-1, 1, 28, 28}, DType::kFloat32);
+  auto label = layers::Data("label", {-1, 1}, DType::kInt64);
+  auto hidden = layers::Conv2d(image, {.filters = 8, .kernel = 3, .act = "relu"});
+  hidden = layers::Pool2d(hidden, {.kernel = 2, .stride = 2});
+  auto logits = layers::Fc(hidden, 10);
+  auto loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
+  auto accuracy = layers::Accuracy(logits, label);
+  optimizer::Adam({.learning_rate = 1e-3f, .clip = ClipByGlobalNorm(1.0f)}).Minimize(loss);
+
+  Executor exe(Place::Cpu());
+  exe.Run(startup);
+  auto step = exe.Compile(main, {.memory_reuse = true});
+  const Tensor images = Images();
+  const Tensor labels = Tensor::FromValues<int64_t>({4, 1}, {0, 1, 0, 1});
+  std::vector<Tensor> values;
+  for (int i = 0; i < 50; ++i) {
+    values = step.Run({{"image", images}, {"label", labels}}, {loss, accuracy});
+  }
+  EXPECT_LT(values[0].Item<float>(), 0.1f);
+  EXPECT_EQ(values[1].Item<float>(), 1.0f);
+}
+
+TEST(PublicApi, EvaluatesWithMovingStatistics) {
+  Program main, startup;
+  startup.seed = 1;
+  ProgramGuard guard(&main, &startup);
+  auto image = layers::Data("image", {-1, 1, 28, 28});
+  auto label = layers::Data("label", {-1, 1}, DType::kInt64);
+  auto hidden = layers::Conv2d(image, {.filters = 4, .kernel = 3, .bias_attr = std::nullopt});
+  auto normal = layers::BatchNorm(hidden, {.act = "relu"});
+  auto logits = layers::Fc(layers::Dropout(normal, 0.2f), 2);
+  auto loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
+  auto rate = learning_rate::Cosine({.start = 0.01f, .steps_per_epoch = 10, .epochs = 10});
+  optimizer::Momentum({.learning_rate = rate, .regularization = L2Decay(1e-4f)}).Minimize(loss);
+
+  Executor exe(Place::Cpu());
+  exe.Run(startup);
+  auto step = exe.Compile(main);
+  auto evaluate = exe.Compile(*main.CloneForTest({"dropout", "batch_norm"}));
+  const FeedList batch{{"image", Images()},
+                       {"label", Tensor::FromValues<int64_t>({4, 1}, {0, 1, 0, 1})}};
+  for (int i = 0; i < 100; ++i) step.Run(batch, {loss});
+  const float first = evaluate.Run(batch, {loss})[0].Item<float>();
+  EXPECT_LT(first, 0.5f);
+  EXPECT_EQ(evaluate.Run(batch, {loss})[0].Item<float>(), first);
+}
+
+TEST(PublicApi, AProgramPrintsAndParses) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  auto x = layers::Data("x", {-1, 4});
+  optimizer::Sgd({.learning_rate = 0.1f}).Minimize(layers::Mean(layers::Fc(x, 3, {.act = "tanh"})));
+  EXPECT_TRUE(*ParseProgramText(PrintProgram(main)) == main);
+}
+
+}  // namespace
