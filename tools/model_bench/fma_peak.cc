@@ -1,0 +1,77 @@
+#include "tools/model_bench/fma_peak.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tools/model_bench/fma_peak.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Twelve independent chains hide the latency of an FMA. Returns the FLOP done; `sink` keeps the
+// work.
+double FmaChains(int64_t rounds, float* sink) {
+  const hn::ScalableTag<float> d;
+  const auto factor = hn::Set(d, 0.999f);
+  const auto term = hn::Set(d, 0.001f);
+  auto a0 = term, a1 = term, a2 = term, a3 = term, a4 = term, a5 = term;
+  auto a6 = term, a7 = term, a8 = term, a9 = term, a10 = term, a11 = term;
+  for (int64_t i = 0; i < rounds; ++i) {
+    a0 = hn::MulAdd(a0, factor, term);
+    a1 = hn::MulAdd(a1, factor, term);
+    a2 = hn::MulAdd(a2, factor, term);
+    a3 = hn::MulAdd(a3, factor, term);
+    a4 = hn::MulAdd(a4, factor, term);
+    a5 = hn::MulAdd(a5, factor, term);
+    a6 = hn::MulAdd(a6, factor, term);
+    a7 = hn::MulAdd(a7, factor, term);
+    a8 = hn::MulAdd(a8, factor, term);
+    a9 = hn::MulAdd(a9, factor, term);
+    a10 = hn::MulAdd(a10, factor, term);
+    a11 = hn::MulAdd(a11, factor, term);
+  }
+  const auto sum = hn::Add(hn::Add(hn::Add(a0, a1), hn::Add(a2, a3)),
+                           hn::Add(hn::Add(hn::Add(a4, a5), hn::Add(a6, a7)),
+                                   hn::Add(hn::Add(a8, a9), hn::Add(a10, a11))));
+  *sink = hn::GetLane(sum);
+  return static_cast<double>(rounds) * 12 * 2 * static_cast<double>(hn::Lanes(d));
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(FmaChains);
+
+double MeasureFmaPeak() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int64_t kRounds = 500'000;
+  const int threads = omp_get_max_threads();
+  std::vector<float> sinks(static_cast<size_t>(threads) * 16);
+  double best = 0;
+  for (int run = 0; run < 10; ++run) {
+    double flop = 0;
+    const Clock::time_point start = Clock::now();
+#pragma omp parallel reduction(+ : flop)
+    flop += HWY_DYNAMIC_DISPATCH(FmaChains)(kRounds,
+                                            &sinks[static_cast<size_t>(omp_get_thread_num()) * 16]);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    best = std::max(best, flop / seconds);
+  }
+  return best;
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

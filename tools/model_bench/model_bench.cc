@@ -1,0 +1,227 @@
+// Times training steps of a model and says where time and memory go.
+#include <gflags/gflags.h>
+#include <omp.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "framework/io/file.h"
+#include "models/lenet/lenet.h"
+#include "models/mlp/mlp.h"
+#include "models/resnet/resnet.h"
+#include "skiff/skiff.h"
+#include "tools/model_bench/flop_count.h"
+#include "tools/model_bench/fma_peak.h"
+
+DEFINE_string(model, "resnet20",
+              "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110 "
+              "(3x32x32), resnet34, resnet50 or resnet101 (3x224x224)");
+DEFINE_string(place, "cpu", "where to run");
+DEFINE_int32(batch_size, 64, "images a step");
+DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
+DEFINE_int32(steps, 10, "timed steps, after 3 that are not");
+DEFINE_string(passes, "all",
+              "all, none, or names of passes to leave out, with commas between them");
+DEFINE_string(json, "", "file to write the figures to; empty: none");
+DEFINE_bool(split, true, "print the step's time by op");
+DEFINE_int32(seed, 1, "of initial values and generated images");
+
+namespace skiff {
+namespace {
+
+struct Model {
+  Shape image;  // of one sample
+  std::function<Variable(const Variable&)> logits;
+};
+
+Model ModelOf(const std::string& name) {
+  if (name == "mlp") return {{1, 28, 28}, [](const Variable& x) { return models::Mlp(x, {}); }};
+  if (name == "lenet") return {{1, 28, 28}, [](const Variable& x) { return models::LeNet(x, 10); }};
+  const std::string prefix = "resnet";
+  for (int32_t depth : models::ResNetDepths()) {
+    if (name != StrCat(prefix, depth)) continue;
+    const int64_t side = depth == 34 || depth == 50 || depth == 101 ? 224 : 32;
+    const int64_t classes = side == 224 ? 1000 : 10;
+    return {{3, side, side}, [=](const Variable& x) {
+              return models::ResNet(x, {.depth = depth, .classes = classes});
+            }};
+  }
+  Throw(ErrorCode::kInvalidArgument, "--model=", name,
+        ": expected mlp, lenet or resnet followed by one of ", Join(models::ResNetDepths(), ", "));
+}
+
+// A line of /proc/self/status in MB.
+double StatusMegabytes(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) return std::stod(line.substr(key.size() + 1)) / 1024;
+  }
+  return 0;
+}
+
+FeedList GeneratedBatch(const Shape& image, int64_t classes) {
+  Shape shape{FLAGS_batch_size};
+  for (int64_t dim : image) shape.Append(dim);
+  Tensor pixels(shape, DType::kFloat32);
+  Tensor labels({FLAGS_batch_size, 1}, DType::kInt64);
+  const Philox philox({static_cast<uint64_t>(FLAGS_seed), 0, 0});
+  float* values = pixels.data<float>();
+  for (int64_t i = 0; i < pixels.element_count(); ++i) {
+    values[i] = UnitFloat(philox.At(static_cast<uint64_t>(i))[0]) * 2 - 1;
+  }
+  for (int64_t i = 0; i < FLAGS_batch_size; ++i) {
+    labels.data<int64_t>()[i] = philox.At(static_cast<uint64_t>(i))[1] % classes;
+  }
+  return {{"image", pixels}, {"label", labels}};
+}
+
+CompileOptions PassOptions() {
+  CompileOptions options;
+  std::vector<std::string> all = ProgramPassNames();
+  for (const std::string& name : PlanPassNames()) all.push_back(name);
+  if (FLAGS_passes == "none") options.passes.skip = all;
+  if (FLAGS_passes == "all" || FLAGS_passes == "none") return options;
+  std::istringstream names(FLAGS_passes);
+  for (std::string name; std::getline(names, name, ',');) options.passes.skip.push_back(name);
+  return options;
+}
+
+void PrintSplit(BoundProgram* bound) {
+  std::map<std::string, std::pair<double, int>> by_type;
+  double total = 0;
+  for (const InstructionTime& time : bound->TimedStep()) {
+    auto& [seconds, count] =
+        by_type[time.kernel.empty() ? time.type : time.type + " " + time.kernel];
+    seconds += time.seconds;
+    ++count;
+    total += time.seconds;
+  }
+  std::vector<std::pair<std::string, std::pair<double, int>>> rows(by_type.begin(), by_type.end());
+  std::ranges::sort(rows,
+                    [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  std::printf("%10s %7s %6s  op and kernel\n", "ms", "share", "count");
+  for (const auto& [name, row] : rows) {
+    std::printf("%10.3f %6.1f%% %6d  %s\n", row.first * 1e3, 100 * row.first / total, row.second,
+                name.c_str());
+  }
+}
+
+int Main() {
+  SKIFF_ENFORCE(FLAGS_batch_size > 0 && FLAGS_steps > 0 && FLAGS_threads >= 0, kInvalidArgument,
+                "--batch_size=", FLAGS_batch_size, " --steps=", FLAGS_steps,
+                " --threads=", FLAGS_threads, ": expected positive numbers");
+  if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+  const double peak_flops = MeasureFmaPeak();
+  const double rss_before_mb = StatusMegabytes("VmRSS:");
+
+  const Model model = ModelOf(FLAGS_model);
+  Program main;
+  Program startup;
+  main.seed = startup.seed = static_cast<uint64_t>(FLAGS_seed);
+  Variable loss;
+  int64_t classes = 0;
+  {
+    ProgramGuard guard(&main, &startup);
+    std::vector<int64_t> dims{-1};
+    for (int64_t dim : model.image) dims.push_back(dim);
+    const Variable logits = model.logits(layers::Data("image", dims));
+    classes = logits.dims().back();
+    const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
+    loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
+    optimizer::Momentum({.learning_rate = 0.01, .momentum = 0.9f}).Minimize(loss);
+  }
+  Executor executor(Place::FromName(FLAGS_place));
+  executor.Run(startup);
+  CompiledProgram compiled = executor.Compile(main, PassOptions());
+  BoundProgram bound = compiled.Bind(GeneratedBatch(model.image, classes), {loss});
+
+  bound.Step();
+  const float first_loss = bound.fetch(0).Item<float>();
+  for (int i = 0; i < 2; ++i) bound.Step();
+  std::vector<double> ms;
+  for (int32_t i = 0; i < FLAGS_steps; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    bound.Step();
+    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                     .count());
+  }
+  const float last_loss = bound.fetch(0).Item<float>();
+  std::ranges::sort(ms);
+  const auto percentile = [&](double p) {
+    return ms[static_cast<size_t>(p * static_cast<double>(ms.size() - 1) + 0.5)];
+  };
+  const double step_ms = percentile(0.5);
+  const PlanStatistics statistics = bound.statistics();
+  const double flop = CountFlop(bound.plan());
+  const double share = flop / (step_ms * 1e-3) / peak_flops;
+  const double rate = FLAGS_batch_size / (step_ms * 1e-3);
+  const double peak_rss_mb = StatusMegabytes("VmHWM:");
+  const std::string hash = WeightsHash(executor.scope(), PersistableNames(main));
+
+  std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f images/s\n",
+              FLAGS_model.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms,
+              percentile(0.1), percentile(0.9), rate);
+  std::printf("%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
+              flop * 1e-9, flop / (step_ms * 1e-3) * 1e-9, 100 * share, peak_flops * 1e-9);
+  std::printf(
+      "memory: %.1f MB max live, %.1f planned, %.1f without reuse; RSS %.1f MB before the "
+      "model, %.1f at its peak\n",
+      static_cast<double>(statistics.max_live_bytes) / 1048576,
+      static_cast<double>(statistics.planned_bytes) / 1048576,
+      static_cast<double>(statistics.unshared_bytes) / 1048576, rss_before_mb, peak_rss_mb);
+  std::printf(
+      "%lld instructions, %lld of them copies between layouts; loss %.6f -> %.6f; weights %s\n",
+      static_cast<long long>(statistics.instructions),
+      static_cast<long long>(statistics.layout_copies), static_cast<double>(first_loss),
+      static_cast<double>(last_loss), hash.c_str());
+  if (FLAGS_split) PrintSplit(&bound);
+  if (FLAGS_json.empty()) return 0;
+  const nlohmann::json figures{{"model", FLAGS_model},
+                               {"place", FLAGS_place},
+                               {"batch_size", FLAGS_batch_size},
+                               {"threads", omp_get_max_threads()},
+                               {"steps", FLAGS_steps},
+                               {"passes", FLAGS_passes},
+                               {"step_ms", step_ms},
+                               {"step_ms_p10", percentile(0.1)},
+                               {"step_ms_p90", percentile(0.9)},
+                               {"samples_per_s", rate},
+                               {"flop_per_step", flop},
+                               {"fma_peak_flops", peak_flops},
+                               {"fma_peak_share", share},
+                               {"max_live_bytes", statistics.max_live_bytes},
+                               {"planned_bytes", statistics.planned_bytes},
+                               {"unshared_bytes", statistics.unshared_bytes},
+                               {"derived_bytes", statistics.derived_bytes},
+                               {"persistable_bytes", statistics.persistable_bytes},
+                               {"rss_before_mb", rss_before_mb},
+                               {"peak_rss_mb", peak_rss_mb},
+                               {"instructions", statistics.instructions},
+                               {"layout_copies", statistics.layout_copies},
+                               {"first_loss", first_loss},
+                               {"last_loss", last_loss},
+                               {"weights_hash", hash}};
+  AtomicWriteFile(FLAGS_json, figures.dump(2) + "\n");
+  return 0;
+}
+
+}  // namespace
+}  // namespace skiff
+
+int main(int argc, char** argv) {
+  gflags::SetUsageMessage("times training steps of a model: model_bench --model=resnet20 [flags]");
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  try {
+    return skiff::Main();
+  } catch (const skiff::Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}
