@@ -28,7 +28,7 @@ Network Build(const ResNetOptions& options, int64_t extent) {
   Network network;
   network.output_dims = ResNet(image, options).dims();
   for (const auto& var : main.root()->vars()) {
-    if (var->is_parameter) network.parameters += ElementCount(var->dims);
+    if (var->is_parameter && var->trainable) network.parameters += ElementCount(var->dims);
   }
   for (const auto& op : main.root()->ops()) network.convolutions += op->type == "conv2d";
   return network;
