@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
       argc, argv,
       {.name = "resnet",
        .summary = "Trains a residual network (He et al. 2016) to classify images.",
+       .flag_defaults = {{"learning_rate", "0.05"}},
        .network_flags = {"depth"},
        .title = [] { return skiff::StrCat("ResNet-", FLAGS_depth); },
        .logits =
@@ -23,5 +24,5 @@ int main(int argc, char** argv) {
            },
        .try_next = {"--limit_samples=10000 --epochs=10",
                     "--data=cifar10:DIR --epochs=100 --weight_decay=5e-4",
-                    "--data=mnist:DIR --epochs=3", "--depth=18 --learning_rate=0.05"}});
+                    "--data=mnist:DIR --epochs=3", "--depth=18"}});
 }
