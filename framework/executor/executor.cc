@@ -26,7 +26,7 @@ struct Signature {
   }
 };
 
-Signature SignatureOf(const FeedList& feeds, const FetchList& fetches) {
+Signature SignatureOf(const FeedList& feeds, const FetchList& fetches, Place place) {
   Signature signature;
   signature.fetches = fetches;
   for (const auto& [name, tensor] : feeds) {
@@ -34,6 +34,8 @@ Signature SignatureOf(const FeedList& feeds, const FetchList& fetches) {
                   "\": the tensor has no data");
     SKIFF_ENFORCE(tensor.layout().is_plain(), kInvalidArgument, "feed \"", name, "\": layout ",
                   tensor.layout(), " given, plain expected");
+    SKIFF_ENFORCE(tensor.place() == place, kInvalidArgument, "feed \"", name,
+                  "\": the tensor is on ", tensor.place(), ", the program runs on ", place);
     signature.feeds.emplace_back(name,
                                  TensorMeta{.shape = tensor.shape(),
                                             .dtype = tensor.dtype(),
@@ -42,6 +44,17 @@ Signature SignatureOf(const FeedList& feeds, const FetchList& fetches) {
                                             .persistable = false});
   }
   return signature;
+}
+
+// A misspelt op type or candidate would otherwise force nothing, and nobody would notice.
+void CheckForcedKernels(const OpRegistry& registry,
+                        const std::map<std::string, std::string>& kernels) {
+  for (const auto& [type, name] : kernels) {
+    std::vector<std::string> names;
+    for (const KernelDef& kernel : registry.Kernels(type)) names.push_back(kernel.name);
+    SKIFF_ENFORCE(std::ranges::count(names, name) > 0, kNotFound, "option kernels: op \"", type,
+                  "\" has no kernel \"", name, "\"; there are: ", Join(names, ", "));
+  }
 }
 
 bool HasOptimizerOps(const Program& program) {
@@ -82,7 +95,7 @@ struct CompiledProgram::State {
   }
 
   std::shared_ptr<PreparedPlan> PlanWithFeeds(const FeedList& feeds, const FetchList& fetches) {
-    std::shared_ptr<PreparedPlan> prepared = PlanFor(SignatureOf(feeds, fetches));
+    std::shared_ptr<PreparedPlan> prepared = PlanFor(SignatureOf(feeds, fetches, place));
     std::vector<const Tensor*> tensors;
     for (const auto& [name, tensor] : feeds) tensors.push_back(&tensor);
     prepared->BindFeeds(tensors);
@@ -99,15 +112,22 @@ struct CompiledProgram::State {
   std::list<CachedPlan> plans;  // most recently used first
 };
 
-void BoundProgram::Step() {
+void BoundProgram::CheckCurrent() const {
   SKIFF_ENFORCE(
       prepared_->is_current(), kFailedPrecondition,
       "the scope's storage has moved since Bind (a variable was set, loaded or erased): bind "
       "again");
+}
+
+void BoundProgram::Step() {
+  CheckCurrent();
   prepared_->Run();
 }
 
-std::vector<InstructionTime> BoundProgram::TimedStep() { return prepared_->TimedRun(); }
+std::vector<InstructionTime> BoundProgram::TimedStep() {
+  CheckCurrent();
+  return prepared_->TimedRun();
+}
 
 const Tensor& BoundProgram::fetch(size_t i) const {
   SKIFF_ENFORCE(i < prepared_->fetches().size(), kOutOfRange, "fetch ", i, " of ",
@@ -133,7 +153,8 @@ std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList&
 
 BoundProgram CompiledProgram::Bind(const FeedList& feeds, const FetchList& fetches) {
   // A plan of its own: another Bind or Run of the same signature would move its feeds.
-  std::shared_ptr<PreparedPlan> prepared = state_->Prepare(SignatureOf(feeds, fetches));
+  std::shared_ptr<PreparedPlan> prepared =
+      state_->Prepare(SignatureOf(feeds, fetches, state_->place));
   std::vector<const Tensor*> tensors;
   for (const auto& [name, tensor] : feeds) tensors.push_back(&tensor);
   prepared->BindFeeds(tensors);
@@ -158,6 +179,7 @@ Executor::Executor(Place place, Scope* scope, const OpRegistry* registry)
 Executor::~Executor() = default;
 
 CompiledProgram Executor::Compile(const Program& program, const CompileOptions& options) {
+  CheckForcedKernels(*registry_, options.kernels);
   auto state = std::make_unique<CompiledProgram::State>();
   state->registry = registry_;
   state->program = program.Clone();

@@ -43,7 +43,8 @@ struct CompileOptions {
   bool memory_reuse = true;  // the memory_reuse pass
   bool layout = true;        // the layout pass
   PipelineOptions passes;
-  // op type -> name of the kernel candidate to take, where it accepts the shapes.
+  // op type -> name of the kernel candidate to take, where it accepts the shapes. Compile throws
+  // for an op or a candidate that there isn't.
   std::map<std::string, std::string> kernels;
   size_t plan_cache_capacity = 8;  // plans kept, least recently used first to go; at least 1
 };
@@ -67,8 +68,8 @@ struct InstructionTime {
 
 class PreparedPlan;
 
-// A program with its feeds and fetches bound to storage. Copies share it. Valid until the compiled
-// program evicts the plan's last user or the scope's storage moves: then Step throws an Error
+// A program with its feeds and fetches bound to storage, on a plan of its own. Copies share it.
+// When the scope's storage has moved (a variable was set, loaded or erased), a step throws an Error
 // (kFailedPrecondition) that says so, and the caller binds again.
 class BoundProgram {
  public:
@@ -83,6 +84,7 @@ class BoundProgram {
 
  private:
   friend class CompiledProgram;
+  void CheckCurrent() const;
   explicit BoundProgram(std::shared_ptr<PreparedPlan> prepared) : prepared_(std::move(prepared)) {}
   std::shared_ptr<PreparedPlan> prepared_;
 };

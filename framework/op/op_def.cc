@@ -37,6 +37,25 @@ void CheckRequired(const Op& op, const OpDef& def) {
   SKIFF_ENFORCE(some_output, kInvalidArgument, op.type, ": no output slot is set");
 }
 
+// The value in the type that the definition's check expects: an int may stand for a long, and a
+// long for an int if it fits.
+Attribute InTypeOf(const Attribute& value, const AttrDef& attr) {
+  if (TypeOf(value) == attr.type) return value;
+  const auto narrow = [&](int64_t wide) {
+    SKIFF_ENFORCE(wide >= INT32_MIN && wide <= INT32_MAX, kOutOfRange, "attribute \"", attr.name,
+                  "\" = ", wide, " is outside 32 bits");
+    return static_cast<int32_t>(wide);
+  };
+  if (const auto* v = std::get_if<int32_t>(&value)) return int64_t{*v};
+  if (const auto* v = std::get_if<int64_t>(&value)) return narrow(*v);
+  if (const auto* v = std::get_if<std::vector<int32_t>>(&value)) {
+    return std::vector<int64_t>(v->begin(), v->end());
+  }
+  std::vector<int32_t> narrowed;
+  for (int64_t v : std::get<std::vector<int64_t>>(value)) narrowed.push_back(narrow(v));
+  return narrowed;
+}
+
 }  // namespace
 
 const SlotDef* OpDef::FindInput(std::string_view slot) const { return FindByName(inputs, slot); }
@@ -59,7 +78,7 @@ void CheckOp(const OpDef& def, const Op& op) {
     SKIFF_ENFORCE(widened(found) == widened(attr->type), kInvalidArgument, op.type,
                   ": attribute \"", name, "\" is of type ", AttrTypeName(found), ", expected ",
                   AttrTypeName(attr->type));
-    if (attr->check && found == attr->type) attr->check(value);
+    if (attr->check) attr->check(InTypeOf(value, *attr));
   }
   for (const AttrDef& attr : def.attrs) {
     SKIFF_ENFORCE(attr.default_value.has_value() || op.HasAttr(attr.name), kInvalidArgument,

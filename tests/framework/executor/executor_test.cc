@@ -247,6 +247,28 @@ TEST_F(ExecutorTest, RefusesUnknownOpsWithASuggestion) {
   EXPECT_THAT(ErrorOf(program, {{"x", x_}}, {"y"}), HasSubstr("did you mean \"tiny_scale\"?"));
 }
 
+TEST_F(ExecutorTest, RefusesAForcedKernelThatDoesNotExist) {
+  EXPECT_THROW(Compile(kTraining, {.kernels = {{"tiny_add", "plian"}}}), Error);
+  EXPECT_THROW(Compile(kTraining, {.kernels = {{"tiny_ad", "plain"}}}), Error);
+  EXPECT_NO_THROW(Compile(kTraining, {.kernels = {{"tiny_add", "plain"}}}));
+}
+
+TEST_F(ExecutorTest, TimedStepsRefuseStorageThatMoved) {
+  CompiledProgram program = Compile(kTraining);
+  BoundProgram bound = program.Bind({{"x", x_}}, {"loss"});
+  executor_->scope().Set("w", Tensor::FromValues<float>({3}, {5, 5, 5}));
+  EXPECT_THROW(bound.TimedStep(), Error);
+}
+
+TEST_F(ExecutorTest, RefusesFeedsOfAnotherPlace) {
+  // Never touched: the place is checked before anything reads the memory.
+  float elsewhere = 0;
+  Tensor x = Tensor::Borrow(&elsewhere, {1}, DType::kFloat32, Place::Cuda(0));
+  CompiledProgram program = Compile(kTraining);
+  EXPECT_THAT(ErrorOf(program, {{"x", x}}, {"loss"}),
+              HasSubstr("the tensor is on cuda:0, the program runs on cpu"));
+}
+
 TEST_F(ExecutorTest, TimesEveryInstruction) {
   CompiledProgram program = Compile(kTraining);
   const auto times = program.Bind({{"x", x_}}, {"loss"}).TimedStep();
