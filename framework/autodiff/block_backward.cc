@@ -28,6 +28,14 @@ bool Contains(const std::vector<std::string>& names, std::string_view name) {
 
 bool WritesNothing(const Op& op) { return op.OutputNames().empty(); }
 
+// Fluid knows the defaults of forward ops only: in its programs a gradient op states them all.
+void StateDefaults(const OpDef* def, Op* op) {
+  if (def == nullptr) return;
+  for (const AttrDef& attr : def->attrs) {
+    if (attr.default_value && !op->HasAttr(attr.name)) op->SetAttr(attr.name, *attr.default_value);
+  }
+}
+
 }  // namespace
 
 const std::string& BackwardNames::Gradient(const std::string& variable) {
@@ -265,6 +273,7 @@ int64_t BlockBackward::Make(Op op, const Op& forward) {
   op.is_target = false;
   op.site = forward.site;
   op.attrs.erase(kOpRoleVarAttr);
+  StateDefaults(registry_.Find(op.type), &op);
   op.SetAttr(kOpRoleAttr, kRoleBackward);
   if (forward.HasAttr(kOpNamescopeAttr)) {
     op.SetAttr(kOpNamescopeAttr, forward.Attr<std::string>(kOpNamescopeAttr));

@@ -99,6 +99,23 @@ TEST(AppendBackward, PrintsRolesAndTheSeedOfTheGradient) {
   EXPECT_FALSE(ops[5]->HasAttr(kOpRoleVarAttr));
 }
 
+TEST(AppendBackward, StatesTheDefaultsOfAGradientOpsAttributes) {
+  // PaddlePaddle has defaults for forward ops only.
+  const auto program = Parse(kNetVars, R"(
+      {Out: [h]} = mul(X: [x], Y: [w])
+      {Out: [r]} = softmax(X: [h]) {data_format = "NCHW"}
+      {Out: [loss]} = mean(X: [r])
+    )");
+  Backward(program.get());
+  const auto& ops = program->root()->ops();
+  EXPECT_FALSE(ops[0]->HasAttr("x_num_col_dims"));
+  ASSERT_EQ(ops[6]->type, "mul_grad");
+  EXPECT_EQ(ops[6]->Attr<int32_t>("x_num_col_dims"), 1);
+  ASSERT_EQ(ops[5]->type, "softmax_grad");
+  EXPECT_EQ(ops[5]->Attr<int32_t>("axis"), -1);
+  EXPECT_EQ(ops[5]->Attr<std::string>("data_format"), "NCHW");
+}
+
 TEST(AppendBackward, GivesGradientsTheShapeOfTheirVariables) {
   const auto program = Parse(kNetVars, kNetOps);
   Backward(program.get());
