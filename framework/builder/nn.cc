@@ -162,6 +162,8 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site
   op.SetOutput("MeanOut", {mean.name()}).SetOutput("VarianceOut", {variance.name()});
   op.SetOutput("SavedMean", {SavedOutput(call).name()});
   op.SetOutput("SavedVariance", {SavedOutput(call).name()});
+  // PaddlePaddle does not train without it.
+  if (!options.is_test) op.SetOutput("ReserveSpace", {SavedOutput(call).name()});
   return call.Activate(call.AppendFor(std::move(op), "Y"), options.act);
 }
 

@@ -194,6 +194,15 @@ TEST_F(LayersTest, BatchNormUpdatesItsStatisticsInPlace) {
   EXPECT_THAT(mean.dims, ElementsAre(3));
 }
 
+TEST_F(LayersTest, BatchNormReservesSpaceForItsGradient) {
+  // PaddlePaddle's training kernel takes it for granted.
+  layers::BatchNorm(image_);
+  ASSERT_EQ(LastOp().Output("ReserveSpace").size(), 1u);
+  EXPECT_TRUE(main_.root()->GetVar(LastOp().Output("ReserveSpace")[0])->stop_gradient);
+  layers::BatchNorm(image_, {.is_test = true});
+  EXPECT_TRUE(LastOp().Output("ReserveSpace").empty());
+}
+
 TEST_F(LayersTest, DropoutAndEmbedding) {
   EXPECT_THAT(layers::Dropout(rows_, 0.25f).dims(), ElementsAre(-1, 5));
   EXPECT_EQ(LastOp().Attr<float>("dropout_prob"), 0.25f);
