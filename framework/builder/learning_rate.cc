@@ -85,7 +85,7 @@ Variable Reached(const Schedule& schedule, int64_t boundary) {
 }
 
 Variable AsVariable(const LearningRate& rate, const Site& site) {
-  return rate.is_constant() ? Constant(rate.value(), site) : rate.variable();
+  return rate.is_constant() ? Constant(rate.value(), DType::kFloat32, site) : rate.variable();
 }
 
 Variable Finished(const Variable& rate) {
@@ -100,11 +100,11 @@ Variable Decayed(const Schedule& schedule, float start, const Variable& exponent
 
 }  // namespace
 
-Variable Constant(double value, Site site) {
+Variable Constant(double value, DType dtype, Site site) {
   const LayerCall call("learning_rate", "learning_rate", site);
   call.Enforce(value >= 0.0, "the learning rate is ", value, ", expected none below 0");
   const std::string name = DefaultMainProgram().UniqueName("learning_rate");
-  return CreatePersistable(name, {1}, DType::kFloat32, value, site);
+  return CreatePersistable(name, {1}, dtype, value, site);
 }
 
 Variable Piecewise(const std::vector<int64_t>& boundaries, const std::vector<float>& values,

@@ -19,7 +19,8 @@ namespace skiff {
 
 inline constexpr const char* kStepCounter = "@LR_DECAY_COUNTER@";
 
-// What an optimizer takes: a number, or a float32 variable of shape [1].
+// What an optimizer takes: a number, or a float32 or float64 variable of shape [1], which it casts
+// to the dtype of the parameters.
 class LearningRate {
  public:
   // NOLINTBEGIN(google-explicit-constructor): {.learning_rate = 0.1f}
@@ -41,7 +42,7 @@ namespace learning_rate {
 using Site = std::source_location;
 
 // A persistable learning_rate_<n>, which the startup program sets. Error unless value >= 0.
-Variable Constant(double value, Site site = Site::current());
+Variable Constant(double value, DType dtype = DType::kFloat32, Site site = Site::current());
 
 // values[i] for steps in [boundaries[i - 1], boundaries[i]). Error unless the boundaries ascend and
 // there is one value more.

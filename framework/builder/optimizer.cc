@@ -9,6 +9,7 @@
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/registry.h"
 
@@ -37,8 +38,13 @@ std::vector<ParameterGradient> Gradients(const Variable& loss, const MinimizeOpt
   return std::move(result.parameters);
 }
 
-Variable CheckedRate(const LearningRate& rate, const std::source_location& site) {
-  if (rate.is_constant()) return learning_rate::Constant(rate.value(), site);
+// PaddlePaddle's update ops take no other.
+DType RateDType(const Var& parameter) {
+  return parameter.dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+}
+
+Variable CheckedRate(const LearningRate& rate, DType dtype, const std::source_location& site) {
+  if (rate.is_constant()) return learning_rate::Constant(rate.value(), dtype, site);
   const LayerCall call("minimize", "minimize", site);
   call.Use(rate.variable());
   call.Enforce(rate.variable().dims() == std::vector<int64_t>{1}, "the learning rate \"",
@@ -46,17 +52,27 @@ Variable CheckedRate(const LearningRate& rate, const std::source_location& site)
   return rate.variable();
 }
 
-// The rate times the parameter's factor; parameters with one factor share the op.
-std::string RateFor(const Var& parameter, const Variable& rate,
-                    std::map<float, std::string>* scaled, const std::source_location& site) {
-  const float factor = parameter.learning_rate_factor;
-  if (factor == 1.0f) return rate.name();
-  const auto found = scaled->find(factor);
-  if (found != scaled->end()) return found->second;
-  const std::string name = layers::Scale(rate, {.scale = factor}, site).name();
-  scaled->emplace(factor, name);
-  return name;
-}
+// The rate in each dtype, times each factor, that parameters ask for; each is computed once.
+class RateByParameter {
+ public:
+  RateByParameter(Variable rate, const std::source_location& site)
+      : rate_(std::move(rate)), site_(site) {}
+
+  std::string For(const Var& parameter) {
+    const std::pair key(RateDType(parameter), parameter.learning_rate_factor);
+    const auto found = made_.find(key);
+    if (found != made_.end()) return found->second;
+    Variable rate = rate_;
+    if (rate.dtype() != key.first) rate = layers::Cast(rate, key.first, site_);
+    if (key.second != 1.0f) rate = layers::Scale(rate, {.scale = key.second}, site_);
+    return made_.emplace(key, rate.name()).first->second;
+  }
+
+ private:
+  Variable rate_;
+  std::source_location site_;
+  std::map<std::pair<DType, float>, std::string> made_;
+};
 
 // Update ops write what they read, so they are the parameter's next definition.
 void SetInPlace(Op* op, std::string_view slot, const std::string& name) {
@@ -86,14 +102,14 @@ std::vector<ParameterGradient> Optimizer::Minimize(const Variable& loss,
   }
   AppendClip(options_.clip, &gradients, site);
   AppendRegularization(options_.regularization, &gradients, site);
-  const Variable rate = CheckedRate(options_.learning_rate, site);
-  std::map<float, std::string> scaled_rates;
+  RateByParameter rates(
+      CheckedRate(options_.learning_rate, RateDType(*gradients.front().parameter), site), site);
   const LayerCall call("minimize", "minimize", site);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Var& parameter = *gradients[i].parameter;
-    const std::string rate_name = RateFor(parameter, rate, &scaled_rates, site);
+    const std::string rate = rates.For(parameter);
     const size_t first = root->ops().size();
-    call.Append(MakeUpdate({parameter, gradients[i].gradient.name(), rate_name, site}));
+    call.Append(MakeUpdate({parameter, gradients[i].gradient.name(), rate, site}));
     MarkParameterOps(first, {parameter.name, pairs[i].gradient->name});
   }
   return pairs;

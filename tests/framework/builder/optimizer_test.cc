@@ -120,6 +120,34 @@ TEST_F(OptimizerTest, ParametersScaleTheRate) {
   ExpectNear(Train("w", Feed("x")), {1.0 - 0.15, -2.0 - 0.2});
 }
 
+TEST_F(OptimizerTest, TheRateHasTheDtypeOfTheParameters) {
+  const Variable x = layers::Data("x", {1, 2}, DType::kFloat64);
+  const Variable loss = layers::ReduceSum(layers::Fc(x, 1, {.param_attr = {.name = "w"}}));
+  optimizer::Sgd({.learning_rate = 0.5}).Minimize(loss);
+  EXPECT_EQ(main_.root()->GetVar("learning_rate_0")->dtype, DType::kFloat64);
+  EXPECT_THAT(OptimizeOps(), ElementsAre("sgd", "sgd"));
+}
+
+TEST_F(OptimizerTest, AScheduledRateIsCastOnceToTheDtypeOfTheParameters) {
+  const Variable x = layers::Data("x", {1, 2}, DType::kFloat64);
+  const ParamAttr ones{.name = "w",
+                       .initializer = initializer::FromArray(std::vector<double>{1.0, 1.0})};
+  const Variable loss = layers::ReduceSum(layers::Fc(x, 1, {.param_attr = ones}));
+  optimizer::Sgd({.learning_rate = learning_rate::Piecewise({1}, {1.0f, 0.5f})}).Minimize(loss);
+  EXPECT_THAT(OptimizeOps(), ElementsAre("cast", "sgd", "sgd"));
+  for (const auto& op : main_.root()->ops()) {
+    if (op->type != "sgd") continue;
+    EXPECT_EQ(main_.root()->GetVar(op->Input("LearningRate")[0])->dtype, DType::kFloat64);
+  }
+  Executor exe(Place::Cpu());
+  exe.Run(startup_);
+  CompiledProgram program = exe.Compile(main_);
+  const FeedList feeds{{"x", Tensor::FromValues<double>({1, 2}, {3.0, 4.0})}};
+  for (int i = 0; i < 2; ++i) program.Run(feeds, {});
+  EXPECT_THAT(CopyToCpu(exe.scope().Get("w")).ToVector<double>(),
+              ElementsAre(1.0 - 3.0 * 1.5, 1.0 - 4.0 * 1.5));
+}
+
 TEST_F(OptimizerTest, SchedulesDriveTheRate) {
   const Variable loss = LinearLoss({.name = "w"}, "x");
   const Variable rate = learning_rate::Piecewise({1}, {1.0f, 0.5f});
