@@ -135,14 +135,7 @@ dnnl::memory::desc Describe(int64_t rows, int64_t columns, int64_t row_stride,
 
 dnnl::primitive_attr ScaleAndAdd(double alpha, double beta) {
   dnnl::post_ops post_ops;
-  if (alpha != 1) {
-    const auto factor = static_cast<float>(alpha);
-#if DNNL_VERSION_MAJOR >= 3
-    post_ops.append_eltwise(dnnl::algorithm::eltwise_linear, factor, 0.0f);
-#else
-    post_ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_linear, factor, 0.0f);
-#endif
-  }
+  if (alpha != 1) AppendOnednnScale(static_cast<float>(alpha), &post_ops);
   if (beta != 0) post_ops.append_sum(static_cast<float>(beta));
   dnnl::primitive_attr attributes = OnednnAttributes();
   attributes.set_post_ops(post_ops);

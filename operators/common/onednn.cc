@@ -80,6 +80,14 @@ dnnl::primitive_attr OnednnAttributes() {
   return attributes;
 }
 
+void AppendOnednnScale(float factor, dnnl::post_ops* post_ops) {
+#if DNNL_VERSION_MAJOR >= 3
+  post_ops->append_eltwise(dnnl::algorithm::eltwise_linear, factor, 0.0f);
+#else
+  post_ops->append_eltwise(1.0f, dnnl::algorithm::eltwise_linear, factor, 0.0f);
+#endif
+}
+
 dnnl::convolution_forward::primitive_desc OnednnConvolutionForward(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source, const dnnl::memory::desc& weights,
     const dnnl::memory::desc& destination, const OnednnWindow& window,
@@ -179,36 +187,6 @@ dnnl::pooling_backward::primitive_desc OnednnPoolingBackward(
         {algorithm, source_gradient, destination_gradient, window.strides, window.kernel,
          window.padding_begin, window.padding_end},
         OnednnAttributes(), OnednnEngine(), forward);
-#endif
-  });
-}
-
-dnnl::batch_normalization_forward::primitive_desc OnednnBatchNormForward(
-    dnnl::prop_kind kind, const dnnl::memory::desc& desc, float epsilon,
-    dnnl::normalization_flags flags) {
-  return Checked("batch normalization", [&] {
-#if DNNL_VERSION_MAJOR >= 3
-    return dnnl::batch_normalization_forward::primitive_desc(OnednnEngine(), kind, desc, desc,
-                                                             epsilon, flags, OnednnAttributes());
-#else
-    return dnnl::batch_normalization_forward::primitive_desc({kind, desc, epsilon, flags},
-                                                             OnednnAttributes(), OnednnEngine());
-#endif
-  });
-}
-
-dnnl::batch_normalization_backward::primitive_desc OnednnBatchNormBackward(
-    dnnl::prop_kind kind, const dnnl::memory::desc& desc, float epsilon,
-    dnnl::normalization_flags flags) {
-  const auto forward =
-      OnednnBatchNormForward(dnnl::prop_kind::forward_training, desc, epsilon, flags);
-  return Checked("batch normalization gradient", [&] {
-#if DNNL_VERSION_MAJOR >= 3
-    return dnnl::batch_normalization_backward::primitive_desc(
-        OnednnEngine(), kind, desc, desc, desc, epsilon, flags, forward, OnednnAttributes());
-#else
-    return dnnl::batch_normalization_backward::primitive_desc(
-        {kind, desc, desc, epsilon, flags}, OnednnAttributes(), OnednnEngine(), forward);
 #endif
   });
 }

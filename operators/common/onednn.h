@@ -42,6 +42,8 @@ bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor);
 
 // Attributes with the scratchpad at the caller.
 dnnl::primitive_attr OnednnAttributes();
+// Multiplies the result by `factor`, before the post-operations that are appended later.
+void AppendOnednnScale(float factor, dnnl::post_ops* post_ops);
 
 // Windows of a convolution or a pooling. A dilation of 1 is none (oneDNN itself counts from 0).
 struct OnednnWindow {
@@ -76,14 +78,6 @@ dnnl::pooling_forward::primitive_desc OnednnPoolingForward(dnnl::prop_kind kind,
 dnnl::pooling_backward::primitive_desc OnednnPoolingBackward(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source_gradient,
     const dnnl::memory::desc& destination_gradient, const OnednnWindow& window);
-
-// `desc` is that of source and destination alike.
-dnnl::batch_normalization_forward::primitive_desc OnednnBatchNormForward(
-    dnnl::prop_kind kind, const dnnl::memory::desc& desc, float epsilon,
-    dnnl::normalization_flags flags);
-dnnl::batch_normalization_backward::primitive_desc OnednnBatchNormBackward(
-    dnnl::prop_kind kind, const dnnl::memory::desc& desc, float epsilon,
-    dnnl::normalization_flags flags);
 
 // destination = source · weights (+ bias, unless its descriptor is empty).
 dnnl::matmul::primitive_desc OnednnMatmul(
