@@ -79,12 +79,13 @@ struct CompiledProgram::State {
       return plans.front().prepared;
     }
     plans.push_front({signature, Prepare(signature)});
-    while (plans.size() > std::max<size_t>(1, options.plan_cache_capacity)) plans.pop_back();
+    while (plans.size() > options.plan_cache_capacity) plans.pop_back();
     return plans.front().prepared;
   }
 
   std::shared_ptr<PreparedPlan> Prepare(const Signature& signature) {
-    Plan plan = LowerProgram(*registry, *program, place, signature.feeds, signature.fetches, scope);
+    Plan plan = LowerProgram(*registry, *program, place, signature.feeds, signature.fetches, *scope,
+                             positions);
     RunPlanPasses(*registry, &plan, options.passes);
     return std::make_shared<PreparedPlan>(std::move(plan),
                                           PreparedPlan::Inputs{.registry = registry,
@@ -106,6 +107,7 @@ struct CompiledProgram::State {
   std::shared_ptr<Program> program;
   Place place;
   Scope* scope = nullptr;
+  OpPositions positions;  // in the program as the user gave it
   CompileOptions options;
   bool trains = false;
   std::vector<PassReport> reports;
@@ -180,6 +182,8 @@ Executor::~Executor() = default;
 
 CompiledProgram Executor::Compile(const Program& program, const CompileOptions& options) {
   CheckForcedKernels(*registry_, options.kernels);
+  SKIFF_ENFORCE(options.plan_cache_capacity >= 1, kInvalidArgument,
+                "option plan_cache_capacity = 0: expected at least 1");
   auto state = std::make_unique<CompiledProgram::State>();
   state->registry = registry_;
   state->program = program.Clone();
@@ -189,6 +193,9 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   if (!options.memory_reuse) state->options.passes.skip.push_back("memory_reuse");
   if (!options.layout) state->options.passes.skip.push_back("layout");
   state->trains = HasOptimizerOps(program);
+  for (const auto& op : program.root()->ops()) {
+    state->positions.emplace(op->id, state->positions.size());
+  }
   state->reports = RunProgramPasses(*registry_, state->program.get(), state->options.passes);
   return CompiledProgram(std::move(state));
 }

@@ -46,7 +46,7 @@ struct CompileOptions {
   // op type -> name of the kernel candidate to take, where it accepts the shapes. Compile throws
   // for an op or a candidate that there isn't.
   std::map<std::string, std::string> kernels;
-  size_t plan_cache_capacity = 8;  // plans kept, least recently used first to go; at least 1
+  size_t plan_cache_capacity = 8;  // plans kept, least recently used first to go; 0 is an Error
 };
 
 struct PlanStatistics {
@@ -55,6 +55,7 @@ struct PlanStatistics {
   int64_t unshared_bytes = 0;     // without any reuse
   int64_t derived_bytes = 0;      // other forms of parameters, owned by the plan
   int64_t persistable_bytes = 0;  // of the scope, as far as the plan uses it
+  int64_t rollback_bytes = 0;     // copies of persistables, for when an op fails
   int64_t instructions = 0;
   int64_t layout_copies = 0;
 };
@@ -96,8 +97,9 @@ class CompiledProgram {
   ~CompiledProgram();
 
   // Runs once and returns the fetches in order, each a tensor of its own. Error for a feed that is
-  // missing, unknown, twice, of another dtype or of a shape that the variable's dims don't admit,
-  // and for an unknown fetch.
+  // missing, unknown, twice, of another dtype or LoD level or of a shape that the variable's dims
+  // don't admit, and for an unknown fetch. After an Error, a kernel's included, the scope is as it
+  // was before the call: running statistics, counters and parameters haven't moved.
   std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches);
   // Binds the feeds' buffers: Step reads them as they are then. Same errors as Run.
   BoundProgram Bind(const FeedList& feeds, const FetchList& fetches);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 
@@ -20,8 +22,9 @@ TensorMeta MetaOf(const Tensor& tensor, bool persistable) {
 
 class Lowering {
  public:
-  Lowering(const OpRegistry& registry, const Program& program, Place place, Scope* scope)
-      : registry_(registry), block_(*program.root()), scope_(*scope) {
+  Lowering(const OpRegistry& registry, const Program& program, Place place, const Scope& scope,
+           const OpPositions& positions)
+      : registry_(registry), block_(*program.root()), scope_(scope), positions_(positions) {
     plan_.place = place;
   }
 
@@ -30,10 +33,12 @@ class Lowering {
     for (const auto& [name, meta] : feeds) AddFeed(name, meta);
     const auto& ops = block_.ops();
     for (size_t i = 0; i < ops.size(); ++i) {
+      const auto known = positions_.find(ops[i]->id);
+      const size_t position = known == positions_.end() ? i : known->second;
       try {
-        AddOp(*ops[i], i);
+        AddOp(*ops[i], position);
       } catch (const Error& error) {
-        throw error.WithContext(DescribeOp(*ops[i], block_.index(), i));
+        throw error.WithContext(DescribeOp(*ops[i], block_.index(), position));
       }
     }
     for (const std::string& name : fetches) AddFetch(name);
@@ -63,15 +68,19 @@ class Lowering {
     }
     SKIFF_ENFORCE(admitted, kInvalidArgument, "feed \"", name, "\": shape ", meta.shape, " given, ",
                   declared, " expected");
+    SKIFF_ENFORCE(var->lod_level == meta.lod_level, kInvalidArgument, "feed \"", name,
+                  "\": LoD of ", meta.lod_level, " levels given, ", var->lod_level, " expected");
     SKIFF_ENFORCE(!current_.contains(name), kInvalidArgument, "feed \"", name, "\" is given twice");
     const int32_t value = AddValue(name, meta, Storage::kFeed);
     current_[name] = value;
+    unread_feeds_.insert(name);
     plan_.feeds.push_back(value);
   }
 
   // The value that a read of the name sees now.
   int32_t Read(const std::string& name) {
     if (name == kEmptyVarName) return -1;
+    unread_feeds_.erase(name);
     const auto it = current_.find(name);
     if (it != current_.end()) return it->second;
     const Var* var = block_.FindVar(name);
@@ -81,7 +90,24 @@ class Lowering {
                   "\" is not initialized: run the startup program or load parameters first");
     SKIFF_ENFORCE(tensor != nullptr, kFailedPrecondition, "variable \"", name,
                   "\" is read before anything writes it; is a feed missing?");
+    CheckHeld(*var, *tensor);
     return current_[name] = AddValue(name, MetaOf(*tensor, true), Storage::kScope);
+  }
+
+  // What the scope holds must be what the program declares.
+  void CheckHeld(const Var& var, const Tensor& tensor) const {
+    SKIFF_ENFORCE(tensor.has_data() && tensor.layout().is_plain(), kFailedPrecondition,
+                  "variable \"", var.name,
+                  "\" in the scope has no data, or a layout: expected a plain tensor");
+    SKIFF_ENFORCE(tensor.place() == plan_.place, kFailedPrecondition, "variable \"", var.name,
+                  "\" is on ", tensor.place(), ", the program runs on ", plan_.place);
+    const bool fits = var.dtype == tensor.dtype() &&
+                      std::ranges::equal(tensor.shape(), var.dims, [](int64_t held, int64_t dim) {
+                        return dim < 0 || dim == held;
+                      });
+    SKIFF_ENFORCE(fits, kInvalidArgument, "variable \"", var.name, "\": the scope holds ",
+                  tensor.dtype(), " ", tensor.shape(), ", the program declares ", var.dtype, " [",
+                  Join(var.dims, ", "), "]");
   }
 
   void AddOp(const Op& op, size_t position) {
@@ -107,6 +133,8 @@ class Lowering {
     const std::vector<std::string> names = OutputOrder(def, op);
     std::vector<TensorMeta> outputs;
     for (const std::string& name : names) {
+      SKIFF_ENFORCE(!unread_feeds_.contains(name), kInvalidArgument, "feed \"", name,
+                    "\": the op computes this variable before anything reads what is fed");
       const Var* var = name == kEmptyVarName ? nullptr : block_.FindVar(name);
       outputs.push_back(var == nullptr ? TensorMeta{}
                                        : TensorMeta{.shape = Shape(var->dims),
@@ -139,16 +167,23 @@ class Lowering {
                   name,
                   "\" depends on data: that needs a dynamic segment, which the executor does "
                   "not make yet");
+    try {
+      ByteCount(meta.shape.element_count(), meta.dtype);
+    } catch (const Error& error) {
+      throw error.WithContext(StrCat("output \"", name, "\""));
+    }
     const Var* var = block_.FindVar(name);
     if (var == nullptr || !var->persistable) return AddValue(name, meta, Storage::kArena);
+    const auto made = created_.find(name);
     const Tensor* tensor = scope_.Find(name);
-    if (tensor == nullptr) {
-      scope_.Set(name, Tensor(meta.shape, meta.dtype, plan_.place));
+    if (tensor != nullptr || made != created_.end()) {
+      const Shape& shape = tensor != nullptr ? tensor->shape() : made->second.shape;
+      const DType dtype = tensor != nullptr ? tensor->dtype() : made->second.dtype;
+      SKIFF_ENFORCE(shape == meta.shape && dtype == meta.dtype, kInvalidArgument, op.type,
+                    " would write ", meta.dtype, " ", meta.shape, " to \"", name,
+                    "\", which the scope holds as ", dtype, " ", shape);
     } else {
-      SKIFF_ENFORCE(tensor->shape() == meta.shape && tensor->dtype() == meta.dtype,
-                    kInvalidArgument, op.type, " would write ", meta.dtype, " ", meta.shape,
-                    " to \"", name, "\", which the scope holds as ", tensor->dtype(), " ",
-                    tensor->shape());
+      created_[name] = meta;
     }
     return AddValue(name, meta, Storage::kScope);
   }
@@ -215,17 +250,22 @@ class Lowering {
 
   const OpRegistry& registry_;
   const Block& block_;
-  Scope& scope_;
+  const Scope& scope_;
+  const OpPositions& positions_;
   Plan plan_;
   std::unordered_map<std::string, int32_t> current_;
+  std::unordered_set<std::string> unread_feeds_;
+  // Persistables that the program writes and the scope lacks.
+  std::unordered_map<std::string, TensorMeta> created_;
 };
 
 }  // namespace
 
 Plan LowerProgram(const OpRegistry& registry, const Program& program, Place place,
                   const std::vector<std::pair<std::string, TensorMeta>>& feeds,
-                  const std::vector<std::string>& fetches, Scope* scope) {
-  return Lowering(registry, program, place, scope).Run(feeds, fetches);
+                  const std::vector<std::string>& fetches, const Scope& scope,
+                  const OpPositions& positions) {
+  return Lowering(registry, program, place, scope, positions).Run(feeds, fetches);
 }
 
 }  // namespace skiff

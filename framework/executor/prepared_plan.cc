@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "framework/base/error.h"
 #include "framework/executor/storage.h"
+#include "framework/ir/op_role.h"
 #include "framework/tensor/layout_copy.h"
 
 namespace skiff {
@@ -15,7 +17,53 @@ PreparedPlan::PreparedPlan(Plan plan, Inputs inputs)
   seed_ = inputs_.program->seed;
   PrepareKernels();
   PlanStorage(&plan_);
-  Bind();
+  arena_ = std::make_shared<Buffer>(AllocatorOf(plan_.place), plan_.planned_bytes);
+  try {
+    CreatePersistables();
+    Bind();
+    PlanRollback();
+  } catch (...) {
+    rollbacks_.clear();
+    Undo();
+    throw;
+  }
+}
+
+void PreparedPlan::CreatePersistables() {
+  for (const PlanValue& value : plan_.values) {
+    if (value.storage != Storage::kScope || inputs_.scope->Find(value.name) != nullptr) continue;
+    inputs_.scope->Set(value.name, Tensor(value.meta.shape, value.meta.dtype, plan_.place));
+    created_.push_back(value.name);
+  }
+}
+
+// An op that looks at data (labels, ids) may refuse it, and it is of the forward pass. What was
+// updated up to the last such op is saved before a run: running statistics and counters as a rule,
+// parameters only where one loss is computed after the update for another. Variables that a run
+// writes before it reads them need no copy.
+void PreparedPlan::PlanRollback() {
+  constexpr int32_t kNeverRefuses = kRoleBackward | kRoleOptimize | kRoleLRSched;
+  size_t end = steps_.size();
+  while (end > 0 && (plan_.instructions[end - 1].op->role() & kNeverRefuses) != 0) --end;
+  std::set<std::string> read;
+  std::set<std::string> saved;
+  const auto in_scope = [this](int32_t value) {
+    return value >= 0 && plan_.values[static_cast<size_t>(value)].storage == Storage::kScope;
+  };
+  for (size_t i = 0; i < end; ++i) {
+    const Instruction& instruction = plan_.instructions[i];
+    for (int32_t input : instruction.inputs) {
+      if (in_scope(input)) read.insert(plan_.values[static_cast<size_t>(input)].name);
+    }
+    for (int32_t output : instruction.outputs) {
+      if (!in_scope(output)) continue;
+      const std::string& name = plan_.values[static_cast<size_t>(output)].name;
+      if (!read.contains(name) || !saved.insert(name).second) continue;
+      Tensor* live = inputs_.scope->FindMutable(name);
+      rollbacks_.push_back(
+          {live, inputs_.scope->Version(name), Tensor(live->shape(), live->dtype(), plan_.place)});
+    }
+  }
 }
 
 void PreparedPlan::PrepareKernels() {
@@ -47,7 +95,6 @@ void PreparedPlan::PrepareKernels() {
 }
 
 void PreparedPlan::Bind() {
-  arena_ = std::make_shared<Buffer>(AllocatorOf(plan_.place), plan_.planned_bytes);
   Scope& scope = *inputs_.scope;
   tensors_.resize(plan_.values.size());
   value_tensors_.assign(plan_.values.size(), nullptr);
@@ -63,7 +110,12 @@ void PreparedPlan::Bind() {
       tensors_[i] = Tensor(value.meta.shape, value.meta.dtype, arena_, offset, value.meta.layout);
     }
   }
-  step_counter_ = scope.FindMutable(kStepCounterName)->data<int64_t>();
+  Tensor* counter = scope.FindMutable(kStepCounterName);
+  SKIFF_ENFORCE(counter != nullptr && counter->dtype() == DType::kInt64 && counter->has_data() &&
+                    counter->element_count() == 1,
+                kFailedPrecondition, "the scope must hold the step counter \"", kStepCounterName,
+                "\" as int64 [1]");
+  step_counter_ = counter->data<int64_t>();
   for (size_t i = 0; i < steps_.size(); ++i) {
     BindStep(plan_.instructions[i], &steps_[i]);
     for (DerivedForm& form : derived_requests_[i]) {
@@ -130,20 +182,38 @@ void PreparedPlan::RunStep(Step& step) {
   for (uint64_t* version : step.written_versions) ++*version;
 }
 
-void PreparedPlan::Run() {
+void PreparedPlan::StartRun() {
   step_ = static_cast<uint64_t>(*step_counter_);
+  for (Rollback& rollback : rollbacks_) CopyTensor(*rollback.live, &rollback.saved);
+}
+
+void PreparedPlan::Undo() {
+  for (const Rollback& rollback : rollbacks_) {
+    CopyTensor(rollback.saved, rollback.live);
+    ++*rollback.version;
+  }
+  for (const std::string& name : created_) inputs_.scope->Erase(name);
+  created_.clear();
+}
+
+void PreparedPlan::Run() {
+  StartRun();
   size_t i = 0;
   try {
     for (; i < steps_.size(); ++i) RunStep(steps_[i]);
   } catch (const Error& error) {
+    Undo();
     ThrowIn(error, i);
+  } catch (...) {
+    Undo();
+    throw;
   }
   FinishRun();
 }
 
 std::vector<InstructionTime> PreparedPlan::TimedRun() {
   using Clock = std::chrono::steady_clock;
-  step_ = static_cast<uint64_t>(*step_counter_);
+  StartRun();
   std::vector<InstructionTime> times;
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Instruction& instruction = plan_.instructions[i];
@@ -151,7 +221,11 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
     try {
       RunStep(steps_[i]);
     } catch (const Error& error) {
+      Undo();
       ThrowIn(error, i);
+    } catch (...) {
+      Undo();
+      throw;
     }
     InstructionTime time;
     time.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -168,6 +242,7 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
 }
 
 void PreparedPlan::FinishRun() {
+  created_.clear();
   for (size_t i = 0; i < fetches_.size(); ++i) {
     CopyTensor(*value_tensors_[static_cast<size_t>(plan_.fetches[i])], &fetches_[i]);
   }
@@ -180,6 +255,9 @@ PlanStatistics PreparedPlan::statistics() const {
   statistics.planned_bytes = plan_.planned_bytes;
   statistics.unshared_bytes = plan_.unshared_bytes;
   for (const Derived& derived : derived_) statistics.derived_bytes += derived.storage->bytes();
+  for (const Rollback& rollback : rollbacks_) {
+    statistics.rollback_bytes += rollback.saved.byte_count();
+  }
   std::vector<std::string> seen;
   for (const PlanValue& value : plan_.values) {
     if (value.storage == Storage::kScope) seen.push_back(value.name);

@@ -60,11 +60,23 @@ class PreparedPlan {
     const KernelDef* kernel_def = nullptr;    // nullptr: a copy
   };
 
+  // The value that a persistable had before the run.
+  struct Rollback {
+    Tensor* live = nullptr;
+    uint64_t* version = nullptr;
+    Tensor saved;
+  };
+
   void PrepareKernels();
+  void CreatePersistables();
   void Bind();
+  void PlanRollback();
   void BindStep(const Instruction& instruction, Step* step);
   void RunStep(Step& step);
+  void StartRun();
   void FinishRun();
+  // Puts the scope back to what it was before the run that failed.
+  void Undo();
   [[noreturn]] void ThrowIn(const Error& error, size_t index) const;
 
   Plan plan_;
@@ -76,6 +88,8 @@ class PreparedPlan {
   std::vector<Tensor> tensors_;  // by value; those of the scope are the scope's own
   std::vector<Tensor*> value_tensors_;
   std::vector<Tensor> fetches_;
+  std::vector<Rollback> rollbacks_;
+  std::vector<std::string> created_;  // persistables that no run has filled yet
   DeviceContext device_;
   uint64_t seed_ = 0;
   int64_t* step_counter_ = nullptr;

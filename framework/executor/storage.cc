@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "framework/base/element_count.h"
+#include "framework/base/error.h"
 #include "framework/tensor/layout.h"
 #include "memory/allocator.h"
 #include "memory/arena_planner.h"
@@ -44,13 +45,20 @@ void PlanStorage(Plan* plan) {
   std::vector<int64_t*> offsets;  // where the offset of each buffer goes
   int64_t unshared_bytes = 0;
   const int32_t end = static_cast<int32_t>(plan->instructions.size());
+  // Above this nothing can be allocated, and below it no sum of the planner overflows.
+  constexpr int64_t kLimitBytes = int64_t{1} << 60;
+  const auto count_unshared = [&](int64_t bytes) {
+    SKIFF_ENFORCE(bytes <= kLimitBytes - unshared_bytes, kResourceExhausted, "the plan needs ",
+                  unshared_bytes, " + ", bytes, " bytes: expected at most ", kLimitBytes);
+    unshared_bytes += bytes;
+  };
   const auto add = [&](int64_t bytes, int32_t first, int32_t last, int64_t* offset) {
     buffers.push_back({.bytes = bytes,
                        .alignment = kBufferAlignment,
                        .first_use = plan->reuse_storage ? first : 0,
                        .last_use = plan->reuse_storage ? last : end});
     offsets.push_back(offset);
-    unshared_bytes += bytes;
+    count_unshared(bytes);
   };
   for (size_t i = 0; i < plan->values.size(); ++i) {
     PlanValue& value = plan->values[i];
@@ -58,7 +66,7 @@ void PlanStorage(Plan* plan) {
     const int64_t bytes =
         ByteCount(StorageElements(value.meta.shape, value.meta.layout), value.meta.dtype);
     if (value.alias_of >= 0) {
-      unshared_bytes += bytes;
+      count_unshared(bytes);
       continue;
     }
     if (lives[i].first < 0) continue;  // its instruction was dropped

@@ -88,8 +88,10 @@ void CheckOp(const OpDef& def, const Op& op) {
 
 std::string DescribeOp(const Op& op, int32_t block, size_t position) {
   std::string where = StrCat(op.type, " (block ", block, ", op #", position);
-  const std::string scope = op.Attr<std::string>("op_namescope", "");
-  if (!scope.empty() && scope != "/") where += StrCat(" \"", scope, "\"");
+  // Of another type it is a mistake, but not the one that the caller is about to report.
+  const auto found = op.attrs.find("op_namescope");
+  const auto* scope = found == op.attrs.end() ? nullptr : std::get_if<std::string>(&found->second);
+  if (scope != nullptr && !scope->empty() && *scope != "/") where += StrCat(" \"", *scope, "\"");
   if (!op.site.file.empty()) where += StrCat(", ", op.site.file, ":", op.site.line);
   return where + ")";
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,7 @@ OpDef Define(std::string type, std::vector<std::string> inputs, std::string outp
   for (const std::string& input : inputs)
     def.inputs.push_back({.name = input, .doc = "an operand"});
   def.outputs.push_back({.name = output, .doc = "the result"});
-  def.infer = [input = inputs[0], output](OpContext& context) {
+  def.infer = [input = inputs.empty() ? "" : inputs[0], output](OpContext& context) {
     context.SetOutputLike(output, input);
   };
   def.no_gradient_reason = "tests of the executor need none";
@@ -118,6 +119,27 @@ void RegisterTinyOps(OpRegistry& registry) {
   AddOp(registry, Define("tiny_fail", {"X"}, "Out"), [](PrepareContext&) {
     return MakeKernel([](const KernelContext&) {
       Throw(ErrorCode::kInvalidArgument, "label 12 is outside [0, 10)");
+    });
+  });
+  AddOp(registry, Define("tiny_check", {"X"}, "Out"), [](PrepareContext&) {
+    return MakeKernel([](const KernelContext& kernel) {
+      const auto x = kernel.input(0).values<float>();
+      for (size_t i = 0; i < x.size(); ++i) {
+        SKIFF_ENFORCE(x[i] >= 0, kOutOfRange, "element ", i, " is ", x[i], ", expected at least 0");
+        kernel.output(0).data<float>()[i] = x[i];
+      }
+    });
+  });
+
+  OpDef fill = Define("tiny_fill", {}, "Out");
+  fill.attrs = {{.name = "shape", .type = AttrType::kLongs, .doc = "the extents", .check = {}}};
+  fill.infer = [](OpContext& context) {
+    const std::vector<int64_t> dims = context.IntsAttr("shape");
+    context.SetOutput("Out", Shape(std::span<const int64_t>(dims)), DType::kFloat32);
+  };
+  AddOp(registry, fill, [](PrepareContext&) {
+    return MakeKernel([](const KernelContext& kernel) {
+      for (float& value : kernel.output(0).values<float>()) value = 1;
     });
   });
 }
