@@ -144,22 +144,54 @@ const KernelDef& OpRegistry::SelectKernel(const OpContext& context, std::string_
         KernelDType(context), " and these shapes and layouts; there are: ", Join(candidates, ", "));
 }
 
+namespace {
+
+// For messages: where the op stands, or would stand if it isn't in the block yet.
+size_t PositionOf(const Block& block, const Op& op) {
+  const auto& ops = block.ops();
+  const auto found = std::ranges::find(ops, &op, [](const auto& owned) { return owned.get(); });
+  return static_cast<size_t>(found - ops.begin());
+}
+
+// Creates the variables that the block lacks, and removes them again unless they are kept.
+class NewVars {
+ public:
+  NewVars(Block* block, const std::vector<std::string>& names) : block_(block) {
+    for (const std::string& name : names) {
+      if (name == kEmptyVarName || block->FindVar(name) != nullptr) continue;
+      block->CreateVar({.name = name});
+      created_.push_back(name);
+    }
+  }
+  ~NewVars() {
+    if (!created_.empty()) block_->RemoveVars(created_);
+  }
+  NewVars(const NewVars&) = delete;
+  NewVars& operator=(const NewVars&) = delete;
+  void Keep() { created_.clear(); }
+
+ private:
+  Block* block_;
+  std::vector<std::string> created_;
+};
+
+}  // namespace
+
 void InferOp(const OpRegistry& registry, Block* block, Op* op) {
   try {
     const OpDef& def = registry.Get(op->type);
     CheckOp(def, *op);
     std::vector<TensorMeta> inputs;
-    for (const std::string& name : InputOrder(def, *op))
+    for (const std::string& name : InputOrder(def, *op)) {
       inputs.push_back(MetaOf(*block, name, *op));
-    const std::vector<std::string> names = OutputOrder(def, *op);
-    for (const std::string& name : names) {
-      if (name != kEmptyVarName && block->FindVar(name) == nullptr)
-        block->CreateVar({.name = name});
     }
+    const std::vector<std::string> names = OutputOrder(def, *op);
+    NewVars created(block, names);
     std::vector<TensorMeta> outputs;
     for (const std::string& name : names) outputs.push_back(MetaOf(*block, name, *op));
     OpContext context(*op, def, std::move(inputs), std::move(outputs));
     def.infer(context);
+    created.Keep();
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == kEmptyVarName) continue;
       Var* var = block->FindVar(names[i]);
@@ -169,8 +201,7 @@ void InferOp(const OpRegistry& registry, Block* block, Op* op) {
       var->lod_level = meta.lod_level;
     }
   } catch (const Error& error) {
-    if (op->site.file.empty()) throw;
-    throw error.WithContext(StrCat(op->site.file, ":", op->site.line));
+    throw error.WithContext(DescribeOp(*op, block->index(), PositionOf(*block, *op)));
   }
 }
 

@@ -110,7 +110,10 @@ TEST_F(LayersTest, ErrorsNameTheCallersLine) {
   EXPECT_THAT(message, HasSubstr(StrCat("layers_test.cc:", line, ": fc: size = 0")));
   const int next = std::source_location::current().line() + 1;
   const std::string shape = MessageOf([&] { layers::ElementwiseAdd(rows_, image_); });
-  EXPECT_THAT(shape, HasSubstr(StrCat("layers_test.cc:", next, ": elementwise_add")));
+  EXPECT_THAT(shape, HasSubstr("elementwise_add (block 0, op #0, "));
+  EXPECT_THAT(shape, HasSubstr(StrCat("layers_test.cc:", next,
+                                      "): elementwise_add: shapes X [-1, 5] and Y [-1, 3, 8, 8] "
+                                      "don't broadcast at axis = -1")));
 }
 
 TEST_F(LayersTest, AFailedCallLeavesNoOpBehind) {
