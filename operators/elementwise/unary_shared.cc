@@ -12,6 +12,7 @@ OpDef UnaryOpDef(const UnaryFacts& facts) {
   def.doc = facts.doc;
   def.inputs = {{.name = "X", .doc = "The operand, of any shape."}};
   def.outputs = {{.name = "Out", .doc = "The result, of X's shape."}};
+  def.attrs = facts.attrs;
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
   def.in_place = {{"X", "Out"}};
   def.elementwise = true;
@@ -33,6 +34,7 @@ OpDef UnaryGradOpDef(const UnaryFacts& facts) {
   }
   def.inputs.push_back({.name = "Out@GRAD", .doc = "Gradient of Out."});
   def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}};
+  def.attrs = facts.attrs;
   def.infer = [saved = facts.grad_reads](OpContext& context) {
     const TensorMeta& dout = context.Input("Out@GRAD");
     if (!saved.empty()) {

@@ -1,11 +1,15 @@
 // What unary element-wise ops share: definitions of the op and of its gradient, kernels.
 //
 // An op's file gives the facts, a functor for scalars of any type and, where float32 is to be fast,
-// loops on Highway's vectors.
+// loops on Highway's vectors. relu.cc is such an op, sqrt.cc one without loops of its own. A
+// functor that depends on attributes has a constructor from an OpContext; it is made once per plan,
+// and the loops take it as their first argument, as in leaky_relu.cc.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "framework/base/parallel.h"
@@ -22,6 +26,13 @@ using UnaryKernelLoop = void (*)(const T* x, T* out, int64_t count);
 template <typename T>
 using UnaryGradKernelLoop = void (*)(const T* saved, const T* dout, T* dx, int64_t count);
 
+// The same for functors with attributes.
+template <typename Functor, typename T>
+using UnaryFunctorLoop = void (*)(const Functor& f, const T* x, T* out, int64_t count);
+template <typename Functor, typename T>
+using UnaryGradFunctorLoop = void (*)(const Functor& f, const T* saved, const T* dout, T* dx,
+                                      int64_t count);
+
 struct UnaryFacts {
   std::string type;
   std::string doc;
@@ -30,6 +41,8 @@ struct UnaryFacts {
   std::string grad_reads;
   bool zero_preserving = false;
   bool grad_zero_preserving = false;
+  // Of the op and of its gradient.
+  std::vector<AttrDef> attrs = {};
 };
 
 // The op X -> Out of one shape and dtype; the gradient rule is missing.
@@ -57,21 +70,30 @@ inline constexpr int64_t kVectorGrain = 16384;
 inline constexpr int64_t kScalarGrain = 2048;
 
 template <typename Functor, typename T>
-void ScalarUnaryLoop(const T* x, T* out, int64_t count) {
-  const Functor f;
+void ScalarUnaryLoop(const Functor& f, const T* x, T* out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out[i] = f(x[i]);
 }
 
 template <typename Functor, typename T>
-void ScalarUnaryGradLoop(const T* saved, const T* dout, T* dx, int64_t count) {
-  const Functor f;
+void ScalarUnaryGradLoop(const Functor& f, const T* saved, const T* dout, T* dx, int64_t count) {
   for (int64_t i = 0; i < count; ++i) dx[i] = f(saved[i], dout[i]);
 }
 
-template <typename T>
-void AddUnaryKernel(OpRegistry& registry, const std::string& type, UnaryKernelLoop<T> loop,
+template <typename Functor>
+Functor MakeFunctor([[maybe_unused]] const OpContext& context) {
+  if constexpr (std::is_constructible_v<Functor, const OpContext&>) {
+    return Functor(context);
+  } else {
+    return Functor();
+  }
+}
+
+// `make_loop(context)` gives what is called as loop(x, out, count), once per plan.
+template <typename T, typename LoopMaker>
+void AddUnaryKernel(OpRegistry& registry, const std::string& type, LoopMaker make_loop,
                     int64_t grain) {
-  AddElementwiseKernel<T>(registry, type, {"X", "Out"}, [loop, grain](PrepareContext& context) {
+  AddElementwiseKernel<T>(registry, type, {"X", "Out"}, [=](PrepareContext& context) {
+    const auto loop = make_loop(context);
     const int64_t count = StorageElements(context.Input("X"));
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
@@ -84,12 +106,14 @@ void AddUnaryKernel(OpRegistry& registry, const std::string& type, UnaryKernelLo
   });
 }
 
-template <typename T>
+// The loop is called as loop(saved, dout, dx, count).
+template <typename T, typename LoopMaker>
 void AddUnaryGradKernel(OpRegistry& registry, const std::string& type, const std::string& saved,
-                        UnaryGradKernelLoop<T> loop, int64_t grain) {
+                        LoopMaker make_loop, int64_t grain) {
   const std::string saved_slot = saved.empty() ? "Out@GRAD" : saved;
   AddElementwiseKernel<T>(registry, type, {saved_slot, "Out@GRAD", "X@GRAD"},
-                          [loop, grain, saved_slot](PrepareContext& context) {
+                          [=](PrepareContext& context) {
+                            const auto loop = make_loop(context);
                             const int64_t count = StorageElements(context.Input("Out@GRAD"));
                             const int saved_index = context.InputIndex(saved_slot);
                             const int dout = context.InputIndex("Out@GRAD");
@@ -106,16 +130,39 @@ void AddUnaryGradKernel(OpRegistry& registry, const std::string& type, const std
                           });
 }
 
+// A maker of a loop over a functor.
+template <typename Functor, typename T>
+auto UnaryLoopMaker(UnaryFunctorLoop<Functor, T> loop) {
+  return [loop](const OpContext& context) {
+    return [loop, f = MakeFunctor<Functor>(context)](const T* x, T* out, int64_t count) {
+      loop(f, x, out, count);
+    };
+  };
+}
+
+template <typename Functor, typename T>
+auto UnaryGradLoopMaker(UnaryGradFunctorLoop<Functor, T> loop) {
+  return [loop](const OpContext& context) {
+    return [loop, f = MakeFunctor<Functor>(context)](const T* saved, const T* dout, T* dx,
+                                                     int64_t count) {
+      loop(f, saved, dout, dx, count);
+    };
+  };
+}
+
 // Kernels of Ts from functors for scalars.
 template <typename Functor, typename... Ts>
 void AddScalarUnaryKernels(OpRegistry& registry, const UnaryFacts& facts) {
-  (AddUnaryKernel<Ts>(registry, facts.type, ScalarUnaryLoop<Functor, Ts>, kScalarGrain), ...);
+  (AddUnaryKernel<Ts>(registry, facts.type,
+                      UnaryLoopMaker<Functor, Ts>(ScalarUnaryLoop<Functor, Ts>), kScalarGrain),
+   ...);
 }
 
 template <typename Functor, typename... Ts>
 void AddScalarUnaryGradKernels(OpRegistry& registry, const UnaryFacts& facts) {
   (AddUnaryGradKernel<Ts>(registry, facts.type + "_grad", facts.grad_reads,
-                          ScalarUnaryGradLoop<Functor, Ts>, kScalarGrain),
+                          UnaryGradLoopMaker<Functor, Ts>(ScalarUnaryGradLoop<Functor, Ts>),
+                          kScalarGrain),
    ...);
 }
 
@@ -132,10 +179,25 @@ template <typename Functor, typename GradFunctor, typename... Integers>
 void RegisterUnary(OpRegistry& registry, const UnaryFacts& facts, UnaryKernelLoop<float> loop,
                    UnaryGradKernelLoop<float> grad_loop) {
   AddUnaryOps(registry, facts);
-  AddUnaryKernel<float>(registry, facts.type, loop, kVectorGrain);
-  AddUnaryGradKernel<float>(registry, facts.type + "_grad", facts.grad_reads, grad_loop,
-                            kVectorGrain);
+  AddUnaryKernel<float>(
+      registry, facts.type, [loop](const OpContext&) { return loop; }, kVectorGrain);
+  AddUnaryGradKernel<float>(
+      registry, facts.type + "_grad", facts.grad_reads,
+      [grad_loop](const OpContext&) { return grad_loop; }, kVectorGrain);
   AddScalarUnaryKernels<Functor, double, Integers...>(registry, facts);
+  AddScalarUnaryGradKernels<GradFunctor, double>(registry, facts);
+}
+
+// The same with attributes.
+template <typename Functor, typename GradFunctor>
+void RegisterUnary(OpRegistry& registry, const UnaryFacts& facts,
+                   UnaryFunctorLoop<Functor, float> loop,
+                   UnaryGradFunctorLoop<GradFunctor, float> grad_loop) {
+  AddUnaryOps(registry, facts);
+  AddUnaryKernel<float>(registry, facts.type, UnaryLoopMaker<Functor, float>(loop), kVectorGrain);
+  AddUnaryGradKernel<float>(registry, facts.type + "_grad", facts.grad_reads,
+                            UnaryGradLoopMaker<GradFunctor, float>(grad_loop), kVectorGrain);
+  AddScalarUnaryKernels<Functor, double>(registry, facts);
   AddScalarUnaryGradKernels<GradFunctor, double>(registry, facts);
 }
 

@@ -84,6 +84,8 @@ TEST(Unary, TakesInfinitiesAndNan) {
   ExpectUnary("log", x, {kInfinity, kNan, kNan, -kInfinity, std::log(200.0f), kNan});
   ExpectUnary("sqrt", x, {kInfinity, kNan, kNan, 0, std::sqrt(200.0f), kNan});
   ExpectUnary("sign", x, {1, -1, kNan, 0, 1, -1});
+  ExpectUnary("leaky_relu", x, {kInfinity, -kInfinity, kNan, 0, 200, -200 * 0.02f});
+  ExpectUnary("hard_sigmoid", x, {1, 0, kNan, 0.5f, 1, 0});
 }
 
 TEST(Division, OfIntegersByZeroIsAnError) {

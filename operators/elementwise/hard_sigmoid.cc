@@ -1,0 +1,103 @@
+// hard_sigmoid: Out = min(max(slope * X + offset, 0), 1); NaN stays NaN. Source: Fluid's
+// hard_sigmoid, after Courbariaux, Bengio, David: BinaryConnect (2015).
+//
+// X@GRAD = slope * Out@GRAD where 0 < Out < 1, else 0.
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/hard_sigmoid.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct HardSigmoid {
+  HardSigmoid(float line_slope, float line_offset) : slope(line_slope), offset(line_offset) {}
+  explicit HardSigmoid(const OpContext& context)
+      : slope(context.Attr<float>("slope")), offset(context.Attr<float>("offset")) {}
+
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    const V one = hn::Set(d, 1.0f);
+    const V line = hn::Add(hn::Mul(x, hn::Set(d, slope)), hn::Set(d, offset));
+    const V above = hn::IfThenZeroElse(hn::Lt(line, hn::Zero(d)), line);
+    return hn::IfThenElse(hn::Gt(above, one), one, above);
+  }
+  template <typename T>
+  T operator()(T x) const {
+    const T line = x * static_cast<T>(slope) + static_cast<T>(offset);
+    const T above = line < T{0} ? T{0} : line;
+    return above > T{1} ? T{1} : above;
+  }
+
+  float slope;
+  float offset;
+};
+
+struct HardSigmoidGrad {
+  explicit HardSigmoidGrad(float line_slope) : slope(line_slope) {}
+  explicit HardSigmoidGrad(const OpContext& context) : slope(context.Attr<float>("slope")) {}
+
+  template <class D, class V>
+  V operator()(D d, V out, V dout) const {
+    const auto inside = hn::And(hn::Gt(out, hn::Zero(d)), hn::Lt(out, hn::Set(d, 1.0f)));
+    return hn::IfThenElseZero(inside, hn::Mul(dout, hn::Set(d, slope)));
+  }
+  template <typename T>
+  T operator()(T out, T dout) const {
+    return out > T{0} && out < T{1} ? dout * static_cast<T>(slope) : T{0};
+  }
+
+  float slope;
+};
+
+void HardSigmoidLoop(float slope, float offset, const float* x, float* out, int64_t count) {
+  UnaryLoop(HardSigmoid(slope, offset), x, out, count);
+}
+
+void HardSigmoidGradLoop(float slope, const float* out, const float* dout, float* dx,
+                         int64_t count) {
+  BinaryLoop(HardSigmoidGrad(slope), out, 1, dout, 1, dx, count);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(HardSigmoidLoop);
+HWY_EXPORT(HardSigmoidGradLoop);
+
+void RegisterHardSigmoid(OpRegistry& registry) {
+  using Functor = HWY_NAMESPACE::HardSigmoid;
+  using GradFunctor = HWY_NAMESPACE::HardSigmoidGrad;
+  RegisterUnary<Functor, GradFunctor>(
+      registry,
+      {.type = "hard_sigmoid",
+       .doc = "Out = min(max(slope * X + offset, 0), 1); NaN stays NaN.",
+       .grad_doc = "X@GRAD = slope * Out@GRAD where 0 < Out < 1, else 0.",
+       .grad_reads = "Out",
+       .zero_preserving = false,  // offset
+       .grad_zero_preserving = true,
+       .attrs = {{.name = "slope",
+                  .type = AttrType::kFloat,
+                  .default_value = 0.2f,
+                  .doc = "The slope between 0 and 1."},
+                 {.name = "offset",
+                  .type = AttrType::kFloat,
+                  .default_value = 0.5f,
+                  .doc = "Out where X is 0."}}},
+      [](const Functor& f, const float* x, float* out, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(HardSigmoidLoop)(f.slope, f.offset, x, out, count);
+      },
+      [](const GradFunctor& f, const float* out, const float* dout, float* dx, int64_t count) {
+        HWY_DYNAMIC_DISPATCH(HardSigmoidGradLoop)(f.slope, out, dout, dx, count);
+      });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE
