@@ -1,0 +1,184 @@
+// cumsum: running sums along an axis. Source: Fluid's cumsum.
+//
+// Out[i] = X[0] + … + X[i]; exclusive: without X[i]; reverse: from the other end; flatten: over all
+// elements in row-major order, and Out has rank 1.
+//
+// X@GRAD is the cumsum of Out@GRAD from the other end, in the shape of X.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+namespace {
+
+// Columns that are summed side by side: some cache lines of a row, whose sums stay in the
+// first-level cache.
+constexpr int64_t kColumns = 64;
+// Elements below which another thread costs more than it saves.
+constexpr int64_t kGrainElements = 16384;
+
+// float32 is summed in float64, so that long rows lose no small terms. Integers wrap around.
+template <typename T>
+using SumType =
+    std::conditional_t<std::is_floating_point_v<T>, double,
+                       std::conditional_t<sizeof(T) == sizeof(uint64_t), uint64_t, uint32_t>>;
+
+// What runs over a tensor of dims [outer, length, inner].
+struct Extents {
+  int64_t outer = 1;
+  int64_t length = 1;
+  int64_t inner = 1;
+};
+
+Extents ExtentsOf(const OpContext& context) {
+  const Shape& shape = context.Input("X").shape;
+  if (context.Attr<bool>("flatten") || shape.rank() == 0) {
+    return {.length = shape.element_count()};
+  }
+  const int axis = NormalizeAxis(context.IntAttr("axis"), shape.rank(), "cumsum: axis");
+  return {.outer = shape.element_count(0, axis),
+          .length = shape[axis],
+          .inner = shape.element_count(axis + 1, shape.rank())};
+}
+
+// Sums of `columns` adjacent columns. `x` and `out`, which may be x, point to the row where the
+// sums start; `step` leads to the next row.
+template <bool kExclusive, typename T>
+void SumColumns(const T* x, T* out, int64_t length, int64_t step, int64_t columns) {
+  SumType<T> sums[kColumns] = {};
+  for (int64_t row = 0; row < length; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const SumType<T> before = sums[column];
+      sums[column] = before + static_cast<SumType<T>>(x[column]);
+      out[column] = static_cast<T>(kExclusive ? before : sums[column]);
+    }
+    x += step;
+    out += step;
+  }
+}
+
+template <typename T>
+void RunningSums(const Extents& extents, bool exclusive, bool reverse, const T* x, T* out) {
+  const int64_t blocks = (extents.inner + kColumns - 1) / kColumns;
+  const int64_t block_elements = extents.length * std::min(extents.inner, kColumns);
+  if (block_elements == 0) return;
+  const int64_t first_row = reverse ? (extents.length - 1) * extents.inner : 0;
+  const int64_t step = reverse ? -extents.inner : extents.inner;
+  const int64_t grain = std::max<int64_t>(1, kGrainElements / block_elements);
+  ParallelFor(extents.outer * blocks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t column = block % blocks * kColumns;
+      const int64_t start = block / blocks * extents.length * extents.inner + first_row + column;
+      const int64_t columns = std::min(kColumns, extents.inner - column);
+      const auto sum = exclusive ? SumColumns<true, T> : SumColumns<false, T>;
+      sum(x + start, out + start, extents.length, step, columns);
+    }
+  });
+}
+
+// The kernel from `input` to `output`, in the direction of the attribute or against it.
+template <typename T>
+std::unique_ptr<Kernel> Prepare(const PrepareContext& context, const std::string& input,
+                                const std::string& output, bool backwards) {
+  const Extents extents = ExtentsOf(context);
+  const bool exclusive = context.Attr<bool>("exclusive");
+  const bool reverse = context.Attr<bool>("reverse") != backwards;
+  const int from = context.InputIndex(input);
+  const int to = context.OutputIndex(output);
+  return MakeKernel([=](const KernelContext& run) {
+    if (to < 0) return;
+    RunningSums(extents, exclusive, reverse, run.input(from).data<T>(), run.output(to).data<T>());
+  });
+}
+
+// The shape of Out.
+Shape SumsShape(const OpContext& context) {
+  const Shape& shape = context.Input("X").shape;
+  if (context.Attr<bool>("flatten")) {
+    return {shape.is_known() ? shape.element_count() : int64_t{-1}};
+  }
+  // Fluid takes the axes of a vector for a scalar.
+  NormalizeAxis(context.IntAttr("axis"), std::max(shape.rank(), 1),
+                StrCat(context.op().type, ": axis"));
+  return shape;
+}
+
+void Infer(OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  if (!context.Attr<bool>("flatten")) context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", SumsShape(context), x.dtype);
+}
+
+void InferGrad(OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  const TensorMeta& dout = context.Input("Out@GRAD");
+  const Shape expected = SumsShape(context);
+  SKIFF_ENFORCE(dout.dtype == x.dtype &&
+                    (dout.shape == expected || !dout.shape.is_known() || !expected.is_known()),
+                kInvalidArgument, "cumsum_grad: Out@GRAD is ", dout.dtype, " ", dout.shape,
+                ", expected ", x.dtype, " ", expected);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "axis",
+           .type = AttrType::kInt,
+           .default_value = -1,
+           .doc = "The axis, negative from the back; not read under flatten."},
+          {.name = "flatten",
+           .type = AttrType::kBool,
+           .default_value = false,
+           .doc = "Whether all elements make one row, in row-major order."},
+          {.name = "exclusive",
+           .type = AttrType::kBool,
+           .default_value = false,
+           .doc = "Whether a sum leaves out the element at its own place."},
+          {.name = "reverse",
+           .type = AttrType::kBool,
+           .default_value = false,
+           .doc = "Whether the sums start at the last element."}};
+}
+
+}  // namespace
+
+void RegisterCumsum(OpRegistry& registry) {
+  OpDef def;
+  def.type = "cumsum";
+  def.doc = "Out[i] = X[0] + ... + X[i] along an axis.";
+  def.inputs = {{.name = "X", .doc = "The terms, of any shape."}};
+  def.outputs = {{.name = "Out", .doc = "The sums, of X's shape; of rank 1 under flatten."}};
+  def.attrs = Attributes();
+  def.infer = Infer;
+  def.grad = GradOp("cumsum_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
+  def.in_place = {{"X", "Out"}};
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "cumsum", []<typename T>(PrepareContext& context) {
+        return Prepare<T>(context, "X", "Out", /*backwards=*/false);
+      });
+
+  OpDef grad;
+  grad.type = "cumsum_grad";
+  grad.doc = "X@GRAD = the cumsum of Out@GRAD from the other end, in the shape of X.";
+  grad.inputs = {{.name = "X", .doc = "X of cumsum.", .shape_only = true},
+                 {.name = "Out@GRAD", .doc = "Gradient of Out."}};
+  grad.outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}};
+  grad.attrs = Attributes();
+  grad.infer = InferGrad;
+  grad.no_gradient_reason = "second derivatives are not provided";
+  grad.kernel_dtype_slot = "Out@GRAD";
+  grad.in_place = {{"Out@GRAD", "X@GRAD"}};
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double>("cumsum_grad", []<typename T>(PrepareContext& context) {
+    return Prepare<T>(context, "Out@GRAD", "X@GRAD", /*backwards=*/true);
+  });
+}
+
+}  // namespace skiff
