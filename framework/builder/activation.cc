@@ -28,6 +28,14 @@ Variable Sqrt(const Variable& x, Site site) { return Unary("sqrt", x, site); }
 Variable Square(const Variable& x, Site site) { return Unary("square", x, site); }
 Variable Tanh(const Variable& x, Site site) { return Unary("tanh", x, site); }
 
+Variable LeakyRelu(const Variable& x, float alpha, Site site) {
+  return Unary("leaky_relu", x, site, {{"alpha", alpha}});
+}
+
+Variable HardSigmoid(const Variable& x, float slope, float offset, Site site) {
+  return Unary("hard_sigmoid", x, site, {{"slope", slope}, {"offset", offset}});
+}
+
 Variable Softmax(const Variable& x, int32_t axis, Site site) {
   return Unary("softmax", x, site, {{"axis", axis}});
 }
