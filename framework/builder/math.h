@@ -48,7 +48,7 @@ Variable Clip(const Variable& x, float min, float max, Site site = Site::current
 // x · max_norm / max(max_norm, |x|₂)
 Variable ClipByNorm(const Variable& x, float max_norm, Site site = Site::current());
 
-// The mean of all elements, of shape [1].
+// The mean of all elements, a scalar (rank 0).
 Variable Mean(const Variable& x, Site site = Site::current());
 // The element-wise sum of variables of one shape. Error if there is none.
 Variable Sum(const std::vector<Variable>& xs, Site site = Site::current());
@@ -57,6 +57,7 @@ struct ReduceOptions {
   std::vector<int32_t> dims = {};  // negative from the back; empty: all
   bool keep_dim = false;           // leaves extents of 1
 };
+// The sums over those dims; a scalar (rank 0) if no dim is left.
 Variable ReduceSum(const Variable& x, const ReduceOptions& options = {},
                    Site site = Site::current());
 

@@ -42,8 +42,8 @@ struct ClassifierProgram {
   std::string image;                 // float32 [-1, channels, height, width], fed
   std::string label;                 // int64 [-1, 1], fed
   std::string probabilities;         // float32 [-1, classes]
-  std::string loss;                  // float32 [1], the batch's mean cross-entropy
-  std::string accuracy;              // float32 [1], the batch's share of right answers
+  std::string loss;                  // float32 scalar, the batch's mean cross-entropy
+  std::string accuracy;              // float32 scalar, the batch's share of right answers
   std::string learning_rate;         // float32 [1]; only in `main`
 };
 

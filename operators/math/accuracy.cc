@@ -1,6 +1,6 @@
 // accuracy: of the rows of a batch, how many have their label among the k classes that top_k chose.
 // Accuracy = Correct / Total; of an empty batch it is 0.
-// Source: Fluid's accuracy. All outputs have shape [1], as in Fluid.
+// Source: Fluid's accuracy. All outputs are scalars (rank 0).
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 
@@ -22,9 +22,9 @@ void Infer(OpContext& context) {
                 "accuracy: Label is ", label.dtype, ", expected int64 or int32");
   MergeDims(indices[0], label.shape[0], "accuracy: rows of Indices and of Label");
   const DType dtype = context.Input("Out").dtype;
-  context.SetOutput("Accuracy", Shape{1}, dtype);
-  context.SetOutput("Correct", Shape{1}, DType::kInt32);
-  context.SetOutput("Total", Shape{1}, DType::kInt32);
+  context.SetOutput("Accuracy", Shape{}, dtype);
+  context.SetOutput("Correct", Shape{}, DType::kInt32);
+  context.SetOutput("Total", Shape{}, DType::kInt32);
 }
 
 template <typename L>
@@ -72,7 +72,7 @@ void RegisterAccuracy(OpRegistry& registry) {
                 .inputs = {{.name = "Out", .doc = "The values of top_k.", .shape_only = true},
                            {.name = "Indices", .doc = "The classes, [rows, k]."},
                            {.name = "Label", .doc = "[rows, 1], int64 or int32."}},
-                .outputs = {{.name = "Accuracy", .doc = "Correct / Total, of shape [1]."},
+                .outputs = {{.name = "Accuracy", .doc = "Correct / Total, of rank 0."},
                             {.name = "Correct", .doc = "Rows that are right, int32."},
                             {.name = "Total", .doc = "Rows, int32."}},
                 .infer = Infer,

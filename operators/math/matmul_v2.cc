@@ -128,9 +128,7 @@ void Infer(OpContext& context) {
   Shape out = product.batch;
   if (!product.x.is_vector) out.Append(product.m);
   if (!product.y.is_vector) out.Append(product.n);
-  // Two vectors make one number, which Fluid keeps as [1].
-  if (out.rank() == 0) out.Append(1);
-  context.SetOutputLike("Out", "X");
+  if (!product.x.is_vector) context.SetOutputLike("Out", "X");
   context.SetOutput("Out", out, context.Input("X").dtype);
 }
 

@@ -1,4 +1,4 @@
-// mean: Out = the sum of all elements of X over their number, of shape [1] as in Fluid.
+// mean: Out = the sum of all elements of X over their number, a scalar (rank 0).
 // Source: Fluid's mean; dX = dOut / number of elements.
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
@@ -8,7 +8,7 @@
 namespace skiff {
 namespace {
 
-void Infer(OpContext& context) { context.SetOutput("Out", Shape{1}, context.Input("X").dtype); }
+void Infer(OpContext& context) { context.SetOutput("Out", Shape{}, context.Input("X").dtype); }
 
 void InferGrad(OpContext& context) {
   const TensorMeta& gradient = context.Input("Out@GRAD");
@@ -48,7 +48,7 @@ void RegisterMean(OpRegistry& registry) {
   registry.Add({.type = "mean",
                 .doc = "Out = the mean of all elements of X. Fluid's mean.",
                 .inputs = {{.name = "X", .doc = "Of any shape with at least one element."}},
-                .outputs = {{.name = "Out", .doc = "The mean, of shape [1]."}},
+                .outputs = {{.name = "Out", .doc = "The mean, of rank 0."}},
                 .infer = Infer,
                 .grad = GradOp("mean_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
   registry.Add({.type = "mean_grad",

@@ -1,6 +1,6 @@
 // reduce_sum: Out = the sum of X over the axes `dim`, or over all of them.
 // Source: Fluid's reduce_sum; dX at an element = dOut at the sum that it was added to.
-// A full sum without keep_dim has shape [1], as in Fluid.
+// A full sum without keep_dim is a scalar (rank 0).
 #include <vector>
 
 #include "framework/base/error.h"
@@ -37,7 +37,6 @@ Shape ReducedShape(const OpContext& context) {
       out.Append(1);
     }
   }
-  if (out.rank() == 0) out.Append(1);
   return out;
 }
 
@@ -118,7 +117,7 @@ void RegisterReduceSum(OpRegistry& registry) {
   registry.Add({.type = "reduce_sum",
                 .doc = "Out = the sum of X over the axes `dim`. Fluid's reduce_sum.",
                 .inputs = {{.name = "X", .doc = "Of any shape."}},
-                .outputs = {{.name = "Out", .doc = "The sums; [1] if no dim is left."}},
+                .outputs = {{.name = "Out", .doc = "The sums; of rank 0 if no dim is left."}},
                 .attrs = Attributes(),
                 .infer = Infer,
                 .grad = GradOp("reduce_sum_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});

@@ -46,6 +46,25 @@ TEST(PublicApi, TrainsAConvolutionalNetwork) {
   EXPECT_EQ(values[1].Item<float>(), 1.0f);
 }
 
+TEST(PublicApi, FeedsComputesAndFetchesScalars) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  auto x = layers::Data("x", {-1, 2});
+  auto limit = layers::Data("limit", {});
+  auto total = layers::ReduceSum(layers::ElementwiseMin(x, limit));
+  auto scaled = layers::Assign(layers::Mean(x) * total + 1.0);
+
+  Executor exe(Place::Cpu());
+  auto run = exe.Compile(main);
+  const std::vector<Tensor> values =
+      run.Run({{"x", Tensor::FromValues<float>({2, 2}, {1, 2, 3, 4})},
+               {"limit", Tensor::FromValues<float>({}, {2.5f})}},
+              {total, scaled, "limit"});
+  EXPECT_EQ(values[0].Item<float>(), 1 + 2 + 2.5f + 2.5f);
+  EXPECT_EQ(values[1].Item<float>(), 2.5f * 8 + 1);
+  for (const Tensor& value : values) EXPECT_EQ(value.shape(), Shape());
+}
+
 TEST(PublicApi, EvaluatesWithMovingStatistics) {
   Program main, startup;
   startup.seed = 1;

@@ -15,9 +15,9 @@ Arrays Reference(const Arrays& inputs) {
     correct += found ? 1 : 0;
   }
   const auto total = static_cast<double>(rows);
-  return {{"Accuracy", {Values({1}, {rows == 0 ? 0.0 : correct / total})}},
-          {"Correct", {Values({1}, {correct}, DType::kInt32)}},
-          {"Total", {Values({1}, {total}, DType::kInt32)}}};
+  return {{"Accuracy", {Values({}, {rows == 0 ? 0.0 : correct / total})}},
+          {"Correct", {Values({}, {correct}, DType::kInt32)}},
+          {"Total", {Values({}, {total}, DType::kInt32)}}};
 }
 
 OpCase Case(const std::string& name, int64_t rows, int64_t k, const Shape& label,

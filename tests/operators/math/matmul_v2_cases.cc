@@ -68,7 +68,6 @@ Arrays Reference(const Arrays& inputs, bool trans_x, bool trans_y) {
   Shape shape = batch;
   if (x.shape.rank() > 1) shape.Append(m);
   if (y.shape.rank() > 1) shape.Append(n);
-  if (shape.rank() == 0) shape.Append(1);
   return {{"Out", {Values(shape, out)}}};
 }
 

@@ -11,7 +11,7 @@ OpCase Case(const std::string& name, const Shape& shape, bool with_gradient = tr
                   const Array& x = inputs.at("X")[0];
                   double sum = 0;
                   for (const double value : x.values) sum += value;
-                  return {{"Out", {Values({1}, {sum / static_cast<double>(x.values.size())})}}};
+                  return {{"Out", {Values({}, {sum / static_cast<double>(x.values.size())})}}};
                 },
                 .outputs = {{"Out", 1}}};
   if (with_gradient) result.gradients = {"X"};

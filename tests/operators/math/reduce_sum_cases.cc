@@ -25,7 +25,6 @@ Arrays Reference(const Arrays& inputs, const Axes& axes) {
     kept.Append(is_reduced ? 1 : x.shape[axis]);
     if (!is_reduced || axes.keep_dim) shape.Append(kept[axis]);
   }
-  if (shape.rank() == 0) shape.Append(1);
   Array out = x;
   out.shape = shape;
   out.values.assign(static_cast<size_t>(kept.element_count()), 0.0);
