@@ -60,8 +60,7 @@ void PreparedPlan::PlanRollback() {
       const std::string& name = plan_.values[static_cast<size_t>(output)].name;
       if (!read.contains(name) || !saved.insert(name).second) continue;
       Tensor* live = inputs_.scope->FindMutable(name);
-      rollbacks_.push_back(
-          {live, inputs_.scope->Version(name), Tensor(live->shape(), live->dtype(), plan_.place)});
+      rollbacks_.push_back({live, Tensor(live->shape(), live->dtype(), plan_.place)});
     }
   }
 }
@@ -188,10 +187,9 @@ void PreparedPlan::StartRun() {
 }
 
 void PreparedPlan::Undo() {
-  for (const Rollback& rollback : rollbacks_) {
-    CopyTensor(rollback.saved, rollback.live);
-    ++*rollback.version;
-  }
+  // Versions have moved with the writes that are undone, and no plan reads a derived form of a
+  // version that it wrote itself before it writes the next.
+  for (const Rollback& rollback : rollbacks_) CopyTensor(rollback.saved, rollback.live);
   for (const std::string& name : created_) inputs_.scope->Erase(name);
   created_.clear();
 }

@@ -63,7 +63,6 @@ class PreparedPlan {
   // The value that a persistable had before the run.
   struct Rollback {
     Tensor* live = nullptr;
-    uint64_t* version = nullptr;
     Tensor saved;
   };
 
