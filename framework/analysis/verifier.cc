@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/op_context.h"
@@ -20,12 +21,18 @@ class Verifier {
   }
 
   std::vector<std::string> Run() {
+    for (size_t b = 0; b < program_.block_count(); ++b) {
+      for (const auto& var : program_.block(static_cast<int32_t>(b))->vars()) {
+        CheckVar(static_cast<int32_t>(b), *var);
+      }
+    }
     VisitBlock(*program_.root(), {});
     return std::move(messages_);
   }
 
  private:
   using Names = std::unordered_set<std::string>;
+  static constexpr size_t kMaxDepth = 64;
 
   void InferFeeds() {
     Names written;
@@ -42,7 +49,39 @@ class Verifier {
     }
   }
 
+  // Whether a tensor of these extents can be. Shape rules are asked about such variables only, so
+  // that none of them has to guard its sums and products.
+  static std::string WhyNoShape(const Var& var) {
+    if (var.dims.size() > Shape::kMaxRank) {
+      return StrCat("has rank ", var.dims.size(), ", expected at most ", Shape::kMaxRank);
+    }
+    // Unknown extents count as 1, an empty tensor as one of its other extents.
+    std::vector<int64_t> known;
+    for (int64_t dim : var.dims) {
+      if (dim < -1) return StrCat("has a dim of ", dim, ", expected -1 (unknown) or more");
+      if (dim > 0) known.push_back(dim);
+    }
+    try {
+      ByteCount(ElementCount(known), var.dtype);
+    } catch (const Error& error) {
+      return StrCat("is too large: ", error.what());
+    }
+    return {};
+  }
+
+  void CheckVar(int32_t block, const Var& var) {
+    where_ = StrCat("variable \"", var.name, "\" (block ", block, ") of shape [",
+                    Join(var.dims, ", "), "]");
+    const std::string reason = WhyNoShape(var);
+    if (!reason.empty()) {
+      Report(reason);
+      without_shape_.insert(&var);
+    }
+    if (var.lod_level < 0) Report("has LoD level ", var.lod_level, ", expected at least 0");
+  }
+
   void VisitBlock(const Block& block, Names written) {
+    visited_.insert(block.index());
     path_.push_back(block.index());
     for (size_t i = 0; i < block.ops().size(); ++i) {
       const Op& op = *block.ops()[i];
@@ -60,6 +99,9 @@ class Verifier {
       Report("unknown op \"", op.type, "\"");
       return;
     }
+    CheckMark(op, kOpRoleAttr, AttrType::kInt);
+    CheckMark(op, kOpNamescopeAttr, AttrType::kString);
+    CheckMark(op, kOpRoleVarAttr, AttrType::kStrings);
     try {
       CheckOp(*def, op);
     } catch (const Error& error) {
@@ -69,7 +111,7 @@ class Verifier {
     bool complete = true;
     for (const std::string& name : op.InputNames()) {
       const Var* var = block.FindVar(name);
-      complete = complete && var != nullptr;
+      complete = complete && var != nullptr && !without_shape_.contains(var);
       if (var == nullptr) {
         Report("input \"", name, "\" has no variable");
       } else if (!var->persistable && !written.contains(name) && !feeds_.contains(name)) {
@@ -78,12 +120,21 @@ class Verifier {
     }
     std::set<std::string> outputs;
     for (const std::string& name : op.OutputNames()) {
-      if (block.FindVar(name) == nullptr) Report("output \"", name, "\" has no variable");
-      complete = complete && block.FindVar(name) != nullptr;
+      const Var* var = block.FindVar(name);
+      if (var == nullptr) Report("output \"", name, "\" has no variable");
+      complete = complete && var != nullptr && !without_shape_.contains(var);
       if (!outputs.insert(name).second) Report("output \"", name, "\" is written twice by the op");
       if (feeds_.contains(name) && op.type != "feed") Report("output \"", name, "\" is a feed");
     }
     if (complete) CheckShapes(block, op, *def);
+  }
+
+  // Attributes that any op may have, and that no definition lists.
+  void CheckMark(const Op& op, const char* name, AttrType expected) {
+    const auto found = op.attrs.find(name);
+    if (found == op.attrs.end() || TypeOf(found->second) == expected) return;
+    Report("attribute \"", name, "\" is of type ", AttrTypeName(TypeOf(found->second)),
+           ", expected ", AttrTypeName(expected));
   }
 
   void CheckShapes(const Block& block, const Op& op, const OpDef& def) {
@@ -135,7 +186,9 @@ class Verifier {
         Report("sub-block ", index, " is outside [0, ", program_.block_count() - 1, "]");
       } else if (std::ranges::count(path_, index) > 0) {
         Report("sub-block ", index, " contains the op itself");
-      } else {
+      } else if (path_.size() >= kMaxDepth) {
+        Report("sub-block ", index, " is nested deeper than ", kMaxDepth, " blocks");
+      } else if (!visited_.contains(index)) {
         VisitBlock(*program_.block(index), written);
       }
       where_ = where;
@@ -151,6 +204,10 @@ class Verifier {
   const Program& program_;
   Names feeds_;
   std::vector<int32_t> path_;  // indices of the blocks that are being visited
+  // Once is enough even for a block that several ops name: a program that does so again and again
+  // must not take exponential time.
+  std::unordered_set<int32_t> visited_;
+  std::unordered_set<const Var*> without_shape_;
   std::string where_;
   std::vector<std::string> messages_;
 };

@@ -24,7 +24,10 @@ struct VerifyOptions {
 // - a variable whose shape or dtype is not what the shape rule of the op that writes it says;
 // - one variable in two output positions of an op;
 // - an op that writes a feed, or a sub-block index that is out of range, the op's own block or an
-//   ancestor of it.
+//   ancestor of it, or nested too deeply;
+// - a variable whose dims make no shape: below -1, too many, or more bytes than 63 bits count;
+// - an op_role, op_namescope or op_role_var of another type than int, string and strings.
+// Whatever the program, this comes to an end and throws nothing.
 std::vector<std::string> VerifyProgram(const OpRegistry& registry, const Program& program,
                                        const VerifyOptions& options = {});
 

@@ -15,6 +15,20 @@ using NameSet = std::unordered_set<std::string>;
 
 bool KeepAll(const Op&) { return true; }
 
+void CheckSubBlocks(const Program& program) {
+  const auto count = static_cast<int64_t>(program.block_count());
+  for (int32_t b = 0; b < count; ++b) {
+    const auto& ops = program.block(b)->ops();
+    for (size_t i = 0; i < ops.size(); ++i) {
+      for (int32_t index : ops[i]->SubBlocks()) {
+        SKIFF_ENFORCE(index >= 0 && index < count, kOutOfRange, "block ", b, ", op #", i, " \"",
+                      ops[i]->type, "\": an attribute names block ", index,
+                      ", expected one in [0, ", count, ")");
+      }
+    }
+  }
+}
+
 // Whether each block is referred to, from the root on, by an op that the filter keeps.
 std::vector<bool> ReferencedBlocks(const Program& program, const OpFilter& keep_op) {
   std::vector<bool> referenced(program.block_count(), false);
@@ -26,7 +40,6 @@ std::vector<bool> ReferencedBlocks(const Program& program, const OpFilter& keep_
     for (const auto& op : block->ops()) {
       if (!keep_op(*op)) continue;
       for (int32_t index : op->SubBlocks()) {
-        program.block(index);  // throws if there is no such block
         if (referenced[static_cast<size_t>(index)]) continue;
         referenced[static_cast<size_t>(index)] = true;
         pending.push_back(index);
@@ -195,6 +208,7 @@ std::unique_ptr<Program> Program::Clone() const {
 
 std::unique_ptr<Program> Program::CloneForTest(
     const std::vector<std::string>& ops_with_is_test) const {
+  CheckSubBlocks(*this);
   const OpFilter keep_op = [](const Op& op) { return !IsForTraining(op); };
   auto copy = std::make_unique<Program>();
   CopyBlocks(*this, ReferencedBlocks(*this, keep_op), keep_op, copy.get());
@@ -207,6 +221,7 @@ std::unique_ptr<Program> Program::CloneForTest(
 
 std::unique_ptr<Program> Program::Prune(const std::vector<std::string>& feeds,
                                         const std::vector<std::string>& targets) const {
+  CheckSubBlocks(*this);
   const NameSet feed_set(feeds.begin(), feeds.end());
   CheckTargets(*this, feed_set, targets);
   const std::unordered_set<const Op*> needed = OpsNeededFor(*this, feed_set, targets);

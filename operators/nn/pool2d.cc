@@ -62,7 +62,7 @@ OpDef Pool2dDef() {
   def.outputs = {{.name = "Out", .doc = "Images with as many channels."}};
   def.attrs = PoolingAttrs();
   def.infer = [](OpContext& context) {
-    const Pooling pooling = ParsePooling(context);
+    const Pooling pooling = ParsePoolingExtents(context);
     context.SetOutput("Out", ShapeOf(pooling.output, pooling.order), context.Input("X").dtype);
   };
   def.grad = GradOp("pool2d_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
@@ -84,7 +84,7 @@ OpDef Pool2dGradDef() {
   def.outputs = {{.name = "X@GRAD", .doc = "Like X."}};
   def.attrs = PoolingAttrs();
   def.infer = [](OpContext& context) {
-    const Pooling pooling = ParsePooling(context);
+    const Pooling pooling = ParsePoolingExtents(context);
     const Shape expected = ShapeOf(pooling.output, pooling.order);
     for (const char* slot : {"Out", "Out@GRAD"}) {
       const Shape& given = context.Input(slot).shape;

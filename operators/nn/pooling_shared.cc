@@ -64,7 +64,7 @@ bool Pooling::has_empty_window() const {
          std::any_of(columns.begin(), columns.end(), empty);
 }
 
-Pooling ParsePooling(const OpContext& context) {
+Pooling ParsePoolingExtents(const OpContext& context) {
   const std::string& kind = context.Attr<std::string>("pooling_type");
   SKIFF_ENFORCE(kind == "max" || kind == "avg", kInvalidArgument, context.op().type,
                 ": pooling_type = \"", kind, "\": expected max or avg");
@@ -91,6 +91,11 @@ Pooling ParsePooling(const OpContext& context) {
           WindowCount(context, pooling.window, axis, pooling.input.size[i], round_up);
     }
   }
+  return pooling;
+}
+
+Pooling ParsePooling(const OpContext& context) {
+  Pooling pooling = ParsePoolingExtents(context);
   pooling.rows = SpansOf(pooling, 0);
   pooling.columns = SpansOf(pooling, 1);
   return pooling;

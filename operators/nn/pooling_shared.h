@@ -40,7 +40,9 @@ struct Pooling {
 };
 
 // From slot X and the attributes of pool2d or its gradient op. Adaptive pooling with windows of one
-// size comes back as plain pooling. Error for what doesn't fit.
+// size comes back as plain pooling. Error for what doesn't fit. The first one leaves `rows` and
+// `columns` empty: shape rules meet images of any size, also those that no memory holds.
+Pooling ParsePoolingExtents(const OpContext& context);
 Pooling ParsePooling(const OpContext& context);
 
 // One plane [H, W, block] of an image blocked by 8 or 16; no window may be empty.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
 #include "tests/framework/executor/tiny_ops.h"
@@ -76,6 +78,127 @@ TEST(Verifier, FindsSubBlocksThatContainTheOpItself) {
               ElementsAre(HasSubstr("sub-block 0 contains the op itself")));
 }
 
+TEST(Verifier, FindsSubBlocksThatAreNotThere) {
+  const auto messages = [](const std::string& blocks) {
+    return Messages("{Out: [y]} = tiny_copy(X: [x]) {sub_block = " + blocks + "}");
+  };
+  const std::string where = "tiny_copy (block 0, op #0): sub-block ";
+  EXPECT_THAT(messages("block 2"), ElementsAre(where + "2 is outside [0, 1]"));
+  EXPECT_THAT(messages("block -1"), ElementsAre(where + "-1 is outside [0, 1]"));
+  EXPECT_THAT(
+      messages("blocks [-2147483648, 2147483647]"),
+      ElementsAre(where + "-2147483648 is outside [0, 1]", where + "2147483647 is outside [0, 1]"));
+}
+
+TEST(Verifier, FindsSubBlocksThatLeadBackToThemselves) {
+  OpRegistry registry;
+  tiny::RegisterTinyOps(registry);
+  const auto program = ParseProgramText(R"(program {
+    block 0 { var x float32 [1] var y float32 [1]
+      {Out: [y]} = tiny_copy(X: [x]) {sub_block = block 1} }
+    block 1 parent=0 { {Out: [y]} = tiny_copy(X: [x]) {sub_block = block 2} }
+    block 2 parent=1 { {Out: [y]} = tiny_copy(X: [x]) {sub_block = block 1} }
+  })");
+  EXPECT_THAT(VerifyProgram(registry, *program),
+              ElementsAre("tiny_copy (block 2, op #0): sub-block 1 contains the op itself"));
+}
+
+// Each block names the next one `times` times.
+std::unique_ptr<Program> Nest(int depth, int times) {
+  auto program = std::make_unique<Program>();
+  program->root()->CreateVar({.name = "x", .dims = {1}});
+  program->root()->CreateVar({.name = "y", .dims = {1}});
+  for (int i = 0; i < depth; ++i) {
+    Block* block = i == 0 ? program->root() : program->AppendBlock(i - 1);
+    for (int j = 0; i + 1 < depth && j < times; ++j) {
+      Op op("tiny_copy");
+      op.SetInput("X", {"x"}).SetOutput("Out", {"y"}).SetAttr("sub_block", BlockIndex{i + 1});
+      block->AppendOp(std::move(op));
+    }
+  }
+  return program;
+}
+
+TEST(Verifier, EndsWhateverTheNesting) {
+  OpRegistry registry;
+  tiny::RegisterTinyOps(registry);
+  EXPECT_THAT(VerifyProgram(registry, *Nest(64, 1)), IsEmpty());
+  // 2^63 ways to the last block.
+  EXPECT_THAT(VerifyProgram(registry, *Nest(64, 2)), IsEmpty());
+  // Enough to run out of stack.
+  EXPECT_THAT(VerifyProgram(registry, *Nest(100000, 1)),
+              ElementsAre("tiny_copy (block 63, op #0): sub-block 64 is nested deeper than 64 "
+                          "blocks"));
+}
+
+TEST(Verifier, FindsVariablesOfImpossibleShape) {
+  const auto with_var = [](const std::string& var) {
+    return Messages(var + " {Out: [s]} = tiny_sum(X: [q])");
+  };
+  EXPECT_THAT(with_var("var q float32 [3, -2]"),
+              ElementsAre("variable \"q\" (block 0) of shape [3, -2]: has a dim of -2, expected -1 "
+                          "(unknown) or more"));
+  EXPECT_THAT(with_var("var q float32 [-9223372036854775808]"), ElementsAre(HasSubstr("-9223372")));
+  EXPECT_THAT(with_var("var q float32 [-1, 4294967296, 4294967296]"),
+              ElementsAre("variable \"q\" (block 0) of shape [-1, 4294967296, 4294967296]: is too "
+                          "large: element count of shape [4294967296, 4294967296] overflows 63 "
+                          "bits"));
+  EXPECT_THAT(with_var("var q float32 [0, 4611686018427387904]"),
+              ElementsAre(HasSubstr("is too large: 4611686018427387904 x 4 overflows 63 bits")));
+  EXPECT_THAT(with_var("var q float32 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"),
+              ElementsAre(HasSubstr("has rank 10, expected at most 9")));
+  EXPECT_THAT(with_var("var q float32 [1] lod=-1"),
+              ElementsAre(HasSubstr("has LoD level -1, expected at least 0")));
+  EXPECT_THAT(with_var("var q float32 [0, -1]"), IsEmpty());
+}
+
+TEST(Verifier, FindsMarksOfTheWrongType) {
+  EXPECT_THAT(
+      Messages("{Out: [y]} = tiny_copy(X: [x]) {op_role = long 1, op_namescope = 2, "
+               "op_role_var = \"w\"}"),
+      ElementsAre(
+          "tiny_copy (block 0, op #0): attribute \"op_role\" is of type long, expected int",
+          "tiny_copy (block 0, op #0): attribute \"op_namescope\" is of type int, expected string",
+          "tiny_copy (block 0, op #0): attribute \"op_role_var\" is of type string, expected "
+          "strings"));
+}
+
+TEST(Verifier, FindsOutputsThatAreFeedsOrWrittenTwice) {
+  EXPECT_THAT(
+      Messages("{Out: [y]} = tiny_copy(X: [x])", {.feeds = {"x", "y"}, .infer_feeds = false}),
+      ElementsAre("tiny_copy (block 0, op #0): output \"y\" is a feed"));
+  OpRegistry registry;
+  tiny::RegisterTinyOps(registry);
+  OpDef def = registry.Get("tiny_copy");
+  def.type = "tiny_split";
+  def.outputs[0].duplicable = true;
+  def.infer = [](OpContext& context) {
+    for (size_t i = 0; i < context.OutputCount("Out"); ++i) context.SetOutputLike("Out", "X", i);
+  };
+  registry.Add(def);
+  const auto program = ParseProgramText(R"(program { block 0 {
+    var x float32 [1]
+    var y float32 [1]
+    {Out: [y, y]} = tiny_split(X: [x])
+  } })");
+  EXPECT_THAT(VerifyProgram(registry, *program),
+              ElementsAre("tiny_split (block 0, op #0): output \"y\" is written twice by the op"));
+}
+
+TEST(Verifier, NamesScopeAndPlaceOfCreation) {
+  OpRegistry registry;
+  tiny::RegisterTinyOps(registry);
+  Program program;
+  Op op("tiny_copy");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"y"}).SetAttr("op_namescope", std::string("head"));
+  op.site = {"net.cc", 12};
+  program.root()->AppendOp(std::move(op));
+  const std::string where = "tiny_copy (block 0, op #0 \"head\", net.cc:12): ";
+  EXPECT_THAT(
+      VerifyProgram(registry, program),
+      ElementsAre(where + "input \"x\" has no variable", where + "output \"y\" has no variable"));
+}
+
 TEST(Verifier, ThrowsEveryMessageAtOnce) {
   OpRegistry registry;
   const auto program = ParseProgramText(R"(program { block 0 {
@@ -84,7 +207,10 @@ TEST(Verifier, ThrowsEveryMessageAtOnce) {
     CheckProgram(registry, *program);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("first (block 0, op #0): unknown op \"first\"\nsecond"));
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_STREQ(error.what(),
+                 "first (block 0, op #0): unknown op \"first\"\n"
+                 "second (block 0, op #1): unknown op \"second\"");
   }
 }
 

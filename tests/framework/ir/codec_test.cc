@@ -186,7 +186,15 @@ TEST(ProgramCodec, LeavesOutWhatTheFormatHasNoPlaceFor) {
 TEST(ProgramCodec, RefusesVariableAttributesThatTheFormatLacks) {
   Program program;
   program.root()->CreateVar({.name = "w"})->attrs["x"] = 0.5f;
-  EXPECT_THROW(SerializeProgram(program), Error);
+  try {
+    SerializeProgram(program);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_STREQ(error.what(),
+                 "variable \"w\": attribute \"x\" is of type float, but the file format has only "
+                 "int, string and ints there");
+  }
 }
 
 TEST(ProgramCodec, ToleratesFieldsOfOlderAndNewerWriters) {
@@ -243,6 +251,16 @@ TEST(ProgramCodec, RefusesSubBlocksOutOfRange) {
   ExpectDataLoss(RootWithOp(type + Attr("sub_block", 8, IntField(12, -1))), "names block -1");
   ExpectDataLoss(RootWithOp(type + Attr("blocks", 10, IntField(14, 0) + IntField(14, 9))),
                  "names block 9");
+}
+
+TEST(ProgramCodec, NamesTheOpThatHasABadAttribute) {
+  const Bytes fine = BytesField(4, BytesField(3, "fine"));
+  const Bytes type = BytesField(4, BytesField(3, "f") + Attr("a", 8, IntField(12, -5)));
+  ExpectDataLoss(BlockBytes(0, -1) + BlockBytes(1, 0, fine + type),
+                 "block 1, op #1 \"f\": attribute \"a\" names block -5, expected one in [0, 2)");
+  const Bytes empty = BytesField(4, BytesField(3, "f") + Attr("a", 0, ""));
+  ExpectDataLoss(BlockBytes(0, -1, fine + fine + empty),
+                 "block 0, op #2 \"f\": attribute \"a\" of type INT has no value");
 }
 
 TEST(ProgramCodec, RefusesAttributesWithoutAValue) {
@@ -331,10 +349,22 @@ TEST(TensorDescCodec, RoundTrips) {
 TEST(TensorDescCodec, RefusesWhatIsNone) {
   DType dtype = DType::kInt8;
   std::vector<int64_t> dims;
-  EXPECT_THROW(ParseTensorDesc("", &dtype, &dims), Error);
-  EXPECT_THROW(ParseTensorDesc("\x08", &dtype, &dims), Error);
-  EXPECT_THROW(ParseTensorDesc(IntField(1, 23), &dtype, &dims), Error);
-  EXPECT_THROW(ParseTensorDesc(IntField(1, 99), &dtype, &dims), Error);
+  const auto message = [&](const Bytes& bytes, ErrorCode code) -> std::string {
+    try {
+      ParseTensorDesc(bytes, &dtype, &dims);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message("", ErrorCode::kDataLoss),
+            "the TensorDesc lacks required fields, or has unknown enumerators in them: data_type");
+  EXPECT_EQ(message("\x08", ErrorCode::kDataLoss), "the 1 bytes are no TensorDesc");
+  EXPECT_EQ(message(IntField(1, 99), ErrorCode::kDataLoss),
+            "the TensorDesc lacks required fields, or has unknown enumerators in them: data_type");
+  EXPECT_EQ(message(IntField(1, 23), ErrorCode::kUnimplemented),
+            "data type COMPLEX64 is not supported");
   EXPECT_THROW(SerializeTensorDesc(static_cast<DType>(23), {}), Error);
 }
 

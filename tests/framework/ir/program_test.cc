@@ -24,6 +24,16 @@ ErrorCode CodeOf(const Call& call) {
   return ErrorCode::kIo;
 }
 
+template <typename Call>
+std::string MessageOf(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
 std::vector<std::string> TypesOf(const Block& block) {
   std::vector<std::string> types;
   for (const auto& op : block.ops()) types.push_back(op->type);
@@ -493,6 +503,51 @@ TEST(Prune, RefusesTargetsThatNothingGives) {
   EXPECT_NO_THROW(program->Prune({"label"}, {"label"}));
   // Persistable: its value is in the scope. Its update is what the target asks for.
   EXPECT_EQ(TypesOf(*program->Prune({}, {"w"})->root()), (Names{"sgd"}));
+}
+
+TEST(Program, SaysWhatIsWrongAndWhatItHas) {
+  Program program;
+  Block* root = program.root();
+  root->CreateVar({.name = "x"});
+  root->AppendOp(Op("f"));
+  EXPECT_EQ(MessageOf([&] { program.block(3); }), "no block 3: the program has 1");
+  EXPECT_EQ(MessageOf([&] { program.AppendBlock(-2); }),
+            "a new block can't have the parent -2: the program has 1 blocks");
+  EXPECT_EQ(MessageOf([&] { root->CreateVar({.name = "x"}); }),
+            "block 0: variable \"x\" exists already");
+  EXPECT_EQ(MessageOf([&] { root->CreateVar({}); }),
+            "block 0: a variable needs a name, found an empty one");
+  EXPECT_EQ(MessageOf([&] { root->GetVar("y"); }),
+            "block 0: no variable \"y\" in it or its ancestors");
+  EXPECT_EQ(MessageOf([&] { root->InsertOp(2, Op("g")); }),
+            "block 0: can't insert op g at position 2 of 1 ops");
+  EXPECT_EQ(MessageOf([&] { root->RemoveOps(0, 2); }), "block 0: can't remove the ops [0, 2) of 1");
+  EXPECT_EQ(MessageOf([&] { root->ReorderOps({0, 0}); }), "block 0: order names op 0 twice");
+  EXPECT_EQ(MessageOf([&] { root->ops()[0]->Attr<int32_t>("axis"); }),
+            "f: attribute \"axis\" is not set");
+  root->ops()[0]->SetAttr("axis", 0.5f);
+  EXPECT_EQ(MessageOf([&] { root->ops()[0]->Attr<int32_t>("axis"); }),
+            "f: attribute \"axis\" is of type float, expected int");
+}
+
+// Codec and verifier refuse them; a program made in memory may have them all the same.
+TEST(Program, CopiesInPartNameTheOpWhoseSubBlockIsNotThere) {
+  const auto with_block = [](const std::string& block) {
+    return ParseProgramText(
+        "program { block 0 { var a int32 [1] {Out: [a]} = f() }"
+        " block 1 parent=0 { {} = g() {} = while() {sub = " +
+        block + "} } }");
+  };
+  for (const auto& [block, index] :
+       {std::pair("block 2", "2"), {"block -1", "-1"}, {"blocks [1, 9]", "9"}}) {
+    const auto program = with_block(block);
+    const std::string message = StrCat("block 1, op #1 \"while\": an attribute names block ", index,
+                                       ", expected one in [0, 2)");
+    EXPECT_EQ(MessageOf([&] { program->CloneForTest(); }), message);
+    EXPECT_EQ(MessageOf([&] { program->Prune({}, {"a"}); }), message);
+    EXPECT_EQ(CodeOf([&] { program->CloneForTest(); }), ErrorCode::kOutOfRange);
+    EXPECT_TRUE(*program->Clone() == *program);
+  }
 }
 
 TEST(Prune, EndsOnSubBlocksThatReferToEachOther) {
