@@ -1,4 +1,4 @@
-"""pass_list: the registry of passes, made from file names and the pipelines.
+"""pass_list, pass_tests: the registry of passes and their tests, made from file names.
 
 Each <name>_pass.h in the package declares a class <Name>Pass, derived from
 ProgramPass or PlanPass, as its list in the pipelines file says: lines
@@ -6,11 +6,43 @@ ProgramPass or PlanPass, as its list in the pipelines file says: lines
 `program -<name>` names a pass that exists and is not in the default pipeline.
 """
 
+load("//tools:test_rules.bzl", "skiff_py_test", "skiff_test")
+
 def pass_list(name, pipelines):
+    """The registry's source, <name>.cc.
+
+    Args:
+      name: of the rule.
+      pipelines: the file that lists the passes.
+    """
     native.genrule(
         name = name,
         srcs = [pipelines] + native.glob(["*_pass.h"]),
         outs = [name + ".cc"],
         cmd = "/usr/bin/python3 $(location //tools:pass_list.py) $(location %s) $@ $(SRCS)" % pipelines,
         tools = ["//tools:pass_list.py"],
+    )
+
+def pass_tests(name, pipelines, exclude = []):
+    """A test for each *_pass_test.cc here, and one that every pass has tests.
+
+    Args:
+      name: of the latter.
+      pipelines: the file that lists the passes.
+      exclude: sources whose tests the BUILD file itself declares.
+    """
+    for source in native.glob(["*_pass_test.cc"], exclude = exclude):
+        skiff_test(
+            name = source[:-len(".cc")],
+            srcs = [source],
+            deps = [
+                "//framework/executor",
+                "//framework/transpiler",
+                "//tests/framework/executor:tiny_ops",
+            ],
+        )
+    skiff_py_test(
+        name = name,
+        src = name + ".py",
+        data = [pipelines, "//tools:pass_list.py"] + native.glob(["*_test.cc"]),
     )
