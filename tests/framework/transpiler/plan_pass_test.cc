@@ -144,7 +144,7 @@ TEST_F(PlanPassTest, DeadCodeDropsTheBranchNobodyFetches) {
   constexpr const char* kBranches = R"(
     {Out: [a]} = tiny_copy(X: [x])
     {Out: [b]} = tiny_scale(X: [a])
-    {Out: [c]} = tiny_scale(X: [a]))";
+    {Out: [c]} = tiny_scale(X: [a]) {factor = 2.0})";
   EXPECT_EQ(Bind(kBranches, {1, 1, 1, 4}, {"b"}).statistics().instructions, 2);
   EXPECT_EQ(Bind(kBranches, {1, 1, 1, 4}, {"b", "c"}).statistics().instructions, 3);
 }
