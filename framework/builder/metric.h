@@ -10,7 +10,7 @@
 namespace skiff::layers {
 
 // The share of samples whose int64 label [N, 1] is among the k best of `scores` [N, classes]:
-// a scalar (rank 0) of the scores' dtype.
+// a float32 scalar (rank 0).
 Variable Accuracy(const Variable& scores, const Variable& label, int32_t k = 1,
                   Site site = Site::current());
 

@@ -1,6 +1,6 @@
 // accuracy: of the rows of a batch, how many have their label among the k classes that top_k chose.
 // Accuracy = Correct / Total; of an empty batch it is 0.
-// Source: Fluid's accuracy. All outputs are scalars (rank 0).
+// Source: Fluid's accuracy. All outputs are scalars (rank 0), Accuracy of dtype float32 always.
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 
@@ -21,8 +21,7 @@ void Infer(OpContext& context) {
   SKIFF_ENFORCE(label.dtype == DType::kInt64 || label.dtype == DType::kInt32, kInvalidArgument,
                 "accuracy: Label is ", label.dtype, ", expected int64 or int32");
   MergeDims(indices[0], label.shape[0], "accuracy: rows of Indices and of Label");
-  const DType dtype = context.Input("Out").dtype;
-  context.SetOutput("Accuracy", Shape{}, dtype);
+  context.SetOutput("Accuracy", Shape{}, DType::kFloat32);
   context.SetOutput("Correct", Shape{}, DType::kInt32);
   context.SetOutput("Total", Shape{}, DType::kInt32);
 }
@@ -38,7 +37,6 @@ int64_t CountCorrect(const int64_t* indices, const L* labels, int64_t rows, int6
   return correct;
 }
 
-template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Shape& shape = context.Input("Indices").shape;
   const int64_t rows = shape[0];
@@ -55,8 +53,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     const int64_t count = is_int64 ? CountCorrect(found, labels.data<int64_t>(), rows, k)
                                    : CountCorrect(found, labels.data<int32_t>(), rows, k);
     if (accuracy >= 0) {
-      *run.output(accuracy).data<T>() =
-          rows == 0 ? T{0} : static_cast<T>(count) / static_cast<T>(rows);
+      *run.output(accuracy).data<float>() =
+          rows == 0 ? 0.0f : static_cast<float>(count) / static_cast<float>(rows);
     }
     if (correct >= 0) *run.output(correct).data<int32_t>() = static_cast<int32_t>(count);
     if (total >= 0) *run.output(total).data<int32_t>() = static_cast<int32_t>(rows);
@@ -72,13 +70,13 @@ void RegisterAccuracy(OpRegistry& registry) {
                 .inputs = {{.name = "Out", .doc = "The values of top_k.", .shape_only = true},
                            {.name = "Indices", .doc = "The classes, [rows, k]."},
                            {.name = "Label", .doc = "[rows, 1], int64 or int32."}},
-                .outputs = {{.name = "Accuracy", .doc = "Correct / Total, of rank 0."},
+                .outputs = {{.name = "Accuracy", .doc = "Correct / Total, float32 of rank 0."},
                             {.name = "Correct", .doc = "Rows that are right, int32."},
                             {.name = "Total", .doc = "Rows, int32."}},
                 .infer = Infer,
                 .no_gradient_reason = "a count has no derivative"});
   registry.AddCpuKernels<float, double>(
-      "accuracy", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+      "accuracy", []<typename T>(PrepareContext& context) { return Prepare(context); });
 }
 
 }  // namespace skiff

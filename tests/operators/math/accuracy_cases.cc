@@ -15,7 +15,8 @@ Arrays Reference(const Arrays& inputs) {
     correct += found ? 1 : 0;
   }
   const auto total = static_cast<double>(rows);
-  return {{"Accuracy", {Values({}, {rows == 0 ? 0.0 : correct / total})}},
+  const double accuracy = rows == 0 ? 0.0 : static_cast<float>(correct / total);
+  return {{"Accuracy", {Values({}, {accuracy}, DType::kFloat32)}},
           {"Correct", {Values({}, {correct}, DType::kInt32)}},
           {"Total", {Values({}, {total}, DType::kInt32)}}};
 }
