@@ -374,7 +374,7 @@ TEST_F(BadOp, MayAskForMoreMemoryThanThereIs) {
     std::string adds;
     for (int i = 0; i < ops; ++i) {
       program += StrCat("var y", i, " float32 [-1] {Out: [y", i,
-                        "]} = tiny_fill() {shape = longs [", elements, "]} ");
+                        "]} = tiny_fill() {shape = longs [", elements, "], number = ", i, "} ");
     }
     return program + "{Out: [s]} = tiny_sum(X: [y0]) } }";
   };
