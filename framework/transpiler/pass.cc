@@ -7,44 +7,70 @@
 namespace skiff {
 namespace {
 
-template <typename Subject, typename Make>
-std::vector<PassReport> RunPasses(const std::vector<std::string>& names, const Make& make,
-                                  const OpRegistry& registry, Subject* subject,
-                                  const PipelineOptions& options) {
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::count(names, name) > 0;
+}
+
+template <typename Kind>
+using PassList = std::vector<std::shared_ptr<const Kind>>;
+
+// The passes to run: `all` in order, those of them that are in `defaults` or asked for, then `own`.
+template <typename Kind, typename Make>
+PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std::string>& defaults,
+                      const Make& make, const PassList<Kind>& own, const PipelineOptions& options) {
+  PassList<Kind> passes;
+  for (const std::string& name : all) {
+    const bool wanted = Contains(defaults, name) || Contains(options.also, name);
+    if (wanted && !Contains(options.skip, name)) passes.push_back(make(name));
+  }
+  passes.insert(passes.end(), own.begin(), own.end());
+  return passes;
+}
+
+template <typename Kind, typename Subject>
+std::vector<PassReport> RunPasses(const PassList<Kind>& passes, const OpRegistry& registry,
+                                  Subject* subject, const PipelineOptions& options) {
   std::vector<PassReport> reports;
-  for (const std::string& name : names) {
-    if (std::ranges::count(options.skip, name) > 0) continue;
+  for (const std::shared_ptr<const Kind>& pass : passes) {
     if (options.pass_limit >= 0 && static_cast<int32_t>(reports.size()) >= options.pass_limit)
       break;
-    PassReport report = make(name)->Apply(registry, subject);
-    report.pass = name;
+    PassReport report = pass->Apply(registry, subject);
+    report.pass = std::string(pass->name());
     if (options.observer) options.observer(report);
     reports.push_back(std::move(report));
   }
   return reports;
 }
 
-void CheckSkipped(const PipelineOptions& options) {
+void CheckNames(const PipelineOptions& options) {
   std::vector<std::string> known = ProgramPassNames();
   std::ranges::copy(PlanPassNames(), std::back_inserter(known));
-  for (const std::string& name : options.skip) {
-    SKIFF_ENFORCE(std::ranges::count(known, name) > 0, kNotFound, "there is no pass \"", name,
-                  "\" to skip; there are: ", Join(known, ", "));
-  }
+  const auto check = [&](const std::vector<std::string>& names, std::string_view purpose) {
+    for (const std::string& name : names) {
+      SKIFF_ENFORCE(Contains(known, name), kNotFound, "there is no pass \"", name, "\" to ",
+                    purpose, "; there are: ", Join(known, ", "));
+    }
+  };
+  check(options.skip, "skip");
+  check(options.also, "run as well");
 }
 
 }  // namespace
 
 std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, Program* program,
                                          const PipelineOptions& options) {
-  CheckSkipped(options);
-  return RunPasses(DefaultProgramPasses(), MakeProgramPass, registry, program, options);
+  CheckNames(options);
+  return RunPasses(Select(ProgramPassNames(), DefaultProgramPasses(), MakeProgramPass,
+                          options.program_passes, options),
+                   registry, program, options);
 }
 
 std::vector<PassReport> RunPlanPasses(const OpRegistry& registry, Plan* plan,
                                       const PipelineOptions& options) {
-  CheckSkipped(options);
-  return RunPasses(DefaultPlanPasses(), MakePlanPass, registry, plan, options);
+  CheckNames(options);
+  return RunPasses(
+      Select(PlanPassNames(), DefaultPlanPasses(), MakePlanPass, options.plan_passes, options),
+      registry, plan, options);
 }
 
 }  // namespace skiff

@@ -25,23 +25,35 @@ struct PassReport {
   std::string summary;  // one line for people
 };
 
-class ProgramPass {
+class Pass {
  public:
-  virtual ~ProgramPass() = default;
+  virtual ~Pass() = default;
   virtual std::string_view name() const = 0;
+  // How far the pass may move a result, relative to the root mean square of its tensor. 0, no bit
+  // at all, for every pass but one that changes kernels, so that sums are rounded in another order.
+  // The test of all passes (tests/framework/transpiler/every_pass_test.cc) holds it to this.
+  virtual double tolerance() const { return 0; }
+};
+
+class ProgramPass : public Pass {
+ public:
   virtual PassReport Apply(const OpRegistry& registry, Program* program) const = 0;
 };
 
-class PlanPass {
+class PlanPass : public Pass {
  public:
-  virtual ~PlanPass() = default;
-  virtual std::string_view name() const = 0;
   virtual PassReport Apply(const OpRegistry& registry, Plan* plan) const = 0;
 };
 
 struct PipelineOptions {
   std::vector<std::string> skip;  // names of passes to leave out; Error for an unknown one
-  int32_t pass_limit = -1;        // run only the first so many passes; -1: all
+  // Names of passes that run only when asked for, in the place that default_pipelines.txt gives
+  // them; Error for an unknown one. `skip` wins.
+  std::vector<std::string> also;
+  // Passes of the caller's own: they run after the others.
+  std::vector<std::shared_ptr<const ProgramPass>> program_passes;
+  std::vector<std::shared_ptr<const PlanPass>> plan_passes;
+  int32_t pass_limit = -1;  // of each kind, run only the first so many passes; -1: all
   // Called after each pass that ran.
   std::function<void(const PassReport&)> observer;
 };

@@ -1,0 +1,127 @@
+// The registry of passes and the pipelines.
+#include "framework/transpiler/pass.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/ir/text.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+class OwnProgramPass final : public ProgramPass {
+ public:
+  std::string_view name() const override { return "own"; }
+  PassReport Apply(const OpRegistry&, Program* program) const override {
+    program->root()->RemoveOps(0, 1);
+    return {.pass = {}, .changes = 1, .summary = "the first op removed"};
+  }
+};
+
+class OwnPlanPass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "own"; }
+  PassReport Apply(const OpRegistry&, Plan* plan) const override {
+    plan->reuse_storage = !plan->reuse_storage;
+    return {};
+  }
+};
+
+std::vector<std::string> ProgramPassesRun(const PipelineOptions& options) {
+  const OpRegistry registry;
+  const auto program = ParseProgramText("program { block 0 {{Out: [y]} = tiny_copy(X: [x])} }");
+  std::vector<std::string> ran;
+  for (const PassReport& report : RunProgramPasses(registry, program.get(), options)) {
+    ran.push_back(report.pass);
+  }
+  return ran;
+}
+
+std::vector<std::string> PlanPassesRun(const PipelineOptions& options) {
+  const OpRegistry registry;
+  Plan plan;
+  std::vector<std::string> ran;
+  for (const PassReport& report : RunPlanPasses(registry, &plan, options)) {
+    ran.push_back(report.pass);
+  }
+  return ran;
+}
+
+TEST(Passes, BearTheNameOfTheirFile) {
+  for (const std::string& name : ProgramPassNames()) {
+    EXPECT_EQ(MakeProgramPass(name)->name(), name);
+  }
+  for (const std::string& name : PlanPassNames()) EXPECT_EQ(MakePlanPass(name)->name(), name);
+  EXPECT_THROW(MakeProgramPass("no_such_pass"), Error);
+  EXPECT_THROW(MakePlanPass("no_such_pass"), Error);
+}
+
+TEST(Passes, StateHowFarTheyMoveAResult) {
+  EXPECT_EQ(MakePlanPass("memory_reuse")->tolerance(), 0);
+  EXPECT_GT(MakePlanPass("layout")->tolerance(), 0);
+}
+
+TEST(Pipeline, RunsTheDefaultsInOrder) {
+  EXPECT_THAT(ProgramPassesRun({}), ElementsAreArray(DefaultProgramPasses()));
+  EXPECT_THAT(PlanPassesRun({}), ElementsAreArray(DefaultPlanPasses()));
+}
+
+TEST(Pipeline, RunsNoPassTwice) {
+  EXPECT_THAT(PlanPassesRun({.also = {"dead_code"}}), ElementsAreArray(DefaultPlanPasses()));
+}
+
+TEST(Pipeline, SkipsWhatIsAskedForAsWell) {
+  EXPECT_THAT(PlanPassesRun({.skip = {"dead_code"}, .also = {"dead_code"}}),
+              ::testing::Not(Contains("dead_code")));
+}
+
+TEST(Pipeline, RefusesUnknownNames) {
+  const auto message = [](const PipelineOptions& options) -> std::string {
+    try {
+      PlanPassesRun(options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(message({.skip = {"dead_cod"}}), HasSubstr("no pass \"dead_cod\" to skip"));
+  EXPECT_THAT(message({.also = {"dead_cod"}}),
+              HasSubstr("no pass \"dead_cod\" to run as well; there are: early_update"));
+}
+
+TEST(Pipeline, RunsTheCallersOwnPassesLast) {
+  PipelineOptions options;
+  options.program_passes = {std::make_shared<OwnProgramPass>()};
+  options.plan_passes = {std::make_shared<OwnPlanPass>()};
+  std::vector<std::string> expected = DefaultProgramPasses();
+  expected.push_back("own");
+  EXPECT_THAT(ProgramPassesRun(options), ElementsAreArray(expected));
+  expected = DefaultPlanPasses();
+  expected.push_back("own");
+  EXPECT_THAT(PlanPassesRun(options), ElementsAreArray(expected));
+  // The limit that bisection uses counts them, too.
+  options.pass_limit = static_cast<int32_t>(DefaultPlanPasses().size());
+  EXPECT_THAT(PlanPassesRun(options), ElementsAreArray(DefaultPlanPasses()));
+}
+
+TEST(Pipeline, AppliesTheCallersOwnPasses) {
+  const OpRegistry registry;
+  const auto program = ParseProgramText("program { block 0 {{Out: [y]} = tiny_copy(X: [x])} }");
+  PipelineOptions options;
+  options.program_passes = {std::make_shared<OwnProgramPass>()};
+  const std::vector<PassReport> reports = RunProgramPasses(registry, program.get(), options);
+  EXPECT_TRUE(program->root()->ops().empty());
+  EXPECT_EQ(reports.back().summary, "the first op removed");
+}
+
+}  // namespace
+}  // namespace skiff
