@@ -26,6 +26,19 @@ class UnitStream {
   uint64_t position_ = 0;
 };
 
+double DrawAwayFrom(const std::vector<double>& points, double margin, double low, double high,
+                    UnitStream* stream) {
+  constexpr int kMaxDraws = 1000;
+  for (int draw = 0; draw < kMaxDraws; ++draw) {
+    const double value = low + (high - low) * stream->Next();
+    const bool far = std::all_of(points.begin(), points.end(),
+                                 [&](double point) { return std::abs(value - point) >= margin; });
+    if (far) return value;
+  }
+  Throw(ErrorCode::kInvalidArgument, "no value of [", low, ", ", high, ") found that is ", margin,
+        " away from ", Join(points, ", "));
+}
+
 }  // namespace
 
 Array Uniform(const Shape& shape, uint64_t seed, double low, double high) {
@@ -34,45 +47,42 @@ Array Uniform(const Shape& shape, uint64_t seed, double low, double high) {
 
 Array UniformAwayFrom(const Shape& shape, uint64_t seed, const std::vector<double>& points,
                       double margin, double low, double high) {
-  UnitStream stream(seed);
-  Array array{.shape = shape, .values = {}};
-  array.values.resize(static_cast<size_t>(shape.element_count()));
-  constexpr int kMaxDraws = 1000;
-  for (double& value : array.values) {
-    bool far = false;
-    for (int draw = 0; draw < kMaxDraws && !far; ++draw) {
-      value = low + (high - low) * stream.Next();
-      far = std::all_of(points.begin(), points.end(),
-                        [&](double point) { return std::abs(value - point) >= margin; });
-    }
-    SKIFF_ENFORCE(far, kInvalidArgument, "no value of [", low, ", ", high, ") found that is ",
-                  margin, " away from ", Join(points, ", "));
-  }
-  return array;
+  const auto make = [=] {
+    UnitStream stream(seed);
+    std::vector<double> values(static_cast<size_t>(shape.element_count()));
+    for (double& value : values) value = DrawAwayFrom(points, margin, low, high, &stream);
+    return values;
+  };
+  return {.shape = shape, .values = LazyValues(make)};
 }
 
 Array Distinct(const Shape& shape, uint64_t seed, double low, double high) {
-  UnitStream stream(seed);
-  const size_t count = static_cast<size_t>(shape.element_count());
-  std::vector<size_t> ranks(count);
-  std::iota(ranks.begin(), ranks.end(), size_t{0});
-  for (size_t i = count; i > 1; --i) {
-    std::swap(ranks[i - 1], ranks[static_cast<size_t>(stream.Next() * static_cast<double>(i))]);
-  }
-  Array array{.shape = shape, .values = {}};
-  for (const size_t rank : ranks) {
-    array.values.push_back(low + (high - low) * (static_cast<double>(rank) + 0.5) /
-                                     static_cast<double>(count));
-  }
-  return array;
+  const auto make = [=] {
+    UnitStream stream(seed);
+    const size_t count = static_cast<size_t>(shape.element_count());
+    std::vector<size_t> ranks(count);
+    std::iota(ranks.begin(), ranks.end(), size_t{0});
+    for (size_t i = count; i > 1; --i) {
+      std::swap(ranks[i - 1], ranks[static_cast<size_t>(stream.Next() * static_cast<double>(i))]);
+    }
+    std::vector<double> values;
+    for (const size_t rank : ranks) {
+      values.push_back(low + (high - low) * (static_cast<double>(rank) + 0.5) /
+                                 static_cast<double>(count));
+    }
+    return values;
+  };
+  return {.shape = shape, .values = LazyValues(make)};
 }
 
 Array Integers(const Shape& shape, uint64_t seed, int64_t low, int64_t high, DType dtype) {
-  Array array = Uniform(shape, seed, static_cast<double>(low), static_cast<double>(high));
-  for (double& value : array.values) value = std::floor(value);
-  array.fixed_dtype = true;
-  array.dtype = dtype;
-  return array;
+  const Array uniform = Uniform(shape, seed, static_cast<double>(low), static_cast<double>(high));
+  const auto make = [uniform] {
+    std::vector<double> values = uniform.values;
+    for (double& value : values) value = std::floor(value);
+    return values;
+  };
+  return {.shape = shape, .values = LazyValues(make), .fixed_dtype = true, .dtype = dtype};
 }
 
 Array Values(const Shape& shape, std::vector<double> values) {

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/ir/attribute.h"
@@ -15,10 +17,57 @@
 
 namespace skiff::harness {
 
+// A vector of numbers that is not made before somebody looks: a list of all cases takes no memory
+// for those that only the benchmark runs. Not thread-safe, reading included.
+class LazyValues {
+ public:
+  using value_type = double;
+  using iterator = std::vector<double>::iterator;
+  using const_iterator = std::vector<double>::const_iterator;
+
+  LazyValues() = default;
+  // NOLINTBEGIN(google-explicit-constructor): it stands for a vector.
+  LazyValues(std::vector<double> values) : made_(std::move(values)) {}
+  LazyValues(std::initializer_list<double> values) : made_(values) {}
+  explicit LazyValues(std::function<std::vector<double>()> make) : make_(std::move(make)) {}
+  operator const std::vector<double>&() const { return made(); }
+  // NOLINTEND
+
+  size_t size() const { return made().size(); }
+  bool empty() const { return made().empty(); }
+  const double& operator[](size_t i) const { return made()[i]; }
+  double& operator[](size_t i) { return made()[i]; }
+  const double& at(size_t i) const { return made().at(i); }
+  double& at(size_t i) { return made().at(i); }
+  const double& back() const { return made().back(); }
+  double& back() { return made().back(); }
+  const_iterator begin() const { return made().begin(); }
+  iterator begin() { return made().begin(); }
+  const_iterator end() const { return made().end(); }
+  iterator end() { return made().end(); }
+  const double* data() const { return made().data(); }
+  double* data() { return made().data(); }
+  void clear() { made().clear(); }
+  void push_back(double value) { made().push_back(value); }
+  void resize(size_t size, double value = 0) { made().resize(size, value); }
+  void reserve(size_t size) { made().reserve(size); }
+  void assign(size_t size, double value) { made().assign(size, value); }
+  friend bool operator==(const LazyValues& a, const LazyValues& b) { return a.made() == b.made(); }
+
+ private:
+  std::vector<double>& made() const {
+    if (make_) made_ = std::exchange(make_, nullptr)();
+    return made_;
+  }
+
+  mutable std::vector<double> made_;
+  mutable std::function<std::vector<double>()> make_;
+};
+
 // Values as float64, whatever the dtype of a run; integers and bools are exact in it.
 struct Array {
   Shape shape;
-  std::vector<double> values;
+  LazyValues values;
   // Unless set, an array follows the dtype of the run (float32, float64).
   bool fixed_dtype = false;
   DType dtype = DType::kFloat64;

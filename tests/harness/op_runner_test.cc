@@ -355,6 +355,23 @@ TEST(OpCaseArrays, RepeatForOneSeed) {
   EXPECT_NE(Uniform({3, 4}, 5).values, Uniform({3, 4}, 6).values);
 }
 
+TEST(OpCaseArrays, AreMadeWhenTheyAreRead) {
+  int made = 0;
+  const LazyValues lazy([&made] {
+    ++made;
+    return std::vector<double>{1, 2, 3};
+  });
+  LazyValues copy = lazy;
+  EXPECT_EQ(made, 0);
+  EXPECT_EQ(lazy.size(), 3u);
+  EXPECT_EQ(lazy[2], 3);
+  EXPECT_EQ(made, 1);
+  copy[0] = 7;
+  EXPECT_EQ(made, 2);
+  EXPECT_THAT(copy, ElementsAre(7, 2, 3));
+  EXPECT_THAT(lazy, ElementsAre(1, 2, 3));
+}
+
 TEST(OpCaseArrays, KeepTheirPromises) {
   for (const double value : UniformAwayFrom({100}, 1, {0.0, 0.5}, 0.1).values) {
     EXPECT_GE(std::abs(value), 0.1);
@@ -370,7 +387,7 @@ TEST(OpCaseArrays, KeepTheirPromises) {
     EXPECT_TRUE(value >= -2 && value < 3) << value;
   }
   EXPECT_THROW(Values({2, 2}, {1.0}), Error);
-  EXPECT_THROW(UniformAwayFrom({1}, 1, {0.0}, 2.0), Error);
+  EXPECT_THROW(UniformAwayFrom({1}, 1, {0.0}, 2.0).values.size(), Error);
 }
 
 }  // namespace
