@@ -1,0 +1,77 @@
+#include "models/vgg/vgg.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "framework/base/error.h"
+#include "framework/builder/initializer.h"
+#include "framework/builder/nn.h"
+
+namespace skiff::models {
+namespace {
+
+constexpr int kStages = 5;
+constexpr int64_t kSmallestExtent = 32;  // halved in each stage
+constexpr int64_t kLargeExtent = 64;
+
+// By depth: the convolutions of each stage.
+const std::map<int32_t, std::array<int, kStages>>& Stages() {
+  static const std::map<int32_t, std::array<int, kStages>> stages = {
+      {11, {1, 1, 2, 2, 2}}, {13, {2, 2, 2, 2, 2}}, {16, {2, 2, 3, 3, 3}}, {19, {2, 2, 4, 4, 4}}};
+  return stages;
+}
+
+ParamAttr ForRectifiedUnits() { return {.initializer = initializer::Msra({.uniform = false})}; }
+
+Variable ConvNormRelu(const Variable& x, int64_t filters) {
+  const Variable y = layers::Conv2d(x, {.filters = filters,
+                                        .kernel = 3,
+                                        .padding = 1,
+                                        .param_attr = ForRectifiedUnits(),
+                                        .bias_attr = std::nullopt});
+  return layers::BatchNorm(y, {.act = "relu"});
+}
+
+Variable HiddenLayer(const Variable& x) {
+  return layers::Dropout(layers::Fc(x, 4096, {.param_attr = ForRectifiedUnits(), .act = "relu"}));
+}
+
+bool IsLarge(const Variable& image, VggHead head) {
+  if (head != VggHead::kBySize) return head == VggHead::kLarge;
+  return std::min(image.dims()[2], image.dims()[3]) >= kLargeExtent;
+}
+
+}  // namespace
+
+const std::vector<int32_t>& VggDepths() {
+  static const std::vector<int32_t> depths = [] {
+    std::vector<int32_t> result;
+    for (const auto& [depth, stages] : Stages()) result.push_back(depth);
+    return result;
+  }();
+  return depths;
+}
+
+Variable Vgg(const Variable& image, const VggOptions& options) {
+  const auto stages = Stages().find(options.depth);
+  SKIFF_ENFORCE(stages != Stages().end(), kInvalidArgument, "VGG of depth ", options.depth,
+                ": expected one of ", Join(VggDepths(), ", "));
+  SKIFF_ENFORCE(image.dims().size() == 4 && image.dims()[2] >= kSmallestExtent &&
+                    image.dims()[3] >= kSmallestExtent,
+                kInvalidArgument, "VGG of images of dims [", Join(image.dims(), ", "),
+                "]: expected [batch, channels, height, width] with extents of at least ",
+                kSmallestExtent);
+  Variable x = image;
+  int64_t filters = 64;
+  for (const int convolutions : stages->second) {
+    for (int i = 0; i < convolutions; ++i) x = ConvNormRelu(x, filters);
+    x = layers::Pool2d(x, {.kernel = 2, .type = "max", .stride = 2});
+    filters = std::min<int64_t>(2 * filters, 512);
+  }
+  if (IsLarge(image, options.head)) x = HiddenLayer(HiddenLayer(x));
+  return layers::Fc(x, options.classes);
+}
+
+}  // namespace skiff::models
