@@ -83,7 +83,7 @@ def case_family(name, registry = None, deps = [], size = "medium", shard_count =
     package = native.package_name()
     families = registry or [name]
     sources = native.glob(["*" + _SUFFIX], allow_empty = True)
-    functions = ["Add%sCases" % camel_case(s[:-len(_SUFFIX)]) for s in sorted(sources)]
+    functions = {s: "Add%sCases" % camel_case(s[:-len(_SUFFIX)]) for s in sorted(sources)}
     family_function = "Add%sCases" % camel_case(name)
     generated = name + "_case_list"
     header = "%s/%s.h" % (package, generated)
@@ -96,7 +96,9 @@ def case_family(name, registry = None, deps = [], size = "medium", shard_count =
     generated_source(
         name = generated + "_cc",
         out = generated + ".cc",
-        content = _list_source(header, family_function, functions),
+        definitions = functions,
+        doc = "docs/add_an_op.md",
+        content = _list_source(header, family_function, functions.values()),
     )
     generated_source(
         name = name + "_test_cc",

@@ -4,13 +4,40 @@ def camel_case(name):
     return "".join([word.capitalize() for word in name.split("_")])
 
 def _generated_source_impl(ctx):
-    ctx.actions.write(ctx.outputs.out, ctx.attr.content)
+    out = ctx.outputs.out
+    if not ctx.attr.definitions:
+        ctx.actions.write(out, ctx.attr.content)
+        return
+    content = ctx.actions.declare_file(out.basename + ".unchecked")
+    ctx.actions.write(content, ctx.attr.content)
+    arguments = [ctx.file._check.path, content.path, out.path, ctx.attr.doc]
+    sources = []
+    for target, function in ctx.attr.definitions.items():
+        source = target.files.to_list()[0]
+        sources.append(source)
+        arguments += [source.path, function]
+    ctx.actions.run(
+        executable = "/usr/bin/python3",
+        arguments = arguments,
+        inputs = [ctx.file._check, content] + sources,
+        outputs = [out],
+        mnemonic = "CheckDefinitions",
+        progress_message = "Checking what the sources of %s define" % ctx.label,
+    )
 
 # Writes `content` to the file `out`.
 generated_source = rule(
     implementation = _generated_source_impl,
     attrs = {
         "content": attr.string(mandatory = True),
+        # source -> the function that it must define, lest the build stop here
+        "definitions": attr.label_keyed_string_dict(allow_files = True),
+        # The page that tells about these functions.
+        "doc": attr.string(),
         "out": attr.output(mandatory = True),
+        "_check": attr.label(
+            default = "//tools:definitions.py",
+            allow_single_file = True,
+        ),
     },
 )
