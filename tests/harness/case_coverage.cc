@@ -13,8 +13,9 @@ namespace {
 class CoverageCheck {
  public:
   CoverageCheck(const OpRegistry& registry, const CaseList& cases,
-                const std::map<std::string, std::string>& without_case)
-      : registry_(registry), without_case_(without_case) {
+                const std::map<std::string, std::string>& without_case,
+                const std::map<std::string, std::string>& unchecked_gradient)
+      : registry_(registry), without_case_(without_case), unchecked_gradient_(unchecked_gradient) {
     for (const OpCase& op_case : cases) CollectTested(op_case);
   }
 
@@ -25,11 +26,10 @@ class CoverageCheck {
       CheckFacts(def);
       CheckKernels(def);
       CheckCases(def);
+      CheckGradient(def);
     }
-    for (const auto& [type, reason] : without_case_) {
-      Expect(registry_.Find(type) != nullptr, type, "is listed as without a case, but no op");
-      Expect(!reason.empty(), type, "is listed as without a case, but without a reason");
-    }
+    CheckExcuses(without_case_, "without a case");
+    CheckExcuses(unchecked_gradient_, "without a checked gradient");
     return problems_;
   }
 
@@ -46,6 +46,7 @@ class CoverageCheck {
     }
     tested_.insert(op_case.type);
     if (op_case.gradients.empty()) return;
+    gradient_checked_.insert(op_case.type);
     try {
       const std::vector<std::string> wanted = GradientVariables(op_case);
       const auto wants = [&](const std::string& name) {
@@ -127,21 +128,45 @@ class CoverageCheck {
   void CheckCases(const OpDef& def) {
     const bool excused = without_case_.count(def.type) > 0;
     const bool tested = tested_.count(def.type) > 0;
-    Expect(tested || excused, def.type, "has no case, and is no checked gradient of one that has");
+    Expect(tested || excused, def.type,
+           StrCat("has no case: expected tests/operators/<family>/", def.type,
+                  "_cases.cc to add one, or the checked gradient of another op's case to run it"));
     Expect(!tested || !excused, def.type, "is listed as without a case, but has one");
+  }
+
+  // An op without a case has nothing to list gradients in.
+  void CheckGradient(const OpDef& def) {
+    const bool excused = unchecked_gradient_.count(def.type) > 0;
+    const bool checked = gradient_checked_.count(def.type) > 0;
+    const bool needed = def.grad != nullptr && tested_.count(def.type) > 0;
+    Expect(!needed || checked || excused, def.type,
+           "has a gradient rule, but no case that lists an input in `gradients`");
+    Expect(!checked || !excused, def.type,
+           "is listed as without a checked gradient, but has a case that checks it");
+  }
+
+  void CheckExcuses(const std::map<std::string, std::string>& excuses, const std::string& what) {
+    for (const auto& [type, reason] : excuses) {
+      Expect(registry_.Find(type) != nullptr, type, StrCat("is listed as ", what, ", but no op"));
+      Expect(!reason.empty(), type, StrCat("is listed as ", what, ", but without a reason"));
+    }
   }
 
   const OpRegistry& registry_;
   const std::map<std::string, std::string>& without_case_;
+  const std::map<std::string, std::string>& unchecked_gradient_;
   std::set<std::string> tested_;
+  std::set<std::string> gradient_checked_;  // ops with a case that lists gradients
   std::vector<std::string> problems_;
 };
 
 }  // namespace
 
-std::vector<std::string> CoverageProblems(const OpRegistry& registry, const CaseList& cases,
-                                          const std::map<std::string, std::string>& without_case) {
-  return CoverageCheck(registry, cases, without_case).Problems();
+std::vector<std::string> CoverageProblems(
+    const OpRegistry& registry, const CaseList& cases,
+    const std::map<std::string, std::string>& without_case,
+    const std::map<std::string, std::string>& unchecked_gradient) {
+  return CoverageCheck(registry, cases, without_case, unchecked_gradient).Problems();
 }
 
 }  // namespace skiff::harness

@@ -12,10 +12,15 @@ namespace skiff::harness {
 
 // One message for each thing that is missing, beginning with the op's type. An op must have
 // documentation for itself, its slots and its attributes; defaults of the declared type; facts that
-// name slots it has; a CPU kernel; a gradient rule or a reason for none; and a case of its own, or
-// one of another op whose checked gradient runs it. `without_case` gives ops that need no case, and
-// why; listing one that has a case, or that does not exist, is a problem as well.
-std::vector<std::string> CoverageProblems(const OpRegistry& registry, const CaseList& cases,
-                                          const std::map<std::string, std::string>& without_case);
+// name slots it has; a CPU kernel; a gradient rule, which a case checks, or a reason for none; and
+// a case of its own, or one of another op whose checked gradient runs it.
+//
+// `without_case` gives ops that need no case, and why; `unchecked_gradient` those whose gradient
+// rule no case checks. Listing one that has what it is excused from, or that does not exist, is a
+// problem as well.
+std::vector<std::string> CoverageProblems(
+    const OpRegistry& registry, const CaseList& cases,
+    const std::map<std::string, std::string>& without_case,
+    const std::map<std::string, std::string>& unchecked_gradient = {});
 
 }  // namespace skiff::harness

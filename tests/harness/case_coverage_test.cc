@@ -95,6 +95,16 @@ TEST(CaseCoverage, NamesAGradientOpThatIsNotRegistered) {
               Contains("copy: its gradient op copy_grad is not registered"));
 }
 
+TEST(CaseCoverage, NamesAGradientRuleThatNoCaseChecks) {
+  OpRegistry registry;
+  Add(WithGradient(CompleteDef("copy"), "copy"), &registry);
+  EXPECT_THAT(CoverageProblems(registry, {CaseOf("copy")}, {}),
+              Contains("copy: has a gradient rule, but no case that lists an input in "
+                       "`gradients`"));
+  EXPECT_THAT(CoverageProblems(registry, {CaseOf("copy")}, {}, {{"copy", "no derivative"}}),
+              IsEmpty());
+}
+
 TEST(CaseCoverage, NamesAnOpWithoutCpuKernel) {
   OpRegistry registry;
   Add(CompleteDef("copy"), &registry, false);
@@ -143,6 +153,10 @@ TEST(CaseCoverage, RefusesStaleExceptions) {
               Contains(HasSubstr("has one")));
   EXPECT_THAT(CoverageProblems(registry, {CaseOf("copy")}, {{"gone", "reason"}}),
               Contains("gone: is listed as without a case, but no op"));
+  EXPECT_THAT(CoverageProblems(registry, {CaseOf("copy")}, {}, {{"gone", "reason"}}),
+              Contains("gone: is listed as without a checked gradient, but no op"));
+  EXPECT_THAT(CoverageProblems(registry, {CaseOf("copy", {"X"})}, {}, {{"copy", "reason"}}),
+              Contains(HasSubstr("has a case that checks it")));
 }
 
 TEST(CaseCoverage, NamesCasesOfUnknownOps) {

@@ -17,10 +17,15 @@ const std::map<std::string, std::string> kWithoutCase = {
     {"fetch", "the executor copies its input out"},
 };
 
+const std::map<std::string, std::string> kUncheckedGradient = {
+    {"increment", "its gradient op is no derivative: it takes the step back"},
+};
+
 TEST(DefaultOpRegistry, HasDocumentationKernelAndCaseForEveryOp) {
   CaseList cases;
   AddAllCases(cases);
-  for (const std::string& problem : CoverageProblems(DefaultOpRegistry(), cases, kWithoutCase)) {
+  for (const std::string& problem :
+       CoverageProblems(DefaultOpRegistry(), cases, kWithoutCase, kUncheckedGradient)) {
     ADD_FAILURE() << problem;
   }
 }
