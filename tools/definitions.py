@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """Copies a generated list of functions, once the files define them.
 
-usage: definitions.py CONTENT OUTPUT DOC [FILE FUNCTION]...
+usage: definitions.py CONTENT OUTPUT DOC [FILE FUNCTION[:TOPIC]]...
 
 CONTENT calls a function of each FILE. A file that lacks it would otherwise only be noticed by the
-linker, which doesn't know which file ought to have it. DOC is the page that the message points to.
+linker, which doesn't know which file ought to have it. With a TOPIC, the file must also open with
+a comment on it. DOC is the page that the message points to.
 """
 import re
 import shutil
 import sys
 
 
-def mistake(path, text, function, doc):
+def mistake(path, text, function, doc, topic=""):
     """What is wrong with a file that ought to define `function`; None if nothing is."""
+    if topic and not text.startswith((f"// {topic}:", f"// {topic} ", f"// {topic},")):
+        return f"{path}: expected the file to open with a comment `// {topic}: …`, the formula and its source ({doc})"
     defined = re.findall(r"^void\s+(?:\w+::)*((?:Register|Add)\w+)\s*\(", text, re.MULTILINE)
     if function in defined:
         return None
@@ -23,9 +26,10 @@ def mistake(path, text, function, doc):
 def main():
     content, output, doc = sys.argv[1:4]
     mistakes = []
-    for path, function in zip(sys.argv[4::2], sys.argv[5::2]):
+    for path, definition in zip(sys.argv[4::2], sys.argv[5::2]):
+        function, _, topic = definition.partition(":")
         with open(path, encoding="utf-8") as stream:
-            mistakes.append(mistake(path, stream.read(), function, doc))
+            mistakes.append(mistake(path, stream.read(), function, doc, topic))
     mistakes = [m for m in mistakes if m]
     if mistakes:
         sys.exit("\n".join(mistakes))

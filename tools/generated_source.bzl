@@ -30,7 +30,8 @@ generated_source = rule(
     implementation = _generated_source_impl,
     attrs = {
         "content": attr.string(mandatory = True),
-        # source -> the function that it must define, lest the build stop here
+        # source -> the function that it must define, lest the build stop here, or
+        # <function>:<topic of the comment that it must open with>
         "definitions": attr.label_keyed_string_dict(allow_files = True),
         # The page that tells about these functions.
         "doc": attr.string(),

@@ -32,6 +32,14 @@ class Definitions(unittest.TestCase):
                          "found RegisterRelu (page.md)")
         self.assertIn("found none such", mistake("relu.cc", "  // void RegisterRelu()", "RegisterRelu", "page.md"))
 
+    def test_wants_a_comment_on_the_topic_first(self):
+        described = "// relu: max(x, 0)\n" + OP
+        self.assertIsNone(mistake("relu.cc", described, "RegisterRelu", "page.md", "relu"))
+        for text in (OP, "// relu6: a comment\n" + OP):
+            self.assertEqual(mistake("relu.cc", text, "RegisterRelu", "page.md", "relu"),
+                             "relu.cc: expected the file to open with a comment `// relu: …`, the formula and its "
+                             "source (page.md)")
+
     def test_writes_the_list_only_if_nothing_is_missing(self):
         content, output = write("content", "list"), os.path.join(os.environ["TEST_TMPDIR"], "output")
         source = write("relu.cc", OP)
@@ -42,6 +50,7 @@ class Definitions(unittest.TestCase):
         self.assertEqual(failed.returncode, 1)
         self.assertIn("RegisterTanh", failed.stderr)
         self.assertFalse(os.path.exists(output))
+        self.assertEqual(call("RegisterRelu:relu").returncode, 1)
         self.assertEqual(call("RegisterRelu").returncode, 0)
         with open(output, encoding="utf-8") as stream:
             self.assertEqual(stream.read(), "list")
