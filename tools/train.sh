@@ -28,8 +28,12 @@ esac
 model=$1
 shift
 if ! grep -qs 'name = "train"' "$root/models/$model/BUILD"; then
-  echo "train.sh: there is no model \"$model\"" >&2
-  list_models >&2
+  if [[ -f "$root/models/$model/train.cc" ]]; then
+    echo "train.sh: models/$model/BUILD has no program \"train\" (docs/add_a_model.md)" >&2
+  else
+    echo "train.sh: there is no model \"$model\"" >&2
+    list_models >&2
+  fi
   exit 2
 fi
 
