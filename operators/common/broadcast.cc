@@ -1,5 +1,7 @@
 #include "operators/common/broadcast.h"
 
+#include <algorithm>
+
 #include "framework/base/error.h"
 
 namespace skiff {
@@ -22,6 +24,12 @@ Shape Align(const Shape& small, const Shape& large, int64_t axis, std::string_vi
   return aligned;
 }
 
+// Equal, as far as the dims are known.
+bool MayBeEqual(const Shape& x, const Shape& y) {
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                    [](int64_t a, int64_t b) { return a == b || a < 0 || b < 0; });
+}
+
 struct AlignedShapes {
   Shape x;
   Shape y;
@@ -35,6 +43,8 @@ int64_t BroadcastDimSize(int64_t x, int64_t y) {
 }
 
 AlignedShapes AlignShapes(const Shape& x, const Shape& y, int64_t axis, std::string_view op) {
+  // Operands of one shape match as they are: Fluid doesn't look at the axis then.
+  if (MayBeEqual(x, y)) axis = -1;
   AlignedShapes shapes{x, y, {}};
   if (x.rank() >= y.rank()) {
     shapes.y = Align(y, x, axis, op);
