@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
+#include "framework/ir/op_role.h"
 
 namespace skiff {
 namespace {
@@ -29,8 +30,13 @@ void CheckSlots(const Op& op, const Slots& slots, const std::vector<SlotDef>& de
 
 void CheckRequired(const Op& op, const OpDef& def) {
   for (const SlotDef& slot : def.inputs) {
-    SKIFF_ENFORCE(slot.dispensable || !op.Input(slot.name).empty(), kInvalidArgument, op.type,
-                  ": input slot \"", slot.name, "\" is missing");
+    if (slot.dispensable) continue;
+    const std::vector<std::string>& arguments = op.Input(slot.name);
+    SKIFF_ENFORCE(!arguments.empty(), kInvalidArgument, op.type, ": input slot \"", slot.name,
+                  "\" is missing");
+    SKIFF_ENFORCE(std::find(arguments.begin(), arguments.end(), kEmptyVarName) == arguments.end(),
+                  kInvalidArgument, op.type, ": input slot \"", slot.name, "\" holds ",
+                  kEmptyVarName, ", expected a variable");
   }
   // A gradient op may be asked for some of its outputs only, and Fluid leaves out intermediates.
   const bool some_output = op.outputs.empty() ? def.outputs.empty() : true;

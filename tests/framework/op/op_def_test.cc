@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,6 +61,9 @@ std::string CheckMessage(const Op& op) {
   try {
     CheckOp(SoftmaxDef(), op);
   } catch (const Error& error) {
+    const bool is_of_op =
+        error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kOutOfRange;
+    EXPECT_TRUE(is_of_op) << ErrorCodeName(error.code());
     return error.what();
   }
   return {};
@@ -70,16 +74,21 @@ TEST(CheckOp, AcceptsACompleteOp) { EXPECT_THAT(CheckMessage(SoftmaxOp()), IsEmp
 TEST(CheckOp, NamesAMissingInputSlot) {
   Op op = SoftmaxOp();
   op.SetInput("X", {});
-  EXPECT_THAT(CheckMessage(op), HasSubstr("softmax: input slot \"X\" is missing"));
+  EXPECT_EQ(CheckMessage(op), "softmax: input slot \"X\" is missing");
+  // The name of no variable keeps a place free where a slot may be empty.
+  op.SetInput("X", {"@EMPTY@"}).SetInput("Mask", {"@EMPTY@"});
+  EXPECT_EQ(CheckMessage(op), "softmax: input slot \"X\" holds @EMPTY@, expected a variable");
+  op.SetInput("X", {"x"});
+  EXPECT_THAT(CheckMessage(op), IsEmpty());
 }
 
 TEST(CheckOp, NamesAnUnknownSlot) {
   Op input = SoftmaxOp();
   input.SetInput("Y", {"y"});
-  EXPECT_THAT(CheckMessage(input), HasSubstr("there is no input slot \"Y\""));
+  EXPECT_THAT(CheckMessage(input), HasSubstr("softmax: there is no input slot \"Y\""));
   Op output = SoftmaxOp();
   output.SetOutput("Y", {"y"});
-  EXPECT_THAT(CheckMessage(output), HasSubstr("there is no output slot \"Y\""));
+  EXPECT_THAT(CheckMessage(output), HasSubstr("softmax: there is no output slot \"Y\""));
   // Fluid writes empty slots of other versions.
   Op empty = SoftmaxOp();
   empty.SetInput("Y", {});
@@ -89,7 +98,7 @@ TEST(CheckOp, NamesAnUnknownSlot) {
 TEST(CheckOp, RefusesSeveralVariablesInASingleSlot) {
   Op op = SoftmaxOp();
   op.SetInput("X", {"x", "y"});
-  EXPECT_THAT(CheckMessage(op), HasSubstr("slot \"X\" takes one variable, found 2"));
+  EXPECT_THAT(CheckMessage(op), HasSubstr("softmax: input slot \"X\" takes one variable, found 2"));
   Op duplicable = SoftmaxOp();
   duplicable.SetInput("More", {"x", "y"});
   EXPECT_THAT(CheckMessage(duplicable), IsEmpty());
@@ -98,13 +107,14 @@ TEST(CheckOp, RefusesSeveralVariablesInASingleSlot) {
 TEST(CheckOp, RefusesAnOpWithoutOutputs) {
   Op op("softmax");
   op.SetInput("X", {"x"}).SetAttr("mode", std::string("fast"));
-  EXPECT_THAT(CheckMessage(op), HasSubstr("no output slot is set"));
+  EXPECT_THAT(CheckMessage(op), HasSubstr("softmax: no output slot is set"));
 }
 
 TEST(CheckOp, NamesAnAttributeOfTheWrongType) {
   Op op = SoftmaxOp();
   op.SetAttr("axis", 1.0f);
-  EXPECT_THAT(CheckMessage(op), HasSubstr("attribute \"axis\" is of type float, expected int"));
+  EXPECT_THAT(CheckMessage(op),
+              HasSubstr("softmax: attribute \"axis\" is of type float, expected int"));
 }
 
 TEST(CheckOp, AcceptsLongWhereIntIsDeclared) {
@@ -122,7 +132,27 @@ TEST(CheckOp, NamesAnAttributeOutOfRange) {
 TEST(CheckOp, NamesAMissingAttributeWithoutDefault) {
   Op op = SoftmaxOp();
   op.attrs.clear();
-  EXPECT_THAT(CheckMessage(op), HasSubstr("attribute \"mode\" is not set and has no default"));
+  EXPECT_THAT(CheckMessage(op),
+              HasSubstr("softmax: attribute \"mode\" is not set and has no default"));
+}
+
+TEST(CheckOp, NarrowsNoLongThatAnIntCannotHold) {
+  OpDef def = SoftmaxDef();
+  def.attrs[0].check = [](const Attribute&) {};
+  def.attrs[3].check = [](const Attribute&) {};
+  const auto message = [&def](const Op& op) -> std::string {
+    try {
+      CheckOp(def, op);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message(SoftmaxOp().SetAttr("axis", int64_t{1} << 31)),
+            "attribute \"axis\" = 2147483648 is outside 32 bits");
+  EXPECT_EQ(message(SoftmaxOp().SetAttr("dims", std::vector<int64_t>{1, -(int64_t{1} << 40)})),
+            "attribute \"dims\" = -1099511627776 is outside 32 bits");
 }
 
 TEST(CheckOp, IgnoresAttributesOfOtherVersions) {
@@ -135,6 +165,11 @@ TEST(DescribeOp, NamesBlockPositionAndSite) {
   Op op = SoftmaxOp();
   op.site = {"models/ernie/ernie.cc", 88};
   EXPECT_EQ(DescribeOp(op, 0, 17), "softmax (block 0, op #17, models/ernie/ernie.cc:88)");
+  op.SetAttr("op_namescope", std::string("fc_0/"));
+  EXPECT_EQ(DescribeOp(op, 2, 17), "softmax (block 2, op #17 \"fc_0/\", models/ernie/ernie.cc:88)");
+  op.site = {};
+  op.SetAttr("op_namescope", 3);
+  EXPECT_EQ(DescribeOp(op, 0, 0), "softmax (block 0, op #0)");
 }
 
 class OpContextTest : public ::testing::Test {
@@ -171,9 +206,27 @@ TEST_F(OpContextTest, ReadsIntegersOfEitherWidth) {
 }
 
 TEST_F(OpContextTest, RefusesUnknownAndMistypedAttributes) {
-  EXPECT_THROW(context_->Attr<int32_t>("depth"), Error);
-  EXPECT_THROW(context_->Attr<float>("axis"), Error);
-  EXPECT_THROW(context_->IntAttr("scale"), Error);
+  const auto message = [](const std::function<void()>& action) -> std::string {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message([&] { context_->Attr<int32_t>("depth"); }),
+            "softmax: attribute \"depth\" is not set and has no default");
+  EXPECT_EQ(message([&] { context_->Attr<float>("axis"); }),
+            "softmax: attribute \"axis\" is of type int, expected float");
+  EXPECT_EQ(message([&] { context_->IntAttr("scale"); }),
+            "softmax: attribute \"scale\" is of type float, expected long");
+  EXPECT_EQ(message([&] { context_->IntsAttr("mode"); }),
+            "softmax: attribute \"mode\" is of type string, expected longs");
+  EXPECT_EQ(message([&] { context_->Input("Mask"); }), "softmax: input \"Mask\" is missing");
+  EXPECT_EQ(message([&] { context_->Output("Parts"); }), "softmax: output \"Parts\" is missing");
+  EXPECT_EQ(message([&] { context_->InputIndex("Y"); }),
+            "softmax: the definition has no slot \"Y\"");
   EXPECT_FALSE(context_->HasAttr("depth"));
   EXPECT_TRUE(context_->HasAttr("axis"));
 }
@@ -207,7 +260,13 @@ TEST(MergeDims, TakesTheKnownOneAndRefusesAContradiction) {
   EXPECT_EQ(MergeDims(4, -1, "rows"), 4);
   EXPECT_EQ(MergeDims(4, 4, "rows"), 4);
   EXPECT_EQ(MergeDims(-1, -1, "rows"), -1);
-  EXPECT_THROW(MergeDims(4, 5, "rows"), Error);
+  try {
+    MergeDims(4, 5, "rows");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_STREQ(error.what(), "rows: 4 and 5 differ");
+  }
 }
 
 TEST(GradOp, NamesForwardVariablesAndGradients) {

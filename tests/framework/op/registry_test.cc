@@ -190,7 +190,24 @@ TEST(InferOp, NamesTheCreationSite) {
   Op* appended = program.root()->AppendOp(op);
   const auto [code, message] = ErrorOf([&] { InferOp(registry, program.root(), appended); });
   EXPECT_EQ(code, ErrorCode::kNotFound);
-  EXPECT_THAT(message, AllOf(HasSubstr("model.cc:12"), HasSubstr("\"x\" does not exist")));
+  EXPECT_EQ(message, "copy (block 0, op #0, model.cc:12): copy: variable \"x\" does not exist");
+}
+
+TEST(InferOp, LeavesNoVariableBehindWhenItFails) {
+  OpRegistry registry;
+  OpDef def = CopyDef("copy");
+  def.infer = [](OpContext&) { Throw(ErrorCode::kInvalidArgument, "copy: no"); };
+  registry.Add(def);
+  Program program;
+  program.root()->CreateVar({.name = "x"});
+  Op op("copy");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  // Not in the block: it would come first.
+  const auto [code, message] = ErrorOf([&] { InferOp(registry, program.root(), &op); });
+  EXPECT_EQ(code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(message, "copy (block 0, op #0): copy: no");
+  EXPECT_EQ(program.root()->FindVar("out"), nullptr);
+  EXPECT_NE(program.root()->FindVar("x"), nullptr);
 }
 
 }  // namespace
