@@ -48,10 +48,23 @@ Extents ExtentsOf(const OpContext& context) {
           .inner = shape.element_count(axis + 1, shape.rank())};
 }
 
-// Sums of `columns` adjacent columns. `x` and `out`, which may be x, point to the row where the
-// sums start; `step` leads to the next row.
+// Sums of one column. `x` and `out`, which may be x, point to where the sums start; `step` leads to
+// the next row.
+template <bool kExclusive, typename T>
+void SumColumn(const T* x, T* out, int64_t length, int64_t step) {
+  SumType<T> sum = 0;
+  for (int64_t i = 0; i != length * step; i += step) {
+    const SumType<T> before = sum;
+    sum = before + static_cast<SumType<T>>(x[i]);
+    out[i] = static_cast<T>(kExclusive ? before : sum);
+  }
+}
+
+// The same of `columns` adjacent columns.
 template <bool kExclusive, typename T>
 void SumColumns(const T* x, T* out, int64_t length, int64_t step, int64_t columns) {
+  // Without an array the sum stays in a register.
+  if (columns == 1) return SumColumn<kExclusive>(x, out, length, step);
   SumType<T> sums[kColumns] = {};
   for (int64_t row = 0; row < length; ++row) {
     for (int64_t column = 0; column < columns; ++column) {
