@@ -1,7 +1,7 @@
 // What unary element-wise ops share: definitions of the op and of its gradient, kernels.
 //
 // An op's file gives the facts, a functor for scalars of any type and, where float32 is to be fast,
-// loops on Highway's vectors. relu.cc is such an op, sqrt.cc one without loops of its own. A
+// loops on Highway's vectors. relu.cc is such an op, cos.cc one without loops of its own. A
 // functor that depends on attributes has a constructor from an OpContext; it is made once per plan,
 // and the loops take it as their first argument, as in leaky_relu.cc.
 #pragma once
