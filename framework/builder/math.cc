@@ -97,6 +97,14 @@ Variable ReduceSum(const Variable& x, const ReduceOptions& options, Site site) {
   return call.AppendFor(std::move(op));
 }
 
+Variable Cumsum(const Variable& x, const CumsumOptions& options, Site site) {
+  const LayerCall call("cumsum", "", site);
+  Op op("cumsum");
+  op.SetInput("X", {call.Use(x)}).SetAttr("axis", options.axis).SetAttr("flatten", options.flatten);
+  op.SetAttr("exclusive", options.exclusive).SetAttr("reverse", options.reverse);
+  return call.AppendFor(std::move(op));
+}
+
 Variable Mul(const Variable& x, const Variable& y, const MulOptions& options, Site site) {
   const LayerCall call("mul", "", site);
   Op op("mul");

@@ -61,6 +61,15 @@ struct ReduceOptions {
 Variable ReduceSum(const Variable& x, const ReduceOptions& options = {},
                    Site site = Site::current());
 
+struct CumsumOptions {
+  int32_t axis = -1;       // negative from the back
+  bool flatten = false;    // over all elements instead, to a variable of rank 1
+  bool exclusive = false;  // a sum leaves out the element at its own place
+  bool reverse = false;    // the sums start at the last element
+};
+// At each place the sum of the elements up to it.
+Variable Cumsum(const Variable& x, const CumsumOptions& options = {}, Site site = Site::current());
+
 struct MulOptions {
   // How many leading dims become the rows of each matrix.
   int32_t x_num_col_dims = 1;

@@ -1,0 +1,52 @@
+#include "framework/builder/math.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/builder/data.h"
+#include "framework/builder/program_guard.h"
+#include "framework/executor/executor.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The running sums of [[1, 2], [3, 4]].
+Tensor Sums(const layers::CumsumOptions& options) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  const Variable y = layers::Cumsum(layers::Data("x", {2, 2}), options);
+  Executor executor;
+  return executor.Compile(main).Run({{"x", Tensor::FromValues<float>({2, 2}, {1, 2, 3, 4})}},
+                                    {y})[0];
+}
+
+TEST(Cumsum, TakesItsAxisAndDirection) {
+  EXPECT_THAT(Sums({}).ToVector<float>(), ElementsAre(1, 3, 3, 7));
+  EXPECT_THAT(Sums({.axis = 0}).ToVector<float>(), ElementsAre(1, 2, 4, 6));
+  EXPECT_THAT(Sums({.exclusive = true}).ToVector<float>(), ElementsAre(0, 1, 0, 3));
+  EXPECT_THAT(Sums({.reverse = true}).ToVector<float>(), ElementsAre(3, 2, 7, 4));
+}
+
+TEST(Cumsum, FlattensIntoOneRow) {
+  const Tensor sums = Sums({.flatten = true});
+  EXPECT_EQ(sums.shape(), Shape({4}));
+  EXPECT_THAT(sums.ToVector<float>(), ElementsAre(1, 3, 6, 10));
+}
+
+TEST(Cumsum, RefusesAnAxisThatThereIsNot) {
+  try {
+    Sums({.axis = 2});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cumsum: axis"));
+  }
+}
+
+}  // namespace
+}  // namespace skiff
