@@ -275,6 +275,7 @@ LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Progra
     loaded.step = contents->manifest.step;
     loaded.state = std::move(contents->state);
     try {
+      if (options.check_state) options.check_state(loaded.state);
       Install(program, options, *std::move(contents), scope);
     } catch (const Error& error) {
       throw error.WithContext(folder.path);

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -68,13 +69,16 @@ struct LoadedCheckpoint {
 struct LoadCheckpointOptions {
   // Whether the checkpoint may hold variables that aren't persistables of the program.
   bool ignore_extra_variables = false;
+  // Called with the trainer's state before anything is loaded: an Error that it throws leaves the
+  // scope as it was. May be empty.
+  std::function<void(const TrainerState&)> check_state = {};
 };
 
 // Loads the newest checkpoint whose files are all there and have the sizes and CRC-32 of its
 // manifest; the scope is touched only once all of it was read. Error: kNotFound if the directory
 // holds no checkpoint (or isn't there), kDataLoss if it holds some and all were refused (the
 // message says why), kInvalidArgument if the checkpoint doesn't fit the program: a persistable is
-// missing, extra, or of another dtype or shape.
+// missing, extra, or of another dtype or shape; what check_state throws, with the path in front.
 LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Program& program,
                                       Scope* scope, const LoadCheckpointOptions& options = {});
 

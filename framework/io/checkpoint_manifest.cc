@@ -30,6 +30,16 @@ auto ParseJson(const std::string& source, Parse parse) {
   }
 }
 
+// Deeper nesting than ours is corruption, and printing it again would take a call a level.
+Json ParseDocument(std::string_view text, const std::string& source) {
+  constexpr int kDepthLimit = 8;
+  return Json::parse(text, [&](int depth, Json::parse_event_t, const Json&) {
+    SKIFF_ENFORCE(depth <= kDepthLimit, kDataLoss, source, ": JSON nested deeper than ",
+                  kDepthLimit, " levels");
+    return true;
+  });
+}
+
 bool IsUtf8(const std::string& text) {
   try {
     Json(text).dump();
@@ -165,7 +175,7 @@ std::string PrintManifest(const CheckpointManifest& manifest) {
 
 CheckpointManifest ParseManifest(std::string_view text, const std::string& source) {
   return ParseJson(source, [&] {
-    const Json document = Json::parse(text);
+    const Json document = ParseDocument(text, source);
     CheckIntact(document, source);
     return ReadManifest(document.at("manifest"), source);
   });
@@ -187,7 +197,7 @@ std::string PrintTrainerState(const TrainerState& state) {
 
 TrainerState ParseTrainerState(std::string_view text, const std::string& source) {
   return ParseJson(source, [&] {
-    const Json document = Json::parse(text);
+    const Json document = ParseDocument(text, source);
     TrainerState state;
     for (const auto& [name, value] : document.at("text").items()) {
       state[name] = value.get<std::string>();

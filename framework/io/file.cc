@@ -118,7 +118,20 @@ void OutputFile::Sync() {
   if (fsync(descriptor_) != 0) ThrowSystemError("sync", path_, errno);
 }
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), file_(TempPathFor(path)) {}
+namespace {
+
+// Renaming over a device, a pipe or a directory would destroy what no file can stand for.
+const std::string& CheckReplaceable(const std::string& path) {
+  struct stat status {};
+  const bool replaceable = stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
+  SKIFF_ENFORCE(replaceable, kIo, "write ", path, ": expected a regular file, or none yet");
+  return path;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& path)
+    : path_(CheckReplaceable(path)), file_(TempPathFor(path)) {}
 
 AtomicFile::~AtomicFile() {
   if (!committed_) unlink(temp_path().c_str());

@@ -63,6 +63,7 @@ class OutputFile : public ByteSink {
 // temp_path() beside it; without Commit they are removed again.
 class AtomicFile {
  public:
+  // Error (kIo) if `path` bears the name of something else than a file: a directory, a device.
   explicit AtomicFile(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

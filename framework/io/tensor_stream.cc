@@ -119,12 +119,10 @@ Tensor ReadElements(DType dtype, const std::vector<int64_t>& dims, ByteSource* s
     source->ThrowCorrupt(position, "tensor of rank ", dims.size(), ", expected at most ",
                          Shape::kMaxRank);
   }
-  const Shape shape = AsDataLoss(*source, position, [&] {
-    const Shape made{std::span<const int64_t>(dims)};
-    source->CheckRemaining(ByteCount(ElementCount(dims), dtype),
-                           StrCat("elements of ", DTypeName(dtype), " ", made));
-    return made;
-  });
+  const Shape shape{std::span<const int64_t>(dims)};
+  const int64_t bytes =
+      AsDataLoss(*source, position, [&] { return ByteCount(ElementCount(dims), dtype); });
+  source->CheckRemaining(bytes, StrCat("elements of ", DTypeName(dtype), " ", shape));
   Tensor tensor(shape, dtype);
   source->Read(tensor.raw_data(), tensor.byte_count(), "elements");
   CheckBools(tensor, *source);

@@ -1,13 +1,14 @@
 #include "framework/io/checkpoint.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "framework/io/byte_stream.h"
+#include "tests/framework/io/full_disk.h"
 #include "tests/framework/io/temp_directory.h"
 
 namespace skiff {
@@ -233,35 +234,73 @@ TEST_F(Checkpoints, SurviveAKilledSave) {
   EXPECT_EQ(Folders(), (std::vector<std::string>{"save-000002-step-2", "save-000003-step-3"}));
 }
 
-TEST_F(Checkpoints, LeaveNothingBehindOnAFullDisk) {
+TEST_F(Checkpoints, LeaveNothingBehindWhereNoFileMayGrow) {
   Save(1);
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const auto handler = signal(SIGXFSZ, SIG_IGN);
-  for (rlim_t limit : {rlim_t{0}, rlim_t{30}, rlim_t{3000}}) {
-    SCOPED_TRACE(limit);
-    const rlimit size{limit, before.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &size);
-    const Error error = ErrorOf([&] { Save(2); });
-    setrlimit(RLIMIT_FSIZE, &before);
-    EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
-    EXPECT_NE(std::string(error.what()).find("/tensors: File too large"), std::string::npos)
-        << error.what();
+  for (const rlim_t room : {rlim_t{0}, rlim_t{30}, rlim_t{3000}}) {
+    SCOPED_TRACE(room);
+    ExpectError(
+        [&] {
+          const FileSizeLimit limit(room);
+          Save(2);
+        },
+        ErrorCode::kResourceExhausted,
+        "write " + directory / ".tmp-save-000002-step-2/tensors: File too large");
     EXPECT_EQ(Folders(), std::vector<std::string>{"save-000001-step-1"});
   }
-  signal(SIGXFSZ, handler);
   ExpectLoads(1, 0);
+}
+
+// A real file system, with less and less room: some saves fail at the tensors, some at the small
+// files behind them, the last at the folder itself.
+TEST_F(Checkpoints, LeaveNothingBehindOnAFullDisk) {
+  TinyDisk disk(directory / "disk", 128 << 10);
+  if (!disk.is_mounted()) GTEST_SKIP() << "no permission to mount";
+  const auto save = [&](int64_t step) {
+    scope.FindMutable("w")->data<float>()[7] = static_cast<float>(step);
+    scope.FindMutable("step")->data<int64_t>()[0] = step;
+    SaveCheckpoint(disk.path(), program, scope, step, {{"epoch", std::to_string(step)}});
+  };
+  save(1);
+  int refused = 0;
+  for (int64_t room = 0; room <= (20 << 10); room += 4 << 10) {
+    SCOPED_TRACE(room);
+    disk.FillUpTo(room);
+    try {
+      save(2);
+      EXPECT_GE(room, 12 << 10);
+      fs::remove_all(disk.path() + "/save-000002-step-2");
+    } catch (const Error& error) {
+      ++refused;
+      EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted) << error.what();
+      EXPECT_NE(std::string(error.what()).find("No space left on device"), std::string::npos)
+          << error.what();
+    }
+    EXPECT_EQ(NamesIn(disk.path()), (std::vector<std::string>{"filling", "save-000001-step-1"}));
+    const LoadedCheckpoint checkpoint = LoadLatestCheckpoint(disk.path(), program, &loaded);
+    EXPECT_EQ(checkpoint.step, 1);
+    EXPECT_EQ(loaded.Get("w").data<float>()[7], 1);
+    disk.Empty();
+  }
+  EXPECT_GE(refused, 3);
+  save(3);
+  EXPECT_EQ(LoadLatestCheckpoint(disk.path(), program, &loaded).step, 3);
 }
 
 TEST_F(Checkpoints, RefuseADirectoryThatCannotBe) {
   PutBytes(directory / "file", "x");
   for (const char* name : {"file", "file/below"}) {
-    const Error error = ErrorOf([&] { SaveCheckpoint(directory / name, program, scope, 1, {}); });
-    EXPECT_EQ(error.code(), ErrorCode::kIo);
-    EXPECT_NE(std::string(error.what()).find(directory / name), std::string::npos) << error.what();
-    EXPECT_EQ(ErrorOf([&] { LoadLatestCheckpoint(directory / name, program, &loaded); }).code(),
-              ErrorCode::kIo);
+    ExpectError([&] { SaveCheckpoint(directory / name, program, scope, 1, {}); }, ErrorCode::kIo,
+                "create directory " + directory / name + ": Not a directory");
+    ExpectError([&] { LoadLatestCheckpoint(directory / name, program, &loaded); }, ErrorCode::kIo,
+                "list " + directory / name + ": Not a directory");
   }
+}
+
+// Root may write everywhere but here.
+TEST_F(Checkpoints, RefuseADirectoryThatNobodyMakes) {
+  const Error error = ErrorOf([&] { SaveCheckpoint("/proc/skiff", program, scope, 1, {}); });
+  EXPECT_NE(std::string(error.what()).find("create directory /proc/skiff: "), std::string::npos)
+      << error.what();
 }
 
 TEST_F(Checkpoints, RefuseADirectoryWithoutPermission) {
@@ -274,33 +313,157 @@ TEST_F(Checkpoints, RefuseADirectoryWithoutPermission) {
 }
 
 TEST_F(Checkpoints, CheckTheArgumentsBeforeTheyWrite) {
-  EXPECT_EQ(ErrorOf([&] { Save(-1); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(ErrorOf([&] { Save(1, {.keep_last = 0}); }).code(), ErrorCode::kInvalidArgument);
+  ExpectError([&] { Save(-1); }, ErrorCode::kInvalidArgument, "step = -1, expected at least 0");
+  ExpectError([&] { Save(1, {.keep_last = 0}); }, ErrorCode::kInvalidArgument,
+              "keep_last = 0, expected at least 1");
   scope.Erase("w");
-  EXPECT_EQ(ErrorOf([&] { SaveCheckpoint(directory.path(), program, scope, 1, {}); }).code(),
-            ErrorCode::kNotFound);
+  ExpectError([&] { SaveCheckpoint(directory.path(), program, scope, 1, {}); },
+              ErrorCode::kNotFound, "the scope holds no variable \"w\"");
   EXPECT_TRUE(Folders().empty());
 }
 
 TEST_F(Checkpoints, RefuseAnotherProgram) {
   Save(1);
-  const auto load_error = [&] { return ErrorOf([&] { Load(); }); };
+  const std::string path = directory / "save-000001-step-1";
+  const auto expect = [&](const std::string& message) {
+    ExpectError([&] { Load(); }, ErrorCode::kInvalidArgument, path + ": " + message);
+  };
   AddPersistable("velocity", DType::kFloat32, {1000});
-  const Error lacks = load_error();
-  EXPECT_EQ(lacks.code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(std::string(lacks.what()).find("lacks the program's persistable \"velocity\""),
-            std::string::npos)
-      << lacks.what();
+  expect("the checkpoint lacks the program's persistable \"velocity\"");
   program.root()->RemoveVar("velocity");
   program.root()->GetVar("w")->dims = {999};
-  EXPECT_EQ(load_error().code(), ErrorCode::kInvalidArgument);
+  expect("variable \"w\": the file holds float32 [1000], the program expects float32 [999]");
+  program.root()->GetVar("w")->dims = {1000};
+  program.root()->GetVar("w")->dtype = DType::kFloat64;
+  expect("variable \"w\": the file holds float32 [1000], the program expects float64 [1000]");
   program.root()->RemoveVar("w");
-  EXPECT_EQ(load_error().code(), ErrorCode::kInvalidArgument);
+  expect("the checkpoint holds a variable \"w\", which is no persistable of the program");
   EXPECT_TRUE(loaded.Names().empty());
   const LoadedCheckpoint checkpoint =
       LoadLatestCheckpoint(directory.path(), program, &loaded, {.ignore_extra_variables = true});
   EXPECT_EQ(checkpoint.step, 1);
   EXPECT_EQ(loaded.Names(), std::vector<std::string>{"step"});
+}
+
+// What the trainer refuses is refused before anything is loaded.
+TEST_F(Checkpoints, AskTheTrainerBeforeTheyAreLoaded) {
+  Save(1);
+  const auto refuse = [](const TrainerState& state) {
+    Throw(ErrorCode::kInvalidArgument, "epoch ", state.at("epoch"), ", expected 7");
+  };
+  loaded.Set("w", Tensor::FromValues<float>({1}, {5}));
+  ExpectError(
+      [&] { LoadLatestCheckpoint(directory.path(), program, &loaded, {.check_state = refuse}); },
+      ErrorCode::kInvalidArgument, directory / "save-000001-step-1: epoch 1, expected 7");
+  EXPECT_EQ(loaded.Names(), std::vector<std::string>{"w"});
+  EXPECT_EQ(loaded.Get("w").Item<float>(), 5);
+}
+
+// Every length of the small files, and many of the large one.
+TEST_F(Checkpoints, FallBackWhereverTheNewestIsCut) {
+  Save(1);
+  const std::string newest = Save(2).path;
+  for (const std::string& name : kFiles) {
+    const std::string path = newest + "/" + name;
+    const std::string intact = BytesOf(path);
+    for (size_t size = 0; size < intact.size(); size += name == "tensors" ? 61 : 1) {
+      SCOPED_TRACE(testing::Message() << name << ", " << size << " bytes");
+      PutBytes(path, intact.substr(0, size));
+      // The line break at its end says nothing.
+      const bool whole = name == "manifest.json" && size + 1 == intact.size();
+      ExpectLoads(whole ? 2 : 1, whole ? 0 : 1);
+    }
+    PutBytes(path, intact);
+  }
+  ExpectLoads(2, 0);
+}
+
+// Manifests that are intact, but not ours.
+class ForeignManifest : public Checkpoints {
+ protected:
+  using Json = nlohmann::json;
+
+  ForeignManifest() : path_(Save(1).path + "/manifest.json") {}
+
+  // The manifest, changed and signed again.
+  void Change(const std::function<void(Json*)>& change) {
+    Json document = Json::parse(intact_);
+    change(&document["manifest"]);
+    const std::string bytes = document["manifest"].dump();
+    document["crc32"] = Crc32Text(Crc32(0, bytes.data(), static_cast<int64_t>(bytes.size())));
+    PutBytes(path_, document.dump());
+  }
+
+  void ExpectReason(const std::string& reason) {
+    const std::string folder = directory / "save-000001-step-1";
+    ExpectError(
+        [&] { Load(); }, ErrorCode::kDataLoss,
+        directory.path() + ": none of 1 checkpoints is intact:\n  " + folder + ": " + reason);
+    EXPECT_TRUE(loaded.Names().empty());
+  }
+  void ExpectOurs(const std::string& reason) { ExpectReason(path_ + ": " + reason); }
+
+  std::string path_;
+  const std::string intact_ = BytesOf(path_);
+};
+
+TEST_F(ForeignManifest, IsToldByWhatWasFoundAndExpected) {
+  Change([](Json*) {});
+  ExpectLoads(1, 0);
+  loaded.Erase("w");
+  loaded.Erase("step");
+  Change([](Json* manifest) { (*manifest)["version"] = 2; });
+  ExpectOurs("version 2, expected 1");
+  Change([](Json* manifest) { (*manifest)["format"] = "tar"; });
+  ExpectOurs("format \"tar\", expected \"skiff-checkpoint\"");
+  Change([](Json* manifest) { (*manifest)["step"] = -1; });
+  ExpectOurs("\"step\" is -1, expected a count");
+  Change([](Json* manifest) { (*manifest)["step"] = 1.5; });
+  ExpectOurs("\"step\" is 1.5, expected a count");
+  Change([](Json* manifest) { (*manifest)["files"].erase(1); });
+  ExpectOurs("expected the files tensors and state.json");
+  Change([](Json* manifest) { (*manifest)["files"][0]["name"] = "../tensors"; });
+  ExpectOurs("expected the files tensors and state.json");
+  Change([](Json* manifest) { (*manifest)["files"][0]["crc32"] = "123"; });
+  ExpectOurs("crc32 \"123\", expected 8 digits");
+  Change([](Json* manifest) { (*manifest)["files"][0]["crc32"] = "0123456g"; });
+  ExpectOurs("'g' is no hexadecimal digit");
+  Change([](Json* manifest) { (*manifest)["files"][0]["bytes"] = 17; });
+  ExpectReason(directory / "save-000001-step-1/tensors has 4057 bytes, expected 17");
+  Change([](Json* manifest) { (*manifest)["files"][0]["crc32"] = "01234567"; });
+  const Error crc = ErrorOf([&] { Load(); });
+  EXPECT_NE(std::string(crc.what()).find("save-000001-step-1/tensors: CRC-32 is "),
+            std::string::npos)
+      << crc.what();
+  // The streams don't end where the names do.
+  Change([](Json* manifest) { (*manifest)["variables"] = {"step", "w", "x"}; });
+  const Error more = ErrorOf([&] { Load(); });
+  EXPECT_NE(std::string(more.what()).find("variable \"x\": "), std::string::npos) << more.what();
+  PutBytes(path_, "{}");
+  EXPECT_NE(std::string(ErrorOf([&] { Load(); }).what()).find("manifest.json: "),
+            std::string::npos);
+}
+
+// Printing a document that nests deeply takes a call a level: the stack would end first.
+TEST_F(ForeignManifest, MayNestDeeply) {
+  const std::string deep(1000000, '[');
+  const std::string closed = deep + std::string(1000000, ']');
+  for (const std::string& value : {deep, closed}) {
+    PutBytes(path_, "{\"crc32\": \"00000000\", \"manifest\": " + value + "}");
+    ExpectOurs("JSON nested deeper than 8 levels");
+    PutBytes(path_, intact_);
+    const std::string state = directory / "save-000001-step-1/state.json";
+    const std::string state_bytes = BytesOf(state);
+    const std::string bytes = "{\"text\": {\"a\": " + value + "}, \"hex\": {}}";
+    PutBytes(state, bytes);
+    Change([&bytes](Json* manifest) {
+      (*manifest)["files"][1]["bytes"] = bytes.size();
+      (*manifest)["files"][1]["crc32"] =
+          Crc32Text(Crc32(0, bytes.data(), static_cast<int64_t>(bytes.size())));
+    });
+    ExpectReason(state + ": JSON nested deeper than 8 levels");
+    PutBytes(state, state_bytes);
+  }
 }
 
 }  // namespace

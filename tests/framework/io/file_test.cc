@@ -1,10 +1,9 @@
 #include "framework/io/file.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "tests/framework/io/full_disk.h"
 #include "tests/framework/io/temp_directory.h"
 
 namespace skiff {
@@ -26,11 +25,17 @@ TEST(ReadFile, RefusesWhatIsMissingTooLongOrNoFile) {
   EXPECT_EQ(missing.code(), ErrorCode::kNotFound);
   EXPECT_NE(std::string(missing.what()).find(directory / "g"), std::string::npos);
   EXPECT_NE(std::string(missing.what()).find("No such file"), std::string::npos);
-  EXPECT_EQ(ErrorOf([&] { ReadFile(directory / "f", 4); }).code(), ErrorCode::kOutOfRange);
-  EXPECT_EQ(ErrorOf([&] { ReadFile(directory.path()); }).code(), ErrorCode::kIo);
-  EXPECT_EQ(ErrorOf([&] { ReadFile(directory / "f/g"); }).code(), ErrorCode::kIo);
+  ExpectError([&] { ReadFile(directory / "f", 4); }, ErrorCode::kOutOfRange,
+              directory / "f has 5 bytes: expected at most 4");
+  ExpectError([&] { ReadFile(directory.path()); }, ErrorCode::kIo,
+              "open " + directory.path() + ": expected a regular file");
+  ExpectError([&] { ReadFile(directory / "f/g"); }, ErrorCode::kIo,
+              "open " + directory / "f/g: Not a directory");
   ASSERT_EQ(mkfifo((directory / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(ErrorOf([&] { ReadFile(directory / "pipe"); }).code(), ErrorCode::kIo);
+  ExpectError([&] { ReadFile(directory / "pipe"); }, ErrorCode::kIo,
+              "open " + directory / "pipe: expected a regular file");
+  ExpectError([&] { ReadFile("/dev/zero"); }, ErrorCode::kIo,
+              "open /dev/zero: expected a regular file");
 }
 
 TEST(InputFile, KnowsItsPlaceAndRefusesToPassTheEnd) {
@@ -52,7 +57,8 @@ TEST(InputFile, NoticesAFileThatShrinks) {
   PutBytes(directory / "f", "12345678");
   InputFile file(directory / "f");
   std::filesystem::resize_file(directory / "f", 3);
-  EXPECT_EQ(ErrorOf([&] { file.ReadNumber<uint64_t>("number"); }).code(), ErrorCode::kDataLoss);
+  ExpectError([&] { file.ReadNumber<uint64_t>("number"); }, ErrorCode::kDataLoss,
+              directory / "f, byte 3: the file ends, but had 8 bytes when it was opened");
 }
 
 TEST(OutputFile, CountsBytesAndKeepsTheCrc) {
@@ -78,8 +84,43 @@ TEST(OutputFile, SaysThatTheDiskIsFull) {
 TEST(OutputFile, RefusesAPathThatCannotBe) {
   const TempDirectory directory;
   PutBytes(directory / "f", "x");
-  EXPECT_EQ(ErrorOf([&] { OutputFile file(directory / "f/g"); }).code(), ErrorCode::kIo);
-  EXPECT_EQ(ErrorOf([&] { OutputFile file(directory / "no/g"); }).code(), ErrorCode::kIo);
+  ExpectError([&] { OutputFile file(directory / "f/g"); }, ErrorCode::kIo,
+              "create " + directory / "f/g: Not a directory");
+  ExpectError([&] { OutputFile file(directory / "no/g"); }, ErrorCode::kIo,
+              "create " + directory / "no/g: the directory doesn't exist");
+  ExpectError([&] { OutputFile file(directory.path()); }, ErrorCode::kIo,
+              "create " + directory.path() + ": Is a directory");
+  // Not even root makes files there.
+  EXPECT_EQ(ErrorOf([] { OutputFile file("/proc/skiff"); }).code(), ErrorCode::kIo);
+}
+
+// A rename would put a file in the place of the device.
+TEST(AtomicFile, ReplacesNothingButFiles) {
+  const TempDirectory directory;
+  std::filesystem::create_directory(directory / "d");
+  std::filesystem::create_symlink("/dev/full", directory / "full");
+  ASSERT_EQ(mkfifo((directory / "pipe").c_str(), 0600), 0);
+  for (const std::string& path : {std::string("/dev/full"), std::string("/dev/null"),
+                                  directory / "d", directory / "full", directory / "pipe"}) {
+    ExpectError([&] { AtomicWriteFile(path, "x"); }, ErrorCode::kIo,
+                "write " + path + ": expected a regular file, or none yet");
+  }
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  EXPECT_EQ(NamesIn(directory.path()), (std::vector<std::string>{"d", "full", "pipe"}));
+}
+
+TEST(AtomicFile, LeavesTheOldFileOnAFullDisk) {
+  const TempDirectory directory;
+  TinyDisk disk(directory / "disk", 256 << 10);
+  if (!disk.is_mounted()) GTEST_SKIP() << "no permission to mount";
+  const std::string path = disk.path() + "/f";
+  AtomicWriteFile(path, "old");
+  const Error error = ErrorOf([&] { AtomicWriteFile(path, std::string(512 << 10, 'x')); });
+  EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+  EXPECT_NE(std::string(error.what()).find(": No space left on device"), std::string::npos)
+      << error.what();
+  EXPECT_EQ(BytesOf(path), "old");
+  EXPECT_EQ(NamesIn(disk.path()), std::vector<std::string>{"f"});
 }
 
 TEST(AtomicFile, ReplacesOnlyOnCommit) {
@@ -100,14 +141,11 @@ TEST(AtomicFile, ReplacesOnlyOnCommit) {
 TEST(AtomicFile, LeavesTheOldFileWhenTheLimitIsHit) {
   const TempDirectory directory;
   PutBytes(directory / "f", "old");
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const auto handler = signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{100, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &small);
-  const Error error = ErrorOf([&] { AtomicWriteFile(directory / "f", std::string(1000, 'x')); });
-  setrlimit(RLIMIT_FSIZE, &before);
-  signal(SIGXFSZ, handler);
+  const auto write = [&] {
+    const FileSizeLimit limit(100);
+    AtomicWriteFile(directory / "f", std::string(1000, 'x'));
+  };
+  const Error error = ErrorOf(write);
   EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(BytesOf(directory / "f"), "old");
   EXPECT_EQ(NamesIn(directory.path()), std::vector<std::string>{"f"});
@@ -119,8 +157,10 @@ TEST(CreateDirectories, MakesParentsAndRefusesFiles) {
   CreateDirectories(directory / "a/b/c");
   EXPECT_TRUE(std::filesystem::is_directory(directory / "a/b/c"));
   PutBytes(directory / "f", "x");
-  EXPECT_EQ(ErrorOf([&] { CreateDirectories(directory / "f"); }).code(), ErrorCode::kIo);
-  EXPECT_EQ(ErrorOf([&] { CreateDirectories(directory / "f/g"); }).code(), ErrorCode::kIo);
+  for (const std::string& path : {directory / "f", directory / "f/g"}) {
+    ExpectError([&] { CreateDirectories(path); }, ErrorCode::kIo,
+                "create directory " + path + ": Not a directory");
+  }
 }
 
 }  // namespace

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <utility>
 
 #include "framework/io/parameters.h"
 #include "framework/ir/text.h"
+#include "tests/framework/io/full_disk.h"
 #include "tests/framework/io/temp_directory.h"
+#include "tests/framework/ir/damage_bytes.h"
 
 namespace skiff {
 namespace {
@@ -110,6 +113,24 @@ TEST_F(InferenceModels, SetIsTestWhereItIsLeftOut) {
   EXPECT_TRUE(program->root()->ops()[1]->Attr<bool>("is_test"));
 }
 
+TEST_F(InferenceModels, SayWhichFeedOrFetchIsWrong) {
+  const auto expect = [&](const std::vector<std::string>& feeds,
+                          const std::vector<std::string>& fetches, ErrorCode code,
+                          const std::string& message) {
+    ExpectError([&] { Make(feeds, fetches); }, code, message);
+  };
+  expect({"no"}, {"out"}, ErrorCode::kNotFound,
+         "feed \"no\" is no variable of the program's root block");
+  expect({"x"}, {"no"}, ErrorCode::kNotFound,
+         "fetch \"no\" is no variable of the program's root block");
+  expect({"x", "x"}, {"out"}, ErrorCode::kAlreadyExists, "feed \"x\" is named twice");
+  expect({"x"}, {}, ErrorCode::kInvalidArgument, "an inference model needs a fetch");
+  expect({"x", "label"}, {"out"}, ErrorCode::kInvalidArgument,
+         "feed \"label\" isn't needed to compute the fetches: leave it out");
+  expect({"x"}, {"w@GRAD"}, ErrorCode::kInvalidArgument,
+         "fetch \"w@GRAD\" is computed by no op that is left for inference");
+}
+
 TEST_F(InferenceModels, RefuseBadFeedsAndFetches) {
   EXPECT_EQ(CodeOfMake({"no"}, {"out"}), ErrorCode::kNotFound);
   EXPECT_EQ(CodeOfMake({"x"}, {"no"}), ErrorCode::kNotFound);
@@ -162,8 +183,11 @@ TEST_F(InferenceModels, RefuseTruncatedAndMissingFiles) {
   for (size_t size = 0; size < bytes.size(); ++size) {
     // The block is whole, only the version is gone: to the format that is a program.
     if (size + 4 == bytes.size()) continue;
+    SCOPED_TRACE(size);
     PutBytes(path + "/__model__", bytes.substr(0, size));
-    EXPECT_THROW(load(), Error) << size;
+    const Error error = ErrorOf(load);
+    EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+    EXPECT_EQ(std::string(error.what()).find(path + "/__model__: "), 0u) << error.what();
   }
   PutBytes(path + "/__model__", bytes);
   std::filesystem::resize_file(path + "/params", 10);
@@ -173,6 +197,78 @@ TEST_F(InferenceModels, RefuseTruncatedAndMissingFiles) {
   std::filesystem::remove(path + "/__model__");
   EXPECT_EQ(ErrorOf(load).code(), ErrorCode::kNotFound);
   EXPECT_TRUE(loaded.Names().empty());
+}
+
+TEST_F(InferenceModels, NameFileBlockAndOpOfABadSubBlock) {
+  const std::string path = directory / "m";
+  SaveInferenceModel(path, {"x"}, {"out"}, *training, scope);
+  std::string bytes = BytesOf(path + "/__model__");
+  // The attribute is_test of dropout, turned into a block index: type BOOLEAN (6) to BLOCK (8),
+  // field b (10) to block_idx (12), its value to 9.
+  const std::string from("is_test\x10\x06\x50\x01", 11);
+  ASSERT_NE(bytes.find(from), std::string::npos);
+  bytes.replace(bytes.find(from), from.size(), std::string("is_test\x10\x08\x60\x09", 11));
+  PutBytes(path + "/__model__", bytes);
+  Scope loaded;
+  ExpectError([&] { LoadInferenceModel(path, &loaded); }, ErrorCode::kDataLoss,
+              path +
+                  "/__model__: block 0, op #2 \"dropout\": attribute \"is_test\" names block 9, "
+                  "expected one in [0, 1)");
+  EXPECT_TRUE(loaded.Names().empty());
+}
+
+// A thousand mutations of program and parameters: an Error that leaves the scope as it was, or a
+// model whose every persistable is loaded.
+TEST_F(InferenceModels, SurviveAThousandMutations) {
+  const InferenceModelFiles files{.params_filename = "params"};
+  const std::string path = directory / "m";
+  SaveInferenceModel(path, {"x"}, {"out"}, *training, scope, {.files = files});
+  std::mt19937 random(5);
+  int loads = 0;
+  int refused = 0;
+  for (const char* name : {"/__model__", "/params"}) {
+    const std::string intact = BytesOf(path + name);
+    for (int i = 0; i < 500; ++i) {
+      SCOPED_TRACE(i);
+      PutBytes(path + name, DamageBytes(intact, &random));
+      Scope loaded;
+      try {
+        const InferenceModel model = LoadInferenceModel(path, &loaded, files);
+        ++loads;
+        EXPECT_EQ(loaded.Names(), PersistableNames(*model.program));
+      } catch (const Error& error) {
+        ++refused;
+        EXPECT_NE(error.code(), ErrorCode::kResourceExhausted) << error.what();
+        EXPECT_TRUE(loaded.Names().empty());
+      }
+    }
+    PutBytes(path + name, intact);
+  }
+  EXPECT_GT(loads, 20);
+  EXPECT_GT(refused, 500);
+}
+
+TEST_F(InferenceModels, KeepTheOldOneOnAFullDisk) {
+  const std::string path = directory / "m";
+  SaveInferenceModel(path, {"x"}, {"out"}, *training, scope);
+  const std::string model = BytesOf(path + "/__model__");
+  const std::string w = BytesOf(path + "/w");
+  scope.FindMutable("w")->data<float>()[0] = 100;
+  const Error error = ErrorOf([&] {
+    const FileSizeLimit limit(20);
+    SaveInferenceModel(path, {"x"}, {"out"}, *training, scope);
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(std::string(error.what()).find("write " + path + "/b.tmp-"), 0u) << error.what();
+  EXPECT_EQ(BytesOf(path + "/__model__"), model);
+  EXPECT_EQ(BytesOf(path + "/w"), w);
+  EXPECT_EQ(NamesIn(path), (std::vector<std::string>{"__model__", "b", "w"}));
+}
+
+TEST_F(InferenceModels, RefuseADirectoryThatCannotBe) {
+  PutBytes(directory / "f", "x");
+  ExpectError([&] { SaveInferenceModel(directory / "f/m", {"x"}, {"out"}, *training, scope); },
+              ErrorCode::kIo, "create directory " + directory / "f/m: Not a directory");
 }
 
 TEST_F(InferenceModels, NeverHaveAProgramWithoutItsParameters) {
@@ -186,12 +282,17 @@ TEST_F(InferenceModels, NeverHaveAProgramWithoutItsParameters) {
 
 TEST_F(InferenceModels, RefuseColumnsOutOfPlace) {
   const auto program = Make({"x", "label"}, {"loss"});
-  for (int32_t column : {0, 2, -1}) {
+  const auto expect = [&](const std::string& message) {
+    ExpectError([&] { FeedNames(*program); }, ErrorCode::kDataLoss, message);
+  };
+  program->root()->ops()[0]->SetAttr("col", int32_t{0});
+  expect("two feed ops have col = 0");
+  for (int32_t column : {2, -1}) {
     program->root()->ops()[0]->SetAttr("col", column);
-    EXPECT_EQ(ErrorOf([&] { FeedNames(*program); }).code(), ErrorCode::kDataLoss);
+    expect(StrCat("a feed op has col = ", column, ", expected a value in [0, 2)"));
   }
   program->root()->ops()[0]->SetAttr("col", int32_t{1}).SetOutput("Out", {});
-  EXPECT_EQ(ErrorOf([&] { FeedNames(*program); }).code(), ErrorCode::kDataLoss);
+  expect("a feed op names 0 variables, expected 1");
 }
 
 }  // namespace

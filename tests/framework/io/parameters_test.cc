@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/io/tensor_stream.h"
+#include "tests/framework/io/full_disk.h"
 #include "tests/framework/io/temp_directory.h"
 
 namespace skiff {
@@ -48,6 +49,7 @@ class Parameters : public testing::Test {
 
   Program program;
   Scope scope;
+  Scope loaded;
   std::vector<std::string> names;
   TempDirectory directory;
 };
@@ -97,59 +99,157 @@ TEST_F(Parameters, RestoreLoD) {
   EXPECT_EQ(scope.Get("B").lod(), (LoD{{0, 1, 3}}));
 }
 
-TEST_F(Parameters, RefuseBytesThatRemain) {
+TEST_F(Parameters, RefuseVariablesTooFewAndTooMany) {
   SaveCombined(scope, names, directory / "params");
-  Scope loaded;
-  const Error error = ErrorOf([&] {
-    LoadCombined(program, {"B", "a/b"}, directory / "params", &loaded);
-  });
-  EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+  const auto load = [&](const std::vector<std::string>& wanted) {
+    return [&, wanted] { LoadCombined(program, wanted, directory / "params", &loaded); };
+  };
+  // The stream of w, of 2 elements, is left over.
+  ExpectError(load({"B", "a/b"}), ErrorCode::kDataLoss,
+              directory /
+                  "params, byte 62: 32 bytes remain after the last of 2 variables, expected "
+                  "none");
+  program.root()->CreateVar(Persistable("z", {1}));
+  ExpectError(load({"B", "a/b", "w", "z"}), ErrorCode::kDataLoss,
+              "variable \"z\": " + directory /
+                                       "params, byte 94: version of the stream: expected 4 "
+                                       "bytes, found 0");
   EXPECT_TRUE(loaded.Names().empty());
 }
 
-TEST_F(Parameters, RefuseTruncationAndLeaveTheScope) {
+TEST_F(Parameters, RefuseTruncationAtEveryByteAndLeaveTheScope) {
   SaveCombined(scope, names, directory / "params");
-  std::filesystem::resize_file(directory / "params",
-                               std::filesystem::file_size(directory / "params") - 1);
+  SaveSeparate(scope, names, directory / "m");
+  const std::string combined = BytesOf(directory / "params");
+  const std::string separate = BytesOf(directory / "m/w");
   scope.FindMutable("B")->data<float>()[0] = 9;
-  const Error error = ErrorOf([&] { LoadCombined(program, names, directory / "params", &scope); });
-  EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
-  EXPECT_NE(std::string(error.what()).find("variable \"w\""), std::string::npos) << error.what();
+  const uint64_t generation = scope.generation();
+  for (size_t size = 0; size < combined.size(); ++size) {
+    SCOPED_TRACE(size);
+    PutBytes(directory / "params", combined.substr(0, size));
+    const Error error =
+        ErrorOf([&] { LoadCombined(program, names, directory / "params", &scope); });
+    EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+    const std::string variable = size < 36 ? "B" : size < 62 ? "a/b" : "w";
+    EXPECT_EQ(std::string(error.what())
+                  .find(StrCat("variable \"", variable, "\": ", directory / "params, byte ")),
+              0u)
+        << error.what();
+    if (size >= separate.size()) continue;
+    PutBytes(directory / "m/w", separate.substr(0, size));
+    const Error other = ErrorOf([&] { LoadSeparate(program, names, directory / "m", &scope); });
+    EXPECT_EQ(other.code(), ErrorCode::kDataLoss);
+    EXPECT_EQ(std::string(other.what()).find("variable \"w\": " + directory / "m/w, byte "), 0u)
+        << other.what();
+  }
   EXPECT_EQ(scope.Get("B").data<float>()[0], 9);
+  EXPECT_EQ(scope.generation(), generation);
+}
+
+// Every bit of the heads, the elements left out: refused, or another value in what stays a tensor
+// of the program's.
+TEST_F(Parameters, SurviveFlippedBitsOfEveryHead) {
+  SaveCombined(scope, names, directory / "params");
+  const std::string intact = BytesOf(directory / "params");
+  int refused = 0;
+  for (size_t bit = 0; bit < intact.size() * 8; ++bit) {
+    std::string bytes = intact;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+    PutBytes(directory / "params", bytes);
+    Scope fresh;
+    try {
+      LoadCombined(program, names, directory / "params", &fresh);
+      EXPECT_EQ(fresh.Get("w").shape(), (Shape{2}));
+      EXPECT_EQ(fresh.Get("B").dtype(), DType::kFloat32);
+    } catch (const Error& error) {
+      ++refused;
+      EXPECT_TRUE(error.code() == ErrorCode::kDataLoss ||
+                  error.code() == ErrorCode::kUnimplemented ||
+                  error.code() == ErrorCode::kInvalidArgument)
+          << error.what();
+      EXPECT_TRUE(fresh.Names().empty());
+    }
+  }
+  // All but the elements, 6 floats.
+  EXPECT_EQ(refused, static_cast<int>(intact.size() * 8 - 6 * 32));
+}
+
+TEST_F(Parameters, LeaveTheOldFilesOnAFullDisk) {
+  const auto save_combined = [&] { SaveCombined(scope, names, directory / "params"); };
+  const auto save_separate = [&] { SaveSeparate(scope, names, directory / "m"); };
+  save_combined();
+  save_separate();
+  const std::string combined = BytesOf(directory / "params");
+  const std::string separate = BytesOf(directory / "m/w");
+  scope.Set("w", Tensor({4096}, DType::kFloat32));
+  for (const rlim_t room : {rlim_t{0}, rlim_t{10}, rlim_t{4096}}) {
+    SCOPED_TRACE(room);
+    for (const std::function<void()>& save :
+         {std::function<void()>(save_combined), std::function<void()>(save_separate)}) {
+      const Error error = ErrorOf([&] {
+        const FileSizeLimit limit(room);
+        save();
+      });
+      EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+      const std::string message = error.what();
+      EXPECT_EQ(message.find("write " + directory.path()), 0u) << message;
+      EXPECT_NE(message.find(": File too large"), std::string::npos) << message;
+    }
+  }
+  EXPECT_EQ(BytesOf(directory / "params"), combined);
+  EXPECT_EQ(BytesOf(directory / "m/w"), separate);
+  EXPECT_EQ(NamesIn(directory.path()), (std::vector<std::string>{"m", "params"}));
+  EXPECT_EQ(NamesIn(directory / "m"), (std::vector<std::string>{"B", "a", "w"}));
 }
 
 TEST_F(Parameters, RefuseAnotherShapeOrDType) {
   scope.Set("w", Tensor::FromValues<float>({3}, {1, 2, 3}));
   SaveCombined(scope, names, directory / "params");
-  Scope loaded;
-  const Error shape = ErrorOf([&] { LoadCombined(program, names, directory / "params", &loaded); });
-  EXPECT_EQ(shape.code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(std::string(shape.what()).find("float32 [3], the program expects float32 [2]"),
-            std::string::npos)
-      << shape.what();
+  ExpectError([&] { LoadCombined(program, names, directory / "params", &loaded); },
+              ErrorCode::kInvalidArgument,
+              "variable \"w\": the file holds float32 [3], the program expects float32 [2]");
   scope.Set("w", Tensor::FromValues<double>({2}, {1, 2}));
   SaveSeparate(scope, names, directory / "m");
-  EXPECT_EQ(ErrorOf([&] { LoadSeparate(program, names, directory / "m", &loaded); }).code(),
-            ErrorCode::kInvalidArgument);
+  ExpectError([&] { LoadSeparate(program, names, directory / "m", &loaded); },
+              ErrorCode::kInvalidArgument,
+              "variable \"w\": the file holds float64 [2], the program expects float32 [2]");
   EXPECT_TRUE(loaded.Names().empty());
+  program.root()->GetVar("w")->dims = {-1};
+  program.root()->GetVar("w")->dtype = DType::kFloat64;
+  LoadSeparate(program, names, directory / "m", &loaded);
+  EXPECT_EQ(loaded.Get("w").dtype(), DType::kFloat64);
+}
+
+TEST_F(Parameters, AreTensorsOnly) {
+  SaveCombined(scope, names, directory / "params");
+  program.root()->GetVar("w")->kind = VarKind::kSelectedRows;
+  ExpectError([&] { LoadCombined(program, names, directory / "params", &loaded); },
+              ErrorCode::kInvalidArgument,
+              "variable \"w\" is a selected_rows: only lod_tensor is loaded");
+  scope.Set("w", Tensor());
+  ExpectError([&] { SaveCombined(scope, names, directory / "params"); },
+              ErrorCode::kFailedPrecondition,
+              "variable \"w\" can't be saved: expected a tensor with storage, plain");
 }
 
 TEST_F(Parameters, RefuseNamesThatAreNotThere) {
-  const auto code_of = [](const std::function<void()>& action) { return ErrorOf(action).code(); };
-  EXPECT_EQ(code_of([&] {
-              SaveCombined(scope, {"w", "no"}, directory / "p");
-            }),
-            ErrorCode::kNotFound);
-  EXPECT_EQ(code_of([&] {
-              SaveCombined(scope, {"w", "w"}, directory / "p");
-            }),
-            ErrorCode::kAlreadyExists);
-  EXPECT_EQ(code_of([&] { LoadCombined(program, {"no"}, directory / "p", &scope); }),
-            ErrorCode::kNotFound);
-  EXPECT_EQ(code_of([&] { LoadCombined(program, {"w"}, directory / "p", &scope); }),
-            ErrorCode::kNotFound);
-  EXPECT_EQ(code_of([&] { LoadSeparate(program, {"w"}, directory.path(), &scope); }),
-            ErrorCode::kNotFound);
+  const std::string path = directory / "p";
+  ExpectError(
+      [&] {
+        SaveCombined(scope, {"w", "no"}, path);
+      },
+      ErrorCode::kNotFound, "the scope holds no variable \"no\"");
+  ExpectError(
+      [&] {
+        SaveCombined(scope, {"w", "w"}, path);
+      },
+      ErrorCode::kAlreadyExists, "variable \"w\" is named twice");
+  ExpectError([&] { LoadCombined(program, {"no"}, path, &scope); }, ErrorCode::kNotFound,
+              "the program has no variable \"no\"");
+  ExpectError([&] { LoadCombined(program, {"w"}, path, &scope); }, ErrorCode::kNotFound,
+              "open " + path + ": No such file or directory");
+  ExpectError([&] { LoadSeparate(program, {"w"}, directory.path(), &scope); }, ErrorCode::kNotFound,
+              "open " + directory / "w: No such file or directory");
   EXPECT_TRUE(NamesIn(directory.path()).empty());
 }
 
@@ -171,8 +271,13 @@ TEST_F(Parameters, NeverLeaveTheirDirectory) {
 
 TEST_F(Parameters, RefuseADirectoryThatCannotBe) {
   PutBytes(directory / "f", "x");
-  EXPECT_EQ(ErrorOf([&] { SaveSeparate(scope, names, directory / "f/m"); }).code(), ErrorCode::kIo);
-  EXPECT_EQ(ErrorOf([&] { SaveCombined(scope, names, directory / "f/m"); }).code(), ErrorCode::kIo);
+  ExpectError([&] { SaveSeparate(scope, names, directory / "f/m"); }, ErrorCode::kIo,
+              "create directory " + directory / "f/m: Not a directory");
+  const Error error = ErrorOf([&] { SaveCombined(scope, names, directory / "f/m"); });
+  EXPECT_EQ(error.code(), ErrorCode::kIo);
+  EXPECT_EQ(std::string(error.what()).find("create " + directory / "f/m"), 0u) << error.what();
+  ExpectError([&] { SaveCombined(scope, names, "/dev/full"); }, ErrorCode::kIo,
+              "write /dev/full: expected a regular file, or none yet");
 }
 
 }  // namespace

@@ -69,4 +69,11 @@ inline Error ErrorOf(const std::function<void()>& action) {
   return Error(ErrorCode::kInvalidArgument, "no error");
 }
 
+inline void ExpectError(const std::function<void()>& action, ErrorCode code,
+                        const std::string& message) {
+  const Error error = ErrorOf(action);
+  EXPECT_EQ(ErrorCodeName(error.code()), ErrorCodeName(code)) << error.what();
+  EXPECT_EQ(error.what(), message);
+}
+
 }  // namespace skiff
