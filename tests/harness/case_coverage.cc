@@ -39,6 +39,8 @@ class CoverageCheck {
   }
 
   void CollectTested(const OpCase& op_case) {
+    Expect(names_.insert(CaseName(op_case)).second, op_case.type,
+           StrCat("has two cases named ", op_case.name));
     if (op_case.benchmark_only) return;
     if (registry_.Find(op_case.type) == nullptr) {
       Expect(false, op_case.type, StrCat("case ", op_case.name, " is of no known op"));
@@ -155,6 +157,7 @@ class CoverageCheck {
   const OpRegistry& registry_;
   const std::map<std::string, std::string>& without_case_;
   const std::map<std::string, std::string>& unchecked_gradient_;
+  std::set<std::string> names_;  // of all cases
   std::set<std::string> tested_;
   std::set<std::string> gradient_checked_;  // ops with a case that lists gradients
   std::vector<std::string> problems_;

@@ -17,7 +17,7 @@ namespace skiff::harness {
 //
 // `without_case` gives ops that need no case, and why; `unchecked_gradient` those whose gradient
 // rule no case checks. Listing one that has what it is excused from, or that does not exist, is a
-// problem as well.
+// problem as well, as are two cases of one name.
 std::vector<std::string> CoverageProblems(
     const OpRegistry& registry, const CaseList& cases,
     const std::map<std::string, std::string>& without_case,

@@ -159,6 +159,13 @@ TEST(CaseCoverage, RefusesStaleExceptions) {
               Contains(HasSubstr("has a case that checks it")));
 }
 
+TEST(CaseCoverage, NamesCasesThatShareAName) {
+  OpRegistry registry;
+  Add(CompleteDef("copy"), &registry);
+  EXPECT_THAT(CoverageProblems(registry, {CaseOf("copy"), CaseOf("copy")}, {}),
+              Contains("copy: has two cases named plain"));
+}
+
 TEST(CaseCoverage, NamesCasesOfUnknownOps) {
   const OpRegistry registry;
   EXPECT_THAT(CoverageProblems(registry, {CaseOf("copy")}, {}),
