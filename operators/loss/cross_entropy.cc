@@ -1,5 +1,6 @@
 // cross_entropy: of probabilities X along the last dim, Y = -log X[label], or with soft labels
 // Y = -sum_c label_c * log X_c. A probability of 0 counts as a loss of 1e20 instead of infinity.
+// Y has the dims of hard labels: the last one, 1, is there if Label has it.
 // Source: Fluid's cross_entropy; dX = -dY * label / X.
 #include <algorithm>
 #include <cmath>
@@ -30,8 +31,11 @@ void CheckInputs(const OpContext& context) {
 void Infer(OpContext& context) {
   CheckInputs(context);
   const TensorMeta& x = context.Input("X");
-  context.SetOutputLike("Y", "X");
-  context.SetOutput("Y", LossShape(x.shape, LastAxis(context)), x.dtype);
+  const bool keeps_axis = context.Input("Label").shape.rank() == x.shape.rank();
+  Shape losses(x.shape.dims().first(static_cast<size_t>(LastAxis(context))));
+  if (keeps_axis) losses.Append(1);
+  if (losses.rank() > 0) context.SetOutputLike("Y", "X");
+  context.SetOutput("Y", losses, x.dtype);
 }
 
 void InferGrad(OpContext& context) {

@@ -9,8 +9,9 @@ Arrays Reference(const Arrays& inputs, bool soft, int64_t ignored) {
   const Array& x = inputs.at("X")[0];
   const Array& label = inputs.at("Label")[0];
   const auto classes = static_cast<size_t>(x.shape.dim(-1));
-  Shape shape = x.shape;
-  shape[shape.rank() - 1] = 1;
+  // Labels without the last dim make losses without it.
+  Shape shape(x.shape.dims().first(static_cast<size_t>(x.shape.rank() - 1)));
+  if (label.shape.rank() == x.shape.rank()) shape.Append(1);
   std::vector<double> losses;
   for (size_t row = 0; row < x.values.size() / classes; ++row) {
     double loss = 0;
