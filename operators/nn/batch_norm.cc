@@ -76,6 +76,22 @@ void CheckByChannel(const OpContext& context, int64_t channels,
   }
 }
 
+// As Fluid's rule, which passes the running statistics a second time where they were used.
+std::vector<Op> BatchNormGradOps(const GradContext& context) {
+  static const auto& rule =
+      *new GradRule(GradOp("batch_norm_grad",
+                           {"X", "Scale", "Bias", "MeanOut", "VarianceOut", "SavedMean",
+                            "SavedVariance", "ReserveSpace", "Y@GRAD"},
+                           {"X@GRAD", "Scale@GRAD", "Bias@GRAD"}));
+  std::vector<Op> ops = rule(context);
+  const Op& forward = context.forward();
+  if (forward.Attr<bool>("is_test", false) || forward.Attr<bool>("use_global_stats", false)) {
+    ops[0].SetInput("Mean", context.Output("MeanOut"));
+    ops[0].SetInput("Variance", context.Output("VarianceOut"));
+  }
+  return ops;
+}
+
 OpDef BatchNormDef() {
   OpDef def;
   def.type = "batch_norm";
@@ -112,10 +128,7 @@ OpDef BatchNormDef() {
       context.SetOutput(slot, {geometry.channels}, dtype);
     context.SetOutput("ReserveSpace", {0}, dtype);
   };
-  def.grad = GradOp("batch_norm_grad",
-                    {"X", "Scale", "Bias", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance",
-                     "ReserveSpace", "Y@GRAD"},
-                    {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
+  def.grad = BatchNormGradOps;
   def.in_place = {{"X", "Y"}, {"Mean", "MeanOut"}, {"Variance", "VarianceOut"}};
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"X", "Y"};
@@ -134,8 +147,16 @@ OpDef BatchNormGradDef() {
       {.name = "X", .doc = "Of batch_norm."},
       {.name = "Scale", .doc = "Of batch_norm.", .dispensable = true},
       {.name = "Bias", .doc = "Of batch_norm.", .dispensable = true, .shape_only = true},
-      {.name = "MeanOut", .doc = "Read with global statistics.", .dispensable = true},
-      {.name = "VarianceOut", .doc = "Read with global statistics.", .dispensable = true},
+      {.name = "Mean", .doc = "Read with global statistics; MeanOut again.", .dispensable = true},
+      {.name = "Variance",
+       .doc = "Read with global statistics; VarianceOut again.",
+       .dispensable = true},
+      {.name = "MeanOut",
+       .doc = "Read with global statistics where Mean is absent.",
+       .dispensable = true},
+      {.name = "VarianceOut",
+       .doc = "Read with global statistics where Variance is absent.",
+       .dispensable = true},
       {.name = "SavedMean", .doc = "Read with the batch's statistics.", .dispensable = true},
       {.name = "SavedVariance", .doc = "Read with the batch's statistics.", .dispensable = true},
       {.name = "ReserveSpace", .doc = "Unused.", .dispensable = true, .shape_only = true},
@@ -147,7 +168,8 @@ OpDef BatchNormGradDef() {
   def.infer = [](OpContext& context) {
     const NormGeometry geometry = ParseNormGeometry(context);
     CheckByChannel(context, geometry.channels,
-                   {"Scale", "Bias", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"});
+                   {"Scale", "Bias", "Mean", "Variance", "MeanOut", "VarianceOut", "SavedMean",
+                    "SavedVariance"});
     const Shape& x = context.Input("X").shape;
     const Shape& given = context.Input("Y@GRAD").shape;
     SKIFF_ENFORCE(given.rank() == x.rank(), kInvalidArgument, "batch_norm_grad: Y@GRAD of shape ",
@@ -325,15 +347,14 @@ class BatchNormGradKernel final : public Kernel {
         global_(UsesGlobalStatistics(context)),
         x_(context.InputIndex("X")),
         scale_(context.InputIndex("Scale")),
-        mean_(context.InputIndex(global_ ? "MeanOut" : "SavedMean")),
-        variance_(context.InputIndex(global_ ? "VarianceOut" : "SavedVariance")),
+        mean_(StatisticIndex(context, "Mean")),
+        variance_(StatisticIndex(context, "Variance")),
         y_gradient_(context.InputIndex("Y@GRAD")),
         x_gradient_(context.OutputIndex("X@GRAD")),
         scale_gradient_(context.OutputIndex("Scale@GRAD")),
         bias_gradient_(context.OutputIndex("Bias@GRAD")) {
     SKIFF_ENFORCE(mean_ >= 0 && variance_ >= 0, kInvalidArgument, context.op().type, ": inputs ",
-                  global_ ? "MeanOut and VarianceOut" : "SavedMean and SavedVariance",
-                  " are missing");
+                  global_ ? "Mean and Variance" : "SavedMean and SavedVariance", " are missing");
     const int64_t channels = geometry_.padded_channels();
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
     sums_ = context.RequestWorkspace(2 * channels * static_cast<int64_t>(sizeof(double)));
@@ -378,6 +399,11 @@ class BatchNormGradKernel final : public Kernel {
     T* offset;
     T* factor;
   };
+
+  static int StatisticIndex(const OpContext& context, const std::string& statistic) {
+    if (!UsesGlobalStatistics(context)) return context.InputIndex("Saved" + statistic);
+    return context.InputIndex(context.HasInput(statistic) ? statistic : statistic + "Out");
+  }
 
   void TakeStatistics(const KernelContext& run, const Lines& lines) const {
     const T* mean = InputData<T>(run, mean_);
