@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/builder/layer_call.h"
+#include "framework/tensor/shape.h"
 
 namespace skiff::layers {
 namespace {
@@ -19,6 +20,14 @@ Variable WithXShape(const char* type, const Variable& x, const char* attribute, 
   call.Append(std::move(op));
   x_shape.StopGradient();
   return out;
+}
+
+// The axis counted from the front. PaddlePaddle's ops don't all count from the back.
+int32_t FromTheFront(const LayerCall& call, const Variable& x, int32_t axis) {
+  const auto rank = static_cast<int32_t>(x.dims().size());
+  call.Enforce(axis >= -rank && axis < rank, "axis ", axis, " is outside [", -rank, ", ", rank - 1,
+               "] for \"", x.name(), "\" of shape ", Shape(x.dims()));
+  return axis < 0 ? axis + rank : axis;
 }
 
 std::vector<Variable> SplitInto(const LayerCall& call, const Variable& x, size_t parts, Op op) {
@@ -78,6 +87,8 @@ Variable Transpose(const Variable& x, const std::vector<int32_t>& permutation, S
 }
 
 Variable Flatten(const Variable& x, int32_t axis, Site site) {
+  const bool from_the_back = axis < 0 && x.defined();
+  if (from_the_back) axis += static_cast<int32_t>(x.dims().size());
   return WithXShape("flatten2", x, "axis", axis, site);
 }
 
@@ -101,7 +112,8 @@ std::vector<Variable> Split(const Variable& x, int32_t count, int32_t axis, Site
   const LayerCall call("split", "", site);
   call.Enforce(count > 0, "the number of parts is ", count, ", expected a positive one");
   Op op("split");
-  op.SetAttr("num", count).SetAttr("axis", axis);
+  call.Use(x);
+  op.SetAttr("num", count).SetAttr("axis", FromTheFront(call, x, axis));
   return SplitInto(call, x, static_cast<size_t>(count), std::move(op));
 }
 
@@ -110,7 +122,8 @@ std::vector<Variable> SplitSections(const Variable& x, const std::vector<int32_t
   const LayerCall call("split", "", site);
   call.Enforce(!sections.empty(), "there are no sections");
   Op op("split");
-  op.SetAttr("sections", sections).SetAttr("axis", axis);
+  call.Use(x);
+  op.SetAttr("sections", sections).SetAttr("axis", FromTheFront(call, x, axis));
   return SplitInto(call, x, sections.size(), std::move(op));
 }
 
@@ -122,8 +135,14 @@ Variable Slice(const Variable& x, const SliceOptions& options, Site site) {
       options.ends.size(), " entries, expected the same number");
   Op op("slice");
   op.SetInput("Input", {call.Use(x)});
-  op.SetAttr("axes", options.axes).SetAttr("starts", options.starts);
-  op.SetAttr("ends", options.ends).SetAttr("decrease_axis", options.decrease_axis);
+  std::vector<int32_t> axes;
+  for (const int32_t axis : options.axes) axes.push_back(FromTheFront(call, x, axis));
+  std::vector<int32_t> dropped;
+  for (const int32_t axis : options.decrease_axis) {
+    dropped.push_back(FromTheFront(call, x, axis));
+  }
+  op.SetAttr("axes", axes).SetAttr("starts", options.starts);
+  op.SetAttr("ends", options.ends).SetAttr("decrease_axis", dropped);
   op.SetAttr("infer_flags", std::vector<int32_t>(options.axes.size(), 1));
   return call.AppendFor(std::move(op));
 }

@@ -22,7 +22,7 @@ Variable Reshape(const Variable& x, const std::vector<int32_t>& dims, Site site 
 // Dim i of the result is dim permutation[i] of x.
 Variable Transpose(const Variable& x, const std::vector<int32_t>& permutation,
                    Site site = Site::current());
-// A matrix whose rows are the dims before `axis`.
+// A matrix whose rows are the dims before `axis` (negative from the back).
 Variable Flatten(const Variable& x, int32_t axis = 1, Site site = Site::current());
 // Removes dims of extent 1; no axes: all of them.
 Variable Squeeze(const Variable& x, const std::vector<int32_t>& axes, Site site = Site::current());

@@ -244,6 +244,23 @@ TEST_F(LayersTest, TensorLayersInferShapes) {
   EXPECT_THAT(layers::FillConstant({2, 2}, DType::kInt64, 7).dims(), ElementsAre(2, 2));
 }
 
+TEST_F(LayersTest, AxesAreWrittenFromTheFront) {
+  // Some of PaddlePaddle's ops misread negative ones.
+  EXPECT_EQ(layers::Split(image_, 4, -1).size(), 4u);
+  EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 3);
+  EXPECT_EQ(layers::SplitSections(image_, {1, 2}, -3)[1].dims()[1], 2);
+  EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 1);
+  EXPECT_THAT(
+      layers::Slice(rows_, {.axes = {-1}, .starts = {1}, .ends = {2}, .decrease_axis = {-1}})
+          .dims(),
+      ElementsAre(-1));
+  EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("axes"), ElementsAre(1));
+  EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("decrease_axis"), ElementsAre(1));
+  EXPECT_THAT(layers::Flatten(image_, -1).dims(), ElementsAre(-1, 8));
+  EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 3);
+  EXPECT_THAT(MessageOf([&] { layers::Split(rows_, 5, 2); }), HasSubstr("axis 2 is outside"));
+}
+
 TEST_F(LayersTest, MathLayersInferShapes) {
   EXPECT_TRUE(layers::Mean(rows_).dims().empty());
   EXPECT_TRUE(layers::ReduceSum(rows_).dims().empty());
