@@ -100,6 +100,8 @@ void AddSoftCases(CaseList& cases) {
   cases.push_back(Case("soft_17_classes", {5, 17}, weights({5, 17}), {.soft = true}));
   cases.push_back(
       Case("soft_channels", {2, 3, 4, 5}, weights({2, 3, 4, 5}), {.soft = true, .axis = -3}));
+  cases.push_back(Case("soft_sum_to_one", {2, 3},
+                       Values({2, 3}, {0.125, 0.625, 0.25, 0.0, 0.5, 0.5}), {.soft = true}));
   cases.push_back(
       Case("soft_probabilities", {6, 5}, weights({6, 5}), {.soft = true, .use_softmax = false}));
 }
