@@ -147,16 +147,13 @@ OpDef BatchNormGradDef() {
       {.name = "X", .doc = "Of batch_norm."},
       {.name = "Scale", .doc = "Of batch_norm.", .dispensable = true},
       {.name = "Bias", .doc = "Of batch_norm.", .dispensable = true, .shape_only = true},
-      {.name = "Mean", .doc = "Read with global statistics; MeanOut again.", .dispensable = true},
+      {.name = "Mean", .doc = "MeanOut again; unused.", .dispensable = true, .shape_only = true},
       {.name = "Variance",
-       .doc = "Read with global statistics; VarianceOut again.",
-       .dispensable = true},
-      {.name = "MeanOut",
-       .doc = "Read with global statistics where Mean is absent.",
-       .dispensable = true},
-      {.name = "VarianceOut",
-       .doc = "Read with global statistics where Variance is absent.",
-       .dispensable = true},
+       .doc = "VarianceOut again; unused.",
+       .dispensable = true,
+       .shape_only = true},
+      {.name = "MeanOut", .doc = "Read with global statistics.", .dispensable = true},
+      {.name = "VarianceOut", .doc = "Read with global statistics.", .dispensable = true},
       {.name = "SavedMean", .doc = "Read with the batch's statistics.", .dispensable = true},
       {.name = "SavedVariance", .doc = "Read with the batch's statistics.", .dispensable = true},
       {.name = "ReserveSpace", .doc = "Unused.", .dispensable = true, .shape_only = true},
@@ -347,14 +344,15 @@ class BatchNormGradKernel final : public Kernel {
         global_(UsesGlobalStatistics(context)),
         x_(context.InputIndex("X")),
         scale_(context.InputIndex("Scale")),
-        mean_(StatisticIndex(context, "Mean")),
-        variance_(StatisticIndex(context, "Variance")),
+        mean_(context.InputIndex(global_ ? "MeanOut" : "SavedMean")),
+        variance_(context.InputIndex(global_ ? "VarianceOut" : "SavedVariance")),
         y_gradient_(context.InputIndex("Y@GRAD")),
         x_gradient_(context.OutputIndex("X@GRAD")),
         scale_gradient_(context.OutputIndex("Scale@GRAD")),
         bias_gradient_(context.OutputIndex("Bias@GRAD")) {
     SKIFF_ENFORCE(mean_ >= 0 && variance_ >= 0, kInvalidArgument, context.op().type, ": inputs ",
-                  global_ ? "Mean and Variance" : "SavedMean and SavedVariance", " are missing");
+                  global_ ? "MeanOut and VarianceOut" : "SavedMean and SavedVariance",
+                  " are missing");
     const int64_t channels = geometry_.padded_channels();
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
     sums_ = context.RequestWorkspace(2 * channels * static_cast<int64_t>(sizeof(double)));
@@ -399,11 +397,6 @@ class BatchNormGradKernel final : public Kernel {
     T* offset;
     T* factor;
   };
-
-  static int StatisticIndex(const OpContext& context, const std::string& statistic) {
-    if (!UsesGlobalStatistics(context)) return context.InputIndex("Saved" + statistic);
-    return context.InputIndex(context.HasInput(statistic) ? statistic : statistic + "Out");
-  }
 
   void TakeStatistics(const KernelContext& run, const Lines& lines) const {
     const T* mean = InputData<T>(run, mean_);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/autodiff/append_backward.h"
 #include "framework/base/error.h"
 #include "framework/builder/control.h"
 #include "framework/builder/data.h"
@@ -16,6 +17,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
+#include "framework/op/registry.h"
 
 namespace skiff {
 namespace {
@@ -204,6 +206,15 @@ TEST_F(LayersTest, BatchNormReservesSpaceForItsGradient) {
   EXPECT_TRUE(main_.root()->GetVar(LastOp().Output("ReserveSpace")[0])->stop_gradient);
   layers::BatchNorm(image_, {.is_test = true});
   EXPECT_TRUE(LastOp().Output("ReserveSpace").empty());
+}
+
+TEST_F(LayersTest, BatchNormWithGlobalStatisticsIsDifferentiable) {
+  const Variable normal = layers::BatchNorm(image_, {.use_global_stats = true});
+  AppendBackward(DefaultOpRegistry(), &main_, layers::Mean(normal).name());
+  ASSERT_EQ(LastOp().type, "batch_norm_grad");
+  // PaddlePaddle reads the running statistics from these slots.
+  EXPECT_EQ(LastOp().Input("Mean"), LastOp().Input("MeanOut"));
+  EXPECT_EQ(LastOp().Input("Variance"), LastOp().Input("VarianceOut"));
 }
 
 TEST_F(LayersTest, DropoutAndEmbedding) {
