@@ -7,6 +7,7 @@ namespace skiff::models {
 namespace {
 
 constexpr int32_t kExtent = 32;
+constexpr int kCoarseClasses = 20;  // of CIFAR-100
 constexpr int64_t kImageBytes = 3 * kExtent * kExtent;
 
 void AppendFile(const std::string& path, int64_t label_bytes, ImageDataset* dataset) {
@@ -22,6 +23,9 @@ void AppendFile(const std::string& path, int64_t label_bytes, ImageDataset* data
   for (int64_t i = 0; i < records; ++i) {
     uint8_t labels[2];
     file.Read(labels, label_bytes, "a label");
+    SKIFF_ENFORCE(label_bytes == 1 || labels[0] < kCoarseClasses, kDataLoss, path,
+                  ": coarse label ", int{labels[0]}, " of record ", i, " is outside [0, ",
+                  kCoarseClasses, ")");
     const int64_t label = labels[label_bytes - 1];
     SKIFF_ENFORCE(label < dataset->classes, kDataLoss, path, ": label ", label, " of record ", i,
                   " is outside [0, ", dataset->classes, ")");

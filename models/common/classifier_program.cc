@@ -1,6 +1,7 @@
 #include "models/common/classifier_program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -18,10 +19,12 @@ namespace skiff::models {
 namespace {
 
 void CheckOptions(const OptimizationOptions& options) {
-  SKIFF_ENFORCE(options.learning_rate >= 0, kInvalidArgument,
-                "learning_rate = ", options.learning_rate, ": expected no negative number");
-  SKIFF_ENFORCE(options.weight_decay >= 0, kInvalidArgument,
-                "weight_decay = ", options.weight_decay, ": expected no negative number");
+  SKIFF_ENFORCE(options.learning_rate >= 0 && std::isfinite(options.learning_rate),
+                kInvalidArgument, "learning_rate = ", options.learning_rate,
+                ": expected a finite number, not negative");
+  SKIFF_ENFORCE(options.weight_decay >= 0 && std::isfinite(options.weight_decay), kInvalidArgument,
+                "weight_decay = ", options.weight_decay,
+                ": expected a finite number, not negative");
   SKIFF_ENFORCE(options.total_steps >= 1, kInvalidArgument, "total_steps = ", options.total_steps,
                 ": expected at least 1");
   SKIFF_ENFORCE(options.warmup_steps >= 0 && options.warmup_steps < options.total_steps,

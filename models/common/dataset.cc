@@ -42,13 +42,17 @@ void CheckDataset(const ImageDataset& dataset) {
 
 ImageDataset FirstImages(const ImageDataset& dataset, int64_t count) {
   SKIFF_ENFORCE(count >= 1 && count <= dataset.size(), kInvalidArgument, dataset.name,
-                ": the first ", count, " images asked for: expected 1 to ", dataset.size());
+                ": the first ", count, " of ", dataset.size(),
+                " images asked for: expected at "
+                "least one, and no more than there are");
   return Part(dataset, 0, count);
 }
 
 std::pair<ImageDataset, ImageDataset> HoldBackLast(const ImageDataset& dataset, int64_t count) {
   SKIFF_ENFORCE(count >= 1 && count < dataset.size(), kInvalidArgument, dataset.name, ": ", count,
-                " images to hold back: expected 1 to ", dataset.size() - 1);
+                " of ", dataset.size(),
+                " images to hold back: expected at least one, and one that "
+                "is left");
   const int64_t kept = dataset.size() - count;
   return {Part(dataset, 0, kept), Part(dataset, kept, dataset.size())};
 }

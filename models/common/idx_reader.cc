@@ -146,8 +146,10 @@ ImageDataset ReadIdxImages(const std::string& images_path, const std::string& la
 }
 
 DatasetPair ReadMnist(const std::string& directory, int64_t validation_images) {
-  ImageDataset all = ReadIdxImages(PlainOrPacked(directory, "train-images-idx3-ubyte"),
-                                   PlainOrPacked(directory, "train-labels-idx1-ubyte"));
+  // In this order, so that a directory without either is always told by the first.
+  const std::string images = PlainOrPacked(directory, "train-images-idx3-ubyte");
+  const std::string labels = PlainOrPacked(directory, "train-labels-idx1-ubyte");
+  ImageDataset all = ReadIdxImages(images, labels);
   all.name = "mnist";
   auto [train, validation] = HoldBackLast(all, validation_images);
   return {std::move(train), std::move(validation)};

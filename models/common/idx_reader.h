@@ -20,7 +20,8 @@ struct IdxArray {
 
 // Error: kNotFound if there is no such file, kDataLoss for anything but an intact IDX file of
 // unsigned bytes with `rank` dims (truncation, bytes that remain, a corrupt gzip stream, sizes
-// beyond what the file can hold).
+// beyond what the file can hold). As in gzip itself, what follows a gzip stream and is none counts
+// as padding.
 IdxArray ReadIdx(const std::string& path, int32_t rank);
 
 // Images [n, height, width] and labels [n] in two files. Error as ReadIdx; kDataLoss if the numbers

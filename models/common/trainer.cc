@@ -1,5 +1,6 @@
 #include "models/common/trainer.h"
 
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -53,20 +54,32 @@ double NumberOf(const TrainerState& state, const std::string& name) {
 
 int64_t IntegerOf(const TrainerState& state, const std::string& name) {
   const std::string& text = StateValue(state, name);
-  char* end = nullptr;
-  const int64_t value = std::strtoll(text.c_str(), &end, 10);
-  SKIFF_ENFORCE(!text.empty() && *end == '\0', kDataLoss, "the checkpoint's state has ", name,
-                " = \"", text, "\": expected an integer");
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  SKIFF_ENFORCE(error == std::errc() && stop == end, kDataLoss, "the checkpoint's state has ", name,
+                " = \"", text, "\": expected an integer of 64 bits");
   return value;
 }
 
 void CheckConfiguration(const std::map<std::string, std::string>& expected,
                         const TrainerState& state) {
+  const std::string prefix = kConfigurationPrefix;
   for (const auto& [name, value] : expected) {
-    const std::string& saved = StateValue(state, kConfigurationPrefix + name);
-    SKIFF_ENFORCE(saved == value, kInvalidArgument, "the checkpoint was made with ", name, " = ",
-                  saved, ", but now it is ", value,
+    const auto saved = state.find(prefix + name);
+    SKIFF_ENFORCE(saved != state.end(), kInvalidArgument,
+                  "the checkpoint is another program's: it was made without ", name,
+                  ", but now that is ", value);
+    SKIFF_ENFORCE(saved->second == value, kInvalidArgument, "the checkpoint was made with ", name,
+                  " = ", saved->second, ", but now it is ", value,
                   ": resume with the old value, or begin anew in another output directory");
+  }
+  for (const auto& [name, value] : state) {
+    const bool is_known =
+        !name.starts_with(prefix) || expected.contains(name.substr(prefix.size()));
+    SKIFF_ENFORCE(is_known, kInvalidArgument,
+                  "the checkpoint is another program's: it was made with ",
+                  name.substr(prefix.size()), " = ", value, ", which there isn't now");
   }
 }
 
@@ -101,18 +114,21 @@ Trainer::Trainer(const ClassifierProgram* program, BatchReader* train, BatchRead
 }
 
 void Trainer::Resume() {
-  const LoadedCheckpoint loaded = LoadLatestCheckpoint(JoinPath(options_.output_dir, "checkpoints"),
-                                                       *program_->main, &executor_.scope());
+  // What the user changed is told as that, not as the variables that differ for it.
+  Progress restored;
+  const LoadedCheckpoint loaded =
+      LoadLatestCheckpoint(JoinPath(options_.output_dir, "checkpoints"), *program_->main,
+                           &executor_.scope(), {.check_state = [&](const TrainerState& state) {
+                             CheckConfiguration(options_.configuration, state);
+                             restored = RestoredProgress(state);
+                           }});
   for (const RefusedCheckpoint& refused : loaded.refused) {
     *out_ << "skipped " << refused.path << ": " << refused.reason << "\n";
   }
-  try {
-    CheckConfiguration(options_.configuration, loaded.state);
-    RestoreState(loaded.state);
-  } catch (const Error& error) {
-    throw error.WithContext(loaded.path);
-  }
-  progress_.step = loaded.step;
+  restored.step = loaded.step;
+  progress_ = restored;
+  executor_.scope().Assign(
+      kStepCounterName, Tensor::FromValues<int64_t>({1}, {IntegerOf(loaded.state, "random_step")}));
   *out_ << "resumed from " << loaded.path << ": step " << progress_.step << ", epoch "
         << progress_.position.epoch + 1 << ", batch " << progress_.position.batch << "\n";
 }
@@ -209,9 +225,9 @@ void Trainer::TrainBatch(const Batch& batch) {
   const BoundProgram& step = Step(&training_, batch);
   const auto size = static_cast<double>(batch.size());
   const double loss = step.fetch(kLossFetch).Item<float>();
-  learning_rate_ = step.fetch(kLearningRateFetch).Item<float>();
+  progress_.learning_rate = step.fetch(kLearningRateFetch).Item<float>();
   SKIFF_ENFORCE(std::isfinite(loss), kFailedPrecondition, "the loss is ", loss, " at step ",
-                progress_.step + 1, ", learning rate ", learning_rate_,
+                progress_.step + 1, ", learning rate ", progress_.learning_rate,
                 ": try a lower learning rate or a longer warm-up");
   progress_.loss_sum += size * loss;
   progress_.correct += size * step.fetch(kAccuracyFetch).Item<float>();
@@ -228,7 +244,7 @@ void Trainer::EndEpoch(TrainingLog* log) {
   const TrainingRecord record = {.epoch = progress_.position.epoch + 1,
                                  .step = progress_.step,
                                  .seconds = progress_.seconds,
-                                 .learning_rate = learning_rate_,
+                                 .learning_rate = progress_.learning_rate,
                                  .samples_per_second = samples / progress_.epoch_seconds,
                                  .train_loss = progress_.loss_sum / samples,
                                  .train_accuracy = progress_.correct / samples,
@@ -271,7 +287,7 @@ TrainerState Trainer::SavedState() const {
       {"correct", ExactText(progress_.correct)},
       {"samples", std::to_string(progress_.samples)},
       {"epoch_seconds", ExactText(progress_.epoch_seconds)},
-      {"learning_rate", ExactText(learning_rate_)},
+      {"learning_rate", ExactText(progress_.learning_rate)},
       {"best_accuracy", ExactText(progress_.best_accuracy)},
       {"best_epoch", std::to_string(progress_.best_epoch)},
   };
@@ -281,7 +297,7 @@ TrainerState Trainer::SavedState() const {
   return state;
 }
 
-void Trainer::RestoreState(const TrainerState& state) {
+Trainer::Progress Trainer::RestoredProgress(const TrainerState& state) const {
   Progress restored;
   restored.position = {.epoch = IntegerOf(state, "epoch"), .batch = IntegerOf(state, "batch")};
   SKIFF_ENFORCE(restored.position.epoch >= 0 && restored.position.batch >= 0 &&
@@ -294,12 +310,11 @@ void Trainer::RestoreState(const TrainerState& state) {
   restored.correct = NumberOf(state, "correct");
   restored.samples = IntegerOf(state, "samples");
   restored.epoch_seconds = NumberOf(state, "epoch_seconds");
+  restored.learning_rate = NumberOf(state, "learning_rate");
   restored.best_accuracy = NumberOf(state, "best_accuracy");
   restored.best_epoch = IntegerOf(state, "best_epoch");
-  learning_rate_ = NumberOf(state, "learning_rate");
-  executor_.scope().Assign(kStepCounterName,
-                           Tensor::FromValues<int64_t>({1}, {IntegerOf(state, "random_step")}));
-  progress_ = restored;
+  IntegerOf(state, "random_step");
+  return restored;
 }
 
 }  // namespace skiff::models

@@ -61,7 +61,7 @@ class Trainer {
 
   // Goes on from the newest checkpoint of the output directory. Error as LoadLatestCheckpoint;
   // kInvalidArgument if the configuration is another, saying in what; kDataLoss if the trainer's
-  // state isn't one of ours.
+  // state isn't one of ours. After an Error the trainer is as it was: it may Run from the start.
   void Resume();
 
   // Trains up to the last epoch. SIGINT and SIGTERM are answered between two steps. Error
@@ -81,6 +81,7 @@ class Trainer {
     double correct = 0;
     int64_t samples = 0;
     double epoch_seconds = 0;
+    double learning_rate = 0;
     double best_accuracy = -1;
     int64_t best_epoch = 0;
   };
@@ -103,7 +104,7 @@ class Trainer {
   void EndEpoch(TrainingLog* log);
   void Save();
   TrainerState SavedState() const;
-  void RestoreState(const TrainerState& state);
+  Progress RestoredProgress(const TrainerState& state) const;
 
   const ClassifierProgram* program_;
   BatchReader* train_;
@@ -114,7 +115,6 @@ class Trainer {
   BoundPrograms training_;
   BoundPrograms evaluation_;
   Progress progress_;
-  double learning_rate_ = 0;
 };
 
 }  // namespace skiff::models

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <set>
 
 #include "framework/base/error.h"
@@ -160,13 +161,32 @@ TEST(BatchReader, RethrowsWhatTheSourceThrewWhereItHappened) {
 TEST(BatchReader, RefusesOptionsAndPlacesThatMakeNoSense) {
   const CountingSource source(5);
   const CountingSource empty(0);
-  EXPECT_THROW(BatchReader(&source, {.batch_size = 0}), Error);
-  EXPECT_THROW(BatchReader(&source, {.batch_size = 6, .drop_last = true}), Error);
-  EXPECT_THROW(BatchReader(&source, {.prefetch_batches = -1}), Error);
-  EXPECT_THROW(BatchReader(&empty, {}), Error);
+  const auto message = [](const std::function<void()>& action, ErrorCode code) -> std::string {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto made_with = [&](const CountingSource& samples, const BatchReaderOptions& options) {
+    return message([&] { BatchReader reader(&samples, options); }, ErrorCode::kInvalidArgument);
+  };
+  EXPECT_EQ(made_with(source, {.batch_size = 0}), "batch_size = 0: expected at least 1");
+  EXPECT_EQ(made_with(source, {.batch_size = 6, .drop_last = true}),
+            "batch_size = 6 is more than the 5 samples, and incomplete batches are dropped");
+  EXPECT_EQ(made_with(source, {.prefetch_batches = -1}),
+            "prefetch_batches = -1: expected no negative number");
+  EXPECT_EQ(made_with(empty, {}), "no samples to read batches from");
   BatchReader reader(&source, {.batch_size = 2});
-  EXPECT_THROW(reader.Seek({.epoch = -1}), Error);
-  EXPECT_THROW(reader.Seek({.epoch = 0, .batch = 4}), Error);
+  const auto sought = [&](ReaderPosition position) {
+    return message([&] { reader.Seek(position); }, ErrorCode::kOutOfRange);
+  };
+  EXPECT_EQ(sought({.epoch = -1}),
+            "epoch -1, batch 0 is no place to read from: there are 3 batches an epoch");
+  EXPECT_EQ(sought({.epoch = 0, .batch = 4}),
+            "epoch 0, batch 4 is no place to read from: there are 3 batches an epoch");
   reader.Seek({.epoch = 0, .batch = 3});
   EXPECT_TRUE(RestOfEpoch(&reader).empty());
 }

@@ -11,7 +11,6 @@ namespace skiff::models {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::string Record(const std::string& labels, char pixel) {
   return labels + std::string(3072, pixel);
@@ -25,9 +24,9 @@ class CifarReaderTest : public ::testing::Test {
     return path;
   }
 
-  std::string Refusal(const std::string& bytes) {
+  std::string Refusal(const std::string& bytes, CifarKind kind = CifarKind::kCifar10) {
     try {
-      ReadCifarFiles({Write("batch", bytes)}, CifarKind::kCifar10);
+      ReadCifarFiles({Write("batch", bytes)}, kind);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
       return error.what();
@@ -57,13 +56,37 @@ TEST_F(CifarReaderTest, TakesTheFineLabelsOfCifar100) {
 }
 
 TEST_F(CifarReaderTest, RefusesFilesThatAreNoWholeNumberOfRecords) {
-  EXPECT_THAT(Refusal(""), HasSubstr("multiple of 3073"));
-  EXPECT_THAT(Refusal(Record("\x01", 'x').substr(1)), HasSubstr("3072 bytes"));
-  EXPECT_THAT(Refusal(Record("\x01", 'x') + "y"), HasSubstr("3074 bytes"));
+  const std::string path = directory_ / "batch";
+  const std::string expected = " bytes: expected a multiple of 3073, the size of a record";
+  EXPECT_EQ(Refusal(""), path + " has 0" + expected);
+  EXPECT_EQ(Refusal(Record("\x01", 'x').substr(1)), path + " has 3072" + expected);
+  EXPECT_EQ(Refusal(Record("\x01", 'x') + "y"), path + " has 3074" + expected);
+  // A file of the other kind.
+  EXPECT_EQ(Refusal(Record("\x01", 'x'), CifarKind::kCifar100),
+            path + " has 3073 bytes: expected a multiple of 3074, the size of a record");
 }
 
 TEST_F(CifarReaderTest, RefusesALabelThatIsNoClass) {
-  EXPECT_THAT(Refusal(Record("\x0A", 'x')), HasSubstr("label 10"));
+  const std::string path = directory_ / "batch";
+  const std::string good = Record("\x09", 'x');
+  EXPECT_EQ(Refusal(good + good + Record("\x0A", 'x')),
+            path + ": label 10 of record 2 is outside [0, 10)");
+  EXPECT_EQ(Refusal(Record("\xFF", 'x')), path + ": label 255 of record 0 is outside [0, 10)");
+  EXPECT_EQ(Refusal(Record("\x02\x64", 'x'), CifarKind::kCifar100),
+            path + ": label 100 of record 0 is outside [0, 100)");
+  EXPECT_EQ(Refusal(Record("\x14\x01", 'x'), CifarKind::kCifar100),
+            path + ": coarse label 20 of record 0 is outside [0, 20)");
+}
+
+TEST_F(CifarReaderTest, NamesTheFileThatIsNotThere) {
+  Write("data_batch_1.bin", Record("\x01", 'x'));
+  try {
+    ReadCifar(directory_.path(), CifarKind::kCifar10);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    EXPECT_EQ(error.what(), "open " + directory_ / "data_batch_2.bin: No such file or directory");
+  }
 }
 
 }  // namespace

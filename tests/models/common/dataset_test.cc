@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "framework/base/error.h"
 #include "models/common/augmentation.h"
@@ -24,6 +25,16 @@ ImageDataset Ramp() {
   return dataset;
 }
 
+std::string MessageOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  return "no error";
+}
+
 const Normalization kBytes = {.mean = {0}, .deviation = {1.0f / 255}};
 
 std::vector<float> Written(const Augmentation& augmentation) {
@@ -38,17 +49,34 @@ TEST(Dataset, SplitsWithoutLosingImages) {
   EXPECT_THAT(train.labels, ElementsAre(0));
   EXPECT_THAT(rest.labels, ElementsAre(1));
   EXPECT_EQ(rest.Image(0)[5], 60);
-  EXPECT_THROW(HoldBackLast(Ramp(), 2), Error);
-  EXPECT_THROW(FirstImages(Ramp(), 3), Error);
+  EXPECT_EQ(MessageOf([] { HoldBackLast(Ramp(), 2); }),
+            "ramp: 2 of 2 images to hold back: expected at least one, and one that is left");
+  EXPECT_EQ(MessageOf([] { HoldBackLast(ImageDataset{.name = "none"}, 1); }),
+            "none: 1 of 0 images to hold back: expected at least one, and one that is left");
+  EXPECT_EQ(
+      MessageOf([] { FirstImages(Ramp(), 3); }),
+      "ramp: the first 3 of 2 images asked for: expected at least one, and no more than there "
+      "are");
 }
 
 TEST(Dataset, RefusesLabelsAndPixelsThatDoNotFit) {
   ImageDataset dataset = Ramp();
+  const auto refusal = [&dataset] { return MessageOf([&dataset] { CheckDataset(dataset); }); };
   dataset.labels[1] = 2;
-  EXPECT_THROW(CheckDataset(dataset), Error);
+  EXPECT_EQ(refusal(), "ramp: label 2 of image 1 is outside [0, 2)");
+  dataset.labels[1] = -1;
+  EXPECT_EQ(refusal(), "ramp: label -1 of image 1 is outside [0, 2)");
   dataset = Ramp();
   dataset.pixels.pop_back();
-  EXPECT_THROW(CheckDataset(dataset), Error);
+  EXPECT_EQ(refusal(), "ramp: 11 pixel bytes: expected 12 for 2 labels");
+  dataset = Ramp();
+  dataset.width = 0;
+  EXPECT_EQ(refusal(), "ramp: images of shape [1, 2, 0]: expected positive extents");
+  dataset = Ramp();
+  dataset.classes = 0;
+  EXPECT_EQ(refusal(), "ramp: 0 classes: expected at least one");
+  EXPECT_EQ(MessageOf([] { MeasureNormalization(ImageDataset{.name = "none"}); }),
+            "none: no images to measure mean and deviation of");
 }
 
 TEST(Dataset, MeasuresMeanAndDeviation) {
@@ -102,11 +130,17 @@ TEST(GeneratedImages, DifferBySeedAndStream) {
 }
 
 TEST(DatasetChoice, RefusesUnknownTexts) {
-  EXPECT_THROW(LoadDatasets({.data = "imagenet"}), Error);
-  EXPECT_THROW(LoadDatasets({.data = "mnist"}), Error);
-  EXPECT_THROW(LoadDatasets({.data = "mnist:"}), Error);
-  EXPECT_THROW(LoadDatasets({.limit_samples = -1}), Error);
-  EXPECT_THROW(AugmentationFromName("rotate", "generated"), Error);
+  for (const char* data : {"imagenet", "mnist", "mnist:", "cifar:x", "", ":"}) {
+    EXPECT_EQ(
+        MessageOf([&] { LoadDatasets({.data = data}); }),
+        StrCat("data \"", data, "\": expected generated, mnist:DIR, cifar10:DIR or cifar100:DIR"));
+  }
+  EXPECT_EQ(MessageOf([] { LoadDatasets({.limit_samples = -1}); }),
+            "limit_samples = -1, validation_samples = 0: expected no negative numbers");
+  EXPECT_EQ(MessageOf([] { AugmentationFromName("rotate", "generated"); }),
+            "augment \"rotate\": expected auto, none, crop or crop_flip");
+  EXPECT_EQ(MessageOf([] { DrawAugmentation({.padding = -1}, 1, 0, 0); }),
+            "padding = -1 for random crops: expected no negative number");
 }
 
 TEST(DatasetChoice, ChangesOnlyImagesThatBearIt) {

@@ -3,19 +3,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <sstream>
 
 #include "framework/base/error.h"
+#include "framework/io/parameters.h"
+#include "framework/io/weights_hash.h"
 #include "models/common/generated_images.h"
 #include "models/mlp/mlp.h"
+#include "tests/framework/io/full_disk.h"
 #include "tests/models/common/scratch_folder.h"
 
 namespace skiff::models {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // A small perceptron with dropout, whose batches don't divide the validation set.
 class TrainerTest : public ::testing::Test {
@@ -43,6 +49,17 @@ class TrainerTest : public ::testing::Test {
   }
   Trainer Make(const TrainerOptions& options) {
     return Trainer(&program_, &train_, &validation_, options, &out_);
+  }
+
+  static void ExpectError(const std::function<void()>& action, ErrorCode code,
+                          const std::string& message) {
+    try {
+      action();
+      ADD_FAILURE() << "no error: " << message;
+    } catch (const Error& error) {
+      EXPECT_EQ(ErrorCodeName(error.code()), ErrorCodeName(code)) << error.what();
+      EXPECT_EQ(error.what(), message);
+    }
   }
 
   ScratchFolder directory_;
@@ -96,13 +113,194 @@ TEST_F(TrainerTest, RefusesToResumeWithAnotherConfiguration) {
   TrainerOptions options = Options("run");
   options.stop_after_steps = 3;
   Make(options).Run();
-  options.configuration["seed"] = "6";
-  try {
-    Make(options).Resume();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("seed = 5, but now it is 6"));
+  const std::string where = options.output_dir + "/checkpoints/save-000001-step-3: the checkpoint ";
+  const auto expect = [&](const std::map<std::string, std::string>& configuration,
+                          const std::string& message) {
+    options.configuration = configuration;
+    Trainer trainer = Make(options);
+    const std::string hash = trainer.WeightsHash();
+    ExpectError([&] { trainer.Resume(); }, ErrorCode::kInvalidArgument, where + message);
+    EXPECT_EQ(trainer.WeightsHash(), hash);
+  };
+  expect({{"seed", "6"}},
+         "was made with seed = 5, but now it is 6: resume with the old value, or begin anew in "
+         "another output directory");
+  expect({{"seed", "5"}, {"depth", "20"}},
+         "is another program's: it was made without depth, but now that is 20");
+  expect({}, "is another program's: it was made with seed = 5, which there isn't now");
+}
+
+TEST_F(TrainerTest, RefusedToResumeTrainsFromTheStart) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 3;
+  Make(options).Run();
+  TrainerOptions other = Options("run");
+  other.configuration["seed"] = "6";
+  Trainer trainer = Make(other);
+  EXPECT_THROW(trainer.Resume(), Error);
+  EXPECT_EQ(trainer.Run().weights_hash, Make(Options("whole")).Run().weights_hash);
+}
+
+TEST_F(TrainerTest, RefusesAStateThatIsNotATrainers) {
+  const TrainerOptions options = Options("run");
+  Trainer trainer = Make(options);
+  const TrainerState good = {{"configuration.seed", "5"},
+                             {"epoch", "0"},
+                             {"batch", "1"},
+                             {"random_step", "1"},
+                             {"seconds", "0x1p+0"},
+                             {"loss_sum", "0x1p+0"},
+                             {"correct", "0x1p+0"},
+                             {"samples", "32"},
+                             {"epoch_seconds", "0x1p+0"},
+                             {"learning_rate", "0x1p-4"},
+                             {"best_accuracy", "-0x1p+0"},
+                             {"best_epoch", "0"}};
+  Executor executor(Place::Cpu());
+  executor.Run(*program_.startup);
+  const std::string checkpoints = options.output_dir + "/checkpoints";
+  const auto save = [&](const TrainerState& state) {
+    return SaveCheckpoint(checkpoints, *program_.main, executor.scope(), 1, state).path;
+  };
+  for (const auto& [name, value] : good) {
+    if (name == "configuration.seed") continue;
+    SCOPED_TRACE(name);
+    TrainerState state = good;
+    state.erase(name);
+    std::string path = save(state);
+    ExpectError([&] { trainer.Resume(); }, ErrorCode::kDataLoss,
+                path + ": the checkpoint's state has no \"" + name + "\"");
+    state[name] = "much";
+    path = save(state);
+    const bool is_integer = value.find("0x") == std::string::npos;
+    ExpectError([&] { trainer.Resume(); }, ErrorCode::kDataLoss,
+                path + ": the checkpoint's state has " + name + " = \"much\": expected " +
+                    (is_integer ? "an integer of 64 bits" : "a number"));
+    if (!is_integer) continue;
+    state[name] = "99999999999999999999";
+    save(state);
+    EXPECT_THROW(trainer.Resume(), Error);
   }
+  for (const char* batch : {"-1", "11"}) {
+    TrainerState state = good;
+    state["batch"] = batch;
+    const std::string path = save(state);
+    ExpectError([&] { trainer.Resume(); }, ErrorCode::kDataLoss,
+                path + ": the checkpoint's state is in epoch 0, batch " + batch +
+                    ": expected at most 10 batches an epoch");
+  }
+  save(good);
+  EXPECT_NO_THROW(trainer.Resume());
+}
+
+// Whatever can't be written, the last checkpoint stays and the training goes on from it.
+TEST_F(TrainerTest, AFullDiskLeavesTheLastCheckpoint) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 20;
+  Make(options).Run();
+  options.stop_after_steps = 0;
+  for (const rlim_t room : {rlim_t{0}, rlim_t{2000}}) {
+    Trainer trainer = Make(options);
+    trainer.Resume();
+    try {
+      const FileSizeLimit limit(room);
+      trainer.Run();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr(": File too large"));
+    }
+  }
+  Trainer last = Make(options);
+  last.Resume();
+  EXPECT_EQ(last.Run().weights_hash, Make(Options("whole")).Run().weights_hash);
+}
+
+TEST_F(TrainerTest, RefusesOptionsOutOfRange) {
+  const auto expect = [&](const TrainerOptions& options, const std::string& message) {
+    ExpectError([&] { Make(options); }, ErrorCode::kInvalidArgument, message);
+  };
+  TrainerOptions options = Options("run");
+  options.epochs = 0;
+  expect(options, "epochs = 0: expected at least 1");
+  options = Options("run");
+  options.save_every_steps = -1;
+  expect(options, "save_every = -1: expected no negative number");
+  options = Options("run");
+  options.early_stop_epochs = -2;
+  expect(options, "early_stop = -2: expected no negative number");
+}
+
+// A label that is no class fails its step only: the next one is as if it hadn't been.
+TEST_F(TrainerTest, ABatchWithABadLabelLeavesNoTrace) {
+  const auto run = [&](bool disturbed) {
+    Executor executor(Place::Cpu());
+    executor.Run(*program_.startup);
+    CompiledProgram step = executor.Compile(*program_.main);
+    train_.Seek({});
+    Batch batch;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(train_.Next(&batch));
+      const FetchList fetches = {program_.loss};
+      if (disturbed) {
+        for (const int64_t label : {int64_t{10}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
+          Tensor labels = CopyToCpu(batch.label);
+          labels.data<int64_t>()[7] = label;
+          try {
+            step.Run({{program_.image, batch.input}, {program_.label, labels}}, fetches);
+            ADD_FAILURE() << "no error for label " << label;
+          } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
+            EXPECT_THAT(error.what(), StartsWith("softmax_with_cross_entropy (block 0, op #"));
+            EXPECT_THAT(error.what(), HasSubstr("models/common/classifier_program.cc:"));
+            EXPECT_THAT(
+                error.what(),
+                EndsWith(StrCat("): softmax_with_cross_entropy: the label of row 7 is ", label,
+                                ", expected a class in [0, 10) or ignore_index = -100")));
+          }
+        }
+      }
+      step.Run({{program_.image, batch.input}, {program_.label, batch.label}}, fetches);
+    }
+    EXPECT_EQ(executor.scope().Get(kStepCounterName).Item<int64_t>(), 3);
+    return WeightsHash(executor.scope(), PersistableNames(*program_.main));
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST_F(TrainerTest, ABatchOfAnotherShapeIsRefused) {
+  Executor executor(Place::Cpu());
+  executor.Run(*program_.startup);
+  CompiledProgram step = executor.Compile(*program_.main);
+  train_.Seek({});
+  Batch batch;
+  ASSERT_TRUE(train_.Next(&batch));
+  const auto run = [&](const Tensor& image, const Tensor& label) {
+    return [&, image, label] {
+      step.Run({{program_.image, image}, {program_.label, label}}, {program_.loss});
+    };
+  };
+  const Tensor large({32, 1, 12, 13}, DType::kFloat32);
+  ExpectError(run(large, batch.label), ErrorCode::kInvalidArgument,
+              "feed \"image\": shape [32, 1, 12, 13] given, [-1, 1, 12, 12] expected");
+  const Tensor column({32}, DType::kInt64);
+  ExpectError(run(batch.input, column), ErrorCode::kInvalidArgument,
+              "feed \"label\": shape [32] given, [-1, 1] expected");
+  const Tensor floats({32, 1}, DType::kFloat32);
+  ExpectError(run(batch.input, floats), ErrorCode::kInvalidArgument,
+              "feed \"label\": dtype float32 given, int64 expected");
+  // One more label than images: only the op can tell.
+  Tensor more({33, 1}, DType::kInt64);
+  std::ranges::fill(more.values<int64_t>(), 0);
+  try {
+    run(batch.input, more)();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.what(), StartsWith("softmax_with_cross_entropy (block 0, op #"));
+    EXPECT_THAT(error.what(), EndsWith("Label is of shape [33, 1], expected [32, 1]"));
+  }
+  EXPECT_NO_THROW(run(batch.input, batch.label)());
 }
 
 TEST_F(TrainerTest, EvaluatesWhatACheckpointHolds) {
@@ -115,7 +313,8 @@ TEST_F(TrainerTest, EvaluatesWhatACheckpointHolds) {
 }
 
 TEST_F(TrainerTest, ResumeWithoutACheckpointIsAnError) {
-  EXPECT_THROW(Make(Options("nothing")).Resume(), Error);
+  ExpectError([&] { Make(Options("nothing")).Resume(); }, ErrorCode::kNotFound,
+              "list " + directory_ / "nothing/checkpoints: No such file or directory");
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
@@ -20,6 +22,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TrainingRecord RecordOfEpoch(int64_t epoch) {
   return {.epoch = epoch, .step = 10 * epoch, .train_loss = 1.0 / static_cast<double>(epoch)};
@@ -66,8 +69,49 @@ TEST(TrainingLog, DropsALineThatACrashCutOffAndRefusesOthers) {
   const std::string line = PrintTrainingRecord(RecordOfEpoch(1));
   AtomicWriteFile(path, line + "\n" + line.substr(0, 20));
   EXPECT_EQ(TrainingLog(path, 100).records().size(), 1u);
-  AtomicWriteFile(path, line + "\nnonsense\n");
-  EXPECT_THROW(TrainingLog(path, 100), Error);
+  const auto refusal = [&](const std::string& bad) -> std::string {
+    AtomicWriteFile(path, line + "\n" + bad + "\n");
+    try {
+      TrainingLog log(path, 100);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(refusal("nonsense"), path + ", line 2: no training record: nonsense");
+  EXPECT_EQ(refusal("{}"), path + ", line 2: a training record without an integer \"epoch\"");
+  EXPECT_EQ(refusal("{\"epoch\": 1, \"step\": 1}"),
+            path + ", line 2: a training record without a number \"seconds\"");
+  EXPECT_THAT(refusal(std::string(100000, '[')), StartsWith(path + ", line 2: no training record"));
+}
+
+TEST(TrainingLog, SaysWhyALineCannotBeWritten) {
+  const ScratchFolder directory;
+  const std::string path = directory / "log.jsonl";
+  TrainingLog log(path, 0);
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("/dev/full", path);
+  const auto append = [&]() -> std::pair<ErrorCode, std::string> {
+    try {
+      log.Append(RecordOfEpoch(1));
+    } catch (const Error& error) {
+      return {error.code(), error.what()};
+    }
+    return {ErrorCode::kIo, "no error"};
+  };
+  EXPECT_EQ(append(), std::pair(ErrorCode::kResourceExhausted,
+                                "append to " + path + ": No space left on device"));
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT_EQ(append(), std::pair(ErrorCode::kIo, "append to " + path + ": Is a directory"));
+  try {
+    TrainingLog nowhere(directory / "no/log.jsonl", 0);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kIo);
+    EXPECT_THAT(error.what(), HasSubstr(": the directory doesn't exist"));
+  }
 }
 
 TEST(TrainingLog, PrintsWhatItReads) {
@@ -123,8 +167,18 @@ TEST(CommandLine, QuotesWhatAShellWouldTakeApart) {
 }
 
 TEST(CommandLine, RefusesUnknownFlags) {
-  EXPECT_THROW(ParseFlags({"--no_such_flag=1"}), Error);
-  EXPECT_THROW(ParseFlags({"word"}), Error);
+  const auto message = [](const std::vector<std::string>& arguments) -> std::string {
+    try {
+      ParseFlags(arguments);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message({"--no_such_flag=1"}), "there is no flag --no_such_flag");
+  EXPECT_EQ(message({"word"}), "\"word\" is no flag; --help lists them");
+  EXPECT_EQ(message({"-"}), "\"-\" is no flag; --help lists them");
   EXPECT_FALSE(ParseFlags({"--help"}));
 }
 

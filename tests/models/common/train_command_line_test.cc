@@ -1,0 +1,193 @@
+// The train programs as a user runs them: what is wrong with a command line, the data or the
+// checkpoint is said in one line of "error: …" with status 1, and spoils nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+
+#include "framework/base/error.h"
+#include "framework/io/file.h"
+#include "tests/models/common/scratch_folder.h"
+
+namespace skiff::models {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int status = -1;
+  std::string output;  // of stdout and stderr
+
+  // The line that starts with `start`.
+  std::string Line(const std::string& start) const {
+    const size_t begin = output.find(start);
+    if (begin == std::string::npos) return output;
+    return output.substr(begin, output.find('\n', begin) - begin);
+  }
+};
+
+Outcome Train(const std::string& model, const std::string& flags) {
+  const std::string command =
+      StrCat("models/", model, "/train --threads=1 --limit_samples=128 --validation_samples=32 ",
+             flags, " 2>&1");
+  Outcome outcome;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  std::array<char, 4096> chunk;
+  size_t got = 0;
+  while ((got = fread(chunk.data(), 1, chunk.size(), pipe)) > 0) {
+    outcome.output.append(chunk.data(), got);
+  }
+  const int status = pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+class CommandLine : public ::testing::Test {
+ protected:
+  std::string OutputDir() const { return " --output_dir=" + directory_ / "run"; }
+
+  void ExpectRefused(const std::string& model, const std::string& flags,
+                     const std::string& message) {
+    SCOPED_TRACE(flags);
+    const Outcome outcome = Train(model, flags + OutputDir());
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.Line("error: "), "error: " + message);
+    EXPECT_THAT(outcome.output, EndsWith("\n"));
+    EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));
+  }
+
+  ScratchFolder directory_;
+};
+
+TEST_F(CommandLine, NamesTheFlagTheValueAndWhatIsExpected) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--batch_size=0", "batch_size = 0: expected at least 1"},
+      {"--batch_size=-5", "batch_size = -5: expected at least 1"},
+      {"--batch_size=129",
+       "batch_size = 129 is more than the 128 samples, and incomplete batches are dropped"},
+      {"--batch_size=9999999999999999999",
+       "--batch_size=9999999999999999999: expected a value of type int64"},
+      {"--learning_rate=-0.5", "learning_rate = -0.5: expected a finite number, not negative"},
+      {"--learning_rate=nan", "learning_rate = nan: expected a finite number, not negative"},
+      {"--learning_rate=1e99", "learning_rate = inf: expected a finite number, not negative"},
+      {"--learning_rate=fast", "--learning_rate=fast: expected a value of type double"},
+      {"--weight_decay=-1", "weight_decay = -1: expected a finite number, not negative"},
+      {"--epochs=0", "epochs = 0: expected at least 1"},
+      {"--threads=-1", "threads = -1: expected no negative number"},
+      {"--limit_samples=-1",
+       "limit_samples = -1, validation_samples = 32: expected no negative numbers"},
+      {"--warmup=1000", "warm-up over 1000 of 30 steps: expected at least one step after it"},
+      {"--save_every=-1", "save_every = -1: expected no negative number"},
+      {"--early_stop=-1", "early_stop = -1: expected no negative number"},
+      {"--stop_after=-1", "stop_after = -1: expected no negative number"},
+      {"--optimizer=adamw", "optimizer \"adamw\": expected momentum, adam or sgd"},
+      {"--schedule=linear", "schedule \"linear\": expected constant, cosine or step"},
+      {"--augment=rotate", "augment \"rotate\": expected auto, none, crop or crop_flip"},
+      {"--data=imagenet",
+       "data \"imagenet\": expected generated, mnist:DIR, cifar10:DIR or cifar100:DIR"},
+      {"--data=mnist:",
+       "data \"mnist:\": expected generated, mnist:DIR, cifar10:DIR or cifar100:DIR"},
+      {"--hidden_layers=-1", "a perceptron of -1 hidden layers: expected no negative number"},
+      {"--no_such_flag=1", "there is no flag --no_such_flag"},
+      {"--no_such_flag", "there is no flag --no_such_flag; --help lists them"},
+      {"word", "\"word\" is no flag; --help lists them"},
+  };
+  for (const auto& [flags, message] : cases) ExpectRefused("mlp", flags, message);
+  const Outcome last = Train("mlp", "--batch_size");
+  EXPECT_EQ(last.Line("error: "), "error: --batch_size needs a value");
+}
+
+TEST_F(CommandLine, NamesAnUnknownDepth) {
+  const Outcome outcome = Train("resnet", "--depth=21" + OutputDir());
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.Line("error: "),
+              AllOf(StartsWith("error: ResNet of depth 21: expected "), HasSubstr("20, 32, 34")));
+}
+
+TEST_F(CommandLine, NamesTheDataThatIsNotThere) {
+  ExpectRefused("mlp", "--data=mnist:/no/such/place",
+                "neither /no/such/place/train-images-idx3-ubyte nor "
+                "/no/such/place/train-images-idx3-ubyte.gz exists");
+  ExpectRefused("mlp", "--data=cifar10:/no/such/place",
+                "open /no/such/place/data_batch_1.bin: No such file or directory");
+  ExpectRefused("mlp", "--data=cifar100:/no/such/place",
+                "open /no/such/place/train.bin: No such file or directory");
+}
+
+TEST_F(CommandLine, NamesAnOutputDirectoryThatCannotBe) {
+  AtomicWriteFile(directory_ / "file", "x");
+  for (const std::string& path : {directory_ / "file", directory_ / "file/run"}) {
+    const Outcome outcome = Train("mlp", "--output_dir=" + path);
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.Line("error: "), "error: create directory " + path + ": Not a directory");
+  }
+}
+
+TEST_F(CommandLine, NamesACheckpointThatIsNotThere) {
+  for (const char* flag : {"--resume", "--evaluate_only"}) {
+    ExpectRefused("mlp", flag, "list " + directory_ / "run/checkpoints: No such file or directory");
+  }
+}
+
+// Refused checkpoints stay as they are, and the training goes on from them to the same end.
+TEST_F(CommandLine, NamesWhatAForeignCheckpointWasMadeWith) {
+  const std::string flags =
+      "--epochs=2 --batch_size=32 --hidden_units=16 --hidden_layers=1 --learning_rate=0.05";
+  const Outcome whole = Train("mlp", flags + " --output_dir=" + directory_ / "whole");
+  ASSERT_EQ(whole.status, 0) << whole.output;
+  const Outcome stopped = Train("mlp", flags + " --stop_after=3" + OutputDir());
+  ASSERT_EQ(stopped.status, 0) << stopped.output;
+  const std::string where =
+      "error: " + directory_ / "run/checkpoints/save-000001-step-3: the checkpoint ";
+  const auto expect = [&](const std::string& model, const std::string& other,
+                          const std::string& message) {
+    SCOPED_TRACE(other);
+    for (const char* what : {" --resume", " --evaluate_only"}) {
+      const Outcome outcome = Train(model, other + OutputDir() + what);
+      EXPECT_EQ(outcome.status, 1);
+      EXPECT_EQ(outcome.Line("error: "), where + message);
+    }
+  };
+  const std::string advice =
+      ": resume with the old value, or begin anew in another output directory";
+  expect("mlp", flags + " --seed=2", "was made with seed = 1, but now it is 2" + advice);
+  expect("mlp", flags + " --batch_size=16",
+         "was made with batch_size = 32, but now it is 16" + advice);
+  // Another network: told as the flag, not as the variables.
+  expect("mlp", flags + " --hidden_units=8",
+         "was made with hidden_units = 16, but now it is 8" + advice);
+  expect("lenet", "--epochs=2 --batch_size=32 --learning_rate=0.05",
+         "is another program's: it was made with dropout = 0, which there isn't now");
+  expect("resnet", "--epochs=2 --batch_size=32 --learning_rate=0.05",
+         "is another program's: it was made without depth, but now that is 20");
+
+  const Outcome resumed = Train("mlp", flags + OutputDir() + " --resume");
+  EXPECT_EQ(resumed.status, 0);
+  EXPECT_EQ(resumed.Line("weights "), whole.Line("weights "));
+}
+
+// A newest checkpoint that is torn is skipped, and said to be.
+TEST_F(CommandLine, NamesATornCheckpoint) {
+  const std::string flags = "--epochs=2 --batch_size=32 --hidden_units=16" + OutputDir();
+  ASSERT_EQ(Train("mlp", flags + " --save_every=2 --stop_after=6").status, 0);
+  const std::string newest = directory_ / "run/checkpoints/save-000005-step-6";
+  ASSERT_TRUE(std::filesystem::exists(newest));
+  std::filesystem::resize_file(newest + "/tensors", 100);
+  const Outcome resumed = Train("mlp", flags + " --save_every=2 --resume");
+  EXPECT_EQ(resumed.status, 0) << resumed.output;
+  EXPECT_THAT(resumed.Line("skipped "),
+              AllOf(StartsWith("skipped " + newest + ": " + newest + "/tensors has 100 bytes"),
+                    HasSubstr(", expected ")));
+  EXPECT_THAT(resumed.output,
+              HasSubstr("resumed from " + directory_ / "run/checkpoints/save-000004-step-6"));
+}
+
+}  // namespace
+}  // namespace skiff::models
