@@ -23,6 +23,10 @@ int main(int argc, char** argv) {
   gflags::SetUsageMessage(
       "runs a Fluid program: run_program --program=main.pb --fetch=loss [flags]");
   gflags::ParseCommandLineFlags(&argc, &argv, true);
+  if (argc > 1) {
+    std::fprintf(stderr, "error: \"%s\" is no flag\n", argv[1]);
+    return 1;
+  }
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
   const skiff::RunProgramOptions options{.program = FLAGS_program,
                                          .startup = FLAGS_startup,

@@ -16,10 +16,12 @@
 namespace skiff {
 namespace {
 
+std::string LevelName(const std::string& name, size_t level) { return StrCat(name, ".lod", level); }
+
 LoD LoDOf(const TensorMap& arrays, const std::string& name) {
   LoD lod;
   for (size_t level = 0;; ++level) {
-    const auto it = arrays.find(StrCat(name, ".lod", level));
+    const auto it = arrays.find(LevelName(name, level));
     if (it == arrays.end()) return lod;
     SKIFF_ENFORCE(it->second.dtype() == DType::kInt64, kInvalidArgument, "\"", it->first,
                   "\": offsets of dtype int64 expected, found ", it->second.dtype());
@@ -30,17 +32,32 @@ LoD LoDOf(const TensorMap& arrays, const std::string& name) {
   }
 }
 
+// Whether the array is the offsets of another one of the archive.
+bool IsLevelOf(const TensorMap& arrays, const std::string& name) {
+  const size_t dot = name.rfind(".lod");
+  if (dot == std::string::npos || !arrays.contains(name.substr(0, dot))) return false;
+  const std::string number = name.substr(dot + 4);
+  return !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
+}
+
 FeedList ReadFeeds(const std::string& path) {
   FeedList feeds;
   if (path.empty()) return feeds;
   const TensorMap arrays = ReadNpz(path);
+  int64_t levels = 0;  // met, less those that belong to a feed
   for (const auto& [name, tensor] : arrays) {
-    if (name.find(".lod") != std::string::npos) continue;
+    if (IsLevelOf(arrays, name)) {
+      ++levels;
+      continue;
+    }
     Tensor feed = tensor;
     LoD lod = LoDOf(arrays, name);
+    levels -= static_cast<int64_t>(lod.size());
     if (!lod.empty()) feed.set_lod(std::move(lod));
     feeds.emplace_back(name, std::move(feed));
   }
+  SKIFF_ENFORCE(levels == 0, kInvalidArgument, path,
+                ": offsets of a level without those of the levels above it");
   return feeds;
 }
 
@@ -86,25 +103,36 @@ TensorMap ResultsOf(const FetchList& names, const BoundProgram& bound,
   return results;
 }
 
-std::string JobString(const nlohmann::json& job, const std::string& key,
-                      const std::string& fallback) {
-  std::string dashed = key;
-  std::ranges::replace(dashed, '_', '-');
-  const auto it = job.contains(key) ? job.find(key) : job.find(dashed);
-  return it == job.end() ? fallback : it->get<std::string>();
+// Sets the option that a key of a job names.
+void SetOption(const std::string& key, const nlohmann::json& value, RunProgramOptions* options) {
+  const std::map<std::string, std::string*> paths = {
+      {"program", &options->program},         {"startup", &options->startup},
+      {"params", &options->params},           {"feed", &options->feed},
+      {"save_params", &options->save_params}, {"out", &options->out}};
+  std::string name = key;
+  std::ranges::replace(name, '-', '_');
+  const auto path = paths.find(name);
+  if (path != paths.end()) {
+    *path->second = value.get<std::string>();
+  } else if (name == "fetch") {
+    options->fetch = SplitNames(value.get<std::string>());
+  } else if (name == "steps") {
+    options->steps = value.get<int64_t>();
+  } else {
+    Throw(ErrorCode::kInvalidArgument, "a job has no \"", key,
+          "\"; expected program, startup, params, feed, fetch, steps, save_params or out");
+  }
 }
 
 RunProgramOptions JobOptions(const std::string& line, const RunProgramOptions& defaults) {
-  const nlohmann::json job = nlohmann::json::parse(line);
   RunProgramOptions options = defaults;
-  options.program = JobString(job, "program", defaults.program);
-  options.startup = JobString(job, "startup", defaults.startup);
-  options.params = JobString(job, "params", defaults.params);
-  options.feed = JobString(job, "feed", defaults.feed);
-  options.save_params = JobString(job, "save_params", defaults.save_params);
-  options.out = JobString(job, "out", defaults.out);
-  if (job.contains("fetch")) options.fetch = SplitNames(job.at("fetch").get<std::string>());
-  if (job.contains("steps")) options.steps = job.at("steps").get<int64_t>();
+  try {
+    const nlohmann::json job = nlohmann::json::parse(line);
+    SKIFF_ENFORCE(job.is_object(), kInvalidArgument, "a job is a JSON object, found ", line);
+    for (const auto& [key, value] : job.items()) SetOption(key, value, &options);
+  } catch (const nlohmann::json::exception& error) {
+    Throw(ErrorCode::kInvalidArgument, "the line is no job: ", error.what());
+  }
   return options;
 }
 
@@ -146,6 +174,7 @@ void RunProgramFile(const RunProgramOptions& options) {
 
 int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults) {
   std::istringstream lines(ReadFile(path));
+  int64_t ran = 0;
   int64_t failed = 0;
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -153,12 +182,13 @@ int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& default
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
       RunProgramFile(JobOptions(line, defaults));
+      ++ran;
     } catch (const std::exception& error) {
       ++failed;
       std::printf("job %lld: %s\n", static_cast<long long>(number), error.what());
     }
   }
-  std::printf("%lld ran, %lld failed\n", static_cast<long long>(number - failed),
+  std::printf("%lld ran, %lld failed\n", static_cast<long long>(ran),
               static_cast<long long>(failed));
   return failed;
 }

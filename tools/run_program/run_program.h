@@ -20,13 +20,15 @@ struct RunProgramOptions {
 
 // Writes to `out` the last value of each fetch under its name (offsets as `<name>.lod0`, …) and,
 // for fetches of one element, the value of every step as `<name>.steps`. Error for unreadable or
-// corrupt files, for a params entry that is no persistable of the program, and as Executor.
+// corrupt files, for a params entry that is no persistable of the program, for offsets that are not
+// int64 or skip a level, and as Executor.
 void RunProgramFile(const RunProgramOptions& options);
 
 // Runs a job for each line of a JSON-lines file: an object with the options as keys (`save-params`
 // or `save_params`; `fetch` a string of names with commas); keys that are absent come from
-// `defaults`. A job that fails prints its number and message, and the rest go on. Returns how many
-// failed. Error if the file itself can't be read.
+// `defaults`. A job that fails prints the number of its line and a message, and the rest go on; one
+// with another key fails. Empty lines are no jobs. Returns how many failed. Error if the file
+// itself can't be read.
 int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults);
 
 // "a,b" -> {"a", "b"}; empty parts are left out.

@@ -1,0 +1,245 @@
+#include "tools/run_program/run_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/io/npz.h"
+#include "framework/ir/codec.h"
+#include "framework/ir/text.h"
+#include "tests/framework/io/temp_directory.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// total += sum(x); y = relu(x) · w. Each run adds to `total`.
+constexpr const char* kMain = R"(
+program { block 0 {
+  var x float32 [-1] check_feed
+  var w float32 [1] persistable
+  var total float32 [] persistable
+  var sum float32 []
+  var r float32 [-1]
+  var y float32 [-1]
+  {Out: [sum]} = reduce_sum(X: [x]) {reduce_all = true}
+  {Out: [total]} = elementwise_add(X: [total], Y: [sum])
+  {Out: [r]} = relu(X: [x])
+  {Out: [y]} = elementwise_mul(X: [r], Y: [w])
+} }
+)";
+
+constexpr const char* kStartup = R"(
+program { block 0 {
+  var w float32 [1] persistable
+  var total float32 [] persistable
+  {Out: [w]} = fill_constant() {shape = longs [1], dtype = 5, value = 10.0}
+  {Out: [total]} = fill_constant() {shape = longs [], dtype = 5, value = 100.0}
+} }
+)";
+
+class RunProgram : public testing::Test {
+ protected:
+  RunProgram() {
+    PutBytes(folder_ / "main.pb", SerializeProgram(*ParseProgramText(kMain)));
+    PutBytes(folder_ / "startup.pb", SerializeProgram(*ParseProgramText(kStartup)));
+    WriteNpz(folder_ / "feed.npz", {{"x", Tensor::FromValues<float>({3}, {1, -2, 4})}});
+  }
+
+  RunProgramOptions Options(const std::vector<std::string>& fetch) const {
+    return {.program = folder_ / "main.pb",
+            .startup = folder_ / "startup.pb",
+            .params = "",
+            .feed = folder_ / "feed.npz",
+            .fetch = fetch,
+            .steps = 1,
+            .save_params = "",
+            .out = folder_ / "out.npz"};
+  }
+
+  TensorMap Outputs() const { return ReadNpz(folder_ / "out.npz"); }
+
+  // What the run prints; `failed` is how many jobs fail.
+  std::string RunJobs(const std::string& lines, int64_t failed) {
+    PutBytes(folder_ / "jobs.jsonl", lines);
+    testing::internal::CaptureStdout();
+    const int64_t found = RunProgramJobs(folder_ / "jobs.jsonl", Options({"y"}));
+    const std::string printed = testing::internal::GetCapturedStdout();
+    EXPECT_EQ(found, failed) << printed;
+    return printed;
+  }
+
+  TempDirectory folder_;
+};
+
+std::vector<float> Floats(const Tensor& tensor) { return tensor.ToVector<float>(); }
+
+TEST_F(RunProgram, WritesTheLastValueOfEachFetch) {
+  RunProgramFile(Options({"y", "sum"}));
+  const TensorMap out = Outputs();
+  EXPECT_THAT(Floats(out.at("y")), ElementsAre(10, 0, 40));
+  EXPECT_EQ(out.at("sum").shape(), Shape());
+  EXPECT_EQ(out.at("sum").Item<float>(), 3);
+}
+
+TEST_F(RunProgram, WritesTheSeriesOfOneElementFetches) {
+  RunProgramOptions options = Options({"total", "y"});
+  options.steps = 3;
+  RunProgramFile(options);
+  const TensorMap out = Outputs();
+  EXPECT_THAT(out.at("total.steps").ToVector<double>(), ElementsAre(103, 106, 109));
+  EXPECT_EQ(out.at("total").Item<float>(), 109);
+  EXPECT_FALSE(out.contains("y.steps"));
+}
+
+TEST_F(RunProgram, ParamsReplaceWhatTheStartupProgramSet) {
+  WriteNpz(folder_ / "params.npz", {{"w", Tensor::FromValues<float>({1}, {3})}});
+  RunProgramOptions options = Options({"y", "total"});
+  options.params = folder_ / "params.npz";
+  RunProgramFile(options);
+  const TensorMap out = Outputs();
+  EXPECT_THAT(Floats(out.at("y")), ElementsAre(3, 0, 12));
+  EXPECT_EQ(out.at("total").Item<float>(), 103);
+}
+
+TEST_F(RunProgram, ParamsMakeAStartupProgramUnnecessary) {
+  WriteNpz(folder_ / "params.npz", {{"w", Tensor::FromValues<float>({1}, {3})},
+                                    {"total", Tensor::FromValues<float>({}, {0})}});
+  RunProgramOptions options = Options({"total"});
+  options.startup = "";
+  options.params = folder_ / "params.npz";
+  RunProgramFile(options);
+  EXPECT_EQ(Outputs().at("total").Item<float>(), 3);
+}
+
+TEST_F(RunProgram, SavesThePersistablesAfterTheLastStep) {
+  RunProgramOptions options = Options({});
+  options.steps = 2;
+  options.save_params = folder_ / "saved.npz";
+  options.out = "";
+  RunProgramFile(options);
+  const TensorMap saved = ReadNpz(folder_ / "saved.npz");
+  ASSERT_EQ(saved.size(), 2u);
+  EXPECT_EQ(saved.at("total").Item<float>(), 106);
+  EXPECT_EQ(saved.at("w").Item<float>(), 10);
+}
+
+TEST_F(RunProgram, GivesFeedsTheirOffsets) {
+  const auto program = ParseProgramText(kMain);
+  program->root()->GetVar("x")->lod_level = 1;
+  PutBytes(folder_ / "main.pb", SerializeProgram(*program));
+  EXPECT_THAT(ErrorOf([&] { RunProgramFile(Options({"r"})); }).what(), HasSubstr("LoD of 0"));
+  WriteNpz(folder_ / "feed.npz", {{"x", Tensor::FromValues<float>({3}, {1, -2, 4})},
+                                  {"x.lod0", Tensor::FromValues<int64_t>({3}, {0, 1, 3})}});
+  RunProgramFile(Options({"r"}));
+  EXPECT_THAT(Floats(Outputs().at("r")), ElementsAre(1, 0, 4));
+}
+
+TEST_F(RunProgram, RunsADeployedProgramByNames) {
+  const std::string deployed = R"(
+    program { block 0 {
+      var feed feed_minibatch float32 [] persistable
+      var fetch fetch_list float32 [] persistable
+      var x float32 [-1] check_feed
+      var r float32 [-1]
+      {Out: [x]} = feed(X: [feed]) {col = 0}
+      {Out: [r]} = relu(X: [x])
+      {Out: [fetch]} = fetch(X: [r]) {col = 0}
+    } })";
+  PutBytes(folder_ / "main.pb", SerializeProgram(*ParseProgramText(deployed)));
+  RunProgramOptions options = Options({"r"});
+  options.startup = "";
+  RunProgramFile(options);
+  EXPECT_THAT(Floats(Outputs().at("r")), ElementsAre(1, 0, 4));
+}
+
+TEST_F(RunProgram, NamesAMissingFeed) {
+  RunProgramOptions options = Options({"y"});
+  options.feed = "";
+  EXPECT_THAT(ErrorOf([&] { RunProgramFile(options); }).what(), HasSubstr("\"x\""));
+}
+
+TEST_F(RunProgram, NamesAnUnknownFeedOrFetch) {
+  EXPECT_THAT(ErrorOf([&] { RunProgramFile(Options({"z"})); }).what(), HasSubstr("\"z\""));
+  WriteNpz(folder_ / "feed.npz", {{"x", Tensor::FromValues<float>({1}, {1})},
+                                  {"x.lodger", Tensor::FromValues<float>({1}, {1})}});
+  EXPECT_THAT(ErrorOf([&] { RunProgramFile(Options({"y"})); }).what(), HasSubstr("\"x.lodger\""));
+}
+
+TEST_F(RunProgram, RefusesParamsThatTheProgramDoesNotKeep) {
+  RunProgramOptions options = Options({"y"});
+  options.params = folder_ / "params.npz";
+  WriteNpz(options.params, {{"sum", Tensor::FromValues<float>({}, {1})}});
+  EXPECT_THAT(ErrorOf([&] { RunProgramFile(options); }).what(),
+              AllOf(HasSubstr("params.npz"), HasSubstr("\"sum\" is no persistable")));
+}
+
+TEST_F(RunProgram, RefusesOffsetsThatAreNone) {
+  const Tensor x = Tensor::FromValues<float>({3}, {1, -2, 4});
+  WriteNpz(folder_ / "feed.npz", {{"x", x}, {"x.lod0", Tensor::FromValues<int32_t>({2}, {0, 3})}});
+  EXPECT_THAT(ErrorOf([&] { RunProgramFile(Options({"y"})); }).what(), HasSubstr("int64 expected"));
+  WriteNpz(folder_ / "feed.npz", {{"x", x}, {"x.lod1", Tensor::FromValues<int64_t>({2}, {0, 3})}});
+  EXPECT_THAT(ErrorOf([&] { RunProgramFile(Options({"y"})); }).what(),
+              HasSubstr("without those of the levels above"));
+  WriteNpz(folder_ / "feed.npz", {{"x", x}, {"x.lod0", Tensor::FromValues<int64_t>({2}, {0, -3})}});
+  EXPECT_THROW(RunProgramFile(Options({"y"})), Error);
+}
+
+TEST_F(RunProgram, RefusesOptionsThatMakeNoSense) {
+  RunProgramOptions options = Options({"y"});
+  options.steps = 0;
+  EXPECT_THAT(ErrorOf([&] { RunProgramFile(options); }).what(), HasSubstr("steps = 0"));
+  options = Options({"y"});
+  options.program = "";
+  EXPECT_THAT(ErrorOf([&] { RunProgramFile(options); }).what(), HasSubstr("no program"));
+  options.program = folder_ / "nowhere.pb";
+  EXPECT_EQ(ErrorOf([&] { RunProgramFile(options); }).code(), ErrorCode::kNotFound);
+  options.program = folder_ / "feed.npz";
+  EXPECT_EQ(ErrorOf([&] { RunProgramFile(options); }).code(), ErrorCode::kDataLoss);
+}
+
+TEST_F(RunProgram, AFailingJobLeavesTheOthersAlone) {
+  const std::string first = folder_ / "first.npz";
+  const std::string last = folder_ / "last.npz";
+  const std::string printed = RunJobs("{\"out\": \"" + first +
+                                          "\"}\n"
+                                          "{\"fetch\": \"nothing\"}\n"
+                                          "\n"
+                                          "{\"save-params\": \"" +
+                                          last + "\", \"fetch\": \"sum,y\", \"steps\": 2}\n",
+                                      1);
+  EXPECT_THAT(printed, AllOf(HasSubstr("job 2: "), HasSubstr("\"nothing\""),
+                             HasSubstr("2 ran, 1 failed"), Not(HasSubstr("job 1"))));
+  EXPECT_THAT(Floats(ReadNpz(first).at("y")), ElementsAre(10, 0, 40));
+  EXPECT_EQ(ReadNpz(last).at("total").Item<float>(), 106);
+  EXPECT_EQ(Outputs().size(), 3u);  // sum, sum.steps and y of the last job
+}
+
+TEST_F(RunProgram, EveryJobStartsAnew) {
+  RunJobs("{\"fetch\": \"total\", \"steps\": 5}\n{\"fetch\": \"total\"}\n", 0);
+  EXPECT_EQ(Outputs().at("total").Item<float>(), 103);
+}
+
+TEST_F(RunProgram, NamesLinesThatAreNoJobs) {
+  EXPECT_THAT(RunJobs("{\"fetch\": \"y\"", 1), HasSubstr("job 1: "));
+  EXPECT_THAT(RunJobs("[1]", 1), HasSubstr("a job is a JSON object"));
+  EXPECT_THAT(RunJobs("{\"fetches\": \"y\"}", 1), HasSubstr("a job has no \"fetches\""));
+  EXPECT_THAT(RunJobs("{\"fetch\": [\"y\"]}", 1), HasSubstr("the line is no job"));
+  EXPECT_THAT(RunJobs("{\"steps\": \"two\"}", 1), HasSubstr("the line is no job"));
+  EXPECT_THROW(RunProgramJobs(folder_ / "nowhere.jsonl", {}), Error);
+}
+
+TEST(SplitNames, LeavesEmptyPartsOut) {
+  EXPECT_THAT(SplitNames("a,,b,"), ElementsAre("a", "b"));
+  EXPECT_TRUE(SplitNames("").empty());
+}
+
+}  // namespace
+}  // namespace skiff
