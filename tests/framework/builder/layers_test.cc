@@ -239,6 +239,20 @@ TEST_F(LayersTest, LossesAndMetrics) {
   EXPECT_THAT(layers::SquareErrorCost(rows_, rows_).dims(), ElementsAre(-1, 5));
 }
 
+TEST_F(LayersTest, TopKAndLabelsThatDoNotFitAreToldByShape) {
+  EXPECT_THAT(MessageOf([&] { layers::TopK(rows_, 6); }),
+              HasSubstr("): top_k: k = 6 is outside [1, 5] for X of shape [-1, 5]"));
+  EXPECT_THAT(MessageOf([&] { layers::TopK(rows_, 0); }),
+              HasSubstr("): top_k: k = 0, expected at least 1"));
+  EXPECT_THAT(MessageOf([&] { layers::CrossEntropy(rows_, rows_); }),
+              HasSubstr("): cross_entropy: Label is float32, expected int64 or int32"));
+  const Variable wide = layers::Data("wide", {-1, 2}, DType::kInt64);
+  EXPECT_THAT(MessageOf([&] { layers::SoftmaxWithCrossEntropy(rows_, wide); }),
+              HasSubstr("Label is of shape [-1, 2], expected [-1, 1]"));
+  EXPECT_THAT(MessageOf([&] { layers::Accuracy(rows_, wide); }),
+              HasSubstr("accuracy: Label is of shape [-1, 2], expected [rows, 1]"));
+}
+
 TEST_F(LayersTest, TensorLayersInferShapes) {
   EXPECT_THAT(layers::Reshape(image_, {0, -1}).dims(), ElementsAre(-1, 192));
   EXPECT_THAT(layers::Transpose(image_, {0, 2, 3, 1}).dims(), ElementsAre(-1, 8, 8, 3));
