@@ -12,8 +12,8 @@
 #include "hwy/foreach_target.h"
 
 // Behind foreach_target.h: these are compiled once per instruction set as well.
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "operators/common/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff {
@@ -120,7 +120,7 @@ void ExpOfTile(const SoftmaxTile& tile, const float* x, const float* max, float*
         sum = hn::Zero(Floats());
       },
       [&](int64_t at, int64_t count) HWY_ATTR {
-        const Vector power = hn::Exp(Floats(), hn::Sub(LoadLanes(x + at, count, nothing), shift));
+        const Vector power = ExpOf(Floats(), hn::Sub(LoadLanes(x + at, count, nothing), shift));
         sum = hn::Add(sum, power);
         if (y != nullptr) StoreLanes(power, count, y + at);
       },

@@ -1,0 +1,68 @@
+// What the cases can't say: values beyond finite numbers, and errors.
+#include "operators/math/math_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+#include "tests/harness/instruction_set.h"
+#include "tests/harness/prepared_op.h"
+
+namespace skiff {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+const OpRegistry& Registry() {
+  static const OpRegistry* const registry = [] {
+    auto* made = new OpRegistry;
+    RegisterMathOps(*made);
+    return made;
+  }();
+  return *registry;
+}
+
+// Rows of `classes` zeros with `value` at one place; along the last axis, or with the rows as
+// columns.
+std::vector<float> SoftmaxOf(float value, int64_t classes, bool columns) {
+  constexpr int64_t kRows = 3;
+  Tensor x(columns ? Shape{classes, kRows} : Shape{kRows, classes}, DType::kFloat32);
+  std::fill_n(x.data<float>(), x.element_count(), 0.0f);
+  x.data<float>()[x.element_count() / 2] = value;
+  Op op("softmax");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"}).SetAttr("axis", columns ? 0 : 1);
+  const harness::NamedTensors inputs = {{"x", x}};
+  harness::PreparedOp prepared(Registry(), op, inputs);
+  prepared.Load(inputs, 0x7f);
+  prepared.Run();
+  return prepared.Outputs().at("out").ToVector<float>();
+}
+
+int64_t CountNan(const std::vector<float>& values) {
+  return std::count_if(values.begin(), values.end(), [](float v) { return std::isnan(v); });
+}
+
+TEST(Softmax, OfALogitThatIsNoNumberIsNoNumber) {
+  for (const int64_t set : harness::InstructionSets()) {
+    const harness::InstructionSetLimit limit(set);
+    SCOPED_TRACE(harness::InstructionSetName(set));
+    for (const bool columns : {false, true}) {
+      for (const int64_t classes : {3, 37}) {
+        // The whole row, and no other.
+        EXPECT_EQ(CountNan(SoftmaxOf(kNan, classes, columns)), classes);
+        EXPECT_EQ(CountNan(SoftmaxOf(kInfinity, classes, columns)), classes);
+        EXPECT_EQ(CountNan(SoftmaxOf(-kInfinity, classes, columns)), 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skiff
