@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
 #include "operators/elementwise/integer_shared.h"
 #include "operators/elementwise/unary_shared.h"
 
@@ -170,8 +171,7 @@ void CheckBoundTensors(const OpContext& context) {
     const TensorMeta& bound = context.Input(slot);
     SKIFF_ENFORCE(bound.dtype == context.Input("X").dtype, kInvalidArgument, type, ": ", slot,
                   " is ", bound.dtype, ", expected X's ", context.Input("X").dtype);
-    SKIFF_ENFORCE(!bound.shape.is_known() || bound.shape.element_count() == 1, kInvalidArgument,
-                  type, ": ", slot, " has shape ", bound.shape, ", expected one element");
+    CheckOneElement(context, slot);
   }
 }
 
@@ -210,11 +210,7 @@ void AddClipOps(OpRegistry& registry) {
   grad.infer = [](OpContext& context) {
     CheckBoundTensors(context);
     const TensorMeta& x = context.Input("X");
-    const TensorMeta& dout = context.Input("Out@GRAD");
-    SKIFF_ENFORCE(x.dtype == dout.dtype &&
-                      (x.shape == dout.shape || !x.shape.is_known() || !dout.shape.is_known()),
-                  kInvalidArgument, "clip_grad: Out@GRAD is ", dout.dtype, " ", dout.shape,
-                  ", expected X's ", x.dtype, " ", x.shape);
+    CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
     context.SetOutputLike("X@GRAD", "X");
   };
   grad.no_gradient_reason = "second derivatives are not provided";

@@ -6,6 +6,7 @@
 
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 #include "operators/elementwise/integer_shared.h"
 
 namespace skiff {
@@ -44,9 +45,7 @@ void RegisterIncrement(OpRegistry& registry) {
                 .default_value = 1.0f,
                 .doc = "What is added; cut to an integer where X is one."}};
   def.infer = [](OpContext& context) {
-    const Shape& x = context.Input("X").shape;
-    SKIFF_ENFORCE(!x.is_known() || x.element_count() == 1, kInvalidArgument,
-                  "increment: X has shape ", x, ", expected one element");
+    CheckOneElement(context, "X");
     context.SetOutputLike("Out", "X");
   };
   def.grad = IncrementGradient;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
 #include "operators/elementwise/integer_shared.h"
 #include "operators/elementwise/unary_shared.h"
 
@@ -106,8 +107,7 @@ void InferScale(OpContext& context) {
     const TensorMeta& factor = context.Input("ScaleTensor");
     SKIFF_ENFORCE(factor.dtype == x.dtype, kInvalidArgument, "scale: ScaleTensor is ", factor.dtype,
                   ", expected X's ", x.dtype);
-    SKIFF_ENFORCE(!factor.shape.is_known() || factor.shape.element_count() == 1, kInvalidArgument,
-                  "scale: ScaleTensor has shape ", factor.shape, ", expected one element");
+    CheckOneElement(context, "ScaleTensor");
   }
   context.SetOutputLike("Out", "X");
 }

@@ -12,6 +12,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 #include "operators/common/softmax_tiles.h"
 #include "operators/loss/label_shared.h"
 
@@ -38,8 +39,10 @@ void Infer(OpContext& context) {
 
 void InferGrad(OpContext& context) {
   const TensorMeta& softmax = context.Input("Softmax");
-  CheckLabel(context.op().type, softmax, context.Input("Label"), AxisOf(context, softmax),
+  const int axis = AxisOf(context, softmax);
+  CheckLabel(context.op().type, softmax, context.Input("Label"), axis,
              context.Attr<bool>("soft_label"));
+  CheckInputLike(context, "Loss@GRAD", LossShape(softmax.shape, axis), softmax.dtype);
   context.SetOutputLike("Logits@GRAD", "Softmax");
 }
 

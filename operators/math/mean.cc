@@ -3,6 +3,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"
 
 namespace skiff {
@@ -11,9 +12,7 @@ namespace {
 void Infer(OpContext& context) { context.SetOutput("Out", Shape{}, context.Input("X").dtype); }
 
 void InferGrad(OpContext& context) {
-  const TensorMeta& gradient = context.Input("Out@GRAD");
-  SKIFF_ENFORCE(!gradient.shape.is_known() || gradient.shape.element_count() == 1, kInvalidArgument,
-                "mean_grad: Out@GRAD is of shape ", gradient.shape, ", expected one element");
+  CheckOneElement(context, "Out@GRAD");
   context.SetOutputLike("X@GRAD", "X");
 }
 

@@ -3,6 +3,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 #include "operators/common/softmax_tiles.h"
 
 namespace skiff {
@@ -32,7 +33,9 @@ void Infer(OpContext& context) {
 }
 
 void InferGrad(OpContext& context) {
-  AxisOf(context, context.Input("Out"));
+  const TensorMeta& out = context.Input("Out");
+  AxisOf(context, out);
+  CheckInputLike(context, "Out@GRAD", out.shape, out.dtype);
   context.SetOutputLike("X@GRAD", "Out");
 }
 

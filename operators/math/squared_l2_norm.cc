@@ -4,6 +4,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"
 
 namespace skiff {
@@ -14,9 +15,7 @@ constexpr int64_t kGrain = 16384;
 void Infer(OpContext& context) { context.SetOutput("Out", Shape{1}, context.Input("X").dtype); }
 
 void InferGrad(OpContext& context) {
-  const Shape& gradient = context.Input("Out@GRAD").shape;
-  SKIFF_ENFORCE(!gradient.is_known() || gradient.element_count() == 1, kInvalidArgument,
-                "squared_l2_norm_grad: Out@GRAD is of shape ", gradient, ", expected one element");
+  CheckOneElement(context, "Out@GRAD");
   context.SetOutputLike("X@GRAD", "X");
 }
 

@@ -8,6 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 namespace {
@@ -34,11 +35,7 @@ void InferConvolution(OpContext& context) {
 
 void InferConvolutionGrad(OpContext& context) {
   const Convolution conv = ParseConvolution(context);
-  const Shape expected = ShapeOf(conv.output, conv.order);
-  const Shape& given = context.Input("Output@GRAD").shape;
-  SKIFF_ENFORCE(given.rank() == 4, kInvalidArgument, context.op().type, ": Output@GRAD of shape ",
-                given, ": expected ", expected);
-  for (int axis = 0; axis < 4; ++axis) MergeDims(given[axis], expected[axis], "Output@GRAD");
+  CheckInputShape(context, "Output@GRAD", ShapeOf(conv.output, conv.order));
   context.SetOutputLike("Input@GRAD", "Input");
   context.SetOutputLike("Filter@GRAD", "Filter");
 }
@@ -219,11 +216,8 @@ Convolution ParseConvolution(const OpContext& context) {
                 type, ": Filter is ", context.Input("Filter").dtype, ": expected that of Input, ",
                 context.Input("Input").dtype);
   if (conv.input.channels == -1) conv.input.channels = channels;
-  const std::vector<int64_t> dilations = context.IntsAttr("dilations");
-  SKIFF_ENFORCE(dilations.size() == 2, kInvalidArgument, type, ": dilations = [",
-                Join(dilations, ", "), "]: expected 2 values, for height and width");
-  conv.window =
-      ParseWindow(context, {filter[2], filter[3]}, {dilations[0], dilations[1]}, conv.input.size);
+  conv.window = ParseWindow(context, {filter[2], filter[3]}, ParsePair(context, "dilations"),
+                            conv.input.size);
   conv.output = {conv.input.batch,
                  filter[0],
                  {WindowCount(context, conv.window, 0, conv.input.size[0]),

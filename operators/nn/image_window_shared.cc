@@ -1,25 +1,28 @@
 #include "operators/nn/image_window_shared.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 
 namespace skiff {
 namespace {
 
-// The values of an attribute of two ints, none below `least`.
-Extents ParsePair(const OpContext& context, std::string_view name, int64_t least) {
-  const std::vector<int64_t> values = context.IntsAttr(name);
-  SKIFF_ENFORCE(values.size() == 2, kInvalidArgument, context.op().type, ": ", name, " = [",
-                Join(values, ", "), "]: expected 2 values, for height and width");
+// Files may carry 64 bits, of which sums and products of windows would overflow.
+constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+
+void CheckValues(const OpContext& context, std::string_view name,
+                 const std::vector<int64_t>& values, int64_t least) {
   for (const int64_t value : values) {
-    SKIFF_ENFORCE(value >= least, kInvalidArgument, context.op().type, ": ", name, " = [",
-                  Join(values, ", "), "]: expected values of at least ", least);
+    SKIFF_ENFORCE(value >= least && value <= kLargest, kInvalidArgument, context.op().type, ": ",
+                  name, " = [", Join(values, ", "), "]: expected values from ", least, " to ",
+                  kLargest);
   }
-  return {values[0], values[1]};
 }
 
 void ParsePaddings(const OpContext& context, Window* window) {
@@ -27,10 +30,7 @@ void ParsePaddings(const OpContext& context, Window* window) {
   SKIFF_ENFORCE(values.size() == 2 || values.size() == 4, kInvalidArgument, context.op().type,
                 ": paddings = [", Join(values, ", "),
                 "]: expected [height, width] or [top, bottom, left, right]");
-  for (const int64_t value : values) {
-    SKIFF_ENFORCE(value >= 0, kInvalidArgument, context.op().type, ": paddings = [",
-                  Join(values, ", "), "]: expected none below 0");
-  }
+  CheckValues(context, "paddings", values, 0);
   const bool symmetric = values.size() == 2;
   for (size_t axis = 0; axis < 2; ++axis) {
     window->pad_begin[axis] = values[symmetric ? axis : 2 * axis];
@@ -56,6 +56,14 @@ constexpr bool IsChannelOrder(std::string_view value) {
 }
 
 }  // namespace
+
+Extents ParsePair(const OpContext& context, std::string_view name) {
+  const std::vector<int64_t> values = context.IntsAttr(name);
+  SKIFF_ENFORCE(values.size() == 2, kInvalidArgument, context.op().type, ": ", name, " = [",
+                Join(values, ", "), "]: expected 2 values, for height and width");
+  CheckValues(context, name, values, 1);
+  return {values[0], values[1]};
+}
 
 ChannelOrder ParseChannelOrder(const OpContext& context, std::string_view attribute) {
   const std::string& value = context.Attr<std::string>(attribute);
@@ -118,14 +126,10 @@ OnednnWindow Window::ForOnednn() const {
 Window ParseWindow(const OpContext& context, const Extents& kernel, const Extents& dilation,
                    const Extents& input_size) {
   Window window{.kernel = kernel,
-                .stride = ParsePair(context, "strides", 1),
+                .stride = ParsePair(context, "strides"),
                 .dilation = dilation,
                 .pad_begin = {},
                 .pad_end = {}};
-  for (size_t axis = 0; axis < 2; ++axis) {
-    SKIFF_ENFORCE(dilation[axis] >= 1, kInvalidArgument, context.op().type, ": dilation ",
-                  dilation[axis], ": expected at least 1");
-  }
   const std::string& algorithm = context.Attr<std::string>("padding_algorithm");
   if (algorithm == "SAME") {
     PadToSame(input_size, &window);
@@ -141,7 +145,7 @@ int64_t WindowCount(const OpContext& context, const Window& window, int axis, in
                     bool round_up) {
   const auto at = [axis](const Extents& values) { return values[static_cast<size_t>(axis)]; };
   if (size < 0 || at(window.kernel) < 0) return -1;
-  const int64_t reach = at(window.dilation) * (at(window.kernel) - 1) + 1;
+  const int64_t reach = MultiplyCounts(at(window.dilation), at(window.kernel) - 1) + 1;
   const int64_t room = size + at(window.pad_begin) + at(window.pad_end) - reach;
   SKIFF_ENFORCE(room >= 0 || size == 0, kInvalidArgument, context.op().type, ": a window of ",
                 reach, " pixels does not fit the input's ", axis == 0 ? "height" : "width", " of ",

@@ -54,6 +54,9 @@ struct Window {
   OnednnWindow ForOnednn() const;
 };
 
+// The values, from 1 on, of an attribute of two ints, for height and width. Error for others.
+Extents ParsePair(const OpContext& context, std::string_view name);
+
 // Reads strides, paddings (2 values: height and width; 4: top, bottom, left, right) and
 // padding_algorithm; `dilation` goes into the window, and becomes 1 under SAME, as in Fluid. Under
 // SAME the input is padded so that the output has ceil(input / stride) pixels; where the size

@@ -22,6 +22,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 #include "operators/nn/pooling_shared.h"
 #include "operators/nn/scratched_call_shared.h"
 
@@ -86,12 +87,7 @@ OpDef Pool2dGradDef() {
   def.infer = [](OpContext& context) {
     const Pooling pooling = ParsePoolingExtents(context);
     const Shape expected = ShapeOf(pooling.output, pooling.order);
-    for (const char* slot : {"Out", "Out@GRAD"}) {
-      const Shape& given = context.Input(slot).shape;
-      SKIFF_ENFORCE(given.rank() == 4, kInvalidArgument, "pool2d_grad: ", slot, " of shape ", given,
-                    ": expected ", expected);
-      for (int axis = 0; axis < 4; ++axis) MergeDims(given[axis], expected[axis], slot);
-    }
+    for (const char* slot : {"Out", "Out@GRAD"}) CheckInputShape(context, slot, expected);
     context.SetOutputLike("X@GRAD", "X");
   };
   def.no_gradient_reason = "second derivatives of pooling are not provided";

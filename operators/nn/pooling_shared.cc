@@ -31,17 +31,6 @@ std::vector<WindowSpan> SpansOf(const Pooling& pooling, size_t axis) {
   return spans;
 }
 
-Extents ParseKernel(const OpContext& context) {
-  const std::vector<int64_t> values = context.IntsAttr("ksize");
-  SKIFF_ENFORCE(values.size() == 2, kInvalidArgument, context.op().type, ": ksize = [",
-                Join(values, ", "), "]: expected 2 values, for height and width");
-  for (const int64_t value : values) {
-    SKIFF_ENFORCE(value >= 1, kInvalidArgument, context.op().type, ": ksize = [",
-                  Join(values, ", "), "]: expected values of at least 1");
-  }
-  return {values[0], values[1]};
-}
-
 // Windows of one size are no matter of adaption.
 void SimplifyAdaptive(Pooling* pooling) {
   for (size_t axis = 0; axis < 2; ++axis) {
@@ -79,11 +68,11 @@ Pooling ParsePoolingExtents(const OpContext& context) {
     pooling.output.size = {1, 1};
   } else if (context.Attr<bool>("adaptive")) {
     pooling.adaptive = true;
-    pooling.output.size = ParseKernel(context);
+    pooling.output.size = ParsePair(context, "ksize");
     SimplifyAdaptive(&pooling);
   } else {
     pooling.exclusive = context.Attr<bool>("exclusive");
-    pooling.window = ParseWindow(context, ParseKernel(context), {1, 1}, pooling.input.size);
+    pooling.window = ParseWindow(context, ParsePair(context, "ksize"), {1, 1}, pooling.input.size);
     const bool round_up = context.Attr<bool>("ceil_mode");
     for (int axis = 0; axis < 2; ++axis) {
       const auto i = static_cast<size_t>(axis);

@@ -71,6 +71,11 @@ void InferConcatGrad(OpContext& context) {
     const Shape& x = context.Input("X", i).shape;
     SKIFF_ENFORCE(x.rank() == grad.shape.rank(), kInvalidArgument, "concat_grad: X[", i,
                   "] of shape ", x, " has another rank than Out@GRAD of shape ", grad.shape);
+    for (int k = 0; k < x.rank(); ++k) {
+      if (k == axis) continue;
+      MergeDims(x[k], grad.shape[k],
+                StrCat("concat_grad: dim ", k, " of X[", i, "] and of Out@GRAD"));
+    }
     extent = extent < 0 || x[axis] < 0 ? -1 : extent + x[axis];
     context.SetOutputLike("X@GRAD", "X", i);
   }

@@ -4,6 +4,7 @@
 // time), `str_value`, `value`. Whole numbers in `str_value` and ValueTensor stay exact in int64,
 // which the float attribute can't promise.
 #include "framework/base/error.h"
+#include "operators/common/input_checks.h"
 #include "operators/tensor/data_movement_shared.h"
 #include "operators/tensor/fill_shared.h"
 
@@ -21,9 +22,7 @@ void InferFillConstant(OpContext& context) {
   const DType dtype = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("dtype")));
   CheckFillDType(dtype, "fill_constant");
   if (context.HasInput("ValueTensor")) {
-    const Shape& value_shape = context.Input("ValueTensor").shape;
-    SKIFF_ENFORCE(!value_shape.is_known() || value_shape.element_count() == 1, kInvalidArgument,
-                  "fill_constant: ValueTensor has shape ", value_shape, ", expected one element");
+    CheckOneElement(context, "ValueTensor");
   } else {
     CheckFillValue(FillValueFromAttributes(context), dtype, "fill_constant");
   }

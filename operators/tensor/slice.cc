@@ -9,6 +9,7 @@
 #include <array>
 
 #include "framework/base/error.h"
+#include "operators/common/input_checks.h"
 #include "operators/tensor/data_movement_shared.h"
 #include "operators/tensor/strided_copy_shared.h"
 
@@ -80,10 +81,7 @@ void InferSlice(OpContext& context) {
 
 void InferSliceGrad(OpContext& context) {
   RejectRuntimeArguments(context, RuntimeSlots());
-  const Shape expected = DecreasedShape(context, BoxOf(context).extent);
-  const Shape& grad = context.Input("Out@GRAD").shape;
-  SKIFF_ENFORCE(!expected.is_known() || !grad.is_known() || expected == grad, kInvalidArgument,
-                "slice_grad: Out@GRAD has shape ", grad, ", expected ", expected);
+  CheckInputShape(context, "Out@GRAD", DecreasedShape(context, BoxOf(context).extent));
   context.SetOutputLike("Input@GRAD", "Input");
 }
 

@@ -1,0 +1,39 @@
+#include "operators/common/input_checks.h"
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+bool Agree(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank()) return false;
+  for (int axis = 0; axis < a.rank(); ++axis) {
+    if (a[axis] != b[axis] && a[axis] >= 0 && b[axis] >= 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void CheckInputShape(const OpContext& context, std::string_view slot, const Shape& expected) {
+  const Shape& found = context.Input(slot).shape;
+  SKIFF_ENFORCE(Agree(found, expected), kInvalidArgument, context.op().type, ": ", slot,
+                " has shape ", found, ", expected ", expected);
+}
+
+void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
+                    DType dtype) {
+  const TensorMeta& found = context.Input(slot);
+  SKIFF_ENFORCE(Agree(found.shape, expected) && found.dtype == dtype, kInvalidArgument,
+                context.op().type, ": ", slot, " is ", found.dtype, " ", found.shape, ", expected ",
+                dtype, " ", expected);
+}
+
+void CheckOneElement(const OpContext& context, std::string_view slot) {
+  if (!context.HasInput(slot)) return;
+  const Shape& shape = context.Input(slot).shape;
+  SKIFF_ENFORCE(!shape.is_known() || shape.element_count() == 1, kInvalidArgument,
+                context.op().type, ": ", slot, " has shape ", shape, ", expected one element");
+}
+
+}  // namespace skiff

@@ -1,0 +1,21 @@
+// Checks that shape rules have in common.
+#pragma once
+
+#include <string_view>
+
+#include "framework/op/op_context.h"
+
+namespace skiff {
+
+// Error, naming the op and `slot`, unless input `slot` has the shape `expected`. Unknown dims on
+// either side agree with anything.
+void CheckInputShape(const OpContext& context, std::string_view slot, const Shape& expected);
+
+// The same, and the dtype.
+void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
+                    DType dtype);
+
+// Error unless input `slot` has one element, as far as its dims are known. An absent one passes.
+void CheckOneElement(const OpContext& context, std::string_view slot);
+
+}  // namespace skiff

@@ -1,0 +1,60 @@
+// What the cases can't say: errors.
+#include "operators/nn/nn_ops.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The message of the Error that inference of an op on an image x and filters w throws.
+std::string InferenceError(const std::string& type, const AttributeMap& attrs) {
+  OpRegistry registry;
+  RegisterNnOps(registry);
+  Program program;
+  program.root()->CreateVar({.name = "x", .dims = {2, 3, 8, 8}});
+  program.root()->CreateVar({.name = "w", .dims = {4, 3, 3, 3}});
+  Op op(type);
+  op.attrs = attrs;
+  if (type == "conv2d") {
+    op.SetInput("Input", {"x"}).SetInput("Filter", {"w"}).SetOutput("Output", {"y"});
+  } else {
+    op.SetInput("X", {"x"}).SetOutput("Out", {"y"});
+  }
+  try {
+    InferOp(registry, program.root(), &op);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Windows, OfSizesBeyond32BitsAreAnError) {
+  const int64_t wide = int64_t{1} << 62;
+  const std::vector<int64_t> sizes{wide, wide};
+  for (const char* name : {"strides", "paddings", "dilations"}) {
+    EXPECT_THAT(InferenceError("conv2d", {{name, sizes}}),
+                HasSubstr(std::string("conv2d: ") + name +
+                          " = [4611686018427387904, 4611686018427387904]: expected values from"));
+  }
+  EXPECT_THAT(InferenceError("pool2d", {{"pooling_type", std::string("max")}, {"ksize", sizes}}),
+              HasSubstr("pool2d: ksize = "));
+  EXPECT_EQ(InferenceError("conv2d", {{"dilations", std::vector<int64_t>{2, 3}}}), "no error");
+}
+
+TEST(Windows, ThatReachBeyondTheInputAreAnError) {
+  const std::vector<int32_t> most{2147483647, 2147483647};
+  EXPECT_THAT(InferenceError("conv2d", {{"dilations", most}}),
+              HasSubstr("a window of 4294967295 pixels does not fit the input's height of 8"));
+}
+
+}  // namespace
+}  // namespace skiff
