@@ -13,14 +13,18 @@
 // ops with one seed drop the same elements. A Seed tensor with a value other than 0 goes before the
 // attribute.
 //
-// Layouts: plain. Blocked tensors would have to count the elements in the plain order for the mask
-// to stay the same.
+// X and Out may be channel-blocked in float32; Mask never is. Elements are numbered in the plain
+// order whatever the layout, so the same ones are dropped.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/random/blocked_tiles_shared.h"
 #include "operators/random/random_tensor_shared.h"
 
 namespace skiff {
@@ -98,8 +102,7 @@ void InferDropout(OpContext& context) {
   const TensorMeta& seed = context.Input("Seed");
   SKIFF_ENFORCE(seed.dtype == DType::kInt32 || seed.dtype == DType::kInt64, kInvalidArgument,
                 "dropout: Seed is ", seed.dtype, ", expected int32 or int64");
-  SKIFF_ENFORCE(!seed.shape.is_known() || seed.shape.element_count() == 1, kInvalidArgument,
-                "dropout: Seed has shape ", seed.shape, ", expected one element");
+  CheckOneElement(context, "Seed");
 }
 
 template <typename T>
@@ -134,6 +137,43 @@ void DropoutRange(const DropoutRule& rule, double scale, int64_t begin, int64_t 
   }
 }
 
+// The masks of elements [first, first + count), which may begin anywhere in the stream.
+void DrawMask(const DropoutRule& rule, int64_t first, int64_t count, uint8_t* mask) {
+  constexpr int64_t kBatch = 1024;
+  uint32_t words[kBatch + 8];
+  for (int64_t done = 0; done < count; done += kBatch) {
+    const int64_t batch = std::min(kBatch, count - done);
+    const int64_t block = (first + done) / 4;
+    const int64_t skipped = (first + done) % 4;
+    PhiloxWords(rule.key, static_cast<uint64_t>(block), (skipped + batch + 3) / 4, words);
+    for (int64_t i = 0; i < batch; ++i) mask[done + i] = words[skipped + i] >= rule.threshold;
+  }
+}
+
+// A tile of a blocked X. `mask` (all of it; nullptr: nobody reads it) is plain.
+void DropoutTile(const BlockedTile& tile, const DropoutRule& rule, const float* x, float* out,
+                 uint8_t* mask) {
+  uint8_t drawn[BlockedTile::kMaxElements];
+  uint8_t kept[BlockedTile::kMaxElements];
+  uint8_t* rows = mask == nullptr ? drawn : mask + tile.plain;
+  const int64_t stride = mask == nullptr ? tile.positions : tile.channel_stride;
+  if (tile.positions == tile.channel_stride) {
+    // The channels follow each other in the plain order.
+    DrawMask(rule, tile.plain, tile.channels * tile.positions, rows);
+  } else {
+    for (int64_t c = 0; c < tile.channels; ++c)
+      DrawMask(rule, tile.plain + c * tile.channel_stride, tile.positions, rows + c * stride);
+  }
+  InterleaveBytes(tile, rows, stride, kept);
+  MaskedScaleFloat(kept, x + tile.blocked, rule.scale, tile.elements(), out + tile.blocked);
+}
+
+// The tiles of a tensor, if it is blocked.
+std::optional<BlockedTiles> TilesOf(const TensorMeta& meta) {
+  if (meta.layout.is_plain()) return std::nullopt;
+  return BlockedTiles(meta.shape, meta.layout);
+}
+
 template <typename T>
 class DropoutKernel final : public Kernel {
  public:
@@ -144,30 +184,44 @@ class DropoutKernel final : public Kernel {
         x_(context.InputIndex("X")),
         seed_input_(context.InputIndex("Seed")),
         out_(context.OutputIndex("Out")),
-        mask_(context.OutputIndex("Mask")) {}
+        mask_(context.OutputIndex("Mask")),
+        count_(context.Input("X").shape.element_count()),
+        storage_count_(StorageElements(context.Input("X").shape, context.Input("X").layout)),
+        tiles_(TilesOf(context.Input("X"))) {
+    SKIFF_ENFORCE(out_ >= 0, kInvalidArgument, "dropout: output \"Out\" is missing");
+  }
 
   void Run(const KernelContext& run) override {
     const T* x = run.input(x_).data<T>();
     T* out = run.output(out_).data<T>();
     uint8_t* mask = mask_ < 0 ? nullptr : run.output(mask_).data<uint8_t>();
-    const int64_t count = run.input(x_).element_count();
     if (settings_.draws()) {
-      const DropoutRule rule{KeyOf(run), settings_.threshold(),
-                             static_cast<float>(settings_.scale())};
-      ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-        DropoutRange(rule, settings_.scale(), begin, end, x, out, mask);
-      });
+      Draw(run, x, out, mask);
       return;
     }
-    FillMask(settings_.drops_all() ? 0 : 1, count, mask);
+    FillMask(settings_.drops_all() ? 0 : 1, count_, mask);
     if (settings_.drops_all()) {
-      std::fill(out, out + count, T{0});
+      std::fill(out, out + storage_count_, T{0});
     } else {
-      ScaleElements(x, static_cast<T>(settings_.scale()), count, out);
+      ScaleElements(x, static_cast<T>(settings_.scale()), storage_count_, out);
     }
   }
 
  private:
+  void Draw(const KernelContext& run, const T* x, T* out, uint8_t* mask) const {
+    const DropoutRule rule{KeyOf(run), settings_.threshold(),
+                           static_cast<float>(settings_.scale())};
+    if constexpr (std::is_same_v<T, float>) {
+      if (tiles_) {
+        tiles_->ForEach([&](const BlockedTile& tile) { DropoutTile(tile, rule, x, out, mask); });
+        return;
+      }
+    }
+    ParallelFor(count_, kGrain, [&](int64_t begin, int64_t end) {
+      DropoutRange(rule, settings_.scale(), begin, end, x, out, mask);
+    });
+  }
+
   RandomKey KeyOf(const KernelContext& run) const {
     const int64_t given = seed_input_ < 0 ? 0 : SeedValue(run.input(seed_input_));
     const RandomKey key = run.random_key();
@@ -186,7 +240,15 @@ class DropoutKernel final : public Kernel {
   int seed_input_;
   int out_;
   int mask_;
+  int64_t count_;
+  int64_t storage_count_;
+  std::optional<BlockedTiles> tiles_;
 };
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareDropout(PrepareContext& context) {
+  return std::make_unique<DropoutKernel<T>>(context);
+}
 
 void MaskedScaleRange(const uint8_t* mask, const float* grad, float scale, int64_t begin,
                       int64_t end, float* out) {
@@ -198,39 +260,73 @@ void MaskedScaleRange(const uint8_t* mask, const double* grad, double scale, int
   for (int64_t i = begin; i < end; ++i) out[i] = mask[i] != 0 ? grad[i] * scale : 0.0;
 }
 
+void MaskedScaleTiles(const BlockedTiles& tiles, const uint8_t* mask, const float* grad,
+                      float scale, float* out) {
+  tiles.ForEach([=](const BlockedTile& tile) {
+    uint8_t kept[BlockedTile::kMaxElements];
+    InterleaveBytes(tile, mask + tile.plain, tile.channel_stride, kept);
+    MaskedScaleFloat(kept, grad + tile.blocked, scale, tile.elements(), out + tile.blocked);
+  });
+}
+
 template <typename T>
 std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
   const DropoutSettings settings = SettingsOf(context);
   const int mask = context.InputIndex("Mask");
   SKIFF_ENFORCE(mask >= 0 || settings.is_test, kInvalidArgument,
                 "dropout_grad: Mask is missing, expected that of the forward op");
-  return MakeKernel([settings, mask, grad = context.InputIndex("Out@GRAD"),
-                     out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
-    if (out < 0) return;
-    const T* from = run.input(grad).data<T>();
-    T* to = run.output(out).data<T>();
-    const T scale = static_cast<T>(settings.scale());
-    const int64_t count = run.input(grad).element_count();
-    if (settings.is_test) return ScaleElements(from, scale, count, to);
-    const uint8_t* kept = run.input(mask).data<uint8_t>();
-    ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-      MaskedScaleRange(kept, from, scale, begin, end, to);
-    });
-  });
+  const TensorMeta& gradient = context.Input("Out@GRAD");
+  return MakeKernel(
+      [settings, mask, grad = context.InputIndex("Out@GRAD"), out = context.OutputIndex("X@GRAD"),
+       tiles = TilesOf(gradient),
+       count = StorageElements(gradient.shape, gradient.layout)](const KernelContext& run) {
+        if (out < 0) return;
+        const T* from = run.input(grad).data<T>();
+        T* to = run.output(out).data<T>();
+        const T scale = static_cast<T>(settings.scale());
+        if (settings.is_test) return ScaleElements(from, scale, count, to);
+        const uint8_t* kept = run.input(mask).data<uint8_t>();
+        if constexpr (std::is_same_v<T, float>) {
+          if (tiles) return MaskedScaleTiles(*tiles, kept, from, scale, to);
+        }
+        ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+          MaskedScaleRange(kept, from, scale, begin, end, to);
+        });
+      });
 }
 
 void InferDropoutGrad(OpContext& context) {
   const TensorMeta& grad = context.Input("Out@GRAD");
-  if (context.HasInput("Mask")) {
-    const TensorMeta& mask = context.Input("Mask");
-    SKIFF_ENFORCE(mask.dtype == DType::kUint8, kInvalidArgument, "dropout_grad: Mask is ",
-                  mask.dtype, ", expected uint8");
-    const bool known = mask.shape.is_known() && grad.shape.is_known();
-    SKIFF_ENFORCE(!known || mask.shape == grad.shape, kInvalidArgument,
-                  "dropout_grad: Mask has shape ", mask.shape, ", expected that of Out@GRAD, ",
-                  grad.shape);
-  }
+  if (context.HasInput("Mask")) CheckInputLike(context, "Mask", grad.shape, DType::kUint8);
   context.SetOutputLike("X@GRAD", "Out@GRAD");
+}
+
+// The op may run blocked from slot `from` to slot `to`.
+void AllowBlocked(const std::string& from, const std::string& to, OpDef* def) {
+  def->layout_rule = LayoutRule::kSame;
+  def->layout_slots = {from, to};
+  def->zero_preserving = true;
+}
+
+// Everything plain, or blocked where AllowBlocked says.
+bool AcceptsFloat(const OpContext& context) {
+  if (AllPlain(context)) return true;
+  const std::string& from = context.def().layout_slots[0];
+  const std::string& to = context.def().layout_slots[1];
+  if (!context.HasOutput(to)) return false;
+  const Layout layout = context.Input(from).layout;
+  if (layout != context.Output(to).layout || layout.channel_block > BlockedTile::kMaxBlock)
+    return false;
+  const auto count_blocked = [](std::span<const TensorMeta> metas) {
+    return std::ranges::count_if(metas, [](const TensorMeta& m) { return !m.layout.is_plain(); });
+  };
+  return count_blocked(context.inputs()) == 1 && count_blocked(context.outputs()) == 1;
+}
+
+void AddKernels(OpRegistry& registry, const std::string& type, const KernelFactory& prepare_float,
+                const KernelFactory& prepare_double) {
+  registry.AddKernel(type, {.prepare = prepare_float, .accepts = AcceptsFloat});
+  registry.AddKernel(type, {.dtype = DType::kFloat64, .prepare = prepare_double});
 }
 
 void AddDropoutGrad(OpRegistry& registry) {
@@ -250,10 +346,9 @@ void AddDropoutGrad(OpRegistry& registry) {
   def.kernel_dtype_slot = "Out@GRAD";
   def.in_place = {{"Out@GRAD", "X@GRAD"}};
   def.elementwise = true;
+  AllowBlocked("Out@GRAD", "X@GRAD", &def);
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>("dropout_grad", []<typename T>(PrepareContext& context) {
-    return PrepareDropoutGrad<T>(context);
-  });
+  AddKernels(registry, "dropout_grad", PrepareDropoutGrad<float>, PrepareDropoutGrad<double>);
 }
 
 }  // namespace
@@ -278,11 +373,9 @@ void RegisterDropout(OpRegistry& registry) {
   def.in_place = {{"X", "Out"}};
   def.elementwise = true;
   def.random = true;
+  AllowBlocked("X", "Out", &def);
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
-      "dropout", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<DropoutKernel<T>>(context);
-      });
+  AddKernels(registry, "dropout", PrepareDropout<float>, PrepareDropout<double>);
   AddDropoutGrad(registry);
 }
 

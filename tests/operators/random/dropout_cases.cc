@@ -69,6 +69,10 @@ void AddDropoutCases(CaseList& cases) {
     add("is_test", {3, 5}, 0.25, true);
     add("is_test_everything", {3, 5}, 1.0, true);
     add("empty", {0, 5}, 0.5, false);
+    add("images", {2, 17, 5, 7}, 0.5, false);
+    add("images_is_test", {2, 17, 5, 7}, 0.25, true);
+    add("images_everything", {2, 17, 5, 7}, 1.0, false);
+    add("no_images", {0, 17, 5, 7}, 0.5, false);
   }
   OpCase no_mask = DropoutCase("without_mask", {4, 5}, {0.25, true, true});
   no_mask.outputs = {{"Out", 1}};

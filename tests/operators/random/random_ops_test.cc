@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <cmath>
+#include <string>
+#include <vector>
+
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "framework/tensor/layout_copy.h"
 #include "framework/tensor/philox.h"
 
 namespace skiff {
@@ -33,7 +38,8 @@ void RunOp(const Op& op, const Draw& draw, std::vector<Tensor*> inputs,
   const auto metas = [](const std::vector<Tensor*>& tensors) {
     std::vector<TensorMeta> result;
     for (const Tensor* tensor : tensors) {
-      result.push_back({.shape = tensor->shape(), .dtype = tensor->dtype()});
+      result.push_back(
+          {.shape = tensor->shape(), .dtype = tensor->dtype(), .layout = tensor->layout()});
     }
     return result;
   };
@@ -116,6 +122,66 @@ TEST(Dropout, FixSeedFixesASeedOfZero) {
   const AttributeMap fixed = {{"fix_seed", true}};
   EXPECT_EQ(DropoutMask(DType::kFloat32, fixed, {.seed = 1, .op_id = 2}),
             DropoutMask(DType::kFloat32, fixed, {.seed = 3, .op_id = 4}));
+}
+
+// What dropout and its gradient make of an X and an Out@GRAD of 1, 2, … and of infinity at 5.
+struct ImageDropout {
+  std::vector<float> out;
+  std::vector<uint8_t> mask;
+  std::vector<float> x_grad;
+};
+
+Tensor InLayout(const Tensor& plain, Layout layout) {
+  Tensor tensor(plain.shape(), plain.dtype(), Place::Cpu(), layout);
+  CopyBetweenLayouts(plain, &tensor);
+  return tensor;
+}
+
+// Where nobody reads Mask, Out must be the same.
+ImageDropout DropImage(const Shape& shape, Layout layout, const AttributeMap& attrs) {
+  Tensor numbers(shape, DType::kFloat32);
+  for (int64_t i = 0; i < numbers.element_count(); ++i)
+    numbers.data<float>()[i] = i == 5 ? INFINITY : static_cast<float>(i + 1);
+  Tensor x = InLayout(numbers, layout);
+  Tensor out(shape, DType::kFloat32, Place::Cpu(), layout);
+  Tensor out_without_mask(shape, DType::kFloat32, Place::Cpu(), layout);
+  Tensor mask(shape, DType::kUint8);
+  Op op("dropout");
+  op.attrs = attrs;
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  RunOp(op, {}, {&x}, {&out_without_mask});
+  op.SetOutput("Mask", {"mask"});
+  RunOp(op, {}, {&x}, {&out, &mask});
+  Tensor x_grad(shape, DType::kFloat32, Place::Cpu(), layout);
+  Op grad("dropout_grad");
+  grad.attrs = attrs;
+  grad.SetInput("Mask", {"mask"}).SetInput("Out@GRAD", {"g"}).SetOutput("X@GRAD", {"dx"});
+  RunOp(grad, {}, {&mask, &x}, {&x_grad});
+  const auto values = [](const Tensor& tensor) {
+    return InLayout(tensor, Layout::Plain()).ToVector<float>();
+  };
+  EXPECT_EQ(values(out_without_mask), values(out));
+  return {values(out), mask.ToVector<uint8_t>(), values(x_grad)};
+}
+
+TEST(Dropout, DropsTheSameElementsInEveryLayout) {
+  const std::vector<Shape> shapes = {{2, 17, 5, 7}, {2, 24, 20, 21}, {3, 16, 1, 1}, {1, 9, 33, 31}};
+  for (const Shape& shape : shapes) {
+    for (const bool upscale : {false, true}) {
+      const AttributeMap attrs = {
+          {"dropout_prob", 0.25f},
+          {"dropout_implementation",
+           std::string(upscale ? "upscale_in_train" : "downgrade_in_infer")}};
+      const ImageDropout plain = DropImage(shape, Layout::Plain(), attrs);
+      for (const int32_t block : {8, 16}) {
+        const ImageDropout blocked = DropImage(shape, Layout::Blocked(block), attrs);
+        SCOPED_TRACE(StrCat(shape, " in blocks of ", block));
+        EXPECT_EQ(blocked.mask, plain.mask);
+        EXPECT_EQ(blocked.out, plain.out);
+        EXPECT_EQ(blocked.x_grad, plain.x_grad);
+      }
+    }
+  }
 }
 
 TEST(Dropout, RefusesProbabilitiesAndModesThatAreNone) {
