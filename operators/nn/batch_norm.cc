@@ -24,6 +24,7 @@
 
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 #include "operators/nn/batch_norm_shared.h"
 
 namespace skiff {
@@ -67,12 +68,7 @@ bool UsesGlobalStatistics(const OpContext& context) {
 void CheckByChannel(const OpContext& context, int64_t channels,
                     std::initializer_list<const char*> slots) {
   for (const char* slot : slots) {
-    if (!context.HasInput(slot)) continue;
-    const Shape& shape = context.Input(slot).shape;
-    SKIFF_ENFORCE(shape.rank() == 1 && (shape[0] == channels || shape[0] == -1 || channels == -1),
-                  kInvalidArgument, context.op().type, ": ", slot, " of shape ", shape,
-                  ": expected [", channels, "], one value for each channel of X of shape ",
-                  context.Input("X").shape);
+    if (context.HasInput(slot)) CheckInputShape(context, slot, {channels});
   }
 }
 
@@ -122,6 +118,7 @@ OpDef BatchNormDef() {
   def.infer = [](OpContext& context) {
     const NormGeometry geometry = ParseNormGeometry(context);
     CheckByChannel(context, geometry.channels, {"Scale", "Bias", "Mean", "Variance"});
+    CheckOneElement(context, "MomentumTensor");
     const DType dtype = context.Input("X").dtype;
     context.SetOutputLike("Y", "X");
     for (const char* slot : {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance"})
@@ -222,6 +219,7 @@ class BatchNormKernel final : public Kernel {
         variance_out_(context.OutputIndex("VarianceOut")),
         saved_mean_(context.OutputIndex("SavedMean")),
         saved_variance_(context.OutputIndex("SavedVariance")) {
+    SKIFF_ENFORCE(y_ >= 0, kInvalidArgument, "batch_norm: output \"Y\" is missing");
     const int64_t channels = geometry_.padded_channels();
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
     moments_ = context.RequestWorkspace(2 * channels * static_cast<int64_t>(sizeof(double)));
@@ -457,16 +455,15 @@ class BatchNormGradKernel final : public Kernel {
   int lines_ = -1;
 };
 
-// Images of one layout, channels first, and long enough rows.
+// Images of one layout: blocked, plain with long enough rows of pixels, or rows of channels.
 bool VectorAccepts(const OpContext& context) {
   const NormGeometry geometry = ParseNormGeometry(context);
   const Layout layout = context.Input("X").layout;
-  if (geometry.order != ChannelOrder::kFirst || geometry.count() == 0) return false;
-  if (geometry.channels == 0) return false;
-  if (layout.is_plain() ? geometry.pixels < 16
-                        : layout.channel_block != 8 && layout.channel_block != 16) {
-    return false;
-  }
+  if (geometry.count() == 0 || geometry.channels == 0) return false;
+  const bool first = geometry.order == ChannelOrder::kFirst;
+  const bool fits = layout.is_plain() ? geometry.is_rows() || (first && geometry.pixels >= 16)
+                                      : first && (geometry.block == 8 || geometry.block == 16);
+  if (!fits) return false;
   const std::vector<std::string>& images = context.def().layout_slots;
   const auto agrees = [&](const std::vector<SlotDef>& slots, bool is_input) {
     for (const SlotDef& slot : slots) {
@@ -479,6 +476,10 @@ bool VectorAccepts(const OpContext& context) {
     return true;
   };
   return agrees(context.def().inputs, true) && agrees(context.def().outputs, false);
+}
+
+std::unique_ptr<NormLoops<float>> MakeFloatLoops(const NormGeometry& geometry) {
+  return geometry.is_rows() ? MakeColumnNormLoops(geometry) : MakeVectorNormLoops(geometry);
 }
 
 }  // namespace
@@ -498,8 +499,7 @@ void RegisterBatchNorm(OpRegistry& registry) {
                      {.name = "vector",
                       .dtype = DType::kFloat32,
                       .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                        return std::make_unique<BatchNormKernel<float>>(context,
-                                                                        MakeVectorNormLoops);
+                        return std::make_unique<BatchNormKernel<float>>(context, MakeFloatLoops);
                       },
                       .accepts = VectorAccepts,
                       .priority = 10});
@@ -508,7 +508,7 @@ void RegisterBatchNorm(OpRegistry& registry) {
                       .dtype = DType::kFloat32,
                       .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
                         return std::make_unique<BatchNormGradKernel<float>>(context,
-                                                                            MakeVectorNormLoops);
+                                                                            MakeFloatLoops);
                       },
                       .accepts = VectorAccepts,
                       .priority = 10});

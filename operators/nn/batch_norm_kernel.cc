@@ -190,31 +190,24 @@ namespace {
 
 constexpr int64_t kMaxBlock = 16;
 
-// A reduction is cut into items: a block of channels in a part of the batch. Items are reduced
-// independently and combined in order, so results don't depend on the number of threads.
-class VectorNormLoops final : public NormLoops<float> {
+NormParts PartsOf(const NormGeometry& geometry) {
+  const int64_t blocks = geometry.padded_channels() / geometry.block;
+  return {.units = geometry.batch,
+          .values_a_unit = geometry.pixels,
+          .parts = std::min(geometry.batch, (NormParts::kEnoughItems + blocks - 1) / blocks),
+          .blocks = blocks,
+          .block = geometry.block,
+          .channels = geometry.padded_channels()};
+}
+
+class VectorNormLoops final : public PartedNormLoops {
  public:
   explicit VectorNormLoops(const NormGeometry& geometry)
-      : geometry_(geometry),
+      : PartedNormLoops(PartsOf(geometry)),
+        geometry_(geometry),
         blocks_(geometry.padded_channels() / geometry.block),
         row_size_(geometry.pixels * geometry.block),
-        image_size_(blocks_ * row_size_),
-        parts_(std::min(geometry.batch, (kEnoughItems + blocks_ - 1) / blocks_)) {}
-
-  int64_t scratch_bytes() const override {
-    return 2 * parts_ * geometry_.padded_channels() * static_cast<int64_t>(sizeof(double));
-  }
-
-  void Moments(const float* x, void* scratch, double* mean, double* squares) const override {
-    auto* part_means = static_cast<double*>(scratch);
-    double* part_squares = part_means + parts_ * geometry_.padded_channels();
-    ForEachItem([&](int64_t part, int64_t block) {
-      const int64_t at = part * geometry_.padded_channels() + block * geometry_.block;
-      PartMoments(x, part, block, part_means + at, part_squares + at);
-    });
-    for (int64_t c = 0; c < geometry_.padded_channels(); ++c)
-      CombineMoments(c, part_means, part_squares, mean, squares);
-  }
+        image_size_(blocks_ * row_size_) {}
 
   void Normalize(const float* x, const float* mean, const float* slope, const float* shift,
                  float* y) const override {
@@ -223,29 +216,6 @@ class VectorNormLoops final : public NormLoops<float> {
       (x + row * row_size_, row_size_, geometry_.block, mean + c, slope + c, shift + c,
        y + row * row_size_);
     });
-  }
-
-  void GradientSums(const float* x, const float* dy, const float* mean, void* scratch, double* sums,
-                    double* products) const override {
-    const int64_t channels = geometry_.padded_channels();
-    auto* part_sums = static_cast<double*>(scratch);
-    double* part_products = part_sums + parts_ * channels;
-    ForEachItem([&](int64_t part, int64_t block) {
-      const int64_t at = part * channels + block * geometry_.block;
-      std::fill_n(part_sums + at, geometry_.block, 0.0);
-      std::fill_n(part_products + at, geometry_.block, 0.0);
-      const int64_t first = PartBegin(part) * image_size_ + block * row_size_;
-      HWY_DYNAMIC_DISPATCH(RowGradientSums)
-      (x + first, dy + first, PartBegin(part + 1) - PartBegin(part), image_size_, row_size_,
-       geometry_.block, mean + block * geometry_.block, part_sums + at, part_products + at);
-    });
-    for (int64_t c = 0; c < channels; ++c) {
-      sums[c] = products[c] = 0;
-      for (int64_t part = 0; part < parts_; ++part) {
-        sums[c] += part_sums[part * channels + c];
-        products[c] += part_products[part * channels + c];
-      }
-    }
   }
 
   void Gradient(const float* x, const float* dy, const float* mean, const float* slope,
@@ -258,20 +228,6 @@ class VectorNormLoops final : public NormLoops<float> {
   }
 
  private:
-  // As many items as any machine has threads, if the batch allows it.
-  static constexpr int64_t kEnoughItems = 64;
-
-  // The first image of a part.
-  int64_t PartBegin(int64_t part) const { return geometry_.batch * part / parts_; }
-
-  template <typename Visit>
-  void ForEachItem(const Visit& visit) const {
-    const int64_t images = geometry_.batch / parts_;
-    ParallelFor(parts_ * blocks_, GrainOf(images * row_size_), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) visit(i / blocks_, i % blocks_);
-    });
-  }
-
   // Calls visit(row, first channel of the row).
   template <typename Visit>
   void ForEachRow(const Visit& visit) const {
@@ -280,53 +236,39 @@ class VectorNormLoops final : public NormLoops<float> {
     });
   }
 
+  int64_t FirstElement(const NormItem& item) const {
+    return item.begin * image_size_ + item.block * row_size_;
+  }
+
   // Sums distances from a pivot, the mean of the part's first pixels: as those belong to the part,
   // its square is at most (pixels / pixels of the pivot) variances away from the mean, and nothing
   // of note cancels.
-  void PartMoments(const float* x, int64_t part, int64_t block, double* means,
-                   double* squares) const {
-    const float* first = x + PartBegin(part) * image_size_ + block * row_size_;
+  void PartMoments(const float* x, const NormItem& item, double* means,
+                   double* squares) const override {
+    const float* first = x + FirstElement(item);
     const int64_t width = geometry_.block;
-    const int64_t images = PartBegin(part + 1) - PartBegin(part);
+    const int64_t images = item.end - item.begin;
     std::array<float, kMaxBlock> pivot;
-    const int64_t pixels = std::min<int64_t>(geometry_.pixels, 256);
-    for (int64_t c = 0; c < width; ++c) {
-      double sum = 0;
-      for (int64_t i = 0; i < pixels; ++i) sum += first[i * width + c];
-      pivot[static_cast<size_t>(c)] = static_cast<float>(sum / static_cast<double>(pixels));
-      means[c] = squares[c] = 0;
-    }
+    FindPivot(first, std::min<int64_t>(geometry_.pixels, 256), width, width, pivot.data());
+    std::fill_n(means, width, 0.0);
+    std::fill_n(squares, width, 0.0);
     HWY_DYNAMIC_DISPATCH(RowMoments)
     (first, images, image_size_, row_size_, width, pivot.data(), means, squares);
-    const auto count = static_cast<double>(images * geometry_.pixels);
-    for (int64_t c = 0; c < width; ++c) {
-      const double shift = means[c] / count;
-      squares[c] = std::max(squares[c] - means[c] * shift, 0.0);
-      means[c] = pivot[static_cast<size_t>(c)] + shift;
-    }
+    CenterMoments(pivot.data(), width, images * geometry_.pixels, means, squares);
   }
 
-  // Chan, Golub & LeVeque 1979: moments of a union.
-  void CombineMoments(int64_t c, const double* part_means, const double* part_squares, double* mean,
-                      double* squares) const {
-    double count = 0;
-    mean[c] = squares[c] = 0;
-    for (int64_t part = 0; part < parts_; ++part) {
-      const int64_t at = part * geometry_.padded_channels() + c;
-      const auto added =
-          static_cast<double>((PartBegin(part + 1) - PartBegin(part)) * geometry_.pixels);
-      const double distance = part_means[at] - mean[c];
-      squares[c] += part_squares[at] + distance * distance * count * added / (count + added);
-      count += added;
-      mean[c] += distance * added / count;
-    }
+  void PartGradientSums(const float* x, const float* dy, const float* mean, const NormItem& item,
+                        double* sums, double* products) const override {
+    const int64_t first = FirstElement(item);
+    HWY_DYNAMIC_DISPATCH(RowGradientSums)
+    (x + first, dy + first, item.end - item.begin, image_size_, row_size_, geometry_.block,
+     mean + item.block * geometry_.block, sums, products);
   }
 
   NormGeometry geometry_;
   int64_t blocks_;
   int64_t row_size_;
   int64_t image_size_;
-  int64_t parts_;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "operators/nn/batch_norm_shared.h"
 
+#include <algorithm>
+
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 
@@ -98,6 +100,81 @@ NormGeometry ParseNormGeometry(const OpContext& context) {
     geometry.pixels = known ? geometry.pixels * x.shape[axis] : -1;
   }
   return geometry;
+}
+
+int64_t PartedNormLoops::scratch_bytes() const {
+  return 2 * parts_.parts * parts_.channels * static_cast<int64_t>(sizeof(double));
+}
+
+template <typename Visit>
+void PartedNormLoops::ForEachItem(const Visit& visit) const {
+  const int64_t work = parts_.units / parts_.parts * parts_.values_a_unit * parts_.block;
+  ParallelFor(parts_.parts * parts_.blocks, GrainOf(work), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t part = i / parts_.blocks;
+      const int64_t block = i % parts_.blocks;
+      visit(NormItem{parts_.Begin(part), parts_.Begin(part + 1), block},
+            part * parts_.channels + block * parts_.block);
+    }
+  });
+}
+
+// Moments of a union by Chan, Golub & LeVeque 1979.
+void PartedNormLoops::Moments(const float* x, void* scratch, double* mean, double* squares) const {
+  auto* part_means = static_cast<double*>(scratch);
+  double* part_squares = part_means + parts_.parts * parts_.channels;
+  ForEachItem([&](const NormItem& item, int64_t at) {
+    PartMoments(x, item, part_means + at, part_squares + at);
+  });
+  for (int64_t c = 0; c < parts_.channels; ++c) {
+    double count = 0;
+    mean[c] = squares[c] = 0;
+    for (int64_t part = 0; part < parts_.parts; ++part) {
+      const int64_t at = part * parts_.channels + c;
+      const int64_t units = parts_.Begin(part + 1) - parts_.Begin(part);
+      const auto added = static_cast<double>(units * parts_.values_a_unit);
+      const double distance = part_means[at] - mean[c];
+      squares[c] += part_squares[at] + distance * distance * count * added / (count + added);
+      count += added;
+      mean[c] += distance * added / count;
+    }
+  }
+}
+
+void PartedNormLoops::GradientSums(const float* x, const float* dy, const float* mean,
+                                   void* scratch, double* sums, double* products) const {
+  const int64_t channels = parts_.channels;
+  auto* part_sums = static_cast<double*>(scratch);
+  double* part_products = part_sums + parts_.parts * channels;
+  std::fill_n(part_sums, 2 * parts_.parts * channels, 0.0);
+  ForEachItem([&](const NormItem& item, int64_t at) {
+    PartGradientSums(x, dy, mean, item, part_sums + at, part_products + at);
+  });
+  for (int64_t c = 0; c < channels; ++c) {
+    sums[c] = products[c] = 0;
+    for (int64_t part = 0; part < parts_.parts; ++part) {
+      sums[c] += part_sums[part * channels + c];
+      products[c] += part_products[part * channels + c];
+    }
+  }
+}
+
+void PartedNormLoops::FindPivot(const float* x, int64_t values, int64_t stride, int64_t width,
+                                float* pivot) {
+  for (int64_t c = 0; c < width; ++c) {
+    double sum = 0;
+    for (int64_t i = 0; i < values; ++i) sum += x[i * stride + c];
+    pivot[c] = static_cast<float>(sum / static_cast<double>(values));
+  }
+}
+
+void PartedNormLoops::CenterMoments(const float* pivot, int64_t width, int64_t count, double* means,
+                                    double* squares) {
+  for (int64_t c = 0; c < width; ++c) {
+    const double shift = means[c] / static_cast<double>(count);
+    squares[c] = std::max(squares[c] - means[c] * shift, 0.0);
+    means[c] = pivot[c] + shift;
+  }
 }
 
 template <typename T>
