@@ -8,11 +8,12 @@
 namespace skiff {
 
 void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
-                            const KernelFactory& prepare) {
+                            const KernelFactory& prepare,
+                            const std::function<bool(const OpContext&)>& accepts) {
   for (const DType dtype :
        {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
         DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
-    registry.AddKernel(type, KernelDef{.dtype = dtype, .prepare = prepare, .accepts = {}});
+    registry.AddKernel(type, KernelDef{.dtype = dtype, .prepare = prepare, .accepts = accepts});
   }
 }
 
@@ -106,7 +107,11 @@ KernelFactory CopyFactory(const std::string& input, const std::string& output) {
     return MakeKernel([from, to](const KernelContext& run) {
       if (from < 0 || to < 0) return;
       const Tensor& source = run.input(from);
-      CopyBytes(source.raw_data(), run.output(to).raw_data(), source.byte_count());
+      Tensor& target = run.output(to);
+      SKIFF_ENFORCE(source.byte_count() == target.byte_count(), kInvalidArgument, "copy of ",
+                    source.dtype(), " ", source.shape(), " into ", target.dtype(), " ",
+                    target.shape(), ", expected as many bytes");
+      CopyBytes(source.raw_data(), target.raw_data(), source.byte_count());
     });
   };
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +13,10 @@
 namespace skiff {
 
 // Registers `prepare` as the plain CPU kernel for every dtype: the kernel looks at no element.
+// `accepts` as in KernelDef.
 void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
-                            const KernelFactory& prepare);
+                            const KernelFactory& prepare,
+                            const std::function<bool(const OpContext&)>& accepts = {});
 
 // Error (kUnimplemented) if one of these slots, which give at run time what an attribute gives, is
 // connected: shapes are known before a kernel runs.

@@ -27,10 +27,11 @@ bool Holds(const FillValue& value) {
     return value.integer >= int64_t{std::numeric_limits<T>::min()} &&
            value.integer <= int64_t{std::numeric_limits<T>::max()};
   } else {
-    // The upper bound as a power of two, which every double represents.
+    // Bounds as powers of two (or 0), which every double represents. Towards zero, what is less
+    // than 1 below the lower one becomes that one.
+    const double lowest = static_cast<double>(std::numeric_limits<T>::min());
     const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    return value.real > static_cast<double>(std::numeric_limits<T>::min()) - 1.0 &&
-           value.real < limit;
+    return (value.real >= lowest || value.real > lowest - 1.0) && value.real < limit;
   }
 }
 

@@ -28,14 +28,8 @@ void RegisterFillZerosLike(OpRegistry& registry) {
       ZeroBytes(zeros.raw_data(), zeros.byte_count());
     });
   };
-  for (const DType dtype :
-       {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
-        DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
-    registry.AddKernel(
-        "fill_zeros_like",
-        KernelDef{
-            .dtype = dtype, .prepare = prepare, .accepts = [](const OpContext&) { return true; }});
-  }
+  AddKernelsForAllDTypes(registry, "fill_zeros_like", prepare,
+                         [](const OpContext&) { return true; });
 }
 
 }  // namespace skiff

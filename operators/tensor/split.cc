@@ -18,6 +18,12 @@ std::vector<int64_t> EqualExtents(int64_t extent, int64_t pieces, const Shape& x
   return std::vector<int64_t>(static_cast<size_t>(pieces), extent < 0 ? -1 : extent / pieces);
 }
 
+void CheckPieces(const OpContext& context, int64_t pieces) {
+  const auto outputs = static_cast<int64_t>(context.OutputCount("Out"));
+  SKIFF_ENFORCE(pieces == outputs, kInvalidArgument, "split: ", pieces, " pieces for ", outputs,
+                " outputs");
+}
+
 // The extents of all pieces; -1 where it depends on an unknown dim of X.
 std::vector<int64_t> ExtentsOf(const OpContext& context, int axis) {
   const Shape& x = context.Input("X").shape;
@@ -27,6 +33,7 @@ std::vector<int64_t> ExtentsOf(const OpContext& context, int axis) {
   if (sections.empty()) {
     SKIFF_ENFORCE(pieces > 0, kInvalidArgument, "split: num = ", pieces,
                   " and no sections; expected a positive num or sections");
+    CheckPieces(context, pieces);
     return EqualExtents(extent, pieces, x);
   }
   const std::string text = Join(sections, ", ");
@@ -60,8 +67,7 @@ void InferSplit(OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const int axis = AxisOf(context);
   const std::vector<int64_t> extents = ExtentsOf(context, axis);
-  SKIFF_ENFORCE(extents.size() == context.OutputCount("Out"), kInvalidArgument,
-                "split: ", extents.size(), " pieces for ", context.OutputCount("Out"), " outputs");
+  CheckPieces(context, static_cast<int64_t>(extents.size()));
   for (size_t i = 0; i < extents.size(); ++i) {
     Shape piece = x.shape;
     piece[axis] = extents[i];

@@ -116,6 +116,49 @@ TEST_F(TensorOps, FillConstantRefusesValuesThatTheDtypeCannotHold) {
   EXPECT_EQ(InferenceError(Op(op).SetAttr("value", 255.0f)), "");
 }
 
+TEST_F(TensorOps, FillConstantTakesTheLowestIntegers) {
+  Op op("fill_constant");
+  op.SetOutput("Out", {"out"});
+  op.attrs = {{"shape", std::vector<int64_t>{2}}, {"dtype", static_cast<int32_t>(DType::kInt64)}};
+  EXPECT_EQ(InferenceError(Op(op).SetAttr("value", -0x1p63f)), "");
+  EXPECT_NE(InferenceError(Op(op).SetAttr("value", 0x1p63f)), "");
+  EXPECT_NE(InferenceError(Op(op).SetAttr("value", -0x1.000002p63f)), "");
+}
+
+TEST_F(TensorOps, AssignNeedsAValue) {
+  Op op("assign");
+  op.SetOutput("Out", {"out"});
+  EXPECT_NE(InferenceError(op).find("input slot \"X\" is missing"), std::string::npos);
+}
+
+// A holder with another number of bytes than the program declares.
+TEST_F(TensorOps, FeedRefusesATensorOfAnotherSize) {
+  Op op("feed");
+  op.SetInput("X", {"feed"}).SetOutput("Out", {"x"}).SetAttr("col", 0);
+  PrepareContext context(op, registry_.Get(op.type), {TensorMeta{}}, {TensorMeta{.shape = {4}}});
+  const auto kernel = registry_.SelectKernel(context).prepare(context);
+  for (const int64_t size : {4, 5}) {
+    Tensor holder({size}, DType::kFloat32);
+    std::fill_n(holder.data<float>(), size, 1.0f);
+    Tensor out({4}, DType::kFloat32);
+    KernelContext run;
+    run.inputs = {&holder};
+    run.outputs = {&out};
+    if (size == 4) {
+      EXPECT_NO_THROW(kernel->Run(run));
+    } else {
+      EXPECT_THROW(kernel->Run(run), Error);
+    }
+  }
+}
+
+TEST_F(TensorOps, SplitRefusesMorePiecesThanOutputsAtOnce) {
+  Declare("x", {-1, 6});
+  Op op("split");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"a", "b"}).SetAttr("num", 2'000'000'000);
+  EXPECT_NE(InferenceError(op).find("2000000000 pieces for 2 outputs"), std::string::npos);
+}
+
 TEST_F(TensorOps, LookupTableRefusesSparseGradients) {
   Op op("lookup_table_v2");
   op.SetInput("Ids", {"ids"}).SetInput("W", {"w"}).SetOutput("Out", {"out"});
