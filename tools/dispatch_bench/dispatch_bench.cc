@@ -1,13 +1,14 @@
 // What the executor itself costs: a program of many ops on tensors of one element.
 #include <gflags/gflags.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
+#include "tools/benchmark/command_main.h"
+#include "tools/benchmark/run_times.h"
 
 DEFINE_int32(ops, 1000, "ops in the program, alternately scale and elementwise_add");
 DEFINE_int32(steps, 2000, "timed steps");
@@ -43,17 +44,11 @@ int Main() {
   for (int i = 0; i < 10; ++i) bound.Step();
   std::vector<double> microseconds;
   for (int32_t i = 0; i < FLAGS_steps; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    bound.Step();
-    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
-    microseconds.push_back(time.count() / FLAGS_ops);
+    microseconds.push_back(SecondsOf([&] { bound.Step(); }) * 1e6 / FLAGS_ops);
   }
-  std::ranges::sort(microseconds);
-  const auto percentile = [&](double p) {
-    return microseconds[static_cast<size_t>(p * static_cast<double>(microseconds.size() - 1))];
-  };
+  const Percentiles times = PercentilesOf(microseconds);
   std::printf("%d ops: median %.3f us an op, p10 %.3f, p90 %.3f (%d steps)\n", FLAGS_ops,
-              percentile(0.5), percentile(0.1), percentile(0.9), FLAGS_steps);
+              times.median, times.p10, times.p90, FLAGS_steps);
   return 0;
 }
 
@@ -61,12 +56,6 @@ int Main() {
 }  // namespace skiff
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage("times the executor's own cost per op: dispatch_bench [flags]");
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  try {
-    return skiff::Main();
-  } catch (const skiff::Error& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  return skiff::CommandMain(
+      argc, argv, "times the executor's own cost per op: dispatch_bench [flags]", skiff::Main);
 }

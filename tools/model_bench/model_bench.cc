@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -17,13 +16,15 @@
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
 #include "skiff/skiff.h"
+#include "tools/benchmark/command_main.h"
+#include "tools/benchmark/run_times.h"
 #include "tools/model_bench/flop_count.h"
 #include "tools/model_bench/fma_peak.h"
 
 DEFINE_string(model, "resnet20",
               "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110 "
               "(3x32x32), resnet34, resnet50 or resnet101 (3x224x224)");
-DEFINE_string(place, "cpu", "where to run");
+DEFINE_string(place, "cpu", "where to run; times and memory are those of the CPU, so only cpu");
 DEFINE_int32(batch_size, 64, "images a step");
 DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
 DEFINE_int32(steps, 10, "timed steps, after 3 that are not");
@@ -117,6 +118,10 @@ int Main() {
   SKIFF_ENFORCE(FLAGS_batch_size > 0 && FLAGS_steps > 0 && FLAGS_threads >= 0, kInvalidArgument,
                 "--batch_size=", FLAGS_batch_size, " --steps=", FLAGS_steps,
                 " --threads=", FLAGS_threads, ": expected positive numbers");
+  const Place place = Place::FromName(FLAGS_place);
+  SKIFF_ENFORCE(
+      place.is_cpu(), kUnimplemented, "--place=", FLAGS_place,
+      ": what is measured here are steps, memory and the FMA peak of the CPU, expected cpu");
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
   const double peak_flops = MeasureFmaPeak();
   const double rss_before_mb = StatusMegabytes("VmRSS:");
@@ -137,7 +142,7 @@ int Main() {
     loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
     optimizer::Momentum({.learning_rate = 0.01, .momentum = 0.9f}).Minimize(loss);
   }
-  Executor executor(Place::FromName(FLAGS_place));
+  Executor executor(place);
   executor.Run(startup);
   CompiledProgram compiled = executor.Compile(main, PassOptions());
   BoundProgram bound = compiled.Bind(GeneratedBatch(model.image, classes), {loss});
@@ -146,18 +151,10 @@ int Main() {
   const float first_loss = bound.fetch(0).Item<float>();
   for (int i = 0; i < 2; ++i) bound.Step();
   std::vector<double> ms;
-  for (int32_t i = 0; i < FLAGS_steps; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    bound.Step();
-    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-                     .count());
-  }
+  for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf([&] { bound.Step(); }) * 1e3);
   const float last_loss = bound.fetch(0).Item<float>();
-  std::ranges::sort(ms);
-  const auto percentile = [&](double p) {
-    return ms[static_cast<size_t>(p * static_cast<double>(ms.size() - 1) + 0.5)];
-  };
-  const double step_ms = percentile(0.5);
+  const Percentiles times = PercentilesOf(ms);
+  const double step_ms = times.median;
   const PlanStatistics statistics = bound.statistics();
   const double flop = CountFlop(bound.plan());
   const double share = flop / (step_ms * 1e-3) / peak_flops;
@@ -166,16 +163,17 @@ int Main() {
   const std::string hash = WeightsHash(executor.scope(), PersistableNames(main));
 
   std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f images/s\n",
-              FLAGS_model.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms,
-              percentile(0.1), percentile(0.9), rate);
+              FLAGS_model.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms, times.p10,
+              times.p90, rate);
   std::printf("%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
               flop * 1e-9, flop / (step_ms * 1e-3) * 1e-9, 100 * share, peak_flops * 1e-9);
   std::printf(
       "memory: %.1f MB max live, %.1f planned, %.1f without reuse; RSS %.1f MB before the "
-      "model, %.1f at its peak\n",
+      "model, %.1f at its peak: %.1f more\n",
       static_cast<double>(statistics.max_live_bytes) / 1048576,
       static_cast<double>(statistics.planned_bytes) / 1048576,
-      static_cast<double>(statistics.unshared_bytes) / 1048576, rss_before_mb, peak_rss_mb);
+      static_cast<double>(statistics.unshared_bytes) / 1048576, rss_before_mb, peak_rss_mb,
+      peak_rss_mb - rss_before_mb);
   std::printf(
       "%lld instructions, %lld of them copies between layouts; loss %.6f -> %.6f; weights %s\n",
       static_cast<long long>(statistics.instructions),
@@ -190,8 +188,8 @@ int Main() {
                                {"steps", FLAGS_steps},
                                {"passes", FLAGS_passes},
                                {"step_ms", step_ms},
-                               {"step_ms_p10", percentile(0.1)},
-                               {"step_ms_p90", percentile(0.9)},
+                               {"step_ms_p10", times.p10},
+                               {"step_ms_p90", times.p90},
                                {"samples_per_s", rate},
                                {"flop_per_step", flop},
                                {"fma_peak_flops", peak_flops},
@@ -203,6 +201,7 @@ int Main() {
                                {"persistable_bytes", statistics.persistable_bytes},
                                {"rss_before_mb", rss_before_mb},
                                {"peak_rss_mb", peak_rss_mb},
+                               {"model_rss_mb", peak_rss_mb - rss_before_mb},
                                {"instructions", statistics.instructions},
                                {"layout_copies", statistics.layout_copies},
                                {"first_loss", first_loss},
@@ -216,12 +215,7 @@ int Main() {
 }  // namespace skiff
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage("times training steps of a model: model_bench --model=resnet20 [flags]");
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  try {
-    return skiff::Main();
-  } catch (const skiff::Error& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  return skiff::CommandMain(argc, argv,
+                            "times training steps of a model: model_bench --model=resnet20 [flags]",
+                            skiff::Main);
 }

@@ -16,6 +16,7 @@
 #include "framework/op/registry.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_op.h"
+#include "tools/benchmark/command_main.h"
 #include "tools/op_bench/op_timing.h"
 
 DEFINE_string(op, "", "Op type; empty: all.");
@@ -99,12 +100,5 @@ int TimeChosenCases() {
 }  // namespace skiff
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage("times operators on their cases");
-  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/true);
-  try {
-    return skiff::TimeChosenCases();
-  } catch (const skiff::Error& error) {
-    std::cerr << "op_bench: " << error.what() << "\n";
-    return 1;
-  }
+  return skiff::CommandMain(argc, argv, "times operators on their cases", skiff::TimeChosenCases);
 }

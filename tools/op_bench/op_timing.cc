@@ -1,26 +1,13 @@
 #include "tools/op_bench/op_timing.h"
 
-#include <algorithm>
-#include <chrono>
 #include <vector>
 
 #include "tests/harness/case_op.h"
 #include "tests/harness/prepared_op.h"
+#include "tools/benchmark/run_times.h"
 
 namespace skiff {
 namespace {
-
-double SecondsOf(harness::PreparedOp* op) {
-  const auto begin = std::chrono::steady_clock::now();
-  op->Run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Out elements × 2 × the channels and window that each sums over.
 double ConvolutionFlops(const OpContext& context) {
@@ -58,19 +45,19 @@ OpTiming TimeCase(const OpRegistry& registry, const harness::OpCase& op_case,
   const Op op = harness::MakeOp(op_case);
   const harness::NamedTensors inputs = harness::MakeInputs(op_case, options.dtype);
   harness::PreparedOp prepared(registry, op, inputs, {.candidate = options.candidate});
-  SecondsOf(&prepared);
+  prepared.Run();
   std::vector<double> seconds;
   double total = 0;
   while (total < options.least_seconds ||
          static_cast<int64_t>(seconds.size()) < options.least_runs) {
-    seconds.push_back(SecondsOf(&prepared));
+    seconds.push_back(SecondsOf([&] { prepared.Run(); }));
     total += seconds.back();
   }
   return {.type = op_case.type,
           .name = op_case.name,
           .candidate = prepared.candidate(),
           .runs = static_cast<int64_t>(seconds.size()),
-          .median_seconds = Median(seconds),
+          .median_seconds = PercentilesOf(seconds).median,
           .bytes = prepared.argument_bytes(),
           .flops = EstimateFlops(harness::ContextOf(registry.Get(op.type), op, inputs))};
 }
