@@ -148,11 +148,14 @@ def system_libs():
         apt = "libhwy-dev",
         headers = ["hwy/highway.h"],
         libs = {"highway": ["libhwy.a|libhwy.so"]},
-        # A file is compiled once for each instruction set: the baseline
-        # (SSE2), AVX2 and AVX-512 are worth it. Left out: SSSE3 (1 << 12),
-        # SSE4 (1 << 11) and the refinements of AVX-512 for Ice Lake (1 << 7),
-        # Zen 4 (1 << 6) and Sapphire Rapids (1 << 4). As a number, since not
-        # every version of the library knows all the names.
+        # A file is compiled once for each instruction set: the baseline, AVX2
+        # and AVX-512 are worth it. The baseline is SSE2 in newer versions of the
+        # library; 1.0 has nothing below SSSE3, so with it (and GCC before 12.3,
+        # which miscompiles its emulated vectors) machines without AVX2 run the
+        # loops one lane at a time. Left out: SSSE3 (1 << 12), SSE4 (1 << 11) and
+        # the refinements of AVX-512 for Ice Lake (1 << 7), Zen 4 (1 << 6) and
+        # Sapphire Rapids (1 << 4). As a number, since not every version of the
+        # library knows all the names.
         defines = ["HWY_DISABLED_TARGETS=6352"],
     )
     system_library(
