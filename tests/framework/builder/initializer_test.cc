@@ -11,6 +11,7 @@
 #include "framework/builder/layer_call.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "tests/framework/builder/invalid_argument.h"
 
 namespace skiff {
 namespace {
@@ -57,8 +58,10 @@ TEST_F(InitializerTest, FromArrayKeepsValuesAndDtype) {
 
 TEST_F(InitializerTest, FromArrayChecksCountAndDtype) {
   const Initializer three = initializer::FromArray(std::vector<float>{1, 2, 3});
-  EXPECT_THROW(Parameter(three, {2}), Error);
-  EXPECT_THROW(Parameter(three, {3}, DType::kFloat64), Error);
+  EXPECT_THAT(InvalidArgument([&] { Parameter(three, {2}); }),
+              HasSubstr(": layer: initializer of \"layer_0.w_0\": 3 values, expected 2"));
+  EXPECT_THAT(InvalidArgument([&] { Parameter(three, {3}, DType::kFloat64); }),
+              HasSubstr(": values of float32, expected float64"));
 }
 
 TEST_F(InitializerTest, UniformStaysInItsRange) {
@@ -67,7 +70,8 @@ TEST_F(InitializerTest, UniformStaysInItsRange) {
     EXPECT_GE(value, 0.5f);
     EXPECT_LE(value, 1.5f);
   }
-  EXPECT_THROW(initializer::Uniform({.low = 1.0f, .high = 0.0f}), Error);
+  EXPECT_EQ(InvalidArgument([] { initializer::Uniform({.low = 1.0f, .high = 0.0f}); }),
+            "uniform initializer: low = 1 is above high = 0");
 }
 
 TEST_F(InitializerTest, NormalHasItsMoments) {
@@ -79,7 +83,8 @@ TEST_F(InitializerTest, NormalHasItsMoments) {
   for (const float value : values) square += (value - mean) * (value - mean) / 10000.0;
   EXPECT_NEAR(mean, 3.0, 0.05);
   EXPECT_NEAR(std::sqrt(square), 0.5, 0.03);
-  EXPECT_THROW(initializer::Normal({.stddev = -1.0f}), Error);
+  EXPECT_EQ(InvalidArgument([] { initializer::Normal({.stddev = -1.0f}); }),
+            "gaussian_random: the standard deviation is -1, expected none below 0");
 }
 
 TEST_F(InitializerTest, TruncatedNormalStaysWithinTwoDeviations) {

@@ -26,6 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+// Codes differ: a misspelt activation is kNotFound.
 std::string MessageOf(const std::function<void()>& call) {
   try {
     call();

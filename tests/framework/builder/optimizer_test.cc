@@ -17,6 +17,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/op_role.h"
+#include "tests/framework/builder/invalid_argument.h"
 
 namespace skiff {
 namespace {
@@ -96,7 +97,8 @@ TEST_F(OptimizerTest, AdamMovesByTheRateAtFirst) {
        {"w_moment1_0", "w_moment2_0", "w_beta1_pow_acc_0", "w_beta2_pow_acc_0"}) {
     EXPECT_NE(startup_.root()->FindLocalVar(name), nullptr) << name;
   }
-  EXPECT_THROW(optimizer::Adam({.beta1 = 1.0f}), Error);
+  EXPECT_EQ(InvalidArgument([] { optimizer::Adam({.beta1 = 1.0f}); }),
+            "adam: beta1 = 1 and beta2 = 0.999, expected both in [0, 1)");
 }
 
 TEST_F(OptimizerTest, UpdatesGoByNameAndCarryTheirVariables) {

@@ -6,6 +6,7 @@
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
 #include "framework/ir/op_role.h"
+#include "tests/framework/builder/invalid_argument.h"
 
 namespace skiff {
 namespace {
@@ -29,8 +30,12 @@ TEST(ProgramGuard, NestsAndRestores) {
 
 TEST(ProgramGuard, RefusesOneProgramForBoth) {
   Program program;
-  EXPECT_THROW(ProgramGuard(&program, &program), Error);
-  EXPECT_THROW(ProgramGuard(&program, nullptr), Error);
+  Program* const before = &DefaultMainProgram();
+  for (Program* startup : {&program, static_cast<Program*>(nullptr)}) {
+    EXPECT_EQ(InvalidArgument([&] { ProgramGuard guard(&program, startup); }),
+              "ProgramGuard: expected two programs, one for the model and one for its startup");
+    EXPECT_EQ(&DefaultMainProgram(), before);
+  }
 }
 
 TEST(ProgramGuard, KeepsTheSeed) {
@@ -55,7 +60,10 @@ TEST(BlockGuard, AppendsToASubBlock) {
   EXPECT_EQ(block->ops().size(), 1u);
   EXPECT_TRUE(main.root()->ops().empty());
   Program other;
-  EXPECT_THROW(BlockGuard(other.root()), Error);
+  for (Block* foreign : {other.root(), static_cast<Block*>(nullptr)}) {
+    EXPECT_EQ(InvalidArgument([&] { BlockGuard guard(foreign); }),
+              "BlockGuard: expected a block of the default main program");
+  }
 }
 
 TEST(NameScope, MarksTheOpsMadeInside) {
@@ -71,8 +79,11 @@ TEST(NameScope, MarksTheOpsMadeInside) {
   const auto& ops = main.root()->ops();
   EXPECT_EQ(ops[0]->Attr<std::string>(kOpNamescopeAttr), "/encoder/layer_0/");
   EXPECT_FALSE(ops[1]->HasAttr(kOpNamescopeAttr));
-  EXPECT_THROW(NameScope("a/b"), Error);
-  EXPECT_THROW(NameScope(""), Error);
+  for (const char* name : {"a/b", ""}) {
+    EXPECT_EQ(
+        InvalidArgument([&] { NameScope scope(name); }),
+        StrCat("NameScope: \"", name, "\" is no name: it must not be empty nor have a slash"));
+  }
 }
 
 TEST(OpRoleGuard, GivesOpsItsRole) {

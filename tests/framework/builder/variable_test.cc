@@ -10,6 +10,7 @@
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "tests/framework/builder/invalid_argument.h"
 
 namespace skiff {
 namespace {
@@ -69,8 +70,10 @@ TEST_F(VariableTest, StandsWhereANameIsAskedFor) {
 TEST_F(VariableTest, UndefinedVariableIsAnError) {
   const Variable none;
   EXPECT_FALSE(none.defined());
-  EXPECT_THROW(none.dims(), Error);
-  EXPECT_THROW(x_ + none, Error);
+  EXPECT_EQ(InvalidArgument([&] { none.dims(); }), "an undefined Variable was used");
+  EXPECT_NE(InvalidArgument([&] { x_ + none; }).find("variable_test.cc:"), std::string::npos);
+  EXPECT_NE(InvalidArgument([&] { x_ + none; }).find(": an input is an undefined Variable"),
+            std::string::npos);
 }
 
 TEST_F(VariableTest, StopGradientMarksTheVariable) {

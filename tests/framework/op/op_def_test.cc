@@ -241,8 +241,6 @@ TEST_F(OpContextTest, CountsArgumentsInTheOrderOfTheDefinition) {
   EXPECT_EQ(context_->InputCount("More"), 3U);
   EXPECT_EQ(context_->OutputIndex("Out"), 0);
   EXPECT_EQ(context_->OutputIndex("Parts"), -1);
-  EXPECT_THROW(context_->InputIndex("Y"), Error);
-  EXPECT_THROW(context_->Input("Mask"), Error);
   EXPECT_THAT(InputOrder(def_, op_), ElementsAre("x", "y", "@EMPTY@", "z"));
 }
 
@@ -297,7 +295,13 @@ TEST(GradContext, TellsWhatIsWantedAndWhatExists) {
   EXPECT_FALSE(context.WantsInputGrad("X"));
   EXPECT_TRUE(context.HasOutputGrad("Out"));
   EXPECT_THAT(context.InputGrad("X"), ElementsAre("@EMPTY@"));
-  EXPECT_THROW(context.GradBlock(1), Error);
+  try {
+    context.GradBlock(1);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
+    EXPECT_STREQ(error.what(), "softmax: gradients of sub-blocks are not available here");
+  }
 }
 
 }  // namespace

@@ -231,6 +231,30 @@ TEST_F(TrainerTest, RefusesOptionsOutOfRange) {
   expect(options, "early_stop = -2: expected no negative number");
 }
 
+TEST_F(TrainerTest, AnEmptyBatchHasNoLossButPredictions) {
+  Executor executor(Place::Cpu());
+  executor.Run(*program_.startup);
+  const std::string before = WeightsHash(executor.scope(), PersistableNames(*program_.main));
+  const Tensor images({0, 1, 12, 12}, DType::kFloat32);
+  const Tensor labels({0, 1}, DType::kInt64);
+  CompiledProgram step = executor.Compile(*program_.main);
+  try {
+    step.Run({{program_.image, images}, {program_.label, labels}}, {program_.loss});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.what(), StartsWith("mean (block 0, op #"));
+    EXPECT_THAT(error.what(),
+                EndsWith("mean: X of shape [0, 1] has no elements, expected at least one"));
+  }
+  EXPECT_EQ(WeightsHash(executor.scope(), PersistableNames(*program_.main)), before);
+  EXPECT_EQ(executor.scope().Get(kStepCounterName).Item<int64_t>(), 0);
+  const auto inference = program_.test->Prune({program_.image}, {program_.probabilities});
+  const auto values =
+      executor.Compile(*inference).Run({{program_.image, images}}, {program_.probabilities});
+  EXPECT_EQ(values[0].shape(), (Shape{0, 10}));
+}
+
 // A label that is no class fails its step only: the next one is as if it hadn't been.
 TEST_F(TrainerTest, ABatchWithABadLabelLeavesNoTrace) {
   const auto run = [&](bool disturbed) {
