@@ -90,6 +90,41 @@ TEST(PublicApi, EvaluatesWithMovingStatistics) {
   EXPECT_EQ(evaluate.Run(batch, {loss})[0].Item<float>(), first);
 }
 
+// Moving statistics move before the loss sees its labels, the schedule's counter too.
+TEST(PublicApi, AStepThatABadLabelEndsLeavesNoTrace) {
+  Program main, startup;
+  main.seed = startup.seed = 3;
+  ProgramGuard guard(&main, &startup);
+  auto image = layers::Data("image", {-1, 1, 28, 28});
+  auto label = layers::Data("label", {-1, 1}, DType::kInt64);
+  auto rate = learning_rate::Cosine({.start = 0.01f, .steps_per_epoch = 2, .epochs = 10});
+  auto hidden = layers::Conv2d(image, {.filters = 4, .kernel = 3, .bias_attr = std::nullopt});
+  auto normal = layers::BatchNorm(hidden, {.act = "relu"});
+  auto logits = layers::Fc(layers::Dropout(normal, 0.2f), 2);
+  auto loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
+  optimizer::Adam({.learning_rate = rate}).Minimize(loss);
+
+  const auto hash_after = [&](bool disturbed) {
+    Executor exe(Place::Cpu());
+    exe.Run(startup);
+    auto step = exe.Compile(main);
+    const auto run = [&](int64_t last_label) {
+      step.Run({{"image", Images()},
+                {"label", Tensor::FromValues<int64_t>({4, 1}, {0, 1, 0, last_label})}},
+               {loss});
+    };
+    for (int i = 0; i < 4; ++i) {
+      if (disturbed) {
+        EXPECT_THROW(run(2), Error);
+        EXPECT_THROW(run(-1), Error);
+      }
+      run(1);
+    }
+    return WeightsHash(exe.scope(), exe.scope().Names());
+  };
+  EXPECT_EQ(hash_after(true), hash_after(false));
+}
+
 TEST(PublicApi, AProgramPrintsAndParses) {
   Program main, startup;
   ProgramGuard guard(&main, &startup);
