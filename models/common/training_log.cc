@@ -86,12 +86,10 @@ TrainingLog::TrainingLog(std::string path, int64_t keep_until_step) : path_(std:
 
 void TrainingLog::Append(const TrainingRecord& record) {
   records_.push_back(record);
-  // A stream that fails need not say why.
-  errno = 0;
   std::ofstream file(path_, std::ios::app | std::ios::binary);
   file << PrintTrainingRecord(record) << "\n";
   file.flush();
-  if (!file) ThrowSystemError("append to", path_, errno == 0 ? EIO : errno);
+  if (!file) ThrowSystemError("append to", path_, errno);
 }
 
 }  // namespace skiff::models

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,7 +15,6 @@
 #include "framework/io/weights_hash.h"
 #include "models/common/generated_images.h"
 #include "models/mlp/mlp.h"
-#include "tests/framework/io/full_disk.h"
 #include "tests/models/common/scratch_folder.h"
 
 namespace skiff::models {
@@ -22,6 +23,24 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+
+// As on a full disk: while one exists, no file grows beyond `bytes`.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
 
 // A small perceptron with dropout, whose batches don't divide the validation set.
 class TrainerTest : public ::testing::Test {
