@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -88,22 +89,27 @@ void RunBinary(const Broadcast& broadcast, BinaryKernelLoop<T, Out> loop, int64_
 template <typename T>
 using DivisorCheck = void (*)(const T* y, int64_t count);
 
+template <typename T, typename Out>
+std::unique_ptr<Kernel> PrepareBinary(PrepareContext& context, BinaryKernelLoop<T, Out> loop,
+                                      int64_t grain, DivisorCheck<T> check) {
+  const Broadcast broadcast = BroadcastOf(context);
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* divisors = run.input(y).data<T>();
+    if (check != nullptr && broadcast.count() > 0) check(divisors, broadcast.y_count());
+    RunBinary(broadcast, loop, grain, run.input(x).data<T>(), divisors,
+              run.output(out).data<Out>());
+  });
+}
+
 template <typename T, typename Out = T>
 void AddBinaryKernel(OpRegistry& registry, const std::string& type, BinaryKernelLoop<T, Out> loop,
                      int64_t grain, DivisorCheck<T> check = nullptr) {
   AddElementwiseKernel<T>(registry, type, {"X", "Y", "Out"},
                           [loop, grain, check](PrepareContext& context) {
-                            const Broadcast broadcast = BroadcastOf(context);
-                            const int x = context.InputIndex("X");
-                            const int y = context.InputIndex("Y");
-                            const int out = context.OutputIndex("Out");
-                            return MakeKernel([=](const KernelContext& run) {
-                              const T* divisors = run.input(y).data<T>();
-                              if (check != nullptr && broadcast.count() > 0)
-                                check(divisors, broadcast.y_count());
-                              RunBinary(broadcast, loop, grain, run.input(x).data<T>(), divisors,
-                                        run.output(out).data<Out>());
-                            });
+                            return PrepareBinary(context, loop, grain, check);
                           });
 }
 
@@ -209,23 +215,27 @@ class OperandGradient {
 };
 
 template <typename T>
-void AddBinaryGradKernel(OpRegistry& registry, const BinaryFacts& facts,
-                         const BinaryGradLoops<T>& loops, int64_t grain) {
-  const std::string type = facts.type + "_grad";
-  AddElementwiseKernel<T>(
-      registry, type, GradLayoutSlots(facts), [loops, grain](PrepareContext& context) {
-        const Broadcast broadcast = GradBroadcastOf(context);
-        const OperandGradient<T> x(context, broadcast, BroadcastOperand::kX, loops.x, grain);
-        const OperandGradient<T> y(context, broadcast, BroadcastOperand::kY, loops.y, grain);
-        // X@GRAD comes last, since it may share the storage of Out@GRAD.
-        return MakeKernel([x, y](const KernelContext& run) {
-          y.Run(run);
-          x.Run(run);
-        });
-      });
+std::unique_ptr<Kernel> PrepareBinaryGrad(PrepareContext& context, const BinaryGradLoops<T>& loops,
+                                          int64_t grain) {
+  const Broadcast broadcast = GradBroadcastOf(context);
+  const OperandGradient<T> x(context, broadcast, BroadcastOperand::kX, loops.x, grain);
+  const OperandGradient<T> y(context, broadcast, BroadcastOperand::kY, loops.y, grain);
+  // X@GRAD comes last, since it may share the storage of Out@GRAD.
+  return MakeKernel([x, y](const KernelContext& run) {
+    y.Run(run);
+    x.Run(run);
+  });
 }
 
-// The float32 loops of an op: Highway's.
+template <typename T>
+void AddBinaryGradKernel(OpRegistry& registry, const BinaryFacts& facts,
+                         const BinaryGradLoops<T>& loops, int64_t grain) {
+  AddElementwiseKernel<T>(
+      registry, facts.type + "_grad", GradLayoutSlots(facts),
+      [loops, grain](PrepareContext& context) { return PrepareBinaryGrad(context, loops, grain); });
+}
+
+// The float32 loops of an op for one instruction set: Highway's.
 struct BinaryFloatLoops {
   BinaryKernelLoop<float> forward = nullptr;
   BinaryGradLoops<float> grad;
@@ -243,20 +253,42 @@ constexpr BinaryGradKernelLoop<T> ScalarGradLoop() {
   }
 }
 
-// An op with a gradient: float32 in the given loops, float64 and `Integers` from functors.
-template <typename Functor, typename XGrad, typename YGrad, typename... Integers>
-void RegisterBinary(OpRegistry& registry, const BinaryFacts& facts, const BinaryFloatLoops& loops,
-                    int64_t grain = kVectorGrain) {
-  AddBinaryOps(registry, facts);
-  AddBinaryKernel<float>(registry, facts.type, loops.forward, grain);
-  AddBinaryGradKernel<float>(registry, facts, loops.grad, grain);
-  AddBinaryKernel<double>(registry, facts.type, ScalarBinaryLoop<Functor, double>, kScalarGrain);
-  AddBinaryGradKernel<double>(registry, facts,
-                              {ScalarGradLoop<XGrad, double>(), ScalarGradLoop<YGrad, double>()},
-                              kScalarGrain);
-  (AddBinaryKernel<Integers>(registry, facts.type, ScalarBinaryLoop<Functor, Integers>,
-                             kScalarGrain),
+// Kernels of Ts from functors for scalars.
+template <typename Functor, typename... Ts>
+void AddScalarBinaryKernels(OpRegistry& registry, const BinaryFacts& facts) {
+  (AddBinaryKernel<Ts>(registry, facts.type, ScalarBinaryLoop<Functor, Ts>, kScalarGrain), ...);
+}
+
+template <typename XGrad, typename YGrad, typename... Ts>
+void AddScalarBinaryGradKernels(OpRegistry& registry, const BinaryFacts& facts) {
+  (AddBinaryGradKernel<Ts>(
+       registry, facts, {ScalarGradLoop<XGrad, Ts>(), ScalarGradLoop<YGrad, Ts>()}, kScalarGrain),
    ...);
+}
+
+// An op without loops of its own: float32, float64 and `Integers` from functors for scalars.
+template <typename Functor, typename XGrad, typename YGrad, typename... Integers>
+void RegisterBinary(OpRegistry& registry, const BinaryFacts& facts) {
+  AddBinaryOps(registry, facts);
+  AddScalarBinaryKernels<Functor, float, double, Integers...>(registry, facts);
+  AddScalarBinaryGradKernels<XGrad, YGrad, float, double>(registry, facts);
+}
+
+// An op whose float32 runs in loops() of the instruction set that is in use when a kernel is
+// prepared.
+template <typename Functor, typename XGrad, typename YGrad, typename... Integers>
+void RegisterBinary(OpRegistry& registry, const BinaryFacts& facts, BinaryFloatLoops (*loops)()) {
+  AddBinaryOps(registry, facts);
+  AddElementwiseKernel<float>(
+      registry, facts.type, {"X", "Y", "Out"}, [loops](PrepareContext& context) {
+        return PrepareBinary<float, float>(context, loops().forward, kVectorGrain, nullptr);
+      });
+  AddElementwiseKernel<float>(registry, facts.type + "_grad", GradLayoutSlots(facts),
+                              [loops](PrepareContext& context) {
+                                return PrepareBinaryGrad(context, loops().grad, kVectorGrain);
+                              });
+  AddScalarBinaryKernels<Functor, double, Integers...>(registry, facts);
+  AddScalarBinaryGradKernels<XGrad, YGrad, double>(registry, facts);
 }
 
 }  // namespace skiff

@@ -24,10 +24,7 @@ struct Add {
   }
 };
 
-void AddLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
-             int64_t count) {
-  BinaryLoop(Add(), x, x_step, y, y_step, out, count);
-}
+BinaryFloatLoops AddLoops() { return BinaryLoops<Add, PassGradient, PassGradient>(); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -36,7 +33,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(AddLoop);
+HWY_EXPORT(AddLoops);
 
 void RegisterElementwiseAdd(OpRegistry& registry) {
   const BinaryFacts facts = {.type = "elementwise_add",
@@ -45,12 +42,8 @@ void RegisterElementwiseAdd(OpRegistry& registry) {
                              .grad_doc = "X@GRAD = Y@GRAD = Out@GRAD.",
                              .no_gradient_reason = "",
                              .grad_zero_preserving = true};
-  const BinaryKernelLoop<float> forward = [](const float* x, int64_t x_step, const float* y,
-                                             int64_t y_step, float* out, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(AddLoop)(x, x_step, y, y_step, out, count);
-  };
   RegisterBinary<HWY_NAMESPACE::Add, PassGradient, PassGradient, int32_t, int64_t>(
-      registry, facts, {.forward = forward, .grad = {.x = nullptr, .y = nullptr}});
+      registry, facts, [] { return HWY_DYNAMIC_DISPATCH(AddLoops)(); });
 }
 
 }  // namespace skiff

@@ -51,20 +51,7 @@ struct DivYGrad {
   }
 };
 
-void DivLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
-             int64_t count) {
-  BinaryLoop(Div(), x, x_step, y, y_step, out, count);
-}
-
-void DivXGradLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, const float* out,
-                  const float* dout, float* grad, int64_t count) {
-  BinaryGradLoop(DivXGrad(), x, x_step, y, y_step, out, dout, grad, count);
-}
-
-void DivYGradLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, const float* out,
-                  const float* dout, float* grad, int64_t count) {
-  BinaryGradLoop(DivYGrad(), x, x_step, y, y_step, out, dout, grad, count);
-}
+BinaryFloatLoops DivLoops() { return BinaryLoops<Div, DivXGrad, DivYGrad>(); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -73,9 +60,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(DivLoop);
-HWY_EXPORT(DivXGradLoop);
-HWY_EXPORT(DivYGradLoop);
+HWY_EXPORT(DivLoops);
 
 namespace {
 
@@ -97,22 +82,8 @@ void RegisterElementwiseDiv(OpRegistry& registry) {
                              .grad_reads_y = true,
                              .grad_reads_out = true,
                              .grad_zero_preserving = false};
-  const BinaryKernelLoop<float> forward = [](const float* x, int64_t x_step, const float* y,
-                                             int64_t y_step, float* out, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(DivLoop)(x, x_step, y, y_step, out, count);
-  };
-  const BinaryGradKernelLoop<float> x_grad = [](const float* x, int64_t x_step, const float* y,
-                                                int64_t y_step, const float* out, const float* dout,
-                                                float* grad, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(DivXGradLoop)(x, x_step, y, y_step, out, dout, grad, count);
-  };
-  const BinaryGradKernelLoop<float> y_grad = [](const float* x, int64_t x_step, const float* y,
-                                                int64_t y_step, const float* out, const float* dout,
-                                                float* grad, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(DivYGradLoop)(x, x_step, y, y_step, out, dout, grad, count);
-  };
   RegisterBinary<HWY_NAMESPACE::Div, HWY_NAMESPACE::DivXGrad, HWY_NAMESPACE::DivYGrad>(
-      registry, facts, {.forward = forward, .grad = {.x = x_grad, .y = y_grad}});
+      registry, facts, [] { return HWY_DYNAMIC_DISPATCH(DivLoops)(); });
   AddIntegerKernel<int32_t>(registry);
   AddIntegerKernel<int64_t>(registry);
 }

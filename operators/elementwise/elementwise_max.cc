@@ -46,20 +46,7 @@ struct MaxYGrad {
   }
 };
 
-void MaxLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
-             int64_t count) {
-  BinaryLoop(Max(), x, x_step, y, y_step, out, count);
-}
-
-void MaxXGradLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, const float* out,
-                  const float* dout, float* grad, int64_t count) {
-  BinaryGradLoop(MaxXGrad(), x, x_step, y, y_step, out, dout, grad, count);
-}
-
-void MaxYGradLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, const float* out,
-                  const float* dout, float* grad, int64_t count) {
-  BinaryGradLoop(MaxYGrad(), x, x_step, y, y_step, out, dout, grad, count);
-}
+BinaryFloatLoops MaxLoops() { return BinaryLoops<Max, MaxXGrad, MaxYGrad>(); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -68,9 +55,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(MaxLoop);
-HWY_EXPORT(MaxXGradLoop);
-HWY_EXPORT(MaxYGradLoop);
+HWY_EXPORT(MaxLoops);
 
 void RegisterElementwiseMax(OpRegistry& registry) {
   const BinaryFacts facts = {
@@ -82,23 +67,8 @@ void RegisterElementwiseMax(OpRegistry& registry) {
       .grad_reads_x = true,
       .grad_reads_y = true,
       .grad_zero_preserving = true};
-  const BinaryKernelLoop<float> forward = [](const float* x, int64_t x_step, const float* y,
-                                             int64_t y_step, float* out, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MaxLoop)(x, x_step, y, y_step, out, count);
-  };
-  const BinaryGradKernelLoop<float> x_grad = [](const float* x, int64_t x_step, const float* y,
-                                                int64_t y_step, const float* out, const float* dout,
-                                                float* grad, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MaxXGradLoop)(x, x_step, y, y_step, out, dout, grad, count);
-  };
-  const BinaryGradKernelLoop<float> y_grad = [](const float* x, int64_t x_step, const float* y,
-                                                int64_t y_step, const float* out, const float* dout,
-                                                float* grad, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MaxYGradLoop)(x, x_step, y, y_step, out, dout, grad, count);
-  };
   RegisterBinary<HWY_NAMESPACE::Max, HWY_NAMESPACE::MaxXGrad, HWY_NAMESPACE::MaxYGrad, int32_t,
-                 int64_t>(registry, facts,
-                          {.forward = forward, .grad = {.x = x_grad, .y = y_grad}});
+                 int64_t>(registry, facts, [] { return HWY_DYNAMIC_DISPATCH(MaxLoops)(); });
 }
 
 }  // namespace skiff

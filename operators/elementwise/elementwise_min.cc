@@ -46,20 +46,7 @@ struct MinYGrad {
   }
 };
 
-void MinLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
-             int64_t count) {
-  BinaryLoop(Min(), x, x_step, y, y_step, out, count);
-}
-
-void MinXGradLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, const float* out,
-                  const float* dout, float* grad, int64_t count) {
-  BinaryGradLoop(MinXGrad(), x, x_step, y, y_step, out, dout, grad, count);
-}
-
-void MinYGradLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, const float* out,
-                  const float* dout, float* grad, int64_t count) {
-  BinaryGradLoop(MinYGrad(), x, x_step, y, y_step, out, dout, grad, count);
-}
+BinaryFloatLoops MinLoops() { return BinaryLoops<Min, MinXGrad, MinYGrad>(); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -68,9 +55,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(MinLoop);
-HWY_EXPORT(MinXGradLoop);
-HWY_EXPORT(MinYGradLoop);
+HWY_EXPORT(MinLoops);
 
 void RegisterElementwiseMin(OpRegistry& registry) {
   const BinaryFacts facts = {
@@ -82,23 +67,8 @@ void RegisterElementwiseMin(OpRegistry& registry) {
       .grad_reads_x = true,
       .grad_reads_y = true,
       .grad_zero_preserving = true};
-  const BinaryKernelLoop<float> forward = [](const float* x, int64_t x_step, const float* y,
-                                             int64_t y_step, float* out, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MinLoop)(x, x_step, y, y_step, out, count);
-  };
-  const BinaryGradKernelLoop<float> x_grad = [](const float* x, int64_t x_step, const float* y,
-                                                int64_t y_step, const float* out, const float* dout,
-                                                float* grad, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MinXGradLoop)(x, x_step, y, y_step, out, dout, grad, count);
-  };
-  const BinaryGradKernelLoop<float> y_grad = [](const float* x, int64_t x_step, const float* y,
-                                                int64_t y_step, const float* out, const float* dout,
-                                                float* grad, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MinYGradLoop)(x, x_step, y, y_step, out, dout, grad, count);
-  };
   RegisterBinary<HWY_NAMESPACE::Min, HWY_NAMESPACE::MinXGrad, HWY_NAMESPACE::MinYGrad, int32_t,
-                 int64_t>(registry, facts,
-                          {.forward = forward, .grad = {.x = x_grad, .y = y_grad}});
+                 int64_t>(registry, facts, [] { return HWY_DYNAMIC_DISPATCH(MinLoops)(); });
 }
 
 }  // namespace skiff

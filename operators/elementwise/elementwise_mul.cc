@@ -46,20 +46,7 @@ struct MulYGrad {
   }
 };
 
-void MulLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
-             int64_t count) {
-  BinaryLoop(Mul(), x, x_step, y, y_step, out, count);
-}
-
-void MulXGradLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, const float* out,
-                  const float* dout, float* grad, int64_t count) {
-  BinaryGradLoop(MulXGrad(), x, x_step, y, y_step, out, dout, grad, count);
-}
-
-void MulYGradLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, const float* out,
-                  const float* dout, float* grad, int64_t count) {
-  BinaryGradLoop(MulYGrad(), x, x_step, y, y_step, out, dout, grad, count);
-}
+BinaryFloatLoops MulLoops() { return BinaryLoops<Mul, MulXGrad, MulYGrad>(); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -68,9 +55,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(MulLoop);
-HWY_EXPORT(MulXGradLoop);
-HWY_EXPORT(MulYGradLoop);
+HWY_EXPORT(MulLoops);
 
 void RegisterElementwiseMul(OpRegistry& registry) {
   const BinaryFacts facts = {.type = "elementwise_mul",
@@ -81,23 +66,8 @@ void RegisterElementwiseMul(OpRegistry& registry) {
                              .grad_reads_x = true,
                              .grad_reads_y = true,
                              .grad_zero_preserving = true};
-  const BinaryKernelLoop<float> forward = [](const float* x, int64_t x_step, const float* y,
-                                             int64_t y_step, float* out, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MulLoop)(x, x_step, y, y_step, out, count);
-  };
-  const BinaryGradKernelLoop<float> x_grad = [](const float* x, int64_t x_step, const float* y,
-                                                int64_t y_step, const float* out, const float* dout,
-                                                float* grad, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MulXGradLoop)(x, x_step, y, y_step, out, dout, grad, count);
-  };
-  const BinaryGradKernelLoop<float> y_grad = [](const float* x, int64_t x_step, const float* y,
-                                                int64_t y_step, const float* out, const float* dout,
-                                                float* grad, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MulYGradLoop)(x, x_step, y, y_step, out, dout, grad, count);
-  };
   RegisterBinary<HWY_NAMESPACE::Mul, HWY_NAMESPACE::MulXGrad, HWY_NAMESPACE::MulYGrad, int32_t,
-                 int64_t>(registry, facts,
-                          {.forward = forward, .grad = {.x = x_grad, .y = y_grad}});
+                 int64_t>(registry, facts, [] { return HWY_DYNAMIC_DISPATCH(MulLoops)(); });
 }
 
 }  // namespace skiff

@@ -47,12 +47,7 @@ void RegisterElementwisePow(OpRegistry& registry) {
       .no_gradient_reason = "",
       .grad_reads_x = true,
       .grad_reads_y = true};
-  RegisterBinary<Pow, PowXGrad, PowYGrad, int32_t, int64_t>(
-      registry, facts,
-      {.forward = ScalarBinaryLoop<Pow, float>,
-       .grad = {.x = ScalarBinaryGradLoop<PowXGrad, float>,
-                .y = ScalarBinaryGradLoop<PowYGrad, float>}},
-      kScalarGrain);
+  RegisterBinary<Pow, PowXGrad, PowYGrad, int32_t, int64_t>(registry, facts);
 }
 
 }  // namespace skiff

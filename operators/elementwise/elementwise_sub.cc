@@ -35,15 +35,7 @@ struct SubYGrad {
   }
 };
 
-void SubLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
-             int64_t count) {
-  BinaryLoop(Sub(), x, x_step, y, y_step, out, count);
-}
-
-void SubYGradLoop(const float* x, int64_t x_step, const float* y, int64_t y_step, const float* out,
-                  const float* dout, float* grad, int64_t count) {
-  BinaryGradLoop(SubYGrad(), x, x_step, y, y_step, out, dout, grad, count);
-}
+BinaryFloatLoops SubLoops() { return BinaryLoops<Sub, PassGradient, SubYGrad>(); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -52,8 +44,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(SubLoop);
-HWY_EXPORT(SubYGradLoop);
+HWY_EXPORT(SubLoops);
 
 void RegisterElementwiseSub(OpRegistry& registry) {
   const BinaryFacts facts = {.type = "elementwise_sub",
@@ -62,17 +53,8 @@ void RegisterElementwiseSub(OpRegistry& registry) {
                              .grad_doc = "X@GRAD = Out@GRAD, Y@GRAD = -Out@GRAD.",
                              .no_gradient_reason = "",
                              .grad_zero_preserving = true};
-  const BinaryKernelLoop<float> forward = [](const float* x, int64_t x_step, const float* y,
-                                             int64_t y_step, float* out, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(SubLoop)(x, x_step, y, y_step, out, count);
-  };
-  const BinaryGradKernelLoop<float> y_grad = [](const float* x, int64_t x_step, const float* y,
-                                                int64_t y_step, const float* out, const float* dout,
-                                                float* grad, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(SubYGradLoop)(x, x_step, y, y_step, out, dout, grad, count);
-  };
   RegisterBinary<HWY_NAMESPACE::Sub, PassGradient, HWY_NAMESPACE::SubYGrad, int32_t, int64_t>(
-      registry, facts, {.forward = forward, .grad = {.x = nullptr, .y = y_grad}});
+      registry, facts, [] { return HWY_DYNAMIC_DISPATCH(SubLoops)(); });
 }
 
 }  // namespace skiff

@@ -36,11 +36,7 @@ struct ExpGrad {
   }
 };
 
-void ExpLoop(const float* x, float* out, int64_t count) { UnaryLoop(Exp(), x, out, count); }
-
-void ExpGradLoop(const float* out, const float* dout, float* dx, int64_t count) {
-  BinaryLoop(ExpGrad(), out, 1, dout, 1, dx, count);
-}
+UnaryFloatLoops ExpLoops(const OpContext& context) { return UnaryLoops<Exp, ExpGrad>(context); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -49,8 +45,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(ExpLoop);
-HWY_EXPORT(ExpGradLoop);
+HWY_EXPORT(ExpLoops);
 
 void RegisterExp(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Exp, HWY_NAMESPACE::ExpGrad>(
@@ -61,12 +56,7 @@ void RegisterExp(OpRegistry& registry) {
        .grad_reads = "Out",
        .zero_preserving = false,
        .grad_zero_preserving = true},
-      [](const float* x, float* out, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(ExpLoop)(x, out, count);
-      },
-      [](const float* out, const float* dout, float* dx, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(ExpGradLoop)(out, dout, dx, count);
-      });
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(ExpLoops)(context); });
 }
 
 }  // namespace skiff

@@ -14,7 +14,6 @@ namespace skiff::HWY_NAMESPACE {
 namespace {
 
 struct HardSigmoid {
-  HardSigmoid(float line_slope, float line_offset) : slope(line_slope), offset(line_offset) {}
   explicit HardSigmoid(const OpContext& context)
       : slope(context.Attr<float>("slope")), offset(context.Attr<float>("offset")) {}
 
@@ -37,7 +36,6 @@ struct HardSigmoid {
 };
 
 struct HardSigmoidGrad {
-  explicit HardSigmoidGrad(float line_slope) : slope(line_slope) {}
   explicit HardSigmoidGrad(const OpContext& context) : slope(context.Attr<float>("slope")) {}
 
   template <class D, class V>
@@ -53,13 +51,8 @@ struct HardSigmoidGrad {
   float slope;
 };
 
-void HardSigmoidLoop(float slope, float offset, const float* x, float* out, int64_t count) {
-  UnaryLoop(HardSigmoid(slope, offset), x, out, count);
-}
-
-void HardSigmoidGradLoop(float slope, const float* out, const float* dout, float* dx,
-                         int64_t count) {
-  BinaryLoop(HardSigmoidGrad(slope), out, 1, dout, 1, dx, count);
+UnaryFloatLoops HardSigmoidLoops(const OpContext& context) {
+  return UnaryLoops<HardSigmoid, HardSigmoidGrad>(context);
 }
 
 }  // namespace
@@ -69,13 +62,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(HardSigmoidLoop);
-HWY_EXPORT(HardSigmoidGradLoop);
+HWY_EXPORT(HardSigmoidLoops);
 
 void RegisterHardSigmoid(OpRegistry& registry) {
-  using Functor = HWY_NAMESPACE::HardSigmoid;
-  using GradFunctor = HWY_NAMESPACE::HardSigmoidGrad;
-  RegisterUnary<Functor, GradFunctor>(
+  RegisterUnary<HWY_NAMESPACE::HardSigmoid, HWY_NAMESPACE::HardSigmoidGrad>(
       registry,
       {.type = "hard_sigmoid",
        .doc = "Out = min(max(slope * X + offset, 0), 1); NaN stays NaN.",
@@ -91,12 +81,7 @@ void RegisterHardSigmoid(OpRegistry& registry) {
                   .type = AttrType::kFloat,
                   .default_value = 0.5f,
                   .doc = "Out where X is 0."}}},
-      [](const Functor& f, const float* x, float* out, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(HardSigmoidLoop)(f.slope, f.offset, x, out, count);
-      },
-      [](const GradFunctor& f, const float* out, const float* dout, float* dx, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(HardSigmoidGradLoop)(f.slope, out, dout, dx, count);
-      });
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(HardSigmoidLoops)(context); });
 }
 
 }  // namespace skiff

@@ -14,7 +14,6 @@ namespace skiff::HWY_NAMESPACE {
 namespace {
 
 struct LeakyRelu {
-  explicit LeakyRelu(float slope) : alpha(slope) {}
   explicit LeakyRelu(const OpContext& context) : alpha(context.Attr<float>("alpha")) {}
 
   template <class D, class V>
@@ -30,7 +29,6 @@ struct LeakyRelu {
 };
 
 struct LeakyReluGrad {
-  explicit LeakyReluGrad(float slope) : alpha(slope) {}
   explicit LeakyReluGrad(const OpContext& context) : alpha(context.Attr<float>("alpha")) {}
 
   template <class D, class V>
@@ -45,12 +43,8 @@ struct LeakyReluGrad {
   float alpha;
 };
 
-void LeakyReluLoop(float alpha, const float* x, float* out, int64_t count) {
-  UnaryLoop(LeakyRelu(alpha), x, out, count);
-}
-
-void LeakyReluGradLoop(float alpha, const float* x, const float* dout, float* dx, int64_t count) {
-  BinaryLoop(LeakyReluGrad(alpha), x, 1, dout, 1, dx, count);
+UnaryFloatLoops LeakyReluLoops(const OpContext& context) {
+  return UnaryLoops<LeakyRelu, LeakyReluGrad>(context);
 }
 
 }  // namespace
@@ -60,13 +54,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(LeakyReluLoop);
-HWY_EXPORT(LeakyReluGradLoop);
+HWY_EXPORT(LeakyReluLoops);
 
 void RegisterLeakyRelu(OpRegistry& registry) {
-  using Functor = HWY_NAMESPACE::LeakyRelu;
-  using GradFunctor = HWY_NAMESPACE::LeakyReluGrad;
-  RegisterUnary<Functor, GradFunctor>(
+  RegisterUnary<HWY_NAMESPACE::LeakyRelu, HWY_NAMESPACE::LeakyReluGrad>(
       registry,
       {.type = "leaky_relu",
        .doc = "Out = alpha * X where X < 0, else X; NaN stays NaN.",
@@ -78,12 +69,7 @@ void RegisterLeakyRelu(OpRegistry& registry) {
                   .type = AttrType::kFloat,
                   .default_value = 0.02f,
                   .doc = "The slope where X is negative."}}},
-      [](const Functor& f, const float* x, float* out, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(LeakyReluLoop)(f.alpha, x, out, count);
-      },
-      [](const GradFunctor& f, const float* x, const float* dout, float* dx, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(LeakyReluGradLoop)(f.alpha, x, dout, dx, count);
-      });
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(LeakyReluLoops)(context); });
 }
 
 }  // namespace skiff

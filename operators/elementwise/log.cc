@@ -36,11 +36,7 @@ struct LogGrad {
   }
 };
 
-void LogLoop(const float* x, float* out, int64_t count) { UnaryLoop(Log(), x, out, count); }
-
-void LogGradLoop(const float* x, const float* dout, float* dx, int64_t count) {
-  BinaryLoop(LogGrad(), x, 1, dout, 1, dx, count);
-}
+UnaryFloatLoops LogLoops(const OpContext& context) { return UnaryLoops<Log, LogGrad>(context); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -49,8 +45,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(LogLoop);
-HWY_EXPORT(LogGradLoop);
+HWY_EXPORT(LogLoops);
 
 void RegisterLog(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Log, HWY_NAMESPACE::LogGrad>(
@@ -61,12 +56,7 @@ void RegisterLog(OpRegistry& registry) {
        .grad_reads = "X",
        .zero_preserving = false,
        .grad_zero_preserving = false},
-      [](const float* x, float* out, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(LogLoop)(x, out, count);
-      },
-      [](const float* x, const float* dout, float* dx, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(LogGradLoop)(x, dout, dx, count);
-      });
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(LogLoops)(context); });
 }
 
 }  // namespace skiff

@@ -34,11 +34,7 @@ struct ReluGrad {
   }
 };
 
-void ReluLoop(const float* x, float* out, int64_t count) { UnaryLoop(Relu(), x, out, count); }
-
-void ReluGradLoop(const float* out, const float* dout, float* dx, int64_t count) {
-  BinaryLoop(ReluGrad(), out, 1, dout, 1, dx, count);
-}
+UnaryFloatLoops ReluLoops(const OpContext& context) { return UnaryLoops<Relu, ReluGrad>(context); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -47,8 +43,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(ReluLoop);
-HWY_EXPORT(ReluGradLoop);
+HWY_EXPORT(ReluLoops);
 
 void RegisterRelu(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Relu, HWY_NAMESPACE::ReluGrad, int32_t, int64_t>(
@@ -59,12 +54,7 @@ void RegisterRelu(OpRegistry& registry) {
        .grad_reads = "Out",
        .zero_preserving = true,
        .grad_zero_preserving = true},
-      [](const float* x, float* out, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(ReluLoop)(x, out, count);
-      },
-      [](const float* out, const float* dout, float* dx, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(ReluGradLoop)(out, dout, dx, count);
-      });
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(ReluLoops)(context); });
 }
 
 }  // namespace skiff

@@ -37,10 +37,8 @@ struct SigmoidGrad {
   }
 };
 
-void SigmoidLoop(const float* x, float* out, int64_t count) { UnaryLoop(Sigmoid(), x, out, count); }
-
-void SigmoidGradLoop(const float* out, const float* dout, float* dx, int64_t count) {
-  BinaryLoop(SigmoidGrad(), out, 1, dout, 1, dx, count);
+UnaryFloatLoops SigmoidLoops(const OpContext& context) {
+  return UnaryLoops<Sigmoid, SigmoidGrad>(context);
 }
 
 }  // namespace
@@ -50,8 +48,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(SigmoidLoop);
-HWY_EXPORT(SigmoidGradLoop);
+HWY_EXPORT(SigmoidLoops);
 
 void RegisterSigmoid(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Sigmoid, HWY_NAMESPACE::SigmoidGrad>(
@@ -62,12 +59,7 @@ void RegisterSigmoid(OpRegistry& registry) {
        .grad_reads = "Out",
        .zero_preserving = false,
        .grad_zero_preserving = true},
-      [](const float* x, float* out, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(SigmoidLoop)(x, out, count);
-      },
-      [](const float* out, const float* dout, float* dx, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(SigmoidGradLoop)(out, dout, dx, count);
-      });
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(SigmoidLoops)(context); });
 }
 
 }  // namespace skiff

@@ -3,12 +3,14 @@
 // vectors; the last elements of a loop are vectors of one lane, so nothing beyond them is touched.
 //
 // A result may share the storage of an operand: element i is read before it is written. Functors
-// belong into an anonymous namespace.
+// belong into an anonymous namespace. A file exports one function, which returns the loops of its
+// op for an instruction set (UnaryLoops, BinaryLoops).
 #include <cstdint>
-#include <limits>
+#include <type_traits>
 
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "operators/common/simd_math-inl.h"
+#include "operators/elementwise/binary_shared.h"
 
 #if defined(SKIFF_OPERATORS_ELEMENTWISE_SIMD_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SKIFF_OPERATORS_ELEMENTWISE_SIMD_LOOPS_INL_H_
@@ -23,25 +25,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using FloatTag = hn::ScalableTag<float>;
 using OneFloatTag = hn::CappedTag<float, 1>;
-
-// Highway's Exp is exact to a unit in the last place up to 104, beyond the overflow; it takes NaN
-// for a small number.
-template <class D, class V>
-HWY_INLINE V ExpOf(D d, V x) {
-  const V exp = hn::Exp(d, hn::Min(x, hn::Set(d, 104.0f)));
-  return hn::IfThenElse(hn::IsNaN(x), x, exp);
-}
-
-// Highway's Log wants finite numbers above 0.
-template <class D, class V>
-HWY_INLINE V LogOf(D d, V x) {
-  const V zero = hn::Zero(d);
-  const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
-  const V nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
-  const V finite = hn::IfThenElse(hn::Lt(x, infinity), hn::Log(d, x), infinity);
-  const V outside = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), nan);
-  return hn::IfThenElse(hn::Gt(x, zero), finite, outside);
-}
 
 // out[i] = f(x[i])
 template <class Functor>
@@ -124,6 +107,54 @@ HWY_INLINE void BinaryGradLoop(const Functor& f, const float* x, int64_t x_step,
   } else {
     BinaryGradRun<true, true>(f, x, y, out, dout, grad, count);
   }
+}
+
+template <class Functor>
+struct UnaryLoopOf {
+  void operator()(const float* x, float* out, int64_t count) const { UnaryLoop(f, x, out, count); }
+  Functor f;
+};
+
+template <class Functor>
+struct UnaryGradLoopOf {
+  void operator()(const float* saved, const float* dout, float* dx, int64_t count) const {
+    BinaryLoop(f, saved, 1, dout, 1, dx, count);
+  }
+  Functor f;
+};
+
+// f(x) and the gradient f(saved, dout).
+template <class Functor, class GradFunctor>
+UnaryFloatLoops UnaryLoops(const OpContext& context) {
+  return {UnaryLoopOf<Functor>{MakeFunctor<Functor>(context)},
+          UnaryGradLoopOf<GradFunctor>{MakeFunctor<GradFunctor>(context)}};
+}
+
+template <class Functor>
+void BinaryLoopOf(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
+                  int64_t count) {
+  BinaryLoop(Functor(), x, x_step, y, y_step, out, count);
+}
+
+template <class Functor>
+void BinaryGradLoopOf(const float* x, int64_t x_step, const float* y, int64_t y_step,
+                      const float* out, const float* dout, float* grad, int64_t count) {
+  BinaryGradLoop(Functor(), x, x_step, y, y_step, out, dout, grad, count);
+}
+
+template <class Functor>
+constexpr BinaryGradKernelLoop<float> GradLoopUnlessPassed() {
+  if constexpr (std::is_same_v<Functor, PassGradient>) {
+    return nullptr;
+  } else {
+    return BinaryGradLoopOf<Functor>;
+  }
+}
+
+// f(x, y) and the gradients f(x, y, out, dout) of x and y, or PassGradient.
+template <class Functor, class XGrad, class YGrad>
+BinaryFloatLoops BinaryLoops() {
+  return {BinaryLoopOf<Functor>, {GradLoopUnlessPassed<XGrad>(), GradLoopUnlessPassed<YGrad>()}};
 }
 
 }  // namespace skiff::HWY_NAMESPACE

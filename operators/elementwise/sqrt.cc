@@ -36,11 +36,7 @@ struct SqrtGrad {
   }
 };
 
-void SqrtLoop(const float* x, float* out, int64_t count) { UnaryLoop(Sqrt(), x, out, count); }
-
-void SqrtGradLoop(const float* out, const float* dout, float* dx, int64_t count) {
-  BinaryLoop(SqrtGrad(), out, 1, dout, 1, dx, count);
-}
+UnaryFloatLoops SqrtLoops(const OpContext& context) { return UnaryLoops<Sqrt, SqrtGrad>(context); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -49,8 +45,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(SqrtLoop);
-HWY_EXPORT(SqrtGradLoop);
+HWY_EXPORT(SqrtLoops);
 
 void RegisterSqrt(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Sqrt, HWY_NAMESPACE::SqrtGrad>(
@@ -61,12 +56,7 @@ void RegisterSqrt(OpRegistry& registry) {
        .grad_reads = "Out",
        .zero_preserving = true,
        .grad_zero_preserving = false},
-      [](const float* x, float* out, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(SqrtLoop)(x, out, count);
-      },
-      [](const float* out, const float* dout, float* dx, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(SqrtGradLoop)(out, dout, dx, count);
-      });
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(SqrtLoops)(context); });
 }
 
 }  // namespace skiff

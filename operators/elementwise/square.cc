@@ -35,10 +35,8 @@ struct SquareGrad {
   }
 };
 
-void SquareLoop(const float* x, float* out, int64_t count) { UnaryLoop(Square(), x, out, count); }
-
-void SquareGradLoop(const float* x, const float* dout, float* dx, int64_t count) {
-  BinaryLoop(SquareGrad(), x, 1, dout, 1, dx, count);
+UnaryFloatLoops SquareLoops(const OpContext& context) {
+  return UnaryLoops<Square, SquareGrad>(context);
 }
 
 }  // namespace
@@ -48,8 +46,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(SquareLoop);
-HWY_EXPORT(SquareGradLoop);
+HWY_EXPORT(SquareLoops);
 
 void RegisterSquare(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Square, HWY_NAMESPACE::SquareGrad, int32_t, int64_t>(
@@ -60,12 +57,7 @@ void RegisterSquare(OpRegistry& registry) {
        .grad_reads = "X",
        .zero_preserving = true,
        .grad_zero_preserving = true},
-      [](const float* x, float* out, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(SquareLoop)(x, out, count);
-      },
-      [](const float* x, const float* dout, float* dx, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(SquareGradLoop)(x, dout, dx, count);
-      });
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(SquareLoops)(context); });
 }
 
 }  // namespace skiff

@@ -36,11 +36,7 @@ struct TanhGrad {
   }
 };
 
-void TanhLoop(const float* x, float* out, int64_t count) { UnaryLoop(Tanh(), x, out, count); }
-
-void TanhGradLoop(const float* out, const float* dout, float* dx, int64_t count) {
-  BinaryLoop(TanhGrad(), out, 1, dout, 1, dx, count);
-}
+UnaryFloatLoops TanhLoops(const OpContext& context) { return UnaryLoops<Tanh, TanhGrad>(context); }
 
 }  // namespace
 }  // namespace skiff::HWY_NAMESPACE
@@ -49,8 +45,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace skiff {
 
-HWY_EXPORT(TanhLoop);
-HWY_EXPORT(TanhGradLoop);
+HWY_EXPORT(TanhLoops);
 
 void RegisterTanh(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Tanh, HWY_NAMESPACE::TanhGrad>(
@@ -61,12 +56,7 @@ void RegisterTanh(OpRegistry& registry) {
        .grad_reads = "Out",
        .zero_preserving = true,
        .grad_zero_preserving = true},
-      [](const float* x, float* out, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(TanhLoop)(x, out, count);
-      },
-      [](const float* out, const float* dout, float* dx, int64_t count) {
-        HWY_DYNAMIC_DISPATCH(TanhGradLoop)(out, dout, dx, count);
-      });
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(TanhLoops)(context); });
 }
 
 }  // namespace skiff

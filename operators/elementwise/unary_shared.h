@@ -1,12 +1,13 @@
 // What unary element-wise ops share: definitions of the op and of its gradient, kernels.
 //
 // An op's file gives the facts, a functor for scalars of any type and, where float32 is to be fast,
-// loops on Highway's vectors. relu.cc is such an op, cos.cc one without loops of its own. A
-// functor that depends on attributes has a constructor from an OpContext; it is made once per plan,
-// and the loops take it as their first argument, as in leaky_relu.cc.
+// loops on Highway's vectors. relu.cc is such an op, cos.cc one without loops of its own. A functor
+// that depends on attributes has a constructor from an OpContext, as in leaky_relu.cc; functors are
+// made once per plan.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -32,6 +33,12 @@ using UnaryFunctorLoop = void (*)(const Functor& f, const T* x, T* out, int64_t 
 template <typename Functor, typename T>
 using UnaryGradFunctorLoop = void (*)(const Functor& f, const T* saved, const T* dout, T* dx,
                                       int64_t count);
+
+// The float32 loops of an op for one instruction set: Highway's.
+struct UnaryFloatLoops {
+  std::function<void(const float* x, float* out, int64_t count)> forward;
+  std::function<void(const float* saved, const float* dout, float* dx, int64_t count)> grad;
+};
 
 struct UnaryFacts {
   std::string type;
@@ -172,6 +179,22 @@ void RegisterUnary(OpRegistry& registry, const UnaryFacts& facts) {
   AddUnaryOps(registry, facts);
   AddScalarUnaryKernels<Functor, float, double, Integers...>(registry, facts);
   AddScalarUnaryGradKernels<GradFunctor, float, double>(registry, facts);
+}
+
+// An op whose float32 runs in the loops that make_loops(context) gives for the instruction set in
+// use.
+template <typename Functor, typename GradFunctor, typename... Integers>
+void RegisterUnary(OpRegistry& registry, const UnaryFacts& facts,
+                   UnaryFloatLoops (*make_loops)(const OpContext& context)) {
+  AddUnaryOps(registry, facts);
+  AddUnaryKernel<float>(
+      registry, facts.type,
+      [make_loops](const OpContext& context) { return make_loops(context).forward; }, kVectorGrain);
+  AddUnaryGradKernel<float>(
+      registry, facts.type + "_grad", facts.grad_reads,
+      [make_loops](const OpContext& context) { return make_loops(context).grad; }, kVectorGrain);
+  AddScalarUnaryKernels<Functor, double, Integers...>(registry, facts);
+  AddScalarUnaryGradKernels<GradFunctor, double>(registry, facts);
 }
 
 // An op whose float32 runs in the given loops.

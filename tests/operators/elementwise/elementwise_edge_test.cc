@@ -12,6 +12,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/broadcast.h"
 #include "operators/elementwise/elementwise_ops.h"
+#include "tests/harness/instruction_set.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff {
@@ -59,18 +60,23 @@ std::vector<float> RunUnary(const std::string& type, const std::vector<float>& x
   return RunOp(op, {{"x", Tensor::FromValues<float>(shape, x)}}).at("out").ToVector<float>();
 }
 
-// Enough copies of the values for vectors and for the rest of a loop.
+// On every instruction set, with enough copies of the values for vectors and for the rest of a
+// loop.
 void ExpectUnary(const std::string& type, const std::vector<float>& x,
                  const std::vector<float>& expected) {
   std::vector<float> many;
   for (int copy = 0; copy < 19; ++copy) many.insert(many.end(), x.begin(), x.end());
-  const std::vector<float> found = RunUnary(type, many);
-  for (size_t i = 0; i < many.size(); ++i) {
-    const float wanted = expected[i % x.size()];
-    if (std::isnan(wanted)) {
-      EXPECT_TRUE(std::isnan(found[i])) << type << "(" << many[i] << ") = " << found[i];
-    } else {
-      EXPECT_FLOAT_EQ(found[i], wanted) << type << "(" << many[i] << ")";
+  for (const int64_t set : harness::InstructionSets()) {
+    const harness::InstructionSetLimit limit(set);
+    const std::vector<float> found = RunUnary(type, many);
+    for (size_t i = 0; i < many.size(); ++i) {
+      const float wanted = expected[i % x.size()];
+      SCOPED_TRACE(type + " on " + harness::InstructionSetName(set));
+      if (std::isnan(wanted)) {
+        EXPECT_TRUE(std::isnan(found[i])) << "of " << many[i] << ": " << found[i];
+      } else {
+        EXPECT_FLOAT_EQ(found[i], wanted) << "of " << many[i];
+      }
     }
   }
 }
