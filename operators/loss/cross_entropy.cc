@@ -9,6 +9,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 #include "operators/loss/label_shared.h"
 
 namespace skiff {
@@ -28,18 +29,24 @@ void CheckInputs(const OpContext& context) {
              context.Attr<bool>("soft_label"));
 }
 
+Shape LossesShape(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  Shape losses(x.dims().first(static_cast<size_t>(LastAxis(context))));
+  const bool keeps_axis = context.Input("Label").shape.rank() == x.rank();
+  if (keeps_axis) losses.Append(1);
+  return losses;
+}
+
 void Infer(OpContext& context) {
   CheckInputs(context);
-  const TensorMeta& x = context.Input("X");
-  const bool keeps_axis = context.Input("Label").shape.rank() == x.shape.rank();
-  Shape losses(x.shape.dims().first(static_cast<size_t>(LastAxis(context))));
-  if (keeps_axis) losses.Append(1);
+  const Shape losses = LossesShape(context);
   if (losses.rank() > 0) context.SetOutputLike("Y", "X");
-  context.SetOutput("Y", losses, x.dtype);
+  context.SetOutput("Y", losses, context.Input("X").dtype);
 }
 
 void InferGrad(OpContext& context) {
   CheckInputs(context);
+  CheckInputLike(context, "Y@GRAD", LossesShape(context), context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
 }
 
