@@ -72,12 +72,19 @@ std::map<std::string, std::string> Configuration(const TrainableModel& model) {
   return result;
 }
 
-void PrintHelp(const std::string& program, const TrainableModel& model) {
-  std::cout << model.summary << "\n\nusage: " << program << " [flags]\n\n"
-            << FlagsHelp() << "\nFor example:\n";
+// What a user types, wherever the build has put this program.
+std::string CommandOf(const TrainableModel& model) { return "tools/train.sh " + model.name; }
+
+void PrintExamples(const TrainableModel& model) {
   for (const std::string& flags : model.try_next) {
-    std::cout << "  " << program << " " << flags << "\n";
+    std::cout << "  " << CommandOf(model) << " " << flags << "\n";
   }
+}
+
+void PrintHelp(const TrainableModel& model) {
+  std::cout << model.summary << "\n\nusage: " << CommandOf(model) << " [flags]\n\n"
+            << FlagsHelp() << "\nFor example:\n";
+  PrintExamples(model);
 }
 
 std::string OutputDirectory(const TrainableModel& model) {
@@ -93,20 +100,20 @@ OptimizationOptions Optimization(int64_t batches_per_epoch) {
           .weight_decay = static_cast<float>(FLAGS_weight_decay)};
 }
 
-std::string WithResume(std::vector<std::string> arguments) {
+std::string WithResume(const TrainableModel& model, std::vector<std::string> flags) {
   // A bound of this run only would stop the next one at once.
-  std::erase_if(arguments, [](const std::string& argument) {
-    return argument == "--resume" || argument.starts_with("--stop_after=");
+  std::erase_if(flags, [](const std::string& flag) {
+    return flag == "--resume" || flag.starts_with("--stop_after=");
   });
-  arguments.push_back("--resume");
-  return ShellCommand(arguments);
+  flags.push_back("--resume");
+  return CommandOf(model) + " " + ShellCommand(flags);
 }
 
 void PrintResult(const TrainingResult& result, const std::string& output_dir,
-                 const std::vector<std::string>& arguments, const TrainableModel& model) {
+                 const std::vector<std::string>& flags, const TrainableModel& model) {
   std::cout << "weights " << result.weights_hash << "\n";
   if (!result.finished) {
-    std::cout << "stopped and saved; go on with:\n  " << WithResume(arguments) << "\n";
+    std::cout << "stopped and saved; go on with:\n  " << WithResume(model, flags) << "\n";
     return;
   }
   std::cout << "best validation accuracy " << 100 * result.best_accuracy << " % in epoch "
@@ -114,12 +121,10 @@ void PrintResult(const TrainingResult& result, const std::string& output_dir,
             << "written: " << output_dir << "/model (weights of that epoch), " << output_dir
             << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n"
             << "try next:\n";
-  for (const std::string& flags : model.try_next) {
-    std::cout << "  " << arguments[0] << " " << flags << "\n";
-  }
+  PrintExamples(model);
 }
 
-int Train(const std::vector<std::string>& arguments, const TrainableModel& model) {
+int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
   SKIFF_ENFORCE(FLAGS_threads >= 0, kInvalidArgument, "threads = ", FLAGS_threads,
                 ": expected no negative number");
   SKIFF_ENFORCE(FLAGS_epochs >= 1, kInvalidArgument, "epochs = ", FLAGS_epochs,
@@ -171,7 +176,7 @@ int Train(const std::vector<std::string>& arguments, const TrainableModel& model
     return 0;
   }
   const TrainingResult result = trainer.Run();
-  PrintResult(result, output_dir, arguments, model);
+  PrintResult(result, output_dir, flags, model);
   constexpr int kSignalStatus = 128;
   return result.signal == 0 ? 0 : kSignalStatus + result.signal;
 }
@@ -179,14 +184,14 @@ int Train(const std::vector<std::string>& arguments, const TrainableModel& model
 }  // namespace
 
 int TrainMain(int argc, char** argv, const TrainableModel& model) {
-  const std::vector<std::string> arguments(argv, argv + argc);
+  const std::vector<std::string> flags(argv + 1, argv + argc);
   try {
     SetFlagDefaults(model.flag_defaults);
-    if (!ParseFlags({arguments.begin() + 1, arguments.end()})) {
-      PrintHelp(arguments[0], model);
+    if (!ParseFlags(flags)) {
+      PrintHelp(model);
       return 0;
     }
-    return Train(arguments, model);
+    return Train(flags, model);
   } catch (const std::exception& error) {
     std::cout << std::flush;
     std::cerr << "error: " << error.what() << std::endl;
