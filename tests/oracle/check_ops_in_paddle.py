@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Runs what write_op_programs wrote in PaddlePaddle and compares outputs and gradients with Skiff's.
+
+usage: check_ops_in_paddle.py DIR
+
+DIR is what write_op_programs filled and tools/run_program ran (run.sh does both). Prints a line an
+operator, and what differs. known_differences.txt says which differences are known, and why; one
+that is there no longer is a mistake of that file.
+
+Exit status: 0, 1 if something else differs, 2 without PaddlePaddle. A case that makes PaddlePaddle
+abort counts as refused: each runs in a child process, which is started anew after that.
+Needs numpy and paddlepaddle==2.6.2 in the interpreter that runs it.
+"""
+import collections
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+BOUNDS = {"float64": 1e-10, "float32": 1e-4}
+EMPTY = "@EMPTY@"
+SILENCE_SECONDS = 60
+
+
+def gradient_ops(program):
+    """What follows the loss and what only serves it, as (type, inputs, outputs) by slot."""
+    ops = [op.desc for op in program.global_block().ops]
+    return [shape_of(op) for op in ops if op.has_attr("op_role") and op.attr("op_role") == 1]
+
+
+def shape_of(op):
+    """(type, inputs, outputs) of an op's description; slots without variables are left out."""
+    slots = lambda names, of: {name: list(of(name)) for name in names if of(name)}
+    return op.type(), slots(op.input_names(), op.input), slots(op.output_names(), op.output)
+
+
+def same_shape(ours, theirs):
+    """Whether two gradient ops are the same; gradients that nobody wants may be @EMPTY@ or absent."""
+    if ours[0] != theirs[0] or ours[1] != theirs[1]:
+        return False
+    wanted = {slot: names for slot, names in ours[2].items() if set(names) != {EMPTY}}
+    return all(slot in theirs[2] and len(names) == len(theirs[2][slot]) and
+               all(a in (b, EMPTY) for a, b in zip(names, theirs[2][slot])) for slot, names in wanted.items())
+
+
+def gradient_problems(program):
+    """The first op's gradient ops that PaddlePaddle would write otherwise, in words."""
+    from paddle_oracle import core
+    forward = program.global_block().ops[0].desc
+    forward.check_attrs()
+    theirs = [shape_of(op) for op in core.get_grad_op_desc(forward, set(), [])[0]]
+    ours = gradient_ops(program)[-len(theirs):]
+    return ["gradient op %s, PaddlePaddle writes %s" % (op, theirs) for op in ours
+            if not any(same_shape(op, other) for other in theirs)]
+
+
+def run_case(root, description):
+    """{"refused": why} or {"differences": {variable: number}, "problems": what is wrong with the program}."""
+    from paddle_oracle import Session, largest_difference, load_arrays, load_program, unknown_to_paddle
+    at = lambda name: os.path.join(root, description["name"], name)
+    if not os.path.exists(at("skiff.npz")):
+        return {"refused": "by Skiff, see what tools/run_program printed"}
+    ours = load_arrays(at("skiff.npz"))
+    names = description["outputs"] + description["gradients"]
+    session = Session()
+    session.set(load_arrays(at("params.npz")))
+    try:
+        program = load_program(at("main.pb"))
+        theirs = session.run(program, load_arrays(at("feed.npz")), names)
+    except Exception as error:  # Whatever PaddlePaddle throws.
+        lines = [line for line in str(error).strip().splitlines() if line.strip()]
+        return {"refused": " ".join(lines[-3:])[-300:] if lines else repr(error)}
+    differences = {}
+    for name in names:
+        found, expected = theirs[name], ours[name]
+        alike = found.shape == expected.shape and found.dtype == expected.dtype
+        differences[name] = 0.0 if description["random"] and alike else largest_difference(found, expected)
+    problems = unknown_to_paddle(program)
+    if description["gradients"]:
+        problems += gradient_problems(program)
+    return {"differences": differences, "problems": problems}
+
+
+def work(root, first):
+    """The child: one line of JSON for each case from `first` on."""
+    for description in load_descriptions(root)[first:]:
+        print(json.dumps(run_case(root, description)), flush=True)
+
+
+def load_descriptions(root):
+    with open(os.path.join(root, "cases.json"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def results_from(root, first):
+    """What one child reports, until it ends, aborts or is silent for too long; then, why it stopped."""
+    command = [sys.executable, os.path.abspath(__file__), root, "--from=%d" % first]
+    with tempfile.TemporaryFile("w+") as messages, subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=messages, text=True) as child:
+        while True:
+            timer = threading.Timer(SILENCE_SECONDS, child.kill)
+            timer.start()
+            line = child.stdout.readline()
+            timer.cancel()
+            if not line:
+                break
+            if line.startswith("{"):
+                yield json.loads(line)
+        if child.wait() > 0:  # Not a signal: a mistake of this script.
+            messages.seek(0)
+            sys.exit(messages.read())
+    yield {"refused": "PaddlePaddle aborted or hung (exit status %d)" % child.returncode}
+
+
+def run_all(root, count):
+    """The results of all cases, in their order."""
+    results = []
+    while len(results) < count:
+        results += results_from(root, len(results))
+    return results[:count]
+
+
+class KnownDifferences:
+    """Lines `<pattern of case names>  <what>  <reason>`; # starts a comment.
+
+    What: `refused`; a bound like `<=1e-7` for all variables; or the variables that may differ, with
+    commas between them.
+    """
+
+    def __init__(self, path):
+        self.entries = []
+        with open(path, encoding="utf-8") as f:
+            for line in f:
+                if line.strip() and not line.startswith("#"):
+                    self.entries.append(tuple(line.split(None, 2)))
+        self.used = set()
+
+    def _find(self, case, fits):
+        for entry in self.entries:
+            if fnmatch.fnmatchcase(case, entry[0]) and fits(entry[1]):
+                self.used.add(entry)
+                return True
+        return False
+
+    def refused(self, case):
+        return self._find(case, lambda what: what == "refused")
+
+    def differs(self, case, variable, difference):
+        return self._find(case, lambda what: variable in what.split(",") or
+                          what.startswith("<=") and difference <= float(what[2:]))
+
+    def stale(self, cases):
+        """Entries whose cases ran, but none of them differed."""
+        return [e for e in self.entries if e not in self.used and fnmatch.filter(cases, e[0])]
+
+
+class Tally:
+    """What became of the cases of an operator."""
+
+    def __init__(self):
+        self.counts = collections.Counter()
+        self.largest = {"float32": 0.0, "float64": 0.0}
+
+    def row(self, op):
+        return [op, self.counts["same"], "%.1e" % self.largest["float64"], "%.1e" % self.largest["float32"],
+                self.counts["empty"], self.counts["known"], self.counts["wrong"]]
+
+
+def judge(description, result, known, tally):
+    """Counts a case. What is wrong with it, in words, or ""."""
+    name, dtype = description["name"], description["dtype"]
+    if "refused" in result:
+        kind = "known" if known.refused(name) else "empty" if description["empty"] else "wrong"
+        tally.counts[kind] += 1
+        return "refused: " + result["refused"] if kind == "wrong" else ""
+    kind, problems = "same", list(result["problems"])
+    for variable, difference in result["differences"].items():
+        if difference <= BOUNDS[dtype]:
+            tally.largest[dtype] = max(tally.largest[dtype], difference)
+        elif known.differs(name, variable, difference):
+            kind = "known"
+        else:
+            problems.append("%s differs by %.1e" % (variable, difference))
+    tally.counts["wrong" if problems else kind] += 1
+    return "; ".join(problems)
+
+
+def main(root):
+    import paddle_oracle
+    descriptions = load_descriptions(root)
+    known = KnownDifferences(os.path.join(os.path.dirname(os.path.abspath(__file__)), "known_differences.txt"))
+    tallies = collections.defaultdict(Tally)
+    failures = []
+    for description, result in zip(descriptions, run_all(root, len(descriptions))):
+        problem = judge(description, result, known, tallies[description["op"]])
+        if problem:
+            failures.append("%s: %s" % (description["name"], problem))
+    paddle_oracle.print_table(["operator", "same", "float64", "float32", "empty", "known", "wrong"],
+                              [tally.row(op) for op, tally in tallies.items()])
+    failures += ["known_differences.txt: nothing is like this any more: " + " ".join(entry).strip()
+                 for entry in known.stale([d["name"] for d in descriptions])]
+    for failure in failures:
+        print(failure)
+    print("%d cases: " % len(descriptions) + ", ".join(
+        "%d %s" % (sum(tally.counts[kind] for tally in tallies.values()), what) for kind, what in (
+            ("same", "the same"), ("empty", "without elements, which PaddlePaddle refuses"),
+            ("known", "known differences"), ("wrong", "wrong"))))
+    return 1 if failures or not descriptions else 0
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    if len(arguments) == 2 and arguments[1].startswith("--from="):
+        work(arguments[0], int(arguments[1].partition("=")[2]))
+    elif len(arguments) != 1 or arguments[0].startswith("-"):
+        print(__doc__)
+        sys.exit(0 if arguments == ["--help"] else 2)
+    else:
+        sys.exit(main(arguments[0]))

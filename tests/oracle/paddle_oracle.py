@@ -1,0 +1,130 @@
+"""PaddlePaddle as an oracle: what the checks of this folder share.
+
+Loads programs that Skiff wrote, runs them in PaddlePaddle, compares arrays.
+"""
+import os
+import sys
+
+WANTED = "2.6.2"
+# The sign of a program that cannot be checked, unlike one that was found wrong (1).
+CANNOT_CHECK = 2
+
+os.environ.setdefault("GLOG_minloglevel", "2")
+
+
+def _give_up(message):
+    print("%s: %s" % (os.path.basename(sys.argv[0]), message), file=sys.stderr)
+    sys.exit(CANNOT_CHECK)
+
+
+try:
+    import numpy as np
+except ImportError:
+    _give_up("%s has no numpy; give an interpreter with numpy and paddlepaddle==%s" % (sys.executable, WANTED))
+try:
+    import paddle
+    from paddle.base import core
+except ImportError as error:
+    _give_up("%s has no PaddlePaddle (%s); give an interpreter with numpy and paddlepaddle==%s" %
+             (sys.executable, error, WANTED))
+if paddle.__version__ != WANTED:
+    _give_up("%s has PaddlePaddle %s; the checks are against %s" % (sys.executable, paddle.__version__, WANTED))
+
+paddle.enable_static()
+PLACE = paddle.CPUPlace()
+
+
+def load_program(path):
+    with open(path, "rb") as f:
+        return paddle.static.Program.parse_from_string(f.read())
+
+
+def load_arrays(path):
+    with np.load(path) as archive:
+        return dict(archive.items())
+
+
+class Session:
+    """A scope with the programs that run in it."""
+
+    def __init__(self):
+        self.scope = paddle.static.Scope()
+        self.executor = paddle.static.Executor(PLACE)
+
+    def run(self, program, feed=None, fetch=()):
+        """One run; the fetched arrays by name."""
+        values = self.executor.run(program, feed=feed or {}, fetch_list=list(fetch), scope=self.scope,
+                                   return_numpy=False)
+        return {name: np.array(value) for name, value in zip(fetch, values)}
+
+    def set(self, arrays):
+        for name, array in arrays.items():
+            self.scope.var(name).get_tensor().set(array, PLACE)
+
+    def get(self, name):
+        """The array of a variable, or None if there is none."""
+        var = self.scope.find_var(name)
+        if var is None or not var.get_tensor()._is_initialized():
+            return None
+        return np.array(var.get_tensor())
+
+
+def unknown_to_paddle(program):
+    """Slots and attributes of a program's forward ops that PaddlePaddle doesn't have, in words."""
+    protos = paddle.base.framework.OpProtoHolder.instance().op_proto_map
+    # What every op may have.
+    common = {"op_role", "op_role_var", "op_namescope", "op_callstack", "op_device", "with_quant_attr"}
+    problems = set()
+    for op in (op for block in program.blocks for op in block.ops):
+        proto = protos.get(op.type)
+        if proto is None:  # A gradient op: it runs or it doesn't.
+            continue
+        types = {attr.name: int(attr.type) for attr in proto.attrs}
+        slots = {slot.name for slot in [*proto.inputs, *proto.outputs]}
+        for name in set(op.input_names) | set(op.output_names):
+            if name not in slots:
+                problems.add("%s has no slot %s" % (op.type, name))
+        for name in op.attr_names:
+            if name not in types and name not in common:
+                problems.add("%s has no attribute %s" % (op.type, name))
+            elif name in types and int(op.desc.attr_type(name)) != types[name]:
+                problems.add("%s: attribute %s has another type" % (op.type, name))
+    return sorted(problems)
+
+
+def dims_admit(dims, shape):
+    """Whether an array of `shape` is one that a variable described by `dims` may hold."""
+    return len(dims) == len(shape) and all(d in (-1, s) for d, s in zip(dims, shape))
+
+
+def described(var):
+    """(dims, dtype) of a variable's description, the dtype as NumPy names it."""
+    return tuple(var.shape), np.dtype(paddle.base.data_feeder.convert_dtype(var.dtype))
+
+
+def largest_difference(found, expected):
+    """The largest difference, relative to the largest magnitude of `expected`; 0 for equal arrays.
+
+    Infinite where shapes, dtypes, or the places of infinities and NaNs differ, or integers do.
+    """
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        return float("inf")
+    if found.size == 0 or np.array_equal(found, expected):
+        return 0.0
+    if not np.issubdtype(expected.dtype, np.floating):
+        return float("inf")
+    finite = np.isfinite(expected)
+    same = np.array_equal(found[~finite], expected[~finite], equal_nan=True)
+    if not same or not np.isfinite(found[finite]).all():
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    difference = np.abs(found[finite].astype(np.float64) - expected[finite].astype(np.float64)).max()
+    size = np.abs(expected[finite]).max()
+    return float(difference / size) if size > 0 else float("inf")
+
+
+def print_table(header, rows):
+    widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
+    for row in [header, *rows]:
+        print("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths)).rstrip())

@@ -1,0 +1,71 @@
+#!/bin/bash
+# run.sh [training|ops] --python=PYTHON [--out=DIR] [--op=TYPE]
+# Compares Skiff with PaddlePaddle 2.6.2 (docs/outside_check.md): builds the
+# writers and tools/run_program, writes programs and arrays, runs them in Skiff
+# and then in PaddlePaddle, prints a table.
+#   training  (default) LeNet and ResNet-20, 20 steps
+#   ops       every case of every operator, or of one (--op)
+# PYTHON is an interpreter that has numpy and paddlepaddle==2.6.2. DIR keeps the
+# files; without it they go to a temporary folder. SKIFF_CACHE and BAZEL as in
+# tools/test.sh. Exit status: 0, 1 if something differs, 2 if it can't be checked.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+
+usage() {
+  sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+}
+
+what=training
+python=
+out=
+op=
+for argument in "$@"; do
+  case "$argument" in
+    training | ops) what=$argument ;;
+    --python=*) python=${argument#*=} ;;
+    --out=*) out=${argument#*=} ;;
+    --op=*) op=${argument#*=} ;;
+    -h | --help) usage && exit 0 ;;
+    *) echo "run.sh: \"$argument\" is no argument of it" >&2 && usage >&2 && exit 2 ;;
+  esac
+done
+if [[ -z "$python" ]]; then
+  echo "run.sh: which interpreter has PaddlePaddle? --python=PYTHON" >&2
+  exit 2
+fi
+if ! command -v "$python" >/dev/null; then
+  echo "run.sh: there is no interpreter \"$python\"" >&2
+  exit 2
+fi
+python=$(command -v "$python")
+if [[ -z "$out" ]]; then
+  out=$(mktemp -d)
+  trap 'rm -rf "$out"' EXIT
+fi
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
+case "$what" in
+  training)
+    writer=write_training_programs
+    check=run_in_paddle.py
+    arguments=()
+    ;;
+  ops)
+    writer=write_op_programs
+    check=check_ops_in_paddle.py
+    arguments=("--op=$op")
+    ;;
+esac
+# First of all, so that nothing is built in vain.
+"$python" "$here/paddle_oracle.py" || exit 2
+
+flags=(--config=opt "--disk_cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}")
+cd "$root"
+"${BAZEL:-bazel}" build "${flags[@]}" "//tests/oracle:$writer" //tools/run_program
+bin=$("${BAZEL:-bazel}" info "${flags[@]}" bazel-bin 2>/dev/null)
+"$bin/tests/oracle/$writer" "--out=$out" "${arguments[@]}"
+# A job that fails is told, and then missed by the check.
+"$bin/tools/run_program/run_program" "--jobs=$out/skiff_jobs.jsonl" || true
+PYTHONDONTWRITEBYTECODE=1 "$python" -W ignore "$here/$check" "$out"
