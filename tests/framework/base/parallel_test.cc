@@ -37,6 +37,14 @@ std::vector<Part> PartsOf(int64_t count, int64_t grain) {
   return parts;
 }
 
+TEST(ParallelFor, CoversEverythingWithFewerThreadsThanAskedFor) {
+  const WithThreads threads(4);
+  std::vector<Part> parts;
+#pragma omp teams num_teams(1) thread_limit(1)
+  parts = PartsOf(1000, 1);
+  EXPECT_EQ(parts, (std::vector<Part>{{0, 250}, {250, 500}, {500, 750}, {750, 1000}}));
+}
+
 TEST(ParallelFor, VisitsEveryIndexOnce) {
   for (int threads : {1, 2, 3, 7}) {
     const WithThreads with_threads(threads);
