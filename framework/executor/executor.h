@@ -35,10 +35,6 @@ using FeedList = std::vector<std::pair<std::string, Tensor>>;
 // Names of variables; the value is the one at the end of the program.
 using FetchList = std::vector<std::string>;
 
-// int64[1] in the scope: training steps run so far. Random ops draw by it; a run of a program with
-// optimizer ops advances it, evaluation does not.
-inline constexpr const char* kStepCounterName = "@SKIFF_STEP@";
-
 struct CompileOptions {
   bool memory_reuse = true;  // the memory_reuse pass
   bool layout = true;        // the layout pass
@@ -98,8 +94,9 @@ class CompiledProgram {
 
   // Runs once and returns the fetches in order, each a tensor of its own. Error for a feed that is
   // missing, unknown, twice, of another dtype or LoD level or of a shape that the variable's dims
-  // don't admit, and for an unknown fetch. After an Error, a kernel's included, the scope is as it
-  // was before the call: running statistics, counters and parameters haven't moved.
+  // don't admit, and for an unknown fetch. After an Error about the arguments or, from an op of the
+  // forward pass, about their data, the scope is as it was before the call: running statistics,
+  // counters and parameters haven't moved.
   std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches);
   // Binds the feeds' buffers: Step reads them as they are then. Same errors as Run.
   BoundProgram Bind(const FeedList& feeds, const FetchList& fetches);

@@ -42,7 +42,7 @@ class Lowering {
       }
     }
     for (const std::string& name : fetches) AddFetch(name);
-    plan_.segments = {{.begin = 0, .end = plan_.instructions.size(), .row_capacity = 0}};
+    plan_.CoverWithOneSegment();
     return std::move(plan_);
   }
 
@@ -241,8 +241,12 @@ class Lowering {
                   block_.FindVar(name) == nullptr ? "the program has no such variable"
                                                   : "nothing writes this variable");
     if (!current_.contains(name)) {
+      const Var* var = block_.FindVar(name);
+      if (var != nullptr) CheckHeld(*var, scope_.Get(name));
       current_[name] = AddValue(name, MetaOf(scope_.Get(name), true), Storage::kScope);
     }
+    SKIFF_ENFORCE(ValueOf(current_[name]).meta.lod_level == 0, kUnimplemented, "fetch \"", name,
+                  "\" is ragged: its LoD is not carried to fetches yet");
     plan_.fetches.push_back(current_[name]);
   }
 

@@ -32,33 +32,29 @@ PreparedPlan::PreparedPlan(Plan plan, Inputs inputs)
 void PreparedPlan::CreatePersistables() {
   for (const PlanValue& value : plan_.values) {
     if (value.storage != Storage::kScope || inputs_.scope->Find(value.name) != nullptr) continue;
-    inputs_.scope->Set(value.name, Tensor(value.meta.shape, value.meta.dtype, plan_.place));
+    if (std::ranges::count(created_, value.name) > 0) continue;
+    inputs_.scope->Reserve(value.name, Tensor(value.meta.shape, value.meta.dtype, plan_.place));
     created_.push_back(value.name);
   }
 }
 
-// An op that looks at data (labels, ids) may refuse it, and it is of the forward pass. What was
-// updated up to the last such op is saved before a run: running statistics and counters as a rule,
-// parameters only where one loss is computed after the update for another. Variables that a run
-// writes before it reads them need no copy.
+// An op that looks at data (labels, ids) may refuse it, and it is of the forward pass. What the
+// scope held and ops up to the last such one write is saved before a run: running statistics and
+// counters as a rule, parameters only where one loss is computed after the update for another.
 void PreparedPlan::PlanRollback() {
   constexpr int32_t kNeverRefuses = kRoleBackward | kRoleOptimize | kRoleLRSched;
   size_t end = steps_.size();
   while (end > 0 && (plan_.instructions[end - 1].op->role() & kNeverRefuses) != 0) --end;
-  std::set<std::string> read;
-  std::set<std::string> saved;
+  std::set<std::string> saved(created_.begin(), created_.end());
   const auto in_scope = [this](int32_t value) {
     return value >= 0 && plan_.values[static_cast<size_t>(value)].storage == Storage::kScope;
   };
   for (size_t i = 0; i < end; ++i) {
     const Instruction& instruction = plan_.instructions[i];
-    for (int32_t input : instruction.inputs) {
-      if (in_scope(input)) read.insert(plan_.values[static_cast<size_t>(input)].name);
-    }
     for (int32_t output : instruction.outputs) {
       if (!in_scope(output)) continue;
       const std::string& name = plan_.values[static_cast<size_t>(output)].name;
-      if (!read.contains(name) || !saved.insert(name).second) continue;
+      if (!saved.insert(name).second) continue;
       Tensor* live = inputs_.scope->FindMutable(name);
       rollbacks_.push_back({live, Tensor(live->shape(), live->dtype(), plan_.place)});
     }
@@ -150,6 +146,7 @@ void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
     const PlanValue& value = plan_.values[static_cast<size_t>(output)];
     if (value.storage == Storage::kScope) {
       step->written_versions.push_back(inputs_.scope->Version(value.name));
+      written_.emplace(value.name, tensor_of(output));
     }
   }
   for (int64_t offset : instruction.workspace_offsets) {
@@ -163,6 +160,12 @@ void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
 
 void PreparedPlan::BindFeeds(const std::vector<const Tensor*>& feeds) {
   for (size_t i = 0; i < feeds.size(); ++i) {
+    for (const auto& [name, tensor] : written_) {
+      SKIFF_ENFORCE(feeds[i]->buffer() != tensor->buffer(), kInvalidArgument, "feed \"",
+                    plan_.values[static_cast<size_t>(plan_.feeds[i])].name,
+                    "\" shares its memory with \"", name,
+                    "\", which the run writes: feed a copy (CopyToCpu)");
+    }
     *value_tensors_[static_cast<size_t>(plan_.feeds[i])] = *feeds[i];
   }
 }
@@ -194,37 +197,36 @@ void PreparedPlan::Undo() {
   created_.clear();
 }
 
-void PreparedPlan::Run() {
+template <typename RunOne>
+void PreparedPlan::RunSteps(const RunOne& run_one) {
   StartRun();
-  size_t i = 0;
-  try {
-    for (; i < steps_.size(); ++i) RunStep(steps_[i]);
-  } catch (const Error& error) {
-    Undo();
-    ThrowIn(error, i);
-  } catch (...) {
-    Undo();
-    throw;
+  for (const Segment& segment : plan_.segments) {
+    for (size_t i = segment.begin; i < segment.end; ++i) {
+      try {
+        run_one(i);
+      } catch (const Error& error) {
+        Undo();
+        ThrowIn(error, i);
+      } catch (...) {
+        Undo();
+        throw;
+      }
+    }
   }
   FinishRun();
 }
 
+void PreparedPlan::Run() {
+  RunSteps([this](size_t i) { RunStep(steps_[i]); });
+}
+
 std::vector<InstructionTime> PreparedPlan::TimedRun() {
   using Clock = std::chrono::steady_clock;
-  StartRun();
   std::vector<InstructionTime> times;
-  for (size_t i = 0; i < steps_.size(); ++i) {
+  RunSteps([&](size_t i) {
     const Instruction& instruction = plan_.instructions[i];
     const Clock::time_point start = Clock::now();
-    try {
-      RunStep(steps_[i]);
-    } catch (const Error& error) {
-      Undo();
-      ThrowIn(error, i);
-    } catch (...) {
-      Undo();
-      throw;
-    }
+    RunStep(steps_[i]);
     InstructionTime time;
     time.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     time.type = instruction.kind == InstructionKind::kCopy ? "copy" : instruction.op->type;
@@ -234,12 +236,12 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
       time.output = plan_.values[static_cast<size_t>(*output)].name;
     }
     times.push_back(std::move(time));
-  }
-  FinishRun();
+  });
   return times;
 }
 
 void PreparedPlan::FinishRun() {
+  for (const std::string& name : created_) inputs_.scope->Reveal(name);
   created_.clear();
   for (size_t i = 0; i < fetches_.size(); ++i) {
     CopyTensor(*value_tensors_[static_cast<size_t>(plan_.fetches[i])], &fetches_[i]);
@@ -263,7 +265,7 @@ PlanStatistics PreparedPlan::statistics() const {
   std::ranges::sort(seen);
   seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
   for (const std::string& name : seen) {
-    statistics.persistable_bytes += inputs_.scope->Get(name).byte_count();
+    statistics.persistable_bytes += inputs_.scope->FindMutable(name)->byte_count();
   }
   statistics.instructions = static_cast<int64_t>(steps_.size());
   statistics.layout_copies = std::ranges::count_if(

@@ -32,7 +32,7 @@ class PreparedPlan {
   PreparedPlan& operator=(const PreparedPlan&) = delete;
 
   // The tensors that runs read from now on, in the order of plan().feeds; shapes and dtypes are
-  // those of the plan.
+  // those of the plan. Error for one that shares its buffer with a variable that the runs write.
   void BindFeeds(const std::vector<const Tensor*>& feeds);
   void Run();
   std::vector<InstructionTime> TimedRun();
@@ -71,6 +71,9 @@ class PreparedPlan {
   void Bind();
   void PlanRollback();
   void BindStep(const Instruction& instruction, Step* step);
+  // Calls run_one(i) for each instruction, segment by segment; undoes the run if one throws.
+  template <typename RunOne>
+  void RunSteps(const RunOne& run_one);
   void RunStep(Step& step);
   void StartRun();
   void FinishRun();
@@ -87,6 +90,7 @@ class PreparedPlan {
   std::vector<Tensor> tensors_;  // by value; those of the scope are the scope's own
   std::vector<Tensor*> value_tensors_;
   std::vector<Tensor> fetches_;
+  std::map<std::string, const Tensor*> written_;  // variables of the scope that runs write
   std::vector<Rollback> rollbacks_;
   std::vector<std::string> created_;  // persistables that no run has filled yet
   DeviceContext device_;

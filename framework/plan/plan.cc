@@ -52,6 +52,10 @@ void PrintValues(const Plan& plan, const std::vector<int32_t>& values, std::ostr
 
 }  // namespace
 
+void Plan::CoverWithOneSegment() {
+  segments = {{.begin = 0, .end = instructions.size(), .row_capacity = 0}};
+}
+
 int32_t Plan::StorageOf(int32_t value) const {
   while (values[static_cast<size_t>(value)].alias_of >= 0) {
     value = values[static_cast<size_t>(value)].alias_of;

@@ -74,6 +74,9 @@ struct Plan {
   int64_t max_live_bytes = 0;  // the lower bound
   int64_t unshared_bytes = 0;  // with a buffer for each value: what no reuse would take
 
+  // Makes one static segment of all instructions: after their number has changed.
+  void CoverWithOneSegment();
+
   // The value whose storage `value` uses: itself, or the end of its alias_of chain.
   int32_t StorageOf(int32_t value) const;
 };

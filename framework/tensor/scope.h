@@ -15,6 +15,10 @@
 
 namespace skiff {
 
+// int64[1]: training steps run so far. Random ops draw by it; a run of a program with optimizer ops
+// advances it, evaluation does not. Checkpoints hold it.
+inline constexpr const char* kStepCounterName = "@SKIFF_STEP@";
+
 class Scope {
  public:
   Scope() = default;
@@ -28,8 +32,12 @@ class Scope {
   const Tensor& Get(std::string_view name) const;
   // Puts a tensor in the slot; the buffer is shared with the caller's. Advances the generation.
   void Set(const std::string& name, Tensor tensor);
-  // Copies values into the slot's storage if shape, dtype and place agree (the generation stays),
-  // else puts a copy there.
+  // A slot that is to be written through FindMutable for the first time: Find, Get and Names don't
+  // show it before Reveal. Advances the generation.
+  void Reserve(const std::string& name, Tensor tensor);
+  void Reveal(std::string_view name);
+  // Copies values and LoD into the slot's storage, wherever that is, if shape, dtype and layout are
+  // equal (the generation stays), else puts a CPU copy there.
   void Assign(const std::string& name, const Tensor& tensor);
   void Erase(std::string_view name);
   // In ascending order.
@@ -44,6 +52,7 @@ class Scope {
   struct Slot {
     Tensor tensor;
     uint64_t version = 0;
+    bool is_reserved = false;
   };
   std::map<std::string, std::unique_ptr<Slot>, std::less<>> slots_;
   uint64_t generation_ = 0;

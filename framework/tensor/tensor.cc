@@ -89,6 +89,8 @@ void CopyTensor(const Tensor& from, Tensor* to) {
       to->dtype(), " ", to->shape(), " ", to->layout());
   const size_t bytes = static_cast<size_t>(from.byte_count());
   if (bytes == 0) return;
+  SKIFF_ENFORCE(from.has_data() && to->has_data(), kFailedPrecondition, "copy of ", from.dtype(),
+                " ", from.shape(), ": the ", from.has_data() ? "target" : "source", " has no data");
   if (from.place().is_cpu() && to->place().is_cpu()) {
     std::memmove(to->raw_data(), from.raw_data(), bytes);
     return;

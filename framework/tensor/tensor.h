@@ -70,11 +70,11 @@ class Tensor {
   }
   template <typename T>
   std::span<T> values() {
-    return {data<T>(), static_cast<size_t>(element_count())};
+    return {data<T>(), held_elements()};
   }
   template <typename T>
   std::span<const T> values() const {
-    return {data<T>(), static_cast<size_t>(element_count())};
+    return {data<T>(), held_elements()};
   }
   // The only element, as T. Error unless there is exactly one and the dtype is T's.
   template <typename T>
@@ -90,6 +90,8 @@ class Tensor {
   Tensor Rows(int64_t begin, int64_t end) const;
 
  private:
+  // Without a buffer there are none, whatever the shape.
+  size_t held_elements() const { return has_data() ? static_cast<size_t>(element_count()) : 0; }
   void CheckDType(DType expected) const {
     SKIFF_ENFORCE(dtype_ == expected, kInvalidArgument, "tensor of ", DTypeName(dtype_), " ",
                   shape_, " read as ", DTypeName(expected));

@@ -68,9 +68,11 @@ std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, Program* pr
 std::vector<PassReport> RunPlanPasses(const OpRegistry& registry, Plan* plan,
                                       const PipelineOptions& options) {
   CheckNames(options);
-  return RunPasses(
+  std::vector<PassReport> reports = RunPasses(
       Select(PlanPassNames(), DefaultPlanPasses(), MakePlanPass, options.plan_passes, options),
       registry, plan, options);
+  plan->CoverWithOneSegment();
+  return reports;
 }
 
 }  // namespace skiff

@@ -479,13 +479,13 @@ TEST_F(BadInput, CostsACopyOfWhatMayHaveToBeRestored) {
   CompiledProgram program = executor->Compile(*ParseProgramText(kTraining));
   const BoundProgram bound = program.Bind({{"x", Row({1, 2, 3})}}, {"loss", "checked"});
   EXPECT_EQ(bound.statistics().rollback_bytes, 12);
-  // What a run writes before it reads it, as a startup program does, needs none.
+  // A startup program makes its variables: there is nothing to save before the first time.
   CompiledProgram startup = executor->Compile(*ParseProgramText(R"(program { block 0 {
     var "x" float32 [3]
-    var "w" float32 [3] persistable
+    var "new" float32 [3] persistable
     var "checked" float32 [3]
-    {Out: ["w"]} = tiny_fill() {shape = longs [3]}
-    {Out: ["checked"]} = tiny_check(X: ["w"])
+    {Out: ["new"]} = tiny_fill() {shape = longs [3]}
+    {Out: ["checked"]} = tiny_check(X: ["new"])
   } })"));
   EXPECT_EQ(startup.Bind({}, {"checked"}).statistics().rollback_bytes, 0);
 }
@@ -532,14 +532,47 @@ TEST_F(BadInput, LeavesNoUninitialisedVariablesInTheScope) {
   executor->Run(*startup("tiny_copy(X: [x])"), feeds, {"y"});
   EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(1, 1));
   // What was there before stays.
+  executor->scope().Assign("w", Row({5, 6}));
   EXPECT_THROW(executor->Run(*startup("tiny_check(X: [x])"), feeds, {"y"}), Error);
-  EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(1, 1));
+  EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(5, 6));
   // So does what an earlier run of the same plan has made.
   for (const char* name : {"w", "v"}) executor->scope().Erase(name);
   CompiledProgram program = executor->Compile(*startup("tiny_check(X: [x])"));
   program.Run({{"x", Row({1, 1})}}, {"y"});
   EXPECT_THROW(program.Run(feeds, {"y"}), Error);
   EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(1, 1));
+}
+
+// Binding a startup program initializes nothing.
+TEST_F(BadInput, BoundButNotRunLeavesVariablesMissing) {
+  const auto executor = std::make_unique<Executor>(Place::Cpu(), nullptr, &registry_);
+  const auto startup = ParseProgramText(R"(program { block 0 {
+      var "w" float32 [2] persistable
+      {Out: ["w"]} = tiny_fill() {shape = longs [2]} } })");
+  CompiledProgram program = executor->Compile(*startup);
+  BoundProgram bound = program.Bind({}, {});
+  EXPECT_EQ(executor->scope().Find("w"), nullptr);
+  EXPECT_THAT(executor->scope().Names(), ElementsAre(kStepCounterName));
+  bound.Step();
+  EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(1, 1));
+}
+
+TEST_F(BadInput, AFeedThatIsAVariableOfTheRunIsRefused) {
+  const auto executor = std::make_unique<Executor>(Place::Cpu(), nullptr, &registry_);
+  executor->scope().Set("w", Row({1, 2}));
+  CompiledProgram program = executor->Compile(*ParseProgramText(R"(program { block 0 {
+    var "w" float32 [2] persistable
+    var "x" float32 [2]
+    {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["x"]) {op_role = 2}
+  } })"));
+  ExpectError(
+      [&] {
+        program.Run({{"x", executor->scope().Get("w")}}, {});
+      },
+      ErrorCode::kInvalidArgument,
+      "feed \"x\" shares its memory with \"w\", which the run writes: feed a copy "
+      "(CopyToCpu)");
+  program.Run({{"x", CopyToCpu(executor->scope().Get("w"))}}, {});
 }
 
 TEST_F(BadInput, OfAVariableWrittenInTwoShapesIsRefused) {

@@ -57,5 +57,35 @@ TEST(Scope, AdvancesTheGenerationWhenStorageMoves) {
   EXPECT_EQ(scope.Find("w"), nullptr);
 }
 
+TEST(Scope, AssignTakesTheLoDAlong) {
+  Scope scope;
+  Tensor rows = Tensor::FromValues<float>({4}, {1, 2, 3, 4});
+  rows.set_lod({{0, 2, 4}});
+  scope.Assign("x", rows);
+  const uint64_t generation = scope.generation();
+  rows.set_lod({{0, 1, 4}});
+  scope.Assign("x", rows);
+  EXPECT_EQ(scope.generation(), generation);
+  EXPECT_EQ(scope.Get("x").lod(), (LoD{{0, 1, 4}}));
+}
+
+TEST(Scope, AssignFillsASlotWithoutData) {
+  Scope scope;
+  scope.Set("x", Tensor());
+  scope.Assign("x", Tensor::FromValues<float>({}, {3}));
+  EXPECT_EQ(scope.Get("x").Item<float>(), 3);
+}
+
+TEST(Scope, ReservedSlotsAreSeenWhenTheyAreRevealed) {
+  Scope scope;
+  scope.Reserve("w", Pair(1, 2));
+  EXPECT_EQ(scope.Find("w"), nullptr);
+  EXPECT_TRUE(scope.Names().empty());
+  scope.FindMutable("w")->data<float>()[0] = 5;
+  scope.Reveal("w");
+  EXPECT_THAT(scope.Get("w").ToVector<float>(), ElementsAre(5, 2));
+  EXPECT_THROW(scope.Reveal("nothing"), Error);
+}
+
 }  // namespace
 }  // namespace skiff

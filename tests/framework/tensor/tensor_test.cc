@@ -126,5 +126,10 @@ TEST(LoD, IsCheckedAgainstRows) {
   EXPECT_THAT(tensor.lod(), IsEmpty());
 }
 
+TEST(Tensor, WithoutDataHasNoValuesAndIsNoSourceOfACopy) {
+  EXPECT_TRUE(Tensor().values<float>().empty());
+  EXPECT_THROW(CopyToCpu(Tensor()), Error);
+}
+
 }  // namespace
 }  // namespace skiff
