@@ -5,6 +5,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/builder/fill_value.h"
 
 namespace skiff {
 namespace initializer {
@@ -92,7 +93,7 @@ Initializer Values(std::vector<T> values, const char* attribute) {
 Initializer Constant(double value) {
   return Initializer([value](const Var& var) {
     Op op = FillOp("fill_constant", var);
-    op.SetAttr("value", static_cast<float>(value));
+    SetFillValue(&op, var.dtype, value);
     return op;
   });
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "framework/builder/fill_value.h"
 #include "framework/builder/layer_call.h"
 #include "framework/tensor/shape.h"
 
@@ -49,7 +50,7 @@ Variable FillConstant(const std::vector<int64_t>& dims, DType dtype, double valu
   const LayerCall call("fill_constant", "", site);
   Op op("fill_constant");
   op.SetAttr("shape", dims).SetAttr("dtype", static_cast<int32_t>(dtype));
-  op.SetAttr("value", static_cast<float>(value));
+  SetFillValue(&op, dtype, value);
   const Variable out = call.AppendFor(std::move(op));
   out.StopGradient();
   return out;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/builder/fill_value.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
@@ -105,6 +106,17 @@ TEST_F(InitializerTest, XavierAndMsraTakeTheFansOfTheShape) {
   Parameter(initializer::Msra({.uniform = false, .fan_in = 50, .seed = 7}), {30, 20});
   EXPECT_FLOAT_EQ(LastStartupOp().Attr<float>("std"), 0.2f);
   EXPECT_EQ(LastStartupOp().Attr<int32_t>("seed"), 7);
+}
+
+// Fluid's attribute `value` is a float; `str_value` holds what that would lose.
+TEST(FillValue, KeepsWhatAFloatLoses) {
+  Op op("fill_constant");
+  SetFillValue(&op, DType::kFloat32, 0.1);
+  EXPECT_FALSE(op.HasAttr("str_value"));
+  SetFillValue(&op, DType::kFloat64, 0.1);
+  EXPECT_EQ(op.Attr<std::string>("str_value"), "0.1");
+  SetFillValue(&op, DType::kInt64, 16777217);
+  EXPECT_EQ(op.Attr<std::string>("str_value"), "16777217");
 }
 
 }  // namespace

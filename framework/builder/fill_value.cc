@@ -1,0 +1,30 @@
+#include "framework/builder/fill_value.h"
+
+#include <array>
+#include <charconv>
+#include <string>
+
+namespace skiff {
+namespace {
+
+template <typename T>
+std::string ExactText(T value) {
+  std::array<char, 40> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return {text.data(), end};
+}
+
+}  // namespace
+
+void SetFillValue(Op* op, DType dtype, double value) {
+  const auto rounded = static_cast<float>(value);
+  op->SetAttr("value", rounded);
+  if (static_cast<double>(rounded) == value) return;
+  if (dtype == DType::kFloat64) {
+    op->SetAttr("str_value", ExactText(value));
+  } else if (dtype == DType::kInt64 || dtype == DType::kInt32) {
+    op->SetAttr("str_value", ExactText(static_cast<int64_t>(value)));
+  }
+}
+
+}  // namespace skiff
