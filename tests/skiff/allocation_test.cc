@@ -1,38 +1,11 @@
 // A steady-state training step of a real network allocates nothing of ours: every operator new is
 // counted, those that oneDNN's library calls itself apart, and so is every buffer of Skiff's
 // allocators.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
-#include <new>
 
 #include "memory/allocator.h"
 #include "skiff/skiff.h"
-
-namespace {
-
-std::atomic<int64_t> own_news{0};
-std::atomic<int64_t> onednn_news{0};
-
-bool IsInOnednn(const void* address) {
-  Dl_info info;
-  return dladdr(address, &info) != 0 && info.dli_fname != nullptr &&
-         std::strstr(info.dli_fname, "libdnnl") != nullptr;
-}
-
-}  // namespace
-
-void* operator new(size_t bytes) {
-  ++(IsInOnednn(__builtin_return_address(0)) ? onednn_news : own_news);
-  void* block = std::malloc(bytes == 0 ? 1 : bytes);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, size_t) noexcept { std::free(block); }
+#include "tests/harness/allocation_count.h"
 
 namespace skiff {
 namespace {
@@ -68,11 +41,11 @@ Counts CountInSteps(const CompileOptions& options) {
   CompiledProgram compiled = executor.Compile(main, options);
   BoundProgram bound = compiled.Bind({{"image", images}, {"label", labels}}, {loss, accuracy});
   for (int i = 0; i < 2; ++i) bound.Step();
-  const int64_t own_before = own_news;
-  const int64_t onednn_before = onednn_news;
+  const harness::AllocationCount before = harness::CountAllocations();
   const int64_t buffers_before = AllocatorOf(Place::Cpu()).statistics().allocations;
   for (int i = 0; i < 10; ++i) bound.Step();
-  return {own_news - own_before, onednn_news - onednn_before,
+  const harness::AllocationCount after = harness::CountAllocations();
+  return {after.own - before.own, after.onednn - before.onednn,
           AllocatorOf(Place::Cpu()).statistics().allocations - buffers_before};
 }
 
@@ -98,9 +71,9 @@ TEST(SteadyStateTraining, AllocatesNothingWithKernelsOfOurOwn) {
 
 // The counter sees an allocation of ours when there is one.
 TEST(SteadyStateTraining, CountsAnAllocationOfOurs) {
-  const int64_t before = own_news;
+  const int64_t before = harness::CountAllocations().own;
   const Tensor tensor({4}, DType::kFloat32);
-  EXPECT_GT(own_news - before, 0);
+  EXPECT_GT(harness::CountAllocations().own - before, 0);
 }
 
 }  // namespace

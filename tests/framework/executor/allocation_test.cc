@@ -1,26 +1,10 @@
 // A steady-state step allocates nothing: every operator new of the process is counted.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "tests/framework/executor/tiny_ops.h"
-
-namespace {
-std::atomic<int64_t> allocations{0};
-}  // namespace
-
-void* operator new(size_t bytes) {
-  ++allocations;
-  void* block = std::malloc(bytes == 0 ? 1 : bytes);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, size_t) noexcept { std::free(block); }
+#include "tests/harness/allocation_count.h"
 
 namespace skiff {
 namespace {
@@ -40,10 +24,11 @@ int64_t CountInSteps(OpRegistry& registry, const std::string& op) {
   } })"));
   BoundProgram bound = program.Bind({{"x", Tensor::FromValues<float>({3}, {1, 1, 1})}}, {"b"});
   for (int i = 0; i < 2; ++i) bound.Step();
-  const int64_t before = allocations;
+  const int64_t before = harness::CountAllocations().own;
   const int64_t tensors_before = AllocatorOf(Place::Cpu()).statistics().allocations;
   for (int i = 0; i < 10; ++i) bound.Step();
-  return allocations - before + AllocatorOf(Place::Cpu()).statistics().allocations - tensors_before;
+  return harness::CountAllocations().own - before +
+         AllocatorOf(Place::Cpu()).statistics().allocations - tensors_before;
 }
 
 TEST(SteadyStateStep, AllocatesNothing) {
