@@ -207,13 +207,38 @@ void CheckAllThere(const std::vector<std::string>& expected, const NamedTensors&
   }
 }
 
+// The variables of a checkpoint: the program's persistables, and the step counter of runs, which no
+// program declares.
+std::vector<std::string> SavedNames(const Program& program, const Scope& scope) {
+  std::vector<std::string> names = PersistableNames(program);
+  if (scope.Find(kStepCounterName) != nullptr) names.push_back(kStepCounterName);
+  return names;
+}
+
+void CheckStepCounter(const Tensor& counter) {
+  const bool fits = counter.dtype() == DType::kInt64 && counter.element_count() == 1 &&
+                    counter.shape().rank() == 1 && counter.Item<int64_t>() >= 0;
+  SKIFF_ENFORCE(fits, kInvalidArgument, "the checkpoint's step counter \"", kStepCounterName,
+                "\" is ", counter.dtype(), " ", counter.shape(),
+                ", expected int64 [1], not below 0");
+}
+
 void Install(const Program& program, const LoadCheckpointOptions& options,
              CheckpointContents contents, Scope* scope) {
   const std::vector<std::string> expected = PersistableNames(program);
+  const auto counter = std::ranges::find(contents.tensors, std::string(kStepCounterName),
+                                         &NamedTensors::value_type::first);
+  std::optional<Tensor> steps;
+  if (counter != contents.tensors.end()) {
+    CheckStepCounter(counter->second);
+    steps = counter->second;
+    contents.tensors.erase(counter);
+  }
   DropExtras(expected, options, &contents.tensors);
   CheckAllThere(expected, contents.tensors);
   CheckFitsProgram(program, contents.tensors);
   StoreTensors(std::move(contents.tensors), scope);
+  if (steps) scope->Assign(kStepCounterName, *steps);
 }
 
 [[noreturn]] void ThrowAllRefused(const std::string& directory,
@@ -240,7 +265,7 @@ SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& prog
   SKIFF_ENFORCE(step >= 0, kInvalidArgument, "step = ", step, ", expected at least 0");
   SKIFF_ENFORCE(options.keep_last >= 1, kInvalidArgument, "keep_last = ", options.keep_last,
                 ", expected at least 1");
-  std::vector<std::string> names = PersistableNames(program);
+  std::vector<std::string> names = SavedNames(program, scope);
   CheckSavable(scope, &names);
   CreateDirectories(directory);
   RemoveLeftovers(directory);

@@ -127,8 +127,6 @@ void Trainer::Resume() {
   }
   restored.step = loaded.step;
   progress_ = restored;
-  executor_.scope().Assign(
-      kStepCounterName, Tensor::FromValues<int64_t>({1}, {IntegerOf(loaded.state, "random_step")}));
   *out_ << "resumed from " << loaded.path << ": step " << progress_.step << ", epoch "
         << progress_.position.epoch + 1 << ", batch " << progress_.position.batch << "\n";
 }
@@ -281,7 +279,6 @@ TrainerState Trainer::SavedState() const {
   TrainerState state = {
       {"epoch", std::to_string(progress_.position.epoch)},
       {"batch", std::to_string(progress_.position.batch)},
-      {"random_step", std::to_string(executor_.scope().Get(kStepCounterName).Item<int64_t>())},
       {"seconds", ExactText(progress_.seconds)},
       {"loss_sum", ExactText(progress_.loss_sum)},
       {"correct", ExactText(progress_.correct)},
@@ -313,7 +310,6 @@ Trainer::Progress Trainer::RestoredProgress(const TrainerState& state) const {
   restored.learning_rate = NumberOf(state, "learning_rate");
   restored.best_accuracy = NumberOf(state, "best_accuracy");
   restored.best_epoch = IntegerOf(state, "best_epoch");
-  IntegerOf(state, "random_step");
   return restored;
 }
 

@@ -466,5 +466,17 @@ TEST_F(ForeignManifest, MayNestDeeply) {
   }
 }
 
+// Random ops draw by it: without it a resumed training would repeat its masks.
+TEST_F(Checkpoints, HoldTheStepCounterOfRuns) {
+  scope.Set(kStepCounterName, Tensor::FromValues<int64_t>({1}, {41}));
+  loaded.Set(kStepCounterName, Tensor::FromValues<int64_t>({1}, {0}));
+  Save(3);
+  Load();
+  EXPECT_EQ(loaded.Get(kStepCounterName).Item<int64_t>(), 41);
+  scope.Set(kStepCounterName, Tensor::FromValues<float>({1}, {41}));
+  Save(4);
+  EXPECT_THROW(Load(), Error);
+}
+
 }  // namespace
 }  // namespace skiff

@@ -166,7 +166,6 @@ TEST_F(TrainerTest, RefusesAStateThatIsNotATrainers) {
   const TrainerState good = {{"configuration.seed", "5"},
                              {"epoch", "0"},
                              {"batch", "1"},
-                             {"random_step", "1"},
                              {"seconds", "0x1p+0"},
                              {"loss_sum", "0x1p+0"},
                              {"correct", "0x1p+0"},
