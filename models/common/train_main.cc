@@ -100,13 +100,23 @@ OptimizationOptions Optimization(int64_t batches_per_epoch) {
           .weight_decay = static_cast<float>(FLAGS_weight_decay)};
 }
 
-std::string WithResume(const TrainableModel& model, std::vector<std::string> flags) {
-  // A bound of this run only would stop the next one at once.
-  std::erase_if(flags, [](const std::string& flag) {
-    return flag == "--resume" || flag.starts_with("--stop_after=");
-  });
-  flags.push_back("--resume");
-  return CommandOf(model) + " " + ShellCommand(flags);
+std::string WithResume(const TrainableModel& model, const std::vector<std::string>& flags) {
+  // Flags may be written -name, --name, --name=value and --name value. A bound of this run only
+  // would stop the next one at once.
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    std::string name = flags[i].substr(0, flags[i].find('='));
+    name.erase(0, std::min<size_t>(name.find_first_not_of('-'), 2));
+    const bool is_flag = flags[i].starts_with("-");
+    if (is_flag && name == "resume") continue;
+    if (is_flag && name == "stop_after") {
+      if (flags[i].find('=') == std::string::npos) ++i;
+      continue;
+    }
+    kept.push_back(flags[i]);
+  }
+  kept.push_back("--resume");
+  return CommandOf(model) + " " + ShellCommand(kept);
 }
 
 void PrintResult(const TrainingResult& result, const std::string& output_dir,

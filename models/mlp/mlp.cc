@@ -16,7 +16,7 @@ Variable Mlp(const Variable& input, const MlpOptions& options) {
     x = layers::Fc(
         x, options.hidden_units,
         {.param_attr = {.initializer = initializer::Msra({.uniform = false})}, .act = "relu"});
-    if (options.dropout > 0) {
+    if (options.dropout != 0) {
       x = layers::Dropout(x, options.dropout, {.implementation = "upscale_in_train"});
     }
   }

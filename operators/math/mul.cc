@@ -10,6 +10,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/gemm.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 namespace {
@@ -61,21 +62,27 @@ Sizes SizesOf(const OpContext& context) {
   return sizes;
 }
 
-void Infer(OpContext& context) {
-  const Sizes sizes = SizesOf(context);
-  const TensorMeta& x = context.Input("X");
+Shape OutShape(const OpContext& context, const Sizes& sizes) {
+  const Shape& x = context.Input("X").shape;
   const Shape& y = context.Input("Y").shape;
   Shape out;
   SKIFF_ENFORCE(sizes.x_rows + y.rank() - sizes.y_rows <= Shape::kMaxRank, kInvalidArgument,
-                "mul: X ", x.shape, " and Y ", y, " make more than ", Shape::kMaxRank, " dims");
-  for (int i = 0; i < sizes.x_rows; ++i) out.Append(x.shape[i]);
+                context.op().type, ": X ", x, " and Y ", y, " make more than ", Shape::kMaxRank,
+                " dims");
+  for (int i = 0; i < sizes.x_rows; ++i) out.Append(x[i]);
   for (int i = sizes.y_rows; i < y.rank(); ++i) out.Append(y[i]);
+  return out;
+}
+
+void Infer(OpContext& context) {
+  const Shape out = OutShape(context, SizesOf(context));
   context.SetOutputLike("Out", "X");
-  context.SetOutput("Out", out, x.dtype);
+  context.SetOutput("Out", out, context.Input("X").dtype);
 }
 
 void InferGrad(OpContext& context) {
-  SizesOf(context);
+  CheckInputLike(context, "Out@GRAD", OutShape(context, SizesOf(context)),
+                 context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
   context.SetOutputLike("Y@GRAD", "Y");
 }

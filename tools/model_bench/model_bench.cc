@@ -140,7 +140,8 @@ int Main() {
     classes = logits.dims().back();
     const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
     loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
-    optimizer::Momentum({.learning_rate = 0.01, .momentum = 0.9f}).Minimize(loss);
+    optimizer::Momentum({.learning_rate = 0.01, .momentum = 0.9f, .regularization = L2Decay(1e-4f)})
+        .Minimize(loss);
   }
   Executor executor(place);
   executor.Run(startup);
