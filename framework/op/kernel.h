@@ -103,7 +103,10 @@ struct KernelDef {
   KernelFactory prepare;
   // Whether the candidate can run on these shapes and layouts. Empty: if every layout is plain.
   std::function<bool(const OpContext&)> accepts;
-  // Of the candidates that accept, the highest runs; ties go to the one registered first.
+  // Whether the candidate is worth taking for shapes that it accepts; if not, it runs only where
+  // it is asked for by name. Empty: always.
+  std::function<bool(const OpContext&)> pays;
+  // Of the candidates that accept and pay, the highest runs; ties go to the one registered first.
   int priority = 0;
 };
 

@@ -126,6 +126,7 @@ const KernelDef* OpRegistry::FindKernel(const OpContext& context, std::string_vi
     if (kernel.place != context.place().kind || kernel.dtype != dtype) continue;
     if (!forced.empty() && kernel.name != forced) continue;
     if (!(kernel.accepts ? kernel.accepts(context) : AllPlain(context))) continue;
+    if (forced.empty() && kernel.pays && !kernel.pays(context)) continue;
     if (best == nullptr || kernel.priority > best->priority) best = &kernel;
   }
   return best;

@@ -50,7 +50,7 @@ class OpRegistry {
   // The dtype that chooses the op's kernel.
   static DType KernelDType(const OpContext& context);
   // The kernel for the context's place, dtype, shapes and layouts. `forced` names a candidate;
-  // empty: by priority. nullptr if none fits.
+  // empty: by priority, of those that pay. nullptr if none fits.
   const KernelDef* FindKernel(const OpContext& context, std::string_view forced = {}) const;
   // FindKernel, with an Error that lists the candidates if none fits.
   const KernelDef& SelectKernel(const OpContext& context, std::string_view forced = {}) const;

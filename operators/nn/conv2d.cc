@@ -3,8 +3,8 @@
 //   Output[n, o, y, x] = sum over c, i, j of
 //       Filter[o, c, i, j] · Input[n, g(o) · C / groups + c, y · s + i · d - p, x · s + j · d - p]
 //
-// Source: Fluid's conv2d (PaddlePaddle 2.6). Kernels: convolution_shared.cc and
-// convolution_onednn_kernel.cc.
+// Source: Fluid's conv2d (PaddlePaddle 2.6). Kernels: convolution_shared.cc,
+// convolution_onednn_kernel.cc and convolution_winograd_kernel.cc.
 #include "operators/nn/convolution_shared.h"
 
 namespace skiff {
@@ -18,6 +18,7 @@ void RegisterConv2d(OpRegistry& registry) {
   registry.Add(ConvolutionGradDef("conv2d"));
   AddPlainConvolution(registry, "conv2d");
   AddOnednnConvolution(registry, "conv2d");
+  AddWinogradConvolution(registry, "conv2d");
 }
 
 }  // namespace skiff

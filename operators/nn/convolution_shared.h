@@ -37,5 +37,7 @@ OpDef ConvolutionGradDef(const std::string& type);
 void AddPlainConvolution(OpRegistry& registry, const std::string& type);
 // "onednn" kernels: float32, plain or blocked by 8 or 16.
 void AddOnednnConvolution(OpRegistry& registry, const std::string& type);
+// "winograd" kernels: float32, 3x3 of stride 1, blocked by the lanes of a vector.
+void AddWinogradConvolution(OpRegistry& registry, const std::string& type);
 
 }  // namespace skiff

@@ -94,6 +94,7 @@ class OpChecker {
       }
     }
     if (!any_plain) Fail("", "no kernel accepts plain layouts");
+    if (options_.every_instruction_set) CheckOtherInstructionSets();
   }
 
  private:
@@ -222,16 +223,23 @@ class OpChecker {
         CompareRuns(reference_run, outputs, Where(variant));
       }
     }
-    if (!options_.every_instruction_set) return;
+  }
+
+  // Which layouts a candidate accepts may depend on the instruction set.
+  void CheckOtherInstructionSets() {
     const std::vector<int64_t> sets = InstructionSets();
     for (size_t i = 1; i < sets.size(); ++i) {
       const InstructionSetLimit limit(sets[i]);
       const ThreadCount thread_count(1);
-      const std::string where =
-          StrCat(Where({candidate, layouts, 1}), " on ", InstructionSetName(sets[i]));
-      Guarded(where, [&] {
-        CheckValues(RunOnce(check_.op, {candidate, layouts, {}}, where), where);
-      });
+      for (const Layouts& layouts : LayoutVariants()) {
+        for (const std::string& candidate : Candidates(layouts)) {
+          const std::string where =
+              StrCat(Where({candidate, layouts, 1}), " on ", InstructionSetName(sets[i]));
+          Guarded(where, [&] {
+            CheckValues(RunOnce(check_.op, {candidate, layouts, {}}, where), where);
+          });
+        }
+      }
     }
   }
 
