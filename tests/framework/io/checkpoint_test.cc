@@ -9,7 +9,7 @@
 
 #include "framework/io/byte_stream.h"
 #include "tests/framework/io/full_disk.h"
-#include "tests/framework/io/temp_directory.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff {
 namespace {

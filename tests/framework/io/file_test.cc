@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "tests/framework/io/full_disk.h"
-#include "tests/framework/io/temp_directory.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff {
 namespace {

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "tests/framework/io/full_disk.h"
-#include "tests/framework/io/temp_directory.h"
 #include "tests/framework/ir/damage_bytes.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "framework/io/tensor_stream.h"
 #include "tests/framework/io/full_disk.h"
-#include "tests/framework/io/temp_directory.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff {
 namespace {

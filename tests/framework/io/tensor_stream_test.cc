@@ -5,7 +5,7 @@
 #include <string>
 
 #include "memory/allocator.h"
-#include "tests/framework/io/temp_directory.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "tests/framework/io/temp_directory.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff {
 namespace {

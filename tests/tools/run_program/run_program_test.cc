@@ -10,7 +10,7 @@
 #include "framework/io/npz.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
-#include "tests/framework/io/temp_directory.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff {
 namespace {
