@@ -21,7 +21,7 @@ struct Net {
 void Build(Net* net, bool with_dropout) {
   net->main.seed = net->startup.seed = 5;
   ProgramGuard guard(&net->main, &net->startup);
-  const Variable image = layers::Data("image", {-1, 3, 9, 9});
+  const Variable image = layers::Data("image", {-1, 3, 17, 17});
   const auto conv = [](const Variable& x) {
     return layers::Conv2d(x, {.filters = 32, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
   };
@@ -32,7 +32,7 @@ void Build(Net* net, bool with_dropout) {
 }
 
 FeedList Batch() {
-  Tensor image({4, 3, 9, 9}, DType::kFloat32);
+  Tensor image({4, 3, 17, 17}, DType::kFloat32);
   const Philox philox({1, 0, 0});
   for (int64_t i = 0; i < image.element_count(); ++i)
     image.data<float>()[i] = UnitFloat(philox.At(static_cast<uint64_t>(i))[0]) + 0.5f;
