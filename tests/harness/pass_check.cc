@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include "framework/base/error.h"
 
 namespace skiff::harness {
 namespace {
+
+// More of them tell nothing more.
+constexpr size_t kMaxFaultsOfAChoice = 8;
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::count(names.begin(), names.end(), name) > 0;
@@ -80,15 +84,35 @@ PassChoice OnlyPass(std::shared_ptr<const PlanPass> pass) {
   return choice;
 }
 
-std::vector<std::string> PassFaults(const Workload& workload, const WorkloadTrace& without_passes,
+std::vector<std::string> PassFaults(const Workload& workload,
+                                    const std::vector<RunTrace>& without_passes,
                                     const PassChoice& choice) {
+  std::vector<std::string> faults;
   try {
-    const WorkloadTrace found = RunWorkload(workload, {.passes = choice.options},
-                                            choice.tolerance > 0 ? &without_passes : nullptr);
-    return TraceDifferences(workload, without_passes, found, choice.tolerance);
+    WorkloadRunner runner(workload, {.passes = choice.options});
+    for (size_t i = 0; i < workload.runs.size(); ++i) {
+      const RunTrace& expected = without_passes[i];
+      const RunTrace found = runner.Next(choice.tolerance > 0 ? &expected.before : nullptr);
+      std::ranges::copy(RunDifferences(workload, i, expected, found, choice.tolerance),
+                        std::back_inserter(faults));
+    }
   } catch (const std::exception& error) {
-    return {StrCat("threw: ", error.what())};
+    faults.push_back(StrCat("threw: ", error.what()));
   }
+  return faults;
+}
+
+std::vector<std::string> FaultsOfEveryPass(const Workload& workload) {
+  const std::vector<RunTrace> without_passes =
+      RunWorkload(workload, {.passes = NoPasses().options});
+  std::vector<std::string> all;
+  for (const PassChoice& choice : PassChoices()) {
+    const std::vector<std::string> faults = PassFaults(workload, without_passes, choice);
+    for (size_t i = 0; i < std::min(faults.size(), kMaxFaultsOfAChoice); ++i) {
+      all.push_back(StrCat(workload.name, ", passes ", choice.name, ": ", faults[i]));
+    }
+  }
+  return all;
 }
 
 }  // namespace skiff::harness

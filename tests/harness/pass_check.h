@@ -26,10 +26,15 @@ std::vector<PassChoice> PassChoices();
 PassChoice OnlyPass(std::shared_ptr<const ProgramPass> pass);
 PassChoice OnlyPass(std::shared_ptr<const PlanPass> pass);
 
-// Runs the workload with the passes and compares it with its trace without any: one message for
+// Runs the workload with the passes and compares each run with the one without any: one message for
 // each difference (see workload.h), and for an Error. Where the choice has a tolerance, each run
-// starts from the state of the trace.
-std::vector<std::string> PassFaults(const Workload& workload, const WorkloadTrace& without_passes,
+// starts from the state that it starts from without passes, so that differences don't add up.
+std::vector<std::string> PassFaults(const Workload& workload,
+                                    const std::vector<RunTrace>& without_passes,
                                     const PassChoice& choice);
+
+// The faults of all PassChoices(), with the name of the choice in front. Of each choice the first
+// few.
+std::vector<std::string> FaultsOfEveryPass(const Workload& workload);
 
 }  // namespace skiff::harness

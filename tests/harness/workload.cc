@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "framework/analysis/verifier.h"
@@ -10,9 +11,15 @@
 namespace skiff::harness {
 namespace {
 
-NamedTensors Snapshot(const Scope& scope) {
+// Copies of what the scope holds; of what is as it was in `before`, no second one.
+NamedTensors Snapshot(const Scope& scope, const NamedTensors& before) {
   NamedTensors tensors;
-  for (const std::string& name : scope.Names()) tensors[name] = CopyToCpu(scope.Get(name));
+  for (const std::string& name : scope.Names()) {
+    const Tensor& tensor = scope.Get(name);
+    const auto it = before.find(name);
+    const bool unchanged = it != before.end() && SameBits(it->second, tensor);
+    tensors[name] = unchanged ? it->second : CopyToCpu(tensor);
+  }
   return tensors;
 }
 
@@ -54,72 +61,73 @@ std::string Difference(const Tensor& found, const Tensor& expected, double toler
                 ", expected ", b[i]);
 }
 
-class Comparison {
- public:
-  explicit Comparison(double tolerance) : tolerance_(tolerance) {}
-
-  void CompareRun(size_t index, const FetchList& names, const WorkloadTrace::Run& expected,
-                  const WorkloadTrace::Run& found) {
-    for (size_t i = 0; i < names.size(); ++i) {
-      Compare(StrCat("run ", index, ": fetch ", names[i]), found.fetches[i], expected.fetches[i]);
-    }
-    for (const auto& [name, tensor] : expected.after) {
-      const std::string what = StrCat("run ", index, ": in the scope ", name);
-      const auto it = found.after.find(name);
-      if (it == found.after.end()) {
-        differences.push_back(what + ": is missing");
-      } else {
-        Compare(what, it->second, tensor);
-      }
-    }
-  }
-
-  std::vector<std::string> differences;
-
- private:
-  void Compare(const std::string& what, const Tensor& found, const Tensor& expected) {
-    const std::string difference = Difference(found, expected, tolerance_);
-    if (!difference.empty()) differences.push_back(what + ": " + difference);
-  }
-
-  const double tolerance_;
-};
-
 }  // namespace
 
-WorkloadTrace RunWorkload(const Workload& workload, const CompileOptions& options,
-                          const WorkloadTrace* restart) {
-  Executor executor(Place::Cpu());
-  for (const auto& [name, tensor] : workload.initial) executor.scope().Assign(name, tensor);
-  if (workload.startup != nullptr) executor.Run(*workload.startup);
-  std::vector<CompiledProgram> compiled;
+WorkloadRunner::WorkloadRunner(const Workload& workload, const CompileOptions& options)
+    : workload_(workload), executor_(Place::Cpu()) {
+  for (const auto& [name, tensor] : workload.initial) executor_.scope().Assign(name, tensor);
+  if (workload.startup != nullptr) executor_.Run(*workload.startup);
   for (const auto& program : workload.programs) {
-    compiled.push_back(executor.Compile(*program, options));
-    CheckProgram(DefaultOpRegistry(), compiled.back().program());
+    programs_.push_back(executor_.Compile(*program, options));
+    CheckProgram(DefaultOpRegistry(), programs_.back().program());
   }
-  WorkloadTrace trace;
-  for (size_t i = 0; i < workload.runs.size(); ++i) {
-    const WorkloadRun& run = workload.runs[i];
-    if (restart != nullptr) {
-      for (const auto& [name, tensor] : restart->runs[i].before) {
-        executor.scope().Assign(name, tensor);
-      }
-    }
-    WorkloadTrace::Run& shown = trace.runs.emplace_back();
-    shown.before = Snapshot(executor.scope());
-    shown.fetches = compiled[run.program].Run(run.feeds, run.fetches);
-    shown.after = Snapshot(executor.scope());
+  state_ = Snapshot(executor_.scope(), {});
+}
+
+RunTrace WorkloadRunner::Next(const NamedTensors* start) {
+  const WorkloadRun& run = workload_.runs.at(runs_++);
+  if (start != nullptr) {
+    state_ = *start;
+    for (const auto& [name, tensor] : state_) executor_.scope().Assign(name, tensor);
   }
+  RunTrace trace;
+  trace.before = state_;
+  trace.fetches = programs_[run.program].Run(run.feeds, run.fetches);
+  trace.after = state_ = Snapshot(executor_.scope(), trace.before);
   return trace;
 }
 
-std::vector<std::string> TraceDifferences(const Workload& workload, const WorkloadTrace& expected,
-                                          const WorkloadTrace& found, double tolerance) {
-  Comparison comparison(tolerance);
-  for (size_t i = 0; i < workload.runs.size(); ++i) {
-    comparison.CompareRun(i, workload.runs[i].fetches, expected.runs[i], found.runs[i]);
+std::vector<RunTrace> RunWorkload(const Workload& workload, const CompileOptions& options) {
+  WorkloadRunner runner(workload, options);
+  std::vector<RunTrace> traces;
+  for (size_t i = 0; i < workload.runs.size(); ++i) traces.push_back(runner.Next());
+  return traces;
+}
+
+std::vector<std::string> RunDifferences(const Workload& workload, size_t index,
+                                        const RunTrace& expected, const RunTrace& found,
+                                        double tolerance) {
+  std::vector<std::string> differences;
+  const auto compare = [&](const std::string& what, const Tensor& a, const Tensor& b) {
+    const std::string difference = Difference(a, b, tolerance);
+    if (!difference.empty()) {
+      differences.push_back(StrCat("run ", index, ": ", what, ": ", difference));
+    }
+  };
+  const FetchList& fetches = workload.runs[index].fetches;
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    compare("fetch " + fetches[i], found.fetches[i], expected.fetches[i]);
   }
-  return comparison.differences;
+  for (const auto& [name, tensor] : expected.after) {
+    const auto it = found.after.find(name);
+    if (it == found.after.end()) {
+      differences.push_back(StrCat("run ", index, ": in the scope ", name, ": is missing"));
+    } else {
+      compare("in the scope " + name, it->second, tensor);
+    }
+  }
+  return differences;
+}
+
+std::vector<std::string> TraceDifferences(const Workload& workload,
+                                          const std::vector<RunTrace>& expected,
+                                          const std::vector<RunTrace>& found, double tolerance) {
+  std::vector<std::string> differences;
+  for (size_t i = 0; i < workload.runs.size(); ++i) {
+    std::ranges::copy(RunDifferences(workload, i, expected[i], found[i], tolerance),
+                      std::back_inserter(differences));
+  }
+  return differences;
 }
 
 }  // namespace skiff::harness

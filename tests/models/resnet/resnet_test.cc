@@ -3,35 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "framework/base/element_count.h"
+#include <vector>
+
 #include "framework/base/error.h"
-#include "framework/builder/data.h"
-#include "framework/builder/program_guard.h"
-#include "framework/executor/executor.h"
-#include "models/common/augmentation.h"
-#include "models/common/classifier_program.h"
-#include "models/common/generated_images.h"
+#include "tests/harness/classifier_workload.h"
+#include "tests/harness/pass_check.h"
+#include "tests/models/common/short_training.h"
 
 namespace skiff::models {
 namespace {
 
-struct Network {
-  std::vector<int64_t> output_dims;
-  int64_t parameters = 0;
-  int64_t convolutions = 0;
-};
+using harness::ClassifierWorkload;
+using harness::FaultsOfEveryPass;
 
-Network Build(const ResNetOptions& options, int64_t extent) {
-  Program main, startup;
-  const ProgramGuard guard(&main, &startup);
-  const Variable image = layers::Data("image", {-1, 3, extent, extent});
-  Network network;
-  network.output_dims = ResNet(image, options).dims();
-  for (const auto& var : main.root()->vars()) {
-    if (var->is_parameter && var->trainable) network.parameters += ElementCount(var->dims);
-  }
-  for (const auto& op : main.root()->ops()) network.convolutions += op->type == "conv2d";
-  return network;
+NetworkShape Build(const ResNetOptions& options, int64_t extent) {
+  return ShapeOf([&](const Variable& image, int64_t) { return ResNet(image, options); },
+                 {-1, 3, extent, extent});
 }
 
 TEST(ResNet, HasTheParametersOfThePaper) {
@@ -44,9 +31,9 @@ TEST(ResNet, HasTheParametersOfThePaper) {
 
 TEST(ResNet, SmallNetworksHaveSixNPlusTwoLayers) {
   for (const int32_t depth : {20, 32, 44, 56, 110}) {
-    const Network network = Build({.depth = depth}, 32);
+    const NetworkShape network = Build({.depth = depth}, 32);
     // Two shortcuts are convolutions as well; the last layer isn't one.
-    EXPECT_EQ(network.convolutions, depth - 1 + 2) << depth;
+    EXPECT_EQ(network.ops.at("conv2d"), depth - 1 + 2) << depth;
     EXPECT_EQ(network.output_dims, (std::vector<int64_t>{-1, 10}));
   }
   // 270 thousand in table 6 of the paper, and the two projections.
@@ -63,29 +50,43 @@ TEST(ResNet, TakesTheSmallStemForSmallImages) {
 
 TEST(ResNet, RefusesUnknownDepths) { EXPECT_THROW(Build({.depth = 21}, 32), Error); }
 
+BuildLogits Network(const ResNetOptions& options) {
+  return [options](const Variable& image, int64_t classes) {
+    ResNetOptions with_classes = options;
+    with_classes.classes = classes;
+    return ResNet(image, with_classes);
+  };
+}
+
+ShortTraining TrainSmallImages(int steps, uint64_t seed) {
+  return TrainShortly(
+      Network({.depth = 20}),
+      {.images = {.images = 16, .height = 16, .width = 16},
+       .optimization = {.learning_rate = 0.05f, .schedule = ScheduleKind::kConstant},
+       .steps = steps,
+       .seed = seed});
+}
+
 TEST(ResNet, AFewStepsLowerTheLoss) {
-  const ImageDataset images = GenerateImages({.images = 16, .height = 16, .width = 16});
-  const ClassifierProgram program = BuildClassifier(
-      images,
-      [](const Variable& image, int64_t classes) {
-        return ResNet(image, {.depth = 20, .classes = classes});
-      },
-      {.learning_rate = 0.05f, .schedule = ScheduleKind::kConstant}, 1);
-  Executor executor;
-  executor.Run(*program.startup);
-  Tensor input({16, 3, 16, 16}, DType::kFloat32);
-  const Normalization normalization = MeasureNormalization(images);
-  for (int64_t i = 0; i < 16; ++i) {
-    const int64_t elements = images.image_elements();
-    WriteImage(images, i, normalization, {}, input.values<float>().subspan(i * elements, elements));
-  }
-  const Tensor label = Tensor::FromValues<int64_t>({16, 1}, images.labels);
-  CompiledProgram step = executor.Compile(*program.main);
-  BoundProgram bound = step.Bind({{program.image, input}, {program.label, label}}, {program.loss});
-  bound.Step();
-  const float first = bound.fetch(0).Item<float>();
-  for (int i = 0; i < 10; ++i) bound.Step();
-  EXPECT_LT(bound.fetch(0).Item<float>(), 0.7f * first);
+  const ShortTraining training = TrainSmallImages(11, 1);
+  EXPECT_LT(training.losses.back(), 0.7f * training.losses.front());
+}
+
+TEST(ResNet, RepeatsItsWeightsForOneSeed) {
+  const ShortTraining first = TrainSmallImages(3, 1);
+  const ShortTraining again = TrainSmallImages(3, 1);
+  EXPECT_EQ(first.losses, again.losses);
+  EXPECT_EQ(first.weights_hash, again.weights_hash);
+  EXPECT_NE(first.weights_hash, TrainSmallImages(3, 2).weights_hash);
+}
+
+TEST(ResNet, KeepsItsResultsWithEveryPass) {
+  EXPECT_THAT(FaultsOfEveryPass(ClassifierWorkload({.name = "resnet20",
+                                                    .channels = 3,
+                                                    .extent = 8,
+                                                    .logits = Network({.depth = 20}),
+                                                    .schedule = ScheduleKind::kStep})),
+              ::testing::IsEmpty());
 }
 
 }  // namespace

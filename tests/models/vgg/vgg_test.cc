@@ -11,14 +11,15 @@
 #include "framework/base/error.h"
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
-#include "framework/executor/executor.h"
-#include "models/common/augmentation.h"
-#include "models/common/classifier_program.h"
-#include "models/common/generated_images.h"
+#include "tests/harness/classifier_workload.h"
+#include "tests/harness/pass_check.h"
+#include "tests/models/common/short_training.h"
 
 namespace skiff::models {
 namespace {
 
+using harness::ClassifierWorkload;
+using harness::FaultsOfEveryPass;
 using ::testing::HasSubstr;
 
 struct Network {
@@ -85,30 +86,28 @@ TEST(Vgg, RefusesUnknownDepthsAndImagesThatFiveStagesLeaveNothingOf) {
   }
 }
 
+BuildLogits Vgg11() {
+  return [](const Variable& image, int64_t classes) {
+    return Vgg(image, {.depth = 11, .classes = classes});
+  };
+}
+
 TEST(Vgg, AFewStepsLowerTheLoss) {
-  constexpr int64_t kImages = 8;
-  const ImageDataset images = GenerateImages({.images = kImages, .height = 32, .width = 32});
-  const ClassifierProgram program = BuildClassifier(
-      images,
-      [](const Variable& image, int64_t classes) {
-        return Vgg(image, {.depth = 11, .classes = classes});
-      },
-      {.learning_rate = 0.01f, .schedule = ScheduleKind::kConstant}, 1);
-  Executor executor;
-  executor.Run(*program.startup);
-  Tensor input({kImages, 3, 32, 32}, DType::kFloat32);
-  const Normalization normalization = MeasureNormalization(images);
-  for (int64_t i = 0; i < kImages; ++i) {
-    const int64_t elements = images.image_elements();
-    WriteImage(images, i, normalization, {}, input.values<float>().subspan(i * elements, elements));
-  }
-  const Tensor label = Tensor::FromValues<int64_t>({kImages, 1}, images.labels);
-  CompiledProgram step = executor.Compile(*program.main);
-  BoundProgram bound = step.Bind({{program.image, input}, {program.label, label}}, {program.loss});
-  bound.Step();
-  const float first = bound.fetch(0).Item<float>();
-  for (int i = 0; i < 10; ++i) bound.Step();
-  EXPECT_LT(bound.fetch(0).Item<float>(), 0.7f * first);
+  const ShortTraining training = TrainShortly(
+      Vgg11(), {.images = {.images = 8},
+                .optimization = {.learning_rate = 0.01f, .schedule = ScheduleKind::kConstant},
+                .steps = 11});
+  EXPECT_LT(training.losses.back(), 0.7f * training.losses.front());
+}
+
+TEST(Vgg, KeepsItsResultsWithEveryPass) {
+  EXPECT_THAT(FaultsOfEveryPass(ClassifierWorkload({.name = "vgg11",
+                                                    .channels = 3,
+                                                    .extent = 32,
+                                                    .logits = Vgg11(),
+                                                    .batch_size = 2,
+                                                    .brief = true})),
+              ::testing::IsEmpty());
 }
 
 }  // namespace
