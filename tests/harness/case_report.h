@@ -6,9 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/place.h"
+
 namespace skiff::harness {
 
 struct RunnerOptions {
+  // Where kernels run. Elsewhere than on the CPU one thread and instruction set are enough, results
+  // are also compared with those of the CPU, and gradient rules count as checked.
+  Place place = Place::Cpu();
+  // Only finds which kernels there are to run (CaseReport::kernels).
+  bool choose_only = false;
   std::vector<int> threads = {1, 2};
   // Blocked layouts that are tried where the op and a kernel allow them.
   std::vector<int32_t> channel_blocks = {8, 16};

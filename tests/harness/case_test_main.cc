@@ -6,7 +6,11 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "framework/base/error.h"
+#include "memory/allocator.h"
+#include "tests/harness/kernel_coverage.h"
 #include "tests/harness/op_runner.h"
 
 namespace skiff::harness {
@@ -15,25 +19,70 @@ namespace {
 // A broken kernel fails every combination: the first few tell enough.
 constexpr size_t kMaxShownFailures = 12;
 
+void ExpectNoFailures(const CaseReport& report) {
+  EXPECT_GT(report.runs, 0) << "no kernel ran";
+  const size_t shown = std::min(report.failures.size(), kMaxShownFailures);
+  for (size_t i = 0; i < shown; ++i) ADD_FAILURE() << report.failures[i];
+  if (shown < report.failures.size()) {
+    ADD_FAILURE() << report.failures.size() - shown << " more failures";
+  }
+}
+
 class CaseTest : public ::testing::Test {
  public:
   CaseTest(const OpRegistry& registry, const OpCase& op_case)
       : registry_(registry), case_(op_case) {}
 
+  void TestBody() override { ExpectNoFailures(RunCase(registry_, case_)); }
+
+ private:
+  const OpRegistry& registry_;
+  const OpCase& case_;
+};
+
+// Why the machine can't run on a place; empty if it can.
+std::string WhyMissing(Place place) {
+  try {
+    AllocatorOf(place);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+class CudaCaseTest : public ::testing::Test {
+ public:
+  CudaCaseTest(const OpRegistry& registry, const OpCase& op_case)
+      : registry_(registry), case_(op_case) {}
+
   void TestBody() override {
-    const CaseReport report = RunCase(registry_, case_);
-    EXPECT_GT(report.runs, 0) << "no kernel ran";
-    const size_t shown = std::min(report.failures.size(), kMaxShownFailures);
-    for (size_t i = 0; i < shown; ++i) ADD_FAILURE() << report.failures[i];
-    if (shown < report.failures.size()) {
-      ADD_FAILURE() << report.failures.size() - shown << " more failures";
-    }
+    const std::string missing = WhyMissing(Place::Cuda());
+    if (!missing.empty()) GTEST_SKIP() << missing;
+    ExpectNoFailures(RunCase(registry_, case_, {.place = Place::Cuda()}));
   }
 
  private:
   const OpRegistry& registry_;
   const OpCase& case_;
 };
+
+class NoKernelsTest : public ::testing::Test {
+ public:
+  void TestBody() override { GTEST_SKIP() << "this build has no CUDA kernels"; }
+};
+
+bool HasCudaKernels(const OpRegistry& registry, const std::string& type) {
+  if (registry.Find(type) == nullptr) return false;
+  const std::vector<KernelDef>& kernels = registry.Kernels(type);
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [](const KernelDef& kernel) { return kernel.place == PlaceKind::kCuda; });
+}
+
+bool HasAnyCudaKernels(const OpRegistry& registry) {
+  const std::vector<std::string> types = registry.Types();
+  return std::any_of(types.begin(), types.end(),
+                     [&](const std::string& type) { return HasCudaKernels(registry, type); });
+}
 
 class DuplicateCaseTest : public ::testing::Test {
  public:
@@ -57,6 +106,25 @@ int RunCaseTests(int* argc, char** argv, const OpRegistry& registry, const CaseL
     ::testing::RegisterTest(
         op_case.type.c_str(), op_case.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
         [&registry, &op_case]() -> ::testing::Test* { return new CaseTest(registry, op_case); });
+  }
+  return RUN_ALL_TESTS();
+}
+
+int RunCudaCaseTests(int* argc, char** argv, const OpRegistry& registry, const CaseList& cases) {
+  ::testing::InitGoogleTest(argc, argv);
+  if (!HasAnyCudaKernels(registry)) {
+    ::testing::RegisterTest("Cuda", "HasKernels", nullptr, nullptr, __FILE__, __LINE__,
+                            []() -> ::testing::Test* { return new NoKernelsTest; });
+    return RUN_ALL_TESTS();
+  }
+  for (const OpCase& op_case : cases) {
+    if (op_case.benchmark_only) continue;
+    if (KernelsOfCase(registry, op_case, Place::Cuda()).empty()) continue;
+    const std::string suite = "cuda_" + op_case.type;
+    ::testing::RegisterTest(suite.c_str(), op_case.name.c_str(), nullptr, nullptr, __FILE__,
+                            __LINE__, [&registry, &op_case]() -> ::testing::Test* {
+                              return new CudaCaseTest(registry, op_case);
+                            });
   }
   return RUN_ALL_TESTS();
 }

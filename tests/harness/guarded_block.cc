@@ -13,19 +13,20 @@ unsigned char GuardByte(int64_t position) {
   return static_cast<unsigned char>(kGuardPattern >> (position % 8 * 8));
 }
 
-template <typename Visitor>
-void ForEachGuardByte(int64_t bytes, Visitor visitor) {
-  for (int64_t i = 0; i < kGuardBytes; ++i) visitor(i);
-  for (int64_t i = kGuardBytes + bytes; i < 2 * kGuardBytes + bytes; ++i) visitor(i);
+// The bytes as a tensor, so that they can be copied between places.
+Tensor BytesOf(const std::shared_ptr<Buffer>& buffer, int64_t begin, int64_t count) {
+  return Tensor({count}, DType::kUint8, buffer, begin);
 }
 
 }  // namespace
 
-GuardedBlock::GuardedBlock(int64_t bytes)
+GuardedBlock::GuardedBlock(int64_t bytes, Place place)
     : bytes_(bytes),
-      buffer_(std::make_shared<Buffer>(AllocatorOf(Place::Cpu()), bytes + 2 * kGuardBytes)) {
-  auto* memory = static_cast<unsigned char*>(buffer_->data());
-  ForEachGuardByte(bytes, [&](int64_t i) { memory[i] = GuardByte(i); });
+      buffer_(std::make_shared<Buffer>(AllocatorOf(place), bytes + 2 * kGuardBytes)) {
+  Tensor guards({buffer_->bytes()}, DType::kUint8);
+  for (int64_t i = 0; i < buffer_->bytes(); ++i) guards.data<uint8_t>()[i] = GuardByte(i);
+  Tensor all = BytesOf(buffer_, 0, buffer_->bytes());
+  CopyTensor(guards, &all);
 }
 
 void* GuardedBlock::data() const { return static_cast<char*>(buffer_->data()) + kGuardBytes; }
@@ -33,14 +34,22 @@ void* GuardedBlock::data() const { return static_cast<char*>(buffer_->data()) + 
 int64_t GuardedBlock::offset_bytes() const { return kGuardBytes; }
 
 void GuardedBlock::Fill(unsigned char byte) {
-  std::memset(data(), byte, static_cast<size_t>(bytes_));
+  Tensor filled({bytes_}, DType::kUint8);
+  if (bytes_ > 0) std::memset(filled.raw_data(), byte, static_cast<size_t>(bytes_));
+  Tensor block = BytesOf(buffer_, kGuardBytes, bytes_);
+  CopyTensor(filled, &block);
 }
 
 bool GuardedBlock::guards_are_intact() const {
-  const auto* memory = static_cast<const unsigned char*>(buffer_->data());
-  bool intact = true;
-  ForEachGuardByte(bytes_, [&](int64_t i) { intact = intact && memory[i] == GuardByte(i); });
-  return intact;
+  const auto is_guard = [](const Tensor& bytes, int64_t begin) {
+    for (int64_t i = 0; i < kGuardBytes; ++i) {
+      if (bytes.data<uint8_t>()[i] != GuardByte(begin + i)) return false;
+    }
+    return true;
+  };
+  const int64_t behind = kGuardBytes + bytes_;
+  return is_guard(CopyToCpu(BytesOf(buffer_, 0, kGuardBytes)), 0) &&
+         is_guard(CopyToCpu(BytesOf(buffer_, behind, kGuardBytes)), behind);
 }
 
 }  // namespace skiff::harness

@@ -5,13 +5,15 @@
 #include <cstdint>
 #include <memory>
 
+#include "framework/tensor/tensor.h"
 #include "memory/allocator.h"
 
 namespace skiff::harness {
 
 class GuardedBlock {
  public:
-  explicit GuardedBlock(int64_t bytes);
+  // Error for a place that this machine lacks.
+  explicit GuardedBlock(int64_t bytes, Place place = Place::Cpu());
 
   // 64-byte aligned; not nullptr even for 0 bytes.
   void* data() const;

@@ -7,8 +7,10 @@
 
 namespace skiff::harness {
 
-// Those that this machine has and the kernels are compiled for, the best first: the targets of
-// Highway.
+// Those that the kernels are compiled for, the best first: the targets of Highway.
+std::vector<int64_t> CompiledInstructionSets();
+
+// Those that this machine has and the kernels are compiled for, the best first.
 std::vector<int64_t> InstructionSets();
 
 // "AVX2"

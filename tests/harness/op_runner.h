@@ -10,7 +10,8 @@
 
 namespace skiff::harness {
 
-// Never throws: whatever goes wrong is a failure of the report.
+// Never throws: whatever goes wrong is a failure of the report. On another place than the CPU,
+// nothing is run that has no kernel there.
 CaseReport RunCase(const OpRegistry& registry, const OpCase& op_case,
                    const RunnerOptions& options = {});
 

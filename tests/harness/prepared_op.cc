@@ -1,7 +1,6 @@
 #include "tests/harness/prepared_op.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
@@ -61,23 +60,23 @@ std::vector<TensorMeta> InferOutputMetas(const OpDef& def, const Op& op,
 }
 
 OpContext ContextOf(const OpDef& def, const Op& op, const NamedTensors& inputs,
-                    const std::map<std::string, Layout>& layouts) {
+                    const std::map<std::string, Layout>& layouts, Place place) {
   std::vector<TensorMeta> in = InputMetas(def, op, inputs, layouts);
   // Shape rules know nothing of layouts.
   std::vector<TensorMeta> out = InferOutputMetas(def, op, InputMetas(def, op, inputs));
   SetOutputLayouts(OutputOrder(def, op), layouts, &out);
-  return OpContext(op, def, std::move(in), std::move(out));
+  return OpContext(op, def, std::move(in), std::move(out), place);
 }
 
 PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTensors& inputs,
                        const OpSettings& settings)
-    : def_(registry.Get(op.type)) {
+    : def_(registry.Get(op.type)), device_{.place = settings.place} {
   CheckOp(def_, op);
-  const OpContext context = ContextOf(def_, op, inputs, settings.layouts);
+  const OpContext context = ContextOf(def_, op, inputs, settings.layouts, settings.place);
   const KernelDef& kernel = registry.SelectKernel(context, settings.candidate);
   candidate_ = kernel.name;
   PrepareContext prepare(op, def_, {context.inputs().begin(), context.inputs().end()},
-                         {context.outputs().begin(), context.outputs().end()});
+                         {context.outputs().begin(), context.outputs().end()}, settings.place);
   kernel_ = kernel.prepare(prepare);
   SKIFF_ENFORCE(kernel_ != nullptr, kFailedPrecondition, op.type, ": the factory of candidate \"",
                 candidate_, "\" returned no kernel");
@@ -101,7 +100,9 @@ PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTens
   Load(inputs, 0);
 }
 
-GuardedBlock* PreparedOp::NewBlock(int64_t bytes) { return &blocks_.emplace_back(bytes); }
+GuardedBlock* PreparedOp::NewBlock(int64_t bytes) {
+  return &blocks_.emplace_back(bytes, device_.place);
+}
 
 void PreparedOp::AddInputs(const std::vector<std::string>& names,
                            const std::vector<TensorMeta>& metas) {
@@ -177,7 +178,9 @@ void PreparedOp::Load(const NamedTensors& inputs, unsigned char poison) {
   // After the outputs, which may share their storage.
   for (Argument& input : inputs_) {
     const Tensor& value = inputs.at(input.name);
-    CopyIntoLayout(value, &input.tensor);
+    Tensor in_layout(value.shape(), value.dtype(), Place::Cpu(), input.tensor.layout());
+    CopyIntoLayout(value, &in_layout);
+    CopyTensor(in_layout, &input.tensor);
     if (!value.lod().empty()) input.tensor.set_lod(value.lod());
     input.before = CopyToCpu(input.tensor);
   }
@@ -199,7 +202,9 @@ void PreparedOp::Run() { kernel_->Run(context_); }
 
 NamedTensors PreparedOp::Outputs() const {
   NamedTensors outputs;
-  for (const Argument& output : outputs_) outputs[output.name] = ToPlain(output.tensor);
+  for (const Argument& output : outputs_) {
+    outputs[output.name] = ToPlain(CopyToCpu(output.tensor));
+  }
   return outputs;
 }
 
@@ -213,15 +218,14 @@ std::vector<std::string> PreparedOp::Faults() const {
   for (const Argument& input : inputs_) {
     if (input.shared) continue;
     check_guards(*input.block, StrCat("input ", input.name));
-    const size_t bytes = static_cast<size_t>(input.tensor.byte_count());
-    if (bytes > 0 && std::memcmp(input.before.raw_data(), input.tensor.raw_data(), bytes) != 0) {
+    if (!SameBits(CopyToCpu(input.tensor), input.before)) {
       faults.push_back(StrCat("wrote into input ", input.name));
     }
   }
   for (const Argument& output : outputs_) {
     if (output.dynamic) continue;
     check_guards(*output.block, StrCat("output ", output.name));
-    if (!PaddingIsZero(output.tensor)) {
+    if (!PaddingIsZero(CopyToCpu(output.tensor))) {
       faults.push_back(StrCat("left the padding of output ", output.name, " (",
                               output.tensor.shape(), ", ", output.tensor.layout(),
                               ") other than zero"));

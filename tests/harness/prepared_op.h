@@ -1,5 +1,6 @@
 // One op outside of any program: shapes inferred, kernel chosen and prepared, every argument,
-// workspace and derived form in guarded memory of its own. The op must outlive it.
+// workspace and derived form in guarded memory of its own, on the op's place. What goes in and
+// comes out is on the CPU. The op must outlive it.
 #pragma once
 
 #include <deque>
@@ -20,6 +21,7 @@ using VariablePairs = std::vector<std::pair<std::string, std::string>>;
 
 // How to run it.
 struct OpSettings {
+  Place place = Place::Cpu();
   // The kernel candidate; empty: the one of the highest priority that accepts.
   std::string candidate;
   // Of variables; whoever is absent is plain.
@@ -36,7 +38,7 @@ std::vector<TensorMeta> InferOutputMetas(const OpDef& def, const Op& op,
                                          const std::vector<TensorMeta>& inputs);
 // Both, as kernel selection sees them.
 OpContext ContextOf(const OpDef& def, const Op& op, const NamedTensors& inputs,
-                    const std::map<std::string, Layout>& layouts = {});
+                    const std::map<std::string, Layout>& layouts = {}, Place place = Place::Cpu());
 
 class PreparedOp {
  public:

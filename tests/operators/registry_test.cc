@@ -8,6 +8,7 @@
 
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_coverage.h"
+#include "tests/harness/kernel_coverage.h"
 
 namespace skiff::harness {
 namespace {
@@ -21,12 +22,35 @@ const std::map<std::string, std::string> kUncheckedGradient = {
     {"increment", "its gradient op is no derivative: it takes the step back"},
 };
 
+const CaseList& Cases() {
+  static const CaseList& cases = *[] {
+    auto* list = new CaseList;
+    AddAllCases(*list);
+    return list;
+  }();
+  return cases;
+}
+
 TEST(DefaultOpRegistry, HasDocumentationKernelAndCaseForEveryOp) {
-  CaseList cases;
-  AddAllCases(cases);
   for (const std::string& problem :
-       CoverageProblems(DefaultOpRegistry(), cases, kWithoutCase, kUncheckedGradient)) {
+       CoverageProblems(DefaultOpRegistry(), Cases(), kWithoutCase, kUncheckedGradient)) {
     ADD_FAILURE() << problem;
+  }
+}
+
+// Each test of a family runs every kernel that accepts its cases, so these have run.
+TEST(DefaultOpRegistry, HasACaseForEveryKernelCandidate) {
+  for (const std::string& kernel : KernelsWithoutCase(DefaultOpRegistry(), Cases())) {
+    const std::string type = kernel.substr(0, kernel.find('/'));
+    if (!kWithoutCase.contains(type)) ADD_FAILURE() << kernel << " accepts no case";
+  }
+}
+
+// Whether the case runs is up to the machine: see cuda_test.
+TEST(DefaultOpRegistry, HasACaseForEveryCudaKernel) {
+  for (const std::string& kernel :
+       KernelsWithoutCase(DefaultOpRegistry(), Cases(), Place::Cuda())) {
+    ADD_FAILURE() << kernel << " accepts no case";
   }
 }
 
