@@ -95,7 +95,7 @@ class OpChecker {
     }
     // Not every op has kernels for every device.
     if (!any_plain && options_.place.is_cpu()) Fail("", "no kernel accepts plain layouts");
-    if (options_.every_instruction_set) CheckOtherInstructionSets();
+    if (options_.every_instruction_set && options_.place.is_cpu()) CheckOtherInstructionSets();
   }
 
  private:
@@ -244,6 +244,7 @@ class OpChecker {
       const ThreadCount thread_count(1);
       for (const Layouts& layouts : LayoutVariants()) {
         for (const std::string& candidate : Candidates(layouts)) {
+          if (options_.choose_only) continue;
           const std::string where =
               StrCat(Where({candidate, layouts, 1}), " on ", InstructionSetName(sets[i]));
           Guarded(where, [&] {
