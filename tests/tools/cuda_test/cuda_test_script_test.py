@@ -1,0 +1,49 @@
+"""cuda_test.sh run: counts what the packed tests say, and takes nothing untested for passed."""
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+import unittest
+
+PASSED = "[ RUN      ] cuda_relu.a\n[       OK ] cuda_relu.a (1 ms)\n"
+FAILED = "[ RUN      ] cuda_relu.b\n[  FAILED  ] cuda_relu.b (2 ms)\n"
+SKIPPED = "[ RUN      ] cuda_relu.c\n[  SKIPPED ] cuda_relu.c (0 ms)\n"
+SUMMARY = "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] cuda_relu.b\n[  SKIPPED ] cuda_relu.c\n"
+
+
+class Run(unittest.TestCase):
+    def run_packed(self, tests):
+        """(exit status, last line) for {name: (what it prints, its exit status)}."""
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy("tools/cuda_test.sh", folder)
+            os.mkdir(os.path.join(folder, "tests"))
+            for name, (text, status) in tests.items():
+                path = os.path.join(folder, "tests", name)
+                with open(path, "w", encoding="utf-8") as stream:
+                    stream.write(f"#!/bin/bash\ncat <<'END'\n{text}END\nexit {status}\n")
+                os.chmod(path, stat.S_IRWXU)
+            done = subprocess.run([os.path.join(folder, "cuda_test.sh"), "run"], stdout=subprocess.PIPE, text=True,
+                                  check=False)
+            return done.returncode, done.stdout.splitlines()[-1]
+
+    def test_passes_if_all_have_passed(self):
+        self.assertEqual(self.run_packed({"a": (PASSED, 0), "b": (PASSED + PASSED, 0)}),
+                         (0, "3 passed, 0 failed, 0 skipped"))
+
+    def test_fails_with_a_test(self):
+        self.assertEqual(self.run_packed({"a": (PASSED, 0), "b": (PASSED + FAILED + SUMMARY, 1)}),
+                         (1, "2 passed, 1 failed, 0 skipped"))
+
+    def test_a_skipped_test_is_not_tested(self):
+        self.assertEqual(self.run_packed({"a": (PASSED + SKIPPED + SUMMARY, 0)}), (1, "1 passed, 0 failed, 1 skipped"))
+
+    def test_a_crash_is_a_failure(self):
+        self.assertEqual(self.run_packed({"a": (PASSED, 139)}), (1, "1 passed, 1 failed, 0 skipped"))
+
+    def test_a_program_without_tests_is_a_failure(self):
+        self.assertEqual(self.run_packed({"a": ("", 0)}), (1, "0 passed, 1 failed, 0 skipped"))
+
+
+if __name__ == "__main__":
+    unittest.main()

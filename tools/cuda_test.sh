@@ -1,0 +1,74 @@
+#!/bin/bash
+# cuda_test.sh: the tests of the CUDA kernels, built on one machine and run on another.
+#
+#   tools/cuda_test.sh pack FOLDER   builds every test with the tag "cuda" and puts it into FOLDER,
+#                                    with the libraries that it needs and a copy of this script.
+#                                    Needs nvcc, but no GPU. BAZEL: the bazel to call.
+#   FOLDER/cuda_test.sh run          runs them there. Needs a GPU and its driver, nothing else.
+#
+# The last line is "N passed, N failed, N skipped". A skipped test fails the run: it wasn't tested.
+set -euo pipefail
+
+usage() {
+  sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+  exit 2
+}
+
+# The shared libraries of a program, but those of the C library and the driver: they belong to the
+# machine.
+libraries_of() {
+  ldd "$1" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
+    grep -Ev '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libresolv|libcuda)\.so' || true
+}
+
+pack() {
+  local folder=$1 bin label target library
+  local flags=(--config=opt --config=cuda)
+  mkdir -p "$folder/tests" "$folder/lib"
+  folder=$(realpath "$folder")
+  cp "$(realpath "${BASH_SOURCE[0]}")" "$folder/cuda_test.sh"
+  cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+  local labels
+  labels=$("${BAZEL:-bazel}" query 'attr(tags, "\bcuda\b", tests(//...))')
+  # shellcheck disable=SC2086
+  "${BAZEL:-bazel}" build "${flags[@]}" $labels
+  bin=$("${BAZEL:-bazel}" info "${flags[@]}" bazel-bin)
+  for label in $labels; do
+    target=${label#//}
+    cp -f "$bin/${target/://}" "$folder/tests/${target//[\/:]/.}"
+    for library in $(libraries_of "$bin/${target/://}"); do cp -fL "$library" "$folder/lib/"; done
+  done
+  echo "packed: $folder ($(du -sh "$folder" | cut -f1))"
+}
+
+run() {
+  local folder passed=0 failed=0 skipped=0 test log status
+  folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+  log=$(mktemp)
+  for test in "$folder"/tests/*; do
+    status=0
+    LD_LIBRARY_PATH=$folder/lib "$test" >"$log" 2>&1 || status=$?
+    local test_passed test_failed test_skipped
+    test_passed=$(grep -c '^\[       OK \] .*ms)$' "$log" || true)
+    test_failed=$(grep -c '^\[  FAILED  \] .*ms)$' "$log" || true)
+    test_skipped=$(grep -c '^\[  SKIPPED \] .*ms)$' "$log" || true)
+    # A crash has no line of its own; a program without any test tested nothing.
+    if ((status != 0 && test_failed == 0)) || ((test_passed + test_failed + test_skipped == 0)); then
+      test_failed=1
+    fi
+    echo "$(basename "$test"): $test_passed passed, $test_failed failed, $test_skipped skipped"
+    if ((test_failed + test_skipped > 0)); then
+      { grep -v '^\[ RUN\|^\[       OK' "$log" || true; } | tail -n 60
+    fi
+    passed=$((passed + test_passed)) failed=$((failed + test_failed)) skipped=$((skipped + test_skipped))
+  done
+  rm -f "$log"
+  echo "$passed passed, $failed failed, $skipped skipped"
+  ((failed == 0 && skipped == 0 && passed > 0))
+}
+
+case "${1:-}" in
+  pack) [[ $# == 2 ]] || usage; pack "$2" ;;
+  run) [[ $# == 1 ]] || usage; run ;;
+  *) usage ;;
+esac
