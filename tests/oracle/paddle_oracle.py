@@ -6,6 +6,8 @@ import os
 import sys
 
 WANTED = "2.6.2"
+# Of training: relative to a loss, or to the largest magnitude of an array.
+BOUNDS = {"float64": 1e-9, "float32": 1e-3}
 # The sign of a program that cannot be checked, unlike one that was found wrong (1).
 CANNOT_CHECK = 2
 

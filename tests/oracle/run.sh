@@ -1,9 +1,10 @@
 #!/bin/bash
-# run.sh [training|ops] --python=PYTHON [--out=DIR] [--op=TYPE]
+# run.sh [training|reverse|ops] --python=PYTHON [--out=DIR] [--op=TYPE]
 # Compares Skiff with PaddlePaddle 2.6.2 (docs/outside_check.md): builds the
 # writers and tools/run_program, writes programs and arrays, runs them in Skiff
 # and then in PaddlePaddle, prints a table.
 #   training  (default) LeNet and ResNet-20, 20 steps
+#   reverse   the other way round: PaddlePaddle writes, Skiff trains as well
 #   ops       every case of every operator, or of one (--op)
 # PYTHON is an interpreter that has numpy and paddlepaddle==2.6.2. DIR keeps the
 # files; without it they go to a temporary folder. SKIFF_CACHE and BAZEL as in
@@ -22,7 +23,7 @@ out=
 op=
 for argument in "$@"; do
   case "$argument" in
-    training | ops) what=$argument ;;
+    training | reverse | ops) what=$argument ;;
     --python=*) python=${argument#*=} ;;
     --out=*) out=${argument#*=} ;;
     --op=*) op=${argument#*=} ;;
@@ -46,26 +47,28 @@ fi
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
-case "$what" in
-  training)
-    writer=write_training_programs
-    check=run_in_paddle.py
-    arguments=()
-    ;;
-  ops)
-    writer=write_op_programs
-    check=check_ops_in_paddle.py
-    arguments=("--op=$op")
-    ;;
-esac
+export PYTHONDONTWRITEBYTECODE=1
 # First of all, so that nothing is built in vain.
-"$python" "$here/paddle_oracle.py" || exit 2
+"$python" -W ignore "$here/paddle_oracle.py" || exit 2
 
 flags=(--config=opt "--disk_cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}")
 cd "$root"
-"${BAZEL:-bazel}" build "${flags[@]}" "//tests/oracle:$writer" //tools/run_program
+"${BAZEL:-bazel}" build "${flags[@]}" //tests/oracle/... //tools/run_program
 bin=$("${BAZEL:-bazel}" info "${flags[@]}" bazel-bin 2>/dev/null)
-"$bin/tests/oracle/$writer" "--out=$out" "${arguments[@]}"
+case "$what" in
+  training)
+    "$bin/tests/oracle/write_training_programs" "--out=$out"
+    check=run_in_paddle.py
+    ;;
+  reverse)
+    "$python" -W ignore "$here/write_in_paddle.py" "$out"
+    check=compare_with_paddle.py
+    ;;
+  ops)
+    "$bin/tests/oracle/write_op_programs" "--out=$out" "--op=$op"
+    check=check_ops_in_paddle.py
+    ;;
+esac
 # A job that fails is told, and then missed by the check.
 "$bin/tools/run_program/run_program" "--jobs=$out/skiff_jobs.jsonl" || true
-PYTHONDONTWRITEBYTECODE=1 "$python" -W ignore "$here/$check" "$out"
+"$python" -W ignore "$here/$check" "$out"

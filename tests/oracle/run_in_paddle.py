@@ -26,10 +26,9 @@ if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
 
 import numpy as np
 
-from paddle_oracle import (Session, described, dims_admit, largest_difference, load_arrays, load_program, print_table,
+from paddle_oracle import (BOUNDS, Session, described, dims_admit, largest_difference, load_arrays, load_program, print_table,
                            unknown_to_paddle)
 
-BOUNDS = {"float64": 1e-9, "float32": 1e-3}
 # A rectified unit whose input is zero but for rounding takes one branch in one framework and the
 # other in the other, and from there on two float32 runs go their own ways.
 FINAL_STATE_BOUNDS = {"float64": 1e-9, "float32": float("inf")}
