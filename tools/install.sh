@@ -10,9 +10,7 @@ packages=(
   libprotobuf-dev protobuf-compiler libgoogle-glog-dev libgflags-dev
   libdnnl-dev libhwy-dev nlohmann-json3-dev libzip-dev zlib1g-dev
   # tests and benchmarks
-  libgtest-dev libgmock-dev libbenchmark-dev
-  # the Python binding
-  python3-dev python3-numpy pybind11-dev
+  libgtest-dev libgmock-dev
 )
 # One of these; without any, the format test is skipped.
 formatters=(clang-format-14 clang-format)
