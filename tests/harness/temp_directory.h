@@ -18,9 +18,8 @@ namespace skiff {
 
 class TempDirectory {
  public:
-  TempDirectory() {
-    std::string pattern = testing::TempDir() + "/skiff-io-XXXXXX";
-    path_ = mkdtemp(pattern.data());
+  TempDirectory() : path_(testing::TempDir() + "/skiff-XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) ADD_FAILURE() << "cannot make " << path_;
   }
   ~TempDirectory() {
     std::error_code ignored;

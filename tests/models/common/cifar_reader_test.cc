@@ -5,7 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
-#include "tests/models/common/scratch_folder.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff::models {
 namespace {
@@ -34,7 +34,7 @@ class CifarReaderTest : public ::testing::Test {
     return "no error";
   }
 
-  ScratchFolder directory_;
+  TempDirectory directory_;
 };
 
 TEST_F(CifarReaderTest, JoinsTheFilesOfCifar10) {

@@ -9,7 +9,7 @@
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
-#include "tests/models/common/scratch_folder.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff::models {
 namespace {
@@ -66,7 +66,7 @@ class IdxReaderTest : public ::testing::Test {
     return "no error";
   }
 
-  ScratchFolder directory_;
+  TempDirectory directory_;
 };
 
 TEST_F(IdxReaderTest, ReadsPlainAndCompressedFilesAlike) {

@@ -10,7 +10,7 @@
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
-#include "tests/models/common/scratch_folder.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff::models {
 namespace {
@@ -63,7 +63,7 @@ class CommandLine : public ::testing::Test {
     EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));
   }
 
-  ScratchFolder directory_;
+  TempDirectory directory_;
 };
 
 TEST_F(CommandLine, NamesTheFlagTheValueAndWhatIsExpected) {

@@ -15,7 +15,7 @@
 #include "framework/io/weights_hash.h"
 #include "models/common/generated_images.h"
 #include "models/mlp/mlp.h"
-#include "tests/models/common/scratch_folder.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff::models {
 namespace {
@@ -70,18 +70,7 @@ class TrainerTest : public ::testing::Test {
     return Trainer(&program_, &train_, &validation_, options, &out_);
   }
 
-  static void ExpectError(const std::function<void()>& action, ErrorCode code,
-                          const std::string& message) {
-    try {
-      action();
-      ADD_FAILURE() << "no error: " << message;
-    } catch (const Error& error) {
-      EXPECT_EQ(ErrorCodeName(error.code()), ErrorCodeName(code)) << error.what();
-      EXPECT_EQ(error.what(), message);
-    }
-  }
-
-  ScratchFolder directory_;
+  TempDirectory directory_;
   ImageDataset train_images_;
   ImageDataset validation_images_;
   ImageSource train_source_;

@@ -15,7 +15,7 @@
 #include "models/common/learning_curve.h"
 #include "models/common/progress.h"
 #include "models/common/training_log.h"
-#include "tests/models/common/scratch_folder.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff::models {
 namespace {
@@ -51,7 +51,7 @@ void ExpectWellFormed(const std::string& xml) {
 }
 
 TEST(TrainingLog, KeepsWhatItWroteUpToTheResumedStep) {
-  const ScratchFolder directory;
+  const TempDirectory directory;
   const std::string path = directory / "log.jsonl";
   {
     TrainingLog log(path, 0);
@@ -64,7 +64,7 @@ TEST(TrainingLog, KeepsWhatItWroteUpToTheResumedStep) {
 }
 
 TEST(TrainingLog, DropsALineThatACrashCutOffAndRefusesOthers) {
-  const ScratchFolder directory;
+  const TempDirectory directory;
   const std::string path = directory / "log.jsonl";
   const std::string line = PrintTrainingRecord(RecordOfEpoch(1));
   AtomicWriteFile(path, line + "\n" + line.substr(0, 20));
@@ -87,7 +87,7 @@ TEST(TrainingLog, DropsALineThatACrashCutOffAndRefusesOthers) {
 }
 
 TEST(TrainingLog, SaysWhyALineCannotBeWritten) {
-  const ScratchFolder directory;
+  const TempDirectory directory;
   const std::string path = directory / "log.jsonl";
   TrainingLog log(path, 0);
   std::filesystem::remove(path);
