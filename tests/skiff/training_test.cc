@@ -130,16 +130,46 @@ TEST(Training, RepeatsBitByBitWithOneSeed) {
   EXPECT_NE(first, second);
 }
 
+// Every run of the training program takes the next rate of the schedule, and the update takes just
+// that one; a run of the evaluation program between them moves nothing.
 TEST(Training, SchedulesAdvanceWithTheSteps) {
-  Net net;
-  BuildImageNet(&net, 3);
-  ProgramGuard guard(&net.main, &net.startup);
-  optimizer::Sgd({.learning_rate = 0.1}).Minimize(net.loss);
+  constexpr int64_t kWarmup = 4;
+  constexpr int64_t kEpochs = 5;  // of two steps each
+  constexpr double kPeak = 0.2;
+  Program main;
+  Program startup;
+  Variable loss;
+  Variable rate;
+  std::unique_ptr<Program> evaluation;
+  {
+    ProgramGuard guard(&main, &startup);
+    const Variable x = layers::Data("x", {-1, 1});
+    // The loss is the weight itself where x is 1, and its gradient is 1.
+    loss = layers::Mean(
+        layers::Fc(x, 1, {.param_attr = {.name = "weight"}, .bias_attr = std::nullopt}));
+    evaluation = main.CloneForTest();
+    rate = learning_rate::LinearWarmup(
+        learning_rate::Cosine({.start = kPeak, .steps_per_epoch = 2, .epochs = kEpochs}),
+        {.warmup_steps = kWarmup, .start = 0.0f, .end = kPeak});
+    optimizer::Sgd({.learning_rate = rate}).Minimize(loss);
+  }
   Executor executor(Place::Cpu());
-  executor.Run(net.startup);
-  CompiledProgram compiled = executor.Compile(net.main);
-  for (uint64_t i = 0; i < 3; ++i) compiled.Run(Batch(2, i), {});
-  EXPECT_EQ(executor.scope().Get(kStepCounterName).Item<int64_t>(), 3);
+  executor.Run(startup);
+  CompiledProgram train = executor.Compile(main);
+  CompiledProgram test = executor.Compile(*evaluation);
+  const FeedList feeds = {{"x", Tensor::FromValues<float>({1, 1}, {1.0f})}};
+  const auto weight = [&] { return executor.scope().Get("weight").Item<float>(); };
+  for (int64_t step = 0; step < 2 * kEpochs; ++step) {
+    SCOPED_TRACE(step);
+    const double expected =
+        step < kWarmup ? kPeak * static_cast<double>(step) / kWarmup
+                       : kPeak / 2 * (std::cos(M_PI * static_cast<double>(step / 2) / kEpochs) + 1);
+    const float before = weight();
+    EXPECT_NEAR(train.Run(feeds, {rate})[0].Item<float>(), expected, 1e-6);
+    EXPECT_NEAR(before - weight(), expected, 1e-6);
+    EXPECT_EQ(test.Run(feeds, {loss})[0].Item<float>(), weight());
+    EXPECT_EQ(executor.scope().Get(kStepCounterName).Item<int64_t>(), step + 1);
+  }
 }
 
 TEST(Training, RefusesALabelOutsideTheClasses) {
