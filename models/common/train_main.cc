@@ -43,7 +43,8 @@ DEFINE_string(output_dir, "", "Where to write. Empty: MODEL_run in the current d
 DEFINE_int64(save_every, 0, "Steps between two checkpoints, besides that of each epoch's end.");
 DEFINE_int64(early_stop, 0,
              "Ends the training after so many epochs without a better validation accuracy. 0: "
-             "never.");
+             "never. A training that ended so goes on if it is resumed with a larger number, or "
+             "0.");
 DEFINE_int64(stop_after, 0,
              "Saves and stops after so many steps, as Ctrl-C does; --resume goes on. 0: never.");
 DEFINE_bool(resume, false, "Goes on from the newest checkpoint of the output directory.");

@@ -141,7 +141,7 @@ TrainingResult Trainer::Run() {
   };
   TrainingResult result;
   result.finished = true;
-  while (progress_.position.epoch < options_.epochs) {
+  while (progress_.position.epoch < options_.epochs && !StoppedEarly()) {
     if (!TrainEpoch(stop)) {
       Save();
       result.finished = false;
@@ -149,17 +149,24 @@ TrainingResult Trainer::Run() {
       break;
     }
     EndEpoch(&log);
-    const int64_t without_gain = progress_.position.epoch - progress_.best_epoch;
-    if (options_.early_stop_epochs > 0 && without_gain >= options_.early_stop_epochs) {
-      *out_ << "stopped early: no better accuracy in " << without_gain << " epochs\n";
-      break;
-    }
+  }
+  if (result.finished && StoppedEarly()) {
+    *out_ << "stopped early: no better accuracy in " << EpochsWithoutGain() << " epochs\n";
   }
   result.best_accuracy = progress_.best_accuracy;
   result.best_epoch = progress_.best_epoch;
   result.records = log.records();
   result.weights_hash = WeightsHash();
   return result;
+}
+
+int64_t Trainer::EpochsWithoutGain() const {
+  return progress_.position.epoch - progress_.best_epoch;
+}
+
+// Of the saved state alone, so that a resumed training ends where the unbroken one does.
+bool Trainer::StoppedEarly() const {
+  return options_.early_stop_epochs > 0 && EpochsWithoutGain() >= options_.early_stop_epochs;
 }
 
 EvaluationResult Trainer::Evaluate() {

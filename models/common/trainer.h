@@ -97,6 +97,8 @@ class Trainer {
     std::map<int64_t, BoundBatch> by_size;
   };
 
+  int64_t EpochsWithoutGain() const;
+  bool StoppedEarly() const;
   BoundProgram& Step(BoundPrograms* programs, const Batch& batch);
   // Trains to the end of the epoch; false if it was asked to stop before.
   bool TrainEpoch(const std::function<bool()>& stop);

@@ -117,6 +117,40 @@ TEST_F(TrainerTest, ResumesToTheSameBitsFromWithinAnEpoch) {
   }
 }
 
+// At learning rate 0 the first epoch stays the best: with a patience of 2 the third is the last,
+// wherever the training was broken off, and however often it is resumed after its end.
+TEST_F(TrainerTest, StopsEarlyInTheSameEpochWhenResumed) {
+  const ClassifierProgram still = BuildClassifier(
+      train_images_,
+      [](const Variable& image, int64_t classes) {
+        return Mlp(image, {.hidden_units = 24, .classes = classes});
+      },
+      {.learning_rate = 0, .total_steps = 60}, 5);
+  TrainerOptions options = Options("run");
+  options.epochs = 6;
+  options.early_stop_epochs = 2;
+  for (const int64_t stop : {5, 10, 15, 20, 25}) {
+    options.stop_after_steps = stop;
+    Trainer trainer(&still, &train_, &validation_, options, &out_);
+    if (stop > 5) trainer.Resume();
+    EXPECT_FALSE(trainer.Run().finished) << stop;
+  }
+  options.stop_after_steps = 0;
+  const auto resume = [&] {
+    Trainer trainer(&still, &train_, &validation_, options, &out_);
+    trainer.Resume();
+    const TrainingResult result = trainer.Run();
+    EXPECT_TRUE(result.finished);
+    EXPECT_EQ(result.best_epoch, 1);
+    return result.records.size();
+  };
+  EXPECT_EQ(resume(), 3u);
+  EXPECT_THAT(out_.str(), EndsWith("stopped early: no better accuracy in 2 epochs\n"));
+  EXPECT_EQ(resume(), 3u);
+  options.early_stop_epochs = 4;
+  EXPECT_EQ(resume(), 5u);
+}
+
 TEST_F(TrainerTest, RefusesToResumeWithAnotherConfiguration) {
   TrainerOptions options = Options("run");
   options.stop_after_steps = 3;
