@@ -237,6 +237,7 @@ class ProgramParser {
     while (scan_.TryWord("op_version")) OpVersion();
     while (!scan_.TryPunctuation('}')) NextBlock();
     if (next_block_ == 0) scan_.ThrowAt(0, "the program has no block, expected one at least");
+    CheckForwardBlocks();
     if (!scan_.AtEnd()) scan_.ThrowExpected("the end of the text");
     return std::move(program_);
   }
@@ -284,9 +285,20 @@ class ProgramParser {
     ++next_block_;
     if (scan_.TryWord("forward")) {
       scan_.Punctuation('=');
+      forward_positions_.emplace_back(scan_.position(), block);
       block->forward_block_index = scan_.Number<int32_t>("a block index");
     }
     return block;
+  }
+
+  // A forward block may stand behind the block that names it.
+  void CheckForwardBlocks() const {
+    for (const auto& [position, block] : forward_positions_) {
+      const int32_t forward = block->forward_block_index;
+      if (forward >= -1 && forward < next_block_) continue;
+      scan_.ThrowAt(position, StrCat("block ", block->index(), " can't have the forward block ",
+                                     forward, ": expected one in [-1, ", next_block_, ")"));
+    }
   }
 
   int32_t ParentIndex() {
@@ -397,7 +409,11 @@ class ProgramParser {
     Slots slots;
     if (scan_.TryPunctuation(close)) return slots;
     do {
+      const size_t start = scan_.position();
       std::string slot = scan_.Name("the name of a slot");
+      if (std::ranges::count(slots, slot, &SlotArguments::slot) > 0) {
+        scan_.ThrowAt(start, StrCat("slot ", Quote(slot), " is there twice"));
+      }
       scan_.Punctuation(':');
       slots.push_back({std::move(slot), Names()});
     } while (scan_.TryPunctuation(','));
@@ -512,6 +528,7 @@ class ProgramParser {
   TextScanner scan_;
   std::unique_ptr<Program> program_;
   int32_t next_block_ = 0;
+  std::vector<std::pair<size_t, const Block*>> forward_positions_;  // in the text
 };
 
 }  // namespace

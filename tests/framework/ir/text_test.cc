@@ -268,6 +268,8 @@ TEST(ProgramTextErrors, SayWhatWasExpected) {
   EXPECT_EQ(contains("program sed=1 {}", "\"seed\", \"version\""), "");
   EXPECT_EQ(contains("program seed=-1 {}", "a seed in [0, 18446744073709551615]"), "");
   EXPECT_EQ(contains("program { block 0 {} block 1 parent=1 {} }", "can't have the parent 1"), "");
+  EXPECT_EQ(contains("program { block 0 forward=1 {} }", "can't have the forward block 1"), "");
+  EXPECT_EQ(contains("program { block 0 forward=-2 {} }", "can't have the forward block -2"), "");
   EXPECT_EQ(contains("program { block 0 {} } x", "the end of the text"), "");
   EXPECT_EQ(contains("program { block 0 parent=0 {} }", "can't have the parent 0"), "");
   EXPECT_EQ(contains(in_block("var x float [1]"), "unknown dtype \"float\""), "");
@@ -275,6 +277,7 @@ TEST(ProgramTextErrors, SayWhatWasExpected) {
   EXPECT_EQ(contains(in_block("var x float32 [] var x float32 []"), "in the block already"), "");
   EXPECT_EQ(contains(in_block("var x float32 [1,]"), "an integer"), "");
   EXPECT_EQ(contains(in_block("{} = f(X: [x)"), "']'"), "");
+  EXPECT_EQ(contains(in_block("{} = f(X: [a], X: [b])"), "slot \"X\" is there twice"), "");
   EXPECT_EQ(contains(in_block("{} = f() {a = 1, a = 2}"), "attribute \"a\" is there twice"), "");
   EXPECT_EQ(contains(with_attr("2147483648"), "an integer in [-2147483648, 2147483647]"), "");
   EXPECT_EQ(contains(with_attr("1L"), "an integer"), "");
