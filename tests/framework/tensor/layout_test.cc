@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "framework/base/error.h"
 
 namespace skiff {
@@ -22,7 +24,14 @@ TEST(Layout, BlockedRoundsChannelsUp) {
 TEST(Layout, RefusesShapesWithoutChannelsOrUnknown) {
   EXPECT_THROW(StorageElements({7}, Layout::Blocked(8)), Error);
   EXPECT_THROW(StorageElements({-1, 3, 2, 2}, Layout::Blocked(8)), Error);
+  EXPECT_THROW(StorageElements({2, -1, 2, 2}, Layout::Blocked(8)), Error);
   EXPECT_THROW(StorageElements({-1, 3}, Layout::Plain()), Error);
+}
+
+TEST(Layout, RefusesWhatNoCountHolds) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_THROW(StorageElements({1, kMost}, Layout::Blocked(8)), Error);
+  EXPECT_THROW(StorageElements({2, kMost}, Layout::Plain()), Error);
 }
 
 TEST(Layout, Prints) {
