@@ -126,6 +126,11 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   Op* loss_op = root->ops()[static_cast<size_t>(writer)].get();
   backward.SeedWithOp(loss_var.name, GradientOfLossItself(loss_var, *loss_op));
   backward.Differentiate(static_cast<size_t>(writer) + 1);
+  const bool has_parameter = std::ranges::any_of(root->vars(), [&](const auto& var) {
+    return var->is_parameter && trained(*var) && names.gradients().contains(var->name);
+  });
+  SKIFF_ENFORCE(has_parameter || !options.needs_parameter, kInvalidArgument,
+                "append_backward: the loss \"", loss, "\" depends on no trainable parameter");
 
   loss_op->SetAttr(kOpRoleAttr, loss_op->role() | kRoleLoss);
   const size_t first_gradient_op = root->ops().size();

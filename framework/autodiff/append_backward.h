@@ -33,6 +33,8 @@ struct BackwardOptions {
   std::vector<std::string> parameters;
   // Variables whose gradient is not wanted, besides those marked stop_gradient.
   std::vector<std::string> no_grad;
+  // Error if the loss depends on no parameter to differentiate by.
+  bool needs_parameter = false;
 };
 
 struct ParameterGradient {

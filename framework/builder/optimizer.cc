@@ -24,13 +24,12 @@ std::vector<ParameterGradient> Gradients(const Variable& loss, const MinimizeOpt
                "a sub-block is open; minimize in the root block");
   BackwardResult result;
   try {
-    result = AppendBackward(DefaultOpRegistry(), &DefaultMainProgram(), loss.name(),
-                            {.parameters = options.parameters, .no_grad = options.no_grad});
+    result = AppendBackward(
+        DefaultOpRegistry(), &DefaultMainProgram(), loss.name(),
+        {.parameters = options.parameters, .no_grad = options.no_grad, .needs_parameter = true});
   } catch (const Error& error) {
     throw error.WithContext(StrCat(site.file_name(), ":", site.line()));
   }
-  call.Enforce(!result.parameters.empty(), "the loss \"", loss.name(),
-               "\" depends on no trainable parameter");
   std::sort(result.parameters.begin(), result.parameters.end(),
             [](const ParameterGradient& a, const ParameterGradient& b) {
               return a.parameter->name < b.parameter->name;

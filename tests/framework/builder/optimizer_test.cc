@@ -216,7 +216,17 @@ TEST_F(OptimizerTest, ClipsBeforeItDecays) {
 
 TEST_F(OptimizerTest, LeavesUntrainedParametersAlone) {
   const Variable loss = LinearLoss({.name = "w", .trainable = false}, "x");
+  const size_t ops = main_.root()->ops().size();
   EXPECT_THAT(MessageOf([&] { optimizer::Sgd().Minimize(loss); }), HasSubstr("optimizer_test.cc:"));
+  EXPECT_EQ(main_.root()->ops().size(), ops);
+}
+
+TEST_F(OptimizerTest, LeavesAProgramWithoutParametersAsItIs) {
+  const Variable loss =
+      layers::Mean(layers::Data("fed", {-1, 2}, DType::kFloat32, {.stop_gradient = false}));
+  EXPECT_THAT(MessageOf([&] { optimizer::Sgd().Minimize(loss); }),
+              HasSubstr("depends on no trainable parameter"));
+  EXPECT_EQ(main_.root()->ops().size(), 1);
 }
 
 TEST_F(OptimizerTest, EvaluationDropsTheTrainingOps) {
