@@ -11,6 +11,13 @@
 #include "framework/tensor/layout_copy.h"
 
 namespace skiff {
+namespace {
+
+// Startup and main program count their ops each from 0. Without this mark in the id, a parameter
+// would start as the very numbers by which an op of the first training step drops elements.
+constexpr uint64_t kTraining = uint64_t{1} << 31;
+
+}  // namespace
 
 PreparedPlan::PreparedPlan(Plan plan, Inputs inputs)
     : plan_(std::move(plan)), inputs_(std::move(inputs)), device_{plan_.place, nullptr} {
@@ -155,7 +162,7 @@ void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
   context.device_context = &device_;
   context.seed = &seed_;
   context.step = &step_;
-  context.op_id = static_cast<uint64_t>(instruction.op->id);
+  context.op_id = static_cast<uint64_t>(instruction.op->id) | (inputs_.trains ? kTraining : 0);
 }
 
 void PreparedPlan::BindFeeds(const std::vector<const Tensor*>& feeds) {
