@@ -14,11 +14,15 @@ struct VerifyOptions {
   std::vector<std::string> feeds;
   // Treat every variable that no op writes as fed: for programs whose feeds are not known.
   bool infer_feeds = true;
+  // Leave to the run what depends on its feeds: reads before the first write, writes of feeds, and
+  // shapes (files of other versions declare some of them otherwise).
+  bool structure_only = false;
 };
 
 // All that is wrong with the program, one message each, naming block, op and creation site:
 // - an op that the registry lacks, or that its definition refuses (slots, attributes);
-// - an argument without a variable;
+// - an argument without a variable (`feed` and `fetch`, which the executor runs itself, are exempt
+//   from both where the registry lacks them);
 // - a read before the first write of a variable that is neither persistable nor fed, nor comes from
 //   an ancestor block;
 // - a variable whose shape or dtype is not what the shape rule of the op that writes it says;

@@ -4,6 +4,7 @@
 #include <list>
 #include <utility>
 
+#include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
 #include "framework/executor/lowering.h"
 #include "framework/executor/prepared_plan.h"
@@ -184,6 +185,7 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   CheckForcedKernels(*registry_, options.kernels);
   SKIFF_ENFORCE(options.plan_cache_capacity >= 1, kInvalidArgument,
                 "option plan_cache_capacity = 0: expected at least 1");
+  CheckProgram(*registry_, program, {.structure_only = true});
   auto state = std::make_unique<CompiledProgram::State>();
   state->registry = registry_;
   state->program = program.Clone();
@@ -197,6 +199,9 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
     state->positions.emplace(op->id, state->positions.size());
   }
   state->reports = RunProgramPasses(*registry_, state->program.get(), state->options.passes);
+#ifndef NDEBUG
+  if (VerifyProgram(*registry_, program).empty()) CheckProgram(*registry_, *state->program);
+#endif
   return CompiledProgram(std::move(state));
 }
 

@@ -125,6 +125,8 @@ class Executor {
   Scope& scope() { return *scope_; }
   const Scope& scope() const { return *scope_; }
 
+  // Error with all that is wrong with the program as it stands (VerifyProgram, structure only), for
+  // a kernel in the options that doesn't exist, and what passes throw.
   CompiledProgram Compile(const Program& program, const CompileOptions& options = {});
   // Compiles and runs once: for startup programs.
   std::vector<Tensor> Run(const Program& program, const FeedList& feeds = {},

@@ -68,6 +68,17 @@ TEST(Verifier, FindsShapesAndDtypesThatTheOpDoesNotMake) {
               ElementsAre(HasSubstr("declared as int64 [-1], but the op makes float32 [-1]")));
 }
 
+TEST(Verifier, LeavesToTheRunWhatDependsOnItsFeeds) {
+  const VerifyOptions structure{.structure_only = true};
+  // x is fed or not, and s need not be what the file of another version says.
+  EXPECT_THAT(Messages("{Out: [x]} = tiny_copy(X: [x]) {Out: [s]} = tiny_copy(X: [w])", structure),
+              IsEmpty());
+  EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [q])", structure),
+              ElementsAre(HasSubstr("input \"q\" has no variable")));
+  EXPECT_THAT(Messages("{Out: [y]} = tiny_coppy(X: [x])", structure),
+              ElementsAre(HasSubstr("unknown op \"tiny_coppy\"; did you mean \"tiny_copy\"?")));
+}
+
 TEST(Verifier, LooksIntoSubBlocks) {
   EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [x]) {sub_block = block 1}"),
               ElementsAre(HasSubstr("tiny_copy (block 1, op #0): input \"nothing\"")));

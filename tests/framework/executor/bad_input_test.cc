@@ -312,17 +312,17 @@ class BadOp : public BadInput {
 };
 
 TEST_F(BadOp, IsToldByTypeBlockPositionAndPlaceOfCreation) {
-  ExpectRefused(OpOf("tiny_coppy"), ErrorCode::kNotFound,
+  ExpectRefused(OpOf("tiny_coppy"), ErrorCode::kInvalidArgument,
                 "unknown op \"tiny_coppy\"; did you mean \"tiny_copy\"?");
-  ExpectRefused(OpOf("no_such_op"), ErrorCode::kNotFound, "unknown op \"no_such_op\"");
+  ExpectRefused(OpOf("no_such_op"), ErrorCode::kInvalidArgument, "unknown op \"no_such_op\"");
   ExpectRefused(OpOf("tiny_add"), ErrorCode::kInvalidArgument,
                 "tiny_add: input slot \"Y\" is missing");
   ExpectRefused(OpOf("tiny_copy").SetInput("Z", {"x"}), ErrorCode::kInvalidArgument,
                 "tiny_copy: there is no input slot \"Z\"");
   ExpectRefused(OpOf("tiny_copy").SetInput("X", {"x", "x"}), ErrorCode::kInvalidArgument,
                 "tiny_copy: input slot \"X\" takes one variable, found 2");
-  ExpectRefused(OpOf("tiny_copy").SetInput("X", {"q"}), ErrorCode::kNotFound,
-                "variable \"q\" does not exist");
+  ExpectRefused(OpOf("tiny_copy").SetInput("X", {"q"}), ErrorCode::kInvalidArgument,
+                "input \"q\" has no variable");
   ExpectRefused(OpOf("tiny_scale").SetAttr("factor", std::string("two")),
                 ErrorCode::kInvalidArgument,
                 "tiny_scale: attribute \"factor\" is of type string, expected float");
@@ -341,9 +341,9 @@ TEST_F(BadOp, IsToldEvenWhereItsMarksAreOfTheWrongType) {
       [&] {
         executor->Run(program_, {{"x", x_}}, {"y"});
       },
-      ErrorCode::kNotFound,
-      "tiny_coppy (block 0, op #2): unknown op \"tiny_coppy\"; did you mean "
-      "\"tiny_copy\"?");
+      ErrorCode::kInvalidArgument,
+      "tiny_coppy (block 0, op #2): attribute \"op_namescope\" is of type int, expected string\n"
+      "tiny_coppy (block 0, op #2): unknown op \"tiny_coppy\"; did you mean \"tiny_copy\"?");
 }
 
 TEST_F(BadOp, MayMakeAnImpossibleShape) {
