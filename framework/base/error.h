@@ -1,8 +1,9 @@
 // The one exception type of Skiff, and the way to raise it.
 //
-// A mistake of the user (a wrong shape, a missing file, a bad attribute) throws Error. A message says
-// where, what was found, what was expected: `softmax: axis = 3 is outside [-2, 1] for X of shape [64, 10]`. Code that knows more of
-// the place (the executor knows op, block and creation site) adds it with WithContext.
+// A mistake of the user (a wrong shape, a missing file, a bad attribute) throws Error. A message
+// says where, what was found, what was expected: `softmax: axis = 3 is outside [-2, 1] for X of
+// shape [64, 10]`. Code that knows more of the place (the executor knows op, block and creation
+// site) adds it with WithContext.
 #pragma once
 
 #include <sstream>
