@@ -15,18 +15,20 @@ bool Agree(const Shape& a, const Shape& b) {
 
 }  // namespace
 
-void CheckInputShape(const OpContext& context, std::string_view slot, const Shape& expected) {
-  const Shape& found = context.Input(slot).shape;
-  SKIFF_ENFORCE(Agree(found, expected), kInvalidArgument, context.op().type, ": ", slot,
-                " has shape ", found, ", expected ", expected);
-}
-
 void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
                     DType dtype) {
   const TensorMeta& found = context.Input(slot);
   SKIFF_ENFORCE(Agree(found.shape, expected) && found.dtype == dtype, kInvalidArgument,
                 context.op().type, ": ", slot, " is ", found.dtype, " ", found.shape, ", expected ",
                 dtype, " ", expected);
+}
+
+void CheckGradientLike(const OpContext& context, std::string_view slot, const Shape& expected,
+                       DType dtype) {
+  const Shape& found = context.Input(slot).shape;
+  const bool one_element = expected.is_known() && expected.element_count() == 1 &&
+                           found.is_known() && found.element_count() == 1;
+  CheckInputLike(context, slot, one_element ? found : expected, dtype);
 }
 
 void CheckOneElement(const OpContext& context, std::string_view slot) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 namespace {
@@ -29,18 +30,14 @@ void CheckOperandDTypes(const OpContext& context) {
 }
 
 void InferGradient(OpContext& context) {
-  const std::string& type = context.op().type;
+  CheckOperandDTypes(context);
   const TensorMeta& x = context.Input("X");
-  const TensorMeta& y = context.Input("Y");
-  const TensorMeta& dout = context.Input("Out@GRAD");
-  const Shape out = BroadcastShape(x.shape, y.shape, AxisOf(context), type);
-  SKIFF_ENFORCE(!out.is_known() || !dout.shape.is_known() || out == dout.shape, kInvalidArgument,
-                type, ": Out@GRAD has shape ", dout.shape, ", expected ", out, " of X ", x.shape,
-                " and Y ", y.shape);
+  const Shape out =
+      BroadcastShape(x.shape, context.Input("Y").shape, AxisOf(context), context.op().type);
+  CheckInputLike(context, "Out@GRAD", out, x.dtype);
+  if (context.def().FindInput("Out") != nullptr) CheckInputLike(context, "Out", out, x.dtype);
   context.SetOutputLike("X@GRAD", "X");
-  context.SetOutput("X@GRAD", x.shape, dout.dtype);
   context.SetOutputLike("Y@GRAD", "Y");
-  context.SetOutput("Y@GRAD", y.shape, dout.dtype);
 }
 
 OpDef BinaryGradOpDef(const BinaryFacts& facts) {

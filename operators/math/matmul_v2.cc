@@ -11,6 +11,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/gemm.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 namespace {
@@ -123,17 +124,21 @@ GemmSpec WithBatch(GemmSpec spec, const Shape& batch, const std::vector<int64_t>
   return spec;
 }
 
-void Infer(OpContext& context) {
-  const Product product = ProductOf(context);
+Shape OutShape(const Product& product) {
   Shape out = product.batch;
   if (!product.x.is_vector) out.Append(product.m);
   if (!product.y.is_vector) out.Append(product.n);
+  return out;
+}
+
+void Infer(OpContext& context) {
+  const Product product = ProductOf(context);
   if (!product.x.is_vector) context.SetOutputLike("Out", "X");
-  context.SetOutput("Out", out, context.Input("X").dtype);
+  context.SetOutput("Out", OutShape(product), context.Input("X").dtype);
 }
 
 void InferGrad(OpContext& context) {
-  ProductOf(context);
+  CheckInputLike(context, "Out@GRAD", OutShape(ProductOf(context)), context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
   context.SetOutputLike("Y@GRAD", "Y");
 }

@@ -12,7 +12,7 @@ namespace {
 void Infer(OpContext& context) { context.SetOutput("Out", Shape{}, context.Input("X").dtype); }
 
 void InferGrad(OpContext& context) {
-  CheckOneElement(context, "Out@GRAD");
+  CheckGradientLike(context, "Out@GRAD", Shape{}, context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
 }
 

@@ -6,6 +6,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"
 
 namespace skiff {
@@ -59,12 +60,7 @@ void Infer(OpContext& context) {
 
 void InferGrad(OpContext& context) {
   CheckDtypes(context);
-  const Shape expected = ReducedShape(context);
-  const Shape& found = context.Input("Out@GRAD").shape;
-  SKIFF_ENFORCE(!found.is_known() || !expected.is_known() ||
-                    found.element_count() == expected.element_count(),
-                kInvalidArgument, context.op().type, ": Out@GRAD is of shape ", found,
-                ", expected ", expected);
+  CheckGradientLike(context, "Out@GRAD", ReducedShape(context), context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
 }
 

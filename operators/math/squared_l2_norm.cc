@@ -15,7 +15,7 @@ constexpr int64_t kGrain = 16384;
 void Infer(OpContext& context) { context.SetOutput("Out", Shape{1}, context.Input("X").dtype); }
 
 void InferGrad(OpContext& context) {
-  CheckOneElement(context, "Out@GRAD");
+  CheckGradientLike(context, "Out@GRAD", Shape{1}, context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
 }
 

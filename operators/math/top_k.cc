@@ -12,6 +12,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 namespace {
@@ -57,12 +58,15 @@ void Infer(OpContext& context) {
 }
 
 void InferGrad(OpContext& context) {
-  const Shape& gradient = context.Input("Out@GRAD").shape;
+  const TensorMeta& x = context.Input("X");
   const Shape& indices = context.Input("Indices").shape;
-  SKIFF_ENFORCE(!gradient.is_known() || !indices.is_known() ||
-                    gradient.element_count() == indices.element_count(),
-                kInvalidArgument, "top_k_grad: Out@GRAD of shape ", gradient,
-                " and Indices of shape ", indices, ", expected one shape");
+  SKIFF_ENFORCE(x.shape.rank() >= 1 && indices.rank() == x.shape.rank(), kInvalidArgument,
+                "top_k_grad: Indices of shape ", indices, " and X of shape ", x.shape,
+                ", expected one rank of at least 1");
+  const int64_t k = indices.dim(-1);
+  if (k >= 0) CheckKOfRow(k, x.shape);
+  CheckInputLike(context, "Indices", OutputShape(x.shape, k), DType::kInt64);
+  CheckInputLike(context, "Out@GRAD", OutputShape(x.shape, k), x.dtype);
   context.SetOutputLike("X@GRAD", "X");
 }
 
@@ -200,6 +204,10 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     const int64_t* places = run.input(indices).data<int64_t>();
     const T* from = run.input(gradient).data<T>();
     T* to = run.output(dx).data<T>();
+    const auto is_outside = [=](int64_t place) { return place < 0 || place >= columns; };
+    const int64_t* bad = std::find_if(places, places + rows * k, is_outside);
+    SKIFF_ENFORCE(bad == places + rows * k, kOutOfRange, "top_k_grad: Indices[", bad - places,
+                  "] = ", *bad, " is outside [0, ", columns, ")");
     const int64_t grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(columns, 1));
     ParallelFor(rows, grain, [=](int64_t begin, int64_t end) {
       std::fill(to + begin * columns, to + end * columns, T{0});

@@ -64,11 +64,11 @@ bool UsesGlobalStatistics(const OpContext& context) {
          (context.Attr<bool>("is_test") && !context.Attr<bool>("trainable_statistics"));
 }
 
-// Checks that the slots, where present, hold one value a channel.
+// Checks that the slots, where present, hold one value a channel, of X's dtype.
 void CheckByChannel(const OpContext& context, int64_t channels,
                     std::initializer_list<const char*> slots) {
   for (const char* slot : slots) {
-    if (context.HasInput(slot)) CheckInputShape(context, slot, {channels});
+    if (context.HasInput(slot)) CheckInputLike(context, slot, {channels}, context.Input("X").dtype);
   }
 }
 
@@ -164,14 +164,11 @@ OpDef BatchNormGradDef() {
     CheckByChannel(context, geometry.channels,
                    {"Scale", "Bias", "Mean", "Variance", "MeanOut", "VarianceOut", "SavedMean",
                     "SavedVariance"});
-    const Shape& x = context.Input("X").shape;
-    const Shape& given = context.Input("Y@GRAD").shape;
-    SKIFF_ENFORCE(given.rank() == x.rank(), kInvalidArgument, "batch_norm_grad: Y@GRAD of shape ",
-                  given, ": expected that of X, ", x);
-    for (int axis = 0; axis < x.rank(); ++axis) MergeDims(given[axis], x[axis], "Y@GRAD");
+    const TensorMeta& x = context.Input("X");
+    CheckInputLike(context, "Y@GRAD", x.shape, x.dtype);
     context.SetOutputLike("X@GRAD", "X");
     for (const char* slot : {"Scale@GRAD", "Bias@GRAD"})
-      context.SetOutput(slot, {geometry.channels}, context.Input("X").dtype);
+      context.SetOutput(slot, {geometry.channels}, x.dtype);
   };
   def.no_gradient_reason = "second derivatives of batch normalization are not provided";
   def.in_place = {{"Y@GRAD", "X@GRAD"}};

@@ -35,7 +35,8 @@ void InferConvolution(OpContext& context) {
 
 void InferConvolutionGrad(OpContext& context) {
   const Convolution conv = ParseConvolution(context);
-  CheckInputShape(context, "Output@GRAD", ShapeOf(conv.output, conv.order));
+  CheckInputLike(context, "Output@GRAD", ShapeOf(conv.output, conv.order),
+                 context.Input("Input").dtype);
   context.SetOutputLike("Input@GRAD", "Input");
   context.SetOutputLike("Filter@GRAD", "Filter");
 }

@@ -87,7 +87,9 @@ OpDef Pool2dGradDef() {
   def.infer = [](OpContext& context) {
     const Pooling pooling = ParsePoolingExtents(context);
     const Shape expected = ShapeOf(pooling.output, pooling.order);
-    for (const char* slot : {"Out", "Out@GRAD"}) CheckInputShape(context, slot, expected);
+    for (const char* slot : {"Out", "Out@GRAD"}) {
+      CheckInputLike(context, slot, expected, context.Input("X").dtype);
+    }
     context.SetOutputLike("X@GRAD", "X");
   };
   def.no_gradient_reason = "second derivatives of pooling are not provided";

@@ -69,8 +69,10 @@ void InferConcatGrad(OpContext& context) {
   int64_t extent = 0;
   for (size_t i = 0; i < context.InputCount("X"); ++i) {
     const Shape& x = context.Input("X", i).shape;
-    SKIFF_ENFORCE(x.rank() == grad.shape.rank(), kInvalidArgument, "concat_grad: X[", i,
-                  "] of shape ", x, " has another rank than Out@GRAD of shape ", grad.shape);
+    const DType dtype = context.Input("X", i).dtype;
+    SKIFF_ENFORCE(x.rank() == grad.shape.rank() && dtype == grad.dtype, kInvalidArgument,
+                  "concat_grad: X[", i, "] is ", dtype, " ", x,
+                  ", expected the rank and dtype of Out@GRAD, ", grad.dtype, " ", grad.shape);
     for (int k = 0; k < x.rank(); ++k) {
       if (k == axis) continue;
       MergeDims(x[k], grad.shape[k],

@@ -66,6 +66,16 @@ SlotDef XShapeOutput() {
           .intermediate = true};
 }
 
+Shape DimsInXShape(const OpContext& context) {
+  const TensorMeta& grad = context.Input("Out@GRAD");
+  const TensorMeta& x_shape = context.Input("XShape");
+  SKIFF_ENFORCE(x_shape.shape.rank() >= 1 && x_shape.shape[0] <= 0 && x_shape.dtype == grad.dtype,
+                kInvalidArgument, context.op().type, ": XShape is ", x_shape.dtype, " ",
+                x_shape.shape, ", expected ", grad.dtype, " [0] + the dims of X, for Out@GRAD of ",
+                grad.shape);
+  return Shape(x_shape.shape.dims().subspan(1));
+}
+
 void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::string& forward) {
   OpDef def;
   def.type = type;
@@ -78,10 +88,7 @@ void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::st
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
   def.infer = [](OpContext& context) {
     const TensorMeta& grad = context.Input("Out@GRAD");
-    const Shape& x_shape = context.Input("XShape").shape;
-    SKIFF_ENFORCE(x_shape.rank() >= 1 && x_shape[0] <= 0, kInvalidArgument, context.op().type,
-                  ": XShape has shape ", x_shape, ", expected [0] + the dims of X");
-    const Shape shape(x_shape.dims().subspan(1));
+    const Shape shape = DimsInXShape(context);
     if (shape.is_known() && grad.shape.is_known()) {
       SKIFF_ENFORCE(shape.element_count() == grad.shape.element_count(), kInvalidArgument,
                     context.op().type, ": Out@GRAD of shape ", grad.shape,

@@ -32,6 +32,10 @@ int64_t ProductOrUnknown(const Shape& shape, int begin, int end);
 // dims, the form in which Fluid hands the shape of X to the gradient.
 void SetReshapedOutput(OpContext& context, const Shape& shape);
 
+// The dims of X that input XShape of a gradient op carries. Error unless it is [0] + dims and of
+// the dtype of Out@GRAD.
+Shape DimsInXShape(const OpContext& context);
+
 // The XShape output and the definition of a gradient op `type` that gives the elements of Out@GRAD
 // the shape of X. Registers its kernels too.
 SlotDef XShapeOutput();

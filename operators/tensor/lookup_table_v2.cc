@@ -11,6 +11,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "operators/common/input_checks.h"
 #include "operators/tensor/data_movement_shared.h"
 #include "operators/tensor/strided_copy_shared.h"
 
@@ -128,12 +129,9 @@ void InferLookupGrad(OpContext& context) {
   CheckTableAndIds(context);
   RejectSparse(context.Attr<bool>("is_sparse"), context.op().type);
   const TensorMeta& w = context.Input("W");
-  const TensorMeta& grad = context.Input("Out@GRAD");
   Shape expected = context.Input("Ids").shape;
   expected.Append(w.shape[1]);
-  SKIFF_ENFORCE(!expected.is_known() || !grad.shape.is_known() || expected == grad.shape,
-                kInvalidArgument, "lookup_table_v2_grad: Out@GRAD has shape ", grad.shape,
-                ", expected ", expected);
+  CheckInputLike(context, "Out@GRAD", expected, w.dtype);
   context.SetOutput("W@GRAD", w.shape, w.dtype);
 }
 

@@ -81,7 +81,8 @@ void InferSlice(OpContext& context) {
 
 void InferSliceGrad(OpContext& context) {
   RejectRuntimeArguments(context, RuntimeSlots());
-  CheckInputShape(context, "Out@GRAD", DecreasedShape(context, BoxOf(context).extent));
+  CheckInputLike(context, "Out@GRAD", DecreasedShape(context, BoxOf(context).extent),
+                 context.Input("Input").dtype);
   context.SetOutputLike("Input@GRAD", "Input");
 }
 

@@ -66,12 +66,11 @@ void InferTransposeGrad(OpContext& context) {
   const int rank = grad.shape.rank();
   Shape shape = Permuted(grad.shape, Inverse(PermutationOf(context, rank), rank));
   if (context.HasInput("XShape")) {
-    const Shape& x_shape = context.Input("XShape").shape;
-    SKIFF_ENFORCE(x_shape.rank() == rank + 1, kInvalidArgument,
-                  "transpose2_grad: XShape has shape ", x_shape,
-                  ", expected [0] + the dims of X for Out@GRAD of shape ", grad.shape);
+    const Shape x = DimsInXShape(context);
+    SKIFF_ENFORCE(x.rank() == rank, kInvalidArgument, "transpose2_grad: XShape names the dims ", x,
+                  " of X, expected as many as Out@GRAD of shape ", grad.shape, " has");
     for (int i = 0; i < rank; ++i) {
-      shape[i] = MergeDims(shape[i], x_shape[i + 1], "transpose2_grad: Out@GRAD and XShape");
+      shape[i] = MergeDims(shape[i], x[i], "transpose2_grad: Out@GRAD and XShape");
     }
   }
   context.SetOutput("X@GRAD", shape, grad.dtype);

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_coverage.h"
 #include "tests/harness/kernel_coverage.h"
+#include "tests/harness/wrong_inputs.h"
 
 namespace skiff::harness {
 namespace {
@@ -20,6 +22,27 @@ const std::map<std::string, std::string> kWithoutCase = {
 
 const std::map<std::string, std::string> kUncheckedGradient = {
     {"increment", "its gradient op is no derivative: it takes the step back"},
+};
+
+const std::map<std::string, std::string> kAcceptedWrongInputs = {
+    {"dropout_grad Out@GRAD: other dtype", "nothing but the gradient tells the dtype of X"},
+    {"softmax_with_cross_entropy_grad Softmax: other dims",
+     "nothing but Softmax tells the number of classes"},
+    {"mean_grad Out@GRAD: other rank", "a sum of one element has any rank"},
+    {"reduce_sum_grad Out@GRAD: other rank", "a sum of one element has any rank"},
+    {"reduce_sum_grad X: other rank", "a sum of one element has any rank"},
+    {"squared_l2_norm_grad Out@GRAD: other rank", "a sum of one element has any rank"},
+    {"flatten2_grad Out@GRAD: other rank", "XShape tells the number of elements alone"},
+    {"flatten2_grad XShape: other rank", "nothing but XShape tells the dims of X"},
+    {"flatten_contiguous_range_grad Out@GRAD: other rank",
+     "XShape tells the number of elements alone"},
+    {"flatten_contiguous_range_grad XShape: other rank", "nothing but XShape tells the dims of X"},
+    {"reshape2_grad Out@GRAD: other rank", "XShape tells the number of elements alone"},
+    {"reshape2_grad XShape: other rank", "nothing but XShape tells the dims of X"},
+    {"squeeze2_grad Out@GRAD: other rank", "XShape tells the number of elements alone"},
+    {"squeeze2_grad XShape: other rank", "nothing but XShape tells the dims of X"},
+    {"unsqueeze2_grad Out@GRAD: other rank", "XShape tells the number of elements alone"},
+    {"unsqueeze2_grad XShape: other rank", "nothing but XShape tells the dims of X"},
 };
 
 const CaseList& Cases() {
@@ -51,6 +74,16 @@ TEST(DefaultOpRegistry, HasACaseForEveryCudaKernel) {
   for (const std::string& kernel :
        KernelsWithoutCase(DefaultOpRegistry(), Cases(), Place::Cuda())) {
     ADD_FAILURE() << kernel << " accepts no case";
+  }
+}
+
+TEST(DefaultOpRegistry, RefusesInputsOfGradientOpsThatDoNotFit) {
+  const std::set<std::string> accepted = AcceptedWrongInputs(DefaultOpRegistry(), Cases());
+  for (const std::string& wrong : accepted) {
+    if (!kAcceptedWrongInputs.contains(wrong)) ADD_FAILURE() << "accepts " << wrong;
+  }
+  for (const auto& [wrong, reason] : kAcceptedWrongInputs) {
+    EXPECT_TRUE(accepted.contains(wrong)) << "refuses " << wrong << ", which is listed as accepted";
   }
 }
 

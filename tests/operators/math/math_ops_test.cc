@@ -64,5 +64,27 @@ TEST(Softmax, OfALogitThatIsNoNumberIsNoNumber) {
   }
 }
 
+TEST(TopKGrad, RefusesAPlaceOutsideOfItsRow) {
+  Tensor x(Shape{2, 3}, DType::kFloat32);
+  Tensor gradient(Shape{2, 1}, DType::kFloat32);
+  std::fill_n(gradient.data<float>(), 2, 1.0f);
+  Tensor indices(Shape{2, 1}, DType::kInt64);
+  Op op("top_k_grad");
+  op.SetInput("X", {"x"}).SetInput("Indices", {"indices"}).SetInput("Out@GRAD", {"gradient"});
+  op.SetOutput("X@GRAD", {"dx"});
+  const auto run = [&](int64_t place) {
+    indices.data<int64_t>()[0] = 2;
+    indices.data<int64_t>()[1] = place;
+    const harness::NamedTensors inputs = {{"x", x}, {"indices", indices}, {"gradient", gradient}};
+    harness::PreparedOp prepared(Registry(), op, inputs);
+    prepared.Load(inputs, 0x7f);
+    prepared.Run();
+    return prepared.Outputs().at("dx").ToVector<float>();
+  };
+  EXPECT_EQ(run(0), (std::vector<float>{0, 0, 1, 1, 0, 0}));
+  EXPECT_THROW(run(3), Error);
+  EXPECT_THROW(run(-1), Error);
+}
+
 }  // namespace
 }  // namespace skiff

@@ -1,0 +1,171 @@
+#include "tests/harness/wrong_inputs.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/op/grad.h"
+#include "tests/harness/case_op.h"
+#include "tests/harness/gradient_check.h"
+#include "tests/harness/prepared_op.h"
+
+namespace skiff::harness {
+namespace {
+
+using Metas = std::map<std::string, TensorMeta>;
+// What is wrong, and with what.
+using WrongMetas = std::vector<std::pair<std::string, TensorMeta>>;
+
+DType OtherDType(DType dtype) {
+  if (dtype == DType::kFloat32) return DType::kFloat64;
+  return dtype == DType::kInt64 ? DType::kInt32 : DType::kFloat32;
+}
+
+bool IsEmpty(const Shape& shape) { return shape.is_known() && shape.element_count() == 0; }
+
+WrongMetas WrongFormsOf(const TensorMeta& right) {
+  WrongMetas forms;
+  for (int axis = 0; axis < right.shape.rank(); ++axis) {
+    if (right.shape[axis] < 0) continue;
+    TensorMeta other = right;
+    other.shape[axis] += right.shape[axis] == 0 ? 1 : -1;
+    // Without elements before and after, it is nothing that a kernel could see.
+    if (IsEmpty(right.shape) && IsEmpty(other.shape)) continue;
+    forms.emplace_back("other dims", std::move(other));
+  }
+  if (right.shape.rank() > 0) {
+    TensorMeta lower = right;
+    lower.shape = Shape(right.shape.dims().first(static_cast<size_t>(right.shape.rank()) - 1));
+    forms.emplace_back("other rank", std::move(lower));
+  }
+  if (right.shape.rank() < Shape::kMaxRank) {
+    TensorMeta higher = right;
+    higher.shape.Append(1);
+    forms.emplace_back("other rank", std::move(higher));
+  }
+  TensorMeta cast = right;
+  cast.dtype = OtherDType(right.dtype);
+  forms.emplace_back("other dtype", std::move(cast));
+  return forms;
+}
+
+bool IsSame(const TensorMeta& a, const TensorMeta& b) {
+  return a.shape == b.shape && a.dtype == b.dtype;
+}
+
+class WrongInputCheck {
+ public:
+  WrongInputCheck(const OpRegistry& registry, const OpCase& op_case,
+                  std::set<std::string>* accepted)
+      : registry_(registry), case_(op_case), forward_(MakeOp(op_case)), accepted_(accepted) {}
+
+  void Check(DType dtype) {
+    Metas metas;
+    for (const auto& [slot, arrays] : case_.inputs) {
+      for (size_t i = 0; i < arrays.size(); ++i) {
+        metas[VariableName(slot, i)] = {.shape = arrays[i].shape,
+                                        .dtype = DTypeIn(arrays[i], dtype)};
+      }
+    }
+    forward_inputs_ = metas;
+    forward_outputs_ = OutputsOf(forward_, metas);
+    for (const auto& [name, meta] : forward_outputs_) {
+      metas[name] = meta;
+      metas[GradName(name)] = meta;
+    }
+    const std::vector<std::string> wanted = GradientVariables(case_);
+    const auto wants = [&](const std::string& name) {
+      return std::count(wanted.begin(), wanted.end(), name) > 0;
+    };
+    for (const Op& op : GradientOps(registry_, case_, forward_, wants)) {
+      const Metas outputs = OutputsOf(op, metas);
+      if (op.type.ends_with("_grad")) CheckInputs(op, metas);
+      metas.insert(outputs.begin(), outputs.end());
+    }
+  }
+
+ private:
+  std::vector<TensorMeta> InputsOf(const Op& op, const Metas& metas) const {
+    std::vector<TensorMeta> inputs;
+    for (const std::string& name : InputOrder(registry_.Get(op.type), op)) {
+      inputs.push_back(name == kEmptyVarName ? TensorMeta{} : metas.at(name));
+    }
+    return inputs;
+  }
+
+  // By variable. Error if shape rule or choice of a kernel throws one.
+  Metas OutputsOf(const Op& op, const Metas& metas) const {
+    const OpDef& def = registry_.Get(op.type);
+    const std::vector<TensorMeta> inputs = InputsOf(op, metas);
+    const std::vector<TensorMeta> outputs = InferOutputMetas(def, op, inputs);
+    registry_.SelectKernel(OpContext(op, def, inputs, outputs));
+    const std::vector<std::string> names = OutputOrder(def, op);
+    Metas named;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] != kEmptyVarName) named[names[i]] = outputs[i];
+    }
+    return named;
+  }
+
+  bool Accepts(const Op& op, const Metas& metas) const {
+    try {
+      OutputsOf(op, metas);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  // Whether the forward op with this input makes the outputs that it makes in the case.
+  bool LeadsToTheSameOutputs(const std::string& input, const TensorMeta& meta) const {
+    Metas inputs = forward_inputs_;
+    inputs[input] = meta;
+    if (!Accepts(forward_, inputs)) return false;
+    const Metas outputs = OutputsOf(forward_, inputs);
+    return std::all_of(outputs.begin(), outputs.end(), [&](const auto& output) {
+      return IsSame(output.second, forward_outputs_.at(output.first));
+    });
+  }
+
+  void CheckInputs(const Op& op, const Metas& right) {
+    const std::vector<std::string> names = InputOrder(registry_.Get(op.type), op);
+    if (names.size() < 2) return;
+    for (const SlotDef& slot : registry_.Get(op.type).inputs) {
+      for (const std::string& name : op.Input(slot.name)) {
+        if (name == kEmptyVarName) continue;
+        for (const auto& [what, meta] : WrongFormsOf(right.at(name))) {
+          if (forward_inputs_.contains(name) && LeadsToTheSameOutputs(name, meta)) continue;
+          Metas wrong = right;
+          wrong[name] = meta;
+          if (Accepts(op, wrong)) accepted_->insert(StrCat(op.type, " ", slot.name, ": ", what));
+        }
+      }
+    }
+  }
+
+  const OpRegistry& registry_;
+  const OpCase& case_;
+  const Op forward_;
+  Metas forward_inputs_;
+  Metas forward_outputs_;
+  std::set<std::string>* accepted_;
+};
+
+}  // namespace
+
+std::set<std::string> AcceptedWrongInputs(const OpRegistry& registry, const CaseList& cases) {
+  std::set<std::string> accepted;
+  for (const OpCase& op_case : cases) {
+    if (op_case.benchmark_only || op_case.gradients.empty()) continue;
+    WrongInputCheck check(registry, op_case, &accepted);
+    for (const DType dtype : op_case.dtypes) {
+      if (IsFloat(dtype)) check.Check(dtype);
+    }
+  }
+  return accepted;
+}
+
+}  // namespace skiff::harness
