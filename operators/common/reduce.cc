@@ -130,7 +130,7 @@ SumOf<T> BlockSum(const T* x, int64_t count) {
           HWY_DYNAMIC_DISPATCH(SumOfBlock)(x + i, static_cast<size_t>(std::min(kBlock, count - i)));
     }
   } else {
-    for (int64_t i = 0; i < count; ++i) sum += x[i];
+    for (int64_t i = 0; i < count; ++i) sum += static_cast<SumOf<T>>(x[i]);
   }
   return sum;
 }
@@ -177,7 +177,7 @@ void AddColumnSums(const T* x, int64_t stride, int64_t rows, int64_t columns, Su
     }
   } else {
     for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t j = 0; j < columns; ++j) totals[j] += x[row * stride + j];
+      for (int64_t j = 0; j < columns; ++j) totals[j] += static_cast<SumOf<T>>(x[row * stride + j]);
     }
   }
 }
@@ -201,7 +201,9 @@ void AddArrays(const T* a, const T* b, T* out, int64_t count) {
   if constexpr (std::is_same_v<T, float>) {
     HWY_DYNAMIC_DISPATCH(AddFloats)(a, b, out, static_cast<size_t>(count));
   } else {
-    for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+    for (int64_t i = 0; i < count; ++i) {
+      out[i] = static_cast<T>(static_cast<SumOf<T>>(a[i]) + static_cast<SumOf<T>>(b[i]));
+    }
   }
 }
 
@@ -328,8 +330,8 @@ void AxisReduction::Broadcast(const T* sums, T factor, T* x) const {
 
 template double Sum(const float*, int64_t);
 template double Sum(const double*, int64_t);
-template int64_t Sum(const int32_t*, int64_t);
-template int64_t Sum(const int64_t*, int64_t);
+template uint64_t Sum(const int32_t*, int64_t);
+template uint64_t Sum(const int64_t*, int64_t);
 template double SumOfSquares(const float*, int64_t);
 template double SumOfSquares(const double*, int64_t);
 template void AddArrays(const float*, const float*, float*, int64_t);

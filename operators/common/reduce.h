@@ -2,7 +2,7 @@
 //
 // Floating point is added up in float64 across blocks of some thousand elements, in an order that
 // depends on the sizes alone: results don't change with the number of threads. Integers
-// are added up in int64. T is float, double, int32_t or int64_t.
+// wrap around. T is float, double, int32_t or int64_t.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,10 @@
 
 namespace skiff {
 
-// What a sum of T is carried in.
+// What a sum of T is carried in; of integers modulo 2^64, which is what two's complement says once
+// it is cast to T.
 template <typename T>
-using SumOf = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+using SumOf = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
 
 // The sum of x[0, count). Threaded.
 template <typename T>

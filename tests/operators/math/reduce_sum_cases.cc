@@ -60,6 +60,17 @@ OpCase Case(const std::string& name, const Shape& shape, const Axes& axes) {
   return result;
 }
 
+// Sums of 3 * 2^30 as int32, 3 * 2^62 as int64: beyond the largest number.
+OpCase WrappingCase(const std::string& name, DType dtype, const Shape& shape, int32_t axis) {
+  const double quarter = dtype == DType::kInt32 ? 0x1p30 : 0x1p62;
+  OpCase result =
+      CaseOf(name, Values(shape, std::vector<double>(6, quarter), dtype), {.dim = {axis}});
+  result.reference = [=](const Arrays&) {
+    return Arrays{{"Out", {Values({2}, {-quarter, -quarter}, dtype)}}};
+  };
+  return result;
+}
+
 }  // namespace
 
 void AddReduceSumCases(CaseList& cases) {
@@ -84,6 +95,9 @@ void AddReduceSumCases(CaseList& cases) {
   cases.push_back(Case("no_sums", {0, 3}, {.dim = {1}}));
   cases.push_back(CaseOf("int32", Integers({4, 9, 3}, 7, -50, 50, DType::kInt32), {.dim = {1}}));
   cases.push_back(CaseOf("int64", Integers({4, 9}, 8, -50, 50), {.dim = {1}}));
+  cases.push_back(WrappingCase("int32_rows_wrap", DType::kInt32, {2, 3}, 1));
+  cases.push_back(WrappingCase("int64_rows_wrap", DType::kInt64, {2, 3}, 1));
+  cases.push_back(WrappingCase("int64_columns_wrap", DType::kInt64, {3, 2}, 0));
   OpCase bias = Case("bias_2048x3072", {2048, 3072}, {.dim = {0}});
   bias.benchmark_only = true;
   cases.push_back(bias);
