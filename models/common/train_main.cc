@@ -10,8 +10,8 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/command_line/command_line.h"
 #include "models/common/batch_reader.h"
-#include "models/common/command_line.h"
 #include "models/common/dataset_choice.h"
 #include "models/common/progress.h"
 #include "models/common/trainer.h"
@@ -76,16 +76,12 @@ std::map<std::string, std::string> Configuration(const TrainableModel& model) {
 // What a user types, wherever the build has put this program.
 std::string CommandOf(const TrainableModel& model) { return "tools/train.sh " + model.name; }
 
-void PrintExamples(const TrainableModel& model) {
+std::string Examples(const TrainableModel& model) {
+  std::string lines;
   for (const std::string& flags : model.try_next) {
-    std::cout << "  " << CommandOf(model) << " " << flags << "\n";
+    lines += StrCat("  ", CommandOf(model), " ", flags, "\n");
   }
-}
-
-void PrintHelp(const TrainableModel& model) {
-  std::cout << model.summary << "\n\nusage: " << CommandOf(model) << " [flags]\n\n"
-            << FlagsHelp() << "\nFor example:\n";
-  PrintExamples(model);
+  return lines;
 }
 
 std::string OutputDirectory(const TrainableModel& model) {
@@ -131,8 +127,8 @@ void PrintResult(const TrainingResult& result, const std::string& output_dir,
             << result.best_epoch << "\n"
             << "written: " << output_dir << "/model (weights of that epoch), " << output_dir
             << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n"
-            << "try next:\n";
-  PrintExamples(model);
+            << "try next:\n"
+            << Examples(model);
 }
 
 int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
@@ -195,19 +191,15 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
 }  // namespace
 
 int TrainMain(int argc, char** argv, const TrainableModel& model) {
-  const std::vector<std::string> flags(argv + 1, argv + argc);
-  try {
-    SetFlagDefaults(model.flag_defaults);
-    if (!ParseFlags(flags)) {
-      PrintHelp(model);
-      return 0;
-    }
-    return Train(flags, model);
-  } catch (const std::exception& error) {
-    std::cout << std::flush;
-    std::cerr << "error: " << error.what() << std::endl;
-    return 1;
-  }
+  return CommandMain(argc, argv,
+                     {.usage = CommandOf(model) + " [flags]",
+                      .summary = model.summary,
+                      .run =
+                          [&] {
+                            return Train({argv + 1, argv + argc}, model);
+                          },
+                      .epilogue = [&] { return "For example:\n" + Examples(model); },
+                      .flag_defaults = model.flag_defaults});
 }
 
 }  // namespace skiff::models

@@ -37,7 +37,7 @@ struct TrainableModel {
 };
 
 // The whole program. Returns its exit status: 0 if it did what it was told, 128 plus the signal
-// after an interruption that was saved, 1 for an error, which it prints as `error: …`.
+// after an interruption that was saved; for errors as CommandMain (framework/command_line).
 int TrainMain(int argc, char** argv, const TrainableModel& model);
 
 }  // namespace skiff::models

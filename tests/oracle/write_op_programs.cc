@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -21,6 +20,7 @@
 
 #include "framework/autodiff/append_backward.h"
 #include "framework/base/error.h"
+#include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
 #include "framework/io/npz.h"
 #include "framework/ir/codec.h"
@@ -249,18 +249,18 @@ void WriteAll(const std::string& out) {
   writer.WriteLists();
 }
 
+int Main() {
+  SKIFF_ENFORCE(!FLAGS_out.empty(), kInvalidArgument, "no folder given: --out=DIR");
+  WriteAll(FLAGS_out);
+  return 0;
+}
+
 }  // namespace
 }  // namespace skiff::oracle
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage("writes a program for each case of each op: --out=DIR [--op=TYPE]");
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  try {
-    SKIFF_ENFORCE(!FLAGS_out.empty(), kInvalidArgument, "no folder given: --out=DIR");
-    skiff::oracle::WriteAll(FLAGS_out);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  return skiff::CommandMain(argc, argv,
+                            {.usage = "write_op_programs --out=DIR [--op=TYPE]",
+                             .summary = "Writes a program for each case of each op.",
+                             .run = skiff::oracle::Main});
 }

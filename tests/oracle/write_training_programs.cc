@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,6 +25,7 @@
 #include "framework/builder/metric.h"
 #include "framework/builder/optimizer.h"
 #include "framework/builder/program_guard.h"
+#include "framework/command_line/command_line.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/npz.h"
@@ -205,20 +205,20 @@ void WriteAll(const std::string& out) {
   std::printf("%zu training programs written to %s\n", descriptions.size(), out.c_str());
 }
 
+int Main() {
+  SKIFF_ENFORCE(!FLAGS_out.empty(), kInvalidArgument, "no folder given: --out=DIR");
+  SKIFF_ENFORCE(FLAGS_steps > 0, kInvalidArgument, "steps = ", FLAGS_steps,
+                ": expected at least 1");
+  WriteAll(FLAGS_out);
+  return 0;
+}
+
 }  // namespace
 }  // namespace skiff::oracle
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage("writes training programs for another framework to run: --out=DIR");
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  try {
-    SKIFF_ENFORCE(!FLAGS_out.empty(), kInvalidArgument, "no folder given: --out=DIR");
-    SKIFF_ENFORCE(FLAGS_steps > 0, kInvalidArgument, "steps = ", FLAGS_steps,
-                  ": expected at least 1");
-    skiff::oracle::WriteAll(FLAGS_out);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  return skiff::CommandMain(argc, argv,
+                            {.usage = "write_training_programs --out=DIR [flags]",
+                             .summary = "Writes training programs for another framework to run.",
+                             .run = skiff::oracle::Main});
 }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/command_line/command_line.h"
 #include "framework/executor/executor.h"
-#include "tools/benchmark/command_main.h"
 #include "tools/benchmark/run_times.h"
 
 DEFINE_int32(ops, 1000, "ops in the program, alternately scale and elementwise_add");
@@ -56,6 +56,8 @@ int Main() {
 }  // namespace skiff
 
 int main(int argc, char** argv) {
-  return skiff::CommandMain(
-      argc, argv, "times the executor's own cost per op: dispatch_bench [flags]", skiff::Main);
+  return skiff::CommandMain(argc, argv,
+                            {.usage = "dispatch_bench [flags]",
+                             .summary = "Times the executor's own cost per op.",
+                             .run = skiff::Main});
 }

@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
 #include "models/lenet/lenet.h"
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
 #include "skiff/skiff.h"
-#include "tools/benchmark/command_main.h"
 #include "tools/benchmark/run_times.h"
 #include "tools/model_bench/flop_count.h"
 #include "tools/model_bench/fma_peak.h"
@@ -217,6 +217,7 @@ int Main() {
 
 int main(int argc, char** argv) {
   return skiff::CommandMain(argc, argv,
-                            "times training steps of a model: model_bench --model=resnet20 [flags]",
-                            skiff::Main);
+                            {.usage = "model_bench --model=resnet20 [flags]",
+                             .summary = "Times training steps of a model.",
+                             .run = skiff::Main});
 }

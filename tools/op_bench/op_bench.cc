@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/command_line/command_line.h"
 #include "framework/op/registry.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_op.h"
-#include "tools/benchmark/command_main.h"
 #include "tools/op_bench/op_timing.h"
 
 DEFINE_string(op, "", "Op type; empty: all.");
@@ -100,5 +100,8 @@ int TimeChosenCases() {
 }  // namespace skiff
 
 int main(int argc, char** argv) {
-  return skiff::CommandMain(argc, argv, "times operators on their cases", skiff::TimeChosenCases);
+  return skiff::CommandMain(argc, argv,
+                            {.usage = "op_bench --op=conv2d [flags]",
+                             .summary = "Times operators on their cases.",
+                             .run = skiff::TimeChosenCases});
 }

@@ -1,9 +1,7 @@
 #include <gflags/gflags.h>
 #include <omp.h>
 
-#include <cstdio>
-#include <exception>
-
+#include "framework/command_line/command_line.h"
 #include "tools/run_program/run_program.h"
 
 DEFINE_string(program, "", "serialised ProgramDesc to run, with or without feed and fetch ops");
@@ -19,29 +17,30 @@ DEFINE_string(out, "",
 DEFINE_string(jobs, "", "file of JSON lines: run a job for each, its keys being the flags above");
 DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
 
-int main(int argc, char** argv) {
-  gflags::SetUsageMessage(
-      "runs a Fluid program: run_program --program=main.pb --fetch=loss [flags]");
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  if (argc > 1) {
-    std::fprintf(stderr, "error: \"%s\" is no flag\n", argv[1]);
-    return 1;
-  }
+namespace skiff {
+namespace {
+
+int Main() {
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
-  const skiff::RunProgramOptions options{.program = FLAGS_program,
-                                         .startup = FLAGS_startup,
-                                         .params = FLAGS_params,
-                                         .feed = FLAGS_feed,
-                                         .fetch = skiff::SplitNames(FLAGS_fetch),
-                                         .steps = FLAGS_steps,
-                                         .save_params = FLAGS_save_params,
-                                         .out = FLAGS_out};
-  try {
-    if (!FLAGS_jobs.empty()) return skiff::RunProgramJobs(FLAGS_jobs, options) == 0 ? 0 : 1;
-    skiff::RunProgramFile(options);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
+  const RunProgramOptions options{.program = FLAGS_program,
+                                  .startup = FLAGS_startup,
+                                  .params = FLAGS_params,
+                                  .feed = FLAGS_feed,
+                                  .fetch = SplitNames(FLAGS_fetch),
+                                  .steps = FLAGS_steps,
+                                  .save_params = FLAGS_save_params,
+                                  .out = FLAGS_out};
+  if (!FLAGS_jobs.empty()) return RunProgramJobs(FLAGS_jobs, options) == 0 ? 0 : 1;
+  RunProgramFile(options);
+  return 0;
+}
+
+}  // namespace
+}  // namespace skiff
+
+int main(int argc, char** argv) {
+  return skiff::CommandMain(argc, argv,
+                            {.usage = "run_program --program=main.pb --fetch=loss [flags]",
+                             .summary = "Runs a Fluid program with arrays from NumPy archives.",
+                             .run = skiff::Main});
 }

@@ -11,7 +11,6 @@
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
-#include "models/common/command_line.h"
 #include "models/common/learning_curve.h"
 #include "models/common/progress.h"
 #include "models/common/training_log.h"
@@ -159,27 +158,6 @@ TEST(Progress, PrintsDurations) {
   EXPECT_EQ(DurationText(185), "3m05s");
   EXPECT_EQ(DurationText(7800), "2h10m");
   EXPECT_EQ(DurationText(NAN), "?");
-}
-
-TEST(CommandLine, QuotesWhatAShellWouldTakeApart) {
-  EXPECT_EQ(ShellCommand({"train", "--data=mnist:a b", "it's"}),
-            "train '--data=mnist:a b' 'it'\\''s'");
-}
-
-TEST(CommandLine, RefusesUnknownFlags) {
-  const auto message = [](const std::vector<std::string>& arguments) -> std::string {
-    try {
-      ParseFlags(arguments);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_EQ(message({"--no_such_flag=1"}), "there is no flag --no_such_flag");
-  EXPECT_EQ(message({"word"}), "\"word\" is no flag; --help lists them");
-  EXPECT_EQ(message({"-"}), "\"-\" is no flag; --help lists them");
-  EXPECT_FALSE(ParseFlags({"--help"}));
 }
 
 }  // namespace

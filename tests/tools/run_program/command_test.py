@@ -20,7 +20,7 @@ class Command(unittest.TestCase):
 
     def test_refuses_what_is_no_flag(self):
         result = run("main.pb")
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 2)
         self.assertIn('"main.pb" is no flag', result.stderr)
 
     def test_fails_if_a_job_fails(self):

@@ -1,13 +1,17 @@
-#include "models/common/command_line.h"
+#include "framework/command_line/command_line.h"
 
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <iostream>
 #include <string_view>
 
 #include "framework/base/error.h"
 
-namespace skiff::models {
+namespace skiff {
 namespace {
 
 bool FindFlag(const std::string& name, gflags::CommandLineFlagInfo* info) {
@@ -47,7 +51,10 @@ size_t ParseFlag(const std::vector<std::string>& arguments, size_t i) {
 }
 
 bool IsOurs(const gflags::CommandLineFlagInfo& flag) {
-  return flag.filename.find("models/") != std::string::npos;
+  for (const char* folder : {"models/", "tools/", "tests/"}) {
+    if (flag.filename.find(folder) != std::string::npos) return true;
+  }
+  return false;
 }
 
 // Breaks a text into lines of at most `width` columns, each behind six spaces.
@@ -68,8 +75,6 @@ std::string Indented(std::string_view text, size_t width) {
   return result + "\n";
 }
 
-}  // namespace
-
 void SetFlagDefaults(const std::vector<std::pair<std::string, std::string>>& defaults) {
   for (const auto& [name, value] : defaults) {
     const std::string result = gflags::SetCommandLineOptionWithMode(name.c_str(), value.c_str(),
@@ -78,10 +83,11 @@ void SetFlagDefaults(const std::vector<std::pair<std::string, std::string>>& def
   }
 }
 
+// false: --help is among the arguments.
 bool ParseFlags(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size();) {
     const std::string& argument = arguments[i];
-    if (argument == "--help" || argument == "-h" || argument == "-help") return false;
+    if (argument == "--help" || argument == "-help" || argument == "-h") return false;
     SKIFF_ENFORCE(argument.size() > 1 && argument[0] == '-', kInvalidArgument, "\"", argument,
                   "\" is no flag; --help lists them");
     i += ParseFlag(arguments, i);
@@ -105,6 +111,39 @@ std::string FlagsHelp() {
   return result;
 }
 
+void PrintHelp(const Command& command) {
+  std::cout << command.summary << "\n\nusage: " << command.usage << "\n\n" << FlagsHelp();
+  if (command.epilogue) std::cout << "\n" << command.epilogue();
+}
+
+void EnterDirectoryOfUser() {
+  const char* directory = std::getenv("BUILD_WORKING_DIRECTORY");
+  if (directory == nullptr) return;
+  std::error_code error;
+  std::filesystem::current_path(directory, error);
+  SKIFF_ENFORCE(!error, kIo, "enter directory ", directory, ": ", error.message());
+}
+
+}  // namespace
+
+int CommandMain(int argc, char** argv, const Command& command) {
+  int status_of_error = 2;  // while the fault is in the arguments
+  try {
+    SetFlagDefaults(command.flag_defaults);
+    if (!ParseFlags({argv + 1, argv + argc})) {
+      PrintHelp(command);
+      return 0;
+    }
+    status_of_error = 1;
+    EnterDirectoryOfUser();
+    return command.run();
+  } catch (const std::exception& error) {
+    std::cout << std::flush;
+    std::cerr << "error: " << error.what() << std::endl;
+    return status_of_error;
+  }
+}
+
 std::string ShellCommand(const std::vector<std::string>& arguments) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
@@ -121,4 +160,4 @@ std::string ShellCommand(const std::vector<std::string>& arguments) {
   return Join(quoted, " ");
 }
 
-}  // namespace skiff::models
+}  // namespace skiff

@@ -1,0 +1,37 @@
+// The frame of every program: flags (gflags), help, errors, exit status.
+//
+//   int main(int argc, char** argv) {
+//     return skiff::CommandMain(
+//         argc, argv, {.usage = "op_bench [flags]", .summary = "Times operators.", .run = Time});
+//   }
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace skiff {
+
+struct Command {
+  std::string usage;                           // what a user types: "op_bench [flags]"
+  std::string summary;                         // what the program does
+  std::function<int()> run;                    // called once the flags are set; the exit status
+  std::function<std::string()> epilogue = {};  // ends the help
+  // Other defaults of flags: name and value.
+  std::vector<std::pair<std::string, std::string>> flag_defaults = {};
+};
+
+// Sets the flags from --name=value, --name value, --name and --noname (the last two for bools) and
+// returns run()'s status; 0 after --help, which lists the flags that files below `models`, `tools`
+// and `tests` define; 2 for an argument that is no flag, an unknown flag, a missing value or one
+// that the flag can't have; 1 if run() throws. Every error is printed as one line `error: …`.
+//
+// Relative paths are the user's: `bazel run` starts a program in a directory of its own, and it is
+// left here for the one where the user typed.
+int CommandMain(int argc, char** argv, const Command& command);
+
+// Arguments as a shell takes them.
+std::string ShellCommand(const std::vector<std::string>& arguments);
+
+}  // namespace skiff

@@ -1,0 +1,137 @@
+#include "framework/command_line/command_line.h"
+
+#include <gflags/gflags.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "framework/base/error.h"
+#include "tests/harness/temp_directory.h"
+
+DEFINE_int64(test_count, 1,
+             "How many there are, told in a text that takes more than one line of the help.");
+DEFINE_bool(test_switch, false, "Whether it is on.");
+
+namespace skiff {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int status = 0;
+  std::string out;
+  std::string error;
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+  friend std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
+    return stream << outcome.status << ", out: " << outcome.out << ", error: " << outcome.error;
+  }
+};
+
+Outcome Call(std::vector<std::string> arguments, Command command) {
+  arguments.insert(arguments.begin(), "program");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Outcome outcome;
+  outcome.status = CommandMain(static_cast<int>(argv.size()), argv.data(), command);
+  outcome.out = testing::internal::GetCapturedStdout();
+  outcome.error = testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+// What runs only if the arguments are good.
+Outcome Refusal(const std::vector<std::string>& arguments) {
+  return Call(arguments, {.run = [] {
+                ADD_FAILURE() << "run";
+                return 0;
+              }});
+}
+
+TEST(CommandMain, SetsTheFlagsAndReturnsTheStatusOfTheRun) {
+  const auto expect = [](const std::vector<std::string>& arguments, int64_t count, bool is_on) {
+    SCOPED_TRACE(ShellCommand(arguments));
+    const Outcome outcome = Call(arguments, {.run = [&] {
+                                   EXPECT_EQ(FLAGS_test_count, count);
+                                   EXPECT_EQ(FLAGS_test_switch, is_on);
+                                   return 5;
+                                 }});
+    EXPECT_EQ(outcome, (Outcome{.status = 5}));
+  };
+  expect({"--test_count=2", "--test_switch"}, 2, true);
+  expect({"--test_count", "-3", "--notest_switch"}, -3, false);
+  expect({"-test_switch=true", "-test_count", "4"}, 4, true);
+  expect({"--test_switch=false"}, 4, false);
+}
+
+TEST(CommandMain, RefusesArgumentsWithStatus2) {
+  const auto expect = [](const std::vector<std::string>& arguments, const std::string& message) {
+    EXPECT_EQ(Refusal(arguments), (Outcome{.status = 2, .error = "error: " + message + "\n"}));
+  };
+  expect({"--no_such_flag=1"}, "there is no flag --no_such_flag");
+  expect({"--no_such_flag"}, "there is no flag --no_such_flag; --help lists them");
+  expect({"--test_switch", "word"}, "\"word\" is no flag; --help lists them");
+  expect({"-"}, "\"-\" is no flag; --help lists them");
+  expect({"--test_count"}, "--test_count needs a value");
+  expect({"--test_count=many"}, "--test_count=many: expected a value of type int64");
+  expect({"--test_count=9999999999999999999"},
+         "--test_count=9999999999999999999: expected a value of type int64");
+}
+
+TEST(CommandMain, AnyExceptionIsAMessageAndStatus1) {
+  const auto run = []() -> int { throw std::runtime_error("out of luck"); };
+  EXPECT_EQ(Call({}, {.run = run}), (Outcome{.status = 1, .error = "error: out of luck\n"}));
+  const auto refuse = []() -> int { Throw(ErrorCode::kNotFound, "no such thing"); };
+  EXPECT_EQ(Call({}, {.run = refuse}), (Outcome{.status = 1, .error = "error: no such thing\n"}));
+}
+
+TEST(CommandMain, HelpListsTheFlagsOfTheProgramWithItsDefaults) {
+  const Outcome outcome = Call({"--help"}, {.usage = "program [flags]",
+                                            .summary = "Does it.",
+                                            .run =
+                                                [] {
+                                                  ADD_FAILURE() << "run";
+                                                  return 1;
+                                                },
+                                            .epilogue = [] { return "The end.\n"; },
+                                            .flag_defaults = {{"test_count", "7"}}});
+  EXPECT_EQ(outcome, (Outcome{.out = "Does it.\n\n"
+                                     "usage: program [flags]\n\n"
+                                     "  --test_count  (int64, default 7)\n"
+                                     "      How many there are, told in a text that takes more "
+                                     "than one line of the\n"
+                                     "      help.\n"
+                                     "  --test_switch  (bool, default false)\n"
+                                     "      Whether it is on.\n\n"
+                                     "The end.\n"}));
+}
+
+TEST(CommandMain, RelativePathsAreThoseOfTheUserOfBazelRun) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  const TempDirectory directory;
+  const auto run = [&] {
+    EXPECT_TRUE(std::filesystem::equivalent(".", directory.path()));
+    return 0;
+  };
+  setenv("BUILD_WORKING_DIRECTORY", directory.path().c_str(), 1);
+  EXPECT_EQ(Call({}, {.run = run}), Outcome{});
+  std::filesystem::current_path(before);
+  setenv("BUILD_WORKING_DIRECTORY", (directory / "gone").c_str(), 1);
+  EXPECT_EQ(Call({}, {.run = run}),
+            (Outcome{.status = 1,
+                     .error = "error: enter directory " + directory / "gone" +
+                              ": No such file or directory\n"}));
+  unsetenv("BUILD_WORKING_DIRECTORY");
+}
+
+TEST(ShellCommand, QuotesWhatAShellWouldTakeApart) {
+  EXPECT_EQ(ShellCommand({"train", "--data=mnist:a b", "it's"}),
+            "train '--data=mnist:a b' 'it'\\''s'");
+}
+
+}  // namespace
+}  // namespace skiff

@@ -1,0 +1,35 @@
+"""What the benchmarks do with their arguments, and where they write."""
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+
+def run(name, *arguments, **environment):
+    command = [os.path.abspath(f"tools/{name}/{name}"), *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+                          env={**os.environ, **environment})
+
+
+class Command(unittest.TestCase):
+    def test_refuses_what_is_no_flag(self):
+        for name in ("dispatch_bench", "model_bench", "op_bench"):
+            with self.subTest(name):
+                result = run(name, "relu")
+                self.assertEqual(result.returncode, 2)
+                self.assertEqual(result.stderr, 'error: "relu" is no flag; --help lists them\n')
+                self.assertEqual(result.stdout, "")
+
+    def test_writes_figures_where_the_user_of_bazel_run_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = run("model_bench", "--model=mlp", "--batch_size=2", "--steps=1", "--threads=1", "--nosplit",
+                         "--json=figures.json", BUILD_WORKING_DIRECTORY=folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with open(os.path.join(folder, "figures.json"), encoding="utf-8") as stream:
+                figures = json.load(stream)
+        self.assertEqual(figures["model"], "mlp")
+
+
+if __name__ == "__main__":
+    unittest.main()
