@@ -13,6 +13,7 @@
 
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
+#include "memory/allocator.h"
 #include "models/lenet/lenet.h"
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
@@ -160,6 +161,8 @@ int Main() {
   const double flop = CountFlop(bound.plan());
   const double share = flop / (step_ms * 1e-3) / peak_flops;
   const double rate = FLAGS_batch_size / (step_ms * 1e-3);
+  // Parameters, optimizer states, derived forms, the arena, feeds and fetches.
+  const AllocatorStatistics reserved = AllocatorOf(place).statistics();
   const double peak_rss_mb = StatusMegabytes("VmHWM:");
   const std::string hash = WeightsHash(executor.scope(), PersistableNames(main));
 
@@ -169,11 +172,13 @@ int Main() {
   std::printf("%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
               flop * 1e-9, flop / (step_ms * 1e-3) * 1e-9, 100 * share, peak_flops * 1e-9);
   std::printf(
-      "memory: %.1f MB max live, %.1f planned, %.1f without reuse; RSS %.1f MB before the "
-      "model, %.1f at its peak: %.1f more\n",
+      "memory: %.1f MB max live, %.1f planned, %.1f without reuse; %.1f reserved with the "
+      "parameters, %.1f at the peak; RSS %.1f MB before the model, %.1f at its peak: %.1f more\n",
       static_cast<double>(statistics.max_live_bytes) / 1048576,
       static_cast<double>(statistics.planned_bytes) / 1048576,
-      static_cast<double>(statistics.unshared_bytes) / 1048576, rss_before_mb, peak_rss_mb,
+      static_cast<double>(statistics.unshared_bytes) / 1048576,
+      static_cast<double>(reserved.live_bytes) / 1048576,
+      static_cast<double>(reserved.peak_bytes) / 1048576, rss_before_mb, peak_rss_mb,
       peak_rss_mb - rss_before_mb);
   std::printf(
       "%lld instructions, %lld of them copies between layouts; loss %.6f -> %.6f; weights %s\n",
@@ -200,6 +205,8 @@ int Main() {
                                {"unshared_bytes", statistics.unshared_bytes},
                                {"derived_bytes", statistics.derived_bytes},
                                {"persistable_bytes", statistics.persistable_bytes},
+                               {"reserved_bytes", reserved.live_bytes},
+                               {"peak_reserved_bytes", reserved.peak_bytes},
                                {"rss_before_mb", rss_before_mb},
                                {"peak_rss_mb", peak_rss_mb},
                                {"model_rss_mb", peak_rss_mb - rss_before_mb},

@@ -29,6 +29,11 @@ class Command(unittest.TestCase):
             with open(os.path.join(folder, "figures.json"), encoding="utf-8") as stream:
                 figures = json.load(stream)
         self.assertEqual(figures["model"], "mlp")
+        held = figures["planned_bytes"] + figures["derived_bytes"] + figures["persistable_bytes"]
+        self.assertGreaterEqual(figures["reserved_bytes"], held)
+        # Beside it, two images with their labels, and counters.
+        self.assertLess(figures["reserved_bytes"], held + 10000)
+        self.assertGreaterEqual(figures["peak_reserved_bytes"], figures["reserved_bytes"])
 
 
 if __name__ == "__main__":
