@@ -133,7 +133,7 @@ void Trainer::Resume() {
 
 TrainingResult Trainer::Run() {
   CreateDirectories(options_.output_dir);
-  TrainingLog log(JoinPath(options_.output_dir, "training_log.jsonl"), progress_.step);
+  TrainingLog log(JoinPath(options_.output_dir, "training_log.jsonl"), progress_.position.epoch);
   const StopRequest request;
   const auto stop = [&] {
     return request.signal() != 0 ||

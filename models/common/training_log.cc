@@ -24,7 +24,7 @@ constexpr std::pair<const char*, double TrainingRecord::*> kNumbers[] = {
     {"validation_accuracy", &TrainingRecord::validation_accuracy},
 };
 
-std::vector<TrainingRecord> ReadRecords(const std::string& path, int64_t until_step) {
+std::vector<TrainingRecord> ReadRecords(const std::string& path, int64_t until_epoch) {
   std::vector<TrainingRecord> records;
   const std::string text = ReadFile(path);
   size_t begin = 0;
@@ -35,7 +35,7 @@ std::vector<TrainingRecord> ReadRecords(const std::string& path, int64_t until_s
     begin = end + 1;
     try {
       const TrainingRecord record = ParseTrainingRecord(line);
-      if (record.step <= until_step) records.push_back(record);
+      if (record.epoch <= until_epoch) records.push_back(record);
     } catch (const Error& error) {
       throw error.WithContext(StrCat(path, ", line ", number));
     }
@@ -75,9 +75,9 @@ TrainingRecord ParseTrainingRecord(std::string_view line) {
   return record;
 }
 
-TrainingLog::TrainingLog(std::string path, int64_t keep_until_step) : path_(std::move(path)) {
-  if (keep_until_step > 0 && std::filesystem::exists(path_)) {
-    records_ = ReadRecords(path_, keep_until_step);
+TrainingLog::TrainingLog(std::string path, int64_t keep_epochs) : path_(std::move(path)) {
+  if (keep_epochs > 0 && std::filesystem::exists(path_)) {
+    records_ = ReadRecords(path_, keep_epochs);
   }
   std::string text;
   for (const TrainingRecord& record : records_) text += PrintTrainingRecord(record) + "\n";

@@ -32,10 +32,10 @@ TrainingRecord ParseTrainingRecord(std::string_view line);
 
 class TrainingLog {
  public:
-  // Keeps of an existing file the records up to `keep_until_step`, those a resumed training goes on
-  // from; 0: starts anew. An incomplete last line, as a crash leaves it, is dropped. Error as
+  // Keeps of an existing file the first `keep_epochs` epochs, those a resumed training has behind
+  // it; 0: starts anew. An incomplete last line, as a crash leaves it, is dropped. Error as
   // OutputFile; kDataLoss for another line that is no record.
-  TrainingLog(std::string path, int64_t keep_until_step);
+  TrainingLog(std::string path, int64_t keep_epochs);
 
   void Append(const TrainingRecord& record);
   const std::vector<TrainingRecord>& records() const { return records_; }

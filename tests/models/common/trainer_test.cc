@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "framework/base/error.h"
+#include "framework/io/file.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
 #include "models/common/generated_images.h"
@@ -115,6 +116,22 @@ TEST_F(TrainerTest, ResumesToTheSameBitsFromWithinAnEpoch) {
     EXPECT_EQ(resumed.records[i].validation_loss, whole.records[i].validation_loss);
     EXPECT_EQ(resumed.records[i].learning_rate, whole.records[i].learning_rate);
   }
+}
+
+// Cut off behind the line of an epoch and before its checkpoint, the training writes that line
+// anew.
+TEST_F(TrainerTest, LogsAnEpochOnceWhereverItWasCutOff) {
+  TrainerOptions options = Options("run");
+  options.save_every_steps = 10;  // an epoch's; saved once more at its end
+  const std::string curve = options.output_dir + "/learning_curve.svg";
+  CreateDirectories(curve + "/in the way");
+  EXPECT_THAT(ErrorOf([&] { Make(options).Run(); }).what(), HasSubstr(curve));
+  std::filesystem::remove_all(curve);
+  Trainer trainer = Make(options);
+  trainer.Resume();
+  const TrainingResult result = trainer.Run();
+  ASSERT_EQ(result.records.size(), 4u);
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(result.records[i].epoch, i + 1);
 }
 
 // At learning rate 0 the first epoch stays the best: with a patience of 2 the third is the last,

@@ -49,14 +49,14 @@ void ExpectWellFormed(const std::string& xml) {
   EXPECT_TRUE(open.empty());
 }
 
-TEST(TrainingLog, KeepsWhatItWroteUpToTheResumedStep) {
+TEST(TrainingLog, KeepsTheEpochsBehindAResumedTraining) {
   const TempDirectory directory;
   const std::string path = directory / "log.jsonl";
   {
     TrainingLog log(path, 0);
     for (const int64_t epoch : {1, 2, 3}) log.Append(RecordOfEpoch(epoch));
   }
-  TrainingLog resumed(path, 20);
+  TrainingLog resumed(path, 2);
   EXPECT_THAT(resumed.records(), ElementsAre(RecordOfEpoch(1), RecordOfEpoch(2)));
   TrainingLog fresh(path, 0);
   EXPECT_TRUE(fresh.records().empty());
