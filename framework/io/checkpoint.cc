@@ -283,6 +283,11 @@ SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& prog
   return saved;
 }
 
+bool HasCheckpoint(const std::string& directory) {
+  std::error_code ignored;  // what can't be looked into can't be written to
+  return fs::exists(directory, ignored) && !ListCheckpoints(directory).empty();
+}
+
 LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Program& program,
                                       Scope* scope, const LoadCheckpointOptions& options) {
   LoadedCheckpoint loaded;

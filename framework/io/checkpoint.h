@@ -53,6 +53,9 @@ SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& prog
                                const Scope& scope, int64_t step, const TrainerState& state,
                                const SaveCheckpointOptions& options = {});
 
+// Whether the directory is there and holds a checkpoint, complete or not.
+bool HasCheckpoint(const std::string& directory);
+
 struct RefusedCheckpoint {
   std::string path;
   std::string reason;

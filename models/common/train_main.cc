@@ -39,7 +39,10 @@ DEFINE_int64(warmup, 0, "Steps over which the learning rate grows linearly.");
 DEFINE_double(weight_decay, 1e-4, "L2 regularization of all parameters.");
 DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated images.");
 DEFINE_int32(threads, 0, "Threads that compute. 0: one a core.");
-DEFINE_string(output_dir, "", "Where to write. Empty: MODEL_run in the current directory.");
+DEFINE_string(
+    output_dir, "",
+    "Where to write. Empty: MODEL_run in the current directory. One that holds a training is "
+    "refused without --resume.");
 DEFINE_int64(save_every, 0, "Steps between two checkpoints, besides that of each epoch's end.");
 DEFINE_int64(early_stop, 0,
              "Ends the training after so many epochs without a better validation accuracy. 0: "
@@ -76,10 +79,13 @@ std::map<std::string, std::string> Configuration(const TrainableModel& model) {
 // What a user types, wherever the build has put this program.
 std::string CommandOf(const TrainableModel& model) { return "tools/train.sh " + model.name; }
 
+// Not the default directory, where a first training lies.
 std::string Examples(const TrainableModel& model) {
   std::string lines;
+  int number = 1;
   for (const std::string& flags : model.try_next) {
-    lines += StrCat("  ", CommandOf(model), " ", flags, "\n");
+    lines += StrCat("  ", CommandOf(model), " ", flags, " --output_dir=", model.name, "_run_",
+                    ++number, "\n");
   }
   return lines;
 }

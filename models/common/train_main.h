@@ -32,7 +32,8 @@ struct TrainableModel {
   // Called once the flags are set: a title such as "ResNet-20", and the network.
   std::function<std::string()> title;
   BuildLogits logits;
-  // Command lines (flags only) that are worth trying next.
+  // Command lines (flags only) that are worth trying next. Each is shown with an --output_dir of
+  // its own.
   std::vector<std::string> try_next;
 };
 

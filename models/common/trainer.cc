@@ -113,12 +113,16 @@ Trainer::Trainer(const ClassifierProgram* program, BatchReader* train, BatchRead
   executor_.Run(*program->startup);
 }
 
+std::string Trainer::CheckpointDirectory() const {
+  return JoinPath(options_.output_dir, "checkpoints");
+}
+
 void Trainer::Resume() {
   // What the user changed is told as that, not as the variables that differ for it.
   Progress restored;
   const LoadedCheckpoint loaded =
-      LoadLatestCheckpoint(JoinPath(options_.output_dir, "checkpoints"), *program_->main,
-                           &executor_.scope(), {.check_state = [&](const TrainerState& state) {
+      LoadLatestCheckpoint(CheckpointDirectory(), *program_->main, &executor_.scope(),
+                           {.check_state = [&](const TrainerState& state) {
                              CheckConfiguration(options_.configuration, state);
                              restored = RestoredProgress(state);
                            }});
@@ -127,11 +131,16 @@ void Trainer::Resume() {
   }
   restored.step = loaded.step;
   progress_ = restored;
+  is_continuation_ = true;
   *out_ << "resumed from " << loaded.path << ": step " << progress_.step << ", epoch "
         << progress_.position.epoch + 1 << ", batch " << progress_.position.batch << "\n";
 }
 
 TrainingResult Trainer::Run() {
+  SKIFF_ENFORCE(is_continuation_ || !HasCheckpoint(CheckpointDirectory()), kFailedPrecondition,
+                options_.output_dir,
+                " holds a training: --resume to go on with it, or another --output_dir");
+  is_continuation_ = true;
   CreateDirectories(options_.output_dir);
   TrainingLog log(JoinPath(options_.output_dir, "training_log.jsonl"), progress_.position.epoch);
   const StopRequest request;
@@ -276,9 +285,8 @@ void Trainer::EndEpoch(TrainingLog* log) {
 }
 
 void Trainer::Save() {
-  const SavedCheckpoint saved =
-      SaveCheckpoint(JoinPath(options_.output_dir, "checkpoints"), *program_->main,
-                     executor_.scope(), progress_.step, SavedState());
+  const SavedCheckpoint saved = SaveCheckpoint(CheckpointDirectory(), *program_->main,
+                                               executor_.scope(), progress_.step, SavedState());
   for (const std::string& message : saved.not_removed) *out_ << "warning: " << message << "\n";
 }
 

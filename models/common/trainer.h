@@ -61,11 +61,12 @@ class Trainer {
 
   // Goes on from the newest checkpoint of the output directory. Error as LoadLatestCheckpoint;
   // kInvalidArgument if the configuration is another, saying in what; kDataLoss if the trainer's
-  // state isn't one of ours. After an Error the trainer is as it was: it may Run from the start.
+  // state isn't one of ours. After an Error the trainer is as it was.
   void Resume();
 
   // Trains up to the last epoch. SIGINT and SIGTERM are answered between two steps. Error
-  // (kFailedPrecondition) when the loss is no finite number, and as executor, reader and files.
+  // (kFailedPrecondition) when the output directory holds checkpoints and this is no continuation,
+  // or the loss is no finite number; and as executor, reader and files.
   TrainingResult Run();
 
   EvaluationResult Evaluate();
@@ -99,6 +100,7 @@ class Trainer {
 
   int64_t EpochsWithoutGain() const;
   bool StoppedEarly() const;
+  std::string CheckpointDirectory() const;
   BoundProgram& Step(BoundPrograms* programs, const Batch& batch);
   // Trains to the end of the epoch; false if it was asked to stop before.
   bool TrainEpoch(const std::function<bool()>& stop);
@@ -117,6 +119,7 @@ class Trainer {
   BoundPrograms training_;
   BoundPrograms evaluation_;
   Progress progress_;
+  bool is_continuation_ = false;
 };
 
 }  // namespace skiff::models

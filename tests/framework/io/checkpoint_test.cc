@@ -95,6 +95,8 @@ TEST_F(Checkpoints, AreNotFoundWhereThereAreNone) {
     fs::create_directory(directory / name);
   }
   EXPECT_EQ(ErrorOf([&] { Load(); }).code(), ErrorCode::kNotFound);
+  EXPECT_FALSE(HasCheckpoint(directory.path()));
+  EXPECT_FALSE(HasCheckpoint(directory / "no"));
 }
 
 TEST_F(Checkpoints, KeepTheLast) {
@@ -192,6 +194,7 @@ TEST_F(Checkpoints, AreAnErrorWhenNoneIsIntact) {
   EXPECT_NE(message.find("save-000001-step-1/tensors has 20 bytes"), std::string::npos) << message;
   EXPECT_NE(message.find("save-000002-step-2/tensors has 20 bytes"), std::string::npos) << message;
   EXPECT_TRUE(loaded.Names().empty());
+  EXPECT_TRUE(HasCheckpoint(directory.path()));
 }
 
 TEST_F(Checkpoints, IgnoreAndClearWhatAnInterruptedSaveLeft) {

@@ -171,6 +171,26 @@ TEST_F(CommandLine, NamesWhatAForeignCheckpointWasMadeWith) {
   EXPECT_EQ(resumed.Line("weights "), whole.Line("weights "));
 }
 
+// What a newcomer does: the same command twice, then one of those that the program names.
+TEST_F(CommandLine, RefusesTheDirectoryOfATrainingAndNamesOthers) {
+  const std::string flags = "--epochs=1 --batch_size=32 --hidden_units=16";
+  const Outcome first = Train("mlp", flags + OutputDir());
+  ASSERT_EQ(first.status, 0) << first.output;
+  const std::string log = BytesOf(directory_ / "run/training_log.jsonl");
+  const Outcome second = Train("mlp", flags + OutputDir());
+  EXPECT_EQ(second.status, 1);
+  EXPECT_EQ(second.Line("error: "),
+            "error: " + directory_ / "run" +
+                " holds a training: --resume to go on with it, or another --output_dir");
+  EXPECT_EQ(BytesOf(directory_ / "run/training_log.jsonl"), log);
+  const Outcome resumed = Train("mlp", flags + OutputDir() + " --resume");
+  EXPECT_EQ(resumed.status, 0);
+  EXPECT_EQ(resumed.Line("weights "), first.Line("weights "));
+  EXPECT_THAT(first.output.substr(first.output.find("try next:\n")),
+              AllOf(HasSubstr("--dropout=0.3 --output_dir=mlp_run_3\n"),
+                    EndsWith("--hidden_units=512 --output_dir=mlp_run_4\n")));
+}
+
 // A newest checkpoint that is torn is skipped, and said to be.
 TEST_F(CommandLine, NamesATornCheckpoint) {
   const std::string flags = "--epochs=2 --batch_size=32 --hidden_units=16" + OutputDir();

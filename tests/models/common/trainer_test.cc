@@ -21,6 +21,7 @@
 namespace skiff::models {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -189,14 +190,26 @@ TEST_F(TrainerTest, RefusesToResumeWithAnotherConfiguration) {
   expect({}, "is another program's: it was made with seed = 5, which there isn't now");
 }
 
-TEST_F(TrainerTest, RefusedToResumeTrainsFromTheStart) {
+TEST_F(TrainerTest, RefusesToBeginWhereATrainingIs) {
   TrainerOptions options = Options("run");
   options.stop_after_steps = 3;
   Make(options).Run();
-  TrainerOptions other = Options("run");
+  const auto expect_refusal = [&](Trainer* trainer) {
+    ExpectError([&] { trainer->Run(); }, ErrorCode::kFailedPrecondition,
+                options.output_dir +
+                    " holds a training: --resume to go on with it, or another --output_dir");
+    EXPECT_THAT(NamesIn(options.output_dir + "/checkpoints"), ElementsAre("save-000001-step-3"));
+  };
+  options.stop_after_steps = 0;
+  Trainer trainer = Make(options);
+  expect_refusal(&trainer);
+  // Also after a refused continuation; an accepted one goes on.
+  TrainerOptions other = options;
   other.configuration["seed"] = "6";
-  Trainer trainer = Make(other);
-  EXPECT_THROW(trainer.Resume(), Error);
+  Trainer stranger = Make(other);
+  EXPECT_THROW(stranger.Resume(), Error);
+  expect_refusal(&stranger);
+  trainer.Resume();
   EXPECT_EQ(trainer.Run().weights_hash, Make(Options("whole")).Run().weights_hash);
 }
 
