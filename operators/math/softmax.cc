@@ -1,5 +1,7 @@
 // softmax: y_c = exp(x_c - max x) / sum_j exp(x_j - max x) along `axis`.
 // Source: Fluid's softmax (Bridle 1990); dX = (dOut - sum_c dOut_c * y_c) * y.
+#include <algorithm>
+
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
@@ -9,7 +11,7 @@
 namespace skiff {
 namespace {
 
-// X as [outer, classes, inner].
+// X as [outer, classes, inner]; a scalar is one class.
 struct Extents {
   int64_t outer = 1;
   int64_t classes = 1;
@@ -17,12 +19,14 @@ struct Extents {
 };
 
 int AxisOf(const OpContext& context, const TensorMeta& meta) {
-  return NormalizeAxis(context.IntAttr("axis"), meta.shape.rank(),
+  // Fluid takes the axes of a vector for a scalar.
+  return NormalizeAxis(context.IntAttr("axis"), std::max(meta.shape.rank(), 1),
                        StrCat(context.op().type, ": axis of a tensor of shape ", meta.shape));
 }
 
 Extents ExtentsOf(const OpContext& context, const TensorMeta& meta) {
   const int axis = AxisOf(context, meta);
+  if (meta.shape.rank() == 0) return {};
   return {meta.shape.element_count(0, axis), meta.shape[axis],
           meta.shape.element_count(axis + 1, meta.shape.rank())};
 }
@@ -94,7 +98,7 @@ void RegisterSoftmax(OpRegistry& registry) {
   registry.Add(
       {.type = "softmax",
        .doc = "Out = exp(X - max X) / sum of exp(X - max X) along `axis`. Fluid's softmax.",
-       .inputs = {{.name = "X", .doc = "Logits, of rank 1 or more."}},
+       .inputs = {{.name = "X", .doc = "Logits, of any rank; a scalar is one class."}},
        .outputs = {{.name = "Out", .doc = "Probabilities, of X's shape."}},
        .attrs = Attributes(),
        .infer = Infer,

@@ -8,6 +8,7 @@ namespace {
 
 Arrays Reference(const Arrays& inputs, int axis) {
   Array out = inputs.at("X")[0];
+  if (out.shape.rank() == 0) return {{"Out", {Values({}, {1.0})}}};
   axis = axis < 0 ? axis + out.shape.rank() : axis;
   const int64_t classes = out.shape[axis];
   const int64_t outer = out.shape.element_count(0, axis);
@@ -46,6 +47,8 @@ void AddSoftmaxCases(CaseList& cases) {
   cases.push_back(Case("rows_of_17", {3, 17}));
   cases.push_back(Case("one_class", {5, 1}));
   cases.push_back(Case("vector", {7}));
+  cases.push_back(Case("scalar", {}));
+  cases.push_back(Case("scalar_of_axis_0", {}, 0));
   cases.push_back(Case("rank_4", {2, 3, 4, 5}));
   cases.push_back(Case("first_axis", {5, 3}, 0));
   cases.push_back(Case("middle_axis", {2, 4, 17}, 1));
