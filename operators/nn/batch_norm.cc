@@ -120,6 +120,9 @@ OpDef BatchNormDef() {
     CheckByChannel(context, geometry.channels, {"Scale", "Bias", "Mean", "Variance"});
     CheckOneElement(context, "MomentumTensor");
     const DType dtype = context.Input("X").dtype;
+    if (context.HasInput("MomentumTensor")) {
+      CheckInputLike(context, "MomentumTensor", context.Input("MomentumTensor").shape, dtype);
+    }
     context.SetOutputLike("Y", "X");
     for (const char* slot : {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance"})
       context.SetOutput(slot, {geometry.channels}, dtype);

@@ -56,5 +56,37 @@ TEST(Windows, ThatReachBeyondTheInputAreAnError) {
               HasSubstr("a window of 4294967295 pixels does not fit the input's height of 8"));
 }
 
+// The message of the Error that inference of batch_norm on a float32 image throws if `slot` is of
+// the dtype.
+std::string BatchNormError(const std::string& slot, DType dtype) {
+  OpRegistry registry;
+  RegisterNnOps(registry);
+  Program program;
+  program.root()->CreateVar({.name = "x", .dims = {2, 3, 4, 4}});
+  Op op("batch_norm");
+  op.SetInput("X", {"x"}).SetOutput("Y", {"y"});
+  op.SetOutput("MeanOut", {"mean_out"}).SetOutput("VarianceOut", {"variance_out"});
+  for (const char* side : {"Scale", "Bias", "Mean", "Variance", "MomentumTensor"}) {
+    const int64_t count = side == std::string("MomentumTensor") ? 1 : 3;
+    program.root()->CreateVar(
+        {.name = side, .dtype = side == slot ? dtype : DType::kFloat32, .dims = {count}});
+    op.SetInput(side, {side});
+  }
+  try {
+    InferOp(registry, program.root(), &op);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(BatchNorm, RefusesSideInputsOfAnotherDType) {
+  for (const char* slot : {"Scale", "Bias", "Mean", "Variance", "MomentumTensor"}) {
+    EXPECT_EQ(BatchNormError(slot, DType::kFloat32), "no error");
+    EXPECT_THAT(BatchNormError(slot, DType::kFloat64),
+                HasSubstr(std::string("batch_norm: ") + slot + " is float64 ["));
+  }
+}
+
 }  // namespace
 }  // namespace skiff
