@@ -69,7 +69,6 @@ OpDef Pool2dDef() {
   def.grad = GradOp("pool2d_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"X", "Out"};
-  def.zero_preserving = true;
   return def;
 }
 

@@ -276,6 +276,7 @@ class OpChecker {
       CompareBits(outputs, Launch(&prepared, kOtherPoison, where),
                   where + " in a second run over other leftovers in memory");
       CheckShapeOnly(&prepared, outputs, where);
+      CheckZeros(&prepared, where);
     });
     if (outputs.empty()) return outputs;
     for (const VariablePairs& pairs : InPlaceVariants(variant.layouts)) {
@@ -353,6 +354,22 @@ class OpChecker {
         prepared->PoisonInput(name, poison);
         const std::string what = StrCat(where, " with other data in shape-only input ", name);
         CompareBits(outputs, Finish(prepared, what), what);
+      }
+    }
+  }
+
+  // An op that is said to preserve zeros does so, whatever lies beside what may be padded.
+  void CheckZeros(PreparedOp* prepared, const std::string& where) {
+    if (!def_.zero_preserving) return;
+    NamedTensors zeros;
+    for (const auto& [name, tensor] : check_.inputs) zeros[name] = ZerosLike(tensor);
+    prepared->Load(zeros, kPoison);
+    const NamedTensors outputs = Finish(prepared, where + " of zeros");
+    for (const std::string& slot : def_.layout_slots) {
+      for (const std::string& name : check_.op.Output(slot)) {
+        const auto found = outputs.find(name);
+        if (found == outputs.end() || SameBits(found->second, ZerosLike(found->second))) continue;
+        Fail(where, StrCat(name, " of zeros is not zero, though the op is zero_preserving"));
       }
     }
   }

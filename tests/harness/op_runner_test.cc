@@ -48,6 +48,7 @@ enum class Bug {
   kWrongDefault,
   kWrongOnTwoThreads,
   kWrongSecondCandidate,
+  kNegativeZeros,
 };
 
 // Scales `count` elements with the bug, if it is one of values or memory.
@@ -87,8 +88,9 @@ std::unique_ptr<Kernel> PrepareTwice(PrepareContext& context, Bug bug) {
     if (bug == Bug::kInPlaceReadsAfterWrite) {
       return ScaleReadingLate(from.data<T>(), scale, count, to.data<T>());
     }
+    const bool negate = bug == Bug::kNegativeZeros && count > 0 && from.data<T>()[0] == T(0);
     const T kept = count > 0 ? to.data<T>()[count - 1] : T(0);
-    Scale(from.data<T>(), scale, count, bug, to.data<T>());
+    Scale(from.data<T>(), negate ? -scale : scale, count, bug, to.data<T>());
     if (count == 0) return;
     if (bug == Bug::kLeavesElementUnwritten) to.data<T>()[count - 1] = kept;
     if (bug == Bug::kReadsWorkspaceUnwritten) to.data<T>()[0] += scratch[0];
@@ -147,6 +149,7 @@ void AddTwice(Bug bug, OpRegistry* registry) {
   def.in_place = {{"X", "Out"}};
   def.layout_rule = LayoutRule::kSame;
   def.layout_slots = {"X", "Out"};
+  def.zero_preserving = true;
   registry->Add(std::move(def));
   const auto add = [&](DType dtype, const std::string& name, KernelFactory prepare) {
     registry->AddKernel(
@@ -318,7 +321,8 @@ INSTANTIATE_TEST_SUITE_P(
         PlantedBug{Bug::kWrongDefault, "WrongDefault", "with default attributes written out"},
         PlantedBug{Bug::kWrongOnTwoThreads, "WrongOnTwoThreads", "threads=2: Out.0 index"},
         PlantedBug{Bug::kWrongSecondCandidate, "WrongSecondCandidate",
-                   "candidate=second threads=1: Out.0 index"}),
+                   "candidate=second threads=1: Out.0 index"},
+        PlantedBug{Bug::kNegativeZeros, "NegativeZeros", "Out.0 of zeros is not zero"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(OpRunner, ReportsReferencesOfAnotherShape) {

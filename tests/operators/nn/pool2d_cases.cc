@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -235,6 +236,31 @@ OpCase TiesCase() {
   return op_case;
 }
 
+// Windows at rows and columns -1 and 2 of three: only the last one lies on the image. `nothing` is
+// what the others give.
+OpCase PaddingAloneCase(const std::string& kind, double nothing) {
+  OpCase op_case;
+  op_case.name = kind + "_window_on_padding_alone";
+  op_case.type = "pool2d";
+  op_case.inputs = {{"X", {Distinct({2, 3, 3, 3}, 4)}}};
+  op_case.attrs = {{"pooling_type", kind},
+                   {"ksize", Ints{1, 1}},
+                   {"strides", Ints{3, 3}},
+                   {"paddings", Ints{1, 1}}};
+  op_case.reference = [nothing](const Arrays& inputs) {
+    Array out = Zeros({2, 3, 2, 2});
+    for (size_t plane = 0; plane < 6; ++plane) {
+      for (size_t i = 0; i < 3; ++i) out.values[4 * plane + i] = nothing;
+      out.values[4 * plane + 3] = inputs.at("X")[0].values[9 * plane + 8];
+    }
+    return Arrays{{"Out", {out}}};
+  };
+  op_case.outputs = {{"Out", 1}};
+  // The lowest number depends on the dtype.
+  op_case.dtypes = {DType::kFloat32};
+  return op_case;
+}
+
 }  // namespace
 
 void AddPool2dCases(CaseList& cases) {
@@ -242,6 +268,9 @@ void AddPool2dCases(CaseList& cases) {
     for (const PoolingSpec& spec : Specs()) cases.push_back(PoolingCase(spec, kind));
   }
   cases.push_back(TiesCase());
+  cases.push_back(
+      PaddingAloneCase("max", static_cast<double>(std::numeric_limits<float>::lowest())));
+  cases.push_back(PaddingAloneCase("avg", 0));
 }
 
 }  // namespace skiff::harness
