@@ -29,7 +29,8 @@ struct OpCheck {
 // OpDef::in_place, and all together), with default attributes written out, and whatever the data of
 // shape-only inputs; zeros of zeros where the definition says so; no write out of bounds, into an
 // input or into padding. And the shape rule accepts unknown dims. On another place than the CPU,
-// the kernels of that place (if there are any) on every layout, with the values of the CPU expected.
+// the kernels of that place (if there are any) on every layout, with the values of the CPU
+// expected.
 void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseReport* report);
 
 }  // namespace skiff::harness
