@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+"""Whether a training that is killed with SIGKILL at random moments and resumed ends as the unbroken one.
+
+usage: kill_and_resume.py [--runs=N] [--seed=N] [--kills=N] PROGRAM [flags of the program]
+
+    bazel build --config=opt //models/mlp:train
+    tests/models/kill_and_resume.py bazel-bin/models/mlp/train --limit_samples=2000 --save_every=1
+
+PROGRAM is the train program of a model. It trains to the end once. Then, N times, it is started anew, killed up to
+--kills times, and resumed until it is done; every run is killed at least once. Equal must be, bit by bit: the weights,
+the inference model of the best epoch, and what the training log says of each epoch but for times.
+Exit status: 0 if all runs end so; 1 if one doesn't, or the program fails.
+"""
+import argparse
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+
+class Failed(Exception):
+    pass
+
+
+def checkpoints(folder):
+    """The complete checkpoints of an output directory, and how many saves a kill has cut off."""
+    path = os.path.join(folder, "checkpoints")
+    names = sorted(os.listdir(path)) if os.path.isdir(path) else []
+    return [name for name in names if name.startswith("save-")], sum(name.startswith(".tmp-save-") for name in names)
+
+
+def outcome(folder, output):
+    """What must be equal of a training that has ended: {what: value}."""
+    weights = re.search(r"^weights ([0-9a-f]{16})$", output, re.MULTILINE)
+    if not weights:
+        raise Failed("the program printed no weights:\n" + output)
+    model = hashlib.sha256()
+    for name in sorted(os.listdir(os.path.join(folder, "model"))):
+        with open(os.path.join(folder, "model", name), "rb") as stream:
+            model.update(name.encode() + b"\0" + stream.read())
+    epochs = []
+    with open(os.path.join(folder, "training_log.jsonl"), encoding="utf-8") as stream:
+        for line in stream:
+            record = json.loads(line)
+            for clock in ("seconds", "samples_per_second"):
+                del record[clock]
+            epochs.append(record)
+    return {"weights": weights.group(1), "model": model.hexdigest(), "log": epochs}
+
+
+def train(command, folder, kill_after=None):
+    """Trains in the folder, from its newest checkpoint if it has one. The output, or None if it was killed."""
+    complete, _ = checkpoints(folder)
+    arguments = [*command, "--output_dir=" + folder] + (["--resume"] if complete else [])
+    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True) as process:
+        try:
+            output, _ = process.communicate(timeout=kill_after)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return None
+    if process.returncode != 0:
+        raise Failed("%s: exit status %d\n%s" % (" ".join(arguments), process.returncode, output))
+    return output
+
+
+def killed_and_resumed(command, folder, seconds, most_kills):
+    """Trains to the end through kills: its outcome, the checkpoints it was killed after, the saves cut off.
+
+    `seconds` is what an unbroken training takes. One that ends before it was ever killed begins anew, to be killed
+    sooner.
+    """
+    latest, torn = [], 0
+    while True:
+        kill_after = random.uniform(0, seconds) if len(latest) < most_kills else None
+        output = train(command, folder, kill_after)
+        if output is None:
+            complete, cut_off = checkpoints(folder)
+            latest.append(complete[-1].rpartition("-")[2] if complete else "none")
+            torn += cut_off
+        elif latest:
+            return outcome(folder, output), latest, torn
+        else:
+            shutil.rmtree(folder)
+            seconds /= 2
+
+
+def main():
+    parser = argparse.ArgumentParser(usage="kill_and_resume.py [--runs=N] [--seed=N] [--kills=N] PROGRAM [flags]")
+    parser.add_argument("--runs", type=int, default=20, help="trainings that are killed (default 20)")
+    parser.add_argument("--seed", type=int, default=7, help="of the moments of the kills (default 7)")
+    parser.add_argument("--kills", type=int, default=3, help="most kills of a training (default 3)")
+    parser.add_argument("program")
+    options, flags = parser.parse_known_args()
+    if options.runs < 1 or options.kills < 1:
+        parser.error("expected at least one run and one kill")
+    random.seed(options.seed)
+    command = [os.path.abspath(options.program), *flags]
+    different = kills = torn = 0
+    with tempfile.TemporaryDirectory(prefix="kill_and_resume-") as folder:
+        path = os.path.join(folder, "unbroken")
+        start = time.monotonic()
+        wanted = outcome(path, train(command, path))
+        seconds = time.monotonic() - start
+        print("unbroken: weights %s, %.1f s" % (wanted["weights"], seconds))
+        print("run  kills  cut-off saves  weights           equal  step of the newest checkpoint at each kill", flush=True)
+        for run in range(1, options.runs + 1):
+            path = os.path.join(folder, str(run))
+            found, latest, cut_off = killed_and_resumed(command, path, seconds, random.randint(1, options.kills))
+            wrong = [what for what, value in wanted.items() if found[what] != value]
+            print("%3d  %5d  %13d  %s  %-5s  %s" % (run, len(latest), cut_off, found["weights"],
+                                                    "no: " + ", ".join(wrong) if wrong else "yes", " ".join(latest)),
+                  flush=True)
+            different += bool(wrong)
+            kills += len(latest)
+            torn += cut_off
+            shutil.rmtree(path)
+    print("%d of %d runs ended as the unbroken one; %d kills, %d saves cut off" % (options.runs - different, options.runs,
+                                                                                 kills, torn))
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failed as failure:
+        sys.exit("error: %s" % failure)
