@@ -80,7 +80,8 @@ void InferSplit(OpContext& context) {
 
 std::vector<Op> SplitGrad(const GradContext& context) {
   Op concat("concat");
-  concat.attrs = context.forward().attrs;
+  const auto& attrs = context.forward().attrs;
+  if (const auto axis = attrs.find("axis"); axis != attrs.end()) concat.attrs.insert(*axis);
   concat.SetInput("X", context.OutputGrad("Out")).SetOutput("Out", context.InputGrad("X"));
   return {std::move(concat)};
 }

@@ -159,6 +159,16 @@ TEST_F(TensorOps, SplitRefusesMorePiecesThanOutputsAtOnce) {
   EXPECT_NE(InferenceError(op).find("2000000000 pieces for 2 outputs"), std::string::npos);
 }
 
+TEST_F(TensorOps, SplitsGradientHasTheAttributesOfConcatOnly) {
+  Op op("split");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"a", "b"}).SetAttr("num", 2).SetAttr("axis", 1);
+  const auto always = [](const std::string&) { return true; };
+  const std::vector<Op> grads =
+      registry_.Get("split").grad(GradContext(op, registry_.Get("split"), always, always));
+  ASSERT_EQ(grads.size(), 1u);
+  EXPECT_EQ(grads[0].attrs, (AttributeMap{{"axis", 1}}));
+}
+
 TEST_F(TensorOps, LookupTableRefusesSparseGradients) {
   Op op("lookup_table_v2");
   op.SetInput("Ids", {"ids"}).SetInput("W", {"w"}).SetOutput("Out", {"out"});
