@@ -7,8 +7,9 @@ DIR is what write_op_programs filled and tools/run_program ran (run.sh does both
 operator, and what differs. known_differences.txt says which differences are known, and why; one
 that is there no longer is a mistake of that file.
 
-Exit status: 0, 1 if something else differs, 2 without PaddlePaddle. A case that makes PaddlePaddle
-abort counts as refused: each runs in a child process, which is started anew after that.
+Exit status: 0, 1 if something else differs, 2 without PaddlePaddle. Where PaddlePaddle refuses a
+program with gradients, it is run without them. A case that makes PaddlePaddle abort counts as
+refused: each runs in a child process, which is started anew after that.
 Needs numpy and paddlepaddle==2.6.2 in the interpreter that runs it.
 """
 import collections
@@ -22,7 +23,7 @@ import threading
 
 BOUNDS = {"float64": 1e-10, "float32": 1e-4}
 EMPTY = "@EMPTY@"
-SILENCE_SECONDS = 60
+SILENCE_SECONDS = 30
 
 
 def gradient_ops(program):
@@ -57,31 +58,59 @@ def gradient_problems(program):
             if not any(same_shape(op, other) for other in theirs)]
 
 
-def run_case(root, description):
-    """{"refused": why} or {"differences": {variable: number}, "problems": what is wrong with the program}."""
-    from paddle_oracle import Session, largest_difference, load_arrays, load_program, unknown_to_paddle
-    at = lambda name: os.path.join(root, description["name"], name)
-    if not os.path.exists(at("skiff.npz")):
-        return {"refused": "by Skiff, see what tools/run_program printed"}
-    ours = load_arrays(at("skiff.npz"))
-    names = description["outputs"] + description["gradients"]
+def try_run(program, at, names):
+    """(fetched arrays by name, None), or (None, why PaddlePaddle refuses)."""
+    from comparison import load_arrays
+    from paddle_oracle import Session
     session = Session()
     session.set(load_arrays(at("params.npz")))
     try:
-        program = load_program(at("main.pb"))
-        theirs = session.run(program, load_arrays(at("feed.npz")), names)
+        return session.run(program, load_arrays(at("feed.npz")), names), None
     except Exception as error:  # Whatever PaddlePaddle throws.
         lines = [line for line in str(error).strip().splitlines() if line.strip()]
-        return {"refused": " ".join(lines[-3:])[-300:] if lines else repr(error)}
-    differences = {}
+        return None, " ".join(lines[-3:])[-300:] if lines else repr(error)
+
+
+def without_gradients(program):
+    """A program of the first op alone."""
+    block = program.global_block()
+    while len(block.ops) > 1:
+        block._remove_op(len(block.ops) - 1)
+    return program
+
+
+def run_case(root, description):
+    """What became of a case, as a dict with some of these:
+
+    skiff_refused: True;
+    refused, gradient_refused: why PaddlePaddle refuses the whole, or only with gradients;
+    differences: {variable: largest difference};
+    problems: what is wrong with the program, in words.
+    """
+    from comparison import are_alike, largest_difference, load_arrays
+    from paddle_oracle import load_program, unknown_to_paddle
+    at = lambda name: os.path.join(root, description["name"], name)
+    if not os.path.exists(at("skiff.npz")):
+        return {"skiff_refused": True}
+    ours = load_arrays(at("skiff.npz"))
+    program = load_program(at("main.pb"))
+    names = description["outputs"] + description["gradients"]
+    theirs, refused = try_run(program, at, names)
+    result = {}
+    if refused and description["gradients"]:
+        names, result["gradient_refused"] = description["outputs"], refused
+        theirs, refused = try_run(without_gradients(load_program(at("main.pb"))), at, names)
+    if refused:
+        return {"refused": refused}
+    result["problems"] = unknown_to_paddle(program)
+    if description["gradients"] and "gradient_refused" not in result:
+        result["problems"] += gradient_problems(program)
+    result["differences"] = {}
     for name in names:
-        found, expected = theirs[name], ours[name]
-        alike = found.shape == expected.shape and found.dtype == expected.dtype
-        differences[name] = 0.0 if description["random"] and alike else largest_difference(found, expected)
-    problems = unknown_to_paddle(program)
-    if description["gradients"]:
-        problems += gradient_problems(program)
-    return {"differences": differences, "problems": problems}
+        found, expected = theirs.get(name), ours.get(name)
+        random = description["random"] and are_alike(found, expected)
+        result["differences"][name] = 0.0 if random else largest_difference(found, expected)
+    return result
 
 
 def work(root, first):
@@ -126,16 +155,12 @@ def run_all(root, count):
 class KnownDifferences:
     """Lines `<pattern of case names>  <what>  <reason>`; # starts a comment.
 
-    What: `refused`; a bound like `<=1e-7` for all variables; or the variables that may differ, with
-    commas between them.
+    What: `refused`, `gradient_refused` or `skiff_refused` as run_case says; a bound like `<=1e-7` for all
+    variables; or the variables that may differ, with commas between them.
     """
 
-    def __init__(self, path):
-        self.entries = []
-        with open(path, encoding="utf-8") as f:
-            for line in f:
-                if line.strip() and not line.startswith("#"):
-                    self.entries.append(tuple(line.split(None, 2)))
+    def __init__(self, lines):
+        self.entries = [tuple(line.split(None, 2)) for line in lines if line.strip() and not line.startswith("#")]
         self.used = set()
 
     def _find(self, case, fits):
@@ -145,16 +170,16 @@ class KnownDifferences:
                 return True
         return False
 
-    def refused(self, case):
-        return self._find(case, lambda what: what == "refused")
+    def refused(self, case, kind):
+        return self._find(case, lambda what: what == kind)
 
     def differs(self, case, variable, difference):
         return self._find(case, lambda what: variable in what.split(",") or
                           what.startswith("<=") and difference <= float(what[2:]))
 
-    def stale(self, cases):
-        """Entries whose cases ran, but none of them differed."""
-        return [e for e in self.entries if e not in self.used and fnmatch.filter(cases, e[0])]
+    def stale(self, ops):
+        """Entries that no case needed, though cases of their op ran."""
+        return [e for e in self.entries if e not in self.used and fnmatch.filter(ops, e[0].partition(".")[0])]
 
 
 class Tally:
@@ -172,36 +197,45 @@ class Tally:
 def judge(description, result, known, tally):
     """Counts a case. What is wrong with it, in words, or ""."""
     name, dtype = description["name"], description["dtype"]
-    if "refused" in result:
-        kind = "known" if known.refused(name) else "empty" if description["empty"] else "wrong"
-        tally.counts[kind] += 1
-        return "refused: " + result["refused"] if kind == "wrong" else ""
-    kind, problems = "same", list(result["problems"])
-    for variable, difference in result["differences"].items():
+    kind, problems = "same", list(result.get("problems", []))
+    for refusal in ("skiff_refused", "refused", "gradient_refused"):
+        if refusal not in result:
+            continue
+        if known.refused(name, refusal):
+            kind = "known"
+        elif description["empty"] and refusal != "skiff_refused":
+            kind = "empty"
+        else:
+            problems.append("%s: %s" % (refusal, result[refusal]))
+    for variable, difference in result.get("differences", {}).items():
         if difference <= BOUNDS[dtype]:
             tally.largest[dtype] = max(tally.largest[dtype], difference)
         elif known.differs(name, variable, difference):
             kind = "known"
         else:
             problems.append("%s differs by %.1e" % (variable, difference))
+    if kind == "same" and not problems and not result.get("differences"):
+        problems.append("nothing was compared")
     tally.counts["wrong" if problems else kind] += 1
     return "; ".join(problems)
 
 
 def main(root):
-    import paddle_oracle
+    import comparison
+    import paddle_oracle  # To say so at once where there is no PaddlePaddle.
     descriptions = load_descriptions(root)
-    known = KnownDifferences(os.path.join(os.path.dirname(os.path.abspath(__file__)), "known_differences.txt"))
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "known_differences.txt"), encoding="utf-8") as f:
+        known = KnownDifferences(f)
     tallies = collections.defaultdict(Tally)
     failures = []
     for description, result in zip(descriptions, run_all(root, len(descriptions))):
         problem = judge(description, result, known, tallies[description["op"]])
         if problem:
             failures.append("%s: %s" % (description["name"], problem))
-    paddle_oracle.print_table(["operator", "same", "float64", "float32", "empty", "known", "wrong"],
-                              [tally.row(op) for op, tally in tallies.items()])
+    comparison.print_table(["operator", "same", "float64", "float32", "empty", "known", "wrong"],
+                           [tally.row(op) for op, tally in tallies.items()])
     failures += ["known_differences.txt: nothing is like this any more: " + " ".join(entry).strip()
-                 for entry in known.stale([d["name"] for d in descriptions])]
+                 for entry in known.stale(sorted(tallies))]
     for failure in failures:
         print(failure)
     print("%d cases: " % len(descriptions) + ", ".join(

@@ -10,38 +10,28 @@ import json
 import os
 import sys
 
-if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
-    print(__doc__)
-    sys.exit(0 if sys.argv[1:] == ["--help"] else 2)
-
-import numpy as np
-
-from paddle_oracle import BOUNDS, largest_difference, load_arrays, print_table
+from comparison import BOUNDS, INFINITE, compare_arrays, load_arrays, print_table, series_difference
 
 
 def compare(folder, description):
     """(largest difference of the losses, of the final state, problems)."""
     at = lambda name: os.path.join(folder, name)
-    if not os.path.exists(at("skiff.npz")):
-        return float("inf"), float("inf"), ["Skiff did not run it, see what tools/run_program printed"]
+    if not (os.path.exists(at("skiff.npz")) and os.path.exists(at("skiff_params.npz"))):
+        return INFINITE, INFINITE, ["Skiff did not run it, see what tools/run_program printed"]
     bound = BOUNDS[description["dtype"]]
     ours, theirs = load_arrays(at("skiff.npz")), load_arrays(at("paddle.npz"))
-    problems = []
-    losses = 0.0
+    losses, problems = 0.0, []
     for name in description["watched"]:
-        found, expected = ours[name + ".steps"], theirs[name]
-        difference = np.abs(found - expected) / np.maximum(np.abs(expected), 1e-300)
-        if found.shape != expected.shape or not (difference <= bound).all():
-            problems.append("%s: %s in PaddlePaddle, %s in Skiff" % (name, expected, found))
-        losses = max(losses, float(difference.max()))
-    found, expected = load_arrays(at("skiff_params.npz")), load_arrays(at("paddle_params.npz"))
-    state = 0.0
-    for name, array in sorted(expected.items()):
-        difference = largest_difference(found[name], array) if name in found else float("inf")
-        if difference > bound:
-            problems.append("%s differs by %.1e in the end" % (name, difference))
-        state = max(state, difference)
-    return losses, state, problems
+        found, expected = ours.get(name + ".steps"), theirs.get(name)
+        difference = series_difference(found, expected)
+        if not difference <= bound:
+            problems.append("%s differs by %.1e: %s, in PaddlePaddle %s" % (name, difference, found, expected))
+        losses = max(losses, difference)
+    if not description["watched"]:
+        problems.append("no series is watched")
+    state, state_problems = compare_arrays("after all steps", load_arrays(at("skiff_params.npz")),
+                                           load_arrays(at("paddle_params.npz")), bound)
+    return losses, state, problems + state_problems
 
 
 def main(root):
@@ -51,14 +41,19 @@ def main(root):
     for description in descriptions:
         losses, state, problems = compare(os.path.join(root, description["name"]), description)
         failures += ["%s: %s" % (description["name"], problem) for problem in problems]
-        rows.append([description["name"], description["steps"], "%.1e" % losses, "%.1e" % state,
-                     "%.0e" % BOUNDS[description["dtype"]], "WRONG" if problems else "ok"])
+        rows.append([description["name"], description["steps"], "%.0e" % BOUNDS[description["dtype"]],
+                     "%.1e" % losses, "%.1e" % state, "WRONG" if problems else "ok"])
     print("largest relative differences between Skiff and PaddlePaddle, which wrote the programs")
-    print_table(["program", "steps", "losses", "final state", "bound", ""], rows)
+    print_table(["program", "steps", "bound", "losses", "state after all", ""], rows)
     for failure in failures:
         print(failure)
+    if not rows:
+        print("no programs")
     return 1 if failures or not rows else 0
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        print(__doc__)
+        sys.exit(0 if sys.argv[1:] == ["--help"] else 2)
     sys.exit(main(sys.argv[1]))

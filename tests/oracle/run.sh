@@ -6,9 +6,9 @@
 #   training  (default) LeNet and ResNet-20, 20 steps
 #   reverse   the other way round: PaddlePaddle writes, Skiff trains as well
 #   ops       every case of every operator, or of one (--op)
-# PYTHON is an interpreter that has numpy and paddlepaddle==2.6.2. DIR keeps the
-# files; without it they go to a temporary folder. SKIFF_CACHE and BAZEL as in
-# tools/test.sh. Exit status: 0, 1 if something differs, 2 if it can't be checked.
+# PYTHON is an interpreter that has numpy and paddlepaddle==2.6.2. DIR, an empty
+# folder or a new one, keeps the files; without it they go to a temporary folder.
+# SKIFF_CACHE and BAZEL as in tools/test.sh. Exit status: 0, 1 if something differs, 2 if it can't be checked.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -40,6 +40,11 @@ if ! command -v "$python" >/dev/null; then
   exit 2
 fi
 python=$(command -v "$python")
+if [[ -n "$out" && -n "$(ls -A "$out" 2>/dev/null)" ]]; then
+  # Results of an earlier run would stand in for those of a job that fails.
+  echo "run.sh: --out=$out: the folder is not empty" >&2
+  exit 2
+fi
 if [[ -z "$out" ]]; then
   out=$(mktemp -d)
   trap 'rm -rf "$out"' EXIT

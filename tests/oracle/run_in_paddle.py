@@ -8,12 +8,13 @@ program:
   1. PaddlePaddle knows all slots and attributes; the startup program runs, and what it makes has
      the dtypes and shapes of Skiff's initial values (the values are drawn by another generator);
   2. from Skiff's initial values, one step: every variable that an op of the main program writes
-     has the dtype and shape that the program says, and the value that Skiff computed;
-  3. from the same start, all steps: the same losses, and in float64 the same parameters and
-     optimizer states in the end.
+     has the dtype and shape that the program says, and the value that Skiff computed, and so have
+     parameters, statistics and optimizer states;
+  3. from the same start, all steps: the same losses and accuracies, and in the end the same
+     parameters, statistics and optimizer states.
 Differences are relative: of losses to the loss, of arrays to their largest magnitude.
 
-Exit status: 0, 1 if something differs by more than the bound of its dtype, 2 without PaddlePaddle.
+Exit status: 0, 1 if something differs by more than its bound, 2 without PaddlePaddle.
 Needs numpy and paddlepaddle==2.6.2 in the interpreter that runs it.
 """
 import json
@@ -24,15 +25,25 @@ if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
     print(__doc__)
     sys.exit(0 if sys.argv[1:] == ["--help"] else 2)
 
-import numpy as np
-
-from paddle_oracle import (BOUNDS, Session, described, dims_admit, largest_difference, load_arrays, load_program, print_table,
-                           unknown_to_paddle)
+from paddle_oracle import Session, described, dims_admit, load_program, np, unknown_to_paddle  # isort: skip
+from comparison import BOUNDS, compare_arrays, load_arrays, print_table, series_difference
 
 # A rectified unit whose input is zero but for rounding takes one branch in one framework and the
-# other in the other, and from there on two float32 runs go their own ways.
-FINAL_STATE_BOUNDS = {"float64": 1e-9, "float32": float("inf")}
+# other in the other, and two float32 runs drift apart from there. How far is a matter of the
+# program, so the final state may differ by what rounding does to PaddlePaddle alone, if that is more
+# than the bound: a few times what is between its run and others that start one unit in the last
+# place away.
+DISTURBED_RUNS = 3
+DISTURBANCE_FACTOR = 4
+LARGEST_BOUND = 0.5  # Beyond that a comparison says nothing.
+LEARNED = 0.9  # The last loss as a share of the first one, or less: steps that do something.
 SHOWN_PROBLEMS = 10  # of a program
+
+
+def disturbed(array, draw):
+    """The array with each number moved up or down by one unit in the last place."""
+    limits = np.where(draw.randint(0, 2, array.shape), np.inf, -np.inf)
+    return np.nextafter(array, limits.astype(array.dtype))
 
 
 class Check:
@@ -50,23 +61,18 @@ class Check:
         self.params = load_arrays(self.at("params.npz"))
         self.feed = load_arrays(self.at("feed.npz"))
         self.check_startup()
-        gradients, others = self.compare_step()
-        losses, persistables = self.compare_training()
-        return ["%.1e" % x for x in (losses, gradients, others, persistables)]
+        step = self.compare_step()
+        losses, *final = self.compare_training()
+        return ["%.1e" % x for x in (losses, *step, *final)]
 
     def expect(self, condition, problem):
         if not condition:
             self.problems.append(problem)
 
-    def largest(self, what, found, expected, bound):
+    def compare(self, what, found, expected, bound):
         """The largest difference of arrays by name."""
-        worst = 0.0
-        for name in sorted(expected):
-            difference = largest_difference(found[name], expected[name])
-            self.expect(difference <= bound, "%s %s: differs by %.1e (%s %s here, %s %s in Skiff)" % (
-                what, name, difference, found[name].dtype, list(found[name].shape), expected[name].dtype,
-                list(expected[name].shape)))
-            worst = max(worst, difference)
+        worst, problems = compare_arrays(what, found, expected, bound)
+        self.problems += problems
         return worst
 
     def check_startup(self):
@@ -84,44 +90,74 @@ class Check:
                                                                   list(ours.shape)))
             self.expect(np.isfinite(theirs).all(), "startup: %s is not finite" % name)
 
-    def started(self):
+    def started(self, params=None):
         session = Session()
-        session.set(self.params)
+        session.set(params or self.params)
         return session
 
+    def state_of(self, session):
+        return {name: session.get(name) for name in self.params}
+
     def compare_step(self):
-        ours = load_arrays(self.at("skiff_step.npz"))
-        ours = {name: value for name, value in ours.items() if not name.endswith(".steps")}
-        self.expect(set(ours) == set(self.description["variables"]), "Skiff fetched other variables")
-        theirs = self.started().run(self.main, self.feed, sorted(ours))
+        """The largest differences of gradients, of other variables, and of the state after one step."""
+        names = self.description["variables"]
+        gradients = set(self.description["gradients"].values())
+        ours = {n: v for n, v in load_arrays(self.at("skiff_step.npz")).items() if not n.endswith(".steps")}
+        session = self.started()
+        theirs = session.run(self.main, self.feed, names)
         block = self.main.global_block()
         for name, value in sorted(theirs.items()):
             dims, dtype = described(block.var(name))
             self.expect(dims_admit(dims, value.shape) and dtype == value.dtype,
                         "%s is %s %s, but the program says %s %s" % (name, value.dtype, list(value.shape), dtype,
                                                                     list(dims)))
-        gradients = set(self.description["gradients"].values())
-        return (self.largest("gradient", theirs, {n: v for n, v in ours.items() if n in gradients}, self.bound),
-                self.largest("variable", theirs, {n: v for n, v in ours.items() if n not in gradients}, self.bound))
+        self.expect(gradients <= set(names), "gradients that were not compared: %s" % sorted(gradients - set(names)))
+        part = lambda arrays, inside: {n: v for n, v in arrays.items() if (n in gradients) == inside}
+        return (self.compare("gradient", part(theirs, True), part(ours, True), self.bound),
+                self.compare("variable", part(theirs, False), part(ours, False), self.bound),
+                self.compare("after one step", self.state_of(session), load_arrays(self.at("skiff_step_params.npz")),
+                             self.bound))
+
+    def train(self, params=None):
+        """({loss and accuracy: series}, final state)."""
+        watched = [self.description["loss"], self.description["accuracy"]]
+        session = self.started(params)
+        steps = [session.run(self.main, self.feed, watched) for _ in range(self.description["steps"])]
+        return {name: [float(values[name]) for values in steps] for name in watched}, self.state_of(session)
+
+    def compare_final_state(self, state):
+        """(largest difference, bound)."""
+        expected = load_arrays(self.at("skiff_params.npz"))
+        bound = self.bound
+        if self.description["dtype"] == "float32" and compare_arrays("", state, expected, bound)[1]:
+            bound = max(bound, DISTURBANCE_FACTOR * self.spread_of_rounding(state))
+            self.expect(bound <= LARGEST_BOUND, "after all steps: rounding alone asks for a bound of %.1e" % bound)
+        return self.compare("after all steps", state, expected, bound), bound
+
+    def spread_of_rounding(self, state):
+        """How far PaddlePaddle ends from `state` if it starts beside the same parameters."""
+        spread = 0.0
+        for seed in range(DISTURBED_RUNS):
+            draw = np.random.RandomState(seed)
+            moved = {name: disturbed(self.params[name], draw) for name in sorted(self.description["gradients"])}
+            other = self.train({**self.params, **moved})[1]
+            spread = max(spread, compare_arrays("disturbed", other, state, LARGEST_BOUND)[0])
+        return spread
 
     def compare_training(self):
-        watched = [self.description["loss"], self.description["accuracy"]]
-        session = self.started()
-        series = [session.run(self.main, self.feed, watched) for _ in range(self.description["steps"])]
+        """The largest differences of the losses and of the final state, and the bound of the latter."""
+        series, state = self.train()
         ours = load_arrays(self.at("skiff_training.npz"))
-        worst = 0.0
-        for step, values in enumerate(series):
-            for name in watched:
-                found, expected = float(values[name]), float(ours[name + ".steps"][step])
-                difference = abs(found - expected) / abs(expected) if found != expected else 0.0
-                self.expect(difference <= self.bound, "step %d: %s = %.17g, in Skiff %.17g" % (step + 1, name, found,
-                                                                                            expected))
-                if name == self.description["loss"]:
-                    worst = max(worst, difference)
-        expected = load_arrays(self.at("skiff_params.npz"))
-        self.expect(set(expected) == set(self.params), "Skiff kept other persistable variables")
-        state = {name: session.get(name) for name in expected}
-        return worst, self.largest("after all steps", state, expected, FINAL_STATE_BOUNDS[self.description["dtype"]])
+        differences = {}
+        for name, theirs in series.items():
+            mine = ours.get(name + ".steps")
+            differences[name] = series_difference(theirs, mine)
+            self.expect(differences[name] <= self.bound, "%s differs by %.1e: %s, in Skiff %s" % (
+                name, differences[name], theirs, mine))
+        losses = series[self.description["loss"]]
+        self.expect(losses[-1] <= LEARNED * losses[0],
+                    "learns nothing: the loss goes from %g to %g" % (losses[0], losses[-1]))
+        return differences[self.description["loss"]], *self.compare_final_state(state)
 
 
 def main():
@@ -134,17 +170,20 @@ def main():
         check = Check(os.path.join(root, name), description)
         try:
             cells = check.run()
-        except Exception as error:  # Whatever PaddlePaddle throws: the next program may run.
-            cells = ["-"] * 4
-            check.problems.append(str(error).strip().splitlines()[-1])
+        except Exception as error:  # Whatever PaddlePaddle throws, or a file that isn't there: the next may run.
+            cells = ["-"] * 6
+            check.problems.append((str(error).strip() or repr(error)).splitlines()[-1])
         failures += ["%s: %s" % (name, problem) for problem in check.problems[:SHOWN_PROBLEMS]]
         if len(check.problems) > SHOWN_PROBLEMS:
             failures.append("%s: … and %d more" % (name, len(check.problems) - SHOWN_PROBLEMS))
-        rows.append([name, description["steps"], *cells, "%.0e" % check.bound, "WRONG" if check.problems else "ok"])
+        rows.append([name, description["steps"], "%.0e" % check.bound, *cells, "WRONG" if check.problems else "ok"])
     print("largest relative differences between PaddlePaddle and Skiff")
-    print_table(["program", "steps", "losses", "gradients", "other values", "final state", "bound", ""], rows)
+    print_table(["program", "steps", "bound", "losses", "gradients", "other values", "state after 1", "state after all",
+                 "bound of that", ""], rows)
     for failure in failures:
         print(failure)
+    if not rows:
+        print("no programs")
     return 1 if failures or not rows else 0
 
 

@@ -75,7 +75,7 @@ std::vector<Classifier> Classifiers() {
   const auto momentum = [](const Variable& loss) { return MinimizeByMomentum(loss, 0.01); };
   // At larger rates two float32 runs that round differently are apart within a few steps, while
   // float64 runs still agree.
-  const auto slow_momentum = [](const Variable& loss) { return MinimizeByMomentum(loss, 0.001); };
+  const auto slow_momentum = [](const Variable& loss) { return MinimizeByMomentum(loss, 0.0003); };
   const auto resnet = [](const Variable& image, int64_t classes) {
     return models::ResNet(image, {.depth = 20, .classes = classes});
   };
@@ -180,6 +180,7 @@ std::string SkiffJobs(const nlohmann::json& description, const std::string& fold
   training["save_params"] = JoinPath(folder, "skiff_params.npz");
   step["fetch"] = Join(description.at("variables").get<std::vector<std::string>>(), ",");
   step["out"] = JoinPath(folder, "skiff_step.npz");
+  step["save_params"] = JoinPath(folder, "skiff_step_params.npz");
   return training.dump() + "\n" + step.dump() + "\n";
 }
 
