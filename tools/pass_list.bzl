@@ -24,22 +24,28 @@ def pass_list(name, pipelines):
     )
 
 def pass_tests(name, pipelines, exclude = []):
-    """A test for each *_pass_test.cc here, and one that every pass has tests.
+    """A test for each *_pass_test.cc and *_pass_network_test.cc here, and one that every pass has tests.
+
+    The former runs the tiny ops of //tests/framework/executor, the latter the real ones, in networks
+    that the package's :bound_network binds.
 
     Args:
       name: of the latter.
       pipelines: the file that lists the passes.
       exclude: sources whose tests the BUILD file itself declares.
     """
-    for source in native.glob(["*_pass_test.cc"], exclude = exclude):
+    for source in native.glob(["*_pass_test.cc", "*_pass_network_test.cc"], exclude = exclude):
+        on_network = source.endswith("_network_test.cc")
         skiff_test(
             name = source[:-len(".cc")],
             srcs = [source],
             deps = [
                 "//framework/executor",
                 "//framework/transpiler",
-                "//tests/framework/executor:tiny_ops",
-            ],
+            ] + ([
+                ":bound_network",
+                "//framework/builder",
+            ] if on_network else ["//tests/framework/executor:tiny_ops"]),
         )
     skiff_py_test(
         name = name,

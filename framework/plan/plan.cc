@@ -1,5 +1,6 @@
 #include "framework/plan/plan.h"
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -50,7 +51,101 @@ void PrintValues(const Plan& plan, const std::vector<int32_t>& values, std::ostr
   }
 }
 
+// Where the arguments of `slot` begin among those of all slots; -1 if it has no argument i.
+int IndexInSlots(const std::vector<SlotDef>& defs, const Slots& slots, std::string_view slot,
+                 size_t i) {
+  size_t index = 0;
+  for (const SlotDef& def : defs) {
+    const auto found = std::ranges::find(slots, def.name, &SlotArguments::slot);
+    const size_t arguments = found == slots.end() ? 0 : found->arguments.size();
+    if (def.name == slot) return i < arguments ? static_cast<int>(index + i) : -1;
+    index += arguments;
+  }
+  return -1;
+}
+
+// Fills the slots of an op and the values of an instruction, in the order of the definition.
+void FillSlots(const Plan& plan, const std::vector<SlotDef>& defs, const SlotValues& given,
+               Slots* slots, std::vector<int32_t>* values) {
+  for (const SlotDef& def : defs) {
+    for (const auto& [slot, value] : given) {
+      if (slot != def.name || value < 0) continue;
+      slots->push_back({slot, {plan.values[static_cast<size_t>(value)].name}});
+      values->push_back(value);
+    }
+  }
+}
+
 }  // namespace
+
+int32_t Instruction::InputIn(std::string_view slot, size_t i) const {
+  const int index = IndexInSlots(def->inputs, op->inputs, slot, i);
+  return index < 0 ? -1 : inputs[static_cast<size_t>(index)];
+}
+
+int32_t Instruction::OutputIn(std::string_view slot, size_t i) const {
+  const int index = IndexInSlots(def->outputs, op->outputs, slot, i);
+  return index < 0 ? -1 : outputs[static_cast<size_t>(index)];
+}
+
+Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& origin,
+                            const AttributeMap& attrs, const SlotValues& inputs,
+                            const SlotValues& outputs) {
+  auto op = std::make_shared<Op>(def.type);
+  op->attrs = attrs;
+  op->site = origin.op->site;
+  op->id = origin.op->id;
+  op->SetAttr(kOpRoleAttr, origin.op->role());
+  if (origin.op->HasAttr(kOpNamescopeAttr)) {
+    op->SetAttr(kOpNamescopeAttr, origin.op->Attr<std::string>(kOpNamescopeAttr));
+  }
+  Instruction made;
+  made.def = &def;
+  made.position = origin.position;
+  FillSlots(*plan, def.inputs, inputs, &op->inputs, &made.inputs);
+  FillSlots(*plan, def.outputs, outputs, &op->outputs, &made.outputs);
+  for (const SlotArguments& slot : op->inputs) {
+    made.reads_data.push_back(!def.FindInput(slot.slot)->shape_only);
+  }
+  CheckOp(def, *op);
+  made.op = op.get();
+  plan->made_ops.push_back(std::move(op));
+  return made;
+}
+
+std::vector<std::vector<size_t>> DataReaders(const Plan& plan) {
+  std::vector<std::vector<size_t>> readers(plan.values.size());
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    const Instruction& instruction = plan.instructions[i];
+    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+      if (instruction.inputs[j] < 0 || !instruction.reads_data[j]) continue;
+      std::vector<size_t>& of_value = readers[static_cast<size_t>(instruction.inputs[j])];
+      if (of_value.empty() || of_value.back() != i) of_value.push_back(i);
+    }
+  }
+  for (int32_t fetch : plan.fetches) {
+    readers[static_cast<size_t>(fetch)].push_back(plan.instructions.size());
+  }
+  return readers;
+}
+
+bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end) {
+  const auto in_scope = [&](int32_t value) {
+    return value >= 0 && plan.values[static_cast<size_t>(value)].storage == Storage::kScope;
+  };
+  const auto same_variable = [&](int32_t a, int32_t b) {
+    return in_scope(a) && in_scope(b) &&
+           plan.values[static_cast<size_t>(a)].name == plan.values[static_cast<size_t>(b)].name;
+  };
+  for (size_t i = begin; i < end; ++i) {
+    for (int32_t output : plan.instructions[i].outputs) {
+      const bool hits =
+          std::ranges::any_of(values, [&](int32_t value) { return same_variable(value, output); });
+      if (hits) return true;
+    }
+  }
+  return false;
+}
 
 void Plan::CoverWithOneSegment() {
   segments = {{.begin = 0, .end = instructions.size(), .row_capacity = 0}};

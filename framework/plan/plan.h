@@ -6,7 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/ir/program.h"
@@ -50,6 +53,10 @@ struct Instruction {
   // Bytes of each workspace and their offsets in the arena; known once the kernel is prepared.
   std::vector<int64_t> workspace_bytes;
   std::vector<int64_t> workspace_offsets;
+
+  // The value in a slot of the op; -1 if there is none.
+  int32_t InputIn(std::string_view slot, size_t i = 0) const;
+  int32_t OutputIn(std::string_view slot, size_t i = 0) const;
 };
 
 // A run of instructions whose shapes are known before it starts. An op whose output shape depends
@@ -73,6 +80,7 @@ struct Plan {
   int64_t planned_bytes = 0;   // of the arena
   int64_t max_live_bytes = 0;  // the lower bound
   int64_t unshared_bytes = 0;  // with a buffer for each value: what no reuse would take
+  std::vector<std::shared_ptr<const Op>> made_ops;  // by passes; the others are the program's
 
   // Makes one static segment of all instructions: after their number has changed.
   void CoverWithOneSegment();
@@ -80,6 +88,23 @@ struct Plan {
   // The value whose storage `value` uses: itself, or the end of its alias_of chain.
   int32_t StorageOf(int32_t value) const;
 };
+
+// Values by slot; -1 leaves a slot out.
+using SlotValues = std::vector<std::pair<std::string, int32_t>>;
+
+// An instruction of an op that the plan's program does not have. The op is made and kept by the
+// plan, with role, name scope, creation site and position of `origin`, which it stands for.
+Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& origin,
+                            const AttributeMap& attrs, const SlotValues& inputs,
+                            const SlotValues& outputs);
+
+// By value, the indices of the instructions that read its data, in order; a fetch counts as a read
+// by an instruction behind the last.
+std::vector<std::vector<size_t>> DataReaders(const Plan& plan);
+
+// Whether one of the instructions [begin, end) writes the storage of the scope in which one of the
+// values lies.
+bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end);
 
 // The op context of an instruction, with its values' metas.
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction);

@@ -81,17 +81,54 @@ void ColumnMoments(const float* x, int64_t rows, int64_t stride, int64_t columns
              });
 }
 
-// Adds the sums of dy and of dy · (x - mean).
-void ColumnGradientSums(const float* x, const float* dy, int64_t rows, int64_t stride,
-                        int64_t columns, const float* mean, double* sums, double* products) {
+// (x - mean) · slope + shift for the columns from c on.
+template <class D>
+HWY_INLINE hn::Vec<D> Normalized(D d, hn::Vec<D> distance, const NormLines<float>& lines,
+                                 int64_t c) {
+  return hn::MulAdd(distance, hn::LoadU(d, lines.slope + c), hn::LoadU(d, lines.shift + c));
+}
+
+// dy where the mask lets it through, else 0, for the vector at `at`.
+template <NormMask kMask, class D>
+HWY_INLINE hn::Vec<D> Masked(D d, const NormOutputGradient<float>& gradient, int64_t at,
+                             hn::Vec<D> distance, const NormLines<float>& lines, int64_t c) {
+  const auto dy = hn::LoadU(d, gradient.dy + at);
+  if constexpr (kMask == NormMask::kNone) return dy;
+  const auto output = kMask == NormMask::kInput ? Normalized(d, distance, lines, c)
+                                                : hn::LoadU(d, gradient.output + at);
+  return hn::IfThenElseZero(hn::Gt(output, hn::Zero(d)), dy);
+}
+
+// Adds the sums of g and of g · (x - mean); writes g for kOutput.
+template <NormMask kMask>
+void ColumnGradientSumsOf(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
+                          int64_t stride, int64_t columns, const NormLines<float>& lines,
+                          double* sums, double* products, float* masked) {
   SumColumns(rows, columns, {sums, products},
              [&](auto d, int64_t row, int64_t c, auto& sum, auto& product) HWY_ATTR {
                const int64_t at = row * stride + c;
-               const auto gradient = hn::LoadU(d, dy + at);
-               const auto distance = hn::Sub(hn::LoadU(d, x + at), hn::LoadU(d, mean + c));
-               sum = hn::Add(sum, gradient);
-               product = hn::MulAdd(gradient, distance, product);
+               const auto distance = hn::Sub(hn::LoadU(d, x + at), hn::LoadU(d, lines.mean + c));
+               const auto g = Masked<kMask>(d, gradient, at, distance, lines, c);
+               if constexpr (kMask == NormMask::kOutput) hn::StoreU(g, d, masked + at);
+               sum = hn::Add(sum, g);
+               product = hn::MulAdd(g, distance, product);
              });
+}
+
+void ColumnGradientSums(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
+                        int64_t stride, int64_t columns, const NormLines<float>& lines,
+                        double* sums, double* products, float* masked) {
+  const auto run = [&](auto of) HWY_ATTR {
+    of(x, gradient, rows, stride, columns, lines, sums, products, masked);
+  };
+  switch (gradient.mask) {
+    case NormMask::kNone:
+      return run(ColumnGradientSumsOf<NormMask::kNone>);
+    case NormMask::kInput:
+      return run(ColumnGradientSumsOf<NormMask::kInput>);
+    case NormMask::kOutput:
+      return run(ColumnGradientSumsOf<NormMask::kOutput>);
+  }
 }
 
 // Calls visit(tag, offset, column) for the vectors of every row.
@@ -106,22 +143,48 @@ HWY_INLINE void ForEachVector(int64_t rows, int64_t columns, const Visit& visit)
   }
 }
 
-void NormalizeRows(const float* x, int64_t rows, int64_t columns, const float* mean,
-                   const float* slope, const float* shift, float* y) {
+template <bool kAdds, bool kRectifies>
+void NormalizeRowsOf(const float* x, const float* z, int64_t rows, int64_t columns,
+                     const NormLines<float>& lines, float* y) {
   ForEachVector(rows, columns, [&](auto d, int64_t at, int64_t c) HWY_ATTR {
-    const auto distance = hn::Sub(hn::LoadU(d, x + at), hn::LoadU(d, mean + c));
-    hn::StoreU(hn::MulAdd(distance, hn::LoadU(d, slope + c), hn::LoadU(d, shift + c)), d, y + at);
+    const auto distance = hn::Sub(hn::LoadU(d, x + at), hn::LoadU(d, lines.mean + c));
+    auto value = Normalized(d, distance, lines, c);
+    if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, z + at));
+    if constexpr (kRectifies) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
+    hn::StoreU(value, d, y + at);
   });
 }
 
-void GradientRows(const float* x, const float* dy, int64_t rows, int64_t columns, const float* mean,
-                  const float* slope, const float* offset, const float* factor, float* dx) {
+void NormalizeRows(const float* x, const float* z, int64_t rows, int64_t columns,
+                   const NormLines<float>& lines, bool rectify, float* y) {
+  if (z == nullptr) {
+    (rectify ? NormalizeRowsOf<false, true> : NormalizeRowsOf<false, false>)(x, z, rows, columns,
+                                                                             lines, y);
+  } else {
+    (rectify ? NormalizeRowsOf<true, true> : NormalizeRowsOf<true, false>)(x, z, rows, columns,
+                                                                           lines, y);
+  }
+}
+
+template <NormMask kMask>
+void GradientRowsOf(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
+                    int64_t columns, const NormLines<float>& lines, const float* offset,
+                    const float* factor, float* dx) {
   ForEachVector(rows, columns, [&](auto d, int64_t at, int64_t c) HWY_ATTR {
-    const auto distance = hn::Sub(hn::LoadU(d, x + at), hn::LoadU(d, mean + c));
-    const auto centered = hn::Sub(hn::LoadU(d, dy + at), hn::LoadU(d, offset + c));
-    const auto gradient = hn::NegMulAdd(distance, hn::LoadU(d, factor + c), centered);
-    hn::StoreU(hn::Mul(hn::LoadU(d, slope + c), gradient), d, dx + at);
+    const auto distance = hn::Sub(hn::LoadU(d, x + at), hn::LoadU(d, lines.mean + c));
+    const auto g = Masked<kMask>(d, gradient, at, distance, lines, c);
+    const auto centered = hn::Sub(g, hn::LoadU(d, offset + c));
+    const auto change = hn::NegMulAdd(distance, hn::LoadU(d, factor + c), centered);
+    hn::StoreU(hn::Mul(hn::LoadU(d, lines.slope + c), change), d, dx + at);
   });
+}
+
+void GradientRows(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
+                  int64_t columns, const NormLines<float>& lines, const float* offset,
+                  const float* factor, float* dx) {
+  (gradient.mask == NormMask::kNone
+       ? GradientRowsOf<NormMask::kNone>
+       : GradientRowsOf<NormMask::kInput>)(x, gradient, rows, columns, lines, offset, factor, dx);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -159,20 +222,22 @@ class ColumnNormLoops final : public PartedNormLoops {
   explicit ColumnNormLoops(const NormGeometry& geometry)
       : PartedNormLoops(PartsOf(geometry)), rows_(geometry.count()), columns_(geometry.channels) {}
 
-  void Normalize(const float* x, const float* mean, const float* slope, const float* shift,
+  void Normalize(const float* x, const float* z, const NormLines<float>& lines, bool rectify,
                  float* y) const override {
     ParallelFor(rows_, GrainOf(columns_), [&](int64_t begin, int64_t end) {
+      const int64_t at = begin * columns_;
       HWY_DYNAMIC_DISPATCH(NormalizeRows)
-      (x + begin * columns_, end - begin, columns_, mean, slope, shift, y + begin * columns_);
+      (x + at, z == nullptr ? nullptr : z + at, end - begin, columns_, lines, rectify, y + at);
     });
   }
 
-  void Gradient(const float* x, const float* dy, const float* mean, const float* slope,
-                const float* offset, const float* factor, float* dx) const override {
+  void Gradient(const float* x, const NormOutputGradient<float>& gradient,
+                const NormLines<float>& lines, const float* offset, const float* factor,
+                float* dx) const override {
     ParallelFor(rows_, GrainOf(columns_), [&](int64_t begin, int64_t end) {
       const int64_t at = begin * columns_;
       HWY_DYNAMIC_DISPATCH(GradientRows)
-      (x + at, dy + at, end - begin, columns_, mean, slope, offset, factor, dx + at);
+      (x + at, GradientFrom(gradient, at), end - begin, columns_, lines, offset, factor, dx + at);
     });
   }
 
@@ -192,13 +257,14 @@ class ColumnNormLoops final : public PartedNormLoops {
     CenterMoments(pivot.data(), width, item.end - item.begin, means, squares);
   }
 
-  void PartGradientSums(const float* x, const float* dy, const float* mean, const NormItem& item,
-                        double* sums, double* products) const override {
+  void PartGradientSums(const float* x, const NormOutputGradient<float>& gradient,
+                        const NormLines<float>& lines, const NormItem& item, double* sums,
+                        double* products, float* masked) const override {
     const int64_t column = item.block * kTile;
     const int64_t first = item.begin * columns_ + column;
     HWY_DYNAMIC_DISPATCH(ColumnGradientSums)
-    (x + first, dy + first, item.end - item.begin, columns_, Width(item.block), mean + column, sums,
-     products);
+    (x + first, GradientFrom(gradient, first), item.end - item.begin, columns_, Width(item.block),
+     LinesFrom(lines, column), sums, products, masked == nullptr ? nullptr : masked + first);
   }
 
   int64_t rows_;

@@ -31,9 +31,10 @@ constexpr int64_t kGroup = kVectors * kLanes;
 // Groups whose sums stay in float32, so that rounding doesn't pile up.
 constexpr int64_t kGroupsOfSum = 256;
 
-// Values by channel, repeated over a group.
+// Values by channel, repeated over a group; zeros without values.
 struct Pattern {
-  Pattern(const float* by_channel, int64_t block) {
+  Pattern(const float* by_channel, int64_t block) : values{} {
+    if (by_channel == nullptr) return;
     for (int64_t i = 0; i < kGroup; i += block) {
       for (int64_t c = 0; c < block; ++c) values[static_cast<size_t>(i + c)] = by_channel[c];
     }
@@ -43,6 +44,49 @@ struct Pattern {
   }
   std::array<float, kGroup> values;
 };
+
+// What normalizes, for a group.
+struct LinePatterns {
+  LinePatterns(const NormLines<float>& lines, int64_t block)
+      : mean(lines.mean, block), slope(lines.slope, block), shift(lines.shift, block) {}
+
+  HWY_INLINE FloatVector Normalized(FloatVector distance, int64_t index) const {
+    return hn::MulAdd(distance, slope.vector(index), shift.vector(index));
+  }
+  // Of one element, rounded as in a vector.
+  HWY_INLINE float Normalized(float x, size_t index) const {
+    const hn::CappedTag<float, 1> d;
+    const auto distance = hn::Sub(hn::Set(d, x), hn::Set(d, mean.values[index]));
+    return hn::GetLane(
+        hn::MulAdd(distance, hn::Set(d, slope.values[index]), hn::Set(d, shift.values[index])));
+  }
+
+  Pattern mean;
+  Pattern slope;
+  Pattern shift;
+};
+
+// dy where the mask lets it through, else 0, for the vector at `offset` of a row.
+template <NormMask kMask>
+HWY_INLINE FloatVector Masked(const NormOutputGradient<float>& gradient, int64_t offset,
+                              FloatVector distance, const LinePatterns& lines, int64_t index) {
+  const FloatTag d;
+  const auto dy = hn::LoadU(d, gradient.dy + offset);
+  if constexpr (kMask == NormMask::kNone) return dy;
+  const auto output = kMask == NormMask::kInput ? lines.Normalized(distance, index)
+                                                : hn::LoadU(d, gradient.output + offset);
+  return hn::IfThenElseZero(hn::Gt(output, hn::Zero(d)), dy);
+}
+
+// Likewise for one element, which is `x`.
+template <NormMask kMask>
+HWY_INLINE float MaskedOne(const NormOutputGradient<float>& gradient, int64_t offset, float x,
+                           const LinePatterns& lines, size_t index) {
+  if constexpr (kMask == NormMask::kNone) return gradient.dy[offset];
+  const float output =
+      kMask == NormMask::kInput ? lines.Normalized(x, index) : gradient.output[offset];
+  return output > 0 ? gradient.dy[offset] : 0.0f;
+}
 
 // Two sums by channel.
 struct Sums {
@@ -106,72 +150,121 @@ void RowMoments(const float* x, int64_t rows, int64_t row_stride, int64_t size, 
   }
 }
 
-// Adds, for `rows` rows, the sums of dy and of dy · (x - mean).
-void RowGradientSums(const float* x, const float* dy, int64_t rows, int64_t row_stride,
-                     int64_t size, int64_t block, const float* mean, double* sums,
-                     double* products) {
+// Adds, for `rows` rows, the sums of g and of g · (x - mean); writes g for kOutput.
+template <NormMask kMask>
+void RowGradientSumsOf(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
+                       int64_t row_stride, int64_t size, int64_t block,
+                       const NormLines<float>& lines, double* sums, double* products,
+                       float* masked) {
   const FloatTag d;
-  const Pattern means(mean, block);
+  const LinePatterns patterns(lines, block);
   for (int64_t row = 0; row < rows; ++row) {
     const float* values = x + row * row_stride;
-    const float* gradients = dy + row * row_stride;
+    const NormOutputGradient<float> of_row = GradientFrom(gradient, row * row_stride);
+    float* write = kMask == NormMask::kOutput ? masked + row * row_stride : nullptr;
     SumRow(
         size, block, {sums, products},
         [&](int64_t k, int64_t offset, FloatVector& sum, FloatVector& product) HWY_ATTR {
-          const auto gradient = hn::LoadU(d, gradients + offset);
-          sum = hn::Add(sum, gradient);
-          product = hn::MulAdd(gradient, hn::Sub(hn::LoadU(d, values + offset), means.vector(k)),
-                               product);
+          const auto distance = hn::Sub(hn::LoadU(d, values + offset), patterns.mean.vector(k));
+          const auto g = Masked<kMask>(of_row, offset, distance, patterns, k);
+          if constexpr (kMask == NormMask::kOutput) hn::StoreU(g, d, write + offset);
+          sum = hn::Add(sum, g);
+          product = hn::MulAdd(g, distance, product);
         },
         [&](int64_t i, int64_t offset, double* sum, double* product) {
-          const float distance = values[offset] - means.values[static_cast<size_t>(i)];
-          *sum += gradients[offset];
-          *product += static_cast<double>(gradients[offset]) * distance;
+          const auto index = static_cast<size_t>(i);
+          const float distance = values[offset] - patterns.mean.values[index];
+          const float g = MaskedOne<kMask>(of_row, offset, values[offset], patterns, index);
+          if constexpr (kMask == NormMask::kOutput) write[offset] = g;
+          *sum += g;
+          *product += static_cast<double>(g) * distance;
         });
   }
 }
 
-void NormalizeRow(const float* x, int64_t size, int64_t block, const float* mean,
-                  const float* slope, const float* shift, float* y) {
-  const FloatTag d;
-  const Pattern means(mean, block);
-  const Pattern slopes(slope, block);
-  const Pattern shifts(shift, block);
-  const int64_t whole = size / kGroup * kGroup;
-  for (int64_t i = 0; i < whole; i += kGroup) {
-    for (int64_t k = 0; k < kVectors; ++k) {
-      const auto distance = hn::Sub(hn::LoadU(d, x + i + k * kLanes), means.vector(k));
-      hn::StoreU(hn::MulAdd(distance, slopes.vector(k), shifts.vector(k)), d, y + i + k * kLanes);
-    }
-  }
-  for (int64_t i = whole; i < size; ++i) {
-    const auto k = static_cast<size_t>(i - whole);
-    y[i] = (x[i] - means.values[k]) * slopes.values[k] + shifts.values[k];
+void RowGradientSums(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
+                     int64_t row_stride, int64_t size, int64_t block, const NormLines<float>& lines,
+                     double* sums, double* products, float* masked) {
+  const auto run = [&](auto of) HWY_ATTR {
+    of(x, gradient, rows, row_stride, size, block, lines, sums, products, masked);
+  };
+  switch (gradient.mask) {
+    case NormMask::kNone:
+      return run(RowGradientSumsOf<NormMask::kNone>);
+    case NormMask::kInput:
+      return run(RowGradientSumsOf<NormMask::kInput>);
+    case NormMask::kOutput:
+      return run(RowGradientSumsOf<NormMask::kOutput>);
   }
 }
 
-void GradientRow(const float* x, const float* dy, int64_t size, int64_t block, const float* mean,
-                 const float* slope, const float* offset, const float* factor, float* dx) {
+template <bool kAdds, bool kRectifies>
+void NormalizeRowOf(const float* x, const float* z, int64_t size, int64_t block,
+                    const NormLines<float>& lines, float* y) {
   const FloatTag d;
-  const Pattern means(mean, block);
-  const Pattern slopes(slope, block);
+  const LinePatterns patterns(lines, block);
+  const int64_t whole = size / kGroup * kGroup;
+  for (int64_t i = 0; i < whole; i += kGroup) {
+    for (int64_t k = 0; k < kVectors; ++k) {
+      const int64_t at = i + k * kLanes;
+      const auto distance = hn::Sub(hn::LoadU(d, x + at), patterns.mean.vector(k));
+      auto value = patterns.Normalized(distance, k);
+      if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, z + at));
+      if constexpr (kRectifies) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
+      hn::StoreU(value, d, y + at);
+    }
+  }
+  for (int64_t i = whole; i < size; ++i) {
+    float value = patterns.Normalized(x[i], static_cast<size_t>(i - whole));
+    if constexpr (kAdds) value += z[i];
+    y[i] = kRectifies && value < 0 ? 0.0f : value;
+  }
+}
+
+void NormalizeRow(const float* x, const float* z, int64_t size, int64_t block,
+                  const NormLines<float>& lines, bool rectify, float* y) {
+  if (z == nullptr) {
+    (rectify ? NormalizeRowOf<false, true> : NormalizeRowOf<false, false>)(x, z, size, block, lines,
+                                                                           y);
+  } else {
+    (rectify ? NormalizeRowOf<true, true> : NormalizeRowOf<true, false>)(x, z, size, block, lines,
+                                                                         y);
+  }
+}
+
+template <NormMask kMask>
+void GradientRowOf(const float* x, const NormOutputGradient<float>& gradient, int64_t size,
+                   int64_t block, const NormLines<float>& lines, const float* offset,
+                   const float* factor, float* dx) {
+  const FloatTag d;
+  const LinePatterns patterns(lines, block);
   const Pattern offsets(offset, block);
   const Pattern factors(factor, block);
   const int64_t whole = size / kGroup * kGroup;
   for (int64_t i = 0; i < whole; i += kGroup) {
     for (int64_t k = 0; k < kVectors; ++k) {
       const int64_t at = i + k * kLanes;
-      const auto distance = hn::Sub(hn::LoadU(d, x + at), means.vector(k));
-      const auto centered = hn::Sub(hn::LoadU(d, dy + at), offsets.vector(k));
-      const auto gradient = hn::NegMulAdd(distance, factors.vector(k), centered);
-      hn::StoreU(hn::Mul(slopes.vector(k), gradient), d, dx + at);
+      const auto distance = hn::Sub(hn::LoadU(d, x + at), patterns.mean.vector(k));
+      const auto g = Masked<kMask>(gradient, at, distance, patterns, k);
+      const auto centered = hn::Sub(g, offsets.vector(k));
+      const auto change = hn::NegMulAdd(distance, factors.vector(k), centered);
+      hn::StoreU(hn::Mul(patterns.slope.vector(k), change), d, dx + at);
     }
   }
   for (int64_t i = whole; i < size; ++i) {
     const auto k = static_cast<size_t>(i - whole);
-    dx[i] = slopes.values[k] *
-            (dy[i] - offsets.values[k] - (x[i] - means.values[k]) * factors.values[k]);
+    const float g = MaskedOne<kMask>(gradient, i, x[i], patterns, k);
+    const float distance = x[i] - patterns.mean.values[k];
+    dx[i] = patterns.slope.values[k] * (g - offsets.values[k] - distance * factors.values[k]);
   }
+}
+
+void GradientRow(const float* x, const NormOutputGradient<float>& gradient, int64_t size,
+                 int64_t block, const NormLines<float>& lines, const float* offset,
+                 const float* factor, float* dx) {
+  (gradient.mask == NormMask::kNone
+       ? GradientRowOf<NormMask::kNone>
+       : GradientRowOf<NormMask::kInput>)(x, gradient, size, block, lines, offset, factor, dx);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -209,21 +302,24 @@ class VectorNormLoops final : public PartedNormLoops {
         row_size_(geometry.pixels * geometry.block),
         image_size_(blocks_ * row_size_) {}
 
-  void Normalize(const float* x, const float* mean, const float* slope, const float* shift,
+  void Normalize(const float* x, const float* z, const NormLines<float>& lines, bool rectify,
                  float* y) const override {
     ForEachRow([&](int64_t row, int64_t c) {
+      const int64_t at = row * row_size_;
       HWY_DYNAMIC_DISPATCH(NormalizeRow)
-      (x + row * row_size_, row_size_, geometry_.block, mean + c, slope + c, shift + c,
-       y + row * row_size_);
+      (x + at, z == nullptr ? nullptr : z + at, row_size_, geometry_.block, LinesFrom(lines, c),
+       rectify, y + at);
     });
   }
 
-  void Gradient(const float* x, const float* dy, const float* mean, const float* slope,
-                const float* offset, const float* factor, float* dx) const override {
+  void Gradient(const float* x, const NormOutputGradient<float>& gradient,
+                const NormLines<float>& lines, const float* offset, const float* factor,
+                float* dx) const override {
     ForEachRow([&](int64_t row, int64_t c) {
+      const int64_t at = row * row_size_;
       HWY_DYNAMIC_DISPATCH(GradientRow)
-      (x + row * row_size_, dy + row * row_size_, row_size_, geometry_.block, mean + c, slope + c,
-       offset + c, factor + c, dx + row * row_size_);
+      (x + at, GradientFrom(gradient, at), row_size_, geometry_.block, LinesFrom(lines, c),
+       offset + c, factor + c, dx + at);
     });
   }
 
@@ -257,12 +353,14 @@ class VectorNormLoops final : public PartedNormLoops {
     CenterMoments(pivot.data(), width, images * geometry_.pixels, means, squares);
   }
 
-  void PartGradientSums(const float* x, const float* dy, const float* mean, const NormItem& item,
-                        double* sums, double* products) const override {
+  void PartGradientSums(const float* x, const NormOutputGradient<float>& gradient,
+                        const NormLines<float>& lines, const NormItem& item, double* sums,
+                        double* products, float* masked) const override {
     const int64_t first = FirstElement(item);
     HWY_DYNAMIC_DISPATCH(RowGradientSums)
-    (x + first, dy + first, item.end - item.begin, image_size_, row_size_, geometry_.block,
-     mean + item.block * geometry_.block, sums, products);
+    (x + first, GradientFrom(gradient, first), item.end - item.begin, image_size_, row_size_,
+     geometry_.block, LinesFrom(lines, item.block * geometry_.block), sums, products,
+     masked == nullptr ? nullptr : masked + first);
   }
 
   NormGeometry geometry_;

@@ -31,36 +31,55 @@ class PlainNormLoops final : public NormLoops<T> {
     });
   }
 
-  void Normalize(const T* x, const T* mean, const T* slope, const T* shift, T* y) const override {
+  void Normalize(const T* x, const T* z, const NormLines<T>& lines, bool rectify,
+                 T* y) const override {
     ForEachChannel([&](int64_t c) {
-      ForEachElement(c, [&](int64_t i) { y[i] = (x[i] - mean[c]) * slope[c] + shift[c]; });
+      ForEachElement(c, [&](int64_t i) {
+        const T value = Normalized(x[i], lines, c) + (z == nullptr ? T{0} : z[i]);
+        y[i] = rectify && value < T{0} ? T{0} : value;
+      });
     });
   }
 
-  void GradientSums(const T* x, const T* dy, const T* mean, void* /*scratch*/, double* sums,
-                    double* products) const override {
+  void GradientSums(const T* x, const NormOutputGradient<T>& gradient, const NormLines<T>& lines,
+                    void* /*scratch*/, double* sums, double* products, T* masked) const override {
     ForEachChannel([&](int64_t c) {
       double sum = 0;
       double product = 0;
       ForEachElement(c, [&](int64_t i) {
-        sum += dy[i];
-        product += static_cast<double>(dy[i]) * (static_cast<double>(x[i]) - mean[c]);
+        const T g = Masked(x, gradient, lines, c, i);
+        sum += g;
+        product += static_cast<double>(g) * (static_cast<double>(x[i]) - lines.mean[c]);
+        if (gradient.mask == NormMask::kOutput) masked[i] = g;
       });
       sums[c] = sum;
       products[c] = product;
     });
   }
 
-  void Gradient(const T* x, const T* dy, const T* mean, const T* slope, const T* offset,
-                const T* factor, T* dx) const override {
+  void Gradient(const T* x, const NormOutputGradient<T>& gradient, const NormLines<T>& lines,
+                const T* offset, const T* factor, T* dx) const override {
     ForEachChannel([&](int64_t c) {
       ForEachElement(c, [&](int64_t i) {
-        dx[i] = slope[c] * (dy[i] - offset[c] - (x[i] - mean[c]) * factor[c]);
+        const T g = Masked(x, gradient, lines, c, i);
+        dx[i] = lines.slope[c] * (g - offset[c] - (x[i] - lines.mean[c]) * factor[c]);
       });
     });
   }
 
  private:
+  static T Normalized(T x, const NormLines<T>& lines, int64_t c) {
+    return (x - lines.mean[c]) * lines.slope[c] + lines.shift[c];
+  }
+
+  static T Masked(const T* x, const NormOutputGradient<T>& gradient, const NormLines<T>& lines,
+                  int64_t c, int64_t i) {
+    const bool passes = gradient.mask == NormMask::kNone ||
+                        (gradient.mask == NormMask::kInput ? Normalized(x[i], lines, c)
+                                                           : gradient.output[i]) > T{0};
+    return passes ? gradient.dy[i] : T{0};
+  }
+
   template <typename Visit>
   void ForEachChannel(const Visit& visit) const {
     ParallelFor(geometry_.channels, GrainOf(geometry_.count()), [&](int64_t begin, int64_t end) {
@@ -141,14 +160,15 @@ void PartedNormLoops::Moments(const float* x, void* scratch, double* mean, doubl
   }
 }
 
-void PartedNormLoops::GradientSums(const float* x, const float* dy, const float* mean,
-                                   void* scratch, double* sums, double* products) const {
+void PartedNormLoops::GradientSums(const float* x, const NormOutputGradient<float>& gradient,
+                                   const NormLines<float>& lines, void* scratch, double* sums,
+                                   double* products, float* masked) const {
   const int64_t channels = parts_.channels;
   auto* part_sums = static_cast<double*>(scratch);
   double* part_products = part_sums + parts_.parts * channels;
   std::fill_n(part_sums, 2 * parts_.parts * channels, 0.0);
   ForEachItem([&](const NormItem& item, int64_t at) {
-    PartGradientSums(x, dy, mean, item, part_sums + at, part_products + at);
+    PartGradientSums(x, gradient, lines, item, part_sums + at, part_products + at, masked);
   });
   for (int64_t c = 0; c < channels; ++c) {
     sums[c] = products[c] = 0;

@@ -29,8 +29,44 @@ struct NormGeometry {
 // From slot X and data_layout; dims of -1 stay unknown. Error for a rank outside [2, 5].
 NormGeometry ParseNormGeometry(const OpContext& context);
 
+// Values by channel: (x - mean) · slope + shift is the normalized x.
+template <typename T>
+struct NormLines {
+  const T* mean = nullptr;
+  const T* slope = nullptr;
+  const T* shift = nullptr;
+};
+
+// The same for the channels from `channel` on.
+template <typename T>
+NormLines<T> LinesFrom(const NormLines<T>& lines, int64_t channel) {
+  const auto from = [channel](const T* line) { return line == nullptr ? line : line + channel; };
+  return {from(lines.mean), from(lines.slope), from(lines.shift)};
+}
+
+// Which gradients of the output a rectifier behind the normalization lets through.
+enum class NormMask {
+  kNone,    // all: there is no rectifier
+  kInput,   // where the normalized x is positive
+  kOutput,  // where the output is positive
+};
+
+template <typename T>
+struct NormOutputGradient {
+  const T* dy = nullptr;
+  NormMask mask = NormMask::kNone;
+  const T* output = nullptr;  // for kOutput
+};
+
+// The same for the elements from `element` on.
+template <typename T>
+NormOutputGradient<T> GradientFrom(const NormOutputGradient<T>& gradient, int64_t element) {
+  return {gradient.dy + element, gradient.mask,
+          gradient.output == nullptr ? nullptr : gradient.output + element};
+}
+
 // The passes over the data. Arrays by channel have padded_channels() elements; what a pass writes
-// for the channels that fill up the last block is 0. T is float or double.
+// for the channels that fill up the last block is 0 (z has zeros there). T is float or double.
 template <typename T>
 class NormLoops {
  public:
@@ -39,14 +75,18 @@ class NormLoops {
   virtual int64_t scratch_bytes() const = 0;
   // mean[c], and the sum of squared distances from it.
   virtual void Moments(const T* x, void* scratch, double* mean, double* squares) const = 0;
-  // y = (x - mean) · slope + shift
-  virtual void Normalize(const T* x, const T* mean, const T* slope, const T* shift, T* y) const = 0;
-  // The sums of dy and of dy · (x - mean).
-  virtual void GradientSums(const T* x, const T* dy, const T* mean, void* scratch, double* sums,
-                            double* products) const = 0;
-  // dx = slope · (dy - offset - (x - mean) · factor)
-  virtual void Gradient(const T* x, const T* dy, const T* mean, const T* slope, const T* offset,
-                        const T* factor, T* dx) const = 0;
+  // y = (x - mean) · slope + shift, plus z unless it is nullptr; 0 instead of less if `rectify`.
+  virtual void Normalize(const T* x, const T* z, const NormLines<T>& lines, bool rectify,
+                         T* y) const = 0;
+  // The sums of g and of g · (x - mean), where g is dy, or 0 where the mask says so. With kOutput g
+  // is written to `masked` as well, which may be dy.
+  virtual void GradientSums(const T* x, const NormOutputGradient<T>& gradient,
+                            const NormLines<T>& lines, void* scratch, double* sums,
+                            double* products, T* masked) const = 0;
+  // dx = slope · (g - offset - (x - mean) · factor). The mask is kNone or kInput.
+  virtual void Gradient(const T* x, const NormOutputGradient<T>& gradient,
+                        const NormLines<T>& lines, const T* offset, const T* factor,
+                        T* dx) const = 0;
 };
 
 // How a reduction is cut into items, each a block of channels in a part of the batch. It depends on
@@ -77,8 +117,9 @@ class PartedNormLoops : public NormLoops<float> {
  public:
   int64_t scratch_bytes() const final;
   void Moments(const float* x, void* scratch, double* mean, double* squares) const final;
-  void GradientSums(const float* x, const float* dy, const float* mean, void* scratch, double* sums,
-                    double* products) const final;
+  void GradientSums(const float* x, const NormOutputGradient<float>& gradient,
+                    const NormLines<float>& lines, void* scratch, double* sums, double* products,
+                    float* masked) const final;
 
  protected:
   explicit PartedNormLoops(const NormParts& parts) : parts_(parts) {}
@@ -95,9 +136,10 @@ class PartedNormLoops : public NormLoops<float> {
   // Sets the mean, and the sum of squared distances from it, of the channels of an item.
   virtual void PartMoments(const float* x, const NormItem& item, double* means,
                            double* squares) const = 0;
-  // Adds the sums of dy and of dy · (x - mean) of the channels of an item.
-  virtual void PartGradientSums(const float* x, const float* dy, const float* mean,
-                                const NormItem& item, double* sums, double* products) const = 0;
+  // Adds the sums of g and of g · (x - mean) of the channels of an item, and writes g for kOutput.
+  virtual void PartGradientSums(const float* x, const NormOutputGradient<float>& gradient,
+                                const NormLines<float>& lines, const NormItem& item, double* sums,
+                                double* products, float* masked) const = 0;
 
   // Calls visit(item, place of its channels in arrays of [part, channel]) on threads.
   template <typename Visit>

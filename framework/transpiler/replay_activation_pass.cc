@@ -1,0 +1,97 @@
+#include "framework/transpiler/replay_activation_pass.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+class Replaying {
+ public:
+  Replaying(const OpDef& def, Plan* plan) : def_(def), plan_(*plan), readers_(DataReaders(*plan)) {}
+
+  int64_t Run() {
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      const Instruction& instruction = plan_.instructions[i];
+      if (instruction.kind == InstructionKind::kOp &&
+          instruction.op->type == "fused_batch_norm_act") {
+        TryReplay(i);
+      }
+    }
+    const auto replays = static_cast<int64_t>(replays_.size());
+    Rewrite();
+    return replays;
+  }
+
+ private:
+  bool IsBackward(size_t i) const {
+    return i < plan_.instructions.size() && (plan_.instructions[i].op->role() & kRoleBackward) != 0;
+  }
+
+  void TryReplay(size_t norm) {
+    const Instruction instruction = plan_.instructions[norm];
+    const int32_t y = instruction.OutputIn("Y");
+    const int32_t x = instruction.InputIn("X");
+    if (instruction.InputIn("Z") >= 0 || IsBackward(norm) ||
+        plan_.values[static_cast<size_t>(y)].storage != Storage::kArena) {
+      return;
+    }
+    const std::vector<size_t>& of_y = readers_[static_cast<size_t>(y)];
+    const std::vector<size_t>& of_x = readers_[static_cast<size_t>(x)];
+    const auto first = std::ranges::find_if(of_y, [&](size_t i) { return IsBackward(i); });
+    const bool to_the_end = std::all_of(first, of_y.end(), [&](size_t i) { return IsBackward(i); });
+    if (first == of_y.end() || !to_the_end || of_x.back() < of_y.back()) return;
+    const SlotValues inputs = {{"X", x},
+                               {"Scale", instruction.InputIn("Scale")},
+                               {"Bias", instruction.InputIn("Bias")},
+                               {"SavedMean", instruction.OutputIn("SavedMean")},
+                               {"SavedVariance", instruction.OutputIn("SavedVariance")}};
+    std::vector<int32_t> read;
+    for (const auto& [slot, value] : inputs) read.push_back(value);
+    const bool saved = read[3] >= 0 && read[4] >= 0;
+    if (!saved || WritesScopeOf(plan_, read, norm + 1, *first)) return;
+    const auto again = static_cast<int32_t>(plan_.values.size());
+    plan_.values.push_back(plan_.values[static_cast<size_t>(y)]);
+    AttributeMap attrs = instruction.op->attrs;
+    attrs.erase("act_type");
+    replays_.emplace(*first, MakeInstruction(&plan_, def_, plan_.instructions[*first], attrs,
+                                             inputs, {{"Y", again}}));
+    for (auto reader = first; reader != of_y.end(); ++reader) {
+      for (int32_t& input : plan_.instructions[*reader].inputs) {
+        if (input == y) input = again;
+      }
+    }
+  }
+
+  void Rewrite() {
+    std::vector<Instruction> rewritten;
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      const auto [begin, end] = replays_.equal_range(i);
+      for (auto replay = begin; replay != end; ++replay) {
+        rewritten.push_back(std::move(replay->second));
+      }
+      rewritten.push_back(std::move(plan_.instructions[i]));
+    }
+    plan_.instructions = std::move(rewritten);
+  }
+
+  const OpDef& def_;
+  Plan& plan_;
+  std::vector<std::vector<size_t>> readers_;
+  std::multimap<size_t, Instruction> replays_;  // by the instruction that they go before
+};
+
+}  // namespace
+
+PassReport ReplayActivationPass::Apply(const OpRegistry& registry, Plan* plan) const {
+  const OpDef* def = registry.Find("batch_norm_act_replay");
+  const int64_t replays = def == nullptr ? 0 : Replaying(*def, plan).Run();
+  return {.pass = {}, .changes = replays, .summary = StrCat(replays, " activations replayed")};
+}
+
+}  // namespace skiff

@@ -1,0 +1,104 @@
+// fused_batch_norm_act: batch_norm, what is added to it, and relu, as one op.
+//
+//   Y = max(0, Scale · (X - mean) / sqrt(variance + epsilon) + Bias + Z)
+//
+// Everything else is as in batch_norm; the same numbers come out, bit for bit. It is made by the
+// pass fuse_batch_norm_act.
+//
+// Gradient, with G = Y@GRAD where Y > 0, else 0: Z@GRAD = G, the others are those of batch_norm
+// with G in place of Y@GRAD. Where nothing was added, the sign of Y is computed again from X, so
+// that Y need not be kept; otherwise it is read.
+//
+// Source: Fluid's fused_batch_norm_act and fused_bn_add_activation (PaddlePaddle 2.6), in one.
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/nn/batch_norm_op_shared.h"
+
+namespace skiff {
+namespace {
+
+AttrDef ActTypeAttr() {
+  return {.name = "act_type",
+          .type = AttrType::kString,
+          .default_value = std::string("relu"),
+          .doc = "The activation: relu.",
+          .check = [](const Attribute& value) {
+            const std::string* type = std::get_if<std::string>(&value);
+            SKIFF_ENFORCE(type != nullptr && *type == "relu", kInvalidArgument,
+                          "act_type: expected \"relu\"");
+          }};
+}
+
+std::vector<Op> GradOps(const GradContext& context) {
+  const std::vector<std::string> saved = {
+      "X",         "Scale",         "Bias",         "MeanOut", "VarianceOut",
+      "SavedMean", "SavedVariance", "ReserveSpace", "Y@GRAD"};
+  std::vector<std::string> with_output = saved;
+  with_output.push_back("Y");
+  const std::vector<std::string> gradients = {"X@GRAD", "Z@GRAD", "Scale@GRAD", "Bias@GRAD"};
+  const bool adds = !context.Input("Z").empty();
+  return BatchNormGradOps(
+      context, GradOp("fused_batch_norm_act_grad", adds ? with_output : saved, gradients));
+}
+
+OpDef FusedDef() {
+  OpDef def = BatchNormDefinition();
+  def.type = "fused_batch_norm_act";
+  def.doc =
+      "Y = max(0, Scale * (X - mean) / sqrt(variance + epsilon) + Bias + Z): batch_norm, an "
+      "addition and relu in one.";
+  def.inputs.insert(
+      def.inputs.begin() + 1,
+      {.name = "Z", .doc = "Like X: what is added; 0 if absent.", .dispensable = true});
+  def.attrs.push_back(ActTypeAttr());
+  def.infer = [infer = def.infer](OpContext& context) {
+    infer(context);
+    const TensorMeta& x = context.Input("X");
+    if (context.HasInput("Z")) CheckInputLike(context, "Z", x.shape, x.dtype);
+  };
+  def.grad = GradOps;
+  def.in_place.emplace_back("Z", "Y");
+  def.layout_slots = {"X", "Z", "Y"};
+  return def;
+}
+
+OpDef FusedGradDef() {
+  OpDef def = BatchNormGradDefinition();
+  def.type = "fused_batch_norm_act_grad";
+  def.doc =
+      "The gradient of fused_batch_norm_act. Z@GRAD = G, which is Y@GRAD where Y > 0, else 0; the "
+      "others are those of batch_norm_grad for G. Without Y, its sign is computed from X: for "
+      "where there was no Z.";
+  for (SlotDef& slot : def.inputs) {
+    if (slot.name == "Bias") slot.shape_only = false;
+  }
+  def.inputs.push_back({.name = "Y", .doc = "Needed where Z was added.", .dispensable = true});
+  def.outputs.push_back({.name = "Z@GRAD", .doc = "Like X.", .dispensable = true});
+  def.attrs.push_back(ActTypeAttr());
+  def.infer = [infer = def.infer](OpContext& context) {
+    infer(context);
+    const TensorMeta& x = context.Input("X");
+    if (context.HasInput("Y")) CheckInputLike(context, "Y", x.shape, x.dtype);
+    SKIFF_ENFORCE(context.HasInput("Y") || !context.HasOutput("Z@GRAD"), kInvalidArgument,
+                  context.op().type, ": Z@GRAD needs the input Y");
+    context.SetOutputLike("Z@GRAD", "X");
+  };
+  def.no_gradient_reason = "second derivatives of batch normalization are not provided";
+  def.in_place.emplace_back("Y@GRAD", "Z@GRAD");
+  def.layout_slots = {"X", "Y", "Y@GRAD", "X@GRAD", "Z@GRAD"};
+  return def;
+}
+
+}  // namespace
+
+void RegisterFusedBatchNormAct(OpRegistry& registry) {
+  registry.Add(FusedDef());
+  registry.Add(FusedGradDef());
+  AddBatchNormKernels(registry, "fused_batch_norm_act");
+}
+
+}  // namespace skiff

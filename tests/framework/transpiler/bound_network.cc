@@ -1,0 +1,34 @@
+#include "tests/framework/transpiler/bound_network.h"
+
+#include <algorithm>
+
+#include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/optimizer.h"
+#include "framework/builder/program_guard.h"
+
+namespace skiff {
+
+BoundNetwork::BoundNetwork(const std::function<Variable(const Variable&)>& network,
+                           const Options& options) {
+  const ProgramGuard guard(&main_, &startup_);
+  const std::vector<int64_t> dims(options.image.begin(), options.image.end());
+  const Variable image = layers::Data("image", dims, DType::kFloat32, {.stop_gradient = false});
+  const Variable loss = layers::Mean(network(image));
+  if (options.trains) optimizer::Sgd({.learning_rate = 0.1f}).Minimize(loss);
+  if (options.edit) options.edit(&main_);
+  executor_.Run(startup_);
+  compiled_.push_back(executor_.Compile(main_, {.passes = {.skip = options.skip}}));
+  FetchList fetches = {loss.name()};
+  fetches.insert(fetches.end(), options.fetches.begin(), options.fetches.end());
+  const Tensor fed(options.image, DType::kFloat32);
+  bound_.push_back(compiled_.back().Bind({{"image", fed}}, fetches));
+}
+
+int64_t BoundNetwork::Count(std::string_view type) const {
+  return std::ranges::count_if(plan().instructions, [&](const Instruction& instruction) {
+    return instruction.kind == InstructionKind::kOp && instruction.op->type == type;
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,45 @@
+// A network of the builder's layers, bound with all passes or without some, for tests that look at
+// its plan.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/builder/variable.h"
+#include "framework/executor/executor.h"
+#include "framework/ir/program.h"
+
+namespace skiff {
+
+class BoundNetwork {
+ public:
+  struct Options {
+    Shape image = {2, 3, 4, 4};
+    bool trains = true;
+    std::vector<std::string> skip = {};       // passes
+    std::vector<std::string> fetches = {};    // besides the loss
+    std::function<void(Program*)> edit = {};  // of the program, before it is compiled
+  };
+
+  // `network` builds the layers on an image that wants a gradient; the loss is the mean of what it
+  // returns, and SGD trains.
+  BoundNetwork(const std::function<Variable(const Variable&)>& network, const Options& options);
+  explicit BoundNetwork(const std::function<Variable(const Variable&)>& network)
+      : BoundNetwork(network, {}) {}
+
+  // How many instructions of the plan are of this op.
+  int64_t Count(std::string_view type) const;
+  const Plan& plan() const { return bound_.back().plan(); }
+  PlanStatistics statistics() const { return bound_.back().statistics(); }
+
+ private:
+  Program main_;
+  Program startup_;
+  Executor executor_{Place::Cpu()};
+  std::vector<CompiledProgram> compiled_;  // one; made last
+  std::vector<BoundProgram> bound_;        // one
+};
+
+}  // namespace skiff
