@@ -8,7 +8,9 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace skiff {
 namespace {
@@ -145,9 +147,40 @@ void AtomicFile::Commit() {
   SyncDirectory(ParentDirectory(path_));
 }
 
+namespace {
+
+constexpr std::string_view kTempInfix = ".tmp-";
+
+bool IsTempName(std::string_view name) {
+  const size_t infix = name.rfind(kTempInfix);
+  if (infix == std::string_view::npos) return false;
+  const std::string_view numbers = name.substr(infix + kTempInfix.size());
+  const size_t dash = numbers.find('-');
+  return dash != std::string_view::npos && dash > 0 && dash + 1 < numbers.size() &&
+         numbers.find_first_not_of("0123456789") == dash &&
+         numbers.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
+}
+
+}  // namespace
+
 std::string TempPathFor(const std::string& path) {
   static std::atomic<int64_t> next{0};
-  return StrCat(path, ".tmp-", getpid(), "-", next.fetch_add(1));
+  return StrCat(path, kTempInfix, getpid(), "-", next.fetch_add(1));
+}
+
+void RemoveTempFiles(const std::string& directory) {
+  std::error_code error;
+  if (!std::filesystem::exists(directory, error)) return;
+  std::vector<std::filesystem::path> found;
+  std::filesystem::directory_iterator entry(directory, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (IsTempName(entry->path().filename().string())) found.push_back(entry->path());
+  }
+  if (error) ThrowSystemError("list", directory, error.value());
+  for (const std::filesystem::path& path : found) {
+    std::filesystem::remove(path, error);
+    if (error) ThrowSystemError("remove", path.string(), error.value());
+  }
 }
 
 std::string ReadFile(const std::string& path, int64_t limit_bytes) {

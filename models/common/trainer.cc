@@ -117,6 +117,8 @@ std::string Trainer::CheckpointDirectory() const {
   return JoinPath(options_.output_dir, "checkpoints");
 }
 
+std::string Trainer::ModelDirectory() const { return JoinPath(options_.output_dir, "model"); }
+
 void Trainer::Resume() {
   // What the user changed is told as that, not as the variables that differ for it.
   Progress restored;
@@ -142,6 +144,9 @@ TrainingResult Trainer::Run() {
                 " holds a training: --resume to go on with it, or another --output_dir");
   is_continuation_ = true;
   CreateDirectories(options_.output_dir);
+  for (const std::string& directory : {options_.output_dir, ModelDirectory()}) {
+    RemoveTempFiles(directory);
+  }
   TrainingLog log(JoinPath(options_.output_dir, "training_log.jsonl"), progress_.position.epoch);
   const StopRequest request;
   const auto stop = [&] {
@@ -275,8 +280,10 @@ void Trainer::EndEpoch(TrainingLog* log) {
   if (validation.accuracy > progress_.best_accuracy) {
     progress_.best_accuracy = validation.accuracy;
     progress_.best_epoch = record.epoch;
-    SaveInferenceModel(JoinPath(options_.output_dir, "model"), {program_->image},
-                       {program_->probabilities}, *program_->test, executor_.scope());
+    SaveInferenceModel(ModelDirectory(), {program_->image}, {program_->probabilities},
+                       *program_->test, executor_.scope(),
+                       // In one file: never the weights of two epochs, whenever it is cut off.
+                       {.files = {.params_filename = "__params__"}});
   }
   progress_.position = {.epoch = progress_.position.epoch + 1, .batch = 0};
   progress_.loss_sum = progress_.correct = progress_.epoch_seconds = 0;

@@ -101,6 +101,7 @@ class Trainer {
   int64_t EpochsWithoutGain() const;
   bool StoppedEarly() const;
   std::string CheckpointDirectory() const;
+  std::string ModelDirectory() const;
   BoundProgram& Step(BoundPrograms* programs, const Batch& batch);
   // Trains to the end of the epoch; false if it was asked to stop before.
   bool TrainEpoch(const std::function<bool()>& stop);

@@ -163,5 +163,17 @@ TEST(CreateDirectories, MakesParentsAndRefusesFiles) {
   }
 }
 
+TEST(RemoveTempFiles, RemovesWhatKilledWritersLeft) {
+  const TempDirectory directory;
+  const std::vector<std::string> kept = {".tmp-1-", "a",           "a.tmp",        "a.tmp--1",
+                                         "a.tmp-1", "a.tmp-1-2-3", "a.tmp-1-2.gz", "a.tmp-x-1"};
+  for (const std::string& name : kept) PutBytes(directory / name, "mine");
+  PutBytes(TempPathFor(directory / "a"), "half");
+  PutBytes(TempPathFor(directory / "a.tmp-1"), "half");
+  RemoveTempFiles(directory.path());
+  EXPECT_EQ(NamesIn(directory.path()), kept);
+  EXPECT_NO_THROW(RemoveTempFiles(directory / "no"));
+}
+
 }  // namespace
 }  // namespace skiff

@@ -90,8 +90,8 @@ TEST_F(TrainerTest, LowersTheLossAndWritesItsFiles) {
   ASSERT_EQ(result.records.size(), 4u);
   EXPECT_LT(result.records[3].train_loss, result.records[0].train_loss);
   EXPECT_EQ(result.records[3].step, 40);
-  for (const char* file :
-       {"checkpoints", "model/__model__", "training_log.jsonl", "learning_curve.svg"}) {
+  for (const char* file : {"checkpoints", "model/__model__", "model/__params__",
+                           "training_log.jsonl", "learning_curve.svg"}) {
     EXPECT_TRUE(std::filesystem::exists(options.output_dir + "/" + file)) << file;
   }
 }
@@ -130,7 +130,14 @@ TEST_F(TrainerTest, LogsAnEpochOnceWhereverItWasCutOff) {
   std::filesystem::remove_all(curve);
   Trainer trainer = Make(options);
   trainer.Resume();
+  // What a kill in the middle of a file leaves.
+  PutBytes(options.output_dir + "/training_log.jsonl.tmp-123-4", "{");
+  CreateDirectories(options.output_dir + "/model");
+  PutBytes(options.output_dir + "/model/__model__.tmp-123-5", "x");
   const TrainingResult result = trainer.Run();
+  EXPECT_THAT(NamesIn(options.output_dir),
+              ElementsAre("checkpoints", "learning_curve.svg", "model", "training_log.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(options.output_dir + "/model/__model__.tmp-123-5"));
   ASSERT_EQ(result.records.size(), 4u);
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(result.records[i].epoch, i + 1);
 }
