@@ -120,8 +120,8 @@ TEST_F(TrainerTest, ResumesToTheSameBitsFromWithinAnEpoch) {
 }
 
 // Cut off behind the line of an epoch and before its checkpoint, the training writes that line
-// anew.
-TEST_F(TrainerTest, LogsAnEpochOnceWhereverItWasCutOff) {
+// anew, and removes what was half-written.
+TEST_F(TrainerTest, LeavesNothingOfWhereItWasCutOff) {
   TrainerOptions options = Options("run");
   options.save_every_steps = 10;  // an epoch's; saved once more at its end
   const std::string curve = options.output_dir + "/learning_curve.svg";
