@@ -3,7 +3,6 @@
 // Y has the dims of hard labels: the last one, 1, is there if Label has it.
 // Source: Fluid's cross_entropy; dX = -dY * label / X.
 #include <algorithm>
-#include <cmath>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -48,12 +47,6 @@ void InferGrad(OpContext& context) {
   CheckInputs(context);
   CheckInputLike(context, "Y@GRAD", LossesShape(context), context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
-}
-
-// Fluid's bound on the logarithm of 0.
-template <typename T>
-T BoundedLog(T value) {
-  return std::max(std::log(value), T(-1e20));
 }
 
 template <typename T>

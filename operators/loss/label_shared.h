@@ -1,7 +1,9 @@
-// Labels of classification losses: one class a row, as int64 or int32.
+// What classification losses share: labels (one class a row, as int64 or int32), their logarithm.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -27,6 +29,12 @@ void CheckLabel(std::string_view where, const TensorMeta& scores, const TensorMe
 
 // The shape of a loss: that of the scores, with 1 at `axis`.
 Shape LossShape(const Shape& scores, int axis);
+
+// The logarithm with Fluid's bound on that of 0.
+template <typename T>
+T BoundedLog(T value) {
+  return std::max(std::log(value), T(-1e20));
+}
 
 // Reads hard labels of either integer type.
 class LabelReader {

@@ -97,11 +97,6 @@ void ForValues(const SoftmaxTile& tile, const Visit& visit) {
 }
 
 template <typename T>
-T BoundedLog(T value) {
-  return std::max(std::log(value), T(-1e20));
-}
-
-template <typename T>
 struct Tensors {
   const T* logits;
   const T* soft_labels;  // nullptr with hard ones
