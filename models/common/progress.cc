@@ -11,13 +11,10 @@
 #include "framework/base/error.h"
 
 namespace skiff::models {
-namespace {
 
 double SteadySeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-}  // namespace
 
 std::string DurationText(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";

@@ -44,6 +44,8 @@ class Progress {
   int64_t quarters_;
 };
 
+// Of a clock that only goes forward.
+double SteadySeconds();
 // "42s", "3m05s", "2h10m".
 std::string DurationText(double seconds);
 // Whether standard output is a terminal that moves its cursor.

@@ -1,7 +1,6 @@
 #include "models/common/trainer.h"
 
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -25,10 +24,6 @@ constexpr const char* kConfigurationPrefix = "configuration.";
 constexpr size_t kLossFetch = 0;
 constexpr size_t kAccuracyFetch = 1;
 constexpr size_t kLearningRateFetch = 2;
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Hexadecimal, so that the number comes back bit for bit.
 std::string ExactText(double value) {
@@ -226,10 +221,10 @@ bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
   Batch batch;
   while (true) {
     if (stop()) return false;
-    const double start = Now();
+    const double start = SteadySeconds();
     if (!train_->Next(&batch)) return true;
     TrainBatch(batch);
-    const double seconds = Now() - start;
+    const double seconds = SteadySeconds() - start;
     progress_.seconds += seconds;
     progress_.epoch_seconds += seconds;
     const auto samples = static_cast<double>(progress_.samples);
@@ -256,9 +251,9 @@ void Trainer::TrainBatch(const Batch& batch) {
 }
 
 void Trainer::EndEpoch(TrainingLog* log) {
-  const double start = Now();
+  const double start = SteadySeconds();
   const EvaluationResult validation = Evaluate();
-  progress_.seconds += Now() - start;
+  progress_.seconds += SteadySeconds() - start;
   const auto samples = static_cast<double>(progress_.samples);
   const TrainingRecord record = {.epoch = progress_.position.epoch + 1,
                                  .step = progress_.step,
