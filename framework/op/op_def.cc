@@ -38,6 +38,16 @@ void CheckRequired(const Op& op, const OpDef& def) {
                   kInvalidArgument, op.type, ": input slot \"", slot.name, "\" holds ",
                   kEmptyVarName, ", expected a variable");
   }
+  for (const SlotDef& slot : def.outputs) {
+    if (slot.dispensable) continue;
+    const std::vector<std::string>& arguments = op.Output(slot.name);
+    SKIFF_ENFORCE(!arguments.empty(), kInvalidArgument, op.type, ": output slot \"", slot.name,
+                  "\" is missing");
+    // Several gradients of one slot, of which not all are asked for.
+    if (slot.duplicable) continue;
+    SKIFF_ENFORCE(arguments[0] != kEmptyVarName, kInvalidArgument, op.type, ": output slot \"",
+                  slot.name, "\" holds ", kEmptyVarName, ", expected a variable");
+  }
   // A gradient op may be asked for some of its outputs only, and Fluid leaves out intermediates.
   const bool some_output = op.outputs.empty() ? def.outputs.empty() : true;
   SKIFF_ENFORCE(some_output, kInvalidArgument, op.type, ": no output slot is set");

@@ -52,8 +52,8 @@ OpDef BinaryGradOpDef(const BinaryFacts& facts) {
       {.name = "X", .doc = "X of " + facts.type + ".", .shape_only = !facts.grad_reads_x});
   def.inputs.push_back(
       {.name = "Y", .doc = "Y of " + facts.type + ".", .shape_only = !facts.grad_reads_y});
-  def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X, of its shape."},
-                 {.name = "Y@GRAD", .doc = "Gradient of Y, of its shape."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X, of its shape.", .dispensable = true},
+                 {.name = "Y@GRAD", .doc = "Gradient of Y, of its shape.", .dispensable = true}};
   def.attrs = {AxisAttr()};
   def.infer = InferGradient;
   def.no_gradient_reason = "second derivatives are not provided";

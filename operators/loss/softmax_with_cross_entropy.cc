@@ -287,7 +287,7 @@ void RegisterSoftmaxWithCrossEntropy(OpRegistry& registry) {
                   {.name = "Label",
                    .doc = "Classes, int64 or int32, of Logits' shape with 1 at `axis`; soft: of "
                           "Logits' shape."}},
-       .outputs = {{.name = "Softmax", .doc = "Of Logits' shape."},
+       .outputs = {{.name = "Softmax", .doc = "Of Logits' shape.", .dispensable = true},
                    {.name = "Loss", .doc = "Of Logits' shape with 1 at `axis`."}},
        .attrs = Attributes(),
        .infer = Infer,

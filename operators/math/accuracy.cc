@@ -64,17 +64,18 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }  // namespace
 
 void RegisterAccuracy(OpRegistry& registry) {
-  registry.Add({.type = "accuracy",
-                .doc = "The share of rows whose label is among the classes that top_k chose. "
-                       "Fluid's accuracy.",
-                .inputs = {{.name = "Out", .doc = "The values of top_k.", .shape_only = true},
-                           {.name = "Indices", .doc = "The classes, [rows, k]."},
-                           {.name = "Label", .doc = "[rows, 1], int64 or int32."}},
-                .outputs = {{.name = "Accuracy", .doc = "Correct / Total, float32 of rank 0."},
-                            {.name = "Correct", .doc = "Rows that are right, int32."},
-                            {.name = "Total", .doc = "Rows, int32."}},
-                .infer = Infer,
-                .no_gradient_reason = "a count has no derivative"});
+  registry.Add(
+      {.type = "accuracy",
+       .doc = "The share of rows whose label is among the classes that top_k chose. "
+              "Fluid's accuracy.",
+       .inputs = {{.name = "Out", .doc = "The values of top_k.", .shape_only = true},
+                  {.name = "Indices", .doc = "The classes, [rows, k]."},
+                  {.name = "Label", .doc = "[rows, 1], int64 or int32."}},
+       .outputs = {{.name = "Accuracy", .doc = "Correct / Total, float32 of rank 0."},
+                   {.name = "Correct", .doc = "Rows that are right, int32.", .dispensable = true},
+                   {.name = "Total", .doc = "Rows, int32.", .dispensable = true}},
+       .infer = Infer,
+       .no_gradient_reason = "a count has no derivative"});
   registry.AddCpuKernels<float, double>(
       "accuracy", []<typename T>(PrepareContext& context) { return Prepare(context); });
 }

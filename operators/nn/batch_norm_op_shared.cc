@@ -65,8 +65,10 @@ OpDef BatchNormDefinition() {
       {.name = "MomentumTensor", .doc = "One value, instead of momentum.", .dispensable = true}};
   def.outputs = {
       {.name = "Y", .doc = "Like X."},
-      {.name = "MeanOut", .doc = "[C], the new running mean; usually the variable of Mean."},
-      {.name = "VarianceOut", .doc = "[C], the new running variance."},
+      {.name = "MeanOut",
+       .doc = "[C], the new running mean; usually the variable of Mean.",
+       .dispensable = true},
+      {.name = "VarianceOut", .doc = "[C], the new running variance.", .dispensable = true},
       {.name = "SavedMean",
        .doc = "[C], the mean that Y was made with.",
        .dispensable = true,
@@ -204,7 +206,6 @@ class BatchNormKernel final : public Kernel {
         saved_variance_(context.OutputIndex("SavedVariance")) {
     if (IsFused(context)) z_ = context.InputIndex("Z");
     rectifies_ = IsFused(context);
-    SKIFF_ENFORCE(y_ >= 0, kInvalidArgument, context.op().type, ": output \"Y\" is missing");
     const int64_t channels = geometry_.padded_channels();
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
     moments_ = context.RequestWorkspace(2 * channels * static_cast<int64_t>(sizeof(double)));

@@ -18,7 +18,6 @@ namespace {
 
 void InferAdam(OpContext& context) {
   RejectMultiPrecision(context);
-  RequireOutputs(context, {"ParamOut", "Moment1Out", "Moment2Out"});
   for (const char* slot : {"Grad", "Moment1", "Moment2"}) CheckLikeParam(context, slot);
   for (const char* slot :
        {"LearningRate", "Beta1Pow", "Beta2Pow", "Beta1Tensor", "Beta2Tensor", "EpsilonTensor"}) {
@@ -179,8 +178,8 @@ void RegisterAdam(OpRegistry& registry) {
   def.outputs = {ParamOutSlot(),
                  {.name = "Moment1Out", .doc = "Moment1 after the step."},
                  {.name = "Moment2Out", .doc = "Moment2 after the step."},
-                 {.name = "Beta1PowOut", .doc = "Beta1Pow for the next step."},
-                 {.name = "Beta2PowOut", .doc = "Beta2Pow for the next step."},
+                 {.name = "Beta1PowOut", .doc = "Beta1Pow for the next step.", .dispensable = true},
+                 {.name = "Beta2PowOut", .doc = "Beta2Pow for the next step.", .dispensable = true},
                  MasterParamOutSlot()};
   def.attrs = AdamAttrs();
   def.infer = InferAdam;

@@ -19,7 +19,6 @@ void CheckMethod(const Attribute& attribute) {
 
 void InferMomentum(OpContext& context) {
   RejectMultiPrecision(context);
-  RequireOutputs(context, {"ParamOut", "VelocityOut"});
   CheckLikeParam(context, "Grad");
   CheckLikeParam(context, "Velocity");
   CheckScalar(context, "LearningRate");

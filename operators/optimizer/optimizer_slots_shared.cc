@@ -57,13 +57,6 @@ void CheckLikeParam(const OpContext& context, const std::string& slot) {
                 param.shape);
 }
 
-void RequireOutputs(const OpContext& context, const std::vector<std::string>& slots) {
-  for (const std::string& slot : slots) {
-    SKIFF_ENFORCE(context.HasOutput(slot), kInvalidArgument, context.op().type, ": output \"", slot,
-                  "\" is missing");
-  }
-}
-
 void CheckScalar(const OpContext& context, const std::string& slot) {
   if (!context.HasInput(slot)) return;
   const TensorMeta& scalar = context.Input(slot);

@@ -28,9 +28,6 @@ void RejectMultiPrecision(const OpContext& context);
 // `slot` has the shape and dtype of Param; unknown dims agree with anything.
 void CheckLikeParam(const OpContext& context, const std::string& slot);
 
-// The op writes each of `slots`: an update without its states would silently train something else.
-void RequireOutputs(const OpContext& context, const std::vector<std::string>& slots);
-
 // `slot`, if connected, has one element of float32 or of Param's dtype.
 void CheckScalar(const OpContext& context, const std::string& slot);
 

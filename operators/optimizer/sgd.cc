@@ -9,7 +9,6 @@ namespace {
 
 void InferSgd(OpContext& context) {
   RejectMultiPrecision(context);
-  RequireOutputs(context, {"ParamOut"});
   CheckLikeParam(context, "Grad");
   CheckScalar(context, "LearningRate");
   context.SetOutputLike("ParamOut", "Param");

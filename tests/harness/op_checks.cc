@@ -288,7 +288,10 @@ class OpChecker {
         CompareBits(outputs, RunOnce(check_.op, settings, place), place);
       });
     }
-    if (variant.layouts.empty()) CheckDefaults(variant, outputs, where);
+    if (variant.layouts.empty()) {
+      CheckDefaults(variant, outputs, where);
+      CheckMissingOutputs(variant, outputs, where);
+    }
     return outputs;
   }
 
@@ -425,6 +428,42 @@ class OpChecker {
     if (op.attrs.size() == check_.op.attrs.size()) return;
     const std::string what = where + " with default attributes written out";
     Guarded(what, [&] { CompareBits(outputs, RunOnce(op, Settings(variant), what), what); });
+  }
+
+  // A program needn't name every output: the op without one of them computes the others, or says
+  // which one it needs.
+  void CheckMissingOutputs(const Variant& variant, const NamedTensors& outputs,
+                           const std::string& where) {
+    for (const SlotDef& slot : def_.outputs) {
+      const std::vector<std::string>& names = check_.op.Output(slot.name);
+      for (size_t i = 0; i < names.size(); ++i) {
+        if (names[i] == kEmptyVarName) continue;
+        std::vector<std::string> others = names;
+        others[i] = kEmptyVarName;
+        Op op = check_.op;
+        op.SetOutput(slot.name, others);
+        const std::string what = StrCat(where, " without output ", names[i]);
+        CheckMissingOutput(op, slot.name, variant, outputs, what);
+        if (names.size() > 1) continue;
+        CheckMissingOutput(op.SetOutput(slot.name, {}), slot.name, variant, outputs, what);
+      }
+    }
+  }
+
+  void CheckMissingOutput(const Op& op, const std::string& slot, const Variant& variant,
+                          const NamedTensors& outputs, const std::string& where) {
+    try {
+      CheckOp(def_, op);
+      const OpContext context = ContextOf(def_, op, check_.inputs, {}, options_.place);
+      if (check_.registry.FindKernel(context, variant.candidate) == nullptr) return;
+      const NamedTensors found = RunOnce(op, Settings(variant), where);
+      NamedTensors expected = outputs;
+      std::erase_if(expected, [&](const auto& output) { return !found.contains(output.first); });
+      CompareBits(expected, found, where);
+    } catch (const Error& error) {
+      const bool names_slot = std::string_view(error.what()).find(slot) != std::string_view::npos;
+      if (!names_slot) Fail(where, StrCat("an Error that doesn't name the slot: ", error.what()));
+    }
   }
 
   const OpCheck& check_;

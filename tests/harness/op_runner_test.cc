@@ -293,6 +293,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "gradient op twice_grad float32 candidate=plain threads=1: X.0@GRAD index"},
         PlantedBug{Bug::kGradientAloneIsMissing, "GradientAloneIsMissing",
                    "gradient of Y.0 alone differs from all together"},
+        PlantedBug{Bug::kGradientAloneIsMissing, "NeedsAnOutputThatMayBeAbsent",
+                   "without output X.0@GRAD: Y.0@GRAD differs"},
         PlantedBug{Bug::kWritesPastOutput, "WritesPastOutput",
                    "wrote out of the bounds of output Out.0"},
         PlantedBug{Bug::kWritesBeforeOutput, "WritesBeforeOutput",

@@ -355,13 +355,13 @@ TEST(AppendBackward, KeepsTheCreationSiteOfTheForwardOp) {
 
 // An op that runs its sub-block once, with the gradient block beside it.
 OpDef RunBlockDef(const std::string& type) {
-  OpDef def{
-      .type = type,
-      .doc = "For the test: runs a sub-block.",
-      .inputs = {{.name = "X", .duplicable = true},
-                 {.name = "Out@GRAD", .duplicable = true, .dispensable = true}},
-      .outputs = {{.name = "Out", .duplicable = true}, {.name = "X@GRAD", .duplicable = true}},
-      .infer = [](OpContext&) {}};
+  OpDef def{.type = type,
+            .doc = "For the test: runs a sub-block.",
+            .inputs = {{.name = "X", .duplicable = true},
+                       {.name = "Out@GRAD", .duplicable = true, .dispensable = true}},
+            .outputs = {{.name = "Out", .duplicable = true, .dispensable = true},
+                        {.name = "X@GRAD", .duplicable = true, .dispensable = true}},
+            .infer = [](OpContext&) {}};
   if (type == "run_block_grad") {
     def.no_gradient_reason = "it is a gradient";
     return def;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
 #include "framework/op/op_context.h"
 
@@ -104,10 +105,25 @@ TEST(CheckOp, RefusesSeveralVariablesInASingleSlot) {
   EXPECT_THAT(CheckMessage(duplicable), IsEmpty());
 }
 
-TEST(CheckOp, RefusesAnOpWithoutOutputs) {
+TEST(CheckOp, RefusesAnOpWithoutAnOutputThatItNeeds) {
+  Op op = SoftmaxOp();
+  op.SetOutput("Out", {});
+  EXPECT_THAT(CheckMessage(op), HasSubstr("softmax: output slot \"Out\" is missing"));
+  op.SetOutput("Parts", {"a", kEmptyVarName});
+  EXPECT_THAT(CheckMessage(op), HasSubstr("softmax: output slot \"Out\" is missing"));
+  op.SetOutput("Out", {kEmptyVarName});
+  EXPECT_THAT(CheckMessage(op), HasSubstr("softmax: output slot \"Out\" holds @EMPTY@"));
+  op.SetOutput("Out", {"out"});
+  EXPECT_THAT(CheckMessage(op), IsEmpty());
+}
+
+TEST(CheckOp, RefusesAnOpWithoutAnyOutput) {
+  OpDef def = SoftmaxDef();
+  for (SlotDef& slot : def.outputs) slot.dispensable = true;
   Op op("softmax");
   op.SetInput("X", {"x"}).SetAttr("mode", std::string("fast"));
-  EXPECT_THAT(CheckMessage(op), HasSubstr("softmax: no output slot is set"));
+  EXPECT_THROW(CheckOp(def, op), Error);
+  EXPECT_NO_THROW(CheckOp(def, op.SetOutput("Parts", {"part"})));
 }
 
 TEST(CheckOp, NamesAnAttributeOfTheWrongType) {
