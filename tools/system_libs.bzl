@@ -129,15 +129,6 @@ def system_libs():
         },
     )
     system_library(
-        name = "com_github_google_benchmark",
-        apt = "libbenchmark-dev",
-        headers = ["benchmark/benchmark.h"],
-        libs = {
-            "benchmark": ["libbenchmark.a|libbenchmark.so", "-lpthread"],
-            "benchmark_main": ["libbenchmark_main.a", ":benchmark"],
-        },
-    )
-    system_library(
         name = "dnnl",
         apt = "libdnnl-dev",
         headers = ["dnnl.hpp"],

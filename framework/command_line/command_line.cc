@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 #include <string_view>
 
 #include "framework/base/error.h"
@@ -142,6 +143,15 @@ int CommandMain(int argc, char** argv, const Command& command) {
     std::cerr << "error: " << error.what() << std::endl;
     return status_of_error;
   }
+}
+
+std::vector<std::string> SplitNames(const std::string& names) {
+  std::vector<std::string> parts;
+  std::istringstream stream(names);
+  for (std::string part; std::getline(stream, part, ',');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
 }
 
 std::string ShellCommand(const std::vector<std::string>& arguments) {

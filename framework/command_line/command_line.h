@@ -31,6 +31,9 @@ struct Command {
 // left here for the one where the user typed.
 int CommandMain(int argc, char** argv, const Command& command);
 
+// A list as a flag has it: "a,b" -> {"a", "b"}; empty parts are left out.
+std::vector<std::string> SplitNames(const std::string& names);
+
 // Arguments as a shell takes them.
 std::string ShellCommand(const std::vector<std::string>& arguments);
 

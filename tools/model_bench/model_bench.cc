@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
@@ -90,8 +89,7 @@ CompileOptions PassOptions() {
   for (const std::string& name : PlanPassNames()) all.push_back(name);
   if (FLAGS_passes == "none") options.passes.skip = all;
   if (FLAGS_passes == "all" || FLAGS_passes == "none") return options;
-  std::istringstream names(FLAGS_passes);
-  for (std::string name; std::getline(names, name, ',');) options.passes.skip.push_back(name);
+  options.passes.skip = SplitNames(FLAGS_passes);
   return options;
 }
 

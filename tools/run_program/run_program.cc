@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "framework/base/error.h"
+#include "framework/command_line/command_line.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/npz.h"
@@ -137,15 +138,6 @@ RunProgramOptions JobOptions(const std::string& line, const RunProgramOptions& d
 }
 
 }  // namespace
-
-std::vector<std::string> SplitNames(const std::string& names) {
-  std::vector<std::string> parts;
-  std::istringstream stream(names);
-  for (std::string part; std::getline(stream, part, ',');) {
-    if (!part.empty()) parts.push_back(part);
-  }
-  return parts;
-}
 
 void RunProgramFile(const RunProgramOptions& options) {
   SKIFF_ENFORCE(!options.program.empty(), kInvalidArgument, "no program file given");

@@ -31,7 +31,4 @@ void RunProgramFile(const RunProgramOptions& options);
 // itself can't be read.
 int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults);
 
-// "a,b" -> {"a", "b"}; empty parts are left out.
-std::vector<std::string> SplitNames(const std::string& names);
-
 }  // namespace skiff

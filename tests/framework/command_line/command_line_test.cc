@@ -18,6 +18,7 @@ DEFINE_bool(test_switch, false, "Whether it is on.");
 namespace skiff {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -131,6 +132,11 @@ TEST(CommandMain, RelativePathsAreThoseOfTheUserOfBazelRun) {
 TEST(ShellCommand, QuotesWhatAShellWouldTakeApart) {
   EXPECT_EQ(ShellCommand({"train", "--data=mnist:a b", "it's"}),
             "train '--data=mnist:a b' 'it'\\''s'");
+}
+
+TEST(SplitNames, LeavesEmptyPartsOut) {
+  EXPECT_THAT(SplitNames("a,,b,"), ElementsAre("a", "b"));
+  EXPECT_TRUE(SplitNames("").empty());
 }
 
 }  // namespace

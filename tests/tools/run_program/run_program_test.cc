@@ -236,10 +236,5 @@ TEST_F(RunProgram, NamesLinesThatAreNoJobs) {
   EXPECT_THROW(RunProgramJobs(folder_ / "nowhere.jsonl", {}), Error);
 }
 
-TEST(SplitNames, LeavesEmptyPartsOut) {
-  EXPECT_THAT(SplitNames("a,,b,"), ElementsAre("a", "b"));
-  EXPECT_TRUE(SplitNames("").empty());
-}
-
 }  // namespace
 }  // namespace skiff
