@@ -1,0 +1,168 @@
+// kldiv_loss: of log-probabilities X, l = Target * (log(Target) - X) where Target > 0, else 0. Loss
+// is l (reduction none), its sum (sum), its mean (mean) or its sum over X's first dim (batchmean).
+// Source: Fluid's kldiv_loss, after Kullback, Leibler: On Information and Sufficiency (1951).
+//
+// X@GRAD = -Target * Loss@GRAD where Target > 0, divided as Loss is.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/loss/loss_elements_shared.h"
+
+namespace skiff {
+namespace {
+
+// Elements whose losses are added up one after the other, so that no sum depends on the threads.
+constexpr int64_t kPart = 4096;
+
+bool IsReduced(const OpContext& context) {
+  return context.Attr<std::string>("reduction") != "none";
+}
+
+// What the sum of the losses is divided by. Error where that is 0.
+double Divisor(const OpContext& context) {
+  const std::string& reduction = context.Attr<std::string>("reduction");
+  const Shape& shape = context.Input("X").shape;
+  if (reduction != "mean" && reduction != "batchmean") return 1;
+  SKIFF_ENFORCE(shape.element_count() > 0, kInvalidArgument, context.op().type, ": X of shape ",
+                shape, " has no elements, expected at least one for reduction ", reduction);
+  return static_cast<double>(reduction == "mean" ? shape.element_count() : shape[0]);
+}
+
+template <typename T>
+T LossOf(T x, T target) {
+  return target > T{0} ? target * (std::log(target) - x) : T{0};
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const int64_t count = context.Input("X").shape.element_count();
+  const int x = context.InputIndex("X");
+  const int target = context.InputIndex("Target");
+  const int loss = context.OutputIndex("Loss");
+  if (!IsReduced(context)) {
+    return MakeKernel([=](const KernelContext& run) {
+      const T* from = run.input(x).data<T>();
+      const T* targets = run.input(target).data<T>();
+      T* losses = run.output(loss).data<T>();
+      ParallelFor(count, kLogLossGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) losses[i] = LossOf(from[i], targets[i]);
+      });
+    });
+  }
+  const double divisor = Divisor(context);
+  const int64_t parts = (count + kPart - 1) / kPart;
+  const int scratch =
+      context.RequestWorkspace(std::max<int64_t>(parts, 1) * static_cast<int64_t>(sizeof(double)));
+  return MakeKernel([=](const KernelContext& run) {
+    const T* from = run.input(x).data<T>();
+    const T* targets = run.input(target).data<T>();
+    auto* sums = static_cast<double*>(run.workspace(scratch));
+    ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; ++part) {
+        double sum = 0;
+        for (int64_t i = part * kPart; i < std::min(count, (part + 1) * kPart); ++i) {
+          sum += static_cast<double>(LossOf(from[i], targets[i]));
+        }
+        sums[part] = sum;
+      }
+    });
+    double sum = 0;
+    for (int64_t part = 0; part < parts; ++part) sum += sums[part];
+    *run.output(loss).data<T>() = static_cast<T>(sum / divisor);
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int64_t count = context.Input("Target").shape.element_count();
+  const int64_t step = IsReduced(context) ? 0 : 1;
+  const T divisor = static_cast<T>(Divisor(context));
+  const int gradient = context.InputIndex("Loss@GRAD");
+  const int target = context.InputIndex("Target");
+  const int dx = context.OutputIndex("X@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* from = run.input(gradient).data<T>();
+    const T* targets = run.input(target).data<T>();
+    T* to = run.output(dx).data<T>();
+    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T slope = from[i * step] / divisor * -targets[i];
+        to[i] = targets[i] > T{0} ? slope : T{0};
+      }
+    });
+  });
+}
+
+void CheckInputs(const OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  CheckInputLike(context, "Target", x.shape, x.dtype);
+  SKIFF_ENFORCE(context.Attr<std::string>("reduction") != "batchmean" || x.shape.rank() >= 1,
+                kInvalidArgument, context.op().type,
+                ": X is of rank 0, expected at least one dim for reduction batchmean");
+}
+
+void Infer(OpContext& context) {
+  CheckInputs(context);
+  context.SetOutputLike("Loss", "X");
+  if (IsReduced(context)) context.SetOutput("Loss", Shape(), context.Input("X").dtype);
+}
+
+void InferGrad(OpContext& context) {
+  CheckInputs(context);
+  const TensorMeta& x = context.Input("X");
+  CheckGradientLike(context, "Loss@GRAD", IsReduced(context) ? Shape() : x.shape, x.dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "reduction",
+           .type = AttrType::kString,
+           .default_value = std::string("mean"),
+           .doc = "none, batchmean, mean or sum.",
+           .check = [](const Attribute& value) {
+             const auto& reduction = std::get<std::string>(value);
+             SKIFF_ENFORCE(reduction == "none" || reduction == "batchmean" || reduction == "mean" ||
+                               reduction == "sum",
+                           kInvalidArgument, "reduction = \"", reduction,
+                           "\", expected none, batchmean, mean or sum");
+           }}};
+}
+
+}  // namespace
+
+void RegisterKldivLoss(OpRegistry& registry) {
+  registry.Add({.type = "kldiv_loss",
+                .doc = "Loss = Target * (log(Target) - X), 0 where Target isn't above 0, reduced.",
+                .inputs = {{.name = "X", .doc = "Log-probabilities."},
+                           {.name = "Target", .doc = "Probabilities, of X's shape and dtype."}},
+                .outputs = {{.name = "Loss",
+                             .doc = "The losses, of X's shape; of rank 0 if they are reduced."}},
+                .attrs = Attributes(),
+                .infer = Infer,
+                .grad = GradOp("kldiv_loss_grad", {"Loss@GRAD", "Target", "X"}, {"X@GRAD"})});
+  registry.Add({.type = "kldiv_loss_grad",
+                .doc = "X@GRAD = -Target * Loss@GRAD where Target > 0, else 0; divided as Loss is.",
+                .inputs = {{.name = "Loss@GRAD", .doc = "Gradient of Loss."},
+                           {.name = "Target", .doc = "Target of kldiv_loss."},
+                           {.name = "X", .doc = "X of kldiv_loss.", .shape_only = true}},
+                .outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}},
+                .attrs = Attributes(),
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided",
+                .in_place = {{"Target", "X@GRAD"}}});
+  registry.AddCpuKernels<float, double>(
+      "kldiv_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>("kldiv_loss_grad", []<typename T>(PrepareContext& context) {
+    return PrepareGrad<T>(context);
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,177 @@
+// sigmoid_cross_entropy_with_logits: Out = max(X, 0) - X * Label + pos_weight * log(1 + exp(-|X|)),
+// the cross-entropy of the probabilities 1 / (1 + exp(-X)) where pos_weight is 1. Source: Fluid's
+// sigmoid_cross_entropy_with_logits.
+//
+// Elements whose Label, cut to an integer, is ignore_index are 0. With `normalize`, Out is divided
+// by the number of labels that differ from ignore_index (by 1 if there are none).
+//
+// X@GRAD = Out@GRAD times the derivative:
+// [X > 0] - Label - pos_weight * sign(X) * exp(-|X|) / (1 + exp(-|X|)).
+// Fluid 2.6 takes pos_weight / (1 + exp(-X)) - Label, which is the derivative only where X < 0 or
+// pos_weight is 1.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/loss/loss_elements_shared.h"
+
+namespace skiff {
+namespace {
+
+template <typename T>
+class Labels {
+ public:
+  explicit Labels(const OpContext& context)
+      : count_(context.Input("X").shape.element_count()),
+        ignored_(static_cast<T>(context.IntAttr("ignore_index"))),
+        normalize_(context.Attr<bool>("normalize")) {}
+
+  int64_t count() const { return count_; }
+  bool IsIgnored(T label) const { return std::trunc(label) == ignored_; }
+
+  // What the losses are divided by.
+  T Divisor(const T* labels) const {
+    if (!normalize_) return T{1};
+    std::atomic<int64_t> counted{0};
+    ParallelFor(count_, kLossGrain, [&](int64_t begin, int64_t end) {
+      int64_t found = 0;
+      // Fluid's tolerance.
+      for (int64_t i = begin; i < end; ++i) {
+        found += std::abs(labels[i] - ignored_) > static_cast<T>(1e-6) ? 1 : 0;
+      }
+      counted.fetch_add(found, std::memory_order_relaxed);
+    });
+    return static_cast<T>(std::max<int64_t>(1, counted.load()));
+  }
+
+ private:
+  int64_t count_;
+  T ignored_;
+  bool normalize_;
+};
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Labels<T> labels(context);
+  const int x = context.InputIndex("X");
+  const int label = context.InputIndex("Label");
+  const int weight = context.InputIndex("pos_weight");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* logits = run.input(x).data<T>();
+    const T* targets = run.input(label).data<T>();
+    const T* weights = weight < 0 ? nullptr : run.input(weight).data<T>();
+    T* losses = run.output(out).data<T>();
+    const T divisor = labels.Divisor(targets);
+    ParallelFor(labels.count(), kLogLossGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T logit = logits[i];
+        const T curve = std::log1p(std::exp(-std::abs(logit)));
+        const T positive = logit < T{0} ? T{0} : logit;
+        const T loss =
+            positive - logit * targets[i] + (weights == nullptr ? T{1} : weights[i]) * curve;
+        losses[i] = labels.IsIgnored(targets[i]) ? T{0} : loss / divisor;
+      }
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const Labels<T> labels(context);
+  const int x = context.InputIndex("X");
+  const int label = context.InputIndex("Label");
+  const int weight = context.InputIndex("pos_weight");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* logits = run.input(x).data<T>();
+    const T* targets = run.input(label).data<T>();
+    const T* weights = weight < 0 ? nullptr : run.input(weight).data<T>();
+    const T* from = run.input(gradient).data<T>();
+    T* to = run.output(dx).data<T>();
+    const T divisor = labels.Divisor(targets);
+    ParallelFor(labels.count(), kLogLossGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T logit = logits[i];
+        const T tail = std::exp(-std::abs(logit));
+        const T share = (weights == nullptr ? T{1} : weights[i]) * (tail / (T{1} + tail));
+        const T slope = logit > T{0} ? T{1} - share : share;
+        to[i] = labels.IsIgnored(targets[i]) ? T{0} : from[i] * (slope - targets[i]) / divisor;
+      }
+    });
+  });
+}
+
+void CheckInputs(const OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  CheckInputLike(context, "Label", x.shape, x.dtype);
+  if (context.HasInput("pos_weight")) CheckInputLike(context, "pos_weight", x.shape, x.dtype);
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "normalize",
+           .type = AttrType::kBool,
+           .default_value = false,
+           .doc = "Whether to divide by the number of labels that are not ignored."},
+          {.name = "ignore_index",
+           .type = AttrType::kInt,
+           .default_value = int32_t{-100},
+           .doc = "Elements of this label have loss and gradient 0."}};
+}
+
+}  // namespace
+
+void RegisterSigmoidCrossEntropyWithLogits(OpRegistry& registry) {
+  registry.Add({.type = "sigmoid_cross_entropy_with_logits",
+                .doc = "Out = max(X, 0) - X * Label + pos_weight * log(1 + exp(-|X|)).",
+                .inputs = {{.name = "X", .doc = "Logits."},
+                           {.name = "Label", .doc = "0 or 1, or between, of X's shape and dtype."},
+                           {.name = "pos_weight",
+                            .doc = "Factors of the logarithm, of X's shape; 1 without.",
+                            .dispensable = true}},
+                .outputs = {{.name = "Out", .doc = "The losses, of X's shape."}},
+                .attrs = Attributes(),
+                .infer =
+                    [](OpContext& context) {
+                      CheckInputs(context);
+                      context.SetOutputLike("Out", "X");
+                    },
+                .grad = GradOp("sigmoid_cross_entropy_with_logits_grad",
+                               {"Label", "Out@GRAD", "X", "pos_weight"}, {"X@GRAD"}),
+                .in_place = {{"X", "Out"}}});
+  registry.Add({.type = "sigmoid_cross_entropy_with_logits_grad",
+                .doc = "X@GRAD = Out@GRAD times the derivative of Out.",
+                .inputs = {{.name = "Label", .doc = "Label of the forward op."},
+                           {.name = "Out@GRAD", .doc = "Gradient of Out."},
+                           {.name = "X", .doc = "X of the forward op."},
+                           {.name = "pos_weight",
+                            .doc = "pos_weight of the forward op.",
+                            .dispensable = true}},
+                .outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}},
+                .attrs = Attributes(),
+                .infer =
+                    [](OpContext& context) {
+                      CheckInputs(context);
+                      const TensorMeta& x = context.Input("X");
+                      CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
+                      context.SetOutputLike("X@GRAD", "X");
+                    },
+                .no_gradient_reason = "second derivatives are not provided",
+                .in_place = {{"Out@GRAD", "X@GRAD"}}});
+  registry.AddCpuKernels<float, double>(
+      "sigmoid_cross_entropy_with_logits",
+      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "sigmoid_cross_entropy_with_logits_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

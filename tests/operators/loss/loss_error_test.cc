@@ -1,0 +1,90 @@
+// What the cases of the losses that are computed element by element can't say: errors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/registry.h"
+#include "operators/loss/loss_ops.h"
+#include "tests/harness/prepared_op.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::HasSubstr;
+
+// An op under construction, with the tensors that it reads.
+struct Call {
+  explicit Call(const std::string& type) : op(type) {}
+  Call& Input(const char* slot, const Shape& shape, DType dtype = DType::kFloat32) {
+    op.SetInput(slot, {slot});
+    inputs[slot] = Tensor(shape, dtype);
+    return *this;
+  }
+  Call& Output(const char* slot) {
+    op.SetOutput(slot, {std::string(slot) + "_out"});
+    return *this;
+  }
+  template <typename T>
+  Call& Attr(const char* name, T value) {
+    op.SetAttr(name, value);
+    return *this;
+  }
+  std::string Message() const {
+    OpRegistry registry;
+    RegisterLossOps(registry);
+    try {
+      harness::PreparedOp prepared(registry, op, inputs);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "no error";
+  }
+  Op op;
+  harness::NamedTensors inputs;
+};
+
+TEST(LogLoss, WantsColumns) {
+  EXPECT_EQ(Call("log_loss")
+                .Input("Predicted", {4, 2})
+                .Input("Labels", {4, 2})
+                .Output("Loss")
+                .Attr("epsilon", 1e-4f)
+                .Message(),
+            "log_loss: Predicted is float32 [4, 2], expected float32 [-1, 1]");
+}
+
+TEST(KldivLoss, WantsAReductionAndElementsToDivideBy) {
+  const auto loss = [](const Shape& shape, const std::string& reduction) {
+    return Call("kldiv_loss")
+        .Input("X", shape)
+        .Input("Target", shape)
+        .Output("Loss")
+        .Attr("reduction", reduction)
+        .Message();
+  };
+  EXPECT_THAT(loss({4, 3}, "all"),
+              HasSubstr("reduction = \"all\", expected none, batchmean, mean or sum"));
+  EXPECT_EQ(loss({0, 3}, "mean"),
+            "kldiv_loss: X of shape [0, 3] has no elements, expected at least one for reduction "
+            "mean");
+  EXPECT_EQ(loss(Shape(), "batchmean"),
+            "kldiv_loss: X is of rank 0, expected at least one dim for reduction batchmean");
+}
+
+TEST(SigmoidCrossEntropyWithLogits, WantsWeightsOfTheLogitsShape) {
+  EXPECT_EQ(
+      Call("sigmoid_cross_entropy_with_logits")
+          .Input("X", {4, 3})
+          .Input("Label", {4, 3})
+          .Input("pos_weight", {3})
+          .Output("Out")
+          .Message(),
+      "sigmoid_cross_entropy_with_logits: pos_weight is float32 [3], expected float32 [4, 3]");
+}
+
+}  // namespace
+}  // namespace skiff
