@@ -28,6 +28,8 @@ const std::map<std::string, std::string> kAcceptedWrongInputs = {
     {"dropout_grad Out@GRAD: other dtype", "nothing but the gradient tells the dtype of X"},
     {"softmax_with_cross_entropy_grad Softmax: other dims",
      "nothing but Softmax tells the number of classes"},
+    {"smooth_l1_loss_grad Diff: other dims", "nothing but Diff tells the dims of X"},
+    {"smooth_l1_loss_grad Diff: other rank", "nothing but Diff tells the dims of X"},
     {"kldiv_loss_grad Loss@GRAD: other rank", "a sum of one element has any rank"},
     {"mean_grad Out@GRAD: other rank", "a sum of one element has any rank"},
     {"reduce_sum_grad Out@GRAD: other rank", "a sum of one element has any rank"},

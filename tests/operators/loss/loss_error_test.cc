@@ -47,6 +47,23 @@ struct Call {
   harness::NamedTensors inputs;
 };
 
+TEST(HuberLoss, WantsOneShapeADtypeAndADelta) {
+  const auto loss = [](const Shape& y, DType dtype) {
+    return Call("huber_loss")
+        .Input("X", {2, 3})
+        .Input("Y", y, dtype)
+        .Output("Out")
+        .Output("Residual");
+  };
+  EXPECT_EQ(loss({2, 1}, DType::kFloat32).Attr("delta", 1.0f).Message(),
+            "huber_loss: Y is float32 [2, 1], expected float32 [2, 3]");
+  EXPECT_EQ(loss({2, 3}, DType::kFloat64).Attr("delta", 1.0f).Message(),
+            "huber_loss: Y is float64 [2, 3], expected float32 [2, 3]");
+  EXPECT_THAT(loss({2, 3}, DType::kFloat32).Message(), HasSubstr("delta"));
+  EXPECT_THAT(loss({2, 3}, DType::kFloat32).Attr("delta", -1.0f).Message(),
+              HasSubstr("delta = -1, expected no less than 0"));
+}
+
 TEST(LogLoss, WantsColumns) {
   EXPECT_EQ(Call("log_loss")
                 .Input("Predicted", {4, 2})
@@ -55,6 +72,18 @@ TEST(LogLoss, WantsColumns) {
                 .Attr("epsilon", 1e-4f)
                 .Message(),
             "log_loss: Predicted is float32 [4, 2], expected float32 [-1, 1]");
+}
+
+TEST(SmoothL1Loss, WantsRowsAndBothWeightsOrNone) {
+  const auto loss = [](const Shape& shape) {
+    return Call("smooth_l1_loss").Input("X", shape).Input("Y", shape).Output("Out").Output("Diff");
+  };
+  EXPECT_EQ(loss({4}).Message(), "smooth_l1_loss: X has shape [4], expected at least 2 dims");
+  EXPECT_EQ(loss({4, 2}).Input("InsideWeight", {4, 2}).Message(),
+            "smooth_l1_loss: only one of InsideWeight and OutsideWeight is given, expected both or "
+            "none");
+  EXPECT_THAT(loss({4, 2}).Attr("sigma", 0.0f).Message(),
+              HasSubstr("sigma = 0, expected another number"));
 }
 
 TEST(KldivLoss, WantsAReductionAndElementsToDivideBy) {

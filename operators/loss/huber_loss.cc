@@ -1,0 +1,127 @@
+// huber_loss: with r = Y - X, Out = r^2 / 2 where |r| <= delta, else delta * (|r| - delta / 2).
+// Source: Fluid's huber_loss, after Huber: Robust Estimation of a Location Parameter (1964).
+//
+// Y@GRAD = Out@GRAD * min(max(r, -delta), delta), X@GRAD = -Y@GRAD.
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/loss/loss_elements_shared.h"
+
+namespace skiff {
+namespace {
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const int64_t count = context.Input("X").shape.element_count();
+  const T delta = static_cast<T>(context.Attr<float>("delta"));
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int out = context.OutputIndex("Out");
+  const int residual = context.OutputIndex("Residual");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* from_x = run.input(x).data<T>();
+    const T* from_y = run.input(y).data<T>();
+    T* losses = run.output(out).data<T>();
+    T* residuals = run.output(residual).data<T>();
+    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T r = from_y[i] - from_x[i];
+        const T size = std::abs(r);
+        residuals[i] = r;
+        losses[i] = size <= delta ? r * r / 2 : delta * (size - delta / 2);
+      }
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int64_t count = context.Input("Residual").shape.element_count();
+  const T delta = static_cast<T>(context.Attr<float>("delta"));
+  const int residual = context.InputIndex("Residual");
+  const int dout = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int dy = context.OutputIndex("Y@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* residuals = run.input(residual).data<T>();
+    const T* from = run.input(dout).data<T>();
+    T* to_x = dx < 0 ? nullptr : run.output(dx).data<T>();
+    T* to_y = dy < 0 ? nullptr : run.output(dy).data<T>();
+    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T r = residuals[i];
+        const T below = r > delta ? delta : r;
+        const T slope = from[i] * (below < -delta ? -delta : below);
+        if (to_x != nullptr) to_x[i] = T{0} - slope;
+        if (to_y != nullptr) to_y[i] = slope;
+      }
+    });
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "delta",
+           .type = AttrType::kFloat,
+           .default_value = {},
+           .doc = "Where the parabola becomes a line.",
+           .check = [](const Attribute& value) {
+             const float delta = std::get<float>(value);
+             SKIFF_ENFORCE(delta >= 0, kInvalidArgument, "delta = ", delta,
+                           ", expected no less than 0");
+           }}};
+}
+
+}  // namespace
+
+void RegisterHuberLoss(OpRegistry& registry) {
+  registry.Add(
+      {.type = "huber_loss",
+       .doc = "With r = Y - X, Out = r^2 / 2 where |r| <= delta, else delta * (|r| - delta / 2).",
+       .inputs = {{.name = "X", .doc = "Predictions."},
+                  {.name = "Y", .doc = "What they should be, of X's shape and dtype."}},
+       .outputs = {{.name = "Out", .doc = "The losses, of X's shape."},
+                   {.name = "Residual", .doc = "Y - X, for the gradient.", .intermediate = true}},
+       .attrs = Attributes(),
+       .infer =
+           [](OpContext& context) {
+             const TensorMeta& x = context.Input("X");
+             CheckInputLike(context, "Y", x.shape, x.dtype);
+             context.SetOutputLike("Out", "X");
+             context.SetOutputLike("Residual", "X");
+           },
+       .grad = GradOp("huber_loss_grad", {"Out@GRAD", "Residual"}, {"X@GRAD", "Y@GRAD"}),
+       .in_place = {{"X", "Residual"}, {"Y", "Out"}},
+       .zero_preserving = true,
+       .elementwise = true});
+  registry.Add({.type = "huber_loss_grad",
+                .doc = "Y@GRAD = Out@GRAD * min(max(Residual, -delta), delta), X@GRAD = -Y@GRAD.",
+                .inputs = {{.name = "Out@GRAD", .doc = "Gradient of Out."},
+                           {.name = "Residual", .doc = "Residual of huber_loss."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Gradient of X.", .dispensable = true},
+                            {.name = "Y@GRAD", .doc = "Gradient of Y.", .dispensable = true}},
+                .attrs = Attributes(),
+                .infer =
+                    [](OpContext& context) {
+                      const TensorMeta& residual = context.Input("Residual");
+                      CheckInputLike(context, "Out@GRAD", residual.shape, residual.dtype);
+                      context.SetOutputLike("X@GRAD", "Residual");
+                      context.SetOutputLike("Y@GRAD", "Residual");
+                    },
+                .no_gradient_reason = "second derivatives are not provided",
+                .in_place = {{"Out@GRAD", "X@GRAD"}, {"Residual", "Y@GRAD"}},
+                .zero_preserving = true,
+                .elementwise = true});
+  registry.AddCpuKernels<float, double>(
+      "huber_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>("huber_loss_grad", []<typename T>(PrepareContext& context) {
+    return PrepareGrad<T>(context);
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,207 @@
+// smooth_l1_loss: with d = InsideWeight * (X - Y), Out of each row = the sum of OutsideWeight *
+// s(d), s(d) being (sigma * d)^2 / 2 where |d| < 1 / sigma^2, else |d| - 1 / (2 sigma^2). Source:
+// smooth_l1_loss of Fluid 1.8, after Girshick: Fast R-CNN (2015).
+//
+// X@GRAD = Out@GRAD * InsideWeight * OutsideWeight * s'(d), Y@GRAD = -X@GRAD.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/loss/loss_elements_shared.h"
+
+namespace skiff {
+namespace {
+
+// The curve s.
+template <typename T>
+struct Curve {
+  explicit Curve(const OpContext& context) {
+    const T sigma = static_cast<T>(context.Attr<float>("sigma"));
+    square = sigma * sigma;
+    bend = T{1} / square;
+  }
+  T Value(T d) const {
+    const T size = std::abs(d);
+    return size < bend ? T{0.5} * square * d * d : size - T{0.5} * bend;
+  }
+  T Slope(T d) const {
+    const T outside = d < T{0} ? T{-1} : T{1};
+    return std::abs(d) < bend ? square * d : outside;
+  }
+  T square;
+  T bend;  // where the parabola becomes a line
+};
+
+// Rows and their length, and how many rows are worth a thread.
+struct Rows {
+  explicit Rows(const Shape& shape)
+      : count(shape[0]),
+        length(shape.element_count(1, shape.rank())),
+        grain(std::max<int64_t>(1, kLossGrain / std::max<int64_t>(length, 1))) {}
+  int64_t count;
+  int64_t length;
+  int64_t grain;
+};
+
+// The weights of a run; null where there are none.
+template <typename T>
+struct Weights {
+  Weights(const KernelContext& run, int inside_index, int outside_index)
+      : inside(inside_index < 0 ? nullptr : run.input(inside_index).data<T>()),
+        outside(outside_index < 0 ? nullptr : run.input(outside_index).data<T>()) {}
+  const T* inside;
+  const T* outside;
+};
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Rows rows(context.Input("X").shape);
+  const Curve<T> curve(context);
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int inside = context.InputIndex("InsideWeight");
+  const int outside = context.InputIndex("OutsideWeight");
+  const int diff = context.OutputIndex("Diff");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* from_x = run.input(x).data<T>();
+    const T* from_y = run.input(y).data<T>();
+    const Weights<T> weights(run, inside, outside);
+    T* diffs = run.output(diff).data<T>();
+    T* losses = run.output(out).data<T>();
+    ParallelFor(rows.count, rows.grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        double sum = 0;
+        for (int64_t i = row * rows.length; i < (row + 1) * rows.length; ++i) {
+          const T difference = from_x[i] - from_y[i];
+          const T d = weights.inside == nullptr ? difference : weights.inside[i] * difference;
+          const T loss = curve.Value(d);
+          diffs[i] = d;
+          sum += static_cast<double>(weights.outside == nullptr ? loss : weights.outside[i] * loss);
+        }
+        losses[row] = static_cast<T>(sum);
+      }
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const Rows rows(context.Input("Diff").shape);
+  const Curve<T> curve(context);
+  const int diff = context.InputIndex("Diff");
+  const int inside = context.InputIndex("InsideWeight");
+  const int outside = context.InputIndex("OutsideWeight");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int dy = context.OutputIndex("Y@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* diffs = run.input(diff).data<T>();
+    const Weights<T> weights(run, inside, outside);
+    const T* from = run.input(gradient).data<T>();
+    T* to_x = dx < 0 ? nullptr : run.output(dx).data<T>();
+    T* to_y = dy < 0 ? nullptr : run.output(dy).data<T>();
+    ParallelFor(rows.count, rows.grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        for (int64_t i = row * rows.length; i < (row + 1) * rows.length; ++i) {
+          T slope = from[row] * curve.Slope(diffs[i]);
+          if (weights.inside != nullptr) slope *= weights.inside[i];
+          if (weights.outside != nullptr) slope *= weights.outside[i];
+          if (to_x != nullptr) to_x[i] = slope;
+          if (to_y != nullptr) to_y[i] = -slope;
+        }
+      }
+    });
+  });
+}
+
+void CheckWeights(const OpContext& context, const TensorMeta& x) {
+  SKIFF_ENFORCE(context.HasInput("InsideWeight") == context.HasInput("OutsideWeight"),
+                kInvalidArgument, context.op().type,
+                ": only one of InsideWeight and OutsideWeight is given, expected both or none");
+  if (!context.HasInput("InsideWeight")) return;
+  CheckInputLike(context, "InsideWeight", x.shape, x.dtype);
+  CheckInputLike(context, "OutsideWeight", x.shape, x.dtype);
+}
+
+void Infer(OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  SKIFF_ENFORCE(x.shape.rank() >= 2, kInvalidArgument, "smooth_l1_loss: X has shape ", x.shape,
+                ", expected at least 2 dims");
+  CheckInputLike(context, "Y", x.shape, x.dtype);
+  CheckWeights(context, x);
+  context.SetOutputLike("Diff", "X");
+  context.SetOutputLike("Out", "X");  // for its LoD level
+  context.SetOutput("Out", {x.shape[0], 1}, x.dtype);
+}
+
+void InferGrad(OpContext& context) {
+  const TensorMeta& diff = context.Input("Diff");
+  SKIFF_ENFORCE(diff.shape.rank() >= 2, kInvalidArgument, "smooth_l1_loss_grad: Diff has shape ",
+                diff.shape, ", expected at least 2 dims");
+  CheckInputLike(context, "Out@GRAD", {diff.shape[0], 1}, diff.dtype);
+  CheckWeights(context, diff);
+  context.SetOutputLike("X@GRAD", "Diff");
+  context.SetOutputLike("Y@GRAD", "Diff");
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "sigma",
+           .type = AttrType::kFloat,
+           .default_value = 1.0f,
+           .doc = "The parabola ends at 1 / sigma^2.",
+           .check = [](const Attribute& value) {
+             SKIFF_ENFORCE(std::get<float>(value) != 0, kInvalidArgument,
+                           "sigma = 0, expected another number");
+           }}};
+}
+
+SlotDef WeightSlot(const char* name, const char* doc) {
+  return {.name = name, .doc = doc, .dispensable = true};
+}
+
+}  // namespace
+
+void RegisterSmoothL1Loss(OpRegistry& registry) {
+  registry.Add(
+      {.type = "smooth_l1_loss",
+       .doc = "Out of each row = the sum of OutsideWeight * s(InsideWeight * (X - Y)), s(d) being "
+              "(sigma * d)^2 / 2 where |d| < 1 / sigma^2, else |d| - 1 / (2 * sigma^2).",
+       .inputs = {{.name = "X", .doc = "Predictions, [N, ...]."},
+                  {.name = "Y", .doc = "What they should be, of X's shape and dtype."},
+                  WeightSlot("InsideWeight", "Factors of X - Y, of X's shape; 1 without."),
+                  WeightSlot("OutsideWeight", "Factors of the losses, of X's shape; 1 without.")},
+       .outputs = {{.name = "Diff", .doc = "InsideWeight * (X - Y).", .intermediate = true},
+                   {.name = "Out", .doc = "The loss of each row, [N, 1]."}},
+       .attrs = Attributes(),
+       .infer = Infer,
+       .grad = GradOp("smooth_l1_loss_grad", {"InsideWeight", "OutsideWeight", "Diff", "Out@GRAD"},
+                      {"X@GRAD", "Y@GRAD"}),
+       .in_place = {{"X", "Diff"}, {"Y", "Diff"}}});
+  registry.Add(
+      {.type = "smooth_l1_loss_grad",
+       .doc = "X@GRAD = Out@GRAD * InsideWeight * OutsideWeight * s'(Diff), Y@GRAD = -X@GRAD.",
+       .inputs = {{.name = "Diff", .doc = "Diff of smooth_l1_loss."},
+                  WeightSlot("InsideWeight", "InsideWeight of smooth_l1_loss."),
+                  WeightSlot("OutsideWeight", "OutsideWeight of smooth_l1_loss."),
+                  {.name = "Out@GRAD", .doc = "Gradient of Out."}},
+       .outputs = {{.name = "X@GRAD", .doc = "Gradient of X.", .dispensable = true},
+                   {.name = "Y@GRAD", .doc = "Gradient of Y.", .dispensable = true}},
+       .attrs = Attributes(),
+       .infer = InferGrad,
+       .no_gradient_reason = "second derivatives are not provided",
+       .in_place = {{"Diff", "X@GRAD"}, {"Diff", "Y@GRAD"}}});
+  registry.AddCpuKernels<float, double>(
+      "smooth_l1_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "smooth_l1_loss_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

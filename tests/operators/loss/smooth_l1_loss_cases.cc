@@ -1,0 +1,62 @@
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "tests/harness/op_case.h"
+
+namespace skiff::harness {
+namespace {
+
+Arrays Reference(const Arrays& inputs, double sigma) {
+  const Array& x = inputs.at("X")[0];
+  const bool weighted = inputs.count("InsideWeight") > 0;
+  Array diff = x;
+  const auto rows = static_cast<size_t>(x.shape[0]);
+  std::vector<double> losses(rows, 0.0);
+  for (size_t i = 0; i < x.values.size(); ++i) {
+    double d = x.values[i] - inputs.at("Y")[0].values[i];
+    if (weighted) d *= inputs.at("InsideWeight")[0].values[i];
+    const bool is_near = std::abs(d) < 1 / (sigma * sigma);
+    const double loss = is_near ? sigma * sigma * d * d / 2 : std::abs(d) - 0.5 / (sigma * sigma);
+    losses[i / (x.values.size() / rows)] +=
+        weighted ? loss * inputs.at("OutsideWeight")[0].values[i] : loss;
+    diff.values[i] = d;
+  }
+  return {{"Diff", {diff}}, {"Out", {Values({x.shape[0], 1}, losses)}}};
+}
+
+OpCase Case(const std::string& name, const Shape& shape, float sigma, bool weighted) {
+  OpCase result{.name = name,
+                .type = "smooth_l1_loss",
+                .inputs = {{"X", {Uniform(shape, 1, -2, 2)}}, {"Y", {Uniform(shape, 2, -2, 2)}}},
+                .reference = [sigma](const Arrays& inputs) { return Reference(inputs, sigma); },
+                .outputs = {{"Out", 1}, {"Diff", 1}},
+                .gradients = {"X", "Y"}};
+  if (weighted) {
+    result.inputs["InsideWeight"] = {Uniform(shape, 3, 0, 2)};
+    result.inputs["OutsideWeight"] = {Uniform(shape, 4, -1, 2)};
+  }
+  if (sigma != 1) result.attrs = {{"sigma", sigma}};
+  return result;
+}
+
+}  // namespace
+
+void AddSmoothL1LossCases(CaseList& cases) {
+  cases.push_back(Case("matrix", {6, 5}, 1, false));
+  cases.push_back(Case("column", {7, 1}, 1, false));
+  cases.push_back(Case("one_row", {1, 33}, 1, false));
+  cases.push_back(Case("rank_4", {2, 3, 4, 5}, 2, false));
+  cases.push_back(Case("flat_sigma", {6, 5}, 0.5f, false));
+  cases.push_back(Case("weights", {6, 5}, 1, true));
+  cases.push_back(Case("weights_and_sigma", {3, 4, 5}, 3, true));
+  cases.push_back(Case("no_rows", {0, 5}, 1, true));
+  OpCase threads = Case("several_threads", {301, 257}, 1, true);
+  threads.gradients.clear();
+  cases.push_back(std::move(threads));
+  OpCase large = Case("4M_elements", {1024, 4096}, 1, false);
+  large.benchmark_only = true;
+  cases.push_back(std::move(large));
+}
+
+}  // namespace skiff::harness
