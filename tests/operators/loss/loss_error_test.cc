@@ -74,6 +74,17 @@ TEST(LogLoss, WantsColumns) {
             "log_loss: Predicted is float32 [4, 2], expected float32 [-1, 1]");
 }
 
+TEST(MarginRankLoss, WantsColumns) {
+  EXPECT_EQ(Call("margin_rank_loss")
+                .Input("X1", {4})
+                .Input("X2", {4})
+                .Input("Label", {4})
+                .Output("Out")
+                .Output("Activated")
+                .Message(),
+            "margin_rank_loss: Label is float32 [4], expected float32 [-1, 1]");
+}
+
 TEST(SmoothL1Loss, WantsRowsAndBothWeightsOrNone) {
   const auto loss = [](const Shape& shape) {
     return Call("smooth_l1_loss").Input("X", shape).Input("Y", shape).Output("Out").Output("Diff");
@@ -84,6 +95,15 @@ TEST(SmoothL1Loss, WantsRowsAndBothWeightsOrNone) {
             "none");
   EXPECT_THAT(loss({4, 2}).Attr("sigma", 0.0f).Message(),
               HasSubstr("sigma = 0, expected another number"));
+}
+
+TEST(LabelSmooth, WantsAPriorOfTheClasses) {
+  EXPECT_EQ(
+      Call("label_smooth").Input("X", {4, 3}).Input("PriorDist", {1, 4}).Output("Out").Message(),
+      "label_smooth: PriorDist has shape [1, 4], expected an element for each of the 3 "
+      "classes of X [4, 3]");
+  EXPECT_EQ(Call("label_smooth").Input("X", Shape()).Output("Out").Message(),
+            "label_smooth: X is of rank 0, expected at least one dim");
 }
 
 TEST(KldivLoss, WantsAReductionAndElementsToDivideBy) {

@@ -1,0 +1,123 @@
+// label_smooth: Out = (1 - epsilon) * X + epsilon * p, p being PriorDist along the last dim or,
+// without it, 1 / its size. Source: Fluid's label_smooth, after Szegedy et al.: Rethinking the
+// Inception Architecture for Computer Vision (2015).
+//
+// X@GRAD = (1 - epsilon) * Out@GRAD.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/reduce.h"
+#include "operators/loss/loss_elements_shared.h"
+
+namespace skiff {
+namespace {
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Shape& shape = context.Input("X").shape;
+  const int64_t classes = shape.dim(-1);
+  const int64_t count = shape.element_count();
+  const int64_t rows = classes == 0 ? 0 : count / classes;
+  const int64_t grain = std::max<int64_t>(1, kLossGrain / std::max<int64_t>(classes, 1));
+  const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
+  const T kept = T{1} - epsilon;
+  const int x = context.InputIndex("X");
+  const int prior = context.InputIndex("PriorDist");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* from = run.input(x).data<T>();
+    T* to = run.output(out).data<T>();
+    if (prior < 0) {
+      const T share = epsilon / static_cast<T>(classes);
+      ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) to[i] = kept * from[i] + share;
+      });
+      return;
+    }
+    const T* shares = run.input(prior).data<T>();
+    ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* labels = from + row * classes;
+        T* smooth = to + row * classes;
+        for (int64_t c = 0; c < classes; ++c) smooth[c] = kept * labels[c] + epsilon * shares[c];
+      }
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int64_t count = context.Input("Out@GRAD").shape.element_count();
+  const T kept = T{1} - static_cast<T>(context.Attr<float>("epsilon"));
+  const int dout = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* from = run.input(dout).data<T>();
+    T* to = run.output(dx).data<T>();
+    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+      ScaleArray(from + begin, kept, to + begin, end - begin);
+    });
+  });
+}
+
+void Infer(OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  SKIFF_ENFORCE(x.shape.rank() >= 1, kInvalidArgument,
+                "label_smooth: X is of rank 0, expected at least one dim");
+  if (context.HasInput("PriorDist")) {
+    const TensorMeta& prior = context.Input("PriorDist");
+    const int64_t classes = x.shape.dim(-1);
+    SKIFF_ENFORCE(prior.dtype == x.dtype, kInvalidArgument, "label_smooth: PriorDist is ",
+                  prior.dtype, ", expected X's ", x.dtype);
+    SKIFF_ENFORCE(
+        classes == -1 || !prior.shape.is_known() || prior.shape.element_count() == classes,
+        kInvalidArgument, "label_smooth: PriorDist has shape ", prior.shape,
+        ", expected an element for each of the ", classes, " classes of X ", x.shape);
+  }
+  context.SetOutputLike("Out", "X");
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "epsilon",
+           .type = AttrType::kFloat,
+           .default_value = 0.0f,
+           .doc = "The share of the prior distribution, usually between 0 and 1."}};
+}
+
+}  // namespace
+
+void RegisterLabelSmooth(OpRegistry& registry) {
+  registry.Add({.type = "label_smooth",
+                .doc = "Out = (1 - epsilon) * X + epsilon * PriorDist (without: / the classes).",
+                .inputs = {{.name = "X", .doc = "Labels as distributions, [..., classes]."},
+                           {.name = "PriorDist",
+                            .doc = "A distribution, with an element a class; without: uniform.",
+                            .dispensable = true}},
+                .outputs = {{.name = "Out", .doc = "Smooth labels, of X's shape."}},
+                .attrs = Attributes(),
+                .infer = Infer,
+                .grad = GradOp("label_smooth_grad", {"Out@GRAD"}, {"X@GRAD"}),
+                .kernel_dtype_slot = "X",
+                .in_place = {{"X", "Out"}}});
+  registry.Add({.type = "label_smooth_grad",
+                .doc = "X@GRAD = (1 - epsilon) * Out@GRAD.",
+                .inputs = {{.name = "Out@GRAD", .doc = "Gradient of Out."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}},
+                .attrs = Attributes(),
+                .infer = [](OpContext& context) { context.SetOutputLike("X@GRAD", "Out@GRAD"); },
+                .no_gradient_reason = "second derivatives are not provided",
+                .in_place = {{"Out@GRAD", "X@GRAD"}},
+                .elementwise = true});
+  registry.AddCpuKernels<float, double>(
+      "label_smooth", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "label_smooth_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,124 @@
+// margin_rank_loss: Out = max(0, margin - Label * (X1 - X2)), Label being 1 where X1 should be
+// ranked above X2 and -1 where below. Source: margin_rank_loss of Fluid 1.8.
+//
+// X2@GRAD = Out@GRAD * Label where Out > 0, else 0; X1@GRAD = -X2@GRAD.
+#include <memory>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/loss/loss_elements_shared.h"
+
+namespace skiff {
+namespace {
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const int64_t count = context.Input("X1").shape.element_count();
+  const T margin = static_cast<T>(context.Attr<float>("margin"));
+  const int label = context.InputIndex("Label");
+  const int x1 = context.InputIndex("X1");
+  const int x2 = context.InputIndex("X2");
+  const int activated = context.OutputIndex("Activated");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* sign = run.input(label).data<T>();
+    const T* left = run.input(x1).data<T>();
+    const T* right = run.input(x2).data<T>();
+    T* is_active = run.output(activated).data<T>();
+    T* losses = run.output(out).data<T>();
+    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T loss = margin - sign[i] * (left[i] - right[i]);
+        losses[i] = loss < T{0} ? T{0} : loss;  // NaN stays NaN
+        is_active[i] = loss > T{0} ? T{1} : T{0};
+      }
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int64_t count = context.Input("Label").shape.element_count();
+  const int activated = context.InputIndex("Activated");
+  const int label = context.InputIndex("Label");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx1 = context.OutputIndex("X1@GRAD");
+  const int dx2 = context.OutputIndex("X2@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* is_active = run.input(activated).data<T>();
+    const T* sign = run.input(label).data<T>();
+    const T* from = run.input(gradient).data<T>();
+    T* left = dx1 < 0 ? nullptr : run.output(dx1).data<T>();
+    T* right = dx2 < 0 ? nullptr : run.output(dx2).data<T>();
+    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T slope = from[i] * sign[i] * is_active[i];
+        if (left != nullptr) left[i] = -slope;
+        if (right != nullptr) right[i] = slope;
+      }
+    });
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "margin",
+           .type = AttrType::kFloat,
+           .default_value = 0.0f,
+           .doc = "The lead below which a pair in the right order still costs."}};
+}
+
+}  // namespace
+
+void RegisterMarginRankLoss(OpRegistry& registry) {
+  registry.Add({.type = "margin_rank_loss",
+                .doc = "Out = max(0, margin - Label * (X1 - X2)).",
+                .inputs = {{.name = "X1", .doc = "Scores of the left items, [N, 1]."},
+                           {.name = "X2", .doc = "Scores of the right items, [N, 1]."},
+                           {.name = "Label", .doc = "1 or -1: whether X1 ranks above X2; [N, 1]."}},
+                .outputs = {{.name = "Activated",
+                             .doc = "1 where Out is above 0, for the gradient.",
+                             .intermediate = true},
+                            {.name = "Out", .doc = "The losses, [N, 1]."}},
+                .attrs = Attributes(),
+                .infer =
+                    [](OpContext& context) {
+                      const TensorMeta& label = context.Input("Label");
+                      CheckInputLike(context, "Label", {-1, 1}, label.dtype);
+                      CheckInputLike(context, "X1", label.shape, label.dtype);
+                      CheckInputLike(context, "X2", label.shape, label.dtype);
+                      context.SetOutputLike("Activated", "Label");
+                      context.SetOutputLike("Out", "X1");
+                    },
+                .grad = GradOp("margin_rank_loss_grad", {"Activated", "Out@GRAD", "Label"},
+                               {"X1@GRAD", "X2@GRAD"}),
+                .in_place = {{"X1", "Out"}, {"X2", "Activated"}}});
+  registry.Add({.type = "margin_rank_loss_grad",
+                .doc = "X2@GRAD = Out@GRAD * Label * Activated, X1@GRAD = -X2@GRAD.",
+                .inputs = {{.name = "Activated", .doc = "Activated of margin_rank_loss."},
+                           {.name = "Out@GRAD", .doc = "Gradient of Out."},
+                           {.name = "Label", .doc = "Label of margin_rank_loss."}},
+                .outputs = {{.name = "X1@GRAD", .doc = "Gradient of X1.", .dispensable = true},
+                            {.name = "X2@GRAD", .doc = "Gradient of X2.", .dispensable = true}},
+                .attrs = Attributes(),
+                .infer =
+                    [](OpContext& context) {
+                      const TensorMeta& label = context.Input("Label");
+                      CheckInputLike(context, "Activated", label.shape, label.dtype);
+                      CheckInputLike(context, "Out@GRAD", label.shape, label.dtype);
+                      context.SetOutputLike("X1@GRAD", "Label");
+                      context.SetOutputLike("X2@GRAD", "Label");
+                    },
+                .no_gradient_reason = "second derivatives are not provided",
+                .in_place = {{"Out@GRAD", "X1@GRAD"}, {"Activated", "X2@GRAD"}}});
+  registry.AddCpuKernels<float, double>(
+      "margin_rank_loss", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "margin_rank_loss_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff
