@@ -97,6 +97,20 @@ Variable ReduceSum(const Variable& x, const ReduceOptions& options, Site site) {
   return call.AppendFor(std::move(op));
 }
 
+Variable SquaredL2Norm(const Variable& x, Site site) {
+  const LayerCall call("squared_l2_norm", "", site);
+  Op op("squared_l2_norm");
+  op.SetInput("X", {call.Use(x)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable IsFinite(const Variable& x, Site site) {
+  const LayerCall call("isfinite", "", site);
+  Op op("isfinite");
+  op.SetInput("X", {call.Use(x)});
+  return call.AppendFor(std::move(op));
+}
+
 Variable Cumsum(const Variable& x, const CumsumOptions& options, Site site) {
   const LayerCall call("cumsum", "", site);
   Op op("cumsum");

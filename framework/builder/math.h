@@ -61,6 +61,11 @@ struct ReduceOptions {
 Variable ReduceSum(const Variable& x, const ReduceOptions& options = {},
                    Site site = Site::current());
 
+// The sum of the squares of all elements, [1].
+Variable SquaredL2Norm(const Variable& x, Site site = Site::current());
+// Whether no element is infinite or NaN: one bool, [1].
+Variable IsFinite(const Variable& x, Site site = Site::current());
+
 struct CumsumOptions {
   int32_t axis = -1;       // negative from the back
   bool flatten = false;    // over all elements instead, to a variable of rank 1

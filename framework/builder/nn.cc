@@ -47,8 +47,14 @@ size_t ChannelAxis(const LayerCall& call, const Variable& x, const std::string& 
   return axis;
 }
 
-Op Conv2dOp(const Conv2dOptions& options) {
-  Op op("conv2d");
+// PaddlePaddle's rule. Anything wrong is told by the layer.
+bool IsDepthwise(const Variable& x, const Conv2dOptions& options) {
+  if (!x.defined() || x.dims().size() != 4 || options.groups < 2) return false;
+  return x.dims()[options.data_format == "NHWC" ? 3 : 1] == options.groups;
+}
+
+Op Conv2dOp(const char* type, const Conv2dOptions& options) {
+  Op op(type);
   op.SetAttr("strides", Pair(options.stride)).SetAttr("paddings", Pair(options.padding));
   op.SetAttr("dilations", Pair(options.dilation)).SetAttr("groups", options.groups);
   op.SetAttr("padding_algorithm", std::string("EXPLICIT"));
@@ -104,7 +110,8 @@ Variable Fc(const std::vector<Variable>& xs, int64_t size, const FcOptions& opti
 }
 
 Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site) {
-  const LayerCall call("conv2d", options.name, site);
+  const char* type = IsDepthwise(x, options) ? "depthwise_conv2d" : "conv2d";
+  const LayerCall call(type, options.name, site);
   const std::string input = call.Use(x);
   call.Enforce(x.dims().size() == 4, "X \"", x.name(), "\" has the shape ", Shape(x.dims()),
                ", expected 4 dims");
@@ -123,7 +130,7 @@ Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site) {
   const Variable filter = call.CreateParameter(
       options.param_attr, "w", {options.filters, channels / options.groups, height, width},
       x.dtype(), initializer::Normal({.stddev = static_cast<float>(deviation)}));
-  Op op = Conv2dOp(options);
+  Op op = Conv2dOp(type, options);
   op.SetInput("Input", {input}).SetInput("Filter", {filter.name()});
   const Variable out = call.AppendFor(std::move(op), "Output");
   return call.Activate(call.AddBias(out, options.bias_attr, axis, axis + 1), options.act);

@@ -57,7 +57,8 @@ struct Conv2dOptions {
   std::string name = {};
 };
 // x [N, C, H, W] to [N, filters, H', W']; the filter is [filters, C / groups, kernel…]. Error
-// unless C is known and divisible by groups, as filters is.
+// unless C is known and divisible by groups, as filters is. A group for each of several channels
+// makes it a depthwise_conv2d, as in PaddlePaddle.
 Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site = Site::current());
 
 struct Pool2dOptions {

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "framework/builder/fill_value.h"
 #include "framework/builder/layer_call.h"
 #include "framework/tensor/shape.h"
 
@@ -44,16 +43,60 @@ std::vector<Variable> SplitInto(const LayerCall& call, const Variable& x, size_t
   return outputs;
 }
 
+// What the initializer would fill a parameter with, as a variable of the main program.
+Variable Filled(const char* type, const std::vector<int64_t>& dims, DType dtype,
+                const Initializer& initializer, const Site& site) {
+  const LayerCall call(type, "", site);
+  const Variable out =
+      call.AppendFor(initializer.Make({.name = call.name(), .dtype = dtype, .dims = dims}));
+  out.StopGradient();
+  return out;
+}
+
+template <typename T>
+Variable AssignedValue(const std::vector<int64_t>& dims, const std::vector<T>& values,
+                       const Site& site) {
+  return Filled("assign_value", dims, kDTypeOf<T>, initializer::FromArray(values), site);
+}
+
 }  // namespace
 
 Variable FillConstant(const std::vector<int64_t>& dims, DType dtype, double value, Site site) {
-  const LayerCall call("fill_constant", "", site);
-  Op op("fill_constant");
-  op.SetAttr("shape", dims).SetAttr("dtype", static_cast<int32_t>(dtype));
-  SetFillValue(&op, dtype, value);
-  const Variable out = call.AppendFor(std::move(op));
-  out.StopGradient();
-  return out;
+  return Filled("fill_constant", dims, dtype, initializer::Constant(value), site);
+}
+
+Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<float>& values,
+                     Site site) {
+  return AssignedValue(dims, values, site);
+}
+Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<double>& values,
+                     Site site) {
+  return AssignedValue(dims, values, site);
+}
+Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<int32_t>& values,
+                     Site site) {
+  return AssignedValue(dims, values, site);
+}
+Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<int64_t>& values,
+                     Site site) {
+  return AssignedValue(dims, values, site);
+}
+
+Variable UniformRandom(const std::vector<int64_t>& dims, const initializer::UniformOptions& options,
+                       DType dtype, Site site) {
+  return Filled("uniform_random", dims, dtype, initializer::Uniform(options), site);
+}
+
+Variable GaussianRandom(const std::vector<int64_t>& dims, const initializer::NormalOptions& options,
+                        DType dtype, Site site) {
+  return Filled("gaussian_random", dims, dtype, initializer::Normal(options), site);
+}
+
+Variable TruncatedGaussianRandom(const std::vector<int64_t>& dims,
+                                 const initializer::NormalOptions& options, DType dtype,
+                                 Site site) {
+  return Filled("truncated_gaussian_random", dims, dtype, initializer::TruncatedNormal(options),
+                site);
 }
 
 Variable ZerosLike(const Variable& x, Site site) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/builder/activation.h"
+#include "framework/builder/initializer.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::layers {
@@ -13,6 +14,27 @@ namespace skiff::layers {
 // A tensor of one value.
 Variable FillConstant(const std::vector<int64_t>& dims, DType dtype, double value,
                       Site site = Site::current());
+// A tensor of these values, row by row, and of their dtype. Error unless there are as many as
+// elements.
+Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<float>& values,
+                     Site site = Site::current());
+Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<double>& values,
+                     Site site = Site::current());
+Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<int32_t>& values,
+                     Site site = Site::current());
+Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<int64_t>& values,
+                     Site site = Site::current());
+// Random numbers of float32 or float64, others in each step of a training: see docs/determinism.md,
+// and the initializers of these options.
+Variable UniformRandom(const std::vector<int64_t>& dims,
+                       const initializer::UniformOptions& options = {},
+                       DType dtype = DType::kFloat32, Site site = Site::current());
+Variable GaussianRandom(const std::vector<int64_t>& dims,
+                        const initializer::NormalOptions& options = {},
+                        DType dtype = DType::kFloat32, Site site = Site::current());
+Variable TruncatedGaussianRandom(const std::vector<int64_t>& dims,
+                                 const initializer::NormalOptions& options = {},
+                                 DType dtype = DType::kFloat32, Site site = Site::current());
 Variable ZerosLike(const Variable& x, Site site = Site::current());
 Variable Assign(const Variable& x, Site site = Site::current());
 Variable Cast(const Variable& x, DType dtype, Site site = Site::current());

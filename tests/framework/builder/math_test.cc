@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <limits>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -15,6 +17,16 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// What a layer makes of three numbers.
+Tensor ResultOf(const std::vector<float>& x,
+                const std::function<Variable(const Variable&)>& layer) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  const Variable y = layer(layers::Data("x", {3}));
+  Executor executor;
+  return executor.Compile(main).Run({{"x", Tensor::FromValues<float>({3}, x)}}, {y})[0];
+}
 
 // The running sums of [[1, 2], [3, 4]].
 Tensor Sums(const layers::CumsumOptions& options) {
@@ -46,6 +58,19 @@ TEST(Cumsum, RefusesAnAxisThatThereIsNot) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("cumsum: axis"));
   }
+}
+
+TEST(SquaredL2Norm, AddsUpSquares) {
+  EXPECT_THAT(ResultOf({1, 2, -3}, [](const Variable& x) { return layers::SquaredL2Norm(x); })
+                  .ToVector<float>(),
+              ElementsAre(14));
+}
+
+TEST(IsFinite, LooksAtEveryElement) {
+  const auto is_finite = [](const Variable& x) { return layers::IsFinite(x); };
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(ResultOf({1, 2, 3}, is_finite).ToVector<bool>(), ElementsAre(true));
+  EXPECT_THAT(ResultOf({1, 2, infinity}, is_finite).ToVector<bool>(), ElementsAre(false));
 }
 
 }  // namespace
