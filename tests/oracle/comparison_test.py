@@ -72,7 +72,7 @@ class SeriesDifference(unittest.TestCase):
 class CompareArrays(unittest.TestCase):
     def test_names_what_is_beyond_the_bound(self):
         found, expected = {"w": array(1.0), "b": array(1.0)}, {"w": array(1.0), "b": array(2.0)}
-        worst, problems = compare_arrays("gradient", found, expected, 0.1)
+        worst, problems = compare_arrays("gradient", found, expected, 0.499)
         self.assertEqual(worst, 0.5)
         self.assertEqual(len(problems), 1)
         self.assertIn("gradient b differs by 5.0e-01", problems[0])
