@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "framework/base/element_count.h"
 #include "framework/base/error.h"
-#include "framework/tensor/layout.h"
 #include "memory/allocator.h"
 #include "memory/arena_planner.h"
 
@@ -63,8 +61,7 @@ void PlanStorage(Plan* plan) {
   for (size_t i = 0; i < plan->values.size(); ++i) {
     PlanValue& value = plan->values[i];
     if (value.storage != Storage::kArena) continue;
-    const int64_t bytes =
-        ByteCount(StorageElements(value.meta.shape, value.meta.layout), value.meta.dtype);
+    const int64_t bytes = StorageBytes(value);
     if (value.alias_of >= 0) {
       count_unshared(bytes);
       continue;

@@ -4,6 +4,7 @@
 #include <sstream>
 #include <utility>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 
@@ -149,6 +150,10 @@ bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t 
 
 void Plan::CoverWithOneSegment() {
   segments = {{.begin = 0, .end = instructions.size(), .row_capacity = 0}};
+}
+
+int64_t StorageBytes(const PlanValue& value) {
+  return ByteCount(StorageElements(value.meta.shape, value.meta.layout), value.meta.dtype);
 }
 
 int32_t Plan::StorageOf(int32_t value) const {

@@ -34,6 +34,9 @@ struct PlanValue {
   int64_t offset = -1;
 };
 
+// What its storage takes, padding included.
+int64_t StorageBytes(const PlanValue& value);
+
 enum class InstructionKind {
   kOp,
   kCopy,  // one input to one output; layouts may differ

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 
 namespace skiff {
@@ -49,10 +48,6 @@ bool SameAttributesFor(const OpDef& def, const Op& a, const Op& b) {
 bool SameMeta(const TensorMeta& a, const TensorMeta& b) {
   return a.shape == b.shape && a.dtype == b.dtype && a.lod_level == b.lod_level &&
          a.layout == b.layout;
-}
-
-int64_t BytesOf(const PlanValue& value) {
-  return ByteCount(StorageElements(value.meta.shape, value.meta.layout), value.meta.dtype);
 }
 
 class Merging {
@@ -132,7 +127,7 @@ class Merging {
       if (there < 0 || !SameMeta(ValueOf(there).meta, ValueOf(wanted).meta)) return false;
       const bool needed = last_[static_cast<size_t>(wanted)] >= 0;
       const bool lives = last_[static_cast<size_t>(there)] >= position;
-      const bool cheap = BytesOf(ValueOf(there)) <= CommonSubexpressionPass::kCheapBytes;
+      const bool cheap = StorageBytes(ValueOf(there)) <= CommonSubexpressionPass::kCheapBytes;
       if (needed && !lives && !cheap) return false;
     }
     return true;

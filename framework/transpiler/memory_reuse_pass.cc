@@ -4,17 +4,12 @@
 #include <limits>
 #include <vector>
 
-#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 
 namespace skiff {
 namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
-
-int64_t BytesOf(const PlanValue& value) {
-  return ByteCount(StorageElements(value.meta.shape, value.meta.layout), value.meta.dtype);
-}
 
 // The index of the instruction that reads each value's data last; -1 if none does.
 std::vector<int64_t> LastReads(const Plan& plan) {
@@ -57,7 +52,7 @@ class InPlaceAssignment {
     const int32_t root = plan_.StorageOf(input);
     PlanValue& target = plan_.values[static_cast<size_t>(output)];
     const PlanValue& source = plan_.values[static_cast<size_t>(input)];
-    const bool same_form = BytesOf(source) == BytesOf(target) &&
+    const bool same_form = StorageBytes(source) == StorageBytes(target) &&
                            source.meta.dtype == target.meta.dtype &&
                            source.meta.layout == target.meta.layout;
     const bool free = plan_.values[static_cast<size_t>(root)].storage == Storage::kArena &&

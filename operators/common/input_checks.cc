@@ -3,9 +3,8 @@
 #include "framework/base/error.h"
 
 namespace skiff {
-namespace {
 
-bool Agree(const Shape& a, const Shape& b) {
+bool ShapesAgree(const Shape& a, const Shape& b) {
   if (a.rank() != b.rank()) return false;
   for (int axis = 0; axis < a.rank(); ++axis) {
     if (a[axis] != b[axis] && a[axis] >= 0 && b[axis] >= 0) return false;
@@ -13,12 +12,10 @@ bool Agree(const Shape& a, const Shape& b) {
   return true;
 }
 
-}  // namespace
-
 void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
                     DType dtype) {
   const TensorMeta& found = context.Input(slot);
-  SKIFF_ENFORCE(Agree(found.shape, expected) && found.dtype == dtype, kInvalidArgument,
+  SKIFF_ENFORCE(ShapesAgree(found.shape, expected) && found.dtype == dtype, kInvalidArgument,
                 context.op().type, ": ", slot, " is ", found.dtype, " ", found.shape, ", expected ",
                 dtype, " ", expected);
 }

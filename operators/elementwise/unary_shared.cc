@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 
@@ -36,14 +37,9 @@ OpDef UnaryGradOpDef(const UnaryFacts& facts) {
   def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}};
   def.attrs = facts.attrs;
   def.infer = [saved = facts.grad_reads](OpContext& context) {
-    const TensorMeta& dout = context.Input("Out@GRAD");
     if (!saved.empty()) {
       const TensorMeta& other = context.Input(saved);
-      SKIFF_ENFORCE(other.dtype == dout.dtype, kInvalidArgument, context.op().type, ": ", saved,
-                    " is ", other.dtype, " and Out@GRAD ", dout.dtype, ", expected one dtype");
-      SKIFF_ENFORCE(other.shape == dout.shape || !other.shape.is_known() || !dout.shape.is_known(),
-                    kInvalidArgument, context.op().type, ": ", saved, " has shape ", other.shape,
-                    " and Out@GRAD ", dout.shape, ", expected equal shapes");
+      CheckInputLike(context, "Out@GRAD", other.shape, other.dtype);
     }
     context.SetOutputLike("X@GRAD", "Out@GRAD");
   };

@@ -1,6 +1,7 @@
 #include "operators/loss/label_shared.h"
 
 #include "framework/base/error.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 
@@ -17,12 +18,8 @@ Shape LossShape(const Shape& scores, int axis) {
 namespace {
 
 void CheckDims(std::string_view where, const Shape& label, const Shape& expected) {
-  bool agree = label.rank() == expected.rank();
-  for (int i = 0; agree && i < label.rank(); ++i) {
-    agree = label[i] == expected[i] || label[i] < 0 || expected[i] < 0;
-  }
-  SKIFF_ENFORCE(agree, kInvalidArgument, where, ": Label is of shape ", label, ", expected ",
-                expected);
+  SKIFF_ENFORCE(ShapesAgree(label, expected), kInvalidArgument, where, ": Label is of shape ",
+                label, ", expected ", expected);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 namespace {
@@ -131,12 +132,7 @@ void Infer(OpContext& context) {
 
 void InferGrad(OpContext& context) {
   const TensorMeta& x = context.Input("X");
-  const TensorMeta& dout = context.Input("Out@GRAD");
-  const Shape expected = SumsShape(context);
-  SKIFF_ENFORCE(dout.dtype == x.dtype &&
-                    (dout.shape == expected || !dout.shape.is_known() || !expected.is_known()),
-                kInvalidArgument, "cumsum_grad: Out@GRAD is ", dout.dtype, " ", dout.shape,
-                ", expected ", x.dtype, " ", expected);
+  CheckInputLike(context, "Out@GRAD", SumsShape(context), x.dtype);
   context.SetOutputLike("X@GRAD", "X");
 }
 

@@ -45,8 +45,7 @@ void Infer(OpContext& context) {
     const TensorMeta& meta = context.Input("K");
     SKIFF_ENFORCE(meta.dtype == DType::kInt32 || meta.dtype == DType::kInt64, kInvalidArgument,
                   "top_k: K is ", meta.dtype, ", expected int32 or int64");
-    SKIFF_ENFORCE(!meta.shape.is_known() || meta.shape.element_count() == 1, kInvalidArgument,
-                  "top_k: K is of shape ", meta.shape, ", expected one element");
+    CheckOneElement(context, "K");
   } else {
     k = context.IntAttr("k");
     CheckKOfRow(k, x);

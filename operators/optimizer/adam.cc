@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "framework/base/error.h"
+#include "operators/common/input_checks.h"
 #include "operators/optimizer/optimizer_slots_shared.h"
 #include "operators/optimizer/update_loops_shared.h"
 
@@ -25,10 +26,9 @@ void InferAdam(OpContext& context) {
   }
   if (context.HasInput("SkipUpdate")) {
     const TensorMeta& skip = context.Input("SkipUpdate");
-    SKIFF_ENFORCE(
-        skip.dtype == DType::kBool && (!skip.shape.is_known() || skip.shape.element_count() == 1),
-        kInvalidArgument, "adam: SkipUpdate is ", skip.dtype, " ", skip.shape,
-        ", expected one bool");
+    CheckOneElement(context, "SkipUpdate");
+    SKIFF_ENFORCE(skip.dtype == DType::kBool, kInvalidArgument, "adam: SkipUpdate is ", skip.dtype,
+                  ", expected bool");
   }
   for (const char* slot : {"ParamOut", "Moment1Out", "Moment2Out"}) {
     context.SetOutputLike(slot, "Param");

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 
@@ -47,22 +48,13 @@ void RejectMultiPrecision(const OpContext& context) {
 
 void CheckLikeParam(const OpContext& context, const std::string& slot) {
   const TensorMeta& param = context.Input("Param");
-  const TensorMeta& other = context.Input(slot);
-  bool same = param.dtype == other.dtype && param.shape.rank() == other.shape.rank();
-  for (int axis = 0; same && axis < param.shape.rank(); ++axis) {
-    same = param.shape[axis] < 0 || other.shape[axis] < 0 || param.shape[axis] == other.shape[axis];
-  }
-  SKIFF_ENFORCE(same, kInvalidArgument, context.op().type, ": ", slot, " is ", other.dtype, " ",
-                other.shape, ", expected shape and dtype of Param, ", param.dtype, " ",
-                param.shape);
+  CheckInputLike(context, slot, param.shape, param.dtype);
 }
 
 void CheckScalar(const OpContext& context, const std::string& slot) {
   if (!context.HasInput(slot)) return;
   const TensorMeta& scalar = context.Input(slot);
-  SKIFF_ENFORCE(!scalar.shape.is_known() || scalar.shape.element_count() == 1, kInvalidArgument,
-                context.op().type, ": ", slot, " has shape ", scalar.shape,
-                ", expected one element");
+  CheckOneElement(context, slot);
   const DType param = context.Input("Param").dtype;
   SKIFF_ENFORCE(scalar.dtype == DType::kFloat32 || (scalar.dtype == param && IsFloat(param)),
                 kInvalidArgument, context.op().type, ": ", slot, " is ", scalar.dtype,
