@@ -47,12 +47,6 @@ size_t ChannelAxis(const LayerCall& call, const Variable& x, const std::string& 
   return axis;
 }
 
-// PaddlePaddle's rule. Anything wrong is told by the layer.
-bool IsDepthwise(const Variable& x, const Conv2dOptions& options) {
-  if (!x.defined() || x.dims().size() != 4 || options.groups < 2) return false;
-  return x.dims()[options.data_format == "NHWC" ? 3 : 1] == options.groups;
-}
-
 Op Conv2dOp(const char* type, const Conv2dOptions& options) {
   Op op(type);
   op.SetAttr("strides", Pair(options.stride)).SetAttr("paddings", Pair(options.padding));
@@ -110,7 +104,7 @@ Variable Fc(const std::vector<Variable>& xs, int64_t size, const FcOptions& opti
 }
 
 Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site) {
-  const char* type = IsDepthwise(x, options) ? "depthwise_conv2d" : "conv2d";
+  const char* type = options.depthwise ? "depthwise_conv2d" : "conv2d";
   const LayerCall call(type, options.name, site);
   const std::string input = call.Use(x);
   call.Enforce(x.dims().size() == 4, "X \"", x.name(), "\" has the shape ", Shape(x.dims()),
@@ -122,6 +116,8 @@ Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site) {
       options.groups > 0 && channels % options.groups == 0 && options.filters % options.groups == 0,
       "groups = ", options.groups, ", expected a divisor of the ", channels,
       " channels and of the ", options.filters, " filters");
+  call.Enforce(!options.depthwise || options.groups == channels, "groups = ", options.groups,
+               ", expected a group for each of the ", channels, " channels of a depthwise one");
   const int64_t height = options.kernel.height;
   const int64_t width = options.kernel.width;
   call.Enforce(height > 0 && width > 0, "kernel = ", height, " x ", width,

@@ -50,6 +50,9 @@ struct Conv2dOptions {
   Extent2d padding = 0;  // on both sides
   Extent2d dilation = 1;
   int32_t groups = 1;
+  // The op depthwise_conv2d, which PaddlePaddle takes without cuDNN where groups = C. The names of
+  // parameters follow the op.
+  bool depthwise = false;
   ParamAttr param_attr = {};
   BiasAttr bias_attr = ParamAttr{};
   std::string act = {};
@@ -57,8 +60,8 @@ struct Conv2dOptions {
   std::string name = {};
 };
 // x [N, C, H, W] to [N, filters, H', W']; the filter is [filters, C / groups, kernel…]. Error
-// unless C is known and divisible by groups, as filters is. A group for each of several channels
-// makes it a depthwise_conv2d, as in PaddlePaddle.
+// unless C is known and divisible by groups, as filters is, and for a depthwise one whose groups
+// are not the channels.
 Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site = Site::current());
 
 struct Pool2dOptions {

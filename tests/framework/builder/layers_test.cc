@@ -180,21 +180,18 @@ TEST_F(LayersTest, Conv2dInfersShapes) {
   EXPECT_THAT(MessageOf([&] { layers::Conv2d(image_, {}); }), HasSubstr("filters = 0"));
 }
 
-TEST_F(LayersTest, Conv2dWithAGroupForEachChannelIsDepthwise) {
-  const Variable wide = layers::Conv2d(image_, {.filters = 6, .kernel = 3, .groups = 3});
+TEST_F(LayersTest, Conv2dMayBeDepthwise) {
+  const Variable wide =
+      layers::Conv2d(image_, {.filters = 6, .kernel = 3, .groups = 3, .depthwise = true});
   EXPECT_THAT(wide.dims(), ElementsAre(-1, 6, 6, 6));
   EXPECT_THAT(OpTypes(), ElementsAre("depthwise_conv2d", "elementwise_add"));
   EXPECT_THAT(ParameterNames(), ElementsAre("depthwise_conv2d_0.w_0", "depthwise_conv2d_0.b_0"));
   EXPECT_THAT(main_.root()->FindVar("depthwise_conv2d_0.w_0")->dims, ElementsAre(6, 1, 3, 3));
-  const Variable rows = layers::Transpose(image_, {0, 2, 3, 1});
-  layers::Conv2d(rows,
-                 {.filters = 3, .groups = 3, .bias_attr = std::nullopt, .data_format = "NHWC"});
-  EXPECT_EQ(LastOp().type, "depthwise_conv2d");
-  layers::Conv2d(wide, {.filters = 6, .groups = 3, .bias_attr = std::nullopt});
+  layers::Conv2d(image_, {.filters = 6, .groups = 3, .bias_attr = std::nullopt});
   EXPECT_EQ(LastOp().type, "conv2d");
-  layers::Conv2d(layers::Data("gray", {-1, 1, 8, 8}),
-                 {.filters = 2, .groups = 1, .bias_attr = std::nullopt});
-  EXPECT_EQ(LastOp().type, "conv2d");
+  EXPECT_THAT(
+      MessageOf([&] { layers::Conv2d(wide, {.filters = 6, .groups = 3, .depthwise = true}); }),
+      HasSubstr("groups = 3, expected a group for each of the 6 channels"));
 }
 
 TEST_F(LayersTest, Pool2dInfersShapes) {
