@@ -3,6 +3,8 @@
 
 usage: kill_and_resume.py [--runs=N] [--seed=N] [--kills=N] PROGRAM [flags of the program]
 
+What stands behind PROGRAM is the program's.
+
     bazel build --config=opt //models/mlp:train
     tests/models/kill_and_resume.py bazel-bin/models/mlp/train --limit_samples=2000 --save_every=1
 
@@ -28,11 +30,20 @@ class Failed(Exception):
     pass
 
 
-def checkpoints(folder):
-    """The complete checkpoints of an output directory, and how many saves a kill has cut off."""
+def saves(folder, prefix):
+    """The folders in the checkpoint directory of an output directory whose names start so, in order."""
     path = os.path.join(folder, "checkpoints")
-    names = sorted(os.listdir(path)) if os.path.isdir(path) else []
-    return [name for name in names if name.startswith("save-")], sum(name.startswith(".tmp-save-") for name in names)
+    names = os.listdir(path) if os.path.isdir(path) else []
+    return [os.path.join(path, name) for name in sorted(names) if name.startswith(prefix)]
+
+
+def cut_off_saves(folder, since):
+    """How many half-written saves a kill has left of a training that began at the time `since`.
+
+    Those of an earlier kill lie there until the next save begins; the folder of a deletion holds older files too.
+    """
+    return sum(any(entry.stat().st_mtime >= since for entry in os.scandir(path))
+               for path in saves(folder, ".tmp-save-") if not os.path.basename(path).startswith(".tmp-save-removed-"))
 
 
 def outcome(folder, output):
@@ -56,8 +67,7 @@ def outcome(folder, output):
 
 def train(command, folder, kill_after=None):
     """Trains in the folder, from its newest checkpoint if it has one. The output, or None if it was killed."""
-    complete, _ = checkpoints(folder)
-    arguments = [*command, "--output_dir=" + folder] + (["--resume"] if complete else [])
+    arguments = [*command, "--output_dir=" + folder] + (["--resume"] if saves(folder, "save-") else [])
     with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True) as process:
         try:
@@ -80,11 +90,12 @@ def killed_and_resumed(command, folder, seconds, most_kills):
     latest, torn = [], 0
     while True:
         kill_after = random.uniform(0, seconds) if len(latest) < most_kills else None
+        start = time.time()
         output = train(command, folder, kill_after)
         if output is None:
-            complete, cut_off = checkpoints(folder)
+            complete = saves(folder, "save-")
             latest.append(complete[-1].rpartition("-")[2] if complete else "none")
-            torn += cut_off
+            torn += cut_off_saves(folder, start)
         elif latest:
             return outcome(folder, output), latest, torn
         else:
@@ -93,16 +104,18 @@ def killed_and_resumed(command, folder, seconds, most_kills):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="kill_and_resume.py [--runs=N] [--seed=N] [--kills=N] PROGRAM [flags]")
+    parser = argparse.ArgumentParser(usage="kill_and_resume.py [--runs=N] [--seed=N] [--kills=N] PROGRAM [flags]",
+                                     allow_abbrev=False)
     parser.add_argument("--runs", type=int, default=20, help="trainings that are killed (default 20)")
     parser.add_argument("--seed", type=int, default=7, help="of the moments of the kills (default 7)")
     parser.add_argument("--kills", type=int, default=3, help="most kills of a training (default 3)")
     parser.add_argument("program")
-    options, flags = parser.parse_known_args()
+    parser.add_argument("flags", nargs=argparse.REMAINDER, help="of the program")
+    options = parser.parse_args()
     if options.runs < 1 or options.kills < 1:
         parser.error("expected at least one run and one kill")
     random.seed(options.seed)
-    command = [os.path.abspath(options.program), *flags]
+    command = [os.path.abspath(options.program), *options.flags]
     different = kills = torn = 0
     with tempfile.TemporaryDirectory(prefix="kill_and_resume-") as folder:
         path = os.path.join(folder, "unbroken")
