@@ -25,16 +25,11 @@ struct Command {
 // Sets the flags from --name=value, --name value, --name and --noname (the last two for bools) and
 // returns run()'s status; 0 after --help, which lists the flags that files below `models`, `tools`
 // and `tests` define; 2 for an argument that is no flag, an unknown flag, a missing value or one
-// that the flag can't have; 1 if run() throws. Every error is printed as one line `error: …`.
+// that the flag can't have; 1 if run() throws. An error is printed behind `error: `, on as many
+// lines as its message has.
 //
 // Relative paths are the user's: `bazel run` starts a program in a directory of its own, and it is
 // left here for the one where the user typed.
 int CommandMain(int argc, char** argv, const Command& command);
-
-// A list as a flag has it: "a,b" -> {"a", "b"}; empty parts are left out.
-std::vector<std::string> SplitNames(const std::string& names);
-
-// Arguments as a shell takes them.
-std::string ShellCommand(const std::vector<std::string>& arguments);
 
 }  // namespace skiff

@@ -10,6 +10,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "models/common/batch_reader.h"
 #include "models/common/dataset_choice.h"

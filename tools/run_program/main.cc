@@ -1,6 +1,7 @@
 #include <gflags/gflags.h>
 #include <omp.h>
 
+#include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "tools/run_program/run_program.h"
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "framework/base/error.h"
-#include "framework/command_line/command_line.h"
+#include "framework/command_line/argument_text.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/npz.h"

@@ -1,7 +1,6 @@
 #include "framework/command_line/command_line.h"
 
 #include <gflags/gflags.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -9,6 +8,7 @@
 #include <stdexcept>
 
 #include "framework/base/error.h"
+#include "framework/command_line/argument_text.h"
 #include "tests/harness/temp_directory.h"
 
 DEFINE_int64(test_count, 1,
@@ -17,10 +17,6 @@ DEFINE_bool(test_switch, false, "Whether it is on.");
 
 namespace skiff {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 struct Outcome {
   int status = 0;
@@ -127,16 +123,6 @@ TEST(CommandMain, RelativePathsAreThoseOfTheUserOfBazelRun) {
                      .error = "error: enter directory " + directory / "gone" +
                               ": No such file or directory\n"}));
   unsetenv("BUILD_WORKING_DIRECTORY");
-}
-
-TEST(ShellCommand, QuotesWhatAShellWouldTakeApart) {
-  EXPECT_EQ(ShellCommand({"train", "--data=mnist:a b", "it's"}),
-            "train '--data=mnist:a b' 'it'\\''s'");
-}
-
-TEST(SplitNames, LeavesEmptyPartsOut) {
-  EXPECT_THAT(SplitNames("a,,b,"), ElementsAre("a", "b"));
-  EXPECT_TRUE(SplitNames("").empty());
 }
 
 }  // namespace
