@@ -116,10 +116,18 @@ void PrintHelp(const Command& command) {
   if (command.epilogue) std::cout << "\n" << command.epilogue();
 }
 
+// Shells that `bazel run` opened, and what is started there, have the variable too.
+bool IsInRunfiles(const std::filesystem::path& directory) {
+  return std::ranges::any_of(directory,
+                             [](const auto& part) { return part.extension() == ".runfiles"; });
+}
+
 void EnterDirectoryOfUser() {
   const char* directory = std::getenv("BUILD_WORKING_DIRECTORY");
   if (directory == nullptr) return;
   std::error_code error;
+  const std::filesystem::path current = std::filesystem::current_path(error);
+  if (error || !IsInRunfiles(current)) return;
   std::filesystem::current_path(directory, error);
   SKIFF_ENFORCE(!error, kIo, "enter directory ", directory, ": ", error.message());
 }

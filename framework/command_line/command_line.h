@@ -28,7 +28,7 @@ struct Command {
 // that the flag can't have; 1 if run() throws. An error is printed behind `error: `, on as many
 // lines as its message has.
 //
-// Relative paths are the user's: `bazel run` starts a program in a directory of its own, and it is
+// Relative paths are the user's: `bazel run` starts a program in its runfiles directory, which is
 // left here for the one where the user typed.
 int CommandMain(int argc, char** argv, const Command& command);
 

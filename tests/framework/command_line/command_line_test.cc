@@ -110,19 +110,34 @@ TEST(CommandMain, HelpListsTheFlagsOfTheProgramWithItsDefaults) {
 TEST(CommandMain, RelativePathsAreThoseOfTheUserOfBazelRun) {
   const std::filesystem::path before = std::filesystem::current_path();
   const TempDirectory directory;
-  const auto run = [&] {
-    EXPECT_TRUE(std::filesystem::equivalent(".", directory.path()));
-    return 0;
+  const std::string runfiles = directory / "program.runfiles/skiff";
+  const std::string user = directory / "user";
+  const std::string other = directory / "runfiles";
+  for (const std::string& path : {runfiles, user, other}) {
+    std::filesystem::create_directories(path);
+  }
+  const auto expect_run = [](const std::string& from, const std::string& in) {
+    std::filesystem::current_path(from);
+    const auto run = [&] {
+      EXPECT_TRUE(std::filesystem::equivalent(".", in)) << from;
+      return 0;
+    };
+    EXPECT_EQ(Call({}, {.run = run}), Outcome{});
   };
-  setenv("BUILD_WORKING_DIRECTORY", directory.path().c_str(), 1);
-  EXPECT_EQ(Call({}, {.run = run}), Outcome{});
-  std::filesystem::current_path(before);
+  expect_run(runfiles, runfiles);
+  setenv("BUILD_WORKING_DIRECTORY", user.c_str(), 1);
+  expect_run(runfiles, user);
+  // A shell that `bazel run` has opened goes where it likes.
+  expect_run(other, other);
+  std::filesystem::current_path(runfiles);
   setenv("BUILD_WORKING_DIRECTORY", (directory / "gone").c_str(), 1);
+  const auto run = [] { return 0; };
   EXPECT_EQ(Call({}, {.run = run}),
             (Outcome{.status = 1,
                      .error = "error: enter directory " + directory / "gone" +
                               ": No such file or directory\n"}));
   unsetenv("BUILD_WORKING_DIRECTORY");
+  std::filesystem::current_path(before);
 }
 
 }  // namespace
