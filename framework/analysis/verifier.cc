@@ -9,6 +9,8 @@
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/op_context.h"
+#include "framework/op/var_meta.h"
+#include "framework/tensor/dims_agree.h"
 
 namespace skiff {
 namespace {
@@ -144,16 +146,7 @@ class Verifier {
     const auto metas = [&](const std::vector<std::string>& names) {
       std::vector<TensorMeta> result;
       for (const std::string& name : names) {
-        TensorMeta meta;
-        if (name != kEmptyVarName) {
-          const Var* var = block.FindVar(name);
-          meta = {.shape = Shape(var->dims),
-                  .dtype = var->dtype,
-                  .lod_level = var->lod_level,
-                  .layout = {},
-                  .persistable = var->persistable};
-        }
-        result.push_back(meta);
+        result.push_back(name == kEmptyVarName ? TensorMeta{} : MetaOf(*block.FindVar(name)));
       }
       return result;
     };
@@ -169,17 +162,11 @@ class Verifier {
       if (names[i] == kEmptyVarName) continue;
       const Var* var = block.FindVar(names[i]);
       const TensorMeta& meta = context.outputs()[i];
-      if (var->dtype != meta.dtype || !Compatible(Shape(var->dims), meta.shape)) {
+      if (var->dtype != meta.dtype || !DimsAgree(var->dims, meta.shape.dims())) {
         Report("output \"", names[i], "\" is declared as ", var->dtype, " ", Shape(var->dims),
                ", but the op makes ", meta.dtype, " ", meta.shape);
       }
     }
-  }
-
-  // -1 is compatible with every extent.
-  static bool Compatible(const Shape& a, const Shape& b) {
-    return std::ranges::equal(a.dims(), b.dims(),
-                              [](int64_t x, int64_t y) { return x < 0 || y < 0 || x == y; });
   }
 
   void VisitSubBlocks(const Op& op, const Names& written) {

@@ -8,11 +8,13 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/var_meta.h"
+#include "framework/tensor/dims_agree.h"
 
 namespace skiff {
 namespace {
 
-TensorMeta MetaOf(const Tensor& tensor, bool persistable) {
+TensorMeta MetaOfHeld(const Tensor& tensor, bool persistable) {
   return {.shape = tensor.shape(),
           .dtype = tensor.dtype(),
           .lod_level = static_cast<int32_t>(tensor.lod().size()),
@@ -61,13 +63,8 @@ class Lowering {
                   "\": a persistable variable isn't fed; assign it in the scope");
     SKIFF_ENFORCE(var->dtype == meta.dtype, kInvalidArgument, "feed \"", name, "\": dtype ",
                   meta.dtype, " given, ", var->dtype, " expected");
-    const Shape declared(var->dims);
-    bool admitted = declared.rank() == meta.shape.rank();
-    for (int i = 0; admitted && i < declared.rank(); ++i) {
-      admitted = declared[i] < 0 || declared[i] == meta.shape[i];
-    }
-    SKIFF_ENFORCE(admitted, kInvalidArgument, "feed \"", name, "\": shape ", meta.shape, " given, ",
-                  declared, " expected");
+    SKIFF_ENFORCE(DimsAgree(var->dims, meta.shape.dims()), kInvalidArgument, "feed \"", name,
+                  "\": shape ", meta.shape, " given, ", Shape(var->dims), " expected");
     SKIFF_ENFORCE(var->lod_level == meta.lod_level, kInvalidArgument, "feed \"", name,
                   "\": LoD of ", meta.lod_level, " levels given, ", var->lod_level, " expected");
     SKIFF_ENFORCE(!current_.contains(name), kInvalidArgument, "feed \"", name, "\" is given twice");
@@ -91,7 +88,7 @@ class Lowering {
     SKIFF_ENFORCE(tensor != nullptr, kFailedPrecondition, "variable \"", name,
                   "\" is read before anything writes it; is a feed missing?");
     CheckHeld(*var, *tensor);
-    return current_[name] = AddValue(name, MetaOf(*tensor, true), Storage::kScope);
+    return current_[name] = AddValue(name, MetaOfHeld(*tensor, true), Storage::kScope);
   }
 
   // What the scope holds must be what the program declares.
@@ -101,10 +98,7 @@ class Lowering {
                   "\" in the scope has no data, or a layout: expected a plain tensor");
     SKIFF_ENFORCE(tensor.place() == plan_.place, kFailedPrecondition, "variable \"", var.name,
                   "\" is on ", tensor.place(), ", the program runs on ", plan_.place);
-    const bool fits = var.dtype == tensor.dtype() &&
-                      std::ranges::equal(tensor.shape(), var.dims, [](int64_t held, int64_t dim) {
-                        return dim < 0 || dim == held;
-                      });
+    const bool fits = var.dtype == tensor.dtype() && DimsAgree(var.dims, tensor.shape().dims());
     SKIFF_ENFORCE(fits, kInvalidArgument, "variable \"", var.name, "\": the scope holds ",
                   tensor.dtype(), " ", tensor.shape(), ", the program declares ", var.dtype, " [",
                   Join(var.dims, ", "), "]");
@@ -136,12 +130,7 @@ class Lowering {
       SKIFF_ENFORCE(!unread_feeds_.contains(name), kInvalidArgument, "feed \"", name,
                     "\": the op computes this variable before anything reads what is fed");
       const Var* var = name == kEmptyVarName ? nullptr : block_.FindVar(name);
-      outputs.push_back(var == nullptr ? TensorMeta{}
-                                       : TensorMeta{.shape = Shape(var->dims),
-                                                    .dtype = var->dtype,
-                                                    .lod_level = var->lod_level,
-                                                    .layout = {},
-                                                    .persistable = var->persistable});
+      outputs.push_back(var == nullptr ? TensorMeta{} : MetaOf(*var));
     }
     std::vector<TensorMeta> inputs;
     for (int32_t value : instruction.inputs) {
@@ -243,7 +232,7 @@ class Lowering {
     if (!current_.contains(name)) {
       const Var* var = block_.FindVar(name);
       if (var != nullptr) CheckHeld(*var, scope_.Get(name));
-      current_[name] = AddValue(name, MetaOf(scope_.Get(name), true), Storage::kScope);
+      current_[name] = AddValue(name, MetaOfHeld(scope_.Get(name), true), Storage::kScope);
     }
     SKIFF_ENFORCE(ValueOf(current_[name]).meta.lod_level == 0, kUnimplemented, "fetch \"", name,
                   "\" is ragged: its LoD is not carried to fetches yet");

@@ -5,6 +5,7 @@
 
 #include "framework/io/file.h"
 #include "framework/io/tensor_stream.h"
+#include "framework/tensor/dims_agree.h"
 
 namespace skiff {
 namespace {
@@ -34,12 +35,6 @@ void SortNames(std::vector<std::string>* names) {
   std::sort(names->begin(), names->end());
   const auto twice = std::adjacent_find(names->begin(), names->end());
   SKIFF_ENFORCE(twice == names->end(), kAlreadyExists, "variable \"", *twice, "\" is named twice");
-}
-
-bool FitsDims(const Shape& shape, const std::vector<int64_t>& dims) {
-  return std::equal(
-      shape.begin(), shape.end(), dims.begin(), dims.end(),
-      [](int64_t found, int64_t expected) { return expected == -1 || found == expected; });
 }
 
 // A name comes from a program, which may come from anywhere: it must not lead out of the directory.
@@ -100,7 +95,7 @@ void CheckFitsProgram(const Program& program, const NamedTensors& tensors) {
     const Var& var = FindInBlocks(program, name);
     SKIFF_ENFORCE(var.kind == VarKind::kLoDTensor, kInvalidArgument, "variable \"", name,
                   "\" is a ", VarKindName(var.kind), ": only lod_tensor is loaded");
-    SKIFF_ENFORCE(tensor.dtype() == var.dtype && FitsDims(tensor.shape(), var.dims),
+    SKIFF_ENFORCE(tensor.dtype() == var.dtype && DimsAgree(tensor.shape().dims(), var.dims),
                   kInvalidArgument, "variable \"", name, "\": the file holds ", tensor.dtype(), " ",
                   tensor.shape(), ", the program expects ", var.dtype, " [", Join(var.dims, ", "),
                   "]");

@@ -5,6 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/var_meta.h"
 
 namespace skiff {
 namespace {
@@ -29,11 +30,7 @@ TensorMeta MetaOf(const Block& block, const std::string& name, const Op& op) {
   if (name == kEmptyVarName) return {};
   const Var* var = block.FindVar(name);
   SKIFF_ENFORCE(var != nullptr, kNotFound, op.type, ": variable \"", name, "\" does not exist");
-  return {.shape = Shape(var->dims),
-          .dtype = var->dtype,
-          .lod_level = var->lod_level,
-          .layout = {},
-          .persistable = var->persistable};
+  return MetaOf(*var);
 }
 
 }  // namespace

@@ -1,23 +1,16 @@
 #include "operators/common/input_checks.h"
 
 #include "framework/base/error.h"
+#include "framework/tensor/dims_agree.h"
 
 namespace skiff {
-
-bool ShapesAgree(const Shape& a, const Shape& b) {
-  if (a.rank() != b.rank()) return false;
-  for (int axis = 0; axis < a.rank(); ++axis) {
-    if (a[axis] != b[axis] && a[axis] >= 0 && b[axis] >= 0) return false;
-  }
-  return true;
-}
 
 void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
                     DType dtype) {
   const TensorMeta& found = context.Input(slot);
-  SKIFF_ENFORCE(ShapesAgree(found.shape, expected) && found.dtype == dtype, kInvalidArgument,
-                context.op().type, ": ", slot, " is ", found.dtype, " ", found.shape, ", expected ",
-                dtype, " ", expected);
+  SKIFF_ENFORCE(DimsAgree(found.shape.dims(), expected.dims()) && found.dtype == dtype,
+                kInvalidArgument, context.op().type, ": ", slot, " is ", found.dtype, " ",
+                found.shape, ", expected ", dtype, " ", expected);
 }
 
 void CheckGradientLike(const OpContext& context, std::string_view slot, const Shape& expected,

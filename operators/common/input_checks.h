@@ -7,9 +7,6 @@
 
 namespace skiff {
 
-// Whether ranks and dims are equal. Unknown dims agree with anything.
-bool ShapesAgree(const Shape& a, const Shape& b);
-
 // Error, naming the op and `slot`, unless input `slot` has the shape `expected` and the dtype.
 void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
                     DType dtype);

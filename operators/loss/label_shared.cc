@@ -1,6 +1,7 @@
 #include "operators/loss/label_shared.h"
 
 #include "framework/base/error.h"
+#include "framework/tensor/dims_agree.h"
 #include "operators/common/input_checks.h"
 
 namespace skiff {
@@ -18,8 +19,8 @@ Shape LossShape(const Shape& scores, int axis) {
 namespace {
 
 void CheckDims(std::string_view where, const Shape& label, const Shape& expected) {
-  SKIFF_ENFORCE(ShapesAgree(label, expected), kInvalidArgument, where, ": Label is of shape ",
-                label, ", expected ", expected);
+  SKIFF_ENFORCE(DimsAgree(label.dims(), expected.dims()), kInvalidArgument, where,
+                ": Label is of shape ", label, ", expected ", expected);
 }
 
 }  // namespace
