@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
+#include "framework/plan/verify_plan.h"
 
 namespace skiff {
 namespace {
@@ -27,6 +28,19 @@ PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std
   return passes;
 }
 
+#ifndef NDEBUG
+// A program is checked by the executor, which knows whether it was sound before.
+void CheckAfter(const PassReport&, const Program&) {}
+
+void CheckAfter(const PassReport& report, const Plan& plan) {
+  try {
+    CheckPlan(plan);
+  } catch (const Error& error) {
+    throw error.WithContext("after the pass " + report.pass);
+  }
+}
+#endif
+
 template <typename Kind, typename Subject>
 std::vector<PassReport> RunPasses(const PassList<Kind>& passes, const OpRegistry& registry,
                                   Subject* subject, const PipelineOptions& options) {
@@ -36,6 +50,9 @@ std::vector<PassReport> RunPasses(const PassList<Kind>& passes, const OpRegistry
       break;
     PassReport report = pass->Apply(registry, subject);
     report.pass = std::string(pass->name());
+#ifndef NDEBUG
+    CheckAfter(report, *subject);
+#endif
     if (options.observer) options.observer(report);
     reports.push_back(std::move(report));
   }

@@ -196,7 +196,8 @@ TEST(PassCheck, FindsStorageThatIsGivenAwayTooEarly) {
 }
 
 TEST(PassCheck, FindsAnInPlaceResultOverAValueThatIsReadAgain) {
-  EXPECT_THAT(FaultsOfPlanPass(ShareTooEarly), Contains(HasSubstr("in the scope fc_0.w_0")));
+  EXPECT_THAT(FaultsOfPlanPass(ShareTooEarly),
+              Contains(HasSubstr("whose storage holds \"fc_0.tmp_0\"")));
 }
 
 TEST(PassCheck, FindsStatesThatAreNotWritten) {

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
+#include "framework/plan/verify_plan.h"
+#include "framework/transpiler/pass.h"
 
 namespace skiff::harness {
 namespace {
@@ -61,14 +64,26 @@ std::string Difference(const Tensor& found, const Tensor& expected, double toler
                 ", expected ", b[i]);
 }
 
+// Runs behind all others, in builds for speed too.
+class VerifyPass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "verify"; }
+  PassReport Apply(const OpRegistry&, Plan* plan) const override {
+    CheckPlan(*plan);
+    return {.pass = {}, .changes = 0, .summary = "sound"};
+  }
+};
+
 }  // namespace
 
 WorkloadRunner::WorkloadRunner(const Workload& workload, const CompileOptions& options)
     : workload_(workload), executor_(Place::Cpu()) {
+  CompileOptions verified = options;
+  verified.passes.plan_passes.push_back(std::make_shared<VerifyPass>());
   for (const auto& [name, tensor] : workload.initial) executor_.scope().Assign(name, tensor);
   if (workload.startup != nullptr) executor_.Run(*workload.startup);
   for (const auto& program : workload.programs) {
-    programs_.push_back(executor_.Compile(*program, options));
+    programs_.push_back(executor_.Compile(*program, verified));
     CheckProgram(DefaultOpRegistry(), programs_.back().program());
   }
   state_ = Snapshot(executor_.scope(), {});
