@@ -87,6 +87,7 @@ struct CompiledProgram::State {
   std::shared_ptr<PreparedPlan> Prepare(const Signature& signature) {
     Plan plan = LowerProgram(*registry, *program, place, signature.feeds, signature.fetches, *scope,
                              positions);
+    for (const auto& [type, kernel] : options.kernels) plan.kept_ops.push_back(type);
     RunPlanPasses(*registry, &plan, options.passes);
     return std::make_shared<PreparedPlan>(std::move(plan),
                                           PreparedPlan::Inputs{.registry = registry,

@@ -84,6 +84,8 @@ struct Plan {
   int64_t max_live_bytes = 0;  // the lower bound
   int64_t unshared_bytes = 0;  // with a buffer for each value: what no reuse would take
   std::vector<std::shared_ptr<const Op>> made_ops;  // by passes; the others are the program's
+  // Types of ops whose kernel the user has chosen: no pass puts another op in their place.
+  std::vector<std::string> kept_ops;
 
   // Makes one static segment of all instructions: after their number has changed.
   void CoverWithOneSegment();

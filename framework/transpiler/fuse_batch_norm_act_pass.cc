@@ -14,9 +14,10 @@ namespace {
 class Fusion {
  public:
   Fusion(const OpRegistry& registry, Plan* plan)
-      : plan_(*plan),
-        forward_def_(registry.Find("fused_batch_norm_act")),
-        backward_def_(registry.Find("fused_batch_norm_act_grad")),
+      : registry_(registry),
+        plan_(*plan),
+        forward_def_(registry.Find("batch_norm_act")),
+        backward_def_(registry.Find("batch_norm_act_grad")),
         readers_(DataReaders(*plan)),
         writer_(plan->values.size(), kNobody) {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
@@ -42,13 +43,19 @@ class Fusion {
   // What a fused forward instruction was made of.
   struct Forward {
     size_t norm = 0;
-    size_t at = 0;     // where it stands
+    size_t at = 0;  // where it stands
+    size_t add = kNobody;
     int32_t sum = -1;  // what the addition read besides the normalized value
   };
 
   bool Is(size_t i, std::string_view type) const {
     const Instruction& instruction = plan_.instructions[i];
-    return instruction.kind == InstructionKind::kOp && instruction.op->type == type;
+    return instruction.kind == InstructionKind::kOp && instruction.op->type == type &&
+           std::ranges::count(plan_.kept_ops, type) == 0;
+  }
+
+  bool HasKernel(const Instruction& instruction) const {
+    return registry_.FindKernel(ContextOf(plan_, instruction)) != nullptr;
   }
 
   size_t WriterOf(int32_t value) const {
@@ -83,12 +90,9 @@ class Fusion {
       if (add == kNobody || !Is(add, "elementwise_add") || OnlyReader(x) != relu) return;
       FindOperand(add, &forward);
       if (forward.norm == kNobody) return;
-      dropped_.push_back(add);
+      forward.add = add;
     }
-    if (!MayMove(forward)) {
-      if (forward.sum >= 0) dropped_.pop_back();
-      return;
-    }
+    if (!MayMove(forward)) return;
     const Instruction& norm = plan_.instructions[forward.norm];
     SlotValues inputs = {{"Z", forward.sum}};
     for (const char* slot : {"X", "Scale", "Bias", "Mean", "Variance", "MomentumTensor"}) {
@@ -100,9 +104,12 @@ class Fusion {
          {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "ReserveSpace"}) {
       outputs.emplace_back(slot, norm.OutputIn(slot));
     }
-    made_.emplace(relu,
-                  MakeInstruction(&plan_, *forward_def_, norm, norm.op->attrs, inputs, outputs));
+    Instruction fused =
+        MakeInstruction(&plan_, *forward_def_, norm, norm.op->attrs, inputs, outputs);
+    if (!HasKernel(fused)) return;
+    made_.emplace(relu, std::move(fused));
     dropped_.push_back(forward.norm);
+    if (forward.add != kNobody) dropped_.push_back(forward.add);
     forwards_[y] = forward;
   }
 
@@ -160,7 +167,10 @@ class Fusion {
     // What the addition hands on may be read before the batch norm's gradient runs.
     if (add_grad) at = *add_grad;
     const Instruction& inner = plan_.instructions[norm_grad];
-    if (WritesScopeOf(plan_, inner.inputs, forward.at, at) || !WritesArenaOnly(inner)) return;
+    if (WritesScopeOf(plan_, inner.inputs, forward.at, at) ||
+        WritesScopeOf(plan_, outer.inputs, relu_grad + 1, at) || !WritesArenaOnly(inner)) {
+      return;
+    }
     SlotValues inputs = {{"Y@GRAD", outer.InputIn("Out@GRAD")},
                          {"Y", forward.sum < 0 ? -1 : outer.InputIn("Out")}};
     for (const char* slot : {"X", "Scale", "Bias", "Mean", "Variance", "MeanOut", "VarianceOut",
@@ -171,8 +181,10 @@ class Fusion {
     for (const char* slot : {"X@GRAD", "Scale@GRAD", "Bias@GRAD"}) {
       outputs.emplace_back(slot, inner.OutputIn(slot));
     }
-    made_.emplace(at,
-                  MakeInstruction(&plan_, *backward_def_, inner, inner.op->attrs, inputs, outputs));
+    Instruction fused =
+        MakeInstruction(&plan_, *backward_def_, inner, inner.op->attrs, inputs, outputs);
+    if (!HasKernel(fused)) return;
+    made_.emplace(at, std::move(fused));
     dropped_.insert(dropped_.end(), {relu_grad, norm_grad});
   }
 
@@ -216,6 +228,7 @@ class Fusion {
     plan_.instructions = std::move(rewritten);
   }
 
+  const OpRegistry& registry_;
   Plan& plan_;
   const OpDef* forward_def_;
   const OpDef* backward_def_;

@@ -2,9 +2,9 @@
 // their gradients.
 //
 //   before                                     after
-//     y = batch_norm(x, …)                       r = fused_batch_norm_act(x, z, …)
+//     y = batch_norm(x, …)                       r = batch_norm_act(x, z, …)
 //     s = elementwise_add(y, z)                  …
-//     r = relu(s)                                dx, dz = fused_batch_norm_act_grad(x, r, dr, …)
+//     r = relu(s)                                dx, dz = batch_norm_act_grad(x, r, dr, …)
 //     …
 //     ds = relu_grad(r, dr)
 //     dy, dz = elementwise_add_grad(ds)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,13 +14,13 @@ namespace {
 
 class Replaying {
  public:
-  Replaying(const OpDef& def, Plan* plan) : def_(def), plan_(*plan), readers_(DataReaders(*plan)) {}
+  Replaying(const OpRegistry& registry, const OpDef& def, Plan* plan)
+      : registry_(registry), def_(def), plan_(*plan), readers_(DataReaders(*plan)) {}
 
   int64_t Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       const Instruction& instruction = plan_.instructions[i];
-      if (instruction.kind == InstructionKind::kOp &&
-          instruction.op->type == "fused_batch_norm_act") {
+      if (instruction.kind == InstructionKind::kOp && instruction.op->type == "batch_norm_act") {
         TryReplay(i);
       }
     }
@@ -37,7 +38,7 @@ class Replaying {
     const Instruction instruction = plan_.instructions[norm];
     const int32_t y = instruction.OutputIn("Y");
     const int32_t x = instruction.InputIn("X");
-    if (instruction.InputIn("Z") >= 0 || IsBackward(norm) ||
+    if (instruction.InputIn("Z") >= 0 || IsBackward(norm) || replayed_.contains(x) ||
         plan_.values[static_cast<size_t>(y)].storage != Storage::kArena) {
       return;
     }
@@ -59,8 +60,11 @@ class Replaying {
     plan_.values.push_back(plan_.values[static_cast<size_t>(y)]);
     AttributeMap attrs = instruction.op->attrs;
     attrs.erase("act_type");
-    replays_.emplace(*first, MakeInstruction(&plan_, def_, plan_.instructions[*first], attrs,
-                                             inputs, {{"Y", again}}));
+    Instruction replay =
+        MakeInstruction(&plan_, def_, plan_.instructions[*first], attrs, inputs, {{"Y", again}});
+    if (registry_.FindKernel(ContextOf(plan_, replay)) == nullptr) return;
+    replays_.emplace(*first, std::move(replay));
+    replayed_.insert(y);
     for (auto reader = first; reader != of_y.end(); ++reader) {
       for (int32_t& input : plan_.instructions[*reader].inputs) {
         if (input == y) input = again;
@@ -80,9 +84,11 @@ class Replaying {
     plan_.instructions = std::move(rewritten);
   }
 
+  const OpRegistry& registry_;
   const OpDef& def_;
   Plan& plan_;
   std::vector<std::vector<size_t>> readers_;
+  std::set<int32_t> replayed_;
   std::multimap<size_t, Instruction> replays_;  // by the instruction that they go before
 };
 
@@ -90,7 +96,7 @@ class Replaying {
 
 PassReport ReplayActivationPass::Apply(const OpRegistry& registry, Plan* plan) const {
   const OpDef* def = registry.Find("batch_norm_act_replay");
-  const int64_t replays = def == nullptr ? 0 : Replaying(*def, plan).Run();
+  const int64_t replays = def == nullptr ? 0 : Replaying(registry, *def, plan).Run();
   return {.pass = {}, .changes = replays, .summary = StrCat(replays, " activations replayed")};
 }
 

@@ -1,17 +1,18 @@
-// Computes the output of a fused_batch_norm_act once more where the backward pass needs it, so that
+// Computes the output of a batch_norm_act once more where the backward pass needs it, so that
 // it is not kept from the forward pass on.
 //
 //   before                                          after
-//     r = fused_batch_norm_act(x, …)                  r = fused_batch_norm_act(x, …)
+//     r = batch_norm_act(x, …)                  r = batch_norm_act(x, …)
 //     c = conv2d(r, w)                                c = conv2d(r, w)
 //     …                                               …
 //     dr, dw = conv2d_grad(r, w, dc)                  r' = batch_norm_act_replay(x, …)
-//     dx, … = fused_batch_norm_act_grad(x, dr, …)     dr, dw = conv2d_grad(r', w, dc)
-//                                                     dx, … = fused_batch_norm_act_grad(x, dr, …)
+//     dx, … = batch_norm_act_grad(x, dr, …)     dr, dw = conv2d_grad(r', w, dc)
+//                                                     dx, … = batch_norm_act_grad(x, dr, …)
 //
 // x is kept for the gradient of the batch norm anyway; it costs one pass over memory. Not made
-// where something was added, where r is fetched, and where x is not needed any longer than r. The
-// replay gives the same bits. `changes`: replays.
+// where something was added, where r is fetched, where x is not needed any longer than r, and where
+// x is such an output itself, which is not kept either. The replay gives the same bits. `changes`:
+// replays.
 #pragma once
 
 #include "framework/transpiler/pass.h"

@@ -1,4 +1,4 @@
-// batch_norm_act_replay: what fused_batch_norm_act computed, once more, bit for bit.
+// batch_norm_act_replay: what batch_norm_act computed, once more, bit for bit.
 //
 //   Y = max(0, Scale · (X - SavedMean) · SavedVariance + Bias)
 //
@@ -17,14 +17,14 @@ OpDef ReplayDef() {
   OpDef def;
   def.type = "batch_norm_act_replay";
   def.doc =
-      "Y = max(0, Scale * (X - SavedMean) * SavedVariance + Bias): Y of fused_batch_norm_act "
+      "Y = max(0, Scale * (X - SavedMean) * SavedVariance + Bias): Y of batch_norm_act "
       "again, "
       "from its X and what it saved. A batch of one value a channel is only rectified, as there.";
-  def.inputs = {{.name = "X", .doc = "Of fused_batch_norm_act, without Z."},
+  def.inputs = {{.name = "X", .doc = "Of batch_norm_act, without Z."},
                 {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true},
                 {.name = "Bias", .doc = "[C]; 0 if absent.", .dispensable = true},
-                {.name = "SavedMean", .doc = "[C], of fused_batch_norm_act."},
-                {.name = "SavedVariance", .doc = "[C], of fused_batch_norm_act."}};
+                {.name = "SavedMean", .doc = "[C], of batch_norm_act."},
+                {.name = "SavedVariance", .doc = "[C], of batch_norm_act."}};
   def.outputs = {{.name = "Y", .doc = "Like X."}};
   def.attrs = BatchNormAttrs();
   def.infer = [](OpContext& context) {

@@ -458,7 +458,7 @@ class BatchNormGradKernel final : public Kernel {
   int lines_ = -1;
 };
 
-// Y of fused_batch_norm_act again, from X and what was saved.
+// Y of batch_norm_act again, from X and what was saved.
 template <typename T>
 class BatchNormReplayKernel final : public Kernel {
  public:

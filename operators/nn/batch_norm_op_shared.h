@@ -28,7 +28,7 @@ OpDef BatchNormGradDefinition();
 // Fluid's does.
 std::vector<Op> BatchNormGradOps(const GradContext& context, const GradRule& usual);
 
-// Registers the kernels of `type`, which has batch_norm's slots or those of fused_batch_norm_act,
+// Registers the kernels of `type`, which has batch_norm's slots or those of batch_norm_act,
 // and of `type`_grad.
 void AddBatchNormKernels(OpRegistry& registry, const std::string& type);
 

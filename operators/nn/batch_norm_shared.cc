@@ -35,7 +35,8 @@ class PlainNormLoops final : public NormLoops<T> {
                  T* y) const override {
     ForEachChannel([&](int64_t c) {
       ForEachElement(c, [&](int64_t i) {
-        const T value = Normalized(x[i], lines, c) + (z == nullptr ? T{0} : z[i]);
+        T value = Normalized(x[i], lines, c);
+        if (z != nullptr) value += z[i];
         y[i] = rectify && value < T{0} ? T{0} : value;
       });
     });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,9 +19,10 @@ class BoundNetwork {
   struct Options {
     Shape image = {2, 3, 4, 4};
     bool trains = true;
-    std::vector<std::string> skip = {};       // passes
-    std::vector<std::string> fetches = {};    // besides the loss
-    std::function<void(Program*)> edit = {};  // of the program, before it is compiled
+    std::vector<std::string> skip = {};               // passes
+    std::vector<std::string> fetches = {};            // besides the loss
+    std::function<void(Program*)> edit = {};          // of the program, before it is compiled
+    std::map<std::string, std::string> kernels = {};  // forced
   };
 
   // `network` builds the layers on an image that wants a gradient; the loss is the mean of what it

@@ -13,6 +13,7 @@
 
 #include "framework/builder/activation.h"
 #include "framework/builder/nn.h"
+#include "framework/builder/tensor.h"
 #include "framework/op/registry.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/classifier_workload.h"
@@ -73,6 +74,55 @@ INSTANTIATE_TEST_SUITE_P(Channels, EveryPassOnChannels,
                                            ChannelSpec{12, OptimizerKind::kAdam}, ChannelSpec{16},
                                            ChannelSpec{20}),
                          [](const auto& info) { return StrCat("c", info.param.filters); });
+
+// What fuses and replays batch norms, in each form that they take.
+struct NormNetSpec {
+  std::string name;
+  layers::BatchNormOptions norm = {};
+  DType dtype = DType::kFloat32;
+  bool norm_behind_norm = false;
+};
+
+models::BuildLogits NormNet(const NormNetSpec& spec) {
+  return [spec](const Variable& image, int64_t classes) {
+    const bool last = spec.norm.data_layout == "NHWC";
+    Variable x = image.dtype() == spec.dtype ? image : layers::Cast(image, spec.dtype);
+    if (last) x = layers::Transpose(x, {0, 2, 3, 1});
+    const auto conv = [&](const Variable& y) {
+      return layers::Conv2d(y, {.filters = 9,
+                                .kernel = 3,
+                                .padding = 1,
+                                .bias_attr = std::nullopt,
+                                .data_format = spec.norm.data_layout});
+    };
+    x = layers::Relu(layers::BatchNorm(conv(x), spec.norm));
+    if (spec.norm_behind_norm) x = layers::Relu(layers::BatchNorm(x, spec.norm));
+    const Variable branch = layers::BatchNorm(conv(x), spec.norm);
+    x = layers::Relu(x + branch);
+    x = layers::Pool2d(x, {.type = "avg", .global = true, .data_format = spec.norm.data_layout});
+    x = layers::Fc(x, classes);
+    return x.dtype() == image.dtype() ? x : layers::Cast(x, image.dtype());
+  };
+}
+
+class EveryPassOnNorms : public ::testing::TestWithParam<NormNetSpec> {};
+
+TEST_P(EveryPassOnNorms, ChangesNoResult) {
+  EXPECT_THAT(FaultsOfEveryPass(ClassifierWorkload({.name = "norm_net",
+                                                    .channels = 2,
+                                                    .extent = 6,
+                                                    .logits = NormNet(GetParam()),
+                                                    .brief = true})),
+              IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Norms, EveryPassOnNorms,
+    ::testing::Values(NormNetSpec{.name = "channels_last", .norm = {.data_layout = "NHWC"}},
+                      NormNetSpec{.name = "global_statistics", .norm = {.use_global_stats = true}},
+                      NormNetSpec{.name = "float64", .dtype = DType::kFloat64},
+                      NormNetSpec{.name = "norm_behind_norm", .norm_behind_norm = true}),
+    [](const auto& info) { return info.param.name; });
 
 const CaseList& Cases() {
   static const CaseList& cases = *[] {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 #include "framework/builder/activation.h"
@@ -18,8 +19,8 @@ Variable Conv(const Variable& x) {
 Variable NormRelu(const Variable& x) { return layers::Relu(layers::BatchNorm(Conv(x))); }
 
 void ExpectFused(const BoundNetwork& network, int64_t forward, int64_t backward) {
-  EXPECT_EQ(network.Count("fused_batch_norm_act"), forward);
-  EXPECT_EQ(network.Count("fused_batch_norm_act_grad"), backward);
+  EXPECT_EQ(network.Count("batch_norm_act"), forward);
+  EXPECT_EQ(network.Count("batch_norm_act_grad"), backward);
 }
 
 TEST(FuseBatchNormActPass, FusesANormAndItsRelu) {
@@ -98,20 +99,77 @@ TEST(FuseBatchNormActPass, LeavesANormAddedToItself) {
   ExpectFused(network, 0, 0);
 }
 
-// The scale changes after the norm has used it.
+// An op that doubles a variable in place.
+Op Doubled(const std::string& name) {
+  Op op("scale");
+  op.SetInput("X", {name}).SetOutput("Out", {name}).SetAttr("scale", 2.0f);
+  return op;
+}
+
+// Doubles what the first batch_norm has in `slot`, right behind the first op of `type`.
+std::function<void(Program*)> DoubleBehind(const std::string& type, const std::string& slot) {
+  return [=](Program* program) {
+    Block* root = program->root();
+    const auto first = [&](const std::string& wanted) {
+      size_t i = 0;
+      while (root->ops().at(i)->type != wanted) ++i;
+      return i;
+    };
+    const std::string name = root->ops()[first("batch_norm")]->Input(slot)[0];
+    root->InsertOp(first(type) + 1, Doubled(name));
+  };
+}
+
 TEST(FuseBatchNormActPass, LeavesANormWhoseScaleIsWrittenBeforeTheRelu) {
-  const auto overwrite = [](Program* program) {
+  ExpectFused(
+      BoundNetwork(NormRelu, {.trains = false, .edit = DoubleBehind("batch_norm", "Scale")}), 0, 0);
+}
+
+TEST(FuseBatchNormActPass, LeavesAGradientWhoseBiasIsWrittenAfterTheForwardPass) {
+  ExpectFused(BoundNetwork(NormRelu, {.edit = DoubleBehind("relu_grad", "Bias")}), 1, 0);
+}
+
+TEST(FuseBatchNormActPass, LeavesAGradientWhoseOutputIsWrittenBeforeItRuns) {
+  const auto keep_and_double = [](Program* program) {
     Block* root = program->root();
     for (size_t i = 0; i < root->ops().size(); ++i) {
-      if (root->ops()[i]->type != "batch_norm") continue;
-      const std::string scale = root->ops()[i]->Input("Scale")[0];
-      Op op("scale");
-      op.SetInput("X", {scale}).SetOutput("Out", {scale}).SetAttr("scale", 2.0f);
-      root->InsertOp(i + 1, op);
+      if (root->ops()[i]->type != "relu_grad") continue;
+      const std::string output = root->ops()[i]->Input("Out")[0];
+      root->FindVar(output)->persistable = true;
+      root->InsertOp(i + 1, Doubled(output));
       return;
     }
   };
-  ExpectFused(BoundNetwork(NormRelu, {.trains = false, .edit = overwrite}), 0, 0);
+  const auto network = [](const Variable& x) {
+    return layers::Relu(layers::BatchNorm(Conv(x)) + x);
+  };
+  ExpectFused(BoundNetwork(network, {.edit = keep_and_double}), 1, 0);
+}
+
+TEST(FuseBatchNormActPass, LeavesAGradientThatStaysInTheScope) {
+  const auto keep = [](Program* program) {
+    for (const auto& op : program->root()->ops()) {
+      if (op->type != "batch_norm_grad") continue;
+      program->root()->FindVar(op->Output("X@GRAD")[0])->persistable = true;
+    }
+  };
+  ExpectFused(BoundNetwork(NormRelu, {.edit = keep}), 1, 0);
+}
+
+TEST(FuseBatchNormActPass, LeavesAGradientThatIsFetched) {
+  std::string gradient;
+  const auto network = [&](const Variable& x) {
+    const Variable norm = layers::BatchNorm(Conv(x));
+    gradient = norm.name() + "@GRAD";
+    return layers::Relu(norm);
+  };
+  const BoundNetwork first(network);
+  ExpectFused(BoundNetwork(network, {.fetches = {gradient}}), 1, 0);
+}
+
+TEST(FuseBatchNormActPass, LeavesOpsWhoseKernelIsForced) {
+  ExpectFused(BoundNetwork(NormRelu, {.kernels = {{"batch_norm", "plain"}}}), 0, 0);
+  ExpectFused(BoundNetwork(NormRelu, {.kernels = {{"relu_grad", "plain"}}}), 1, 0);
 }
 
 }  // namespace

@@ -62,8 +62,37 @@ TEST(ReplayActivationPass, LeavesWhatSomethingWasAddedTo) {
         layers::Conv2d(x, {.filters = 3, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
     return ConvNormRelu(layers::Relu(layers::BatchNorm(y) + x));
   });
-  EXPECT_EQ(network.Count("fused_batch_norm_act"), 2);
+  EXPECT_EQ(network.Count("batch_norm_act"), 2);
   EXPECT_EQ(network.Count("batch_norm_act_replay"), 0);
+}
+
+TEST(ReplayActivationPass, LeavesWhatANormWithoutAConvolutionReads) {
+  const BoundNetwork network([](const Variable& x) {
+    return ConvNormRelu(layers::BatchNorm(ConvNormRelu(x), {.act = "relu"}));
+  });
+  EXPECT_EQ(network.Count("batch_norm_act"), 3);
+  // Of the first two, the second reads the first.
+  EXPECT_EQ(network.Count("batch_norm_act_replay"), 1);
+}
+
+TEST(ReplayActivationPass, LeavesWhatReadsAScaleThatChanges) {
+  const auto overwrite = [](Program* program) {
+    Block* root = program->root();
+    std::string scale;
+    for (size_t i = 0; i < root->ops().size(); ++i) {
+      if (scale.empty() && root->ops()[i]->type == "batch_norm") {
+        scale = root->ops()[i]->Input("Scale")[0];
+      }
+      if (root->ops()[i]->type != "mean") continue;
+      Op op("scale");
+      op.SetInput("X", {scale}).SetOutput("Out", {scale}).SetAttr("scale", 2.0f);
+      root->InsertOp(i, op);
+      return;
+    }
+  };
+  const auto network = [](const Variable& x) { return ConvNormRelu(ConvNormRelu(x)); };
+  EXPECT_EQ(BoundNetwork(network).Count("batch_norm_act_replay"), 1);
+  EXPECT_EQ(BoundNetwork(network, {.edit = overwrite}).Count("batch_norm_act_replay"), 0);
 }
 
 }  // namespace

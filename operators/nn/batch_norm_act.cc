@@ -1,15 +1,15 @@
-// fused_batch_norm_act: batch_norm, what is added to it, and relu, as one op.
+// batch_norm_act: batch_norm, what is added to it, and relu, as one op.
 //
 //   Y = max(0, Scale · (X - mean) / sqrt(variance + epsilon) + Bias + Z)
 //
 // Everything else is as in batch_norm; the same numbers come out, bit for bit. It is made by the
-// pass fuse_batch_norm_act.
+// pass fuse_batch_norm_act and has no like in Fluid (whose fused_batch_norm_act and
+// fused_bn_add_activation are for cuDNN, with channels last).
 //
 // Gradient, with G = Y@GRAD where Y > 0, else 0: Z@GRAD = G, the others are those of batch_norm
 // with G in place of Y@GRAD. Where nothing was added, the sign of Y is computed again from X, so
-// that Y need not be kept; otherwise it is read.
-//
-// Source: Fluid's fused_batch_norm_act and fused_bn_add_activation (PaddlePaddle 2.6), in one.
+// that Y need not be kept; the kernel of the same name rounds as it did forward. Otherwise Y is
+// read.
 #include <utility>
 
 #include "framework/base/error.h"
@@ -41,13 +41,13 @@ std::vector<Op> GradOps(const GradContext& context) {
   with_output.push_back("Y");
   const std::vector<std::string> gradients = {"X@GRAD", "Z@GRAD", "Scale@GRAD", "Bias@GRAD"};
   const bool adds = !context.Input("Z").empty();
-  return BatchNormGradOps(
-      context, GradOp("fused_batch_norm_act_grad", adds ? with_output : saved, gradients));
+  return BatchNormGradOps(context,
+                          GradOp("batch_norm_act_grad", adds ? with_output : saved, gradients));
 }
 
 OpDef FusedDef() {
   OpDef def = BatchNormDefinition();
-  def.type = "fused_batch_norm_act";
+  def.type = "batch_norm_act";
   def.doc =
       "Y = max(0, Scale * (X - mean) / sqrt(variance + epsilon) + Bias + Z): batch_norm, an "
       "addition and relu in one.";
@@ -68,9 +68,9 @@ OpDef FusedDef() {
 
 OpDef FusedGradDef() {
   OpDef def = BatchNormGradDefinition();
-  def.type = "fused_batch_norm_act_grad";
+  def.type = "batch_norm_act_grad";
   def.doc =
-      "The gradient of fused_batch_norm_act. Z@GRAD = G, which is Y@GRAD where Y > 0, else 0; the "
+      "The gradient of batch_norm_act. Z@GRAD = G, which is Y@GRAD where Y > 0, else 0; the "
       "others are those of batch_norm_grad for G. Without Y, its sign is computed from X: for "
       "where there was no Z.";
   for (SlotDef& slot : def.inputs) {
@@ -95,10 +95,10 @@ OpDef FusedGradDef() {
 
 }  // namespace
 
-void RegisterFusedBatchNormAct(OpRegistry& registry) {
+void RegisterBatchNormAct(OpRegistry& registry) {
   registry.Add(FusedDef());
   registry.Add(FusedGradDef());
-  AddBatchNormKernels(registry, "fused_batch_norm_act");
+  AddBatchNormKernels(registry, "batch_norm_act");
 }
 
 }  // namespace skiff

@@ -18,7 +18,7 @@ Arrays FusedReference(const NormSpec& spec, const Arrays& inputs) {
 OpCase FusedCase(NormSpec spec, bool adds) {
   if (adds) spec.name += "_and_sum";
   OpCase op_case = NormCase(spec);
-  op_case.type = "fused_batch_norm_act";
+  op_case.type = "batch_norm_act";
   if (adds) {
     op_case.inputs["Z"] = {Uniform(spec.x, 6)};
     op_case.gradients.push_back("Z");
@@ -29,7 +29,7 @@ OpCase FusedCase(NormSpec spec, bool adds) {
 
 }  // namespace
 
-void AddFusedBatchNormActCases(CaseList& cases) {
+void AddBatchNormActCases(CaseList& cases) {
   const std::vector<NormSpec> specs = {
       {.name = "images", .x = {2, 3, 5, 4}},
       {.name = "one_channel", .x = {3, 1, 4, 4}},
