@@ -31,6 +31,9 @@ DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
 DEFINE_int32(steps, 10, "timed steps, after 3 that are not");
 DEFINE_string(passes, "all",
               "all, none, or names of passes to leave out, with commas between them");
+DEFINE_string(kernels, "",
+              "kernels to force, op=kernel with commas between them, such as "
+              "conv2d=onednn,conv2d_grad=onednn");
 DEFINE_string(json, "", "file to write the figures to; empty: none");
 DEFINE_bool(split, true, "print the step's time by op");
 DEFINE_int32(seed, 1, "of initial values and generated images");
@@ -84,8 +87,14 @@ FeedList GeneratedBatch(const Shape& image, int64_t classes) {
   return {{"image", pixels}, {"label", labels}};
 }
 
-CompileOptions PassOptions() {
+CompileOptions OptionsFromFlags() {
   CompileOptions options;
+  for (const std::string& forced : SplitNames(FLAGS_kernels)) {
+    const size_t mark = forced.find('=');
+    SKIFF_ENFORCE(mark != std::string::npos, kInvalidArgument, "--kernels: found \"", forced,
+                  "\", expected op=kernel");
+    options.kernels[forced.substr(0, mark)] = forced.substr(mark + 1);
+  }
   std::vector<std::string> all = ProgramPassNames();
   for (const std::string& name : PlanPassNames()) all.push_back(name);
   if (FLAGS_passes == "none") options.passes.skip = all;
@@ -145,7 +154,7 @@ int Main() {
   }
   Executor executor(place);
   executor.Run(startup);
-  CompiledProgram compiled = executor.Compile(main, PassOptions());
+  CompiledProgram compiled = executor.Compile(main, OptionsFromFlags());
   BoundProgram bound = compiled.Bind(GeneratedBatch(model.image, classes), {loss});
 
   bound.Step();

@@ -35,6 +35,19 @@ class Command(unittest.TestCase):
         self.assertLess(figures["reserved_bytes"], held + 10000)
         self.assertGreaterEqual(figures["peak_reserved_bytes"], figures["reserved_bytes"])
 
+    def test_forces_kernels(self):
+        def model_bench(kernels):
+            return run("model_bench", "--model=lenet", "--batch_size=2", "--steps=1", "--threads=1", "--kernels=" + kernels)
+
+        result = model_bench("conv2d=plain,conv2d_grad=plain")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"\bconv2d plain\n")
+        self.assertRegex(result.stdout, r"\bconv2d_grad plain\n")
+        self.assertNotRegex(result.stdout, r"conv2d\w* onednn")
+        result = model_bench("conv2d")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr, 'error: --kernels: found "conv2d", expected op=kernel\n')
+
 
 if __name__ == "__main__":
     unittest.main()
