@@ -143,6 +143,7 @@ TrainingResult Trainer::Run() {
     RemoveTempFiles(directory);
   }
   TrainingLog log(JoinPath(options_.output_dir, "training_log.jsonl"), progress_.position.epoch);
+  for (const std::string& message : log.warnings()) *out_ << "warning: " << message << "\n";
   const StopRequest request;
   const auto stop = [&] {
     return request.signal() != 0 ||

@@ -1,11 +1,10 @@
 #include "models/common/training_log.h"
 
-#include <cerrno>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -23,25 +22,6 @@ constexpr std::pair<const char*, double TrainingRecord::*> kNumbers[] = {
     {"validation_loss", &TrainingRecord::validation_loss},
     {"validation_accuracy", &TrainingRecord::validation_accuracy},
 };
-
-std::vector<TrainingRecord> ReadRecords(const std::string& path, int64_t until_epoch) {
-  std::vector<TrainingRecord> records;
-  const std::string text = ReadFile(path);
-  size_t begin = 0;
-  for (int64_t number = 1; begin < text.size(); ++number) {
-    const size_t end = text.find('\n', begin);
-    if (end == std::string::npos) break;  // incomplete
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    begin = end + 1;
-    try {
-      const TrainingRecord record = ParseTrainingRecord(line);
-      if (record.epoch <= until_epoch) records.push_back(record);
-    } catch (const Error& error) {
-      throw error.WithContext(StrCat(path, ", line ", number));
-    }
-  }
-  return records;
-}
 
 }  // namespace
 
@@ -76,20 +56,42 @@ TrainingRecord ParseTrainingRecord(std::string_view line) {
 }
 
 TrainingLog::TrainingLog(std::string path, int64_t keep_epochs) : path_(std::move(path)) {
-  if (keep_epochs > 0 && std::filesystem::exists(path_)) {
-    records_ = ReadRecords(path_, keep_epochs);
-  }
-  std::string text;
-  for (const TrainingRecord& record : records_) text += PrintTrainingRecord(record) + "\n";
-  AtomicWriteFile(path_, text);
+  if (keep_epochs > 0) Read(keep_epochs);
+  Write();
 }
 
 void TrainingLog::Append(const TrainingRecord& record) {
   records_.push_back(record);
-  std::ofstream file(path_, std::ios::app | std::ios::binary);
-  file << PrintTrainingRecord(record) << "\n";
-  file.flush();
-  if (!file) ThrowSystemError("append to", path_, errno);
+  Write();
+}
+
+void TrainingLog::Read(int64_t keep_epochs) {
+  std::istringstream lines(std::filesystem::exists(path_) ? ReadFile(path_) : "");
+  std::string line;
+  for (int64_t number = 1; std::getline(lines, line); ++number) {
+    try {
+      const TrainingRecord record = ParseTrainingRecord(line);
+      if (record.epoch <= keep_epochs) records_.push_back(record);
+    } catch (const Error& error) {
+      warnings_.push_back(StrCat(path_, ", line ", number, ": dropped, ", error.what()));
+    }
+  }
+  int64_t last = 0;
+  const auto warn_of_gap_before = [&](int64_t epoch) {
+    if (last + 1 < epoch) {
+      const std::string until = last + 2 < epoch ? StrCat(" to ", epoch - 1) : "";
+      warnings_.push_back(StrCat(path_, ": no line of epoch ", last + 1, until));
+    }
+    last = epoch;
+  };
+  for (const TrainingRecord& record : records_) warn_of_gap_before(record.epoch);
+  warn_of_gap_before(keep_epochs + 1);
+}
+
+void TrainingLog::Write() const {
+  std::string text;
+  for (const TrainingRecord& record : records_) text += PrintTrainingRecord(record) + "\n";
+  AtomicWriteFile(path_, text);
 }
 
 }  // namespace skiff::models

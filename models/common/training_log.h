@@ -2,7 +2,7 @@
 //
 //   {"epoch":1,"step":32,"seconds":4.1,"learning_rate":0.1,"train_loss":1.9,…}
 //
-// Each record is on the disk's side of the program (flushed) when Append returns. Not thread-safe.
+// Each record is on the disk when Append returns. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,23 @@ TrainingRecord ParseTrainingRecord(std::string_view line);
 class TrainingLog {
  public:
   // Keeps of an existing file the first `keep_epochs` epochs, those a resumed training has behind
-  // it; 0: starts anew. An incomplete last line, as a crash leaves it, is dropped. Error as
-  // OutputFile; kDataLoss for another line that is no record.
+  // it; 0: starts anew. Lines that are no records are dropped. Error as AtomicFile.
   TrainingLog(std::string path, int64_t keep_epochs);
 
+  // Writes the file anew: a crash leaves no half line. Error as AtomicFile, the file as it was.
   void Append(const TrainingRecord& record);
   const std::vector<TrainingRecord>& records() const { return records_; }
+  // Which lines were dropped and why, and which of the epochs to keep there weren't.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   const std::string& path() const { return path_; }
 
  private:
+  void Read(int64_t keep_epochs);
+  void Write() const;
+
   std::string path_;
   std::vector<TrainingRecord> records_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace skiff::models

@@ -142,6 +142,25 @@ TEST_F(TrainerTest, LeavesNothingOfWhereItWasCutOff) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(result.records[i].epoch, i + 1);
 }
 
+TEST_F(TrainerTest, GoesOnWithADamagedLog) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 25;
+  const TrainingResult before = Make(options).Run();
+  options.stop_after_steps = 0;
+  const std::string path = options.output_dir + "/training_log.jsonl";
+  std::string log = BytesOf(path);
+  log[0] = '?';
+  PutBytes(path, log);
+  Trainer trainer = Make(options);
+  trainer.Resume();
+  const TrainingResult result = trainer.Run();
+  EXPECT_TRUE(result.finished);
+  ASSERT_EQ(result.records.size(), 3u);
+  EXPECT_EQ(result.records[0], before.records[1]);
+  EXPECT_THAT(out_.str(),
+              HasSubstr("\nwarning: " + path + ", line 1: dropped, no training record"));
+}
+
 // At learning rate 0 the first epoch stays the best: with a patience of 2 the third is the last,
 // wherever the training was broken off, and however often it is resumed after its end.
 TEST_F(TrainerTest, StopsEarlyInTheSameEpochWhenResumed) {

@@ -62,55 +62,54 @@ TEST(TrainingLog, KeepsTheEpochsBehindAResumedTraining) {
   EXPECT_TRUE(fresh.records().empty());
 }
 
-TEST(TrainingLog, DropsALineThatACrashCutOffAndRefusesOthers) {
+// The good lines stay, wherever among them the damage is.
+TEST(TrainingLog, TellsDamagedAndMissingLinesAndKeepsTheOthers) {
   const TempDirectory directory;
   const std::string path = directory / "log.jsonl";
-  const std::string line = PrintTrainingRecord(RecordOfEpoch(1));
-  AtomicWriteFile(path, line + "\n" + line.substr(0, 20));
-  EXPECT_EQ(TrainingLog(path, 100).records().size(), 1u);
-  const auto refusal = [&](const std::string& bad) -> std::string {
-    AtomicWriteFile(path, line + "\n" + bad + "\n");
-    try {
-      TrainingLog log(path, 100);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
-      return error.what();
+  const auto line = [](int64_t epoch) { return PrintTrainingRecord(RecordOfEpoch(epoch)) + "\n"; };
+  const auto expect = [&](const std::string& text, int64_t keep_epochs,
+                          const std::vector<int64_t>& epochs,
+                          const std::vector<std::string>& warnings) {
+    SCOPED_TRACE(text.substr(0, 500));
+    AtomicWriteFile(path, text);
+    const TrainingLog log(path, keep_epochs);
+    std::string kept;
+    for (const int64_t epoch : epochs) kept += line(epoch);
+    EXPECT_EQ(BytesOf(path), kept);
+    ASSERT_EQ(log.warnings().size(), warnings.size()) << Join(log.warnings(), "\n");
+    for (size_t i = 0; i < warnings.size(); ++i) {
+      EXPECT_THAT(log.warnings()[i], StartsWith(path + warnings[i]));
     }
-    return "no error";
   };
-  EXPECT_EQ(refusal("nonsense"), path + ", line 2: no training record: nonsense");
-  EXPECT_EQ(refusal("{}"), path + ", line 2: a training record without an integer \"epoch\"");
-  EXPECT_EQ(refusal("{\"epoch\": 1, \"step\": 1}"),
-            path + ", line 2: a training record without a number \"seconds\"");
-  EXPECT_THAT(refusal(std::string(100000, '[')), StartsWith(path + ", line 2: no training record"));
+  expect(line(1) + line(2) + line(3), 2, {1, 2}, {});
+  expect(line(1) + line(2).substr(0, 20), 1, {1},
+         {", line 2: dropped, no training record: {\"epoch\":2"});
+  expect(line(1) + line(2).substr(0, line(2).size() - 1), 2, {1, 2}, {});
+  expect(line(1) + "nonsense\n" + line(3), 3, {1, 3},
+         {", line 2: dropped, no training record: nonsense", ": no line of epoch 2"});
+  expect("{}\n" + line(2) + line(6), 8, {2, 6},
+         {", line 1: dropped, a training record without an integer \"epoch\"",
+          ": no line of epoch 1", ": no line of epoch 3 to 5", ": no line of epoch 7 to 8"});
+  expect("{\"epoch\": 1, \"step\": 1}\n" + line(1), 1, {1},
+         {", line 1: dropped, a training record without a number \"seconds\""});
+  expect(std::string(100000, '[') + "\n" + line(1), 1, {1},
+         {", line 1: dropped, no training record: [["});
+  expect("", 0, {}, {});
+  std::filesystem::remove(path);
+  EXPECT_THAT(TrainingLog(path, 3).warnings(), ElementsAre(path + ": no line of epoch 1 to 3"));
 }
 
-TEST(TrainingLog, SaysWhyALineCannotBeWritten) {
+TEST(TrainingLog, SaysWhyItCannotBeWritten) {
   const TempDirectory directory;
   const std::string path = directory / "log.jsonl";
   TrainingLog log(path, 0);
   std::filesystem::remove(path);
-  std::filesystem::create_symlink("/dev/full", path);
-  const auto append = [&]() -> std::pair<ErrorCode, std::string> {
-    try {
-      log.Append(RecordOfEpoch(1));
-    } catch (const Error& error) {
-      return {error.code(), error.what()};
-    }
-    return {ErrorCode::kIo, "no error"};
-  };
-  EXPECT_EQ(append(), std::pair(ErrorCode::kResourceExhausted,
-                                "append to " + path + ": No space left on device"));
-  std::filesystem::remove(path);
   std::filesystem::create_directory(path);
-  EXPECT_EQ(append(), std::pair(ErrorCode::kIo, "append to " + path + ": Is a directory"));
-  try {
-    TrainingLog nowhere(directory / "no/log.jsonl", 0);
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kIo);
-    EXPECT_THAT(error.what(), HasSubstr(": the directory doesn't exist"));
-  }
+  ExpectError([&] { log.Append(RecordOfEpoch(1)); }, ErrorCode::kIo,
+              "write " + path + ": expected a regular file, or none yet");
+  const Error nowhere = ErrorOf([&] { TrainingLog(directory / "no/log.jsonl", 0); });
+  EXPECT_EQ(nowhere.code(), ErrorCode::kIo);
+  EXPECT_THAT(nowhere.what(), HasSubstr(": the directory doesn't exist"));
 }
 
 TEST(TrainingLog, PrintsWhatItReads) {
