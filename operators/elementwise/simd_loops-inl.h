@@ -109,6 +109,18 @@ HWY_INLINE void BinaryGradLoop(const Functor& f, const float* x, int64_t x_step,
   }
 }
 
+// The gradient of a step function, as its slope is wherever it has one.
+struct ZeroGradient {
+  template <class D, class V>
+  V operator()(D d, V, V) const {
+    return hn::Zero(d);
+  }
+  template <typename T>
+  T operator()(T, T) const {
+    return T{0};
+  }
+};
+
 template <class Functor>
 struct UnaryLoopOf {
   void operator()(const float* x, float* out, int64_t count) const { UnaryLoop(f, x, out, count); }

@@ -92,6 +92,14 @@ TEST(Unary, TakesInfinitiesAndNan) {
   ExpectUnary("sign", x, {1, -1, kNan, 0, 1, -1});
   ExpectUnary("leaky_relu", x, {kInfinity, -kInfinity, kNan, 0, 200, -200 * 0.02f});
   ExpectUnary("hard_sigmoid", x, {1, 0, kNan, 0.5f, 1, 0});
+  ExpectUnary("ceil", x, {kInfinity, -kInfinity, kNan, 0, 200, -200});
+  ExpectUnary("round", x, {kInfinity, -kInfinity, kNan, 0, 200, -200});
+}
+
+TEST(Round, IsExactAtHalvesAndBeyondTheLastFraction) {
+  const float below_half = std::nextafter(0.5f, 0.0f);
+  ExpectUnary("round", {0.5f, -0.5f, below_half, -below_half, 2.5f, -2.5f, 8388607.0f, 8388609.0f},
+              {1, -1, 0, 0, 3, -3, 8388607.0f, 8388609.0f});
 }
 
 TEST(Division, OfIntegersByZeroIsAnError) {
