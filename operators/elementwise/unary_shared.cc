@@ -33,13 +33,20 @@ OpDef UnaryGradOpDef(const UnaryFacts& facts) {
     def.inputs.push_back(
         {.name = facts.grad_reads, .doc = facts.grad_reads + " of " + facts.type + "."});
   }
+  if (!facts.grad_ignores.empty()) {
+    def.inputs.push_back({.name = facts.grad_ignores,
+                          .doc = facts.grad_ignores + " of " + facts.type + ", not read.",
+                          .dispensable = true,
+                          .shape_only = true});
+  }
   def.inputs.push_back({.name = "Out@GRAD", .doc = "Gradient of Out."});
   def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X."}};
   def.attrs = facts.attrs;
-  def.infer = [saved = facts.grad_reads](OpContext& context) {
-    if (!saved.empty()) {
-      const TensorMeta& other = context.Input(saved);
-      CheckInputLike(context, "Out@GRAD", other.shape, other.dtype);
+  def.infer = [reads = facts.grad_reads, ignores = facts.grad_ignores](OpContext& context) {
+    for (const std::string& slot : {reads, ignores}) {
+      if (slot.empty() || !context.HasInput(slot)) continue;
+      const TensorMeta& saved = context.Input(slot);
+      CheckInputLike(context, "Out@GRAD", saved.shape, saved.dtype);
     }
     context.SetOutputLike("X@GRAD", "Out@GRAD");
   };
@@ -60,6 +67,7 @@ void AddUnaryOps(OpRegistry& registry, const UnaryFacts& facts) {
   OpDef def = UnaryOpDef(facts);
   std::vector<std::string> reads;
   if (!facts.grad_reads.empty()) reads.push_back(facts.grad_reads);
+  if (!facts.grad_ignores.empty()) reads.push_back(facts.grad_ignores);
   reads.push_back("Out@GRAD");
   def.grad = GradOp(facts.type + "_grad", std::move(reads), {"X@GRAD"});
   registry.Add(std::move(def));

@@ -20,16 +20,9 @@
 namespace skiff {
 
 // out[i] = f(x[i]); out may be x.
-template <typename T>
-using UnaryKernelLoop = void (*)(const T* x, T* out, int64_t count);
-
-// dx[i] = f(saved[i], dout[i]), where `saved` is X or Out; dx may be dout.
-template <typename T>
-using UnaryGradKernelLoop = void (*)(const T* saved, const T* dout, T* dx, int64_t count);
-
-// The same for functors with attributes.
 template <typename Functor, typename T>
 using UnaryFunctorLoop = void (*)(const Functor& f, const T* x, T* out, int64_t count);
+// dx[i] = f(saved[i], dout[i]), where `saved` is X or Out; dx may be dout.
 template <typename Functor, typename T>
 using UnaryGradFunctorLoop = void (*)(const Functor& f, const T* saved, const T* dout, T* dx,
                                       int64_t count);
@@ -48,6 +41,8 @@ struct UnaryFacts {
   std::string grad_reads;
   bool zero_preserving = false;
   bool grad_zero_preserving = false;
+  // A slot that Fluid's gradient op has too, and whose data this one doesn't read: "Out" or "".
+  std::string grad_ignores = {};
   // Of the op and of its gradient.
   std::vector<AttrDef> attrs = {};
 };
@@ -126,7 +121,6 @@ void AddUnaryGradKernel(OpRegistry& registry, const std::string& type, const std
                             const int dout = context.InputIndex("Out@GRAD");
                             const int dx = context.OutputIndex("X@GRAD");
                             return MakeKernel([=](const KernelContext& run) {
-                              if (dx < 0) return;
                               const T* saved_data = run.input(saved_index).data<T>();
                               const T* from = run.input(dout).data<T>();
                               T* to = run.output(dx).data<T>();
@@ -194,33 +188,6 @@ void RegisterUnary(OpRegistry& registry, const UnaryFacts& facts,
       registry, facts.type + "_grad", facts.grad_reads,
       [make_loops](const OpContext& context) { return make_loops(context).grad; }, kVectorGrain);
   AddScalarUnaryKernels<Functor, double, Integers...>(registry, facts);
-  AddScalarUnaryGradKernels<GradFunctor, double>(registry, facts);
-}
-
-// An op whose float32 runs in the given loops.
-template <typename Functor, typename GradFunctor, typename... Integers>
-void RegisterUnary(OpRegistry& registry, const UnaryFacts& facts, UnaryKernelLoop<float> loop,
-                   UnaryGradKernelLoop<float> grad_loop) {
-  AddUnaryOps(registry, facts);
-  AddUnaryKernel<float>(
-      registry, facts.type, [loop](const OpContext&) { return loop; }, kVectorGrain);
-  AddUnaryGradKernel<float>(
-      registry, facts.type + "_grad", facts.grad_reads,
-      [grad_loop](const OpContext&) { return grad_loop; }, kVectorGrain);
-  AddScalarUnaryKernels<Functor, double, Integers...>(registry, facts);
-  AddScalarUnaryGradKernels<GradFunctor, double>(registry, facts);
-}
-
-// The same with attributes.
-template <typename Functor, typename GradFunctor>
-void RegisterUnary(OpRegistry& registry, const UnaryFacts& facts,
-                   UnaryFunctorLoop<Functor, float> loop,
-                   UnaryGradFunctorLoop<GradFunctor, float> grad_loop) {
-  AddUnaryOps(registry, facts);
-  AddUnaryKernel<float>(registry, facts.type, UnaryLoopMaker<Functor, float>(loop), kVectorGrain);
-  AddUnaryGradKernel<float>(registry, facts.type + "_grad", facts.grad_reads,
-                            UnaryGradLoopMaker<GradFunctor, float>(grad_loop), kVectorGrain);
-  AddScalarUnaryKernels<Functor, double>(registry, facts);
   AddScalarUnaryGradKernels<GradFunctor, double>(registry, facts);
 }
 

@@ -1,5 +1,6 @@
 // What the cases can't say: errors, values beyond finite numbers, and sums that must not depend on
 // the number of threads.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -17,6 +18,8 @@
 
 namespace skiff {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -92,6 +95,15 @@ TEST(Unary, TakesInfinitiesAndNan) {
   ExpectUnary("sign", x, {1, -1, kNan, 0, 1, -1});
   ExpectUnary("leaky_relu", x, {kInfinity, -kInfinity, kNan, 0, 200, -200 * 0.02f});
   ExpectUnary("hard_sigmoid", x, {1, 0, kNan, 0.5f, 1, 0});
+  ExpectUnary("relu6", x, {6, 0, kNan, 0, 6, 0});
+  ExpectUnary("elu", x, {kInfinity, -1, kNan, 0, 200, -1});
+  ExpectUnary("selu", x, {kInfinity, -1.7580993f, kNan, 0, 210.1402f, -1.7580993f});
+  ExpectUnary("gelu", x, {kInfinity, kNan, kNan, 0, 200, 0});
+  ExpectUnary("swish", x, {kInfinity, kNan, kNan, 0, 200, 0});
+  ExpectUnary("hard_swish", x, {kInfinity, kNan, kNan, 0, 200, 0});
+  ExpectUnary("softplus", x, {kInfinity, 0, kNan, 0.6931472f, 200, 0});
+  ExpectUnary("softsign", x, {kNan, kNan, kNan, 0, 200.0f / 201, -200.0f / 201});
+  ExpectUnary("mish", x, {kInfinity, kNan, kNan, 0, 200, 0});
   ExpectUnary("ceil", x, {kInfinity, -kInfinity, kNan, 0, 200, -200});
   ExpectUnary("round", x, {kInfinity, -kInfinity, kNan, 0, 200, -200});
 }
@@ -100,6 +112,38 @@ TEST(Round, IsExactAtHalvesAndBeyondTheLastFraction) {
   const float below_half = std::nextafter(0.5f, 0.0f);
   ExpectUnary("round", {0.5f, -0.5f, below_half, -below_half, 2.5f, -2.5f, 8388607.0f, 8388609.0f},
               {1, -1, 0, 0, 3, -3, 8388607.0f, 8388609.0f});
+}
+
+TEST(Gelu, KeepsItsDigitsInTheLowerTail) {
+  // X * P(X), the latter in float64.
+  for (const float x : {-3.0f, -6.0f, -9.0f, -12.0f}) {
+    const double expected = x / 2.0 * std::erfc(-x / std::sqrt(2.0));
+    const float found = RunUnary("gelu", std::vector<float>(16, x))[0];
+    EXPECT_NEAR(found / expected, 1, 2e-5) << x;
+  }
+}
+
+TEST(Gelu, ApproximationHasASlopeFarFromZero) {
+  Op op("gelu_grad");
+  op.SetInput("X", {"x"}).SetInput("Out@GRAD", {"dout"}).SetOutput("X@GRAD", {"dx"});
+  op.SetAttr("approximate", true);
+  const harness::NamedTensors inputs = {{"x", Tensor::FromValues<float>({2}, {1e20f, -1e20f})},
+                                        {"dout", Tensor::FromValues<float>({2}, {1, 1})}};
+  EXPECT_EQ(RunOp(op, inputs).at("dx").ToVector<float>(), (std::vector<float>{1, 0}));
+}
+
+TEST(Attributes, OutOfRangeAreAnError) {
+  const auto message = [](const char* type, const char* attr, float value) {
+    Op op(type);
+    op.SetInput("X", {"x"}).SetOutput("Out", {"out"}).SetAttr(attr, value);
+    return MessageOf(op, {{"x", Tensor({3}, DType::kFloat32)}});
+  };
+  EXPECT_THAT(message("selu", "scale", 0.0f), HasSubstr("scale = 0, expected a number above 0"));
+  EXPECT_THAT(message("selu", "alpha", -1.0f), HasSubstr("alpha = -1, expected no less than 0"));
+  EXPECT_THAT(message("hard_swish", "scale", 0.0f),
+              HasSubstr("scale = 0, expected a number above 0"));
+  EXPECT_THAT(message("hard_swish", "threshold", 0.0f), HasSubstr("expected a number above 0"));
+  EXPECT_THAT(message("softplus", "beta", 0.0f), HasSubstr("beta = 0, expected another number"));
 }
 
 TEST(Division, OfIntegersByZeroIsAnError) {

@@ -1,0 +1,122 @@
+// hard_swish: Out = X * min(max(X + offset, 0), threshold) / scale. Source: Fluid's hard_swish,
+// after Howard et al.: Searching for MobileNetV3 (2019).
+//
+// X@GRAD = Out@GRAD * (2 X + offset) / scale where 0 < X + offset < threshold, 0 below and
+// Out@GRAD * threshold / scale above (where Fluid takes that slope for 1, as it is by default).
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/hard_swish.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct HardSwish {
+  explicit HardSwish(const OpContext& context)
+      : threshold(context.Attr<float>("threshold")),
+        scale(context.Attr<float>("scale")),
+        offset(context.Attr<float>("offset")) {}
+
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    const V shifted = hn::Add(x, hn::Set(d, offset));
+    const V above = hn::IfThenZeroElse(hn::Lt(shifted, hn::Zero(d)), shifted);
+    const V top = hn::Set(d, threshold);
+    const V gate = hn::IfThenElse(hn::Gt(above, top), top, above);
+    return hn::Div(hn::Mul(x, gate), hn::Set(d, scale));
+  }
+  template <typename T>
+  T operator()(T x) const {
+    const T shifted = x + static_cast<T>(offset);
+    const T above = shifted < T{0} ? T{0} : shifted;
+    const T top = static_cast<T>(threshold);
+    return x * (above > top ? top : above) / static_cast<T>(scale);
+  }
+
+  float threshold;
+  float scale;
+  float offset;
+};
+
+struct HardSwishGrad {
+  explicit HardSwishGrad(const OpContext& context)
+      : threshold(context.Attr<float>("threshold")),
+        scale(context.Attr<float>("scale")),
+        offset(context.Attr<float>("offset")) {}
+
+  template <class D, class V>
+  V operator()(D d, V x, V dout) const {
+    const V shifted = hn::Add(x, hn::Set(d, offset));
+    const V top = hn::Set(d, threshold);
+    const V inside = hn::Mul(dout, hn::Add(x, shifted));
+    const V rising = hn::IfThenElse(hn::Ge(shifted, top), hn::Mul(dout, top), inside);
+    return hn::IfThenZeroElse(hn::Le(shifted, hn::Zero(d)), hn::Div(rising, hn::Set(d, scale)));
+  }
+  template <typename T>
+  T operator()(T x, T dout) const {
+    const T shifted = x + static_cast<T>(offset);
+    const T top = static_cast<T>(threshold);
+    if (shifted <= T{0}) return T{0};
+    return dout * (shifted >= top ? top : x + shifted) / static_cast<T>(scale);
+  }
+
+  float threshold;
+  float scale;
+  float offset;
+};
+
+UnaryFloatLoops HardSwishLoops(const OpContext& context) {
+  return UnaryLoops<HardSwish, HardSwishGrad>(context);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(HardSwishLoops);
+
+void RegisterHardSwish(OpRegistry& registry) {
+  RegisterUnary<HWY_NAMESPACE::HardSwish, HWY_NAMESPACE::HardSwishGrad>(
+      registry,
+      {.type = "hard_swish",
+       .doc = "Out = X * min(max(X + offset, 0), threshold) / scale.",
+       .grad_doc = "X@GRAD = Out@GRAD * (2 * X + offset) / scale where 0 < X + offset < threshold, "
+                   "0 below, Out@GRAD * threshold / scale above.",
+       .grad_reads = "X",
+       .zero_preserving = true,
+       .grad_zero_preserving = true,
+       .attrs = {{.name = "threshold",
+                  .type = AttrType::kFloat,
+                  .default_value = 6.0f,
+                  .doc = "The largest value of the factor before scaling.",
+                  .check =
+                      [](const Attribute& value) {
+                        const float threshold = std::get<float>(value);
+                        SKIFF_ENFORCE(threshold > 0, kInvalidArgument, "threshold = ", threshold,
+                                      ", expected a number above 0");
+                      }},
+                 {.name = "scale",
+                  .type = AttrType::kFloat,
+                  .default_value = 6.0f,
+                  .doc = "What the product is divided by.",
+                  .check =
+                      [](const Attribute& value) {
+                        const float scale = std::get<float>(value);
+                        SKIFF_ENFORCE(scale > 0, kInvalidArgument, "scale = ", scale,
+                                      ", expected a number above 0");
+                      }},
+                 {.name = "offset",
+                  .type = AttrType::kFloat,
+                  .default_value = 3.0f,
+                  .doc = "What is added to X."}}},
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(HardSwishLoops)(context); });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

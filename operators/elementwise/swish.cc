@@ -1,0 +1,69 @@
+// swish: Out = X / (1 + exp(-X)). Source: Fluid's swish, after Ramachandran, Zoph, Le: Searching
+// for Activation Functions (2017).
+//
+// X@GRAD = Out@GRAD * s * (1 + X * (1 - s)) with s = 1 / (1 + exp(-X)).
+#include <cmath>
+
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/swish.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct Swish {
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    return hn::Div(x, hn::Add(hn::Set(d, 1.0f), ExpOf(d, hn::Neg(x))));
+  }
+  template <typename T>
+  T operator()(T x) const {
+    return x / (T{1} + std::exp(-x));
+  }
+};
+
+struct SwishGrad {
+  template <class D, class V>
+  V operator()(D d, V x, V dout) const {
+    const V one = hn::Set(d, 1.0f);
+    const V sigmoid = hn::Div(one, hn::Add(one, ExpOf(d, hn::Neg(x))));
+    return hn::Mul(hn::Mul(dout, sigmoid), hn::MulAdd(x, hn::Sub(one, sigmoid), one));
+  }
+  template <typename T>
+  T operator()(T x, T dout) const {
+    const T sigmoid = T{1} / (T{1} + std::exp(-x));
+    return dout * sigmoid * (T{1} + x * (T{1} - sigmoid));
+  }
+};
+
+UnaryFloatLoops SwishLoops(const OpContext& context) {
+  return UnaryLoops<Swish, SwishGrad>(context);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(SwishLoops);
+
+void RegisterSwish(OpRegistry& registry) {
+  RegisterUnary<HWY_NAMESPACE::Swish, HWY_NAMESPACE::SwishGrad>(
+      registry,
+      {.type = "swish",
+       .doc = "Out = X / (1 + exp(-X)).",
+       .grad_doc = "X@GRAD = Out@GRAD * s * (1 + X * (1 - s)) with s = 1 / (1 + exp(-X)).",
+       .grad_reads = "X",
+       .zero_preserving = true,
+       .grad_zero_preserving = true},
+      [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(SwishLoops)(context); });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE
