@@ -104,8 +104,12 @@ TEST(Unary, TakesInfinitiesAndNan) {
   ExpectUnary("softplus", x, {kInfinity, 0, kNan, 0.6931472f, 200, 0});
   ExpectUnary("softsign", x, {kNan, kNan, kNan, 0, 200.0f / 201, -200.0f / 201});
   ExpectUnary("mish", x, {kInfinity, kNan, kNan, 0, 200, 0});
+  ExpectUnary("rsqrt", x, {0, kNan, kNan, kInfinity, 1 / std::sqrt(200.0f), kNan});
+  ExpectUnary("reciprocal", x, {0, 0, kNan, kInfinity, 0.005f, -0.005f});
+  ExpectUnary("abs", x, {kInfinity, kInfinity, kNan, 0, 200, 200});
   ExpectUnary("ceil", x, {kInfinity, -kInfinity, kNan, 0, 200, -200});
   ExpectUnary("round", x, {kInfinity, -kInfinity, kNan, 0, 200, -200});
+  ExpectUnary("pow", x, {kInfinity, -kInfinity, kNan, 0, 200, -200});
 }
 
 TEST(Round, IsExactAtHalvesAndBeyondTheLastFraction) {
@@ -130,6 +134,14 @@ TEST(Gelu, ApproximationHasASlopeFarFromZero) {
   const harness::NamedTensors inputs = {{"x", Tensor::FromValues<float>({2}, {1e20f, -1e20f})},
                                         {"dout", Tensor::FromValues<float>({2}, {1, 1})}};
   EXPECT_EQ(RunOp(op, inputs).at("dx").ToVector<float>(), (std::vector<float>{1, 0}));
+}
+
+TEST(Abs, OfTheLowestIntegerWrapsAround) {
+  constexpr int32_t kLowest = std::numeric_limits<int32_t>::lowest();
+  Op op("abs");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  const harness::NamedTensors inputs = {{"x", Tensor::FromValues<int32_t>({1}, {kLowest})}};
+  EXPECT_EQ(RunOp(op, inputs).at("out").Item<int32_t>(), kLowest);
 }
 
 TEST(Attributes, OutOfRangeAreAnError) {
@@ -172,6 +184,28 @@ TEST(Pow, GradientIsFiniteAtZero) {
                                                  {"dout", Tensor::FromValues<float>({2}, {1, 1})}});
   EXPECT_EQ(found.at("dx").ToVector<float>(), (std::vector<float>{0, 0}));
   EXPECT_EQ(found.at("dy").ToVector<float>()[0], 0);
+}
+
+TEST(Pow, TakesNoNegativeFactorForIntegersAndNoFactorOfSeveralElements) {
+  Op op("pow");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"}).SetAttr("factor", -1.0f);
+  const Tensor x = Tensor::FromValues<int32_t>({2}, {1, 2});
+  EXPECT_EQ(MessageOf(op, {{"x", x}}),
+            "pow: factor = -1, expected one that isn't negative for integers");
+  op.SetInput("FactorTensor", {"factor"});
+  EXPECT_EQ(MessageOf(op, {{"x", x}, {"factor", Tensor({2}, DType::kFloat32)}}),
+            "pow: FactorTensor has shape [2], expected one element");
+  EXPECT_EQ(MessageOf(op, {{"x", x}, {"factor", Tensor({1}, DType::kBool)}}),
+            "pow: FactorTensor is bool, expected float32, float64, int32 or int64");
+}
+
+TEST(Pow, GradientIsZeroWhereTheFactorIs) {
+  Op op("pow_grad");
+  op.SetInput("X", {"x"}).SetInput("Out@GRAD", {"dout"}).SetOutput("X@GRAD", {"dx"});
+  op.SetAttr("factor", 0.0f);
+  const Tensor x = Tensor::FromValues<float>({2}, {0, 3});
+  EXPECT_EQ(RunOp(op, {{"x", x}, {"dout", x}}).at("dx").ToVector<float>(),
+            (std::vector<float>{0, 0}));
 }
 
 TEST(Operands, OfOtherShapesOrDtypesAreAnError) {

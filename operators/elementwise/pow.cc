@@ -1,0 +1,251 @@
+// pow: Out = X^factor; the tensor FactorTensor takes the place of the attribute. Source: Fluid's
+// pow. For integers the factor is cut to an integer, of which a negative one is an Error; products
+// wrap around.
+//
+// X@GRAD = Out@GRAD * factor * X^(factor - 1), 0 where the factor is.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/elementwise/integer_shared.h"
+#include "operators/elementwise/unary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/pow.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+// x^exponent of a small integer, by squaring.
+template <class D, class V>
+HWY_INLINE V SmallPower(D d, V x, int exponent) {
+  const V one = hn::Set(d, 1.0f);
+  V power = one;
+  for (int rest = std::abs(exponent); rest > 0; rest /= 2) {
+    if (rest % 2 == 1) power = hn::Mul(power, x);
+    x = hn::Mul(x, x);
+  }
+  return exponent < 0 ? hn::Div(one, power) : power;
+}
+
+struct SmallPow {
+  int exponent;
+
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    return SmallPower(d, x, exponent);
+  }
+};
+
+struct SmallPowGrad {
+  int exponent;  // of the op
+
+  template <class D, class V>
+  V operator()(D d, V x, V dout) const {
+    const V factor = hn::Set(d, static_cast<float>(exponent));
+    return hn::Mul(dout, hn::Mul(factor, SmallPower(d, x, exponent - 1)));
+  }
+};
+
+void SmallPowLoop(const float* x, int exponent, float* out, int64_t count) {
+  UnaryLoop(SmallPow{exponent}, x, out, count);
+}
+
+void SmallPowGradLoop(const float* x, const float* dout, int exponent, float* dx, int64_t count) {
+  BinaryLoop(SmallPowGrad{exponent}, x, 1, dout, 1, dx, count);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(SmallPowLoop);
+HWY_EXPORT(SmallPowGradLoop);
+
+// Where the factor of a prepared op comes from.
+class FactorSource {
+ public:
+  explicit FactorSource(const OpContext& context)
+      : input_(context.InputIndex("FactorTensor")),
+        dtype_(input_ < 0 ? DType::kFloat32 : context.Input("FactorTensor").dtype),
+        attr_(context.Attr<float>("factor")) {}
+
+  double Read(const KernelContext& run) const {
+    if (input_ < 0) return static_cast<double>(attr_);
+    const Tensor& factor = run.input(input_);
+    if (dtype_ == DType::kInt32) return static_cast<double>(*factor.data<int32_t>());
+    if (dtype_ == DType::kInt64) return static_cast<double>(*factor.data<int64_t>());
+    if (dtype_ == DType::kFloat64) return *factor.data<double>();
+    return static_cast<double>(*factor.data<float>());
+  }
+
+ private:
+  int input_;
+  DType dtype_;
+  float attr_;
+};
+
+// Whether a few multiplications do, whose roundings stay within those of the other float32 ops.
+bool IsSmallInteger(double factor) {
+  return std::abs(factor) <= 16 && factor == std::trunc(factor);
+}
+
+template <typename T>
+T IntegerPower(T x, int64_t exponent) {
+  T power{1};
+  for (; exponent > 0; exponent /= 2) {
+    if (exponent % 2 == 1) power = WrappingMul(power, x);
+    x = WrappingMul(x, x);
+  }
+  return power;
+}
+
+template <typename T>
+void Power(const T* x, double factor, T* out, int64_t count) {
+  if constexpr (std::is_integral_v<T>) {
+    const int64_t exponent = FromFloat<int64_t>(factor);
+    SKIFF_ENFORCE(exponent >= 0, kInvalidArgument, "pow: factor = ", factor,
+                  ", expected one that isn't negative for integers");
+    ParallelFor(count, kScalarGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = IntegerPower(x[i], exponent);
+    });
+  } else {
+    if constexpr (std::is_same_v<T, float>) {
+      if (IsSmallInteger(factor)) {
+        ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+          HWY_DYNAMIC_DISPATCH(SmallPowLoop)
+          (x + begin, static_cast<int>(factor), out + begin, end - begin);
+        });
+        return;
+      }
+    }
+    const T exponent = static_cast<T>(factor);
+    ParallelFor(count, kScalarGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = std::pow(x[i], exponent);
+    });
+  }
+}
+
+template <typename T>
+void PowerGradient(const T* x, const T* dout, double factor, T* dx, int64_t count) {
+  if (factor == 0) {
+    ParallelFor(count, kVectorGrain,
+                [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, T{0}); });
+    return;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (IsSmallInteger(factor)) {
+      ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+        HWY_DYNAMIC_DISPATCH(SmallPowGradLoop)
+        (x + begin, dout + begin, static_cast<int>(factor), dx + begin, end - begin);
+      });
+      return;
+    }
+  }
+  const T exponent = static_cast<T>(factor);
+  ParallelFor(count, kScalarGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      dx[i] = dout[i] * exponent * std::pow(x[i], exponent - T{1});
+    }
+  });
+}
+
+template <typename T>
+void AddPowKernel(OpRegistry& registry) {
+  AddElementwiseKernel<T>(registry, "pow", {"X", "Out"}, [](PrepareContext& context) {
+    const int64_t count = StorageElements(context.Input("X"));
+    const FactorSource factor(context);
+    const int x = context.InputIndex("X");
+    const int out = context.OutputIndex("Out");
+    return MakeKernel([=](const KernelContext& run) {
+      Power(run.input(x).data<T>(), factor.Read(run), run.output(out).data<T>(), count);
+    });
+  });
+}
+
+template <typename T>
+void AddPowGradKernel(OpRegistry& registry) {
+  AddElementwiseKernel<T>(registry, "pow_grad", {"X", "Out@GRAD", "X@GRAD"},
+                          [](PrepareContext& context) {
+                            const int64_t count = StorageElements(context.Input("X"));
+                            const FactorSource factor(context);
+                            const int x = context.InputIndex("X");
+                            const int dout = context.InputIndex("Out@GRAD");
+                            const int dx = context.OutputIndex("X@GRAD");
+                            return MakeKernel([=](const KernelContext& run) {
+                              PowerGradient(run.input(x).data<T>(), run.input(dout).data<T>(),
+                                            factor.Read(run), run.output(dx).data<T>(), count);
+                            });
+                          });
+}
+
+void CheckFactorTensor(const OpContext& context) {
+  if (!context.HasInput("FactorTensor")) return;
+  const std::string& type = context.op().type;
+  const TensorMeta& factor = context.Input("FactorTensor");
+  const bool is_number = factor.dtype == DType::kFloat32 || factor.dtype == DType::kFloat64 ||
+                         factor.dtype == DType::kInt32 || factor.dtype == DType::kInt64;
+  SKIFF_ENFORCE(is_number, kInvalidArgument, type, ": FactorTensor is ", factor.dtype,
+                ", expected float32, float64, int32 or int64");
+  CheckOneElement(context, "FactorTensor");
+}
+
+// Of both ops.
+SlotDef FactorTensorSlot() {
+  return {.name = "FactorTensor", .doc = "One number, instead of factor.", .dispensable = true};
+}
+
+void AddPowOps(OpRegistry& registry) {
+  const UnaryFacts facts = {.type = "pow",
+                            .doc = "Out = X^factor.",
+                            .grad_doc = "X@GRAD = Out@GRAD * factor * X^(factor - 1).",
+                            .grad_reads = "X",
+                            .attrs = {{.name = "factor",
+                                       .type = AttrType::kFloat,
+                                       .default_value = 1.0f,
+                                       .doc = "The exponent."}}};
+  OpDef def = UnaryOpDef(facts);
+  def.inputs.push_back(FactorTensorSlot());
+  def.kernel_dtype_slot = "X";
+  def.infer = [infer = def.infer](OpContext& context) {
+    CheckFactorTensor(context);
+    infer(context);
+  };
+  def.grad = GradOp("pow_grad", {"FactorTensor", "Out@GRAD", "X"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+
+  OpDef grad = UnaryGradOpDef(facts);
+  grad.inputs.push_back(FactorTensorSlot());
+  grad.infer = [infer = grad.infer](OpContext& context) {
+    CheckFactorTensor(context);
+    infer(context);
+  };
+  registry.Add(std::move(grad));
+}
+
+}  // namespace
+
+void RegisterPow(OpRegistry& registry) {
+  AddPowOps(registry);
+  AddPowKernel<float>(registry);
+  AddPowKernel<double>(registry);
+  AddPowKernel<int32_t>(registry);
+  AddPowKernel<int64_t>(registry);
+  AddPowGradKernel<float>(registry);
+  AddPowGradKernel<double>(registry);
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE
