@@ -140,10 +140,18 @@ class OperandGradient {
  public:
   OperandGradient(PrepareContext& context, const Broadcast& broadcast, BroadcastOperand operand,
                   BinaryGradKernelLoop<T> loop, int64_t grain)
+      : OperandGradient(context, broadcast, operand, FindBinaryGradInputs(context),
+                        context.OutputIndex(operand == BroadcastOperand::kX ? "X@GRAD" : "Y@GRAD"),
+                        loop, grain) {}
+
+  // Of an op with slots of other names. `output` is the index of the gradient, -1 for none.
+  OperandGradient(PrepareContext& context, const Broadcast& broadcast, BroadcastOperand operand,
+                  const BinaryGradInputs& inputs, int output, BinaryGradKernelLoop<T> loop,
+                  int64_t grain)
       : broadcast_(broadcast),
         reduction_(broadcast, operand),
-        inputs_(FindBinaryGradInputs(context)),
-        output_(context.OutputIndex(operand == BroadcastOperand::kX ? "X@GRAD" : "Y@GRAD")),
+        inputs_(inputs),
+        output_(output),
         loop_(loop),
         grain_(grain) {
     const int64_t kept =

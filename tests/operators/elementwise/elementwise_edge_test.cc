@@ -165,6 +165,7 @@ TEST(Division, OfIntegersByZeroIsAnError) {
       ": Y[1] (in storage order) is 0, expected integers to be divided by others than 0";
   EXPECT_EQ(MessageOf(BinaryOp("elementwise_div"), inputs), "elementwise_div" + what);
   EXPECT_EQ(MessageOf(BinaryOp("elementwise_mod"), inputs), "elementwise_mod" + what);
+  EXPECT_EQ(MessageOf(BinaryOp("elementwise_floordiv"), inputs), "elementwise_floordiv" + what);
 }
 
 TEST(Division, OfTheLowestIntegerByMinusOneWrapsAround) {
@@ -173,6 +174,17 @@ TEST(Division, OfTheLowestIntegerByMinusOneWrapsAround) {
                                         {"y", Tensor::FromValues<int64_t>({1}, {-1})}};
   EXPECT_EQ(RunOp(BinaryOp("elementwise_div"), inputs).at("out").Item<int64_t>(), kLowest);
   EXPECT_EQ(RunOp(BinaryOp("elementwise_mod"), inputs).at("out").Item<int64_t>(), 0);
+  EXPECT_EQ(RunOp(BinaryOp("elementwise_floordiv"), inputs).at("out").Item<int64_t>(), kLowest);
+}
+
+TEST(Division, OfFloatsByZeroRoundedDownIsInfiniteOrNan) {
+  const harness::NamedTensors inputs = {{"x", Tensor::FromValues<float>({3}, {1, -1, 0})},
+                                        {"y", Tensor::FromValues<float>({1}, {0})}};
+  const std::vector<float> found =
+      RunOp(BinaryOp("elementwise_floordiv"), inputs).at("out").ToVector<float>();
+  EXPECT_EQ(found[0], kInfinity);
+  EXPECT_EQ(found[1], -kInfinity);
+  EXPECT_TRUE(std::isnan(found[2]));
 }
 
 TEST(Pow, GradientIsFiniteAtZero) {
@@ -206,6 +218,44 @@ TEST(Pow, GradientIsZeroWhereTheFactorIs) {
   const Tensor x = Tensor::FromValues<float>({2}, {0, 3});
   EXPECT_EQ(RunOp(op, {{"x", x}, {"dout", x}}).at("dx").ToVector<float>(),
             (std::vector<float>{0, 0}));
+}
+
+TEST(Where, WantsOneShapeAndABoolCondition) {
+  Op op("where");
+  op.SetInput("Condition", {"c"}).SetInput("X", {"x"}).SetInput("Y", {"y"});
+  op.SetOutput("Out", {"out"});
+  const Tensor x({1, 3}, DType::kFloat32);
+  const Tensor condition({1, 3}, DType::kBool);
+  EXPECT_EQ(MessageOf(op, {{"c", Tensor({3}, DType::kBool)}, {"x", x}, {"y", x}}),
+            "where: X is float32 [1, 3], expected float32 [3]");
+  EXPECT_EQ(MessageOf(op, {{"c", condition}, {"x", x}, {"y", Tensor({1, 1}, DType::kFloat32)}}),
+            "where: Y is float32 [1, 1], expected float32 [1, 3]");
+  EXPECT_EQ(MessageOf(op, {{"c", condition}, {"x", x}, {"y", Tensor({1, 3}, DType::kInt32)}}),
+            "where: Y is int32 [1, 3], expected float32 [1, 3]");
+  EXPECT_EQ(MessageOf(op, {{"c", x}, {"x", x}, {"y", x}}),
+            "where: Condition is float32, expected bool");
+}
+
+TEST(Prelu, WantsAnAlphaOfItsMode) {
+  const auto message = [](const char* mode, const Shape& x, const Shape& alpha) {
+    Op op("prelu");
+    op.SetInput("X", {"x"}).SetInput("Alpha", {"alpha"}).SetOutput("Out", {"out"});
+    op.SetAttr("mode", std::string(mode));
+    return MessageOf(
+        op, {{"x", Tensor(x, DType::kFloat32)}, {"alpha", Tensor(alpha, DType::kFloat32)}});
+  };
+  EXPECT_EQ(message("all", {2, 3}, {3}),
+            "prelu: Alpha has shape [3], expected one element for X [2, 3] in mode all");
+  EXPECT_EQ(message("channel", {2, 3, 4}, {4}),
+            "prelu: Alpha has shape [4], expected 3 elements for X [2, 3, 4] in mode channel");
+  EXPECT_EQ(message("channel", {3}, {3}),
+            "prelu: X has shape [3], expected at least 2 dims in mode channel");
+  EXPECT_EQ(message("element", {2, 3}, {3}),
+            "prelu: Alpha has shape [3], expected [1, 3] for X [2, 3] in mode element");
+  EXPECT_EQ(message("element", {2, 3}, {2, 3}),
+            "prelu: Alpha has shape [2, 3], expected [1, 3] for X [2, 3] in mode element");
+  EXPECT_THAT(message("row", {2, 3}, {3}),
+              HasSubstr("mode = \"row\", expected all or channel or element"));
 }
 
 TEST(Operands, OfOtherShapesOrDtypesAreAnError) {

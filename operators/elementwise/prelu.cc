@@ -1,0 +1,255 @@
+// prelu: Out = X where X > 0, else Alpha * X, with one Alpha for all elements, one a channel or one
+// an element of a sample. Source: Fluid's prelu, after He et al.: Delving Deep into Rectifiers
+// (2015).
+//
+// X@GRAD = Out@GRAD where X > 0, else Out@GRAD * Alpha; Alpha@GRAD = the sum of Out@GRAD * X where
+// X <= 0, over what shares an Alpha.
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/elementwise/binary_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/elementwise/prelu.cc"
+#include "hwy/foreach_target.h"
+#include "operators/elementwise/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+struct Prelu {
+  template <class D, class V>
+  V operator()(D d, V x, V alpha) const {
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Mul(alpha, x));
+  }
+  template <typename T>
+  T operator()(T x, T alpha) const {
+    return x > T{0} ? x : alpha * x;
+  }
+};
+
+struct PreluXGrad {
+  template <class D, class V>
+  V operator()(D d, V x, V alpha, V, V dout) const {
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), dout, hn::Mul(alpha, dout));
+  }
+  template <typename T>
+  T operator()(T x, T alpha, T, T dout) const {
+    return x > T{0} ? dout : alpha * dout;
+  }
+};
+
+struct PreluAlphaGrad {
+  template <class D, class V>
+  V operator()(D d, V x, V, V, V dout) const {
+    return hn::IfThenZeroElse(hn::Gt(x, hn::Zero(d)), hn::Mul(x, dout));
+  }
+  template <typename T>
+  T operator()(T x, T, T, T dout) const {
+    return x > T{0} ? T{0} : x * dout;
+  }
+};
+
+BinaryFloatLoops PreluLoops() { return BinaryLoops<Prelu, PreluXGrad, PreluAlphaGrad>(); }
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(PreluLoops);
+
+// The loops of a dtype, for the instruction set in use.
+template <typename T>
+struct Loops;
+
+template <>
+struct Loops<float> {
+  BinaryKernelLoop<float> forward = HWY_DYNAMIC_DISPATCH(PreluLoops)().forward;
+  BinaryGradLoops<float> grad = HWY_DYNAMIC_DISPATCH(PreluLoops)().grad;
+  int64_t grain = kVectorGrain;
+};
+
+template <>
+struct Loops<double> {
+  BinaryKernelLoop<double> forward = ScalarBinaryLoop<HWY_NAMESPACE::Prelu, double>;
+  BinaryGradLoops<double> grad = {ScalarBinaryGradLoop<HWY_NAMESPACE::PreluXGrad, double>,
+                                  ScalarBinaryGradLoop<HWY_NAMESPACE::PreluAlphaGrad, double>};
+  int64_t grain = kScalarGrain;
+};
+
+void CheckOneOf(const char* name, const std::string& value,
+                std::initializer_list<const char*> allowed) {
+  std::string list;
+  for (const char* one : allowed) {
+    if (value == one) return;
+    list += list.empty() ? one : StrCat(" or ", one);
+  }
+  SKIFF_ENFORCE(false, kInvalidArgument, name, " = \"", value, "\", expected ", list);
+}
+
+// The dim of the channels.
+int ChannelAxis(const OpContext& context) {
+  return context.Attr<std::string>("data_format") == "NHWC" ? context.Input("X").shape.rank() - 1
+                                                            : 1;
+}
+
+// Alpha's shape as it is broadcast to X: of no dims, or of X's rank.
+Shape AlphaShape(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  const std::string& mode = context.Attr<std::string>("mode");
+  if (mode == "all") return Shape();
+  Shape shape;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const bool is_kept = mode == "channel" ? axis == ChannelAxis(context) : axis > 0;
+    shape.Append(is_kept ? x[axis] : 1);
+  }
+  return shape;
+}
+
+void CheckAlpha(const OpContext& context) {
+  const std::string& type = context.op().type;
+  const TensorMeta& x = context.Input("X");
+  const TensorMeta& alpha = context.Input("Alpha");
+  const std::string& mode = context.Attr<std::string>("mode");
+  SKIFF_ENFORCE(alpha.dtype == x.dtype, kInvalidArgument, type, ": Alpha is ", alpha.dtype,
+                ", expected X's ", x.dtype);
+  SKIFF_ENFORCE(mode != "channel" || x.shape.rank() >= 2, kInvalidArgument, type, ": X has shape ",
+                x.shape, ", expected at least 2 dims in mode channel");
+  SKIFF_ENFORCE(mode != "element" || x.shape.rank() >= 1, kInvalidArgument, type,
+                ": X is of rank 0, expected at least one dim in mode element");
+  const Shape expected = AlphaShape(context);
+  if (!alpha.shape.is_known() || !expected.is_known()) return;
+  if (mode == "element") {
+    SKIFF_ENFORCE(alpha.shape == expected, kInvalidArgument, type, ": Alpha has shape ",
+                  alpha.shape, ", expected ", expected, " for X ", x.shape, " in mode element");
+    return;
+  }
+  const int64_t count = expected.element_count();
+  SKIFF_ENFORCE(alpha.shape.element_count() == count, kInvalidArgument, type, ": Alpha has shape ",
+                alpha.shape, ", expected ", count == 1 ? "one element" : StrCat(count, " elements"),
+                " for X ", x.shape, " in mode ", mode);
+}
+
+Broadcast BroadcastOfAlpha(const OpContext& context) {
+  return Broadcast(context.Input("X").shape, AlphaShape(context), -1, context.op().type);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Broadcast broadcast = BroadcastOfAlpha(context);
+  const Loops<T> loops;
+  const int x = context.InputIndex("X");
+  const int alpha = context.InputIndex("Alpha");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    RunBinary(broadcast, loops.forward, loops.grain, run.input(x).data<T>(),
+              run.input(alpha).data<T>(), run.output(out).data<T>());
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const Broadcast broadcast = BroadcastOfAlpha(context);
+  const Loops<T> loops;
+  const BinaryGradInputs inputs = {.x = context.InputIndex("X"),
+                                   .y = context.InputIndex("Alpha"),
+                                   .dout = context.InputIndex("Out@GRAD")};
+  const OperandGradient<T> x(context, broadcast, BroadcastOperand::kX, inputs,
+                             context.OutputIndex("X@GRAD"), loops.grad.x, loops.grain);
+  const OperandGradient<T> alpha(context, broadcast, BroadcastOperand::kY, inputs,
+                                 context.OutputIndex("Alpha@GRAD"), loops.grad.y, loops.grain);
+  // X@GRAD comes last, since it may share the storage of Out@GRAD.
+  return MakeKernel([x, alpha](const KernelContext& run) {
+    alpha.Run(run);
+    x.Run(run);
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {
+      {.name = "data_format",
+       .type = AttrType::kString,
+       .default_value = std::string("NCHW"),
+       .doc = "Where the channels are: in dim 1 (NCHW) or in the last one (NHWC).",
+       .check =
+           [](const Attribute& value) {
+             CheckOneOf("data_format", std::get<std::string>(value), {"NCHW", "NHWC"});
+           }},
+      {.name = "mode",
+       .type = AttrType::kString,
+       .default_value = std::string("all"),
+       .doc = "What shares an Alpha: all elements (all), those of a channel (channel), those at "
+              "one place of all samples (element).",
+       .check = [](const Attribute& value) {
+         CheckOneOf("mode", std::get<std::string>(value), {"all", "channel", "element"});
+       }}};
+}
+
+OpDef PreluDef() {
+  OpDef def;
+  def.type = "prelu";
+  def.doc = "Out = X where X > 0, else Alpha * X.";
+  def.inputs = {
+      {.name = "X", .doc = "The operand, of any shape."},
+      {.name = "Alpha",
+       .doc = "Slopes: one (mode all), one a channel (channel) or [1, ...] with X's other "
+              "dims (element)."}};
+  def.outputs = {{.name = "Out", .doc = "The result, of X's shape."}};
+  def.attrs = Attributes();
+  def.infer = [](OpContext& context) {
+    CheckAlpha(context);
+    context.SetOutputLike("Out", "X");
+  };
+  def.grad = GradOp("prelu_grad", {"Alpha", "Out@GRAD", "X"}, {"Alpha@GRAD", "X@GRAD"});
+  def.in_place = {{"X", "Out"}};
+  return def;
+}
+
+OpDef PreluGradDef() {
+  OpDef def;
+  def.type = "prelu_grad";
+  def.doc =
+      "X@GRAD = Out@GRAD where X > 0, else Out@GRAD * Alpha; Alpha@GRAD = the sum of Out@GRAD * X "
+      "where X <= 0.";
+  def.inputs = {{.name = "Alpha", .doc = "Alpha of prelu."},
+                {.name = "Out@GRAD", .doc = "Gradient of Out."},
+                {.name = "X", .doc = "X of prelu."}};
+  def.outputs = {
+      {.name = "Alpha@GRAD", .doc = "Gradient of Alpha, of its shape.", .dispensable = true},
+      {.name = "X@GRAD", .doc = "Gradient of X.", .dispensable = true}};
+  def.attrs = Attributes();
+  def.infer = [](OpContext& context) {
+    CheckAlpha(context);
+    const TensorMeta& x = context.Input("X");
+    CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
+    context.SetOutputLike("Alpha@GRAD", "Alpha");
+    context.SetOutputLike("X@GRAD", "X");
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.in_place = {{"Out@GRAD", "X@GRAD"}};
+  return def;
+}
+
+}  // namespace
+
+void RegisterPrelu(OpRegistry& registry) {
+  registry.Add(PreluDef());
+  registry.Add(PreluGradDef());
+  registry.AddCpuKernels<float, double>(
+      "prelu", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "prelu_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

@@ -1,0 +1,124 @@
+// where: Out = X where Condition holds, else Y; all of one shape. Source: Fluid's where.
+//
+// X@GRAD = Out@GRAD where Condition holds, else 0; Y@GRAD = Out@GRAD where it doesn't, else 0.
+#include <initializer_list>
+#include <memory>
+
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/elementwise/unary_shared.h"
+
+namespace skiff {
+namespace {
+
+// Checks the slots, too, against it.
+void CheckCondition(const OpContext& context, std::initializer_list<const char*> slots,
+                    DType dtype) {
+  const TensorMeta& condition = context.Input("Condition");
+  SKIFF_ENFORCE(condition.dtype == DType::kBool, kInvalidArgument, context.op().type,
+                ": Condition is ", condition.dtype, ", expected bool");
+  for (const char* slot : slots) CheckInputLike(context, slot, condition.shape, dtype);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const int64_t count = context.Input("X").shape.element_count();
+  const int condition = context.InputIndex("Condition");
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    const bool* holds = run.input(condition).data<bool>();
+    const T* from_x = run.input(x).data<T>();
+    const T* from_y = run.input(y).data<T>();
+    T* to = run.output(out).data<T>();
+    ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        // Both are read, so that the loop has no branch.
+        const T if_true = from_x[i];
+        const T if_false = from_y[i];
+        to[i] = holds[i] ? if_true : if_false;
+      }
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int64_t count = context.Input("Out@GRAD").shape.element_count();
+  const int condition = context.InputIndex("Condition");
+  const int dout = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int dy = context.OutputIndex("Y@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const bool* holds = run.input(condition).data<bool>();
+    const T* from = run.input(dout).data<T>();
+    T* to_x = dx < 0 ? nullptr : run.output(dx).data<T>();
+    T* to_y = dy < 0 ? nullptr : run.output(dy).data<T>();
+    ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        // Read before anything is written: one of the results may share its storage.
+        const T value = from[i];
+        const bool is_of_x = holds[i];
+        if (to_x != nullptr) to_x[i] = is_of_x ? value : T{0};
+        if (to_y != nullptr) to_y[i] = is_of_x ? T{0} : value;
+      }
+    });
+  });
+}
+
+OpDef WhereDef() {
+  OpDef def;
+  def.type = "where";
+  def.doc = "Out = X where Condition holds, else Y.";
+  def.inputs = {{.name = "Condition", .doc = "Bools."},
+                {.name = "X", .doc = "Of Condition's shape."},
+                {.name = "Y", .doc = "Of X's shape and dtype."}};
+  def.outputs = {{.name = "Out", .doc = "Of X's shape and dtype."}};
+  def.infer = [](OpContext& context) {
+    CheckCondition(context, {"X", "Y"}, context.Input("X").dtype);
+    context.SetOutputLike("Out", "X");
+  };
+  def.grad = GradOp("where_grad", {"Condition", "Out@GRAD", "X", "Y"}, {"X@GRAD", "Y@GRAD"});
+  def.kernel_dtype_slot = "X";
+  def.in_place = {{"X", "Out"}, {"Y", "Out"}};
+  def.zero_preserving = true;
+  def.elementwise = true;
+  return def;
+}
+
+OpDef WhereGradDef() {
+  OpDef def;
+  def.type = "where_grad";
+  def.doc = "X@GRAD = Out@GRAD where Condition holds, else 0; Y@GRAD = the rest of Out@GRAD.";
+  def.inputs = {{.name = "Condition", .doc = "Condition of where."},
+                {.name = "Out@GRAD", .doc = "Gradient of Out."},
+                {.name = "X", .doc = "X of where.", .shape_only = true},
+                {.name = "Y", .doc = "Y of where.", .shape_only = true}};
+  def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X.", .dispensable = true},
+                 {.name = "Y@GRAD", .doc = "Gradient of Y.", .dispensable = true}};
+  def.infer = [](OpContext& context) {
+    CheckCondition(context, {"Out@GRAD", "X", "Y"}, context.Input("Out@GRAD").dtype);
+    context.SetOutputLike("X@GRAD", "X");
+    context.SetOutputLike("Y@GRAD", "Y");
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.in_place = {{"Out@GRAD", "X@GRAD"}, {"Out@GRAD", "Y@GRAD"}};
+  def.zero_preserving = true;
+  def.elementwise = true;
+  return def;
+}
+
+}  // namespace
+
+void RegisterWhere(OpRegistry& registry) {
+  registry.Add(WhereDef());
+  registry.Add(WhereGradDef());
+  registry.AddCpuKernels<float, double, int32_t, int64_t, bool>(
+      "where", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "where_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff
