@@ -6,6 +6,13 @@
 #include "framework/builder/math.h"
 
 namespace skiff::layers {
+namespace {
+
+void SetIfDefined(const LayerCall& call, const char* slot, const Variable& x, Op* op) {
+  if (x.defined()) op->SetInput(slot, {call.Use(x)});
+}
+
+}  // namespace
 
 Variable CrossEntropy(const Variable& x, const Variable& label, const CrossEntropyOptions& options,
                       Site site) {
@@ -36,6 +43,70 @@ SoftmaxLoss SoftmaxWithCrossEntropyAndSoftmax(const Variable& logits, const Vari
 
 Variable SquareErrorCost(const Variable& x, const Variable& label, Site site) {
   return Square(ElementwiseSub(x, label, {}, site), site);
+}
+
+Variable SigmoidCrossEntropyWithLogits(const Variable& x, const Variable& label,
+                                       const SigmoidCrossEntropyWithLogitsOptions& options,
+                                       Site site) {
+  const LayerCall call("sigmoid_cross_entropy_with_logits", "", site);
+  Op op("sigmoid_cross_entropy_with_logits");
+  op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
+  SetIfDefined(call, "pos_weight", options.pos_weight, &op);
+  op.SetAttr("normalize", options.normalize).SetAttr("ignore_index", options.ignore_index);
+  return call.AppendFor(std::move(op));
+}
+
+Variable LogLoss(const Variable& x, const Variable& label, float epsilon, Site site) {
+  const LayerCall call("log_loss", "", site);
+  Op op("log_loss");
+  op.SetInput("Predicted", {call.Use(x)}).SetInput("Labels", {call.Use(label)});
+  op.SetAttr("epsilon", epsilon);
+  return call.AppendFor(std::move(op), "Loss");
+}
+
+Variable HuberLoss(const Variable& x, const Variable& label, float delta, Site site) {
+  const LayerCall call("huber_loss", "", site);
+  Op op("huber_loss");
+  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(label)}).SetAttr("delta", delta);
+  op.SetOutput("Residual", {call.NewOutput().name()});
+  return call.AppendFor(std::move(op));
+}
+
+Variable SmoothL1(const Variable& x, const Variable& y, const SmoothL1Options& options, Site site) {
+  const LayerCall call("smooth_l1_loss", "", site);
+  Op op("smooth_l1_loss");
+  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)}).SetAttr("sigma", options.sigma);
+  SetIfDefined(call, "InsideWeight", options.inside_weight, &op);
+  SetIfDefined(call, "OutsideWeight", options.outside_weight, &op);
+  op.SetOutput("Diff", {call.NewOutput().name()});
+  return call.AppendFor(std::move(op));
+}
+
+Variable KldivLoss(const Variable& x, const Variable& target, const std::string& reduction,
+                   Site site) {
+  const LayerCall call("kldiv_loss", "", site);
+  Op op("kldiv_loss");
+  op.SetInput("X", {call.Use(x)}).SetInput("Target", {call.Use(target)});
+  op.SetAttr("reduction", reduction);
+  return call.AppendFor(std::move(op), "Loss");
+}
+
+Variable MarginRankLoss(const Variable& label, const Variable& left, const Variable& right,
+                        float margin, Site site) {
+  const LayerCall call("margin_rank_loss", "", site);
+  Op op("margin_rank_loss");
+  op.SetInput("Label", {call.Use(label)}).SetInput("X1", {call.Use(left)});
+  op.SetInput("X2", {call.Use(right)}).SetAttr("margin", margin);
+  op.SetOutput("Activated", {call.NewOutput().name()});
+  return call.AppendFor(std::move(op));
+}
+
+Variable LabelSmooth(const Variable& label, const LabelSmoothOptions& options, Site site) {
+  const LayerCall call("label_smooth", "", site);
+  Op op("label_smooth");
+  op.SetInput("X", {call.Use(label)}).SetAttr("epsilon", options.epsilon);
+  SetIfDefined(call, "PriorDist", options.prior_dist, &op);
+  return call.AppendFor(std::move(op));
 }
 
 }  // namespace skiff::layers

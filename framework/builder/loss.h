@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <source_location>
+#include <string>
 
 #include "framework/builder/activation.h"
 #include "framework/builder/variable.h"
@@ -38,5 +39,52 @@ SoftmaxLoss SoftmaxWithCrossEntropyAndSoftmax(const Variable& logits, const Vari
 
 // (x - label)², element by element.
 Variable SquareErrorCost(const Variable& x, const Variable& label, Site site = Site::current());
+
+struct SigmoidCrossEntropyWithLogitsOptions {
+  int32_t ignore_index = -100;  // elements of this label count 0
+  bool normalize = false;       // divides by the number of elements that aren't ignored
+  Variable pos_weight = {};     // factors of log(1 + exp(-|x|)), of x's shape; none: 1
+};
+// max(x, 0) - x · label + log(1 + exp(-|x|)), the cross-entropy of sigmoid(x), element by element;
+// labels are 0, 1 or between.
+Variable SigmoidCrossEntropyWithLogits(const Variable& x, const Variable& label,
+                                       const SigmoidCrossEntropyWithLogitsOptions& options = {},
+                                       Site site = Site::current());
+// The cross-entropy of probabilities x [N, 1]; epsilon keeps the logarithms finite.
+Variable LogLoss(const Variable& x, const Variable& label, float epsilon = 1e-4f,
+                 Site site = Site::current());
+
+// With the distance d = |label - x|, element by element: d² / 2 where d <= delta, else
+// delta · (d - delta / 2). Error for a delta below 0.
+Variable HuberLoss(const Variable& x, const Variable& label, float delta,
+                   Site site = Site::current());
+
+struct SmoothL1Options {
+  Variable inside_weight = {};   // factors of x - y, of x's shape
+  Variable outside_weight = {};  // factors of what is added up
+  float sigma = 1.0f;            // the curve becomes a line at 1 / sigma²
+};
+// The sum over each row of x - y [N, ...] of Huber's curve: [N, 1]. Error unless both weights are
+// given or none.
+Variable SmoothL1(const Variable& x, const Variable& y, const SmoothL1Options& options = {},
+                  Site site = Site::current());
+
+// target · (log(target) - x) of log-probabilities x: element by element (reduction "none"), or a
+// scalar, the "sum", the "mean" or the "batchmean" over the first dim.
+Variable KldivLoss(const Variable& x, const Variable& target, const std::string& reduction = "mean",
+                   Site site = Site::current());
+
+// max(0, margin - label · (left - right)) of scores [N, 1]; the label is 1 where the left one
+// should be above the right one, -1 where below.
+Variable MarginRankLoss(const Variable& label, const Variable& left, const Variable& right,
+                        float margin = 0.1f, Site site = Site::current());
+
+struct LabelSmoothOptions {
+  Variable prior_dist = {};  // one element a class; none: all classes alike
+  float epsilon = 0.1f;
+};
+// (1 - epsilon) · label + epsilon · prior_dist of distributions [..., classes].
+Variable LabelSmooth(const Variable& label, const LabelSmoothOptions& options = {},
+                     Site site = Site::current());
 
 }  // namespace skiff::layers

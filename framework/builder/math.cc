@@ -49,6 +49,18 @@ Variable ElementwisePow(const Variable& x, const Variable& y, const ElementwiseO
                         Site site) {
   return Elementwise("elementwise_pow", x, y, options, site);
 }
+Variable ElementwiseFloordiv(const Variable& x, const Variable& y,
+                             const ElementwiseOptions& options, Site site) {
+  return Elementwise("elementwise_floordiv", x, y, options, site);
+}
+
+Variable Where(const Variable& condition, const Variable& x, const Variable& y, Site site) {
+  const LayerCall call("where", "", site);
+  Op op("where");
+  op.SetInput("Condition", {call.Use(condition)});
+  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  return call.AppendFor(std::move(op));
+}
 
 Variable Scale(const Variable& x, const ScaleOptions& options, Site site) {
   const LayerCall call("scale", "", site);

@@ -33,6 +33,13 @@ Variable ElementwiseMod(const Variable& x, const Variable& y, const ElementwiseO
                         Site site = Site::current());
 Variable ElementwisePow(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
                         Site site = Site::current());
+// The largest integer that is no more than x / y.
+Variable ElementwiseFloordiv(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
+                             Site site = Site::current());
+
+// x where the condition holds, else y; all of one shape.
+Variable Where(const Variable& condition, const Variable& x, const Variable& y,
+               Site site = Site::current());
 
 struct ScaleOptions {
   float scale = 1.0f;

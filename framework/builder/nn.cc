@@ -47,6 +47,23 @@ size_t ChannelAxis(const LayerCall& call, const Variable& x, const std::string& 
   return axis;
 }
 
+// As PaddlePaddle saves the slopes: those of channels have four dims, whatever the rank of x.
+std::vector<int64_t> SlopeDims(const LayerCall& call, const Variable& x,
+                               const PreluOptions& options) {
+  if (options.mode == "channel") {
+    const size_t axis = ChannelAxis(call, x, options.data_format);
+    const int64_t channels = x.dims()[axis];
+    return options.data_format == "NCHW" ? std::vector<int64_t>{1, channels, 1, 1}
+                                         : std::vector<int64_t>{1, 1, 1, channels};
+  }
+  if (options.mode != "element") return {1};
+  call.Enforce(!x.dims().empty(), "X \"", x.name(), "\" is of rank 0, expected at least one dim");
+  KnownProduct(call, x, 1);
+  std::vector<int64_t> dims = x.dims();
+  dims[0] = 1;
+  return dims;
+}
+
 Op Conv2dOp(const char* type, const Conv2dOptions& options) {
   Op op(type);
   op.SetAttr("strides", Pair(options.stride)).SetAttr("paddings", Pair(options.padding));
@@ -197,6 +214,17 @@ Variable Embedding(const Variable& ids, const EmbeddingOptions& options, Site si
       options.param_attr, "w", {options.rows, options.width}, options.dtype, initializer::Xavier());
   op.SetInput("W", {table.name()});
   op.SetAttr("padding_idx", padding);
+  return call.AppendFor(std::move(op));
+}
+
+Variable Prelu(const Variable& x, const PreluOptions& options, Site site) {
+  const LayerCall call("prelu", options.name, site);
+  Op op("prelu");
+  op.SetInput("X", {call.Use(x)});
+  const Variable slopes = call.CreateParameter(options.param_attr, "w", SlopeDims(call, x, options),
+                                               x.dtype(), initializer::Constant(0.25));
+  op.SetInput("Alpha", {slopes.name()});
+  op.SetAttr("mode", options.mode).SetAttr("data_format", options.data_format);
   return call.AppendFor(std::move(op));
 }
 

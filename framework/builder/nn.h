@@ -118,4 +118,15 @@ struct EmbeddingOptions {
 Variable Embedding(const Variable& ids, const EmbeddingOptions& options,
                    Site site = Site::current());
 
+struct PreluOptions {
+  std::string mode =
+      "all";  // one slope for all; "channel": one a channel; "element": one an element
+  ParamAttr param_attr = {};  // the slopes, which start at 0.25
+  std::string data_format = "NCHW";
+  std::string name = {};
+};
+// x where x is positive, slope · x elsewhere. Error for an unknown channel count in mode "channel",
+// and for an unknown dim after the first in mode "element".
+Variable Prelu(const Variable& x, const PreluOptions& options = {}, Site site = Site::current());
+
 }  // namespace skiff::layers

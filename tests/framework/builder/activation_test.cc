@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "framework/builder/data.h"
@@ -38,6 +39,59 @@ TEST(Activation, HardSigmoidTakesItsLine) {
               Pointwise(FloatEq(), {0.1f, 0.5f, 1.0f}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::HardSigmoid(x, 0.125f, 0.375f); }),
               Pointwise(FloatEq(), {0.125f, 0.375f, 0.75f}));
+}
+
+TEST(Activation, FunctionsOfXAloneAppendTheirOp) {
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Abs(x); }),
+              Pointwise(FloatEq(), {2.0f, 0.0f, 3.0f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Ceil(layers::Sin(x)); }),
+              Pointwise(FloatEq(), {0.0f, 0.0f, 1.0f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Round(layers::Swish(x)); }),
+              Pointwise(FloatEq(), {0.0f, 0.0f, 3.0f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Relu6(x * 3.0); }),
+              Pointwise(FloatEq(), {0.0f, 0.0f, 6.0f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Softsign(x); }),
+              Pointwise(FloatEq(), {-2.0f / 3, 0.0f, 0.75f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Reciprocal(x + 4.0); }),
+              Pointwise(FloatEq(), {0.5f, 0.25f, 1.0f / 7}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Rsqrt(x + 6.0); }),
+              Pointwise(FloatEq(), {0.5f, 1 / std::sqrt(6.0f), 1.0f / 3}));
+}
+
+TEST(Activation, EluAndSeluTakeTheirConstants) {
+  const float below = std::expm1(-2.0f);
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Elu(x); }),
+              Pointwise(FloatEq(), {below, 0.0f, 3.0f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Elu(x, 0.5f); }),
+              Pointwise(FloatEq(), {0.5f * below, 0.0f, 3.0f}));
+  EXPECT_THAT(
+      Values([](const Variable& x) { return layers::Selu(x, {.scale = 2.0f, .alpha = 0.25f}); }),
+      Pointwise(FloatEq(), {0.5f * below, 0.0f, 6.0f}));
+}
+
+TEST(Activation, GeluIsExactUnlessApproximated) {
+  // 3 P(3) with P = 0.99865010 of a normal distribution, and its approximation by tanh.
+  EXPECT_NEAR(Values([](const Variable& x) { return layers::Gelu(x); })[2], 2.9959503f, 1e-6f);
+  EXPECT_NEAR(Values([](const Variable& x) { return layers::Gelu(x, true); })[2], 2.9963627f,
+              1e-6f);
+}
+
+TEST(Activation, HardSwishMishAndSoftplusTakeTheirThresholds) {
+  EXPECT_THAT(Values([](const Variable& x) { return layers::HardSwish(x); }),
+              Pointwise(FloatEq(), {-1.0f / 3, 0.0f, 3.0f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::HardSwish(x, 2.0f, 4.0f, 3.0f); }),
+              Pointwise(FloatEq(), {-0.5f, 0.0f, 1.5f}));
+  EXPECT_NEAR(Values([](const Variable& x) { return layers::Mish(x); })[2],
+              3 * std::tanh(std::log1p(std::exp(3.0f))), 1e-6f);
+  EXPECT_NEAR(Values([](const Variable& x) { return layers::Mish(x, 2.0f); })[2],
+              3 * std::tanh(3.0f), 1e-6f);
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Softplus(x, 2.0f, 5.0f); }),
+              Pointwise(FloatEq(), {std::log1p(std::exp(-4.0f)) / 2, std::log(2.0f) / 2, 3.0f}));
+}
+
+TEST(Activation, PowTakesItsFactor) {
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Pow(x, 3.0f); }),
+              Pointwise(FloatEq(), {-8.0f, 0.0f, 27.0f}));
 }
 
 }  // namespace

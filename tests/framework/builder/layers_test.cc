@@ -127,8 +127,8 @@ TEST_F(LayersTest, AFailedCallLeavesNoOpBehind) {
 }
 
 TEST_F(LayersTest, UnknownActivationIsAnError) {
-  EXPECT_THAT(MessageOf([&] { layers::Fc(rows_, 3, {.act = "relo"}); }),
-              HasSubstr("unknown op \"relo\"; did you mean \"relu\""));
+  EXPECT_THAT(MessageOf([&] { layers::Fc(rows_, 3, {.act = "sigmoit"}); }),
+              HasSubstr("unknown op \"sigmoit\"; did you mean \"sigmoid\""));
 }
 
 TEST_F(LayersTest, OpsRememberTheCallersLine) {
@@ -241,6 +241,26 @@ TEST_F(LayersTest, DropoutAndEmbedding) {
   EXPECT_THAT(vectors.dims(), ElementsAre(-1, 6, 16));
   EXPECT_EQ(LastOp().Attr<int64_t>("padding_idx"), 99);
   EXPECT_THAT(ParameterNames(), ElementsAre("embedding_0.w_0"));
+}
+
+TEST_F(LayersTest, PreluHasSlopesOfItsMode) {
+  EXPECT_THAT(layers::Prelu(image_).dims(), ElementsAre(-1, 3, 8, 8));
+  layers::Prelu(image_, {.mode = "channel"});
+  layers::Prelu(image_, {.mode = "channel", .data_format = "NHWC"});
+  layers::Prelu(image_, {.mode = "element"});
+  EXPECT_THAT(ParameterNames(),
+              ElementsAre("prelu_0.w_0", "prelu_1.w_0", "prelu_2.w_0", "prelu_3.w_0"));
+  const auto dims = [&](const char* name) { return main_.root()->GetVar(name)->dims; };
+  EXPECT_THAT(dims("prelu_0.w_0"), ElementsAre(1));
+  EXPECT_THAT(dims("prelu_1.w_0"), ElementsAre(1, 3, 1, 1));
+  EXPECT_THAT(dims("prelu_2.w_0"), ElementsAre(1, 1, 1, 8));
+  EXPECT_THAT(dims("prelu_3.w_0"), ElementsAre(1, 3, 8, 8));
+  EXPECT_EQ(startup_.root()->ops()[0]->Attr<float>("value"), 0.25f);
+  EXPECT_THAT(MessageOf([&] { layers::Prelu(image_, {.mode = "row"}); }),
+              HasSubstr("mode = \"row\", expected all or channel or element"));
+  const Variable open = layers::Data("open", {-1, -1});
+  EXPECT_THAT(MessageOf([&] { layers::Prelu(open, {.mode = "element"}); }),
+              HasSubstr("prelu: dims 1 and later of X \"open\" of shape [-1, -1]"));
 }
 
 TEST_F(LayersTest, LossesAndMetrics) {

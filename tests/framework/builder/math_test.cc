@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/builder/control.h"
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 
 namespace skiff {
@@ -71,6 +73,21 @@ TEST(IsFinite, LooksAtEveryElement) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_THAT(ResultOf({1, 2, 3}, is_finite).ToVector<bool>(), ElementsAre(true));
   EXPECT_THAT(ResultOf({1, 2, infinity}, is_finite).ToVector<bool>(), ElementsAre(false));
+}
+
+TEST(ElementwiseFloordiv, RoundsDown) {
+  const auto halve = [](const Variable& x) {
+    return layers::ElementwiseFloordiv(x, layers::FillConstant({1}, DType::kFloat32, 2));
+  };
+  EXPECT_THAT(ResultOf({-3, 4, 5}, halve).ToVector<float>(), ElementsAre(-2, 2, 2));
+}
+
+TEST(Where, TakesXWhereTheConditionHolds) {
+  const auto at_least_2 = [](const Variable& x) {
+    const Variable y = layers::FillConstant({3}, DType::kFloat32, 2);
+    return layers::Where(layers::GreaterThan(x, y), x, y);
+  };
+  EXPECT_THAT(ResultOf({1, 5, 3}, at_least_2).ToVector<float>(), ElementsAre(2, 5, 3));
 }
 
 }  // namespace

@@ -1,0 +1,131 @@
+#include "framework/builder/loss.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "framework/builder/data.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
+#include "framework/executor/executor.h"
+#include "tests/framework/builder/invalid_argument.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::FloatEq;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+// The values of loss(x, y, w) for x = (0.25, 0.5), y = (1, 0) and w = (2, 4), columns all three.
+std::vector<float> Values(
+    const std::function<Variable(const Variable& x, const Variable& y, const Variable& w)>& loss) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  const auto column = [](const char* name) { return layers::Data(name, {2, 1}); };
+  const Variable value = loss(column("x"), column("y"), column("w"));
+  Executor executor;
+  return executor.Compile(main)
+      .Run({{"x", Tensor::FromValues<float>({2, 1}, {0.25f, 0.5f})},
+            {"y", Tensor::FromValues<float>({2, 1}, {1, 0})},
+            {"w", Tensor::FromValues<float>({2, 1}, {2, 4})}},
+           {value})[0]
+      .ToVector<float>();
+}
+
+TEST(SigmoidCrossEntropyWithLogits, TakesItsOptions) {
+  const float negative = std::log1p(std::exp(-0.25f));  // of x = 0.25, where the label is 1
+  const float other = 0.5f + std::log1p(std::exp(-0.5f));
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::SigmoidCrossEntropyWithLogits(x, y);
+              }),
+              Pointwise(FloatEq(), {negative, other}));
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::SigmoidCrossEntropyWithLogits(x, y, {.ignore_index = 0});
+              }),
+              Pointwise(FloatEq(), {negative, 0.0f}));
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::SigmoidCrossEntropyWithLogits(x, y, {.normalize = true});
+              }),
+              Pointwise(FloatEq(), {negative / 2, other / 2}));
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable& w) {
+                return layers::SigmoidCrossEntropyWithLogits(x, y, {.pos_weight = w});
+              }),
+              Pointwise(FloatEq(), {2 * negative, 0.5f + 4 * (other - 0.5f)}));
+}
+
+TEST(LogLoss, TakesItsEpsilon) {
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::LogLoss(x, y, 0.25f);
+              }),
+              Pointwise(FloatEq(), {-std::log(0.5f), -std::log(0.75f)}));
+}
+
+TEST(HuberLoss, IsAParabolaUpToDelta) {
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::HuberLoss(x, y, 0.5f);
+              }),
+              Pointwise(FloatEq(), {0.5f * (0.75f - 0.25f), 0.125f}));
+}
+
+TEST(SmoothL1, TakesItsWeightsAndSigma) {
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::SmoothL1(x, y);
+              }),
+              Pointwise(FloatEq(), {0.28125f, 0.125f}));
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable& w) {
+                return layers::SmoothL1(x, y, {.inside_weight = x, .outside_weight = w});
+              }),
+              Pointwise(FloatEq(), {0.03515625f, 0.125f}));
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::SmoothL1(x, y, {.sigma = 2.0f});
+              }),
+              Pointwise(FloatEq(), {0.625f, 0.375f}));
+  EXPECT_THAT(InvalidArgument([] {
+                Values([](const Variable& x, const Variable& y, const Variable& w) {
+                  return layers::SmoothL1(x, y, {.inside_weight = w});
+                });
+              }),
+              HasSubstr("only one of InsideWeight and OutsideWeight is given"));
+}
+
+TEST(KldivLoss, TakesItsReduction) {
+  const auto loss = [](const char* reduction) {
+    return Values([=](const Variable& x, const Variable&, const Variable& w) {
+      return layers::KldivLoss(x, w, reduction);
+    });
+  };
+  const float first = 2 * (std::log(2.0f) - 0.25f);
+  const float second = 4 * (std::log(4.0f) - 0.5f);
+  EXPECT_THAT(loss("none"), Pointwise(FloatEq(), {first, second}));
+  EXPECT_THAT(loss("sum"), Pointwise(FloatEq(), {first + second}));
+  EXPECT_THAT(Values([](const Variable& x, const Variable&, const Variable& w) {
+                return layers::KldivLoss(x, w);
+              }),
+              Pointwise(FloatEq(), {(first + second) / 2}));
+}
+
+TEST(MarginRankLoss, CountsWhatIsInTheWrongOrder) {
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable& w) {
+                return layers::MarginRankLoss(y, x, w, 0.5f);
+              }),
+              Pointwise(FloatEq(), {2.25f, 0.5f}));
+}
+
+TEST(LabelSmooth, TakesItsPrior) {
+  EXPECT_THAT(Values([](const Variable&, const Variable& y, const Variable&) {
+                return layers::LabelSmooth(y, {.epsilon = 0.25f});
+              }),
+              Pointwise(FloatEq(), {1.0f, 0.25f}));
+  EXPECT_THAT(Values([](const Variable&, const Variable& y, const Variable&) {
+                const Variable prior = layers::FillConstant({1}, DType::kFloat32, 0.5);
+                return layers::LabelSmooth(y, {.prior_dist = prior, .epsilon = 0.25f});
+              }),
+              Pointwise(FloatEq(), {0.875f, 0.125f}));
+}
+
+}  // namespace
+}  // namespace skiff
