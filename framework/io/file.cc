@@ -174,7 +174,8 @@ void RemoveTempFiles(const std::string& directory) {
   std::vector<std::filesystem::path> found;
   std::filesystem::directory_iterator entry(directory, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (IsTempName(entry->path().filename().string())) found.push_back(entry->path());
+    const bool is_file = std::filesystem::is_regular_file(entry->symlink_status(error));
+    if (is_file && IsTempName(entry->path().filename().string())) found.push_back(entry->path());
   }
   if (error) ThrowSystemError("list", directory, error.value());
   for (const std::filesystem::path& path : found) {

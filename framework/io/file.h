@@ -83,8 +83,8 @@ class AtomicFile {
 
 // A name beside `path` that no other call gives: `<path>.tmp-<process>-<number>`.
 std::string TempPathFor(const std::string& path);
-// Removes the files of a directory that have such names: what processes that were killed have left
-// there. None may be writing there now. A directory that isn't there holds none.
+// Removes the regular files of a directory that have such names: what processes that were killed
+// have left there. None may be writing there now. A directory that isn't there holds none.
 void RemoveTempFiles(const std::string& directory);
 
 inline constexpr int64_t kReadFileLimitBytes = int64_t{1} << 31;

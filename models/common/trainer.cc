@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
+#include "framework/io/file_lock.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
@@ -134,11 +135,14 @@ void Trainer::Resume() {
 }
 
 TrainingResult Trainer::Run() {
+  CreateDirectories(options_.output_dir);
+  const FileLock lock(JoinPath(options_.output_dir, ".lock"));
+  SKIFF_ENFORCE(lock.is_held(), kFailedPrecondition, "another training is writing in ",
+                options_.output_dir, ": wait for its end, or take another --output_dir");
   SKIFF_ENFORCE(is_continuation_ || !HasCheckpoint(CheckpointDirectory()), kFailedPrecondition,
                 options_.output_dir,
                 " holds a training: --resume to go on with it, or another --output_dir");
   is_continuation_ = true;
-  CreateDirectories(options_.output_dir);
   for (const std::string& directory : {options_.output_dir, ModelDirectory()}) {
     RemoveTempFiles(directory);
   }

@@ -5,6 +5,7 @@
 //   model/               the weights of the best epoch, as an inference model
 //   training_log.jsonl   one line an epoch
 //   learning_curve.svg   drawn again after each epoch
+//   .lock                held while a training writes there (framework/io/file_lock.h)
 //
 // A training that is resumed gives, bit for bit, what it would have given without the break: the
 // checkpoint holds parameters, optimizer states, step counters and the reader's position. One
@@ -65,8 +66,9 @@ class Trainer {
   void Resume();
 
   // Trains up to the last epoch. SIGINT and SIGTERM are answered between two steps. Error
-  // (kFailedPrecondition) when the output directory holds checkpoints and this is no continuation,
-  // or the loss is no finite number; and as executor, reader and files.
+  // (kFailedPrecondition) when another trainer runs in the output directory, when that holds
+  // checkpoints and this is no continuation, or the loss is no finite number; and as executor,
+  // reader and files.
   TrainingResult Run();
 
   EvaluationResult Evaluate();

@@ -172,6 +172,13 @@ TEST(RemoveTempFiles, RemovesWhatKilledWritersLeft) {
   PutBytes(TempPathFor(directory / "a.tmp-1"), "half");
   RemoveTempFiles(directory.path());
   EXPECT_EQ(NamesIn(directory.path()), kept);
+  // No writer of ours leaves folders or links.
+  CreateDirectories(directory / "b.tmp-1-1/c");
+  CreateDirectories(directory / "b.tmp-1-2");
+  std::filesystem::create_symlink("a", directory / "b.tmp-1-3");
+  const std::vector<std::string> names = NamesIn(directory.path());
+  RemoveTempFiles(directory.path());
+  EXPECT_EQ(NamesIn(directory.path()), names);
   EXPECT_NO_THROW(RemoveTempFiles(directory / "no"));
 }
 

@@ -12,6 +12,7 @@
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
+#include "framework/io/file_lock.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
 #include "models/common/generated_images.h"
@@ -135,8 +136,8 @@ TEST_F(TrainerTest, LeavesNothingOfWhereItWasCutOff) {
   CreateDirectories(options.output_dir + "/model");
   PutBytes(options.output_dir + "/model/__model__.tmp-123-5", "x");
   const TrainingResult result = trainer.Run();
-  EXPECT_THAT(NamesIn(options.output_dir),
-              ElementsAre("checkpoints", "learning_curve.svg", "model", "training_log.jsonl"));
+  EXPECT_THAT(NamesIn(options.output_dir), ElementsAre(".lock", "checkpoints", "learning_curve.svg",
+                                                       "model", "training_log.jsonl"));
   EXPECT_FALSE(std::filesystem::exists(options.output_dir + "/model/__model__.tmp-123-5"));
   ASSERT_EQ(result.records.size(), 4u);
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(result.records[i].epoch, i + 1);
@@ -237,6 +238,22 @@ TEST_F(TrainerTest, RefusesToBeginWhereATrainingIs) {
   expect_refusal(&stranger);
   trainer.Resume();
   EXPECT_EQ(trainer.Run().weights_hash, Make(Options("whole")).Run().weights_hash);
+}
+
+TEST_F(TrainerTest, RefusesToWriteWhereAnotherTrainingDoes) {
+  const TrainerOptions options = Options("run");
+  CreateDirectories(options.output_dir);
+  Trainer trainer = Make(options);
+  {
+    const FileLock of_another(options.output_dir + "/.lock");
+    ExpectError([&] { trainer.Run(); }, ErrorCode::kFailedPrecondition,
+                "another training is writing in " + options.output_dir +
+                    ": wait for its end, or take another --output_dir");
+  }
+  EXPECT_THAT(NamesIn(options.output_dir), ElementsAre(".lock"));
+  EXPECT_TRUE(trainer.Run().finished);
+  // It holds the lock no longer than it writes.
+  EXPECT_TRUE(FileLock(options.output_dir + "/.lock").is_held());
 }
 
 TEST_F(TrainerTest, RefusesAStateThatIsNotATrainers) {

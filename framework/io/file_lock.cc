@@ -1,0 +1,21 @@
+#include "framework/io/file_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "framework/io/file.h"
+
+namespace skiff {
+
+FileLock::FileLock(const std::string& path)
+    : descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) ThrowSystemError("open", path, errno);
+  is_held_ = flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+FileLock::~FileLock() { close(descriptor_); }
+
+}  // namespace skiff
