@@ -87,14 +87,12 @@ struct CompiledProgram::State {
   std::shared_ptr<PreparedPlan> Prepare(const Signature& signature) {
     Plan plan = LowerProgram(*registry, *program, place, signature.feeds, signature.fetches, *scope,
                              positions);
-    for (const auto& [type, kernel] : options.kernels) plan.kept_ops.push_back(type);
+    plan.forced_kernels.insert(options.kernels.begin(), options.kernels.end());
     RunPlanPasses(*registry, &plan, options.passes);
-    return std::make_shared<PreparedPlan>(std::move(plan),
-                                          PreparedPlan::Inputs{.registry = registry,
-                                                               .program = program,
-                                                               .scope = scope,
-                                                               .trains = trains,
-                                                               .kernels = options.kernels});
+    return std::make_shared<PreparedPlan>(
+        std::move(plan),
+        PreparedPlan::Inputs{
+            .registry = registry, .program = program, .scope = scope, .trains = trains});
   }
 
   std::shared_ptr<PreparedPlan> PlanWithFeeds(const FeedList& feeds, const FetchList& fetches) {

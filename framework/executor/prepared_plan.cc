@@ -82,10 +82,8 @@ void PreparedPlan::PrepareKernels() {
     }
     try {
       PrepareContext context = ContextOf(plan_, instruction);
-      const auto forced = inputs_.kernels.find(instruction.op->type);
-      if (forced != inputs_.kernels.end()) {
-        step.kernel_def = inputs_.registry->FindKernel(context, forced->second);
-      }
+      const std::string_view forced = plan_.ForcedKernel(instruction.op->type);
+      if (!forced.empty()) step.kernel_def = inputs_.registry->FindKernel(context, forced);
       if (step.kernel_def == nullptr) step.kernel_def = &inputs_.registry->SelectKernel(context);
       step.kernel = step.kernel_def->prepare(context);
       instruction.workspace_bytes = context.workspace_bytes();

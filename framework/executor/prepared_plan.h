@@ -22,7 +22,6 @@ class PreparedPlan {
     std::shared_ptr<const Program> program;  // owns the ops that the plan points to
     Scope* scope = nullptr;
     bool trains = false;  // whether a run advances the step counter
-    std::map<std::string, std::string> kernels;
   };
 
   // Chooses and prepares a kernel per instruction, plans the storage and binds it. Error if no

@@ -156,6 +156,11 @@ int64_t StorageBytes(const PlanValue& value) {
   return ByteCount(StorageElements(value.meta.shape, value.meta.layout), value.meta.dtype);
 }
 
+std::string_view Plan::ForcedKernel(std::string_view type) const {
+  const auto found = forced_kernels.find(type);
+  return found == forced_kernels.end() ? std::string_view() : found->second;
+}
+
 int32_t Plan::StorageOf(int32_t value) const {
   while (values[static_cast<size_t>(value)].alias_of >= 0) {
     value = values[static_cast<size_t>(value)].alias_of;

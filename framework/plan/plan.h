@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -84,8 +85,12 @@ struct Plan {
   int64_t max_live_bytes = 0;  // the lower bound
   int64_t unshared_bytes = 0;  // with a buffer for each value: what no reuse would take
   std::vector<std::shared_ptr<const Op>> made_ops;  // by passes; the others are the program's
-  // Types of ops whose kernel the user has chosen: no pass puts another op in their place.
-  std::vector<std::string> kept_ops;
+  // From types of ops to the kernel that the user wants, wherever it takes the shapes. No pass puts
+  // another op in the place of such an op.
+  std::map<std::string, std::string, std::less<>> forced_kernels;
+
+  // The kernel that is forced on ops of this type; empty: none.
+  std::string_view ForcedKernel(std::string_view type) const;
 
   // Makes one static segment of all instructions: after their number has changed.
   void CoverWithOneSegment();

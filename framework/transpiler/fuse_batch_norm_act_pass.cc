@@ -51,7 +51,7 @@ class Fusion {
   bool Is(size_t i, std::string_view type) const {
     const Instruction& instruction = plan_.instructions[i];
     return instruction.kind == InstructionKind::kOp && instruction.op->type == type &&
-           std::ranges::count(plan_.kept_ops, type) == 0;
+           plan_.ForcedKernel(type).empty();
   }
 
   bool HasKernel(const Instruction& instruction) const {

@@ -82,7 +82,9 @@ class LayoutAssignment {
         output_metas[i].layout = blocked_;
     }
     const OpContext context(op, *instruction.def, input_metas, output_metas, plan_.place);
-    if (registry_.FindKernel(context) == nullptr) return false;
+    if (registry_.FindKernel(context) == nullptr || ForcedKernelIsForPlain(instruction, context)) {
+      return false;
+    }
 
     for (size_t i = 0; i < instruction.inputs.size(); ++i) {
       if (instruction.inputs[i] >= 0 && instruction.reads_data[i]) {
@@ -95,6 +97,16 @@ class LayoutAssignment {
       ++blocked_values_;
     }
     return true;
+  }
+
+  // Whether a kernel is forced that takes the op's shapes, but not the layouts of `blocked`.
+  bool ForcedKernelIsForPlain(const Instruction& instruction, const OpContext& blocked) {
+    const std::string_view forced = plan_.ForcedKernel(instruction.op->type);
+    if (forced.empty() || registry_.FindKernel(blocked, forced) != nullptr) return false;
+    const OpContext plain(*instruction.op, *instruction.def,
+                          Metas(instruction.inputs, Layout::Plain()),
+                          Metas(instruction.outputs, Layout::Plain()), plan_.place);
+    return registry_.FindKernel(plain, forced) != nullptr;
   }
 
   bool WantsChannelBlocks(const Instruction& instruction, const std::vector<size_t>& inputs,

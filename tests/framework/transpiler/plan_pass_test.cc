@@ -96,6 +96,27 @@ TEST_F(PlanPassTest, LayoutLeavesFewChannelsPlain) {
   EXPECT_EQ(Bind(kImageNet, {2, 3, 4, 4}, {"d"}).statistics().layout_copies, 0);
 }
 
+TEST_F(PlanPassTest, LayoutLeavesAnOpPlainWhoseForcedKernelTakesNoBlocks) {
+  for (const char* type : {"tiny_conv", "tiny_relu"}) {
+    KernelDef only_plain = registry_.Kernels(type)[0];
+    only_plain.name = "only_plain";
+    only_plain.accepts = AllPlain;
+    registry_.AddKernel(type, only_plain);
+  }
+  const BoundProgram bound =
+      Bind(kImageNet, {2, 16, 3, 3}, {"d"}, {.kernels = {{"tiny_conv", "only_plain"}}});
+  EXPECT_EQ(bound.statistics().layout_copies, 0);
+  // A kernel that can't be had at all changes nothing.
+  registry_.AddKernel("tiny_conv", {.name = "never",
+                                    .prepare = registry_.Kernels("tiny_conv")[0].prepare,
+                                    .accepts = [](const OpContext&) { return false; }});
+  if (PreferredChannelBlock() == 1) return;
+  EXPECT_EQ(Bind(kImageNet, {2, 16, 3, 3}, {"d"}, {.kernels = {{"tiny_conv", "never"}}})
+                .statistics()
+                .layout_copies,
+            2);
+}
+
 TEST_F(PlanPassTest, LayoutGivesPlainFetchesOfBlockedValues) {
   BoundProgram bound = Bind(kImageNet, {2, 17, 3, 3}, {"a", "b", "d"});
   bound.Step();
