@@ -7,7 +7,6 @@
 
 #include "framework/base/error.h"
 #include "framework/executor/storage.h"
-#include "framework/ir/op_role.h"
 #include "framework/tensor/layout_copy.h"
 
 namespace skiff {
@@ -16,6 +15,40 @@ namespace {
 // Startup and main program count their ops each from 0. Without this mark in the id, a parameter
 // would start as the very numbers by which an op of the first training step drops elements.
 constexpr uint64_t kTraining = uint64_t{1} << 31;
+
+bool ReadsDataThatItChecks(const Instruction& instruction) {
+  if (instruction.kind == InstructionKind::kCopy) return false;
+  return std::ranges::any_of(instruction.def->inputs, [&](const SlotDef& slot) {
+    return slot.checks_data && instruction.InputIn(slot.name) >= 0;
+  });
+}
+
+// Whether `earlier` has refused whatever `later` could refuse: see OpDef::data_checked_by.
+bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
+  if (earlier.kind == InstructionKind::kCopy) return false;
+  if (earlier.def->type != later.def->data_checked_by) return false;
+  const bool same_values = std::ranges::all_of(later.def->inputs, [&](const SlotDef& slot) {
+    const int32_t value = later.InputIn(slot.name);
+    if (earlier.def->FindInput(slot.name) != nullptr) return earlier.InputIn(slot.name) == value;
+    return earlier.def->FindOutput(slot.name) == nullptr || earlier.OutputIn(slot.name) == value;
+  });
+  return same_values && std::ranges::all_of(later.def->attrs, [&](const AttrDef& attr) {
+           const AttrDef* of_earlier = earlier.def->FindAttr(attr.name);
+           if (of_earlier == nullptr) return false;
+           const Attribute* a = EffectiveAttr(*later.op, attr);
+           const Attribute* b = EffectiveAttr(*earlier.op, *of_earlier);
+           return a != nullptr && b != nullptr && SameAttribute(*a, *b);
+         });
+}
+
+// Whether only the data can tell if the instruction fails.
+bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
+  const Instruction& instruction = instructions[index];
+  if (!ReadsDataThatItChecks(instruction)) return false;
+  return std::none_of(
+      instructions.begin(), instructions.begin() + static_cast<ptrdiff_t>(index),
+      [&](const Instruction& earlier) { return HasCheckedFor(instruction, earlier); });
+}
 
 }  // namespace
 
@@ -45,13 +78,12 @@ void PreparedPlan::CreatePersistables() {
   }
 }
 
-// An op that looks at data (labels, ids) may refuse it, and it is of the forward pass. What the
-// scope held and ops up to the last such one write is saved before a run: running statistics and
-// counters as a rule, parameters only where one loss is computed after the update for another.
+// An op may refuse the data (labels, ids) that it reads. What the scope held and ops up to the last
+// such one write is saved before a run: running statistics and counters as a rule, parameters only
+// where a first check of data comes after an update.
 void PreparedPlan::PlanRollback() {
-  constexpr int32_t kNeverRefuses = kRoleBackward | kRoleOptimize | kRoleLRSched;
   size_t end = steps_.size();
-  while (end > 0 && (plan_.instructions[end - 1].op->role() & kNeverRefuses) != 0) --end;
+  while (end > 0 && !MayRefuseData(plan_.instructions, end - 1)) --end;
   std::set<std::string> saved(created_.begin(), created_.end());
   const auto in_scope = [this](int32_t value) {
     return value >= 0 && plan_.values[static_cast<size_t>(value)].storage == Storage::kScope;

@@ -102,6 +102,12 @@ void CheckOp(const OpDef& def, const Op& op) {
   }
 }
 
+const Attribute* EffectiveAttr(const Op& op, const AttrDef& attr) {
+  const auto it = op.attrs.find(attr.name);
+  if (it != op.attrs.end()) return &it->second;
+  return attr.default_value ? &*attr.default_value : nullptr;
+}
+
 std::string DescribeOp(const Op& op, int32_t block, size_t position) {
   std::string where = StrCat(op.type, " (block ", block, ", op #", position);
   // Of another type it is a mistake, but not the one that the caller is about to report.

@@ -25,6 +25,7 @@ struct SlotDef {
   bool dispensable = false;   // may be absent
   bool intermediate = false;  // an output that only the gradient reads
   bool shape_only = false;    // an input whose shape is read, never its data
+  bool checks_data = false;   // an input whose data a kernel may refuse when it runs
 };
 
 struct AttrDef {
@@ -72,6 +73,10 @@ struct OpDef {
   bool random = false;                // draws numbers
   bool has_side_effect = false;       // must run even if nobody reads its outputs
   bool data_dependent_shape = false;  // the output shape depends on input data
+  // Of an op with inputs that it checks: another op, after which this one refuses nothing if it has
+  // that one's attributes, and its variables in every slot of the same name (input or output). So
+  // for a gradient op the forward op; empty: none.
+  std::string data_checked_by;
 
   // nullptr if there is none.
   const SlotDef* FindInput(std::string_view slot) const;
@@ -84,6 +89,10 @@ struct OpDef {
 // doesn't list (op_role, engine hints, those of other versions) are legal and ignored. Error naming
 // the op's type and what is wrong.
 void CheckOp(const OpDef& def, const Op& op);
+
+// The attribute as kernels see it: the op's, or the definition's default; nullptr if there is
+// neither.
+const Attribute* EffectiveAttr(const Op& op, const AttrDef& attr);
 
 // "softmax (block 0, op #17, models/ernie/ernie.cc:88)": where an op stands, for messages.
 std::string DescribeOp(const Op& op, int32_t block, size_t position);

@@ -16,13 +16,6 @@ namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
-// The attribute as kernels see it; nullptr if it has neither value nor default.
-const Attribute* EffectiveAttr(const Op& op, const AttrDef& attr) {
-  const auto it = op.attrs.find(attr.name);
-  if (it != op.attrs.end()) return &it->second;
-  return attr.default_value ? &*attr.default_value : nullptr;
-}
-
 // Fluid's notes on an op, which no kernel reads: op_role, op_namescope, op_device, …
 bool IsNote(const std::string& name) { return name.starts_with("op_"); }
 

@@ -200,13 +200,8 @@ class Fusion {
            (reads("SavedMean", norm.OutputIn("SavedMean")) ||
             reads("MeanOut", norm.OutputIn("MeanOut"))) &&
            std::ranges::all_of(inner.def->attrs, [&](const AttrDef& attr) {
-             return SameAttribute(AttrOf(inner, attr), AttrOf(norm, attr));
+             return SameAttribute(*EffectiveAttr(*inner.op, attr), *EffectiveAttr(*norm.op, attr));
            });
-  }
-
-  static const Attribute& AttrOf(const Instruction& instruction, const AttrDef& attr) {
-    const auto found = instruction.op->attrs.find(attr.name);
-    return found == instruction.op->attrs.end() ? *attr.default_value : found->second;
   }
 
   bool WritesArenaOnly(const Instruction& instruction) const {

@@ -93,6 +93,7 @@ OpDef BinaryOpDef(const std::string& type, const std::string& doc, const DType* 
 
 void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
   OpDef def = BinaryOpDef(facts.type, facts.doc);
+  def.inputs[1].checks_data = facts.checks_y;
   def.in_place = {{"X", "Out"}, {"Y", "Out"}};
   def.zero_preserving = facts.zero_preserving;
   if (facts.zero_preserving) {

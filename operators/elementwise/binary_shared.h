@@ -42,6 +42,7 @@ struct BinaryFacts {
   bool grad_reads_y = false;
   bool grad_reads_out = false;
   bool grad_zero_preserving = false;
+  bool checks_y = false;  // refuses some data of Y: SlotDef::checks_data
 };
 
 // The definition of X, Y -> Out with `axis`; the gradient rule is missing. `out_dtype` is that of

@@ -178,10 +178,14 @@ void CheckBoundTensors(const OpContext& context) {
 // Both ops: inputs X, Min, Max, the attributes.
 OpDef ClipDef(const UnaryFacts& facts) {
   OpDef def = UnaryOpDef(facts);
-  def.inputs.push_back(
-      {.name = "Min", .doc = "One number of X's dtype, instead of min.", .dispensable = true});
-  def.inputs.push_back(
-      {.name = "Max", .doc = "One number of X's dtype, instead of max.", .dispensable = true});
+  def.inputs.push_back({.name = "Min",
+                        .doc = "One number of X's dtype, instead of min.",
+                        .dispensable = true,
+                        .checks_data = true});
+  def.inputs.push_back({.name = "Max",
+                        .doc = "One number of X's dtype, instead of max.",
+                        .dispensable = true,
+                        .checks_data = true});
   def.attrs = {{.name = "min",
                 .type = AttrType::kFloat,
                 .default_value = {},
@@ -215,6 +219,7 @@ void AddClipOps(OpRegistry& registry) {
   };
   grad.no_gradient_reason = "second derivatives are not provided";
   grad.in_place = {{"Out@GRAD", "X@GRAD"}};
+  grad.data_checked_by = "clip";
   registry.Add(std::move(grad));
 }
 

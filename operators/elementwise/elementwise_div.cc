@@ -81,7 +81,8 @@ void RegisterElementwiseDiv(OpRegistry& registry) {
                              .no_gradient_reason = "",
                              .grad_reads_y = true,
                              .grad_reads_out = true,
-                             .grad_zero_preserving = false};
+                             .grad_zero_preserving = false,
+                             .checks_y = true};
   RegisterBinary<HWY_NAMESPACE::Div, HWY_NAMESPACE::DivXGrad, HWY_NAMESPACE::DivYGrad>(
       registry, facts, [] { return HWY_DYNAMIC_DISPATCH(DivLoops)(); });
   AddIntegerKernel<int32_t>(registry);

@@ -41,7 +41,8 @@ void RegisterElementwiseFloordiv(OpRegistry& registry) {
                              .doc = "Out = the largest integer that is no more than X / Y.",
                              .zero_preserving = false,
                              .grad_doc = "",
-                             .no_gradient_reason = "Fluid has none: a step function"};
+                             .no_gradient_reason = "Fluid has none: a step function",
+                             .checks_y = true};
   AddBinaryOps(registry, facts);
   AddBinaryKernel<float>(registry, facts.type, ScalarBinaryLoop<FloorDiv, float>, kScalarGrain);
   AddBinaryKernel<double>(registry, facts.type, ScalarBinaryLoop<FloorDiv, double>, kScalarGrain);

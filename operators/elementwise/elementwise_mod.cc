@@ -36,7 +36,8 @@ void RegisterElementwiseMod(OpRegistry& registry) {
                              .doc = "Out = X - Y * floor(X / Y), of the sign of Y.",
                              .zero_preserving = false,
                              .grad_doc = "",
-                             .no_gradient_reason = "Fluid has none: a remainder jumps"};
+                             .no_gradient_reason = "Fluid has none: a remainder jumps",
+                             .checks_y = true};
   AddBinaryOps(registry, facts);
   AddBinaryKernel<float>(registry, facts.type, ScalarBinaryLoop<Mod, float>, kScalarGrain);
   AddBinaryKernel<double>(registry, facts.type, ScalarBinaryLoop<Mod, double>, kScalarGrain);

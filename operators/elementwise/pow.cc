@@ -113,11 +113,15 @@ T IntegerPower(T x, int64_t exponent) {
 }
 
 template <typename T>
+void CheckFactor(double factor) {
+  SKIFF_ENFORCE(!std::is_integral_v<T> || FromFloat<int64_t>(factor) >= 0, kInvalidArgument,
+                "pow: factor = ", factor, ", expected one that isn't negative for integers");
+}
+
+template <typename T>
 void Power(const T* x, double factor, T* out, int64_t count) {
   if constexpr (std::is_integral_v<T>) {
     const int64_t exponent = FromFloat<int64_t>(factor);
-    SKIFF_ENFORCE(exponent >= 0, kInvalidArgument, "pow: factor = ", factor,
-                  ", expected one that isn't negative for integers");
     ParallelFor(count, kScalarGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) out[i] = IntegerPower(x[i], exponent);
     });
@@ -169,8 +173,11 @@ void AddPowKernel(OpRegistry& registry) {
     const FactorSource factor(context);
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
+    if (!context.HasInput("FactorTensor")) CheckFactor<T>(context.Attr<float>("factor"));
     return MakeKernel([=](const KernelContext& run) {
-      Power(run.input(x).data<T>(), factor.Read(run), run.output(out).data<T>(), count);
+      const double exponent = factor.Read(run);
+      CheckFactor<T>(exponent);
+      Power(run.input(x).data<T>(), exponent, run.output(out).data<T>(), count);
     });
   });
 }
@@ -218,6 +225,7 @@ void AddPowOps(OpRegistry& registry) {
                                        .doc = "The exponent."}}};
   OpDef def = UnaryOpDef(facts);
   def.inputs.push_back(FactorTensorSlot());
+  def.inputs.back().checks_data = true;
   def.kernel_dtype_slot = "X";
   def.infer = [infer = def.infer](OpContext& context) {
     CheckFactorTensor(context);

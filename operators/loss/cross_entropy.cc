@@ -182,20 +182,23 @@ void RegisterCrossEntropy(OpRegistry& registry) {
                        "cross_entropy.",
                 .inputs = {{.name = "X", .doc = "Probabilities, [..., classes]."},
                            {.name = "Label",
-                            .doc = "Classes, [..., 1], int64 or int32; soft: of X's shape."}},
+                            .doc = "Classes, [..., 1], int64 or int32; soft: of X's shape.",
+                            .checks_data = true}},
                 .outputs = {{.name = "Y", .doc = "The loss of each row, [..., 1]."}},
                 .attrs = Attributes(),
                 .infer = Infer,
                 .grad = GradOp("cross_entropy_grad", {"X", "Label", "Y@GRAD"}, {"X@GRAD"})});
-  registry.Add({.type = "cross_entropy_grad",
-                .doc = "The gradient of cross_entropy: dX = -dY * label / X.",
-                .inputs = {{.name = "X", .doc = "Probabilities."},
-                           {.name = "Label", .doc = "The labels of the forward op."},
-                           {.name = "Y@GRAD", .doc = "The gradient of Y."}},
-                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
-                .attrs = Attributes(),
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided"});
+  registry.Add(
+      {.type = "cross_entropy_grad",
+       .doc = "The gradient of cross_entropy: dX = -dY * label / X.",
+       .inputs = {{.name = "X", .doc = "Probabilities."},
+                  {.name = "Label", .doc = "The labels of the forward op.", .checks_data = true},
+                  {.name = "Y@GRAD", .doc = "The gradient of Y."}},
+       .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
+       .attrs = Attributes(),
+       .infer = InferGrad,
+       .no_gradient_reason = "second derivatives are not provided",
+       .data_checked_by = "cross_entropy"});
   registry.AddCpuKernels<float, double>(
       "cross_entropy", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

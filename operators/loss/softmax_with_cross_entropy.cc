@@ -286,7 +286,8 @@ void RegisterSoftmaxWithCrossEntropy(OpRegistry& registry) {
        .inputs = {{.name = "Logits", .doc = "Scores, with the classes along `axis`."},
                   {.name = "Label",
                    .doc = "Classes, int64 or int32, of Logits' shape with 1 at `axis`; soft: of "
-                          "Logits' shape."}},
+                          "Logits' shape.",
+                   .checks_data = true}},
        .outputs = {{.name = "Softmax", .doc = "Of Logits' shape.", .dispensable = true},
                    {.name = "Loss", .doc = "Of Logits' shape with 1 at `axis`."}},
        .attrs = Attributes(),
@@ -294,18 +295,20 @@ void RegisterSoftmaxWithCrossEntropy(OpRegistry& registry) {
        .grad = GradOp("softmax_with_cross_entropy_grad", {"Label", "Softmax", "Loss@GRAD"},
                       {"Logits@GRAD"}),
        .in_place = {{"Logits", "Softmax"}}});
-  registry.Add({.type = "softmax_with_cross_entropy_grad",
-                .doc = "The gradient of softmax_with_cross_entropy: dLogits = dLoss * (Softmax * "
-                       "sum of label - label).",
-                .inputs = {{.name = "Label", .doc = "The labels of the forward op."},
-                           {.name = "Softmax", .doc = "The Softmax of the forward op."},
-                           {.name = "Loss@GRAD", .doc = "The gradient of Loss."}},
-                .outputs = {{.name = "Logits@GRAD", .doc = "Of Softmax's shape."}},
-                .attrs = Attributes(),
-                .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided",
-                .kernel_dtype_slot = "Softmax",
-                .in_place = {{"Softmax", "Logits@GRAD"}}});
+  registry.Add(
+      {.type = "softmax_with_cross_entropy_grad",
+       .doc = "The gradient of softmax_with_cross_entropy: dLogits = dLoss * (Softmax * "
+              "sum of label - label).",
+       .inputs = {{.name = "Label", .doc = "The labels of the forward op.", .checks_data = true},
+                  {.name = "Softmax", .doc = "The Softmax of the forward op."},
+                  {.name = "Loss@GRAD", .doc = "The gradient of Loss."}},
+       .outputs = {{.name = "Logits@GRAD", .doc = "Of Softmax's shape."}},
+       .attrs = Attributes(),
+       .infer = InferGrad,
+       .no_gradient_reason = "second derivatives are not provided",
+       .kernel_dtype_slot = "Softmax",
+       .in_place = {{"Softmax", "Logits@GRAD"}},
+       .data_checked_by = "softmax_with_cross_entropy"});
   registry.AddCpuKernels<float, double>(
       "softmax_with_cross_entropy",
       []<typename T>(PrepareContext& context) { return Prepare<T>(context); });

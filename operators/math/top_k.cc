@@ -230,7 +230,10 @@ void RegisterTopK(OpRegistry& registry) {
                 .doc = "The k largest values of each row of X, in descending order, and their "
                        "places. Fluid's top_k.",
                 .inputs = {{.name = "X", .doc = "Of rank 1 or more; the last dim makes the rows."},
-                           {.name = "K", .doc = "k, as an integer tensor.", .dispensable = true}},
+                           {.name = "K",
+                            .doc = "k, as an integer tensor.",
+                            .dispensable = true,
+                            .checks_data = true}},
                 .outputs = {{.name = "Out", .doc = "The values, [..., k].", .dispensable = true},
                             {.name = "Indices",
                              .doc = "Their places in the row, int64.",
@@ -242,13 +245,14 @@ void RegisterTopK(OpRegistry& registry) {
   registry.Add({.type = "top_k_grad",
                 .doc = "The gradient of top_k: dX is dOut at the places found, 0 elsewhere.",
                 .inputs = {{.name = "X", .doc = "The input of top_k.", .shape_only = true},
-                           {.name = "Indices", .doc = "The places found."},
+                           {.name = "Indices", .doc = "The places found.", .checks_data = true},
                            {.name = "Out@GRAD", .doc = "The gradient of Out."}},
                 .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
                 .attrs = Attributes(),
                 .infer = InferGrad,
                 .no_gradient_reason = "second derivatives are not provided",
-                .kernel_dtype_slot = "Out@GRAD"});
+                .kernel_dtype_slot = "Out@GRAD",
+                .data_checked_by = "top_k"});
   registry.AddCpuKernels<float, double, int32_t, int64_t>(
       "top_k", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

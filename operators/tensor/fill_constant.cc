@@ -53,7 +53,8 @@ void RegisterFillConstant(OpRegistry& registry) {
   def.doc = "Out[i] = the value of ValueTensor, else `str_value`, else `value`.";
   def.inputs = {{.name = "ValueTensor",
                  .doc = "One element: the value, read at run time.",
-                 .dispensable = true},
+                 .dispensable = true,
+                 .checks_data = true},
                 RuntimeArgumentSlot("ShapeTensor"),
                 RuntimeArgumentSlot("ShapeTensorList", /*duplicable=*/true)};
   def.outputs = {{.name = "Out", .doc = "A tensor of `shape` and `dtype`."}};

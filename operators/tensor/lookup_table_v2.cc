@@ -182,7 +182,7 @@ void AddLookupGrad(OpRegistry& registry) {
   def.doc =
       "W@GRAD[r, :] = the sum of Out@GRAD[i, :] over all i with Ids[i] == r, except for the "
       "row padding_idx, which is zero.";
-  def.inputs = {{.name = "Ids", .doc = "Ids of the forward op."},
+  def.inputs = {{.name = "Ids", .doc = "Ids of the forward op.", .checks_data = true},
                 {.name = "W", .doc = "The table.", .shape_only = true},
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
   def.outputs = {{.name = "W@GRAD", .doc = "The gradient of W, dense."}};
@@ -190,6 +190,7 @@ void AddLookupGrad(OpRegistry& registry) {
   def.infer = InferLookupGrad;
   def.no_gradient_reason = "second derivatives are not provided";
   def.kernel_dtype_slot = "Out@GRAD";
+  def.data_checked_by = "lookup_table_v2";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       "lookup_table_v2_grad",
@@ -202,8 +203,9 @@ void RegisterLookupTableV2(OpRegistry& registry) {
   OpDef def;
   def.type = "lookup_table_v2";
   def.doc = "Out[i, :] = W[Ids[i], :]; zeros where Ids[i] == padding_idx.";
-  def.inputs = {{.name = "Ids", .doc = "Row numbers, int64 or int32, of any shape."},
-                {.name = "W", .doc = "The table, [rows, width]."}};
+  def.inputs = {
+      {.name = "Ids", .doc = "Row numbers, int64 or int32, of any shape.", .checks_data = true},
+      {.name = "W", .doc = "The table, [rows, width]."}};
   def.outputs = {{.name = "Out", .doc = "The rows, of shape Ids dims + [width]."}};
   def.attrs = LookupAttrs();
   def.infer = InferLookup;

@@ -115,8 +115,19 @@ class CoverageCheck {
     Expect(slot.empty() || def.FindInput(slot) != nullptr || def.FindOutput(slot) != nullptr,
            def.type, StrCat("kernel_dtype_slot ", slot, " is no slot"));
     for (const SlotDef& output : def.outputs) {
-      Expect(!output.shape_only, def.type, StrCat("output ", output.name, " is shape_only"));
+      Expect(!output.shape_only && !output.checks_data, def.type,
+             StrCat("output ", output.name, " is shape_only or checks_data"));
     }
+    bool checks_data = false;
+    for (const SlotDef& input : def.inputs) {
+      checks_data = checks_data || input.checks_data;
+      Expect(!input.shape_only || !input.checks_data, def.type,
+             StrCat("input ", input.name, " is both shape_only and checks_data"));
+    }
+    const std::string& other = def.data_checked_by;
+    Expect(
+        other.empty() || (checks_data && registry_.Find(other) != nullptr), def.type,
+        StrCat("data_checked_by = ", other, ": expected an op, and an input that is checks_data"));
   }
 
   void CheckKernels(const OpDef& def) {

@@ -146,6 +146,22 @@ TEST(CaseCoverage, NamesFactsAboutUnknownSlots) {
               Contains(HasSubstr("kernel_dtype_slot Z is no slot")));
 }
 
+TEST(CaseCoverage, NamesContradictionsAboutCheckedData) {
+  EXPECT_THAT(ProblemsAfter([](OpDef* def) {
+                def->inputs[0].shape_only = def->inputs[0].checks_data = true;
+              }),
+              Contains("copy: input X is both shape_only and checks_data"));
+  EXPECT_THAT(ProblemsAfter([](OpDef* def) { def->outputs[0].checks_data = true; }),
+              Contains(HasSubstr("output Out is shape_only or checks_data")));
+  EXPECT_THAT(ProblemsAfter([](OpDef* def) { def->data_checked_by = "copy"; }),
+              Contains(HasSubstr("data_checked_by = copy: expected an op")));
+  EXPECT_THAT(ProblemsAfter([](OpDef* def) {
+                def->inputs[0].checks_data = true;
+                def->data_checked_by = "copi";
+              }),
+              Contains(HasSubstr("data_checked_by = copi: expected an op")));
+}
+
 TEST(CaseCoverage, RefusesStaleExceptions) {
   OpRegistry registry;
   Add(CompleteDef("copy"), &registry);

@@ -20,6 +20,9 @@ namespace {
 constexpr unsigned char kPoison = 0xFF;
 constexpr unsigned char kOtherPoison = 0xA5;
 
+// Data that nobody expects: zeros, huge numbers, -1 or not-a-number.
+constexpr unsigned char kHostileBytes[] = {0x00, 0x7F, 0xFF};
+
 // Beyond this many layout variables only "all blocked" is tried.
 constexpr size_t kMaxLayoutVariables = 5;
 
@@ -291,6 +294,7 @@ class OpChecker {
     if (variant.layouts.empty()) {
       CheckDefaults(variant, outputs, where);
       CheckMissingOutputs(variant, outputs, where);
+      CheckHostileData(variant, where);
     }
     return outputs;
   }
@@ -428,6 +432,30 @@ class OpChecker {
     if (op.attrs.size() == check_.op.attrs.size()) return;
     const std::string what = where + " with default attributes written out";
     Guarded(what, [&] { CompareBits(outputs, RunOnce(op, Settings(variant), what), what); });
+  }
+
+  // Whatever the data of an input, a kernel computes something, or refuses what its definition says
+  // that it checks.
+  void CheckHostileData(const Variant& variant, const std::string& where) {
+    PreparedOp prepared(check_.registry, check_.op, check_.inputs, Settings(variant));
+    for (const SlotDef& slot : def_.inputs) {
+      for (const std::string& name : check_.op.Input(slot.name)) {
+        if (slot.shape_only || name == kEmptyVarName) continue;
+        // No other byte than 0 and 1 is a bool.
+        if (check_.inputs.at(name).dtype() == DType::kBool) continue;
+        for (const unsigned char byte : kHostileBytes) {
+          const std::string what = StrCat(where, " with bytes of ", int{byte}, " in ", name);
+          try {
+            prepared.Load(check_.inputs, kPoison);
+            prepared.PoisonInput(name, byte);
+            Finish(&prepared, what);
+          } catch (const Error& error) {
+            if (slot.checks_data) continue;
+            Fail(what, StrCat("refused, though the slot is not checks_data: ", error.what()));
+          }
+        }
+      }
+    }
   }
 
   // A program needn't name every output: the op without one of them computes the others, or says

@@ -49,6 +49,8 @@ enum class Bug {
   kWrongOnTwoThreads,
   kWrongSecondCandidate,
   kNegativeZeros,
+  kRefusesData,
+  kRefusesDataAsDeclared,
 };
 
 // Scales `count` elements with the bug, if it is one of values or memory.
@@ -85,6 +87,9 @@ std::unique_ptr<Kernel> PrepareTwice(PrepareContext& context, Bug bug) {
     const int64_t count = to.byte_count() / static_cast<int64_t>(sizeof(T));
     T* scratch = static_cast<T*>(run.workspace(workspace));
     if (bug == Bug::kWritesPastWorkspace) scratch[8] = T(0);
+    if (bug == Bug::kRefusesData || bug == Bug::kRefusesDataAsDeclared) {
+      SKIFF_ENFORCE(count == 0 || from.data<T>()[0] < T(100), kOutOfRange, "too large");
+    }
     if (bug == Bug::kInPlaceReadsAfterWrite) {
       return ScaleReadingLate(from.data<T>(), scale, count, to.data<T>());
     }
@@ -140,7 +145,7 @@ void AddTwice(Bug bug, OpRegistry* registry) {
   OpDef def;
   def.type = "twice";
   def.doc = "Out = scale * X.";
-  def.inputs = {{.name = "X", .doc = "factor"},
+  def.inputs = {{.name = "X", .doc = "factor", .checks_data = bug == Bug::kRefusesDataAsDeclared},
                 {.name = "Hint", .doc = "as large", .dispensable = true, .shape_only = true}};
   def.outputs = {{.name = "Out", .doc = "product"}};
   def.attrs = {{.name = "scale", .type = AttrType::kFloat, .default_value = 2.0f, .doc = "scale"}};
@@ -247,6 +252,10 @@ TEST(OpRunner, PassesACorrectOp) {
   EXPECT_THAT(FailuresOf(Bug::kNone, TwicePlusCase()), IsEmpty());
 }
 
+TEST(OpRunner, PassesAnOpThatRefusesDataAsItDeclares) {
+  EXPECT_THAT(FailuresOf(Bug::kRefusesDataAsDeclared), IsEmpty());
+}
+
 TEST(OpRunner, PassesEmptyTensors) {
   OpCase op_case = TwiceCase();
   op_case.inputs = {{"X", {Uniform({0, 3, 2, 2}, 1)}}, {"Hint", {Uniform({0, 3, 2, 2}, 2)}}};
@@ -324,6 +333,8 @@ INSTANTIATE_TEST_SUITE_P(
         PlantedBug{Bug::kWrongOnTwoThreads, "WrongOnTwoThreads", "threads=2: Out.0 index"},
         PlantedBug{Bug::kWrongSecondCandidate, "WrongSecondCandidate",
                    "candidate=second threads=1: Out.0 index"},
+        PlantedBug{Bug::kRefusesData, "RefusesData",
+                   "with bytes of 127 in X.0: refused, though the slot is not checks_data"},
         PlantedBug{Bug::kNegativeZeros, "NegativeZeros", "Out.0 of zeros is not zero"}),
     [](const auto& info) { return info.param.name; });
 

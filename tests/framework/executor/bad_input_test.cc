@@ -506,6 +506,37 @@ TEST_F(BadInput, FoundAfterAnUpdateTakesTheUpdateBack) {
   EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(0, 1, 2));
 }
 
+// The same of an op of the backward pass, unless the forward pass has checked just that.
+TEST_F(BadInput, FoundInTheBackwardPassTakesTheUpdateBack) {
+  const auto executor = MakeTrainingExecutor();
+  const auto compile = [&](const std::string& first) {
+    return executor->Compile(*ParseProgramText(StrCat(R"(program { block 0 {
+      var "x" float32 [3]
+      var "other" float32 [3]
+      var "checked" float32 [3]
+      var "g" float32 [3]
+      param "w" float32 [3] persistable
+      {Out: ["checked"]} = )",
+                                                      first, R"(
+      {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["checked"]) {op_role = 2}
+      {Out: ["g"]} = tiny_recheck(X: ["x"]) {op_role = 1, least = -5.0}
+    } })")));
+  };
+  const FeedList feeds = {{"x", Row({1, -6, 1})}, {"other", Row({1, 1, 1})}};
+  const FetchList fetches = {"checked", "g"};
+  for (const char* first : {"tiny_copy(X: [x])", "tiny_check(X: [x]) {least = -7.0}",
+                            "tiny_check(X: [other]) {least = -5.0}"}) {
+    CompiledProgram program = compile(first);
+    EXPECT_EQ(program.Bind(feeds, fetches).statistics().rollback_bytes, 12) << first;
+    EXPECT_THROW(program.Run(feeds, fetches), Error);
+    EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(1, 2, 3)) << first;
+  }
+  CompiledProgram checked_before = compile("tiny_check(X: [x]) {least = -5.0}");
+  EXPECT_EQ(checked_before.Bind(feeds, fetches).statistics().rollback_bytes, 0);
+  EXPECT_THROW(checked_before.Run(feeds, fetches), Error);
+  EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(1, 2, 3));
+}
+
 // Persistables of a startup program that didn't come to its end are as missing as before.
 TEST_F(BadInput, LeavesNoUninitialisedVariablesInTheScope) {
   const auto executor = std::make_unique<Executor>(Place::Cpu(), nullptr, &registry_);

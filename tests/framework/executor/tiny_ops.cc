@@ -72,6 +72,17 @@ std::unique_ptr<Kernel> PrepareWorkspace(PrepareContext& context) {
   });
 }
 
+std::unique_ptr<Kernel> PrepareCheck(PrepareContext& context) {
+  return MakeKernel([least = context.Attr<float>("least")](const KernelContext& kernel) {
+    const auto x = kernel.input(0).values<float>();
+    for (size_t i = 0; i < x.size(); ++i) {
+      SKIFF_ENFORCE(x[i] >= least, kOutOfRange, "element ", i, " is ", x[i], ", expected at least ",
+                    least);
+      kernel.output(0).data<float>()[i] = x[i];
+    }
+  });
+}
+
 }  // namespace
 
 int DerivedRefreshes() { return derived_refreshes; }
@@ -116,20 +127,21 @@ void RegisterTinyOps(OpRegistry& registry) {
 
   AddOp(registry, Define("tiny_negated", {"W"}, "Out"), PrepareNegated);
   AddOp(registry, Define("tiny_workspace", {"X"}, "Out"), PrepareWorkspace);
-  AddOp(registry, Define("tiny_fail", {"X"}, "Out"), [](PrepareContext&) {
+  OpDef fail = Define("tiny_fail", {"X"}, "Out");
+  fail.inputs[0].checks_data = true;
+  AddOp(registry, fail, [](PrepareContext&) {
     return MakeKernel([](const KernelContext&) {
       Throw(ErrorCode::kInvalidArgument, "label 12 is outside [0, 10)");
     });
   });
-  AddOp(registry, Define("tiny_check", {"X"}, "Out"), [](PrepareContext&) {
-    return MakeKernel([](const KernelContext& kernel) {
-      const auto x = kernel.input(0).values<float>();
-      for (size_t i = 0; i < x.size(); ++i) {
-        SKIFF_ENFORCE(x[i] >= 0, kOutOfRange, "element ", i, " is ", x[i], ", expected at least 0");
-        kernel.output(0).data<float>()[i] = x[i];
-      }
-    });
-  });
+  for (const char* type : {"tiny_check", "tiny_recheck"}) {
+    OpDef check = Define(type, {"X"}, "Out");
+    check.inputs[0].checks_data = true;
+    if (check.type == "tiny_recheck") check.data_checked_by = "tiny_check";
+    check.attrs = {
+        {.name = "least", .type = AttrType::kFloat, .default_value = 0.0f, .doc = "", .check = {}}};
+    AddOp(registry, check, PrepareCheck);
+  }
 
   OpDef fill = Define("tiny_fill", {}, "Out");
   fill.attrs = {{.name = "shape", .type = AttrType::kLongs, .doc = "the extents", .check = {}}};
