@@ -15,12 +15,10 @@ namespace skiff::harness {
 // name slots it has; a CPU kernel; a gradient rule, which a case checks, or a reason for none; and
 // a case of its own, or one of another op whose checked gradient runs it.
 //
-// `without_case` gives ops that need no case, and why; `unchecked_gradient` those whose gradient
-// rule no case checks. Listing one that has what it is excused from, or that does not exist, is a
-// problem as well, as are two cases of one name.
-std::vector<std::string> CoverageProblems(
-    const OpRegistry& registry, const CaseList& cases,
-    const std::map<std::string, std::string>& without_case,
-    const std::map<std::string, std::string>& unchecked_gradient = {});
+// `without_case` gives ops that need no case, and why; a case may say why none checks the gradient
+// rule (OpCase::unchecked_gradient). To excuse an op from what it has, or one that does not exist,
+// is a problem as well, as are two cases of one name.
+std::vector<std::string> CoverageProblems(const OpRegistry& registry, const CaseList& cases,
+                                          const std::map<std::string, std::string>& without_case);
 
 }  // namespace skiff::harness

@@ -89,6 +89,13 @@ Array Integers(const Shape& shape, uint64_t seed, int64_t low, int64_t high,
 Array Values(const Shape& shape, std::vector<double> values);
 Array Values(const Shape& shape, std::vector<double> values, DType dtype);
 
+// An input that does not fit, but that nothing tells the gradient op to refuse.
+struct AcceptedWrongInput {
+  std::string slot;    // of the gradient op: "Out@GRAD"
+  std::string form;    // "other dims", "other rank" or "other dtype"
+  std::string reason;  // "nothing but the gradient tells the dtype of X"
+};
+
 struct OpCase {
   std::string name;  // unique within the op: "broadcast_middle_axis"
   std::string type;
@@ -104,6 +111,11 @@ struct OpCase {
   // outputs that are not intermediate). Empty: no gradient is checked.
   std::vector<std::string> gradients;
   std::vector<std::string> loss_outputs;
+  // Why no case of the op lists `gradients`, though it has a gradient rule; one case says so.
+  std::string unchecked_gradient;
+  // What the gradient op accepts though the forward op does not lead to it, in this case or another
+  // of the op: see wrong_inputs.h.
+  std::vector<AcceptedWrongInput> accepted_wrong_inputs;
   // Dtypes of a run, for arrays that follow it.
   std::vector<DType> dtypes = {DType::kFloat32, DType::kFloat64};
   // Overrides of the tolerance table, with the observed error in a comment at the case. 0: the

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,8 @@ namespace {
 using Metas = std::map<std::string, TensorMeta>;
 // What is wrong, and with what.
 using WrongMetas = std::vector<std::pair<std::string, TensorMeta>>;
+// {slot of the gradient op, what is wrong}.
+using WrongInputs = std::set<std::pair<std::string, std::string>>;
 
 DType OtherDType(DType dtype) {
   if (dtype == DType::kFloat32) return DType::kFloat64;
@@ -58,8 +62,7 @@ bool IsSame(const TensorMeta& a, const TensorMeta& b) {
 
 class WrongInputCheck {
  public:
-  WrongInputCheck(const OpRegistry& registry, const OpCase& op_case,
-                  std::set<std::string>* accepted)
+  WrongInputCheck(const OpRegistry& registry, const OpCase& op_case, WrongInputs* accepted)
       : registry_(registry), case_(op_case), forward_(MakeOp(op_case)), accepted_(accepted) {}
 
   void Check(DType dtype) {
@@ -140,7 +143,7 @@ class WrongInputCheck {
           if (forward_inputs_.contains(name) && LeadsToTheSameOutputs(name, meta)) continue;
           Metas wrong = right;
           wrong[name] = meta;
-          if (Accepts(op, wrong)) accepted_->insert(StrCat(op.type, " ", slot.name, ": ", what));
+          if (Accepts(op, wrong)) accepted_->emplace(slot.name, what);
         }
       }
     }
@@ -151,21 +154,43 @@ class WrongInputCheck {
   const Op forward_;
   Metas forward_inputs_;
   Metas forward_outputs_;
-  std::set<std::string>* accepted_;
+  WrongInputs* accepted_;
 };
 
 }  // namespace
 
-std::set<std::string> AcceptedWrongInputs(const OpRegistry& registry, const CaseList& cases) {
-  std::set<std::string> accepted;
+std::vector<std::string> WrongInputProblems(const OpRegistry& registry, const CaseList& cases) {
+  std::map<std::string, WrongInputs> accepted;  // by type of the forward op
+  std::map<std::string, WrongInputs> listed;
+  std::vector<std::string> problems;
   for (const OpCase& op_case : cases) {
+    for (const auto& [slot, form, reason] : op_case.accepted_wrong_inputs) {
+      listed[op_case.type].emplace(slot, form);
+      if (!reason.empty()) continue;
+      problems.push_back(StrCat(CaseName(op_case), ": lists ", slot, " of ", form,
+                                " as accepted, but without a reason"));
+    }
     if (op_case.benchmark_only || op_case.gradients.empty()) continue;
-    WrongInputCheck check(registry, op_case, &accepted);
+    WrongInputCheck check(registry, op_case, &accepted[op_case.type]);
     for (const DType dtype : op_case.dtypes) {
       if (IsFloat(dtype)) check.Check(dtype);
     }
   }
-  return accepted;
+  for (const auto& [type, inputs] : accepted) {
+    for (const auto& input : inputs) {
+      if (listed[type].contains(input)) continue;
+      problems.push_back(
+          StrCat(type, ": its gradient op accepts ", input.first, " of ", input.second));
+    }
+  }
+  for (const auto& [type, inputs] : listed) {
+    for (const auto& input : inputs) {
+      if (accepted[type].contains(input)) continue;
+      problems.push_back(StrCat(type, ": its gradient op refuses ", input.first, " of ",
+                                input.second, ", which a case lists as accepted"));
+    }
+  }
+  return problems;
 }
 
 }  // namespace skiff::harness

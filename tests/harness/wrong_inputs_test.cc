@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 // "pair": Out = X + Y, of one dtype. Its gradient op checks as
 // `infer` does.
-std::set<std::string> Accepted(ShapeRule infer, const CaseList& cases) {
+std::vector<std::string> Problems(ShapeRule infer, const CaseList& cases) {
   OpDef def;
   def.type = "pair";
   def.doc = "Out = X + Y.";
@@ -44,7 +44,7 @@ std::set<std::string> Accepted(ShapeRule infer, const CaseList& cases) {
   };
   registry.AddCpuKernels<float, double>("pair", factory);
   registry.AddCpuKernels<float, double>("pair_grad", factory);
-  return AcceptedWrongInputs(registry, cases);
+  return WrongInputProblems(registry, cases);
 }
 
 CaseList PairCase() {
@@ -76,25 +76,53 @@ void CheckAll(OpContext& context) {
 
 TEST(WrongInputs, AreFoundOneByOne) {
   // Y of other dims leads to the same Out; of another dtype to none.
-  EXPECT_THAT(Accepted(CopyMeta, PairCase()),
-              ElementsAre("pair_grad Out@GRAD: other dims", "pair_grad Out@GRAD: other dtype",
-                          "pair_grad Out@GRAD: other rank", "pair_grad Y: other dtype"));
-  EXPECT_THAT(Accepted(CheckDType, PairCase()),
-              ElementsAre("pair_grad Out@GRAD: other dims", "pair_grad Out@GRAD: other rank"));
-  EXPECT_THAT(Accepted(CheckRank, PairCase()), ElementsAre("pair_grad Out@GRAD: other dims"));
-  EXPECT_THAT(Accepted(CheckAll, PairCase()), IsEmpty());
+  EXPECT_THAT(Problems(CopyMeta, PairCase()),
+              ElementsAre("pair: its gradient op accepts Out@GRAD of other dims",
+                          "pair: its gradient op accepts Out@GRAD of other dtype",
+                          "pair: its gradient op accepts Out@GRAD of other rank",
+                          "pair: its gradient op accepts Y of other dtype"));
+  EXPECT_THAT(Problems(CheckDType, PairCase()),
+              ElementsAre("pair: its gradient op accepts Out@GRAD of other dims",
+                          "pair: its gradient op accepts Out@GRAD of other rank"));
+  EXPECT_THAT(Problems(CheckRank, PairCase()),
+              ElementsAre("pair: its gradient op accepts Out@GRAD of other dims"));
+  EXPECT_THAT(Problems(CheckAll, PairCase()), IsEmpty());
 }
 
 TEST(WrongInputs, AreAskedOfCasesThatCheckGradients) {
   CaseList cases = PairCase();
   cases[0].gradients.clear();
-  EXPECT_THAT(Accepted(CopyMeta, cases), IsEmpty());
+  EXPECT_THAT(Problems(CopyMeta, cases), IsEmpty());
+}
+
+TEST(WrongInputs, MayBeAcceptedForAReason) {
+  CaseList cases = PairCase();
+  cases.push_back(cases[0]);
+  // It is enough that one case of the op lists it.
+  cases[1].accepted_wrong_inputs = {{"Out@GRAD", "other dims", "nothing tells them"}};
+  EXPECT_THAT(Problems(CheckRank, cases), IsEmpty());
+  EXPECT_THAT(
+      Problems(CheckAll, cases),
+      ElementsAre("pair: its gradient op refuses Out@GRAD of other dims, which a case lists "
+                  "as accepted"));
+  cases[1].accepted_wrong_inputs[0].reason.clear();
+  EXPECT_THAT(Problems(CheckRank, cases),
+              ElementsAre("pair/any: lists Out@GRAD of other dims as accepted, but without a "
+                          "reason"));
+  // Of another op it excuses nothing.
+  cases[1].type = "sum";
+  cases[1].gradients.clear();
+  cases[1].accepted_wrong_inputs[0].reason = "nothing tells them";
+  EXPECT_THAT(Problems(CheckRank, cases),
+              ElementsAre("pair: its gradient op accepts Out@GRAD of other dims",
+                          "sum: its gradient op refuses Out@GRAD of other dims, which a case lists "
+                          "as accepted"));
 }
 
 // A gradient op that refuses what the case gives it would refuse everything.
 TEST(WrongInputs, NeedAGradientOpThatAcceptsTheRightOnes) {
   const ShapeRule refuse = [](OpContext&) { Throw(ErrorCode::kInvalidArgument, "always"); };
-  EXPECT_THROW(Accepted(refuse, PairCase()), Error);
+  EXPECT_THROW(Problems(refuse, PairCase()), Error);
 }
 
 }  // namespace

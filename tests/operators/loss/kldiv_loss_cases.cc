@@ -38,7 +38,8 @@ OpCase Case(const std::string& name, const Shape& shape, const std::string& redu
       .attrs = {{"reduction", reduction}},
       .reference = [reduction](const Arrays& inputs) { return Reference(inputs, reduction); },
       .outputs = {{"Loss", 1}},
-      .gradients = {"X"}};
+      .gradients = {"X"},
+      .accepted_wrong_inputs = {{"Loss@GRAD", "other rank", "a sum of one element has any rank"}}};
   return result;
 }
 

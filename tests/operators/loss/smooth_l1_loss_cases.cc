@@ -32,6 +32,8 @@ OpCase Case(const std::string& name, const Shape& shape, float sigma, bool weigh
                 .reference = [sigma](const Arrays& inputs) { return Reference(inputs, sigma); },
                 .outputs = {{"Out", 1}, {"Diff", 1}},
                 .gradients = {"X", "Y"}};
+  result.accepted_wrong_inputs = {{"Diff", "other dims", "nothing but Diff tells the dims of X"},
+                                  {"Diff", "other rank", "nothing but Diff tells the dims of X"}};
   if (weighted) {
     result.inputs["InsideWeight"] = {Uniform(shape, 3, 0, 2)};
     result.inputs["OutsideWeight"] = {Uniform(shape, 4, -1, 2)};

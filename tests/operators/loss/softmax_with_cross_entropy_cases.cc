@@ -68,7 +68,9 @@ OpCase Case(const std::string& name, const Shape& shape, const Array& label,
                           {"numeric_stable_mode", settings.stable}},
                 .reference = [=](const Arrays& inputs) { return Reference(inputs, settings); },
                 .outputs = {{"Softmax", 1}, {"Loss", 1}},
-                .loss_outputs = {"Loss"}};
+                .loss_outputs = {"Loss"},
+                .accepted_wrong_inputs = {
+                    {"Softmax", "other dims", "nothing but Softmax tells the number of classes"}}};
   if (shape.element_count() < 1000) result.gradients = {"Logits"};
   return result;
 }

@@ -50,7 +50,9 @@ OpCase CaseOf(const std::string& name, const Array& x, const Axes& axes) {
       .inputs = {{"X", {x}}},
       .attrs = {{"dim", axes.dim}, {"keep_dim", axes.keep_dim}, {"reduce_all", axes.reduce_all}},
       .reference = [=](const Arrays& inputs) { return Reference(inputs, axes); },
-      .outputs = {{"Out", 1}}};
+      .outputs = {{"Out", 1}},
+      .accepted_wrong_inputs = {{"Out@GRAD", "other rank", "a sum of one element has any rank"},
+                                {"X", "other rank", "a sum of one element has any rank"}}};
   return result;
 }
 

@@ -67,7 +67,10 @@ inline OpCase ReshapingCase(const std::string& type, const std::string& name, co
               },
           .outputs = {{"Out", 1}, {"XShape", 1}},
           .gradients = x.fixed_dtype ? std::vector<std::string>{} : std::vector<std::string>{"X"},
-          .loss_outputs = {"Out"}};
+          .loss_outputs = {"Out"},
+          .accepted_wrong_inputs = {
+              {"Out@GRAD", "other rank", "XShape tells the number of elements alone"},
+              {"XShape", "other rank", "nothing but XShape tells the dims of X"}}};
 }
 
 }  // namespace skiff::harness
