@@ -51,6 +51,8 @@ enum class Bug {
   kNegativeZeros,
   kRefusesData,
   kRefusesDataAsDeclared,
+  kRefusesToBeWithoutOutput,
+  kDoesNotNameTheMissingOutput,
 };
 
 // Scales `count` elements with the bug, if it is one of values or memory.
@@ -77,6 +79,8 @@ std::unique_ptr<Kernel> PrepareTwice(PrepareContext& context, Bug bug) {
   const int x = context.InputIndex("X");
   const int hint = context.InputIndex("Hint");
   const int out = context.OutputIndex("Out");
+  // "Output" is no slot.
+  SKIFF_ENFORCE(out >= 0, kInvalidArgument, "twice: there is no Output");
   T scale = static_cast<T>(context.Attr<float>("scale"));
   // As if the kernel had a default of its own.
   if (bug == Bug::kWrongDefault && !context.op().HasAttr("scale")) scale = T(3);
@@ -111,6 +115,8 @@ std::unique_ptr<Kernel> PrepareTwiceGrad(PrepareContext& context, Bug bug) {
   const int out_grad = context.InputIndex("Out@GRAD");
   const int x_grad = context.OutputIndex("X@GRAD");
   const int y_grad = context.OutputIndex("Y@GRAD");
+  SKIFF_ENFORCE(x_grad >= 0 || bug != Bug::kRefusesToBeWithoutOutput, kInvalidArgument,
+                "twice_grad: \"X@GRAD\" is missing");
   T scale = static_cast<T>(context.Attr<float>("scale"));
   if (bug == Bug::kWrongGradient) scale += T(0.01);
   if (bug == Bug::kWrongFloat32Gradient && sizeof(T) == 4) scale += T(0.01);
@@ -138,7 +144,7 @@ void InferTwice(OpContext& context, Bug bug) {
 }
 
 bool AcceptsOneLayout(const OpContext& context) {
-  return context.Input("X").layout == context.Output("Out").layout;
+  return !context.HasOutput("Out") || context.Input("X").layout == context.Output("Out").layout;
 }
 
 void AddTwice(Bug bug, OpRegistry* registry) {
@@ -147,7 +153,9 @@ void AddTwice(Bug bug, OpRegistry* registry) {
   def.doc = "Out = scale * X.";
   def.inputs = {{.name = "X", .doc = "factor", .checks_data = bug == Bug::kRefusesDataAsDeclared},
                 {.name = "Hint", .doc = "as large", .dispensable = true, .shape_only = true}};
-  def.outputs = {{.name = "Out", .doc = "product"}};
+  // One that may be @EMPTY@ as far as the definition is concerned.
+  const bool duplicable = bug == Bug::kDoesNotNameTheMissingOutput;
+  def.outputs = {{.name = "Out", .doc = "product", .duplicable = duplicable}};
   def.attrs = {{.name = "scale", .type = AttrType::kFloat, .default_value = 2.0f, .doc = "scale"}};
   def.infer = [bug](OpContext& context) { InferTwice(context, bug); };
   def.grad = GradOp("twice_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
@@ -286,9 +294,11 @@ struct PlantedBug {
 class OpRunnerFinds : public ::testing::TestWithParam<PlantedBug> {};
 
 TEST_P(OpRunnerFinds, PlantedBug) {
-  const OpCase op_case =
-      GetParam().bug == Bug::kGradientAloneIsMissing ? TwicePlusCase() : TwiceCase();
-  EXPECT_THAT(FailuresOf(GetParam().bug, op_case), Contains(HasSubstr(GetParam().message)));
+  const Bug bug = GetParam().bug;
+  const bool of_two_gradients =
+      bug == Bug::kGradientAloneIsMissing || bug == Bug::kRefusesToBeWithoutOutput;
+  EXPECT_THAT(FailuresOf(bug, of_two_gradients ? TwicePlusCase() : TwiceCase()),
+              Contains(HasSubstr(GetParam().message)));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -335,6 +345,11 @@ INSTANTIATE_TEST_SUITE_P(
                    "candidate=second threads=1: Out.0 index"},
         PlantedBug{Bug::kRefusesData, "RefusesData",
                    "with bytes of 127 in X.0: refused, though the slot is not checks_data"},
+        PlantedBug{Bug::kRefusesToBeWithoutOutput, "RefusesToBeWithoutOutput",
+                   "without output X.0@GRAD: refused, though the slot is dispensable"},
+        PlantedBug{Bug::kDoesNotNameTheMissingOutput, "DoesNotNameTheMissingOutput",
+                   "without output Out.0: an Error that doesn't name the slot: twice: there is no "
+                   "Output"},
         PlantedBug{Bug::kNegativeZeros, "NegativeZeros", "Out.0 of zeros is not zero"}),
     [](const auto& info) { return info.param.name; });
 
