@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -115,6 +116,20 @@ std::string Trainer::CheckpointDirectory() const {
 
 std::string Trainer::ModelDirectory() const { return JoinPath(options_.output_dir, "model"); }
 
+std::string Trainer::LogPath() const { return JoinPath(options_.output_dir, "training_log.jsonl"); }
+
+void Trainer::RefuseToOverwriteTraining() const {
+  SKIFF_ENFORCE(!HasCheckpoint(CheckpointDirectory()), kFailedPrecondition, options_.output_dir,
+                " holds a training: --resume to go on with it, or another --output_dir");
+  for (const std::string& path : {ModelDirectory(), LogPath()}) {
+    SKIFF_ENFORCE(
+        !std::filesystem::exists(path) || std::filesystem::is_empty(path), kFailedPrecondition,
+        path,
+        " is of a training without a checkpoint to go on from: remove it, or take another "
+        "--output_dir");
+  }
+}
+
 void Trainer::Resume() {
   // What the user changed is told as that, not as the variables that differ for it.
   Progress restored;
@@ -139,14 +154,12 @@ TrainingResult Trainer::Run() {
   const FileLock lock(JoinPath(options_.output_dir, ".lock"));
   SKIFF_ENFORCE(lock.is_held(), kFailedPrecondition, "another training is writing in ",
                 options_.output_dir, ": wait for its end, or take another --output_dir");
-  SKIFF_ENFORCE(is_continuation_ || !HasCheckpoint(CheckpointDirectory()), kFailedPrecondition,
-                options_.output_dir,
-                " holds a training: --resume to go on with it, or another --output_dir");
+  if (!is_continuation_) RefuseToOverwriteTraining();
   is_continuation_ = true;
   for (const std::string& directory : {options_.output_dir, ModelDirectory()}) {
     RemoveTempFiles(directory);
   }
-  TrainingLog log(JoinPath(options_.output_dir, "training_log.jsonl"), progress_.position.epoch);
+  TrainingLog log(LogPath(), progress_.position.epoch);
   for (const std::string& message : log.warnings()) *out_ << "warning: " << message << "\n";
   const StopRequest request;
   const auto stop = [&] {

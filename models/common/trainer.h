@@ -67,8 +67,8 @@ class Trainer {
 
   // Trains up to the last epoch. SIGINT and SIGTERM are answered between two steps. Error
   // (kFailedPrecondition) when another trainer runs in the output directory, when that holds
-  // checkpoints and this is no continuation, or the loss is no finite number; and as executor,
-  // reader and files.
+  // checkpoints, a model or lines of a log and this is no continuation, or the loss is no finite
+  // number; and as executor, reader and files.
   TrainingResult Run();
 
   EvaluationResult Evaluate();
@@ -104,6 +104,8 @@ class Trainer {
   bool StoppedEarly() const;
   std::string CheckpointDirectory() const;
   std::string ModelDirectory() const;
+  std::string LogPath() const;
+  void RefuseToOverwriteTraining() const;
   BoundProgram& Step(BoundPrograms* programs, const Batch& batch);
   // Trains to the end of the epoch; false if it was asked to stop before.
   bool TrainEpoch(const std::function<bool()>& stop);

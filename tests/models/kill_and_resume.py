@@ -66,8 +66,13 @@ def outcome(folder, output):
 
 
 def train(command, folder, kill_after=None):
-    """Trains in the folder, from its newest checkpoint if it has one. The output, or None if it was killed."""
-    arguments = [*command, "--output_dir=" + folder] + (["--resume"] if saves(folder, "save-") else [])
+    """Trains in the folder, from its newest checkpoint or anew. The output, or None if it was killed."""
+    arguments = [*command, "--output_dir=" + folder]
+    if saves(folder, "save-"):
+        arguments.append("--resume")
+    else:
+        # A model without a checkpoint, which a kill at the end of the first epoch leaves, would be refused.
+        shutil.rmtree(folder, ignore_errors=True)
     with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True) as process:
         try:

@@ -14,11 +14,12 @@ sys.path.insert(0, HERE)
 
 import kill_and_resume as script  # noqa: E402
 
-# A training of one epoch whose %(what)s is another one each time; so are the times in its log.
+# A training of one epoch whose %(what)s is another one each time; so are the times in its log. It has no checkpoints
+# and refuses a directory with a model.
 UNFAITHFUL = """#!/usr/bin/python3
 import json, os, sys, time
 folder = [argument.partition("=")[2] for argument in sys.argv if argument.startswith("--output_dir=")][0]
-os.makedirs(os.path.join(folder, "model"), exist_ok=True)
+os.makedirs(os.path.join(folder, "model"))
 time.sleep(0.2)
 def value(of):
     return os.urandom(8).hex() if of == "%(what)s" else "0123456789abcdef"

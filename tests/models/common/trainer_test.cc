@@ -240,6 +240,30 @@ TEST_F(TrainerTest, RefusesToBeginWhereATrainingIs) {
   EXPECT_EQ(trainer.Run().weights_hash, Make(Options("whole")).Run().weights_hash);
 }
 
+// Whether a kill came before the first checkpoint, or someone has deleted them all.
+TEST_F(TrainerTest, RefusesToOverwriteAModelOrALogWithoutACheckpoint) {
+  TrainerOptions options = Options("run");
+  options.epochs = 1;
+  Make(options).Run();
+  const std::string model = options.output_dir + "/model";
+  const std::string log = options.output_dir + "/training_log.jsonl";
+  const auto expect_refusal = [&](const std::string& path) {
+    const std::string log_bytes = BytesOf(log);
+    ExpectError([&] { Make(options).Run(); }, ErrorCode::kFailedPrecondition,
+                path +
+                    " is of a training without a checkpoint to go on from: remove it, or take "
+                    "another --output_dir");
+    EXPECT_EQ(BytesOf(log), log_bytes);
+  };
+  std::filesystem::remove_all(options.output_dir + "/checkpoints");
+  expect_refusal(model);
+  std::filesystem::remove_all(model);
+  expect_refusal(log);
+  PutBytes(log, "");
+  CreateDirectories(model);
+  EXPECT_TRUE(Make(options).Run().finished);
+}
+
 TEST_F(TrainerTest, RefusesToWriteWhereAnotherTrainingDoes) {
   const TrainerOptions options = Options("run");
   CreateDirectories(options.output_dir);
