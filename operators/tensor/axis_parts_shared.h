@@ -1,4 +1,5 @@
-// A tensor and its parts along one axis: what concat and split share, forward and backward.
+// A tensor and its parts along one axis: what concat, split, stack and unstack share, forward and
+// backward.
 #pragma once
 
 #include <vector>
@@ -23,10 +24,29 @@ class PartCopy {
   int64_t offset_bytes_ = 0;
 };
 
+// `part` with an axis of `extent` put in before dim `axis`.
+Shape WithAxis(const Shape& part, int axis, int64_t extent);
+
 // The kernel that takes `outputs` (or fewer: absent ones are skipped) out of `whole` along `axis`;
 // `extents` are those of all parts.
 std::unique_ptr<Kernel> MakeSplitKernel(const PrepareContext& context, const std::string& whole,
                                         const std::string& parts, int axis,
                                         const std::vector<int64_t>& extents);
+
+// The reverse: the kernel that puts the inputs `parts` one behind the other along `axis` of the
+// output `whole`.
+std::unique_ptr<Kernel> MakeJoinKernel(const PrepareContext& context, const std::string& parts,
+                                       const std::string& whole, int axis,
+                                       const std::vector<int64_t>& extents);
+
+// The same for parts that lack the axis, as stack and unstack have them: each takes one place.
+std::unique_ptr<Kernel> MakeUnstackKernel(const PrepareContext& context, const std::string& whole,
+                                          const std::string& parts, int axis);
+std::unique_ptr<Kernel> MakeStackKernel(const PrepareContext& context, const std::string& parts,
+                                        const std::string& whole, int axis);
+
+// The shape that all arguments of the slot have, as far as one of them knows it. Error for one of
+// another shape or dtype.
+Shape CommonShape(const OpContext& context, const std::string& slot);
 
 }  // namespace skiff

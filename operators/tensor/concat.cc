@@ -35,31 +35,22 @@ void InferConcat(OpContext& context) {
   }
   out[axis] = extent;
   context.SetOutput("Out", out, first.dtype);
-  const int index = context.OutputIndex("Out");
   // Rows stay those of X unless more are put behind them.
-  if (index >= 0) {
-    context.mutable_outputs()[static_cast<size_t>(index)].lod_level =
-        axis == 0 ? 0 : first.lod_level;
+  SetLodLevel(context, /*same_rows=*/axis != 0);
+}
+
+// The extents of the inputs along `axis`.
+std::vector<int64_t> ExtentsOf(const OpContext& context, int axis) {
+  std::vector<int64_t> extents;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
+    extents.push_back(context.Input("X", i).shape[axis]);
   }
+  return extents;
 }
 
 std::unique_ptr<Kernel> PrepareConcat(PrepareContext& context) {
-  const TensorMeta& out = context.Output("Out");
-  const int axis = AxisOf(context, out.shape.rank());
-  std::vector<std::pair<int, PartCopy>> copies;
-  int64_t offset = 0;
-  for (size_t i = 0; i < context.InputCount("X"); ++i) {
-    const int64_t extent = context.Input("X", i).shape[axis];
-    copies.emplace_back(context.InputIndex("X", i),
-                        PartCopy(out.shape, axis, offset, extent, out.dtype, /*from_part=*/true));
-    offset += extent;
-  }
-  return MakeKernel(
-      [to = context.OutputIndex("Out"), copies = std::move(copies)](const KernelContext& run) {
-        for (const auto& [index, copy] : copies) {
-          copy.Run(run.input(index).raw_data(), run.output(to).raw_data());
-        }
-      });
+  const int axis = AxisOf(context, context.Output("Out").shape.rank());
+  return MakeJoinKernel(context, "X", "Out", axis, ExtentsOf(context, axis));
 }
 
 void InferConcatGrad(OpContext& context) {
@@ -87,11 +78,7 @@ void InferConcatGrad(OpContext& context) {
 
 std::unique_ptr<Kernel> PrepareConcatGrad(PrepareContext& context) {
   const int axis = AxisOf(context, context.Input("Out@GRAD").shape.rank());
-  std::vector<int64_t> extents;
-  for (size_t i = 0; i < context.InputCount("X"); ++i) {
-    extents.push_back(context.Input("X", i).shape[axis]);
-  }
-  return MakeSplitKernel(context, "Out@GRAD", "X@GRAD", axis, extents);
+  return MakeSplitKernel(context, "Out@GRAD", "X@GRAD", axis, ExtentsOf(context, axis));
 }
 
 AttrDef AxisAttr() {

@@ -1,5 +1,6 @@
 #include "operators/tensor/data_movement_shared.h"
 
+#include <array>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -45,14 +46,34 @@ int64_t ProductOrUnknown(const Shape& shape, int begin, int end) {
   return unknown && product != 0 ? -1 : product;
 }
 
+void SetLodLevel(OpContext& context, bool same_rows, std::string_view input, std::string_view slot,
+                 size_t i) {
+  const int index = context.OutputIndex(slot, i);
+  if (index < 0) return;
+  context.mutable_outputs()[static_cast<size_t>(index)].lod_level =
+      same_rows ? context.Input(input).lod_level : 0;
+}
+
+Shape WithoutDecreasedAxes(const OpContext& context, const Shape& extent) {
+  std::array<bool, Shape::kMaxRank> drop{};
+  for (const int64_t given : context.IntsAttr("decrease_axis")) {
+    const int axis = NormalizeAxis(given, extent.rank(), context.op().type + ": decrease_axis");
+    SKIFF_ENFORCE(extent[axis] == 1 || extent[axis] < 0, kInvalidArgument, context.op().type,
+                  ": decrease_axis names axis ", axis, ", which has extent ", extent[axis],
+                  " after slicing; expected 1");
+    drop[axis] = true;
+  }
+  Shape out;
+  for (int axis = 0; axis < extent.rank(); ++axis) {
+    if (!drop[axis]) out.Append(extent[axis]);
+  }
+  return out;
+}
+
 void SetReshapedOutput(OpContext& context, const Shape& shape) {
   const TensorMeta& x = context.Input("X");
   context.SetOutput("Out", shape, x.dtype);
-  const int out = context.OutputIndex("Out");
-  if (out >= 0) {
-    const bool same_rows = x.shape.rank() > 0 && shape.rank() > 0 && x.shape[0] == shape[0];
-    context.mutable_outputs()[static_cast<size_t>(out)].lod_level = same_rows ? x.lod_level : 0;
-  }
+  SetLodLevel(context, x.shape.rank() > 0 && shape.rank() > 0 && x.shape[0] == shape[0]);
   if (!context.HasOutput("XShape")) return;
   Shape x_shape{0};
   for (const int64_t dim : x.shape) x_shape.Append(dim);

@@ -28,6 +28,14 @@ SlotDef RuntimeArgumentSlot(std::string name, bool duplicable = false);
 // The product of dims [begin, end), -1 if one is unknown and none is 0.
 int64_t ProductOrUnknown(const Shape& shape, int begin, int end);
 
+// Sets the LoD level of output i of `slot`: that of X, or of the input given, if its rows are the
+// input's, else 0.
+void SetLodLevel(OpContext& context, bool same_rows, std::string_view input = "X",
+                 std::string_view slot = "Out", size_t i = 0);
+
+// `extent` without the dims that the attribute decrease_axis names. Error for one that isn't 1.
+Shape WithoutDecreasedAxes(const OpContext& context, const Shape& extent);
+
 // Sets Out to `shape` with X's dtype (and LoD level where the rows stay), and XShape to [0] + X's
 // dims, the form in which Fluid hands the shape of X to the gradient.
 void SetReshapedOutput(OpContext& context, const Shape& shape);

@@ -30,10 +30,12 @@ int64_t ClampBound(int64_t bound, int64_t extent) {
 struct Box {
   Shape start;
   Shape extent;  // -1 where it is unknown
+  bool keeps_rows = true;
 };
 
 Box BoxOf(const OpContext& context) {
   const std::string& op = context.op().type;
+  RejectRuntimeArguments(context, RuntimeSlots());
   const Shape& input = context.Input("Input").shape;
   const std::vector<int64_t> axes = context.IntsAttr("axes");
   const std::vector<int64_t> starts = context.IntsAttr("starts");
@@ -41,7 +43,7 @@ Box BoxOf(const OpContext& context) {
   SKIFF_ENFORCE(starts.size() == axes.size() && ends.size() == axes.size(), kInvalidArgument, op,
                 ": ", starts.size(), " starts and ", ends.size(), " ends for ", axes.size(),
                 " axes");
-  Box box{input, input};
+  Box box{.start = input, .extent = input};
   for (int axis = 0; axis < input.rank(); ++axis) box.start[axis] = 0;
   std::array<bool, Shape::kMaxRank> seen{};
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -49,6 +51,7 @@ Box BoxOf(const OpContext& context) {
     SKIFF_ENFORCE(!seen[axis], kInvalidArgument, op, ": axes = [", Join(axes, ", "),
                   "] names axis ", axis, " twice");
     seen[axis] = true;
+    box.keeps_rows = box.keeps_rows && axis != 0;
     if (input[axis] < 0) continue;
     box.start[axis] = ClampBound(starts[i], input[axis]);
     box.extent[axis] = std::max<int64_t>(0, ClampBound(ends[i], input[axis]) - box.start[axis]);
@@ -56,32 +59,14 @@ Box BoxOf(const OpContext& context) {
   return box;
 }
 
-// The shape of Out: the box without the axes of decrease_axis.
-Shape DecreasedShape(const OpContext& context, const Shape& box) {
-  std::array<bool, Shape::kMaxRank> drop{};
-  for (const int64_t given : context.IntsAttr("decrease_axis")) {
-    const int axis = NormalizeAxis(given, box.rank(), context.op().type + ": decrease_axis");
-    SKIFF_ENFORCE(box[axis] == 1 || box[axis] < 0, kInvalidArgument, context.op().type,
-                  ": decrease_axis names axis ", axis, ", which has extent ", box[axis],
-                  " after slicing; expected 1");
-    drop[axis] = true;
-  }
-  Shape out;
-  for (int axis = 0; axis < box.rank(); ++axis) {
-    if (!drop[axis]) out.Append(box[axis]);
-  }
-  return out;
-}
-
 void InferSlice(OpContext& context) {
-  RejectRuntimeArguments(context, RuntimeSlots());
-  context.SetOutput("Out", DecreasedShape(context, BoxOf(context).extent),
-                    context.Input("Input").dtype);
+  const Box box = BoxOf(context);
+  context.SetOutput("Out", WithoutDecreasedAxes(context, box.extent), context.Input("Input").dtype);
+  SetLodLevel(context, box.keeps_rows, "Input");
 }
 
 void InferSliceGrad(OpContext& context) {
-  RejectRuntimeArguments(context, RuntimeSlots());
-  CheckInputLike(context, "Out@GRAD", DecreasedShape(context, BoxOf(context).extent),
+  CheckInputLike(context, "Out@GRAD", WithoutDecreasedAxes(context, BoxOf(context).extent),
                  context.Input("Input").dtype);
   context.SetOutputLike("Input@GRAD", "Input");
 }

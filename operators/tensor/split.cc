@@ -72,9 +72,7 @@ void InferSplit(OpContext& context) {
     Shape piece = x.shape;
     piece[axis] = extents[i];
     context.SetOutput("Out", piece, x.dtype, i);
-    const int index = context.OutputIndex("Out", i);
-    if (index < 0) continue;
-    context.mutable_outputs()[static_cast<size_t>(index)].lod_level = axis == 0 ? 0 : x.lod_level;
+    SetLodLevel(context, /*same_rows=*/axis != 0, "X", "Out", i);
   }
 }
 

@@ -38,6 +38,13 @@ Array Generated(const Shape& shape, const Value& value) {
   return array;
 }
 
+// `array` with the dtype of `from`.
+inline Array TypedLike(Array array, const Array& from) {
+  array.fixed_dtype = from.fixed_dtype;
+  array.dtype = from.dtype;
+  return array;
+}
+
 // `array` in another shape, with its dtype.
 inline Array Reshaped(Array array, const Shape& shape) {
   array.shape = shape;

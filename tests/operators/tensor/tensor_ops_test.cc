@@ -16,8 +16,10 @@ class TensorOps : public ::testing::Test {
  protected:
   TensorOps() { RegisterTensorOps(registry_); }
 
-  void Declare(const std::string& name, std::vector<int64_t> dims, DType dtype = DType::kFloat32) {
-    program_.root()->CreateVar({.name = name, .dtype = dtype, .dims = std::move(dims)});
+  void Declare(const std::string& name, std::vector<int64_t> dims, DType dtype = DType::kFloat32,
+               int32_t lod_level = 0) {
+    program_.root()->CreateVar(
+        {.name = name, .dtype = dtype, .dims = std::move(dims), .lod_level = lod_level});
   }
   // The dims of `output` after inference.
   std::vector<int64_t> Infer(Op op, const std::string& output = "out") {
@@ -32,6 +34,16 @@ class TensorOps : public ::testing::Test {
       return error.what();
     }
     return "";
+  }
+  void ExpectInferenceError(const Op& op, const std::string& part) {
+    const std::string error = InferenceError(op);
+    EXPECT_NE(error.find(part), std::string::npos)
+        << op.type << ": \"" << error << "\" should contain \"" << part << "\"";
+  }
+  // The LoD level of the op's output "out" after inference.
+  int32_t LodLevel(const Op& op) {
+    Infer(op);
+    return program_.root()->GetVar("out")->lod_level;
   }
   static Op Unary(const std::string& type, AttributeMap attrs) {
     Op op(type);
@@ -212,6 +224,39 @@ TEST_F(TensorOps, LookupTableNamesAnIdOutsideTheTable) {
       EXPECT_NE(std::string(error.what()).find("Ids[1]"), std::string::npos) << error.what();
     }
   }
+}
+
+// An op whose inputs are variables named like their slots.
+Op OpOf(const std::string& type, const std::vector<std::string>& inputs, AttributeMap attrs = {},
+        const std::string& output = "Out") {
+  Op op(type);
+  for (const std::string& slot : inputs) op.SetInput(slot, {slot});
+  op.attrs = std::move(attrs);
+  if (!output.empty()) op.SetOutput(output, {"out"});
+  return op;
+}
+
+TEST_F(TensorOps, StackNamesTheInputThatDoesNotFit) {
+  Declare("X", {4, 6});
+  Declare("V", {4});
+  Op stack = OpOf("stack", {}, {}, "Y");
+  ExpectInferenceError(stack.SetInput("X", {"X", "V"}), "X[1] is float32 [4]");
+  ExpectInferenceError(OpOf("unstack", {"X"}, {{"num", 4}}, "Y"), "num = 4 for 1 outputs");
+}
+
+TEST_F(TensorOps, PartsKeepTheLoDLevelOfTheirRows) {
+  Declare("X", {-1, 4}, DType::kFloat32, 2);
+  Declare("Input", {-1, 4}, DType::kFloat32, 2);
+  const auto cut = [](int32_t axis) {
+    return AttributeMap{{"axes", Ints{axis}}, {"starts", Ints{0}}, {"ends", Ints{1}}};
+  };
+  EXPECT_EQ(LodLevel(OpOf("slice", {"Input"}, cut(1))), 2);
+  EXPECT_EQ(LodLevel(OpOf("slice", {"Input"}, cut(-2))), 0);
+  EXPECT_EQ(LodLevel(OpOf("concat", {"X"}, {{"axis", 1}})), 2);
+  EXPECT_EQ(LodLevel(OpOf("concat", {"X"}, {{"axis", 0}})), 0);
+  EXPECT_EQ(LodLevel(OpOf("split", {"X"}, {{"num", 1}, {"axis", -1}})), 2);
+  EXPECT_EQ(LodLevel(OpOf("stack", {"X"}, {{"axis", 1}}, "Y")), 2);
+  EXPECT_EQ(LodLevel(OpOf("stack", {"X"}, {{"axis", 0}}, "Y")), 0);
 }
 
 }  // namespace
