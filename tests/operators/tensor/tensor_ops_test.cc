@@ -226,6 +226,40 @@ TEST_F(TensorOps, LookupTableNamesAnIdOutsideTheTable) {
   }
 }
 
+// Runs the kernel of `op`; the tensors stand in the order of its definition's slots.
+void Run(const OpRegistry& registry, const Op& op, std::vector<Tensor*> inputs,
+         std::vector<Tensor*> outputs, int times = 1) {
+  const auto metas = [](const std::vector<Tensor*>& tensors) {
+    std::vector<TensorMeta> result;
+    for (const Tensor* tensor : tensors) {
+      result.push_back({.shape = tensor->shape(), .dtype = tensor->dtype()});
+    }
+    return result;
+  };
+  PrepareContext context(op, registry.Get(op.type), metas(inputs), metas(outputs));
+  const auto kernel = registry.SelectKernel(context).prepare(context);
+  std::vector<std::vector<int64_t>> workspaces;
+  KernelContext run;
+  for (const int64_t bytes : context.workspace_bytes()) {
+    workspaces.emplace_back(static_cast<size_t>(bytes / 8 + 1));
+  }
+  for (std::vector<int64_t>& workspace : workspaces) run.workspaces.push_back(workspace.data());
+  run.inputs = std::move(inputs);
+  run.outputs = std::move(outputs);
+  for (int i = 0; i < times; ++i) kernel->Run(run);
+}
+
+// The message of the Error that running it throws; empty if it throws none.
+std::string RunError(const OpRegistry& registry, const Op& op, std::vector<Tensor*> inputs,
+                     std::vector<Tensor*> outputs) {
+  try {
+    Run(registry, op, std::move(inputs), std::move(outputs));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 // An op whose inputs are variables named like their slots.
 Op OpOf(const std::string& type, const std::vector<std::string>& inputs, AttributeMap attrs = {},
         const std::string& output = "Out") {
@@ -257,6 +291,70 @@ TEST_F(TensorOps, PartsKeepTheLoDLevelOfTheirRows) {
   EXPECT_EQ(LodLevel(OpOf("split", {"X"}, {{"num", 1}, {"axis", -1}})), 2);
   EXPECT_EQ(LodLevel(OpOf("stack", {"X"}, {{"axis", 1}}, "Y")), 2);
   EXPECT_EQ(LodLevel(OpOf("stack", {"X"}, {{"axis", 0}}, "Y")), 0);
+}
+
+TEST_F(TensorOps, OpsWithIndicesNameOneOutsideTheTensor) {
+  Tensor x = Tensor::FromValues<float>({3, 2}, {0, 1, 2, 3, 4, 5});
+  Tensor out({4, 2}, DType::kFloat32);
+  const Op gather = OpOf("gather", {"X", "Index"});
+  const Op select = OpOf("index_select", {"X", "Index"});
+  const Op nd = OpOf("gather_nd", {"X", "Index"});
+  for (const int64_t bad : {int64_t{3}, int64_t{-1}, int64_t{1} << 40}) {
+    Tensor index = Tensor::FromValues<int64_t>({4}, {0, 2, bad, 1});
+    const std::string expected = StrCat("Index[2] = ", bad, " is outside [0, 3)");
+    EXPECT_EQ(RunError(registry_, gather, {&x, &index}, {&out}), "gather: " + expected);
+    EXPECT_EQ(RunError(registry_, select, {&x, &index}, {&out}), "index_select: " + expected);
+    Tensor tuples = Tensor::FromValues<int64_t>({4, 1}, {0, 2, bad, 1});
+    EXPECT_EQ(RunError(registry_, nd, {&x, &tuples}, {&out}),
+              StrCat("gather_nd: index 0 of tuple 2 in Index is ", bad, ", outside [0, 3)"));
+  }
+  // The index of the last dim, not of the flat tensor.
+  Tensor pairs = Tensor::FromValues<int64_t>({1, 2}, {0, 2});
+  Tensor one({1}, DType::kFloat32);
+  EXPECT_EQ(RunError(registry_, nd, {&x, &pairs}, {&one}),
+            "gather_nd: index 1 of tuple 0 in Index is 2, outside [0, 2)");
+}
+
+TEST_F(TensorOps, AScatterThatFailsLeavesWhatItWorksOn) {
+  const std::vector<float> before = {0, 1, 2, 3, 4, 5};
+  Tensor x = Tensor::FromValues<float>({3, 2}, before);
+  Tensor updates = Tensor::FromValues<float>({2, 2}, {9, 9, 9, 9});
+  Tensor ids = Tensor::FromValues<int32_t>({2}, {1, 3});
+  Tensor tuples = Tensor::FromValues<int32_t>({2, 1}, {1, 3});
+  const Op scatter = OpOf("scatter", {"X", "Ids", "Updates"});
+  EXPECT_EQ(RunError(registry_, scatter, {&x, &ids, &updates}, {&x}),
+            "scatter: Ids[1] = 3 is outside [0, 3)");
+  EXPECT_EQ(x.ToVector<float>(), before);
+  const Op add = OpOf("scatter_nd_add", {"X", "Index", "Updates"});
+  EXPECT_NE(RunError(registry_, add, {&x, &tuples, &updates}, {&x}), "");
+  EXPECT_EQ(x.ToVector<float>(), before);
+}
+
+TEST_F(TensorOps, OpsWithIndicesNameShapesThatDoNotFit) {
+  Declare("X", {4, 6});
+  Declare("V", {4});
+  Declare("Index", {3, 2}, DType::kInt64);
+  Declare("Ids", {3}, DType::kInt64);
+  Declare("Updates", {3, 5});
+  ExpectInferenceError(OpOf("gather", {"X", "Index"}),
+                       "Index has shape [3, 2], expected [], [m] or [m, 1]");
+  Op gather = OpOf("gather", {"X"}, {{"axis", -1}});
+  ExpectInferenceError(gather.SetInput("Index", {"Ids"}), "axis = -1 is outside [0, 2)");
+  Op nd = OpOf("gather_nd", {"Index"});
+  ExpectInferenceError(nd.SetInput("X", {"V"}), "Index has shape [3, 2], whose last dim");
+  ExpectInferenceError(OpOf("scatter", {"X", "Ids", "Updates"}),
+                       "Updates is float32 [3, 5], expected float32 [3, 6]");
+  ExpectInferenceError(OpOf("scatter_nd_add", {"X", "Index", "Updates"}),
+                       "Updates is float32 [3, 5]");
+}
+
+TEST_F(TensorOps, GatherKeepsWhatIsKnownOfRows) {
+  Declare("X", {-1, 4}, DType::kFloat32, 2);
+  Declare("Index", {-1}, DType::kInt64);
+  EXPECT_EQ(Infer(OpOf("gather", {"X", "Index"}, {{"axis", 1}})), (Dims{-1, -1}));
+  EXPECT_EQ(LodLevel(OpOf("gather", {"X", "Index"}, {{"axis", 1}})), 2);
+  EXPECT_EQ(LodLevel(OpOf("gather", {"X", "Index"})), 0);
+  EXPECT_EQ(LodLevel(OpOf("index_select", {"X", "Index"}, {{"dim", -1}})), 2);
 }
 
 }  // namespace

@@ -1,0 +1,92 @@
+// gather_nd: Out[i, ...] = X[Index[i, 0], …, Index[i, k - 1], ...].
+//
+// Source: Fluid's gather_nd. The last dim of Index is k, at most the rank of X; the other dims
+// count tuples and become the first dims of Out. k = 0 repeats X. Gradient: each row of X@GRAD is
+// the sum of the rows of Out@GRAD whose tuples name it, in their order.
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/index_rows_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+namespace {
+
+Shape OutShape(const OpContext& context) {
+  CheckIndexDType(context, "Index");
+  return ShapeOfTupleRows(context.Input("X").shape, context.Input("Index").shape,
+                          context.op().type);
+}
+
+void InferGatherNdGrad(OpContext& context) {
+  CheckInputLike(context, "Out@GRAD", OutShape(context), context.Input("X").dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
+  const RowsByTuple rows(context.Input("X").shape, context.Input("Index").shape, "gather_nd");
+  return MakeKernel([rows, numbers = context.RequestWorkspace(rows.count() * 8),
+                     bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
+                     index = context.InputIndex("Index"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    auto* row = static_cast<int64_t*>(run.workspace(numbers));
+    rows.Resolve(run.input(index), "gather_nd", row);
+    TakeRows(rows.axis(), run.input(x).raw_data(), row, rows.count(), bytes,
+             run.output(out).raw_data());
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
+  const RowsByTuple rows(context.Input("X").shape, context.Input("Index").shape, "gather_nd_grad");
+  return MakeKernel([rows, numbers = context.RequestWorkspace(rows.count() * 8),
+                     index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
+                     out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    auto* row = static_cast<int64_t*>(run.workspace(numbers));
+    rows.Resolve(run.input(index), "gather_nd_grad", row);
+    Tensor& x_grad = run.output(out);
+    ZeroBytes(x_grad.raw_data(), x_grad.byte_count());
+    AddRows(rows.axis(), run.input(grad).data<T>(), row, rows.count(), x_grad.data<T>());
+  });
+}
+
+void AddGatherNdGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "gather_nd_grad";
+  def.doc = "Each row of X@GRAD = the sum of the rows of Out@GRAD whose tuples name it.";
+  def.inputs = {{.name = "X", .doc = "X of gather_nd.", .shape_only = true},
+                {.name = "Index", .doc = "Index of gather_nd.", .checks_data = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.infer = InferGatherNdGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.data_checked_by = "gather_nd";
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "gather_nd_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGatherNdGrad<T>(context); });
+}
+
+}  // namespace
+
+void RegisterGatherNd(OpRegistry& registry) {
+  OpDef def;
+  def.type = "gather_nd";
+  def.doc = "Out[i, ...] = X[Index[i, 0], …, Index[i, k - 1], ...].";
+  def.inputs = {{.name = "X", .doc = "Any tensor."},
+                {.name = "Index",
+                 .doc = "int32 or int64, [..., k]: tuples of k indices.",
+                 .checks_data = true}};
+  def.outputs = {{.name = "Out", .doc = "Index dims but the last + X dims from k on."}};
+  def.infer = [](OpContext& context) {
+    context.SetOutput("Out", OutShape(context), context.Input("X").dtype);
+  };
+  def.grad = GradOp("gather_nd_grad", {"X", "Index", "Out@GRAD"}, {"X@GRAD"});
+  def.kernel_dtype_slot = "X";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "gather_nd", PrepareGatherNd);
+  AddGatherNdGrad(registry);
+}
+
+}  // namespace skiff

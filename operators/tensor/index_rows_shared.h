@@ -1,0 +1,160 @@
+// Rows picked, overwritten and added up by index: what gather, index_select, scatter, gather_nd and
+// scatter_nd_add share.
+//
+// Indices are int32 or int64 and never negative. CheckIndices raises the Error for one outside; the
+// loops trust it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// A tensor as [outer, extent, width], where the middle axis is the one that is indexed.
+struct IndexedAxis {
+  int64_t outer = 1;
+  int64_t extent = 1;
+  int64_t width = 1;
+};
+inline IndexedAxis IndexedAxisOf(const Shape& shape, int axis) {
+  return {shape.element_count(0, axis), shape[axis], shape.element_count(axis + 1, shape.rank())};
+}
+
+// Error unless the slot holds int32 or int64.
+void CheckIndexDType(const OpContext& context, std::string_view slot);
+// The number of indices in a tensor of shape [], [m] or [m, 1]: 1 or m, -1 if unknown. Error for
+// other shapes.
+int64_t CountOfIndexVector(const OpContext& context, std::string_view slot);
+
+// Calls visitor(const int32_t*) or visitor(const int64_t*) with the data.
+template <typename Visitor>
+void VisitIndices(const Tensor& indices, const Visitor& visitor) {
+  if (indices.dtype() == DType::kInt32) return visitor(indices.data<int32_t>());
+  visitor(indices.data<int64_t>());
+}
+
+// Error (kOutOfRange), naming op and slot, for the first index outside [0, extent).
+template <typename Index>
+void CheckIndices(const Index* indices, int64_t count, int64_t extent, std::string_view op,
+                  std::string_view slot) {
+  const auto is_bad = [extent](Index index) {
+    return static_cast<uint64_t>(int64_t{index}) >= static_cast<uint64_t>(extent);
+  };
+  bool any_bad = false;
+  for (int64_t i = 0; i < count; ++i) any_bad |= is_bad(indices[i]);
+  if (!any_bad) return;
+  const int64_t bad = std::find_if(indices, indices + count, is_bad) - indices;
+  Throw(ErrorCode::kOutOfRange, op, ": ", slot, "[", bad, "] = ", indices[bad], " is outside [0, ",
+        extent, ")");
+}
+
+// out[o, i, 0] = x[o, indices[i], 0] for rows of one word. Threaded.
+template <typename Word, typename Index>
+void TakeWords(const IndexedAxis& axis, const Word* x, const Index* indices, int64_t count,
+               Word* out) {
+  ParallelFor(axis.outer * count, 8192, [=](int64_t begin, int64_t end) {
+    int64_t i = begin % count;
+    const Word* from = x + begin / count * axis.extent;
+    for (int64_t position = begin; position < end; ++position) {
+      out[position] = from[indices[i]];
+      if (++i == count) {
+        i = 0;
+        from += axis.extent;
+      }
+    }
+  });
+}
+
+// out[o, i, :] = x[o, indices[i], :]; out is [outer, count, width]. Threaded.
+template <typename Index>
+void TakeRows(const IndexedAxis& axis, const void* x, const Index* indices, int64_t count,
+              int64_t element_bytes, void* out) {
+  const int64_t row_bytes = axis.width * element_bytes;
+  if (row_bytes == 4) {
+    return TakeWords(axis, static_cast<const uint32_t*>(x), indices, count,
+                     static_cast<uint32_t*>(out));
+  }
+  if (row_bytes == 8) {
+    return TakeWords(axis, static_cast<const uint64_t*>(x), indices, count,
+                     static_cast<uint64_t*>(out));
+  }
+  const char* source = static_cast<const char*>(x);
+  char* target = static_cast<char*>(out);
+  // Parts may begin and end within a row, so that few long rows are shared out as well.
+  ParallelFor(axis.outer * count * row_bytes, int64_t{64} << 10, [=](int64_t begin, int64_t end) {
+    int64_t row = begin / row_bytes;
+    int64_t offset = begin % row_bytes;
+    while (begin < end) {
+      const int64_t bytes = std::min(row_bytes - offset, end - begin);
+      const int64_t from = row / count * axis.extent + int64_t{indices[row % count]};
+      std::memcpy(target + begin, source + from * row_bytes + offset, static_cast<size_t>(bytes));
+      begin += bytes;
+      offset = 0;
+      ++row;
+    }
+  });
+}
+
+// Calls body(outer, i, first, length) for each index i, in order, on each thread: the thread's part
+// of row i of block `outer` is elements [first, first + length). No two threads have the same
+// elements, so updates of one row happen in the order of i, however many threads there are. `body`
+// must not throw.
+template <typename T, typename Body>
+void ForOwnedRuns(const IndexedAxis& axis, int64_t count, const Body& body) {
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+  const int64_t grain = std::max(kLine, 8192 / std::max<int64_t>(1, count));
+  ParallelFor(axis.outer * axis.width, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t outer = begin / axis.width;
+      const int64_t first = begin % axis.width;
+      const int64_t length = std::min(axis.width - first, end - begin);
+      for (int64_t i = 0; i < count; ++i) body(outer, i, first, length);
+      begin += length;
+    }
+  });
+}
+
+// out[o, indices[i], :] += rows[o, i, :] in the order of i; rows is [outer, count, width].
+// Threaded.
+template <typename T, typename Index>
+void AddRows(const IndexedAxis& axis, const T* rows, const Index* indices, int64_t count, T* out) {
+  ForOwnedRuns<T>(axis, count, [=](int64_t outer, int64_t i, int64_t first, int64_t length) {
+    const T* from = rows + (outer * count + i) * axis.width + first;
+    T* to = out + (outer * axis.extent + int64_t{indices[i]}) * axis.width + first;
+    for (int64_t k = 0; k < length; ++k) to[k] += from[k];
+  });
+}
+
+// Index tuples [..., k] into the first k dims of a tensor, as numbers of its rows.
+class RowsByTuple {
+ public:
+  RowsByTuple() = default;
+  // Both shapes known; the index has rank 1 or more. Error for more indices a tuple than dims.
+  RowsByTuple(const Shape& x, const Shape& index, std::string_view op);
+
+  // The tensor as rows.
+  const IndexedAxis& axis() const { return axis_; }
+  int64_t count() const { return count_; }  // of tuples
+  // The shape of the rows that the tuples name: index dims but the last + the dims left of x.
+  const Shape& rows_shape() const { return rows_shape_; }
+  // rows[i] = the row that tuple i names. Error (kOutOfRange) for an index outside its dim.
+  void Resolve(const Tensor& index, std::string_view op, int64_t* rows) const;
+
+ private:
+  Shape dims_;  // of x that are indexed
+  IndexedAxis axis_;
+  int64_t count_ = 0;
+  Shape rows_shape_;
+};
+
+// What RowsByTuple::rows_shape would be; dims of -1 are fine but for the index's last. Error for
+// shapes that don't fit.
+Shape ShapeOfTupleRows(const Shape& x, const Shape& index, std::string_view op);
+
+}  // namespace skiff

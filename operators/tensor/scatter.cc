@@ -1,0 +1,168 @@
+// scatter: Out = X with the rows Ids[i] replaced by Updates[i] (`overwrite`), or by the sum of the
+// Updates[i] that name them.
+//
+// Source: Fluid's scatter. Where `overwrite` is set and an id comes twice, the last update counts.
+// Without it a row that is named starts from zero, not from X. Ids is [m], [m, 1] or a scalar, with
+// which Updates is one row.
+//
+// Gradient: X@GRAD = Out@GRAD with zeros in the rows that are named; Updates@GRAD[i] =
+// Out@GRAD[Ids[i]]. An update that a later one overwrote gets zeros; Fluid gives it the gradient of
+// the row as if it had reached Out.
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/index_rows_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+namespace {
+
+void CheckScatter(const OpContext& context, const TensorMeta& x) {
+  const std::string& op = context.op().type;
+  const int64_t count = CountOfIndexVector(context, "Ids");
+  SKIFF_ENFORCE(x.shape.rank() >= 1, kInvalidArgument, op, ": X is a scalar, expected rows");
+  Shape expected;
+  if (context.Input("Ids").shape.rank() > 0) expected.Append(count);
+  for (int axis = 1; axis < x.shape.rank(); ++axis) expected.Append(x.shape[axis]);
+  CheckInputLike(context, "Updates", expected, x.dtype);
+}
+
+void InferScatter(OpContext& context) {
+  CheckScatter(context, context.Input("X"));
+  context.SetOutputLike("Out", "X");
+}
+
+void InferScatterGrad(OpContext& context) {
+  CheckScatter(context, context.Input("Out@GRAD"));
+  context.SetOutputLike("X@GRAD", "Out@GRAD");
+  context.SetOutputLike("Updates@GRAD", "Updates");
+}
+
+template <typename T, typename Index>
+void ScatterRows(const IndexedAxis& axis, const T* updates, const Index* ids, int64_t count,
+                 bool overwrite, T* out) {
+  if (!overwrite) {
+    ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
+      std::fill_n(out + int64_t{ids[i]} * axis.width + first, length, T{0});
+    });
+    return AddRows(axis, updates, ids, count, out);
+  }
+  ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
+    std::copy_n(updates + i * axis.width + first, length,
+                out + int64_t{ids[i]} * axis.width + first);
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
+  return MakeKernel([axis = IndexedAxisOf(context.Input("X").shape, 0),
+                     overwrite = context.Attr<bool>("overwrite"), x = context.InputIndex("X"),
+                     ids = context.InputIndex("Ids"), updates = context.InputIndex("Updates"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    Tensor& result = run.output(out);
+    const int64_t count = run.input(ids).element_count();
+    VisitIndices(run.input(ids), [&](const auto* rows) {
+      // Before anything is written: in place, an Error leaves X as it was.
+      CheckIndices(rows, count, axis.extent, "scatter", "Ids");
+      CopyBytes(run.input(x).raw_data(), result.raw_data(), result.byte_count());
+      ScatterRows(axis, run.input(updates).data<T>(), rows, count, overwrite, result.data<T>());
+    });
+  });
+}
+
+// Zeros in the updates that a later one overwrote. `last` has room for a number a row.
+template <typename T, typename Index>
+void ZeroOverwritten(const IndexedAxis& axis, const Index* ids, int64_t count, int64_t* last,
+                     T* updates_grad) {
+  for (int64_t i = 0; i < count; ++i) last[ids[i]] = i;
+  for (int64_t i = 0; i < count; ++i) {
+    if (last[ids[i]] != i) std::fill_n(updates_grad + i * axis.width, axis.width, T{0});
+  }
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
+  const IndexedAxis axis = IndexedAxisOf(context.Input("Out@GRAD").shape, 0);
+  const int x = context.OutputIndex("X@GRAD");
+  const int updates = context.OutputIndex("Updates@GRAD");
+  const bool finds_last = updates >= 0 && context.Attr<bool>("overwrite");
+  const int last = finds_last ? context.RequestWorkspace(axis.extent * 8) : -1;
+  return MakeKernel([=, ids = context.InputIndex("Ids"),
+                     grad = context.InputIndex("Out@GRAD")](const KernelContext& run) {
+    const Tensor& from = run.input(grad);
+    const int64_t count = run.input(ids).element_count();
+    VisitIndices(run.input(ids), [&](const auto* rows) {
+      CheckIndices(rows, count, axis.extent, "scatter_grad", "Ids");
+      // First, since X@GRAD may be Out@GRAD.
+      if (updates >= 0) {
+        T* to = run.output(updates).data<T>();
+        TakeRows(axis, from.raw_data(), rows, count, sizeof(T), to);
+        if (last >= 0) {
+          ZeroOverwritten(axis, rows, count, static_cast<int64_t*>(run.workspace(last)), to);
+        }
+      }
+      if (x < 0) return;
+      T* to = run.output(x).data<T>();
+      CopyBytes(from.raw_data(), to, from.byte_count());
+      ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
+        std::fill_n(to + int64_t{rows[i]} * axis.width + first, length, T{0});
+      });
+    });
+  });
+}
+
+std::vector<AttrDef> ScatterAttrs() {
+  return {{.name = "overwrite",
+           .type = AttrType::kBool,
+           .default_value = true,
+           .doc = "The last update of a row replaces it; else the sum of its updates does."}};
+}
+
+void AddScatterGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "scatter_grad";
+  def.doc =
+      "X@GRAD = Out@GRAD with zeros in the rows Ids; Updates@GRAD[i] = Out@GRAD[Ids[i]], zeros "
+      "if a later update overwrote it.";
+  def.inputs = {{.name = "Ids", .doc = "Ids of scatter.", .checks_data = true},
+                {.name = "Updates", .doc = "Updates of scatter.", .shape_only = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X.", .dispensable = true},
+                 {.name = "Updates@GRAD", .doc = "The gradient of Updates.", .dispensable = true}};
+  def.attrs = ScatterAttrs();
+  def.infer = InferScatterGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  // No data_checked_by: nothing ties the rows of Out@GRAD to those of the X that scatter had.
+  def.in_place = {{"Out@GRAD", "X@GRAD"}};
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "scatter_grad",
+      []<typename T>(PrepareContext& context) { return PrepareScatterGrad<T>(context); });
+}
+
+}  // namespace
+
+void RegisterScatter(OpRegistry& registry) {
+  OpDef def;
+  def.type = "scatter";
+  def.doc =
+      "Out = X, but Out[Ids[i]] = Updates[i] with `overwrite`, else the sum of the Updates of "
+      "that row.";
+  def.inputs = {
+      {.name = "X", .doc = "Of rank 1 or more."},
+      {.name = "Ids", .doc = "Rows, int32 or int64, [m], [m, 1] or a scalar.", .checks_data = true},
+      {.name = "Updates", .doc = "[m] + X dims from 1 on; one row for a scalar."}};
+  def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
+  def.attrs = ScatterAttrs();
+  def.infer = InferScatter;
+  def.grad = GradOp("scatter_grad", {"Ids", "Updates", "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
+  def.kernel_dtype_slot = "X";
+  def.in_place = {{"X", "Out"}};
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "scatter", []<typename T>(PrepareContext& context) { return PrepareScatter<T>(context); });
+  AddScatterGrad(registry);
+}
+
+}  // namespace skiff

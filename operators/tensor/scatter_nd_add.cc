@@ -1,0 +1,115 @@
+// scatter_nd_add: Out = X, and Out[Index[i, 0], …, Index[i, k - 1], ...] += Updates[i, ...].
+//
+// Source: Fluid's scatter_nd_add; the reverse of gather_nd, whose gradient it computes. Updates of
+// one row are added in the order of i. Gradient: X@GRAD = Out@GRAD and Updates@GRAD =
+// gather_nd(Out@GRAD, Index).
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/index_rows_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+namespace {
+
+// Whether Updates fits the rows of `rows_slot`: X, or what has its shape.
+void CheckUpdates(const OpContext& context, const std::string& rows_slot) {
+  CheckIndexDType(context, "Index");
+  const TensorMeta& x = context.Input(rows_slot);
+  const Shape& index = context.Input("Index").shape;
+  // A lone tuple of unknown length: the shapes can be told at the run only.
+  if (index.rank() >= 1 && index[index.rank() - 1] < 0) return;
+  CheckInputLike(context, "Updates", ShapeOfTupleRows(x.shape, index, context.op().type), x.dtype);
+}
+
+void InferScatterNdAdd(OpContext& context) {
+  CheckUpdates(context, "X");
+  context.SetOutputLike("Out", "X");
+}
+
+void InferScatterNdAddGrad(OpContext& context) {
+  CheckUpdates(context, "Out@GRAD");
+  context.SetOutputLike("X@GRAD", "Out@GRAD");
+  context.SetOutputLike("Updates@GRAD", "Updates");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareScatterNdAdd(PrepareContext& context) {
+  CheckUpdates(context, "X");
+  const RowsByTuple rows(context.Input("X").shape, context.Input("Index").shape, "scatter_nd_add");
+  return MakeKernel([rows, numbers = context.RequestWorkspace(rows.count() * 8),
+                     x = context.InputIndex("X"), index = context.InputIndex("Index"),
+                     updates = context.InputIndex("Updates"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    auto* row = static_cast<int64_t*>(run.workspace(numbers));
+    // Before anything is written: in place, an Error leaves X as it was.
+    rows.Resolve(run.input(index), "scatter_nd_add", row);
+    Tensor& result = run.output(out);
+    CopyBytes(run.input(x).raw_data(), result.raw_data(), result.byte_count());
+    AddRows(rows.axis(), run.input(updates).data<T>(), row, rows.count(), result.data<T>());
+  });
+}
+
+std::unique_ptr<Kernel> PrepareScatterNdAddGrad(PrepareContext& context) {
+  const RowsByTuple rows(context.Input("Out@GRAD").shape, context.Input("Index").shape,
+                         "scatter_nd_add_grad");
+  return MakeKernel([rows, numbers = context.RequestWorkspace(rows.count() * 8),
+                     bytes = SizeOf(context.Input("Out@GRAD").dtype),
+                     index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
+                     x = context.OutputIndex("X@GRAD"),
+                     updates = context.OutputIndex("Updates@GRAD")](const KernelContext& run) {
+    const Tensor& from = run.input(grad);
+    if (updates >= 0) {
+      auto* row = static_cast<int64_t*>(run.workspace(numbers));
+      rows.Resolve(run.input(index), "scatter_nd_add_grad", row);
+      TakeRows(rows.axis(), from.raw_data(), row, rows.count(), bytes,
+               run.output(updates).raw_data());
+    }
+    if (x >= 0) CopyBytes(from.raw_data(), run.output(x).raw_data(), from.byte_count());
+  });
+}
+
+void AddScatterNdAddGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "scatter_nd_add_grad";
+  def.doc = "X@GRAD = Out@GRAD; Updates@GRAD[i, ...] = Out@GRAD[Index[i, 0], …, ...].";
+  def.inputs = {{.name = "Index", .doc = "Index of scatter_nd_add.", .checks_data = true},
+                {.name = "Updates", .doc = "Updates of scatter_nd_add.", .shape_only = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X.", .dispensable = true},
+                 {.name = "Updates@GRAD", .doc = "The gradient of Updates.", .dispensable = true}};
+  def.infer = InferScatterNdAddGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  // No data_checked_by: nothing ties the dims of Out@GRAD to those of the X that scatter_nd_add
+  // had.
+  def.in_place = {{"Out@GRAD", "X@GRAD"}};
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "scatter_nd_add_grad", PrepareScatterNdAddGrad);
+}
+
+}  // namespace
+
+void RegisterScatterNdAdd(OpRegistry& registry) {
+  OpDef def;
+  def.type = "scatter_nd_add";
+  def.doc = "Out = X, and Out[Index[i, 0], …, Index[i, k - 1], ...] += Updates[i, ...].";
+  def.inputs = {{.name = "X", .doc = "Any tensor."},
+                {.name = "Index",
+                 .doc = "int32 or int64, [..., k]: tuples of k indices.",
+                 .checks_data = true},
+                {.name = "Updates", .doc = "Index dims but the last + X dims from k on."}};
+  def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
+  def.infer = InferScatterNdAdd;
+  def.grad =
+      GradOp("scatter_nd_add_grad", {"Index", "Updates", "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
+  def.kernel_dtype_slot = "X";
+  def.in_place = {{"X", "Out"}};
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "scatter_nd_add",
+      []<typename T>(PrepareContext& context) { return PrepareScatterNdAdd<T>(context); });
+  AddScatterNdAddGrad(registry);
+}
+
+}  // namespace skiff
