@@ -357,5 +357,21 @@ TEST_F(TensorOps, GatherKeepsWhatIsKnownOfRows) {
   EXPECT_EQ(LodLevel(OpOf("index_select", {"X", "Index"}, {{"dim", -1}})), 2);
 }
 
+TEST_F(TensorOps, OneHotNamesAnIndexOutsideTheDepth) {
+  Tensor x = Tensor::FromValues<int64_t>({2}, {1, 3});
+  Tensor out({2, 3}, DType::kFloat32);
+  const Op op = OpOf("one_hot_v2", {"X"}, {{"depth", 3}});
+  EXPECT_EQ(RunError(registry_, op, {&x}, {&out}), "one_hot_v2: X[1] = 3 is outside [0, 3)");
+}
+
+TEST_F(TensorOps, OneHotTakesIndices) {
+  Declare("X", {4, 6});
+  ExpectInferenceError(OpOf("one_hot_v2", {"X"}, {{"depth", 3}}),
+                       "X is float32, expected int32 or int64");
+  Declare("ids", {-1}, DType::kInt64, 2);
+  Op op = OpOf("one_hot_v2", {}, {{"depth", 3}});
+  EXPECT_EQ(LodLevel(op.SetInput("X", {"ids"})), 2);
+}
+
 }  // namespace
 }  // namespace skiff

@@ -1,0 +1,15 @@
+// one_hot_v2: Out[i, X[i]] = 1, 0 elsewhere.
+//
+// Source: Fluid's one_hot_v2: Out has the dims of X and `depth`. `allow_out_of_range` means what
+// Fluid 1.x means by it; PaddlePaddle 2.6 takes the attribute and ignores it.
+#include "operators/tensor/one_hot_shared.h"
+
+namespace skiff {
+
+void RegisterOneHotV2(OpRegistry& registry) {
+  AddOneHotOp(registry, {.type = "one_hot_v2",
+                         .doc = "Out[i, X[i]] = 1, 0 elsewhere.",
+                         .x_doc = "Indices, int32 or int64, of any shape."});
+}
+
+}  // namespace skiff

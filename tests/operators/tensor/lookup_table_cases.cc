@@ -1,0 +1,45 @@
+#include "tests/harness/op_case.h"
+
+namespace skiff::harness {
+namespace {
+
+Arrays Looked(const Arrays& inputs, double padding) {
+  const Array& ids = inputs.at("Ids")[0];
+  const Array& table = inputs.at("W")[0];
+  const size_t width = static_cast<size_t>(table.shape[1]);
+  Array out{.shape = ids.shape, .values = {}};
+  out.shape[ids.shape.rank() - 1] = table.shape[1];
+  for (const double id : ids.values) {
+    for (size_t column = 0; column < width; ++column) {
+      const bool is_padding = padding >= 0 && id == padding;
+      out.values.push_back(is_padding ? 0.0
+                                      : table.values[static_cast<size_t>(id) * width + column]);
+    }
+  }
+  return {{"Out", {out}}};
+}
+
+}  // namespace
+
+void AddLookupTableCases(CaseList& cases) {
+  const auto add = [&](const std::string& name, const Array& ids, const Array& table,
+                       int64_t padding) {
+    OpCase made{.name = name,
+                .type = "lookup_table",
+                .inputs = {{"Ids", {ids}}, {"W", {table}}},
+                .outputs = {{"Out", 1}},
+                .gradients = {"W"}};
+    if (padding != -1) made.attrs["padding_idx"] = padding;
+    made.reference = [padding](const Arrays& inputs) {
+      return Looked(inputs, static_cast<double>(padding));
+    };
+    cases.push_back(std::move(made));
+  };
+  add("repeated_ids", Integers({2, 7, 1}, 1, 0, 4), Uniform({4, 5}, 2), -1);
+  add("one_column", Integers({6, 1}, 3, 0, 9), Uniform({9, 16}, 4), -1);
+  add("padding", Integers({12, 1}, 5, 0, 3), Uniform({3, 17}, 6), 1);
+  add("int32_ids", Integers({3, 4, 1}, 7, 0, 5, DType::kInt32), Uniform({5, 3}, 8), -1);
+  add("no_ids", Integers({0, 1}, 9, 0, 5), Uniform({5, 3}, 10), -1);
+}
+
+}  // namespace skiff::harness
