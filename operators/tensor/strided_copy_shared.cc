@@ -157,11 +157,15 @@ void StridedCopy::RunElements(const Word* source, Word* target) const {
       int64_t source_offset = 0;
       int64_t target_offset = 0;
       OuterOffsets(begin / last.dim, 1, &source_offset, &target_offset);
+      begin += count;
+      if (last.source_stride == 0 && last.target_stride == 1) {
+        std::fill_n(target + target_offset + column, count, source[source_offset]);
+        continue;
+      }
       for (int64_t i = column; i < column + count; ++i) {
         target[target_offset + i * last.target_stride] =
             source[source_offset + i * last.source_stride];
       }
-      begin += count;
     }
   });
 }

@@ -1,5 +1,5 @@
 // The one copy loop of the ops that move elements without looking at them: transpose, slice,
-// concat, split, reshape.
+// concat, split, reshape, tile, flip.
 //
 // A StridedCopy moves a box of elements between two strided layouts. Making one sorts and merges
 // the axes and picks the inner loop; Run then allocates nothing and may be called from one thread
@@ -19,9 +19,14 @@ std::array<int64_t, Shape::kMaxRank> RowMajorStrides(const Shape& shape);
 
 class StridedCopy {
  public:
+  // Room for each axis of a tensor cut in two, as in tile.
+  static constexpr int kMaxAxes = 2 * Shape::kMaxRank;
+
   StridedCopy() = default;  // copies nothing
   // `dims[i]` elements along axis i, `source_strides[i]` and `target_strides[i]` elements apart.
-  // `element_bytes` is 1, 2, 4 or 8. Two elements never share a target.
+  // Strides may be negative, and 0 in the source: that axis is repeated. Two elements
+  // never share a target. `element_bytes` is 1, 2, 4 or 8; at most kMaxAxes axes have an extent
+  // other than 1.
   StridedCopy(std::span<const int64_t> dims, std::span<const int64_t> source_strides,
               std::span<const int64_t> target_strides, int64_t element_bytes);
 
@@ -53,7 +58,7 @@ class StridedCopy {
   template <typename Word>
   void RunWords(const void* source, void* target) const;
 
-  std::array<Axis, Shape::kMaxRank> axes_;
+  std::array<Axis, kMaxAxes> axes_;
   int axis_count_ = 0;
   int64_t element_count_ = 0;
   int64_t element_bytes_ = 1;

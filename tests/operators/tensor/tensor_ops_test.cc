@@ -373,5 +373,33 @@ TEST_F(TensorOps, OneHotTakesIndices) {
   EXPECT_EQ(LodLevel(op.SetInput("X", {"ids"})), 2);
 }
 
+TEST_F(TensorOps, RepetitionsNameWhatDoesNotFit) {
+  Declare("X", {4, 6});
+  ExpectInferenceError(OpOf("expand", {"X"}, {{"expand_times", Ints{2}}}),
+                       "expected one number a dim");
+  ExpectInferenceError(OpOf("expand", {"X"}, {{"expand_times", Ints{2, 0}}}),
+                       "expected positive numbers");
+  ExpectInferenceError(OpOf("tile", {"X"}, {{"repeat_times", Ints{-1, 2}}}),
+                       "expected positive numbers");
+  ExpectInferenceError(OpOf("expand_v2", {"X"}, {{"shape", Ints{8, 6}}}), "at dim 0");
+  ExpectInferenceError(OpOf("expand_v2", {"X"}, {{"shape", Ints{-1, 4, 6}}}),
+                       "a dim that X doesn't have");
+  ExpectInferenceError(OpOf("expand_v2", {"X"}, {{"shape", Ints{6}}}), "fewer dims");
+}
+
+TEST_F(TensorOps, RepetitionsKeepWhatIsKnownOfRows) {
+  Declare("X", {-1, 1}, DType::kFloat32, 2);
+  const auto tile = [](Ints times) { return OpOf("tile", {"X"}, {{"repeat_times", times}}); };
+  const auto expand = [](Ints shape) { return OpOf("expand_v2", {"X"}, {{"shape", shape}}); };
+  EXPECT_EQ(Infer(expand({4, 3})), (Dims{4, 3}));
+  EXPECT_EQ(Infer(expand({-1, 3})), (Dims{-1, 3}));
+  EXPECT_EQ(Infer(tile({2, 3})), (Dims{-1, 3}));
+  EXPECT_EQ(LodLevel(expand({-1, 3})), 2);
+  EXPECT_EQ(LodLevel(expand({2, -1, 3})), 0);
+  EXPECT_EQ(LodLevel(tile({1, 2})), 2);
+  EXPECT_EQ(LodLevel(tile({2, 1})), 0);
+  EXPECT_EQ(LodLevel(tile({1, 1, 1})), 0);
+}
+
 }  // namespace
 }  // namespace skiff
