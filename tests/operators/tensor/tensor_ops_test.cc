@@ -401,5 +401,55 @@ TEST_F(TensorOps, RepetitionsKeepWhatIsKnownOfRows) {
   EXPECT_EQ(LodLevel(tile({1, 1, 1})), 0);
 }
 
+TEST_F(TensorOps, StridedSliceRefusesWhatFluidLeavesUndefined) {
+  Declare("Input", {6});
+  const auto error = [&](int32_t start, int32_t end, int32_t stride) {
+    return InferenceError(OpOf("strided_slice", {"Input"},
+                               {{"axes", Ints{0}},
+                                {"starts", Ints{start}},
+                                {"ends", Ints{end}},
+                                {"strides", Ints{stride}}}));
+  };
+  EXPECT_EQ(error(0, 6, 1), "");
+  EXPECT_NE(error(0, 3, 0).find("stride of axis 0 is 0"), std::string::npos);
+  EXPECT_NE(error(4, 2, 1).find("wrong side"), std::string::npos);
+  EXPECT_NE(error(2, 4, -1).find("wrong side"), std::string::npos);
+  EXPECT_NE(error(7, 9, 1).find("beyond the tensor"), std::string::npos);
+  EXPECT_NE(error(9, 7, -1).find("beyond the tensor"), std::string::npos);
+  EXPECT_NE(InferenceError(OpOf("strided_slice", {"Input"},
+                                {{"axes", Ints{0, -1}},
+                                 {"starts", Ints{0, 0}},
+                                 {"ends", Ints{1, 1}},
+                                 {"strides", Ints{1, 1}}}))
+                .find("twice"),
+            std::string::npos);
+}
+
+TEST_F(TensorOps, StridedSliceKeepsTheLoDLevelOfItsRows) {
+  Declare("Input", {-1, 4}, DType::kFloat32, 2);
+  const auto cut = [](int32_t axis) {
+    return OpOf(
+        "strided_slice", {"Input"},
+        {{"axes", Ints{axis}}, {"starts", Ints{0}}, {"ends", Ints{1}}, {"strides", Ints{1}}});
+  };
+  EXPECT_EQ(LodLevel(cut(-1)), 2);
+  EXPECT_EQ(LodLevel(cut(0)), 0);
+}
+
+TEST_F(TensorOps, FlipAndRollNameAxesThatDoNotFit) {
+  Declare("X", {4, 6});
+  ExpectInferenceError(OpOf("flip", {"X"}, {{"axis", Ints{1, 1}}}), "names an axis twice");
+  ExpectInferenceError(OpOf("roll", {"X"}, {{"shifts", std::vector<int64_t>{1, 2}}}),
+                       "2 shifts for 0 axes");
+}
+
+TEST_F(TensorOps, PixelShuffleTakesImagesWithinBounds) {
+  Declare("matrix", {4, 6});
+  Op op = OpOf("pixel_shuffle", {}, {{"upscale_factor", 2}});
+  ExpectInferenceError(op.SetInput("X", {"matrix"}), "expected 4 dims");
+  Declare("huge", {1, 4, int64_t{1} << 62, 1});
+  EXPECT_NE(InferenceError(op.SetInput("X", {"huge"})), "");
+}
+
 }  // namespace
 }  // namespace skiff

@@ -1,0 +1,140 @@
+// pixel_shuffle: groups of r * r channels become blocks of r by r pixels (r = upscale_factor).
+//
+//   NCHW: Out[n, c, h * r + i, w * r + j] = X[n, (c * r + i) * r + j, h, w]
+//   NHWC: Out[n, h * r + i, w * r + j, c] = X[n, h, w, (c * r + i) * r + j]
+//
+// Source: Fluid's pixel_shuffle (Shi et al. 2016). The gradient is the reverse permutation.
+#include <array>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+namespace {
+
+bool IsNhwc(const OpContext& context) { return context.Attr<std::string>("data_format") == "NHWC"; }
+
+// The shape of Out for an X of shape `x`; with `reverse`, that of X for an Out.
+Shape ShuffledShape(const OpContext& context, const Shape& x, bool reverse) {
+  const std::string& op = context.op().type;
+  const int64_t factor = context.IntAttr("upscale_factor");
+  SKIFF_ENFORCE(x.rank() == 4, kInvalidArgument, op, ": the tensor has shape ", x,
+                ", expected 4 dims");
+  Shape out = x;
+  const int channel = IsNhwc(context) ? 3 : 1;
+  const int row = IsNhwc(context) ? 1 : 2;
+  const auto scale = [&](int axis, int64_t by, bool up) {
+    if (x[axis] < 0) return;
+    SKIFF_ENFORCE(up || x[axis] % by == 0, kInvalidArgument, op, ": dim ", axis, " of shape ", x,
+                  " is no multiple of ", by, "; upscale_factor = ", factor);
+    out[axis] = up ? MultiplyCounts(x[axis], by) : x[axis] / by;
+  };
+  scale(channel, factor * factor, reverse);
+  scale(row, factor, !reverse);
+  scale(row + 1, factor, !reverse);
+  return out;
+}
+
+// `x` is the shape of X; from X to Out, or with `reverse` back.
+StridedCopy ShuffleCopy(const OpContext& context, const Shape& x, DType dtype, bool reverse) {
+  const int64_t r = context.IntAttr("upscale_factor");
+  const bool nhwc = IsNhwc(context);
+  const int64_t height = nhwc ? x[1] : x[2];
+  const int64_t width = nhwc ? x[2] : x[3];
+  const int64_t channels = (nhwc ? x[3] : x[1]) / (r * r);
+  // Axes n, h, w, c, i, j.
+  const std::array<int64_t, 6> dims = {x[0], height, width, channels, r, r};
+  const int64_t pixels = height * width;
+  const int64_t image = channels * r * r * pixels;
+  std::array<int64_t, 6> x_strides;
+  std::array<int64_t, 6> out_strides;
+  if (nhwc) {
+    const int64_t out_row = width * r * channels;
+    x_strides = {image, width * channels * r * r, channels * r * r, r * r, r, 1};
+    out_strides = {image, out_row * r, r * channels, 1, out_row, channels};
+  } else {
+    const int64_t out_row = width * r;
+    x_strides = {image, width, 1, r * r * pixels, r * pixels, pixels};
+    out_strides = {image, out_row * r, r, r * r * pixels, out_row, 1};
+  }
+  return reverse ? StridedCopy(dims, out_strides, x_strides, SizeOf(dtype))
+                 : StridedCopy(dims, x_strides, out_strides, SizeOf(dtype));
+}
+
+std::unique_ptr<Kernel> MakeShuffleKernel(const StridedCopy& copy, int from, int to) {
+  return MakeKernel([=](const KernelContext& run) {
+    copy.Run(run.input(from).raw_data(), run.output(to).raw_data());
+  });
+}
+
+std::vector<AttrDef> ShuffleAttrs() {
+  return {{.name = "upscale_factor",
+           .type = AttrType::kInt,
+           .default_value = int32_t{1},
+           .doc = "r, 1 or more.",
+           .check =
+               [](const Attribute& attribute) {
+                 const int32_t factor = std::get<int32_t>(attribute);
+                 SKIFF_ENFORCE(factor >= 1 && factor <= 32768, kOutOfRange,
+                               "pixel_shuffle: upscale_factor = ", factor, ", expected 1 to 32768");
+               }},
+          {.name = "data_format",
+           .type = AttrType::kString,
+           .default_value = std::string("NCHW"),
+           .doc = "\"NCHW\" or \"NHWC\".",
+           .check = [](const Attribute& attribute) {
+             const std::string& format = std::get<std::string>(attribute);
+             SKIFF_ENFORCE(format == "NCHW" || format == "NHWC", kInvalidArgument,
+                           "pixel_shuffle: data_format = \"", format,
+                           "\", expected \"NCHW\" or \"NHWC\"");
+           }}};
+}
+
+void AddPixelShuffleGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "pixel_shuffle_grad";
+  def.doc = "X@GRAD = the pixels of Out@GRAD back in their channels.";
+  def.inputs = {{.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.attrs = ShuffleAttrs();
+  def.infer = [](OpContext& context) {
+    const TensorMeta& grad = context.Input("Out@GRAD");
+    context.SetOutput("X@GRAD", ShuffledShape(context, grad.shape, /*reverse=*/true), grad.dtype);
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "pixel_shuffle_grad", [](PrepareContext& context) {
+    const TensorMeta& grad = context.Input("Out@GRAD");
+    const Shape x = ShuffledShape(context, grad.shape, /*reverse=*/true);
+    return MakeShuffleKernel(ShuffleCopy(context, x, grad.dtype, /*reverse=*/true),
+                             context.InputIndex("Out@GRAD"), context.OutputIndex("X@GRAD"));
+  });
+}
+
+}  // namespace
+
+void RegisterPixelShuffle(OpRegistry& registry) {
+  OpDef def;
+  def.type = "pixel_shuffle";
+  def.doc =
+      "Out[n, c, h * r + i, w * r + j] = X[n, (c * r + i) * r + j, h, w], r = upscale_factor.";
+  def.inputs = {{.name = "X", .doc = "[n, c * r * r, h, w], or [n, h, w, c * r * r]."}};
+  def.outputs = {{.name = "Out", .doc = "[n, c, h * r, w * r], or [n, h * r, w * r, c]."}};
+  def.attrs = ShuffleAttrs();
+  def.infer = [](OpContext& context) {
+    const TensorMeta& x = context.Input("X");
+    context.SetOutput("Out", ShuffledShape(context, x.shape, /*reverse=*/false), x.dtype);
+  };
+  def.grad = GradOp("pixel_shuffle_grad", {"Out@GRAD"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "pixel_shuffle", [](PrepareContext& context) {
+    const TensorMeta& x = context.Input("X");
+    return MakeShuffleKernel(ShuffleCopy(context, x.shape, x.dtype, /*reverse=*/false),
+                             context.InputIndex("X"), context.OutputIndex("Out"));
+  });
+  AddPixelShuffleGrad(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,150 @@
+// roll: Out[(i + shift) mod extent] = X[i] along each of `axis`.
+//
+// Source: Fluid's roll. Without axes X is rolled as if it were flat. Shifts may be negative and
+// larger than the extent; those of one axis add up. The gradient rolls Out@GRAD back.
+#include <array>
+
+#include "framework/base/error.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+namespace {
+
+// What is rolled, as a shape, and by how much along each of its axes.
+struct Roll {
+  Shape shape;
+  std::array<int64_t, Shape::kMaxRank> shifts{};
+};
+
+// Without shifts where a dim is unknown.
+Roll RollOf(const OpContext& context, const Shape& x) {
+  const std::string& op = context.op().type;
+  RejectRuntimeArguments(context, {"ShiftsTensor"});
+  const std::vector<int64_t> shifts = context.IntsAttr("shifts");
+  const std::vector<int64_t> axes = context.IntsAttr("axis");
+  const size_t expected = axes.empty() ? 1 : axes.size();
+  SKIFF_ENFORCE(shifts.size() == expected, kInvalidArgument, op, ": ", shifts.size(),
+                " shifts for ", axes.size(), " axes, expected ", expected);
+  Roll roll{.shape = x};
+  if (axes.empty()) roll.shape = x.is_known() ? Shape{x.element_count()} : Shape{-1};
+  for (size_t i = 0; i < shifts.size(); ++i) {
+    const int axis = axes.empty() ? 0 : NormalizeAxis(axes[i], x.rank(), op + ": axis");
+    const int64_t extent = roll.shape[axis];
+    if (extent <= 0) continue;
+    const int64_t sum = roll.shifts[axis] + shifts[i] % extent;
+    roll.shifts[axis] = (sum % extent + extent) % extent;
+  }
+  return roll;
+}
+
+// One of the boxes that keep together.
+struct Piece {
+  StridedCopy copy;
+  int64_t source_bytes = 0;
+  int64_t target_bytes = 0;
+};
+
+// Along each axis with a shift the box is cut in two, which change places.
+void AddPieces(const Roll& roll, int axis, int64_t element_bytes, Shape box, Piece piece,
+               std::vector<Piece>* pieces) {
+  const auto strides = RowMajorStrides(roll.shape);
+  if (axis == roll.shape.rank()) {
+    piece.copy = StridedCopy(box.dims(), strides, strides, element_bytes);
+    pieces->push_back(piece);
+    return;
+  }
+  const int64_t shift = roll.shifts[axis];
+  const int64_t stays = roll.shape[axis] - shift;
+  const int64_t stride_bytes = strides[axis] * element_bytes;
+  if (shift == 0) return AddPieces(roll, axis + 1, element_bytes, box, piece, pieces);
+  Piece last = piece;
+  box[axis] = stays;
+  piece.target_bytes += shift * stride_bytes;
+  AddPieces(roll, axis + 1, element_bytes, box, piece, pieces);
+  box[axis] = shift;
+  last.source_bytes += stays * stride_bytes;
+  AddPieces(roll, axis + 1, element_bytes, box, last, pieces);
+}
+
+std::unique_ptr<Kernel> MakeRollKernel(const Roll& roll, DType dtype, int from, int to) {
+  std::vector<Piece> pieces;
+  AddPieces(roll, 0, SizeOf(dtype), roll.shape, {}, &pieces);
+  return MakeKernel([pieces = std::move(pieces), from, to](const KernelContext& run) {
+    const char* source = static_cast<const char*>(run.input(from).raw_data());
+    char* target = static_cast<char*>(run.output(to).raw_data());
+    for (const Piece& piece : pieces) {
+      piece.copy.Run(source + piece.source_bytes, target + piece.target_bytes);
+    }
+  });
+}
+
+std::unique_ptr<Kernel> PrepareRoll(PrepareContext& context) {
+  const TensorMeta& x = context.Input("X");
+  return MakeRollKernel(RollOf(context, x.shape), x.dtype, context.InputIndex("X"),
+                        context.OutputIndex("Out"));
+}
+
+std::unique_ptr<Kernel> PrepareRollGrad(PrepareContext& context) {
+  const TensorMeta& grad = context.Input("Out@GRAD");
+  Roll back = RollOf(context, grad.shape);
+  for (int axis = 0; axis < back.shape.rank(); ++axis) {
+    if (back.shifts[axis] != 0) back.shifts[axis] = back.shape[axis] - back.shifts[axis];
+  }
+  return MakeRollKernel(back, grad.dtype, context.InputIndex("Out@GRAD"),
+                        context.OutputIndex("X@GRAD"));
+}
+
+std::vector<AttrDef> RollAttrs() {
+  return {{.name = "shifts",
+           .type = AttrType::kLongs,
+           .default_value = std::vector<int64_t>{},
+           .doc = "By how many elements, one number for each of `axis`; one if there is none."},
+          {.name = "axis",
+           .type = AttrType::kLongs,
+           .default_value = std::vector<int64_t>{},
+           .doc = "The axes to roll, negative from the back; none: X as if it were flat."}};
+}
+
+void AddRollGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "roll_grad";
+  def.doc = "X@GRAD[i] = Out@GRAD[(i + shift) mod extent] along each of `axis`.";
+  def.inputs = {{.name = "X", .doc = "X of roll.", .shape_only = true},
+                RuntimeArgumentSlot("ShiftsTensor"),
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.attrs = RollAttrs();
+  def.infer = [](OpContext& context) {
+    const TensorMeta& x = context.Input("X");
+    RollOf(context, x.shape);
+    CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
+    context.SetOutputLike("X@GRAD", "X");
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "roll_grad", PrepareRollGrad);
+}
+
+}  // namespace
+
+void RegisterRoll(OpRegistry& registry) {
+  OpDef def;
+  def.type = "roll";
+  def.doc = "Out[(i + shift) mod extent] = X[i] along each of `axis`.";
+  def.inputs = {{.name = "X", .doc = "Any tensor."}, RuntimeArgumentSlot("ShiftsTensor")};
+  def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
+  def.attrs = RollAttrs();
+  def.infer = [](OpContext& context) {
+    RollOf(context, context.Input("X").shape);
+    context.SetOutputLike("Out", "X");
+  };
+  def.grad = GradOp("roll_grad", {"X", "Out@GRAD", "ShiftsTensor"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "roll", PrepareRoll);
+  AddRollGrad(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,227 @@
+// strided_slice: Out[i] = Input[start + i * stride] along each of `axes`.
+//
+// Source: Fluid's strided_slice. A negative bound counts from the back; bounds are cut to the
+// tensor. With a negative stride the walk goes down from `start` and stops before `end`, and an
+// `end` of -1 there means "through element 0" (not the last element, as it would in Python). Axes
+// in `decrease_axis`, which must come out with extent 1, are dropped from the shape.
+//
+// What Fluid refuses or leaves undefined is an Error: a stride of 0, an end on the wrong side of
+// the start, a range that lies wholly beyond the tensor, an axis named twice.
+//
+// Gradient: Input@GRAD is Out@GRAD where Out was taken from and 0 elsewhere.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "framework/base/error.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+namespace {
+
+const std::vector<std::string>& RuntimeSlots() {
+  static const auto& slots =
+      *new std::vector<std::string>{"StartsTensor",   "StartsTensorList", "EndsTensor",
+                                    "EndsTensorList", "StridesTensor",    "StridesTensorList"};
+  return slots;
+}
+
+// The elements of one axis: first, first + stride, …
+struct Walk {
+  int64_t first = 0;
+  int64_t stride = 1;
+  int64_t count = 0;
+};
+
+struct Range {
+  int64_t start = 0;
+  int64_t end = 0;
+  int64_t stride = 1;
+};
+
+Walk WalkAlong(const Range& range, int64_t extent, const std::string& what) {
+  const int64_t stride = range.stride;
+  const auto from_front = [extent](int64_t bound) {
+    return bound < 0 ? std::max<int64_t>(bound + extent, 0) : bound;
+  };
+  const int64_t start = from_front(range.start);
+  const int64_t end = stride < 0 && range.end == -1 ? -1 : from_front(range.end);
+  const auto text = [&] {
+    return StrCat(what, ": start ", range.start, ", end ", range.end, ", stride ", stride,
+                  " along an extent of ", extent);
+  };
+  SKIFF_ENFORCE(stride > 0 ? start <= end : start >= end, kInvalidArgument, text(),
+                ": the end is on the wrong side of the start");
+  // The elements lie in [low, high) before cutting.
+  const int64_t low = stride > 0 ? start : end + 1;
+  const int64_t high = std::min(extent, stride > 0 ? end : start + 1);
+  SKIFF_ENFORCE(low <= extent, kOutOfRange, text(), ": the range lies beyond the tensor");
+  const int64_t count = (high - low + std::abs(stride) - 1) / std::abs(stride);
+  return {stride > 0 ? low : high - 1, stride, count};
+}
+
+struct Selection {
+  std::array<Walk, Shape::kMaxRank> walks;
+  Shape extent;  // -1 where it is unknown
+  bool keeps_rows = true;
+};
+
+Selection SelectionOf(const OpContext& context) {
+  const std::string& op = context.op().type;
+  RejectRuntimeArguments(context, RuntimeSlots());
+  const Shape& input = context.Input("Input").shape;
+  const std::vector<int64_t> axes = context.IntsAttr("axes");
+  const std::vector<int64_t> starts = context.IntsAttr("starts");
+  const std::vector<int64_t> ends = context.IntsAttr("ends");
+  const std::vector<int64_t> strides = context.IntsAttr("strides");
+  SKIFF_ENFORCE(
+      starts.size() == axes.size() && ends.size() == axes.size() && strides.size() == axes.size(),
+      kInvalidArgument, op, ": ", starts.size(), " starts, ", ends.size(), " ends and ",
+      strides.size(), " strides for ", axes.size(), " axes");
+  Selection selection{.walks = {}, .extent = input};
+  for (int axis = 0; axis < input.rank(); ++axis) selection.walks[axis].count = input[axis];
+  std::array<bool, Shape::kMaxRank> seen{};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int axis = NormalizeAxis(axes[i], input.rank(), op + ": axes");
+    SKIFF_ENFORCE(!seen[axis], kInvalidArgument, op, ": axes = [", Join(axes, ", "),
+                  "] names axis ", axis, " twice");
+    seen[axis] = true;
+    selection.keeps_rows = selection.keeps_rows && axis != 0;
+    SKIFF_ENFORCE(strides[i] != 0, kInvalidArgument, op, ": the stride of axis ", axis, " is 0");
+    if (input[axis] < 0) continue;
+    selection.walks[axis] =
+        WalkAlong({starts[i], ends[i], strides[i]}, input[axis], StrCat(op, ": axis ", axis));
+    selection.extent[axis] = selection.walks[axis].count;
+  }
+  return selection;
+}
+
+void InferStridedSlice(OpContext& context) {
+  const Selection selection = SelectionOf(context);
+  context.SetOutput("Out", WithoutDecreasedAxes(context, selection.extent),
+                    context.Input("Input").dtype);
+  SetLodLevel(context, selection.keeps_rows, "Input");
+}
+
+void InferStridedSliceGrad(OpContext& context) {
+  CheckInputLike(context, "Out@GRAD", WithoutDecreasedAxes(context, SelectionOf(context).extent),
+                 context.Input("Input").dtype);
+  context.SetOutputLike("Input@GRAD", "Input");
+}
+
+// The copy between the selected elements of Input and a contiguous tensor, and where each begins.
+struct SelectionCopy {
+  StridedCopy copy;
+  int64_t input_offset_bytes = 0;
+  int64_t out_offset_bytes = 0;
+};
+
+SelectionCopy MakeSelectionCopy(const PrepareContext& context, bool into_input) {
+  const TensorMeta& input = context.Input("Input");
+  const Selection selection = SelectionOf(context);
+  auto input_strides = RowMajorStrides(input.shape);
+  auto out_strides = RowMajorStrides(selection.extent);
+  const int64_t bytes = SizeOf(input.dtype);
+  SelectionCopy result;
+  for (int axis = 0; axis < input.shape.rank(); ++axis) {
+    const Walk& walk = selection.walks[axis];
+    result.input_offset_bytes += walk.first * input_strides[axis] * bytes;
+    input_strides[axis] *= walk.stride;
+    // The side that is written is walked upwards.
+    if (!into_input || walk.stride > 0 || walk.count == 0) continue;
+    result.input_offset_bytes += (walk.count - 1) * input_strides[axis] * bytes;
+    result.out_offset_bytes += (walk.count - 1) * out_strides[axis] * bytes;
+    input_strides[axis] = -input_strides[axis];
+    out_strides[axis] = -out_strides[axis];
+  }
+  const auto dims = selection.extent.dims();
+  result.copy = into_input ? StridedCopy(dims, out_strides, input_strides, bytes)
+                           : StridedCopy(dims, input_strides, out_strides, bytes);
+  // Without elements there is no first one.
+  if (selection.extent.element_count() == 0) result.input_offset_bytes = 0;
+  return result;
+}
+
+std::unique_ptr<Kernel> PrepareStridedSlice(PrepareContext& context) {
+  return MakeKernel([selected = MakeSelectionCopy(context, /*into_input=*/false),
+                     from = context.InputIndex("Input"),
+                     to = context.OutputIndex("Out")](const KernelContext& run) {
+    selected.copy.Run(
+        static_cast<const char*>(run.input(from).raw_data()) + selected.input_offset_bytes,
+        run.output(to).raw_data());
+  });
+}
+
+std::unique_ptr<Kernel> PrepareStridedSliceGrad(PrepareContext& context) {
+  return MakeKernel([selected = MakeSelectionCopy(context, /*into_input=*/true),
+                     from = context.InputIndex("Out@GRAD"),
+                     to = context.OutputIndex("Input@GRAD")](const KernelContext& run) {
+    Tensor& grad = run.output(to);
+    ZeroBytes(grad.raw_data(), grad.byte_count());
+    selected.copy.Run(
+        static_cast<const char*>(run.input(from).raw_data()) + selected.out_offset_bytes,
+        static_cast<char*>(grad.raw_data()) + selected.input_offset_bytes);
+  });
+}
+
+std::vector<SlotDef> RuntimeSlotDefs() {
+  std::vector<SlotDef> slots;
+  for (const std::string& name : RuntimeSlots()) {
+    slots.push_back(RuntimeArgumentSlot(name, /*duplicable=*/name.ends_with("List")));
+  }
+  return slots;
+}
+
+std::vector<AttrDef> StridedSliceAttrs() {
+  const auto ints = [](const char* name, const char* doc) {
+    return AttrDef{
+        .name = name, .type = AttrType::kInts, .default_value = std::vector<int32_t>{}, .doc = doc};
+  };
+  return {{.name = "axes", .type = AttrType::kInts, .doc = "The axes that are cut."},
+          ints("starts", "The first index along each of `axes`, negative from the back."),
+          ints("ends", "The index that ends the walk along each of `axes`, not taken itself."),
+          ints("strides", "The step along each of `axes`; negative walks down."),
+          ints("infer_flags",
+               "Fluid's mark (-1) of bounds that come from a tensor; such bounds are refused with "
+               "the tensor, so nothing depends on it."),
+          ints("decrease_axis", "Axes of extent 1 to drop from the shape of Out.")};
+}
+
+void AddStridedSliceGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "strided_slice_grad";
+  def.doc = "Input@GRAD = Out@GRAD at the elements that strided_slice took, 0 elsewhere.";
+  def.inputs = {{.name = "Input", .doc = "Input of strided_slice.", .shape_only = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  for (SlotDef& slot : RuntimeSlotDefs()) def.inputs.push_back(std::move(slot));
+  def.outputs = {{.name = "Input@GRAD", .doc = "The gradient of Input."}};
+  def.attrs = StridedSliceAttrs();
+  def.infer = InferStridedSliceGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "strided_slice_grad", PrepareStridedSliceGrad);
+}
+
+}  // namespace
+
+void RegisterStridedSlice(OpRegistry& registry) {
+  OpDef def;
+  def.type = "strided_slice";
+  def.doc = "Out = Input[…, start:end:stride, …] along each of `axes`.";
+  def.inputs = {{.name = "Input", .doc = "Any tensor."}};
+  for (SlotDef& slot : RuntimeSlotDefs()) def.inputs.push_back(std::move(slot));
+  def.outputs = {{.name = "Out", .doc = "The elements taken."}};
+  def.attrs = StridedSliceAttrs();
+  def.infer = InferStridedSlice;
+  std::vector<std::string> grad_inputs = {"Input", "Out@GRAD"};
+  grad_inputs.insert(grad_inputs.end(), RuntimeSlots().begin(), RuntimeSlots().end());
+  def.grad = GradOp("strided_slice_grad", std::move(grad_inputs), {"Input@GRAD"});
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "strided_slice", PrepareStridedSlice);
+  AddStridedSliceGrad(registry);
+}
+
+}  // namespace skiff
