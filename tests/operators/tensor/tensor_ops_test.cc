@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 
 #include "framework/base/error.h"
@@ -449,6 +450,38 @@ TEST_F(TensorOps, PixelShuffleTakesImagesWithinBounds) {
   ExpectInferenceError(op.SetInput("X", {"matrix"}), "expected 4 dims");
   Declare("huge", {1, 4, int64_t{1} << 62, 1});
   EXPECT_NE(InferenceError(op.SetInput("X", {"huge"})), "");
+}
+
+TEST_F(TensorOps, PadNamesBordersThatDoNotFit) {
+  Declare("X", {4, 6}, DType::kFloat32, 2);
+  ExpectInferenceError(OpOf("pad", {"X"}, {{"paddings", Ints{1, 0}}}),
+                       "expected two numbers a dim");
+  ExpectInferenceError(OpOf("pad", {"X"}, {{"paddings", Ints{1, 0, 0, -1}}}), "negative");
+  EXPECT_EQ(LodLevel(OpOf("pad", {"X"}, {{"paddings", Ints{0, 0, 1, 1}}})), 2);
+  EXPECT_EQ(LodLevel(OpOf("pad", {"X"}, {{"paddings", Ints{0, 1, 1, 1}}})), 0);
+}
+
+TEST_F(TensorOps, PadRefusesValuesThatTheDtypeCannotHold) {
+  Declare("X", {4}, DType::kInt32);
+  const auto error = [&](float value) {
+    return InferenceError(OpOf("pad", {"X"}, {{"paddings", Ints{1, 0}}, {"pad_value", value}}));
+  };
+  for (const float bad : {NAN, INFINITY, 0x1p31f}) EXPECT_NE(error(bad), "") << bad;
+  EXPECT_EQ(error(-9.0f), "");
+}
+
+TEST_F(TensorOps, Pad2dRefusesBordersThatItCannotFill) {
+  Declare("X", {1, 1, 3, 0});
+  const auto error = [&](const std::string& mode, const Ints& paddings) {
+    return InferenceError(OpOf("pad2d", {"X"}, {{"mode", mode}, {"paddings", paddings}}));
+  };
+  EXPECT_EQ(error("reflect", {2, 2, 0, 0}), "");
+  EXPECT_NE(error("reflect", {3, 0, 0, 0}).find("too wide"), std::string::npos);
+  EXPECT_EQ(error("edge", {9, 9, 0, 0}), "");
+  EXPECT_NE(error("edge", {0, 0, 1, 0}).find("no pixel"), std::string::npos);
+  EXPECT_EQ(error("constant", {0, 0, 1, 0}), "");
+  EXPECT_NE(error("constant", {0, 0, -1, 0}).find("none negative"), std::string::npos);
+  EXPECT_NE(error("mirror", {0, 0, 0, 0}).find("mode = \"mirror\""), std::string::npos);
 }
 
 }  // namespace

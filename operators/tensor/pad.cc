@@ -1,0 +1,96 @@
+// pad: Out = X with paddings[2k] elements before and paddings[2k + 1] behind axis k, all of them
+// pad_value.
+//
+// Source: Fluid's pad. Gradient: X@GRAD is Out@GRAD without the border.
+#include "framework/base/error.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/pad_shared.h"
+
+namespace skiff {
+namespace {
+
+Borders BordersOf(const OpContext& context, const Shape& shape) {
+  const Borders borders = context.IntsAttr("paddings");
+  SKIFF_ENFORCE(borders.size() == 2 * static_cast<size_t>(shape.rank()), kInvalidArgument,
+                context.op().type, ": paddings = [", Join(borders, ", "),
+                "] for a tensor of shape ", shape, ", expected two numbers a dim");
+  for (const int64_t border : borders) {
+    SKIFF_ENFORCE(border >= 0, kOutOfRange, context.op().type, ": paddings = [",
+                  Join(borders, ", "), "] has a negative number");
+  }
+  return borders;
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PreparePad(PrepareContext& context) {
+  const Shape& x = context.Input("X").shape;
+  return MakeKernel([pad = ConstantPad(x, BordersOf(context, x)),
+                     value = static_cast<T>(context.Attr<float>("pad_value")),
+                     from = context.InputIndex("X"),
+                     to = context.OutputIndex("Out")](const KernelContext& run) {
+    pad.Run(run.input(from).data<T>(), value, run.output(to).data<T>());
+  });
+}
+
+std::unique_ptr<Kernel> PreparePadGrad(PrepareContext& context) {
+  const TensorMeta& grad = context.Input("Out@GRAD");
+  const Borders borders = BordersOf(context, grad.shape);
+  return MakeKernel(
+      [unpad = Unpad(UnpaddedShape(grad.shape, borders, "pad_grad"), borders, grad.dtype),
+       from = context.InputIndex("Out@GRAD"),
+       to = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+        unpad.Run(run.input(from).raw_data(), run.output(to).raw_data());
+      });
+}
+
+std::vector<AttrDef> PadAttrs() {
+  return {{.name = "paddings",
+           .type = AttrType::kInts,
+           .doc = "Elements before and behind axis 0, before and behind axis 1, …"},
+          {.name = "pad_value",
+           .type = AttrType::kFloat,
+           .default_value = 0.0f,
+           .doc = "The value of the border."}};
+}
+
+void AddPadGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "pad_grad";
+  def.doc = "X@GRAD = Out@GRAD without the border.";
+  def.inputs = {{.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.attrs = PadAttrs();
+  def.infer = [](OpContext& context) {
+    const TensorMeta& grad = context.Input("Out@GRAD");
+    const Borders borders = BordersOf(context, grad.shape);
+    context.SetOutput("X@GRAD", UnpaddedShape(grad.shape, borders, "pad_grad"), grad.dtype);
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "pad_grad", PreparePadGrad);
+}
+
+}  // namespace
+
+void RegisterPad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "pad";
+  def.doc = "Out = X with a border of pad_value.";
+  def.inputs = {{.name = "X", .doc = "Any tensor."}};
+  def.outputs = {{.name = "Out", .doc = "X and its border."}};
+  def.attrs = PadAttrs();
+  def.infer = [](OpContext& context) {
+    const TensorMeta& x = context.Input("X");
+    const Borders borders = BordersOf(context, x.shape);
+    CheckPadValue(context, x.dtype);
+    context.SetOutput("Out", PaddedShape(x.shape, borders), x.dtype);
+    SetLodLevel(context, !borders.empty() && borders[0] == 0 && borders[1] == 0);
+  };
+  def.grad = GradOp("pad_grad", {"Out@GRAD"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "pad", []<typename T>(PrepareContext& context) { return PreparePad<T>(context); });
+  AddPadGrad(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,264 @@
+// pad2d: images with a border of paddings = [top, bottom, left, right] pixels.
+//
+//   constant: the border is pad_value
+//   edge:     a border pixel is the nearest pixel of the image
+//   reflect:  the image mirrored at its first and last row and column, which are not repeated
+//
+// Source: Fluid 1.x's pad2d (PaddlePaddle 2.6 still defines the op, but has no kernel for it). A
+// border of `reflect` must be smaller than the image, and `edge` needs a pixel to repeat. Gradient:
+// each pixel of X@GRAD is the sum of Out@GRAD over its copies.
+#include <algorithm>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/pad_shared.h"
+
+namespace skiff {
+namespace {
+
+struct Padding {
+  int64_t top = 0;
+  int64_t bottom = 0;
+  int64_t left = 0;
+  int64_t right = 0;
+};
+
+Padding PaddingOf(const OpContext& context) {
+  RejectRuntimeArguments(context, {"Paddings"});
+  const std::vector<int64_t> given = context.IntsAttr("paddings");
+  const bool fits = given.size() == 4 && *std::min_element(given.begin(), given.end()) >= 0;
+  SKIFF_ENFORCE(fits, kInvalidArgument, context.op().type, ": paddings = [", Join(given, ", "),
+                "], expected [top, bottom, left, right], none negative");
+  return {given[0], given[1], given[2], given[3]};
+}
+
+// The axis of the rows; that of the columns is the next.
+int RowAxis(const OpContext& context) {
+  return context.Attr<std::string>("data_format") == "NHWC" ? 1 : 2;
+}
+
+void CheckReach(const OpContext& context, int64_t extent, int64_t before, int64_t behind) {
+  const std::string& mode = context.Attr<std::string>("mode");
+  if (mode == "constant" || extent < 0) return;
+  const bool has_border = before > 0 || behind > 0;
+  SKIFF_ENFORCE(!has_border || extent > 0, kInvalidArgument, context.op().type, ": mode ", mode,
+                " has no pixel to repeat in an image of extent 0");
+  SKIFF_ENFORCE(mode != "reflect" || !has_border || std::max(before, behind) < extent,
+                kInvalidArgument, context.op().type, ": borders of ", before, " and ", behind,
+                " are too wide to reflect an image of extent ", extent);
+}
+
+Borders BordersOf(const OpContext& context, const Shape& x) {
+  const std::string& op = context.op().type;
+  SKIFF_ENFORCE(x.rank() == 4, kInvalidArgument, op, ": X has shape ", x, ", expected 4 dims");
+  const Padding padding = PaddingOf(context);
+  const int row = RowAxis(context);
+  CheckReach(context, x[row], padding.top, padding.bottom);
+  CheckReach(context, x[row + 1], padding.left, padding.right);
+  Borders borders(8, 0);
+  auto border = borders.begin() + 2 * row;
+  for (const int64_t width : {padding.top, padding.bottom, padding.left, padding.right}) {
+    *border++ = width;
+  }
+  return borders;
+}
+
+// For each place along an axis of Out the place in X that it shows.
+std::vector<int64_t> SourcePlaces(bool reflect, int64_t extent, int64_t before, int64_t behind) {
+  std::vector<int64_t> places;
+  for (int64_t at = -before; at < extent + behind; ++at) {
+    const int64_t mirrored = std::min(std::abs(at), 2 * (extent - 1) - std::abs(at));
+    places.push_back(reflect ? mirrored : std::clamp<int64_t>(at, 0, extent - 1));
+  }
+  return places;
+}
+
+// Padding with copies of the image: [outer, height, width, inner] with borders.
+class CopyPad {
+ public:
+  CopyPad(const OpContext& context, const Shape& x) {
+    const int row = RowAxis(context);
+    const Padding padding = PaddingOf(context);
+    const bool reflect = context.Attr<std::string>("mode") == "reflect";
+    outer_ = x.element_count(0, row);
+    height_ = x[row];
+    width_ = x[row + 1];
+    inner_ = x.element_count(row + 2, 4);
+    left_ = padding.left;
+    rows_ = SourcePlaces(reflect, height_, padding.top, padding.bottom);
+    columns_ = SourcePlaces(reflect, width_, padding.left, padding.right);
+  }
+
+  template <typename T>
+  void Run(const T* x, T* out) const {
+    const int64_t out_height = static_cast<int64_t>(rows_.size());
+    const int64_t line = OutLine();
+    ParallelFor(outer_ * out_height, Grain(line), [=, this](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t image = i / out_height;
+        const int64_t source = rows_[static_cast<size_t>(i % out_height)];
+        const T* from = x + (image * height_ + source) * width_ * inner_;
+        T* to = out + i * line;
+        std::copy_n(from, width_ * inner_, to + left_ * inner_);
+        ForBorderColumns([=, this](int64_t column, int64_t shown) {
+          std::copy_n(from + shown * inner_, inner_, to + column * inner_);
+        });
+      }
+    });
+  }
+
+  template <typename T>
+  void RunGrad(const T* out_grad, T* x_grad) const {
+    const int64_t out_height = static_cast<int64_t>(rows_.size());
+    const int64_t line = OutLine();
+    const int64_t image_elements = height_ * width_ * inner_;
+    ParallelFor(outer_, Grain(out_height * line), [=, this](int64_t begin, int64_t end) {
+      std::fill(x_grad + begin * image_elements, x_grad + end * image_elements, T{0});
+      for (int64_t i = begin * out_height; i < end * out_height; ++i) {
+        const int64_t source = rows_[static_cast<size_t>(i % out_height)];
+        T* to = x_grad + (i / out_height * height_ + source) * width_ * inner_;
+        const T* from = out_grad + i * line;
+        Add(from + left_ * inner_, width_ * inner_, to);
+        ForBorderColumns([=, this](int64_t column, int64_t shown) {
+          Add(from + column * inner_, inner_, to + shown * inner_);
+        });
+      }
+    });
+  }
+
+ private:
+  template <typename T>
+  static void Add(const T* from, int64_t count, T* to) {
+    for (int64_t i = 0; i < count; ++i) to[i] += from[i];
+  }
+  static int64_t Grain(int64_t elements) {
+    return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, elements));
+  }
+  int64_t OutLine() const { return static_cast<int64_t>(columns_.size()) * inner_; }
+
+  // Calls body(column of Out, column of X) for the columns beside the image.
+  template <typename Body>
+  void ForBorderColumns(const Body& body) const {
+    const auto count = static_cast<int64_t>(columns_.size());
+    for (int64_t c = 0; c < left_; ++c) body(c, columns_[static_cast<size_t>(c)]);
+    for (int64_t c = left_ + width_; c < count; ++c) body(c, columns_[static_cast<size_t>(c)]);
+  }
+
+  int64_t outer_ = 0;
+  int64_t height_ = 0;
+  int64_t width_ = 0;
+  int64_t inner_ = 0;
+  int64_t left_ = 0;
+  std::vector<int64_t> rows_;
+  std::vector<int64_t> columns_;
+};
+
+template <typename T>
+std::unique_ptr<Kernel> PreparePad2d(PrepareContext& context) {
+  const Shape& x = context.Input("X").shape;
+  const int from = context.InputIndex("X");
+  const int to = context.OutputIndex("Out");
+  if (context.Attr<std::string>("mode") != "constant") {
+    return MakeKernel([pad = CopyPad(context, x), from, to](const KernelContext& run) {
+      pad.Run(run.input(from).data<T>(), run.output(to).data<T>());
+    });
+  }
+  return MakeKernel([pad = ConstantPad(x, BordersOf(context, x)),
+                     value = static_cast<T>(context.Attr<float>("pad_value")), from,
+                     to](const KernelContext& run) {
+    pad.Run(run.input(from).data<T>(), value, run.output(to).data<T>());
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
+  const Shape& x = context.Input("X").shape;
+  const int from = context.InputIndex("Out@GRAD");
+  const int to = context.OutputIndex("X@GRAD");
+  if (context.Attr<std::string>("mode") != "constant") {
+    return MakeKernel([pad = CopyPad(context, x), from, to](const KernelContext& run) {
+      pad.RunGrad(run.input(from).data<T>(), run.output(to).data<T>());
+    });
+  }
+  return MakeKernel(
+      [unpad = Unpad(x, BordersOf(context, x), kDTypeOf<T>), from, to](const KernelContext& run) {
+        unpad.Run(run.input(from).raw_data(), run.output(to).raw_data());
+      });
+}
+
+AttrDef ChoiceAttr(const char* name, const char* default_value, const char* doc,
+                   std::vector<std::string> choices) {
+  return {.name = name,
+          .type = AttrType::kString,
+          .default_value = std::string(default_value),
+          .doc = doc,
+          .check = [name, choices = std::move(choices)](const Attribute& attribute) {
+            const std::string& value = std::get<std::string>(attribute);
+            SKIFF_ENFORCE(std::count(choices.begin(), choices.end(), value) > 0, kInvalidArgument,
+                          "pad2d: ", name, " = \"", value, "\", expected one of ",
+                          Join(choices, ", "));
+          }};
+}
+
+std::vector<AttrDef> Pad2dAttrs() {
+  return {{.name = "paddings",
+           .type = AttrType::kInts,
+           .doc = "Pixels of border: [top, bottom, left, right]."},
+          {.name = "pad_value",
+           .type = AttrType::kFloat,
+           .default_value = 0.0f,
+           .doc = "The value of a constant border."},
+          ChoiceAttr("mode", "constant", "\"constant\", \"reflect\" or \"edge\".",
+                     {"constant", "reflect", "edge"}),
+          ChoiceAttr("data_format", "NCHW", "\"NCHW\" or \"NHWC\".", {"NCHW", "NHWC"})};
+}
+
+void AddPad2dGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "pad2d_grad";
+  def.doc = "X@GRAD = the sum of Out@GRAD over all places that show a pixel.";
+  def.inputs = {{.name = "X", .doc = "X of pad2d.", .shape_only = true},
+                RuntimeArgumentSlot("Paddings"),
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.attrs = Pad2dAttrs();
+  def.infer = [](OpContext& context) {
+    const Shape& x = context.Input("X").shape;
+    CheckInputLike(context, "Out@GRAD", PaddedShape(x, BordersOf(context, x)),
+                   context.Input("X").dtype);
+    context.SetOutputLike("X@GRAD", "X");
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>("pad2d_grad", []<typename T>(PrepareContext& context) {
+    return PreparePad2dGrad<T>(context);
+  });
+}
+
+}  // namespace
+
+void RegisterPad2d(OpRegistry& registry) {
+  OpDef def;
+  def.type = "pad2d";
+  def.doc = "Out = X with a border of pad_value, or of copies of the image.";
+  def.inputs = {{.name = "X", .doc = "Images, [n, c, h, w] or [n, h, w, c]."},
+                RuntimeArgumentSlot("Paddings")};
+  def.outputs = {{.name = "Out", .doc = "The images with their borders."}};
+  def.attrs = Pad2dAttrs();
+  def.infer = [](OpContext& context) {
+    const TensorMeta& x = context.Input("X");
+    CheckPadValue(context, x.dtype);
+    context.SetOutput("Out", PaddedShape(x.shape, BordersOf(context, x.shape)), x.dtype);
+    SetLodLevel(context, /*same_rows=*/true);
+  };
+  def.grad = GradOp("pad2d_grad", {"X", "Paddings", "Out@GRAD"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "pad2d", []<typename T>(PrepareContext& context) { return PreparePad2d<T>(context); });
+  AddPad2dGrad(registry);
+}
+
+}  // namespace skiff
