@@ -484,5 +484,21 @@ TEST_F(TensorOps, Pad2dRefusesBordersThatItCannotFill) {
   EXPECT_NE(error("mirror", {0, 0, 0, 0}).find("mode = \"mirror\""), std::string::npos);
 }
 
+TEST_F(TensorOps, TrilTriuTakesMatrices) {
+  Declare("x", {4});
+  EXPECT_NE(InferenceError(Unary("tril_triu", {})).find("expected matrices"), std::string::npos);
+}
+
+TEST_F(TensorOps, MatricesNameWhatDoesNotFit) {
+  Declare("X", {4, 6});
+  ExpectInferenceError(OpOf("meshgrid", {"X"}), "expected two or more");
+  ExpectInferenceError(OpOf("eye", {}, {{"num_rows", int64_t{-1}}}), "num_rows = -1");
+  ExpectInferenceError(OpOf("diag_v2", {"X"}, {{"offset", 7}}),
+                       "offset = 7 lies outside X of shape [4, 6]");
+  Declare("counts", {4}, DType::kInt32);
+  Op diag = OpOf("diag_v2", {}, {{"padding_value", NAN}});
+  EXPECT_NE(InferenceError(diag.SetInput("X", {"counts"})), "");
+}
+
 }  // namespace
 }  // namespace skiff

@@ -1,0 +1,46 @@
+// diag: Out[i, i] = Diagonal[i], 0 elsewhere.
+//
+// Source: diag of Fluid 1.x (gone in PaddlePaddle 2.6, which has diag_v2). It has no gradient
+// there.
+#include <array>
+
+#include "framework/base/error.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+namespace {
+
+std::unique_ptr<Kernel> PrepareDiag(PrepareContext& context) {
+  const TensorMeta& diagonal = context.Input("Diagonal");
+  const std::array<int64_t, 1> from = {1};
+  const std::array<int64_t, 1> to = {diagonal.shape[0] + 1};
+  return MakeKernel([copy = StridedCopy(diagonal.shape.dims(), from, to, SizeOf(diagonal.dtype)),
+                     x = context.InputIndex("Diagonal"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    Tensor& matrix = run.output(out);
+    ZeroBytes(matrix.raw_data(), matrix.byte_count());
+    copy.Run(run.input(x).raw_data(), matrix.raw_data());
+  });
+}
+
+}  // namespace
+
+void RegisterDiag(OpRegistry& registry) {
+  OpDef def;
+  def.type = "diag";
+  def.doc = "Out[i, i] = Diagonal[i], 0 elsewhere.";
+  def.inputs = {{.name = "Diagonal", .doc = "A vector."}};
+  def.outputs = {{.name = "Out", .doc = "A square matrix."}};
+  def.infer = [](OpContext& context) {
+    const TensorMeta& diagonal = context.Input("Diagonal");
+    SKIFF_ENFORCE(diagonal.shape.rank() == 1, kInvalidArgument, "diag: Diagonal has shape ",
+                  diagonal.shape, ", expected a vector");
+    context.SetOutput("Out", {diagonal.shape[0], diagonal.shape[0]}, diagonal.dtype);
+  };
+  def.no_gradient_reason = "Fluid's diag has none; diag_v2 does";
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, "diag", PrepareDiag);
+}
+
+}  // namespace skiff

@@ -1,0 +1,157 @@
+// diag_v2: of a vector the matrix with it on a diagonal and padding_value elsewhere; of a matrix
+// the vector of its diagonal.
+//
+//   vector: Out[i, i + offset] = X[i] (Out[i - offset, i] for a negative offset)
+//   matrix: Out[i] = X[i, i + offset] (X[i - offset, i])
+//
+// Source: Fluid's diag_v2. A scalar counts as a vector of one element. Gradient: the same elements
+// of Out@GRAD; in a matrix, 0 elsewhere.
+#include <algorithm>
+#include <cstdlib>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/fill_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+
+namespace skiff {
+namespace {
+
+Shape DiagonalShape(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  const int64_t offset = context.IntAttr("offset");
+  SKIFF_ENFORCE(x.rank() <= 2, kInvalidArgument, context.op().type, ": X has shape ", x,
+                ", expected a vector or a matrix");
+  if (x.rank() < 2) {
+    const int64_t length = x.rank() == 0 ? 1 : x[0];
+    const int64_t side = length < 0 ? -1 : length + std::abs(offset);
+    return {side, side};
+  }
+  if (!x.is_known()) return {-1};
+  const int64_t length = offset < 0 ? std::min(x[0] + offset, x[1]) : std::min(x[0], x[1] - offset);
+  SKIFF_ENFORCE(length >= 0, kOutOfRange, context.op().type, ": offset = ", offset,
+                " lies outside X of shape ", x);
+  return {length};
+}
+
+// Elements of a diagonal in a matrix with `columns` columns.
+struct Diagonal {
+  int64_t first = 0;
+  int64_t step = 0;
+  int64_t count = 0;
+};
+
+Diagonal DiagonalOf(int64_t offset, int64_t columns, int64_t count) {
+  return {offset < 0 ? -offset * columns : offset, columns + 1, count};
+}
+
+// Of the matrix that X or Out is.
+Diagonal DiagonalOf(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  const int64_t offset = context.IntAttr("offset");
+  const Shape result = DiagonalShape(context);
+  if (x.rank() == 2) return DiagonalOf(offset, x[1], result[0]);
+  return DiagonalOf(offset, result[1], x.element_count());
+}
+
+FillValue PaddingOf(const OpContext& context) {
+  return {.real = context.Attr<float>("padding_value")};
+}
+
+template <typename T>
+void TakeDiagonal(const Diagonal& diagonal, const T* matrix, T* vector) {
+  for (int64_t i = 0; i < diagonal.count; ++i) {
+    vector[i] = matrix[diagonal.first + i * diagonal.step];
+  }
+}
+
+template <typename T>
+void PutDiagonal(const Diagonal& diagonal, const T* vector, T* matrix) {
+  for (int64_t i = 0; i < diagonal.count; ++i) {
+    matrix[diagonal.first + i * diagonal.step] = vector[i];
+  }
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareDiag(PrepareContext& context) {
+  const bool of_matrix = context.Input("X").shape.rank() == 2;
+  return MakeKernel([diagonal = DiagonalOf(context), of_matrix, padding = PaddingOf(context),
+                     x = context.InputIndex("X"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    const T* from = run.input(x).data<T>();
+    Tensor& to = run.output(out);
+    if (of_matrix) return TakeDiagonal(diagonal, from, to.data<T>());
+    FillTensor(padding, &to);
+    PutDiagonal(diagonal, from, to.data<T>());
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareDiagGrad(PrepareContext& context) {
+  return MakeKernel([diagonal = DiagonalOf(context),
+                     of_matrix = context.Input("X").shape.rank() == 2,
+                     grad = context.InputIndex("Out@GRAD"),
+                     out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    const T* from = run.input(grad).data<T>();
+    Tensor& to = run.output(out);
+    if (!of_matrix) return TakeDiagonal(diagonal, from, to.data<T>());
+    ZeroBytes(to.raw_data(), to.byte_count());
+    PutDiagonal(diagonal, from, to.data<T>());
+  });
+}
+
+std::vector<AttrDef> DiagAttrs() {
+  return {{.name = "offset",
+           .type = AttrType::kInt,
+           .default_value = int32_t{0},
+           .doc = "Which diagonal: columns to the right of the main one, negative to the left."},
+          {.name = "padding_value",
+           .type = AttrType::kFloat,
+           .default_value = 0.0f,
+           .doc = "The other elements of the matrix that a vector gives."}};
+}
+
+void AddDiagGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "diag_v2_grad";
+  def.doc = "X@GRAD = the elements of Out@GRAD that came from X; 0 off the diagonal of a matrix.";
+  def.inputs = {{.name = "X", .doc = "X of diag_v2.", .shape_only = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.attrs = DiagAttrs();
+  def.infer = [](OpContext& context) {
+    CheckInputLike(context, "Out@GRAD", DiagonalShape(context), context.Input("X").dtype);
+    context.SetOutputLike("X@GRAD", "X");
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "diag_v2_grad",
+      []<typename T>(PrepareContext& context) { return PrepareDiagGrad<T>(context); });
+}
+
+}  // namespace
+
+void RegisterDiagV2(OpRegistry& registry) {
+  OpDef def;
+  def.type = "diag_v2";
+  def.doc = "Of a vector the matrix with it on diagonal `offset`; of a matrix that diagonal.";
+  def.inputs = {{.name = "X", .doc = "A vector (or scalar) or a matrix."}};
+  def.outputs = {{.name = "Out", .doc = "A square matrix, or a vector."}};
+  def.attrs = DiagAttrs();
+  def.infer = [](OpContext& context) {
+    const TensorMeta& x = context.Input("X");
+    if (x.shape.rank() < 2) CheckFillValue(PaddingOf(context), x.dtype, "diag_v2: padding_value");
+    context.SetOutput("Out", DiagonalShape(context), x.dtype);
+  };
+  def.grad = GradOp("diag_v2_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "diag_v2", []<typename T>(PrepareContext& context) { return PrepareDiag<T>(context); });
+  AddDiagGrad(registry);
+}
+
+}  // namespace skiff
