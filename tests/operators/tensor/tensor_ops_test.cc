@@ -500,5 +500,54 @@ TEST_F(TensorOps, MatricesNameWhatDoesNotFit) {
   EXPECT_NE(InferenceError(diag.SetInput("X", {"counts"})), "");
 }
 
+TEST_F(TensorOps, SequencesRefuseStepsAndCountsThatLeadNowhere) {
+  const auto range = [&](float start, float end, float step) {
+    Tensor a = Tensor::FromValues<float>({1}, {start});
+    Tensor b = Tensor::FromValues<float>({1}, {end});
+    Tensor c = Tensor::FromValues<float>({1}, {step});
+    Tensor out;
+    return RunError(registry_, OpOf("range", {"Start", "End", "Step"}), {&a, &b, &c}, {&out});
+  };
+  EXPECT_EQ(range(0, 5, 1), "");
+  EXPECT_EQ(range(0, 5, 0), "range: Step is 0");
+  EXPECT_NE(range(0, 5, -1).find("leads away"), std::string::npos);
+  EXPECT_NE(range(5, 0, 1).find("leads away"), std::string::npos);
+  const Op linspace = OpOf("linspace", {"Start", "Stop", "Num"},
+                           {{"dtype", static_cast<int32_t>(DType::kFloat32)}});
+  Tensor ends = Tensor::FromValues<float>({1}, {1});
+  Tensor none = Tensor::FromValues<int32_t>({1}, {0});
+  Tensor out;
+  EXPECT_EQ(RunError(registry_, linspace, {&ends, &ends, &none}, {&out}),
+            "linspace: Num = 0, expected a positive number");
+}
+
+TEST_F(TensorOps, UniqueNamesWhatHasNoOrder) {
+  Tensor x = Tensor::FromValues<float>({3}, {1, NAN, 2});
+  Tensor out;
+  Tensor index({3}, DType::kInt64);
+  Op op = OpOf("unique", {"X"});
+  op.SetOutput("Index", {"index"});
+  EXPECT_EQ(RunError(registry_, op, {&x}, {&out, &index}),
+            "unique: element 1 of X is NaN, expected numbers");
+}
+
+TEST_F(TensorOps, UniqueTakesVectorsUnlessItSorts) {
+  Declare("X", {-1, 3});
+  Op op = OpOf("unique", {"X"});
+  op.SetOutput("Index", {"index"});
+  EXPECT_NE(InferenceError(op).find("expected a vector"), std::string::npos);
+  EXPECT_EQ(Infer(Op(op).SetAttr("is_sorted", true), "index"), (Dims{-1}));
+  EXPECT_EQ(Infer(Op(op).SetAttr("is_sorted", true).SetAttr("axis", Ints{1}), "out"),
+            (Dims{-1, -1}));
+  EXPECT_EQ(Infer(Op(op).SetAttr("is_sorted", true).SetAttr("axis", Ints{1}), "index"), (Dims{3}));
+  EXPECT_NE(InferenceError(Op(op).SetAttr("is_sorted", true).SetAttr("axis", Ints{0, 1})), "");
+}
+
+TEST_F(TensorOps, LengthsThatTheValuesTellAreDataDependent) {
+  for (const char* type : {"range", "linspace", "unique"}) {
+    EXPECT_TRUE(registry_.Get(type).data_dependent_shape) << type;
+  }
+}
+
 }  // namespace
 }  // namespace skiff

@@ -1,0 +1,110 @@
+// linspace: Num numbers at equal distances, the first Start and the last Stop.
+//
+// Source: Fluid's linspace. Start and Stop are cast to `dtype` first; the first half is counted
+// from Start and the second from Stop, in float64; both ends are exact, integers are cut towards 0.
+// A single number is Start.
+#include <limits>
+#include <type_traits>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/fill_shared.h"
+
+namespace skiff {
+namespace {
+
+template <typename Visitor>
+void VisitLinspaceDType(DType dtype, const Visitor& visitor) {
+  VisitDType<int32_t, int64_t, float, double>(dtype, "linspace: dtype", visitor);
+}
+
+DType DTypeOf(const OpContext& context) {
+  return DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("dtype")));
+}
+
+void InferLinspace(OpContext& context) {
+  for (const char* slot : {"Start", "Stop", "Num"}) CheckOneElement(context, slot);
+  const DType num = context.Input("Num").dtype;
+  SKIFF_ENFORCE(num == DType::kInt32 || num == DType::kInt64, kInvalidArgument, "linspace: Num is ",
+                num, ", expected int32 or int64");
+  VisitLinspaceDType(DTypeOf(context), [](auto) {});
+  context.SetOutput("Out", {-1}, DTypeOf(context));
+}
+
+// The element of a tensor of one element, cast to T.
+template <typename T>
+T ValueOf(const Tensor& tensor, const char* what) {
+  const FillValue value = FillValueFromTensor(tensor, what);
+  CheckFillValue(value, kDTypeOf<T>, what);
+  return value.is_integer ? static_cast<T>(value.integer) : static_cast<T>(value.real);
+}
+
+// A number between two of T, cut towards 0. As a float64 the largest int64 is one too large.
+template <typename T>
+T CutTo(double value) {
+  if constexpr (std::is_same_v<T, int64_t>) {
+    if (value >= 0x1.0p63) return std::numeric_limits<int64_t>::max();
+  }
+  return static_cast<T>(value);
+}
+
+template <typename T>
+Tensor Linspace(T start, T stop, int64_t count) {
+  Tensor values(Shape{count}, kDTypeOf<T>);
+  T* data = values.data<T>();
+  const double from = static_cast<double>(start);
+  const double to = static_cast<double>(stop);
+  const double step = count > 1 ? (to - from) / static_cast<double>(count - 1) : 0.0;
+  ParallelFor(count, 16384, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const bool from_start = i < count / 2 || count == 1;
+      data[i] = CutTo<T>(from_start ? from + step * static_cast<double>(i)
+                                    : to - step * static_cast<double>(count - 1 - i));
+    }
+  });
+  data[0] = start;
+  if (count > 1) data[count - 1] = stop;
+  return values;
+}
+
+std::unique_ptr<Kernel> PrepareLinspace(PrepareContext& context) {
+  return MakeKernel([dtype = DTypeOf(context), start = context.InputIndex("Start"),
+                     stop = context.InputIndex("Stop"), num = context.InputIndex("Num"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    const int64_t count = ValueOf<int64_t>(run.input(num), "linspace: Num");
+    SKIFF_ENFORCE(count > 0, kOutOfRange, "linspace: Num = ", count,
+                  ", expected a positive number");
+    VisitLinspaceDType(dtype, [&]<typename T>(T) {
+      run.output(out) = Linspace(ValueOf<T>(run.input(start), "linspace: Start"),
+                                 ValueOf<T>(run.input(stop), "linspace: Stop"), count);
+    });
+  });
+}
+
+}  // namespace
+
+void RegisterLinspace(OpRegistry& registry) {
+  OpDef def;
+  def.type = "linspace";
+  def.doc = "Num numbers at equal distances from Start to Stop, both included.";
+  def.inputs = {
+      {.name = "Start", .doc = "One element: the first number.", .checks_data = true},
+      {.name = "Stop", .doc = "One element: the last number.", .checks_data = true},
+      {.name = "Num", .doc = "One int32 or int64: how many, 1 or more.", .checks_data = true}};
+  def.outputs = {{.name = "Out", .doc = "[Num]."}};
+  def.attrs = {{.name = "dtype",
+                .type = AttrType::kInt,
+                .doc = "The element type of Out, as Fluid's enumerator: float or integer."}};
+  def.infer = InferLinspace;
+  def.no_gradient_reason = "Fluid's linspace has none";
+  def.data_dependent_shape = true;
+  registry.Add(std::move(def));
+  for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kFloat32, DType::kFloat64}) {
+    registry.AddKernel("linspace",
+                       KernelDef{.dtype = dtype, .prepare = PrepareLinspace, .accepts = {}});
+  }
+}
+
+}  // namespace skiff

@@ -1,0 +1,96 @@
+// range: Out[i] = Start + i * Step, for as long as that lies before End.
+//
+// Source: Fluid's range; like there, the number of elements is computed in the dtype of the
+// tensors. Elements are products, where Fluid's CPU kernel adds Step again and again and gathers
+// rounding errors.
+#include <cmath>
+#include <type_traits>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+
+namespace skiff {
+namespace {
+
+void InferRange(OpContext& context) {
+  for (const char* slot : {"Start", "End", "Step"}) CheckOneElement(context, slot);
+  const DType dtype = context.Input("Start").dtype;
+  for (const char* slot : {"End", "Step"}) {
+    SKIFF_ENFORCE(context.Input(slot).dtype == dtype, kInvalidArgument, "range: ", slot, " is ",
+                  context.Input(slot).dtype, ", Start ", dtype, "; expected the same");
+  }
+  context.SetOutput("Out", {-1}, dtype);
+}
+
+template <typename T>
+int64_t RangeLength(T start, T end, T step) {
+  SKIFF_ENFORCE(step != 0, kInvalidArgument, "range: Step is 0");
+  SKIFF_ENFORCE(start == end || (start < end) == (step > 0), kInvalidArgument,
+                "range: Step = ", step, " leads away from Start = ", start, " to End = ", end);
+  if constexpr (std::is_integral_v<T>) {
+    // In unsigned numbers, which hold every distance.
+    const auto distance = [](T from, T to) {
+      return from < to ? static_cast<uint64_t>(to) - static_cast<uint64_t>(from)
+                       : static_cast<uint64_t>(from) - static_cast<uint64_t>(to);
+    };
+    const uint64_t stride = distance(0, step);
+    const uint64_t length = distance(start, end) / stride + (distance(start, end) % stride != 0);
+    return static_cast<int64_t>(length);
+  } else {
+    const T length = std::ceil(std::abs((end - start) / step));
+    SKIFF_ENFORCE(length < static_cast<T>(0x1.0p62), kOutOfRange, "range: from ", start, " to ",
+                  end, " by ", step, " there are too many elements");
+    return static_cast<int64_t>(length);
+  }
+}
+
+// start + i * step. The product of integers may overflow where the sum doesn't.
+template <typename T>
+T ElementAt(T start, int64_t i, T step) {
+  if constexpr (std::is_integral_v<T>) {
+    const uint64_t sum =
+        static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(step);
+    return static_cast<T>(sum);
+  } else {
+    return start + static_cast<T>(i) * step;
+  }
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareRange(PrepareContext& context) {
+  return MakeKernel([start_index = context.InputIndex("Start"),
+                     end_index = context.InputIndex("End"), step_index = context.InputIndex("Step"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    const T start = run.input(start_index).Item<T>();
+    const T step = run.input(step_index).Item<T>();
+    const int64_t length = RangeLength(start, run.input(end_index).Item<T>(), step);
+    Tensor values(Shape{length}, kDTypeOf<T>);
+    T* data = values.data<T>();
+    ParallelFor(length, 16384, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) data[i] = ElementAt(start, i, step);
+    });
+    run.output(out) = values;
+  });
+}
+
+}  // namespace
+
+void RegisterRange(OpRegistry& registry) {
+  OpDef def;
+  def.type = "range";
+  def.doc = "Out[i] = Start + i * Step, for as long as that lies before End.";
+  def.inputs = {{.name = "Start", .doc = "One element: the first number.", .checks_data = true},
+                {.name = "End", .doc = "One element: the bound, not reached.", .checks_data = true},
+                {.name = "Step", .doc = "One element, not 0.", .checks_data = true}};
+  def.outputs = {{.name = "Out", .doc = "A vector, of a length that depends on the values."}};
+  def.infer = InferRange;
+  def.no_gradient_reason = "Fluid's range has none";
+  def.data_dependent_shape = true;
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "range", []<typename T>(PrepareContext& context) { return PrepareRange<T>(context); });
+}
+
+}  // namespace skiff
