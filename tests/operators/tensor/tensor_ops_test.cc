@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -547,6 +548,80 @@ TEST_F(TensorOps, LengthsThatTheValuesTellAreDataDependent) {
   for (const char* type : {"range", "linspace", "unique"}) {
     EXPECT_TRUE(registry_.Get(type).data_dependent_shape) << type;
   }
+}
+
+TEST_F(TensorOps, AssertShowsItsDataWhereTheConditionIsFalse) {
+  Tensor no = Tensor::FromValues<bool>({1}, {false});
+  Tensor numbers = Tensor::FromValues<float>({2, 2}, {1, 2.5f, 3, 4});
+  Tensor counts = Tensor::FromValues<int64_t>({1}, {7});
+  Op op = OpOf("assert", {}, {{"summarize", int64_t{2}}}, "");
+  op.SetInput("Cond", {"is_small"}).SetInput("Data", {"numbers", "counts"});
+  EXPECT_EQ(RunError(registry_, op, {&no, &numbers, &counts}, {}),
+            "assert: \"is_small\" is false\n"
+            "  numbers: float32 [2, 2] [1 2.5]\n"
+            "  counts: int64 [1] [7]");
+  Tensor yes = Tensor::FromValues<bool>({1}, {true});
+  EXPECT_EQ(RunError(registry_, op, {&yes, &numbers, &counts}, {}), "");
+}
+
+// What printing `in` writes.
+std::string Printed(const OpRegistry& registry, AttributeMap attrs, Tensor in, int times = 1) {
+  attrs.insert({{"first_n", -1}, {"message", std::string()}, {"summarize", 3}});
+  Tensor out(in.shape(), in.dtype());
+  Op op = OpOf("print", {}, std::move(attrs));
+  op.SetInput("In", {"loss"});
+  testing::internal::CaptureStdout();
+  Run(registry, op, {&in}, {&out}, times);
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST_F(TensorOps, PrintWritesFluidsText) {
+  Tensor in = Tensor::FromValues<float>({2, 2}, {1.5f, -2, 1e-9f, 4});
+  in.set_lod({{0, 1, 2}});
+  EXPECT_EQ(Printed(registry_, {{"message", std::string("after step")}}, in),
+            "Variable: loss\n"
+            "  - message: after step\n"
+            "  - lod: {{0, 1, 2}}\n"
+            "  - place: Place(cpu)\n"
+            "  - shape: [2, 2]\n"
+            "  - layout: NCHW\n"
+            "  - dtype: float32\n"
+            "  - data: [1.5 -2 1e-09]\n");
+  const AttributeMap bare = {{"summarize", -1},
+                             {"print_tensor_name", false},
+                             {"print_tensor_type", false},
+                             {"print_tensor_shape", false},
+                             {"print_tensor_layout", false},
+                             {"print_tensor_lod", false}};
+  EXPECT_EQ(Printed(registry_, bare, Tensor::FromValues<int64_t>({4}, {1, 2, 3, 4})),
+            "  - place: Place(cpu)\n  - data: [1 2 3 4]\n");
+}
+
+TEST_F(TensorOps, PrintWritesInItsPhaseAndNoMoreThanFirstN) {
+  const Tensor in = Tensor::FromValues<int64_t>({1}, {1});
+  const auto lines = [&](AttributeMap attrs, int times) {
+    const std::string text = Printed(registry_, std::move(attrs), in, times);
+    return std::count(text.begin(), text.end(), 'V');
+  };
+  const std::string forward = "FORWARD";
+  const std::string backward = "BACKWARD";
+  EXPECT_EQ(lines({{"first_n", 2}}, 5), 2);
+  EXPECT_EQ(lines({}, 5), 5);
+  EXPECT_EQ(lines({{"print_phase", forward}}, 1), 1);
+  EXPECT_EQ(lines({{"print_phase", backward}}, 1), 0);
+  EXPECT_EQ(lines({{"print_phase", backward}, {"is_forward", false}}, 1), 1);
+  EXPECT_EQ(lines({{"print_phase", forward}, {"is_forward", false}}, 1), 0);
+}
+
+TEST_F(TensorOps, PrintAndAssertRunThoughNobodyReadsThem) {
+  EXPECT_TRUE(registry_.Get("print").has_side_effect);
+  EXPECT_TRUE(registry_.Get("assert").has_side_effect);
+}
+
+TEST_F(TensorOps, PrintHasNoDefaultForHowOften) {
+  Declare("X", {4, 6});
+  Op print = OpOf("print", {});
+  ExpectInferenceError(print.SetInput("In", {"X"}), "\"first_n\" is not set and has no default");
 }
 
 }  // namespace

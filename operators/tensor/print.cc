@@ -1,0 +1,161 @@
+// print: Out = In, and In is written to the standard output.
+//
+// Source: Fluid's print, with its text. The gradient is a print of Out@GRAD. `print_phase` tells
+// which of the two writes: FORWARD, BACKWARD or BOTH. A plan counts its prints; after `first_n` it
+// writes no more.
+#include <algorithm>
+#include <cstdio>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "operators/tensor/fill_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+#include "operators/tensor/tensor_text_shared.h"
+
+namespace skiff {
+namespace {
+
+struct PrintSettings {
+  std::string name;
+  std::string message;
+  bool writes = true;  // in this phase
+  int64_t first_n = -1;
+  int64_t summarize = -1;
+  bool shows_name = true;
+  bool shows_dtype = true;
+  bool shows_shape = true;
+  bool shows_layout = true;
+  bool shows_lod = true;
+};
+
+PrintSettings SettingsOf(const OpContext& context) {
+  const std::string& phase = context.Attr<std::string>("print_phase");
+  const std::string own_phase = context.Attr<bool>("is_forward") ? "FORWARD" : "BACKWARD";
+  return {.name = context.op().Input("In").front(),
+          .message = context.Attr<std::string>("message"),
+          .writes = phase == "BOTH" || phase == own_phase,
+          .first_n = context.IntAttr("first_n"),
+          .summarize = context.IntAttr("summarize"),
+          .shows_name = context.Attr<bool>("print_tensor_name"),
+          .shows_dtype = context.Attr<bool>("print_tensor_type"),
+          .shows_shape = context.Attr<bool>("print_tensor_shape"),
+          .shows_layout = context.Attr<bool>("print_tensor_layout"),
+          .shows_lod = context.Attr<bool>("print_tensor_lod")};
+}
+
+void WriteLod(const LoD& lod) {
+  std::fputs("  - lod: {", stdout);
+  for (size_t level = 0; level < lod.size(); ++level) {
+    std::fputs(level > 0 ? ", {" : "{", stdout);
+    for (size_t i = 0; i < lod[level].size(); ++i) {
+      std::printf(i > 0 ? ", %llu" : "%llu", static_cast<unsigned long long>(lod[level][i]));
+    }
+    std::fputs("}", stdout);
+  }
+  std::fputs("}\n", stdout);
+}
+
+void WriteShape(const Shape& shape) {
+  std::fputs("  - shape: [", stdout);
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    std::printf(axis > 0 ? ", %lld" : "%lld", static_cast<long long>(shape[axis]));
+  }
+  std::fputs("]\n", stdout);
+}
+
+void WriteTensor(const PrintSettings& settings, const Tensor& tensor) {
+  if (settings.shows_name) std::printf("Variable: %s\n", settings.name.c_str());
+  if (!settings.message.empty()) std::printf("  - message: %s\n", settings.message.c_str());
+  if (settings.shows_lod) WriteLod(tensor.lod());
+  std::fputs("  - place: Place(cpu)\n", stdout);
+  if (settings.shows_shape) WriteShape(tensor.shape());
+  if (settings.shows_layout) std::fputs("  - layout: NCHW\n", stdout);
+  if (settings.shows_dtype) {
+    const std::string_view dtype = DTypeName(tensor.dtype());
+    std::printf("  - dtype: %.*s\n", static_cast<int>(dtype.size()), dtype.data());
+  }
+  std::fputs("  - data: ", stdout);
+  WriteElements(tensor, settings.summarize, stdout);
+  std::fputs("\n", stdout);
+  std::fflush(stdout);
+}
+
+class PrintKernel final : public Kernel {
+ public:
+  explicit PrintKernel(const PrepareContext& context)
+      : settings_(SettingsOf(context)),
+        in_(context.InputIndex("In")),
+        out_(context.OutputIndex("Out")) {}
+
+  void Run(const KernelContext& run) override {
+    const Tensor& in = run.input(in_);
+    CopyBytes(in.raw_data(), run.output(out_).raw_data(), in.byte_count());
+    const bool enough = settings_.first_n > 0 && printed_ >= settings_.first_n;
+    if (!settings_.writes || enough) return;
+    ++printed_;
+    WriteTensor(settings_, in);
+  }
+
+ private:
+  PrintSettings settings_;
+  int in_;
+  int out_;
+  int64_t printed_ = 0;
+};
+
+std::vector<Op> PrintGrad(const GradContext& context) {
+  Op print("print");
+  print.attrs = context.forward().attrs;
+  print.SetAttr("is_forward", false);
+  print.SetInput("In", context.OutputGrad("Out")).SetOutput("Out", context.InputGrad("In"));
+  return {std::move(print)};
+}
+
+std::vector<AttrDef> PrintAttrs() {
+  const auto flag = [](const char* name, const char* doc) {
+    return AttrDef{.name = name, .type = AttrType::kBool, .default_value = true, .doc = doc};
+  };
+  return {
+      {.name = "first_n", .type = AttrType::kInt, .doc = "How often to write; 0 or less: always."},
+      {.name = "message", .type = AttrType::kString, .doc = "Goes in front; may be empty."},
+      {.name = "summarize",
+       .type = AttrType::kInt,
+       .doc = "How many elements to write; negative: all."},
+      flag("print_tensor_name", "Whether to write the name of the variable."),
+      flag("print_tensor_type", "Whether to write the dtype."),
+      flag("print_tensor_shape", "Whether to write the shape."),
+      flag("print_tensor_layout", "Whether to write the layout."),
+      flag("print_tensor_lod", "Whether to write the LoD."),
+      {.name = "print_phase",
+       .type = AttrType::kString,
+       .default_value = std::string("BOTH"),
+       .doc = "\"FORWARD\", \"BACKWARD\" or \"BOTH\".",
+       .check =
+           [](const Attribute& attribute) {
+             const std::string& phase = std::get<std::string>(attribute);
+             SKIFF_ENFORCE(phase == "FORWARD" || phase == "BACKWARD" || phase == "BOTH",
+                           kInvalidArgument, "print: print_phase = \"", phase,
+                           "\", expected \"FORWARD\", \"BACKWARD\" or \"BOTH\"");
+           }},
+      flag("is_forward", "Whether this is no gradient op.")};
+}
+
+}  // namespace
+
+void RegisterPrint(OpRegistry& registry) {
+  OpDef def;
+  def.type = "print";
+  def.doc = "Out = In, and In is written to the standard output.";
+  def.inputs = {{.name = "In", .doc = "Any tensor."}};
+  def.outputs = {{.name = "Out", .doc = "In."}};
+  def.attrs = PrintAttrs();
+  def.infer = [](OpContext& context) { context.SetOutputLike("Out", "In"); };
+  def.grad = PrintGrad;
+  def.in_place = {{"In", "Out"}};
+  def.has_side_effect = true;
+  registry.Add(std::move(def));
+  AddFillKernels(registry, "print",
+                 [](PrepareContext& context) { return std::make_unique<PrintKernel>(context); });
+}
+
+}  // namespace skiff
