@@ -6,7 +6,7 @@
 
 namespace skiff {
 
-void InferRandomTensor(OpContext& context) {
+Shape RandomShapeOf(const OpContext& context) {
   const std::string& op = context.op().type;
   for (const char* slot : {"ShapeTensor", "ShapeTensorList"}) {
     SKIFF_ENFORCE(context.def().FindInput(slot) == nullptr || context.InputCount(slot) == 0,
@@ -16,9 +16,14 @@ void InferRandomTensor(OpContext& context) {
   const std::vector<int64_t> dims = context.IntsAttr("shape");
   const Shape shape{std::span<const int64_t>(dims)};
   SKIFF_ENFORCE(shape.is_known(), kInvalidArgument, op, ": shape = ", shape, " has a negative dim");
+  return shape;
+}
+
+void InferRandomTensor(OpContext& context) {
+  const Shape shape = RandomShapeOf(context);
   const DType dtype = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("dtype")));
-  SKIFF_ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64, kInvalidArgument, op,
-                ": dtype is ", dtype, ", expected float32 or float64");
+  SKIFF_ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64, kInvalidArgument,
+                context.op().type, ": dtype is ", dtype, ", expected float32 or float64");
   context.SetOutput("Out", shape, dtype);
 }
 

@@ -19,6 +19,9 @@ inline RandomKey InitializerKey(int64_t seed, const KernelContext& run) {
   return seed == 0 ? run.random_key() : RandomKey{static_cast<uint64_t>(seed), 0, 0};
 }
 
+// The attribute `shape`. Error for a negative dim and for a shape given at run time.
+Shape RandomShapeOf(const OpContext& context);
+
 // Sets Out from the attributes `shape` and `dtype`. Error for a negative dim, a dtype other than
 // float32 and float64, and a shape given at run time.
 void InferRandomTensor(OpContext& context);
@@ -27,6 +30,13 @@ void InferRandomTensor(OpContext& context);
 std::vector<SlotDef> RuntimeShapeSlots();
 // The attributes `shape` (of the type given), `dtype` and `seed`.
 std::vector<AttrDef> RandomTensorAttrs(AttrType shape_type);
+
+// A whole number in [0, bound) from 64 random bits; 1 <= bound <= 2^32. Some numbers are likelier
+// than others by less than bound * 2^-64.
+inline int64_t NumberBelow(int64_t bound, uint32_t high, uint32_t low) {
+  const uint64_t factor = static_cast<uint64_t>(bound);
+  return static_cast<int64_t>((high * factor + (low * factor >> 32)) >> 32);
+}
 
 // Sets out[i] = element(words), where words are the `words_per_element` words of the stream from
 // i * words_per_element on. `words_per_element` is 1, 2 or 4. Threaded.

@@ -48,6 +48,11 @@ void RunOp(const Op& op, const Draw& draw, std::vector<Tensor*> inputs,
   KernelContext run;
   run.inputs = std::move(inputs);
   run.outputs = std::move(outputs);
+  std::vector<std::vector<int64_t>> workspaces;
+  for (const int64_t bytes : context.workspace_bytes()) {
+    workspaces.emplace_back(static_cast<size_t>(bytes / 8 + 1));
+  }
+  for (std::vector<int64_t>& workspace : workspaces) run.workspaces.push_back(workspace.data());
   run.seed = &draw.seed;
   run.step = &draw.step;
   run.op_id = draw.op_id;
@@ -214,6 +219,115 @@ TEST(Initializers, DrawTheSameOnAnyNumberOfThreads) {
     EXPECT_EQ(Sample(type, 0, {}), one) << type;
   }
   omp_set_num_threads(before);
+}
+
+Op RandintOp(int32_t seed) {
+  Op op("randint");
+  op.attrs = {{"low", 0}, {"high", 1000000}, {"shape", std::vector<int64_t>{kElements}}};
+  op.SetAttr("seed", seed).SetOutput("Out", {"out"});
+  return op;
+}
+
+std::vector<int64_t> RunOfInts(const Op& op, const Draw& draw) {
+  Tensor out({kElements}, DType::kInt64);
+  RunOp(op, draw, {}, {&out});
+  return out.ToVector<int64_t>();
+}
+
+TEST(Randint, DrawsBySeedAttributeAloneOrByRunOpAndStep) {
+  const auto seeded = RunOfInts(RandintOp(11), {});
+  EXPECT_EQ(RunOfInts(RandintOp(11), {.seed = 4, .op_id = 6, .step = 8}), seeded);
+  EXPECT_NE(RunOfInts(RandintOp(12), {}), seeded);
+  const auto free = RunOfInts(RandintOp(0), {});
+  EXPECT_EQ(RunOfInts(RandintOp(0), {}), free);
+  EXPECT_NE(RunOfInts(RandintOp(0), {.op_id = 6}), free);
+  EXPECT_NE(RunOfInts(RandintOp(0), {.step = 8}), free);
+}
+
+TEST(Randperm, ShufflesAnewInEachStepAndEachOp) {
+  Op op("randperm");
+  op.SetAttr("n", static_cast<int32_t>(kElements)).SetOutput("Out", {"out"});
+  const auto order = RunOfInts(op, {});
+  EXPECT_EQ(RunOfInts(op, {}), order);
+  EXPECT_NE(RunOfInts(op, {.step = 8}), order);
+  EXPECT_NE(RunOfInts(op, {.op_id = 6}), order);
+}
+
+TEST(Bernoulli, DrawsTheDocumentedWordsWhateverTheDtype) {
+  Op op("bernoulli");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  Tensor x = Tensor::FromValues<float>({kElements}, std::vector<float>(kElements, 0.25f));
+  Tensor wide = Tensor::FromValues<double>({kElements}, std::vector<double>(kElements, 0.25));
+  Tensor out({kElements}, DType::kFloat32);
+  Tensor wide_out({kElements}, DType::kFloat64);
+  RunOp(op, {}, {&x}, {&out});
+  RunOp(op, {}, {&wide}, {&wide_out});
+  const auto zeros = ExpectedMask({.seed = 3, .op_id = 5, .step = 7}, 0x40000000U);
+  for (int64_t i = 0; i < kElements; ++i) {
+    const double expected = zeros[static_cast<size_t>(i)] == 1 ? 0.0 : 1.0;
+    ASSERT_EQ(out.data<float>()[i], expected) << i;
+    ASSERT_EQ(wide_out.data<double>()[i], expected) << i;
+  }
+}
+
+TEST(Bernoulli, NamesWhatIsNoProbability) {
+  Op op("bernoulli");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  for (const float bad : {1.5f, -0.5f, NAN}) {
+    Tensor x = Tensor::FromValues<float>({3}, {0.5f, bad, 0.5f});
+    Tensor out({3}, DType::kFloat32);
+    try {
+      RunOp(op, {}, {&x}, {&out});
+      FAIL() << "expected an Error";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("element 1 of X"), std::string::npos);
+    }
+  }
+}
+
+std::string MultinomialError(std::vector<float> weights, int32_t samples, bool replacement) {
+  Op op("multinomial");
+  op.SetAttr("num_samples", samples).SetAttr("replacement", replacement);
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  Tensor x = Tensor::FromValues<float>({static_cast<int64_t>(weights.size())}, weights);
+  Tensor out({samples}, DType::kInt64);
+  try {
+    RunOp(op, {}, {&x}, {&out});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Multinomial, NamesRowsThatAreNoDistribution) {
+  const auto contains = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_EQ(MultinomialError({0, 1, 2}, 2, false), "");
+  EXPECT_TRUE(contains(MultinomialError({0, 1, 2}, 3, false), "too few to draw 3"));
+  EXPECT_EQ(MultinomialError({0, 1, 2}, 3, true), "");
+  EXPECT_TRUE(contains(MultinomialError({0, 0}, 1, true), "adds up to 0"));
+  EXPECT_TRUE(contains(MultinomialError({1, -1}, 1, true), "element 1 of row 0"));
+  EXPECT_TRUE(contains(MultinomialError({NAN, 1}, 1, true), "element 0 of row 0"));
+}
+
+TEST(IndexSampling, DrawsTheSameOnAnyNumberOfThreads) {
+  const int before = omp_get_max_threads();
+  constexpr int64_t kRows = 3001;
+  Op op("multinomial");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  Tensor x = Tensor::FromValues<float>({kRows, 2}, std::vector<float>(2 * kRows, 1.0f));
+  std::vector<std::vector<int64_t>> runs;
+  for (const int threads : {1, 4}) {
+    omp_set_num_threads(threads);
+    Tensor out({kRows, 1}, DType::kInt64);
+    RunOp(op, {}, {&x}, {&out});
+    runs.push_back(out.ToVector<int64_t>());
+    runs.push_back(RunOfInts(RandintOp(0), {}));
+  }
+  omp_set_num_threads(before);
+  EXPECT_EQ(runs[0], runs[2]);
+  EXPECT_EQ(runs[1], runs[3]);
 }
 
 }  // namespace
