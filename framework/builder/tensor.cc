@@ -30,15 +30,22 @@ int32_t FromTheFront(const LayerCall& call, const Variable& x, int32_t axis) {
   return axis < 0 ? axis + rank : axis;
 }
 
-std::vector<Variable> SplitInto(const LayerCall& call, const Variable& x, size_t parts, Op op) {
-  op.SetInput("X", {call.Use(x)});
+std::vector<int32_t> FromTheFront(const LayerCall& call, const Variable& x,
+                                  std::vector<int32_t> axes) {
+  for (int32_t& axis : axes) axis = FromTheFront(call, x, axis);
+  return axes;
+}
+
+// Appends the op with `parts` new outputs in `slot`.
+std::vector<Variable> AppendForParts(const LayerCall& call, Op op, size_t parts,
+                                     std::string_view slot) {
   std::vector<Variable> outputs;
   std::vector<std::string> names;
   for (size_t i = 0; i < parts; ++i) {
     outputs.push_back(call.NewOutput());
     names.push_back(outputs.back().name());
   }
-  op.SetOutput("Out", std::move(names));
+  op.SetOutput(slot, std::move(names));
   call.Append(std::move(op));
   return outputs;
 }
@@ -57,6 +64,26 @@ template <typename T>
 Variable AssignedValue(const std::vector<int64_t>& dims, const std::vector<T>& values,
                        const Site& site) {
   return Filled("assign_value", dims, kDTypeOf<T>, initializer::FromArray(values), site);
+}
+
+std::vector<Variable> SplitInto(const LayerCall& call, const Variable& x, size_t parts, Op op) {
+  op.SetInput("X", {call.Use(x)});
+  return AppendForParts(call, std::move(op), parts, "Out");
+}
+
+// An op X -> Out.
+Variable FromX(const char* type, const Variable& x, AttributeMap attrs, const Site& site) {
+  const LayerCall call(type, "", site);
+  Op op(type);
+  op.attrs = std::move(attrs);
+  op.SetInput("X", {call.Use(x)});
+  return call.AppendFor(std::move(op));
+}
+
+// What no gradient flows through.
+Variable WithoutGradient(Variable x) {
+  x.StopGradient();
+  return x;
 }
 
 }  // namespace
@@ -179,14 +206,9 @@ Variable Slice(const Variable& x, const SliceOptions& options, Site site) {
       options.ends.size(), " entries, expected the same number");
   Op op("slice");
   op.SetInput("Input", {call.Use(x)});
-  std::vector<int32_t> axes;
-  for (const int32_t axis : options.axes) axes.push_back(FromTheFront(call, x, axis));
-  std::vector<int32_t> dropped;
-  for (const int32_t axis : options.decrease_axis) {
-    dropped.push_back(FromTheFront(call, x, axis));
-  }
-  op.SetAttr("axes", axes).SetAttr("starts", options.starts);
-  op.SetAttr("ends", options.ends).SetAttr("decrease_axis", dropped);
+  op.SetAttr("axes", FromTheFront(call, x, options.axes)).SetAttr("starts", options.starts);
+  op.SetAttr("ends", options.ends);
+  op.SetAttr("decrease_axis", FromTheFront(call, x, options.decrease_axis));
   op.SetAttr("infer_flags", std::vector<int32_t>(options.axes.size(), 1));
   return call.AppendFor(std::move(op));
 }
@@ -200,6 +222,198 @@ TopKResult TopK(const Variable& x, int32_t k, Site site) {
   call.Append(std::move(op));
   result.indices.StopGradient();
   return result;
+}
+
+Variable Gather(const Variable& x, const Variable& index, int32_t axis, Site site) {
+  const LayerCall call("gather", "", site);
+  Op op("gather");
+  op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  op.SetAttr("axis", FromTheFront(call, x, axis));
+  return call.AppendFor(std::move(op));
+}
+
+Variable IndexSelect(const Variable& x, const Variable& index, int32_t axis, Site site) {
+  const LayerCall call("index_select", "", site);
+  Op op("index_select");
+  op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  op.SetAttr("dim", FromTheFront(call, x, axis));
+  return call.AppendFor(std::move(op));
+}
+
+Variable GatherNd(const Variable& x, const Variable& index, Site site) {
+  const LayerCall call("gather_nd", "", site);
+  Op op("gather_nd");
+  op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable Scatter(const Variable& x, const Variable& index, const Variable& updates, bool overwrite,
+                 Site site) {
+  const LayerCall call("scatter", "", site);
+  Op op("scatter");
+  op.SetInput("X", {call.Use(x)}).SetInput("Ids", {call.Use(index)});
+  op.SetInput("Updates", {call.Use(updates)}).SetAttr("overwrite", overwrite);
+  return call.AppendFor(std::move(op));
+}
+
+Variable ScatterNdAdd(const Variable& x, const Variable& index, const Variable& updates,
+                      Site site) {
+  const LayerCall call("scatter_nd_add", "", site);
+  Op op("scatter_nd_add");
+  op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  op.SetInput("Updates", {call.Use(updates)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable OneHot(const Variable& index, int32_t depth, DType dtype, Site site) {
+  const LayerCall call("one_hot_v2", "", site);
+  Op op("one_hot_v2");
+  op.SetInput("X", {call.Use(index)}).SetAttr("depth", depth);
+  op.SetAttr("dtype", static_cast<int32_t>(dtype));
+  return WithoutGradient(call.AppendFor(std::move(op)));
+}
+
+Variable Stack(const std::vector<Variable>& xs, int32_t axis, Site site) {
+  const LayerCall call("stack", "", site);
+  call.Enforce(!xs.empty(), "there is no input");
+  Op op("stack");
+  op.SetInput("X", call.Use(xs)).SetAttr("axis", axis);
+  return call.AppendFor(std::move(op), "Y");
+}
+
+std::vector<Variable> Unstack(const Variable& x, int32_t axis, Site site) {
+  const LayerCall call("unstack", "", site);
+  const std::string name = call.Use(x);
+  axis = FromTheFront(call, x, axis);
+  const int64_t parts = x.dims()[static_cast<size_t>(axis)];
+  call.Enforce(parts > 0, "the extent of axis ", axis, " is ", parts,
+               ", expected a known, positive one");
+  Op op("unstack");
+  op.SetInput("X", {name}).SetAttr("axis", axis).SetAttr("num", static_cast<int32_t>(parts));
+  return AppendForParts(call, std::move(op), static_cast<size_t>(parts), "Y");
+}
+
+Variable StridedSlice(const Variable& x, const StridedSliceOptions& options, Site site) {
+  const LayerCall call("strided_slice", "", site);
+  Op op("strided_slice");
+  op.SetInput("Input", {call.Use(x)}).SetAttr("axes", FromTheFront(call, x, options.axes));
+  op.SetAttr("starts", options.starts).SetAttr("ends", options.ends);
+  op.SetAttr("strides", options.strides);
+  op.SetAttr("infer_flags", std::vector<int32_t>(options.axes.size(), 1));
+  return call.AppendFor(std::move(op));
+}
+
+Variable Tile(const Variable& x, const std::vector<int32_t>& times, Site site) {
+  return FromX("tile", x, {{"repeat_times", times}}, site);
+}
+
+Variable Expand(const Variable& x, const std::vector<int32_t>& dims, Site site) {
+  return FromX("expand_v2", x, {{"shape", dims}}, site);
+}
+
+Variable Pad(const Variable& x, const std::vector<int32_t>& paddings, float value, Site site) {
+  return FromX("pad", x, {{"paddings", paddings}, {"pad_value", value}}, site);
+}
+
+Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site) {
+  return FromX("pad2d", x,
+               {{"paddings", options.paddings},
+                {"mode", options.mode},
+                {"pad_value", options.value},
+                {"data_format", options.data_format}},
+               site);
+}
+
+Variable PixelShuffle(const Variable& x, int32_t factor, Site site) {
+  return FromX("pixel_shuffle", x, {{"upscale_factor", factor}}, site);
+}
+
+Variable Flip(const Variable& x, const std::vector<int32_t>& axes, Site site) {
+  return FromX("flip", x, {{"axis", axes}}, site);
+}
+
+Variable Roll(const Variable& x, const std::vector<int64_t>& shifts,
+              const std::vector<int64_t>& axes, Site site) {
+  return FromX("roll", x, {{"shifts", shifts}, {"axis", axes}}, site);
+}
+
+Variable Tril(const Variable& x, int32_t diagonal, Site site) {
+  return FromX("tril_triu", x, {{"diagonal", diagonal}, {"lower", true}}, site);
+}
+
+Variable Triu(const Variable& x, int32_t diagonal, Site site) {
+  return FromX("tril_triu", x, {{"diagonal", diagonal}, {"lower", false}}, site);
+}
+
+Variable Diag(const Variable& x, int32_t offset, float padding_value, Site site) {
+  return FromX("diag_v2", x, {{"offset", offset}, {"padding_value", padding_value}}, site);
+}
+
+std::vector<Variable> Meshgrid(const std::vector<Variable>& xs, Site site) {
+  const LayerCall call("meshgrid", "", site);
+  call.Enforce(xs.size() >= 2, "there are ", xs.size(), " vectors, expected two or more");
+  Op op("meshgrid");
+  op.SetInput("X", call.Use(xs));
+  return AppendForParts(call, std::move(op), xs.size(), "Out");
+}
+
+Variable Eye(int64_t rows, int64_t columns, DType dtype, Site site) {
+  const LayerCall call("eye", "", site);
+  Op op("eye");
+  op.SetAttr("num_rows", rows).SetAttr("num_columns", columns);
+  op.SetAttr("dtype", static_cast<int32_t>(dtype));
+  return WithoutGradient(call.AppendFor(std::move(op)));
+}
+
+Variable ShapeOf(const Variable& x, Site site) {
+  const LayerCall call("shape", "", site);
+  Op op("shape");
+  op.SetInput("Input", {call.Use(x)});
+  return WithoutGradient(call.AppendFor(std::move(op)));
+}
+
+Variable RandInt(const std::vector<int64_t>& dims, int32_t low, int32_t high, DType dtype,
+                 Site site) {
+  const LayerCall call("randint", "", site);
+  Op op("randint");
+  op.SetAttr("shape", dims).SetAttr("low", low).SetAttr("high", high);
+  op.SetAttr("dtype", static_cast<int32_t>(dtype));
+  return WithoutGradient(call.AppendFor(std::move(op)));
+}
+
+Variable RandPerm(int32_t n, DType dtype, Site site) {
+  const LayerCall call("randperm", "", site);
+  Op op("randperm");
+  op.SetAttr("n", n).SetAttr("dtype", static_cast<int32_t>(dtype));
+  return WithoutGradient(call.AppendFor(std::move(op)));
+}
+
+Variable Bernoulli(const Variable& x, Site site) {
+  return WithoutGradient(FromX("bernoulli", x, {}, site));
+}
+
+Variable Multinomial(const Variable& weights, int32_t samples, bool replacement, Site site) {
+  return WithoutGradient(FromX("multinomial", weights,
+                               {{"num_samples", samples}, {"replacement", replacement}}, site));
+}
+
+Variable Print(const Variable& x, const PrintOptions& options, Site site) {
+  const LayerCall call("print", "", site);
+  Op op("print");
+  op.SetInput("In", {call.Use(x)}).SetAttr("message", options.message);
+  op.SetAttr("first_n", options.first_n).SetAttr("summarize", options.summarize);
+  op.SetAttr("print_phase", options.phase);
+  return call.AppendFor(std::move(op));
+}
+
+void Assert(const Variable& condition, const std::vector<Variable>& data, int64_t summarize,
+            Site site) {
+  const LayerCall call("assert", "", site);
+  call.Enforce(!data.empty(), "there is no data to show");
+  Op op("assert");
+  op.SetInput("Cond", {call.Use(condition)}).SetInput("Data", call.Use(data));
+  op.SetAttr("summarize", summarize);
+  call.Append(std::move(op));
 }
 
 }  // namespace skiff::layers

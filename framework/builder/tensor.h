@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <source_location>
+#include <string>
 #include <vector>
 
 #include "framework/builder/activation.h"
@@ -74,5 +75,96 @@ struct TopKResult {
 };
 // The k largest along the last dim, in descending order.
 TopKResult TopK(const Variable& x, int32_t k, Site site = Site::current());
+
+// Slices of x at int64 or int32 indices [m] along `axis`. A scalar index drops the axis in Gather.
+Variable Gather(const Variable& x, const Variable& index, int32_t axis = 0,
+                Site site = Site::current());
+Variable IndexSelect(const Variable& x, const Variable& index, int32_t axis = 0,
+                     Site site = Site::current());
+// x at tuples of indices [..., k] into its first k dims.
+Variable GatherNd(const Variable& x, const Variable& index, Site site = Site::current());
+// x with the rows `index` replaced by those of `updates`; without `overwrite` by their sums.
+Variable Scatter(const Variable& x, const Variable& index, const Variable& updates,
+                 bool overwrite = true, Site site = Site::current());
+// x plus `updates` at tuples of indices [..., k] into its first k dims.
+Variable ScatterNdAdd(const Variable& x, const Variable& index, const Variable& updates,
+                      Site site = Site::current());
+// A row of `depth` zeros with a one for each index; of indices [...] it makes [..., depth].
+Variable OneHot(const Variable& index, int32_t depth, DType dtype = DType::kFloat32,
+                Site site = Site::current());
+
+// Tensors of one shape side by side along a new axis, and the reverse.
+Variable Stack(const std::vector<Variable>& xs, int32_t axis = 0, Site site = Site::current());
+// Error if the extent of the axis isn't known.
+std::vector<Variable> Unstack(const Variable& x, int32_t axis = 0, Site site = Site::current());
+
+struct StridedSliceOptions {
+  std::vector<int32_t> axes;
+  std::vector<int32_t> starts;   // negative from the end
+  std::vector<int32_t> ends;     // exclusive; -1 with a negative stride means through element 0
+  std::vector<int32_t> strides;  // negative walks down
+};
+Variable StridedSlice(const Variable& x, const StridedSliceOptions& options,
+                      Site site = Site::current());
+
+// x repeated times[i] times along each axis, counted from the last.
+Variable Tile(const Variable& x, const std::vector<int32_t>& times, Site site = Site::current());
+// x broadcast to `dims`; -1 keeps a dim of x.
+Variable Expand(const Variable& x, const std::vector<int32_t>& dims, Site site = Site::current());
+// A border of `value`: {before axis 0, behind it, before axis 1, …} elements.
+Variable Pad(const Variable& x, const std::vector<int32_t>& paddings, float value = 0.0f,
+             Site site = Site::current());
+
+struct Pad2dOptions {
+  std::vector<int32_t> paddings;  // {top, bottom, left, right}
+  std::string mode = "constant";  // or "reflect", "edge"
+  float value = 0.0f;
+  std::string data_format = "NCHW";
+};
+Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site = Site::current());
+// [n, c * factor², h, w] becomes [n, c, h * factor, w * factor].
+Variable PixelShuffle(const Variable& x, int32_t factor, Site site = Site::current());
+
+// x read backwards along the axes.
+Variable Flip(const Variable& x, const std::vector<int32_t>& axes, Site site = Site::current());
+// x moved round by shifts[i] along axes[i]; without axes as if it were flat.
+Variable Roll(const Variable& x, const std::vector<int64_t>& shifts,
+              const std::vector<int64_t>& axes = {}, Site site = Site::current());
+// Matrices with zeros above (below) a diagonal.
+Variable Tril(const Variable& x, int32_t diagonal = 0, Site site = Site::current());
+Variable Triu(const Variable& x, int32_t diagonal = 0, Site site = Site::current());
+// Of a vector the matrix with it on a diagonal, of a matrix that diagonal.
+Variable Diag(const Variable& x, int32_t offset = 0, float padding_value = 0.0f,
+              Site site = Site::current());
+// For vectors of extents [m, n, …] a tensor [m, n, …] each, constant along the others' axes.
+std::vector<Variable> Meshgrid(const std::vector<Variable>& xs, Site site = Site::current());
+
+// The identity matrix; columns = -1: as many as rows.
+Variable Eye(int64_t rows, int64_t columns = -1, DType dtype = DType::kFloat32,
+             Site site = Site::current());
+// The dims of x, int32.
+Variable ShapeOf(const Variable& x, Site site = Site::current());
+
+// Random numbers: whole ones in [low, high); 0 … n - 1 in a random order; 1 with probability x;
+// `samples` indices of each row of weights.
+Variable RandInt(const std::vector<int64_t>& dims, int32_t low, int32_t high,
+                 DType dtype = DType::kInt64, Site site = Site::current());
+Variable RandPerm(int32_t n, DType dtype = DType::kInt64, Site site = Site::current());
+Variable Bernoulli(const Variable& x, Site site = Site::current());
+Variable Multinomial(const Variable& weights, int32_t samples = 1, bool replacement = false,
+                     Site site = Site::current());
+
+struct PrintOptions {
+  std::string message = {};
+  int32_t first_n = -1;        // how often; -1: always
+  int32_t summarize = 20;      // how many elements; -1: all
+  std::string phase = "BOTH";  // or "FORWARD", "BACKWARD": the value, its gradient
+};
+// The result is x; x is written to the standard output whenever it is computed.
+Variable Print(const Variable& x, const PrintOptions& options = {}, Site site = Site::current());
+// An Error in a run in which `condition` (one bool) is false; it shows `data`. Error if there is
+// none.
+void Assert(const Variable& condition, const std::vector<Variable>& data, int64_t summarize = 20,
+            Site site = Site::current());
 
 }  // namespace skiff::layers

@@ -304,6 +304,83 @@ TEST_F(LayersTest, TensorLayersInferShapes) {
   EXPECT_THAT(layers::FillConstant({2, 2}, DType::kInt64, 7).dims(), ElementsAre(2, 2));
 }
 
+TEST_F(LayersTest, IndexingLayersInferShapes) {
+  const Variable index = layers::Data("index", {3}, DType::kInt64);
+  EXPECT_THAT(layers::Gather(rows_, index).dims(), ElementsAre(3, 5));
+  EXPECT_THAT(layers::IndexSelect(rows_, index, -1).dims(), ElementsAre(-1, 3));
+  EXPECT_THAT(layers::GatherNd(image_, label_).dims(), ElementsAre(-1, 3, 8, 8));
+  const Variable updates = layers::FillConstant({3, 5}, DType::kFloat32, 1);
+  EXPECT_THAT(layers::Scatter(rows_, index, updates, /*overwrite=*/false).dims(),
+              ElementsAre(-1, 5));
+  EXPECT_FALSE(LastOp().Attr<bool>("overwrite"));
+  EXPECT_THAT(layers::ScatterNdAdd(rows_, layers::Unsqueeze(index, {1}), updates).dims(),
+              ElementsAre(-1, 5));
+  const Variable one_hot = layers::OneHot(index, 7, DType::kFloat64);
+  EXPECT_THAT(one_hot.dims(), ElementsAre(3, 7));
+  EXPECT_EQ(one_hot.dtype(), DType::kFloat64);
+}
+
+TEST_F(LayersTest, LayersThatRepeatAndRearrangeInferShapes) {
+  EXPECT_THAT(layers::Stack({rows_, rows_}, -1).dims(), ElementsAre(-1, 5, 2));
+  EXPECT_EQ(layers::Unstack(image_, -1).size(), 8u);
+  EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 3);
+  EXPECT_EQ(LastOp().Attr<int32_t>("num"), 8);
+  EXPECT_THAT(MessageOf([&] { layers::Unstack(rows_, 0); }), HasSubstr("extent of axis 0 is -1"));
+  const layers::StridedSliceOptions options{
+      .axes = {-1}, .starts = {4}, .ends = {0}, .strides = {-2}};
+  EXPECT_THAT(layers::StridedSlice(rows_, options).dims(), ElementsAre(-1, 2));
+  EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("axes"), ElementsAre(1));
+  EXPECT_THAT(layers::Tile(rows_, {2, 3}).dims(), ElementsAre(-1, 15));
+  EXPECT_THAT(layers::Expand(layers::Unsqueeze(rows_, {1}), {-1, 4, -1}).dims(),
+              ElementsAre(-1, 4, 5));
+  EXPECT_THAT(layers::Pad(rows_, {0, 0, 1, 2}, 7.0f).dims(), ElementsAre(-1, 8));
+  EXPECT_EQ(LastOp().Attr<float>("pad_value"), 7.0f);
+  EXPECT_THAT(layers::Pad2d(image_, {.paddings = {1, 2, 3, 4}, .mode = "reflect"}).dims(),
+              ElementsAre(-1, 3, 11, 15));
+  EXPECT_THAT(layers::PixelShuffle(layers::Data("wide", {-1, 8, 2, 3}), 2).dims(),
+              ElementsAre(-1, 2, 4, 6));
+  EXPECT_THAT(layers::Flip(rows_, {1}).dims(), ElementsAre(-1, 5));
+  EXPECT_THAT(layers::Roll(rows_, {2}, {1}).dims(), ElementsAre(-1, 5));
+  layers::Tril(rows_, 1);
+  EXPECT_TRUE(LastOp().Attr<bool>("lower"));
+  layers::Triu(rows_, 1);
+  EXPECT_FALSE(LastOp().Attr<bool>("lower"));
+  const Variable vector = layers::FillConstant({4}, DType::kFloat32, 1);
+  EXPECT_THAT(layers::Diag(vector, -1).dims(), ElementsAre(5, 5));
+  EXPECT_THAT(layers::Meshgrid({vector, layers::Data("columns", {3})})[1].dims(),
+              ElementsAre(4, 3));
+  EXPECT_THAT(MessageOf([&] { layers::Meshgrid({vector}); }), HasSubstr("expected two or more"));
+}
+
+TEST_F(LayersTest, NoGradientFlowsThroughConstantsAndRandomNumbers) {
+  const std::vector<Variable> made = {layers::OneHot(label_, 4),
+                                      layers::Eye(3, 4),
+                                      layers::ShapeOf(image_),
+                                      layers::RandInt({2, 3}, 0, 9, DType::kInt32),
+                                      layers::RandPerm(6),
+                                      layers::Bernoulli(rows_),
+                                      layers::Multinomial(rows_, 2, /*replacement=*/true)};
+  for (const Variable& x : made) EXPECT_TRUE(x.var().stop_gradient) << x.name();
+  EXPECT_THAT(made[1].dims(), ElementsAre(3, 4));
+  EXPECT_THAT(made[2].dims(), ElementsAre(4));
+  EXPECT_EQ(made[3].dtype(), DType::kInt32);
+  EXPECT_THAT(made[4].dims(), ElementsAre(6));
+  EXPECT_THAT(made[5].dims(), ElementsAre(-1, 5));
+  EXPECT_THAT(made[6].dims(), ElementsAre(-1, 2));
+}
+
+TEST_F(LayersTest, PrintAndAssertShowVariables) {
+  EXPECT_THAT(layers::Print(rows_, {.message = "rows", .phase = "FORWARD"}).dims(),
+              ElementsAre(-1, 5));
+  EXPECT_EQ(LastOp().Attr<std::string>("message"), "rows");
+  EXPECT_EQ(LastOp().Attr<std::string>("print_phase"), "FORWARD");
+  const Variable condition = layers::FillConstant({1}, DType::kBool, 1);
+  layers::Assert(condition, {rows_, label_});
+  EXPECT_THAT(LastOp().Input("Data"), ElementsAre("rows", "label"));
+  EXPECT_THAT(MessageOf([&] { layers::Assert(condition, {}); }),
+              HasSubstr("there is no data to show"));
+}
+
 TEST_F(LayersTest, AxesAreWrittenFromTheFront) {
   // Some of PaddlePaddle's ops misread negative ones.
   EXPECT_EQ(layers::Split(image_, 4, -1).size(), 4u);
