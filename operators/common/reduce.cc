@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
+#include <limits>
 
 #include "framework/base/parallel.h"
 
@@ -53,6 +55,22 @@ double SumOfSquaresOfBlock(const float* x, size_t count) {
   return SumBlock(x, count, [](auto v) HWY_ATTR { return hn::Mul(v, v); });
 }
 
+double SumOfProductsOfBlock(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
+                            size_t count) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  auto sum0 = hn::Zero(d);
+  auto sum1 = hn::Zero(d);
+  size_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    sum0 = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum0);
+    sum1 = hn::MulAdd(hn::LoadU(d, a + i + lanes), hn::LoadU(d, b + i + lanes), sum1);
+  }
+  double total = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1))));
+  for (; i < count; ++i) total += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return total;
+}
+
 void AddFloats(const float* a, const float* b, float* out, size_t count) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
@@ -99,6 +117,153 @@ void AddColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, size_t 
   }
 }
 
+// Where the first is the larger or NaN (kIsMax), or the smaller or NaN.
+template <bool kIsMax, class V>
+HWY_INLINE auto Wins(V value, V best) {
+  const auto beyond = kIsMax ? hn::Gt(value, best) : hn::Lt(value, best);
+  return hn::Or(beyond, hn::IsNaN(value));
+}
+
+template <bool kIsMax, class V>
+HWY_INLINE V Better(V value, V best) {
+  return hn::IfThenElse(Wins<kIsMax>(value, best), value, best);
+}
+
+template <bool kIsMax>
+float ExtremeOfBlock(const float* HWY_RESTRICT x, size_t count, float start) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  auto best0 = hn::Set(d, start);
+  auto best1 = best0;
+  auto best2 = best0;
+  auto best3 = best0;
+  size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    best0 = Better<kIsMax>(hn::LoadU(d, x + i), best0);
+    best1 = Better<kIsMax>(hn::LoadU(d, x + i + lanes), best1);
+    best2 = Better<kIsMax>(hn::LoadU(d, x + i + 2 * lanes), best2);
+    best3 = Better<kIsMax>(hn::LoadU(d, x + i + 3 * lanes), best3);
+  }
+  for (; i + lanes <= count; i += lanes) best0 = Better<kIsMax>(hn::LoadU(d, x + i), best0);
+  best0 = Better<kIsMax>(Better<kIsMax>(best3, best2), Better<kIsMax>(best1, best0));
+  HWY_ALIGN float values[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(best0, d, values);
+  float best = start;
+  const auto take = [&best](float value) {
+    if ((kIsMax ? value > best : value < best) || value != value) best = value;
+  };
+  for (size_t lane = 0; lane < lanes; ++lane) take(values[lane]);
+  for (; i < count; ++i) take(x[i]);
+  return best;
+}
+
+float MaxOfBlock(const float* x, size_t count, float start) {
+  return ExtremeOfBlock<true>(x, count, start);
+}
+
+float MinOfBlock(const float* x, size_t count, float start) {
+  return ExtremeOfBlock<false>(x, count, start);
+}
+
+template <bool kIsMax>
+void ExtremeOfColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, size_t columns,
+                      float* HWY_RESTRICT best) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t j = 0;
+  for (; j + lanes <= columns; j += lanes) {
+    auto vector = hn::LoadU(d, best + j);
+    for (size_t row = 0; row < rows; ++row) {
+      vector = Better<kIsMax>(hn::LoadU(d, x + row * stride + j), vector);
+    }
+    hn::StoreU(vector, d, best + j);
+  }
+  for (; j < columns; ++j) {
+    for (size_t row = 0; row < rows; ++row) {
+      const float value = x[row * stride + j];
+      if ((kIsMax ? value > best[j] : value < best[j]) || value != value) best[j] = value;
+    }
+  }
+}
+
+void MaxOfColumns(const float* x, size_t stride, size_t rows, size_t columns, float* best) {
+  ExtremeOfColumns<true>(x, stride, rows, columns, best);
+}
+
+void MinOfColumns(const float* x, size_t stride, size_t rows, size_t columns, float* best) {
+  ExtremeOfColumns<false>(x, stride, rows, columns, best);
+}
+
+double ProductOfBlock(const float* HWY_RESTRICT x, size_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> half;
+  const size_t lanes = hn::Lanes(d);
+  auto product0 = hn::Set(d, 1.0);
+  auto product1 = product0;
+  auto product2 = product0;
+  auto product3 = product0;
+  const auto load = [&](size_t i) HWY_ATTR { return hn::PromoteTo(d, hn::LoadU(half, x + i)); };
+  size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    product0 = hn::Mul(product0, load(i));
+    product1 = hn::Mul(product1, load(i + lanes));
+    product2 = hn::Mul(product2, load(i + 2 * lanes));
+    product3 = hn::Mul(product3, load(i + 3 * lanes));
+  }
+  HWY_ALIGN double values[HWY_MAX_BYTES / sizeof(double)];
+  hn::Store(hn::Mul(hn::Mul(product0, product1), hn::Mul(product2, product3)), d, values);
+  double product = 1;
+  for (size_t lane = 0; lane < lanes; ++lane) product *= values[lane];
+  for (; i < count; ++i) product *= static_cast<double>(x[i]);
+  return product;
+}
+
+void MultiplyColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, size_t columns,
+                     double* HWY_RESTRICT products) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> half;
+  const size_t lanes = hn::Lanes(d);
+  size_t j = 0;
+  for (; j + lanes <= columns; j += lanes) {
+    auto product = hn::LoadU(d, products + j);
+    for (size_t row = 0; row < rows; ++row) {
+      product = hn::Mul(product, hn::PromoteTo(d, hn::LoadU(half, x + row * stride + j)));
+    }
+    hn::StoreU(product, d, products + j);
+  }
+  for (; j < columns; ++j) {
+    for (size_t row = 0; row < rows; ++row) products[j] *= static_cast<double>(x[row * stride + j]);
+  }
+}
+
+// dx = gradient where x equals out, else 0; one value of both for all elements, or one for each.
+template <bool kIsOne>
+void SpreadFloats(const float* x, const float* out, const float* gradient, float* dx,
+                  size_t count) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto load = [&](const float* values, size_t at) HWY_ATTR {
+    return kIsOne ? hn::Set(d, *values) : hn::LoadU(d, values + at);
+  };
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto is_equal = hn::Eq(hn::LoadU(d, x + i), load(out, i));
+    hn::StoreU(hn::IfThenElseZero(is_equal, load(gradient, i)), d, dx + i);
+  }
+  for (; i < count; ++i) {
+    const size_t at = kIsOne ? 0 : i;
+    dx[i] = x[i] == out[at] ? gradient[at] : 0.0f;
+  }
+}
+
+void SpreadOne(const float* x, const float* out, const float* gradient, float* dx, size_t count) {
+  SpreadFloats<true>(x, out, gradient, dx, count);
+}
+
+void SpreadEach(const float* x, const float* out, const float* gradient, float* dx, size_t count) {
+  SpreadFloats<false>(x, out, gradient, dx, count);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace skiff
 HWY_AFTER_NAMESPACE();
@@ -109,9 +274,18 @@ namespace {
 
 HWY_EXPORT(SumOfBlock);
 HWY_EXPORT(SumOfSquaresOfBlock);
+HWY_EXPORT(SumOfProductsOfBlock);
 HWY_EXPORT(AddFloats);
 HWY_EXPORT(ScaleFloats);
 HWY_EXPORT(AddColumns);
+HWY_EXPORT(MaxOfBlock);
+HWY_EXPORT(MinOfBlock);
+HWY_EXPORT(MaxOfColumns);
+HWY_EXPORT(MinOfColumns);
+HWY_EXPORT(ProductOfBlock);
+HWY_EXPORT(MultiplyColumns);
+HWY_EXPORT(SpreadOne);
+HWY_EXPORT(SpreadEach);
 
 // What one float accumulates before float64 takes over.
 constexpr int64_t kBlock = 4096;
@@ -149,20 +323,36 @@ double BlockSumOfSquares(const T* x, int64_t count) {
   return sum;
 }
 
-// Splits [0, count) into parts that depend on count alone and adds their sums in order.
-template <typename Total, typename PartSum>
-Total SumParts(int64_t count, const PartSum& part_sum) {
+template <typename T>
+SumOf<T> BlockSumOfProducts(const T* a, const T* b, int64_t count) {
+  SumOf<T> sum = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    for (int64_t i = 0; i < count; i += kBlock) {
+      sum += HWY_DYNAMIC_DISPATCH(SumOfProductsOfBlock)(
+          a + i, b + i, static_cast<size_t>(std::min(kBlock, count - i)));
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      sum += static_cast<SumOf<T>>(a[i]) * static_cast<SumOf<T>>(b[i]);
+    }
+  }
+  return sum;
+}
+
+// Splits [0, count) into parts that depend on count alone and joins what they give in order.
+template <typename Total, typename OfPart, typename Join>
+Total FoldParts(int64_t count, const OfPart& of_part, const Join& join) {
   const int64_t part = std::max(kGrain, (count + kMaxParts - 1) / kMaxParts);
   const int64_t parts = (count + part - 1) / part;
-  if (parts <= 1) return part_sum(0, count);
-  std::array<Total, kMaxParts> sums;
+  if (parts <= 1) return of_part(0, count);
+  std::array<Total, kMaxParts> results;
   ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      sums[static_cast<size_t>(i)] = part_sum(i * part, std::min(part, count - i * part));
+      results[static_cast<size_t>(i)] = of_part(i * part, std::min(part, count - i * part));
     }
   });
-  Total total = 0;
-  for (int64_t i = 0; i < parts; ++i) total += sums[static_cast<size_t>(i)];
+  Total total = results[0];
+  for (int64_t i = 1; i < parts; ++i) total = join(total, results[static_cast<size_t>(i)]);
   return total;
 }
 
@@ -182,18 +372,160 @@ void AddColumnSums(const T* x, int64_t stride, int64_t rows, int64_t columns, Su
   }
 }
 
+// A rule says what becomes of elements: Carry is what they are collected in, from Identity() on;
+// OfRow collects contiguous ones, AddColumns those of each column, Join puts two parts together.
+
+template <typename T>
+struct Addition {
+  using Value = T;
+  using Carry = SumOf<T>;
+  static Carry Identity() { return 0; }
+  static Carry Join(Carry a, Carry b) { return a + b; }
+  static Carry OfRow(const T* x, int64_t count) { return BlockSum(x, count); }
+  static void AddColumns(const T* x, int64_t stride, int64_t rows, int64_t columns,
+                         Carry* carries) {
+    AddColumnSums(x, stride, rows, columns, carries);
+  }
+};
+
+// For rules without vector loops of their own: `Rule` has Identity and Join.
+template <typename Rule, typename T, typename Carry>
+struct PlainLoops {
+  static Carry OfRow(const T* x, int64_t count) {
+    Carry carry = Rule::Identity();
+    for (int64_t i = 0; i < count; ++i) carry = Rule::Join(carry, static_cast<Carry>(x[i]));
+    return carry;
+  }
+  static void AddColumns(const T* x, int64_t stride, int64_t rows, int64_t columns,
+                         Carry* carries) {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t j = 0; j < columns; ++j) {
+        carries[j] = Rule::Join(carries[j], static_cast<Carry>(x[row * stride + j]));
+      }
+    }
+  }
+};
+
+template <typename T>
+using ProductOf = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+
+template <typename T>
+struct Multiplication : PlainLoops<Multiplication<T>, T, ProductOf<T>> {
+  using Value = T;
+  using Carry = ProductOf<T>;
+  static Carry Identity() { return 1; }
+  static Carry Join(Carry a, Carry b) { return a * b; }
+};
+
+template <>
+struct Multiplication<float> {
+  using Value = float;
+  using Carry = double;
+  static double Identity() { return 1; }
+  static double Join(double a, double b) { return a * b; }
+  static double OfRow(const float* x, int64_t count) {
+    return HWY_DYNAMIC_DISPATCH(ProductOfBlock)(x, static_cast<size_t>(count));
+  }
+  static void AddColumns(const float* x, int64_t stride, int64_t rows, int64_t columns,
+                         double* carries) {
+    HWY_DYNAMIC_DISPATCH(MultiplyColumns)
+    (x, static_cast<size_t>(stride), static_cast<size_t>(rows), static_cast<size_t>(columns),
+     carries);
+  }
+};
+
+template <typename T, bool kIsMax>
+constexpr T WorstValue() {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_floating_point_v<T>) {
+    return kIsMax ? -Limits::infinity() : Limits::infinity();
+  } else {
+    return kIsMax ? Limits::lowest() : Limits::max();
+  }
+}
+
+template <typename T, bool kIsMax>
+struct Extreme : PlainLoops<Extreme<T, kIsMax>, T, T> {
+  using Value = T;
+  using Carry = T;
+  static T Identity() { return WorstValue<T, kIsMax>(); }
+  static T Join(T best, T value) {
+    return (kIsMax ? value > best : value < best) || value != value ? value : best;
+  }
+};
+
+template <bool kIsMax>
+struct Extreme<float, kIsMax> {
+  using Value = float;
+  using Carry = float;
+  static float Identity() { return WorstValue<float, kIsMax>(); }
+  static float Join(float best, float value) { return Extreme<double, kIsMax>::Join(best, value); }
+  static float OfRow(const float* x, int64_t count) {
+    const auto size = static_cast<size_t>(count);
+    return kIsMax ? HWY_DYNAMIC_DISPATCH(MaxOfBlock)(x, size, Identity())
+                  : HWY_DYNAMIC_DISPATCH(MinOfBlock)(x, size, Identity());
+  }
+  static void AddColumns(const float* x, int64_t stride, int64_t rows, int64_t columns,
+                         float* carries) {
+    const auto step = static_cast<size_t>(stride);
+    const auto height = static_cast<size_t>(rows);
+    const auto width = static_cast<size_t>(columns);
+    if (kIsMax) {
+      HWY_DYNAMIC_DISPATCH(MaxOfColumns)(x, step, height, width, carries);
+    } else {
+      HWY_DYNAMIC_DISPATCH(MinOfColumns)(x, step, height, width, carries);
+    }
+  }
+};
+
+// Whether all (kOfAll) or any of some bools are true: whether the other value is not found, or true
+// is.
+template <bool kOfAll>
+struct Quantifier : PlainLoops<Quantifier<kOfAll>, bool, bool> {
+  using Value = bool;
+  using Carry = bool;
+  static bool Identity() { return kOfAll; }
+  static bool Join(bool a, bool b) { return kOfAll ? a && b : a || b; }
+  static bool OfRow(const bool* x, int64_t count) {
+    const bool found = std::memchr(x, kOfAll ? 0 : 1, static_cast<size_t>(count)) != nullptr;
+    return kOfAll != found;
+  }
+};
+
 }  // namespace
 
 template <typename T>
 SumOf<T> Sum(const T* x, int64_t count) {
-  return SumParts<SumOf<T>>(count,
-                            [x](int64_t begin, int64_t size) { return BlockSum(x + begin, size); });
+  return FoldParts<SumOf<T>>(
+      count, [x](int64_t begin, int64_t size) { return BlockSum(x + begin, size); },
+      Addition<T>::Join);
 }
 
 template <typename T>
 double SumOfSquares(const T* x, int64_t count) {
-  return SumParts<double>(
-      count, [x](int64_t begin, int64_t size) { return BlockSumOfSquares(x + begin, size); });
+  return FoldParts<double>(
+      count, [x](int64_t begin, int64_t size) { return BlockSumOfSquares(x + begin, size); },
+      Addition<double>::Join);
+}
+
+template <typename T>
+SumOf<T> SumOfProducts(const T* a, const T* b, int64_t count) {
+  return FoldParts<SumOf<T>>(
+      count,
+      [a, b](int64_t begin, int64_t size) {
+        return BlockSumOfProducts(a + begin, b + begin, size);
+      },
+      Addition<T>::Join);
+}
+
+template <typename T>
+T Largest(const T* x, int64_t count) {
+  return Extreme<T, true>::OfRow(x, count);
+}
+
+template <typename T>
+T Smallest(const T* x, int64_t count) {
+  return Extreme<T, false>::OfRow(x, count);
 }
 
 template <typename T>
@@ -242,7 +574,7 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
   for (const Dim& dim : kept_) kept_count_ *= dim.size;
   for (const Dim& dim : reduced_) reduced_count_ *= dim.size;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (!is_reduced[static_cast<size_t>(axis)]) output_count_ *= shape[axis];
+    (is_reduced[static_cast<size_t>(axis)] ? reduced_elements_ : output_count_) *= shape[axis];
   }
 }
 
@@ -255,27 +587,31 @@ int64_t AxisReduction::Offset(const std::vector<Dim>& dims, int64_t index) {
   return offset;
 }
 
-template <typename T>
-void AxisReduction::SumRows(const T* x, T* out) const {
+template <typename Rule, typename Finish>
+void AxisReduction::FoldRows(const typename Rule::Value* x, typename Rule::Value* out,
+                             const Finish& finish) const {
   if (kept_count_ == 1 && reduced_count_ == 1) {
-    *out = static_cast<T>(skiff::Sum(x, run_length_));
+    *out = finish(FoldParts<typename Rule::Carry>(
+        run_length_, [x](int64_t begin, int64_t size) { return Rule::OfRow(x + begin, size); },
+        Rule::Join));
     return;
   }
   const int64_t grain = std::max<int64_t>(1, kGrain / (reduced_count_ * run_length_));
   ParallelFor(kept_count_, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const T* from = x + Offset(kept_, i);
-      SumOf<T> sum = 0;
+      const typename Rule::Value* from = x + Offset(kept_, i);
+      typename Rule::Carry carry = Rule::Identity();
       for (int64_t r = 0; r < reduced_count_; ++r) {
-        sum += BlockSum(from + Offset(reduced_, r), run_length_);
+        carry = Rule::Join(carry, Rule::OfRow(from + Offset(reduced_, r), run_length_));
       }
-      out[i] = static_cast<T>(sum);
+      out[i] = finish(carry);
     }
   });
 }
 
-template <typename T>
-void AxisReduction::SumColumns(const T* x, T* out) const {
+template <typename Rule, typename Finish>
+void AxisReduction::FoldColumns(const typename Rule::Value* x, typename Rule::Value* out,
+                                const Finish& finish) const {
   const int64_t tiles = (run_length_ + kColumns - 1) / kColumns;
   const int64_t tile_work = reduced_count_ * std::min(kColumns, run_length_);
   const int64_t grain = std::max<int64_t>(1, kGrain / tile_work);
@@ -284,45 +620,91 @@ void AxisReduction::SumColumns(const T* x, T* out) const {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t column = i % tiles * kColumns;
       const int64_t columns = std::min(kColumns, run_length_ - column);
-      const T* from = x + Offset(kept_, i / tiles) + column;
-      SumOf<T> sums[kColumns] = {};
+      const typename Rule::Value* from = x + Offset(kept_, i / tiles) + column;
+      std::array<typename Rule::Carry, kColumns> carries;
+      carries.fill(Rule::Identity());
       for (int64_t r = 0; r < reduced_count_; r += rows.size) {
-        AddColumnSums(from + Offset(reduced_, r), rows.stride, rows.size, columns, sums);
+        Rule::AddColumns(from + Offset(reduced_, r), rows.stride, rows.size, columns,
+                         carries.data());
       }
-      T* to = out + i / tiles * run_length_ + column;
-      for (int64_t j = 0; j < columns; ++j) to[j] = static_cast<T>(sums[j]);
+      typename Rule::Value* to = out + i / tiles * run_length_ + column;
+      for (int64_t j = 0; j < columns; ++j) to[j] = finish(carries[static_cast<size_t>(j)]);
+    }
+  });
+}
+
+template <typename Rule, typename Finish>
+void AxisReduction::Fold(const typename Rule::Value* x, typename Rule::Value* out,
+                         const Finish& finish) const {
+  if (output_count_ == 0) return;
+  if (reduced_count_ * kept_count_ * run_length_ == 0) {
+    std::fill(out, out + output_count_, finish(Rule::Identity()));
+  } else if (run_is_reduced_) {
+    FoldRows<Rule>(x, out, finish);
+  } else {
+    FoldColumns<Rule>(x, out, finish);
+  }
+}
+
+template <typename T>
+void AxisReduction::Sum(const T* x, T* out, int64_t divisor) const {
+  // Of a sum that has wrapped around, what is divided is the number that it stands for.
+  using Signed = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+  Fold<Addition<T>>(x, out, [divisor](SumOf<T> sum) {
+    return static_cast<T>(static_cast<Signed>(sum) / static_cast<Signed>(divisor));
+  });
+}
+
+template <typename T>
+void AxisReduction::Product(const T* x, T* out) const {
+  Fold<Multiplication<T>>(x, out, [](ProductOf<T> product) { return static_cast<T>(product); });
+}
+
+template <typename T>
+void AxisReduction::Max(const T* x, T* out) const {
+  Fold<Extreme<T, true>>(x, out, [](T best) { return best; });
+}
+
+template <typename T>
+void AxisReduction::Min(const T* x, T* out) const {
+  Fold<Extreme<T, false>>(x, out, [](T best) { return best; });
+}
+
+void AxisReduction::All(const bool* x, bool* out) const {
+  Fold<Quantifier<true>>(x, out, [](bool result) { return result; });
+}
+
+void AxisReduction::Any(const bool* x, bool* out) const {
+  Fold<Quantifier<false>>(x, out, [](bool result) { return result; });
+}
+
+template <typename T>
+void AxisReduction::Broadcast(const T* sums, T factor, T* x) const {
+  ForEachPiece([=](int64_t offset, int64_t size, int64_t output, bool is_one_output) {
+    if (is_one_output) {
+      std::fill(x + offset, x + offset + size, factor * sums[output]);
+    } else {
+      ScaleArray(sums + output, factor, x + offset, size);
     }
   });
 }
 
 template <typename T>
-void AxisReduction::Sum(const T* x, T* out) const {
-  if (output_count_ == 0) return;
-  if (reduced_count_ * kept_count_ * run_length_ == 0) {
-    std::fill(out, out + output_count_, T{0});
-  } else if (run_is_reduced_) {
-    SumRows(x, out);
-  } else {
-    SumColumns(x, out);
-  }
-}
-
-template <typename T>
-void AxisReduction::Broadcast(const T* sums, T factor, T* x) const {
-  if (reduced_count_ * kept_count_ * run_length_ == 0) return;
-  const int64_t part = std::min(run_length_, kGrain);
-  const int64_t parts = (run_length_ + part - 1) / part;
-  const int64_t grain = std::max<int64_t>(1, kGrain / part);
-  ParallelFor(kept_count_ * reduced_count_ * parts, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t start = i % parts * part;
-      const int64_t size = std::min(part, run_length_ - start);
-      const int64_t kept = i / parts / reduced_count_;
-      T* to = x + Offset(kept_, kept) + Offset(reduced_, i / parts % reduced_count_) + start;
-      if (run_is_reduced_) {
-        std::fill(to, to + size, factor * sums[kept]);
+void AxisReduction::SpreadToEqual(const T* x, const T* out, const T* gradient, T* dx) const {
+  ForEachPiece([=](int64_t offset, int64_t size, int64_t output, bool is_one_output) {
+    const T* from = x + offset;
+    T* to = dx + offset;
+    if constexpr (std::is_same_v<T, float>) {
+      const auto count = static_cast<size_t>(size);
+      if (is_one_output) {
+        HWY_DYNAMIC_DISPATCH(SpreadOne)(from, out + output, gradient + output, to, count);
       } else {
-        ScaleArray(sums + kept * run_length_ + start, factor, to, size);
+        HWY_DYNAMIC_DISPATCH(SpreadEach)(from, out + output, gradient + output, to, count);
+      }
+    } else {
+      for (int64_t i = 0; i < size; ++i) {
+        const int64_t at = is_one_output ? output : output + i;
+        to[i] = from[i] == out[at] ? gradient[at] : T{0};
       }
     }
   });
@@ -334,20 +716,47 @@ template uint64_t Sum(const int32_t*, int64_t);
 template uint64_t Sum(const int64_t*, int64_t);
 template double SumOfSquares(const float*, int64_t);
 template double SumOfSquares(const double*, int64_t);
+template SumOf<float> SumOfProducts(const float*, const float*, int64_t);
+template SumOf<double> SumOfProducts(const double*, const double*, int64_t);
+template SumOf<int32_t> SumOfProducts(const int32_t*, const int32_t*, int64_t);
+template SumOf<int64_t> SumOfProducts(const int64_t*, const int64_t*, int64_t);
+template float Largest(const float*, int64_t);
+template double Largest(const double*, int64_t);
+template int32_t Largest(const int32_t*, int64_t);
+template int64_t Largest(const int64_t*, int64_t);
+template float Smallest(const float*, int64_t);
+template double Smallest(const double*, int64_t);
+template int32_t Smallest(const int32_t*, int64_t);
+template int64_t Smallest(const int64_t*, int64_t);
 template void AddArrays(const float*, const float*, float*, int64_t);
 template void AddArrays(const double*, const double*, double*, int64_t);
 template void AddArrays(const int32_t*, const int32_t*, int32_t*, int64_t);
 template void AddArrays(const int64_t*, const int64_t*, int64_t*, int64_t);
 template void ScaleArray(const float*, float, float*, int64_t);
 template void ScaleArray(const double*, double, double*, int64_t);
-template void AxisReduction::Sum(const float*, float*) const;
-template void AxisReduction::Sum(const double*, double*) const;
-template void AxisReduction::Sum(const int32_t*, int32_t*) const;
-template void AxisReduction::Sum(const int64_t*, int64_t*) const;
+template void AxisReduction::Sum(const float*, float*, int64_t) const;
+template void AxisReduction::Sum(const double*, double*, int64_t) const;
+template void AxisReduction::Sum(const int32_t*, int32_t*, int64_t) const;
+template void AxisReduction::Sum(const int64_t*, int64_t*, int64_t) const;
+template void AxisReduction::Product(const float*, float*) const;
+template void AxisReduction::Product(const double*, double*) const;
+template void AxisReduction::Product(const int32_t*, int32_t*) const;
+template void AxisReduction::Product(const int64_t*, int64_t*) const;
+template void AxisReduction::Max(const float*, float*) const;
+template void AxisReduction::Max(const double*, double*) const;
+template void AxisReduction::Max(const int32_t*, int32_t*) const;
+template void AxisReduction::Max(const int64_t*, int64_t*) const;
+template void AxisReduction::Min(const float*, float*) const;
+template void AxisReduction::Min(const double*, double*) const;
+template void AxisReduction::Min(const int32_t*, int32_t*) const;
+template void AxisReduction::Min(const int64_t*, int64_t*) const;
 template void AxisReduction::Broadcast(const float*, float, float*) const;
 template void AxisReduction::Broadcast(const double*, double, double*) const;
 template void AxisReduction::Broadcast(const int32_t*, int32_t, int32_t*) const;
 template void AxisReduction::Broadcast(const int64_t*, int64_t, int64_t*) const;
+template void AxisReduction::SpreadToEqual(const float*, const float*, const float*, float*) const;
+template void AxisReduction::SpreadToEqual(const double*, const double*, const double*,
+                                           double*) const;
 
 }  // namespace skiff
 #endif  // HWY_ONCE

@@ -1,14 +1,16 @@
-// Sums over arrays and over axes of tensors.
+// Sums, products and extremes over arrays and over axes of tensors.
 //
 // Floating point is added up in float64 across blocks of some thousand elements, in an order that
 // depends on the sizes alone: results don't change with the number of threads. Integers
 // wrap around. T is float, double, int32_t or int64_t.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
 
+#include "framework/base/parallel.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff {
@@ -25,6 +27,17 @@ SumOf<T> Sum(const T* x, int64_t count);
 template <typename T>
 double SumOfSquares(const T* x, int64_t count);
 
+// The sum of a[i] · b[i]. Threaded.
+template <typename T>
+SumOf<T> SumOfProducts(const T* a, const T* b, int64_t count);
+
+// The largest (smallest) of x[0, count) on the calling thread, NaN if there is one; `count` is at
+// least 1.
+template <typename T>
+T Largest(const T* x, int64_t count);
+template <typename T>
+T Smallest(const T* x, int64_t count);
+
 // out[i] = a[i] + b[i] on the calling thread; out may be a or b.
 template <typename T>
 void AddArrays(const T* a, const T* b, T* out, int64_t count);
@@ -33,34 +46,71 @@ void AddArrays(const T* a, const T* b, T* out, int64_t count);
 template <typename T>
 void ScaleArray(const T* x, T factor, T* out, int64_t count);
 
-// How summing over some axes of a tensor walks through memory. Neighbouring axes of one kind are
-// merged, so a few nested loops do for any shape.
+// How a reduction over some axes of a tensor walks through memory. Neighbouring axes of one kind
+// are merged, so a few nested loops do for any shape.
+//
+// Reductions read x[shape] and write out[output_count()], which don't overlap. All are threaded.
 class AxisReduction {
  public:
-  // Axes whose `is_reduced` is true are summed. The shape must be known.
+  // Axes whose `is_reduced` is true are reduced. The shape must be known.
   AxisReduction(const Shape& shape, const std::vector<bool>& is_reduced);
 
   int64_t output_count() const { return output_count_; }
+  // Elements that make up one output.
+  int64_t reduced_count() const { return reduced_elements_; }
 
-  // out[output_count()] = sums of x; no overlap. Threaded.
+  // out = sums of x, divided by `divisor`; integers are cut to the next one towards 0.
   template <typename T>
-  void Sum(const T* x, T* out) const;
-  // The reverse: every element of x[shape] = factor * the element of `sums` that it was added to.
-  // Threaded.
+  void Sum(const T* x, T* out, int64_t divisor = 1) const;
+  // Of no elements: 1. Floating point is multiplied in float64, integers wrap around.
+  template <typename T>
+  void Product(const T* x, T* out) const;
+  // NaN counts as the largest and the smallest number. Of no elements: the lowest (highest) value.
+  template <typename T>
+  void Max(const T* x, T* out) const;
+  template <typename T>
+  void Min(const T* x, T* out) const;
+  // Of no elements: true (All), false (Any).
+  void All(const bool* x, bool* out) const;
+  void Any(const bool* x, bool* out) const;
+
+  // The reverse of Sum: every element of x[shape] = factor * the element of `sums` that it was
+  // added to.
   template <typename T>
   void Broadcast(const T* sums, T factor, T* x) const;
+  // The reverse of Max and Min: dx = the output's gradient where x equals the output, else 0. T is
+  // float or double; dx may be x.
+  template <typename T>
+  void SpreadToEqual(const T* x, const T* out, const T* gradient, T* dx) const;
+
+  // Calls body(offset in x, size, output, is_one_output) for contiguous pieces that cover x. Either
+  // all elements of a piece belong to `output`, or each to the next one from there on. Threaded;
+  // `body` must not throw.
+  template <typename Body>
+  void ForEachPiece(const Body& body) const;
+  // Calls body(offset in x) for each element that makes up an output, on the calling thread.
+  template <typename Body>
+  void ForEachElementOf(int64_t output, const Body& body) const;
 
  private:
+  // The longest piece, and how many elements are worth a thread.
+  static constexpr int64_t kPiece = 16384;
+
   struct Dim {
     int64_t size;
     int64_t stride;
   };
   // The offset in x of number `index` of the dims, the last of them fastest.
   static int64_t Offset(const std::vector<Dim>& dims, int64_t index);
-  template <typename T>
-  void SumRows(const T* x, T* out) const;
-  template <typename T>
-  void SumColumns(const T* x, T* out) const;
+  // out = finish(what Rule makes of the elements); the rules are in reduce.cc.
+  template <typename Rule, typename Finish>
+  void Fold(const typename Rule::Value* x, typename Rule::Value* out, const Finish& finish) const;
+  template <typename Rule, typename Finish>
+  void FoldRows(const typename Rule::Value* x, typename Rule::Value* out,
+                const Finish& finish) const;
+  template <typename Rule, typename Finish>
+  void FoldColumns(const typename Rule::Value* x, typename Rule::Value* out,
+                   const Finish& finish) const;
 
   // The innermost run of contiguous elements, of one kind.
   int64_t run_length_ = 1;
@@ -71,6 +121,35 @@ class AxisReduction {
   int64_t kept_count_ = 1;
   int64_t reduced_count_ = 1;
   int64_t output_count_ = 1;
+  int64_t reduced_elements_ = 1;
 };
+
+template <typename Body>
+void AxisReduction::ForEachPiece(const Body& body) const {
+  if (reduced_count_ * kept_count_ * run_length_ == 0) return;
+  const int64_t part = std::min(run_length_, kPiece);
+  const int64_t parts = (run_length_ + part - 1) / part;
+  const int64_t grain = std::max<int64_t>(1, kPiece / part);
+  ParallelFor(kept_count_ * reduced_count_ * parts, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t start = i % parts * part;
+      const int64_t size = std::min(part, run_length_ - start);
+      const int64_t kept = i / parts / reduced_count_;
+      const int64_t offset = Offset(kept_, kept) + Offset(reduced_, i / parts % reduced_count_);
+      body(offset + start, size, run_is_reduced_ ? kept : kept * run_length_ + start,
+           run_is_reduced_);
+    }
+  });
+}
+
+template <typename Body>
+void AxisReduction::ForEachElementOf(int64_t output, const Body& body) const {
+  const int64_t kept = run_is_reduced_ ? output : output / run_length_;
+  const int64_t first = Offset(kept_, kept) + (run_is_reduced_ ? 0 : output % run_length_);
+  for (int64_t r = 0; r < reduced_count_; ++r) {
+    const int64_t row = first + Offset(reduced_, r);
+    for (int64_t i = 0; i < (run_is_reduced_ ? run_length_ : 1); ++i) body(row + i);
+  }
+}
 
 }  // namespace skiff

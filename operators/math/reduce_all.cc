@@ -1,0 +1,26 @@
+// reduce_all: Out = whether all of X's elements over the axes `dim` are true; true of no elements.
+// Source: Fluid's reduce_all. Axes that are data (AxisTensor, AxisTensorList) are not taken.
+#include "operators/math/reduction_shared.h"
+
+namespace skiff {
+
+void RegisterReduceAll(OpRegistry& registry) {
+  OpDef def =
+      ReductionDef("reduce_all",
+                   "Out = whether all of X's elements over the axes `dim` are true. Fluid's "
+                   "reduce_all.",
+                   {});
+  def.attrs = ReductionAttributes(AttrType::kLongs);
+  def.grad = nullptr;
+  def.no_gradient_reason = "bools have no derivative";
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<bool>("reduce_all", []<typename>(PrepareContext& context) {
+    const int x = context.InputIndex("X");
+    const int out = context.OutputIndex("Out");
+    return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
+      reduction.All(run.input(x).data<bool>(), run.output(out).data<bool>());
+    });
+  });
+}
+
+}  // namespace skiff

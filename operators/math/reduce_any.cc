@@ -1,0 +1,26 @@
+// reduce_any: Out = whether any of X's elements over the axes `dim` are true; false of no elements.
+// Source: Fluid's reduce_any. Axes that are data (AxisTensor, AxisTensorList) are not taken.
+#include "operators/math/reduction_shared.h"
+
+namespace skiff {
+
+void RegisterReduceAny(OpRegistry& registry) {
+  OpDef def =
+      ReductionDef("reduce_any",
+                   "Out = whether any of X's elements over the axes `dim` are true. Fluid's "
+                   "reduce_any.",
+                   {});
+  def.attrs = ReductionAttributes(AttrType::kLongs);
+  def.grad = nullptr;
+  def.no_gradient_reason = "bools have no derivative";
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<bool>("reduce_any", []<typename>(PrepareContext& context) {
+    const int x = context.InputIndex("X");
+    const int out = context.OutputIndex("Out");
+    return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
+      reduction.Any(run.input(x).data<bool>(), run.output(out).data<bool>());
+    });
+  });
+}
+
+}  // namespace skiff

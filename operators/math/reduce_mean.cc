@@ -1,0 +1,48 @@
+// reduce_mean: Out = the mean of X over the axes `dim`, or over all of them.
+// Source: Fluid's reduce_mean; dX at an element = dOut at its mean / the number of its elements.
+// Means of integers are cut towards 0. There is no mean of no elements.
+#include "operators/math/reduction_shared.h"
+
+namespace skiff {
+namespace {
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const AxisReduction reduction = ReductionOf(context);
+  CheckSomethingIsReduced(context, reduction);
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    reduction.Sum(run.input(x).data<T>(), run.output(out).data<T>(), reduction.reduced_count());
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const AxisReduction reduction = ReductionOf(context);
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const T share = T{1} / static_cast<T>(reduction.reduced_count());
+    reduction.Broadcast(run.input(gradient).data<T>(), share, run.output(dx).data<T>());
+  });
+}
+
+}  // namespace
+
+void RegisterReduceMean(OpRegistry& registry) {
+  registry.Add(ReductionDef(
+      "reduce_mean", "Out = the mean of X over the axes `dim`. Fluid's reduce_mean.", {"X"}));
+  registry.Add(ReductionGradDef(
+      "reduce_mean",
+      "The gradient of reduce_mean: dX = dOut / number of elements of a mean, broadcast over the "
+      "reduced axes.",
+      {"X"}, /*reads_x=*/false));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "reduce_mean", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "reduce_mean_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

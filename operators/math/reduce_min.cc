@@ -1,0 +1,51 @@
+// reduce_min: Out = the smallest element of X over the axes `dim`, or over all of them. NaN counts
+// as the smallest. Source: Fluid's reduce_min; dX = dOut at every element that equals its Out, 0
+// elsewhere. There is no smallest of no elements.
+#include "operators/math/reduction_shared.h"
+
+namespace skiff {
+namespace {
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const AxisReduction reduction = ReductionOf(context);
+  CheckSomethingIsReduced(context, reduction);
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    reduction.Min(run.input(x).data<T>(), run.output(out).data<T>());
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int x = context.InputIndex("X");
+  const int out = context.InputIndex("Out");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
+    reduction.SpreadToEqual(run.input(x).data<T>(), run.input(out).data<T>(),
+                            run.input(gradient).data<T>(), run.output(dx).data<T>());
+  });
+}
+
+}  // namespace
+
+void RegisterReduceMin(OpRegistry& registry) {
+  registry.Add(ReductionDef(
+      "reduce_min", "Out = the smallest element of X over the axes `dim`. Fluid's reduce_min.",
+      {"X", "Out"}));
+  OpDef grad = ReductionGradDef(
+      "reduce_min",
+      "The gradient of reduce_min: dX = dOut at every element that equals its Out, 0 elsewhere.",
+      {"X", "Out"}, /*reads_x=*/true);
+  grad.in_place = {{"X", "X@GRAD"}};
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "reduce_min", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>("reduce_min_grad", []<typename T>(PrepareContext& context) {
+    return PrepareGrad<T>(context);
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,88 @@
+// reduce_prod: Out = the product of X over the axes `dim`, or over all of them.
+// Source: Fluid's reduce_prod; dX at an element = dOut times the product of the other elements.
+// Fluid computes that as dOut * Out / X, which is NaN where X is 0; here it is right there as well.
+#include "framework/base/parallel.h"
+#include "operators/math/reduction_shared.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kGrainElements = 16384;
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
+    reduction.Product(run.input(x).data<T>(), run.output(out).data<T>());
+  });
+}
+
+// For a product of 0, where dividing by an element doesn't do: the product without zeros, and their
+// number.
+template <typename T>
+void SpreadZeroProduct(const AxisReduction& reduction, int64_t output, const T* x, T gradient,
+                       T* dx) {
+  int64_t zeros = 0;
+  double product = 1;
+  reduction.ForEachElementOf(output, [&](int64_t i) {
+    if (x[i] == 0) {
+      ++zeros;
+    } else {
+      product *= static_cast<double>(x[i]);
+    }
+  });
+  reduction.ForEachElementOf(output, [&](int64_t i) {
+    const bool has_other_zeros = zeros > (x[i] == 0 ? 1 : 0);
+    const double others = x[i] == 0 ? product : product / static_cast<double>(x[i]);
+    dx[i] = has_other_zeros ? T{0} : static_cast<T>(static_cast<double>(gradient) * others);
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int x_input = context.InputIndex("X");
+  const int out_input = context.InputIndex("Out");
+  const int gradient_input = context.InputIndex("Out@GRAD");
+  const int dx_output = context.OutputIndex("X@GRAD");
+  const AxisReduction reduction = ReductionOf(context);
+  return MakeKernel([=](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    const T* out = run.input(out_input).data<T>();
+    const T* gradient = run.input(gradient_input).data<T>();
+    T* dx = run.output(dx_output).data<T>();
+    reduction.ForEachPiece([=](int64_t offset, int64_t size, int64_t first, bool is_one_output) {
+      for (int64_t i = 0; i < size; ++i) {
+        const int64_t output = is_one_output ? first : first + i;
+        dx[offset + i] = gradient[output] * out[output] / x[offset + i];
+      }
+    });
+    if (reduction.reduced_count() == 0) return;
+    const int64_t grain = std::max<int64_t>(1, kGrainElements / reduction.reduced_count());
+    ParallelFor(reduction.output_count(), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if (out[i] == 0) SpreadZeroProduct(reduction, i, x, gradient[i], dx);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void RegisterReduceProd(OpRegistry& registry) {
+  registry.Add(ReductionDef("reduce_prod",
+                            "Out = the product of X over the axes `dim`; 1 of no elements. Fluid's "
+                            "reduce_prod.",
+                            {"X", "Out"}));
+  registry.Add(ReductionGradDef(
+      "reduce_prod", "The gradient of reduce_prod: dX = dOut * the product of the other elements.",
+      {"X", "Out"},
+      /*reads_x=*/true));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "reduce_prod", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "reduce_prod_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff
