@@ -182,6 +182,63 @@ void GradOfTile(const SoftmaxTile& tile, const float* y, const float* dy, const 
       [](int64_t, int64_t) HWY_ATTR {});
 }
 
+void MixTiles(const SoftmaxTile& tile, const float* a, const float* a_factors, const float* b,
+              const float* b_factors, float* y) {
+  Vector a_factor = hn::Zero(Floats());
+  Vector b_factor = hn::Zero(Floats());
+  VisitTile(
+      tile,
+      [&](int64_t item, int64_t count) HWY_ATTR {
+        a_factor = LoadStatistic(tile, a_factors, item, count);
+        b_factor = LoadStatistic(tile, b_factors, item, count);
+      },
+      [&](int64_t at, int64_t count) HWY_ATTR {
+        const Vector first = hn::Mul(LoadLanes(a + at, count, 0.0f), a_factor);
+        StoreLanes(hn::MulAdd(LoadLanes(b + at, count, 0.0f), b_factor, first), count, y + at);
+      },
+      [](int64_t, int64_t) HWY_ATTR {});
+}
+
+void SumOfTile(const SoftmaxTile& tile, const float* x, float* sums) {
+  Vector sum = hn::Zero(Floats());
+  VisitTile(
+      tile, [&](int64_t, int64_t) HWY_ATTR { sum = hn::Zero(Floats()); },
+      [&](int64_t at, int64_t count)
+          HWY_ATTR { sum = hn::Add(sum, LoadLanes(x + at, count, 0.0f)); },
+      [&](int64_t item, int64_t count) HWY_ATTR { StoreSum(tile, sum, item, count, sums); });
+}
+
+void SubtractFromTile(const SoftmaxTile& tile, const float* x, const float* max,
+                      const float* shifts, float* y) {
+  Vector top = hn::Zero(Floats());
+  Vector shift = hn::Zero(Floats());
+  VisitTile(
+      tile,
+      [&](int64_t item, int64_t count) HWY_ATTR {
+        top = LoadStatistic(tile, max, item, count);
+        shift = LoadStatistic(tile, shifts, item, count);
+      },
+      [&](int64_t at, int64_t count) HWY_ATTR {
+        const Vector distance = hn::Sub(LoadLanes(x + at, count, 0.0f), top);
+        StoreLanes(hn::Sub(distance, shift), count, y + at);
+      },
+      [](int64_t, int64_t) HWY_ATTR {});
+}
+
+void LogGradOfTile(const SoftmaxTile& tile, const float* y, const float* dy, const float* sums,
+                   float* dx) {
+  Vector sum = hn::Zero(Floats());
+  VisitTile(
+      tile,
+      [&](int64_t item, int64_t count) HWY_ATTR { sum = LoadStatistic(tile, sums, item, count); },
+      [&](int64_t at, int64_t count) HWY_ATTR {
+        const Vector probability = ExpOf(Floats(), LoadLanes(y + at, count, 0.0f));
+        const Vector gradient = LoadLanes(dy + at, count, 0.0f);
+        StoreLanes(hn::NegMulAdd(probability, sum, gradient), count, dx + at);
+      },
+      [](int64_t, int64_t) HWY_ATTR {});
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace skiff
 HWY_AFTER_NAMESPACE();
@@ -196,6 +253,10 @@ HWY_EXPORT(ScaleTile);
 HWY_EXPORT(DotOfTile);
 HWY_EXPORT(DistanceOfTile);
 HWY_EXPORT(GradOfTile);
+HWY_EXPORT(MixTiles);
+HWY_EXPORT(SumOfTile);
+HWY_EXPORT(SubtractFromTile);
+HWY_EXPORT(LogGradOfTile);
 
 // Calls visit(position, item), class after class of each item.
 template <typename Visit>
@@ -273,6 +334,47 @@ void TileSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const T* 
   }
 }
 
+template <typename T>
+void TileMix(const SoftmaxTile& tile, const T* a, const T* a_factor, const T* b, const T* b_factor,
+             T* y) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(MixTiles)(tile, a, a_factor, b, b_factor, y);
+  } else {
+    VisitPlain(tile, [&](int64_t at, int64_t item) {
+      y[at] = a[at] * a_factor[item] + b[at] * b_factor[item];
+    });
+  }
+}
+
+template <typename T>
+void TileSum(const SoftmaxTile& tile, const T* x, T* sum) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(SumOfTile)(tile, x, sum);
+  } else {
+    std::fill(sum, sum + tile.items, T{0});
+    VisitPlain(tile, [&](int64_t at, int64_t item) { sum[item] += x[at]; });
+  }
+}
+
+template <typename T>
+void TileSubtract(const SoftmaxTile& tile, const T* x, const T* max, const T* shift, T* y) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(SubtractFromTile)(tile, x, max, shift, y);
+  } else {
+    VisitPlain(tile, [&](int64_t at, int64_t item) { y[at] = x[at] - max[item] - shift[item]; });
+  }
+}
+
+template <typename T>
+void TileLogSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const T* sum, T* dx) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(LogGradOfTile)(tile, y, dy, sum, dx);
+  } else {
+    VisitPlain(tile,
+               [&](int64_t at, int64_t item) { dx[at] = dy[at] - std::exp(y[at]) * sum[item]; });
+  }
+}
+
 template void TileMax(const SoftmaxTile&, const float*, float*);
 template void TileMax(const SoftmaxTile&, const double*, double*);
 template void TileExp(const SoftmaxTile&, const float*, const float*, float*, float*);
@@ -287,6 +389,19 @@ template void TileDistance(const SoftmaxTile&, const double*, const double*, con
 template void TileSoftmaxGrad(const SoftmaxTile&, const float*, const float*, const float*, float*);
 template void TileSoftmaxGrad(const SoftmaxTile&, const double*, const double*, const double*,
                               double*);
+template void TileMix(const SoftmaxTile&, const float*, const float*, const float*, const float*,
+                      float*);
+template void TileMix(const SoftmaxTile&, const double*, const double*, const double*,
+                      const double*, double*);
+template void TileSum(const SoftmaxTile&, const float*, float*);
+template void TileSum(const SoftmaxTile&, const double*, double*);
+template void TileSubtract(const SoftmaxTile&, const float*, const float*, const float*, float*);
+template void TileSubtract(const SoftmaxTile&, const double*, const double*, const double*,
+                           double*);
+template void TileLogSoftmaxGrad(const SoftmaxTile&, const float*, const float*, const float*,
+                                 float*);
+template void TileLogSoftmaxGrad(const SoftmaxTile&, const double*, const double*, const double*,
+                                 double*);
 
 }  // namespace skiff
 #endif  // HWY_ONCE

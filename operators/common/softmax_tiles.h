@@ -45,6 +45,20 @@ void TileDistance(const SoftmaxTile& tile, const T* a, const T* x, const T* max,
 template <typename T>
 void TileSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const T* dot, T* dx);
 
+// y = a * a_factor[i] + b * b_factor[i]. y may be a or b.
+template <typename T>
+void TileMix(const SoftmaxTile& tile, const T* a, const T* a_factor, const T* b, const T* b_factor,
+             T* y);
+// sum[i] = the item's sum of x.
+template <typename T>
+void TileSum(const SoftmaxTile& tile, const T* x, T* sum);
+// y = x - max[i] - shift[i], in this order: max is exact, shift is small. y may be x.
+template <typename T>
+void TileSubtract(const SoftmaxTile& tile, const T* x, const T* max, const T* shift, T* y);
+// dx = dy - exp(y) * sum[i]. dx may be y or dy.
+template <typename T>
+void TileLogSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const T* sum, T* dx);
+
 // Calls body(tile) for all tiles of a [outer, classes, inner] tensor, on threads. The pointers of
 // the functions above then start at tile.offset. `body` must not throw.
 template <typename Body>

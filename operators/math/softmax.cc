@@ -1,44 +1,26 @@
 // softmax: y_c = exp(x_c - max x) / sum_j exp(x_j - max x) along `axis`.
 // Source: Fluid's softmax (Bridle 1990); dX = (dOut - sum_c dOut_c * y_c) * y.
-#include <algorithm>
-
-#include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/softmax_tiles.h"
+#include "operators/math/axis_extents_shared.h"
 
 namespace skiff {
 namespace {
 
-// X as [outer, classes, inner]; a scalar is one class.
-struct Extents {
-  int64_t outer = 1;
-  int64_t classes = 1;
-  int64_t inner = 1;
-};
-
-int AxisOf(const OpContext& context, const TensorMeta& meta) {
-  // Fluid takes the axes of a vector for a scalar.
-  return NormalizeAxis(context.IntAttr("axis"), std::max(meta.shape.rank(), 1),
-                       StrCat(context.op().type, ": axis of a tensor of shape ", meta.shape));
-}
-
-Extents ExtentsOf(const OpContext& context, const TensorMeta& meta) {
-  const int axis = AxisOf(context, meta);
-  if (meta.shape.rank() == 0) return {};
-  return {meta.shape.element_count(0, axis), meta.shape[axis],
-          meta.shape.element_count(axis + 1, meta.shape.rank())};
+AxisExtents ExtentsOf(const OpContext& context, const Shape& shape) {
+  return ExtentsOfAxis(shape, AxisIndex(context, shape, context.IntAttr("axis")));
 }
 
 void Infer(OpContext& context) {
-  AxisOf(context, context.Input("X"));
+  AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
   context.SetOutputLike("Out", "X");
 }
 
 void InferGrad(OpContext& context) {
   const TensorMeta& out = context.Input("Out");
-  AxisOf(context, out);
+  AxisIndex(context, out.shape, context.IntAttr("axis"));
   CheckInputLike(context, "Out@GRAD", out.shape, out.dtype);
   context.SetOutputLike("X@GRAD", "Out");
 }
@@ -57,11 +39,11 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  const Extents extents = ExtentsOf(context, context.Input("X"));
+  const AxisExtents extents = ExtentsOf(context, context.Input("X").shape);
   return MakeKernel([=](const KernelContext& run) {
     const T* from = run.input(x).data<T>();
     T* to = run.output(out).data<T>();
-    ForTiles(extents.outer, extents.classes, extents.inner, [=](const SoftmaxTile& tile) {
+    ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
       SoftmaxOfTile(tile, from + tile.offset, to + tile.offset);
     });
   });
@@ -72,12 +54,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int out = context.InputIndex("Out");
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  const Extents extents = ExtentsOf(context, context.Input("Out"));
+  const AxisExtents extents = ExtentsOf(context, context.Input("Out").shape);
   return MakeKernel([=](const KernelContext& run) {
     const T* y = run.input(out).data<T>();
     const T* dy = run.input(gradient).data<T>();
     T* to = run.output(dx).data<T>();
-    ForTiles(extents.outer, extents.classes, extents.inner, [=](const SoftmaxTile& tile) {
+    ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
       T dot[SoftmaxTile::kMaxItems];
       TileDot(tile, y + tile.offset, dy + tile.offset, dot);
       TileSoftmaxGrad(tile, y + tile.offset, dy + tile.offset, dot, to + tile.offset);
