@@ -278,7 +278,7 @@ TEST_F(LayersTest, TopKAndLabelsThatDoNotFitAreToldByShape) {
   EXPECT_THAT(MessageOf([&] { layers::TopK(rows_, 6); }),
               HasSubstr("): top_k: k = 6 is outside [1, 5] for X of shape [-1, 5]"));
   EXPECT_THAT(MessageOf([&] { layers::TopK(rows_, 0); }),
-              HasSubstr("): top_k: k = 0, expected at least 1"));
+              HasSubstr("): top_k: k = 0 is outside [1, 5]"));
   EXPECT_THAT(MessageOf([&] { layers::CrossEntropy(rows_, rows_); }),
               HasSubstr("): cross_entropy: Label is float32, expected int64 or int32"));
   const Variable wide = layers::Data("wide", {-1, 2}, DType::kInt64);

@@ -1,0 +1,135 @@
+// argsort: X sorted along an axis, and where its elements were. Of equal elements the one further
+// to the front stays in front; NaN counts as the largest.
+// Source: Fluid's argsort; dX at the places is dOut.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/math/axis_extents_shared.h"
+#include "operators/math/order_shared.h"
+
+namespace skiff {
+namespace {
+
+AxisExtents ExtentsOf(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  return ExtentsOfAxis(x, AxisIndex(context, x, context.IntAttr("axis")));
+}
+
+void Infer(OpContext& context) {
+  AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
+  context.SetOutputLike("Out", "X");
+  context.SetOutputLike("Indices", "X");
+  context.SetOutput("Indices", context.Input("X").shape, DType::kInt64);
+}
+
+void InferGrad(OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  AxisIndex(context, x, context.IntAttr("axis"));
+  CheckInputLike(context, "Indices", x, DType::kInt64);
+  CheckInputLike(context, "Out@GRAD", x, context.Input("X").dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  using Item = std::pair<T, int64_t>;
+  const AxisExtents extents = ExtentsOf(context);
+  const bool descending = context.Attr<bool>("descending");
+  const int x_input = context.InputIndex("X");
+  const int out_output = context.OutputIndex("Out");
+  const int indices_output = context.OutputIndex("Indices");
+  const int64_t count = context.Input("X").shape.element_count();
+  const int memory =
+      context.RequestWorkspace(MultiplyCounts(count, static_cast<int64_t>(sizeof(Item))));
+  return MakeKernel([=](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    T* out = out_output < 0 ? nullptr : run.output(out_output).data<T>();
+    int64_t* indices = indices_output < 0 ? nullptr : run.output(indices_output).data<int64_t>();
+    auto* items = static_cast<Item*>(run.workspace(memory));
+    ParallelFor(extents.lines(), extents.grain(), [=](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t start = extents.Start(line);
+        Item* first = items + line * extents.length;
+        for (int64_t i = 0; i < extents.length; ++i) {
+          new (first + i) Item(x[start + i * extents.inner], i);
+        }
+        if (descending) {
+          std::sort(first, first + extents.length, [](const Item& a, const Item& b) {
+            return StandsBefore<true>(a.first, a.second, b.first, b.second);
+          });
+        } else {
+          std::sort(first, first + extents.length, [](const Item& a, const Item& b) {
+            return StandsBefore<false>(a.first, a.second, b.first, b.second);
+          });
+        }
+        for (int64_t i = 0; i < extents.length; ++i) {
+          if (out != nullptr) out[start + i * extents.inner] = first[i].first;
+          if (indices != nullptr) indices[start + i * extents.inner] = first[i].second;
+        }
+      }
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const AxisExtents extents = ExtentsOf(context);
+  const int indices_input = context.InputIndex("Indices");
+  const int gradient_input = context.InputIndex("Out@GRAD");
+  const int dx_output = context.OutputIndex("X@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    SpreadToPlaces("argsort_grad", extents, extents.length,
+                   run.input(indices_input).data<int64_t>(), run.input(gradient_input).data<T>(),
+                   run.output(dx_output).data<T>());
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "axis",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{-1}),
+           .doc = "The axis; negative ones count from the back."},
+          {.name = "descending",
+           .type = AttrType::kBool,
+           .default_value = Attribute(false),
+           .doc = "The largest comes first."}};
+}
+
+}  // namespace
+
+void RegisterArgsort(OpRegistry& registry) {
+  registry.Add(
+      {.type = "argsort",
+       .doc = "Out = X sorted along `axis`, Indices = where its elements were in X. "
+              "Fluid's argsort.",
+       .inputs = {{.name = "X", .doc = "Of any shape."}},
+       .outputs = {{.name = "Out", .doc = "Like X.", .dispensable = true},
+                   {.name = "Indices", .doc = "Of X's shape, int64.", .dispensable = true}},
+       .attrs = Attributes(),
+       .infer = Infer,
+       .grad = GradOp("argsort_grad", {"Indices", "X", "Out@GRAD"}, {"X@GRAD"}),
+       .in_place = {{"X", "Out"}}});
+  registry.Add({.type = "argsort_grad",
+                .doc = "The gradient of argsort: dX at Indices is dOut.",
+                .inputs = {{.name = "Indices", .doc = "Of argsort.", .checks_data = true},
+                           {.name = "X", .doc = "Of argsort.", .shape_only = true},
+                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},
+                .attrs = Attributes(),
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided",
+                .kernel_dtype_slot = "Out@GRAD",
+                .data_checked_by = "argsort"});
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "argsort", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "argsort_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff
