@@ -1,0 +1,194 @@
+// addmm: Out = Beta * Input + Alpha * X * Y for matrices X [m, k] and Y [k, n]; Input is broadcast
+// to [m, n]. With Beta = 0, Input is not read.
+// Source: Fluid's addmm; dInput = Beta * dOut, summed over the broadcast dims, dX = Alpha * dOut *
+// Y', dY = Alpha * X' * dOut.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/gemm.h"
+#include "operators/common/input_checks.h"
+#include "operators/common/reduce.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kGrainElements = 16384;
+
+struct Sizes {
+  int64_t m = 0;
+  int64_t k = 0;
+  int64_t n = 0;
+  bool repeats_rows = false;  // Input has one row for all
+  bool repeats_columns = false;
+};
+
+Sizes SizesOf(const OpContext& context) {
+  const std::string& type = context.op().type;
+  const Shape& x = context.Input("X").shape;
+  const Shape& y = context.Input("Y").shape;
+  const Shape& input = context.Input("Input").shape;
+  SKIFF_ENFORCE(x.rank() == 2 && y.rank() == 2, kInvalidArgument, type, ": X ", x, " and Y ", y,
+                ", expected two matrices");
+  SKIFF_ENFORCE(context.Input("X").dtype == context.Input("Y").dtype &&
+                    context.Input("X").dtype == context.Input("Input").dtype,
+                kInvalidArgument, type, ": Input is ", context.Input("Input").dtype, ", X ",
+                context.Input("X").dtype, ", Y ", context.Input("Y").dtype, ", expected one dtype");
+  Sizes sizes{.m = x[0], .n = y[1]};
+  sizes.k = MergeDims(x[1], y[0],
+                      StrCat(type, ": the dims that X ", x, " and Y ", y, " are summed over"));
+  SKIFF_ENFORCE(input.rank() == 1 || input.rank() == 2, kInvalidArgument, type, ": Input ", input,
+                ", expected rank 1 or 2");
+  const int64_t rows = input.rank() == 1 ? 1 : input[0];
+  const int64_t columns = input.dim(-1);
+  const auto fits = [](int64_t own, int64_t size) {
+    return own == 1 || own == size || own < 0 || size < 0;
+  };
+  SKIFF_ENFORCE(fits(rows, sizes.m) && fits(columns, sizes.n), kInvalidArgument, type, ": Input ",
+                input, " can't be broadcast to [", sizes.m, ", ", sizes.n, "]");
+  sizes.repeats_rows = rows == 1 && sizes.m != 1;
+  sizes.repeats_columns = columns == 1 && sizes.n != 1;
+  return sizes;
+}
+
+void Infer(OpContext& context) {
+  const Sizes sizes = SizesOf(context);
+  context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", {sizes.m, sizes.n}, context.Input("X").dtype);
+}
+
+void InferGrad(OpContext& context) {
+  const Sizes sizes = SizesOf(context);
+  CheckInputLike(context, "Out@GRAD", {sizes.m, sizes.n}, context.Input("X").dtype);
+  for (const char* slot : {"Input", "X", "Y"}) context.SetOutputLike(GradName(slot), slot);
+}
+
+// out = factor * input, broadcast. out may be input if nothing is repeated.
+template <typename T>
+void ScaleAndBroadcast(const Sizes& sizes, const T* input, T factor, T* out) {
+  const int64_t grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(sizes.n, 1));
+  const int64_t own_columns = sizes.repeats_columns ? 1 : sizes.n;
+  ParallelFor(sizes.m, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* from = input + (sizes.repeats_rows ? 0 : row * own_columns);
+      T* to = out + row * sizes.n;
+      if (sizes.repeats_columns) {
+        std::fill(to, to + sizes.n, factor * *from);
+      } else {
+        ScaleArray(from, factor, to, sizes.n);
+      }
+    }
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Sizes sizes = SizesOf(context);
+  const T beta = static_cast<T>(context.Attr<float>("Beta"));
+  Gemm<T> gemm({.m = sizes.m,
+                .n = sizes.n,
+                .k = sizes.k,
+                .alpha = static_cast<double>(context.Attr<float>("Alpha")),
+                .beta = beta == 0 ? 0.0 : 1.0},
+               context);
+  const int input = context.InputIndex("Input");
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int output = context.OutputIndex("Out");
+  return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
+    T* out = run.output(output).data<T>();
+    if (beta != 0) ScaleAndBroadcast(sizes, run.input(input).data<T>(), beta, out);
+    gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), out);
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const Sizes sizes = SizesOf(context);
+  const double alpha = static_cast<double>(context.Attr<float>("Alpha"));
+  const T beta = static_cast<T>(context.Attr<float>("Beta"));
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dinput = context.OutputIndex("Input@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int dy = context.OutputIndex("Y@GRAD");
+  std::optional<Gemm<T>> to_x;
+  std::optional<Gemm<T>> to_y;
+  if (dx >= 0) {
+    to_x = Gemm<T>({.m = sizes.m, .n = sizes.k, .k = sizes.n, .trans_b = true, .alpha = alpha},
+                   context);
+  }
+  if (dy >= 0) {
+    to_y = Gemm<T>({.m = sizes.k, .n = sizes.n, .k = sizes.m, .trans_a = true, .alpha = alpha},
+                   context);
+  }
+  const AxisReduction reduction({sizes.m, sizes.n}, {sizes.repeats_rows, sizes.repeats_columns});
+  return MakeKernel([=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
+    const T* dout = run.input(gradient).data<T>();
+    if (to_x) to_x->Run(run, dout, run.input(y).data<T>(), run.output(dx).data<T>());
+    if (to_y) to_y->Run(run, run.input(x).data<T>(), dout, run.output(dy).data<T>());
+    if (dinput < 0) return;
+    T* out = run.output(dinput).data<T>();
+    if (!sizes.repeats_rows && !sizes.repeats_columns) {
+      ScaleAndBroadcast(sizes, dout, beta, out);
+    } else {
+      reduction.Sum(dout, out);
+      ScaleArray(out, beta, out, reduction.output_count());
+    }
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "Beta",
+           .type = AttrType::kFloat,
+           .default_value = Attribute(1.0f),
+           .doc = "The factor of Input."},
+          {.name = "Alpha",
+           .type = AttrType::kFloat,
+           .default_value = Attribute(1.0f),
+           .doc = "The factor of the product."}};
+}
+
+}  // namespace
+
+void RegisterAddmm(OpRegistry& registry) {
+  registry.Add({.type = "addmm",
+                .doc = "Out = Beta * Input + Alpha * X * Y. Fluid's addmm.",
+                .inputs = {{.name = "Input", .doc = "[m, n], [n], or with dims of 1 instead."},
+                           {.name = "X", .doc = "The left factor, [m, k]."},
+                           {.name = "Y", .doc = "The right factor, [k, n]."}},
+                .outputs = {{.name = "Out", .doc = "[m, n]."}},
+                .attrs = Attributes(),
+                .infer = Infer,
+                .grad = GradOp("addmm_grad", {"Input", "X", "Y", "Out@GRAD"},
+                               {"Input@GRAD", "X@GRAD", "Y@GRAD"}),
+                .kernel_dtype_slot = "X",
+                .in_place = {{"Input", "Out"}}});
+  registry.Add(
+      {.type = "addmm_grad",
+       .doc = "The gradient of addmm: dInput = Beta * dOut, summed over the broadcast dims, dX = "
+              "Alpha * dOut * Y', dY = Alpha * X' * dOut.",
+       .inputs = {{.name = "Input", .doc = "Of addmm.", .shape_only = true},
+                  {.name = "X", .doc = "Of addmm."},
+                  {.name = "Y", .doc = "Of addmm."},
+                  {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+       .outputs = {{.name = "Input@GRAD", .doc = "Of Input's shape.", .dispensable = true},
+                   {.name = "X@GRAD", .doc = "Of X's shape.", .dispensable = true},
+                   {.name = "Y@GRAD", .doc = "Of Y's shape.", .dispensable = true}},
+       .attrs = Attributes(),
+       .infer = InferGrad,
+       .no_gradient_reason = "second derivatives are not provided",
+       .kernel_dtype_slot = "Out@GRAD"});
+  registry.AddCpuKernels<float, double>(
+      "addmm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "addmm_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,64 @@
+// bmm: Out[b] = X[b] * Y[b], a batch of matrix products.
+// Source: Fluid's bmm; dX[b] = dOut[b] * Y[b]', dY[b] = X[b]' * dOut[b].
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/math/matmul_shared.h"
+
+namespace skiff {
+namespace {
+
+MatrixProduct ProductOf(const OpContext& context) {
+  CheckFactors(context);
+  const Shape& x = context.Input("X").shape;
+  const Shape& y = context.Input("Y").shape;
+  SKIFF_ENFORCE(x.rank() == 3 && y.rank() == 3, kInvalidArgument, context.op().type, ": X ", x,
+                " and Y ", y, ", expected rank 3 for both");
+  MatrixProduct product;
+  product.batch = {
+      MergeDims(x[0], y[0], StrCat(context.op().type, ": the batches of X ", x, " and Y ", y))};
+  product.x = {.batch = product.batch, .rows = x[1], .columns = x[2]};
+  product.y = {.batch = product.batch, .rows = y[1], .columns = y[2]};
+  SetProductSizes(context, &product);
+  return product;
+}
+
+void Infer(OpContext& context) {
+  const MatrixProduct product = ProductOf(context);
+  context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", {product.batch[0], product.m, product.n}, context.Input("X").dtype);
+}
+
+void InferGrad(OpContext& context) {
+  const MatrixProduct product = ProductOf(context);
+  CheckInputLike(context, "Out@GRAD", {product.batch[0], product.m, product.n},
+                 context.Input("X").dtype);
+  context.SetOutputLike("X@GRAD", "X");
+  context.SetOutputLike("Y@GRAD", "Y");
+}
+
+}  // namespace
+
+void RegisterBmm(OpRegistry& registry) {
+  registry.Add({.type = "bmm",
+                .doc = "Out[b] = X[b] * Y[b], the products of a batch of matrices. Fluid's bmm.",
+                .inputs = {{.name = "X", .doc = "The left factors, [batch, m, k]."},
+                           {.name = "Y", .doc = "The right factors, [batch, k, n]."}},
+                .outputs = {{.name = "Out", .doc = "The products, [batch, m, n]."}},
+                .infer = Infer,
+                .grad = GradOp("bmm_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
+  OpDef grad = MatrixProductGradDef("bmm");
+  grad.infer = InferGrad;
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double>("bmm", []<typename T>(PrepareContext& context) {
+    return PrepareMatrixProduct<T>(context, ProductOf(context));
+  });
+  registry.AddCpuKernels<float, double>("bmm_grad", []<typename T>(PrepareContext& context) {
+    return PrepareMatrixProductGrad<T>(context, ProductOf(context));
+  });
+}
+
+}  // namespace skiff

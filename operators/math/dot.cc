@@ -1,0 +1,130 @@
+// dot: Out = the sum of X * Y along the last dim; X and Y are vectors, or batches of them.
+// Source: Fluid's dot; dX = dOut * Y, dY = dOut * X.
+#include <algorithm>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/common/reduce.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kGrainElements = 16384;
+
+// X as rows; -1 is unknown.
+struct Rows {
+  Shape batch;
+  int64_t size = 0;
+
+  int64_t grain() const {
+    return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(size, 1));
+  }
+};
+
+Rows RowsOf(const OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  const TensorMeta& y = context.Input("Y");
+  const std::string& type = context.op().type;
+  SKIFF_ENFORCE(x.dtype == y.dtype, kInvalidArgument, type, ": X is ", x.dtype, ", Y is ", y.dtype,
+                ", expected one dtype");
+  const int rank = x.shape.rank();
+  SKIFF_ENFORCE((rank == 1 || rank == 2) && y.shape.rank() == rank, kInvalidArgument, type, ": X ",
+                x.shape, " and Y ", y.shape, ", expected one shape, of rank 1 or 2");
+  Shape shape = x.shape;
+  for (int axis = 0; axis < rank; ++axis) {
+    shape[axis] =
+        MergeDims(x.shape[axis], y.shape[axis], StrCat(type, ": dim ", axis, " of X and Y"));
+  }
+  return {.batch = Shape(shape.dims().first(static_cast<size_t>(rank) - 1)),
+          .size = shape[rank - 1]};
+}
+
+void Infer(OpContext& context) {
+  const Rows rows = RowsOf(context);
+  if (rows.batch.rank() > 0) context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", rows.batch, context.Input("X").dtype);
+}
+
+void InferGrad(OpContext& context) {
+  const Rows rows = RowsOf(context);
+  CheckInputLike(context, "Out@GRAD", rows.batch, context.Input("X").dtype);
+  context.SetOutputLike("X@GRAD", "X");
+  context.SetOutputLike("Y@GRAD", "Y");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Rows rows = RowsOf(context);
+  const int64_t count = rows.batch.element_count();
+  const int x_input = context.InputIndex("X");
+  const int y_input = context.InputIndex("Y");
+  const int output = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    const T* y = run.input(y_input).data<T>();
+    T* out = run.output(output).data<T>();
+    ParallelFor(count, rows.grain(), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        out[row] =
+            static_cast<T>(SumOfProducts(x + row * rows.size, y + row * rows.size, rows.size));
+      }
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const Rows rows = RowsOf(context);
+  const int64_t count = rows.batch.element_count();
+  const int x_input = context.InputIndex("X");
+  const int y_input = context.InputIndex("Y");
+  const int gradient_input = context.InputIndex("Out@GRAD");
+  const int dx_output = context.OutputIndex("X@GRAD");
+  const int dy_output = context.OutputIndex("Y@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* gradient = run.input(gradient_input).data<T>();
+    const auto scale_rows = [&](int input, int output) {
+      if (output < 0) return;
+      const T* from = run.input(input).data<T>();
+      T* to = run.output(output).data<T>();
+      ParallelFor(count, rows.grain(), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          ScaleArray(from + row * rows.size, gradient[row], to + row * rows.size, rows.size);
+        }
+      });
+    };
+    scale_rows(y_input, dx_output);
+    scale_rows(x_input, dy_output);
+  });
+}
+
+}  // namespace
+
+void RegisterDot(OpRegistry& registry) {
+  registry.Add({.type = "dot",
+                .doc = "Out = the sum of X * Y along the last dim. Fluid's dot.",
+                .inputs = {{.name = "X", .doc = "A vector, or rows of a matrix."},
+                           {.name = "Y", .doc = "Of X's shape."}},
+                .outputs = {{.name = "Out", .doc = "A scalar, or one value a row."}},
+                .infer = Infer,
+                .grad = GradOp("dot_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
+  registry.Add({.type = "dot_grad",
+                .doc = "The gradient of dot: dX = dOut * Y, dY = dOut * X.",
+                .inputs = {{.name = "X", .doc = "Of dot."},
+                           {.name = "Y", .doc = "Of dot."},
+                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Of X's shape.", .dispensable = true},
+                            {.name = "Y@GRAD", .doc = "Of Y's shape.", .dispensable = true}},
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided"});
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "dot", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "dot_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

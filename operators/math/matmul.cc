@@ -1,0 +1,126 @@
+// matmul: Out = alpha * op(X) * op(Y) on the last two dims, op transposing or not; the dims before
+// count as one batch, which both factors have or one of them. A vector X is a row, a vector Y a
+// column, and unlike in matmul_v2 transposing makes it the other. A dim of 1 that a vector brings
+// is left out of Out.
+// Source: Fluid's matmul; the gradient is that of matmul_shared.h.
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/math/matmul_shared.h"
+
+namespace skiff {
+namespace {
+
+MatrixFactor FactorOf(const Shape& shape, bool transposed, bool is_left) {
+  MatrixFactor factor;
+  factor.transposed = transposed;
+  if (shape.rank() == 1) {
+    (is_left ? factor.columns : factor.rows) = shape[0];
+    return factor;
+  }
+  factor.rows = shape.dim(-2);
+  factor.columns = shape.dim(-1);
+  if (shape.rank() == 2) return factor;
+  const Shape batch(shape.dims().first(static_cast<size_t>(shape.rank()) - 2));
+  factor.batch = {batch.is_known() ? batch.element_count() : int64_t{-1}};
+  return factor;
+}
+
+MatrixProduct ProductOf(const OpContext& context) {
+  CheckFactors(context);
+  MatrixProduct product;
+  product.x = FactorOf(context.Input("X").shape, context.Attr<bool>("transpose_X"), true);
+  product.y = FactorOf(context.Input("Y").shape, context.Attr<bool>("transpose_Y"), false);
+  product.alpha = static_cast<double>(context.Attr<float>("alpha"));
+  const Shape& x_batch = product.x.batch;
+  const Shape& y_batch = product.y.batch;
+  product.batch = x_batch.rank() > 0 ? x_batch : y_batch;
+  if (x_batch.rank() > 0 && y_batch.rank() > 0) {
+    product.batch[0] =
+        MergeDims(x_batch[0], y_batch[0],
+                  StrCat(context.op().type, ": the batches of X ", context.Input("X").shape,
+                         " and Y ", context.Input("Y").shape));
+  }
+  SetProductSizes(context, &product);
+  return product;
+}
+
+// The dims of the factor that has a batch, or two, with those of the product at the end.
+Shape OutputShape(const OpContext& context) {
+  const MatrixProduct product = ProductOf(context);
+  const Shape& x = context.Input("X").shape;
+  const Shape& y = context.Input("Y").shape;
+  const Shape& source = x.rank() > 2 ? x : y;
+  Shape out;
+  for (int axis = 0; axis < source.rank() - 2; ++axis) out.Append(source[axis]);
+  const bool drops_row = x.rank() == 1 && product.m == 1;
+  const bool drops_column = y.rank() == 1 && product.n == 1;
+  if (!drops_row) out.Append(product.m);
+  if (!drops_column) out.Append(product.n);
+  return out;
+}
+
+void Infer(OpContext& context) {
+  const Shape out = OutputShape(context);
+  if (context.Input("X").shape.rank() > 1) context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", out, context.Input("X").dtype);
+}
+
+void InferGrad(OpContext& context) {
+  CheckInputLike(context, "Out@GRAD", OutputShape(context), context.Input("X").dtype);
+  context.SetOutputLike("X@GRAD", "X");
+  context.SetOutputLike("Y@GRAD", "Y");
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "transpose_X",
+           .type = AttrType::kBool,
+           .default_value = Attribute(false),
+           .doc = "X's matrices lie transposed; a vector X is a column."},
+          {.name = "transpose_Y",
+           .type = AttrType::kBool,
+           .default_value = Attribute(false),
+           .doc = "Y's matrices lie transposed; a vector Y is a row."},
+          {.name = "alpha",
+           .type = AttrType::kFloat,
+           .default_value = Attribute(1.0f),
+           .doc = "A factor of the product."},
+          {.name = "head_number",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{1}),
+           .doc = "1; Fluid's products of parts of X's columns are not provided.",
+           .check = [](const Attribute& value) {
+             const int32_t heads = std::get<int32_t>(value);
+             SKIFF_ENFORCE(heads == 1, kUnimplemented, "matmul: head_number = ", heads,
+                           ", expected 1");
+           }}};
+}
+
+}  // namespace
+
+void RegisterMatmul(OpRegistry& registry) {
+  registry.Add({.type = "matmul",
+                .doc = "Out = alpha * op(X) * op(Y) on the last two dims; the dims before are one "
+                       "batch. Fluid's matmul.",
+                .inputs = {{.name = "X", .doc = "The left factor, of rank 1 or more."},
+                           {.name = "Y", .doc = "The right factor, of rank 1 or more."}},
+                .outputs = {{.name = "Out", .doc = "The products; a scalar for two vectors."}},
+                .attrs = Attributes(),
+                .infer = Infer,
+                .grad = GradOp("matmul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
+  OpDef grad = MatrixProductGradDef("matmul");
+  grad.attrs = Attributes();
+  grad.infer = InferGrad;
+  registry.Add(std::move(grad));
+  registry.AddCpuKernels<float, double>("matmul", []<typename T>(PrepareContext& context) {
+    return PrepareMatrixProduct<T>(context, ProductOf(context));
+  });
+  registry.AddCpuKernels<float, double>("matmul_grad", []<typename T>(PrepareContext& context) {
+    return PrepareMatrixProductGrad<T>(context, ProductOf(context));
+  });
+}
+
+}  // namespace skiff
