@@ -1,0 +1,254 @@
+// cos_sim: the cosine of the angle between rows: Out[i] = X[i] · Y[i] / (|X[i]| |Y[i]|). Y may have
+// one row for all. XNorm and YNorm are the lengths. The cosine with a row of zeros is not a number.
+//
+// Gradient: dX[i] = dOut[i] · (Y[i] / (|X[i]| |Y[i]|) - Out[i] · X[i] / |X[i]|²), likewise dY,
+// summed over rows if Y has one.
+//
+// Source: Fluid 1.x's cos_sim.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/common/reduce.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kGrainElements = 16384;
+// Columns of the gradient of a single Y that are added up side by side.
+constexpr int64_t kColumns = 256;
+
+// X as a matrix; -1 is unknown.
+struct Rows {
+  int64_t count = 0;
+  int64_t size = 1;
+  bool shares_y = false;
+
+  int64_t grain() const {
+    return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(size, 1));
+  }
+  int64_t y_row(int64_t row) const { return shares_y ? 0 : row; }
+};
+
+Rows RowsOf(const OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  const TensorMeta& y = context.Input("Y");
+  const std::string& type = context.op().type;
+  SKIFF_ENFORCE(x.dtype == y.dtype, kInvalidArgument, type, ": X is ", x.dtype, ", Y is ", y.dtype,
+                ", expected one dtype");
+  SKIFF_ENFORCE(x.shape.rank() >= 2 && x.shape.rank() == y.shape.rank(), kInvalidArgument, type,
+                ": X ", x.shape, " and Y ", y.shape, ", expected one rank of at least 2");
+  Rows rows{.count = x.shape[0]};
+  for (int axis = 1; axis < x.shape.rank(); ++axis) {
+    const int64_t dim =
+        MergeDims(x.shape[axis], y.shape[axis], StrCat(type, ": dim ", axis, " of X and Y"));
+    rows.size = rows.size < 0 || dim < 0 ? -1 : MultiplyCounts(rows.size, dim);
+  }
+  rows.shares_y = y.shape[0] == 1 && x.shape[0] != 1;
+  if (!rows.shares_y) {
+    rows.count = MergeDims(x.shape[0], y.shape[0], StrCat(type, ": the rows of X and Y"));
+  }
+  return rows;
+}
+
+void Infer(OpContext& context) {
+  const Rows rows = RowsOf(context);
+  const DType dtype = context.Input("X").dtype;
+  context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", {rows.count, 1}, dtype);
+  context.SetOutput("XNorm", {context.Input("X").shape[0], 1}, dtype);
+  context.SetOutput("YNorm", {context.Input("Y").shape[0], 1}, dtype);
+}
+
+void InferGrad(OpContext& context) {
+  const Rows rows = RowsOf(context);
+  const DType dtype = context.Input("X").dtype;
+  for (const char* slot : {"Out", "Out@GRAD"})
+    CheckInputLike(context, slot, {rows.count, 1}, dtype);
+  CheckInputLike(context, "XNorm", {context.Input("X").shape[0], 1}, dtype);
+  CheckInputLike(context, "YNorm", {context.Input("Y").shape[0], 1}, dtype);
+  context.SetOutputLike("X@GRAD", "X");
+  context.SetOutputLike("Y@GRAD", "Y");
+}
+
+template <typename T>
+T LengthOf(const T* row, int64_t size) {
+  return static_cast<T>(std::sqrt(SumOfSquares(row, size)));
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const Rows rows = RowsOf(context);
+  const int x_input = context.InputIndex("X");
+  const int y_input = context.InputIndex("Y");
+  const int out_output = context.OutputIndex("Out");
+  const int x_norm = context.OutputIndex("XNorm");
+  const int y_norm = context.OutputIndex("YNorm");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    const T* y = run.input(y_input).data<T>();
+    T* out = run.output(out_output).data<T>();
+    T* x_norms = x_norm < 0 ? nullptr : run.output(x_norm).data<T>();
+    T* y_norms = y_norm < 0 ? nullptr : run.output(y_norm).data<T>();
+    const T y_length = rows.shares_y ? LengthOf(y, rows.size) : T{0};
+    if (rows.shares_y && y_norms != nullptr) *y_norms = y_length;
+    ParallelFor(rows.count, rows.grain(), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* a = x + row * rows.size;
+        const T* b = y + rows.y_row(row) * rows.size;
+        const T a_length = LengthOf(a, rows.size);
+        const T b_length = rows.shares_y ? y_length : LengthOf(b, rows.size);
+        if (x_norms != nullptr) x_norms[row] = a_length;
+        if (!rows.shares_y && y_norms != nullptr) y_norms[row] = b_length;
+        const double product = SumOfProducts(a, b, rows.size);
+        out[row] = static_cast<T>(product / a_length / b_length);
+      }
+    });
+  });
+}
+
+template <typename T>
+class CosSimGradKernel final : public Kernel {
+ public:
+  explicit CosSimGradKernel(const PrepareContext& context)
+      : rows_(RowsOf(context)),
+        x_(context.InputIndex("X")),
+        y_(context.InputIndex("Y")),
+        out_(context.InputIndex("Out")),
+        x_norm_(context.InputIndex("XNorm")),
+        y_norm_(context.InputIndex("YNorm")),
+        gradient_(context.InputIndex("Out@GRAD")),
+        dx_(context.OutputIndex("X@GRAD")),
+        dy_(context.OutputIndex("Y@GRAD")) {}
+
+  void Run(const KernelContext& run) override {
+    const Data data{run.input(x_).data<T>(),      run.input(y_).data<T>(),
+                    run.input(out_).data<T>(),    run.input(x_norm_).data<T>(),
+                    run.input(y_norm_).data<T>(), run.input(gradient_).data<T>()};
+    if (dx_ >= 0) RowGradients(data, /*of_x=*/true, run.output(dx_).data<T>());
+    if (dy_ < 0) return;
+    T* dy = run.output(dy_).data<T>();
+    if (rows_.shares_y) {
+      SharedGradient(data, dy);
+    } else {
+      RowGradients(data, /*of_x=*/false, dy);
+    }
+  }
+
+ private:
+  struct Data {
+    const T* x;
+    const T* y;
+    const T* out;
+    const T* x_norms;
+    const T* y_norms;
+    const T* gradient;
+  };
+
+  // The gradient of a row = other_factor · the other operand's row - own_factor · the row.
+  struct Factors {
+    T own;
+    T other;
+  };
+  Factors FactorsOf(const Data& data, int64_t row, bool of_x) const {
+    const T y_norm = data.y_norms[rows_.y_row(row)];
+    const T own_norm = of_x ? data.x_norms[row] : y_norm;
+    return {data.gradient[row] * data.out[row] / (own_norm * own_norm),
+            data.gradient[row] / (data.x_norms[row] * y_norm)};
+  }
+
+  void RowGradients(const Data& data, bool of_x, T* result) const {
+    ParallelFor(rows_.count, rows_.grain(), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const Factors factors = FactorsOf(data, row, of_x);
+        const T* x = data.x + row * rows_.size;
+        const T* y = data.y + rows_.y_row(row) * rows_.size;
+        const T* own = of_x ? x : y;
+        const T* other = of_x ? y : x;
+        T* to = result + row * rows_.size;
+        for (int64_t i = 0; i < rows_.size; ++i) {
+          to[i] = factors.other * other[i] - factors.own * own[i];
+        }
+      }
+    });
+  }
+
+  void SharedGradient(const Data& data, T* dy) const {
+    const int64_t tiles = (rows_.size + kColumns - 1) / kColumns;
+    const int64_t grain =
+        std::max<int64_t>(1, kGrainElements / (kColumns * std::max<int64_t>(rows_.count, 1)));
+    ParallelFor(tiles, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t tile = begin; tile < end; ++tile) {
+        const int64_t first = tile * kColumns;
+        const int64_t columns = std::min(kColumns, rows_.size - first);
+        std::array<double, kColumns> sums{};
+        for (int64_t row = 0; row < rows_.count; ++row) {
+          const Factors factors = FactorsOf(data, row, /*of_x=*/false);
+          const T* x = data.x + row * rows_.size + first;
+          for (int64_t i = 0; i < columns; ++i) {
+            sums[static_cast<size_t>(i)] += factors.other * x[i] - factors.own * data.y[first + i];
+          }
+        }
+        for (int64_t i = 0; i < columns; ++i) {
+          dy[first + i] = static_cast<T>(sums[static_cast<size_t>(i)]);
+        }
+      }
+    });
+  }
+
+  Rows rows_;
+  int x_;
+  int y_;
+  int out_;
+  int x_norm_;
+  int y_norm_;
+  int gradient_;
+  int dx_;
+  int dy_;
+};
+
+}  // namespace
+
+void RegisterCosSim(OpRegistry& registry) {
+  const auto norm = [](const char* name, const char* doc) {
+    return SlotDef{.name = name, .doc = doc, .dispensable = true, .intermediate = true};
+  };
+  registry.Add({.type = "cos_sim",
+                .doc = "Out[i] = X[i] * Y[i] / (|X[i]| |Y[i]|), row by row. Fluid's cos_sim.",
+                .inputs = {{.name = "X", .doc = "[N, ...], of rank 2 or more."},
+                           {.name = "Y", .doc = "Of X's shape, or [1, ...]."}},
+                .outputs = {{.name = "Out", .doc = "[N, 1]."},
+                            norm("XNorm", "[N, 1], the lengths of X's rows."),
+                            norm("YNorm", "[N, 1] or [1, 1], the lengths of Y's rows.")},
+                .infer = Infer,
+                .grad = GradOp("cos_sim_grad", {"X", "Y", "Out", "XNorm", "YNorm", "Out@GRAD"},
+                               {"X@GRAD", "Y@GRAD"})});
+  registry.Add({.type = "cos_sim_grad",
+                .doc = "The gradient of cos_sim: dX = dOut * (Y / (|X| |Y|) - Out * X / |X|^2), "
+                       "likewise dY, summed over rows if Y has one.",
+                .inputs = {{.name = "X", .doc = "Of cos_sim."},
+                           {.name = "Y", .doc = "Of cos_sim."},
+                           {.name = "Out", .doc = "Of cos_sim."},
+                           {.name = "XNorm", .doc = "Of cos_sim."},
+                           {.name = "YNorm", .doc = "Of cos_sim."},
+                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
+                            {.name = "Y@GRAD", .doc = "Like Y.", .dispensable = true}},
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided"});
+  registry.AddCpuKernels<float, double>(
+      "cos_sim", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "cos_sim_grad", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<CosSimGradKernel<T>>(context);
+      });
+}
+
+}  // namespace skiff

@@ -1,0 +1,237 @@
+// p_norm: the p-norm along an axis, or of all elements: Out = (sum of |X|^p)^(1/p); for p = 0 the
+// number of elements that aren't 0, for p = inf (-inf) the largest (smallest) |X|.
+//
+// Gradient: dX = sign(X) · |X|^(p - 1) / (Out^(p - 1) + epsilon) · dOut; for p = ±inf dX = sign(X)
+// · dOut where |X| equals Out; for p = 0 it is 0. It is 0 where X is 0.
+//
+// Source: Fluid's p_norm (PaddlePaddle 2.6).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <type_traits>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/common/reduce.h"
+#include "operators/common/softmax_tiles.h"
+#include "operators/math/axis_extents_shared.h"
+
+namespace skiff {
+namespace {
+
+int AxisOf(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  return NormalizeAxis(context.IntAttr("axis"), x.rank(),
+                       StrCat(context.op().type, ": axis of a tensor of shape ", x));
+}
+
+AxisExtents ExtentsOf(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  if (context.Attr<bool>("asvector")) return {.length = x.element_count()};
+  return ExtentsOfAxis(x, AxisOf(context));
+}
+
+Shape OutputShape(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  const bool as_vector = context.Attr<bool>("asvector");
+  const int reduced = as_vector ? -1 : AxisOf(context);
+  Shape out;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (!as_vector && axis != reduced) {
+      out.Append(x[axis]);
+    } else if (context.Attr<bool>("keepdim")) {
+      out.Append(1);
+    }
+  }
+  return out;
+}
+
+void Infer(OpContext& context) {
+  const Shape out = OutputShape(context);
+  const bool keeps_rows = context.Input("X").shape.rank() > 1 && !context.Attr<bool>("asvector") &&
+                          AxisOf(context) != 0;
+  if (keeps_rows) context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", out, context.Input("X").dtype);
+}
+
+void InferGrad(OpContext& context) {
+  const Shape expected = OutputShape(context);
+  for (const char* slot : {"Out", "Out@GRAD"}) {
+    CheckInputLike(context, slot, expected, context.Input("X").dtype);
+  }
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+// Calls visit(offset, item) for the elements of a tile.
+template <typename Visit>
+void ForEachElement(const SoftmaxTile& tile, const Visit& visit) {
+  for (int64_t c = 0; c < tile.classes; ++c) {
+    for (int64_t item = 0; item < tile.items; ++item) {
+      visit(tile.offset + item * tile.item_stride + c * tile.class_stride, item);
+    }
+  }
+}
+
+template <typename T>
+T SignOf(T x) {
+  return static_cast<T>((x > 0) - (x < 0));
+}
+
+// The norms of a tile's items.
+template <typename T>
+void NormsOfTile(const SoftmaxTile& tile, double order, const T* x, T* norms) {
+  if (order == 2) {
+    TileDot(tile, x + tile.offset, x + tile.offset, norms);
+    for (int64_t i = 0; i < tile.items; ++i) norms[i] = std::sqrt(norms[i]);
+    return;
+  }
+  double totals[SoftmaxTile::kMaxItems];
+  if (std::isinf(order)) {
+    const bool largest = order > 0;
+    std::fill_n(totals, tile.items, largest ? 0 : std::numeric_limits<double>::infinity());
+    ForEachElement(tile, [&](int64_t at, int64_t i) {
+      const double size = std::abs(static_cast<double>(x[at]));
+      if ((largest ? size > totals[i] : size < totals[i]) || std::isnan(size)) totals[i] = size;
+    });
+  } else {
+    std::fill_n(totals, tile.items, 0.0);
+    const auto add = [&](const auto& term) {
+      ForEachElement(tile, [&](int64_t at, int64_t i) {
+        totals[i] += term(std::abs(static_cast<double>(x[at])));
+      });
+    };
+    if (order == 0) {
+      add([](double size) { return size != 0 ? 1.0 : 0.0; });
+    } else if (order == 1) {
+      add([](double size) { return size; });
+    } else {
+      add([order](double size) { return std::pow(size, order); });
+      for (int64_t i = 0; i < tile.items; ++i) totals[i] = std::pow(totals[i], 1 / order);
+    }
+  }
+  for (int64_t i = 0; i < tile.items; ++i) norms[i] = static_cast<T>(totals[i]);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  const AxisExtents extents = ExtentsOf(context);
+  SKIFF_ENFORCE(extents.length > 0 || extents.lines() == 0, kInvalidArgument, context.op().type,
+                ": X of shape ", context.Input("X").shape,
+                " has no elements along the axis, expected at least one");
+  const auto order = static_cast<double>(context.Attr<float>("porder"));
+  const int x_input = context.InputIndex("X");
+  const int output = context.OutputIndex("Out");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    T* out = run.output(output).data<T>();
+    if (order == 2 && extents.lines() == 1) {
+      *out = static_cast<T>(std::sqrt(SumOfSquares(x, extents.length)));
+      return;
+    }
+    ForTiles(extents.outer, extents.length, extents.inner,
+             [=](const SoftmaxTile& tile) { NormsOfTile(tile, order, x, out + tile.first_item); });
+  });
+}
+
+template <typename T>
+void GradientOfTile(const SoftmaxTile& tile, double order, double epsilon, const T* x,
+                    const T* norms, const T* gradient, T* dx) {
+  if (std::isinf(order)) {
+    ForEachElement(tile, [&](int64_t at, int64_t i) {
+      dx[at] = std::abs(x[at]) == norms[i] ? SignOf(x[at]) * gradient[i] : T{0};
+    });
+    return;
+  }
+  T factors[SoftmaxTile::kMaxItems];
+  for (int64_t i = 0; i < tile.items; ++i) {
+    const double divisor = std::pow(static_cast<double>(norms[i]), order - 1) + epsilon;
+    factors[i] = order == 0 ? T{0} : static_cast<T>(static_cast<double>(gradient[i]) / divisor);
+    // All elements are 0, and so are their gradients: nothing to divide.
+    if (norms[i] == 0) factors[i] = 0;
+  }
+  if (order == 2) {
+    TileScale(tile, x + tile.offset, factors, dx + tile.offset);
+  } else if (order == 0 || order == 1) {
+    ForEachElement(tile, [&](int64_t at, int64_t i) { dx[at] = SignOf(x[at]) * factors[i]; });
+  } else {
+    ForEachElement(tile, [&](int64_t at, int64_t i) {
+      const double size = std::abs(static_cast<double>(x[at]));
+      const T power = size == 0 ? T{0} : static_cast<T>(std::pow(size, order - 1));
+      dx[at] = SignOf(x[at]) * power * factors[i];
+    });
+  }
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const AxisExtents extents = ExtentsOf(context);
+  const auto order = static_cast<double>(context.Attr<float>("porder"));
+  const auto epsilon = static_cast<double>(context.Attr<float>("epsilon"));
+  const int x_input = context.InputIndex("X");
+  const int out_input = context.InputIndex("Out");
+  const int gradient_input = context.InputIndex("Out@GRAD");
+  const int dx_output = context.OutputIndex("X@GRAD");
+  return MakeKernel([=](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    const T* norms = run.input(out_input).data<T>();
+    const T* gradient = run.input(gradient_input).data<T>();
+    T* dx = run.output(dx_output).data<T>();
+    ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
+      GradientOfTile(tile, order, epsilon, x, norms + tile.first_item, gradient + tile.first_item,
+                     dx);
+    });
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  const auto flag = [](const char* name, const char* doc) {
+    return AttrDef{
+        .name = name, .type = AttrType::kBool, .default_value = Attribute(false), .doc = doc};
+  };
+  return {{.name = "porder",
+           .type = AttrType::kFloat,
+           .default_value = Attribute(2.0f),
+           .doc = "p, any number or an infinity."},
+          {.name = "axis",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{-1}),
+           .doc = "The axis; negative ones count from the back. Not read under asvector."},
+          {.name = "epsilon",
+           .type = AttrType::kFloat,
+           .default_value = Attribute(1e-12f),
+           .doc = "Keeps the gradient from dividing by 0."},
+          flag("keepdim", "The axis stays as a dim of 1 (under asvector: all of them)."),
+          flag("asvector", "The norm of all elements.")};
+}
+
+}  // namespace
+
+void RegisterPNorm(OpRegistry& registry) {
+  registry.Add({.type = "p_norm",
+                .doc = "Out = (sum of |X|^porder along `axis`)^(1/porder). Fluid's p_norm.",
+                .inputs = {{.name = "X", .doc = "Of rank 1 or more (under asvector: of any)."}},
+                .outputs = {{.name = "Out", .doc = "The norms."}},
+                .attrs = Attributes(),
+                .infer = Infer,
+                .grad = GradOp("p_norm_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"})});
+  registry.Add({.type = "p_norm_grad",
+                .doc = "The gradient of p_norm: dX = sign(X) * |X|^(p - 1) / (Out^(p - 1) + "
+                       "epsilon) * dOut.",
+                .inputs = {{.name = "X", .doc = "Of p_norm."},
+                           {.name = "Out", .doc = "Of p_norm."},
+                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
+                .attrs = Attributes(),
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives are not provided",
+                .in_place = {{"X", "X@GRAD"}}});
+  registry.AddCpuKernels<float, double>(
+      "p_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      "p_norm_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

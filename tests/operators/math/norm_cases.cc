@@ -1,0 +1,65 @@
+#include <cmath>
+
+#include "tests/operators/math/axis_lines.h"
+
+namespace skiff::harness {
+namespace {
+
+Arrays Reference(const Arrays& inputs, int64_t axis, float epsilon) {
+  Array out = inputs.at("X")[0];
+  const AxisLines lines(out.shape, axis);
+  Array norm = out;
+  if (norm.shape.rank() > 0)
+    norm.shape[static_cast<int>((axis + norm.shape.rank()) % norm.shape.rank())] = 1;
+  norm.values.assign(static_cast<size_t>(lines.count()), 0.0);
+  for (int64_t line = 0; line < lines.count(); ++line) {
+    double squares = static_cast<double>(epsilon);
+    for (const double value : lines.Line(out, line)) squares += value * value;
+    norm.values[static_cast<size_t>(line)] = std::sqrt(squares);
+    for (int64_t i = 0; i < lines.length; ++i) {
+      out.values[lines.Place(line, i, lines.length)] /= std::sqrt(squares);
+    }
+  }
+  return {{"Out", {out}}, {"Norm", {norm}}};
+}
+
+OpCase Case(const std::string& name, const Array& x, int32_t axis, float epsilon = 1e-10f) {
+  return {.name = name,
+          .type = "norm",
+          .inputs = {{"X", {x}}},
+          .attrs = {{"axis", axis}, {"epsilon", epsilon}},
+          .reference = [=](const Arrays& inputs) { return Reference(inputs, axis, epsilon); },
+          .outputs = {{"Out", 1}, {"Norm", 1}},
+          .gradients = {"X"}};
+}
+
+}  // namespace
+
+void AddNormCases(CaseList& cases) {
+  cases.push_back(Case("rows", Uniform({4, 17}, 1), 1));
+  cases.push_back(Case("first_axis", Uniform({5, 19}, 1), 0));
+  cases.push_back(Case("channels", Uniform({2, 3, 4, 5}, 1), -3));
+  cases.push_back(Case("vector", Uniform({21}, 1), 0));
+  cases.push_back(Case("scalar", Uniform({}, 1, 0.5, 2), 0, 0.25f));
+  cases.push_back(Case("epsilon", Uniform({4, 5}, 1), 1, 0.5f));
+  cases.push_back(Case("long_rows", Uniform({2, 9001}, 1), 1));
+  cases.push_back(Case("no_rows", Uniform({0, 5}, 1), 1));
+  cases.push_back(Case("lines_of_nothing", Uniform({0, 5}, 1), 0, 0.25f));
+  Array zeros = Uniform({3, 4}, 1);
+  for (size_t i = 4; i < 8; ++i) zeros.values[i] = 0;
+  cases.push_back(Case("row_of_zeros", zeros, 1, 0.25f));
+  OpCase test = Case("is_test", Uniform({4, 5}, 1), 1);
+  test.attrs["is_test"] = true;
+  test.outputs = {{"Out", 1}};
+  test.gradients = {};
+  test.reference = [](const Arrays& inputs) {
+    Arrays expected = Reference(inputs, 1, 1e-10f);
+    expected.erase("Norm");
+    return expected;
+  };
+  cases.push_back(test);
+  cases.push_back(Case("embeddings_4096x768", Uniform({4096, 768}, 1), 1));
+  cases.back().benchmark_only = true;
+}
+
+}  // namespace skiff::harness

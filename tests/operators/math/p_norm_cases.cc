@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tests/operators/math/axis_lines.h"
+
+namespace skiff::harness {
+namespace {
+
+struct PNormSpec {
+  float order = 2;
+  int32_t axis = -1;
+  bool keepdim = false;
+  bool asvector = false;
+};
+
+double NormOf(const std::vector<double>& values, double order) {
+  double total = order == -INFINITY ? INFINITY : 0;
+  for (const double value : values) {
+    const double size = std::abs(value);
+    if (order == INFINITY) {
+      total = std::max(total, size);
+    } else if (order == -INFINITY) {
+      total = std::min(total, size);
+    } else if (order == 0) {
+      total += size != 0 ? 1 : 0;
+    } else {
+      total += std::pow(size, order);
+    }
+  }
+  return std::isinf(order) || order == 0 ? total : std::pow(total, 1 / order);
+}
+
+Arrays Reference(const Arrays& inputs, const PNormSpec& spec) {
+  Array x = inputs.at("X")[0];
+  const int rank = x.shape.rank();
+  Shape shape;
+  for (int axis = 0; axis < rank; ++axis) {
+    if (!spec.asvector && axis != (spec.axis + rank) % rank) {
+      shape.Append(x.shape[axis]);
+    } else if (spec.keepdim) {
+      shape.Append(1);
+    }
+  }
+  if (spec.asvector) x.shape = {x.shape.element_count()};
+  const AxisLines lines(x.shape, spec.asvector ? 0 : spec.axis);
+  std::vector<double> norms;
+  for (int64_t line = 0; line < lines.count(); ++line) {
+    norms.push_back(NormOf(lines.Line(x, line), static_cast<double>(spec.order)));
+  }
+  return {{"Out", {Values(shape, norms)}}};
+}
+
+OpCase Case(const std::string& name, const Array& x, const PNormSpec& spec) {
+  return {.name = name,
+          .type = "p_norm",
+          .inputs = {{"X", {x}}},
+          .attrs = {{"porder", spec.order},
+                    {"axis", spec.axis},
+                    {"keepdim", spec.keepdim},
+                    {"asvector", spec.asvector}},
+          .reference = [=](const Arrays& inputs) { return Reference(inputs, spec); },
+          .outputs = {{"Out", 1}},
+          .gradients = {"X"}};
+}
+
+}  // namespace
+
+void AddPNormCases(CaseList& cases) {
+  // Of distinct sizes, and far from 0 where the derivative jumps.
+  const auto values = [](const Shape& shape) {
+    Array x = Distinct(shape, 3, 0.3, 2);
+    for (size_t i = 0; i < x.values.size(); i += 3) x.values[i] = -x.values[i];
+    return x;
+  };
+  const std::vector<std::pair<std::string, float>> orders = {
+      {"2", 2.0f},    {"1", 1.0f},       {"0", 0.0f},        {"3", 3.0f},
+      {"half", 0.5f}, {"inf", INFINITY}, {"minus_1", -1.0f}, {"minus_inf", -INFINITY}};
+  for (const auto& [name, order] : orders) {
+    cases.push_back(Case("order_" + name, values({4, 7}), {.order = order}));
+    cases.push_back(
+        Case("order_" + name + "_columns", values({4, 19}), {.order = order, .axis = 0}));
+  }
+  cases.push_back(Case("middle_axis", values({2, 5, 3}), {.axis = 1}));
+  cases.push_back(Case("kept", values({2, 5, 3}), {.axis = 1, .keepdim = true}));
+  cases.push_back(Case("as_vector", values({3, 5}), {.asvector = true}));
+  cases.push_back(Case("as_vector_kept", values({3, 5}), {.keepdim = true, .asvector = true}));
+  cases.push_back(Case("scalar_as_vector", values({}), {.asvector = true}));
+  cases.push_back(Case("vector", values({9}), {.order = 3, .axis = 0}));
+  cases.push_back(Case("long_rows", values({2, 9001}), {}));
+  cases.push_back(Case("no_rows", values({0, 5}), {}));
+  // No derivative is that of Fluid: 0.
+  for (const float order : {1.0f, 2.0f, 1.5f}) {
+    Array zeros = values({3, 4});
+    for (size_t i = 4; i < 8; ++i) zeros.values[i] = 0;
+    cases.push_back(Case(order == 1   ? "zeros_1"
+                         : order == 2 ? "zeros_2"
+                                      : "zeros_1_and_a_half",
+                         zeros, {.order = order}));
+    cases.back().gradients.clear();
+  }
+}
+
+}  // namespace skiff::harness
