@@ -57,17 +57,11 @@ bool NeedsTypeName(AttrType type) {
          type != AttrType::kBool;
 }
 
-std::string AttributeText(const Attribute& attribute) {
-  const AttrType type = TypeOf(attribute);
-  const std::string value = std::visit([](const auto& v) { return ValueText(v); }, attribute);
-  return NeedsTypeName(type) ? StrCat(AttrTypeName(type), " ", value) : value;
-}
-
 std::string AttributesText(const AttributeMap& attrs) {
   std::string text = "{";
   for (const auto& [name, attribute] : attrs) {
     if (text.size() > 1) text += ", ";
-    text += NameText(name) + " = " + AttributeText(attribute);
+    text += NameText(name) + " = " + PrintAttribute(attribute);
   }
   return text + "}";
 }
@@ -114,6 +108,12 @@ std::string BlockText(const Block& block) {
 }
 
 }  // namespace
+
+std::string PrintAttribute(const Attribute& attribute) {
+  const AttrType type = TypeOf(attribute);
+  const std::string value = std::visit([](const auto& v) { return ValueText(v); }, attribute);
+  return NeedsTypeName(type) ? StrCat(AttrTypeName(type), " ", value) : value;
+}
 
 std::string PrintOp(const Op& op) {
   std::string text =

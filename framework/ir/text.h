@@ -35,7 +35,8 @@
 
 namespace skiff {
 
-// One line, without a line break.
+// Without a line break.
+std::string PrintAttribute(const Attribute& attribute);
 std::string PrintOp(const Op& op);
 std::string PrintProgram(const Program& program);
 
