@@ -441,7 +441,10 @@ class Generator {
   // Another order of the values each time.
   Tensor FeedTensor(const Feed& feed, size_t run) const {
     Array array = feed.array;
-    const size_t shift = run * 3 % array.values.size();
+    // Whole rows: one may be an index into several dims, each with an extent of its own.
+    const int rank = array.shape.rank();
+    const auto row = static_cast<size_t>(rank == 0 ? 1 : array.shape[rank - 1]);
+    const size_t shift = run * 3 * row % array.values.size();
     std::rotate(array.values.begin(), array.values.begin() + static_cast<std::ptrdiff_t>(shift),
                 array.values.end());
     return ToTensor(array, DTypeIn(array, dtype_));
