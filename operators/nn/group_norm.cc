@@ -1,0 +1,144 @@
+// group_norm: each group of neighbouring channels of an image with mean 0 and variance 1, scaled
+// and shifted channel by channel.
+//
+//   Y = (X - mean) / sqrt(variance + epsilon) · Scale + Bias
+//
+// Mean and Variance (biased, without epsilon) are [N, groups]. The gradient is that of
+// group_norm_shared.h; it needs no Y, which Fluid's gradient op takes as well.
+//
+// Source: Wu & He 2018; Fluid's group_norm (PaddlePaddle 2.6).
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/nn/group_norm_shared.h"
+#include "operators/nn/norm_arguments_shared.h"
+
+namespace skiff {
+namespace {
+
+GroupNormArguments ParseArguments(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  SKIFF_ENFORCE(x.rank() >= 2, kInvalidArgument, context.op().type, ": X of shape ", x,
+                ", expected a rank of at least 2");
+  GroupGeometry geometry;
+  geometry.order = ParseChannelOrder(context, "data_layout");
+  const int channel_axis = geometry.order == ChannelOrder::kFirst ? 1 : x.rank() - 1;
+  geometry.batch = x[0];
+  geometry.channels = x[channel_axis];
+  for (int axis = 1; axis < x.rank(); ++axis) {
+    if (axis == channel_axis) continue;
+    geometry.pixels =
+        geometry.pixels < 0 || x[axis] < 0 ? -1 : MultiplyCounts(geometry.pixels, x[axis]);
+  }
+  geometry.groups = context.IntAttr("groups");
+  SKIFF_ENFORCE(
+      geometry.groups >= 1 && (geometry.channels == -1 || geometry.channels % geometry.groups == 0),
+      kInvalidArgument, context.op().type, ": groups = ", geometry.groups,
+      ", expected a divisor of the ", geometry.channels, " channels of X of shape ", x);
+  return {.geometry = geometry,
+          .statistic = GroupStatistic::kVariance,
+          .mean_slot = "Mean",
+          .statistic_slot = "Variance"};
+}
+
+void Infer(OpContext& context) {
+  const GroupGeometry geometry = ParseArguments(context).geometry;
+  CheckVectors(context, {"Scale", "Bias"}, geometry.channels, "channel");
+  context.SetOutputLike("Y", "X");
+  for (const char* slot : {"Mean", "Variance"}) {
+    context.SetOutput(slot, {geometry.batch, geometry.groups}, context.Input("X").dtype);
+  }
+}
+
+void InferGrad(OpContext& context) {
+  const GroupGeometry geometry = ParseArguments(context).geometry;
+  CheckVectors(context, {"Scale", "Bias"}, geometry.channels, "channel");
+  for (const char* slot : {"Y", "Y@GRAD"}) {
+    if (!context.HasInput(slot)) continue;
+    CheckInputLike(context, slot, context.Input("X").shape, context.Input("X").dtype);
+  }
+  for (const char* slot : {"Mean", "Variance"}) {
+    CheckInputLike(context, slot, {geometry.batch, geometry.groups}, context.Input("X").dtype);
+  }
+  context.SetOutputLike("X@GRAD", "X");
+  for (const char* slot : {"Scale@GRAD", "Bias@GRAD"}) {
+    context.SetOutput(slot, {geometry.channels}, context.Input("X").dtype);
+  }
+}
+
+std::vector<AttrDef> Attributes() {
+  return {EpsilonAttr("group_norm"),
+          {.name = "groups",
+           .type = AttrType::kInt,
+           .default_value = int32_t{-1},
+           .doc = "Number of groups, a divisor of the channels; must be set."},
+          ChannelOrderAttr("data_layout")};
+}
+
+OpDef GroupNormDef() {
+  OpDef def;
+  def.type = "group_norm";
+  def.doc =
+      "Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias, with mean and variance of each "
+      "group of neighbouring channels of each image.";
+  def.inputs = {
+      {.name = "X", .doc = "[N, C, ...] or [N, ..., C] (data_layout), of rank 2 or more."},
+      {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true},
+      {.name = "Bias", .doc = "[C]; 0 if absent.", .dispensable = true}};
+  def.outputs = {{.name = "Y", .doc = "Like X."},
+                 {.name = "Mean", .doc = "[N, groups].", .dispensable = true, .intermediate = true},
+                 {.name = "Variance",
+                  .doc = "[N, groups], biased.",
+                  .dispensable = true,
+                  .intermediate = true}};
+  def.attrs = Attributes();
+  def.infer = Infer;
+  def.grad = GradOp("group_norm_grad", {"X", "Scale", "Bias", "Y", "Mean", "Variance", "Y@GRAD"},
+                    {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
+  def.in_place = {{"X", "Y"}};
+  return def;
+}
+
+OpDef GroupNormGradDef() {
+  OpDef def;
+  def.type = "group_norm_grad";
+  def.doc =
+      "With h = 1 / sqrt(Variance + epsilon), z = (X - Mean) * h, g = Y@GRAD * Scale and groups of "
+      "m elements: X@GRAD = h * (g - sum g / m - z * sum(g * z) / m); Scale@GRAD = the sum of "
+      "Y@GRAD * z and Bias@GRAD that of Y@GRAD over images and pixels.";
+  def.inputs = {
+      {.name = "X", .doc = "Of group_norm."},
+      {.name = "Scale", .doc = "Of group_norm.", .dispensable = true},
+      {.name = "Bias", .doc = "Of group_norm.", .dispensable = true, .shape_only = true},
+      {.name = "Y", .doc = "Of group_norm; unused.", .dispensable = true, .shape_only = true},
+      {.name = "Mean", .doc = "Of group_norm."},
+      {.name = "Variance", .doc = "Of group_norm."},
+      {.name = "Y@GRAD", .doc = "The gradient of Y."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
+                 {.name = "Scale@GRAD", .doc = "[C].", .dispensable = true},
+                 {.name = "Bias@GRAD", .doc = "[C].", .dispensable = true}};
+  def.attrs = Attributes();
+  def.infer = InferGrad;
+  def.no_gradient_reason = "second derivatives of group normalization are not provided";
+  def.in_place = {{"Y@GRAD", "X@GRAD"}};
+  return def;
+}
+
+}  // namespace
+
+void RegisterGroupNorm(OpRegistry& registry) {
+  registry.Add(GroupNormDef());
+  registry.Add(GroupNormGradDef());
+  registry.AddCpuKernels<float, double>("group_norm", []<typename T>(PrepareContext& context) {
+    return PrepareGroupNorm<T>(context, ParseArguments(context));
+  });
+  registry.AddCpuKernels<float, double>("group_norm_grad", []<typename T>(PrepareContext& context) {
+    return PrepareGroupNormGrad<T>(context, ParseArguments(context));
+  });
+}
+
+}  // namespace skiff

@@ -1,0 +1,35 @@
+#include "operators/nn/norm_arguments_shared.h"
+
+#include "framework/base/error.h"
+
+namespace skiff {
+
+AttrDef EpsilonAttr(const std::string& type) {
+  return {.name = "epsilon",
+          .type = AttrType::kFloat,
+          .default_value = 1e-5f,
+          .doc = "Added to the variance.",
+          .check = [type](const Attribute& value) {
+            const float epsilon = std::get<float>(value);
+            SKIFF_ENFORCE(epsilon >= 0, kInvalidArgument, type, ": epsilon = ", epsilon,
+                          ", expected at least 0");
+          }};
+}
+
+void CheckVectors(const OpContext& context, std::initializer_list<const char*> slots, int64_t size,
+                  const char* meaning) {
+  const TensorMeta& x = context.Input("X");
+  for (const char* slot : slots) {
+    if (!context.HasInput(slot)) continue;
+    const TensorMeta& meta = context.Input(slot);
+    const bool fits =
+        meta.shape.rank() == 1 && (meta.shape[0] == size || meta.shape[0] == -1 || size == -1);
+    SKIFF_ENFORCE(fits, kInvalidArgument, context.op().type, ": ", slot, " of shape ", meta.shape,
+                  ", expected [", size, "], one value for each ", meaning, " of X of shape ",
+                  x.shape);
+    SKIFF_ENFORCE(meta.dtype == x.dtype, kInvalidArgument, context.op().type, ": ", slot, " is ",
+                  meta.dtype, ", expected that of X, ", x.dtype);
+  }
+}
+
+}  // namespace skiff

@@ -1,0 +1,31 @@
+// The arguments that layer, group and instance normalization have in common.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "framework/op/kernel.h"
+#include "framework/op/op_context.h"
+
+namespace skiff {
+
+// `epsilon`, at least 0; `type` is the op's, for messages.
+AttrDef EpsilonAttr(const std::string& type);
+
+// Error unless the slots that are present hold `size` values (-1: unknown) of X's dtype; `meaning`
+// says of what there is one each.
+void CheckVectors(const OpContext& context, std::initializer_list<const char*> slots, int64_t size,
+                  const char* meaning);
+
+// The data of an argument; nullptr for one that is absent.
+template <typename T>
+const T* InputData(const KernelContext& run, int index) {
+  return index < 0 ? nullptr : run.input(index).data<T>();
+}
+template <typename T>
+T* OutputData(const KernelContext& run, int index) {
+  return index < 0 ? nullptr : run.output(index).data<T>();
+}
+
+}  // namespace skiff
