@@ -1,0 +1,11 @@
+// conv3d_transpose: the transpose of a convolution of volumes.
+// Source: Fluid's conv3d_transpose (PaddlePaddle 2.6).
+#include "operators/nn/transposed_convolution_shared.h"
+
+namespace skiff {
+
+void RegisterConv3dTranspose(OpRegistry& registry) {
+  RegisterTransposedConvolution(registry, "conv3d_transpose", VolumeAxes::kVolume);
+}
+
+}  // namespace skiff

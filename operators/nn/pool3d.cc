@@ -1,0 +1,301 @@
+// pool3d: the maximum or the average of each window of a volume, channel by channel.
+//
+//   Out[n, c, p] = max (or mean) of X[n, c, q] over p · s - padding <= q < p · s - padding + k
+//   along each axis, as far as q lies on X
+//
+// The mean divides by the points on X (exclusive) or by the window's size, which ends at the size
+// of X plus the padding in front. Adaptive: ksize is the output's size, window p covers [floor(p ·
+// size / ksize), ceil((p + 1) · size / ksize)). A window on padding alone gives the lowest number
+// (max) or 0 (avg). In the gradient of the maximum the first of equal points, in row-major order,
+// takes all.
+//
+// Source: Fluid's pool3d (PaddlePaddle 2.6).
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/nn/pooling_shared.h"
+#include "operators/nn/volume_window_shared.h"
+
+namespace skiff {
+namespace {
+
+constexpr VolumeAxes kAxes = VolumeAxes::kVolume;
+
+struct VolumePooling {
+  VolumeDims input;
+  VolumeDims output;
+  VolumeWindow window;  // of no meaning if `adaptive`
+  bool is_max = false;  // else the average
+  bool exclusive = true;
+  bool adaptive = false;
+  ChannelOrder order = ChannelOrder::kFirst;
+  // For each axis what the windows cover; filled in where the input's size is known.
+  std::array<std::vector<WindowSpan>, 3> spans;
+};
+
+VolumePooling ParseExtents(const OpContext& context) {
+  const std::string& kind = context.Attr<std::string>("pooling_type");
+  SKIFF_ENFORCE(kind == "max" || kind == "avg", kInvalidArgument, context.op().type,
+                ": pooling_type = \"", kind, "\", expected max or avg");
+  VolumePooling pooling;
+  pooling.is_max = kind == "max";
+  pooling.order = ParseVolumeOrder(context, "data_format", kAxes);
+  pooling.input = VolumeOf(context, "X", context.Input("X").shape, pooling.order, kAxes);
+  pooling.output = {.batch = pooling.input.batch, .channels = pooling.input.channels};
+  if (context.Attr<bool>("global_pooling")) {
+    pooling.window.kernel = pooling.input.size;
+  } else if (context.Attr<bool>("adaptive")) {
+    pooling.adaptive = true;
+    pooling.output.size = ParseVolumeExtents(context, "ksize", kAxes);
+  } else {
+    pooling.exclusive = context.Attr<bool>("exclusive");
+    pooling.window = ParseVolumeWindow(context, kAxes, ParseVolumeExtents(context, "ksize", kAxes),
+                                       {1, 1, 1}, pooling.input.size);
+    for (size_t axis = 0; axis < 3; ++axis) {
+      pooling.output.size[axis] = VolumeWindowCount(
+          context, pooling.window, axis, pooling.input.size[axis], context.Attr<bool>("ceil_mode"));
+    }
+  }
+  return pooling;
+}
+
+std::vector<WindowSpan> SpansOf(const VolumePooling& pooling, size_t axis) {
+  const int64_t inputs = pooling.input.size[axis];
+  const int64_t outputs = pooling.output.size[axis];
+  std::vector<WindowSpan> spans;
+  for (int64_t o = 0; o < outputs; ++o) {
+    WindowSpan span;
+    if (pooling.adaptive) {
+      span = {.begin = o * inputs / outputs, .end = ((o + 1) * inputs + outputs - 1) / outputs};
+      span.extent = span.end - span.begin;
+    } else {
+      const int64_t padding = pooling.window.pad_begin[axis];
+      const int64_t begin = o * pooling.window.stride[axis] - padding;
+      const int64_t end = std::min(begin + pooling.window.kernel[axis], inputs + padding);
+      span.extent = std::max<int64_t>(end - begin, 0);
+      span.begin = std::max<int64_t>(begin, 0);
+      span.end = std::max(std::min(end, inputs), span.begin);
+    }
+    spans.push_back(span);
+  }
+  return spans;
+}
+
+void Infer(OpContext& context) {
+  const VolumePooling pooling = ParseExtents(context);
+  context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", ShapeOf(pooling.output, pooling.order, kAxes), context.Input("X").dtype);
+}
+
+void InferGrad(OpContext& context) {
+  const VolumePooling pooling = ParseExtents(context);
+  const Shape expected = ShapeOf(pooling.output, pooling.order, kAxes);
+  for (const char* slot : {"Out", "Out@GRAD"}) {
+    CheckInputLike(context, slot, expected, context.Input("X").dtype);
+  }
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+template <typename T>
+class PoolingLoops {
+ public:
+  explicit PoolingLoops(const OpContext& context)
+      : pooling_(ParseExtents(context)),
+        in_(StridesOf(pooling_.input, pooling_.order)),
+        out_(StridesOf(pooling_.output, pooling_.order)) {
+    int64_t work = 1;
+    for (size_t axis = 0; axis < 3; ++axis) {
+      pooling_.spans[axis] = SpansOf(pooling_, axis);
+      int64_t covered = 0;
+      for (const WindowSpan& span : pooling_.spans[axis]) covered += span.end - span.begin;
+      work *= covered;
+    }
+    grain_ = GrainOf(work);
+  }
+
+  void Forward(const T* input, T* output) const {
+    ForEachChannel([&](int64_t in_offset, int64_t out_offset) {
+      ForEachWindow([&](const Window3& window, int64_t offset) {
+        output[out_offset + offset] = pooling_.is_max ? Maximum(input + in_offset, window)
+                                                      : Average(input + in_offset, window);
+      });
+    });
+  }
+
+  void Backward(const T* input, const T* output, const T* output_gradient,
+                T* input_gradient) const {
+    ForEachChannel([&](int64_t in_offset, int64_t out_offset) {
+      T* channel = input_gradient + in_offset;
+      Clear(channel);
+      ForEachWindow([&](const Window3& window, int64_t offset) {
+        const T gradient = output_gradient[out_offset + offset];
+        if (pooling_.is_max) {
+          const int64_t place = PlaceOf(input + in_offset, output[out_offset + offset], window);
+          if (place >= 0) channel[place] += gradient;
+        } else {
+          Spread(window, gradient, channel);
+        }
+      });
+    });
+  }
+
+ private:
+  // The spans along depth, height and width.
+  using Window3 = std::array<WindowSpan, 3>;
+
+  template <typename Visit>
+  void ForEachChannel(const Visit& visit) const {
+    const int64_t channels = pooling_.input.channels;
+    ParallelFor(pooling_.input.batch * channels, grain_, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t n = i / channels;
+        const int64_t c = i % channels;
+        visit(n * in_.batch + c * in_.channel, n * out_.batch + c * out_.channel);
+      }
+    });
+  }
+
+  template <typename Visit>
+  void ForEachWindow(const Visit& visit) const {
+    const auto& [depth, height, width] = pooling_.spans;
+    for (size_t z = 0; z < depth.size(); ++z) {
+      for (size_t y = 0; y < height.size(); ++y) {
+        for (size_t x = 0; x < width.size(); ++x) {
+          visit({depth[z], height[y], width[x]}, static_cast<int64_t>(z) * out_.size[0] +
+                                                     static_cast<int64_t>(y) * out_.size[1] +
+                                                     static_cast<int64_t>(x) * out_.size[2]);
+        }
+      }
+    }
+  }
+
+  // Calls visit(offset) for the points of a window.
+  template <typename Visit>
+  void ForEachPoint(const Window3& window, const Visit& visit) const {
+    for (int64_t z = window[0].begin; z < window[0].end; ++z) {
+      for (int64_t y = window[1].begin; y < window[1].end; ++y) {
+        const int64_t row = z * in_.size[0] + y * in_.size[1];
+        for (int64_t x = window[2].begin; x < window[2].end; ++x) visit(row + x * in_.size[2]);
+      }
+    }
+  }
+
+  int64_t Divisor(const Window3& window) const {
+    int64_t divisor = 1;
+    for (const WindowSpan& span : window) {
+      divisor *= pooling_.exclusive ? span.end - span.begin : span.extent;
+    }
+    return divisor;
+  }
+
+  T Maximum(const T* channel, const Window3& window) const {
+    T best = std::numeric_limits<T>::lowest();
+    ForEachPoint(window, [&](int64_t at) { best = std::max(best, channel[at]); });
+    return best;
+  }
+
+  T Average(const T* channel, const Window3& window) const {
+    double sum = 0;
+    ForEachPoint(window, [&](int64_t at) { sum += static_cast<double>(channel[at]); });
+    const int64_t divisor = Divisor(window);
+    return divisor == 0 ? T{0} : static_cast<T>(sum / static_cast<double>(divisor));
+  }
+
+  // Where a window first holds its maximum; -1 if it holds nothing.
+  int64_t PlaceOf(const T* channel, T maximum, const Window3& window) const {
+    int64_t place = -1;
+    ForEachPoint(window, [&](int64_t at) {
+      if (place < 0 && channel[at] == maximum) place = at;
+    });
+    return place;
+  }
+
+  void Spread(const Window3& window, T gradient, T* channel) const {
+    const T share = gradient / static_cast<T>(std::max<int64_t>(Divisor(window), 1));
+    ForEachPoint(window, [&](int64_t at) { channel[at] += share; });
+  }
+
+  void Clear(T* channel) const {
+    const VolumeExtents& size = pooling_.input.size;
+    ForEachPoint(
+        {WindowSpan{.end = size[0]}, WindowSpan{.end = size[1]}, WindowSpan{.end = size[2]}},
+        [&](int64_t at) { channel[at] = 0; });
+  }
+
+  VolumePooling pooling_;
+  VolumeStrides in_;
+  VolumeStrides out_;
+  int64_t grain_ = 1;
+};
+
+std::vector<AttrDef> Attributes() {
+  const auto flag = [](std::string name, bool default_value, std::string doc) {
+    return AttrDef{.name = std::move(name),
+                   .type = AttrType::kBool,
+                   .default_value = default_value,
+                   .doc = std::move(doc)};
+  };
+  return {
+      {.name = "pooling_type",
+       .type = AttrType::kString,
+       .default_value = std::string(),
+       .doc = "max or avg."},
+      {.name = "ksize", .type = AttrType::kInts, .doc = "Depth, height and width of the window."},
+      IntsAttrDef("strides", {1, 1, 1}, "Steps of the window, for depth, height and width."),
+      IntsAttrDef("paddings", {0, 0, 0}, "One value an axis, or two, in front and behind."),
+      PaddingAlgorithmAttr(),
+      flag("ceil_mode", false, "Keep a last window that reaches beyond the padded input."),
+      flag("exclusive", true, "Averages leave the padding out."),
+      flag("global_pooling", false, "The window is the whole volume; ksize and paddings unused."),
+      flag("adaptive", false, "ksize is the size of the output."),
+      VolumeOrderAttr("data_format", kAxes)};
+}
+
+}  // namespace
+
+void RegisterPool3d(OpRegistry& registry) {
+  registry.Add({.type = "pool3d",
+                .doc = "Out[n, c, p] = the maximum or average of X[n, c] over the window at p * "
+                       "stride - padding. Fluid's pool3d.",
+                .inputs = {{.name = "X", .doc = "Volumes, [N, C, D, H, W] or [N, D, H, W, C]."}},
+                .outputs = {{.name = "Out", .doc = "Volumes with as many channels."}},
+                .attrs = Attributes(),
+                .infer = Infer,
+                .grad = GradOp("pool3d_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"})});
+  registry.Add({.type = "pool3d_grad",
+                .doc = "X@GRAD: the sum over the windows of a point of Out@GRAD at the window's "
+                       "first maximum, or of Out@GRAD divided by the window's size.",
+                .inputs = {{.name = "X", .doc = "Of pool3d."},
+                           {.name = "Out", .doc = "Of pool3d."},
+                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
+                .attrs = Attributes(),
+                .infer = InferGrad,
+                .no_gradient_reason = "second derivatives of pooling are not provided"});
+  registry.AddCpuKernels<float, double>("pool3d", []<typename T>(PrepareContext& context) {
+    return MakeKernel([loops = PoolingLoops<T>(context), x = context.InputIndex("X"),
+                       out = context.OutputIndex("Out")](const KernelContext& run) {
+      loops.Forward(run.input(x).data<T>(), run.output(out).data<T>());
+    });
+  });
+  registry.AddCpuKernels<float, double>("pool3d_grad", []<typename T>(PrepareContext& context) {
+    return MakeKernel([loops = PoolingLoops<T>(context), x = context.InputIndex("X"),
+                       out = context.InputIndex("Out"), gradient = context.InputIndex("Out@GRAD"),
+                       dx = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+      loops.Backward(run.input(x).data<T>(), run.input(out).data<T>(),
+                     run.input(gradient).data<T>(), run.output(dx).data<T>());
+    });
+  });
+}
+
+}  // namespace skiff

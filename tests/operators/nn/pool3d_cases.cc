@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/operators/nn/volume_reference.h"
+
+namespace skiff::harness {
+namespace {
+
+using Ints = std::vector<int32_t>;
+
+struct Pool3dSpec {
+  std::string name;
+  VolumeSize input;
+  Triple output{1, 1, 1};  // as expected
+  Triple kernel{1, 1, 1};
+  Triple stride{1, 1, 1};
+  Triple padding{0, 0, 0};  // in front
+  bool adaptive = false;
+  bool exclusive = true;
+  bool channels_last = false;
+  AttributeMap attrs = {};
+};
+
+struct Range {
+  int64_t begin;
+  int64_t end;
+  int64_t size;  // with the padding that counts
+};
+
+Range WindowOf(const Pool3dSpec& spec, size_t axis, int64_t o) {
+  const int64_t inputs = spec.input.size[axis];
+  if (spec.adaptive) {
+    const int64_t begin = o * inputs / spec.output[axis];
+    const int64_t end = ((o + 1) * inputs + spec.output[axis] - 1) / spec.output[axis];
+    return {begin, end, end - begin};
+  }
+  const int64_t begin = o * spec.stride[axis] - spec.padding[axis];
+  const int64_t end = std::min(begin + spec.kernel[axis], inputs + spec.padding[axis]);
+  return {std::max<int64_t>(begin, 0), std::min(end, inputs), end - begin};
+}
+
+Arrays Reference(const Pool3dSpec& spec, bool is_max, const Arrays& inputs) {
+  const LazyValues& x = inputs.at("X")[0].values;
+  const VolumeSize out{
+      .batch = spec.input.batch, .channels = spec.input.channels, .size = spec.output};
+  std::vector<double> values(static_cast<size_t>(out.count()), 0.0);
+  for (int64_t n = 0; n < out.batch; ++n) {
+    for (int64_t c = 0; c < out.channels; ++c) {
+      ForEachPoint(out.size, [&](const Triple& p) {
+        Range windows[3];
+        Triple size;
+        int64_t whole = 1;
+        for (size_t axis = 0; axis < 3; ++axis) {
+          windows[axis] = WindowOf(spec, axis, p[axis]);
+          size[axis] = windows[axis].end - windows[axis].begin;
+          whole *= windows[axis].size;
+        }
+        double best = -1e300;
+        double sum = 0;
+        ForEachPoint(size, [&](const Triple& t) {
+          const Triple q = {windows[0].begin + t[0], windows[1].begin + t[1],
+                            windows[2].begin + t[2]};
+          const double value = x[spec.input.Index(spec.channels_last, n, c, q)];
+          best = std::max(best, value);
+          sum += value;
+        });
+        const int64_t divisor = spec.exclusive ? size[0] * size[1] * size[2] : whole;
+        values[out.Index(spec.channels_last, n, c, p)] =
+            is_max ? best : sum / static_cast<double>(divisor);
+      });
+    }
+  }
+  return {{"Out", {Values(out.AsShape(spec.channels_last), values)}}};
+}
+
+OpCase Case(const Pool3dSpec& spec, const std::string& kind) {
+  const auto ints = [](const Triple& values) {
+    return Ints{static_cast<int32_t>(values[0]), static_cast<int32_t>(values[1]),
+                static_cast<int32_t>(values[2])};
+  };
+  OpCase op_case;
+  op_case.name = kind + "_" + spec.name;
+  op_case.type = "pool3d";
+  op_case.inputs = {{"X", {Distinct(spec.input.AsShape(spec.channels_last), 1)}}};
+  op_case.attrs = {{"pooling_type", kind},
+                   {"ksize", ints(spec.kernel)},
+                   {"strides", ints(spec.stride)},
+                   {"exclusive", spec.exclusive}};
+  for (const auto& [name, value] : spec.attrs) op_case.attrs[name] = value;
+  if (spec.channels_last) op_case.attrs["data_format"] = std::string("NDHWC");
+  op_case.reference = [spec, kind](const Arrays& inputs) {
+    return Reference(spec, kind == "max", inputs);
+  };
+  op_case.outputs = {{"Out", 1}};
+  op_case.gradients = {"X"};
+  return op_case;
+}
+
+}  // namespace
+
+void AddPool3dCases(CaseList& cases) {
+  const std::vector<Pool3dSpec> specs = {
+      {.name = "side_by_side",
+       .input = {2, 3, {4, 6, 4}},
+       .output = {2, 3, 2},
+       .kernel = {2, 2, 2},
+       .stride = {2, 2, 2}},
+      {.name = "overlap_with_padding",
+       .input = {2, 2, {3, 7, 8}},
+       .output = {2, 4, 4},
+       .kernel = {3, 3, 3},
+       .stride = {2, 2, 2},
+       .padding = {1, 1, 1},
+       .attrs = {{"paddings", Ints{1, 1, 1}}}},
+      {.name = "padding_counts",
+       .input = {1, 2, {3, 5, 6}},
+       .output = {2, 3, 3},
+       .kernel = {3, 3, 3},
+       .stride = {2, 2, 2},
+       .padding = {1, 1, 1},
+       .exclusive = false,
+       .attrs = {{"paddings", Ints{1, 1, 1}}}},
+      {.name = "padded_unevenly",
+       .input = {1, 2, {3, 4, 5}},
+       .output = {3, 3, 6},
+       .kernel = {2, 2, 2},
+       .padding = {1, 0, 1},
+       .attrs = {{"paddings", Ints{1, 0, 0, 0, 1, 1}}}},
+      {.name = "rounded_up",
+       .input = {1, 2, {4, 5, 6}},
+       .output = {2, 2, 3},
+       .kernel = {3, 3, 2},
+       .stride = {2, 3, 2},
+       .attrs = {{"ceil_mode", true}}},
+      {.name = "global",
+       .input = {2, 3, {3, 4, 5}},
+       .output = {1, 1, 1},
+       .kernel = {3, 4, 5},
+       .attrs = {{"global_pooling", true}, {"ksize", Ints{1, 1, 1}}, {"paddings", Ints{1, 1, 1}}}},
+      {.name = "adaptive",
+       .input = {2, 2, {3, 7, 5}},
+       .output = {2, 3, 5},
+       .kernel = {2, 3, 5},
+       .adaptive = true,
+       .attrs = {{"adaptive", true}}},
+      {.name = "same",
+       .input = {1, 2, {4, 5, 5}},
+       .output = {2, 3, 5},
+       .kernel = {3, 3, 2},
+       .stride = {2, 2, 1},
+       .padding = {0, 1, 0},
+       .attrs = {{"padding_algorithm", std::string("SAME")}}},
+      {.name = "valid",
+       .input = {1, 2, {4, 5, 5}},
+       .output = {2, 3, 4},
+       .kernel = {3, 3, 2},
+       .attrs = {{"padding_algorithm", std::string("VALID")}, {"paddings", Ints{1, 1, 1}}}},
+      {.name = "channels_last",
+       .input = {2, 3, {4, 5, 4}},
+       .output = {2, 3, 3},
+       .kernel = {2, 3, 2},
+       .stride = {2, 1, 1},
+       .channels_last = true},
+      {.name = "no_volumes",
+       .input = {0, 3, {4, 4, 4}},
+       .output = {2, 2, 2},
+       .kernel = {2, 2, 2},
+       .stride = {2, 2, 2}},
+  };
+  for (const Pool3dSpec& spec : specs) {
+    cases.push_back(Case(spec, "max"));
+    cases.push_back(Case(spec, "avg"));
+  }
+}
+
+}  // namespace skiff::harness
