@@ -1,0 +1,162 @@
+// What the ops of the family refuse, and what they say about it.
+#include "operators/nn/nn_ops.h"
+#include "tests/operators/refused_op.h"
+
+namespace skiff::harness {
+namespace {
+
+using Ints = std::vector<int32_t>;
+
+class NnError : public ::testing::Test {
+ protected:
+  NnError() { RegisterNnOps(registry_); }
+
+  OpRegistry registry_;
+};
+
+TEST_F(NnError, NormalizationsNameWhatDoesNotFit) {
+  const std::vector<std::string> y = {"Y"};
+  ExpectRefused(
+      registry_,
+      {{"layer_norm", {{"X", {2, 3}}}, y, {{"begin_norm_axis", int32_t{0}}}, "begin_norm_axis = 0"},
+       {"layer_norm", {{"X", {2, 3}}}, y, {{"begin_norm_axis", int32_t{2}}}, "outside [1, 1]"},
+       {"layer_norm", {{"X", {2, 3, 4}}, {"Scale", {4}}}, y, {}, "expected [12]"},
+       {"layer_norm", {{"X", {2, 3, 4}}, {"Bias", {3, 4}}}, y, {}, "Bias of shape [3, 4]"},
+       {"layer_norm", {{"X", {2, 3}}}, y, {{"epsilon", -1.0f}}, "epsilon"},
+       {"group_norm", {{"X", {2, 4, 3}}}, y, {}, "groups = -1"},
+       {"group_norm", {{"X", {2, 4, 3}}}, y, {{"groups", int32_t{3}}}, "divisor of the 4 channels"},
+       {"group_norm", {{"X", {4}}}, y, {{"groups", int32_t{2}}}, "rank of at least 2"},
+       {"group_norm",
+        {{"X", {2, 4, 3}}},
+        y,
+        {{"groups", int32_t{2}}, {"data_layout", std::string("CHW")}},
+        "CHW"},
+       {"group_norm",
+        {{"X", {2, 4, 3}}, {"Scale", {3}}},
+        y,
+        {{"groups", int32_t{2}}},
+        "expected [4]"},
+       {"instance_norm", {{"X", {2, 3, 1, 1, 1, 1}}}, y, {}, "rank from 2 to 5"},
+       {"instance_norm", {{"X", {2, 3, 4}}, {"Scale", {2}}}, y, {}, "expected [3]"}});
+}
+
+TEST_F(NnError, ConvolutionsNameWhatDoesNotFit) {
+  const std::vector<std::string> output = {"Output"};
+  const Shape image = {1, 4, 5, 5};
+  const Shape volume = {1, 4, 5, 5, 5};
+  const auto transpose = [&](const Shape& filter, const AttributeMap& attrs,
+                             const std::string& message) {
+    return RefusedOp{
+        "conv2d_transpose", {{"Input", image}, {"Filter", filter}}, output, attrs, message};
+  };
+  const auto conv3d = [&](const Shape& filter, const AttributeMap& attrs,
+                          const std::string& message) {
+    return RefusedOp{"conv3d", {{"Input", volume}, {"Filter", filter}}, output, attrs, message};
+  };
+  ExpectRefused(
+      registry_,
+      {transpose({3, 2, 3, 3}, {}, "first dim of Filter"),
+       transpose({4, 2, 3}, {}, "Filter of shape [4, 2, 3]"),
+       transpose({4, 2, 3, 3}, {{"groups", int32_t{3}}}, "divisor of the 4"),
+       transpose({4, 2, 3, 3}, {{"output_size", Ints{8, 7}}}, "output_size = [8, 7]"),
+       transpose({4, 2, 3, 3}, {{"output_size", Ints{6, 7}}}, "expected 7 to 7 for height"),
+       transpose({4, 2, 3, 3}, {{"output_size", Ints{7}}}, "expected 2 values"),
+       transpose({4, 2, 3, 3}, {{"output_padding", Ints{0, 1}}}, "output_padding = [0, 1]"),
+       transpose({4, 2, 1, 1}, {{"paddings", Ints{3, 3}}}, "output height of -1"),
+       transpose({4, 2, 3, 3}, {{"paddings", Ints{1, 1, 1}}}, "paddings"),
+       transpose({4, 2, 3, 3}, {{"strides", Ints{0, 1}}}, "strides"),
+       transpose({4, 2, 3, 3}, {{"dilations", Ints{1}}}, "dilations"),
+       {"conv3d_transpose",
+        {{"Input", volume}, {"Filter", {4, 2, 3, 3, 3}}},
+        output,
+        {{"output_size", Ints{6, 7, 7}}},
+        "expected 7 to 7 for depth"},
+       {"conv3d_transpose", {{"Input", volume}, {"Filter", {4, 2, 3, 3}}}, output, {}, "Filter of"},
+       conv3d({2, 3, 2, 2, 2}, {}, "expected 3"),
+       conv3d({2, 4, 2, 2}, {}, "Filter of shape [2, 4, 2, 2]"),
+       conv3d({2, 4, 2, 2, 0}, {}, "extents of at least 1"),
+       conv3d({2, 4, 6, 2, 2}, {}, "the input's depth of 5"),
+       conv3d({3, 2, 2, 2, 2}, {{"groups", int32_t{2}}}, "divisor of the 3"),
+       conv3d({2, 4, 2, 2, 2}, {{"data_format", std::string("NCHW")}}, "NCDHW or NDHWC"),
+       conv3d({2, 4, 2, 2, 2}, {{"padding_algorithm", std::string("FULL")}}, "FULL"),
+       {"conv3d", {{"Input", image}, {"Filter", {2, 4, 2, 2, 2}}}, output, {}, "expected rank 5"}});
+}
+
+TEST_F(NnError, PoolingAndResizingNameWhatDoesNotFit) {
+  const auto pool = [](const AttributeMap& attrs, const std::string& message) {
+    return RefusedOp{"pool3d", {{"X", {1, 2, 4, 4, 4}}}, {"Out"}, attrs, message};
+  };
+  const auto resize = [](const AttributeMap& attrs, const std::string& message) {
+    return RefusedOp{"bilinear_interp_v2", {{"X", {1, 2, 4, 4}}}, {"Out"}, attrs, message};
+  };
+  const std::string average = "avg";
+  ExpectRefused(registry_,
+                {pool({{"pooling_type", average}, {"ksize", Ints{2, 2}}}, "ksize = [2, 2]"),
+                 pool({{"pooling_type", average}, {"ksize", Ints{5, 2, 2}}}, "depth of 4"),
+                 pool({{"pooling_type", std::string("sum")}, {"ksize", Ints{2, 2, 2}}}, "\"sum\""),
+                 pool({{"pooling_type", average}, {"ksize", Ints{2, 2, 0}}}, "values from 1"),
+                 resize({}, "height of 0"),
+                 resize({{"out_h", int32_t{3}}}, "width of 0"),
+                 resize({{"scale", std::vector<float>{0.0f}}}, "scale = 0"),
+                 resize({{"scale", std::vector<float>{0.1f}}}, "height of 0"),
+                 resize({{"scale", std::vector<float>{1, 1, 1}}}, "3 values"),
+                 resize({{"out_h", int32_t{3}}, {"out_w", int32_t{3}}, {"align_mode", int32_t{2}}},
+                        "align_mode = 2"),
+                 {"nearest_interp_v2",
+                  {{"X", {1, 2, 0, 4}}},
+                  {"Out"},
+                  {{"out_h", int32_t{3}}, {"out_w", int32_t{3}}},
+                  "no pixels"}});
+}
+
+TEST_F(NnError, GradientsOfAnotherShapeAreRefused) {
+  const std::vector<std::string> dx = {"X@GRAD"};
+  const Shape x = {2, 4, 3};
+  const AttributeMap two_groups = {{"groups", int32_t{2}}};
+  const auto norm = [&](const std::string& type, const AttributeMap& attrs, const Shape& mean,
+                        const Shape& variance, const Shape& gradient, const std::string& message) {
+    const bool is_instance = type == "instance_norm_grad";
+    return RefusedOp{type,
+                     {{"X", x},
+                      {is_instance ? "SavedMean" : "Mean", mean},
+                      {is_instance ? "SavedVariance" : "Variance", variance},
+                      {"Y@GRAD", gradient}},
+                     dx,
+                     attrs,
+                     message};
+  };
+  ExpectRefused(
+      registry_,
+      {norm("layer_norm_grad", {}, {2}, {2}, {2, 4}, "Y@GRAD"),
+       norm("layer_norm_grad", {}, {1}, {2}, x, "Mean"),
+       norm("layer_norm_grad", {}, {2}, {1}, x, "Variance"),
+       norm("group_norm_grad", two_groups, {2, 2}, {2, 2}, {2, 4, 2}, "Y@GRAD"),
+       norm("group_norm_grad", two_groups, {2, 1}, {2, 2}, x, "Mean"),
+       norm("group_norm_grad", two_groups, {2, 2}, {2}, x, "Variance"),
+       norm("instance_norm_grad", {}, {8}, {8}, {2, 4}, "Y@GRAD"),
+       norm("instance_norm_grad", {}, {4}, {8}, x, "SavedMean"),
+       norm("instance_norm_grad", {}, {8}, {2}, x, "SavedVariance"),
+       {"conv2d_transpose_grad",
+        {{"Input", {1, 4, 5, 5}}, {"Filter", {4, 2, 3, 3}}, {"Output@GRAD", {1, 2, 7, 6}}},
+        {"Input@GRAD"},
+        {},
+        "Output@GRAD"},
+       {"conv3d_grad",
+        {{"Input", {1, 4, 5, 5, 5}}, {"Filter", {2, 4, 2, 2, 2}}, {"Output@GRAD", {1, 2, 4, 4, 3}}},
+        {"Input@GRAD"},
+        {},
+        "Output@GRAD"},
+       {"pool3d_grad",
+        {{"X", {1, 2, 4, 4, 4}}, {"Out", {1, 2, 3, 3, 3}}, {"Out@GRAD", {1, 2, 3, 3, 2}}},
+        dx,
+        {{"pooling_type", std::string("max")}, {"ksize", Ints{2, 2, 2}}},
+        "Out@GRAD"},
+       {"bilinear_interp_v2_grad",
+        {{"X", {1, 2, 4, 4}}, {"Out@GRAD", {1, 2, 3, 2}}},
+        dx,
+        {{"out_h", int32_t{3}}, {"out_w", int32_t{3}}},
+        "Out@GRAD"}});
+}
+
+}  // namespace
+}  // namespace skiff::harness
