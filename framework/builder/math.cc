@@ -15,6 +15,40 @@ Variable Elementwise(const char* type, const Variable& x, const Variable& y,
   return call.Activate(call.AppendFor(std::move(op)), options.act);
 }
 
+Variable Reduce(const char* type, const Variable& x, const ReduceOptions& options,
+                const Site& site) {
+  const LayerCall call(type, "", site);
+  Op op(type);
+  op.SetInput("X", {call.Use(x)});
+  op.SetAttr("dim", options.dims.empty() ? std::vector<int32_t>{0} : options.dims);
+  op.SetAttr("keep_dim", options.keep_dim).SetAttr("reduce_all", options.dims.empty());
+  return call.AppendFor(std::move(op));
+}
+
+// An op of X and Y without attributes.
+Variable Product(const char* type, const Variable& x, const Variable& y, const Site& site) {
+  const LayerCall call(type, "", site);
+  Op op(type);
+  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable ArgExtreme(const char* type, const Variable& x, const ArgExtremeOptions& options,
+                    const Site& site) {
+  const LayerCall call(type, "", site);
+  Op op(type);
+  op.SetInput("X", {call.Use(x)}).SetAttr("axis", int64_t{options.axis});
+  op.SetAttr("keepdims", options.keep_dim).SetAttr("flatten", options.flatten);
+  return call.AppendFor(std::move(op));
+}
+
+// An output that only the gradient op reads.
+std::string SavedOutput(const LayerCall& call) {
+  const Variable saved = call.NewOutput();
+  saved.StopGradient();
+  return saved.name();
+}
+
 }  // namespace
 
 Variable ElementwiseAdd(const Variable& x, const Variable& y, const ElementwiseOptions& options,
@@ -101,12 +135,25 @@ Variable Sum(const std::vector<Variable>& xs, Site site) {
 }
 
 Variable ReduceSum(const Variable& x, const ReduceOptions& options, Site site) {
-  const LayerCall call("reduce_sum", "", site);
-  Op op("reduce_sum");
-  op.SetInput("X", {call.Use(x)});
-  op.SetAttr("dim", options.dims.empty() ? std::vector<int32_t>{0} : options.dims);
-  op.SetAttr("keep_dim", options.keep_dim).SetAttr("reduce_all", options.dims.empty());
-  return call.AppendFor(std::move(op));
+  return Reduce("reduce_sum", x, options, site);
+}
+Variable ReduceMean(const Variable& x, const ReduceOptions& options, Site site) {
+  return Reduce("reduce_mean", x, options, site);
+}
+Variable ReduceMax(const Variable& x, const ReduceOptions& options, Site site) {
+  return Reduce("reduce_max", x, options, site);
+}
+Variable ReduceMin(const Variable& x, const ReduceOptions& options, Site site) {
+  return Reduce("reduce_min", x, options, site);
+}
+Variable ReduceProd(const Variable& x, const ReduceOptions& options, Site site) {
+  return Reduce("reduce_prod", x, options, site);
+}
+Variable ReduceAll(const Variable& x, const ReduceOptions& options, Site site) {
+  return Reduce("reduce_all", x, options, site);
+}
+Variable ReduceAny(const Variable& x, const ReduceOptions& options, Site site) {
+  return Reduce("reduce_any", x, options, site);
 }
 
 Variable SquaredL2Norm(const Variable& x, Site site) {
@@ -147,6 +194,68 @@ Variable MatMul(const Variable& x, const Variable& y, const MatMulOptions& optio
   op.SetAttr("trans_x", options.transpose_x).SetAttr("trans_y", options.transpose_y);
   const Variable product = call.AppendFor(std::move(op));
   return options.alpha == 1.0f ? product : Scale(product, {.scale = options.alpha}, site);
+}
+
+Variable Bmm(const Variable& x, const Variable& y, Site site) { return Product("bmm", x, y, site); }
+Variable Dot(const Variable& x, const Variable& y, Site site) { return Product("dot", x, y, site); }
+
+Variable Addmm(const Variable& input, const Variable& x, const Variable& y,
+               const AddmmOptions& options, Site site) {
+  const LayerCall call("addmm", "", site);
+  Op op("addmm");
+  op.SetInput("Input", {call.Use(input)}).SetInput("X", {call.Use(x)});
+  op.SetInput("Y", {call.Use(y)}).SetAttr("Alpha", options.alpha).SetAttr("Beta", options.beta);
+  return call.AppendFor(std::move(op));
+}
+
+Variable LogSoftmax(const Variable& x, int32_t axis, Site site) {
+  const LayerCall call("log_softmax", "", site);
+  Op op("log_softmax");
+  op.SetInput("X", {call.Use(x)}).SetAttr("axis", axis);
+  return call.AppendFor(std::move(op));
+}
+
+Variable ArgMax(const Variable& x, const ArgExtremeOptions& options, Site site) {
+  return ArgExtreme("arg_max", x, options, site);
+}
+Variable ArgMin(const Variable& x, const ArgExtremeOptions& options, Site site) {
+  return ArgExtreme("arg_min", x, options, site);
+}
+
+ArgsortResult Argsort(const Variable& x, const ArgsortOptions& options, Site site) {
+  const LayerCall call("argsort", "", site);
+  Op op("argsort");
+  op.SetInput("X", {call.Use(x)}).SetAttr("axis", options.axis);
+  op.SetAttr("descending", options.descending);
+  const ArgsortResult result{call.NewOutput(), call.NewOutput()};
+  op.SetOutput("Out", {result.values.name()}).SetOutput("Indices", {result.indices.name()});
+  call.Append(std::move(op));
+  return result;
+}
+
+Variable PNorm(const Variable& x, const PNormOptions& options, Site site) {
+  const LayerCall call("p_norm", "", site);
+  Op op("p_norm");
+  op.SetInput("X", {call.Use(x)}).SetAttr("porder", options.order);
+  op.SetAttr("axis", options.axis.value_or(-1)).SetAttr("asvector", !options.axis.has_value());
+  op.SetAttr("keepdim", options.keep_dim);
+  return call.AppendFor(std::move(op));
+}
+
+Variable L2Normalize(const Variable& x, int32_t axis, float epsilon, Site site) {
+  const LayerCall call("l2_normalize", "", site);
+  Op op("norm");
+  op.SetInput("X", {call.Use(x)}).SetAttr("axis", axis).SetAttr("epsilon", epsilon);
+  op.SetOutput("Norm", {SavedOutput(call)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable CosSim(const Variable& x, const Variable& y, Site site) {
+  const LayerCall call("cos_sim", "", site);
+  Op op("cos_sim");
+  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  op.SetOutput("XNorm", {SavedOutput(call)}).SetOutput("YNorm", {SavedOutput(call)});
+  return call.AppendFor(std::move(op));
 }
 
 }  // namespace skiff::layers

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -68,6 +69,21 @@ struct ReduceOptions {
 Variable ReduceSum(const Variable& x, const ReduceOptions& options = {},
                    Site site = Site::current());
 
+// The same for means, largest and smallest elements, and products; whether all or any of some bools
+// are true.
+Variable ReduceMean(const Variable& x, const ReduceOptions& options = {},
+                    Site site = Site::current());
+Variable ReduceMax(const Variable& x, const ReduceOptions& options = {},
+                   Site site = Site::current());
+Variable ReduceMin(const Variable& x, const ReduceOptions& options = {},
+                   Site site = Site::current());
+Variable ReduceProd(const Variable& x, const ReduceOptions& options = {},
+                    Site site = Site::current());
+Variable ReduceAll(const Variable& x, const ReduceOptions& options = {},
+                   Site site = Site::current());
+Variable ReduceAny(const Variable& x, const ReduceOptions& options = {},
+                   Site site = Site::current());
+
 // The sum of the squares of all elements, [1].
 Variable SquaredL2Norm(const Variable& x, Site site = Site::current());
 // Whether no element is infinite or NaN: one bool, [1].
@@ -99,5 +115,57 @@ struct MatMulOptions {
 // alpha · x · y over the last two dims, the leading ones being a batch.
 Variable MatMul(const Variable& x, const Variable& y, const MatMulOptions& options = {},
                 Site site = Site::current());
+
+// Products of matrices, x [batch, m, k] and y [batch, k, n].
+Variable Bmm(const Variable& x, const Variable& y, Site site = Site::current());
+// The sums of x · y over the last dim, of vectors or of the rows of matrices.
+Variable Dot(const Variable& x, const Variable& y, Site site = Site::current());
+
+struct AddmmOptions {
+  float alpha = 1.0f;
+  float beta = 1.0f;
+};
+// beta · input + alpha · x · y for matrices x and y; input is broadcast.
+Variable Addmm(const Variable& input, const Variable& x, const Variable& y,
+               const AddmmOptions& options = {}, Site site = Site::current());
+
+// log(softmax(x)) along an axis, negative from the back.
+Variable LogSoftmax(const Variable& x, int32_t axis = -1, Site site = Site::current());
+
+struct ArgExtremeOptions {
+  int32_t axis = -1;  // negative from the back
+  bool keep_dim = false;
+  bool flatten = false;  // among all elements, whatever the axis
+};
+// The place of the largest (smallest) element, int64.
+Variable ArgMax(const Variable& x, const ArgExtremeOptions& options = {},
+                Site site = Site::current());
+Variable ArgMin(const Variable& x, const ArgExtremeOptions& options = {},
+                Site site = Site::current());
+
+struct ArgsortOptions {
+  int32_t axis = -1;  // negative from the back
+  bool descending = false;
+};
+struct ArgsortResult {
+  Variable values;
+  Variable indices;  // where they were in x, int64
+};
+// x sorted along an axis.
+ArgsortResult Argsort(const Variable& x, const ArgsortOptions& options = {},
+                      Site site = Site::current());
+
+struct PNormOptions {
+  float order = 2.0f;                // p, or an infinity
+  std::optional<int32_t> axis = {};  // negative from the back; none: of all elements
+  bool keep_dim = false;
+};
+// (the sum of |x|^p)^(1/p)
+Variable PNorm(const Variable& x, const PNormOptions& options = {}, Site site = Site::current());
+// x / sqrt(sum of x² along the axis + epsilon)
+Variable L2Normalize(const Variable& x, int32_t axis, float epsilon = 1e-12f,
+                     Site site = Site::current());
+// The cosines between the rows of x [N, ...] and y [N or 1, ...]: [N, 1].
+Variable CosSim(const Variable& x, const Variable& y, Site site = Site::current());
 
 }  // namespace skiff::layers

@@ -10,7 +10,10 @@
 namespace skiff::layers {
 namespace {
 
-std::vector<int32_t> Pair(const Extent2d& extent) { return {extent.height, extent.width}; }
+std::vector<int32_t> ValuesOf(const Extent2d& extent) { return {extent.height, extent.width}; }
+std::vector<int32_t> ValuesOf(const Extent3d& extent) {
+  return {extent.depth, extent.height, extent.width};
+}
 
 // The product of dims [begin, rank), which a parameter's shape depends on.
 int64_t KnownProduct(const LayerCall& call, const Variable& x, int32_t begin) {
@@ -37,10 +40,17 @@ Variable FcProduct(const LayerCall& call, const Variable& x, int64_t size,
   return call.AppendFor(std::move(op));
 }
 
-size_t ChannelAxis(const LayerCall& call, const Variable& x, const std::string& format) {
-  call.Enforce(format == "NCHW" || format == "NHWC", "data format \"", format,
-               "\", expected NCHW or NHWC");
-  const size_t axis = format == "NCHW" ? 1 : x.dims().size() - 1;
+struct FormatNames {
+  const char* channels_first = "NCHW";
+  const char* channels_last = "NHWC";
+};
+constexpr FormatNames kVolumeFormats = {"NCDHW", "NDHWC"};
+
+size_t ChannelAxis(const LayerCall& call, const Variable& x, const std::string& format,
+                   const FormatNames& names = {}) {
+  call.Enforce(format == names.channels_first || format == names.channels_last, "data format \"",
+               format, "\", expected ", names.channels_first, " or ", names.channels_last);
+  const size_t axis = format == names.channels_first ? 1 : x.dims().size() - 1;
   call.Enforce(x.dims().size() >= 2 && x.dims()[axis] > 0, "X \"", x.name(), "\" has the shape ",
                Shape(x.dims()), ", expected at least 2 dims and a known number of channels (dim ",
                axis, ")");
@@ -64,13 +74,54 @@ std::vector<int64_t> SlopeDims(const LayerCall& call, const Variable& x,
   return dims;
 }
 
-Op Conv2dOp(const char* type, const Conv2dOptions& options) {
-  Op op(type);
-  op.SetAttr("strides", Pair(options.stride)).SetAttr("paddings", Pair(options.padding));
-  op.SetAttr("dilations", Pair(options.dilation)).SetAttr("groups", options.groups);
+// Appends `op`, a convolution or a transposed one, with its filter, bias and activation.
+template <typename Options>
+Variable Convolve(const LayerCall& call, const Variable& x, Op op, const Options& options,
+                  bool transposed, const FormatNames& formats = {}) {
+  op.SetInput("Input", {call.Use(x)});
+  const std::vector<int32_t> kernel = ValuesOf(options.kernel);
+  call.Enforce(x.dims().size() == kernel.size() + 2, "X \"", x.name(), "\" has the shape ",
+               Shape(x.dims()), ", expected ", kernel.size() + 2, " dims");
+  const size_t axis = ChannelAxis(call, x, options.data_format, formats);
+  const int64_t channels = x.dims()[axis];
+  const int64_t groups = options.groups;
+  call.Enforce(options.filters > 0, "filters = ", options.filters, ", expected a positive number");
+  call.Enforce(groups > 0 && channels % groups == 0 && options.filters % groups == 0,
+               "groups = ", groups, ", expected a divisor of the ", channels,
+               " channels and of the ", options.filters, " filters");
+  std::vector<int64_t> dims = {options.filters, channels / groups};
+  if (transposed) dims = {channels, options.filters / groups};
+  for (const int32_t extent : kernel) {
+    call.Enforce(extent > 0, "kernel = ", Join(kernel, " x "), ", expected positive extents");
+    dims.push_back(extent);
+  }
+  const auto points = static_cast<double>(ElementCount(dims) / (dims[0] * dims[1]));
+  const Initializer normal = initializer::Normal(
+      {.stddev = static_cast<float>(std::sqrt(2.0 / (points * static_cast<double>(channels))))});
+  const Variable filter = call.CreateParameter(options.param_attr, "w", dims, x.dtype(),
+                                               transposed ? initializer::Xavier() : normal);
+  op.SetInput("Filter", {filter.name()});
+  op.SetAttr("strides", ValuesOf(options.stride)).SetAttr("paddings", ValuesOf(options.padding));
+  op.SetAttr("dilations", ValuesOf(options.dilation)).SetAttr("groups", options.groups);
   op.SetAttr("padding_algorithm", std::string("EXPLICIT"));
   op.SetAttr("data_format", options.data_format);
-  return op;
+  const Variable out = call.AppendFor(std::move(op), "Output");
+  return call.Activate(call.AddBias(out, options.bias_attr, axis, axis + 1), options.act);
+}
+
+template <typename Options>
+Variable Pool(const char* op_type, const Variable& x, const Options& options, const Site& site) {
+  const LayerCall call(op_type, "", site);
+  call.Enforce(options.type == "max" || options.type == "avg", "type \"", options.type,
+               "\", expected max or avg");
+  Op op(op_type);
+  op.SetInput("X", {call.Use(x)}).SetAttr("pooling_type", options.type);
+  op.SetAttr("ksize", ValuesOf(options.kernel)).SetAttr("strides", ValuesOf(options.stride));
+  op.SetAttr("paddings", ValuesOf(options.padding)).SetAttr("global_pooling", options.global);
+  op.SetAttr("ceil_mode", options.ceil_mode).SetAttr("exclusive", options.exclusive);
+  op.SetAttr("adaptive", options.adaptive).SetAttr("data_format", options.data_format);
+  op.SetAttr("padding_algorithm", std::string("EXPLICIT"));
+  return call.AppendFor(std::move(op));
 }
 
 struct ScaleAndShift {
@@ -95,6 +146,41 @@ Variable SavedOutput(const LayerCall& call) {
   const Variable saved = call.NewOutput();
   saved.StopGradient();
   return saved;
+}
+
+// Appends a normalisation, with a scale and a shift of `extent` values where they are wanted.
+Variable Normalize(const LayerCall& call, Op op, const Variable& x, int64_t extent,
+                   const std::optional<ParamAttr>& scale, const BiasAttr& shift,
+                   const std::vector<std::string>& statistics) {
+  op.SetInput("X", {call.Use(x)});
+  const auto add_parameter = [&](const char* slot, const std::optional<ParamAttr>& attr,
+                                 const char* suffix, double start) {
+    if (!attr.has_value()) return;
+    const Variable parameter =
+        call.CreateParameter(*attr, suffix, {extent}, x.dtype(), initializer::Constant(start));
+    op.SetInput(slot, {parameter.name()});
+  };
+  add_parameter("Scale", scale, "w", 1.0);
+  add_parameter("Bias", shift, "b", 0.0);
+  for (const std::string& slot : statistics) op.SetOutput(slot, {SavedOutput(call).name()});
+  return call.AppendFor(std::move(op), "Y");
+}
+
+Variable Resize(const char* type, const char* method, const Variable& x,
+                const ResizeOptions& options, const Site& site) {
+  const LayerCall call(type, "", site);
+  call.Enforce(options.size.has_value() != (options.scale != 0),
+               "expected either a size or a scale");
+  Op op(type);
+  op.SetInput("X", {call.Use(x)}).SetAttr("interp_method", std::string(method));
+  if (options.size.has_value()) {
+    op.SetAttr("out_h", options.size->height).SetAttr("out_w", options.size->width);
+  } else {
+    op.SetAttr("scale", std::vector<float>{options.scale, options.scale});
+  }
+  op.SetAttr("align_corners", options.align_corners).SetAttr("align_mode", options.align_mode);
+  op.SetAttr("data_layout", options.data_layout);
+  return call.AppendFor(std::move(op));
 }
 
 }  // namespace
@@ -123,44 +209,33 @@ Variable Fc(const std::vector<Variable>& xs, int64_t size, const FcOptions& opti
 Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site) {
   const char* type = options.depthwise ? "depthwise_conv2d" : "conv2d";
   const LayerCall call(type, options.name, site);
-  const std::string input = call.Use(x);
-  call.Enforce(x.dims().size() == 4, "X \"", x.name(), "\" has the shape ", Shape(x.dims()),
-               ", expected 4 dims");
-  const size_t axis = ChannelAxis(call, x, options.data_format);
-  const int64_t channels = x.dims()[axis];
-  call.Enforce(options.filters > 0, "filters = ", options.filters, ", expected a positive number");
-  call.Enforce(
-      options.groups > 0 && channels % options.groups == 0 && options.filters % options.groups == 0,
-      "groups = ", options.groups, ", expected a divisor of the ", channels,
-      " channels and of the ", options.filters, " filters");
-  call.Enforce(!options.depthwise || options.groups == channels, "groups = ", options.groups,
-               ", expected a group for each of the ", channels, " channels of a depthwise one");
-  const int64_t height = options.kernel.height;
-  const int64_t width = options.kernel.width;
-  call.Enforce(height > 0 && width > 0, "kernel = ", height, " x ", width,
-               ", expected positive extents");
-  const double deviation = std::sqrt(2.0 / static_cast<double>(height * width * channels));
-  const Variable filter = call.CreateParameter(
-      options.param_attr, "w", {options.filters, channels / options.groups, height, width},
-      x.dtype(), initializer::Normal({.stddev = static_cast<float>(deviation)}));
-  Op op = Conv2dOp(type, options);
-  op.SetInput("Input", {input}).SetInput("Filter", {filter.name()});
-  const Variable out = call.AppendFor(std::move(op), "Output");
-  return call.Activate(call.AddBias(out, options.bias_attr, axis, axis + 1), options.act);
+  call.Use(x);
+  if (options.depthwise) {
+    const int64_t channels = x.dims()[ChannelAxis(call, x, options.data_format)];
+    call.Enforce(options.groups == channels, "groups = ", options.groups,
+                 ", expected a group for each of the ", channels, " channels of a depthwise one");
+  }
+  return Convolve(call, x, Op(type), options, /*transposed=*/false);
+}
+
+Variable Conv2dTranspose(const Variable& x, const Conv2dTransposeOptions& options, Site site) {
+  const LayerCall call("conv2d_transpose", options.name, site);
+  Op op("conv2d_transpose");
+  if (options.output_size.has_value()) op.SetAttr("output_size", ValuesOf(*options.output_size));
+  return Convolve(call, x, std::move(op), options, /*transposed=*/true);
+}
+
+Variable Conv3d(const Variable& x, const Conv3dOptions& options, Site site) {
+  const LayerCall call("conv3d", options.name, site);
+  return Convolve(call, x, Op("conv3d"), options, /*transposed=*/false, kVolumeFormats);
 }
 
 Variable Pool2d(const Variable& x, const Pool2dOptions& options, Site site) {
-  const LayerCall call("pool2d", "", site);
-  call.Enforce(options.type == "max" || options.type == "avg", "type \"", options.type,
-               "\", expected max or avg");
-  Op op("pool2d");
-  op.SetInput("X", {call.Use(x)}).SetAttr("pooling_type", options.type);
-  op.SetAttr("ksize", Pair(options.kernel)).SetAttr("strides", Pair(options.stride));
-  op.SetAttr("paddings", Pair(options.padding)).SetAttr("global_pooling", options.global);
-  op.SetAttr("ceil_mode", options.ceil_mode).SetAttr("exclusive", options.exclusive);
-  op.SetAttr("adaptive", options.adaptive).SetAttr("data_format", options.data_format);
-  op.SetAttr("padding_algorithm", std::string("EXPLICIT"));
-  return call.AppendFor(std::move(op));
+  return Pool("pool2d", x, options, site);
+}
+
+Variable Pool3d(const Variable& x, const Pool3dOptions& options, Site site) {
+  return Pool("pool3d", x, options, site);
 }
 
 Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site) {
@@ -185,6 +260,41 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site
   // PaddlePaddle does not train without it.
   if (!options.is_test) op.SetOutput("ReserveSpace", {SavedOutput(call).name()});
   return call.Activate(call.AppendFor(std::move(op), "Y"), options.act);
+}
+
+Variable LayerNorm(const Variable& x, const LayerNormOptions& options, Site site) {
+  const LayerCall call("layer_norm", options.name, site);
+  call.Use(x);
+  const int32_t axis = options.begin_norm_axis;
+  const auto rank = static_cast<int32_t>(x.dims().size());
+  call.Enforce(axis >= 1 && axis < rank, "begin_norm_axis = ", axis, " is outside [1, ", rank - 1,
+               "] for X \"", x.name(), "\" of shape ", Shape(x.dims()));
+  Op op("layer_norm");
+  op.SetAttr("begin_norm_axis", axis).SetAttr("epsilon", options.epsilon);
+  const Variable y = Normalize(call, std::move(op), x, KnownProduct(call, x, axis),
+                               options.param_attr, options.bias_attr, {"Mean", "Variance"});
+  return call.Activate(y, options.act);
+}
+
+Variable GroupNorm(const Variable& x, int32_t groups, const GroupNormOptions& options, Site site) {
+  const LayerCall call("group_norm", options.name, site);
+  call.Use(x);
+  Op op("group_norm");
+  op.SetAttr("groups", groups).SetAttr("epsilon", options.epsilon);
+  op.SetAttr("data_layout", options.data_layout);
+  const int64_t channels = x.dims()[ChannelAxis(call, x, options.data_layout)];
+  const Variable y = Normalize(call, std::move(op), x, channels, options.param_attr,
+                               options.bias_attr, {"Mean", "Variance"});
+  return call.Activate(y, options.act);
+}
+
+Variable InstanceNorm(const Variable& x, const InstanceNormOptions& options, Site site) {
+  const LayerCall call("instance_norm", options.name, site);
+  call.Use(x);
+  Op op("instance_norm");
+  op.SetAttr("epsilon", options.epsilon);
+  return Normalize(call, std::move(op), x, x.dims()[ChannelAxis(call, x, "NCHW")],
+                   options.param_attr, options.bias_attr, {"SavedMean", "SavedVariance"});
 }
 
 Variable Dropout(const Variable& x, float p, const DropoutOptions& options, Site site) {
@@ -226,6 +336,14 @@ Variable Prelu(const Variable& x, const PreluOptions& options, Site site) {
   op.SetInput("Alpha", {slopes.name()});
   op.SetAttr("mode", options.mode).SetAttr("data_format", options.data_format);
   return call.AppendFor(std::move(op));
+}
+
+Variable ResizeBilinear(const Variable& x, const ResizeOptions& options, Site site) {
+  return Resize("bilinear_interp_v2", "bilinear", x, options, site);
+}
+
+Variable ResizeNearest(const Variable& x, const ResizeOptions& options, Site site) {
+  return Resize("nearest_interp_v2", "nearest", x, options, site);
 }
 
 }  // namespace skiff::layers

@@ -1,8 +1,9 @@
 // Layers with parameters, and what stands between them in a network.
 //
 // Parameters are made in the root block of the main program and initialised by the startup program.
-// Default initializers are Fluid's: Xavier uniform for weights, 0 for biases, and for filters a
-// normal distribution with deviation sqrt(2 / (kernel height · width · input channels)).
+// Default initializers are Fluid's: Xavier uniform for weights and transposed filters, 0 for
+// biases, and for filters a normal distribution with deviation sqrt(2 / (points of the kernel ·
+// input channels)).
 #pragma once
 
 #include <cstdint>
@@ -95,6 +96,41 @@ struct BatchNormOptions {
 Variable BatchNorm(const Variable& x, const BatchNormOptions& options = {},
                    Site site = Site::current());
 
+struct LayerNormOptions {
+  int32_t begin_norm_axis = 1;  // the first of the dims that are normalised together
+  float epsilon = 1e-5f;
+  std::optional<ParamAttr> param_attr = ParamAttr{};  // the scale, which starts at 1
+  BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
+  std::string act = {};
+  std::string name = {};
+};
+// Normalises each row. Error unless 1 <= begin_norm_axis < rank, and if an extent of a parameter is
+// unknown.
+Variable LayerNorm(const Variable& x, const LayerNormOptions& options = {},
+                   Site site = Site::current());
+
+struct GroupNormOptions {
+  float epsilon = 1e-5f;
+  std::optional<ParamAttr> param_attr = ParamAttr{};  // the scale, which starts at 1
+  BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
+  std::string act = {};
+  std::string data_layout = "NCHW";
+  std::string name = {};
+};
+// Normalises each group of neighbouring channels of each image. Error for an unknown channel count.
+Variable GroupNorm(const Variable& x, int32_t groups, const GroupNormOptions& options = {},
+                   Site site = Site::current());
+
+struct InstanceNormOptions {
+  float epsilon = 1e-5f;
+  std::optional<ParamAttr> param_attr = ParamAttr{};  // the scale, which starts at 1
+  BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
+  std::string name = {};
+};
+// Normalises each channel of each image [N, C, ...]. Error for an unknown channel count.
+Variable InstanceNorm(const Variable& x, const InstanceNormOptions& options = {},
+                      Site site = Site::current());
+
 struct DropoutOptions {
   bool is_test = false;
   int32_t seed = 0;  // 0: drawn from the program's seed
@@ -128,5 +164,79 @@ struct PreluOptions {
 // x where x is positive, slope · x elsewhere. Error for an unknown channel count in mode "channel",
 // and for an unknown dim after the first in mode "element".
 Variable Prelu(const Variable& x, const PreluOptions& options = {}, Site site = Site::current());
+
+struct Conv2dTransposeOptions {
+  int64_t filters = 0;  // output channels; must be set
+  Extent2d kernel = 1;
+  Extent2d stride = 1;
+  Extent2d padding = 0;  // cut off the output on both sides
+  Extent2d dilation = 1;
+  std::optional<Extent2d> output_size = {};  // where a stride leaves a choice
+  int32_t groups = 1;
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = ParamAttr{};
+  std::string act = {};
+  std::string data_format = "NCHW";
+  std::string name = {};
+};
+// x [N, C, H, W] to [N, filters, H', W'], H' = (H - 1) · stride - 2 · padding + dilation · (kernel
+// - 1) + 1 or output_size; the filter is [C, filters / groups, kernel…]. Error unless C is known
+// and divisible by groups, as filters is.
+Variable Conv2dTranspose(const Variable& x, const Conv2dTransposeOptions& options,
+                         Site site = Site::current());
+
+// Depth, height and width; one number for all.
+struct Extent3d {
+  // NOLINTNEXTLINE(google-explicit-constructor): {.kernel = 3}
+  Extent3d(int32_t all) : depth(all), height(all), width(all) {}
+  Extent3d(int32_t depth, int32_t height, int32_t width)
+      : depth(depth), height(height), width(width) {}
+
+  int32_t depth;
+  int32_t height;
+  int32_t width;
+};
+
+struct Conv3dOptions {
+  int64_t filters = 0;  // output channels; must be set
+  Extent3d kernel = 1;
+  Extent3d stride = 1;
+  Extent3d padding = 0;  // on both sides
+  Extent3d dilation = 1;
+  int32_t groups = 1;
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = ParamAttr{};
+  std::string act = {};
+  std::string data_format = "NCDHW";
+  std::string name = {};
+};
+// x [N, C, D, H, W] to [N, filters, D', H', W']; otherwise as Conv2d.
+Variable Conv3d(const Variable& x, const Conv3dOptions& options, Site site = Site::current());
+
+struct Pool3dOptions {
+  Extent3d kernel = 1;
+  std::string type = "max";  // or "avg"
+  Extent3d stride = 1;
+  Extent3d padding = 0;
+  bool global = false;     // the whole volume; kernel and padding don't count
+  bool ceil_mode = false;  // rounds output extents up
+  bool exclusive = true;   // padding doesn't count in an average
+  bool adaptive = false;   // kernel is the output's extent
+  std::string data_format = "NCDHW";
+};
+Variable Pool3d(const Variable& x, const Pool3dOptions& options, Site site = Site::current());
+
+struct ResizeOptions {
+  std::optional<Extent2d> size = {};  // of the output; or
+  float scale = 0;                    // its pixels for each of x
+  bool align_corners = true;          // the centers of the corner pixels lie on each other
+  int32_t align_mode = 1;  // bilinear, without align_corners: 0 measures from centers of pixels
+  std::string data_layout = "NCHW";
+};
+// Images of another size. Error unless either size or scale is set.
+Variable ResizeBilinear(const Variable& x, const ResizeOptions& options,
+                        Site site = Site::current());
+Variable ResizeNearest(const Variable& x, const ResizeOptions& options,
+                       Site site = Site::current());
 
 }  // namespace skiff::layers

@@ -232,6 +232,67 @@ TEST_F(LayersTest, BatchNormWithGlobalStatisticsIsDifferentiable) {
   EXPECT_EQ(LastOp().Input("Variance"), LastOp().Input("VarianceOut"));
 }
 
+TEST_F(LayersTest, TransposedConvolutionsMakeImagesLarger) {
+  const Variable y = layers::Conv2dTranspose(
+      image_, {.filters = 6, .kernel = {3, 4}, .stride = 2, .padding = {1, 0}, .groups = 3});
+  EXPECT_THAT(y.dims(), ElementsAre(-1, 6, 15, 18));
+  EXPECT_THAT(main_.root()->FindVar("conv2d_transpose_0.w_0")->dims, ElementsAre(3, 2, 3, 4));
+  const Variable sized = layers::Conv2dTranspose(image_, {.filters = 2,
+                                                          .kernel = 3,
+                                                          .stride = 2,
+                                                          .output_size = layers::Extent2d(18, 17),
+                                                          .bias_attr = std::nullopt});
+  EXPECT_THAT(sized.dims(), ElementsAre(-1, 2, 18, 17));
+  EXPECT_THAT(ParameterNames(), ElementsAre("conv2d_transpose_0.w_0", "conv2d_transpose_0.b_0",
+                                            "conv2d_transpose_1.w_0"));
+  EXPECT_THAT(MessageOf([&] { layers::Conv2dTranspose(image_, {.filters = 4, .groups = 3}); }),
+              HasSubstr("groups = 3, expected a divisor of the 3 channels and of the 4 filters"));
+}
+
+TEST_F(LayersTest, VolumesHaveThreeExtents) {
+  const Variable volume = layers::Data("volume", {-1, 4, 8, 9, 10});
+  const Variable y = layers::Conv3d(
+      volume, {.filters = 6, .kernel = {1, 2, 3}, .padding = {0, 1, 1}, .groups = 2});
+  EXPECT_THAT(y.dims(), ElementsAre(-1, 6, 8, 10, 10));
+  EXPECT_THAT(main_.root()->FindVar("conv3d_0.w_0")->dims, ElementsAre(6, 2, 1, 2, 3));
+  EXPECT_THAT(layers::Pool3d(volume, {.kernel = 2, .stride = {1, 2, 3}}).dims(),
+              ElementsAre(-1, 4, 7, 4, 3));
+  const Variable last = layers::Data("last", {-1, 8, 9, 10, 4});
+  EXPECT_THAT(layers::Conv3d(last, {.filters = 5, .data_format = "NDHWC"}).dims(),
+              ElementsAre(-1, 8, 9, 10, 5));
+  EXPECT_THAT(MessageOf([&] { layers::Conv3d(volume, {.filters = 5, .data_format = "NCHW"}); }),
+              HasSubstr("data format \"NCHW\", expected NCDHW or NDHWC"));
+  EXPECT_THAT(MessageOf([&] { layers::Conv3d(image_, {.filters = 5}); }),
+              HasSubstr("expected 5 dims"));
+}
+
+TEST_F(LayersTest, NormalizationsHaveScalesAndShiftsOfTheirExtent) {
+  layers::LayerNorm(image_, {.begin_norm_axis = 2});
+  layers::GroupNorm(image_, 3, {.bias_attr = std::nullopt});
+  const Variable y = layers::InstanceNorm(image_, {.param_attr = std::nullopt});
+  EXPECT_THAT(y.dims(), ElementsAre(-1, 3, 8, 8));
+  EXPECT_THAT(ParameterNames(), ElementsAre("layer_norm_0.w_0", "layer_norm_0.b_0",
+                                            "group_norm_0.w_0", "instance_norm_0.b_0"));
+  EXPECT_THAT(main_.root()->FindVar("layer_norm_0.w_0")->dims, ElementsAre(64));
+  EXPECT_THAT(main_.root()->FindVar("group_norm_0.w_0")->dims, ElementsAre(3));
+  AppendBackward(DefaultOpRegistry(), &main_, layers::Mean(y).name());
+  EXPECT_THAT(OpTypes(), ::testing::Contains("instance_norm_grad"));
+  EXPECT_THAT(MessageOf([&] { layers::LayerNorm(image_, {.begin_norm_axis = 4}); }),
+              HasSubstr("begin_norm_axis = 4 is outside [1, 3]"));
+  EXPECT_THAT(MessageOf([&] { layers::GroupNorm(image_, 2); }), HasSubstr("divisor of the 3"));
+}
+
+TEST_F(LayersTest, ImagesAreResizedToASizeOrByAScale) {
+  EXPECT_THAT(layers::ResizeBilinear(image_, {.size = layers::Extent2d(5, 20)}).dims(),
+              ElementsAre(-1, 3, 5, 20));
+  EXPECT_THAT(layers::ResizeNearest(image_, {.scale = 1.5f}).dims(), ElementsAre(-1, 3, 12, 12));
+  for (const layers::ResizeOptions& options :
+       {layers::ResizeOptions{}, layers::ResizeOptions{.size = 4, .scale = 2.0f}}) {
+    EXPECT_THAT(MessageOf([&] { layers::ResizeNearest(image_, options); }),
+                HasSubstr("either a size or a scale"));
+  }
+}
+
 TEST_F(LayersTest, DropoutAndEmbedding) {
   EXPECT_THAT(layers::Dropout(rows_, 0.25f).dims(), ElementsAre(-1, 5));
   EXPECT_EQ(LastOp().Attr<float>("dropout_prob"), 0.25f);
@@ -409,6 +470,10 @@ TEST_F(LayersTest, MathLayersInferShapes) {
   EXPECT_THAT(layers::Sum({rows_, rows_}).dims(), ElementsAre(-1, 5));
   EXPECT_THAT(layers::Clip(rows_, -1.0f, 1.0f).dims(), ElementsAre(-1, 5));
   EXPECT_THAT(MessageOf([&] { layers::Clip(rows_, 1.0f, -1.0f); }), HasSubstr("min = 1 is above"));
+  const Variable batch = layers::Data("batch", {-1, 4, 5});
+  EXPECT_THAT(layers::Bmm(batch, layers::Data("other", {-1, 5, 3})).dims(), ElementsAre(-1, 4, 3));
+  EXPECT_THAT(layers::Addmm(layers::Data("row", {4}), rows_, layers::Data("w", {5, 4})).dims(),
+              ElementsAre(-1, 4));
 }
 
 TEST_F(LayersTest, ComparisonsGiveBools) {
