@@ -38,7 +38,11 @@ void AddStridedSliceCases(CaseList& cases) {
     cases.push_back(std::move(made));
   };
   const auto cut = [](Ints axes, Ints starts, Ints ends, Ints strides) {
-    return AttributeMap{{"axes", axes}, {"starts", starts}, {"ends", ends}, {"strides", strides}};
+    return AttributeMap{{"axes", axes},
+                        {"starts", starts},
+                        {"ends", ends},
+                        {"strides", strides},
+                        {"infer_flags", Ints(axes.size(), 1)}};
   };
   // One axis of six elements.
   const auto walk = [&](const std::string& name, int32_t start, int32_t end, int32_t stride,
@@ -56,6 +60,9 @@ void AddStridedSliceCases(CaseList& cases) {
   walk("down_by_three_through_the_first", 4, -1, -3, {4, -3, 2});
   walk("down_to_a_bound_before_the_front", -1, -100, -1, {5, -1, 5});
   walk("down_nothing", 3, 3, -1, {3, -1, 0});
+  AttributeMap unflagged = cut({0}, {1}, {5}, {2});
+  unflagged.erase("infer_flags");
+  add("without_flags", Uniform({6}, 1), unflagged, {{1, 2, 2}}, {2});
   const std::vector<ExpectedWalk> up_and_down = {{0, 2, 2}, {4, -2, 2}, {0, 1, 3}};
   add("two_axes", Uniform({4, 5, 3}, 2), cut({0, 1}, {0, 4}, {4, 0}, {2, -2}), up_and_down,
       {2, 2, 3});
@@ -63,7 +70,6 @@ void AddStridedSliceCases(CaseList& cases) {
       {{3, -1, 4}, {4, -1, 5}}, {4, 5});
   AttributeMap dropping = cut({0, 1}, {1, 3}, {2, 0}, {1, -1});
   dropping["decrease_axis"] = Ints{0};
-  dropping["infer_flags"] = Ints{1, 1};
   add("decrease_axis", Uniform({3, 4}, 4), dropping, {{1, 1, 1}, {3, -1, 3}}, {3});
   AttributeMap to_scalar = cut({0}, {2}, {3}, {1});
   to_scalar["decrease_axis"] = Ints{0};
