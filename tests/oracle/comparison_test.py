@@ -140,8 +140,8 @@ class OpCases(unittest.TestCase):
                                        "add.half.*  gradient_refused  no\n", "add.left.*  skiff_refused  not yet\n"])
         self.tally = Tally()
 
-    def judge(self, case, result, empty=False):
-        description = {"name": "add.%s.float64" % case, "dtype": "float64", "empty": empty}
+    def judge(self, case, result, empty=False, outputs=("Out.0",)):
+        description = {"name": "add.%s.float64" % case, "dtype": "float64", "empty": empty, "outputs": list(outputs)}
         return judge(description, result, self.known, self.tally)
 
     def test_a_difference_within_the_bound_is_the_same(self):
@@ -179,6 +179,10 @@ class OpCases(unittest.TestCase):
 
     def test_a_case_that_compares_nothing_is_wrong(self):
         self.assertEqual(self.judge("plain", {"differences": {}, "problems": []}), "nothing was compared")
+
+    def test_an_op_without_outputs_is_the_same_where_both_take_it(self):
+        self.assertEqual(self.judge("plain", {"differences": {}, "problems": []}, outputs=()), "")
+        self.assertIn("refused", self.judge("plain", {"refused": "why"}, outputs=()))
 
     def test_what_is_wrong_with_the_program_is_wrong(self):
         self.assertEqual(self.judge("odd_one", {"differences": {"Out.0": 1.0}, "problems": ["no slot Z"]}), "no slot Z")

@@ -67,6 +67,11 @@ def _admits(wanted, found):
     return found == wanted or (wanted, found) == (longs, ints)
 
 
+def input_slots(op_type):
+    """The names of the input slots of an operator that PaddlePaddle has."""
+    return [slot.name for slot in paddle.base.framework.OpProtoHolder.instance().op_proto_map[op_type].inputs]
+
+
 def unknown_to_paddle(program):
     """Slots and attributes of a program's forward ops that PaddlePaddle doesn't have, in words."""
     protos = paddle.base.framework.OpProtoHolder.instance().op_proto_map
