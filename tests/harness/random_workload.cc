@@ -196,8 +196,10 @@ class Generator {
     const int64_t count = array.shape.element_count();
     if (array.shape.rank() == 0) return std::nullopt;
     const auto source = Pick([&](const Value& value) {
+      // reshape2 makes an XShape of one dim more.
       return value.dtype == dtype_ && value.shape.rank() > 0 &&
-             value.shape.element_count() >= count && (may_be_trained || !value.trained);
+             value.shape.rank() < Shape::kMaxRank && value.shape.element_count() >= count &&
+             (may_be_trained || !value.trained);
     });
     if (!source) return std::nullopt;
     const bool trained = values_[*source].trained;
@@ -211,8 +213,10 @@ class Generator {
     return AddLayer(layers::Reshape(VariableOf(cut), dims), trained);
   }
 
-  size_t ChooseInput(const Array& array, bool may_be_trained) {
+  size_t ChooseInput(const Array& array, bool may_be_trained, bool checks_data) {
     if (array.fixed_dtype) return AddFeed(array, false);
+    // The op may refuse any values but those of its case.
+    if (checks_data) return AddFeed(array, may_be_trained);
     const auto same_shape = Pick([&](const Value& value) {
       return value.dtype == dtype_ && value.shape == array.shape &&
              (may_be_trained || !value.trained);
@@ -230,15 +234,15 @@ class Generator {
 
   // Returns 1 if the op was added, 0 if it refuses its inputs.
   int AddCase(const OpCase& op_case) {
-    return AddOp(op_case, [&](const Array& array, bool may_be_trained) {
-      return ChooseInput(array, may_be_trained);
+    return AddOp(op_case, [&](const Array& array, bool may_be_trained, bool checks_data) {
+      return ChooseInput(array, may_be_trained, checks_data);
     });
   }
 
   int AddElementwise(const OpCase& op_case) {
     const auto first = Pick([&](const Value& value) { return value.dtype == dtype_; });
     const Shape shape = values_[*first].shape;
-    return AddOp(op_case, [&](const Array& array, bool may_be_trained) {
+    return AddOp(op_case, [&](const Array& array, bool may_be_trained, bool) {
       const auto value = Pick([&](const Value& other) {
         return other.dtype == dtype_ && other.shape == shape && (may_be_trained || !other.trained);
       });
@@ -255,9 +259,10 @@ class Generator {
     bool trained = false;
     for (const auto& [slot, arrays] : op_case.inputs) {
       const bool may_be_trained = def.grad != nullptr && Contains(op_case.gradients, slot);
+      const bool checks_data = def.FindInput(slot)->checks_data;
       std::vector<std::string> names;
       for (const Array& array : arrays) {
-        read.push_back(choose(array, may_be_trained));
+        read.push_back(choose(array, may_be_trained, checks_data));
         names.push_back(values_[read.back()].name);
         trained = trained || values_[read.back()].trained;
       }

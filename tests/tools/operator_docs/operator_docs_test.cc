@@ -47,6 +47,7 @@ TEST(OperatorDocs, ShowSlotsAttributesKernelsAndWhatDiffers) {
                                         "twice.a.*  refused  it is slow\n"
                                         "twice.b.*  X.0  it is slow\n"
                                         "twice.c.*  X.0  it is wrong\n"
+                                        "twice.d.*  skiff_refused  too hard\n"
                                         "other.c.*  X.0  it is another\n");
   EXPECT_THAT(docs, AllOf(HasSubstr("1 operators, 0 gradient operators"),
                           HasSubstr("## twice\n\nOut = X | X.\n"),
@@ -56,7 +57,8 @@ TEST(OperatorDocs, ShowSlotsAttributesKernelsAndWhatDiffers) {
                           HasSubstr("| `p` | float, to be set | How much. |")));
   EXPECT_THAT(docs, AllOf(HasSubstr("Kernels: plain: float32, int64; fast (CUDA): float32.\n"),
                           HasSubstr("No gradient: of no use.\n"),
-                          HasSubstr("PaddlePaddle 2.6.2: it is slow; it is wrong.\n"),
+                          HasSubstr("PaddlePaddle 2.6.2: it is slow; it is wrong; takes what Skiff "
+                                    "refuses (too hard).\n"),
                           Not(HasSubstr("another"))));
 }
 
