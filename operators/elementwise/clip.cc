@@ -152,7 +152,6 @@ void AddClipGradKernel(OpRegistry& registry) {
         const int dout = context.InputIndex("Out@GRAD");
         const int dx = context.OutputIndex("X@GRAD");
         return MakeKernel([=](const KernelContext& run) {
-          if (dx < 0) return;
           const Bounds<T> bounds = source.Read(run);
           const T* values = run.input(x).data<T>();
           const T* from = run.input(dout).data<T>();

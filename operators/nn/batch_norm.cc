@@ -16,6 +16,7 @@
 // Source: Ioffe & Szegedy 2015; Fluid's batch_norm (PaddlePaddle 2.6).
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/nn/batch_norm_kernels_shared.h"
 #include "operators/nn/batch_norm_op_shared.h"
 
 namespace skiff {

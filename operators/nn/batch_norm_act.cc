@@ -16,6 +16,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
+#include "operators/nn/batch_norm_kernels_shared.h"
 #include "operators/nn/batch_norm_op_shared.h"
 
 namespace skiff {

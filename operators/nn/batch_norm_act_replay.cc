@@ -7,6 +7,7 @@
 // pass: X is kept anyway.
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
+#include "operators/nn/batch_norm_kernels_shared.h"
 #include "operators/nn/batch_norm_op_shared.h"
 #include "operators/nn/batch_norm_shared.h"
 

@@ -1,4 +1,4 @@
-// batch_norm and the op that adds and rectifies behind it: attributes, shape rules and kernels.
+// batch_norm and the op that adds and rectifies behind it: attributes, slots and shape rules.
 #pragma once
 
 #include <initializer_list>
@@ -27,12 +27,5 @@ OpDef BatchNormGradDefinition();
 // The usual rule, which passes the running statistics a second time where they were used, as
 // Fluid's does.
 std::vector<Op> BatchNormGradOps(const GradContext& context, const GradRule& usual);
-
-// Registers the kernels of `type`, which has batch_norm's slots or those of batch_norm_act,
-// and of `type`_grad.
-void AddBatchNormKernels(OpRegistry& registry, const std::string& type);
-
-// Registers the kernels of `type`, which has the slots of batch_norm_act_replay.
-void AddBatchNormReplayKernels(OpRegistry& registry, const std::string& type);
 
 }  // namespace skiff
