@@ -1,11 +1,13 @@
 // cast: Out = X in another dtype. Source: Fluid's cast. Floats become integers towards zero; what
-// is out of range becomes the nearest integer, NaN 0. Anything but 0 becomes true.
+// is out of range becomes the nearest integer, NaN 0. Anything but 0 becomes true. float16 and
+// bfloat16 convert through float32.
 //
 // The gradient is a cast back.
 #include <type_traits>
 #include <utility>
 
 #include "framework/op/grad.h"
+#include "operators/elementwise/half_shared.h"
 #include "operators/elementwise/integer_shared.h"
 #include "operators/elementwise/unary_shared.h"
 
@@ -14,7 +16,11 @@ namespace {
 
 template <typename From, typename To>
 To Convert(From value) {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (kIsHalf<From>) {
+    return Convert<float, To>(static_cast<float>(value));
+  } else if constexpr (kIsHalf<To>) {
+    return To(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, bool>) {
     return value != From{0};
   } else if constexpr (std::is_floating_point_v<From>) {
     return FromFloat<To>(value);
@@ -46,7 +52,7 @@ template <typename From>
 void AddCastKernel(OpRegistry& registry) {
   AddElementwiseKernel<From>(registry, "cast", {"X", "Out"}, [](PrepareContext& context) {
     std::unique_ptr<Kernel> kernel;
-    VisitDType<bool, uint8_t, int32_t, int64_t, float, double>(
+    VisitDType<bool, int8_t, uint8_t, int16_t, int32_t, int64_t, Float16, BFloat16, float, double>(
         context.Output("Out").dtype, "cast",
         [&]<typename To>(To) { kernel = PrepareCast<From, To>(context); });
     return kernel;
@@ -100,9 +106,13 @@ void RegisterCast(OpRegistry& registry) {
   def.elementwise = true;
   registry.Add(std::move(def));
   AddCastKernel<bool>(registry);
+  AddCastKernel<int8_t>(registry);
   AddCastKernel<uint8_t>(registry);
+  AddCastKernel<int16_t>(registry);
   AddCastKernel<int32_t>(registry);
   AddCastKernel<int64_t>(registry);
+  AddCastKernel<Float16>(registry);
+  AddCastKernel<BFloat16>(registry);
   AddCastKernel<float>(registry);
   AddCastKernel<double>(registry);
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iomanip>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 #include "framework/base/error.h"
@@ -17,6 +18,50 @@ template <typename Visitor>
 void VisitCaseDType(DType dtype, Visitor&& visitor) {
   VisitDType<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(
       dtype, "op case", std::forward<Visitor>(visitor));
+}
+
+// A two-byte floating-point format, whose exponents have the middle value `bias`.
+struct HalfFormat {
+  int fraction_bits;
+  int bias;
+
+  uint16_t infinity() const { return static_cast<uint16_t>((2 * bias + 1) << fraction_bits); }
+
+  // The nearest number, the even one of two.
+  uint16_t Encode(double value) const {
+    const int sign = std::signbit(value) ? 0x8000 : 0;
+    if (std::isnan(value)) return static_cast<uint16_t>(sign | (infinity() + 1));
+    int bits = infinity();
+    if (!std::isinf(value)) {
+      const int exponent = std::max(value == 0 ? 1 - bias : std::ilogb(value), 1 - bias);
+      // With the leading bit of a normal number, which makes the exponent one larger.
+      const double fraction = std::nearbyint(std::ldexp(std::abs(value), fraction_bits - exponent));
+      const double whole = std::ldexp(exponent + bias - 1, fraction_bits) + fraction;
+      bits = static_cast<int>(std::min<double>(whole, bits));
+    }
+    return static_cast<uint16_t>(sign | bits);
+  }
+
+  double Decode(uint16_t bits) const {
+    const int magnitude = bits & 0x7fff;
+    const int exponent = magnitude >> fraction_bits;
+    const int fraction = magnitude - (exponent << fraction_bits);
+    double value = std::ldexp(fraction, 1 - bias - fraction_bits);
+    if (magnitude > infinity()) {
+      value = std::numeric_limits<double>::quiet_NaN();
+    } else if (magnitude == infinity()) {
+      value = std::numeric_limits<double>::infinity();
+    } else if (exponent > 0) {
+      value = std::ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+    }
+    return (bits & 0x8000) != 0 ? -value : value;
+  }
+};
+
+std::optional<HalfFormat> HalfFormatOf(DType dtype) {
+  if (dtype == DType::kFloat16) return HalfFormat{10, 15};
+  if (dtype == DType::kBFloat16) return HalfFormat{7, 127};
+  return std::nullopt;
 }
 
 // Where element `flat` of a plain tensor stands in the given layout.
@@ -72,6 +117,11 @@ Tensor ToTensor(const Array& array, DType dtype) {
                 kInvalidArgument, "an array of shape ", array.shape, " holds ", array.values.size(),
                 " values");
   Tensor tensor(array.shape, dtype);
+  if (const auto half = HalfFormatOf(dtype)) {
+    auto* out = static_cast<uint16_t*>(tensor.raw_data());
+    for (const double value : array.values) *out++ = half->Encode(value);
+    return tensor;
+  }
   VisitCaseDType(dtype, [&](auto zero) {
     using T = decltype(zero);
     T* out = tensor.data<T>();
@@ -86,6 +136,11 @@ Array ToArray(const Tensor& tensor) {
   array.fixed_dtype = true;
   array.dtype = tensor.dtype();
   array.values.resize(static_cast<size_t>(tensor.element_count()));
+  if (const auto half = HalfFormatOf(tensor.dtype())) {
+    const auto* in = static_cast<const uint16_t*>(plain.raw_data());
+    for (double& value : array.values) value = half->Decode(*in++);
+    return array;
+  }
   // A kernel may have left a bool that is neither true nor false: read bytes.
   const bool is_bool = tensor.dtype() == DType::kBool;
   VisitCaseDType(is_bool ? DType::kUint8 : tensor.dtype(), [&](auto zero) {

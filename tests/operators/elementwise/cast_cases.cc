@@ -1,12 +1,13 @@
-#include <cmath>
+#include <limits>
 
 #include "tests/operators/elementwise/elementwise_reference.h"
 
 namespace skiff::harness {
 
 void AddCastCases(CaseList& cases) {
-  const std::vector<DType> dtypes = {DType::kBool,  DType::kUint8,   DType::kInt32,
-                                     DType::kInt64, DType::kFloat32, DType::kFloat64};
+  const std::vector<DType> dtypes = {
+      DType::kBool,  DType::kInt8,    DType::kUint8,    DType::kInt16,   DType::kInt32,
+      DType::kInt64, DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};
   const auto add = [&](const std::string& name, DType from, DType to, Array x,
                        std::vector<double> expected) {
     x.fixed_dtype = true;
@@ -33,6 +34,27 @@ void AddCastCases(CaseList& cases) {
       {-2147483648.0, 2147483647.0});
   add("out_of_range_uint8", DType::kFloat64, DType::kUint8, Values({3}, {-3, 255.5, 256}),
       {0, 255, 255});
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  // Halfway between two numbers, the even one; the largest number and what is beyond; subnormal
+  // numbers, and half of the least.
+  add("nearest_float16", DType::kFloat32, DType::kFloat16,
+      Values({14}, {1 + 0x1p-11, 1 + 0x3p-11, 1 + 0x1.2p-11, -2049, 65504, 65519.996, 65520, -1e9,
+                    0x1p-24, 0x1.8p-24, 0x1p-25, 0x1.1p-25, -infinity, nan}),
+      {1, 1 + 0x1p-9, 1 + 0x1p-10, -2048, 65504, 65504, infinity, -infinity, 0x1p-24, 0x1p-23, 0,
+       0x1p-24, -infinity, nan});
+  add("nearest_bfloat16", DType::kFloat32, DType::kBFloat16,
+      Values({9}, {1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1.2p-8, -257, 0x1.ffp127, 0x1.fep127, 0x1p-133,
+                   -infinity, nan}),
+      {1, 1 + 0x1p-6, 1 + 0x1p-7, -256, infinity, 0x1.fep127, 0x1p-133, -infinity, nan});
+  add("float16_exactly", DType::kFloat16, DType::kFloat32,
+      Values({7}, {1 + 0x1p-10, -65504, 0x1p-14, 0x1p-24, -0x3ffp-24, infinity, nan}),
+      {1 + 0x1p-10, -65504, 0x1p-14, 0x1p-24, -0x3ffp-24, infinity, nan});
+  add("bfloat16_exactly", DType::kBFloat16, DType::kFloat32,
+      Values({5}, {1 + 0x1p-7, -0x1.fep127, 0x1p-133, infinity, nan}),
+      {1 + 0x1p-7, -0x1.fep127, 0x1p-133, infinity, nan});
+  add("half_out_of_range", DType::kFloat16, DType::kInt8, Values({4}, {-65504, 200, 1.5, nan}),
+      {-128, 127, 1, 0});
   add("no_elements", DType::kFloat32, DType::kInt64, Values({0, 2}, {}), {});
   OpCase same = UnaryCase("gradient", "cast", Uniform({5, 7}, 3), [](double x) { return x; });
   same.attrs = {{"in_dtype", 6}, {"out_dtype", 6}};

@@ -1,0 +1,81 @@
+// The two-byte floating-point numbers, for storage: they convert from and to float, no more.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "framework/base/dtype.h"
+
+namespace skiff {
+
+// binary16 of IEEE 754: 1 bit of sign, 5 of exponent, 10 of fraction.
+struct Float16 {
+  uint16_t bits = 0;
+
+  Float16() = default;
+  // The nearest number, the even one of two; infinity from 65,520 on.
+  explicit Float16(float value) {
+    const auto all = std::bit_cast<uint32_t>(value);
+    const uint32_t magnitude = all & 0x7fffffffu;
+    bits = static_cast<uint16_t>((all >> 16 & 0x8000u) | BitsOfMagnitude(magnitude));
+  }
+
+  explicit operator float() const {
+    const uint32_t sign = (bits & 0x8000u) << 16;
+    const uint32_t exponent = bits >> 10 & 0x1fu;
+    const uint32_t fraction = bits & 0x3ffu;
+    if (exponent == 0) {
+      const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
+      return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+    }
+    const uint32_t wide_exponent = exponent == 0x1fu ? 0xffu : exponent + (127 - 15);
+    return std::bit_cast<float>(sign | wide_exponent << 23 | fraction << 13);
+  }
+
+ private:
+  static uint32_t BitsOfMagnitude(uint32_t magnitude) {
+    constexpr uint32_t kInfinity = 0x7f800000u;
+    constexpr uint32_t kTooLarge = 0x47800000u;     // 2^16
+    constexpr uint32_t kLeastNormal = 0x38800000u;  // 2^-14
+    if (magnitude > kInfinity) return 0x7e00u | (magnitude >> 13 & 0x1ffu);
+    if (magnitude >= kTooLarge) return 0x7c00u;
+    if (magnitude < kLeastNormal) {
+      // The last bit of 0.5f is the unit of the subnormal numbers: the addition rounds.
+      return std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
+             std::bit_cast<uint32_t>(0.5f);
+    }
+    const uint32_t odd = magnitude >> 13 & 1u;
+    return (magnitude - (uint32_t{127 - 15} << 23) + 0xfffu + odd) >> 13;
+  }
+};
+
+// The upper half of a float: 8 bits of exponent, 7 of fraction.
+struct BFloat16 {
+  uint16_t bits = 0;
+
+  BFloat16() = default;
+  // The nearest number, the even one of two.
+  explicit BFloat16(float value) {
+    const auto all = std::bit_cast<uint32_t>(value);
+    const bool is_nan = (all & 0x7fffffffu) > 0x7f800000u;
+    const uint32_t odd = all >> 16 & 1u;
+    bits = static_cast<uint16_t>((is_nan ? all | 0x400000u : all + 0x7fffu + odd) >> 16);
+  }
+
+  explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
+};
+
+template <typename T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+template <>
+struct DTypeOfType<Float16> {
+  static constexpr DType value = DType::kFloat16;
+};
+template <>
+struct DTypeOfType<BFloat16> {
+  static constexpr DType value = DType::kBFloat16;
+};
+
+}  // namespace skiff
