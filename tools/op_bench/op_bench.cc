@@ -2,6 +2,7 @@
 //
 //   op_bench --op=conv2d --threads=2
 //   op_bench --op=matmul_v2 --case=square_1024 --dtype=float64 --candidate=plain --json
+//   op_bench --memory --threads=2
 #include <gflags/gflags.h>
 #include <omp.h>
 
@@ -10,6 +11,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -17,7 +19,9 @@
 #include "framework/op/registry.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_op.h"
+#include "tools/op_bench/memory_cases.h"
 #include "tools/op_bench/op_timing.h"
+#include "tools/op_bench/triad.h"
 
 DEFINE_string(op, "", "Op type; empty: all.");
 DEFINE_string(case, "", "Name of a case; empty: all cases of the ops.");
@@ -26,6 +30,10 @@ DEFINE_string(candidate, "", "Kernel candidate; empty: the one that the registry
 DEFINE_int32(threads, 0, "Threads; 0: what OpenMP takes by itself.");
 DEFINE_double(seconds, 0.2, "Least measured time a case.");
 DEFINE_bool(benchmark_only, false, "Only the cases that exist for the benchmark alone.");
+DEFINE_bool(
+    memory, false,
+    "Ops at memory speed on arrays of 64 MiB, and the share of the bandwidth of a = b + 3 c "
+    "that each reaches.");
 DEFINE_bool(json, false, "Print one JSON object a case and line.");
 
 namespace skiff {
@@ -42,7 +50,12 @@ double GigaPerSecond(double count, double seconds) {
   return seconds > 0 ? count / seconds * 1e-9 : 0.0;
 }
 
-void PrintJson(const OpTiming& timing) {
+double BytesPerSecond(const OpTiming& timing) {
+  return static_cast<double>(timing.bytes) / timing.median_seconds;
+}
+
+// `triad`: bytes a second; 0 if it wasn't measured.
+void PrintJson(const OpTiming& timing, double triad) {
   nlohmann::json line = {
       {"op", timing.type},
       {"case", timing.name},
@@ -58,16 +71,21 @@ void PrintJson(const OpTiming& timing) {
   if (timing.flops) {
     line["gigaflops_per_second"] = GigaPerSecond(*timing.flops, timing.median_seconds);
   }
+  if (triad > 0) {
+    line["triad_gigabytes_per_second"] = triad * 1e-9;
+    line["share_of_triad"] = BytesPerSecond(timing) / triad;
+  }
   std::cout << line.dump() << std::endl;
 }
 
-void PrintRow(const OpTiming& timing) {
+void PrintRow(const OpTiming& timing, double triad) {
   std::printf("%-60s %-12s %12.2f us %9.2f GB/s", (timing.type + "/" + timing.name).c_str(),
               timing.candidate.c_str(), timing.median_seconds * 1e6,
               GigaPerSecond(static_cast<double>(timing.bytes), timing.median_seconds));
   if (timing.flops) {
     std::printf(" %9.2f GFLOP/s", GigaPerSecond(*timing.flops, timing.median_seconds));
   }
+  if (triad > 0) std::printf(" %5.0f %% of triad", 100 * BytesPerSecond(timing) / triad);
   std::printf("\n");
 }
 
@@ -77,14 +95,22 @@ int TimeChosenCases() {
                               .candidate = FLAGS_candidate,
                               .least_seconds = FLAGS_seconds};
   harness::CaseList cases;
-  harness::AddAllCases(cases);
+  if (FLAGS_memory) {
+    cases = MemoryCases();
+  } else {
+    harness::AddAllCases(cases);
+  }
   size_t timed = 0;
   size_t failed = 0;
-  for (const harness::OpCase& op_case : cases) {
-    if (!IsChosen(op_case, options.dtype)) continue;
+  for (harness::OpCase& listed : cases) {
+    if (!IsChosen(listed, options.dtype)) continue;
+    // The values of a large case go when it is done.
+    const harness::OpCase op_case = std::move(listed);
     try {
       const OpTiming timing = TimeCase(DefaultOpRegistry(), op_case, options);
-      FLAGS_json ? PrintJson(timing) : PrintRow(timing);
+      // Beside each case: neighbours of a shared machine come and go.
+      const double triad = FLAGS_memory ? MeasureTriad() : 0;
+      FLAGS_json ? PrintJson(timing, triad) : PrintRow(timing, triad);
       ++timed;
     } catch (const Error& error) {
       std::cerr << harness::CaseName(op_case) << ": " << error.what() << "\n";

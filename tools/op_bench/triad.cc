@@ -1,0 +1,38 @@
+#include "tools/op_bench/triad.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tools/benchmark/run_times.h"
+
+namespace skiff {
+
+double MeasureTriad() {
+  constexpr int64_t kCount = 1 << 24;
+  constexpr int kRuns = 9;
+  const auto make = [] { return std::make_unique_for_overwrite<float[]>(kCount); };
+  const auto a = make();
+  const auto b = make();
+  const auto c = make();
+  float* sums = a.get();
+  float* terms = b.get();
+  float* factors = c.get();
+  // Each thread touches first what it works on.
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < kCount; ++i) {
+    sums[i] = 0;
+    terms[i] = 1;
+    factors[i] = 2;
+  }
+  std::vector<double> seconds;
+  for (int run = 0; run < kRuns; ++run) {
+    seconds.push_back(SecondsOf([&] {
+#pragma omp parallel for simd schedule(static)
+      for (int64_t i = 0; i < kCount; ++i) sums[i] = terms[i] + 3.0f * factors[i];
+    }));
+  }
+  return 3.0 * kCount * sizeof(float) / PercentilesOf(seconds).median;
+}
+
+}  // namespace skiff
