@@ -5,7 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "operators/elementwise/integer_shared.h"
+#include "operators/common/integer.h"
 #include "operators/elementwise/unary_shared.h"
 
 #undef HWY_TARGET_INCLUDE

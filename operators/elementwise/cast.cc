@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "framework/op/grad.h"
+#include "operators/common/integer.h"
 #include "operators/elementwise/half_shared.h"
-#include "operators/elementwise/integer_shared.h"
 #include "operators/elementwise/unary_shared.h"
 
 namespace skiff {

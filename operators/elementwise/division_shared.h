@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "framework/base/error.h"
-#include "operators/elementwise/integer_shared.h"
+#include "operators/common/integer.h"
 
 namespace skiff {
 

@@ -5,8 +5,8 @@
 // factors make them vanish in the limit (Y = 0, and X = 0 with Y > 0), where Fluid gives NaN.
 #include <cmath>
 
+#include "operators/common/integer.h"
 #include "operators/elementwise/binary_shared.h"
-#include "operators/elementwise/integer_shared.h"
 
 namespace skiff {
 namespace {

@@ -1,8 +1,8 @@
 // elementwise_sub: Out = X - Y. Source: Fluid's elementwise_sub. Integers wrap around.
 //
 // X@GRAD = Out@GRAD, Y@GRAD = -Out@GRAD.
+#include "operators/common/integer.h"
 #include "operators/elementwise/binary_shared.h"
-#include "operators/elementwise/integer_shared.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/elementwise_sub.cc"

@@ -7,7 +7,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/elementwise/integer_shared.h"
+#include "operators/common/integer.h"
 
 namespace skiff {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
-#include "operators/elementwise/integer_shared.h"
+#include "operators/common/integer.h"
 #include "operators/elementwise/unary_shared.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,7 +1,7 @@
 // square: Out = X². Source: Fluid's square. Integers wrap around.
 //
 // X@GRAD = 2 Out@GRAD * X.
-#include "operators/elementwise/integer_shared.h"
+#include "operators/common/integer.h"
 #include "operators/elementwise/unary_shared.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -13,6 +13,7 @@
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/registry.h"
+#include "operators/common/integer.h"
 
 namespace skiff {
 
@@ -121,13 +122,13 @@ void ForOwnedRuns(const IndexedAxis& axis, int64_t count, const Body& body) {
 }
 
 // out[o, indices[i], :] += rows[o, i, :] in the order of i; rows is [outer, count, width].
-// Threaded.
+// Sums of integers wrap around. Threaded.
 template <typename T, typename Index>
 void AddRows(const IndexedAxis& axis, const T* rows, const Index* indices, int64_t count, T* out) {
   ForOwnedRuns<T>(axis, count, [=](int64_t outer, int64_t i, int64_t first, int64_t length) {
     const T* from = rows + (outer * count + i) * axis.width + first;
     T* to = out + (outer * axis.extent + int64_t{indices[i]}) * axis.width + first;
-    for (int64_t k = 0; k < length; ++k) to[k] += from[k];
+    for (int64_t k = 0; k < length; ++k) to[k] = WrappingAdd(to[k], from[k]);
   });
 }
 

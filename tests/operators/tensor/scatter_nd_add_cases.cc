@@ -51,6 +51,11 @@ void AddScatterNdAddCases(CaseList& cases) {
   add("whole_twice", Uniform({4, 3}, 11), Integers({2, 0}, 12, 0, 1), Uniform({2, 4, 3}, 13));
   add("no_tuples", Uniform({4, 3}, 14), Integers({0, 1}, 15, 0, 4), Uniform({0, 3}, 16));
   add("int64", Integers({4, 4}, 17, -9, 9), Integers({6, 2}, 18, 0, 4), Integers({6}, 19, -9, 9));
+  add("sums_wrap_around", Values({2}, {2147483647, -2147483648.0}, DType::kInt32),
+      Values({2, 1}, {0, 1}, DType::kInt64), Values({2}, {2, -1}, DType::kInt32));
+  cases.back().reference = [](const Arrays&) {
+    return Arrays{{"Out", {Values({2}, {-2147483647, 2147483647}, DType::kInt32)}}};
+  };
   add("wide_rows", Uniform({5, 3001}, 20), Integers({9, 1}, 21, 0, 5), Uniform({9, 3001}, 22));
 }
 
