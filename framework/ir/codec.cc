@@ -329,6 +329,10 @@ Attribute ReadAttr(const proto::OpDesc::Attr& attr, int block_count) {
     }
     case proto::FLOAT64:
       return attr.float64();
+    case proto::SCALAR:
+    case proto::SCALARS:
+      Throw(ErrorCode::kUnimplemented, "attribute \"", attr.name(), "\" is of type ",
+            proto::AttrType_Name(attr.type()), ", which is not supported");
   }
   ThrowCorrupt("attribute \"", attr.name(), "\" is of the unknown type ",
                static_cast<int32_t>(attr.type()));

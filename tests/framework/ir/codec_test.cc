@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <tuple>
 
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
@@ -270,7 +271,7 @@ TEST(ProgramCodec, RefusesAttributesWithoutAValue) {
 }
 
 TEST(ProgramCodec, RefusesEnumeratorsItDoesNotKnow) {
-  ExpectDataLoss(RootWithOp(BytesField(3, "f") + Attr("a", 16, IntField(3, 1))), "attrs[0].type");
+  ExpectDataLoss(RootWithOp(BytesField(3, "f") + Attr("a", 18, IntField(3, 1))), "attrs[0].type");
   ExpectDataLoss(BlockBytes(0, -1, VarOfType(32)), "type.type");
   ExpectDataLoss(BlockBytes(0, -1, VarOfDType(32)), "data_type");
 }
@@ -285,6 +286,19 @@ TEST(ProgramCodec, NamesTheTypesItDoesNotSupport) {
   }
   const Error error = ErrorOf(BlockBytes(0, -1, VarOfDType(23)));
   EXPECT_STREQ(error.what(), "block 0: variable \"x\": data type COMPLEX64 is not supported");
+}
+
+// PaddlePaddle 2.6 writes them: the values of set_value, say.
+TEST(ProgramCodec, NamesTheAttributeOfATypeItDoesNotSupport) {
+  const Bytes one = IntField(1, 2) + IntField(3, 7);  // the long 7
+  for (const auto& [type, field, name] :
+       {std::tuple{16, 20, "SCALAR"}, std::tuple{17, 21, "SCALARS"}}) {
+    const Error error = ErrorOf(
+        RootWithOp(BytesField(3, "set_value") + Attr("values", type, BytesField(field, one))));
+    EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
+    EXPECT_EQ(error.what(), StrCat("block 0, op #0 \"set_value\": attribute \"values\" is of type ",
+                                   name, ", which is not supported"));
+  }
 }
 
 // Whatever the bytes are: a program, which can be saved again, or an Error.
