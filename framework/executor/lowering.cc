@@ -140,7 +140,7 @@ class Lowering {
     def.infer(context);
     for (size_t i = 0; i < names.size(); ++i) {
       instruction.outputs.push_back(
-          names[i] == kEmptyVarName ? -1 : Define(op, names[i], context.outputs()[i]));
+          names[i] == kEmptyVarName ? -1 : Define(def, names[i], context.outputs()[i]));
     }
     std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction, context);
     for (size_t i = 0; i < names.size(); ++i) {
@@ -151,11 +151,13 @@ class Lowering {
     std::ranges::move(copies, std::back_inserter(plan_.instructions));
   }
 
-  int32_t Define(const Op& op, const std::string& name, const TensorMeta& meta) {
-    SKIFF_ENFORCE(meta.shape.is_known(), kUnimplemented, "the shape ", meta.shape, " of output \"",
-                  name,
+  int32_t Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {
+    SKIFF_ENFORCE(meta.shape.is_known() || !def.data_dependent_shape, kUnimplemented, "the shape ",
+                  meta.shape, " of output \"", name,
                   "\" depends on data: that needs a dynamic segment, which the executor does "
                   "not make yet");
+    SKIFF_ENFORCE(meta.shape.is_known(), kInvalidArgument, "output \"", name,
+                  "\" would have the shape ", meta.shape, ": expected extents of at least 0");
     try {
       ByteCount(meta.shape.element_count(), meta.dtype);
     } catch (const Error& error) {
@@ -168,7 +170,7 @@ class Lowering {
     if (tensor != nullptr || made != created_.end()) {
       const Shape& shape = tensor != nullptr ? tensor->shape() : made->second.shape;
       const DType dtype = tensor != nullptr ? tensor->dtype() : made->second.dtype;
-      SKIFF_ENFORCE(shape == meta.shape && dtype == meta.dtype, kInvalidArgument, op.type,
+      SKIFF_ENFORCE(shape == meta.shape && dtype == meta.dtype, kInvalidArgument, def.type,
                     " would write ", meta.dtype, " ", meta.shape, " to \"", name,
                     "\", which the scope holds as ", dtype, " ", shape);
     } else {

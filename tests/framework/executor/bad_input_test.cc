@@ -352,9 +352,8 @@ TEST_F(BadOp, MayMakeAnImpossibleShape) {
     op.SetOutput("Out", {"y"}).SetAttr("shape", dims);
     return op;
   };
-  ExpectRefused(fill({2, -3}), ErrorCode::kUnimplemented,
-                "the shape [2, -3] of output \"y\" depends on data: that needs a dynamic segment, "
-                "which the executor does not make yet");
+  ExpectRefused(fill({2, -3}), ErrorCode::kInvalidArgument,
+                "output \"y\" would have the shape [2, -3]: expected extents of at least 0");
   ExpectRefused(fill({int64_t{1} << 40, int64_t{1} << 40}), ErrorCode::kOutOfRange,
                 "output \"y\": element count of shape [1099511627776, 1099511627776] overflows 63 "
                 "bits");
@@ -362,6 +361,17 @@ TEST_F(BadOp, MayMakeAnImpossibleShape) {
                 "output \"y\": 4611686018427387904 x 4 overflows 63 bits");
   ExpectRefused(fill(std::vector<int64_t>(10, 1)), ErrorCode::kInvalidArgument,
                 "shape [1, 1, 1, 1, 1, 1, 1, 1, 1, 1] has rank 10, more than 9");
+}
+
+TEST_F(BadOp, MayHaveAShapeThatOnlyItsDataTells) {
+  OpDef def = registry_.Get("tiny_copy");
+  def.type = "tiny_positives";
+  def.infer = [](OpContext& context) { context.SetOutput("Out", {-1}, DType::kFloat32); };
+  def.data_dependent_shape = true;
+  registry_.Add(def);
+  ExpectRefused(OpOf("tiny_positives"), ErrorCode::kUnimplemented,
+                "the shape [-1] of output \"y\" depends on data: that needs a dynamic segment, "
+                "which the executor does not make yet");
 }
 
 TEST_F(BadOp, MayAskForMoreMemoryThanThereIs) {
