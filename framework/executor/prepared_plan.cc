@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -41,6 +43,9 @@ bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
          });
 }
 
+// A generation that no scope reaches.
+constexpr uint64_t kNeverCurrent = std::numeric_limits<uint64_t>::max();
+
 // Whether only the data can tell if the instruction fails.
 bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
   const Instruction& instruction = instructions[index];
@@ -69,13 +74,25 @@ PreparedPlan::PreparedPlan(Plan plan, Inputs inputs)
   }
 }
 
+PreparedPlan::~PreparedPlan() { EraseCreated(); }
+
 void PreparedPlan::CreatePersistables() {
   for (const PlanValue& value : plan_.values) {
     if (value.storage != Storage::kScope || inputs_.scope->Find(value.name) != nullptr) continue;
-    if (std::ranges::count(created_, value.name) > 0) continue;
-    inputs_.scope->Reserve(value.name, Tensor(value.meta.shape, value.meta.dtype, plan_.place));
-    created_.push_back(value.name);
+    if (std::ranges::count(created_, value.name, &Created::name) > 0) continue;
+    Tensor tensor(value.meta.shape, value.meta.dtype, plan_.place);
+    created_.push_back({value.name, tensor.buffer()});
+    inputs_.scope->Reserve(value.name, std::move(tensor));
   }
+}
+
+// Somebody else may have taken the name since, for another plan or for good.
+void PreparedPlan::EraseCreated() {
+  for (const Created& created : created_) {
+    const Tensor* tensor = inputs_.scope->FindMutable(created.name);
+    if (tensor != nullptr && tensor->buffer() == created.buffer) inputs_.scope->Erase(created.name);
+  }
+  created_.clear();
 }
 
 // An op may refuse the data (labels, ids) that it reads. What the scope held and ops up to the last
@@ -84,7 +101,8 @@ void PreparedPlan::CreatePersistables() {
 void PreparedPlan::PlanRollback() {
   size_t end = steps_.size();
   while (end > 0 && !MayRefuseData(plan_.instructions, end - 1)) --end;
-  std::set<std::string> saved(created_.begin(), created_.end());
+  std::set<std::string> saved;
+  for (const Created& created : created_) saved.insert(created.name);
   const auto in_scope = [this](int32_t value) {
     return value >= 0 && plan_.values[static_cast<size_t>(value)].storage == Storage::kScope;
   };
@@ -230,8 +248,9 @@ void PreparedPlan::Undo() {
   // Versions have moved with the writes that are undone, and no plan reads a derived form of a
   // version that it wrote itself before it writes the next.
   for (const Rollback& rollback : rollbacks_) CopyTensor(rollback.saved, rollback.live);
-  for (const std::string& name : created_) inputs_.scope->Erase(name);
-  created_.clear();
+  // The plan points to what is erased here: it must be made again.
+  if (!created_.empty()) generation_ = kNeverCurrent;
+  EraseCreated();
 }
 
 template <typename RunOne>
@@ -278,7 +297,7 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
 }
 
 void PreparedPlan::FinishRun() {
-  for (const std::string& name : created_) inputs_.scope->Reveal(name);
+  for (const Created& created : created_) inputs_.scope->Reveal(created.name);
   created_.clear();
   for (size_t i = 0; i < fetches_.size(); ++i) {
     CopyTensor(*value_tensors_[static_cast<size_t>(plan_.fetches[i])], &fetches_[i]);
@@ -295,14 +314,11 @@ PlanStatistics PreparedPlan::statistics() const {
   for (const Rollback& rollback : rollbacks_) {
     statistics.rollback_bytes += rollback.saved.byte_count();
   }
-  std::vector<std::string> seen;
+  // From the plan: a variable may have left the scope since.
+  std::set<std::string_view> seen;
   for (const PlanValue& value : plan_.values) {
-    if (value.storage == Storage::kScope) seen.push_back(value.name);
-  }
-  std::ranges::sort(seen);
-  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
-  for (const std::string& name : seen) {
-    statistics.persistable_bytes += inputs_.scope->FindMutable(name)->byte_count();
+    if (value.storage != Storage::kScope || !seen.insert(value.name).second) continue;
+    statistics.persistable_bytes += StorageBytes(value);
   }
   statistics.instructions = static_cast<int64_t>(steps_.size());
   statistics.layout_copies = std::ranges::count_if(

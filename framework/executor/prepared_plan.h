@@ -27,6 +27,7 @@ class PreparedPlan {
   // Chooses and prepares a kernel per instruction, plans the storage and binds it. Error if no
   // kernel fits, naming the op.
   PreparedPlan(Plan plan, Inputs inputs);
+  ~PreparedPlan();
   PreparedPlan(const PreparedPlan&) = delete;
   PreparedPlan& operator=(const PreparedPlan&) = delete;
 
@@ -59,6 +60,12 @@ class PreparedPlan {
     const KernelDef* kernel_def = nullptr;    // nullptr: a copy
   };
 
+  // A persistable that no run has filled yet, and the storage that was reserved for it.
+  struct Created {
+    std::string name;
+    std::shared_ptr<Buffer> buffer;
+  };
+
   // The value that a persistable had before the run.
   struct Rollback {
     Tensor* live = nullptr;
@@ -67,6 +74,7 @@ class PreparedPlan {
 
   void PrepareKernels();
   void CreatePersistables();
+  void EraseCreated();
   void Bind();
   void PlanRollback();
   void BindStep(const Instruction& instruction, Step* step);
@@ -91,7 +99,7 @@ class PreparedPlan {
   std::vector<Tensor> fetches_;
   std::map<std::string, const Tensor*> written_;  // variables of the scope that runs write
   std::vector<Rollback> rollbacks_;
-  std::vector<std::string> created_;  // persistables that no run has filled yet
+  std::vector<Created> created_;
   DeviceContext device_;
   uint64_t seed_ = 0;
   int64_t* step_counter_ = nullptr;

@@ -63,8 +63,8 @@ uint64_t* Scope::Version(std::string_view name) {
 void Scope::Erase(std::string_view name) {
   const auto it = slots_.find(name);
   if (it == slots_.end()) return;
+  if (!it->second->is_reserved) ++generation_;
   slots_.erase(it);
-  ++generation_;
 }
 
 std::vector<std::string> Scope::Names() const {

@@ -598,6 +598,56 @@ TEST_F(BadInput, BoundButNotRunLeavesVariablesMissing) {
   EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(1, 1));
 }
 
+// What was reserved for a plan that never ran goes with the plan, and no other plan notices.
+TEST_F(BadInput, BoundAndNeverRunLeavesNothingBehind) {
+  const auto executor = MakeExecutor();
+  CompiledProgram startup = executor->Compile(*ParseProgramText(R"(program { block 0 {
+      var "new" float32 [2] persistable
+      {Out: ["new"]} = tiny_fill() {shape = longs [2]} } })"));
+  CompiledProgram program = executor->Compile(*ParseProgramText(kPlain));
+  Scope& scope = executor->scope();
+  auto first = std::make_unique<BoundProgram>(startup.Bind({}, {}));
+  EXPECT_NE(scope.FindMutable("new"), nullptr);
+  BoundProgram other = program.Bind({{"x", x_}}, {"s"});
+  first.reset();
+  EXPECT_EQ(scope.FindMutable("new"), nullptr);
+  other.Step();
+  EXPECT_EQ(other.fetch(0).Item<float>(), 14);
+  // Another plan, or the user, may have taken the name since.
+  first = std::make_unique<BoundProgram>(startup.Bind({}, {}));
+  BoundProgram second = startup.Bind({}, {});
+  first.reset();
+  second.Step();
+  EXPECT_THAT(scope.Get("new").ToVector<float>(), ElementsAre(1, 1));
+  scope.Erase("new");
+  first = std::make_unique<BoundProgram>(startup.Bind({}, {}));
+  scope.Set("new", Row({7, 8}));
+  first.reset();
+  EXPECT_THAT(scope.Get("new").ToVector<float>(), ElementsAre(7, 8));
+}
+
+TEST_F(BadInput, FoundInAFirstBoundStepLeavesAPlanThatSaysSo) {
+  const auto executor = std::make_unique<Executor>(Place::Cpu(), nullptr, &registry_);
+  CompiledProgram startup = executor->Compile(*ParseProgramText(R"(program { block 0 {
+      var "x" float32 [2]
+      var "y" float32 [2]
+      var "w" float32 [2] persistable
+      {Out: ["w"]} = tiny_fill() {shape = longs [2]}
+      {Out: ["y"]} = tiny_check(X: ["x"]) } })"));
+  Tensor x = Row({-1, 1});
+  BoundProgram bound = startup.Bind({{"x", x}}, {"y"});
+  EXPECT_THROW(bound.Step(), Error);
+  EXPECT_EQ(bound.statistics().persistable_bytes, 8);
+  EXPECT_THAT(executor->scope().Names(), ElementsAre(kStepCounterName));
+  // The variables that it would write are gone, whatever the data are by now.
+  x.data<float>()[0] = 1;
+  ExpectError([&] { bound.Step(); }, ErrorCode::kFailedPrecondition,
+              "the scope's storage has moved since Bind (a variable was set, loaded or erased): "
+              "bind again");
+  startup.Bind({{"x", x}}, {"y"}).Step();
+  EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(1, 1));
+}
+
 TEST_F(BadInput, AFeedThatIsAVariableOfTheRunIsRefused) {
   const auto executor = std::make_unique<Executor>(Place::Cpu(), nullptr, &registry_);
   executor->scope().Set("w", Row({1, 2}));

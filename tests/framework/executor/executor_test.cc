@@ -156,6 +156,14 @@ TEST_F(ExecutorTest, PlansFollowTheScopeWhenItsStorageMoves) {
   EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 420);
 }
 
+TEST_F(ExecutorTest, StatisticsAreToldWhateverTheScopeHoldsByNow) {
+  CompiledProgram program = Compile(kTraining);
+  const BoundProgram bound = program.Bind({{"x", x_}}, {"loss"});
+  EXPECT_EQ(bound.statistics().persistable_bytes, 12);
+  executor_->scope().Erase("w");
+  EXPECT_EQ(bound.statistics().persistable_bytes, 12);
+}
+
 TEST_F(ExecutorTest, BoundStepsReadTheFeedsAsTheyAre) {
   Tensor x = Tensor::FromValues<float>({3}, {0, 0, 0});
   CompiledProgram program = Compile(kTraining);

@@ -87,5 +87,17 @@ TEST(Scope, ReservedSlotsAreSeenWhenTheyAreRevealed) {
   EXPECT_THROW(scope.Reveal("nothing"), Error);
 }
 
+TEST(Scope, ErasingAReservedSlotConcernsNobodyElse) {
+  Scope scope;
+  scope.Reserve("w", Pair(1, 2));
+  const uint64_t generation = scope.generation();
+  scope.Erase("w");
+  EXPECT_EQ(scope.FindMutable("w"), nullptr);
+  EXPECT_EQ(scope.generation(), generation);
+  scope.Set("w", Pair(1, 2));
+  scope.Erase("w");
+  EXPECT_EQ(scope.generation(), generation + 2);
+}
+
 }  // namespace
 }  // namespace skiff
