@@ -58,6 +58,18 @@ void CheckForcedKernels(const OpRegistry& registry,
   }
 }
 
+// A plan stays in the cache when the run is over; without this it would keep the batch alive there.
+class FeedsOfOneRun {
+ public:
+  FeedsOfOneRun(PreparedPlan* plan, const FeedList& feeds) : plan_(plan) { plan->BindFeeds(feeds); }
+  ~FeedsOfOneRun() { plan_->ReleaseFeeds(); }
+  FeedsOfOneRun(const FeedsOfOneRun&) = delete;
+  FeedsOfOneRun& operator=(const FeedsOfOneRun&) = delete;
+
+ private:
+  PreparedPlan* plan_;
+};
+
 bool HasOptimizerOps(const Program& program) {
   return std::ranges::any_of(program.root()->ops(),
                              [](const auto& op) { return (op->role() & kRoleOptimize) != 0; });
@@ -93,14 +105,6 @@ struct CompiledProgram::State {
         std::move(plan),
         PreparedPlan::Inputs{
             .registry = registry, .program = program, .scope = scope, .trains = trains});
-  }
-
-  std::shared_ptr<PreparedPlan> PlanWithFeeds(const FeedList& feeds, const FetchList& fetches) {
-    std::shared_ptr<PreparedPlan> prepared = PlanFor(SignatureOf(feeds, fetches, place));
-    std::vector<const Tensor*> tensors;
-    for (const auto& [name, tensor] : feeds) tensors.push_back(&tensor);
-    prepared->BindFeeds(tensors);
-    return prepared;
   }
 
   const OpRegistry* registry = nullptr;
@@ -146,20 +150,18 @@ CompiledProgram& CompiledProgram::operator=(CompiledProgram&&) noexcept = defaul
 CompiledProgram::~CompiledProgram() = default;
 
 std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList& fetches) {
-  const std::shared_ptr<PreparedPlan> prepared = state_->PlanWithFeeds(feeds, fetches);
+  const std::shared_ptr<PreparedPlan> prepared =
+      state_->PlanFor(SignatureOf(feeds, fetches, state_->place));
+  const FeedsOfOneRun bound(prepared.get(), feeds);
   prepared->Run();
-  std::vector<Tensor> results;
-  for (const Tensor& fetch : prepared->fetches()) results.push_back(CopyToCpu(fetch));
-  return results;
+  return prepared->TakeFetches();
 }
 
 BoundProgram CompiledProgram::Bind(const FeedList& feeds, const FetchList& fetches) {
   // A plan of its own: another Bind or Run of the same signature would move its feeds.
   std::shared_ptr<PreparedPlan> prepared =
       state_->Prepare(SignatureOf(feeds, fetches, state_->place));
-  std::vector<const Tensor*> tensors;
-  for (const auto& [name, tensor] : feeds) tensors.push_back(&tensor);
-  prepared->BindFeeds(tensors);
+  prepared->BindFeeds(feeds);
   return BoundProgram(std::move(prepared));
 }
 

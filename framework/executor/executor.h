@@ -94,9 +94,9 @@ class CompiledProgram {
 
   // Runs once and returns the fetches in order, each a tensor of its own. Error for a feed that is
   // missing, unknown, twice, of another dtype or LoD level or of a shape that the variable's dims
-  // don't admit, and for an unknown fetch. After an Error about the arguments or, from an op of the
-  // forward pass, about their data, the scope is as it was before the call: running statistics,
-  // counters and parameters haven't moved.
+  // don't admit, and for an unknown fetch. After an Error, be it about the arguments or, from any
+  // op, about their data, the scope is as it was before the call: running statistics, counters and
+  // parameters haven't moved. The feeds are let go of when the call returns.
   std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches);
   // Binds the feeds' buffers: Step reads them as they are then. Same errors as Run.
   BoundProgram Bind(const FeedList& feeds, const FetchList& fetches);

@@ -182,11 +182,15 @@ void PreparedPlan::Bind() {
     }
   }
   derived_requests_.clear();
+  MakeFetches();
+  generation_ = scope.generation();
+}
+
+void PreparedPlan::MakeFetches() {
   for (int32_t fetch : plan_.fetches) {
     const PlanValue& value = plan_.values[static_cast<size_t>(fetch)];
     fetches_.emplace_back(value.meta.shape, value.meta.dtype, Place::Cpu());
   }
-  generation_ = scope.generation();
 }
 
 void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
@@ -213,16 +217,21 @@ void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
   context.op_id = static_cast<uint64_t>(instruction.op->id) | (inputs_.trains ? kTraining : 0);
 }
 
-void PreparedPlan::BindFeeds(const std::vector<const Tensor*>& feeds) {
-  for (size_t i = 0; i < feeds.size(); ++i) {
+void PreparedPlan::BindFeeds(const FeedList& feeds) {
+  for (const auto& [feed, fed] : feeds) {
     for (const auto& [name, tensor] : written_) {
-      SKIFF_ENFORCE(feeds[i]->buffer() != tensor->buffer(), kInvalidArgument, "feed \"",
-                    plan_.values[static_cast<size_t>(plan_.feeds[i])].name,
+      SKIFF_ENFORCE(fed.buffer() != tensor->buffer(), kInvalidArgument, "feed \"", feed,
                     "\" shares its memory with \"", name,
                     "\", which the run writes: feed a copy (CopyToCpu)");
     }
-    *value_tensors_[static_cast<size_t>(plan_.feeds[i])] = *feeds[i];
   }
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    *value_tensors_[static_cast<size_t>(plan_.feeds[i])] = feeds[i].second;
+  }
+}
+
+void PreparedPlan::ReleaseFeeds() {
+  for (int32_t feed : plan_.feeds) *value_tensors_[static_cast<size_t>(feed)] = Tensor();
 }
 
 void PreparedPlan::RunStep(Step& step) {
@@ -240,6 +249,7 @@ void PreparedPlan::RunStep(Step& step) {
 }
 
 void PreparedPlan::StartRun() {
+  if (fetches_.empty()) MakeFetches();
   step_ = static_cast<uint64_t>(*step_counter_);
   for (Rollback& rollback : rollbacks_) CopyTensor(*rollback.live, &rollback.saved);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/executor/executor.h"
@@ -33,10 +34,14 @@ class PreparedPlan {
 
   // The tensors that runs read from now on, in the order of plan().feeds; shapes and dtypes are
   // those of the plan. Error for one that shares its buffer with a variable that the runs write.
-  void BindFeeds(const std::vector<const Tensor*>& feeds);
+  void BindFeeds(const FeedList& feeds);
+  // Lets go of what was bound: the plan needs other feeds before it runs again.
+  void ReleaseFeeds();
   void Run();
   std::vector<InstructionTime> TimedRun();
   const std::vector<Tensor>& fetches() const { return fetches_; }
+  // The fetches of the last run, which are the caller's from now on: the next run makes others.
+  std::vector<Tensor> TakeFetches() { return std::exchange(fetches_, {}); }
   const Plan& plan() const { return plan_; }
   PlanStatistics statistics() const;
   // False once the scope's storage has moved: the plan must be made again.
@@ -75,6 +80,7 @@ class PreparedPlan {
   void PrepareKernels();
   void CreatePersistables();
   void EraseCreated();
+  void MakeFetches();
   void Bind();
   void PlanRollback();
   void BindStep(const Instruction& instruction, Step* step);

@@ -164,6 +164,33 @@ TEST_F(ExecutorTest, StatisticsAreToldWhateverTheScopeHoldsByNow) {
   EXPECT_EQ(bound.statistics().persistable_bytes, 12);
 }
 
+TEST_F(ExecutorTest, ARunLetsGoOfItsFeeds) {
+  CompiledProgram program = Compile(kTraining);
+  program.Run({{"x", x_}}, {"loss"});
+  EXPECT_EQ(program.cached_plans(), 1u);
+  EXPECT_EQ(x_.buffer().use_count(), 1);
+  // So does one that fails.
+  CompiledProgram refusing = Compile(R"(program { block 0 {
+    var "x" float32 [-1]
+    var "y" float32 [-1]
+    {Out: ["y"]} = tiny_fail(X: ["x"])
+  } })");
+  EXPECT_THROW(refusing.Run({{"x", x_}}, {"y"}), Error);
+  EXPECT_EQ(refusing.cached_plans(), 1u);
+  EXPECT_EQ(x_.buffer().use_count(), 1);
+}
+
+TEST_F(ExecutorTest, FetchesOfARunAreTheCallersAlone) {
+  CompiledProgram program = Compile(kTraining);
+  const auto first = program.Run({{"x", x_}}, {"a", "w"});
+  EXPECT_EQ(first[0].buffer().use_count(), 1);
+  const auto second = program.Run({{"x", x_}}, {"a", "w"});
+  EXPECT_THAT(first[0].ToVector<float>(), ElementsAre(2, 3, 4));
+  EXPECT_THAT(second[0].ToVector<float>(), ElementsAre(1, 1, 1));
+  EXPECT_THAT(first[1].ToVector<float>(), ElementsAre(0, -1, -2));
+  EXPECT_THAT(second[1].ToVector<float>(), ElementsAre(-1, -3, -5));
+}
+
 TEST_F(ExecutorTest, BoundStepsReadTheFeedsAsTheyAre) {
   Tensor x = Tensor::FromValues<float>({3}, {0, 0, 0});
   CompiledProgram program = Compile(kTraining);
