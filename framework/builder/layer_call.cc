@@ -20,8 +20,6 @@ CreationSite SiteOf(const std::source_location& site) {
 
 Op* AppendInferred(Block* block, Op op, const std::source_location& site) {
   op.site = SiteOf(site);
-  if (!CurrentNameScope().empty()) op.SetAttr(kOpNamescopeAttr, CurrentNameScope());
-  if (CurrentOpRole() != kRoleForward) op.SetAttr(kOpRoleAttr, CurrentOpRole());
   Op* appended = block->AppendOp(std::move(op));
   try {
     InferOp(DefaultOpRegistry(), block, appended);
@@ -41,7 +39,6 @@ void AppendInitialization(const Var& var, const Initializer& initializer,
   Var copy = var;
   copy.attrs.clear();
   startup->CreateVar(std::move(copy));
-  const OpRoleGuard role(kRoleForward);
   AppendInferred(startup, std::move(op), site);
 }
 
@@ -130,6 +127,8 @@ Variable LayerCall::CreateParameter(const ParamAttr& attr, std::string_view suff
 
 Op* LayerCall::Append(Op op) const {
   const std::vector<std::string> outputs = op.OutputNames();
+  if (!CurrentNameScope().empty()) op.SetAttr(kOpNamescopeAttr, CurrentNameScope());
+  if (CurrentOpRole() != kRoleForward) op.SetAttr(kOpRoleAttr, CurrentOpRole());
   try {
     return AppendInferred(&CurrentBlock(), std::move(op), site_);
   } catch (...) {

@@ -5,6 +5,7 @@
 #include "framework/base/error.h"
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
+#include "framework/builder/nn.h"
 #include "framework/ir/op_role.h"
 #include "tests/framework/builder/invalid_argument.h"
 
@@ -83,6 +84,27 @@ TEST(NameScope, MarksTheOpsMadeInside) {
     EXPECT_EQ(
         InvalidArgument([&] { NameScope scope(name); }),
         StrCat("NameScope: \"", name, "\" is no name: it must not be empty nor have a slash"));
+  }
+}
+
+TEST(NameScope, MarksNoStartupOp) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, 2});
+  {
+    const NameScope encoder("encoder");
+    const OpRoleGuard role(kRoleOptimize);
+    layers::Fc(x, 3);
+  }
+  ASSERT_EQ(main.root()->ops().size(), 2u);
+  for (const auto& op : main.root()->ops()) {
+    EXPECT_EQ(op->Attr<std::string>(kOpNamescopeAttr), "/encoder/");
+    EXPECT_EQ(op->role(), kRoleOptimize);
+  }
+  ASSERT_EQ(startup.root()->ops().size(), 2u);
+  for (const auto& op : startup.root()->ops()) {
+    EXPECT_FALSE(op->HasAttr(kOpNamescopeAttr)) << op->type;
+    EXPECT_EQ(op->role(), kRoleForward) << op->type;
   }
 }
 
