@@ -15,23 +15,20 @@ struct Life {
   int32_t last = -1;
 };
 
-// By root of storage.
+// By root of storage: from the first write to the last read of any value that lies there.
 std::vector<Life> LivesOf(const Plan& plan) {
+  const std::vector<int64_t> last_reads = LastReads(plan);
   std::vector<Life> lives(plan.values.size());
-  const auto touch = [&](int32_t value, int32_t instant) {
-    if (value < 0) return;
-    Life& life = lives[static_cast<size_t>(plan.StorageOf(value))];
-    if (life.first < 0) life.first = instant;
-    life.last = std::max(life.last, instant);
-  };
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    const Instruction& instruction = plan.instructions[i];
-    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-      if (instruction.reads_data[j]) touch(instruction.inputs[j], static_cast<int32_t>(i));
+    const auto instant = static_cast<int32_t>(i);
+    for (int32_t output : plan.instructions[i].outputs) {
+      if (output < 0) continue;
+      Life& life = lives[static_cast<size_t>(plan.StorageOf(output))];
+      if (life.first < 0) life.first = instant;
+      const auto last_read = static_cast<int32_t>(last_reads[static_cast<size_t>(output)]);
+      life.last = std::max({life.last, instant, last_read});
     }
-    for (int32_t output : instruction.outputs) touch(output, static_cast<int32_t>(i));
   }
-  for (int32_t fetch : plan.fetches) touch(fetch, static_cast<int32_t>(plan.instructions.size()));
   return lives;
 }
 

@@ -130,6 +130,15 @@ std::vector<std::vector<size_t>> DataReaders(const Plan& plan) {
   return readers;
 }
 
+std::vector<int64_t> LastReads(const Plan& plan) {
+  std::vector<int64_t> last;
+  last.reserve(plan.values.size());
+  for (const std::vector<size_t>& readers : DataReaders(plan)) {
+    last.push_back(readers.empty() ? -1 : static_cast<int64_t>(readers.back()));
+  }
+  return last;
+}
+
 bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end) {
   const auto in_scope = [&](int32_t value) {
     return value >= 0 && plan.values[static_cast<size_t>(value)].storage == Storage::kScope;

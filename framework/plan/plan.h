@@ -112,6 +112,10 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
 // by an instruction behind the last.
 std::vector<std::vector<size_t>> DataReaders(const Plan& plan);
 
+// By value, the last of its DataReaders; -1: none reads it. What every liveness of a plan is made
+// of.
+std::vector<int64_t> LastReads(const Plan& plan);
+
 // Whether one of the instructions [begin, end) writes the storage of the scope in which one of the
 // values lies.
 bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end);

@@ -1,7 +1,6 @@
 #include "framework/transpiler/common_subexpression_pass.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <string>
@@ -13,8 +12,6 @@
 
 namespace skiff {
 namespace {
-
-constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
 // Fluid's notes on an op, which no kernel reads: op_role, op_namescope, op_device, …
 bool IsNote(const std::string& name) { return name.starts_with("op_"); }
@@ -46,7 +43,7 @@ bool SameMeta(const TensorMeta& a, const TensorMeta& b) {
 class Merging {
  public:
   explicit Merging(Plan* plan)
-      : plan_(*plan), last_(LastUses(*plan)), merged_(plan->values.size()) {
+      : plan_(*plan), last_(LastReads(*plan)), merged_(plan->values.size()) {
     std::iota(merged_.begin(), merged_.end(), 0);
   }
 
@@ -77,22 +74,6 @@ class Merging {
   }
 
  private:
-  // The instruction that uses each value last, by its index.
-  static std::vector<int64_t> LastUses(const Plan& plan) {
-    std::vector<int64_t> last(plan.values.size(), -1);
-    for (size_t i = 0; i < plan.instructions.size(); ++i) {
-      const Instruction& instruction = plan.instructions[i];
-      for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-        const int32_t input = instruction.inputs[j];
-        if (input >= 0 && instruction.reads_data[j]) {
-          last[static_cast<size_t>(input)] = static_cast<int64_t>(i);
-        }
-      }
-    }
-    for (int32_t fetch : plan.fetches) last[static_cast<size_t>(fetch)] = kToTheEnd;
-    return last;
-  }
-
   int32_t Resolve(int32_t value) const {
     return value < 0 ? value : merged_[static_cast<size_t>(value)];
   }

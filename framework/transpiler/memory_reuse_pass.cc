@@ -1,31 +1,12 @@
 #include "framework/transpiler/memory_reuse_pass.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "framework/base/error.h"
 
 namespace skiff {
 namespace {
-
-constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
-
-// The index of the instruction that reads each value's data last; -1 if none does.
-std::vector<int64_t> LastReads(const Plan& plan) {
-  std::vector<int64_t> last(plan.values.size(), -1);
-  for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    const Instruction& instruction = plan.instructions[i];
-    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-      const int32_t input = instruction.inputs[j];
-      if (input >= 0 && instruction.reads_data[j]) {
-        last[static_cast<size_t>(input)] = static_cast<int64_t>(i);
-      }
-    }
-  }
-  for (int32_t fetch : plan.fetches) last[static_cast<size_t>(fetch)] = kToTheEnd;
-  return last;
-}
 
 class InPlaceAssignment {
  public:
