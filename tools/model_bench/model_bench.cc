@@ -1,11 +1,9 @@
 // Times training steps of a model and says where time and memory go.
 #include <gflags/gflags.h>
 #include <omp.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -18,6 +16,7 @@
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
 #include "skiff/skiff.h"
+#include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
 #include "tools/model_bench/flop_count.h"
 #include "tools/model_bench/fma_peak.h"
@@ -60,15 +59,6 @@ Model ModelOf(const std::string& name) {
   }
   Throw(ErrorCode::kInvalidArgument, "--model=", name,
         ": expected mlp, lenet or resnet followed by one of ", Join(models::ResNetDepths(), ", "));
-}
-
-// A line of /proc/self/status in MB.
-double StatusMegabytes(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(key)) return std::stod(line.substr(key.size() + 1)) / 1024;
-  }
-  return 0;
 }
 
 FeedList GeneratedBatch(const Shape& image, int64_t classes) {
@@ -133,7 +123,7 @@ int Main() {
       ": what is measured here are steps, memory and the FMA peak of the CPU, expected cpu");
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
   const double peak_flops = MeasureFmaPeak();
-  const double rss_before_mb = StatusMegabytes("VmRSS:");
+  const double rss_before_mb = RssMegabytes();
 
   const Model model = ModelOf(FLAGS_model);
   Program main;
@@ -171,7 +161,7 @@ int Main() {
   const double rate = FLAGS_batch_size / (step_ms * 1e-3);
   // Parameters, optimizer states, derived forms, the arena, feeds and fetches.
   const AllocatorStatistics reserved = AllocatorOf(place).statistics();
-  const double peak_rss_mb = StatusMegabytes("VmHWM:");
+  const double peak_rss_mb = PeakRssMegabytes();
   const std::string hash = WeightsHash(executor.scope(), PersistableNames(main));
 
   std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f images/s\n",
