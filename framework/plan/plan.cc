@@ -38,7 +38,7 @@ void PrintValue(const Plan& plan, int32_t index, std::ostream& stream) {
     case Storage::kArena:
       if (value.alias_of >= 0) {
         stream << " =#" << value.alias_of;
-      } else {
+      } else if (value.offset >= 0) {
         stream << " @" << value.offset;
       }
       break;
@@ -193,6 +193,10 @@ std::string PrintPlan(const Plan& plan) {
     PrintValues(plan, instruction.inputs, stream);
     stream << ")\n";
   }
+  stream << "fetch ";
+  PrintValues(plan, plan.fetches, stream);
+  stream << "\n";
+  if (plan.unshared_bytes == 0) return stream.str();
   stream << "max live " << plan.max_live_bytes << " bytes, planned " << plan.planned_bytes
          << ", without reuse " << plan.unshared_bytes << "\n";
   return stream.str();

@@ -123,7 +123,9 @@ bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t 
 // The op context of an instruction, with its values' metas.
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction);
 
-// One line an instruction: op, values with shape, layout and offset.
+// One line an instruction: outputs = op(inputs), a value as name#index, dtype, shape, layout if it
+// isn't plain, and where it lies: @scope, @feed, =#index for a shared storage, @offset in the arena
+// once that is planned. Then a line of the fetches, and once storage is planned one of its bytes.
 std::string PrintPlan(const Plan& plan);
 
 }  // namespace skiff

@@ -42,18 +42,18 @@ void CheckAfter(const PassReport& report, const Plan& plan) {
 #endif
 
 template <typename Kind, typename Subject>
-std::vector<PassReport> RunPasses(const PassList<Kind>& passes, const OpRegistry& registry,
-                                  Subject* subject, const PipelineOptions& options) {
+std::vector<PassReport> RunPasses(
+    const PassList<Kind>& passes, const OpRegistry& registry, Subject* subject, int32_t limit,
+    const std::function<void(const PassReport&, const Subject&)>& observer) {
   std::vector<PassReport> reports;
   for (const std::shared_ptr<const Kind>& pass : passes) {
-    if (options.pass_limit >= 0 && static_cast<int32_t>(reports.size()) >= options.pass_limit)
-      break;
+    if (limit >= 0 && static_cast<int32_t>(reports.size()) >= limit) break;
     PassReport report = pass->Apply(registry, subject);
     report.pass = std::string(pass->name());
 #ifndef NDEBUG
     CheckAfter(report, *subject);
 #endif
-    if (options.observer) options.observer(report);
+    if (observer) observer(report, *subject);
     reports.push_back(std::move(report));
   }
   return reports;
@@ -79,7 +79,7 @@ std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, Program* pr
   CheckNames(options);
   return RunPasses(Select(ProgramPassNames(), DefaultProgramPasses(), MakeProgramPass,
                           options.program_passes, options),
-                   registry, program, options);
+                   registry, program, options.pass_limit, options.program_observer);
 }
 
 std::vector<PassReport> RunPlanPasses(const OpRegistry& registry, Plan* plan,
@@ -87,7 +87,7 @@ std::vector<PassReport> RunPlanPasses(const OpRegistry& registry, Plan* plan,
   CheckNames(options);
   std::vector<PassReport> reports = RunPasses(
       Select(PlanPassNames(), DefaultPlanPasses(), MakePlanPass, options.plan_passes, options),
-      registry, plan, options);
+      registry, plan, options.pass_limit, options.plan_observer);
   plan->CoverWithOneSegment();
   return reports;
 }

@@ -54,8 +54,9 @@ struct PipelineOptions {
   std::vector<std::shared_ptr<const ProgramPass>> program_passes;
   std::vector<std::shared_ptr<const PlanPass>> plan_passes;
   int32_t pass_limit = -1;  // of each kind, run only the first so many passes; -1: all
-  // Called after each pass that ran.
-  std::function<void(const PassReport&)> observer;
+  // Called after each pass that ran, with what it left; see dump_passes.h.
+  std::function<void(const PassReport&, const Program&)> program_observer;
+  std::function<void(const PassReport&, const Plan&)> plan_observer;
 };
 
 // Names of the passes of the default pipelines, in order (default_pipelines.txt).

@@ -20,6 +20,7 @@
 #include "tools/benchmark/run_times.h"
 #include "tools/model_bench/flop_count.h"
 #include "tools/model_bench/fma_peak.h"
+#include "tools/pass_flags/pass_flags.h"
 
 DEFINE_string(model, "resnet20",
               "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110 "
@@ -28,8 +29,6 @@ DEFINE_string(place, "cpu", "where to run; times and memory are those of the CPU
 DEFINE_int32(batch_size, 64, "images a step");
 DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
 DEFINE_int32(steps, 10, "timed steps, after 3 that are not");
-DEFINE_string(passes, "all",
-              "all, none, or names of passes to leave out, with commas between them");
 DEFINE_string(kernels, "",
               "kernels to force, op=kernel with commas between them, such as "
               "conv2d=onednn,conv2d_grad=onednn");
@@ -85,11 +84,7 @@ CompileOptions OptionsFromFlags() {
                   "\", expected op=kernel");
     options.kernels[forced.substr(0, mark)] = forced.substr(mark + 1);
   }
-  std::vector<std::string> all = ProgramPassNames();
-  for (const std::string& name : PlanPassNames()) all.push_back(name);
-  if (FLAGS_passes == "none") options.passes.skip = all;
-  if (FLAGS_passes == "all" || FLAGS_passes == "none") return options;
-  options.passes.skip = SplitNames(FLAGS_passes);
+  options.passes = PassesFromFlags();
   return options;
 }
 

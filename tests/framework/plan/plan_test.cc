@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "framework/base/error.h"
 #include "framework/executor/lowering.h"
 #include "framework/ir/text.h"
 #include "tests/framework/executor/tiny_ops.h"
@@ -13,6 +14,8 @@ namespace skiff {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 
 // Values: x 0, a 1, b 2, w 3 and, updated, 4, y 5, idle 6.
 class PlanTest : public ::testing::Test {
@@ -55,6 +58,32 @@ TEST_F(PlanTest, LastReadsLeaveOutWhatIsReadOnlyForItsShape) {
   EXPECT_THAT(LastReads(plan_), ElementsAre(0, 5, 3, 2, -1, 5, -1));
   plan_.fetches.clear();
   EXPECT_THAT(LastReads(plan_), ElementsAre(0, 1, 3, 2, -1, 4, -1));
+}
+
+TEST_F(PlanTest, IsPrintedALineAnInstruction) {
+  EXPECT_EQ(PrintPlan(plan_),
+            "0: a#1 float32[2] = tiny_scale(x#0 float32[2] @feed)\n"
+            "1: b#2 float32[2] = tiny_copy(a#1 float32[2])\n"
+            "2: w#4 float32[2] @scope = tiny_sgd(w#3 float32[2] @scope, b#2 float32[2])\n"
+            "3: y#5 float32[2] = tiny_add(b#2 float32[2], b#2 float32[2])\n"
+            "4: idle#6 float32[2] = tiny_add(y#5 float32[2], b#2 float32[2])\n"
+            "fetch y#5 float32[2], a#1 float32[2]\n");
+}
+
+TEST_F(PlanTest, IsPrintedWithWhatPassesAndStorageSay) {
+  plan_.values[1].offset = 64;
+  plan_.values[2].alias_of = 1;
+  plan_.values[5].meta.layout = Layout::Blocked(16);
+  plan_.instructions[1].kind = InstructionKind::kCopy;
+  plan_.instructions[4].outputs = {-1};
+  plan_.max_live_bytes = 8;
+  plan_.planned_bytes = 72;
+  plan_.unshared_bytes = 100;
+  const std::string text = PrintPlan(plan_);
+  EXPECT_THAT(text, HasSubstr("\n1: b#2 float32[2] =#1 = copy(a#1 float32[2] @64)\n"));
+  EXPECT_THAT(text, HasSubstr("\n4: @EMPTY@ = tiny_add("));
+  EXPECT_THAT(text, HasSubstr(StrCat("\n3: y#5 float32[2] ", plan_.values[5].meta.layout, " = ")));
+  EXPECT_THAT(text, EndsWith("\nmax live 8 bytes, planned 72, without reuse 100\n"));
 }
 
 }  // namespace

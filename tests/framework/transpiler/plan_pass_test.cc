@@ -175,11 +175,15 @@ TEST_F(PlanPassTest, PassesCanBeSkippedAndLimited) {
   options.passes.skip = {"dead_code"};
   EXPECT_EQ(Bind(kImageNet, {1, 3, 2, 2}, {"a"}, options).statistics().instructions, 4);
   std::vector<std::string> ran;
-  options.passes = {.skip = {}, .pass_limit = 1, .observer = [&](const PassReport& report) {
-                      ran.push_back(report.pass);
-                    }};
+  options.passes = {.pass_limit = 1};
+  options.passes.program_observer = [&](const PassReport& report, const Program& program) {
+    ran.push_back(StrCat(report.pass, " ", program.root()->ops().size()));
+  };
+  options.passes.plan_observer = [&](const PassReport& report, const Plan& plan) {
+    ran.push_back(StrCat(report.pass, " ", plan.instructions.size()));
+  };
   Bind(kImageNet, {1, 3, 2, 2}, {"a"}, options);
-  EXPECT_THAT(ran, ElementsAre("early_update", "dead_code"));
+  EXPECT_THAT(ran, ElementsAre("early_update 4", "dead_code 1"));
   options.passes.skip = {"no_such_pass"};
   EXPECT_THROW(Bind(kImageNet, {1, 3, 2, 2}, {"a"}, options), Error);
 }

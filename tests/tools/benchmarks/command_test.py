@@ -35,6 +35,16 @@ class Command(unittest.TestCase):
         self.assertLess(figures["reserved_bytes"], held + 10000)
         self.assertGreaterEqual(figures["peak_reserved_bytes"], figures["reserved_bytes"])
 
+    def test_dumps_passes_and_limits_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = run("model_bench", "--model=mlp", "--batch_size=2", "--steps=1", "--threads=1", "--nosplit",
+                         "--pass_limit=1", "--dump_passes=passes", BUILD_WORKING_DIRECTORY=folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            dumped = os.path.join(folder, "passes")
+            self.assertEqual(sorted(os.listdir(dumped)), ["01_early_update.txt", "02_dead_code.txt"])
+            with open(os.path.join(dumped, "01_early_update.txt"), encoding="utf-8") as stream:
+                self.assertRegex(stream.read(), r"\A# early_update: .*\nprogram ")
+
     def test_forces_kernels(self):
         def model_bench(kernels):
             return run("model_bench", "--model=lenet", "--batch_size=2", "--steps=1", "--threads=1", "--kernels=" + kernels)

@@ -1,0 +1,37 @@
+#include "tools/pass_flags/pass_flags.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "framework/base/error.h"
+#include "framework/command_line/argument_text.h"
+#include "framework/transpiler/dump_passes.h"
+
+DEFINE_string(passes, "all",
+              "all, none, or names of passes to leave out, with commas between them");
+DEFINE_int32(pass_limit, -1,
+             "run only the first so many program passes, and as many plan passes, to find the one "
+             "that breaks something; -1: all");
+DEFINE_string(dump_passes, "",
+              "folder to write the program or plan to after each pass, a file each; empty: none");
+
+namespace skiff {
+
+PipelineOptions PassesFromFlags() {
+  SKIFF_ENFORCE(FLAGS_pass_limit >= -1, kInvalidArgument, "--pass_limit=", FLAGS_pass_limit,
+                ": expected at least 0, or -1 for all");
+  PipelineOptions options;
+  options.pass_limit = FLAGS_pass_limit;
+  if (FLAGS_passes == "none") {
+    options.skip = ProgramPassNames();
+    std::ranges::copy(PlanPassNames(), std::back_inserter(options.skip));
+  } else if (FLAGS_passes != "all") {
+    options.skip = SplitNames(FLAGS_passes);
+  }
+  if (!FLAGS_dump_passes.empty()) DumpPasses(FLAGS_dump_passes, &options);
+  return options;
+}
+
+}  // namespace skiff
