@@ -1,8 +1,11 @@
 #include <gflags/gflags.h>
 #include <omp.h>
 
+#include <cstdio>
+
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
+#include "tools/pass_flags/pass_flags.h"
 #include "tools/run_program/run_program.h"
 
 DEFINE_string(program, "", "serialised ProgramDesc to run, with or without feed and fetch ops");
@@ -30,9 +33,10 @@ int Main() {
                                   .fetch = SplitNames(FLAGS_fetch),
                                   .steps = FLAGS_steps,
                                   .save_params = FLAGS_save_params,
-                                  .out = FLAGS_out};
+                                  .out = FLAGS_out,
+                                  .passes = PassesFromFlags()};
   if (!FLAGS_jobs.empty()) return RunProgramJobs(FLAGS_jobs, options) == 0 ? 0 : 1;
-  RunProgramFile(options);
+  std::fputs(DescribeRun(RunProgramFile(options)).c_str(), stdout);
   return 0;
 }
 

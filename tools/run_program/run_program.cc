@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iomanip>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -13,6 +14,9 @@
 #include "framework/io/npz.h"
 #include "framework/io/parameters.h"
 #include "framework/ir/codec.h"
+#include "operators/tensor/tensor_text_shared.h"
+#include "tools/benchmark/process_memory.h"
+#include "tools/benchmark/run_times.h"
 
 namespace skiff {
 namespace {
@@ -72,13 +76,18 @@ void SetParameters(const std::string& path, const Program& program, Scope* scope
   }
 }
 
+// Numbers of 16 bits have no C++ type here: they are saved as they are, but not shown.
+bool HasNumbers(const Tensor& tensor) {
+  return !IsFloat(tensor.dtype()) || SizeOf(tensor.dtype()) > 2;
+}
+
 // Appends the only element of each one-element fetch to its series.
 void AppendToSeries(const FetchList& names, const BoundProgram& bound,
                     std::map<std::string, std::vector<double>>* series) {
   for (size_t i = 0; i < names.size(); ++i) {
     const Tensor& value = bound.fetch(i);
-    if (value.element_count() != 1) continue;
-    VisitDType<float, double, int32_t, int64_t, bool, uint8_t>(
+    if (value.element_count() != 1 || !HasNumbers(value)) continue;
+    VisitDType<float, double, int8_t, int16_t, int32_t, int64_t, bool, uint8_t>(
         value.dtype(), names[i], [&]<typename T>(T) {
           (*series)[names[i]].push_back(static_cast<double>(*value.data<T>()));
         });
@@ -139,7 +148,7 @@ RunProgramOptions JobOptions(const std::string& line, const RunProgramOptions& d
 
 }  // namespace
 
-void RunProgramFile(const RunProgramOptions& options) {
+RunProgramResult RunProgramFile(const RunProgramOptions& options) {
   SKIFF_ENFORCE(!options.program.empty(), kInvalidArgument, "no program file given");
   SKIFF_ENFORCE(options.steps > 0, kInvalidArgument, "steps = ", options.steps,
                 ": expected at least 1");
@@ -147,21 +156,49 @@ void RunProgramFile(const RunProgramOptions& options) {
   Executor executor(Place::Cpu());
   if (!options.startup.empty()) executor.Run(*ParseProgram(ReadFile(options.startup)));
   SetParameters(options.params, *program, &executor.scope());
-  CompiledProgram compiled = executor.Compile(*program);
+  CompiledProgram compiled = executor.Compile(*program, {.passes = options.passes});
   BoundProgram bound = compiled.Bind(ReadFeeds(options.feed), options.fetch);
+  RunProgramResult result;
   std::map<std::string, std::vector<double>> series;
   for (int64_t i = 0; i < options.steps; ++i) {
-    bound.Step();
+    result.step_ms.push_back(SecondsOf([&] { bound.Step(); }) * 1e3);
     AppendToSeries(options.fetch, bound, &series);
   }
+  for (size_t i = 0; i < options.fetch.size(); ++i) {
+    result.fetches.emplace_back(options.fetch[i], bound.fetch(i));
+  }
   if (!options.out.empty()) WriteNpz(options.out, ResultsOf(options.fetch, bound, series));
-  if (options.save_params.empty()) return;
+  if (options.save_params.empty()) return result;
   TensorMap persistables;
   for (const std::string& name : PersistableNames(*program)) {
     const Tensor* tensor = executor.scope().Find(name);
     if (tensor != nullptr) persistables[name] = *tensor;
   }
   WriteNpz(options.save_params, persistables);
+  return result;
+}
+
+std::string DescribeRun(const RunProgramResult& result) {
+  constexpr size_t kUntimedSteps = 2;  // they touch memory for the first time
+  constexpr int64_t kShownValues = 8;
+  const size_t steps = result.step_ms.size();
+  std::ostringstream text;
+  text << steps << (steps == 1 ? " step" : " steps");
+  if (steps >= 5) {
+    const Percentiles times =
+        PercentilesOf({result.step_ms.begin() + kUntimedSteps, result.step_ms.end()});
+    text << std::fixed << std::setprecision(2) << ": " << times.median << " ms a step (median of "
+         << steps - kUntimedSteps << "), peak RSS " << std::setprecision(0) << PeakRssMegabytes()
+         << " MB";
+  }
+  text << "\n";
+  for (const auto& [name, value] : result.fetches) {
+    text << name << " " << value.dtype() << " " << value.shape();
+    if (HasNumbers(value)) text << " = " << ElementsAsText(value, kShownValues);
+    if (HasNumbers(value) && value.element_count() > kShownValues) text << " …";
+    text << "\n";
+  }
+  return text.str();
 }
 
 int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults) {

@@ -3,7 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "framework/tensor/tensor.h"
+#include "framework/transpiler/pass.h"
 
 namespace skiff {
 
@@ -16,13 +20,23 @@ struct RunProgramOptions {
   int64_t steps = 1;               // runs with the same feed
   std::string save_params;         // .npz of all persistables after the last run; empty: none
   std::string out;                 // .npz of the fetches; empty: none
+  PipelineOptions passes = {};     // of the program
+};
+
+struct RunProgramResult {
+  std::vector<std::pair<std::string, Tensor>> fetches;  // of the last run
+  std::vector<double> step_ms;                          // of every run
 };
 
 // Writes to `out` the last value of each fetch under its name (offsets as `<name>.lod0`, …) and,
 // for fetches of one element, the value of every step as `<name>.steps`. Error for unreadable or
 // corrupt files, for a params entry that is no persistable of the program, for offsets that are not
 // int64 or skip a level, and as Executor.
-void RunProgramFile(const RunProgramOptions& options);
+RunProgramResult RunProgramFile(const RunProgramOptions& options);
+
+// For people: how many steps, from 5 on the median milliseconds of those after the second and the
+// peak RSS; and a line a fetch, with dtype, shape and the first values.
+std::string DescribeRun(const RunProgramResult& result);
 
 // Runs a job for each line of a JSON-lines file: an object with the options as keys (`save-params`
 // or `save_params`; `fetch` a string of names with commas); keys that are absent come from

@@ -17,8 +17,11 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 // total += sum(x); y = relu(x) · w. Each run adds to `total`.
 constexpr const char* kMain = R"(
@@ -97,6 +100,64 @@ TEST_F(RunProgram, WritesTheSeriesOfOneElementFetches) {
   EXPECT_THAT(out.at("total.steps").ToVector<double>(), ElementsAre(103, 106, 109));
   EXPECT_EQ(out.at("total").Item<float>(), 109);
   EXPECT_FALSE(out.contains("y.steps"));
+}
+
+TEST_F(RunProgram, IsDescribedByItsStepsAndFetches) {
+  RunProgramOptions options = Options({"y", "total"});
+  EXPECT_EQ(DescribeRun(RunProgramFile(options)),
+            "1 step\n"
+            "y float32 [3] = [10 0 40]\n"
+            "total float32 [] = [103]\n");
+  options.steps = 5;
+  const std::string text = DescribeRun(RunProgramFile(options));
+  EXPECT_THAT(text,
+              MatchesRegex("5 steps: [0-9.]+ ms a step \\(median of 3\\), peak RSS [0-9]+ MB\n"
+                           "y float32 (.|\n)*"));
+  EXPECT_THAT(text, EndsWith("\ntotal float32 [] = [115]\n"));
+}
+
+TEST_F(RunProgram, IsDescribedWithoutTheStepsThatWarmUp) {
+  const std::string text = DescribeRun({.fetches = {}, .step_ms = {900, 800, 3, 1, 2}});
+  EXPECT_THAT(text, StartsWith("5 steps: 2.00 ms a step (median of 3), peak RSS "));
+}
+
+TEST_F(RunProgram, IsDescribedByTheFirstValuesOfALongFetch) {
+  const auto described = [](const Tensor& tensor) {
+    return DescribeRun({.fetches = {{"t", tensor}}, .step_ms = {1}});
+  };
+  EXPECT_EQ(described(Tensor::FromValues<int64_t>({8}, {1, 2, 3, 4, 5, 6, 7, 8})),
+            "1 step\nt int64 [8] = [1 2 3 4 5 6 7 8]\n");
+  EXPECT_EQ(described(Tensor::FromValues<bool>({3, 3}, {1, 0, 1, 1, 1, 1, 1, 1, 1})),
+            "1 step\nt bool [3, 3] = [1 0 1 1 1 1 1 1] …\n");
+  EXPECT_EQ(described(Tensor({2}, DType::kFloat16)), "1 step\nt float16 [2]\n");
+}
+
+TEST_F(RunProgram, RunsThePassesThatItIsTold) {
+  RunProgramOptions options = Options({"y"});
+  int ran = 0;
+  options.passes.pass_limit = 1;
+  options.passes.plan_observer = [&](const PassReport&, const Plan&) { ++ran; };
+  RunProgramFile(options);
+  EXPECT_EQ(ran, 1);
+}
+
+TEST_F(RunProgram, TakesFetchesOfEveryDType) {
+  const std::string text = R"(program { block 0 {
+    var x float32 [-1] check_feed
+    var sum float32 []
+    var byte int8 []
+    var half float16 []
+    {Out: [sum]} = reduce_sum(X: [x]) {reduce_all = true}
+    {Out: [byte]} = cast(X: [sum]) {in_dtype = 5, out_dtype = 21}
+    {Out: [half]} = cast(X: [sum]) {in_dtype = 5, out_dtype = 4}
+  } })";
+  PutBytes(folder_ / "main.pb", SerializeProgram(*ParseProgramText(text)));
+  EXPECT_EQ(DescribeRun(RunProgramFile(Options({"byte", "half"}))),
+            "1 step\nbyte int8 [] = [3]\nhalf float16 []\n");
+  const TensorMap out = Outputs();
+  EXPECT_THAT(out.at("byte.steps").ToVector<double>(), ElementsAre(3));
+  EXPECT_EQ(out.at("half").dtype(), DType::kFloat16);
+  EXPECT_FALSE(out.contains("half.steps"));
 }
 
 TEST_F(RunProgram, ParamsReplaceWhatTheStartupProgramSet) {
