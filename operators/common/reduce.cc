@@ -92,29 +92,34 @@ void ScaleFloats(const float* x, float factor, float* out, size_t count) {
   for (; i < count; ++i) out[i] = x[i] * factor;
 }
 
-// totals[j] += the sum of column j, for a block of few rows.
+// Rows are walked through in memory's order, four at a time, which the results of a tile of columns
+// accompany in the first cache.
+constexpr size_t kRowsAtOnce = 4;
+constexpr size_t kTileColumns = 1024;
+
+// totals[j] += the sum of column j, for a block of few rows and at most kTileColumns columns.
 void AddColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, size_t columns,
                 double* HWY_RESTRICT totals) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  HWY_ALIGN float sums[HWY_MAX_BYTES / sizeof(float) * 2];
-  size_t j = 0;
-  for (; j + 2 * lanes <= columns; j += 2 * lanes) {
-    auto sum0 = hn::Zero(d);
-    auto sum1 = hn::Zero(d);
-    for (size_t row = 0; row < rows; ++row) {
-      sum0 = hn::Add(sum0, hn::LoadU(d, x + row * stride + j));
-      sum1 = hn::Add(sum1, hn::LoadU(d, x + row * stride + j + lanes));
+  HWY_ALIGN float sums[kTileColumns];
+  std::fill_n(sums, columns, 0.0f);
+  size_t row = 0;
+  for (; row + kRowsAtOnce <= rows; row += kRowsAtOnce) {
+    const float* HWY_RESTRICT row0 = x + row * stride;
+    const float* HWY_RESTRICT row1 = row0 + stride;
+    const float* HWY_RESTRICT row2 = row1 + stride;
+    const float* HWY_RESTRICT row3 = row2 + stride;
+    size_t j = 0;
+    for (; j + lanes <= columns; j += lanes) {
+      const auto first = hn::Add(hn::LoadU(d, row0 + j), hn::LoadU(d, row1 + j));
+      const auto second = hn::Add(hn::LoadU(d, row2 + j), hn::LoadU(d, row3 + j));
+      hn::Store(hn::Add(hn::Load(d, sums + j), hn::Add(first, second)), d, sums + j);
     }
-    hn::Store(sum0, d, sums);
-    hn::Store(sum1, d, sums + lanes);
-    for (size_t i = 0; i < 2 * lanes; ++i) totals[j + i] += static_cast<double>(sums[i]);
+    for (; j < columns; ++j) sums[j] += (row0[j] + row1[j]) + (row2[j] + row3[j]);
   }
-  for (; j < columns; ++j) {
-    float sum = 0;
-    for (size_t row = 0; row < rows; ++row) sum += x[row * stride + j];
-    totals[j] += static_cast<double>(sum);
-  }
+  for (; row < rows; ++row) AddFloats(sums, x + row * stride, sums, columns);
+  for (size_t j = 0; j < columns; ++j) totals[j] += static_cast<double>(sums[j]);
 }
 
 // Where the first is the larger or NaN (kIsMax), or the smaller or NaN.
@@ -170,19 +175,33 @@ void ExtremeOfColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, s
                       float* HWY_RESTRICT best) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  size_t j = 0;
-  for (; j + lanes <= columns; j += lanes) {
-    auto vector = hn::LoadU(d, best + j);
-    for (size_t row = 0; row < rows; ++row) {
-      vector = Better<kIsMax>(hn::LoadU(d, x + row * stride + j), vector);
+  size_t row = 0;
+  const auto take = [&](size_t j, float value) {
+    if ((kIsMax ? value > best[j] : value < best[j]) || value != value) best[j] = value;
+  };
+  for (; row + kRowsAtOnce <= rows; row += kRowsAtOnce) {
+    const float* HWY_RESTRICT row0 = x + row * stride;
+    const float* HWY_RESTRICT row1 = row0 + stride;
+    const float* HWY_RESTRICT row2 = row1 + stride;
+    const float* HWY_RESTRICT row3 = row2 + stride;
+    size_t j = 0;
+    for (; j + lanes <= columns; j += lanes) {
+      const auto first = Better<kIsMax>(hn::LoadU(d, row0 + j), hn::LoadU(d, row1 + j));
+      const auto second = Better<kIsMax>(hn::LoadU(d, row2 + j), hn::LoadU(d, row3 + j));
+      const auto four = Better<kIsMax>(first, second);
+      hn::StoreU(Better<kIsMax>(four, hn::LoadU(d, best + j)), d, best + j);
     }
-    hn::StoreU(vector, d, best + j);
+    for (; j < columns; ++j) {
+      for (const float* from : {row0, row1, row2, row3}) take(j, from[j]);
+    }
   }
-  for (; j < columns; ++j) {
-    for (size_t row = 0; row < rows; ++row) {
-      const float value = x[row * stride + j];
-      if ((kIsMax ? value > best[j] : value < best[j]) || value != value) best[j] = value;
+  for (; row < rows; ++row) {
+    size_t j = 0;
+    for (; j + lanes <= columns; j += lanes) {
+      const auto values = hn::LoadU(d, x + row * stride + j);
+      hn::StoreU(Better<kIsMax>(values, hn::LoadU(d, best + j)), d, best + j);
     }
+    for (; j < columns; ++j) take(j, x[row * stride + j]);
   }
 }
 
@@ -223,16 +242,14 @@ void MultiplyColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, si
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
   const size_t lanes = hn::Lanes(d);
-  size_t j = 0;
-  for (; j + lanes <= columns; j += lanes) {
-    auto product = hn::LoadU(d, products + j);
-    for (size_t row = 0; row < rows; ++row) {
-      product = hn::Mul(product, hn::PromoteTo(d, hn::LoadU(half, x + row * stride + j)));
+  for (size_t row = 0; row < rows; ++row) {
+    const float* HWY_RESTRICT from = x + row * stride;
+    size_t j = 0;
+    for (; j + lanes <= columns; j += lanes) {
+      const auto factors = hn::PromoteTo(d, hn::LoadU(half, from + j));
+      hn::StoreU(hn::Mul(hn::LoadU(d, products + j), factors), d, products + j);
     }
-    hn::StoreU(product, d, products + j);
-  }
-  for (; j < columns; ++j) {
-    for (size_t row = 0; row < rows; ++row) products[j] *= static_cast<double>(x[row * stride + j]);
+    for (; j < columns; ++j) products[j] *= static_cast<double>(from[j]);
   }
 }
 
@@ -293,7 +310,9 @@ constexpr int64_t kBlockRows = 64;
 // Below this many elements a part of the work isn't worth a thread.
 constexpr int64_t kGrain = 16384;
 constexpr int64_t kMaxParts = 256;
-constexpr int64_t kColumns = 64;
+constexpr int64_t kColumns = HWY_NAMESPACE::kTileColumns;
+// Of columns: partial results that a thread's stack takes.
+constexpr int64_t kMaxCarries = 8192;
 
 template <typename T>
 SumOf<T> BlockSum(const T* x, int64_t count) {
@@ -612,22 +631,54 @@ void AxisReduction::FoldRows(const typename Rule::Value* x, typename Rule::Value
 template <typename Rule, typename Finish>
 void AxisReduction::FoldColumns(const typename Rule::Value* x, typename Rule::Value* out,
                                 const Finish& finish) const {
+  using Carry = typename Rule::Carry;
   const int64_t tiles = (run_length_ + kColumns - 1) / kColumns;
-  const int64_t tile_work = reduced_count_ * std::min(kColumns, run_length_);
-  const int64_t grain = std::max<int64_t>(1, kGrain / tile_work);
   const Dim rows = reduced_.empty() ? Dim{1, 0} : reduced_.back();
-  ParallelFor(kept_count_ * tiles, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = i % tiles * kColumns;
-      const int64_t columns = std::min(kColumns, run_length_ - column);
-      const typename Rule::Value* from = x + Offset(kept_, i / tiles) + column;
-      std::array<typename Rule::Carry, kColumns> carries;
-      carries.fill(Rule::Identity());
-      for (int64_t r = 0; r < reduced_count_; r += rows.size) {
-        Rule::AddColumns(from + Offset(reduced_, r), rows.stride, rows.size, columns,
-                         carries.data());
+  // Adds rows [begin, end) of tile number `tile` to the carries.
+  const auto collect = [&](int64_t tile, int64_t begin, int64_t end, Carry* carries) {
+    const int64_t column = tile % tiles * kColumns;
+    const int64_t columns = std::min(kColumns, run_length_ - column);
+    const typename Rule::Value* from = x + Offset(kept_, tile / tiles) + column;
+    std::fill_n(carries, columns, Rule::Identity());
+    for (int64_t r = begin; r < end;) {
+      const int64_t height = std::min(rows.size - r % rows.size, end - r);
+      Rule::AddColumns(from + Offset(reduced_, r), rows.stride, height, columns, carries);
+      r += height;
+    }
+    return columns;
+  };
+  // Few columns of many rows are cut into parts, by the sizes alone.
+  const int64_t outputs = kept_count_ * run_length_;
+  const int64_t parts = std::min(kMaxCarries / outputs, reduced_count_ * outputs / kGrain);
+  if (parts > 1) {
+    std::array<Carry, kMaxCarries> carries;
+    const int64_t height = (reduced_count_ + parts - 1) / parts;
+    ParallelFor(parts * kept_count_ * tiles, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t tile = i % (kept_count_ * tiles);
+        const int64_t part = i / (kept_count_ * tiles);
+        const int64_t first = std::min(part * height, reduced_count_);
+        const int64_t at = tile / tiles * run_length_ + tile % tiles * kColumns;
+        collect(tile, first, std::min(first + height, reduced_count_),
+                carries.data() + part * outputs + at);
       }
-      typename Rule::Value* to = out + i / tiles * run_length_ + column;
+    });
+    for (int64_t j = 0; j < outputs; ++j) {
+      Carry carry = carries[static_cast<size_t>(j)];
+      for (int64_t part = 1; part < parts; ++part) {
+        carry = Rule::Join(carry, carries[static_cast<size_t>(part * outputs + j)]);
+      }
+      out[j] = finish(carry);
+    }
+    return;
+  }
+  const int64_t grain =
+      std::max<int64_t>(1, kGrain / (reduced_count_ * std::min(kColumns, run_length_)));
+  ParallelFor(kept_count_ * tiles, grain, [&](int64_t begin, int64_t end) {
+    std::array<Carry, kColumns> carries;
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t columns = collect(tile, 0, reduced_count_, carries.data());
+      typename Rule::Value* to = out + tile / tiles * run_length_ + tile % tiles * kColumns;
       for (int64_t j = 0; j < columns; ++j) to[j] = finish(carries[static_cast<size_t>(j)]);
     }
   });

@@ -40,6 +40,14 @@ TEST(CpuAllocator, AlignsBlocks) {
   }
 }
 
+TEST(CpuAllocator, BeginsLargeBlocksAtAHugePage) {
+  for (const int64_t bytes : {int64_t{4} << 20, (int64_t{5} << 20) + 1}) {
+    const Buffer buffer(AllocatorOf(Place::Cpu()), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % (2U << 20), 0U);
+    std::memset(buffer.data(), 1, static_cast<size_t>(bytes));
+  }
+}
+
 TEST(CpuAllocator, GivesNullForNothing) {
   Allocator& allocator = AllocatorOf(Place::Cpu());
   const AllocatorStatistics before = allocator.statistics();

@@ -100,6 +100,10 @@ inline std::vector<ReductionLayout> ReductionLayouts() {
           {"scalar", {}, {.dim = {0}}},
           {"many_columns", {3, 131}, {.dim = {0}}},
           {"many_rows", {1025, 70}, {.dim = {0}}},
+          {"tiles_of_columns", {41, 2100}, {.dim = {0}}},
+          {"very_many_columns", {5, 9001}, {.dim = {0}}},
+          {"columns_of_batches", {2, 701, 40}, {.dim = {1}}},
+          {"columns_over_two_dims", {20, 3, 30, 41}, {.dim = {0, 2}}},
           {"long_rows", {3, 40001}, {.dim = {1}}},
           {"long_vector", {90001}, {.dim = {0}}},
           {"no_outputs", {0, 3}, {.dim = {1}}}};
