@@ -1,13 +1,10 @@
 #include "models/common/augmentation.h"
 
 #include "framework/base/error.h"
-#include "framework/tensor/philox.h"
+#include "models/common/data_random.h"
 
 namespace skiff::models {
 namespace {
-
-// Sets this apart from what else draws by (seed, epoch).
-constexpr uint64_t kAugmentationStream = 0xA06;
 
 int32_t UniformShift(uint32_t word, int32_t padding) {
   const auto choices = static_cast<uint64_t>(2 * int64_t{padding} + 1);
@@ -20,8 +17,7 @@ Augmentation DrawAugmentation(const AugmentationOptions& options, uint64_t seed,
                               int64_t sample) {
   SKIFF_ENFORCE(options.padding >= 0, kInvalidArgument, "padding = ", options.padding,
                 " for random crops: expected no negative number");
-  const Philox philox(
-      {.seed = seed, .op_id = kAugmentationStream, .step = static_cast<uint64_t>(epoch)});
+  const Philox philox = DataRandom(seed, DataStream::kAugmentation, epoch);
   const Philox::Block words = philox.At(static_cast<uint64_t>(sample));
   return {.flip = options.flip && (words[0] & 1) != 0,
           .shift_y = UniformShift(words[1], options.padding),

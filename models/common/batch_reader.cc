@@ -6,13 +6,10 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "framework/tensor/philox.h"
+#include "models/common/data_random.h"
 
 namespace skiff::models {
 namespace {
-
-// Sets this apart from what else draws by (seed, epoch).
-constexpr uint64_t kShuffleStream = 0x5BF;
 
 bool HasShape(const Tensor& tensor, const Shape& shape) {
   return tensor.has_data() && tensor.shape() == shape;
@@ -43,10 +40,6 @@ BatchReader::BatchReader(const SampleSource* source, const BatchReaderOptions& o
 }
 
 BatchReader::~BatchReader() { StopThread(); }
-
-int64_t BatchReader::samples_per_epoch() const {
-  return std::min(source_->size(), batches_per_epoch_ * options_.batch_size);
-}
 
 void BatchReader::Seek(ReaderPosition position) {
   SKIFF_ENFORCE(position.epoch >= 0 && position.batch >= 0 && position.batch <= batches_per_epoch_,
@@ -87,8 +80,7 @@ bool BatchReader::Next(Batch* batch) {
 void BatchReader::ShuffleFor(int64_t epoch) {
   std::iota(order_.begin(), order_.end(), int64_t{0});
   if (!options_.shuffle) return;
-  const Philox philox(
-      {.seed = options_.seed, .op_id = kShuffleStream, .step = static_cast<uint64_t>(epoch)});
+  const Philox philox = DataRandom(options_.seed, DataStream::kShuffle, epoch);
   for (uint64_t i = order_.size() - 1; i > 0; --i) {
     const Philox::Block words = philox.At(i);
     const uint64_t number = uint64_t{words[0]} << 32 | words[1];

@@ -54,7 +54,6 @@ class BatchReader {
   BatchReader& operator=(const BatchReader&) = delete;
 
   int64_t batches_per_epoch() const { return batches_per_epoch_; }
-  int64_t samples_per_epoch() const;
   ReaderPosition position() const { return position_; }
 
   // Goes anywhere. Error (kOutOfRange) for a negative epoch or a batch outside of

@@ -23,23 +23,6 @@ ImageDataset Part(const ImageDataset& dataset, int64_t begin, int64_t end) {
 
 }  // namespace
 
-void CheckDataset(const ImageDataset& dataset) {
-  SKIFF_ENFORCE(dataset.channels > 0 && dataset.height > 0 && dataset.width > 0, kInvalidArgument,
-                dataset.name, ": images of shape [", dataset.channels, ", ", dataset.height, ", ",
-                dataset.width, "]: expected positive extents");
-  SKIFF_ENFORCE(dataset.classes > 0, kInvalidArgument, dataset.name, ": ", dataset.classes,
-                " classes: expected at least one");
-  const auto expected = static_cast<size_t>(dataset.size() * dataset.image_elements());
-  SKIFF_ENFORCE(dataset.pixels.size() == expected, kInvalidArgument, dataset.name, ": ",
-                dataset.pixels.size(), " pixel bytes: expected ", expected, " for ", dataset.size(),
-                " labels");
-  for (int64_t i = 0; i < dataset.size(); ++i) {
-    SKIFF_ENFORCE(dataset.labels[i] >= 0 && dataset.labels[i] < dataset.classes, kInvalidArgument,
-                  dataset.name, ": label ", dataset.labels[i], " of image ", i, " is outside [0, ",
-                  dataset.classes, ")");
-  }
-}
-
 ImageDataset FirstImages(const ImageDataset& dataset, int64_t count) {
   SKIFF_ENFORCE(count >= 1 && count <= dataset.size(), kInvalidArgument, dataset.name,
                 ": the first ", count, " of ", dataset.size(),

@@ -28,10 +28,6 @@ struct ImageDataset {
   }
 };
 
-// Error (kInvalidArgument) unless extents are positive, pixels and labels match in number, and each
-// label is a class.
-void CheckDataset(const ImageDataset& dataset);
-
 // The first `count` images. Error (kInvalidArgument) unless 1 <= count <= size.
 ImageDataset FirstImages(const ImageDataset& dataset, int64_t count);
 // All but the last `count` images, and those. Error (kInvalidArgument) unless 1 <= count < size.

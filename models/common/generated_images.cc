@@ -8,7 +8,6 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
-#include "framework/tensor/philox.h"
 
 namespace skiff::models {
 namespace {
@@ -38,8 +37,8 @@ constexpr std::array<uint8_t, 10> kLitSegments = {0x3F, 0x06, 0x5B, 0x4F, 0x66,
 // Numbers of one image, in the order they are asked for.
 class ImageRandom {
  public:
-  ImageRandom(uint64_t seed, uint32_t stream, int64_t image)
-      : philox_({.seed = seed, .op_id = stream, .step = static_cast<uint64_t>(image)}) {}
+  ImageRandom(uint64_t seed, DataStream stream, int64_t image)
+      : philox_(DataRandom(seed, stream, image)) {}
 
   float Uniform(float low, float high) {
     if (used_ == 4) {

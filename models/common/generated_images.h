@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "models/common/data_random.h"
 #include "models/common/dataset.h"
 
 namespace skiff::models {
@@ -18,8 +19,7 @@ struct GeneratedImagesOptions {
   int32_t height = 32;
   int32_t width = 32;
   uint64_t seed = 1;
-  // Images of different streams are different: one for training, one for validation.
-  uint32_t stream = 0;
+  DataStream stream = DataStream::kTrainingImages;  // or kValidationImages: other images
   float noise = 0.12f;  // deviation of the pixel noise, of a full range of 1
 };
 

@@ -50,8 +50,11 @@ class TrainerTest : public ::testing::Test {
  protected:
   TrainerTest()
       : train_images_(GenerateImages({.images = 320, .channels = 1, .height = 12, .width = 12})),
-        validation_images_(
-            GenerateImages({.images = 50, .channels = 1, .height = 12, .width = 12, .stream = 1})),
+        validation_images_(GenerateImages({.images = 50,
+                                           .channels = 1,
+                                           .height = 12,
+                                           .width = 12,
+                                           .stream = DataStream::kValidationImages})),
         train_source_(&train_images_, MeasureNormalization(train_images_), {.padding = 1}, 5),
         validation_source_(&validation_images_, MeasureNormalization(train_images_)),
         train_(&train_source_, {.batch_size = 32, .shuffle = true, .drop_last = true, .seed = 5}),
