@@ -1,7 +1,5 @@
 #include "tests/harness/op_checks.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "framework/ir/op_role.h"
 #include "tests/harness/instruction_set.h"
 #include "tests/harness/prepared_op.h"
+#include "tests/harness/thread_count.h"
 #include "tests/harness/tolerance.h"
 
 namespace skiff::harness {
@@ -27,19 +26,6 @@ constexpr unsigned char kHostileBytes[] = {0x00, 0x7F, 0xFF};
 constexpr size_t kMaxLayoutVariables = 5;
 
 using Layouts = std::map<std::string, Layout>;
-
-class ThreadCount {
- public:
-  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
-    omp_set_num_threads(threads);
-  }
-  ~ThreadCount() { omp_set_num_threads(before_); }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  int before_;
-};
 
 struct Variant {
   std::string candidate;

@@ -8,21 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/harness/thread_count.h"
+
 namespace skiff {
 namespace {
 
-// Restores the number of threads that OpenMP uses.
-class WithThreads {
- public:
-  explicit WithThreads(int threads) : before_(omp_get_max_threads()) {
-    omp_set_num_threads(threads);
-  }
-  ~WithThreads() { omp_set_num_threads(before_); }
-
- private:
-  int before_;
-};
-
+using harness::ThreadCount;
 using Part = std::pair<int64_t, int64_t>;
 
 // In order of their begin.
@@ -38,7 +29,7 @@ std::vector<Part> PartsOf(int64_t count, int64_t grain) {
 }
 
 TEST(ParallelFor, CoversEverythingWithFewerThreadsThanAskedFor) {
-  const WithThreads threads(4);
+  const ThreadCount threads(4);
   std::vector<Part> parts;
 #pragma omp teams num_teams(1) thread_limit(1)
   parts = PartsOf(1000, 1);
@@ -47,7 +38,7 @@ TEST(ParallelFor, CoversEverythingWithFewerThreadsThanAskedFor) {
 
 TEST(ParallelFor, VisitsEveryIndexOnce) {
   for (int threads : {1, 2, 3, 7}) {
-    const WithThreads with_threads(threads);
+    const ThreadCount with_threads(threads);
     for (int64_t count : {1, 2, 15, 16, 17, 1000}) {
       for (int64_t grain : {1, 8, 64}) {
         std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
@@ -66,23 +57,23 @@ TEST(ParallelFor, DoesNothingForNothing) {
 }
 
 TEST(ParallelFor, CutsAtMultiplesOfTheGrain) {
-  const WithThreads with_threads(3);
+  const ThreadCount with_threads(3);
   for (const Part& part : PartsOf(1000, 16)) EXPECT_EQ(part.first % 16, 0);
 }
 
 TEST(ParallelFor, PartitionsTheSameWayEachTime) {
-  const WithThreads with_threads(4);
+  const ThreadCount with_threads(4);
   const std::vector<Part> first = PartsOf(12345, 8);
   for (int run = 0; run < 10; ++run) EXPECT_EQ(PartsOf(12345, 8), first);
 }
 
 TEST(ParallelFor, StaysOnTheCallingThreadForOneGrain) {
-  const WithThreads with_threads(4);
+  const ThreadCount with_threads(4);
   EXPECT_EQ(PartsOf(16, 16), (std::vector<Part>{{0, 16}}));
 }
 
 TEST(ParallelFor, StaysOnItsThreadInsideAParallelRegion) {
-  const WithThreads with_threads(2);
+  const ThreadCount with_threads(2);
   std::atomic<int> inner_calls = 0;
   ParallelFor(2, 1, [&inner_calls](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "framework/io/byte_stream.h"
-#include "tests/framework/io/full_disk.h"
+#include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff {

@@ -7,8 +7,8 @@
 
 #include "framework/io/parameters.h"
 #include "framework/ir/text.h"
-#include "tests/framework/io/full_disk.h"
 #include "tests/framework/ir/damage_bytes.h"
+#include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff {

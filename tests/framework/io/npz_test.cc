@@ -5,8 +5,8 @@
 #include <cstring>
 #include <random>
 
-#include "tests/framework/io/full_disk.h"
 #include "tests/framework/ir/damage_bytes.h"
+#include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/io/tensor_stream.h"
-#include "tests/framework/io/full_disk.h"
+#include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff {
