@@ -257,6 +257,30 @@ std::vector<CheckpointFolder> FindCheckpoints(const std::string& directory) {
   return folders;
 }
 
+bool IsThere(const std::string& path) {
+  std::error_code ignored;  // what can't be looked at is there
+  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
+}
+
+// Sets path and refused of `loaded`. None if another process has deleted a folder of the list: it
+// keeps newer ones.
+std::optional<CheckpointContents> ReadNewestIntact(const std::string& directory,
+                                                   LoadedCheckpoint* loaded) {
+  loaded->refused.clear();
+  for (const CheckpointFolder& folder : FindCheckpoints(directory)) {
+    loaded->path = folder.path;
+    try {
+      return ReadCheckpoint(folder.path);
+    } catch (const Error& error) {
+      // Without memory the older ones fare no better.
+      if (error.code() == ErrorCode::kResourceExhausted) throw;
+      if (!IsThere(folder.path)) return {};
+      loaded->refused.push_back({folder.path, error.what()});
+    }
+  }
+  ThrowAllRefused(directory, loaded->refused);
+}
+
 }  // namespace
 
 SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& program,
@@ -291,28 +315,17 @@ bool HasCheckpoint(const std::string& directory) {
 LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Program& program,
                                       Scope* scope, const LoadCheckpointOptions& options) {
   LoadedCheckpoint loaded;
-  for (const CheckpointFolder& folder : FindCheckpoints(directory)) {
-    std::optional<CheckpointContents> contents;
-    try {
-      contents = ReadCheckpoint(folder.path);
-    } catch (const Error& error) {
-      // Without memory the older ones fare no better.
-      if (error.code() == ErrorCode::kResourceExhausted) throw;
-      loaded.refused.push_back({folder.path, error.what()});
-      continue;
-    }
-    loaded.path = folder.path;
-    loaded.step = contents->manifest.step;
-    loaded.state = std::move(contents->state);
-    try {
-      if (options.check_state) options.check_state(loaded.state);
-      Install(program, options, *std::move(contents), scope);
-    } catch (const Error& error) {
-      throw error.WithContext(folder.path);
-    }
-    return loaded;
+  std::optional<CheckpointContents> contents;
+  while (!contents) contents = ReadNewestIntact(directory, &loaded);
+  loaded.step = contents->manifest.step;
+  loaded.state = std::move(contents->state);
+  try {
+    if (options.check_state) options.check_state(loaded.state);
+    Install(program, options, *std::move(contents), scope);
+  } catch (const Error& error) {
+    throw error.WithContext(loaded.path);
   }
-  ThrowAllRefused(directory, loaded.refused);
+  return loaded;
 }
 
 }  // namespace skiff

@@ -78,10 +78,12 @@ struct LoadCheckpointOptions {
 };
 
 // Loads the newest checkpoint whose files are all there and have the sizes and CRC-32 of its
-// manifest; the scope is touched only once all of it was read. Error: kNotFound if the directory
-// holds no checkpoint (or isn't there), kDataLoss if it holds some and all were refused (the
-// message says why), kInvalidArgument if the checkpoint doesn't fit the program: a persistable is
-// missing, extra, or of another dtype or shape; what check_state throws, with the path in front.
+// manifest; the scope is touched only once all of it was read. Another process may save meanwhile:
+// what it deletes while it is being read is no loss, for there is a newer one then. Error:
+// kNotFound if the directory holds no checkpoint (or isn't there), kDataLoss if it holds some and
+// all were refused (the message says why), kInvalidArgument if the checkpoint doesn't fit the
+// program: a persistable is missing, extra, or of another dtype or shape; what check_state throws,
+// with the path in front.
 LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Program& program,
                                       Scope* scope, const LoadCheckpointOptions& options = {});
 

@@ -206,6 +206,13 @@ void CreateDirectories(const std::string& path) {
   if (error) ThrowSystemError("create directory", path, error.value());
 }
 
+bool PathExists(const std::string& path) {
+  std::error_code error;
+  const bool exists = std::filesystem::exists(path, error);
+  if (error) ThrowSystemError("look for", path, error.value());
+  return exists;
+}
+
 void SyncDirectory(const std::string& path) { SyncPath(path, O_RDONLY | O_DIRECTORY); }
 
 void RenamePath(const std::string& from, const std::string& to) {

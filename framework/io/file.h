@@ -96,6 +96,8 @@ void AtomicWriteFile(const std::string& path, std::string_view bytes);
 
 // Creates a directory and its parents; one that is there is fine.
 void CreateDirectories(const std::string& path);
+// Whether there is a file, directory or device of that name. Error if the system can't tell.
+bool PathExists(const std::string& path);
 // Brings the entries of a directory to the disk.
 void SyncDirectory(const std::string& path);
 // rename(2), for files and directories.

@@ -83,9 +83,8 @@ class UnpackedFile {
 std::string PlainOrPacked(const std::string& directory, const std::string& name) {
   const std::string plain = JoinPath(directory, name);
   const std::string packed = plain + ".gz";
-  if (std::filesystem::exists(plain)) return plain;
-  SKIFF_ENFORCE(std::filesystem::exists(packed), kNotFound, "neither ", plain, " nor ", packed,
-                " exists");
+  if (PathExists(plain)) return plain;
+  SKIFF_ENFORCE(PathExists(packed), kNotFound, "neither ", plain, " nor ", packed, " exists");
   return packed;
 }
 

@@ -182,13 +182,14 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
                    .configuration = Configuration(model),
                    .is_terminal = StdoutIsTerminal()},
                   &std::cout);
-  if (FLAGS_resume || FLAGS_evaluate_only) trainer.Resume();
   if (FLAGS_evaluate_only) {
+    trainer.LoadForEvaluation();
     const EvaluationResult result = trainer.Evaluate();
     std::cout << "validation loss " << result.loss << "  accuracy " << 100 * result.accuracy
               << " %\nweights " << trainer.WeightsHash() << "\n";
     return 0;
   }
+  if (FLAGS_resume) trainer.Resume();
   const TrainingResult result = trainer.Run();
   PrintResult(result, output_dir, flags, model);
   constexpr int kSignalStatus = 128;

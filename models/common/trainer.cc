@@ -6,11 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/base/parallel.h"
 #include "framework/io/file.h"
-#include "framework/io/file_lock.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
@@ -21,6 +22,8 @@
 namespace skiff::models {
 namespace {
 
+// In the state: how many threads computed.
+constexpr const char* kThreads = "threads";
 constexpr const char* kConfigurationPrefix = "configuration.";
 // Places of the training program's fetches; the evaluation program has the first two.
 constexpr size_t kLossFetch = 0;
@@ -86,6 +89,15 @@ std::string Fixed(double value, int digits) {
   return text;
 }
 
+// false for an empty file or directory as well.
+bool HoldsSomething(const std::string& path) {
+  if (!PathExists(path)) return false;
+  std::error_code error;
+  const bool is_empty = std::filesystem::is_empty(path, error);
+  if (error) ThrowSystemError("look into", path, error.value());
+  return !is_empty;
+}
+
 std::string Percent(double share) { return Fixed(100 * share, 2) + " %"; }
 
 }  // namespace
@@ -122,18 +134,42 @@ void Trainer::RefuseToOverwriteTraining() const {
   SKIFF_ENFORCE(!HasCheckpoint(CheckpointDirectory()), kFailedPrecondition, options_.output_dir,
                 " holds a training: --resume to go on with it, or another --output_dir");
   for (const std::string& path : {ModelDirectory(), LogPath()}) {
-    SKIFF_ENFORCE(
-        !std::filesystem::exists(path) || std::filesystem::is_empty(path), kFailedPrecondition,
-        path,
-        " is of a training without a checkpoint to go on from: remove it, or take another "
-        "--output_dir");
+    SKIFF_ENFORCE(!HoldsSomething(path), kFailedPrecondition, path,
+                  " is of a training without a checkpoint to go on from: remove it, or take "
+                  "another --output_dir");
   }
 }
 
+std::unique_ptr<FileLock> Trainer::NewLock() const {
+  auto lock = std::make_unique<FileLock>(JoinPath(options_.output_dir, ".lock"));
+  SKIFF_ENFORCE(lock->is_held(), kFailedPrecondition, "another training is writing in ",
+                options_.output_dir, ": wait for its end, or take another --output_dir");
+  return lock;
+}
+
 void Trainer::Resume() {
+  // Before the lock, which would be left in a directory that has nothing to do with trainings.
+  SKIFF_ENFORCE(HasCheckpoint(CheckpointDirectory()), kNotFound, CheckpointDirectory(),
+                " holds no checkpoint");
+  std::unique_ptr<FileLock> taken = lock_ == nullptr ? NewLock() : nullptr;
+  const TrainerState state = Load();
+  if (taken != nullptr) lock_ = std::move(taken);
+  is_continuation_ = true;
+  const std::string threads = std::to_string(omp_get_max_threads());
+  const auto saved = state.find(kThreads);
+  if (saved != state.end() && saved->second != threads) {
+    *out_ << "warning: the checkpoint was made with threads = " << saved->second
+          << ", but now it is " << threads
+          << ": the result will not be that of the unbroken training, bit for bit\n";
+  }
+}
+
+void Trainer::LoadForEvaluation() { Load(); }
+
+TrainerState Trainer::Load() {
   // What the user changed is told as that, not as the variables that differ for it.
   Progress restored;
-  const LoadedCheckpoint loaded =
+  LoadedCheckpoint loaded =
       LoadLatestCheckpoint(CheckpointDirectory(), *program_->main, &executor_.scope(),
                            {.check_state = [&](const TrainerState& state) {
                              CheckConfiguration(options_.configuration, state);
@@ -144,16 +180,14 @@ void Trainer::Resume() {
   }
   restored.step = loaded.step;
   progress_ = restored;
-  is_continuation_ = true;
   *out_ << "resumed from " << loaded.path << ": step " << progress_.step << ", epoch "
         << progress_.position.epoch + 1 << ", batch " << progress_.position.batch << "\n";
+  return std::move(loaded.state);
 }
 
 TrainingResult Trainer::Run() {
   CreateDirectories(options_.output_dir);
-  const FileLock lock(JoinPath(options_.output_dir, ".lock"));
-  SKIFF_ENFORCE(lock.is_held(), kFailedPrecondition, "another training is writing in ",
-                options_.output_dir, ": wait for its end, or take another --output_dir");
+  const std::unique_ptr<FileLock> lock = lock_ == nullptr ? NewLock() : std::move(lock_);
   if (!is_continuation_) RefuseToOverwriteTraining();
   is_continuation_ = true;
   for (const std::string& directory : {options_.output_dir, ModelDirectory()}) {
@@ -322,6 +356,7 @@ TrainerState Trainer::SavedState() const {
       {"learning_rate", ExactText(progress_.learning_rate)},
       {"best_accuracy", ExactText(progress_.best_accuracy)},
       {"best_epoch", std::to_string(progress_.best_epoch)},
+      {kThreads, std::to_string(omp_get_max_threads())},
   };
   for (const auto& [name, value] : options_.configuration) {
     state[kConfigurationPrefix + name] = value;

@@ -22,6 +22,7 @@
 
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"
+#include "framework/io/file_lock.h"
 #include "models/common/batch_reader.h"
 #include "models/common/classifier_program.h"
 #include "models/common/training_log.h"
@@ -60,10 +61,17 @@ class Trainer {
   Trainer(const ClassifierProgram* program, BatchReader* train, BatchReader* validation,
           TrainerOptions options, std::ostream* out);
 
-  // Goes on from the newest checkpoint of the output directory. Error as LoadLatestCheckpoint;
-  // kInvalidArgument if the configuration is another, saying in what; kDataLoss if the trainer's
-  // state isn't one of ours. After an Error the trainer is as it was.
+  // Goes on from the newest checkpoint of the output directory, where from now on, until Run ends
+  // or the trainer is destroyed, no other one runs. Warns if the number of threads is another, for
+  // the bits of the result depend on it. Error as LoadForEvaluation, and kFailedPrecondition when
+  // another trainer runs there. After an Error the trainer is as it was.
   void Resume();
+
+  // Takes over what the newest checkpoint holds, though another trainer may write there: for
+  // Evaluate and WeightsHash. Error as LoadLatestCheckpoint; kInvalidArgument if the configuration
+  // is another, saying in what; kDataLoss if the trainer's state isn't one of ours. After an Error
+  // the trainer is as it was.
+  void LoadForEvaluation();
 
   // Trains up to the last epoch. SIGINT and SIGTERM are answered between two steps. Error
   // (kFailedPrecondition) when another trainer runs in the output directory, when that holds
@@ -106,6 +114,9 @@ class Trainer {
   std::string ModelDirectory() const;
   std::string LogPath() const;
   void RefuseToOverwriteTraining() const;
+  std::unique_ptr<FileLock> NewLock() const;
+  // The state of the newest checkpoint, once everything in it is taken over.
+  TrainerState Load();
   BoundProgram& Step(BoundPrograms* programs, const Batch& batch);
   // Trains to the end of the epoch; false if it was asked to stop before.
   bool TrainEpoch(const std::function<bool()>& stop);
@@ -125,6 +136,8 @@ class Trainer {
   BoundPrograms evaluation_;
   Progress progress_;
   bool is_continuation_ = false;
+  // Of the output directory: from Resume to the end of Run.
+  std::unique_ptr<FileLock> lock_;
 };
 
 }  // namespace skiff::models

@@ -1,7 +1,6 @@
 #include "models/common/training_log.h"
 
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -66,7 +65,7 @@ void TrainingLog::Append(const TrainingRecord& record) {
 }
 
 void TrainingLog::Read(int64_t keep_epochs) {
-  std::istringstream lines(std::filesystem::exists(path_) ? ReadFile(path_) : "");
+  std::istringstream lines(PathExists(path_) ? ReadFile(path_) : "");
   std::string line;
   for (int64_t number = 1; std::getline(lines, line); ++number) {
     try {

@@ -210,6 +210,32 @@ TEST_F(Checkpoints, IgnoreAndClearWhatAnInterruptedSaveLeft) {
             (std::vector<std::string>{"notes.txt", "save-000001-step-1", "save-000002-step-2"}));
 }
 
+// One that is no more when it is read, because a training goes on there, is none that is lost.
+TEST_F(Checkpoints, AreFoundWhileAnotherProcessSavesAndDeletes) {
+  constexpr int64_t kSaves = 60;
+  Save(1);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for (int64_t step = 2; step <= kSaves; ++step) Save(step, {.keep_last = 1});
+    _exit(0);
+  }
+  int64_t last = 1;
+  for (int status = 0; waitpid(child, &status, WNOHANG) == 0;) {
+    const LoadedCheckpoint checkpoint = Load();
+    EXPECT_GE(checkpoint.step, last);
+    EXPECT_TRUE(checkpoint.refused.empty()) << checkpoint.refused[0].reason;
+    last = checkpoint.step;
+  }
+  ExpectLoads(kSaves, 0);
+}
+
+TEST_F(Checkpoints, RefuseALinkThatLeadsNowhere) {
+  Save(1);
+  fs::create_symlink("nowhere", directory / "save-000002-step-2");
+  ExpectLoads(1, 1);
+}
+
 // A process killed in the middle of each file: by the limit on the size of a file, whose signal it
 // doesn't handle. Only the last limit lets the save finish.
 TEST_F(Checkpoints, SurviveAKilledSave) {

@@ -151,6 +151,18 @@ TEST(AtomicFile, LeavesTheOldFileWhenTheLimitIsHit) {
   EXPECT_EQ(NamesIn(directory.path()), std::vector<std::string>{"f"});
 }
 
+TEST(PathExists, TellsWhatIsThereAndWhatTheSystemCannotTell) {
+  const TempDirectory directory;
+  PutBytes(directory / "f", "");
+  EXPECT_TRUE(PathExists(directory / "f"));
+  EXPECT_TRUE(PathExists(directory.path()));
+  EXPECT_FALSE(PathExists(directory / "g"));
+  EXPECT_FALSE(PathExists(directory / "f/g"));
+  std::filesystem::create_symlink("circle", directory / "circle");
+  ExpectError([&] { PathExists(directory / "circle"); }, ErrorCode::kIo,
+              "look for " + directory / "circle: Too many levels of symbolic links");
+}
+
 TEST(CreateDirectories, MakesParentsAndRefusesFiles) {
   const TempDirectory directory;
   CreateDirectories(directory / "a/b/c");

@@ -220,6 +220,16 @@ TEST_F(IdxReaderTest, HoldsBackTheLastImagesOfMnist) {
             "neither " + labels + " nor " + labels + ".gz exists");
 }
 
+TEST_F(IdxReaderTest, NamesWhatTheSystemCannotTell) {
+  for (const char* name : {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz"}) {
+    const std::string path = directory_ / name;
+    std::filesystem::create_symlink(name, path);
+    EXPECT_EQ(MessageOf([&] { ReadMnist(directory_.path(), 1); }, ErrorCode::kIo),
+              "look for " + path + ": Too many levels of symbolic links");
+    std::filesystem::remove(path);
+  }
+}
+
 TEST_F(IdxReaderTest, RefusesImagesAndLabelsThatDoNotMatch) {
   const std::string images = Write("images", IdxBytes({2, 1, 1}, "ab"));
   const auto refusal = [&](const std::string& labels) {

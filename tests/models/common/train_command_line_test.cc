@@ -129,9 +129,9 @@ TEST_F(CommandLine, NamesAnOutputDirectoryThatCannotBe) {
 }
 
 TEST_F(CommandLine, NamesACheckpointThatIsNotThere) {
-  for (const char* flag : {"--resume", "--evaluate_only"}) {
-    ExpectRefused("mlp", flag, "list " + directory_ / "run/checkpoints: No such file or directory");
-  }
+  const std::string checkpoints = directory_ / "run/checkpoints";
+  ExpectRefused("mlp", "--resume", checkpoints + " holds no checkpoint");
+  ExpectRefused("mlp", "--evaluate_only", "list " + checkpoints + ": No such file or directory");
 }
 
 // Refused checkpoints stay as they are, and the training goes on from them to the same end.

@@ -17,6 +17,7 @@
 #include "models/mlp/mlp.h"
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
+#include "tests/harness/thread_count.h"
 
 namespace skiff::models {
 namespace {
@@ -24,6 +25,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // A small perceptron with dropout, whose batches don't divide the validation set.
@@ -264,6 +266,64 @@ TEST_F(TrainerTest, RefusesToWriteWhereAnotherTrainingDoes) {
   EXPECT_TRUE(FileLock(options.output_dir + "/.lock").is_held());
 }
 
+// Else another training might delete the checkpoint while it is read, or begin before Run does.
+TEST_F(TrainerTest, KeepsOthersOutFromResumeToTheEndOfRun) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 3;
+  Make(options).Run();
+  options.stop_after_steps = 6;
+  Trainer other = Make(options);
+  const auto expect_refusal = [&](const std::function<void()>& run) {
+    ExpectError(run, ErrorCode::kFailedPrecondition,
+                "another training is writing in " + options.output_dir +
+                    ": wait for its end, or take another --output_dir");
+  };
+  Trainer trainer = Make(options);
+  {
+    const FileLock of_another(options.output_dir + "/.lock");
+    expect_refusal([&] { trainer.Resume(); });
+  }
+  trainer.Resume();
+  trainer.Resume();
+  expect_refusal([&] { other.Resume(); });
+  expect_refusal([&] { other.Run(); });
+  const std::string hash = trainer.WeightsHash();
+  other.LoadForEvaluation();
+  EXPECT_EQ(other.WeightsHash(), hash);
+  EXPECT_FALSE(trainer.Run().finished);
+  other.Resume();
+  EXPECT_EQ(other.WeightsHash(), trainer.WeightsHash());
+}
+
+TEST_F(TrainerTest, WarnsOfAnotherNumberOfThreads) {
+  TrainerOptions options = Options("run");
+  const auto train = [&](int threads, int64_t until) {
+    const harness::ThreadCount thread_count(threads);
+    options.stop_after_steps = until;
+    out_.str("");
+    Trainer trainer = Make(options);
+    if (until > 1) trainer.Resume();
+    trainer.Run();
+    return out_.str();
+  };
+  const std::string warning = "warning: the checkpoint was made with threads = ";
+  train(1, 1);
+  EXPECT_THAT(train(1, 2), Not(HasSubstr(warning)));
+  EXPECT_THAT(train(2, 3), HasSubstr(warning + "1, but now it is 2: the result will not be that of "
+                                               "the unbroken training, bit for bit\n"));
+  EXPECT_THAT(train(2, 4), Not(HasSubstr(warning)));
+}
+
+TEST_F(TrainerTest, NamesWhatTheSystemCannotTell) {
+  const TrainerOptions options = Options("run");
+  CreateDirectories(options.output_dir);
+  const std::string log = options.output_dir + "/training_log.jsonl";
+  std::filesystem::create_symlink("training_log.jsonl", log);
+  ExpectError([&] { Make(options).Run(); }, ErrorCode::kIo,
+              "look for " + log + ": Too many levels of symbolic links");
+  EXPECT_EQ(ErrorOf([&] { TrainingLog(log, 1); }).code(), ErrorCode::kIo);
+}
+
 TEST_F(TrainerTest, RefusesAStateThatIsNotATrainers) {
   const TrainerOptions options = Options("run");
   Trainer trainer = Make(options);
@@ -453,14 +513,15 @@ TEST_F(TrainerTest, EvaluatesWhatACheckpointHolds) {
   const TrainerOptions options = Options("run");
   const TrainingResult result = Make(options).Run();
   Trainer evaluator = Make(options);
-  evaluator.Resume();
+  evaluator.LoadForEvaluation();
   EXPECT_EQ(evaluator.Evaluate().loss, result.records.back().validation_loss);
   EXPECT_EQ(evaluator.WeightsHash(), result.weights_hash);
 }
 
 TEST_F(TrainerTest, ResumeWithoutACheckpointIsAnError) {
   ExpectError([&] { Make(Options("nothing")).Resume(); }, ErrorCode::kNotFound,
-              "list " + directory_ / "nothing/checkpoints: No such file or directory");
+              directory_ / "nothing/checkpoints holds no checkpoint");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "nothing"));
 }
 
 }  // namespace
