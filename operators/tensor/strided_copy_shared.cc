@@ -1,6 +1,7 @@
 #include "operators/tensor/strided_copy_shared.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "framework/base/parallel.h"
@@ -125,25 +126,31 @@ void StridedCopy::RunTransposed(const Word* source, Word* target) const {
   const Axis& along_source = axes_[axis_count_ - 2];
   const Axis& along_target = axes_[axis_count_ - 1];
   constexpr int64_t kTile = 32;
+  // Tiles of one unit follow each other along the target.
+  constexpr int64_t kUnitRows = 32 * kTile;
   const int64_t strips = (along_source.dim + kTile - 1) / kTile;
-  const int64_t units = element_count_ / (along_source.dim * along_target.dim) * strips;
-  const int64_t unit_bytes = kTile * along_target.dim * element_bytes_;
+  const int64_t parts = (along_target.dim + kUnitRows - 1) / kUnitRows;
+  const int64_t units = element_count_ / (along_source.dim * along_target.dim) * strips * parts;
+  const int64_t unit_bytes = kTile * std::min(kUnitRows, along_target.dim) * element_bytes_;
+  const auto transpose_unit = [&](int64_t unit) {
+    const int64_t strip = unit / parts;
+    int64_t source_offset = 0;
+    int64_t target_offset = 0;
+    OuterOffsets(strip / strips, 2, &source_offset, &target_offset);
+    const int64_t first = strip % strips * kTile;
+    const int64_t width = std::min(kTile, along_source.dim - first);
+    const int64_t begin = unit % parts * kUnitRows;
+    const int64_t end = std::min(begin + kUnitRows, along_target.dim);
+    for (int64_t row = begin; row < end; row += kTile) {
+      TransposeTile(source + source_offset + first + row * along_target.source_stride,
+                    along_target.source_stride,
+                    target + target_offset + first * along_source.target_stride + row,
+                    along_source.target_stride, std::min(kTile, end - row), width);
+    }
+  };
   ParallelFor(units, std::max<int64_t>(1, kGrainBytes / unit_bytes),
               [&](int64_t begin, int64_t end) {
-                for (int64_t unit = begin; unit < end; ++unit) {
-                  int64_t source_offset = 0;
-                  int64_t target_offset = 0;
-                  OuterOffsets(unit / strips, 2, &source_offset, &target_offset);
-                  const int64_t first = unit % strips * kTile;
-                  const int64_t width = std::min(kTile, along_source.dim - first);
-                  for (int64_t row = 0; row < along_target.dim; row += kTile) {
-                    const int64_t height = std::min(kTile, along_target.dim - row);
-                    TransposeTile(source + source_offset + first + row * along_target.source_stride,
-                                  along_target.source_stride,
-                                  target + target_offset + first * along_source.target_stride + row,
-                                  along_source.target_stride, height, width);
-                  }
-                }
+                for (int64_t unit = begin; unit < end; ++unit) transpose_unit(unit);
               });
 }
 

@@ -51,6 +51,7 @@ void AddTranspose2Cases(CaseList& cases) {
   // Beyond a tile on both sides, and enough for several threads.
   add("many_tiles", Uniform({3, 131, 70}, 16), {2, 0, 1});
   cases.back().gradients.clear();
+  add("few_columns", Uniform({2, 1100, 3}, 18), {0, 2, 1});
   add("long_rows", Uniform({30, 9, 200}, 17), {1, 0, 2});
   cases.back().gradients.clear();
   OpCase heads = TransposeCase("bert_heads", Uniform({16, 128, 12, 64}, 18), {0, 2, 1, 3});
