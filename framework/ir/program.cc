@@ -56,14 +56,6 @@ std::vector<std::string> VariableNames(const Slots& slots) {
   return names;
 }
 
-void RenameArguments(Slots* slots, std::string_view from, const std::string& to) {
-  // The caller's view may lie inside an argument that is about to change.
-  const std::string old_name(from);
-  for (SlotArguments& entry : *slots) {
-    std::replace(entry.arguments.begin(), entry.arguments.end(), old_name, to);
-  }
-}
-
 }  // namespace
 
 std::string_view VarKindName(VarKind kind) {
@@ -140,14 +132,6 @@ void Op::ThrowNoAttr(std::string_view name) const {
 std::vector<std::string> Op::InputNames() const { return VariableNames(inputs); }
 
 std::vector<std::string> Op::OutputNames() const { return VariableNames(outputs); }
-
-void Op::RenameInput(std::string_view from, const std::string& to) {
-  RenameArguments(&inputs, from, to);
-}
-
-void Op::RenameOutput(std::string_view from, const std::string& to) {
-  RenameArguments(&outputs, from, to);
-}
 
 std::vector<int32_t> Op::SubBlocks() const {
   std::vector<int32_t> indices;

@@ -109,9 +109,6 @@ class Op {
   std::vector<std::string> OutputNames() const;
 
   int32_t role() const { return Attr<int32_t>("op_role", 0); }
-  // Replaces an argument everywhere in the op's inputs (outputs).
-  void RenameInput(std::string_view from, const std::string& to);
-  void RenameOutput(std::string_view from, const std::string& to);
   // Indices of the blocks that its attributes name.
   std::vector<int32_t> SubBlocks() const;
 

@@ -124,7 +124,9 @@ void DropScale(Program* program) {
   const std::string from = block->ops()[position]->Output("Out")[0];
   const std::string to = block->ops()[position]->Input("X")[0];
   block->RemoveOps(position, position + 1);
-  for (const auto& op : block->ops()) op->RenameInput(from, to);
+  for (const auto& op : block->ops()) {
+    for (SlotArguments& slot : op->inputs) std::ranges::replace(slot.arguments, from, to);
+  }
 }
 
 void StretchScale(Program* program) {

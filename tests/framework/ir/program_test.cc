@@ -92,16 +92,6 @@ TEST(Op, NamesTheAttributeThatIsMissingOrOfAnotherType) {
   }
 }
 
-TEST(Op, RenamesEveryOccurrenceOnOneSide) {
-  Op op("f");
-  op.SetInput("X", {"a", "b", "a"}).SetInput("Y", {"a"}).SetOutput("Out", {"a"});
-  op.RenameInput("a", "c");
-  EXPECT_EQ(op.InputNames(), (Names{"c", "b", "c", "c"}));
-  EXPECT_EQ(op.OutputNames(), (Names{"a"}));
-  op.RenameOutput(op.Output("Out")[0], "d");
-  EXPECT_EQ(op.OutputNames(), (Names{"d"}));
-}
-
 TEST(Op, ListsSubBlocks) {
   Op op("conditional");
   op.SetAttr("a", std::vector<BlockIndex>{{2}, {3}}).SetAttr("b", BlockIndex{1}).SetAttr("c", 9);
