@@ -161,7 +161,7 @@ Op* Block::AppendOp(Op op) { return InsertOp(ops_.size(), std::move(op)); }
 Op* Block::InsertOp(size_t position, Op op) {
   SKIFF_ENFORCE(position <= ops_.size(), kOutOfRange, "block ", index_, ": can't insert op ",
                 op.type, " at position ", position, " of ", ops_.size(), " ops");
-  if (op.id < 0) {
+  if (op.id < 0 || program_->HasOpId(op.id)) {
     op.id = program_->NextOpId();
   } else {
     program_->ReserveOpIds(op.id + 1);
@@ -252,6 +252,13 @@ Block* Program::AppendBlock(int32_t parent) {
   const auto index = static_cast<int32_t>(blocks_.size());
   blocks_.push_back(std::make_unique<Block>(this, index, parent));
   return blocks_.back().get();
+}
+
+bool Program::HasOpId(int64_t id) const {
+  if (id >= next_op_id_) return false;  // a clone, which appends in order, never looks further
+  return std::ranges::any_of(blocks_, [id](const auto& block) {
+    return std::ranges::any_of(block->ops(), [id](const auto& op) { return op->id == id; });
+  });
 }
 
 std::string Program::UniqueName(std::string_view prefix) {

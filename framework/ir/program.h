@@ -137,8 +137,8 @@ class Block {
   int32_t forward_block_index = -1;
 
   const std::vector<std::unique_ptr<Op>>& ops() const { return ops_; }
-  // Appends (inserts before `position`) and gives the op its id unless it has one. Error for a
-  // position beyond the end.
+  // Appends (inserts before `position`). An op without an id, or with the id of an op that is in
+  // the program, gets one of its own. Error for a position beyond the end.
   Op* AppendOp(Op op);
   Op* InsertOp(size_t position, Op op);
   // Removes the ops [begin, end). Error unless begin <= end <= number of ops.
@@ -210,6 +210,8 @@ class Program {
   std::unique_ptr<Program> Prune(const std::vector<std::string>& feeds,
                                  const std::vector<std::string>& targets) const;
 
+  // Whether an op of some block has the id.
+  bool HasOpId(int64_t id) const;
   // Takes the next op id.
   int64_t NextOpId() { return next_op_id_++; }
   // Makes sure that ids below `id` are not given again.

@@ -149,6 +149,21 @@ TEST(Block, GivesIdsInOrderAndKeepsThoseThatAreThere) {
   EXPECT_EQ(program.root()->AppendOp(Op("c"))->id, 6);
 }
 
+TEST(Block, GivesACopyOfAnOpAnIdOfItsOwn) {
+  Program program;
+  Block* root = program.root();
+  Block* inner = program.AppendBlock(0);
+  root->AppendOp(Op("a"));
+  EXPECT_EQ(root->InsertOp(0, *root->ops()[0])->id, 1);
+  EXPECT_EQ(inner->AppendOp(*root->ops()[0])->id, 2);
+  EXPECT_EQ(root->AppendOp(*inner->ops()[0])->id, 3);
+  // One that is taken out and put elsewhere stays what it is.
+  const Op moved = *root->ops()[0];
+  root->RemoveOps(0, 1);
+  EXPECT_FALSE(program.HasOpId(moved.id));
+  EXPECT_EQ(inner->AppendOp(moved)->id, moved.id);
+}
+
 TEST(Block, InsertsBeforeThePosition) {
   Program program;
   Block* block = program.root();
