@@ -34,7 +34,7 @@ class Allocator {
 // The process-wide allocator of a place. Error for a place that this build or machine lacks.
 Allocator& AllocatorOf(Place place);
 
-// A block with an owner. Move-only through shared_ptr: tensors share it.
+// A block with an owner, neither copied nor moved: tensors share it through shared_ptr.
 class Buffer {
  public:
   // Error as Allocator::Allocate.

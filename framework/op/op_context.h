@@ -25,7 +25,7 @@ struct TensorMeta {
 class OpContext {
  public:
   // `op` and `def` outlive the context. One meta per argument of each slot, slots in the order of
-  // `def`, absent ones left out; see ArgumentOrder.
+  // `def`, absent ones left out; see InputOrder.
   OpContext(const Op& op, const OpDef& def, std::vector<TensorMeta> inputs,
             std::vector<TensorMeta> outputs, Place place = Place::Cpu());
 

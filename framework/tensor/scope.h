@@ -39,6 +39,8 @@ class Scope {
   // Copies values and LoD into the slot's storage, wherever that is, if shape, dtype and layout are
   // equal (the generation stays), else puts a CPU copy there.
   void Assign(const std::string& name, const Tensor& tensor);
+  // Does nothing if there is none. Advances the generation, but for a reserved slot: only who
+  // reserved it holds pointers to it.
   void Erase(std::string_view name);
   // In ascending order.
   std::vector<std::string> Names() const;
