@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -51,19 +52,32 @@ class CudaAllocator final : public Allocator {
   AllocatorStatistics statistics_;
 };
 
+struct Devices {
+  std::vector<std::unique_ptr<CudaAllocator>> allocators;
+  cudaError_t status = cudaSuccess;  // of the count
+};
+
+Devices* FindDevices() {
+  auto* devices = new Devices;
+  int count = 0;
+  devices->status = cudaGetDeviceCount(&count);
+  if (devices->status != cudaSuccess) return devices;
+  for (int32_t i = 0; i < count; ++i) {
+    devices->allocators.push_back(std::make_unique<CudaAllocator>(i));
+  }
+  return devices;
+}
+
 }  // namespace
 
 Allocator& CudaAllocatorOf(int32_t device) {
-  static const std::vector<std::unique_ptr<CudaAllocator>>& allocators = *[] {
-    auto* list = new std::vector<std::unique_ptr<CudaAllocator>>;
-    int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
-    for (int32_t i = 0; i < count; ++i) list->push_back(std::make_unique<CudaAllocator>(i));
-    return list;
-  }();
-  SKIFF_ENFORCE(device >= 0 && device < static_cast<int32_t>(allocators.size()), kNotFound,
-                "place cuda:", device, ": this machine has ", allocators.size(), " CUDA devices");
-  return *allocators[device];
+  static const Devices& devices = *FindDevices();
+  SKIFF_ENFORCE(devices.status == cudaSuccess, kNotFound, "place cuda:", device,
+                ": no CUDA devices (", cudaGetErrorString(devices.status), ")");
+  SKIFF_ENFORCE(device >= 0 && device < static_cast<int32_t>(devices.allocators.size()), kNotFound,
+                "place cuda:", device, ": this machine has ", devices.allocators.size(),
+                " CUDA devices");
+  return *devices.allocators[static_cast<size_t>(device)];
 }
 
 }  // namespace skiff

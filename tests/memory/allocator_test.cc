@@ -1,5 +1,6 @@
 #include "memory/allocator.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -13,6 +14,8 @@
 
 namespace skiff {
 namespace {
+
+using ::testing::MatchesRegex;
 
 TEST(CpuAllocator, CountsLiveAndPeakBytes) {
   Allocator& allocator = AllocatorOf(Place::Cpu());
@@ -94,7 +97,16 @@ TEST(CpuAllocator, IsThreadSafe) {
 
 TEST(AllocatorOf, RefusesPlacesThatAreNotThere) {
   EXPECT_THROW(AllocatorOf({PlaceKind::kCpu, 1}), Error);
-  EXPECT_THROW(AllocatorOf(Place::Cuda(1000)), Error);
+  try {
+    AllocatorOf(Place::Cuda(1000));
+    ADD_FAILURE() << "there are 1001 devices";
+  } catch (const Error& error) {
+    // Where there are none, the CUDA runtime's reason is told.
+    EXPECT_THAT(error.what(), MatchesRegex("place cuda:1000: "
+                                           "(built without CUDA"
+                                           "|this machine has [1-9][0-9]* CUDA devices"
+                                           "|no CUDA devices [(][^()]+[)])"));
+  }
 }
 
 TEST(Buffer, BorrowsWithoutFreeing) {
