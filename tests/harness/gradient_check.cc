@@ -60,12 +60,11 @@ class GradientChecker {
         case_(op_case),
         options_(options),
         report_(report),
-        def_(registry.Get(op_case.type)),
         forward_(MakeOp(op_case)),
         wanted_(GradientVariables(op_case)) {}
 
   void Check() {
-    RunForward();
+    RunForwardOp();
     const std::vector<Op> ops = OpsFor(wanted_);
     if (options_.place.is_cpu() && !options_.choose_only) CheckRule(ops);
     CheckGradientOps(ops);
@@ -85,27 +84,15 @@ class GradientChecker {
     report_->failures.push_back(StrCat(CaseName(case_), " gradient ", what));
   }
 
-  void RunForward() {
+  void RunForwardOp() {
     // Values that float32 can hold, so that both dtypes see the same case.
     for (const auto& [name, tensor] : MakeInputs(case_, DType::kFloat32)) {
       inputs_[name] = IsFixed(name) ? tensor : Cast(tensor, DType::kFloat64);
     }
-    outputs_ = RunOp(registry_, forward_, inputs_);
-    for (const std::string& name : LossVariables(def_, case_)) {
-      if (IsFloat(outputs_.at(name).dtype())) loss_.insert(name);
-    }
-    SKIFF_ENFORCE(!loss_.empty(), kInvalidArgument,
-                  "gradients are to be checked, but no float output can be a loss");
-    values_ = inputs_;
-    Insert(&values_, outputs_);
-    uint64_t seed = 1000;
-    for (const auto& [name, tensor] : outputs_) {
-      Tensor gradient = ZerosLike(tensor);
-      if (loss_.count(name) > 0) {
-        gradient = ToTensor(Uniform(tensor.shape(), ++seed), tensor.dtype());
-      }
-      values_[GradName(name)] = gradient;
-    }
+    ForwardRun run = RunForward(registry_, case_, forward_, inputs_);
+    outputs_ = std::move(run.outputs);
+    loss_ = std::move(run.loss);
+    values_ = std::move(run.values);
   }
 
   bool IsFixed(const std::string& variable) const {
@@ -324,7 +311,6 @@ class GradientChecker {
   const OpCase& case_;
   const RunnerOptions& options_;
   CaseReport* report_;
-  const OpDef& def_;
   const Op forward_;
   const std::vector<std::string> wanted_;
   NamedTensors inputs_;
@@ -344,6 +330,28 @@ std::vector<Op> GradientOps(const OpRegistry& registry, const OpCase& op_case, c
   const std::set<std::string> loss = LossVariables(def, op_case);
   return def.grad(GradContext(forward, def, wants,
                               [&](const std::string& output) { return loss.count(output) > 0; }));
+}
+
+ForwardRun RunForward(const OpRegistry& registry, const OpCase& op_case, const Op& forward,
+                      const NamedTensors& inputs) {
+  ForwardRun run;
+  run.outputs = RunOp(registry, forward, inputs);
+  for (const std::string& name : LossVariables(registry.Get(op_case.type), op_case)) {
+    if (IsFloat(run.outputs.at(name).dtype())) run.loss.insert(name);
+  }
+  SKIFF_ENFORCE(!run.loss.empty(), kInvalidArgument,
+                "gradients are wanted, but no float output can be a loss");
+  run.values = inputs;
+  Insert(&run.values, run.outputs);
+  uint64_t seed = 1000;
+  for (const auto& [name, tensor] : run.outputs) {
+    Tensor gradient = ZerosLike(tensor);
+    if (run.loss.count(name) > 0) {
+      gradient = ToTensor(Uniform(tensor.shape(), ++seed), tensor.dtype());
+    }
+    run.values[GradName(name)] = gradient;
+  }
+  return run;
 }
 
 std::vector<std::string> GradientVariables(const OpCase& op_case) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "tests/harness/array_tensor.h"
 #include "tests/harness/case_report.h"
 #include "tests/harness/op_case.h"
 
@@ -18,6 +20,18 @@ std::vector<Op> GradientOps(const OpRegistry& registry, const OpCase& op_case, c
 // The variables whose gradients the case checks: the arguments of OpCase::gradients. Error for a
 // slot that the case does not fill.
 std::vector<std::string> GradientVariables(const OpCase& op_case);
+
+// A run of the forward op, and what its gradient ops may read.
+struct ForwardRun {
+  NamedTensors outputs;
+  std::set<std::string> loss;  // the float outputs that a loss is made of
+  // Inputs, outputs, and the gradients of these: pseudo-random ones of `loss`, else zeros.
+  NamedTensors values;
+};
+
+// Error if no output can be a loss.
+ForwardRun RunForward(const OpRegistry& registry, const OpCase& op_case, const Op& forward,
+                      const NamedTensors& inputs);
 
 // Checks, in float64, the gradients of sum(weights * outputs) against central differences, each
 // gradient alone against all together, and shapes and dtypes; then every gradient op by itself as

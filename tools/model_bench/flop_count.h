@@ -1,13 +1,11 @@
-// Multiply-adds of a plan's matrix products and convolutions, counted from its shapes.
+// FLOP of a plan's matrix products and convolutions, counted from its shapes.
 #pragma once
 
 #include "framework/plan/plan.h"
 
 namespace skiff {
 
-// FLOP (a multiply-add is 2) of one run by the textbook formulas: conv2d, depthwise_conv2d, mul,
-// matmul_v2 and their gradients, each gradient that is computed counting as much as the forward op.
-// Element-wise work isn't counted.
+// The sum of EstimateFlop (tools/benchmark/flop_estimate.h) over the ops of one run.
 double CountFlop(const Plan& plan);
 
 }  // namespace skiff

@@ -2,6 +2,7 @@
 //
 //   op_bench --op=conv2d --threads=2
 //   op_bench --op=matmul_v2 --case=square_1024 --dtype=float64 --candidate=plain --json
+//   op_bench --op=conv2d --gradient
 //   op_bench --memory --threads=2
 #include <gflags/gflags.h>
 #include <omp.h>
@@ -29,6 +30,9 @@ DEFINE_string(dtype, "float32", "Dtype of the run; cases that don't have it are 
 DEFINE_string(candidate, "", "Kernel candidate; empty: the one that the registry chooses.");
 DEFINE_int32(threads, 0, "Threads; 0: what OpenMP takes by itself.");
 DEFINE_double(seconds, 0.2, "Least measured time a case.");
+DEFINE_bool(gradient, false,
+            "Times the gradient ops of the chosen cases, for all inputs of floats; ops without a "
+            "gradient are left out.");
 DEFINE_bool(benchmark_only, false, "Only the cases that exist for the benchmark alone.");
 DEFINE_bool(
     memory, false,
@@ -41,7 +45,9 @@ namespace {
 
 bool IsChosen(const harness::OpCase& op_case, DType dtype) {
   const bool has_dtype = std::count(op_case.dtypes.begin(), op_case.dtypes.end(), dtype) > 0;
-  return has_dtype && (FLAGS_op.empty() || op_case.type == FLAGS_op) &&
+  const bool has_gradient = DefaultOpRegistry().Get(op_case.type).grad != nullptr;
+  return has_dtype && (has_gradient || !FLAGS_gradient) &&
+         (FLAGS_op.empty() || op_case.type == FLAGS_op) &&
          (FLAGS_case.empty() || op_case.name == FLAGS_case) &&
          (!FLAGS_benchmark_only || op_case.benchmark_only);
 }
@@ -68,8 +74,8 @@ void PrintJson(const OpTiming& timing, double triad) {
       {"gigabytes_per_second",
        GigaPerSecond(static_cast<double>(timing.bytes), timing.median_seconds)},
   };
-  if (timing.flops) {
-    line["gigaflops_per_second"] = GigaPerSecond(*timing.flops, timing.median_seconds);
+  if (timing.flop) {
+    line["gigaflops_per_second"] = GigaPerSecond(*timing.flop, timing.median_seconds);
   }
   if (triad > 0) {
     line["triad_gigabytes_per_second"] = triad * 1e-9;
@@ -82,11 +88,22 @@ void PrintRow(const OpTiming& timing, double triad) {
   std::printf("%-60s %-12s %12.2f us %9.2f GB/s", (timing.type + "/" + timing.name).c_str(),
               timing.candidate.c_str(), timing.median_seconds * 1e6,
               GigaPerSecond(static_cast<double>(timing.bytes), timing.median_seconds));
-  if (timing.flops) {
-    std::printf(" %9.2f GFLOP/s", GigaPerSecond(*timing.flops, timing.median_seconds));
+  if (timing.flop) {
+    std::printf(" %9.2f GFLOP/s", GigaPerSecond(*timing.flop, timing.median_seconds));
   }
   if (triad > 0) std::printf(" %5.0f %% of triad", 100 * BytesPerSecond(timing) / triad);
   std::printf("\n");
+}
+
+void TimeAndPrint(const harness::OpCase& op_case, const TimingOptions& options) {
+  const std::vector<OpTiming> timings =
+      FLAGS_gradient ? TimeGradients(DefaultOpRegistry(), op_case, options)
+                     : std::vector<OpTiming>{TimeCase(DefaultOpRegistry(), op_case, options)};
+  // Beside each case: neighbours of a shared machine come and go.
+  const double triad = FLAGS_memory ? MeasureTriad() : 0;
+  for (const OpTiming& timing : timings) {
+    FLAGS_json ? PrintJson(timing, triad) : PrintRow(timing, triad);
+  }
 }
 
 int TimeChosenCases() {
@@ -107,10 +124,7 @@ int TimeChosenCases() {
     // The values of a large case go when it is done.
     const harness::OpCase op_case = std::move(listed);
     try {
-      const OpTiming timing = TimeCase(DefaultOpRegistry(), op_case, options);
-      // Beside each case: neighbours of a shared machine come and go.
-      const double triad = FLAGS_memory ? MeasureTriad() : 0;
-      FLAGS_json ? PrintJson(timing, triad) : PrintRow(timing, triad);
+      TimeAndPrint(op_case, options);
       ++timed;
     } catch (const Error& error) {
       std::cerr << harness::CaseName(op_case) << ": " << error.what() << "\n";
@@ -118,7 +132,8 @@ int TimeChosenCases() {
     }
   }
   SKIFF_ENFORCE(timed + failed > 0, kNotFound, "no case of op \"", FLAGS_op, "\", name \"",
-                FLAGS_case, "\" and dtype ", FLAGS_dtype);
+                FLAGS_case, "\" and dtype ", FLAGS_dtype,
+                FLAGS_gradient ? " that has a gradient" : "");
   return failed == 0 ? 0 : 1;
 }
 

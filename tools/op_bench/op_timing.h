@@ -1,9 +1,10 @@
-// Times one case of an operator on one kernel.
+// Times one case of an operator, or of its gradient, on one kernel.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/op/registry.h"
 #include "tests/harness/op_case.h"
@@ -23,17 +24,19 @@ struct OpTiming {
   std::string candidate;
   int64_t runs = 0;
   double median_seconds = 0;
-  int64_t bytes = 0;            // of all inputs and outputs
-  std::optional<double> flops;  // floating-point operations of one run, where an estimate is known
+  int64_t bytes = 0;           // of all inputs and outputs
+  std::optional<double> flop;  // of one run, by EstimateFlop (tools/benchmark/flop_estimate.h)
 };
-
-// Multiplications and additions of conv2d, depthwise_conv2d, mul and matmul_v2; nothing for other
-// ops.
-std::optional<double> EstimateFlops(const OpContext& context);
 
 // The median time of a run; workspaces and derived forms are made before. Error as the op's checks
 // and kernels throw them.
 OpTiming TimeCase(const OpRegistry& registry, const harness::OpCase& op_case,
                   const TimingOptions& options);
+
+// Of the ops that compute the gradients of all inputs of floats, from the outputs of a run of the
+// case and pseudo-random gradients of these. The candidate is one of a gradient op. Error as
+// TimeCase, and for an op without a gradient.
+std::vector<OpTiming> TimeGradients(const OpRegistry& registry, const harness::OpCase& op_case,
+                                    const TimingOptions& options);
 
 }  // namespace skiff

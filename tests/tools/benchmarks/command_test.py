@@ -45,6 +45,18 @@ class Command(unittest.TestCase):
             with open(os.path.join(dumped, "01_early_update.txt"), encoding="utf-8") as stream:
                 self.assertRegex(stream.read(), r"\A# early_update: .*\nprogram ")
 
+    def test_times_gradients(self):
+        result = run("op_bench", "--gradient", "--op=conv2d", "--case=pointwise", "--json", "--seconds=0", "--threads=1",
+                     "--candidate=plain")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        figures = json.loads(result.stdout)
+        self.assertEqual(figures["op"], "conv2d_grad")
+        self.assertGreater(figures["gigaflops_per_second"], 0)
+        result = run("op_bench", "--gradient", "--op=isfinite")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr,
+                         'error: no case of op "isfinite", name "" and dtype float32 that has a gradient\n')
+
     def test_forces_kernels(self):
         def model_bench(kernels):
             return run("model_bench", "--model=lenet", "--batch_size=2", "--steps=1", "--threads=1", "--kernels=" + kernels)

@@ -1,0 +1,101 @@
+#include "tools/benchmark/flop_estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/registry.h"
+#include "tests/harness/case_op.h"
+#include "tests/harness/prepared_op.h"
+
+namespace skiff {
+namespace {
+
+using Shapes = std::vector<std::pair<std::string, Shape>>;
+
+// Of an op of the registry, its outputs as its shape rule makes them.
+std::optional<double> FlopOf(const std::string& type, const Shapes& inputs,
+                             const std::vector<std::string>& outputs, AttributeMap attrs = {}) {
+  harness::OpCase op_case;
+  op_case.type = type;
+  for (const auto& [slot, shape] : inputs) op_case.inputs[slot] = {harness::Uniform(shape, 1)};
+  for (const std::string& slot : outputs) op_case.outputs.emplace_back(slot, 1);
+  op_case.attrs = std::move(attrs);
+  const Op op = harness::MakeOp(op_case);
+  const harness::NamedTensors tensors = harness::MakeInputs(op_case, DType::kFloat32);
+  return EstimateFlop(harness::ContextOf(DefaultOpRegistry().Get(type), op, tensors));
+}
+
+// The forward op's, and of the gradient op for either factor and for both.
+void ExpectFlop(double expected, const std::string& type, const Shapes& factors,
+                const std::string& out, const Shape& out_shape, const AttributeMap& attrs = {}) {
+  SCOPED_TRACE(type);
+  EXPECT_EQ(FlopOf(type, factors, {out}, attrs), expected);
+  Shapes inputs = factors;
+  inputs.emplace_back(out + "@GRAD", out_shape);
+  const std::string left = factors[0].first + "@GRAD";
+  const std::string right = factors[1].first + "@GRAD";
+  EXPECT_EQ(FlopOf(type + "_grad", inputs, {left}, attrs), expected);
+  EXPECT_EQ(FlopOf(type + "_grad", inputs, {right}, attrs), expected);
+  EXPECT_EQ(FlopOf(type + "_grad", inputs, {left, right}, attrs), 2 * expected);
+}
+
+TEST(EstimateFlop, CountsMatrixProducts) {
+  // [2, 15] x [15, 7]
+  ExpectFlop(2 * 2 * 15 * 7, "mul", {{"X", {2, 3, 5}}, {"Y", {15, 7}}}, "Out", {2, 7});
+  ExpectFlop(2 * 6 * 5 * 7, "mul", {{"X", {2, 3, 5}}, {"Y", {5, 7}}}, "Out", {2, 3, 7},
+             {{"x_num_col_dims", 2}});
+  const Shapes batch = {{"X", {4, 2, 3}}, {"Y", {4, 3, 7}}};
+  const double products = 4 * 2 * 2 * 3 * 7;
+  for (const char* type : {"matmul", "matmul_v2", "bmm"}) {
+    ExpectFlop(products, type, batch, "Out", {4, 2, 7});
+  }
+  const Shapes transposed = {{"X", {4, 3, 2}}, {"Y", {4, 3, 7}}};
+  ExpectFlop(products, "matmul", transposed, "Out", {4, 2, 7}, {{"transpose_X", true}});
+  ExpectFlop(products, "matmul_v2", transposed, "Out", {4, 2, 7}, {{"trans_x", true}});
+  // A vector is a row, whatever the attribute.
+  ExpectFlop(2 * 3 * 7, "matmul_v2", {{"X", {3}}, {"Y", {3, 7}}}, "Out", {7}, {{"trans_x", true}});
+}
+
+TEST(EstimateFlop, CountsTheProductsOfAddmmWithoutTheSum) {
+  const Shapes inputs = {{"Input", {2, 7}}, {"X", {2, 3}}, {"Y", {3, 7}}};
+  EXPECT_EQ(FlopOf("addmm", inputs, {"Out"}), 2 * 2 * 3 * 7);
+  Shapes of_gradient = inputs;
+  of_gradient.emplace_back("Out@GRAD", Shape{2, 7});
+  EXPECT_EQ(FlopOf("addmm_grad", of_gradient, {"Input@GRAD", "Y@GRAD"}), 2 * 2 * 3 * 7);
+}
+
+TEST(EstimateFlop, CountsConvolutions) {
+  // Each element of Output sums 2 channels of a group over 3 x 3.
+  ExpectFlop(2.0 * (6 * 5 * 5) * (2 * 9), "conv2d",
+             {{"Input", {1, 4, 5, 5}}, {"Filter", {6, 2, 3, 3}}}, "Output", {1, 6, 5, 5},
+             {{"groups", 2}, {"paddings", std::vector<int32_t>{1, 1}}});
+  ExpectFlop(2.0 * (4 * 2 * 2) * 9, "depthwise_conv2d",
+             {{"Input", {1, 4, 5, 5}}, {"Filter", {4, 1, 3, 3}}}, "Output", {1, 4, 2, 2},
+             {{"groups", 4}, {"strides", std::vector<int32_t>{2, 2}}});
+  ExpectFlop(2.0 * (6 * 3 * 3 * 3) * (4 * 8), "conv3d",
+             {{"Input", {1, 4, 4, 4, 4}}, {"Filter", {6, 4, 2, 2, 2}}}, "Output", {1, 6, 3, 3, 3});
+}
+
+TEST(EstimateFlop, CountsTransposedConvolutions) {
+  // Each element of Input goes into 3 channels of a group over 3 x 3.
+  ExpectFlop(2.0 * (4 * 2 * 2) * (3 * 9), "conv2d_transpose",
+             {{"Input", {1, 4, 2, 2}}, {"Filter", {4, 3, 3, 3}}}, "Output", {1, 6, 5, 5},
+             {{"groups", 2}, {"strides", std::vector<int32_t>{2, 2}}});
+  ExpectFlop(2.0 * (4 * 2 * 2) * 9, "depthwise_conv2d_transpose",
+             {{"Input", {1, 4, 2, 2}}, {"Filter", {4, 1, 3, 3}}}, "Output", {1, 4, 4, 4},
+             {{"groups", 4}});
+  ExpectFlop(2.0 * (4 * 8) * (6 * 8), "conv3d_transpose",
+             {{"Input", {1, 4, 2, 2, 2}}, {"Filter", {4, 6, 2, 2, 2}}}, "Output", {1, 6, 3, 3, 3});
+}
+
+TEST(EstimateFlop, KnowsNothingOfOtherOps) {
+  EXPECT_FALSE(FlopOf("relu", {{"X", {2, 3}}}, {"Out"}).has_value());
+  EXPECT_FALSE(
+      FlopOf("relu_grad", {{"Out", {2, 3}}, {"Out@GRAD", {2, 3}}}, {"X@GRAD"}).has_value());
+}
+
+}  // namespace
+}  // namespace skiff
