@@ -15,6 +15,7 @@
 #include "models/lenet/lenet.h"
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
+#include "models/vgg/vgg.h"
 #include "skiff/skiff.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
@@ -23,8 +24,8 @@
 #include "tools/pass_flags/pass_flags.h"
 
 DEFINE_string(model, "resnet20",
-              "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110 "
-              "(3x32x32), resnet34, resnet50 or resnet101 (3x224x224)");
+              "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110, "
+              "vgg11, vgg13, vgg16, vgg19 (3x32x32), resnet34, resnet50 or resnet101 (3x224x224)");
 DEFINE_string(place, "cpu", "where to run; times and memory are those of the CPU, so only cpu");
 DEFINE_int32(batch_size, 64, "images a step");
 DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
@@ -40,24 +41,39 @@ namespace skiff {
 namespace {
 
 struct Model {
+  std::string name;
   Shape image;  // of one sample
   std::function<Variable(const Variable&)> logits;
 };
 
-Model ModelOf(const std::string& name) {
-  if (name == "mlp") return {{1, 28, 28}, [](const Variable& x) { return models::Mlp(x, {}); }};
-  if (name == "lenet") return {{1, 28, 28}, [](const Variable& x) { return models::LeNet(x, 10); }};
-  const std::string prefix = "resnet";
-  for (int32_t depth : models::ResNetDepths()) {
-    if (name != StrCat(prefix, depth)) continue;
-    const int64_t side = depth == 34 || depth == 50 || depth == 101 ? 224 : 32;
-    const int64_t classes = side == 224 ? 1000 : 10;
-    return {{3, side, side}, [=](const Variable& x) {
-              return models::ResNet(x, {.depth = depth, .classes = classes});
-            }};
+// Of models/: one or more entries a folder.
+std::vector<Model> Models() {
+  std::vector<Model> models = {
+      {"mlp", {1, 28, 28}, [](const Variable& x) { return models::Mlp(x, {}); }},
+      {"lenet", {1, 28, 28}, [](const Variable& x) { return models::LeNet(x, 10); }}};
+  for (const int32_t depth : models::ResNetDepths()) {
+    const bool is_large = depth == 34 || depth == 50 || depth == 101;
+    const int64_t side = is_large ? 224 : 32;
+    const int64_t classes = is_large ? 1000 : 10;
+    models.push_back({StrCat("resnet", depth), {3, side, side}, [=](const Variable& x) {
+                        return models::ResNet(x, {.depth = depth, .classes = classes});
+                      }});
   }
-  Throw(ErrorCode::kInvalidArgument, "--model=", name,
-        ": expected mlp, lenet or resnet followed by one of ", Join(models::ResNetDepths(), ", "));
+  for (const int32_t depth : models::VggDepths()) {
+    models.push_back({StrCat("vgg", depth), {3, 32, 32}, [=](const Variable& x) {
+                        return models::Vgg(x, {.depth = depth});
+                      }});
+  }
+  return models;
+}
+
+Model ModelOf(const std::string& name) {
+  std::vector<std::string> names;
+  for (Model& model : Models()) {
+    if (model.name == name) return std::move(model);
+    names.push_back(model.name);
+  }
+  Throw(ErrorCode::kInvalidArgument, "--model=", name, ": expected one of ", Join(names, ", "));
 }
 
 FeedList GeneratedBatch(const Shape& image, int64_t classes) {

@@ -57,6 +57,19 @@ class Command(unittest.TestCase):
         self.assertEqual(result.stderr,
                          'error: no case of op "isfinite", name "" and dtype float32 that has a gradient\n')
 
+    def test_runs_every_model(self):
+        result = run("model_bench", "--model=none")
+        self.assertEqual(result.returncode, 1)
+        start = "error: --model=none: expected one of "
+        self.assertTrue(result.stderr.startswith(start), result.stderr)
+        names = result.stderr[len(start):].split(", ")
+        for name in ("mlp", "lenet", "resnet20", "vgg11"):
+            self.assertIn(name, names)
+        result = run("model_bench", "--model=vgg11", "--batch_size=1", "--steps=1", "--nosplit")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        # 0.306 GFLOP forward; twice that backward, without the gradient of the image.
+        self.assertRegex(result.stdout, r"\n0\.9[12] GFLOP a step")
+
     def test_forces_kernels(self):
         def model_bench(kernels):
             return run("model_bench", "--model=lenet", "--batch_size=2", "--steps=1", "--threads=1", "--kernels=" + kernels)

@@ -1,0 +1,26 @@
+"""Every model can be timed: tools/model_bench knows it."""
+import glob
+import os
+import unittest
+
+# In the runfiles BUILD is a link to the one of the source tree.
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath("tests/models/BUILD"))))
+
+
+def missing(root, build_file):
+    """The folders of models/ with a program to train that the text of the BUILD file doesn't link."""
+    names = [os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(root, "models/*/train.cc"))]
+    return sorted(name for name in names if '"//models/%s"' % name not in build_file)
+
+
+class BenchmarkCoverage(unittest.TestCase):
+    def test_every_model_is_linked_into_the_benchmark(self):
+        with open(os.path.join(ROOT, "tools/model_bench/BUILD"), encoding="utf-8") as stream:
+            build_file = stream.read()
+        self.assertEqual(missing(ROOT, build_file), [],
+                         "expected each in the deps of tools/model_bench, and in Models() of model_bench.cc")
+        self.assertEqual(missing(ROOT, build_file.replace('"//models/resnet"', "")), ["resnet"])
+
+
+if __name__ == "__main__":
+    unittest.main()
