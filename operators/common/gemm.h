@@ -2,8 +2,9 @@
 // op(A) is [m, k], op(B) [k, n], C [m, n]; op transposes or not.
 //
 // float runs on oneDNN's matmul (2.x and 3.x), double on a blocked, threaded loop of ours (oneDNN
-// has no float64). A Gemm is prepared once and may run many times, one thread at a time. Every
-// element of C is summed in an order that depends on the sizes alone.
+// has no float64). A Gemm is prepared once and may run many times, one thread at a time. In double,
+// every element of C is summed in an order that depends on the sizes alone; in float the order is
+// oneDNN's, which may also depend on the number of threads and on the instruction set.
 #pragma once
 
 #include <cstdint>

@@ -31,8 +31,8 @@ struct VolumeConvolution {
 
 enum class ConvolutionPass { kForward, kBackwardData, kBackwardFilter };
 
-// One pass, prepared. T is float or double. Every value is summed in an order that depends on the
-// sizes alone.
+// One pass, prepared. T is float or double. Values are summed in the order of Gemm<T>
+// (operators/common/gemm.h): in double it depends on the sizes alone.
 template <typename T>
 class ColumnConvolution {
  public:

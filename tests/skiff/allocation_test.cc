@@ -57,7 +57,8 @@ TEST(SteadyStateTraining, AllocatesNothingWithOnednnAndBlockedLayouts) {
   EXPECT_GT(counts.onednn_news, 0);
 }
 
-TEST(SteadyStateTraining, AllocatesNothingWithKernelsOfOurOwn) {
+// The matrix products in them, of convolution and fc, are oneDNN's.
+TEST(SteadyStateTraining, AllocatesNothingWithPlainKernelsAndLayouts) {
   const Counts counts = CountInSteps({.layout = false,
                                       .kernels = {{"conv2d", "plain"},
                                                   {"conv2d_grad", "plain"},

@@ -113,7 +113,9 @@ std::string OperatorDocs(const OpRegistry& registry, std::string_view known_diff
       ops.size(), " operators, ", registry.Types().size() - ops.size(),
       " gradient operators. Names, slots, attributes and defaults are Fluid's, where Fluid has the "
       "operator. Where nothing is said of PaddlePaddle 2.6.2, no difference is known "
-      "([the outside check](outside_check.md)).\n\n");
+      "([the outside check](outside_check.md)). Kernels that are named `plain` are Skiff's own, "
+      "but "
+      "the float32 matrix products in them (of `mul`, `matmul_v2`, `conv2d`, …) are oneDNN's.\n\n");
   std::vector<std::string> links;
   for (const OpDef* def : ops) links.push_back(StrCat("[", def->type, "](#", def->type, ")"));
   text += Join(links, ",\n") + "\n";

@@ -159,6 +159,13 @@ TEST(LogSoftmax, IsTheLogarithmOfProbabilities) {
               Pointwise(FloatEq(), Values{-std::log(2.0f), -std::log(2.0f)}));
 }
 
+TEST(ElementwiseMod, HasTheSignOfTheDivisor) {
+  const auto remainder = [](const Variable& x) {
+    return layers::ElementwiseMod(x, layers::FillConstant({1}, DType::kFloat32, 3));
+  };
+  EXPECT_THAT(Apply(remainder, {3}, {-4, 4, 6}).ToVector<float>(), ElementsAre(2, 1, 0));
+}
+
 TEST(ElementwiseFloordiv, RoundsDown) {
   const auto halve = [](const Variable& x) {
     return layers::ElementwiseFloordiv(x, layers::FillConstant({1}, DType::kFloat32, 2));
