@@ -77,7 +77,7 @@ struct Settings {
 
 template <typename T>
 void HardLosses(const Settings& settings, const T* x, const LabelReader& labels, T* losses) {
-  BadLabel bad;
+  FirstBadIndex bad;
   ParallelFor(settings.rows, settings.grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t label = labels[row];
@@ -90,7 +90,7 @@ void HardLosses(const Settings& settings, const T* x, const LabelReader& labels,
       }
     }
   });
-  bad.ThrowIfFound("cross_entropy", labels, settings.classes, settings.ignore_index);
+  ThrowIfFound(bad, "cross_entropy", labels, settings.classes, settings.ignore_index);
 }
 
 template <typename T>
@@ -125,7 +125,7 @@ void SoftGradients(const Settings& settings, const T* x, const T* weights, const
 template <typename T>
 void HardGradients(const Settings& settings, const T* x, const LabelReader& labels, const T* dy,
                    T* dx) {
-  BadLabel bad;
+  FirstBadIndex bad;
   const int64_t grain =
       std::max<int64_t>(1, kGrainElements / std::max<int64_t>(settings.classes, 1));
   ParallelFor(settings.rows, grain, [&](int64_t begin, int64_t end) {
@@ -141,7 +141,7 @@ void HardGradients(const Settings& settings, const T* x, const LabelReader& labe
       }
     }
   });
-  bad.ThrowIfFound("cross_entropy_grad", labels, settings.classes, settings.ignore_index);
+  ThrowIfFound(bad, "cross_entropy_grad", labels, settings.classes, settings.ignore_index);
 }
 
 template <typename T>

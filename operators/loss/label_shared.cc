@@ -1,5 +1,7 @@
 #include "operators/loss/label_shared.h"
 
+#include <optional>
+
 #include "framework/base/error.h"
 #include "framework/tensor/dims_agree.h"
 #include "operators/common/input_checks.h"
@@ -45,17 +47,11 @@ void CheckLabel(std::string_view where, const TensorMeta& scores, const TensorMe
   CheckDims(where, label.shape, without_axis);
 }
 
-void BadLabel::Record(int64_t item) {
-  int64_t known = item_.load(std::memory_order_relaxed);
-  while (item < known && !item_.compare_exchange_weak(known, item, std::memory_order_relaxed)) {
-  }
-}
-
-void BadLabel::ThrowIfFound(std::string_view where, const LabelReader& labels, int64_t classes,
-                            int64_t ignore_index) const {
-  const int64_t item = item_.load(std::memory_order_relaxed);
-  if (item == kNone) return;
-  Throw(ErrorCode::kOutOfRange, where, ": the label of row ", item, " is ", labels[item],
+void ThrowIfFound(const FirstBadIndex& bad, std::string_view where, const LabelReader& labels,
+                  int64_t classes, int64_t ignore_index) {
+  const std::optional<int64_t> item = bad.Find();
+  if (!item) return;
+  Throw(ErrorCode::kOutOfRange, where, ": the label of row ", *item, " is ", labels[*item],
         ", expected a class in [0, ", classes, ") or ignore_index = ", ignore_index);
 }
 

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
 
 #include "framework/op/op_context.h"
 #include "framework/tensor/tensor.h"
+#include "operators/common/first_bad_index.h"
 
 namespace skiff {
 
@@ -51,17 +51,8 @@ class LabelReader {
   bool is_int64_;
 };
 
-// The first item with a label that is no class, recorded by threads that may not throw.
-class BadLabel {
- public:
-  void Record(int64_t item);
-  // Throws the Error that names the item, if one was recorded.
-  void ThrowIfFound(std::string_view where, const LabelReader& labels, int64_t classes,
-                    int64_t ignore_index) const;
-
- private:
-  static constexpr int64_t kNone = INT64_MAX;
-  std::atomic<int64_t> item_{kNone};
-};
+// Throws the Error that names the item, if one was recorded whose label is no class.
+void ThrowIfFound(const FirstBadIndex& bad, std::string_view where, const LabelReader& labels,
+                  int64_t classes, int64_t ignore_index);
 
 }  // namespace skiff

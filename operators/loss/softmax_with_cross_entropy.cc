@@ -65,7 +65,7 @@ struct Settings {
 struct HardLabels {
   const Settings& settings;
   LabelReader labels;
-  BadLabel* bad;
+  FirstBadIndex* bad;
 
   // Calls visit(i, place of the label's class in the tile) for items of the tile that count.
   template <typename Visit>
@@ -160,7 +160,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int softmax = context.OutputIndex("Softmax");
   const int loss = context.OutputIndex("Loss");
   return MakeKernel([=](const KernelContext& run) {
-    BadLabel bad;
+    FirstBadIndex bad;
     const HardLabels hard{settings, LabelReader(run.input(label)), &bad};
     const Tensors<T> all{.logits = run.input(logits).data<T>(),
                          .soft_labels = settings.soft ? run.input(label).data<T>() : nullptr,
@@ -175,8 +175,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       if (at.loss != nullptr) at.loss += tile.first_item;
       settings.use_softmax ? SoftmaxLoss(tile, at, hard) : ProbabilityLoss(tile, at, hard);
     });
-    bad.ThrowIfFound("softmax_with_cross_entropy", hard.labels, extents.classes,
-                     settings.ignore_index);
+    ThrowIfFound(bad, "softmax_with_cross_entropy", hard.labels, extents.classes,
+                 settings.ignore_index);
   });
 }
 
@@ -233,7 +233,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int gradient = context.InputIndex("Loss@GRAD");
   const int dx = context.OutputIndex("Logits@GRAD");
   return MakeKernel([=](const KernelContext& run) {
-    BadLabel bad;
+    FirstBadIndex bad;
     const HardLabels hard{settings, LabelReader(run.input(label)), &bad};
     const Gradients<T> all{.y = run.input(softmax).data<T>(),
                            .soft_labels = settings.soft ? run.input(label).data<T>() : nullptr,
@@ -248,8 +248,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
       at.dx += tile.offset;
       settings.soft ? SoftGradient(tile, at, settings.use_softmax) : HardGradient(tile, at, hard);
     });
-    bad.ThrowIfFound("softmax_with_cross_entropy_grad", hard.labels, extents.classes,
-                     settings.ignore_index);
+    ThrowIfFound(bad, "softmax_with_cross_entropy_grad", hard.labels, extents.classes,
+                 settings.ignore_index);
   });
 }
 

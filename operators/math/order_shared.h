@@ -2,15 +2,16 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "operators/common/first_bad_index.h"
 #include "operators/math/axis_extents_shared.h"
 
 namespace skiff {
@@ -105,8 +106,7 @@ template <typename T>
 void SpreadToPlaces(std::string_view op, const AxisExtents& extents, int64_t k,
                     const int64_t* places, const T* gradient, T* dx) {
   const AxisExtents selected{.outer = extents.outer, .length = k, .inner = extents.inner};
-  constexpr int64_t kNone = -1;
-  std::atomic<int64_t> bad{kNone};
+  FirstBadIndex bad;
   ParallelFor(extents.lines(), extents.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
       T* to = dx + extents.Start(line);
@@ -114,15 +114,15 @@ void SpreadToPlaces(std::string_view op, const AxisExtents& extents, int64_t k,
       for (int64_t i = 0; i < k; ++i) {
         const int64_t from = selected.Start(line) + i * extents.inner;
         if (places[from] < 0 || places[from] >= extents.length) {
-          bad.store(from, std::memory_order_relaxed);
+          bad.Record(from);
         } else {
           to[places[from] * extents.inner] = gradient[from];
         }
       }
     }
   });
-  const int64_t found = bad.load();
-  SKIFF_ENFORCE(found == kNone, kOutOfRange, op, ": Indices[", found, "] = ", places[found],
+  const std::optional<int64_t> found = bad.Find();
+  SKIFF_ENFORCE(!found, kOutOfRange, op, ": Indices[", *found, "] = ", places[*found],
                 " is outside [0, ", extents.length, "), the places along the axis");
 }
 

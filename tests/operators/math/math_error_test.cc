@@ -184,5 +184,32 @@ TEST_F(MathError, GradientsOfPlacesOutsideOfTheAxisAreRefused) {
   }
 }
 
+// Threads meet the bad places in any order; the message doesn't depend on it.
+TEST_F(MathError, OfManyPlacesOutsideOfTheAxisTheFirstIsNamed) {
+  constexpr int64_t kRows = 40000;
+  std::vector<int64_t> places(kRows, 1);
+  for (const size_t row : {39999u, 31234u, 12345u, 21000u}) places[row] = 2;
+  const std::vector<float> zeros(2 * kRows);
+  const NamedTensors inputs = {
+      {"x", Tensor::FromValues<float>({kRows, 2}, zeros)},
+      {"indices", Tensor::FromValues<int64_t>({kRows, 1}, places)},
+      {"gradient", Tensor::FromValues<float>({kRows, 1}, std::vector<float>(kRows))},
+  };
+  Op op("top_k_grad");
+  op.SetInput("X", {"x"}).SetInput("Indices", {"indices"}).SetInput("Out@GRAD", {"gradient"});
+  op.SetOutput("X@GRAD", {"dx"});
+  PreparedOp prepared(registry_, op, inputs);
+  for (int i = 0; i < 3; ++i) {
+    prepared.Load(inputs, 0x7f);
+    try {
+      prepared.Run();
+      ADD_FAILURE() << "no Error";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("Indices[12345] = 2"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace skiff::harness
