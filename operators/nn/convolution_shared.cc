@@ -30,6 +30,7 @@ std::vector<AttrDef> ConvolutionAttrs() {
 
 void InferConvolution(OpContext& context) {
   const Convolution conv = ParseConvolution(context);
+  context.SetOutputLike("Output", "Input");
   context.SetOutput("Output", ShapeOf(conv.output, conv.order), context.Input("Input").dtype);
 }
 

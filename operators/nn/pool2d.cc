@@ -64,6 +64,7 @@ OpDef Pool2dDef() {
   def.attrs = PoolingAttrs();
   def.infer = [](OpContext& context) {
     const Pooling pooling = ParsePoolingExtents(context);
+    context.SetOutputLike("Out", "X");
     context.SetOutput("Out", ShapeOf(pooling.output, pooling.order), context.Input("X").dtype);
   };
   def.grad = GradOp("pool2d_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"});

@@ -56,6 +56,43 @@ TEST(Windows, ThatReachBeyondTheInputAreAnError) {
               HasSubstr("a window of 4294967295 pixels does not fit the input's height of 8"));
 }
 
+// A batch of images in which LoD tells which belong together stays one.
+TEST(Windows, KeepTheLodLevel) {
+  OpRegistry registry;
+  RegisterNnOps(registry);
+  Program program;
+  Block* root = program.root();
+  root->CreateVar({.name = "images", .dims = {2, 3, 8, 8}, .lod_level = 1});
+  root->CreateVar({.name = "volumes", .dims = {2, 3, 8, 8, 8}, .lod_level = 1});
+  root->CreateVar({.name = "filter", .dims = {3, 3, 3, 3}});
+  root->CreateVar({.name = "filter_a_channel", .dims = {3, 1, 3, 3}});
+  root->CreateVar({.name = "filter_of_volumes", .dims = {3, 3, 3, 3, 3}});
+  const auto level = [&](const char* type, const char* from, const char* filter) {
+    Op op(type);
+    op.SetInput("Input", {from}).SetInput("Filter", {filter}).SetOutput("Output", {"y"});
+    op.SetAttr("groups", std::string(filter) == "filter_a_channel" ? 3 : 1);
+    InferOp(registry, root, &op);
+    const int32_t found = root->GetVar("y")->lod_level;
+    root->RemoveVars({"y"});
+    return found;
+  };
+  const auto pooled_level = [&](const char* type, const char* from, int axes) {
+    Op op(type);
+    op.SetInput("X", {from}).SetOutput("Out", {"y"}).SetAttr("pooling_type", std::string("max"));
+    op.SetAttr("ksize", std::vector<int32_t>(static_cast<size_t>(axes), 2));
+    InferOp(registry, root, &op);
+    const int32_t found = root->GetVar("y")->lod_level;
+    root->RemoveVars({"y"});
+    return found;
+  };
+  EXPECT_EQ(level("conv2d", "images", "filter"), 1);
+  EXPECT_EQ(level("depthwise_conv2d", "images", "filter_a_channel"), 1);
+  EXPECT_EQ(level("conv2d_transpose", "images", "filter"), 1);
+  EXPECT_EQ(level("conv3d", "volumes", "filter_of_volumes"), 1);
+  EXPECT_EQ(pooled_level("pool2d", "images", 2), 1);
+  EXPECT_EQ(pooled_level("pool3d", "volumes", 3), 1);
+}
+
 // The message of the Error that inference of batch_norm on a float32 image throws if `slot` is of
 // the dtype.
 std::string BatchNormError(const std::string& slot, DType dtype) {
