@@ -20,6 +20,7 @@ namespace {
 constexpr auto kMostPixels = static_cast<float>(std::numeric_limits<int32_t>::max());
 
 struct Resizing {
+  Interpolation method = Interpolation::kNearest;
   ImageDims input;
   ImageDims output;
   // Of output to input pixels; 0: as the sizes are.
@@ -29,9 +30,18 @@ struct Resizing {
   ChannelOrder order = ChannelOrder::kFirst;
 };
 
-Resizing ParseResizing(const OpContext& context) {
+std::string NameOf(Interpolation method) {
+  return method == Interpolation::kNearest ? "nearest" : "bilinear";
+}
+
+Resizing ParseResizing(const OpContext& context, Interpolation method) {
   const std::string& type = context.op().type;
+  // PaddlePaddle does what the attribute says, whatever the type.
+  SKIFF_ENFORCE(context.Attr<std::string>("interp_method") == NameOf(method), kInvalidArgument,
+                type, ": interp_method = \"", context.Attr<std::string>("interp_method"),
+                "\", expected \"", NameOf(method), "\"");
   Resizing resizing;
+  resizing.method = method;
   resizing.order = ParseChannelOrder(context, "data_layout");
   resizing.input = ImageOf(context, "X", context.Input("X").shape, resizing.order);
   resizing.align_corners = context.Attr<bool>("align_corners");
@@ -66,14 +76,14 @@ Resizing ParseResizing(const OpContext& context) {
   return resizing;
 }
 
-void Infer(OpContext& context) {
-  const Resizing resizing = ParseResizing(context);
+void Infer(OpContext& context, Interpolation method) {
+  const Resizing resizing = ParseResizing(context, method);
   context.SetOutputLike("Out", "X");
   context.SetOutput("Out", ShapeOf(resizing.output, resizing.order), context.Input("X").dtype);
 }
 
-void InferGrad(OpContext& context) {
-  const Resizing resizing = ParseResizing(context);
+void InferGrad(OpContext& context, Interpolation method) {
+  const Resizing resizing = ParseResizing(context, method);
   CheckInputLike(context, "Out@GRAD", ShapeOf(resizing.output, resizing.order),
                  context.Input("X").dtype);
   context.SetOutputLike("X@GRAD", "X");
@@ -87,6 +97,8 @@ struct Blend {
 };
 
 double RatioOf(const Resizing& resizing, size_t axis) {
+  // An image of its own size is copied, as in Fluid: a scale of 1.1 may make 4 pixels of 4.
+  if (resizing.input.size == resizing.output.size) return 1;
   const auto inputs = static_cast<double>(resizing.input.size[axis]);
   const int64_t outputs = resizing.output.size[axis];
   if (outputs <= 1) return 0;
@@ -96,9 +108,10 @@ double RatioOf(const Resizing& resizing, size_t axis) {
 }
 
 Blend NearestOf(const Resizing& resizing, size_t axis, int64_t pixel) {
-  // In float32, so that the same pixel is the nearest as in Fluid.
+  // In float32, but rounded in float64, so that the same pixel is the nearest as in Fluid.
   const float position = static_cast<float>(RatioOf(resizing, axis)) * static_cast<float>(pixel);
-  const auto nearest = static_cast<int64_t>(resizing.align_corners ? position + 0.5f : position);
+  const auto nearest =
+      static_cast<int64_t>(static_cast<double>(position) + (resizing.align_corners ? 0.5 : 0.0));
   const int64_t place = std::min(nearest, resizing.input.size[axis] - 1);
   return {.low = place, .high = place};
 }
@@ -120,8 +133,7 @@ template <typename T>
 class ResizingLoops {
  public:
   ResizingLoops(const OpContext& context, Interpolation method)
-      : resizing_(ParseResizing(context)),
-        method_(method),
+      : resizing_(ParseResizing(context, method)),
         in_(StridesOf(resizing_.input, resizing_.order)),
         out_(StridesOf(resizing_.output, resizing_.order)) {
     SKIFF_ENFORCE(resizing_.input.size[0] > 0 && resizing_.input.size[1] > 0, kInvalidArgument,
@@ -189,7 +201,7 @@ class ResizingLoops {
     for (const Blend& columns : blends_[1]) {
       const int64_t left = columns.low * step;
       const int64_t right = columns.high * step;
-      if (method_ == Interpolation::kNearest) {
+      if (resizing_.method == Interpolation::kNearest) {
         std::copy_n(top + left, step, to);
       } else {
         const auto across = static_cast<T>(columns.weight);
@@ -215,7 +227,7 @@ class ResizingLoops {
       const int64_t right = columns.high * step;
       const auto across = static_cast<T>(columns.weight);
       for (int64_t c = 0; c < step; ++c) {
-        if (method_ == Interpolation::kNearest) {
+        if (resizing_.method == Interpolation::kNearest) {
           top[left + c] += from[c];
           continue;
         }
@@ -231,7 +243,6 @@ class ResizingLoops {
   }
 
   Resizing resizing_;
-  Interpolation method_;
   ImageStrides in_;
   ImageStrides out_;
   std::array<std::vector<Blend>, 2> blends_;
@@ -253,7 +264,7 @@ std::vector<AttrDef> Attributes() {
           {.name = "interp_method",
            .type = AttrType::kString,
            .default_value = std::string("bilinear"),
-           .doc = "Says what the op's type says; unused."},
+           .doc = "Says what the op's type says: bilinear or nearest."},
           {.name = "align_corners",
            .type = AttrType::kBool,
            .default_value = Attribute(true),
@@ -276,7 +287,7 @@ void RegisterInterpolation(OpRegistry& registry, const std::string& type, Interp
                 .inputs = {{.name = "X", .doc = "Images, [N, C, H, W] or [N, H, W, C]."}},
                 .outputs = {{.name = "Out", .doc = "Images of the size wanted."}},
                 .attrs = Attributes(),
-                .infer = Infer,
+                .infer = [method](OpContext& context) { Infer(context, method); },
                 .grad = GradOp(type + "_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
   registry.Add({.type = type + "_grad",
                 .doc = "The gradient of " + type +
@@ -285,7 +296,7 @@ void RegisterInterpolation(OpRegistry& registry, const std::string& type, Interp
                            {.name = "Out@GRAD", .doc = "The gradient of Out."}},
                 .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
                 .attrs = Attributes(),
-                .infer = InferGrad,
+                .infer = [method](OpContext& context) { InferGrad(context, method); },
                 .no_gradient_reason = "second derivatives are not provided",
                 .kernel_dtype_slot = "Out@GRAD"});
   registry.AddCpuKernels<float, double>(type, [method]<typename T>(PrepareContext& context) {

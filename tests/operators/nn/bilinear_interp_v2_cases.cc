@@ -21,7 +21,7 @@ std::vector<double> Blend(const InterpolationSpec& spec, double ratio, int64_t p
 
 void AddBilinearInterpV2Cases(CaseList& cases) {
   for (const InterpolationSpec& spec : InterpolationSpecs()) {
-    cases.push_back(InterpolationCase("bilinear_interp_v2", spec, Blend));
+    cases.push_back(InterpolationCase("bilinear", spec, Blend));
   }
 }
 

@@ -57,13 +57,14 @@ inline Arrays InterpolationReference(const InterpolationSpec& spec, const Weight
   return {{"Out", {std::move(y)}}};
 }
 
-inline OpCase InterpolationCase(const std::string& type, const InterpolationSpec& spec,
+inline OpCase InterpolationCase(const std::string& method, const InterpolationSpec& spec,
                                 const Weights& weights) {
   OpCase op_case;
   op_case.name = spec.name;
-  op_case.type = type;
+  op_case.type = method + "_interp_v2";
   op_case.inputs = {{"X", {Uniform(ImageShape(spec.input, spec.channels_last), 1)}}};
   op_case.attrs = spec.attrs;
+  op_case.attrs["interp_method"] = method;
   if (!op_case.attrs.count("scale")) {
     op_case.attrs["out_h"] = static_cast<int32_t>(spec.output.height);
     op_case.attrs["out_w"] = static_cast<int32_t>(spec.output.width);
@@ -83,6 +84,8 @@ inline OpCase InterpolationCase(const std::string& type, const InterpolationSpec
 inline std::vector<InterpolationSpec> InterpolationSpecs() {
   const std::vector<float> both = {2.0f};
   const std::vector<float> each = {2.0f, 1.5f};
+  const std::vector<float> little = {1.1f};
+  const double of_little = 1 / static_cast<double>(1.1f);
   return {
       {"corners", {2, 3, 4, 5}, {7, 9}, 3.0 / 6, 4.0 / 8},
       {"corners_smaller", {2, 3, 7, 9}, {4, 3}, 6.0 / 3, 8.0 / 2},
@@ -92,6 +95,17 @@ inline std::vector<InterpolationSpec> InterpolationSpecs() {
       {"mode_0", {2, 3, 4, 5}, {8, 8}, 4.0 / 8, 5.0 / 8, false, 0},
       {"mode_0_smaller", {1, 2, 8, 9}, {4, 3}, 8.0 / 4, 9.0 / 3, false, 0},
       {"same_size", {1, 2, 4, 5}, {4, 5}, 1, 1, false, 0},
+      {"scale_to_same_size", {1, 2, 4, 5}, {4, 5}, 1, 1, false, 0, false, {{"scale", little}}},
+      {"scale_to_same_height",
+       {1, 2, 4, 10},
+       {4, 11},
+       of_little,
+       of_little,
+       false,
+       1,
+       false,
+       {{"scale", little}}},
+      {"half_way_between_two", {1, 1, 1, 2}, {1, 83}, 0, 1.0 / 82},
       {"one_pixel", {1, 2, 4, 5}, {1, 1}, 0, 0},
       {"one_row", {1, 2, 4, 5}, {1, 10}, 0, 5.0 / 10, false, 1},
       {"of_one_pixel", {1, 2, 1, 1}, {3, 4}, 1.0 / 3, 1.0 / 4, false, 0},

@@ -5,9 +5,10 @@ namespace {
 
 std::vector<double> Nearest(const InterpolationSpec& spec, double ratio, int64_t place,
                             int64_t inputs) {
-  const double position = ratio * static_cast<double>(place);
-  // Away from the rounding errors of the ratio.
-  const double rounded = std::floor(position + (spec.align_corners ? 0.5 : 0) + 1e-9);
+  // Fluid's position is a float32, which 0.5 in float64 is added to: half way between two pixels it
+  // takes the one that rounding errors lead to.
+  const float position = static_cast<float>(ratio) * static_cast<float>(place);
+  const double rounded = std::floor(static_cast<double>(position) + (spec.align_corners ? 0.5 : 0));
   std::vector<double> weights(static_cast<size_t>(inputs), 0.0);
   weights[std::min(static_cast<size_t>(rounded), weights.size() - 1)] = 1;
   return weights;
@@ -17,7 +18,7 @@ std::vector<double> Nearest(const InterpolationSpec& spec, double ratio, int64_t
 
 void AddNearestInterpV2Cases(CaseList& cases) {
   for (const InterpolationSpec& spec : InterpolationSpecs()) {
-    cases.push_back(InterpolationCase("nearest_interp_v2", spec, Nearest));
+    cases.push_back(InterpolationCase("nearest", spec, Nearest));
   }
 }
 

@@ -90,23 +90,30 @@ TEST_F(NnError, PoolingAndResizingNameWhatDoesNotFit) {
     return RefusedOp{"bilinear_interp_v2", {{"X", {1, 2, 4, 4}}}, {"Out"}, attrs, message};
   };
   const std::string average = "avg";
-  ExpectRefused(registry_,
-                {pool({{"pooling_type", average}, {"ksize", Ints{2, 2}}}, "ksize = [2, 2]"),
-                 pool({{"pooling_type", average}, {"ksize", Ints{5, 2, 2}}}, "depth of 4"),
-                 pool({{"pooling_type", std::string("sum")}, {"ksize", Ints{2, 2, 2}}}, "\"sum\""),
-                 pool({{"pooling_type", average}, {"ksize", Ints{2, 2, 0}}}, "values from 1"),
-                 resize({}, "height of 0"),
-                 resize({{"out_h", int32_t{3}}}, "width of 0"),
-                 resize({{"scale", std::vector<float>{0.0f}}}, "scale = 0"),
-                 resize({{"scale", std::vector<float>{0.1f}}}, "height of 0"),
-                 resize({{"scale", std::vector<float>{1, 1, 1}}}, "3 values"),
-                 resize({{"out_h", int32_t{3}}, {"out_w", int32_t{3}}, {"align_mode", int32_t{2}}},
-                        "align_mode = 2"),
-                 {"nearest_interp_v2",
-                  {{"X", {1, 2, 0, 4}}},
-                  {"Out"},
-                  {{"out_h", int32_t{3}}, {"out_w", int32_t{3}}},
-                  "no pixels"}});
+  ExpectRefused(
+      registry_,
+      {pool({{"pooling_type", average}, {"ksize", Ints{2, 2}}}, "ksize = [2, 2]"),
+       pool({{"pooling_type", average}, {"ksize", Ints{5, 2, 2}}}, "depth of 4"),
+       pool({{"pooling_type", std::string("sum")}, {"ksize", Ints{2, 2, 2}}}, "\"sum\""),
+       pool({{"pooling_type", average}, {"ksize", Ints{2, 2, 0}}}, "values from 1"),
+       resize({}, "height of 0"),
+       resize({{"out_h", int32_t{3}}}, "width of 0"),
+       resize({{"scale", std::vector<float>{0.0f}}}, "scale = 0"),
+       resize({{"scale", std::vector<float>{0.1f}}}, "height of 0"),
+       resize({{"scale", std::vector<float>{1, 1, 1}}}, "3 values"),
+       resize({{"out_h", int32_t{3}}, {"out_w", int32_t{3}}, {"align_mode", int32_t{2}}},
+              "align_mode = 2"),
+       resize({{"interp_method", std::string("nearest")}}, "expected \"bilinear\""),
+       {"nearest_interp_v2",
+        {{"X", {1, 2, 4, 4}}},
+        {"Out"},
+        {{"scale", std::vector<float>{2.0f}}},
+        "interp_method = \"bilinear\""},
+       {"nearest_interp_v2",
+        {{"X", {1, 2, 0, 4}}},
+        {"Out"},
+        {{"interp_method", std::string("nearest")}, {"out_h", int32_t{3}}, {"out_w", int32_t{3}}},
+        "no pixels"}});
 }
 
 TEST_F(NnError, GradientsOfAnotherShapeAreRefused) {
