@@ -4,6 +4,7 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/ir/text.h"
 
 namespace skiff {
 namespace {
@@ -53,6 +54,12 @@ void CheckRequired(const Op& op, const OpDef& def) {
   SKIFF_ENFORCE(some_output, kInvalidArgument, op.type, ": no output slot is set");
 }
 
+// Fluid writes the same attribute as int or long, depending on its version.
+AttrType Widened(AttrType type) {
+  if (type == AttrType::kInt) return AttrType::kLong;
+  return type == AttrType::kInts ? AttrType::kLongs : type;
+}
+
 // The value in the type that the definition's check expects: an int may stand for a long, and a
 // long for an int if it fits.
 Attribute InTypeOf(const Attribute& value, const AttrDef& attr) {
@@ -72,6 +79,52 @@ Attribute InTypeOf(const Attribute& value, const AttrDef& attr) {
   return narrowed;
 }
 
+// What Fluid's inference passes leave on an op that does the work of its neighbours from then on,
+// or that computes in int8, with the value under which it still does what its type says.
+const AttributeMap& MarksOfFusion() {
+  const std::string no_activation;
+  const std::vector<int32_t> nothing;
+  static const auto& marks = *new AttributeMap{
+      {"fuse_activation", no_activation},
+      {"fuse_brelu", false},
+      {"fuse_relu", false},
+      {"fuse_relu_before_depthwise_conv", false},
+      {"fuse_residual_connection", false},
+      {"fuse_with_relu", false},
+      {"fused_output_scale", 1.0f},
+      {"fused_reshape2_shape", nothing},
+      {"fused_reshape_Out", nothing},
+      {"fused_reshape_X", nothing},
+      {"fused_reshape_Y", nothing},
+      {"fused_squeeze2_axes", nothing},
+      {"fused_transpose_Out", nothing},
+      {"fused_transpose_X", nothing},
+      {"fused_transpose_Y", nothing},
+      {"fused_unsqueeze2_axes", nothing},
+      {"use_quantizer", false},
+      {"Scale_in", 1.0f},
+      {"Scale_in_eltwise", 1.0f},
+      {"Scale_out", 1.0f},
+      {"Scale_weights", std::vector<float>{1.0f}},
+      {"Scale_x", 1.0f},
+      {"Scale_y", 1.0f},
+  };
+  return marks;
+}
+
+// Error for an attribute without which the op would silently compute something else.
+void CheckUnknownAttribute(const Op& op, const std::string& name, const Attribute& value) {
+  const auto mark = MarksOfFusion().find(name);
+  if (mark == MarksOfFusion().end()) return;
+  const AttrDef as_neutral{.name = name, .type = TypeOf(mark->second)};
+  const bool is_neutral = Widened(TypeOf(value)) == Widened(as_neutral.type) &&
+                          SameAttribute(InTypeOf(value, as_neutral), mark->second);
+  SKIFF_ENFORCE(is_neutral, kUnimplemented, op.type, ": attribute \"", name,
+                "\" = ", PrintAttribute(value), ", expected ", PrintAttribute(mark->second),
+                ": an inference pass has fused other ops into this one; take the program from "
+                "before it");
+}
+
 }  // namespace
 
 const SlotDef* OpDef::FindInput(std::string_view slot) const { return FindByName(inputs, slot); }
@@ -84,14 +137,12 @@ void CheckOp(const OpDef& def, const Op& op) {
   CheckRequired(op, def);
   for (const auto& [name, value] : op.attrs) {
     const AttrDef* attr = def.FindAttr(name);
-    if (attr == nullptr) continue;  // an attribute of another version: harmless, kept in the file
+    if (attr == nullptr) {
+      CheckUnknownAttribute(op, name, value);
+      continue;
+    }
     const AttrType found = TypeOf(value);
-    // Fluid writes the same attribute as int or long, depending on its version.
-    const auto widened = [](AttrType type) {
-      if (type == AttrType::kInt) return AttrType::kLong;
-      return type == AttrType::kInts ? AttrType::kLongs : type;
-    };
-    SKIFF_ENFORCE(widened(found) == widened(attr->type), kInvalidArgument, op.type,
+    SKIFF_ENFORCE(Widened(found) == Widened(attr->type), kInvalidArgument, op.type,
                   ": attribute \"", name, "\" is of type ", AttrTypeName(found), ", expected ",
                   AttrTypeName(attr->type));
     if (attr->check) attr->check(InTypeOf(value, *attr));

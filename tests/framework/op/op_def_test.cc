@@ -177,6 +177,39 @@ TEST(CheckOp, IgnoresAttributesOfOtherVersions) {
   EXPECT_THAT(CheckMessage(op), IsEmpty());
 }
 
+TEST(CheckOp, RefusesAnOpThatAnInferencePassFusedOthersInto) {
+  const std::vector<int32_t> axes = {1};
+  // Those that do so, and those that say there is nothing of the kind.
+  const AttributeMap fused = {{"fuse_activation", std::string("relu")},
+                              {"fuse_residual_connection", true},
+                              {"fused_unsqueeze2_axes", axes},
+                              {"fused_reshape_X", std::vector<int64_t>{0, -1}},
+                              {"use_quantizer", true},
+                              {"Scale_in", 0.5f},
+                              {"Scale_weights", std::vector<float>{1.0f, 2.0f}}};
+  const AttributeMap plain = {{"fuse_activation", std::string()},
+                              {"fuse_residual_connection", false},
+                              {"fused_unsqueeze2_axes", std::vector<int32_t>{}},
+                              {"fused_reshape_X", std::vector<int64_t>{}},
+                              {"use_quantizer", false},
+                              {"Scale_in", 1.0f},
+                              {"Scale_weights", std::vector<float>{1.0f}}};
+  for (const auto& [name, value] : fused) {
+    try {
+      CheckOp(SoftmaxDef(), SoftmaxOp().SetAttr(name, value));
+      ADD_FAILURE() << name << " passes";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
+      EXPECT_THAT(error.what(), HasSubstr(StrCat("softmax: attribute \"", name, "\" = ")));
+    }
+    EXPECT_THAT(CheckMessage(SoftmaxOp().SetAttr(name, plain.at(name))), IsEmpty());
+  }
+  // An op of ours may have one of these names for itself.
+  OpDef def = SoftmaxDef();
+  def.attrs.push_back({.name = "Scale_in", .type = AttrType::kFloat, .doc = "a factor"});
+  EXPECT_NO_THROW(CheckOp(def, SoftmaxOp().SetAttr("Scale_in", 0.5f)));
+}
+
 TEST(DescribeOp, NamesBlockPositionAndSite) {
   Op op = SoftmaxOp();
   op.site = {"models/ernie/ernie.cc", 88};
