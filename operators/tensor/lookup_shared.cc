@@ -166,6 +166,18 @@ std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
   });
 }
 
+AttrDef MustBeLocal(const std::string& type, const std::string& name) {
+  const auto check = [=](const Attribute& value) {
+    SKIFF_ENFORCE(!std::get<bool>(value), kUnimplemented, type, ": ", name,
+                  " = true; the table must lie in this process, set it to false");
+  };
+  return {.name = name,
+          .type = AttrType::kBool,
+          .default_value = false,
+          .doc = "Whether the table lies on a parameter server; only false is supported.",
+          .check = check};
+}
+
 std::vector<AttrDef> LookupAttrs(const LookupFacts& facts) {
   std::vector<AttrDef> attrs = {
       {.name = "padding_idx",
@@ -175,7 +187,9 @@ std::vector<AttrDef> LookupAttrs(const LookupFacts& facts) {
       {.name = "is_sparse",
        .type = AttrType::kBool,
        .default_value = false,
-       .doc = "A sparse gradient; only false has a gradient for now."}};
+       .doc = "A sparse gradient; only false has a gradient for now."},
+      MustBeLocal(facts.type, "is_distributed"),
+      MustBeLocal(facts.type, "remote_prefetch")};
   attrs.insert(attrs.end(), facts.more_attrs.begin(), facts.more_attrs.end());
   return attrs;
 }

@@ -14,7 +14,7 @@ struct LookupFacts {
   std::string ids_doc;
   // The last dim of Ids is 1 and doesn't count.
   bool ids_are_columns = false;
-  // Besides padding_idx and is_sparse.
+  // Besides those that both ops have.
   std::vector<AttrDef> more_attrs = {};
 };
 

@@ -1,19 +1,12 @@
 // lookup_table: Out[i, :] = W[Ids[i, 0], :], and zeros where Ids[i, 0] == padding_idx.
 //
 // Source: Fluid's lookup_table, the older form of lookup_table_v2: the last dim of Ids is 1 and is
-// dropped. The attributes beyond padding_idx and is_sparse steer Fluid's parameter servers: a table
-// that lies elsewhere is an Error, the rest is ignored.
-#include "framework/base/error.h"
+// dropped. The attributes that lookup_table_v2 lacks steer Fluid's parameter servers and are
+// ignored.
 #include "operators/tensor/lookup_shared.h"
 
 namespace skiff {
 namespace {
-
-void CheckIsLocal(const Attribute& attribute) {
-  SKIFF_ENFORCE(!std::get<bool>(attribute), kUnimplemented,
-                "lookup_table: is_distributed or remote_prefetch = true; the table must lie in "
-                "this process, set them to false");
-}
 
 template <typename T>
 AttrDef Ignored(const char* name, AttrType type, T value) {
@@ -21,14 +14,6 @@ AttrDef Ignored(const char* name, AttrType type, T value) {
           .type = type,
           .default_value = Attribute(std::move(value)),
           .doc = "A hint to Fluid's parameter servers; ignored."};
-}
-
-AttrDef MustBeLocal(const char* name) {
-  return {.name = name,
-          .type = AttrType::kBool,
-          .default_value = false,
-          .doc = "Whether the table lies on a parameter server; only false is supported.",
-          .check = CheckIsLocal};
 }
 
 }  // namespace
@@ -40,8 +25,7 @@ void RegisterLookupTable(OpRegistry& registry) {
        .doc = "Out[i, :] = W[Ids[i, 0], :]; zeros where Ids[i, 0] == padding_idx.",
        .ids_doc = "Row numbers, int64 or int32, [..., 1].",
        .ids_are_columns = true,
-       .more_attrs = {MustBeLocal("is_distributed"), MustBeLocal("remote_prefetch"),
-                      Ignored("entry_config", AttrType::kString, std::string()),
+       .more_attrs = {Ignored("entry_config", AttrType::kString, std::string()),
                       Ignored("entry", AttrType::kString, std::string("none")),
                       Ignored("table_class", AttrType::kString, std::string("none")),
                       Ignored("table_names", AttrType::kStrings, std::vector<std::string>{}),

@@ -197,6 +197,27 @@ TEST_F(TensorOps, LookupTableRefusesSparseGradients) {
   }
 }
 
+TEST_F(TensorOps, LookupTablesRefuseATableOnAServer) {
+  for (const char* type :
+       {"lookup_table", "lookup_table_grad", "lookup_table_v2", "lookup_table_v2_grad"}) {
+    for (const char* attribute : {"is_distributed", "remote_prefetch"}) {
+      Op op(type);
+      op.SetInput("Ids", {"ids"}).SetInput("W", {"w"}).SetOutput("Out", {"out"});
+      if (std::string_view(type).ends_with("_grad")) {
+        op.SetInput("Out@GRAD", {"gradient"}).SetOutput("Out", {}).SetOutput("W@GRAD", {"dw"});
+      }
+      EXPECT_NO_THROW(CheckOp(registry_.Get(type), op.SetAttr(attribute, false)));
+      try {
+        CheckOp(registry_.Get(type), op.SetAttr(attribute, true));
+        ADD_FAILURE() << type << " takes " << attribute << " = true";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
+        EXPECT_NE(std::string(error.what()).find(attribute), std::string::npos) << error.what();
+      }
+    }
+  }
+}
+
 // Runs lookup_table_v2 on three ids over a table of four rows.
 void LookUp(const OpRegistry& registry, std::vector<int64_t> ids) {
   Op op("lookup_table_v2");
