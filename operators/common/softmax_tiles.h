@@ -60,18 +60,20 @@ template <typename T>
 void TileLogSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const T* sum, T* dx);
 
 // Calls body(tile) for all tiles of a [outer, classes, inner] tensor, on threads. The pointers of
-// the functions above then start at tile.offset. `body` must not throw.
+// the functions above then start at tile.offset. Items without classes are visited as well: what is
+// one value an item has to be written. `body` must not throw.
 template <typename Body>
 void ForTiles(int64_t outer, int64_t classes, int64_t inner, const Body& body) {
   constexpr int64_t kTileElements = 16384;
-  if (outer == 0 || classes == 0 || inner == 0) return;
+  if (outer == 0 || inner == 0) return;
   const bool is_row = inner == 1;
   const int64_t line = is_row ? outer : inner;
-  const int64_t wanted = is_row ? kTileElements / classes : line;
+  const int64_t item_elements = std::max<int64_t>(classes, 1);
+  const int64_t wanted = is_row ? kTileElements / item_elements : line;
   const int64_t items = std::clamp<int64_t>(wanted, 1, SoftmaxTile::kMaxItems);
   const int64_t tiles_a_line = (line + items - 1) / items;
   const int64_t tiles = is_row ? tiles_a_line : outer * tiles_a_line;
-  const int64_t grain = std::max<int64_t>(1, kTileElements / (items * classes));
+  const int64_t grain = std::max<int64_t>(1, kTileElements / (items * item_elements));
   ParallelFor(tiles, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t start = i % tiles_a_line * items;
@@ -82,6 +84,7 @@ void ForTiles(int64_t outer, int64_t classes, int64_t inner, const Body& body) {
       tile.item_stride = is_row ? classes : 1;
       tile.class_stride = is_row ? 1 : inner;
       tile.offset = is_row ? start * classes : line_index * classes * inner + start;
+      if (classes == 0) tile.offset = 0;
       tile.first_item = line_index * line + start;
       body(tile);
     }

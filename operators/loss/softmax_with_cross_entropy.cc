@@ -129,7 +129,8 @@ void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels
   }
   TileExp(tile, at.logits, max, at.softmax, sum);
   for (int64_t i = 0; i < tile.items; ++i) {
-    const bool counts = at.soft_labels != nullptr || weight[i] != 0;
+    // Of no classes the sum is 0, which has no logarithm.
+    const bool counts = at.soft_labels != nullptr ? tile.classes > 0 : weight[i] != 0;
     if (at.loss != nullptr) at.loss[i] = counts ? weight[i] * std::log(sum[i]) + distance[i] : 0;
     sum[i] = 1 / sum[i];
   }

@@ -1,7 +1,6 @@
 // norm: each line along an axis divided by its length: Norm = sqrt(sum of X² + epsilon), Out = X /
 // Norm.
 // Source: Fluid's norm (the op of l2_normalize); dX = (dOut - Out * sum of (dOut * Out)) / Norm.
-#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -53,9 +52,6 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     const T* x = run.input(x_input).data<T>();
     T* out = run.output(out_output).data<T>();
     T* norms = norm_output < 0 ? nullptr : run.output(norm_output).data<T>();
-    if (extents.length == 0 && norms != nullptr) {
-      std::fill_n(norms, extents.lines(), std::sqrt(epsilon));
-    }
     ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
       T factors[SoftmaxTile::kMaxItems];
       TileDot(tile, x + tile.offset, x + tile.offset, factors);

@@ -13,7 +13,7 @@ Arrays Reference(const Arrays& inputs, bool soft, int64_t ignored) {
   Shape shape(x.shape.dims().first(static_cast<size_t>(x.shape.rank() - 1)));
   if (label.shape.rank() == x.shape.rank()) shape.Append(1);
   std::vector<double> losses;
-  for (size_t row = 0; row < x.values.size() / classes; ++row) {
+  for (size_t row = 0; row < static_cast<size_t>(shape.element_count()); ++row) {
     double loss = 0;
     for (size_t c = 0; c < classes; ++c) {
       const auto hard = soft ? 0 : static_cast<int64_t>(label.values[row]);
@@ -51,6 +51,7 @@ void AddCrossEntropyCases(CaseList& cases) {
   cases.push_back(Case("soft", {6, 5}, Uniform({6, 5}, 25, 0.0, 1.0), true));
   cases.push_back(Case("soft_rank_3", {2, 3, 4}, Uniform({2, 3, 4}, 26, 0.0, 1.0), true));
   cases.push_back(Case("no_rows", {0, 5}, Integers({0, 1}, 27, 0, 5)));
+  cases.push_back(Case("soft_no_classes", {3, 0}, Uniform({3, 0}, 28), true));
 }
 
 }  // namespace skiff::harness

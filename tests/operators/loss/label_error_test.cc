@@ -44,8 +44,8 @@ struct Outcome {
 };
 
 template <typename T, typename Label>
-Outcome RunLoss(const LossOp& loss, const std::vector<int64_t>& labels,
-                int64_t ignore_index = -100) {
+Outcome RunLoss(const LossOp& loss, const std::vector<int64_t>& labels, int64_t ignore_index = -100,
+                int64_t classes = kClasses) {
   const auto rows = static_cast<int64_t>(labels.size());
   OpRegistry registry;
   RegisterLossOps(registry);
@@ -55,11 +55,11 @@ Outcome RunLoss(const LossOp& loss, const std::vector<int64_t>& labels,
   op.SetAttr("ignore_index", static_cast<int32_t>(ignore_index));
   if (!loss.use_softmax) op.SetAttr("use_softmax", false);
   std::vector<T> scores;
-  for (int64_t i = 0; i < rows * kClasses; ++i) {
+  for (int64_t i = 0; i < rows * classes; ++i) {
     scores.push_back(static_cast<T>(std::vector<double>{0.2, 0.3, 0.5}[i % kClasses]));
   }
   harness::NamedTensors inputs{
-      {"scores", Tensor::FromValues<T>({rows, kClasses}, scores)},
+      {"scores", Tensor::FromValues<T>({rows, classes}, scores)},
       {"label", Tensor::FromValues<Label>({rows, 1}, {labels.begin(), labels.end()})}};
   if (!loss.gradient.empty()) {
     op.SetInput(loss.gradient, {"gradient"});
@@ -92,18 +92,19 @@ void ForEachKernel(const Body& body) {
   }
 }
 
-std::string Message(const LossOp& loss, int64_t row, int64_t label, int64_t ignore_index = -100) {
-  return StrCat(loss.type, ": the label of row ", row, " is ", label,
-                ", expected a class in [0, 3) or ignore_index = ", ignore_index);
+std::string Message(const LossOp& loss, int64_t row, int64_t label, int64_t ignore_index = -100,
+                    int64_t classes = kClasses) {
+  return StrCat(loss.type, ": the label of row ", row, " is ", label, ", expected a class in [0, ",
+                classes, ") or ignore_index = ", ignore_index);
 }
 
 TEST(Label, OutsideOfTheClassesIsToldByRowAndValue) {
   ForEachKernel([](const LossOp& loss, const auto& run, const auto& limits) {
     for (const int64_t label :
          {kClasses, int64_t{-1}, int64_t{-99}, int64_t{limits.min()}, int64_t{limits.max()}}) {
-      EXPECT_EQ(run(loss, {0, label}, -100).error, Message(loss, 1, label));
+      EXPECT_EQ(run(loss, {0, label}, -100, kClasses).error, Message(loss, 1, label));
     }
-    EXPECT_EQ(run(loss, {0, kClasses - 1}, -100).error, "");
+    EXPECT_EQ(run(loss, {0, kClasses - 1}, -100, kClasses).error, "");
   });
 }
 
@@ -114,14 +115,14 @@ TEST(Label, EqualToIgnoreIndexCountsNothing) {
     // Outside the classes, negative or not, or one of them.
     for (const int64_t ignored : {int64_t{-1}, int64_t{-100}, int64_t{255}, int64_t{1}}) {
       SCOPED_TRACE(ignored);
-      const Outcome outcome = run(loss, {ignored, 2}, ignored);
+      const Outcome outcome = run(loss, {ignored, 2}, ignored, kClasses);
       ASSERT_EQ(outcome.error, "");
       ASSERT_EQ(outcome.result.size(), 2 * row_size);
       for (size_t i = 0; i < row_size; ++i) EXPECT_EQ(outcome.result[i], 0);
       EXPECT_NE(outcome.result.back(), 0);
     }
     // Another ignore_index doesn't make the usual one a class.
-    EXPECT_EQ(run(loss, {0, -100}, -1).error, Message(loss, 1, -100, -1));
+    EXPECT_EQ(run(loss, {0, -100}, -1, kClasses).error, Message(loss, 1, -100, -1));
   });
 }
 
@@ -136,9 +137,16 @@ TEST(Label, OutsideOfTheClassesNamesTheFirstOfManyRows) {
   }
 }
 
+TEST(Label, IsNoClassWhereThereAreNone) {
+  ForEachKernel([](const LossOp& loss, const auto& run, const auto&) {
+    EXPECT_EQ(run(loss, {-1, 0}, -1, 0).error, Message(loss, 1, 0, -1, 0));
+    EXPECT_EQ(run(loss, {-1, -1}, -1, 0).error, "");
+  });
+}
+
 TEST(Label, OfAnEmptyBatchIsNoMistake) {
   ForEachKernel([](const LossOp& loss, const auto& run, const auto&) {
-    const Outcome outcome = run(loss, {}, -100);
+    const Outcome outcome = run(loss, {}, -100, kClasses);
     EXPECT_EQ(outcome.error, "");
     EXPECT_TRUE(outcome.result.empty());
   });

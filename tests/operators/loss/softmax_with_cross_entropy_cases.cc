@@ -94,6 +94,8 @@ void AddHardCases(CaseList& cases) {
   cases.push_back(Case("hard_several_tiles", {150, 301}, Integers({150, 1}, 39, 0, 301)));
   cases.push_back(Case("hard_long_rows", {3, 20001}, Integers({3, 1}, 40, 0, 20001)));
   cases.push_back(Case("no_rows", {0, 5}, Integers({0, 1}, 41, 0, 5)));
+  cases.push_back(Case("hard_no_classes_all_ignored", {3, 0},
+                       Values({3, 1}, {-1, -1, -1}, DType::kInt64), {.ignored = -1}));
 }
 
 void AddSoftCases(CaseList& cases) {
@@ -106,6 +108,11 @@ void AddSoftCases(CaseList& cases) {
                        Values({2, 3}, {0.125, 0.625, 0.25, 0.0, 0.5, 0.5}), {.soft = true}));
   cases.push_back(
       Case("soft_probabilities", {6, 5}, weights({6, 5}), {.soft = true, .use_softmax = false}));
+  cases.push_back(Case("soft_no_classes", {3, 0}, weights({3, 0}), {.soft = true}));
+  cases.push_back(
+      Case("soft_no_classes_of_columns", {2, 0, 3}, weights({2, 0, 3}), {.soft = true, .axis = 1}));
+  cases.push_back(Case("soft_probabilities_no_classes", {3, 0}, weights({3, 0}),
+                       {.soft = true, .use_softmax = false}));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ Arrays Reference(const Arrays& inputs, int axis) {
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {
       double* item = out.values.data() + o * classes * inner + i;
-      double max = item[0];
-      for (int64_t c = 1; c < classes; ++c) max = std::max(max, item[c * inner]);
+      double max = -INFINITY;
+      for (int64_t c = 0; c < classes; ++c) max = std::max(max, item[c * inner]);
       double sum = 0;
       for (int64_t c = 0; c < classes; ++c) sum += std::exp(item[c * inner] - max);
       for (int64_t c = 0; c < classes; ++c) {
@@ -58,6 +58,7 @@ void AddLogSoftmaxCases(CaseList& cases) {
   cases.push_back(Case("long_rows", {3, 20001}));
   cases.push_back(Case("several_column_tiles", {3, 50, 130}, 1));
   cases.push_back(Case("no_rows", {0, 4}));
+  cases.push_back(Case("no_classes", {3, 0}));
   OpCase vocabulary = Case("vocabulary_512x30522", {512, 30522});
   vocabulary.benchmark_only = true;
   cases.push_back(vocabulary);
