@@ -606,9 +606,8 @@ int64_t AxisReduction::Offset(const std::vector<Dim>& dims, int64_t index) {
   return offset;
 }
 
-template <typename Rule, typename Finish>
-void AxisReduction::FoldRows(const typename Rule::Value* x, typename Rule::Value* out,
-                             const Finish& finish) const {
+template <typename Rule, typename Out, typename Finish>
+void AxisReduction::FoldRows(const typename Rule::Value* x, Out* out, const Finish& finish) const {
   if (kept_count_ == 1 && reduced_count_ == 1) {
     *out = finish(FoldParts<typename Rule::Carry>(
         run_length_, [x](int64_t begin, int64_t size) { return Rule::OfRow(x + begin, size); },
@@ -628,8 +627,8 @@ void AxisReduction::FoldRows(const typename Rule::Value* x, typename Rule::Value
   });
 }
 
-template <typename Rule, typename Finish>
-void AxisReduction::FoldColumns(const typename Rule::Value* x, typename Rule::Value* out,
+template <typename Rule, typename Out, typename Finish>
+void AxisReduction::FoldColumns(const typename Rule::Value* x, Out* out,
                                 const Finish& finish) const {
   using Carry = typename Rule::Carry;
   const int64_t tiles = (run_length_ + kColumns - 1) / kColumns;
@@ -678,15 +677,14 @@ void AxisReduction::FoldColumns(const typename Rule::Value* x, typename Rule::Va
     std::array<Carry, kColumns> carries;
     for (int64_t tile = begin; tile < end; ++tile) {
       const int64_t columns = collect(tile, 0, reduced_count_, carries.data());
-      typename Rule::Value* to = out + tile / tiles * run_length_ + tile % tiles * kColumns;
+      Out* to = out + tile / tiles * run_length_ + tile % tiles * kColumns;
       for (int64_t j = 0; j < columns; ++j) to[j] = finish(carries[static_cast<size_t>(j)]);
     }
   });
 }
 
-template <typename Rule, typename Finish>
-void AxisReduction::Fold(const typename Rule::Value* x, typename Rule::Value* out,
-                         const Finish& finish) const {
+template <typename Rule, typename Out, typename Finish>
+void AxisReduction::Fold(const typename Rule::Value* x, Out* out, const Finish& finish) const {
   if (output_count_ == 0) return;
   if (reduced_count_ * kept_count_ * run_length_ == 0) {
     std::fill(out, out + output_count_, finish(Rule::Identity()));
@@ -697,12 +695,12 @@ void AxisReduction::Fold(const typename Rule::Value* x, typename Rule::Value* ou
   }
 }
 
-template <typename T>
-void AxisReduction::Sum(const T* x, T* out, int64_t divisor) const {
+template <typename T, typename Out>
+void AxisReduction::Sum(const T* x, Out* out, int64_t divisor) const {
   // Of a sum that has wrapped around, what is divided is the number that it stands for.
   using Signed = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
   Fold<Addition<T>>(x, out, [divisor](SumOf<T> sum) {
-    return static_cast<T>(static_cast<Signed>(sum) / static_cast<Signed>(divisor));
+    return static_cast<Out>(static_cast<Signed>(sum) / static_cast<Signed>(divisor));
   });
 }
 
@@ -789,6 +787,8 @@ template void AxisReduction::Sum(const float*, float*, int64_t) const;
 template void AxisReduction::Sum(const double*, double*, int64_t) const;
 template void AxisReduction::Sum(const int32_t*, int32_t*, int64_t) const;
 template void AxisReduction::Sum(const int64_t*, int64_t*, int64_t) const;
+template void AxisReduction::Sum(const int32_t*, int64_t*, int64_t) const;
+template void AxisReduction::Sum(const bool*, int64_t*, int64_t) const;
 template void AxisReduction::Product(const float*, float*) const;
 template void AxisReduction::Product(const double*, double*) const;
 template void AxisReduction::Product(const int32_t*, int32_t*) const;
@@ -803,8 +803,6 @@ template void AxisReduction::Min(const int32_t*, int32_t*) const;
 template void AxisReduction::Min(const int64_t*, int64_t*) const;
 template void AxisReduction::Broadcast(const float*, float, float*) const;
 template void AxisReduction::Broadcast(const double*, double, double*) const;
-template void AxisReduction::Broadcast(const int32_t*, int32_t, int32_t*) const;
-template void AxisReduction::Broadcast(const int64_t*, int64_t, int64_t*) const;
 template void AxisReduction::SpreadToEqual(const float*, const float*, const float*, float*) const;
 template void AxisReduction::SpreadToEqual(const double*, const double*, const double*,
                                            double*) const;

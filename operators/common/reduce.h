@@ -59,9 +59,10 @@ class AxisReduction {
   // Elements that make up one output.
   int64_t reduced_count() const { return reduced_elements_; }
 
-  // out = sums of x, divided by `divisor`; integers are cut to the next one towards 0.
-  template <typename T>
-  void Sum(const T* x, T* out, int64_t divisor = 1) const;
+  // out = sums of x, divided by `divisor`; integers are cut to the next one towards 0. Out is T, or
+  // int64_t for a T of int32_t or bool.
+  template <typename T, typename Out>
+  void Sum(const T* x, Out* out, int64_t divisor = 1) const;
   // Of no elements: 1. Floating point is multiplied in float64, integers wrap around.
   template <typename T>
   void Product(const T* x, T* out) const;
@@ -103,14 +104,12 @@ class AxisReduction {
   // The offset in x of number `index` of the dims, the last of them fastest.
   static int64_t Offset(const std::vector<Dim>& dims, int64_t index);
   // out = finish(what Rule makes of the elements); the rules are in reduce.cc.
-  template <typename Rule, typename Finish>
-  void Fold(const typename Rule::Value* x, typename Rule::Value* out, const Finish& finish) const;
-  template <typename Rule, typename Finish>
-  void FoldRows(const typename Rule::Value* x, typename Rule::Value* out,
-                const Finish& finish) const;
-  template <typename Rule, typename Finish>
-  void FoldColumns(const typename Rule::Value* x, typename Rule::Value* out,
-                   const Finish& finish) const;
+  template <typename Rule, typename Out, typename Finish>
+  void Fold(const typename Rule::Value* x, Out* out, const Finish& finish) const;
+  template <typename Rule, typename Out, typename Finish>
+  void FoldRows(const typename Rule::Value* x, Out* out, const Finish& finish) const;
+  template <typename Rule, typename Out, typename Finish>
+  void FoldColumns(const typename Rule::Value* x, Out* out, const Finish& finish) const;
 
   // The innermost run of contiguous elements, of one kind.
   int64_t run_length_ = 1;

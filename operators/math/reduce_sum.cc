@@ -1,17 +1,30 @@
-// reduce_sum: Out = the sum of X over the axes `dim`, or over all of them.
+// reduce_sum: Out = the sum of X over the axes `dim`, or over all of them; int64 of int32 and bool.
 // Source: Fluid's reduce_sum; dX at an element = dOut at the sum that it was added to.
 // A full sum without keep_dim is a scalar (rank 0).
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
 #include "operators/math/reduction_shared.h"
 
 namespace skiff {
 namespace {
 
 template <typename T>
+using OutOf = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+
+void Infer(OpContext& context) {
+  const DType dtype = context.Input("X").dtype;
+  const bool widens = dtype == DType::kInt32 || dtype == DType::kBool;
+  InferReduction(context, widens ? DType::kInt64 : dtype);
+}
+
+template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
   return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
-    reduction.Sum(run.input(x).data<T>(), run.output(out).data<T>());
+    reduction.Sum(run.input(x).data<T>(), run.output(out).data<OutOf<T>>());
   });
 }
 
@@ -27,16 +40,20 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterReduceSum(OpRegistry& registry) {
-  registry.Add(ReductionDef("reduce_sum",
-                            "Out = the sum of X over the axes `dim`. Fluid's reduce_sum.", {"X"}));
+  OpDef def = ReductionDef("reduce_sum",
+                           "Out = the sum of X over the axes `dim`; int64 of int32 and bool. "
+                           "Fluid's reduce_sum.",
+                           {"X"});
+  def.infer = Infer;
+  registry.Add(std::move(def));
   registry.Add(ReductionGradDef(
       "reduce_sum", "The gradient of reduce_sum: dX = dOut, broadcast over the summed axes.", {"X"},
       /*reads_x=*/false));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<float, double, int32_t, int64_t, bool>(
       "reduce_sum", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
-      "reduce_sum_grad",
-      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+  registry.AddCpuKernels<float, double>("reduce_sum_grad", []<typename T>(PrepareContext& context) {
+    return PrepareGrad<T>(context);
+  });
 }
 
 }  // namespace skiff

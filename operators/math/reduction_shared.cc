@@ -9,14 +9,15 @@
 namespace skiff {
 namespace {
 
-void CheckDtypes(const OpContext& context) {
-  const DType dtype = context.Input("X").dtype;
-  for (const char* name : {"in_dtype", "out_dtype"}) {
+void CheckDtypes(const OpContext& context, DType out) {
+  const auto check = [&](const char* name, const char* of, DType dtype) {
     const int64_t wanted = context.IntAttr(name);
     SKIFF_ENFORCE(wanted < 0 || wanted == static_cast<int64_t>(dtype), kUnimplemented,
-                  context.op().type, ": ", name, " = ", wanted, ", expected -1 or X's own, ",
+                  context.op().type, ": ", name, " = ", wanted, ", expected -1 or ", of, " own, ",
                   static_cast<int32_t>(dtype), " (", dtype, "); cast X before");
-  }
+  };
+  check("in_dtype", "X's", context.Input("X").dtype);
+  check("out_dtype", "Out's", out);
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ std::vector<AttrDef> ReductionAttributes(AttrType type_of_dim) {
           {.name = "out_dtype",
            .type = AttrType::kInt,
            .default_value = Attribute(int32_t{-1}),
-           .doc = "-1 or X's dtype."}};
+           .doc = "-1 or Out's dtype."}};
 }
 
 std::vector<bool> ReducedAxes(const OpContext& context) {
@@ -80,17 +81,17 @@ Shape ReducedShape(const OpContext& context) {
   return out;
 }
 
-void InferReduction(OpContext& context) {
-  CheckDtypes(context);
+void InferReduction(OpContext& context, DType dtype) {
+  CheckDtypes(context, dtype);
   const bool keeps_rows = context.Input("X").shape.rank() > 0 && !ReducedAxes(context).front();
   if (keeps_rows) context.SetOutputLike("Out", "X");
-  context.SetOutput("Out", ReducedShape(context), context.Input("X").dtype);
+  context.SetOutput("Out", ReducedShape(context), dtype);
 }
 
 void InferReductionGrad(OpContext& context) {
-  CheckDtypes(context);
-  const Shape expected = ReducedShape(context);
   const DType dtype = context.Input("X").dtype;
+  CheckDtypes(context, dtype);
+  const Shape expected = ReducedShape(context);
   if (context.def().FindInput("Out") != nullptr) CheckInputLike(context, "Out", expected, dtype);
   CheckGradientLike(context, "Out@GRAD", expected, dtype);
   context.SetOutputLike("X@GRAD", "X");
@@ -114,7 +115,7 @@ OpDef ReductionDef(const std::string& type, const std::string& doc,
   def.inputs = {{.name = "X", .doc = "Of any shape."}};
   def.outputs = {{.name = "Out", .doc = "The results; of rank 0 if no dim is left."}};
   def.attrs = ReductionAttributes();
-  def.infer = InferReduction;
+  def.infer = [](OpContext& context) { InferReduction(context, context.Input("X").dtype); };
   std::vector<std::string> inputs = forward_slots;
   inputs.emplace_back("Out@GRAD");
   def.grad = GradOp(type + "_grad", std::move(inputs), {"X@GRAD"});

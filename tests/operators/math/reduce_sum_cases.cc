@@ -9,17 +9,25 @@ double Sum(const std::vector<double>& elements) {
   return std::accumulate(elements.begin(), elements.end(), 0.0);
 }
 
+// Sums of integers and bools are int64.
 OpCase Case(const std::string& name, const Array& x, const ReducedAxes& axes) {
-  return ReductionCase("reduce_sum", name, x, axes, Sum);
+  OpCase result = ReductionCase("reduce_sum", name, x, axes, Sum);
+  result.reference = [sums = result.reference](const Arrays& inputs) {
+    Arrays expected = sums(inputs);
+    Array& out = expected.at("Out")[0];
+    if (out.fixed_dtype) out.dtype = DType::kInt64;
+    return expected;
+  };
+  return result;
 }
 
-// Sums of 3 * 2^30 as int32, 3 * 2^62 as int64: beyond the largest number.
-OpCase WrappingCase(const std::string& name, DType dtype, const Shape& shape, int32_t axis) {
-  const double quarter = dtype == DType::kInt32 ? 0x1p30 : 0x1p62;
+// Sums of 3 * 2^62: beyond the largest number.
+OpCase WrappingCase(const std::string& name, const Shape& shape, int32_t axis) {
+  const double quarter = 0x1p62;
   OpCase result =
-      Case(name, Values(shape, std::vector<double>(6, quarter), dtype), {.dim = {axis}});
+      Case(name, Values(shape, std::vector<double>(6, quarter), DType::kInt64), {.dim = {axis}});
   result.reference = [=](const Arrays&) {
-    return Arrays{{"Out", {Values({2}, {-quarter, -quarter}, dtype)}}};
+    return Arrays{{"Out", {Values({2}, {-quarter, -quarter}, DType::kInt64)}}};
   };
   return result;
 }
@@ -36,9 +44,18 @@ void AddReduceSumCases(CaseList& cases) {
   cases.back().gradients = {"X"};
   cases.push_back(Case("int32", Integers({4, 9, 3}, 7, -50, 50, DType::kInt32), {.dim = {1}}));
   cases.push_back(Case("int64", Integers({4, 9}, 8, -50, 50), {.dim = {1}}));
-  cases.push_back(WrappingCase("int32_rows_wrap", DType::kInt32, {2, 3}, 1));
-  cases.push_back(WrappingCase("int64_rows_wrap", DType::kInt64, {2, 3}, 1));
-  cases.push_back(WrappingCase("int64_columns_wrap", DType::kInt64, {3, 2}, 0));
+  cases.back().attrs["in_dtype"] = static_cast<int32_t>(DType::kInt64);
+  cases.back().attrs["out_dtype"] = static_cast<int32_t>(DType::kInt64);
+  const Array large = Values({2, 3}, std::vector<double>(6, -0x1p30), DType::kInt32);
+  cases.push_back(Case("int32_rows_beyond_32_bits", large, {.dim = {1}}));
+  cases.push_back(Case("int32_all_beyond_32_bits", large, {.dim = {0}, .reduce_all = true}));
+  cases.back().attrs["in_dtype"] = static_cast<int32_t>(DType::kInt32);
+  cases.back().attrs["out_dtype"] = static_cast<int32_t>(DType::kInt64);
+  cases.push_back(Case("int32_of_nothing", Integers({0, 3}, 7, 0, 1, DType::kInt32), {.dim = {0}}));
+  cases.push_back(Case("bool_rows", Integers({4, 300}, 7, 0, 2, DType::kBool), {.dim = {1}}));
+  cases.push_back(Case("bool_columns", Integers({300, 4}, 7, 0, 2, DType::kBool), {.dim = {0}}));
+  cases.push_back(WrappingCase("int64_rows_wrap", {2, 3}, 1));
+  cases.push_back(WrappingCase("int64_columns_wrap", {3, 2}, 0));
   OpCase bias = Case("bias_2048x3072", Uniform({2048, 3072}, 6), {.dim = {0}});
   bias.gradients = {"X"};
   bias.benchmark_only = true;
