@@ -63,6 +63,31 @@ OpCase Case(const std::string& name, const Array& x, const PNormSpec& spec) {
           .gradients = {"X"}};
 }
 
+// Finite differences know nothing of epsilon, which only the gradient has.
+OpCase EpsilonCase(const std::string& name, float order) {
+  constexpr float kEpsilon = 0.25f;
+  Array x = Distinct({4, 7}, 3, 0.3, 2);
+  for (size_t i = 0; i < x.values.size(); i += 3) x.values[i] = -x.values[i];
+  const auto reference = [order](const Arrays& inputs) {
+    Array dx = inputs.at("X")[0];
+    for (size_t i = 0; i < dx.values.size(); ++i) {
+      const double power = static_cast<double>(order) - 1;
+      const double value = dx.values[i];
+      const double divisor = std::pow(inputs.at("Out")[0].values[i / 7], power) + kEpsilon;
+      dx.values[i] = std::copysign(std::pow(std::abs(value), power), value) / divisor *
+                     inputs.at("Out@GRAD")[0].values[i / 7];
+    }
+    return Arrays{{"X@GRAD", {dx}}};
+  };
+  return {
+      .name = name,
+      .type = "p_norm_grad",
+      .inputs = {{"X", {x}}, {"Out", {Uniform({4}, 4, 0.5, 2)}}, {"Out@GRAD", {Uniform({4}, 5)}}},
+      .attrs = {{"porder", order}, {"epsilon", kEpsilon}},
+      .reference = reference,
+      .outputs = {{"X@GRAD", 1}}};
+}
+
 }  // namespace
 
 void AddPNormCases(CaseList& cases) {
@@ -88,6 +113,9 @@ void AddPNormCases(CaseList& cases) {
   cases.push_back(Case("vector", values({9}), {.order = 3, .axis = 0}));
   cases.push_back(Case("long_rows", values({2, 9001}), {}));
   cases.push_back(Case("no_rows", values({0, 5}), {}));
+  cases.push_back(EpsilonCase("gradient_of_order_1_with_epsilon", 1));
+  cases.push_back(EpsilonCase("gradient_of_order_2_with_epsilon", 2));
+  cases.push_back(EpsilonCase("gradient_of_order_3_with_epsilon", 3));
   // No derivative is that of Fluid: 0.
   for (const float order : {1.0f, 2.0f, 1.5f}) {
     Array zeros = values({3, 4});

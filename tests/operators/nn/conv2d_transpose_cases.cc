@@ -5,6 +5,17 @@ namespace {
 
 using Ints = std::vector<int32_t>;
 
+// More input pixels than a chunk of columns holds, and no multiple of it.
+TransposeSpec SeveralChunks(bool channels_last) {
+  return {.name = channels_last ? "channels_last_several_chunks" : "several_chunks",
+          .input = {2, 2, {1, 35, 36}},
+          .outputs = 128,
+          .kernel = {1, 3, 3},
+          .output = {1, 37, 38},
+          .channels_last = channels_last,
+          .gradients = {}};
+}
+
 }  // namespace
 
 void AddConv2dTransposeCases(CaseList& cases) {
@@ -117,14 +128,6 @@ void AddConv2dTransposeCases(CaseList& cases) {
        .attrs = {{"padding_algorithm", std::string("VALID")},
                  {"strides", Ints{2, 2}},
                  {"paddings", Ints{1, 1}}}},
-      // More input pixels than a chunk of columns holds, and no multiple of it; too many for finite
-      // differences. conv3d's case has the other passes over chunks.
-      {.name = "several_chunks",
-       .input = {2, 2, {1, 35, 36}},
-       .outputs = 128,
-       .kernel = {1, 3, 3},
-       .output = {1, 37, 38},
-       .gradients = {}},
       {.name = "no_images",
        .input = {0, 2, {1, 4, 5}},
        .outputs = 3,
@@ -141,6 +144,11 @@ void AddConv2dTransposeCases(CaseList& cases) {
        .benchmark_only = true},
   };
   for (const TransposeSpec& spec : specs) cases.push_back(TransposeCase("conv2d_transpose", spec));
+  for (const bool channels_last : {false, true}) {
+    const TransposeSpec spec = SeveralChunks(channels_last);
+    cases.push_back(TransposeCase("conv2d_transpose", spec));
+    cases.push_back(TransposeGradientCase("conv2d_transpose", spec));
+  }
 }
 
 }  // namespace skiff::harness

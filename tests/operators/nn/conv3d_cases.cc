@@ -25,17 +25,19 @@ struct Conv3dSpec {
   bool benchmark_only = false;
 };
 
-Arrays Reference(const Conv3dSpec& spec, const Arrays& inputs) {
-  const LazyValues& input = inputs.at("Input")[0].values;
-  const LazyValues& filter = inputs.at("Filter")[0].values;
-  const VolumeSize out{.batch = spec.input.batch, .channels = spec.filters, .size = spec.output};
+VolumeSize OutputOf(const Conv3dSpec& spec) {
+  return {.batch = spec.input.batch, .channels = spec.filters, .size = spec.output};
+}
+
+// Calls visit(places of an output, an input, a weight) for each term of the sums.
+template <typename Visit>
+void ForEachTerm(const Conv3dSpec& spec, const Visit& visit) {
+  const VolumeSize out = OutputOf(spec);
   const int64_t group_inputs = spec.input.channels / spec.groups;
   const int64_t group_outputs = spec.filters / spec.groups;
-  std::vector<double> values(static_cast<size_t>(out.count()), 0.0);
   for (int64_t n = 0; n < out.batch; ++n) {
     for (int64_t o = 0; o < out.channels; ++o) {
       ForEachPoint(out.size, [&](const Triple& p) {
-        double sum = 0;
         for (int64_t c = 0; c < group_inputs; ++c) {
           ForEachPoint(spec.kernel, [&](const Triple& t) {
             Triple q;
@@ -47,15 +49,38 @@ Arrays Reference(const Conv3dSpec& spec, const Arrays& inputs) {
             const VolumeSize taps{
                 .batch = spec.filters, .channels = group_inputs, .size = spec.kernel};
             const int64_t channel = o / group_outputs * group_inputs + c;
-            sum += filter[taps.Index(false, o, c, t)] *
-                   input[spec.input.Index(spec.channels_last, n, channel, q)];
+            visit(out.Index(spec.channels_last, n, o, p),
+                  spec.input.Index(spec.channels_last, n, channel, q), taps.Index(false, o, c, t));
           });
         }
-        values[out.Index(spec.channels_last, n, o, p)] = sum;
       });
     }
   }
+}
+
+Arrays Reference(const Conv3dSpec& spec, const Arrays& inputs) {
+  const LazyValues& input = inputs.at("Input")[0].values;
+  const LazyValues& filter = inputs.at("Filter")[0].values;
+  const VolumeSize out = OutputOf(spec);
+  std::vector<double> values(static_cast<size_t>(out.count()), 0.0);
+  ForEachTerm(spec, [&](size_t at, size_t from, size_t weight) {
+    values[at] += filter[weight] * input[from];
+  });
   return {{"Output", {Values(out.AsShape(spec.channels_last), values)}}};
+}
+
+Arrays GradientReference(const Conv3dSpec& spec, const Arrays& inputs) {
+  const LazyValues& input = inputs.at("Input")[0].values;
+  const LazyValues& filter = inputs.at("Filter")[0].values;
+  const LazyValues& gradient = inputs.at("Output@GRAD")[0].values;
+  std::vector<double> of_input(input.size(), 0.0);
+  std::vector<double> of_filter(filter.size(), 0.0);
+  ForEachTerm(spec, [&](size_t at, size_t from, size_t weight) {
+    of_input[from] += filter[weight] * gradient[at];
+    of_filter[weight] += input[from] * gradient[at];
+  });
+  return {{"Input@GRAD", {Values(inputs.at("Input")[0].shape, of_input)}},
+          {"Filter@GRAD", {Values(inputs.at("Filter")[0].shape, of_filter)}}};
 }
 
 OpCase Case(const Conv3dSpec& spec) {
@@ -75,6 +100,32 @@ OpCase Case(const Conv3dSpec& spec) {
   op_case.gradients = spec.gradients;
   op_case.benchmark_only = spec.benchmark_only;
   return op_case;
+}
+
+// For inputs too large for finite differences.
+OpCase GradientCase(const Conv3dSpec& spec) {
+  OpCase op_case = Case(spec);
+  op_case.name += "_gradient";
+  op_case.type = "conv3d_grad";
+  op_case.inputs["Output@GRAD"] = {Uniform(OutputOf(spec).AsShape(spec.channels_last), 3)};
+  op_case.reference = [spec](const Arrays& inputs) { return GradientReference(spec, inputs); };
+  op_case.outputs = {{"Input@GRAD", 1}, {"Filter@GRAD", 1}};
+  op_case.gradients = {};
+  return op_case;
+}
+
+// More output points than a chunk of columns holds, and no multiple of it.
+Conv3dSpec SeveralChunks(bool channels_last) {
+  return {.name = channels_last ? "channels_last_several_chunks" : "several_chunks",
+          .input = {2, 2, {16, 36, 37}},
+          .filters = 4,
+          .kernel = {3, 3, 3},
+          .output = {16, 36, 37},
+          .padding = {1, 1, 1},
+          .groups = 2,
+          .channels_last = channels_last,
+          .attrs = {{"paddings", Ints{1, 1, 1}}},
+          .gradients = {}};
 }
 
 }  // namespace
@@ -158,16 +209,6 @@ void AddConv3dCases(CaseList& cases) {
        .kernel = {3, 3, 2},
        .output = {2, 3, 4},
        .attrs = {{"padding_algorithm", std::string("VALID")}, {"paddings", Ints{1, 1, 1}}}},
-      // More output points than a chunk of columns holds, and no multiple of it. Finite differences
-      // of so large an input take too long; its gradient is what conv2d_transpose computes.
-      {.name = "several_chunks",
-       .input = {2, 1, {30, 36, 37}},
-       .filters = 2,
-       .kernel = {3, 3, 3},
-       .output = {30, 36, 37},
-       .padding = {1, 1, 1},
-       .attrs = {{"paddings", Ints{1, 1, 1}}},
-       .gradients = {"Filter"}},
       {.name = "no_volumes",
        .input = {0, 2, {3, 3, 3}},
        .filters = 2,
@@ -183,6 +224,11 @@ void AddConv3dCases(CaseList& cases) {
        .benchmark_only = true},
   };
   for (const Conv3dSpec& spec : specs) cases.push_back(Case(spec));
+  for (const bool channels_last : {false, true}) {
+    const Conv3dSpec spec = SeveralChunks(channels_last);
+    cases.push_back(Case(spec));
+    cases.push_back(GradientCase(spec));
+  }
 }
 
 }  // namespace skiff::harness

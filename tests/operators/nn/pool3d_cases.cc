@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,64 @@ OpCase Case(const Pool3dSpec& spec, const std::string& kind) {
   return op_case;
 }
 
+// Of equal points the first one of a window, in row-major order, takes the gradient.
+OpCase TiesCase() {
+  OpCase op_case;
+  op_case.name = "ties_go_to_the_first_point";
+  op_case.type = "pool3d_grad";
+  op_case.inputs = {{"X", {Values({1, 1, 2, 2, 3}, {0, 5, 5, 1, 2, 3, 0, 5, 1, 1, 2, 3})}},
+                    {"Out", {Values({1, 1, 1, 1, 2}, {5, 5})}},
+                    {"Out@GRAD", {Values({1, 1, 1, 1, 2}, {1, 10})}}};
+  op_case.attrs = {{"pooling_type", std::string("max")}, {"ksize", Ints{2, 2, 2}}};
+  op_case.reference = [](const Arrays&) {
+    return Arrays{{"X@GRAD", {Values({1, 1, 2, 2, 3}, {0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})}}};
+  };
+  op_case.outputs = {{"X@GRAD", 1}};
+  return op_case;
+}
+
+// Windows at -1 and 2 of three along each axis: only the last of them lies on the volume. `nothing`
+// is what the others give.
+AttributeMap PaddingAlone(const std::string& kind) {
+  return {{"pooling_type", kind},
+          {"ksize", Ints{1, 1, 1}},
+          {"strides", Ints{3, 3, 3}},
+          {"paddings", Ints{1, 1, 1}}};
+}
+
+OpCase PaddingAloneCase(const std::string& kind, double nothing) {
+  OpCase op_case;
+  op_case.name = kind + "_window_on_padding_alone";
+  op_case.type = "pool3d";
+  op_case.inputs = {{"X", {Distinct({1, 2, 3, 3, 3}, 4)}}};
+  op_case.attrs = PaddingAlone(kind);
+  op_case.reference = [nothing](const Arrays& inputs) {
+    std::vector<double> out(16, nothing);
+    for (const size_t c : {0, 1}) out[8 * c + 7] = inputs.at("X")[0].values[27 * c + 26];
+    return Arrays{{"Out", {Values({1, 2, 2, 2, 2}, out)}}};
+  };
+  op_case.outputs = {{"Out", 1}};
+  return op_case;
+}
+
+OpCase PaddingAloneGradientCase(const std::string& kind) {
+  OpCase op_case;
+  op_case.name = kind + "_gradient_of_windows_on_padding_alone";
+  op_case.type = "pool3d_grad";
+  op_case.inputs = {{"X", {Distinct({1, 1, 3, 3, 3}, 4)}},
+                    {"Out", {Values({1, 1, 2, 2, 2}, std::vector<double>(8))}},
+                    {"Out@GRAD", {Values({1, 1, 2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}}};
+  op_case.inputs["Out"][0].values[7] = op_case.inputs["X"][0].values[26];
+  op_case.attrs = PaddingAlone(kind);
+  op_case.reference = [](const Arrays&) {
+    std::vector<double> dx(27);
+    dx[26] = 8;
+    return Arrays{{"X@GRAD", {Values({1, 1, 3, 3, 3}, dx)}}};
+  };
+  op_case.outputs = {{"X@GRAD", 1}};
+  return op_case;
+}
+
 }  // namespace
 
 void AddPool3dCases(CaseList& cases) {
@@ -172,6 +231,14 @@ void AddPool3dCases(CaseList& cases) {
     cases.push_back(Case(spec, "max"));
     cases.push_back(Case(spec, "avg"));
   }
+  cases.push_back(TiesCase());
+  cases.push_back(
+      PaddingAloneCase("max", static_cast<double>(std::numeric_limits<float>::lowest())));
+  // The lowest number depends on the dtype.
+  cases.back().dtypes = {DType::kFloat32};
+  cases.push_back(PaddingAloneCase("avg", 0));
+  cases.push_back(PaddingAloneGradientCase("max"));
+  cases.push_back(PaddingAloneGradientCase("avg"));
 }
 
 }  // namespace skiff::harness

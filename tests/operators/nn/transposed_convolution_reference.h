@@ -27,15 +27,18 @@ struct TransposeSpec {
   bool benchmark_only = false;
 };
 
-inline Arrays TransposeReference(const TransposeSpec& spec, const Arrays& inputs) {
-  const LazyValues& input = inputs.at("Input")[0].values;
-  const LazyValues& filter = inputs.at("Filter")[0].values;
-  const VolumeSize out{.batch = spec.input.batch, .channels = spec.outputs, .size = spec.output};
+inline VolumeSize OutputOf(const TransposeSpec& spec) {
+  return {.batch = spec.input.batch, .channels = spec.outputs, .size = spec.output};
+}
+
+// Calls visit(places of an output, an input, a weight) for each term of the sums.
+template <typename Visit>
+void ForEachTerm(const TransposeSpec& spec, const Visit& visit) {
+  const VolumeSize out = OutputOf(spec);
   const int64_t group_inputs = spec.input.channels / spec.groups;
   const int64_t group_outputs = spec.outputs / spec.groups;
   const VolumeSize taps{
       .batch = spec.input.channels, .channels = group_outputs, .size = spec.kernel};
-  std::vector<double> values(static_cast<size_t>(out.count()), 0.0);
   for (int64_t n = 0; n < out.batch; ++n) {
     for (int64_t c = 0; c < spec.input.channels; ++c) {
       for (int64_t o = 0; o < group_outputs; ++o) {
@@ -48,15 +51,38 @@ inline Arrays TransposeReference(const TransposeSpec& spec, const Arrays& inputs
             }
             if (!out.contains(q)) return;
             const int64_t channel = c / group_inputs * group_outputs + o;
-            values[out.Index(spec.channels_last, n, channel, q)] +=
-                input[spec.input.Index(spec.channels_last, n, c, p)] *
-                filter[taps.Index(false, c, o, t)];
+            visit(out.Index(spec.channels_last, n, channel, q),
+                  spec.input.Index(spec.channels_last, n, c, p), taps.Index(false, c, o, t));
           });
         });
       }
     }
   }
+}
+
+inline Arrays TransposeReference(const TransposeSpec& spec, const Arrays& inputs) {
+  const LazyValues& input = inputs.at("Input")[0].values;
+  const LazyValues& filter = inputs.at("Filter")[0].values;
+  const VolumeSize out = OutputOf(spec);
+  std::vector<double> values(static_cast<size_t>(out.count()), 0.0);
+  ForEachTerm(spec, [&](size_t at, size_t from, size_t weight) {
+    values[at] += filter[weight] * input[from];
+  });
   return {{"Output", {Values(out.AsShape(spec.channels_last, spec.is_image), values)}}};
+}
+
+inline Arrays TransposeGradientReference(const TransposeSpec& spec, const Arrays& inputs) {
+  const LazyValues& input = inputs.at("Input")[0].values;
+  const LazyValues& filter = inputs.at("Filter")[0].values;
+  const LazyValues& gradient = inputs.at("Output@GRAD")[0].values;
+  std::vector<double> of_input(input.size(), 0.0);
+  std::vector<double> of_filter(filter.size(), 0.0);
+  ForEachTerm(spec, [&](size_t at, size_t from, size_t weight) {
+    of_input[from] += filter[weight] * gradient[at];
+    of_filter[weight] += input[from] * gradient[at];
+  });
+  return {{"Input@GRAD", {Values(inputs.at("Input")[0].shape, of_input)}},
+          {"Filter@GRAD", {Values(inputs.at("Filter")[0].shape, of_filter)}}};
 }
 
 inline OpCase TransposeCase(const std::string& type, const TransposeSpec& spec) {
@@ -76,6 +102,21 @@ inline OpCase TransposeCase(const std::string& type, const TransposeSpec& spec) 
   op_case.outputs = {{"Output", 1}};
   op_case.gradients = spec.gradients;
   op_case.benchmark_only = spec.benchmark_only;
+  return op_case;
+}
+
+// For inputs too large for finite differences.
+inline OpCase TransposeGradientCase(const std::string& type, const TransposeSpec& spec) {
+  OpCase op_case = TransposeCase(type, spec);
+  op_case.name += "_gradient";
+  op_case.type = type + "_grad";
+  op_case.inputs["Output@GRAD"] = {
+      Uniform(OutputOf(spec).AsShape(spec.channels_last, spec.is_image), 3)};
+  op_case.reference = [spec](const Arrays& inputs) {
+    return TransposeGradientReference(spec, inputs);
+  };
+  op_case.outputs = {{"Input@GRAD", 1}, {"Filter@GRAD", 1}};
+  op_case.gradients = {};
   return op_case;
 }
 
