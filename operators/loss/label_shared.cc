@@ -8,10 +8,6 @@
 
 namespace skiff {
 
-LossExtents LossExtentsOf(const Shape& shape, int axis) {
-  return {shape.element_count(0, axis), shape[axis], shape.element_count(axis + 1, shape.rank())};
-}
-
 Shape LossShape(const Shape& scores, int axis) {
   Shape shape = scores;
   shape[axis] = 1;

@@ -12,15 +12,6 @@
 
 namespace skiff {
 
-// Where the classes of a loss are, and its logits (or probabilities) as [outer, classes, inner].
-struct LossExtents {
-  int64_t outer = 1;
-  int64_t classes = 1;
-  int64_t inner = 1;
-  int64_t items() const { return outer * inner; }
-};
-LossExtents LossExtentsOf(const Shape& shape, int axis);
-
 // Error unless `label` goes with scores of `shape` and classes at `axis`: soft labels have the
 // scores' shape and dtype; hard ones are integers whose shape has a 1 at `axis`, or leaves it out.
 // Dims of -1 are accepted. `where` names the op.

@@ -12,6 +12,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/axis_extents.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/softmax_tiles.h"
 #include "operators/loss/label_shared.h"
@@ -48,14 +49,14 @@ void InferGrad(OpContext& context) {
 
 struct Settings {
   Settings(const OpContext& context, const TensorMeta& scores)
-      : extents(LossExtentsOf(scores.shape, AxisOf(context, scores))),
+      : extents(ExtentsOfAxis(scores.shape, AxisOf(context, scores))),
         soft(context.Attr<bool>("soft_label")),
         use_softmax(context.Attr<bool>("use_softmax")),
         ignore_index(context.IntAttr("ignore_index")) {}
 
-  bool IsClass(int64_t label) const { return label >= 0 && label < extents.classes; }
+  bool IsClass(int64_t label) const { return label >= 0 && label < extents.length; }
 
-  LossExtents extents;
+  AxisExtents extents;  // of the classes
   bool soft;
   bool use_softmax;
   int64_t ignore_index;
@@ -104,12 +105,6 @@ struct Tensors {
   T* loss;               // nullptr if nobody reads it
 };
 
-template <typename T>
-void FillSums(const SoftmaxTile& tile, const T* values, T* sums) {
-  std::fill(sums, sums + tile.items, T{0});
-  ForValues(tile, [&](int64_t at, int64_t i) { sums[i] += values[at]; });
-}
-
 // Everything is read from the logits before softmax overwrites them.
 template <typename T>
 void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels& hard) {
@@ -120,7 +115,7 @@ void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels
   TileMax(tile, at.logits, max);
   if (at.soft_labels != nullptr) {
     TileDistance(tile, at.soft_labels, at.logits, max, distance);
-    FillSums(tile, at.soft_labels, weight);
+    TileSum(tile, at.soft_labels, weight);
   } else {
     hard.ForItems(tile, [&](int64_t i, int64_t place) {
       weight[i] = 1;
@@ -167,8 +162,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                          .soft_labels = settings.soft ? run.input(label).data<T>() : nullptr,
                          .softmax = softmax >= 0 ? run.output(softmax).data<T>() : nullptr,
                          .loss = loss >= 0 ? run.output(loss).data<T>() : nullptr};
-    const LossExtents& extents = settings.extents;
-    ForTiles(extents.outer, extents.classes, extents.inner, [&](const SoftmaxTile& tile) {
+    const AxisExtents& extents = settings.extents;
+    ForTiles(extents.outer, extents.length, extents.inner, [&](const SoftmaxTile& tile) {
       Tensors<T> at = all;
       at.logits += tile.offset;
       if (at.soft_labels != nullptr) at.soft_labels += tile.offset;
@@ -176,7 +171,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       if (at.loss != nullptr) at.loss += tile.first_item;
       settings.use_softmax ? SoftmaxLoss(tile, at, hard) : ProbabilityLoss(tile, at, hard);
     });
-    ThrowIfFound(bad, "softmax_with_cross_entropy", hard.labels, extents.classes,
+    ThrowIfFound(bad, "softmax_with_cross_entropy", hard.labels, extents.length,
                  settings.ignore_index);
   });
 }
@@ -199,7 +194,7 @@ void SoftGradient(const SoftmaxTile& tile, const Gradients<T>& at, bool use_soft
     });
   }
   T weight[kMaxItems];
-  FillSums(tile, at.soft_labels, weight);
+  TileSum(tile, at.soft_labels, weight);
   ForValues(tile, [&](int64_t place, int64_t i) {
     at.dx[place] = at.loss[i] * (at.y[place] * weight[i] - at.soft_labels[place]);
   });
@@ -240,8 +235,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
                            .soft_labels = settings.soft ? run.input(label).data<T>() : nullptr,
                            .loss = run.input(gradient).data<T>(),
                            .dx = run.output(dx).data<T>()};
-    const LossExtents& extents = settings.extents;
-    ForTiles(extents.outer, extents.classes, extents.inner, [&](const SoftmaxTile& tile) {
+    const AxisExtents& extents = settings.extents;
+    ForTiles(extents.outer, extents.length, extents.inner, [&](const SoftmaxTile& tile) {
       Gradients<T> at = all;
       at.y += tile.offset;
       if (at.soft_labels != nullptr) at.soft_labels += tile.offset;
@@ -249,7 +244,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
       at.dx += tile.offset;
       settings.soft ? SoftGradient(tile, at, settings.use_softmax) : HardGradient(tile, at, hard);
     });
-    ThrowIfFound(bad, "softmax_with_cross_entropy_grad", hard.labels, extents.classes,
+    ThrowIfFound(bad, "softmax_with_cross_entropy_grad", hard.labels, extents.length,
                  settings.ignore_index);
   });
 }

@@ -7,8 +7,8 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "operators/common/axis_extents.h"
 #include "operators/common/reduce.h"
-#include "operators/math/axis_extents_shared.h"
 
 namespace skiff {
 namespace {

@@ -9,8 +9,8 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/axis_extents.h"
 #include "operators/common/input_checks.h"
-#include "operators/math/axis_extents_shared.h"
 #include "operators/math/order_shared.h"
 
 namespace skiff {

@@ -14,6 +14,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/axis_extents.h"
 #include "operators/common/input_checks.h"
 
 namespace skiff {
@@ -31,22 +32,12 @@ using SumType =
     std::conditional_t<std::is_floating_point_v<T>, double,
                        std::conditional_t<sizeof(T) == sizeof(uint64_t), uint64_t, uint32_t>>;
 
-// What runs over a tensor of dims [outer, length, inner].
-struct Extents {
-  int64_t outer = 1;
-  int64_t length = 1;
-  int64_t inner = 1;
-};
-
-Extents ExtentsOf(const OpContext& context) {
+AxisExtents ExtentsOf(const OpContext& context) {
   const Shape& shape = context.Input("X").shape;
   if (context.Attr<bool>("flatten") || shape.rank() == 0) {
     return {.length = shape.element_count()};
   }
-  const int axis = NormalizeAxis(context.IntAttr("axis"), shape.rank(), "cumsum: axis");
-  return {.outer = shape.element_count(0, axis),
-          .length = shape[axis],
-          .inner = shape.element_count(axis + 1, shape.rank())};
+  return ExtentsOfAxis(shape, AxisIndex(context, shape, context.IntAttr("axis")));
 }
 
 // Sums of one column. `x` and `out`, which may be x, point to where the sums start; `step` leads to
@@ -79,7 +70,7 @@ void SumColumns(const T* x, T* out, int64_t length, int64_t step, int64_t column
 }
 
 template <typename T>
-void RunningSums(const Extents& extents, bool exclusive, bool reverse, const T* x, T* out) {
+void RunningSums(const AxisExtents& extents, bool exclusive, bool reverse, const T* x, T* out) {
   const int64_t blocks = (extents.inner + kColumns - 1) / kColumns;
   const int64_t block_elements = extents.length * std::min(extents.inner, kColumns);
   if (block_elements == 0) return;
@@ -101,7 +92,7 @@ void RunningSums(const Extents& extents, bool exclusive, bool reverse, const T* 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(const PrepareContext& context, const std::string& input,
                                 const std::string& output, bool backwards) {
-  const Extents extents = ExtentsOf(context);
+  const AxisExtents extents = ExtentsOf(context);
   const bool exclusive = context.Attr<bool>("exclusive");
   const bool reverse = context.Attr<bool>("reverse") != backwards;
   const int from = context.InputIndex(input);
@@ -118,9 +109,7 @@ Shape SumsShape(const OpContext& context) {
   if (context.Attr<bool>("flatten")) {
     return {shape.is_known() ? shape.element_count() : int64_t{-1}};
   }
-  // Fluid takes the axes of a vector for a scalar.
-  NormalizeAxis(context.IntAttr("axis"), std::max(shape.rank(), 1),
-                StrCat(context.op().type, ": axis"));
+  AxisIndex(context, shape, context.IntAttr("axis"));
   return shape;
 }
 

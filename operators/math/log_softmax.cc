@@ -4,9 +4,9 @@
 
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/axis_extents.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/softmax_tiles.h"
-#include "operators/math/axis_extents_shared.h"
 
 namespace skiff {
 namespace {

@@ -1,8 +1,9 @@
 // Rows picked, overwritten and added up by index: what gather, index_select, scatter, gather_nd and
 // scatter_nd_add share.
 //
-// Indices are int32 or int64 and never negative. CheckIndices raises the Error for one outside; the
-// loops trust it.
+// The tensor is [outer, length, inner], and the axis in the middle is the one that is indexed: a
+// row is `inner` elements. Indices are int32 or int64 and never negative. CheckIndices raises the
+// Error for one outside; the loops trust it.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +14,10 @@
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/registry.h"
+#include "operators/common/axis_extents.h"
 #include "operators/common/integer.h"
 
 namespace skiff {
-
-// A tensor as [outer, extent, width], where the middle axis is the one that is indexed.
-struct IndexedAxis {
-  int64_t outer = 1;
-  int64_t extent = 1;
-  int64_t width = 1;
-};
-inline IndexedAxis IndexedAxisOf(const Shape& shape, int axis) {
-  return {shape.element_count(0, axis), shape[axis], shape.element_count(axis + 1, shape.rank())};
-}
 
 // Error unless the slot holds int32 or int64.
 void CheckIndexDType(const OpContext& context, std::string_view slot);
@@ -57,26 +49,26 @@ void CheckIndices(const Index* indices, int64_t count, int64_t extent, std::stri
 
 // out[o, i, 0] = x[o, indices[i], 0] for rows of one word. Threaded.
 template <typename Word, typename Index>
-void TakeWords(const IndexedAxis& axis, const Word* x, const Index* indices, int64_t count,
+void TakeWords(const AxisExtents& axis, const Word* x, const Index* indices, int64_t count,
                Word* out) {
   ParallelFor(axis.outer * count, 8192, [=](int64_t begin, int64_t end) {
     int64_t i = begin % count;
-    const Word* from = x + begin / count * axis.extent;
+    const Word* from = x + begin / count * axis.length;
     for (int64_t position = begin; position < end; ++position) {
       out[position] = from[indices[i]];
       if (++i == count) {
         i = 0;
-        from += axis.extent;
+        from += axis.length;
       }
     }
   });
 }
 
-// out[o, i, :] = x[o, indices[i], :]; out is [outer, count, width]. Threaded.
+// out[o, i, :] = x[o, indices[i], :]; out is [outer, count, inner]. Threaded.
 template <typename Index>
-void TakeRows(const IndexedAxis& axis, const void* x, const Index* indices, int64_t count,
+void TakeRows(const AxisExtents& axis, const void* x, const Index* indices, int64_t count,
               int64_t element_bytes, void* out) {
-  const int64_t row_bytes = axis.width * element_bytes;
+  const int64_t row_bytes = axis.inner * element_bytes;
   if (row_bytes == 4) {
     return TakeWords(axis, static_cast<const uint32_t*>(x), indices, count,
                      static_cast<uint32_t*>(out));
@@ -93,7 +85,7 @@ void TakeRows(const IndexedAxis& axis, const void* x, const Index* indices, int6
     int64_t offset = begin % row_bytes;
     while (begin < end) {
       const int64_t bytes = std::min(row_bytes - offset, end - begin);
-      const int64_t from = row / count * axis.extent + int64_t{indices[row % count]};
+      const int64_t from = row / count * axis.length + int64_t{indices[row % count]};
       std::memcpy(target + begin, source + from * row_bytes + offset, static_cast<size_t>(bytes));
       begin += bytes;
       offset = 0;
@@ -107,27 +99,27 @@ void TakeRows(const IndexedAxis& axis, const void* x, const Index* indices, int6
 // elements, so updates of one row happen in the order of i, however many threads there are. `body`
 // must not throw.
 template <typename T, typename Body>
-void ForOwnedRuns(const IndexedAxis& axis, int64_t count, const Body& body) {
+void ForOwnedRuns(const AxisExtents& axis, int64_t count, const Body& body) {
   constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
   const int64_t grain = std::max(kLine, 8192 / std::max<int64_t>(1, count));
-  ParallelFor(axis.outer * axis.width, grain, [&](int64_t begin, int64_t end) {
+  ParallelFor(axis.outer * axis.inner, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
-      const int64_t outer = begin / axis.width;
-      const int64_t first = begin % axis.width;
-      const int64_t length = std::min(axis.width - first, end - begin);
+      const int64_t outer = begin / axis.inner;
+      const int64_t first = begin % axis.inner;
+      const int64_t length = std::min(axis.inner - first, end - begin);
       for (int64_t i = 0; i < count; ++i) body(outer, i, first, length);
       begin += length;
     }
   });
 }
 
-// out[o, indices[i], :] += rows[o, i, :] in the order of i; rows is [outer, count, width].
+// out[o, indices[i], :] += rows[o, i, :] in the order of i; rows is [outer, count, inner].
 // Sums of integers wrap around. Threaded.
 template <typename T, typename Index>
-void AddRows(const IndexedAxis& axis, const T* rows, const Index* indices, int64_t count, T* out) {
+void AddRows(const AxisExtents& axis, const T* rows, const Index* indices, int64_t count, T* out) {
   ForOwnedRuns<T>(axis, count, [=](int64_t outer, int64_t i, int64_t first, int64_t length) {
-    const T* from = rows + (outer * count + i) * axis.width + first;
-    T* to = out + (outer * axis.extent + int64_t{indices[i]}) * axis.width + first;
+    const T* from = rows + (outer * count + i) * axis.inner + first;
+    T* to = out + (outer * axis.length + int64_t{indices[i]}) * axis.inner + first;
     for (int64_t k = 0; k < length; ++k) to[k] = WrappingAdd(to[k], from[k]);
   });
 }
@@ -140,7 +132,7 @@ class RowsByTuple {
   RowsByTuple(const Shape& x, const Shape& index, std::string_view op);
 
   // The tensor as rows.
-  const IndexedAxis& axis() const { return axis_; }
+  const AxisExtents& axis() const { return axis_; }
   int64_t count() const { return count_; }  // of tuples
   // The shape of the rows that the tuples name: index dims but the last + the dims left of x.
   const Shape& rows_shape() const { return rows_shape_; }
@@ -149,7 +141,7 @@ class RowsByTuple {
 
  private:
   Shape dims_;  // of x that are indexed
-  IndexedAxis axis_;
+  AxisExtents axis_;
   int64_t count_ = 0;
   Shape rows_shape_;
 };

@@ -39,23 +39,23 @@ void InferScatterGrad(OpContext& context) {
 }
 
 template <typename T, typename Index>
-void ScatterRows(const IndexedAxis& axis, const T* updates, const Index* ids, int64_t count,
+void ScatterRows(const AxisExtents& axis, const T* updates, const Index* ids, int64_t count,
                  bool overwrite, T* out) {
   if (!overwrite) {
     ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
-      std::fill_n(out + int64_t{ids[i]} * axis.width + first, length, T{0});
+      std::fill_n(out + int64_t{ids[i]} * axis.inner + first, length, T{0});
     });
     return AddRows(axis, updates, ids, count, out);
   }
   ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
-    std::copy_n(updates + i * axis.width + first, length,
-                out + int64_t{ids[i]} * axis.width + first);
+    std::copy_n(updates + i * axis.inner + first, length,
+                out + int64_t{ids[i]} * axis.inner + first);
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
-  return MakeKernel([axis = IndexedAxisOf(context.Input("X").shape, 0),
+  return MakeKernel([axis = ExtentsOfAxis(context.Input("X").shape, 0),
                      overwrite = context.Attr<bool>("overwrite"), x = context.InputIndex("X"),
                      ids = context.InputIndex("Ids"), updates = context.InputIndex("Updates"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
@@ -63,7 +63,7 @@ std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
     const int64_t count = run.input(ids).element_count();
     VisitIndices(run.input(ids), [&](const auto* rows) {
       // Before anything is written: in place, an Error leaves X as it was.
-      CheckIndices(rows, count, axis.extent, "scatter", "Ids");
+      CheckIndices(rows, count, axis.length, "scatter", "Ids");
       CopyBytes(run.input(x).raw_data(), result.raw_data(), result.byte_count());
       ScatterRows(axis, run.input(updates).data<T>(), rows, count, overwrite, result.data<T>());
     });
@@ -72,27 +72,27 @@ std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
 
 // Zeros in the updates that a later one overwrote. `last` has room for a number a row.
 template <typename T, typename Index>
-void ZeroOverwritten(const IndexedAxis& axis, const Index* ids, int64_t count, int64_t* last,
+void ZeroOverwritten(const AxisExtents& axis, const Index* ids, int64_t count, int64_t* last,
                      T* updates_grad) {
   for (int64_t i = 0; i < count; ++i) last[ids[i]] = i;
   for (int64_t i = 0; i < count; ++i) {
-    if (last[ids[i]] != i) std::fill_n(updates_grad + i * axis.width, axis.width, T{0});
+    if (last[ids[i]] != i) std::fill_n(updates_grad + i * axis.inner, axis.inner, T{0});
   }
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
-  const IndexedAxis axis = IndexedAxisOf(context.Input("Out@GRAD").shape, 0);
+  const AxisExtents axis = ExtentsOfAxis(context.Input("Out@GRAD").shape, 0);
   const int x = context.OutputIndex("X@GRAD");
   const int updates = context.OutputIndex("Updates@GRAD");
   const bool finds_last = updates >= 0 && context.Attr<bool>("overwrite");
-  const int last = finds_last ? context.RequestWorkspace(axis.extent * 8) : -1;
+  const int last = finds_last ? context.RequestWorkspace(axis.length * 8) : -1;
   return MakeKernel([=, ids = context.InputIndex("Ids"),
                      grad = context.InputIndex("Out@GRAD")](const KernelContext& run) {
     const Tensor& from = run.input(grad);
     const int64_t count = run.input(ids).element_count();
     VisitIndices(run.input(ids), [&](const auto* rows) {
-      CheckIndices(rows, count, axis.extent, "scatter_grad", "Ids");
+      CheckIndices(rows, count, axis.length, "scatter_grad", "Ids");
       // First, since X@GRAD may be Out@GRAD.
       if (updates >= 0) {
         T* to = run.output(updates).data<T>();
@@ -105,7 +105,7 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
       T* to = run.output(x).data<T>();
       CopyBytes(from.raw_data(), to, from.byte_count());
       ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
-        std::fill_n(to + int64_t{rows[i]} * axis.width + first, length, T{0});
+        std::fill_n(to + int64_t{rows[i]} * axis.inner + first, length, T{0});
       });
     });
   });

@@ -43,13 +43,13 @@ void InferTakeGrad(const TakeFacts& facts, OpContext& context) {
 
 std::unique_ptr<Kernel> PrepareTake(const TakeFacts& facts, PrepareContext& context) {
   return MakeKernel([type = facts.type,
-                     axis = IndexedAxisOf(context.Input("X").shape, AxisOf(facts, context)),
+                     axis = ExtentsOfAxis(context.Input("X").shape, AxisOf(facts, context)),
                      bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
                      index = context.InputIndex("Index"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     const int64_t count = run.input(index).element_count();
     VisitIndices(run.input(index), [&](const auto* indices) {
-      CheckIndices(indices, count, axis.extent, type, "Index");
+      CheckIndices(indices, count, axis.length, type, "Index");
       TakeRows(axis, run.input(x).raw_data(), indices, count, bytes, run.output(out).raw_data());
     });
   });
@@ -58,13 +58,13 @@ std::unique_ptr<Kernel> PrepareTake(const TakeFacts& facts, PrepareContext& cont
 template <typename T>
 std::unique_ptr<Kernel> PrepareTakeGrad(const TakeFacts& facts, PrepareContext& context) {
   return MakeKernel([type = context.op().type,
-                     axis = IndexedAxisOf(context.Input("X").shape, AxisOf(facts, context)),
+                     axis = ExtentsOfAxis(context.Input("X").shape, AxisOf(facts, context)),
                      index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
                      out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     Tensor& x_grad = run.output(out);
     const int64_t count = run.input(index).element_count();
     VisitIndices(run.input(index), [&](const auto* indices) {
-      CheckIndices(indices, count, axis.extent, type, "Index");
+      CheckIndices(indices, count, axis.length, type, "Index");
       ZeroBytes(x_grad.raw_data(), x_grad.byte_count());
       AddRows(axis, run.input(grad).data<T>(), indices, count, x_grad.data<T>());
     });

@@ -59,11 +59,11 @@ void InferUnique(OpContext& context) {
 
 // -1, 0 or 1 as slice a comes before, equals or comes behind slice b.
 template <typename T>
-int CompareSlices(const IndexedAxis& axis, const T* x, int64_t a, int64_t b) {
+int CompareSlices(const AxisExtents& axis, const T* x, int64_t a, int64_t b) {
   for (int64_t outer = 0; outer < axis.outer; ++outer) {
-    const T* row_a = x + (outer * axis.extent + a) * axis.width;
-    const T* row_b = x + (outer * axis.extent + b) * axis.width;
-    for (int64_t i = 0; i < axis.width; ++i) {
+    const T* row_a = x + (outer * axis.length + a) * axis.inner;
+    const T* row_b = x + (outer * axis.length + b) * axis.inner;
+    for (int64_t i = 0; i < axis.inner; ++i) {
       if (row_a[i] != row_b[i]) return row_a[i] < row_b[i] ? -1 : 1;
     }
   }
@@ -89,14 +89,14 @@ struct Groups {
 };
 
 template <typename T>
-void FindGroups(const IndexedAxis& axis, const T* x, Groups* groups) {
+void FindGroups(const AxisExtents& axis, const T* x, Groups* groups) {
   int64_t* order = groups->order;
-  std::iota(order, order + axis.extent, int64_t{0});
-  std::sort(order, order + axis.extent, [&](int64_t a, int64_t b) {
+  std::iota(order, order + axis.length, int64_t{0});
+  std::sort(order, order + axis.length, [&](int64_t a, int64_t b) {
     const int compared = CompareSlices(axis, x, a, b);
     return compared < 0 || (compared == 0 && a < b);
   });
-  for (int64_t i = 0; i < axis.extent; ++i) {
+  for (int64_t i = 0; i < axis.length; ++i) {
     if (i == 0 || CompareSlices(axis, x, order[i - 1], order[i]) != 0) {
       groups->first[groups->count] = order[i];
       groups->size[groups->count++] = 0;
@@ -142,7 +142,7 @@ Tensor SlicesTensor(const Slices& slices, const T* x, const int64_t* numbers, in
   Shape shape = slices.shape;
   shape[slices.axis] = count;
   Tensor tensor(shape, kDTypeOf<T>);
-  const IndexedAxis axis = IndexedAxisOf(slices.shape, slices.axis);
+  const AxisExtents axis = ExtentsOfAxis(slices.shape, slices.axis);
   TakeRows(axis, x, numbers, count, sizeof(T), tensor.raw_data());
   return tensor;
 }
@@ -150,9 +150,9 @@ Tensor SlicesTensor(const Slices& slices, const T* x, const int64_t* numbers, in
 template <typename T>
 std::unique_ptr<Kernel> PrepareUnique(PrepareContext& context) {
   const Slices slices = SlicesOf(context);
-  const IndexedAxis axis = IndexedAxisOf(slices.shape, slices.axis);
+  const AxisExtents axis = ExtentsOfAxis(slices.shape, slices.axis);
   return MakeKernel([=, sorted = context.Attr<bool>("is_sorted"), dtype = PlaceDType(context),
-                     scratch = context.RequestWorkspace(4 * axis.extent * 8),
+                     scratch = context.RequestWorkspace(4 * axis.length * 8),
                      x = context.InputIndex("X"), out = context.OutputIndex("Out"),
                      indices = context.OutputIndex("Indices"), index = context.OutputIndex("Index"),
                      counts = context.OutputIndex("Counts")](const KernelContext& run) {
@@ -160,11 +160,11 @@ std::unique_ptr<Kernel> PrepareUnique(PrepareContext& context) {
     CheckIsOrdered(data, run.input(x).element_count());
     auto* room = static_cast<int64_t*>(run.workspace(scratch));
     Groups groups{.order = room,
-                  .group = room + axis.extent,
-                  .first = room + 2 * axis.extent,
-                  .size = room + 3 * axis.extent};
+                  .group = room + axis.length,
+                  .first = room + 2 * axis.length,
+                  .size = room + 3 * axis.length};
     FindGroups(axis, data, &groups);
-    if (!sorted) OrderByFirstPlace(axis.extent, &groups);
+    if (!sorted) OrderByFirstPlace(axis.length, &groups);
     run.output(out) = SlicesTensor(slices, data, groups.first, groups.count);
     if (indices >= 0) run.output(indices) = PlacesTensor(groups.first, groups.count, dtype);
     CopyPlaces(groups.group, &run.output(index));

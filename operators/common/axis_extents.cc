@@ -1,4 +1,4 @@
-#include "operators/math/axis_extents_shared.h"
+#include "operators/common/axis_extents.h"
 
 #include "framework/base/error.h"
 
