@@ -6,10 +6,10 @@
 // made by the pass replay_activation, so that Y need not be kept from the forward to the backward
 // pass: X is kept anyway.
 #include "framework/op/registry.h"
-#include "operators/common/input_checks.h"
 #include "operators/nn/batch_norm_kernels_shared.h"
 #include "operators/nn/batch_norm_op_shared.h"
 #include "operators/nn/batch_norm_shared.h"
+#include "operators/nn/norm_arguments_shared.h"
 
 namespace skiff {
 namespace {
@@ -29,8 +29,8 @@ OpDef ReplayDef() {
   def.outputs = {{.name = "Y", .doc = "Like X."}};
   def.attrs = BatchNormAttrs();
   def.infer = [](OpContext& context) {
-    CheckByChannel(context, ParseNormGeometry(context).channels,
-                   {"Scale", "Bias", "SavedMean", "SavedVariance"});
+    CheckVectors(context, {"Scale", "Bias", "SavedMean", "SavedVariance"},
+                 ParseNormGeometry(context).channels, "channel");
     context.SetOutputLike("Y", "X");
   };
   def.no_gradient_reason = "it stands in the backward pass only";

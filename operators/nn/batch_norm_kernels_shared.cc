@@ -9,22 +9,13 @@
 #include "framework/base/error.h"
 #include "operators/nn/batch_norm_op_shared.h"
 #include "operators/nn/batch_norm_shared.h"
+#include "operators/nn/norm_arguments_shared.h"
 
 namespace skiff {
 namespace {
 
 template <typename T>
 using MakeLoops = std::unique_ptr<NormLoops<T>> (*)(const NormGeometry&);
-
-template <typename T>
-const T* InputData(const KernelContext& run, int index) {
-  return index < 0 ? nullptr : run.input(index).data<T>();
-}
-
-template <typename T>
-T* OutputData(const KernelContext& run, int index) {
-  return index < 0 ? nullptr : run.output(index).data<T>();
-}
 
 // Copies unless both are the same storage.
 template <typename T>

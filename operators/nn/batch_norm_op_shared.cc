@@ -6,6 +6,7 @@
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/batch_norm_shared.h"
+#include "operators/nn/norm_arguments_shared.h"
 
 namespace skiff {
 
@@ -22,16 +23,7 @@ std::vector<AttrDef> BatchNormAttrs() {
        .type = AttrType::kFloat,
        .default_value = 0.9f,
        .doc = "How much of the running statistics a step keeps; MomentumTensor goes before it."},
-      {.name = "epsilon",
-       .type = AttrType::kFloat,
-       .default_value = 1e-5f,
-       .doc = "Added to the variance.",
-       .check =
-           [](const Attribute& value) {
-             const float* epsilon = std::get_if<float>(&value);
-             SKIFF_ENFORCE(epsilon != nullptr && *epsilon >= 0, kInvalidArgument,
-                           "epsilon: expected a value of at least 0");
-           }},
+      EpsilonAttr("batch_norm"),
       ChannelOrderAttr("data_layout"),
       flag("use_global_stats", "Mean and Variance are used, in training too."),
       flag("trainable_statistics", "The batch's statistics are used even under is_test."),
@@ -41,13 +33,6 @@ std::vector<AttrDef> BatchNormAttrs() {
 bool UsesGlobalStatistics(const OpContext& context) {
   return context.Attr<bool>("use_global_stats") ||
          (context.Attr<bool>("is_test") && !context.Attr<bool>("trainable_statistics"));
-}
-
-void CheckByChannel(const OpContext& context, int64_t channels,
-                    std::initializer_list<const char*> slots) {
-  for (const char* slot : slots) {
-    if (context.HasInput(slot)) CheckInputLike(context, slot, {channels}, context.Input("X").dtype);
-  }
 }
 
 OpDef BatchNormDefinition() {
@@ -77,7 +62,7 @@ OpDef BatchNormDefinition() {
   def.attrs = BatchNormAttrs();
   def.infer = [](OpContext& context) {
     const NormGeometry geometry = ParseNormGeometry(context);
-    CheckByChannel(context, geometry.channels, {"Scale", "Bias", "Mean", "Variance"});
+    CheckVectors(context, {"Scale", "Bias", "Mean", "Variance"}, geometry.channels, "channel");
     CheckOneElement(context, "MomentumTensor");
     const DType dtype = context.Input("X").dtype;
     if (context.HasInput("MomentumTensor")) {
@@ -117,9 +102,10 @@ OpDef BatchNormGradDefinition() {
   def.attrs = BatchNormAttrs();
   def.infer = [](OpContext& context) {
     const NormGeometry geometry = ParseNormGeometry(context);
-    CheckByChannel(context, geometry.channels,
-                   {"Scale", "Bias", "Mean", "Variance", "MeanOut", "VarianceOut", "SavedMean",
-                    "SavedVariance"});
+    CheckVectors(context,
+                 {"Scale", "Bias", "Mean", "Variance", "MeanOut", "VarianceOut", "SavedMean",
+                  "SavedVariance"},
+                 geometry.channels, "channel");
     const TensorMeta& x = context.Input("X");
     CheckInputLike(context, "Y@GRAD", x.shape, x.dtype);
     context.SetOutputLike("X@GRAD", "X");

@@ -1,7 +1,6 @@
 // batch_norm and the op that adds and rectifies behind it: attributes, slots and shape rules.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -15,10 +14,6 @@ std::vector<AttrDef> BatchNormAttrs();
 
 // Whether Mean and Variance normalize, rather than the batch's statistics.
 bool UsesGlobalStatistics(const OpContext& context);
-
-// Error unless the input slots, where present, hold one value a channel, of X's dtype.
-void CheckByChannel(const OpContext& context, int64_t channels,
-                    std::initializer_list<const char*> slots);
 
 // The slots and shape rules of batch_norm and of its gradient op: Fluid's.
 OpDef BatchNormDefinition();

@@ -1,6 +1,7 @@
 #include "operators/nn/norm_arguments_shared.h"
 
 #include "framework/base/error.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 
@@ -27,8 +28,7 @@ void CheckVectors(const OpContext& context, std::initializer_list<const char*> s
     SKIFF_ENFORCE(fits, kInvalidArgument, context.op().type, ": ", slot, " of shape ", meta.shape,
                   ", expected [", size, "], one value for each ", meaning, " of X of shape ",
                   x.shape);
-    SKIFF_ENFORCE(meta.dtype == x.dtype, kInvalidArgument, context.op().type, ": ", slot, " is ",
-                  meta.dtype, ", expected that of X, ", x.dtype);
+    CheckInputLike(context, slot, meta.shape, x.dtype);
   }
 }
 

@@ -1,4 +1,4 @@
-// The arguments that layer, group and instance normalization have in common.
+// The arguments that the normalizations have in common.
 #pragma once
 
 #include <cstdint>
