@@ -20,17 +20,19 @@ namespace {
 // Of x86-64 and of most other processors.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-// As std::aligned_alloc. Blocks of many pages begin at a huge page and ask for such, where the
-// kernel leaves it to programs: a step walks over hundreds of megabytes, whose addresses then fit
-// into the processor's translation buffers. What doesn't fill a huge page stays on small ones, so
-// a block takes no more memory than without.
+// nullptr if there is no memory. Blocks of many pages begin at a huge page and ask for such, where
+// the kernel leaves it to programs: a step walks over hundreds of megabytes, whose addresses then
+// fit into the processor's translation buffers. What doesn't fill a huge page stays on small ones,
+// so a block takes no more memory than without.
 void* AllocateAligned(int64_t bytes) {
-  if (bytes < 2 * kHugePage) {
-    return std::aligned_alloc(kBufferAlignment, RoundUp(bytes, kBufferAlignment));
-  }
-  void* block = std::aligned_alloc(kHugePage, RoundUp(bytes, kBufferAlignment));
+  const bool is_large = bytes >= 2 * kHugePage;
+  void* block = nullptr;
+  // Not std::aligned_alloc, which wants the size to be a multiple of the alignment.
+  const int error = posix_memalign(&block, is_large ? kHugePage : kBufferAlignment,
+                                   RoundUp(bytes, kBufferAlignment));
+  if (error != 0) return nullptr;
   // Without the advice it works as well, but slower.
-  if (block != nullptr) madvise(block, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+  if (is_large) madvise(block, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   return block;
 }
 
