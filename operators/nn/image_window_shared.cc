@@ -51,6 +51,16 @@ void PadToSame(const Extents& input_size, Window* window) {
   }
 }
 
+// Any step beyond the padded image is as good as another, but oneDNN reckons in 32 bits. Twice the
+// image: a last window that only partly lies on it begins behind the padding, too.
+void LimitStride(const Extents& input_size, Window* window) {
+  for (size_t axis = 0; axis < 2; ++axis) {
+    if (input_size[axis] < 0) continue;
+    const int64_t padded = window->pad_begin[axis] + input_size[axis] + window->pad_end[axis];
+    window->stride[axis] = std::min(window->stride[axis], std::max<int64_t>(2 * padded, 1));
+  }
+}
+
 constexpr bool IsChannelOrder(std::string_view value) {
   return value == "NCHW" || value == "NHWC" || value == "AnyLayout";
 }
@@ -138,6 +148,7 @@ Window ParseWindow(const OpContext& context, const Extents& kernel, const Extent
                   ": padding_algorithm = \"", algorithm, "\": expected EXPLICIT, SAME or VALID");
     ParsePaddings(context, &window);
   }
+  LimitStride(input_size, &window);
   return window;
 }
 

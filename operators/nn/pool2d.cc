@@ -346,6 +346,8 @@ bool OnednnAccepts(const OpContext& context) {
   const OnednnWindow window = PaddedForOnednn(pooling);
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t kernel = window.kernel[axis];
+    // oneDNN steps through the padding, too, of which there may be far more than of the image.
+    if (kernel > 4 * pooling.input.size[axis] + 16) return false;
     if (window.padding_begin[axis] >= kernel || window.padding_end[axis] >= kernel) return false;
   }
   return pooling.is_max || pooling.exclusive || DividesByWholeWindows(pooling);

@@ -8,10 +8,15 @@
 namespace skiff {
 namespace {
 
-std::vector<WindowSpan> SpansOf(const Pooling& pooling, size_t axis) {
+// More rows or columns are a mistake in an attribute. Their tables might take all memory.
+constexpr int64_t kMostWindows = int64_t{1} << 24;
+
+std::vector<WindowSpan> SpansOf(const OpContext& context, const Pooling& pooling, size_t axis) {
   const int64_t inputs = pooling.input.size[axis];
   const int64_t outputs = pooling.output.size[axis];
   if (inputs < 0 || outputs < 0) return {};
+  SKIFF_ENFORCE(outputs <= kMostWindows, kInvalidArgument, context.op().type, ": ", outputs,
+                axis == 0 ? " rows" : " columns", " of windows: expected at most ", kMostWindows);
   std::vector<WindowSpan> spans;
   for (int64_t o = 0; o < outputs; ++o) {
     WindowSpan span;
@@ -85,8 +90,8 @@ Pooling ParsePoolingExtents(const OpContext& context) {
 
 Pooling ParsePooling(const OpContext& context) {
   Pooling pooling = ParsePoolingExtents(context);
-  pooling.rows = SpansOf(pooling, 0);
-  pooling.columns = SpansOf(pooling, 1);
+  pooling.rows = SpansOf(context, pooling, 0);
+  pooling.columns = SpansOf(context, pooling, 1);
   return pooling;
 }
 
