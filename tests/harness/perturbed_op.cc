@@ -1,0 +1,338 @@
+#include "tests/harness/perturbed_op.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/ir/text.h"
+#include "tests/harness/case_op.h"
+#include "tests/harness/gradient_check.h"
+#include "tests/harness/prepared_op.h"
+#include "tests/harness/tolerance.h"
+
+namespace skiff::harness {
+namespace {
+
+constexpr unsigned char kPoison = 0xFF;
+constexpr unsigned char kOtherPoison = 0xA5;
+
+// Inputs and outputs of more elements take longer than they show.
+constexpr int64_t kMaxInputElements = 4096;
+constexpr double kMaxOutputElements = 1 << 20;
+
+constexpr DType kDTypes[] = {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64,
+                             DType::kBool};
+
+template <typename T>
+std::vector<T> OtherNumbers(T value) {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> others = {T(-2), T(-1), T(0), T(1), T(2), T(7), Limits::lowest(), Limits::max()};
+  if constexpr (std::is_floating_point_v<T>) {
+    others.push_back(Limits::infinity());
+    others.push_back(-Limits::infinity());
+    others.push_back(Limits::quiet_NaN());
+  } else {
+    if (value > Limits::lowest()) others.push_back(static_cast<T>(value - 1));
+    if (value < Limits::max()) others.push_back(static_cast<T>(value + 1));
+  }
+  return others;
+}
+
+template <typename T>
+std::vector<Attribute> OtherValues(const T& value) {
+  std::vector<Attribute> others;
+  if constexpr (std::is_same_v<T, bool>) {
+    others.emplace_back(!value);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    for (const T other : OtherNumbers(value)) others.emplace_back(other);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    others.emplace_back(std::string());
+    others.emplace_back(std::string("no_such_value"));
+  }
+  return others;
+}
+
+template <typename T>
+std::vector<Attribute> OtherValues(const std::vector<T>& values) {
+  std::vector<Attribute> others = {Attribute(std::vector<T>{})};
+  std::vector<T> longer = values;
+  longer.push_back(values.empty() ? T() : values.back());
+  others.emplace_back(std::move(longer));
+  if (values.empty()) return others;
+  others.emplace_back(std::vector<T>(values.begin(), values.end() - 1));
+  if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+    for (const size_t i : std::set<size_t>{0, values.size() - 1}) {
+      for (const T other : OtherNumbers(values[i])) {
+        std::vector<T> changed = values;
+        changed[i] = other;
+        others.emplace_back(std::move(changed));
+      }
+    }
+  }
+  return others;
+}
+
+// The numbers in order, again from the first one where there are too few.
+Tensor Resized(const Tensor& tensor, const Shape& shape) {
+  const Array from = ToArray(tensor);
+  Array to{.shape = shape, .values = {}};
+  const auto count = static_cast<size_t>(shape.element_count());
+  to.values.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    to.values.push_back(from.values.empty() ? 0 : from.values[i % from.values.size()]);
+  }
+  return ToTensor(to, tensor.dtype());
+}
+
+std::vector<Shape> OtherShapes(const Shape& shape) {
+  std::vector<Shape> others;
+  const auto add = [&](const Shape& other) {
+    if (!(other == shape) && std::ranges::count(others, other) == 0) others.push_back(other);
+  };
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    for (const int64_t dim : {int64_t{0}, int64_t{1}, shape[axis] - 1, shape[axis] + 1}) {
+      Shape other = shape;
+      other[axis] = dim;
+      if (dim >= 0) add(other);
+    }
+  }
+  add(Shape{});
+  if (shape.rank() > 0) add(Shape(shape.dims().first(static_cast<size_t>(shape.rank()) - 1)));
+  if (shape.rank() < Shape::kMaxRank) {
+    Shape higher = shape;
+    higher.Append(2);
+    add(higher);
+  }
+  return others;
+}
+
+class Perturbations {
+ public:
+  Perturbations(const OpDef& def, const Op& op, const NamedTensors& inputs)
+      : def_(def), op_(op), inputs_(inputs) {}
+
+  std::vector<PerturbedOp> All() {
+    for (const AttrDef& attr : def_.attrs) AddAttributes(attr);
+    for (const std::string& name : InputOrder(def_, op_)) {
+      if (name != kEmptyVarName && seen_.insert(name).second) AddForms(name);
+    }
+    for (const SlotDef& slot : def_.inputs) AddArguments(slot.name);
+    return std::move(all_);
+  }
+
+ private:
+  void AddAttributes(const AttrDef& attr) {
+    const Attribute* value = EffectiveAttr(op_, attr);
+    if (value == nullptr) return;
+    std::vector<Attribute> others =
+        std::visit([](const auto& held) { return OtherValues(held); }, *value);
+    const bool is_string = std::holds_alternative<std::string>(*value);
+    others.push_back(is_string ? Attribute(int32_t{1}) : Attribute(std::string("of another type")));
+    for (Attribute& other : others) {
+      PerturbedOp perturbed{StrCat(attr.name, " = ", PrintAttribute(other)), op_, inputs_};
+      perturbed.op.SetAttr(attr.name, std::move(other));
+      all_.push_back(std::move(perturbed));
+    }
+    PerturbedOp without{StrCat("without attribute ", attr.name), op_, inputs_};
+    without.op.attrs.erase(attr.name);
+    all_.push_back(std::move(without));
+  }
+
+  void AddForms(const std::string& name) {
+    const Tensor& tensor = inputs_.at(name);
+    for (const Shape& shape : OtherShapes(tensor.shape())) {
+      all_.push_back({StrCat(name, " of shape ", shape), op_, inputs_});
+      all_.back().inputs[name] = Resized(tensor, shape);
+    }
+    for (const DType dtype : kDTypes) {
+      if (dtype == tensor.dtype()) continue;
+      all_.push_back({StrCat(name, " of ", dtype), op_, inputs_});
+      all_.back().inputs[name] = Cast(tensor, dtype);
+    }
+  }
+
+  void AddArguments(const std::string& slot) {
+    const std::vector<std::string>& names = op_.Input(slot);
+    if (names.empty()) return;
+    std::vector<std::string> fewer(names.begin(), names.end() - 1);
+    std::vector<std::string> more = names;
+    more.push_back(names.front());
+    all_.push_back({StrCat(slot, " of ", fewer.size(), " arguments"), op_, inputs_});
+    all_.back().op.SetInput(slot, std::move(fewer));
+    all_.push_back({StrCat(slot, " of ", more.size(), " arguments"), op_, inputs_});
+    all_.back().op.SetInput(slot, std::move(more));
+  }
+
+  const OpDef& def_;
+  const Op& op_;
+  const NamedTensors& inputs_;
+  std::set<std::string> seen_;
+  std::vector<PerturbedOp> all_;
+};
+
+class PerturbationCheck {
+ public:
+  PerturbationCheck(const OpRegistry& registry, const OpCase& op_case, DType dtype,
+                    PerturbationReport* report)
+      : registry_(registry), case_(op_case), dtype_(dtype), report_(report) {}
+
+  void Check() {
+    const Op forward = MakeOp(case_);
+    const NamedTensors inputs = MakeInputs(case_, dtype_);
+    for (const PerturbedOp& perturbed :
+         PerturbationsOf(registry_.Get(forward.type), forward, inputs)) {
+      Judge(perturbed.op.type, perturbed.what, [&] {
+        Run(perturbed.op, perturbed.inputs, perturbed.what);
+        const std::string gradient = perturbed.what + " in the forward op";
+        ForEachGradientOp(
+            perturbed.op, perturbed.inputs,
+            [&](const Op& op, const NamedTensors& values) { Run(op, values, gradient); });
+      });
+    }
+    ForEachGradientOp(forward, inputs, [&](const Op& op, const NamedTensors& values) {
+      for (const PerturbedOp& perturbed : PerturbationsOf(registry_.Get(op.type), op, values)) {
+        Judge(op.type, perturbed.what,
+              [&] { Run(perturbed.op, perturbed.inputs, perturbed.what); });
+      }
+    });
+  }
+
+ private:
+  void Fail(const std::string& type, const std::string& what, const std::string& problem) {
+    report_->problems.push_back(
+        StrCat(CaseName(case_), " ", dtype_, ": ", type, " with ", what, ": ", problem));
+  }
+
+  template <typename Body>
+  void Judge(const std::string& type, const std::string& what, const Body& body) {
+    try {
+      body();
+      ++report_->computed;
+    } catch (const Error&) {
+      ++report_->refused;
+    } catch (const std::exception& error) {
+      Fail(type, what, StrCat("threw what is no Error: ", error.what()));
+    }
+  }
+
+  // Error as the op throws it.
+  void Run(const Op& op, const NamedTensors& inputs, const std::string& what) {
+    const OpDef& def = registry_.Get(op.type);
+    CheckOp(def, op);
+    const OpContext context = ContextOf(def, op, inputs);
+    registry_.SelectKernel(context);
+    if (!IsSmall(context)) return;
+    NamedTensors first;
+    std::set<std::string> candidates;
+    for (const KernelDef& kernel : registry_.Kernels(op.type)) {
+      if (kernel.place != PlaceKind::kCpu || !candidates.insert(kernel.name).second) continue;
+      if (registry_.FindKernel(context, kernel.name) == nullptr) continue;
+      const NamedTensors outputs =
+          RunCandidate(op, inputs, kernel.name, StrCat(what, ", candidate ", kernel.name));
+      if (first.empty()) {
+        first = outputs;
+      } else {
+        Compare(op.type, first, outputs, StrCat(what, ", candidate ", kernel.name));
+      }
+    }
+  }
+
+  // Dims of 0 count as 1: a kernel may have a table along another dim.
+  static bool IsSmall(const OpContext& context) {
+    return std::ranges::all_of(context.outputs(), [](const TensorMeta& output) {
+      double elements = 1;
+      for (const int64_t dim : output.shape) elements *= std::max(static_cast<double>(dim), 1.0);
+      return elements <= kMaxOutputElements;
+    });
+  }
+
+  NamedTensors RunCandidate(const Op& op, const NamedTensors& inputs, const std::string& candidate,
+                            const std::string& what) {
+    PreparedOp prepared(registry_, op, inputs, {.candidate = candidate});
+    const auto launch = [&](unsigned char poison) {
+      prepared.Load(inputs, poison);
+      prepared.Run();
+      for (const std::string& fault : prepared.Faults()) Fail(op.type, what, fault);
+      return prepared.Outputs();
+    };
+    const NamedTensors outputs = launch(kPoison);
+    for (const auto& [name, tensor] : launch(kOtherPoison)) {
+      if (!SameBits(tensor, outputs.at(name))) {
+        Fail(op.type, what, name + " depends on what lies about in memory");
+      }
+    }
+    return outputs;
+  }
+
+  void Compare(const std::string& type, const NamedTensors& expected, const NamedTensors& found,
+               const std::string& what) {
+    for (const auto& [name, tensor] : expected) {
+      const bool is_float = IsFloat(tensor.dtype());
+      const double tolerance =
+          is_float ? std::max(case_.float32_tolerance, Tolerances::kFloat32Gradient) : 0;
+      const std::string difference =
+          FirstDifference(ToArray(found.at(name)), ToArray(tensor), tolerance);
+      if (!difference.empty()) Fail(type, what, StrCat(name, " ", difference));
+    }
+  }
+
+  // Calls `visit` with each gradient op of what the forward op computes, and what it may read.
+  template <typename Visit>
+  void ForEachGradientOp(const Op& forward, const NamedTensors& inputs, const Visit& visit) {
+    if (case_.gradients.empty() || !IsFloat(dtype_)) return;
+    const OpContext context = ContextOf(registry_.Get(forward.type), forward, inputs);
+    if (!IsSmall(context)) return;
+    NamedTensors values = RunForward(registry_, case_, forward, inputs).values;
+    const std::vector<std::string> wanted = GradientVariables(case_);
+    std::vector<Op> ops = GradientOps(registry_, case_, forward, [&](const std::string& name) {
+      return std::ranges::count(wanted, name) > 0;
+    });
+    for (size_t i = 0; i < ops.size(); ++i) {
+      ops[i].id = 100 + static_cast<int64_t>(i);
+      visit(ops[i], values);
+      PreparedOp prepared(registry_, ops[i], values);
+      prepared.Load(values, kPoison);
+      prepared.Run();
+      for (const auto& [name, tensor] : prepared.Outputs()) values[name] = tensor;
+    }
+  }
+
+  const OpRegistry& registry_;
+  const OpCase& case_;
+  const DType dtype_;
+  PerturbationReport* report_;
+};
+
+}  // namespace
+
+bool IsPerturbed(const OpCase& op_case) {
+  if (op_case.benchmark_only) return false;
+  for (const auto& [slot, arrays] : op_case.inputs) {
+    for (const Array& array : arrays) {
+      if (array.shape.element_count() > kMaxInputElements) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<PerturbedOp> PerturbationsOf(const OpDef& def, const Op& op,
+                                         const NamedTensors& inputs) {
+  return Perturbations(def, op, inputs).All();
+}
+
+PerturbationReport CheckPerturbations(const OpRegistry& registry, const OpCase& op_case) {
+  PerturbationReport report;
+  if (!IsPerturbed(op_case)) return report;
+  for (const DType dtype : op_case.dtypes) {
+    PerturbationCheck(registry, op_case, dtype, &report).Check();
+  }
+  return report;
+}
+
+}  // namespace skiff::harness

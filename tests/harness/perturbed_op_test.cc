@@ -1,0 +1,163 @@
+#include "tests/harness/perturbed_op.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+
+namespace skiff::harness {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+enum class Bug {
+  kNone,
+  kChecksNothing,
+  kWritesPastOutput,
+  kLeavesOutputUnwritten,
+  kWrongSecondCandidate,
+  kThrowsNoError,
+};
+
+// "mark": Out = X, but for Out[place] = 0. One bug each, seen only of a place that no case asks
+// for.
+void RegisterMark(Bug bug, OpRegistry* registry) {
+  OpDef def;
+  def.type = "mark";
+  def.doc = "Out = X, but for Out[place] = 0.";
+  def.inputs = {{.name = "X"}};
+  def.outputs = {{.name = "Out"}};
+  def.attrs = {{.name = "place", .type = AttrType::kInt, .default_value = Attribute(int32_t{1})}};
+  def.no_gradient_reason = "none";
+  def.infer = [bug](OpContext& context) {
+    const auto place = context.Attr<int32_t>("place");
+    const int64_t count = context.Input("X").shape.element_count();
+    if (bug == Bug::kThrowsNoError && place == -2) throw std::bad_alloc();
+    const bool allowed = place >= 0 && (place < count || (bug != Bug::kNone && place == count));
+    SKIFF_ENFORCE(allowed || bug == Bug::kChecksNothing, kOutOfRange, "mark: place ", place);
+    context.SetOutputLike("Out", "X");
+  };
+  registry->Add(std::move(def));
+  const auto add = [&](const std::string& name, bool is_wrong) {
+    const auto prepare = [bug, is_wrong](PrepareContext& context) {
+      const auto place = context.Attr<int32_t>("place");
+      return MakeKernel([=](const KernelContext& run) {
+        const int64_t count = run.output(0).element_count();
+        auto* out = run.output(0).data<float>();
+        if (bug == Bug::kLeavesOutputUnwritten && place == 0) return;
+        std::copy_n(run.input(0).data<float>(), count, out);
+        if (bug == Bug::kWritesPastOutput && place == count) out[place] = 1.0F;
+        if (place >= 0 && place < count) out[place] = is_wrong && place == 7 ? 1.0F : 0.0F;
+      });
+    };
+    registry->AddKernel("mark", {.name = name, .dtype = DType::kFloat32, .prepare = prepare});
+  };
+  add("plain", false);
+  if (bug == Bug::kWrongSecondCandidate) add("second", true);
+}
+
+OpCase MarkCase() {
+  OpCase op_case;
+  op_case.name = "third";
+  op_case.type = "mark";
+  op_case.inputs = {{"X", {Uniform({9}, 1)}}};
+  op_case.attrs = {{"place", int32_t{8}}};
+  op_case.outputs = {{"Out", 1}};
+  op_case.dtypes = {DType::kFloat32};
+  return op_case;
+}
+
+PerturbationReport Report(Bug bug, const OpCase& op_case = MarkCase()) {
+  OpRegistry registry;
+  RegisterMark(bug, &registry);
+  return CheckPerturbations(registry, op_case);
+}
+
+std::vector<std::string> Problems(Bug bug) { return Report(bug).problems; }
+
+TEST(PerturbedOp, IsRefusedOrComputes) {
+  const PerturbationReport report = Report(Bug::kNone);
+  EXPECT_THAT(report.problems, IsEmpty());
+  EXPECT_GT(report.computed, 0);
+  EXPECT_GT(report.refused, 0);
+}
+
+TEST(PerturbedOp, WhoseKernelGoesWrongIsAProblem) {
+  EXPECT_THAT(Problems(Bug::kWritesPastOutput),
+              Contains("mark/third float32: mark with place = 9, candidate plain: wrote out of the "
+                       "bounds of output Out.0"));
+  EXPECT_THAT(Problems(Bug::kLeavesOutputUnwritten),
+              UnorderedElementsAre(
+                  "mark/third float32: mark with place = 0, candidate plain: Out.0 depends on what "
+                  "lies about in memory"));
+  EXPECT_THAT(Problems(Bug::kWrongSecondCandidate),
+              Contains(HasSubstr("mark with place = 7, candidate second: Out.0 index [7]")));
+  EXPECT_THAT(Problems(Bug::kThrowsNoError),
+              UnorderedElementsAre(HasSubstr("mark with place = -2: threw what is no Error")));
+}
+
+TEST(PerturbedOp, IsNoneOfACaseOfManyElements) {
+  OpCase large = MarkCase();
+  large.inputs["X"] = {Uniform({5000}, 1)};
+  EXPECT_EQ(Report(Bug::kNone, large).computed, 0);
+  OpCase benchmark = MarkCase();
+  benchmark.benchmark_only = true;
+  EXPECT_EQ(Report(Bug::kNone, benchmark).computed, 0);
+}
+
+std::vector<std::string> Descriptions(const std::vector<PerturbedOp>& perturbed) {
+  std::vector<std::string> descriptions;
+  for (const PerturbedOp& one : perturbed) descriptions.push_back(one.what);
+  return descriptions;
+}
+
+TEST(Perturbations, ChangeEachAttributeAndArgument) {
+  OpDef def;
+  def.type = "any";
+  def.inputs = {{.name = "X"}};
+  def.outputs = {{.name = "Out"}};
+  def.attrs = {{.name = "flag", .type = AttrType::kBool, .default_value = Attribute(true)},
+               {.name = "mode", .type = AttrType::kString, .default_value = std::nullopt},
+               {.name = "axes", .type = AttrType::kInts, .default_value = std::nullopt}};
+  Op op("any");
+  op.SetInput("X", {"X.0"}).SetOutput("Out", {"Out.0"});
+  op.SetAttr("mode", Attribute(std::string("a")));
+  op.SetAttr("axes", Attribute(std::vector<int32_t>{4}));
+  const std::vector<std::string> found =
+      Descriptions(PerturbationsOf(def, op, {{"X.0", ToTensor(Uniform({3}, 1), DType::kFloat32)}}));
+  for (const char* expected : {"flag = false",
+                               "flag = \"of another type\"",
+                               "without attribute flag",
+                               "mode = \"\"",
+                               "mode = 1",
+                               "axes = ints []",
+                               "axes = ints [4, 4]",
+                               "axes = ints [3]",
+                               "axes = ints [5]",
+                               "axes = ints [-1]",
+                               "axes = ints [-2147483648]",
+                               "axes = ints [2147483647]",
+                               "X.0 of shape []",
+                               "X.0 of shape [0]",
+                               "X.0 of shape [2]",
+                               "X.0 of shape [4]",
+                               "X.0 of shape [3, 2]",
+                               "X.0 of float64",
+                               "X.0 of int64",
+                               "X of 0 arguments",
+                               "X of 2 arguments"}) {
+    EXPECT_THAT(found, Contains(expected));
+  }
+}
+
+}  // namespace
+}  // namespace skiff::harness
