@@ -65,6 +65,12 @@ class CaseProgram {
   const std::vector<std::string>& outputs() const { return outputs_; }
   const std::vector<std::string>& gradients() const { return gradients_; }
   bool has_empty_input() const { return has_empty_input_; }
+  // NumPy has no such dtype, so no archive holds inputs or outputs.
+  bool has_bfloat16() const {
+    const auto& vars = root()->vars();
+    return std::any_of(vars.begin(), vars.end(),
+                       [](const auto& var) { return var->dtype == DType::kBFloat16; });
+  }
 
  private:
   Block* root() const { return program_.root(); }
@@ -203,7 +209,8 @@ class CaseWriter {
   void WriteLists() const {
     AtomicWriteFile(JoinPath(out_, "cases.json"), descriptions_.dump(1) + "\n");
     AtomicWriteFile(JoinPath(out_, "skiff_jobs.jsonl"), jobs_);
-    std::printf("%zu op programs written to %s\n", descriptions_.size(), out_.c_str());
+    std::printf("%zu op programs written to %s, %d of bfloat16 left out\n", descriptions_.size(),
+                out_.c_str(), left_out_);
   }
 
  private:
@@ -211,6 +218,10 @@ class CaseWriter {
     const std::string name = StrCat(op_case.type, ".", op_case.name, ".", dtype);
     const std::string folder = JoinPath(out_, name);
     const CaseProgram made(op_case, dtype);
+    if (made.has_bfloat16()) {
+      ++left_out_;
+      return;
+    }
     CreateDirectories(folder);
     AtomicWriteFile(JoinPath(folder, "main.pb"), SerializeProgram(made.program()));
     WriteNpz(JoinPath(folder, "feed.npz"), made.feeds());
@@ -235,6 +246,7 @@ class CaseWriter {
   std::string out_;
   nlohmann::json descriptions_ = nlohmann::json::array();
   std::string jobs_;
+  int left_out_ = 0;
 };
 
 void WriteAll(const std::string& out) {
