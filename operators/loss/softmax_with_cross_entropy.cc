@@ -100,7 +100,7 @@ void ForValues(const SoftmaxTile& tile, const Visit& visit) {
 template <typename T>
 struct Tensors {
   const T* logits;
-  const T* soft_labels;  // nullptr with hard ones
+  const T* soft_labels;  // nullptr with hard ones, and without classes
   T* softmax;            // nullptr if nobody reads it; may be `logits`
   T* loss;               // nullptr if nobody reads it
 };
@@ -113,7 +113,7 @@ void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels
   T distance[kMaxItems];     // from the maximum down to the label
   T weight[kMaxItems] = {};  // of the label; 0 for an item that is ignored
   TileMax(tile, at.logits, max);
-  if (at.soft_labels != nullptr) {
+  if (hard.settings.soft) {
     TileDistance(tile, at.soft_labels, at.logits, max, distance);
     TileSum(tile, at.soft_labels, weight);
   } else {
@@ -125,7 +125,7 @@ void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels
   TileExp(tile, at.logits, max, at.softmax, sum);
   for (int64_t i = 0; i < tile.items; ++i) {
     // Of no classes the sum is 0, which has no logarithm.
-    const bool counts = at.soft_labels != nullptr ? tile.classes > 0 : weight[i] != 0;
+    const bool counts = hard.settings.soft ? tile.classes > 0 : weight[i] != 0;
     if (at.loss != nullptr) at.loss[i] = counts ? weight[i] * std::log(sum[i]) + distance[i] : 0;
     sum[i] = 1 / sum[i];
   }
@@ -135,7 +135,7 @@ void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels
 template <typename T>
 void ProbabilityLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels& hard) {
   T loss[kMaxItems] = {};
-  if (at.soft_labels != nullptr) {
+  if (hard.settings.soft) {
     ForValues(tile, [&](int64_t place, int64_t i) {
       const T weight = at.soft_labels[place];
       if (weight != 0) loss[i] -= weight * BoundedLog(at.logits[place]);
@@ -180,7 +180,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 template <typename T>
 struct Gradients {
   const T* y;
-  const T* soft_labels;  // nullptr with hard ones
+  const T* soft_labels;  // nullptr with hard ones, and without classes
   const T* loss;         // of each item
   T* dx;
 };

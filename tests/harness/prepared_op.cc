@@ -23,6 +23,13 @@ void SetOutputLayouts(const std::vector<std::string>& names,
   for (size_t i = 0; i < names.size(); ++i) (*metas)[i].layout = LayoutOf(layouts, names[i]);
 }
 
+// As the executor gives it: without elements there is no memory.
+Tensor TensorIn(const GuardedBlock& block, const TensorMeta& meta) {
+  if (block.bytes() == 0)
+    return Tensor(meta.shape, meta.dtype, block.buffer()->place(), meta.layout);
+  return Tensor(meta.shape, meta.dtype, block.buffer(), block.offset_bytes(), meta.layout);
+}
+
 }  // namespace
 
 std::vector<TensorMeta> InputMetas(const OpDef& def, const Op& op, const NamedTensors& inputs,
@@ -118,12 +125,10 @@ void PreparedOp::AddInputs(const std::vector<std::string>& names,
     }
     const TensorMeta& meta = metas[i];
     const int64_t bytes = ByteCount(StorageElements(meta.shape, meta.layout), meta.dtype);
-    GuardedBlock* block = NewBlock(bytes);
-    Tensor tensor(meta.shape, meta.dtype, block->buffer(), block->offset_bytes(), meta.layout);
     Argument& input = inputs_.emplace_back();
     input.name = names[i];
-    input.tensor = std::move(tensor);
-    input.block = block;
+    input.block = NewBlock(bytes);
+    input.tensor = TensorIn(*input.block, meta);
     context_.inputs.push_back(&input.tensor);
   }
 }
@@ -154,8 +159,7 @@ void PreparedOp::AddOutputs(const std::vector<std::string>& names,
       input->shared = true;
       output.block = input->block;
     }
-    output.tensor = Tensor(meta.shape, meta.dtype, output.block->buffer(),
-                           output.block->offset_bytes(), meta.layout);
+    output.tensor = TensorIn(*output.block, meta);
   }
 }
 

@@ -296,6 +296,9 @@ TEST_F(TrainerTest, KeepsOthersOutFromResumeToTheEndOfRun) {
 }
 
 TEST_F(TrainerTest, WarnsOfAnotherNumberOfThreads) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer takes the barriers of libgomp for races";
+#endif
   TrainerOptions options = Options("run");
   const auto train = [&](int threads, int64_t until) {
     const harness::ThreadCount thread_count(threads);
