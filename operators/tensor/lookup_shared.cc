@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -52,16 +51,15 @@ void CheckIds(const Id* ids, int64_t count, const Table& table, std::string_view
 template <typename T, typename Id>
 void Gather(std::string_view op, const Table& table, const T* weights, const Id* ids, int64_t count,
             T* out) {
-  const size_t row_bytes = static_cast<size_t>(table.width) * sizeof(T);
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, table.width));
   std::atomic<bool> bad{false};
   ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       T* row = out + i * table.width;
       if (table.has(ids[i]) && !table.is_padding(ids[i])) {
-        std::memcpy(row, weights + ids[i] * table.width, row_bytes);
+        std::copy_n(weights + ids[i] * table.width, table.width, row);
       } else {
-        std::memset(row, 0, row_bytes);
+        std::fill_n(row, table.width, T{0});
         if (!table.is_padding(ids[i])) bad.store(true, std::memory_order_relaxed);
       }
     }

@@ -5,7 +5,6 @@
 //
 // Source: Fluid's tril_triu. The gradient cuts Out@GRAD in the same way.
 #include <algorithm>
-#include <cstring>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -27,9 +26,9 @@ void CutRow(const char* from, int64_t first, int64_t last, int64_t columns, int6
   const auto bytes = [element_bytes](int64_t count) {
     return static_cast<size_t>(count * element_bytes);
   };
-  std::memset(to, 0, bytes(first));
-  if (from != to) std::memcpy(to + bytes(first), from + bytes(first), bytes(last - first));
-  std::memset(to + bytes(last), 0, bytes(columns - last));
+  std::fill_n(to, bytes(first), 0);
+  if (from != to) std::copy_n(from + bytes(first), bytes(last - first), to + bytes(first));
+  std::fill_n(to + bytes(last), bytes(columns - last), 0);
 }
 
 std::unique_ptr<Kernel> PrepareTriangle(const PrepareContext& context, const std::string& from,
