@@ -51,8 +51,9 @@ void PadToSame(const Extents& input_size, Window* window) {
   }
 }
 
-// Any step beyond the padded image is as good as another, but oneDNN reckons in 32 bits. Twice the
-// image: a last window that only partly lies on it begins behind the padding, too.
+// Any step beyond the padded image is as good as another, but oneDNN reckons in 32 bits, in which
+// the largest ones overflow. Twice the image, so that a last window of ceil_mode, one step on,
+// begins behind all padding as well.
 void LimitStride(const Extents& input_size, Window* window) {
   for (size_t axis = 0; axis < 2; ++axis) {
     if (input_size[axis] < 0) continue;

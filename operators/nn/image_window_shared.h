@@ -60,7 +60,8 @@ Extents ParsePair(const OpContext& context, std::string_view name);
 // Reads strides, paddings (2 values: height and width; 4: top, bottom, left, right) and
 // padding_algorithm; `dilation` goes into the window, and becomes 1 under SAME, as in Fluid. Under
 // SAME the input is padded so that the output has ceil(input / stride) pixels; where the size
-// of input or kernel is unknown (-1) the padding stays 0. Error for a wrong number or sign of
+// of input or kernel is unknown (-1) the padding stays 0. A stride of more than twice the padded
+// input comes back as that, which makes the same windows. Error for a wrong number or sign of
 // values.
 Window ParseWindow(const OpContext& context, const Extents& kernel, const Extents& dilation,
                    const Extents& input_size);

@@ -330,6 +330,10 @@ bool DividesByWholeWindows(const Pooling& pooling) {
          whole(pooling.columns, pooling.window.kernel[1]);
 }
 
+// oneDNN visits every pixel of a window, on the image or not: a window of a million times the image
+// takes a million times as long, where the plain kernel looks at the image alone.
+constexpr int64_t kMostOnPadding = 4;
+
 bool OnednnAccepts(const OpContext& context) {
   const Pooling pooling = ParsePooling(context);
   const bool is_gradient = context.def().FindInput("Out@GRAD") != nullptr;
@@ -346,8 +350,7 @@ bool OnednnAccepts(const OpContext& context) {
   const OnednnWindow window = PaddedForOnednn(pooling);
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t kernel = window.kernel[axis];
-    // oneDNN steps through the padding, too, of which there may be far more than of the image.
-    if (kernel > 4 * pooling.input.size[axis] + 16) return false;
+    if (kernel > kMostOnPadding * std::max<int64_t>(pooling.input.size[axis], 4)) return false;
     if (window.padding_begin[axis] >= kernel || window.padding_end[axis] >= kernel) return false;
   }
   return pooling.is_max || pooling.exclusive || DividesByWholeWindows(pooling);

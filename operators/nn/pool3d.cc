@@ -69,26 +69,14 @@ VolumePooling ParseExtents(const OpContext& context) {
   return pooling;
 }
 
-std::vector<WindowSpan> SpansOf(const VolumePooling& pooling, size_t axis) {
-  const int64_t inputs = pooling.input.size[axis];
-  const int64_t outputs = pooling.output.size[axis];
-  std::vector<WindowSpan> spans;
-  for (int64_t o = 0; o < outputs; ++o) {
-    WindowSpan span;
-    if (pooling.adaptive) {
-      span = {.begin = o * inputs / outputs, .end = ((o + 1) * inputs + outputs - 1) / outputs};
-      span.extent = span.end - span.begin;
-    } else {
-      const int64_t padding = pooling.window.pad_begin[axis];
-      const int64_t begin = o * pooling.window.stride[axis] - padding;
-      const int64_t end = std::min(begin + pooling.window.kernel[axis], inputs + padding);
-      span.extent = std::max<int64_t>(end - begin, 0);
-      span.begin = std::max<int64_t>(begin, 0);
-      span.end = std::max(std::min(end, inputs), span.begin);
-    }
-    spans.push_back(span);
-  }
-  return spans;
+std::vector<WindowSpan> SpansOf(const OpContext& context, const VolumePooling& pooling,
+                                size_t axis) {
+  return WindowSpans(context, {.inputs = pooling.input.size[axis],
+                               .outputs = pooling.output.size[axis],
+                               .adaptive = pooling.adaptive,
+                               .kernel = pooling.window.kernel[axis],
+                               .stride = pooling.window.stride[axis],
+                               .padding = pooling.window.pad_begin[axis]});
 }
 
 void Infer(OpContext& context) {
@@ -115,7 +103,7 @@ class PoolingLoops {
         out_(StridesOf(pooling_.output, pooling_.order)) {
     int64_t work = 1;
     for (size_t axis = 0; axis < 3; ++axis) {
-      pooling_.spans[axis] = SpansOf(pooling_, axis);
+      pooling_.spans[axis] = SpansOf(context, pooling_, axis);
       int64_t covered = 0;
       for (const WindowSpan& span : pooling_.spans[axis]) covered += span.end - span.begin;
       work *= covered;

@@ -8,32 +8,16 @@
 namespace skiff {
 namespace {
 
-// More rows or columns are a mistake in an attribute. Their tables might take all memory.
-constexpr int64_t kMostWindows = int64_t{1} << 24;
+constexpr int64_t kManyWindows = int64_t{1} << 24;
 
 std::vector<WindowSpan> SpansOf(const OpContext& context, const Pooling& pooling, size_t axis) {
-  const int64_t inputs = pooling.input.size[axis];
-  const int64_t outputs = pooling.output.size[axis];
-  if (inputs < 0 || outputs < 0) return {};
-  SKIFF_ENFORCE(outputs <= kMostWindows, kInvalidArgument, context.op().type, ": ", outputs,
-                axis == 0 ? " rows" : " columns", " of windows: expected at most ", kMostWindows);
-  std::vector<WindowSpan> spans;
-  for (int64_t o = 0; o < outputs; ++o) {
-    WindowSpan span;
-    if (pooling.adaptive) {
-      span = {.begin = o * inputs / outputs, .end = ((o + 1) * inputs + outputs - 1) / outputs};
-      span.extent = span.end - span.begin;
-    } else {
-      const int64_t padding = pooling.window.pad_begin[axis];
-      const int64_t begin = o * pooling.window.stride[axis] - padding;
-      const int64_t end = std::min(begin + pooling.window.kernel[axis], inputs + padding);
-      span.extent = std::max<int64_t>(end - begin, 0);
-      span.begin = std::max<int64_t>(begin, 0);
-      span.end = std::max(std::min(end, inputs), span.begin);
-    }
-    spans.push_back(span);
-  }
-  return spans;
+  if (pooling.input.size[axis] < 0 || pooling.output.size[axis] < 0) return {};
+  return WindowSpans(context, {.inputs = pooling.input.size[axis],
+                               .outputs = pooling.output.size[axis],
+                               .adaptive = pooling.adaptive,
+                               .kernel = pooling.window.kernel[axis],
+                               .stride = pooling.window.stride[axis],
+                               .padding = pooling.window.pad_begin[axis]});
 }
 
 // Windows of one size are no matter of adaption.
@@ -51,6 +35,30 @@ void SimplifyAdaptive(Pooling* pooling) {
 }
 
 }  // namespace
+
+std::vector<WindowSpan> WindowSpans(const OpContext& context, const AxisWindows& windows) {
+  const auto& [inputs, outputs, adaptive, kernel, stride, padding] = windows;
+  const int64_t most = std::max(inputs, kManyWindows);
+  SKIFF_ENFORCE(outputs <= most, kInvalidArgument, context.op().type, ": ", outputs,
+                " windows along an axis of ", inputs, ": expected at most ", most);
+  std::vector<WindowSpan> spans;
+  spans.reserve(static_cast<size_t>(outputs));
+  for (int64_t o = 0; o < outputs; ++o) {
+    WindowSpan span;
+    if (adaptive) {
+      span = {.begin = o * inputs / outputs, .end = ((o + 1) * inputs + outputs - 1) / outputs};
+      span.extent = span.end - span.begin;
+    } else {
+      const int64_t begin = o * stride - padding;
+      const int64_t end = std::min(begin + kernel, inputs + padding);
+      span.extent = std::max<int64_t>(end - begin, 0);
+      span.begin = std::max<int64_t>(begin, 0);
+      span.end = std::max(std::min(end, inputs), span.begin);
+    }
+    spans.push_back(span);
+  }
+  return spans;
+}
 
 bool Pooling::has_empty_window() const {
   const auto empty = [](const WindowSpan& span) { return span.begin >= span.end; };

@@ -18,6 +18,21 @@ struct WindowSpan {
   int64_t extent = 0;
 };
 
+// Windows along an axis: of `kernel` pixels from -padding on in steps of `stride`; adaptive, window
+// o of n covers [floor(o * inputs / n), ceil((o + 1) * inputs / n)).
+struct AxisWindows {
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  bool adaptive = false;
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t padding = 0;
+};
+
+// One for each output. Error for more windows than pixels where there are millions of them: a
+// mistake in an attribute, whose table might take all memory.
+std::vector<WindowSpan> WindowSpans(const OpContext& context, const AxisWindows& windows);
+
 struct Pooling {
   ImageDims input;
   ImageDims output;

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <set>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
+#include "framework/base/dtype.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/ir/text.h"
+#include "framework/tensor/shape.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/gradient_check.h"
 #include "tests/harness/prepared_op.h"
@@ -41,6 +44,7 @@ std::vector<T> OtherNumbers(T value) {
     if (value > Limits::lowest()) others.push_back(static_cast<T>(value - 1));
     if (value < Limits::max()) others.push_back(static_cast<T>(value + 1));
   }
+  std::erase(others, value);
   return others;
 }
 
@@ -185,6 +189,7 @@ class PerturbationCheck {
   void Check() {
     const Op forward = MakeOp(case_);
     const NamedTensors inputs = MakeInputs(case_, dtype_);
+    Run(forward, inputs, "nothing changed");
     for (const PerturbedOp& perturbed :
          PerturbationsOf(registry_.Get(forward.type), forward, inputs)) {
       Judge(perturbed.op.type, perturbed.what, [&] {
@@ -233,12 +238,12 @@ class PerturbationCheck {
     for (const KernelDef& kernel : registry_.Kernels(op.type)) {
       if (kernel.place != PlaceKind::kCpu || !candidates.insert(kernel.name).second) continue;
       if (registry_.FindKernel(context, kernel.name) == nullptr) continue;
-      const NamedTensors outputs =
-          RunCandidate(op, inputs, kernel.name, StrCat(what, ", candidate ", kernel.name));
+      const std::string where = StrCat(what, ", candidate ", kernel.name);
+      const NamedTensors outputs = RunCandidate(op, inputs, kernel.name, where);
       if (first.empty()) {
         first = outputs;
       } else {
-        Compare(op.type, first, outputs, StrCat(what, ", candidate ", kernel.name));
+        Compare(op.type, first, outputs, where);
       }
     }
   }
@@ -255,10 +260,18 @@ class PerturbationCheck {
   NamedTensors RunCandidate(const Op& op, const NamedTensors& inputs, const std::string& candidate,
                             const std::string& what) {
     PreparedOp prepared(registry_, op, inputs, {.candidate = candidate});
+    const auto tell_faults = [&] {
+      for (const std::string& fault : prepared.Faults()) Fail(op.type, what, fault);
+    };
     const auto launch = [&](unsigned char poison) {
       prepared.Load(inputs, poison);
-      prepared.Run();
-      for (const std::string& fault : prepared.Faults()) Fail(op.type, what, fault);
+      try {
+        prepared.Run();
+      } catch (const Error&) {
+        tell_faults();
+        throw;
+      }
+      tell_faults();
       return prepared.Outputs();
     };
     const NamedTensors outputs = launch(kPoison);
@@ -273,12 +286,12 @@ class PerturbationCheck {
   void Compare(const std::string& type, const NamedTensors& expected, const NamedTensors& found,
                const std::string& what) {
     for (const auto& [name, tensor] : expected) {
-      const bool is_float = IsFloat(tensor.dtype());
-      const double tolerance =
-          is_float ? std::max(case_.float32_tolerance, Tolerances::kFloat32Gradient) : 0;
+      const double tolerance = tensor.dtype() == DType::kFloat32
+                                   ? std::max(case_.float32_tolerance, Tolerances::kFloat32Gradient)
+                                   : Tolerances::Of(tensor.dtype());
       const std::string difference =
           FirstDifference(ToArray(found.at(name)), ToArray(tensor), tolerance);
-      if (!difference.empty()) Fail(type, what, StrCat(name, " ", difference));
+      if (!difference.empty()) Fail(type, what, StrCat(name, ": ", difference));
     }
   }
 
@@ -294,7 +307,7 @@ class PerturbationCheck {
       return std::ranges::count(wanted, name) > 0;
     });
     for (size_t i = 0; i < ops.size(); ++i) {
-      ops[i].id = 100 + static_cast<int64_t>(i);
+      if (ops[i].id < 0) ops[i].id = 100 + static_cast<int64_t>(i);
       visit(ops[i], values);
       PreparedOp prepared(registry_, ops[i], values);
       prepared.Load(values, kPoison);

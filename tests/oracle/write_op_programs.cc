@@ -1,5 +1,5 @@
-// Writes a program for each case of each operator, so that PaddlePaddle can run it beside Skiff
-// (check_ops_in_paddle.py; docs/outside_check.md):
+// Writes a program for each case of each operator, but those of bfloat16, so that PaddlePaddle can
+// run it beside Skiff (check_ops_in_paddle.py; docs/outside_check.md):
 //
 //   write_op_programs --out=DIR [--op=softmax]
 //
@@ -65,7 +65,7 @@ class CaseProgram {
   const std::vector<std::string>& outputs() const { return outputs_; }
   const std::vector<std::string>& gradients() const { return gradients_; }
   bool has_empty_input() const { return has_empty_input_; }
-  // NumPy has no such dtype, so no archive holds inputs or outputs.
+  // Of which NumPy archives have no dtype, for inputs or outputs.
   bool has_bfloat16() const {
     const auto& vars = root()->vars();
     return std::any_of(vars.begin(), vars.end(),

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ void AddConv2dCases(CaseList& cases) {
        .input = {2, 16, 9, 8},
        .filter = {17, 16, 3, 3},
        .stride = {2, 3},
+       .padding = {1, 1, 1, 1},
+       .attrs = {{"paddings", Ints{1, 1}}}},
+      {.name = "one_step_beyond_the_image",
+       .input = {2, 16, 6, 5},
+       .filter = {17, 16, 3, 3},
+       .stride = {std::numeric_limits<int32_t>::max(), std::numeric_limits<int32_t>::max()},
        .padding = {1, 1, 1, 1},
        .attrs = {{"paddings", Ints{1, 1}}}},
       {.name = "dilations",
