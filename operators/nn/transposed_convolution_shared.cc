@@ -62,10 +62,10 @@ int64_t OutputSize(const OpContext& context, const VolumeWindow& window, VolumeA
 VolumeConvolution ParseConvolution(const OpContext& context, VolumeAxes axes) {
   const std::string& type = context.op().type;
   VolumeConvolution conv;
-  // What is Fluid's default for images is that for volumes, too.
-  conv.order = context.Attr<std::string>("data_format") == "NCHW"
-                   ? ChannelOrder::kFirst
-                   : ParseVolumeOrder(context, "data_format", axes);
+  // Fluid names the axes of volumes like those of images: its layers write NCHW and NHWC.
+  const std::string& format = context.Attr<std::string>("data_format");
+  const bool names_image = format == "NCHW" || format == "NHWC";
+  conv.order = ParseVolumeOrder(context, "data_format", names_image ? VolumeAxes::kImage : axes);
   conv.groups = context.IntAttr("groups");
   conv.output = VolumeOf(context, "Input", context.Input("Input").shape, conv.order, axes);
   const Shape& filter = context.Input("Filter").shape;
@@ -155,6 +155,9 @@ std::vector<AttrDef> Attributes(VolumeAxes axes) {
   const size_t count = AxisCount(axes);
   AttrDef format = VolumeOrderAttr("data_format", axes);
   format.default_value = std::string("NCHW");
+  if (axes == VolumeAxes::kVolume) {
+    format.doc = "NCHW or NHWC: where volumes have their channels; NCDHW and NDHWC mean the same.";
+  }
   return {IntsAttrDef("strides", std::vector<int32_t>(count, 1), "Distance of the windows."),
           IntsAttrDef("paddings", std::vector<int32_t>(count, 0),
                       "What is cut off Output: one value an axis, or two, in front and behind."),

@@ -94,7 +94,7 @@ inline OpCase TransposeCase(const std::string& type, const TransposeSpec& spec) 
   op_case.inputs = {{"Input", {Uniform(spec.input.AsShape(spec.channels_last, spec.is_image), 1)}},
                     {"Filter", {Uniform(filter, 2)}}};
   op_case.attrs = spec.attrs;
-  if (spec.channels_last) {
+  if (spec.channels_last && !op_case.attrs.contains("data_format")) {
     op_case.attrs["data_format"] = std::string(spec.is_image ? "NHWC" : "NDHWC");
   }
   op_case.attrs["groups"] = static_cast<int32_t>(spec.groups);
