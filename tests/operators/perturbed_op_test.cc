@@ -22,16 +22,13 @@ class PerturbedOpTest : public ::testing::Test {
   void TestBody() override {
     std::vector<std::string> problems;
     int64_t refused = 0;
-    int64_t computed = 0;
     for (const OpCase* op_case : cases_) {
       const PerturbationReport report = CheckPerturbations(DefaultOpRegistry(), *op_case);
       problems.insert(problems.end(), report.problems.begin(), report.problems.end());
       refused += report.refused;
-      computed += report.computed;
     }
     // At least an attribute or input of a wrong type.
     EXPECT_GT(refused, 0);
-    EXPECT_GT(computed, 0);
     const size_t shown = std::min(problems.size(), kMaxShownProblems);
     for (size_t i = 0; i < shown; ++i) ADD_FAILURE() << problems[i];
     if (shown < problems.size()) ADD_FAILURE() << problems.size() - shown << " more problems";
