@@ -48,9 +48,10 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterLogSoftmax(OpRegistry& registry) {
-  registry.Add(SoftmaxDef(
-      "log_softmax",
-      "Out = X - max X - log(sum of exp(X - max X)) along `axis`. Fluid's log_softmax."));
+  registry.Add(
+      SoftmaxDef("log_softmax",
+                 "Out = X - max X - log(sum of exp(X - max X)) along `axis`. Fluid's log_softmax.",
+                 "Logarithms of probabilities, of X's shape."));
   registry.Add(SoftmaxGradDef(
       "log_softmax",
       "The gradient of log_softmax: dX = dOut - exp(Out) * sum of dOut along `axis`."));

@@ -52,7 +52,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterSoftmax(OpRegistry& registry) {
   registry.Add(SoftmaxDef(
-      "softmax", "Out = exp(X - max X) / sum of exp(X - max X) along `axis`. Fluid's softmax."));
+      "softmax", "Out = exp(X - max X) / sum of exp(X - max X) along `axis`. Fluid's softmax.",
+      "Probabilities, of X's shape."));
   registry.Add(SoftmaxGradDef(
       "softmax", "The gradient of softmax: dX = (dOut - sum of dOut * Out along `axis`) * Out."));
   registry.AddCpuKernels<float, double>(

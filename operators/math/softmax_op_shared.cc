@@ -37,12 +37,12 @@ AxisExtents SoftmaxExtents(const OpContext& context, const Shape& shape) {
   return ExtentsOfAxis(shape, AxisOf(context, shape));
 }
 
-OpDef SoftmaxDef(const std::string& type, const std::string& doc) {
+OpDef SoftmaxDef(const std::string& type, const std::string& doc, const std::string& out_doc) {
   OpDef def;
   def.type = type;
   def.doc = doc;
   def.inputs = {{.name = "X", .doc = "Logits, of any rank; a scalar is one class."}};
-  def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
+  def.outputs = {{.name = "Out", .doc = out_doc}};
   def.attrs = Attributes();
   def.infer = Infer;
   def.grad = GradOp(type + "_grad", {"Out", "Out@GRAD"}, {"X@GRAD"});

@@ -69,16 +69,6 @@ VolumePooling ParseExtents(const OpContext& context) {
   return pooling;
 }
 
-std::vector<WindowSpan> SpansOf(const OpContext& context, const VolumePooling& pooling,
-                                size_t axis) {
-  return WindowSpans(context, {.inputs = pooling.input.size[axis],
-                               .outputs = pooling.output.size[axis],
-                               .adaptive = pooling.adaptive,
-                               .kernel = pooling.window.kernel[axis],
-                               .stride = pooling.window.stride[axis],
-                               .padding = pooling.window.pad_begin[axis]});
-}
-
 void Infer(OpContext& context) {
   const VolumePooling pooling = ParseExtents(context);
   context.SetOutputLike("Out", "X");
@@ -103,7 +93,7 @@ class PoolingLoops {
         out_(StridesOf(pooling_.output, pooling_.order)) {
     int64_t work = 1;
     for (size_t axis = 0; axis < 3; ++axis) {
-      pooling_.spans[axis] = SpansOf(context, pooling_, axis);
+      pooling_.spans[axis] = WindowSpans(context, WindowsAlong(pooling_, axis));
       int64_t covered = 0;
       for (const WindowSpan& span : pooling_.spans[axis]) covered += span.end - span.begin;
       work *= covered;

@@ -12,12 +12,7 @@ constexpr int64_t kManyWindows = int64_t{1} << 24;
 
 std::vector<WindowSpan> SpansOf(const OpContext& context, const Pooling& pooling, size_t axis) {
   if (pooling.input.size[axis] < 0 || pooling.output.size[axis] < 0) return {};
-  return WindowSpans(context, {.inputs = pooling.input.size[axis],
-                               .outputs = pooling.output.size[axis],
-                               .adaptive = pooling.adaptive,
-                               .kernel = pooling.window.kernel[axis],
-                               .stride = pooling.window.stride[axis],
-                               .padding = pooling.window.pad_begin[axis]});
+  return WindowSpans(context, WindowsAlong(pooling, axis));
 }
 
 // Windows of one size are no matter of adaption.

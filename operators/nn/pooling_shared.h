@@ -29,6 +29,17 @@ struct AxisWindows {
   int64_t padding = 0;
 };
 
+// Of a pooling of images or volumes.
+template <typename Geometry>
+AxisWindows WindowsAlong(const Geometry& pooling, size_t axis) {
+  return {.inputs = pooling.input.size[axis],
+          .outputs = pooling.output.size[axis],
+          .adaptive = pooling.adaptive,
+          .kernel = pooling.window.kernel[axis],
+          .stride = pooling.window.stride[axis],
+          .padding = pooling.window.pad_begin[axis]};
+}
+
 // One for each output. Error for more windows than pixels where there are millions of them: a
 // mistake in an attribute, whose table might take all memory.
 std::vector<WindowSpan> WindowSpans(const OpContext& context, const AxisWindows& windows);

@@ -18,6 +18,7 @@ Borders BordersOf(const OpContext& context, const Shape& shape) {
     SKIFF_ENFORCE(border >= 0, kOutOfRange, context.op().type, ": paddings = [",
                   Join(borders, ", "), "] has a negative number");
   }
+  CheckBorderWidths(borders, context.op().type);
   return borders;
 }
 

@@ -31,6 +31,7 @@ Padding PaddingOf(const OpContext& context) {
   const bool fits = given.size() == 4 && *std::min_element(given.begin(), given.end()) >= 0;
   SKIFF_ENFORCE(fits, kInvalidArgument, context.op().type, ": paddings = [", Join(given, ", "),
                 "], expected [top, bottom, left, right], none negative");
+  CheckBorderWidths(given, context.op().type);
   return {given[0], given[1], given[2], given[3]};
 }
 

@@ -1,6 +1,7 @@
 #include "operators/tensor/pad_shared.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -14,6 +15,14 @@ int64_t Width(const Borders& borders, int axis) {
 }
 
 }  // namespace
+
+void CheckBorderWidths(const Borders& borders, const std::string& op) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  for (const int64_t width : borders) {
+    SKIFF_ENFORCE(width <= kMost, kOutOfRange, op, ": paddings = [", Join(borders, ", "),
+                  "]: expected at most ", kMost);
+  }
+}
 
 Shape PaddedShape(const Shape& x, const Borders& borders) {
   Shape out = x;

@@ -14,6 +14,9 @@ namespace skiff {
 // Border widths of a tensor: {before axis 0, behind it, before axis 1, …}. None is negative.
 using Borders = std::vector<int64_t>;
 
+// Error for more elements than 32 bits count: files may carry 64, of which sums would overflow.
+void CheckBorderWidths(const Borders& borders, const std::string& op);
+
 // `x` with its borders; -1 stays unknown.
 Shape PaddedShape(const Shape& x, const Borders& borders);
 // The reverse. Error naming `op` for a dim smaller than its borders.

@@ -48,6 +48,12 @@ std::vector<T> OtherNumbers(T value) {
   return others;
 }
 
+// Longs, which may stand for ints, that no int holds; one that becomes `value` if it is cut off.
+std::vector<int64_t> WideNumbers(int32_t value) {
+  using Limits = std::numeric_limits<int64_t>;
+  return {Limits::min(), Limits::max(), (int64_t{1} << 32) + value};
+}
+
 template <typename T>
 std::vector<Attribute> OtherValues(const T& value) {
   std::vector<Attribute> others;
@@ -55,6 +61,9 @@ std::vector<Attribute> OtherValues(const T& value) {
     others.emplace_back(!value);
   } else if constexpr (std::is_arithmetic_v<T>) {
     for (const T other : OtherNumbers(value)) others.emplace_back(other);
+    if constexpr (std::is_same_v<T, int32_t>) {
+      for (const int64_t wide : WideNumbers(value)) others.emplace_back(wide);
+    }
   } else if constexpr (std::is_same_v<T, std::string>) {
     others.emplace_back(std::string());
     others.emplace_back(std::string("no_such_value"));
@@ -77,6 +86,13 @@ std::vector<Attribute> OtherValues(const std::vector<T>& values) {
         changed[i] = other;
         others.emplace_back(std::move(changed));
       }
+    }
+  }
+  if constexpr (std::is_same_v<T, int32_t>) {
+    for (const int64_t wide : WideNumbers(values.back())) {
+      std::vector<int64_t> changed(values.begin(), values.end());
+      changed.back() = wide;
+      others.emplace_back(std::move(changed));
     }
   }
   return others;

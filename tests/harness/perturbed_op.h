@@ -17,7 +17,8 @@ struct PerturbedOp {
   NamedTensors inputs;
 };
 
-// The op with one thing changed: an attribute at a bound of its type, small, next to its value (of
+// The op with one thing changed: an attribute at a bound of its type or beyond (a long
+// for an int), small, next to its value (of
 // integers), with an element more or less, or of another type; an input of another dim, rank or
 // dtype (its numbers repeated or cut off); an argument missing or given twice.
 std::vector<PerturbedOp> PerturbationsOf(const OpDef& def, const Op& op,
