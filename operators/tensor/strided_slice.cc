@@ -42,14 +42,17 @@ struct Range {
 };
 
 Walk WalkAlong(const Range& range, int64_t extent, const std::string& what) {
-  const int64_t stride = range.stride;
+  // A step beyond the tensor is one to its end, and far is far enough: no sum or product overflows.
+  const int64_t whole = std::max<int64_t>(extent, 1);
+  const int64_t stride = std::clamp(range.stride, -whole, whole);
   const auto from_front = [extent](int64_t bound) {
-    return bound < 0 ? std::max<int64_t>(bound + extent, 0) : bound;
+    constexpr int64_t kFar = int64_t{1} << 62;
+    return bound < 0 ? std::max<int64_t>(bound + extent, 0) : std::min(bound, kFar);
   };
   const int64_t start = from_front(range.start);
   const int64_t end = stride < 0 && range.end == -1 ? -1 : from_front(range.end);
   const auto text = [&] {
-    return StrCat(what, ": start ", range.start, ", end ", range.end, ", stride ", stride,
+    return StrCat(what, ": start ", range.start, ", end ", range.end, ", stride ", range.stride,
                   " along an extent of ", extent);
   };
   SKIFF_ENFORCE(stride > 0 ? start <= end : start >= end, kInvalidArgument, text(),
