@@ -3,6 +3,7 @@
 // Source: Fluid's split: `num` equal pieces, or pieces of the extents `sections`, one of which may
 // be -1. The gradient is a concat of the pieces' gradients.
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "framework/base/error.h"
@@ -43,6 +44,8 @@ std::vector<int64_t> ExtentsOf(const OpContext& context, int axis) {
     SKIFF_ENFORCE(*it >= -1, kInvalidArgument, "split: sections = [", text,
                   "] has a piece of extent ", *it);
     if (*it >= 0) {
+      SKIFF_ENFORCE(*it <= INT64_MAX - known, kOutOfRange, "split: sections = [", text,
+                    "] add up to more than 64 bits");
       known += *it;
       continue;
     }

@@ -42,11 +42,13 @@ void ZeroBytes(void* target, int64_t bytes) {
 StridedCopy::StridedCopy(std::span<const int64_t> dims, std::span<const int64_t> source_strides,
                          std::span<const int64_t> target_strides, int64_t element_bytes)
     : element_count_(1), element_bytes_(element_bytes) {
+  // The product of the other dims may be beyond 64 bits.
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) element_count_ = 0;
+  if (element_count_ == 0) return;
   for (size_t i = 0; i < dims.size(); ++i) {
     element_count_ *= dims[i];
     if (dims[i] != 1) axes_[axis_count_++] = {dims[i], source_strides[i], target_strides[i]};
   }
-  if (element_count_ == 0) return;
   // The target is written in the order of its memory.
   std::stable_sort(axes_.begin(), axes_.begin() + axis_count_,
                    [](const Axis& a, const Axis& b) { return a.target_stride > b.target_stride; });
