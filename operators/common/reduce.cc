@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
 
 // The loops below are compiled once per instruction set that @highway leaves enabled.
@@ -568,33 +569,40 @@ void ScaleArray(const T* x, T factor, T* out, int64_t count) {
 }
 
 AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_reduced) {
+  std::vector<int64_t> kept;
+  std::vector<int64_t> reduced;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    (is_reduced[static_cast<size_t>(axis)] ? reduced : kept).push_back(shape[axis]);
+  }
+  output_count_ = ElementCount(kept);
+  reduced_elements_ = ElementCount(reduced);
+  if (shape.element_count() == 0) {
+    // There is nothing to walk through, and the other dims may have any product.
+    kept_count_ = 0;
+    return;
+  }
   int64_t stride = 1;
   bool in_run = true;
   bool previous_is_reduced = true;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
     const int64_t size = shape[axis];
-    const bool reduced = is_reduced[static_cast<size_t>(axis)];
+    const bool axis_is_reduced = is_reduced[static_cast<size_t>(axis)];
     if (size == 1) continue;
-    if (stride == 1) run_is_reduced_ = previous_is_reduced = reduced;
-    in_run = in_run && reduced == run_is_reduced_;
-    std::vector<Dim>& dims = reduced ? reduced_ : kept_;
+    if (stride == 1) run_is_reduced_ = previous_is_reduced = axis_is_reduced;
+    in_run = in_run && axis_is_reduced == run_is_reduced_;
+    std::vector<Dim>& dims = axis_is_reduced ? reduced_ : kept_;
     if (in_run) {
       run_length_ *= size;
-    } else if (reduced == previous_is_reduced && !dims.empty()) {
+    } else if (axis_is_reduced == previous_is_reduced && !dims.empty()) {
       dims.front().size *= size;
     } else {
       dims.insert(dims.begin(), {size, stride});
     }
-    previous_is_reduced = reduced;
+    previous_is_reduced = axis_is_reduced;
     stride *= size;
-    // Without elements there is nothing to walk through: a count below becomes 0.
-    if (size == 0) break;
   }
   for (const Dim& dim : kept_) kept_count_ *= dim.size;
   for (const Dim& dim : reduced_) reduced_count_ *= dim.size;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    (is_reduced[static_cast<size_t>(axis)] ? reduced_elements_ : output_count_) *= shape[axis];
-  }
 }
 
 int64_t AxisReduction::Offset(const std::vector<Dim>& dims, int64_t index) {
@@ -686,7 +694,7 @@ void AxisReduction::FoldColumns(const typename Rule::Value* x, Out* out,
 template <typename Rule, typename Out, typename Finish>
 void AxisReduction::Fold(const typename Rule::Value* x, Out* out, const Finish& finish) const {
   if (output_count_ == 0) return;
-  if (reduced_count_ * kept_count_ * run_length_ == 0) {
+  if (kept_count_ == 0) {
     std::fill(out, out + output_count_, finish(Rule::Identity()));
   } else if (run_is_reduced_) {
     FoldRows<Rule>(x, out, finish);

@@ -117,6 +117,7 @@ class AxisReduction {
   // The dims outside of the run.
   std::vector<Dim> kept_;
   std::vector<Dim> reduced_;
+  // 0: x has no elements.
   int64_t kept_count_ = 1;
   int64_t reduced_count_ = 1;
   int64_t output_count_ = 1;
@@ -125,7 +126,7 @@ class AxisReduction {
 
 template <typename Body>
 void AxisReduction::ForEachPiece(const Body& body) const {
-  if (reduced_count_ * kept_count_ * run_length_ == 0) return;
+  if (kept_count_ == 0) return;
   const int64_t part = std::min(run_length_, kPiece);
   const int64_t parts = (run_length_ + part - 1) / part;
   const int64_t grain = std::max<int64_t>(1, kPiece / part);

@@ -49,7 +49,7 @@ struct FoldedAxes {
   void Append(int64_t dim, bool repeat) {
     if (dim == 1) return;
     if (!dims.empty() && is_repeat.back() == repeat) {
-      dims.back() *= dim;
+      dims.back() = MultiplyCounts(dims.back(), dim);
     } else {
       dims.push_back(dim);
       is_repeat.push_back(repeat);
@@ -95,7 +95,7 @@ class RepeatSum {
     for (size_t i = 0; i < axes.dims.size(); ++i) {
       const bool outer = i < kOuter;
       if (outer) stage.Append(axes.dims[i], axes.is_repeat[i]);
-      if (!outer) inner *= axes.dims[i];
+      if (!outer) inner = MultiplyCounts(inner, axes.dims[i]);
       if (!outer || !axes.is_repeat[i]) left.Append(axes.dims[i], axes.is_repeat[i]);
     }
     stage.Append(inner, /*repeat=*/false);
