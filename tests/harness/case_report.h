@@ -16,7 +16,7 @@ struct RunnerOptions {
   Place place = Place::Cpu();
   // Only finds which kernels there are to run (CaseReport::kernels).
   bool choose_only = false;
-  std::vector<int> threads = {1, 2};
+  std::vector<int> threads = {1, 2, 3};
   // Blocked layouts that are tried where the op and a kernel allow them.
   std::vector<int32_t> channel_blocks = {8, 16};
   // Also run on every instruction set of the machine that Highway kernels are compiled for.

@@ -1,5 +1,5 @@
 // A case of an op: inputs, attributes and a float64 reference. The harness runs each case against
-// the reference, finite differences, every dtype, in place, every kernel candidate, 1 and 2
+// the reference, finite differences, every dtype, in place, every kernel candidate, 1, 2 and 3
 // threads; the op benchmark times the same cases.
 #pragma once
 

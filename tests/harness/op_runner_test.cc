@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -47,6 +48,7 @@ enum class Bug {
   kReadsShapeOnlyInput,
   kWrongDefault,
   kWrongOnTwoThreads,
+  kRoundsOtherwiseOnThreeThreads,
   kWrongSecondCandidate,
   kNegativeZeros,
   kRefusesData,
@@ -63,6 +65,9 @@ void Scale(const T* x, T scale, int64_t count, Bug bug, T* out) {
     for (int64_t i = begin; i < end; ++i) out[i] = x[i] * scale;
     if (bug == Bug::kWrongOnTwoThreads && begin > 0) out[begin] = T(0);
   });
+  if (bug == Bug::kRoundsOtherwiseOnThreeThreads && omp_get_max_threads() == 3 && count > 0) {
+    out[0] = std::nextafter(out[0], T(0));
+  }
   if (bug == Bug::kWritesPastOutput) out[count] = T(1);
   if (bug == Bug::kWritesBeforeOutput) out[-1] = T(1);
 }
@@ -341,6 +346,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "with other data in shape-only input Hint.0"},
         PlantedBug{Bug::kWrongDefault, "WrongDefault", "with default attributes written out"},
         PlantedBug{Bug::kWrongOnTwoThreads, "WrongOnTwoThreads", "threads=2: Out.0 index"},
+        PlantedBug{Bug::kRoundsOtherwiseOnThreeThreads, "RoundsOtherwiseOnThreeThreads",
+                   "threads=3 compared with the first of them: Out.0 differs"},
         PlantedBug{Bug::kWrongSecondCandidate, "WrongSecondCandidate",
                    "candidate=second threads=1: Out.0 index"},
         PlantedBug{Bug::kRefusesData, "RefusesData",
