@@ -23,9 +23,24 @@ constexpr unsigned char kOtherPoison = 0xA5;
 // Data that nobody expects: zeros, huge numbers, -1 or not-a-number.
 constexpr unsigned char kHostileBytes[] = {0x00, 0x7F, 0xFF};
 
-// Candidates that may group sums by the number of threads. All others promise that it changes no
-// bit.
-constexpr std::string_view kGroupedByThreads[] = {"onednn", "winograd"};
+// Who may group sums by the number of threads: these candidates, and the float32 products of these
+// ops, which oneDNN computes. All others promise that it changes no bit.
+constexpr std::string_view kGroupingCandidates[] = {"onednn", "winograd"};
+constexpr std::string_view kOpsOfProducts[] = {"addmm",
+                                               "bmm",
+                                               "conv2d_transpose",
+                                               "conv3d",
+                                               "conv3d_transpose",
+                                               "depthwise_conv2d_transpose",
+                                               "matmul",
+                                               "matmul_v2",
+                                               "mul"};
+
+bool MayGroupByThreads(std::string_view type, std::string_view candidate, DType dtype) {
+  if (std::ranges::count(kGroupingCandidates, candidate) > 0) return true;
+  if (type.ends_with("_grad")) type.remove_suffix(std::string_view("_grad").size());
+  return dtype == DType::kFloat32 && std::ranges::count(kOpsOfProducts, type) > 0;
+}
 
 // Beyond this many layout variables only "all blocked" is tried.
 constexpr size_t kMaxLayoutVariables = 5;
@@ -225,7 +240,7 @@ class OpChecker {
       if (outputs.empty()) continue;
       if (reference_run.empty()) {
         reference_run = outputs;
-      } else if (std::ranges::count(kGroupedByThreads, candidate) > 0) {
+      } else if (MayGroupByThreads(def_.type, candidate, check_.dtype)) {
         CompareRuns(reference_run, outputs, Where(variant), "the first thread count");
       } else {
         CompareBits(reference_run, outputs, Where(variant) + " compared with the first of them");
