@@ -171,10 +171,15 @@ void PreparedPlan::Bind() {
     for (DerivedForm& form : derived_requests_[i]) {
       Derived derived;
       derived.storage = std::make_unique<Buffer>(AllocatorOf(plan_.place), form.bytes);
-      derived.source = steps_[i].context.inputs[static_cast<size_t>(form.input)];
-      const int32_t input = plan_.instructions[i].inputs[static_cast<size_t>(form.input)];
-      const PlanValue& value = plan_.values[static_cast<size_t>(input)];
-      if (value.storage == Storage::kScope) derived.source_version = scope.Version(value.name);
+      for (int index : form.inputs) {
+        const int32_t input = plan_.instructions[i].inputs[static_cast<size_t>(index)];
+        const PlanValue& value = plan_.values[static_cast<size_t>(input)];
+        if (value.storage == Storage::kScope) {
+          derived.source_versions.push_back(scope.Version(value.name));
+        } else {
+          derived.may_be_kept = false;
+        }
+      }
       derived.refresh = std::move(form.refresh);
       steps_[i].context.derived_forms.push_back(derived.storage->data());
       steps_[i].derived.push_back(derived_.size());
@@ -237,12 +242,12 @@ void PreparedPlan::ReleaseFeeds() {
 void PreparedPlan::RunStep(Step& step) {
   for (size_t index : step.derived) {
     Derived& derived = derived_[index];
-    const bool fresh = derived.filled && derived.source_version != nullptr &&
-                       derived.version == *derived.source_version;
-    if (fresh) continue;
-    derived.refresh(*derived.source, derived.storage->data());
+    uint64_t version = 0;
+    for (const uint64_t* source : derived.source_versions) version += *source;
+    if (derived.filled && derived.may_be_kept && derived.version == version) continue;
+    derived.refresh(step.context, derived.storage->data());
     derived.filled = true;
-    if (derived.source_version != nullptr) derived.version = *derived.source_version;
+    derived.version = version;
   }
   step.kernel->Run(step.context);
   for (uint64_t* version : step.written_versions) ++*version;

@@ -48,13 +48,13 @@ class PreparedPlan {
   bool is_current() const { return inputs_.scope->generation() == generation_; }
 
  private:
-  // A form derived from an input, kept in `storage`.
+  // A form derived from inputs, kept in `storage`.
   struct Derived {
-    const Tensor* source = nullptr;
-    const uint64_t* source_version = nullptr;  // nullptr: no persistable, refreshed every run
-    uint64_t version = 0;
+    std::vector<const uint64_t*> source_versions;  // of the inputs that are persistables
+    bool may_be_kept = true;                       // all of them are; else refreshed every run
+    uint64_t version = 0;  // sum of theirs when it was filled: versions only grow
     bool filled = false;
-    std::function<void(const Tensor&, void*)> refresh;
+    std::function<void(const KernelContext&, void*)> refresh;
     std::unique_ptr<Buffer> storage;
   };
   struct Step {

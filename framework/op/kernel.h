@@ -62,12 +62,12 @@ std::unique_ptr<Kernel> MakeKernel(Function function) {
   return std::make_unique<FunctionKernel>(std::move(function));
 }
 
-// Another form of an input's data (blocked, prepacked, transformed weights).
+// Another form of the data of some inputs (blocked, prepacked, transformed, folded weights).
 struct DerivedForm {
-  int input = -1;  // index of the input
+  std::vector<int> inputs;  // indices of those that it is made of
   int64_t bytes = 0;
-  // Fills `derived` from the input.
-  std::function<void(const Tensor& source, void* derived)> refresh;
+  // Fills `derived` from these inputs of the run; it may read no other ones and no workspace.
+  std::function<void(const KernelContext& run, void* derived)> refresh;
 };
 
 // What a factory sees: the op with every shape known, and what it may ask for.
@@ -80,8 +80,8 @@ class PrepareContext : public OpContext {
     workspace_bytes_.push_back(bytes);
     return static_cast<int>(workspace_bytes_.size()) - 1;
   }
-  // A form that is kept across steps and refreshed when the input changed (always, if the input is
-  // no persistable). Returns its index for KernelContext::derived.
+  // A form that is kept across steps and refreshed when one of its inputs changed (always, if one
+  // is no persistable). Returns its index for KernelContext::derived.
   int RequestDerivedForm(DerivedForm form) {
     derived_forms_.push_back(std::move(form));
     return static_cast<int>(derived_forms_.size()) - 1;

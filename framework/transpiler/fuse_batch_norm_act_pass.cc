@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/transpiler/plan_rewrite.h"
 
 namespace skiff {
 namespace {
@@ -14,32 +15,22 @@ namespace {
 class Fusion {
  public:
   Fusion(const OpRegistry& registry, Plan* plan)
-      : registry_(registry),
-        plan_(*plan),
+      : plan_(*plan),
         forward_def_(registry.Find("batch_norm_act")),
         backward_def_(registry.Find("batch_norm_act_grad")),
-        readers_(DataReaders(*plan)),
-        writer_(plan->values.size(), kNobody) {
-    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      for (int32_t output : plan_.instructions[i].outputs) {
-        if (output >= 0) writer_[static_cast<size_t>(output)] = i;
-      }
-    }
-  }
+        rewrite_(registry, plan) {}
 
   int64_t Run() {
     if (forward_def_ == nullptr || backward_def_ == nullptr) return 0;
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      if (Is(i, "relu")) TryForward(i);
-      if (Is(i, "relu_grad")) TryBackward(i);
+      if (rewrite_.Is(i, "relu")) TryForward(i);
+      if (rewrite_.Is(i, "relu_grad")) TryBackward(i);
     }
-    const auto made = static_cast<int64_t>(made_.size());
-    Rewrite();
-    return made;
+    return rewrite_.Apply();
   }
 
  private:
-  static constexpr size_t kNobody = static_cast<size_t>(-1);
+  static constexpr size_t kNobody = PlanRewrite::kNobody;
   // What a fused forward instruction was made of.
   struct Forward {
     size_t norm = 0;
@@ -48,37 +39,15 @@ class Fusion {
     int32_t sum = -1;  // what the addition read besides the normalized value
   };
 
-  bool Is(size_t i, std::string_view type) const {
-    const Instruction& instruction = plan_.instructions[i];
-    return instruction.kind == InstructionKind::kOp && instruction.op->type == type &&
-           plan_.ForcedKernel(type).empty();
-  }
-
-  bool HasKernel(const Instruction& instruction) const {
-    return registry_.FindKernel(ContextOf(plan_, instruction)) != nullptr;
-  }
-
-  size_t WriterOf(int32_t value) const {
-    return value < 0 ? kNobody : writer_[static_cast<size_t>(value)];
-  }
-
-  // The only instruction that reads the value's data, which lies in the arena.
-  size_t OnlyReader(int32_t value) const {
-    if (value < 0) return kNobody;
-    const std::vector<size_t>& readers = readers_[static_cast<size_t>(value)];
-    const bool in_arena = plan_.values[static_cast<size_t>(value)].storage == Storage::kArena;
-    return in_arena && readers.size() == 1 && readers[0] < plan_.instructions.size() ? readers[0]
-                                                                                     : kNobody;
-  }
-
   const Shape& ShapeOf(int32_t value) const {
     return plan_.values[static_cast<size_t>(value)].meta.shape;
   }
 
   // The batch norm whose output is `value`, read by instruction `reader` alone.
   size_t NormFor(int32_t value, size_t reader) const {
-    const size_t norm = WriterOf(value);
-    if (norm == kNobody || !Is(norm, "batch_norm") || OnlyReader(value) != reader) return kNobody;
+    const size_t norm = rewrite_.WriterOf(value);
+    if (norm == kNobody || !rewrite_.Is(norm, "batch_norm") || rewrite_.OnlyReader(value) != reader)
+      return kNobody;
     return plan_.instructions[norm].OutputIn("Y") == value ? norm : kNobody;
   }
 
@@ -86,8 +55,9 @@ class Fusion {
     const int32_t x = plan_.instructions[relu].InputIn("X");
     Forward forward{.norm = NormFor(x, relu), .at = relu};
     if (forward.norm == kNobody) {
-      const size_t add = WriterOf(x);
-      if (add == kNobody || !Is(add, "elementwise_add") || OnlyReader(x) != relu) return;
+      const size_t add = rewrite_.WriterOf(x);
+      if (add == kNobody || !rewrite_.Is(add, "elementwise_add") || rewrite_.OnlyReader(x) != relu)
+        return;
       FindOperand(add, &forward);
       if (forward.norm == kNobody) return;
       forward.add = add;
@@ -106,10 +76,10 @@ class Fusion {
     }
     Instruction fused =
         MakeInstruction(&plan_, *forward_def_, norm, norm.op->attrs, inputs, outputs);
-    if (!HasKernel(fused)) return;
-    made_.emplace(relu, std::move(fused));
-    dropped_.push_back(forward.norm);
-    if (forward.add != kNobody) dropped_.push_back(forward.add);
+    if (!rewrite_.HasKernel(fused)) return;
+    rewrite_.Replace(relu, std::move(fused));
+    rewrite_.Drop(forward.norm);
+    if (forward.add != kNobody) rewrite_.Drop(forward.add);
     forwards_[y] = forward;
   }
 
@@ -137,7 +107,7 @@ class Fusion {
     for (int32_t output : norm.outputs) {
       touched.push_back(output);
       if (output < 0 || output == norm.OutputIn("Y")) continue;
-      const std::vector<size_t>& readers = readers_[static_cast<size_t>(output)];
+      const std::vector<size_t>& readers = rewrite_.ReadersOf(output);
       if (!readers.empty() && readers.front() <= forward.at) return false;
     }
     return !WritesScopeOf(plan_, touched, forward.norm + 1, forward.at);
@@ -149,20 +119,20 @@ class Fusion {
     if (found == forwards_.end()) return;
     const Forward& forward = found->second;
     int32_t gradient = outer.OutputIn("X@GRAD");
-    size_t at = OnlyReader(gradient);
+    size_t at = rewrite_.OnlyReader(gradient);
     if (at == kNobody) return;
     std::optional<size_t> add_grad;
     int32_t sum_gradient = -1;
     if (forward.sum >= 0) {
-      if (!Is(at, "elementwise_add_grad")) return;
+      if (!rewrite_.Is(at, "elementwise_add_grad")) return;
       add_grad = at;
       const Instruction& add = plan_.instructions[at];
       const bool norm_is_x = add.InputIn("Y") == forward.sum;
       gradient = add.OutputIn(norm_is_x ? "X@GRAD" : "Y@GRAD");
       sum_gradient = add.OutputIn(norm_is_x ? "Y@GRAD" : "X@GRAD");
     }
-    const size_t norm_grad = OnlyReader(gradient);
-    if (norm_grad == kNobody || !Is(norm_grad, "batch_norm_grad")) return;
+    const size_t norm_grad = rewrite_.OnlyReader(gradient);
+    if (norm_grad == kNobody || !rewrite_.Is(norm_grad, "batch_norm_grad")) return;
     if (!IsGradientOf(norm_grad, forward)) return;
     // What the addition hands on may be read before the batch norm's gradient runs.
     if (add_grad) at = *add_grad;
@@ -183,9 +153,10 @@ class Fusion {
     }
     Instruction fused =
         MakeInstruction(&plan_, *backward_def_, inner, inner.op->attrs, inputs, outputs);
-    if (!HasKernel(fused)) return;
-    made_.emplace(at, std::move(fused));
-    dropped_.insert(dropped_.end(), {relu_grad, norm_grad});
+    if (!rewrite_.HasKernel(fused)) return;
+    rewrite_.Replace(at, std::move(fused));
+    rewrite_.Drop(relu_grad);
+    rewrite_.Drop(norm_grad);
   }
 
   // Whether a batch_norm_grad reads what the fused batch norm read and saved.
@@ -210,28 +181,11 @@ class Fusion {
     });
   }
 
-  void Rewrite() {
-    std::vector<Instruction> rewritten;
-    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      const auto made = made_.find(i);
-      if (made != made_.end()) {
-        rewritten.push_back(std::move(made->second));
-      } else if (std::ranges::count(dropped_, i) == 0) {
-        rewritten.push_back(std::move(plan_.instructions[i]));
-      }
-    }
-    plan_.instructions = std::move(rewritten);
-  }
-
-  const OpRegistry& registry_;
   Plan& plan_;
   const OpDef* forward_def_;
   const OpDef* backward_def_;
-  std::vector<std::vector<size_t>> readers_;
-  std::vector<size_t> writer_;
+  PlanRewrite rewrite_;
   std::map<int32_t, Forward> forwards_;  // by the output of the relu
-  std::map<size_t, Instruction> made_;   // by the index of the instruction it replaces
-  std::vector<size_t> dropped_;
 };
 
 }  // namespace

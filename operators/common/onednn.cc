@@ -88,20 +88,28 @@ void AppendOnednnScale(float factor, dnnl::post_ops* post_ops) {
 #endif
 }
 
+void AppendOnednnRelu(dnnl::post_ops* post_ops) {
+#if DNNL_VERSION_MAJOR >= 3
+  post_ops->append_eltwise(dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+#else
+  post_ops->append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+#endif
+}
+
 dnnl::convolution_forward::primitive_desc OnednnConvolutionForward(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source, const dnnl::memory::desc& weights,
-    const dnnl::memory::desc& destination, const OnednnWindow& window,
-    const dnnl::primitive_attr& attributes) {
+    const dnnl::memory::desc& bias, const dnnl::memory::desc& destination,
+    const OnednnWindow& window, const dnnl::primitive_attr& attributes) {
   const auto kind = dnnl::prop_kind::forward_training;
   const dnnl::memory::dims dilations = MinusOne(window.dilations);
   return Checked("convolution", [&] {
 #if DNNL_VERSION_MAJOR >= 3
     return dnnl::convolution_forward::primitive_desc(
-        OnednnEngine(), kind, algorithm, source, weights, destination, window.strides, dilations,
-        window.padding_begin, window.padding_end, attributes);
+        OnednnEngine(), kind, algorithm, source, weights, bias, destination, window.strides,
+        dilations, window.padding_begin, window.padding_end, attributes);
 #else
     return dnnl::convolution_forward::primitive_desc(
-        {kind, algorithm, source, weights, destination, window.strides, dilations,
+        {kind, algorithm, source, weights, bias, destination, window.strides, dilations,
          window.padding_begin, window.padding_end},
         attributes, OnednnEngine());
 #endif
@@ -112,8 +120,8 @@ dnnl::convolution_backward_data::primitive_desc OnednnConvolutionBackwardData(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source_gradient,
     const dnnl::memory::desc& weights, const dnnl::memory::desc& destination_gradient,
     const OnednnWindow& window) {
-  const auto forward =
-      OnednnConvolutionForward(algorithm, source_gradient, weights, destination_gradient, window);
+  const auto forward = OnednnConvolutionForward(algorithm, source_gradient, weights, {},
+                                                destination_gradient, window);
   const dnnl::memory::dims dilations = MinusOne(window.dilations);
   return Checked("convolution gradient of data", [&] {
 #if DNNL_VERSION_MAJOR >= 3
@@ -133,8 +141,8 @@ dnnl::convolution_backward_weights::primitive_desc OnednnConvolutionBackwardWeig
     dnnl::algorithm algorithm, const dnnl::memory::desc& source,
     const dnnl::memory::desc& weights_gradient, const dnnl::memory::desc& destination_gradient,
     const OnednnWindow& window) {
-  const auto forward =
-      OnednnConvolutionForward(algorithm, source, weights_gradient, destination_gradient, window);
+  const auto forward = OnednnConvolutionForward(algorithm, source, weights_gradient, {},
+                                                destination_gradient, window);
   const dnnl::memory::dims dilations = MinusOne(window.dilations);
   return Checked("convolution gradient of weights", [&] {
 #if DNNL_VERSION_MAJOR >= 3

@@ -44,6 +44,8 @@ bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor);
 dnnl::primitive_attr OnednnAttributes();
 // Multiplies the result by `factor`, before the post-operations that are appended later.
 void AppendOnednnScale(float factor, dnnl::post_ops* post_ops);
+// Puts 0 in the place of what is less.
+void AppendOnednnRelu(dnnl::post_ops* post_ops);
 
 // Windows of a convolution or a pooling. A dilation of 1 is none (oneDNN itself counts from 0).
 struct OnednnWindow {
@@ -54,11 +56,12 @@ struct OnednnWindow {
   dnnl::memory::dims padding_end;
 };
 
-// Convolutions without bias. `algorithm` is convolution_direct or convolution_auto.
+// Convolutions. `algorithm` is convolution_direct or convolution_auto; an empty descriptor of the
+// bias is none.
 dnnl::convolution_forward::primitive_desc OnednnConvolutionForward(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source, const dnnl::memory::desc& weights,
-    const dnnl::memory::desc& destination, const OnednnWindow& window,
-    const dnnl::primitive_attr& attributes = OnednnAttributes());
+    const dnnl::memory::desc& bias, const dnnl::memory::desc& destination,
+    const OnednnWindow& window, const dnnl::primitive_attr& attributes = OnednnAttributes());
 dnnl::convolution_backward_data::primitive_desc OnednnConvolutionBackwardData(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source_gradient,
     const dnnl::memory::desc& weights, const dnnl::memory::desc& destination_gradient,

@@ -3,10 +3,11 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
-#include "framework/base/error.h"
 #include "framework/op/kernel.h"
 #include "operators/common/onednn.h"
+#include "operators/nn/convolution_epilogue_shared.h"
 #include "operators/nn/convolution_shared.h"
 #include "operators/nn/scratched_call_shared.h"
 
@@ -50,21 +51,25 @@ class StagedTensor {
   OnednnCall reorder_;
 };
 
-// The filter as a primitive wants it: a form that the plan keeps and refreshes with the parameter.
+// The filter as a primitive wants it, with the epilogue's normalization folded into it: a form that
+// the plan keeps and refreshes with the parameters.
 class DerivedFilter {
  public:
-  DerivedFilter(PrepareContext& context, const Desc& plain, const Desc& wanted)
+  DerivedFilter(PrepareContext& context, const Desc& plain, const Desc& wanted,
+                const std::optional<ConvolutionEpilogue>& epilogue = {})
       : input_(context.InputIndex("Filter")) {
-    if (plain == wanted) return;
-    form_ =
-        context.RequestDerivedForm({.input = input_,
-                                    .bytes = OnednnBytes(wanted),
-                                    .refresh = [reorder = OnednnReorder(plain, wanted)](
-                                                   const Tensor& filter, void* derived) mutable {
-                                      reorder.SetData(DNNL_ARG_FROM, filter.raw_data());
-                                      reorder.SetData(DNNL_ARG_TO, derived);
-                                      reorder.Run();
-                                    }});
+    if (plain == wanted && !epilogue) return;
+    form_ = context.RequestDerivedForm(
+        {.inputs = epilogue ? epilogue->inputs() : std::vector<int>{input_},
+         .bytes = OnednnBytes(wanted),
+         .refresh = [reorder = OnednnReorder(plain, wanted), input = input_, epilogue](
+                        const KernelContext& run, void* derived) mutable {
+           std::vector<float> folded;
+           if (epilogue) folded = epilogue->FoldFilters(run);
+           reorder.SetData(DNNL_ARG_FROM, epilogue ? folded.data() : run.input(input).raw_data());
+           reorder.SetData(DNNL_ARG_TO, derived);
+           reorder.Run();
+         }});
   }
 
   const void* Read(const KernelContext& run) const {
@@ -111,18 +116,36 @@ auto FastDescriptor(const Descriptors& descs, const Make& make) {
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
-class Forward {
- public:
-  Forward(PrepareContext& context, const Convolution& conv)
-      : Forward(
-            context, conv,
-            DescriptorsOf(conv, context.Input("Input").layout, context.Output("Output").layout)) {}
+// A primitive that adds to what its output holds, and rectifies, as the epilogue says.
+dnnl::primitive_attr AttributesFor(const std::optional<ConvolutionEpilogue>& epilogue) {
+  dnnl::primitive_attr attributes = OnednnAttributes();
+  dnnl::post_ops post_ops;
+  if (epilogue && epilogue->addend() >= 0) post_ops.append_sum();
+  if (epilogue && epilogue->rectifies()) AppendOnednnRelu(&post_ops);
+  attributes.set_post_ops(post_ops);
+  return attributes;
+}
 
-  void Run(const KernelContext& run) {
+class ForwardKernel final : public Kernel {
+ public:
+  explicit ForwardKernel(PrepareContext& context)
+      : ForwardKernel(context, ParseConvolution(context)) {}
+
+  void Run(const KernelContext& run) override {
     void* output = run.output(output_index_).raw_data();
+    void* target = output_.Target(run, output);
+    if (addend_) {
+      const void* addend = run.input(epilogue_->addend()).raw_data();
+      if (addend != target) {
+        addend_.SetData(DNNL_ARG_FROM, addend);
+        addend_.SetData(DNNL_ARG_TO, target);
+        addend_.Run();
+      }
+    }
     call_.SetData(DNNL_ARG_SRC, input_.Read(run, run.input(input_index_).raw_data()));
     call_.SetData(DNNL_ARG_WEIGHTS, filter_.Read(run));
-    call_.SetData(DNNL_ARG_DST, output_.Target(run, output));
+    if (epilogue_) call_.SetData(DNNL_ARG_BIAS, run.derived(shifts_));
+    call_.SetData(DNNL_ARG_DST, target);
     call_.Run(run);
     output_.Finish(run, output);
   }
@@ -130,30 +153,48 @@ class Forward {
  private:
   using Chosen = dnnl::convolution_forward::primitive_desc;
 
-  Forward(PrepareContext& context, const Convolution& conv, const Descriptors& descs)
-      : Forward(context, descs, FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
-                  return OnednnConvolutionForward(kAlgorithm, input, descs.any_filter, output,
-                                                  conv.window.ForOnednn());
-                })) {}
+  ForwardKernel(PrepareContext& context, const Convolution& conv)
+      : ForwardKernel(
+            context, EpilogueOf(context, conv), conv,
+            DescriptorsOf(conv, context.Input("Input").layout, context.Output("Output").layout)) {}
 
-  Forward(PrepareContext& context, const Descriptors& descs, const Chosen& chosen)
+  ForwardKernel(PrepareContext& context, const std::optional<ConvolutionEpilogue>& epilogue,
+                const Convolution& conv, const Descriptors& descs)
+      : ForwardKernel(context, epilogue, descs,
+                      FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
+                        return OnednnConvolutionForward(
+                            kAlgorithm, input, descs.any_filter,
+                            epilogue ? OnednnPlain({epilogue->channels()}) : Desc(), output,
+                            conv.window.ForOnednn(), AttributesFor(epilogue));
+                      })) {}
+
+  ForwardKernel(PrepareContext& context, const std::optional<ConvolutionEpilogue>& epilogue,
+                const Descriptors& descs, const Chosen& chosen)
       : input_index_(context.InputIndex("Input")),
         output_index_(context.OutputIndex("Output")),
+        epilogue_(epilogue),
         input_(context, descs.input, chosen.src_desc(), false),
-        filter_(context, descs.filter, chosen.weights_desc()),
+        filter_(context, descs.filter, chosen.weights_desc(), epilogue),
         output_(context, descs.output, chosen.dst_desc(), true),
         call_(ScratchedCall::Make<dnnl::convolution_forward>(context, chosen)) {
     call_.AddArgument(DNNL_ARG_SRC, chosen.src_desc());
     call_.AddArgument(DNNL_ARG_WEIGHTS, chosen.weights_desc());
     call_.AddArgument(DNNL_ARG_DST, chosen.dst_desc());
+    if (!epilogue_) return;
+    call_.AddArgument(DNNL_ARG_BIAS, chosen.bias_desc());
+    shifts_ = epilogue_->RequestShifts(context);
+    if (epilogue_->addend() >= 0) addend_ = OnednnReorder(descs.output, chosen.dst_desc());
   }
 
   int input_index_;
   int output_index_;
+  std::optional<ConvolutionEpilogue> epilogue_;
   StagedTensor input_;
   DerivedFilter filter_;
   StagedTensor output_;
   ScratchedCall call_;
+  int shifts_ = -1;
+  OnednnCall addend_;  // takes Z to where the primitive adds to it
 };
 
 class BackwardData {
@@ -252,15 +293,6 @@ class BackwardFilter {
   ScratchedCall call_;
 };
 
-class ForwardKernel final : public Kernel {
- public:
-  explicit ForwardKernel(PrepareContext& context) : forward_(context, ParseConvolution(context)) {}
-  void Run(const KernelContext& run) override { forward_.Run(run); }
-
- private:
-  Forward forward_;
-};
-
 class BackwardKernel final : public Kernel {
  public:
   explicit BackwardKernel(PrepareContext& context) {
@@ -288,7 +320,11 @@ bool Accepts(const OpContext& context) {
   if (conv.is_empty() || !context.Input("Filter").layout.is_plain()) return false;
   if (!IsImageLayout(context.Input("Input").layout, conv.order)) return false;
   const bool is_gradient = context.def().FindInput("Output@GRAD") != nullptr;
-  if (!is_gradient) return IsImageLayout(context.Output("Output").layout, conv.order);
+  if (!is_gradient) {
+    const Layout output = context.Output("Output").layout;
+    const bool adds = ConvolutionEpilogue::IsIn(context) && context.HasInput("Z");
+    return IsImageLayout(output, conv.order) && (!adds || context.Input("Z").layout == output);
+  }
   if (context.HasOutput("Filter@GRAD") && !context.Output("Filter@GRAD").layout.is_plain())
     return false;
   return IsImageLayout(context.Input("Output@GRAD").layout, conv.order) &&
@@ -299,21 +335,8 @@ bool Accepts(const OpContext& context) {
 }  // namespace
 
 void AddOnednnConvolution(OpRegistry& registry, const std::string& type) {
-  registry.AddKernel(type, {.name = "onednn",
-                            .dtype = DType::kFloat32,
-                            .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                              return std::make_unique<ForwardKernel>(context);
-                            },
-                            .accepts = Accepts,
-                            .priority = 10});
-  registry.AddKernel(type + "_grad",
-                     {.name = "onednn",
-                      .dtype = DType::kFloat32,
-                      .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                        return std::make_unique<BackwardKernel>(context);
-                      },
-                      .accepts = Accepts,
-                      .priority = 10});
+  AddConvolutionKernels<ForwardKernel, BackwardKernel>(
+      registry, type, {.name = "onednn", .accepts = Accepts, .pays = {}, .priority = 10});
 }
 
 }  // namespace skiff

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
+#include "operators/nn/convolution_epilogue_shared.h"
+#include "operators/nn/norm_arguments_shared.h"
 
 namespace skiff {
 namespace {
@@ -42,6 +46,15 @@ void InferConvolutionGrad(OpContext& context) {
   context.SetOutputLike("Filter@GRAD", "Filter");
 }
 
+// max(0, slope[o] · sum + shift[o] + addend): what isn't there is left out.
+template <typename T>
+struct PlainEpilogue {
+  const T* slope = nullptr;
+  const T* shift = nullptr;
+  const T* addend = nullptr;  // may be the output
+  bool rectifies = false;
+};
+
 // The plain kernels visit one tap of the filter after the other and add a whole row of pixels for
 // each: the innermost loop has no condition.
 template <typename T>
@@ -52,13 +65,13 @@ class PlainConvolution {
         in_(StridesOf(conv.input, conv.order)),
         out_(StridesOf(conv.output, conv.order)) {}
 
-  void Forward(const T* input, const T* filter, T* output) const {
+  void Forward(const T* input, const T* filter, const PlainEpilogue<T>& epilogue, T* output) const {
     ParallelFor(conv_.input.batch * conv_.output.channels,
                 GrainOf(OutputPixels() * conv_.group_inputs() * Taps()),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) {
                     ForwardPlane(i / conv_.output.channels, i % conv_.output.channels, input,
-                                 filter, output);
+                                 filter, epilogue, output);
                   }
                 });
   }
@@ -117,23 +130,35 @@ class PlainConvolution {
            (column * conv_.window.stride[1] + tap.column_offset) * in_.size[1];
   }
 
-  static void Clear(const ImageDims& image, const ImageStrides& strides, T* plane) {
+  // Calls visit(offset in the plane) for each of its pixels.
+  template <typename Visit>
+  static void ForEachPixel(const ImageDims& image, const ImageStrides& strides,
+                           const Visit& visit) {
     for (int64_t row = 0; row < image.size[0]; ++row) {
       for (int64_t column = 0; column < image.size[1]; ++column)
-        plane[row * strides.size[0] + column * strides.size[1]] = 0;
+        visit(row * strides.size[0] + column * strides.size[1]);
     }
   }
 
   void ForwardPlane(int64_t n, int64_t out_channel, const T* input, const T* filter,
-                    T* output) const {
-    T* plane = output + n * out_.batch + out_channel * out_.channel;
-    Clear(conv_.output, out_, plane);
+                    const PlainEpilogue<T>& epilogue, T* output) const {
+    const int64_t plane_offset = n * out_.batch + out_channel * out_.channel;
+    T* plane = output + plane_offset;
+    const T* addend = epilogue.addend == nullptr ? nullptr : epilogue.addend + plane_offset;
+    const T shift = epilogue.shift == nullptr ? T(0) : epilogue.shift[out_channel];
+    const T slope = epilogue.slope == nullptr ? T(1) : epilogue.slope[out_channel];
+    ForEachPixel(conv_.output, out_,
+                 [&](int64_t i) { plane[i] = addend == nullptr ? shift : shift + addend[i]; });
     const int64_t first = out_channel / conv_.group_outputs() * conv_.group_inputs();
     const T* weights = filter + out_channel * conv_.group_inputs() * Taps();
     for (int64_t c = 0; c < conv_.group_inputs(); ++c) {
       const T* source = input + n * in_.batch + (first + c) * in_.channel;
-      for (int64_t t = 0; t < Taps(); ++t) AddTap(TapAt(t), weights[c * Taps() + t], source, plane);
+      for (int64_t t = 0; t < Taps(); ++t)
+        AddTap(TapAt(t), slope * weights[c * Taps() + t], source, plane);
     }
+    if (!epilogue.rectifies) return;
+    // Not-a-number stays one.
+    ForEachPixel(conv_.output, out_, [&](int64_t i) { plane[i] = plane[i] < 0 ? T(0) : plane[i]; });
   }
 
   void AddTap(const Tap& tap, T weight, const T* source, T* plane) const {
@@ -149,7 +174,7 @@ class PlainConvolution {
   void BackwardDataPlane(int64_t n, int64_t channel, const T* output_gradient, const T* filter,
                          T* input_gradient) const {
     T* plane = input_gradient + n * in_.batch + channel * in_.channel;
-    Clear(conv_.input, in_, plane);
+    ForEachPixel(conv_.input, in_, [plane](int64_t i) { plane[i] = 0; });
     const int64_t first = channel / conv_.group_inputs() * conv_.group_outputs();
     for (int64_t o = first; o < first + conv_.group_outputs(); ++o) {
       const T* source = output_gradient + n * out_.batch + o * out_.channel;
@@ -192,6 +217,40 @@ class PlainConvolution {
   Convolution conv_;
   ImageStrides in_;
   ImageStrides out_;
+};
+
+template <typename T>
+class PlainForward final : public Kernel {
+ public:
+  PlainForward(PrepareContext& context, const Convolution& conv)
+      : input_(context.InputIndex("Input")),
+        filter_(context.InputIndex("Filter")),
+        output_(context.OutputIndex("Output")),
+        loops_(conv) {
+    if (!ConvolutionEpilogue::IsIn(context)) return;
+    epilogue_.emplace(context, conv);
+    lines_ = context.RequestWorkspace(ByteCount(2 * conv.output.channels, kDTypeOf<T>));
+  }
+
+  void Run(const KernelContext& run) override {
+    PlainEpilogue<T> epilogue;
+    if (epilogue_) {
+      T* slope = static_cast<T*>(run.workspace(lines_));
+      T* shift = slope + epilogue_->channels();
+      epilogue_->Lines(run, slope, shift);
+      epilogue = {slope, shift, InputData<T>(run, epilogue_->addend()), epilogue_->rectifies()};
+    }
+    loops_.Forward(run.input(input_).data<T>(), run.input(filter_).data<T>(), epilogue,
+                   run.output(output_).data<T>());
+  }
+
+ private:
+  int input_;
+  int filter_;
+  int output_;
+  PlainConvolution<T> loops_;
+  std::optional<ConvolutionEpilogue> epilogue_;
+  int lines_ = -1;
 };
 
 }  // namespace
@@ -263,17 +322,29 @@ OpDef ConvolutionGradDef(const std::string& type) {
   return def;
 }
 
+bool IsBlockedByLanes(const OpContext& context, const Convolution& conv, int64_t lanes) {
+  const auto is_blocked = [&](const TensorMeta& image) {
+    return image.layout.channel_block == lanes;
+  };
+  if (lanes < 8 || conv.is_empty() || conv.order != ChannelOrder::kFirst ||
+      !context.Input("Filter").layout.is_plain() || !is_blocked(context.Input("Input"))) {
+    return false;
+  }
+  if (context.def().FindInput("Output@GRAD") == nullptr) {
+    const bool adds = ConvolutionEpilogue::IsIn(context) && context.HasInput("Z");
+    return is_blocked(context.Output("Output")) && (!adds || is_blocked(context.Input("Z")));
+  }
+  return is_blocked(context.Input("Output@GRAD")) &&
+         (!context.HasOutput("Filter@GRAD") || context.Output("Filter@GRAD").layout.is_plain()) &&
+         (!context.HasOutput("Input@GRAD") || is_blocked(context.Output("Input@GRAD")));
+}
+
 void AddPlainConvolution(OpRegistry& registry, const std::string& type) {
-  registry.AddCpuKernels<float, double>(type, []<typename T>(PrepareContext& context) {
-    const int input = context.InputIndex("Input");
-    const int filter = context.InputIndex("Filter");
-    const int output = context.OutputIndex("Output");
-    return MakeKernel([loops = PlainConvolution<T>(ParseConvolution(context)), input, filter,
-                       output](const KernelContext& run) {
-      loops.Forward(run.input(input).data<T>(), run.input(filter).data<T>(),
-                    run.output(output).data<T>());
-    });
-  });
+  registry.AddCpuKernels<float, double>(
+      type, []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<PlainForward<T>>(context, ParseConvolution(context));
+      });
+  if (registry.Find(type + "_grad") == nullptr) return;
   registry.AddCpuKernels<float, double>(type + "_grad", []<typename T>(PrepareContext& context) {
     const int input = context.InputIndex("Input");
     const int filter = context.InputIndex("Filter");

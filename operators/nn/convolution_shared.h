@@ -1,8 +1,11 @@
 // Two-dimensional convolution, which conv2d and depthwise_conv2d have in common.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
+#include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
 #include "framework/op/registry.h"
 #include "operators/nn/image_window_shared.h"
@@ -33,11 +36,35 @@ Convolution ParseConvolution(const OpContext& context);
 OpDef ConvolutionDef(const std::string& type, const std::string& doc);
 OpDef ConvolutionGradDef(const std::string& type);
 
-// "plain" kernels: direct loops in float32 and float64, every attribute.
+// The kernels below are those of `type`, with an epilogue if its definition has one
+// (convolution_epilogue_shared.h), and those of its gradient op, <type>_grad, if there is one.
+//
+// "plain": direct loops in float32 and float64, every attribute.
 void AddPlainConvolution(OpRegistry& registry, const std::string& type);
-// "onednn" kernels: float32, plain or blocked by 8 or 16.
+// "onednn": float32, plain or blocked by 8 or 16.
 void AddOnednnConvolution(OpRegistry& registry, const std::string& type);
-// "winograd" kernels: float32, 3x3 of stride 1, blocked by the lanes of a vector.
+// "winograd": float32, 3x3 of stride 1, blocked by the lanes of a vector.
 void AddWinogradConvolution(OpRegistry& registry, const std::string& type);
+// "gemm": float32, one group, blocked by the lanes of a vector.
+void AddGemmConvolution(OpRegistry& registry, const std::string& type);
+
+// Whether all images of the op, or of its gradient op, are blocked by `lanes`, at least 8, and its
+// filters are plain, with channels first and something to compute: what "winograd" and "gemm" take.
+bool IsBlockedByLanes(const OpContext& context, const Convolution& conv, int64_t lanes);
+
+// Adds float32 kernels to `type` and, if it is there, to its gradient op; `candidate` says which.
+template <typename Forward, typename Backward>
+void AddConvolutionKernels(OpRegistry& registry, const std::string& type, KernelDef candidate) {
+  candidate.dtype = DType::kFloat32;
+  candidate.prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+    return std::make_unique<Forward>(context);
+  };
+  registry.AddKernel(type, candidate);
+  if (registry.Find(type + "_grad") == nullptr) return;
+  candidate.prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+    return std::make_unique<Backward>(context);
+  };
+  registry.AddKernel(type + "_grad", candidate);
+}
 
 }  // namespace skiff

@@ -6,11 +6,16 @@
 // CompileOptions::kernels {"conv2d", "onednn"} (and {"conv2d_grad", "onednn"}) turns it off.
 #include <omp.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/op/kernel.h"
+#include "operators/nn/convolution_epilogue_shared.h"
 #include "operators/nn/convolution_shared.h"
+#include "operators/nn/norm_arguments_shared.h"
 #include "operators/nn/winograd_convolution_shared.h"
 
 namespace skiff {
@@ -25,26 +30,51 @@ class Correlation {
                      omp_get_max_threads()),
         filter_(context.InputIndex("Filter")),
         workspace_(context.RequestWorkspace(correlation_.workspace_bytes())) {
-    if (correlation_.derived_bytes() == 0) return;
-    form_ = context.RequestDerivedForm(
-        {.input = filter_,
-         .bytes = correlation_.derived_bytes(),
-         .refresh = [correlation = correlation_](const Tensor& filter, void* derived) {
-           correlation.TransformAllFilters(filter.data<float>(), static_cast<float*>(derived));
+    epilogue_ = EpilogueOf(context, conv);
+    if (epilogue_) shifts_ = epilogue_->RequestShifts(context, FloatLanes());
+    keeps_transformed_ = correlation_.derived_bytes() > 0;
+    if (!keeps_transformed_ && !epilogue_) return;
+    filters_ = context.RequestDerivedForm(
+        {.inputs = epilogue_ ? epilogue_->inputs() : std::vector<int>{filter_},
+         .bytes = keeps_transformed_ ? correlation_.derived_bytes()
+                                     : ByteCount(conv.filter_elements(), DType::kFloat32),
+         .refresh = [correlation = correlation_, filter = filter_, epilogue = epilogue_,
+                     transforms = keeps_transformed_](const KernelContext& run, void* derived) {
+           std::vector<float> folded;
+           if (epilogue) folded = epilogue->FoldFilters(run);
+           const float* filters = epilogue ? folded.data() : run.input(filter).data<float>();
+           auto* to = static_cast<float*>(derived);
+           if (transforms) {
+             correlation.TransformAllFilters(filters, to);
+           } else {
+             std::ranges::copy(folded, to);
+           }
          }});
   }
 
   void Run(const KernelContext& run, const Tensor& images, Tensor& outputs) const {
-    correlation_.Run(images.data<float>(), run.input(filter_).data<float>(),
-                     form_ < 0 ? nullptr : static_cast<const float*>(run.derived(form_)),
-                     static_cast<float*>(run.workspace(workspace_)), outputs.data<float>());
+    const auto* kept = filters_ < 0 ? nullptr : static_cast<const float*>(run.derived(filters_));
+    const float* plain = run.input(filter_).data<float>();
+    if (epilogue_ && !keeps_transformed_) plain = kept;
+    PixelEpilogue epilogue;
+    if (epilogue_) {
+      epilogue = {.shift = static_cast<const float*>(run.derived(shifts_)),
+                  .addend = InputData<float>(run, epilogue_->addend()),
+                  .rectifies = epilogue_->rectifies()};
+    }
+    correlation_.Run(images.data<float>(), plain, keeps_transformed_ ? kept : nullptr,
+                     static_cast<float*>(run.workspace(workspace_)), epilogue,
+                     outputs.data<float>());
   }
 
  private:
   WinogradCorrelation correlation_;
   int filter_;
   int workspace_;
-  int form_ = -1;
+  std::optional<ConvolutionEpilogue> epilogue_;
+  bool keeps_transformed_ = false;
+  int filters_ = -1;  // derived: transformed, or only folded
+  int shifts_ = -1;   // derived, of the epilogue
 };
 
 class ForwardKernel final : public Kernel {
@@ -113,7 +143,7 @@ class BackwardKernel final : public Kernel {
 // so it is where the transforms have too few tiles to share the transformed filters.
 bool Pays(const OpContext& context) {
   const Convolution conv = ParseConvolution(context);
-  const int64_t lanes = WinogradLanes();
+  const int64_t lanes = FloatLanes();
   const int64_t tiles =
       conv.input.batch * ((conv.output.size[0] + 3) / 4) * ((conv.output.size[1] + 3) / 4);
   return conv.input.channels >= lanes && conv.output.channels >= lanes && tiles >= 16;
@@ -121,42 +151,14 @@ bool Pays(const OpContext& context) {
 
 bool Accepts(const OpContext& context) {
   const Convolution conv = ParseConvolution(context);
-  const int64_t lanes = WinogradLanes();
-  if (lanes < 8 || conv.is_empty() || conv.order != ChannelOrder::kFirst ||
-      !IsWinogradConvolution(conv))
-    return false;
-  const auto is_blocked = [&](const TensorMeta& image) {
-    return image.layout.channel_block == lanes;
-  };
-  if (!context.Input("Filter").layout.is_plain() || !is_blocked(context.Input("Input")))
-    return false;
-  const bool is_gradient = context.def().FindInput("Output@GRAD") != nullptr;
-  if (!is_gradient) return is_blocked(context.Output("Output"));
-  return is_blocked(context.Input("Output@GRAD")) &&
-         (!context.HasOutput("Filter@GRAD") || context.Output("Filter@GRAD").layout.is_plain()) &&
-         (!context.HasOutput("Input@GRAD") || is_blocked(context.Output("Input@GRAD")));
+  return IsWinogradConvolution(conv) && IsBlockedByLanes(context, conv, FloatLanes());
 }
 
 }  // namespace
 
 void AddWinogradConvolution(OpRegistry& registry, const std::string& type) {
-  registry.AddKernel(type, {.name = "winograd",
-                            .dtype = DType::kFloat32,
-                            .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                              return std::make_unique<ForwardKernel>(context);
-                            },
-                            .accepts = Accepts,
-                            .pays = Pays,
-                            .priority = 20});
-  registry.AddKernel(type + "_grad",
-                     {.name = "winograd",
-                      .dtype = DType::kFloat32,
-                      .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                        return std::make_unique<BackwardKernel>(context);
-                      },
-                      .accepts = Accepts,
-                      .pays = Pays,
-                      .priority = 20});
+  AddConvolutionKernels<ForwardKernel, BackwardKernel>(
+      registry, type, {.name = "winograd", .accepts = Accepts, .pays = Pays, .priority = 20});
 }
 
 }  // namespace skiff

@@ -19,15 +19,16 @@ AttrDef EpsilonAttr(const std::string& type) {
 
 void CheckVectors(const OpContext& context, std::initializer_list<const char*> slots, int64_t size,
                   const char* meaning) {
-  const TensorMeta& x = context.Input("X");
+  const std::string& first = context.def().inputs[0].name;
+  const TensorMeta& x = context.Input(first);
   for (const char* slot : slots) {
     if (!context.HasInput(slot)) continue;
     const TensorMeta& meta = context.Input(slot);
     const bool fits =
         meta.shape.rank() == 1 && (meta.shape[0] == size || meta.shape[0] == -1 || size == -1);
     SKIFF_ENFORCE(fits, kInvalidArgument, context.op().type, ": ", slot, " of shape ", meta.shape,
-                  ", expected [", size, "], one value for each ", meaning, " of X of shape ",
-                  x.shape);
+                  ", expected [", size, "], one value for each ", meaning, " of ", first,
+                  " of shape ", x.shape);
     CheckInputLike(context, slot, meta.shape, x.dtype);
   }
 }

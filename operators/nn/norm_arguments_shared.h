@@ -13,8 +13,8 @@ namespace skiff {
 // `epsilon`, at least 0; `type` is the op's, for messages.
 AttrDef EpsilonAttr(const std::string& type);
 
-// Error unless the slots that are present hold `size` values (-1: unknown) of X's dtype; `meaning`
-// says of what there is one each.
+// Error unless the slots that are present hold `size` values (-1: unknown) of the dtype of the op's
+// first input; `meaning` says of what in there is one each.
 void CheckVectors(const OpContext& context, std::initializer_list<const char*> slots, int64_t size,
                   const char* meaning);
 

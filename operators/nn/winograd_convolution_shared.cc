@@ -3,20 +3,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "framework/base/parallel.h"
+#include "operators/nn/work_parts_shared.h"
 
 namespace skiff {
 namespace {
 
-// What a part may hold in the second-level cache, with room for what streams through it.
-constexpr int64_t kCacheFloats = 640 * 1024 / 4;
 // Transformed filters above this are made on the fly where there are few tiles to share them.
 constexpr int64_t kKeptFilterFloats = 1024 * 1024;
-// Tiles that a row of the product's kernel takes (14 with 32 registers).
-constexpr int64_t kRowGroup = 14;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Strides of planes that are powers of two would map all planes of a tile to one cache set.
 int64_t PlaneStride(int64_t floats) { return CeilDiv(floats, 16) * 16 + 16; }
 
@@ -25,21 +18,6 @@ TileGrid GridOf(const Extents& output_size, int64_t batch, int64_t side, const E
           .batch = batch,
           .tiles = {CeilDiv(output_size[0], side), CeilDiv(output_size[1], side)},
           .padding = padding};
-}
-
-// Range `index` of `count` equal ones.
-IndexRange Share(int64_t total, int64_t index, int64_t count) {
-  return {total * index / count, total * (index + 1) / count};
-}
-
-int64_t Size(const IndexRange& range) { return range.end - range.begin; }
-
-// Calls body(index) for [0, count), a thread for each as far as there are threads.
-template <typename Body>
-void ForEachPart(int64_t count, const Body& body) {
-  ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) body(i);
-  });
 }
 
 }  // namespace
@@ -64,7 +42,7 @@ int64_t WinogradTileSide(const Extents& output_size) {
 
 WinogradCorrelation::WinogradCorrelation(const Convolution& conv, bool gradient_of_input,
                                          int64_t side, int64_t parts)
-    : lanes_(WinogradLanes()),
+    : lanes_(FloatLanes()),
       images_{CeilDiv(conv.input.channels, lanes_), conv.input.size},
       outputs_{CeilDiv(conv.output.channels, lanes_), conv.output.size},
       filters_{conv.output.channels, conv.input.channels, gradient_of_input} {
@@ -125,10 +103,12 @@ void WinogradCorrelation::TransformAllFilters(const float* filters, float* deriv
 }
 
 void WinogradCorrelation::Run(const float* images, const float* filters, const float* derived,
-                              float* workspace, float* outputs) const {
+                              float* workspace, const PixelEpilogue& epilogue,
+                              float* outputs) const {
   if (keeps_filters_) {
-    ForEachPart(parts_,
-                [&](int64_t part) { RunTileBlocks(part, images, derived, workspace, outputs); });
+    ForEachPart(parts_, [&](int64_t part) {
+      RunTileBlocks(part, images, derived, workspace, epilogue, outputs);
+    });
     return;
   }
   const int64_t tiles = grid_.count();
@@ -142,12 +122,14 @@ void WinogradCorrelation::Run(const float* images, const float* filters, const f
     TransformInputTiles(grid_, images_, range, i / cuts, images, target);
   });
   ForEachPart(parts_, [&](int64_t part) {
-    RunPanels(part, filters, transformed.data, workspace + grid_.planes() * image_plane_, outputs);
+    RunPanels(part, filters, transformed.data, workspace + grid_.planes() * image_plane_, epilogue,
+              outputs);
   });
 }
 
 void WinogradCorrelation::RunTileBlocks(int64_t part, const float* images, const float* derived,
-                                        float* workspace, float* outputs) const {
+                                        float* workspace, const PixelEpilogue& epilogue,
+                                        float* outputs) const {
   const int64_t planes = grid_.planes();
   float* mine = workspace + part * planes * (image_plane_ + product_plane_);
   const TilePlanes tiles{mine, image_plane_, block_tiles_ * lanes_};
@@ -172,25 +154,26 @@ void WinogradCorrelation::RunTileBlocks(int64_t part, const float* images, const
       }
     }
     for (int64_t o = 0; o < produced_; ++o)
-      TransformOutputTiles(grid_, outputs_, range, o, products, outputs);
+      TransformOutputTiles(grid_, outputs_, range, o, products, epilogue, outputs);
   }
 }
 
 void WinogradCorrelation::RunPanels(int64_t part, const float* filters, const float* tiles,
-                                    float* workspace, float* outputs) const {
+                                    float* workspace, const PixelEpilogue& epilogue,
+                                    float* outputs) const {
   float* mine = workspace + part * grid_.planes() * (filter_plane_ + product_plane_);
   // A panel is cut into ranges of tiles where there are fewer panels than parts.
   const int64_t cuts = CeilDiv(parts_, panels());
   const IndexRange items = Share(panels() * cuts, part, parts_);
   for (int64_t i = items.begin; i < items.end; ++i) {
     const IndexRange range = Share(grid_.count(), i % cuts, cuts);
-    if (Size(range) > 0) RunPanel(i / cuts, range, filters, tiles, mine, outputs);
+    if (Size(range) > 0) RunPanel(i / cuts, range, filters, tiles, mine, epilogue, outputs);
   }
 }
 
 void WinogradCorrelation::RunPanel(int64_t panel, const IndexRange& tiles, const float* filters,
                                    const float* transformed, float* workspace,
-                                   float* outputs) const {
+                                   const PixelEpilogue& epilogue, float* outputs) const {
   const int64_t planes = grid_.planes();
   const int64_t blocks = PanelBlocks(panel);
   const FilterPanel chunk{workspace, filter_plane_, blocks};
@@ -218,14 +201,14 @@ void WinogradCorrelation::RunPanel(int64_t panel, const IndexRange& tiles, const
         // Block 0 of the products is the panel's first.
         const TilePlanes source{products - 2 * panel * product_stride, product_plane_,
                                 product_stride};
-        TransformOutputTiles(grid_, outputs_, range, 2 * panel + j, source, outputs);
+        TransformOutputTiles(grid_, outputs_, range, 2 * panel + j, source, epilogue, outputs);
       }
     }
   }
 }
 
 WinogradFilterGradient::WinogradFilterGradient(const Convolution& conv, int64_t side, int64_t parts)
-    : lanes_(WinogradLanes()),
+    : lanes_(FloatLanes()),
       grid_(GridOf(conv.output.size, conv.input.batch, side, conv.window.pad_begin)),
       images_{CeilDiv(conv.input.channels, lanes_), conv.input.size},
       outputs_{CeilDiv(conv.output.channels, lanes_), conv.output.size},

@@ -33,7 +33,7 @@ class WinogradCorrelation {
   void TransformAllFilters(const float* filters, float* derived) const;
   // `derived` is nullptr if derived_bytes() is 0.
   void Run(const float* images, const float* filters, const float* derived, float* workspace,
-           float* outputs) const;
+           const PixelEpilogue& epilogue, float* outputs) const;
 
  private:
   int64_t panels() const { return (produced_ + 1) / 2; }
@@ -42,11 +42,12 @@ class WinogradCorrelation {
   int64_t PanelOffset(int64_t panel, int64_t summed_blocks) const;
 
   void RunTileBlocks(int64_t part, const float* images, const float* derived, float* workspace,
-                     float* outputs) const;
+                     const PixelEpilogue& epilogue, float* outputs) const;
   void RunPanels(int64_t part, const float* filters, const float* tiles, float* workspace,
-                 float* outputs) const;
+                 const PixelEpilogue& epilogue, float* outputs) const;
   void RunPanel(int64_t panel, const IndexRange& tiles, const float* filters,
-                const float* transformed, float* workspace, float* outputs) const;
+                const float* transformed, float* workspace, const PixelEpilogue& epilogue,
+                float* outputs) const;
 
   int64_t lanes_;
   TileGrid grid_;

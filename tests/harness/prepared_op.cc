@@ -190,7 +190,7 @@ void PreparedOp::Load(const NamedTensors& inputs, unsigned char poison) {
   }
   for (size_t i = 0; i < derived_forms_.size(); ++i) {
     const DerivedForm& form = derived_forms_[i];
-    form.refresh(context_.input(form.input), derived_[i]->data());
+    form.refresh(context_, derived_[i]->data());
   }
 }
 

@@ -50,7 +50,8 @@ void AddOp(OpRegistry& registry, OpDef def, KernelFactory prepare) {
 std::unique_ptr<Kernel> PrepareNegated(PrepareContext& context) {
   const int64_t bytes = context.Input("W").shape.element_count() * 4;
   const int form = context.RequestDerivedForm(
-      {.input = 0, .bytes = bytes, .refresh = [](const Tensor& w, void* derived) {
+      {.inputs = {0}, .bytes = bytes, .refresh = [](const KernelContext& run, void* derived) {
+         const Tensor& w = run.input(0);
          ++derived_refreshes;
          for (int64_t i = 0; i < w.element_count(); ++i) {
            static_cast<float*>(derived)[i] = -w.data<float>()[i];

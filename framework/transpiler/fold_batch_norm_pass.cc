@@ -1,0 +1,115 @@
+#include "framework/transpiler/fold_batch_norm_pass.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/transpiler/plan_rewrite.h"
+
+namespace skiff {
+namespace {
+
+class Folding {
+ public:
+  Folding(const OpRegistry& registry, Plan* plan)
+      : plan_(*plan), def_(registry.Find("conv2d_batch_norm_act")), rewrite_(registry, plan) {}
+
+  int64_t Run() {
+    if (def_ == nullptr) return 0;
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      if (rewrite_.Is(i, "batch_norm") || rewrite_.Is(i, "batch_norm_act")) TryFold(i);
+    }
+    return rewrite_.Apply();
+  }
+
+ private:
+  template <typename T>
+  static T AttrOf(const Instruction& instruction, std::string_view name) {
+    return std::get<T>(*EffectiveAttr(*instruction.op, *instruction.def->FindAttr(name)));
+  }
+
+  static bool UsesRunningStatistics(const Instruction& norm) {
+    return AttrOf<bool>(norm, "use_global_stats") ||
+           (AttrOf<bool>(norm, "is_test") && !AttrOf<bool>(norm, "trainable_statistics"));
+  }
+
+  const PlanValue& Value(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
+
+  // Whether what the batch norm writes besides Y may stay unwritten: nobody reads it, and what lies
+  // in the scope is the running statistics, which stay what they are.
+  bool WritesNothingElse(const Instruction& norm) const {
+    const auto is_same_variable = [&](const char* output, const char* input) {
+      return Value(norm.OutputIn(output)).name == Value(norm.InputIn(input)).name;
+    };
+    for (const char* slot :
+         {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "ReserveSpace"}) {
+      const int32_t output = norm.OutputIn(slot);
+      if (output < 0) continue;
+      if (!rewrite_.ReadersOf(output).empty()) return false;
+      if (Value(output).storage == Storage::kArena) continue;
+      if (std::string_view(slot) == "MeanOut" && is_same_variable(slot, "Mean")) continue;
+      if (std::string_view(slot) == "VarianceOut" && is_same_variable(slot, "Variance")) continue;
+      return false;
+    }
+    return true;
+  }
+
+  void TryFold(size_t at) {
+    const Instruction& norm = plan_.instructions[at];
+    const int32_t x = norm.InputIn("X");
+    const size_t from = rewrite_.WriterOf(x);
+    if (from == PlanRewrite::kNobody || !rewrite_.Is(from, "conv2d") ||
+        rewrite_.OnlyReader(x) != at || !UsesRunningStatistics(norm) || !WritesNothingElse(norm)) {
+      return;
+    }
+    const Instruction& convolution = plan_.instructions[from];
+    const bool channels_last = AttrOf<std::string>(convolution, "data_format") == "NHWC";
+    if (channels_last != (AttrOf<std::string>(norm, "data_layout") == "NHWC")) return;
+
+    const std::vector<int32_t> kept = {convolution.InputIn("Filter"), norm.InputIn("Scale"),
+                                       norm.InputIn("Bias"), norm.InputIn("Mean"),
+                                       norm.InputIn("Variance")};
+    const bool in_scope = std::ranges::all_of(
+        kept, [&](int32_t value) { return value < 0 || Value(value).storage == Storage::kScope; });
+    if (!in_scope || WritesScopeOf(plan_, kept, 0, at) ||
+        WritesScopeOf(plan_, kept, at + 1, plan_.instructions.size()) ||
+        WritesScopeOf(plan_, {convolution.InputIn("Input")}, from + 1, at)) {
+      return;
+    }
+
+    const bool is_fused = norm.op->type == "batch_norm_act";
+    AttributeMap attrs;
+    for (const AttrDef& attr : convolution.def->attrs) {
+      attrs[attr.name] = *EffectiveAttr(*convolution.op, attr);
+    }
+    attrs["epsilon"] = AttrOf<float>(norm, "epsilon");
+    attrs["act_type"] = is_fused ? AttrOf<std::string>(norm, "act_type") : std::string("identity");
+    Instruction folded = MakeInstruction(&plan_, *def_, norm, attrs,
+                                         {{"Input", convolution.InputIn("Input")},
+                                          {"Filter", kept[0]},
+                                          {"Scale", kept[1]},
+                                          {"Bias", kept[2]},
+                                          {"Mean", kept[3]},
+                                          {"Variance", kept[4]},
+                                          {"Z", is_fused ? norm.InputIn("Z") : -1}},
+                                         {{"Output", norm.OutputIn("Y")}});
+    if (!rewrite_.HasKernel(folded)) return;
+    rewrite_.Replace(at, std::move(folded));
+    rewrite_.Drop(from);
+  }
+
+  Plan& plan_;
+  const OpDef* def_;
+  PlanRewrite rewrite_;
+};
+
+}  // namespace
+
+PassReport FoldBatchNormPass::Apply(const OpRegistry& registry, Plan* plan) const {
+  const int64_t folded = Folding(registry, plan).Run();
+  return {.pass = {}, .changes = folded, .summary = StrCat(folded, " batch norms folded")};
+}
+
+}  // namespace skiff

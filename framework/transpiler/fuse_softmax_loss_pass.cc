@@ -1,0 +1,109 @@
+#include "framework/transpiler/fuse_softmax_loss_pass.h"
+
+#include <map>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/transpiler/plan_rewrite.h"
+
+namespace skiff {
+namespace {
+
+class Fusion {
+ public:
+  Fusion(const OpRegistry& registry, Plan* plan)
+      : plan_(*plan),
+        forward_def_(registry.Find("softmax_with_cross_entropy")),
+        backward_def_(registry.Find("softmax_with_cross_entropy_grad")),
+        rewrite_(registry, plan) {}
+
+  int64_t Run() {
+    if (forward_def_ == nullptr || backward_def_ == nullptr) return 0;
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      if (rewrite_.Is(i, "cross_entropy")) TryForward(i);
+      if (rewrite_.Is(i, "cross_entropy_grad")) TryBackward(i);
+    }
+    return rewrite_.Apply();
+  }
+
+ private:
+  static constexpr size_t kNobody = PlanRewrite::kNobody;
+
+  const Shape& ShapeOf(int32_t value) const {
+    return plan_.values[static_cast<size_t>(value)].meta.shape;
+  }
+
+  static AttributeMap AttrsOf(const Instruction& loss) {
+    AttributeMap attrs;
+    for (const char* name : {"soft_label", "ignore_index"}) {
+      attrs[name] = *EffectiveAttr(*loss.op, *loss.def->FindAttr(name));
+    }
+    return attrs;
+  }
+
+  bool IsAlongLastAxis(const Instruction& softmax, int rank) const {
+    const auto axis =
+        std::get<int32_t>(*EffectiveAttr(*softmax.op, *softmax.def->FindAttr("axis")));
+    return axis == -1 || axis == rank - 1;
+  }
+
+  void TryForward(size_t at) {
+    const Instruction& loss = plan_.instructions[at];
+    const int32_t p = loss.InputIn("X");
+    const int32_t label = loss.InputIn("Label");
+    const size_t from = rewrite_.WriterOf(p);
+    if (from == kNobody || !rewrite_.Is(from, "softmax") || losses_.contains(p)) return;
+    const Instruction& softmax = plan_.instructions[from];
+    const int rank = ShapeOf(p).rank();
+    const size_t label_writer = rewrite_.WriterOf(label);
+    const bool has_label = label_writer == kNobody || label_writer < from;
+    if (!IsAlongLastAxis(softmax, rank) || ShapeOf(label).rank() != rank || !has_label ||
+        WritesScopeOf(plan_, {label, loss.OutputIn("Y")}, from, at)) {
+      return;
+    }
+    Instruction fused = MakeInstruction(&plan_, *forward_def_, softmax, AttrsOf(loss),
+                                        {{"Logits", softmax.InputIn("X")}, {"Label", label}},
+                                        {{"Softmax", p}, {"Loss", loss.OutputIn("Y")}});
+    if (!rewrite_.HasKernel(fused)) return;
+    rewrite_.Replace(from, std::move(fused));
+    rewrite_.Drop(at);
+    losses_[p] = at;
+  }
+
+  void TryBackward(size_t loss_grad) {
+    const Instruction& outer = plan_.instructions[loss_grad];
+    const int32_t p = outer.InputIn("X");
+    const auto found = losses_.find(p);
+    const size_t at = rewrite_.OnlyReader(outer.OutputIn("X@GRAD"));
+    if (found == losses_.end() || at == kNobody || !rewrite_.Is(at, "softmax_grad")) return;
+    const Instruction& loss = plan_.instructions[found->second];
+    const Instruction& inner = plan_.instructions[at];
+    const int32_t label = outer.InputIn("Label");
+    const bool is_its_gradient = inner.InputIn("Out") == p && label == loss.InputIn("Label") &&
+                                 AttrsOf(outer) == AttrsOf(loss) &&
+                                 IsAlongLastAxis(inner, ShapeOf(p).rank());
+    if (!is_its_gradient || WritesScopeOf(plan_, outer.inputs, loss_grad + 1, at)) return;
+    Instruction fused =
+        MakeInstruction(&plan_, *backward_def_, inner, AttrsOf(outer),
+                        {{"Label", label}, {"Softmax", p}, {"Loss@GRAD", outer.InputIn("Y@GRAD")}},
+                        {{"Logits@GRAD", inner.OutputIn("X@GRAD")}});
+    if (!rewrite_.HasKernel(fused)) return;
+    rewrite_.Replace(at, std::move(fused));
+    rewrite_.Drop(loss_grad);
+  }
+
+  Plan& plan_;
+  const OpDef* forward_def_;
+  const OpDef* backward_def_;
+  PlanRewrite rewrite_;
+  std::map<int32_t, size_t> losses_;  // fused cross-entropies, by the softmax's output
+};
+
+}  // namespace
+
+PassReport FuseSoftmaxLossPass::Apply(const OpRegistry& registry, Plan* plan) const {
+  const int64_t made = Fusion(registry, plan).Run();
+  return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
+}
+
+}  // namespace skiff

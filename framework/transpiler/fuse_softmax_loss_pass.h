@@ -1,0 +1,29 @@
+// A cross-entropy of a softmax becomes one op, and so do their gradients:
+//
+//   p = softmax(x)                        p, y = softmax_with_cross_entropy(x, label)
+//   y = cross_entropy(p, label)        →
+//   p@GRAD = cross_entropy_grad(…)        x@GRAD = softmax_with_cross_entropy_grad(p, label,
+//   y@GRAD) x@GRAD = softmax_grad(p, p@GRAD)
+//
+// It saves the passes over p and p@GRAD, and takes the logarithm of no probability: where one
+// rounds to 0, the loss is the true one instead of 1e20, and the gradient is no 0 / 0.
+//
+// Others may read p. It is not made where the softmax isn't along the last axis, where the label
+// lacks that axis or is computed behind the softmax, and where a kernel is forced on one of the
+// ops. The gradients stay apart where p@GRAD is a sum, or somebody else reads it.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class FuseSoftmaxLossPass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "fuse_softmax_loss"; }
+  // log(exp(x) / sum) is x - log(sum), but for the rounding of the probability.
+  double tolerance() const override { return 1e-5; }
+  // `changes`: fused instructions made.
+  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+};
+
+}  // namespace skiff

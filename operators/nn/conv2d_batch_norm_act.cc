@@ -1,0 +1,45 @@
+// conv2d_batch_norm_act: conv2d, batch_norm by running statistics, what is added to it, and an
+// activation, as one op for inference.
+//
+//   Output = act(Scale · (conv2d(Input, Filter) - Mean) / sqrt(Variance + epsilon) + Bias + Z)
+//
+// It is made by the pass fold_batch_norm and has no like in Fluid, whose conv_bn_fuse_pass changes
+// the parameters in the scope. Kernels multiply the filters by Scale / sqrt(Variance + epsilon)
+// once, which rounds otherwise than a normalization behind the convolution.
+#include <utility>
+
+#include "operators/common/input_checks.h"
+#include "operators/nn/convolution_epilogue_shared.h"
+#include "operators/nn/convolution_shared.h"
+#include "operators/nn/norm_arguments_shared.h"
+
+namespace skiff {
+
+void RegisterConv2dBatchNormAct(OpRegistry& registry) {
+  OpDef def = ConvolutionDef(
+      "conv2d_batch_norm_act",
+      "Output = act(Scale * (conv2d(Input, Filter) - Mean) / sqrt(Variance + epsilon) + Bias + Z): "
+      "conv2d, batch_norm by running statistics, an addition and an activation in one.");
+  for (SlotDef& slot : EpilogueSlots()) def.inputs.push_back(std::move(slot));
+  for (AttrDef& attr : EpilogueAttrs()) def.attrs.push_back(std::move(attr));
+  def.infer = [infer = def.infer](OpContext& context) {
+    infer(context);
+    const Convolution conv = ParseConvolution(context);
+    CheckVectors(context, {"Scale", "Bias", "Mean", "Variance"}, conv.output.channels,
+                 "output channel for Input");
+    if (context.HasInput("Z")) {
+      CheckInputLike(context, "Z", ShapeOf(conv.output, conv.order), context.Input("Input").dtype);
+    }
+  };
+  def.grad = {};
+  def.no_gradient_reason = "it is made for inference; training keeps conv2d and batch_norm";
+  def.in_place = {{"Z", "Output"}};
+  def.layout_slots.push_back("Z");
+  registry.Add(std::move(def));
+  AddPlainConvolution(registry, "conv2d_batch_norm_act");
+  AddOnednnConvolution(registry, "conv2d_batch_norm_act");
+  AddWinogradConvolution(registry, "conv2d_batch_norm_act");
+  AddGemmConvolution(registry, "conv2d_batch_norm_act");
+}
+
+}  // namespace skiff
