@@ -137,11 +137,50 @@ void PreparedPlan::PrepareKernels() {
       if (step.kernel_def == nullptr) step.kernel_def = &inputs_.registry->SelectKernel(context);
       step.kernel = step.kernel_def->prepare(context);
       instruction.workspace_bytes = context.workspace_bytes();
-      derived_requests_[i] = context.derived_forms();
+      RequestDerived(context.derived_forms(), &instruction, &derived_requests_[i]);
     } catch (const Error& error) {
       ThrowIn(error, i);
     }
   }
+}
+
+void PreparedPlan::RequestDerived(const std::vector<DerivedForm>& forms, Instruction* instruction,
+                                  std::vector<DerivedRequest>* requests) const {
+  for (const DerivedForm& form : forms) {
+    std::vector<int32_t> sources;
+    for (int input : form.inputs) {
+      sources.push_back(instruction->inputs[static_cast<size_t>(input)]);
+    }
+    const bool in_scope = std::ranges::all_of(sources, [&](int32_t value) {
+      return plan_.values[static_cast<size_t>(value)].storage == Storage::kScope;
+    });
+    DerivedRequest request{.form = form};
+    if (!in_scope || WritesScopeOf(plan_, sources, 0, plan_.instructions.size())) {
+      request.workspace = static_cast<int>(instruction->workspace_bytes.size());
+      instruction->workspace_bytes.push_back(form.bytes);
+    }
+    requests->push_back(std::move(request));
+  }
+}
+
+void PreparedPlan::BindDerived(const Instruction& instruction, DerivedRequest& request,
+                               Step* step) {
+  Derived derived;
+  if (request.workspace >= 0) {
+    derived.data = step->context.workspace(request.workspace);
+  } else {
+    derived.storage = std::make_unique<Buffer>(AllocatorOf(plan_.place), request.form.bytes);
+    derived.data = derived.storage->data();
+    for (int input : request.form.inputs) {
+      const int32_t value = instruction.inputs[static_cast<size_t>(input)];
+      derived.source_versions.push_back(
+          inputs_.scope->Version(plan_.values[static_cast<size_t>(value)].name));
+    }
+  }
+  derived.refresh = std::move(request.form.refresh);
+  step->context.derived_forms.push_back(derived.data);
+  step->derived.push_back(derived_.size());
+  derived_.push_back(std::move(derived));
 }
 
 void PreparedPlan::Bind() {
@@ -168,22 +207,8 @@ void PreparedPlan::Bind() {
   step_counter_ = counter->data<int64_t>();
   for (size_t i = 0; i < steps_.size(); ++i) {
     BindStep(plan_.instructions[i], &steps_[i]);
-    for (DerivedForm& form : derived_requests_[i]) {
-      Derived derived;
-      derived.storage = std::make_unique<Buffer>(AllocatorOf(plan_.place), form.bytes);
-      for (int index : form.inputs) {
-        const int32_t input = plan_.instructions[i].inputs[static_cast<size_t>(index)];
-        const PlanValue& value = plan_.values[static_cast<size_t>(input)];
-        if (value.storage == Storage::kScope) {
-          derived.source_versions.push_back(scope.Version(value.name));
-        } else {
-          derived.may_be_kept = false;
-        }
-      }
-      derived.refresh = std::move(form.refresh);
-      steps_[i].context.derived_forms.push_back(derived.storage->data());
-      steps_[i].derived.push_back(derived_.size());
-      derived_.push_back(std::move(derived));
+    for (DerivedRequest& request : derived_requests_[i]) {
+      BindDerived(plan_.instructions[i], request, &steps_[i]);
     }
   }
   derived_requests_.clear();
@@ -244,8 +269,8 @@ void PreparedPlan::RunStep(Step& step) {
     Derived& derived = derived_[index];
     uint64_t version = 0;
     for (const uint64_t* source : derived.source_versions) version += *source;
-    if (derived.filled && derived.may_be_kept && derived.version == version) continue;
-    derived.refresh(step.context, derived.storage->data());
+    if (derived.storage != nullptr && derived.filled && derived.version == version) continue;
+    derived.refresh(step.context, derived.data);
     derived.filled = true;
     derived.version = version;
   }
@@ -325,7 +350,9 @@ PlanStatistics PreparedPlan::statistics() const {
   statistics.max_live_bytes = plan_.max_live_bytes;
   statistics.planned_bytes = plan_.planned_bytes;
   statistics.unshared_bytes = plan_.unshared_bytes;
-  for (const Derived& derived : derived_) statistics.derived_bytes += derived.storage->bytes();
+  for (const Derived& derived : derived_) {
+    if (derived.storage != nullptr) statistics.derived_bytes += derived.storage->bytes();
+  }
   for (const Rollback& rollback : rollbacks_) {
     statistics.rollback_bytes += rollback.saved.byte_count();
   }

@@ -48,14 +48,19 @@ class PreparedPlan {
   bool is_current() const { return inputs_.scope->generation() == generation_; }
 
  private:
-  // A form derived from inputs, kept in `storage`.
+  // A form derived from inputs. If they change in every run it is a workspace of its instruction;
+  // else it has a storage of its own.
   struct Derived {
-    std::vector<const uint64_t*> source_versions;  // of the inputs that are persistables
-    bool may_be_kept = true;                       // all of them are; else refreshed every run
+    std::vector<const uint64_t*> source_versions;  // of a form that is kept
     uint64_t version = 0;  // sum of theirs when it was filled: versions only grow
     bool filled = false;
     std::function<void(const KernelContext&, void*)> refresh;
-    std::unique_ptr<Buffer> storage;
+    std::unique_ptr<Buffer> storage;  // nullptr: a workspace
+    void* data = nullptr;
+  };
+  struct DerivedRequest {
+    DerivedForm form;
+    int workspace = -1;  // index; -1: it is kept
   };
   struct Step {
     std::unique_ptr<Kernel> kernel;
@@ -83,6 +88,9 @@ class PreparedPlan {
   void MakeFetches();
   void Bind();
   void PlanRollback();
+  void RequestDerived(const std::vector<DerivedForm>& forms, Instruction* instruction,
+                      std::vector<DerivedRequest>* requests) const;
+  void BindDerived(const Instruction& instruction, DerivedRequest& request, Step* step);
   void BindStep(const Instruction& instruction, Step* step);
   // Calls run_one(i) for each instruction, segment by segment; undoes the run if one throws.
   template <typename RunOne>
@@ -97,7 +105,7 @@ class PreparedPlan {
   Plan plan_;
   Inputs inputs_;
   std::vector<Step> steps_;
-  std::vector<std::vector<DerivedForm>> derived_requests_;  // by instruction
+  std::vector<std::vector<DerivedRequest>> derived_requests_;  // by instruction
   std::vector<Derived> derived_;
   std::shared_ptr<Buffer> arena_;
   std::vector<Tensor> tensors_;  // by value; those of the scope are the scope's own

@@ -80,8 +80,9 @@ class PrepareContext : public OpContext {
     workspace_bytes_.push_back(bytes);
     return static_cast<int>(workspace_bytes_.size()) - 1;
   }
-  // A form that is kept across steps and refreshed when one of its inputs changed (always, if one
-  // is no persistable). Returns its index for KernelContext::derived.
+  // A form that is kept across runs and refreshed when one of its inputs changed. If one is no
+  // persistable, or the plan writes it, the form is refreshed in every run and lives only while
+  // the kernel runs. Returns its index for KernelContext::derived.
   int RequestDerivedForm(DerivedForm form) {
     derived_forms_.push_back(std::move(form));
     return static_cast<int>(derived_forms_.size()) - 1;

@@ -225,6 +225,28 @@ TEST_F(ExecutorTest, RefreshesADerivedFormOncePerVersionOfTheParameter) {
   EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(-2, -3, -4));
 }
 
+// Nothing would be gained by keeping it.
+TEST_F(ExecutorTest, ADerivedFormOfAParameterThatARunWritesIsAWorkspace) {
+  CompiledProgram kept = Compile(R"(program { block 0 {
+    var "y" float32 [3]
+    var "w" float32 [3] persistable
+    {Out: ["y"]} = tiny_negated(W: ["w"])
+  } })");
+  EXPECT_EQ(kept.Bind({}, {"y"}).statistics().derived_bytes, 12);
+  CompiledProgram written = Compile(R"(program { block 0 {
+    var "y" float32 [3]
+    param "w" float32 [3] persistable
+    {Out: ["y"]} = tiny_negated(W: ["w"])
+    {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["y"])
+  } })");
+  BoundProgram bound = written.Bind({}, {"y"});
+  EXPECT_EQ(bound.statistics().derived_bytes, 0);
+  const int before = tiny::DerivedRefreshes();
+  bound.Step();
+  bound.Step();
+  EXPECT_EQ(tiny::DerivedRefreshes(), before + 2);
+}
+
 TEST_F(ExecutorTest, TrainingAdvancesTheStepAndWithItRandomOps) {
   constexpr const char* kRandom = R"(program seed=3 { block 0 {
     var "x" float32 [-1]
