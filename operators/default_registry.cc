@@ -1,5 +1,6 @@
 #include "framework/op/registry.h"
 #include "operators/all_ops.h"
+#include "operators/common/kernel_libraries.h"
 
 namespace skiff {
 
@@ -7,6 +8,7 @@ OpRegistry& DefaultOpRegistry() {
   static OpRegistry& registry = *[] {
     auto* made = new OpRegistry;
     RegisterAllOps(*made);
+    SetKernelLibraries(*made);
     return made;
   }();
   return registry;

@@ -31,3 +31,4 @@
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor.h"
+#include "framework/tuning/kernel_tuner.h"

@@ -101,10 +101,12 @@ struct CompiledProgram::State {
                              positions);
     plan.forced_kernels.insert(options.kernels.begin(), options.kernels.end());
     RunPlanPasses(*registry, &plan, options.passes);
-    return std::make_shared<PreparedPlan>(
-        std::move(plan),
-        PreparedPlan::Inputs{
-            .registry = registry, .program = program, .scope = scope, .trains = trains});
+    return std::make_shared<PreparedPlan>(std::move(plan),
+                                          PreparedPlan::Inputs{.registry = registry,
+                                                               .program = program,
+                                                               .scope = scope,
+                                                               .tuner = options.tuner.get(),
+                                                               .trains = trains});
   }
 
   const OpRegistry* registry = nullptr;
@@ -184,6 +186,8 @@ Executor::~Executor() = default;
 
 CompiledProgram Executor::Compile(const Program& program, const CompileOptions& options) {
   CheckForcedKernels(*registry_, options.kernels);
+  SKIFF_ENFORCE(options.tuner == nullptr || &options.tuner->registry() == registry_,
+                kInvalidArgument, "option tuner: it was made for another registry");
   SKIFF_ENFORCE(options.plan_cache_capacity >= 1, kInvalidArgument,
                 "option plan_cache_capacity = 0: expected at least 1");
   CheckProgram(*registry_, program, {.structure_only = true});

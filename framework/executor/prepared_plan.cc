@@ -132,9 +132,7 @@ void PreparedPlan::PrepareKernels() {
     }
     try {
       PrepareContext context = ContextOf(plan_, instruction);
-      const std::string_view forced = plan_.ForcedKernel(instruction.op->type);
-      if (!forced.empty()) step.kernel_def = inputs_.registry->FindKernel(context, forced);
-      if (step.kernel_def == nullptr) step.kernel_def = &inputs_.registry->SelectKernel(context);
+      step.kernel_def = &ChooseKernel(instruction, context);
       step.kernel = step.kernel_def->prepare(context);
       instruction.workspace_bytes = context.workspace_bytes();
       RequestDerived(context.derived_forms(), &instruction, &derived_requests_[i]);
@@ -144,18 +142,19 @@ void PreparedPlan::PrepareKernels() {
   }
 }
 
+bool PreparedPlan::IsConstant(int32_t value) const {
+  return value >= 0 && plan_.values[static_cast<size_t>(value)].storage == Storage::kScope &&
+         !WritesScopeOf(plan_, {value}, 0, plan_.instructions.size());
+}
+
 void PreparedPlan::RequestDerived(const std::vector<DerivedForm>& forms, Instruction* instruction,
                                   std::vector<DerivedRequest>* requests) const {
   for (const DerivedForm& form : forms) {
-    std::vector<int32_t> sources;
-    for (int input : form.inputs) {
-      sources.push_back(instruction->inputs[static_cast<size_t>(input)]);
-    }
-    const bool in_scope = std::ranges::all_of(sources, [&](int32_t value) {
-      return plan_.values[static_cast<size_t>(value)].storage == Storage::kScope;
+    const bool is_kept = std::ranges::all_of(form.inputs, [&](int input) {
+      return IsConstant(instruction->inputs[static_cast<size_t>(input)]);
     });
     DerivedRequest request{.form = form};
-    if (!in_scope || WritesScopeOf(plan_, sources, 0, plan_.instructions.size())) {
+    if (!is_kept) {
       request.workspace = static_cast<int>(instruction->workspace_bytes.size());
       instruction->workspace_bytes.push_back(form.bytes);
     }
@@ -181,6 +180,19 @@ void PreparedPlan::BindDerived(const Instruction& instruction, DerivedRequest& r
   step->context.derived_forms.push_back(derived.data);
   step->derived.push_back(derived_.size());
   derived_.push_back(std::move(derived));
+}
+
+const KernelDef& PreparedPlan::ChooseKernel(const Instruction& instruction,
+                                            const OpContext& context) const {
+  const std::string_view forced = plan_.ForcedKernel(instruction.op->type);
+  if (!forced.empty()) {
+    const KernelDef* kernel = inputs_.registry->FindKernel(context, forced);
+    return kernel != nullptr ? *kernel : inputs_.registry->SelectKernel(context);
+  }
+  if (inputs_.tuner == nullptr) return inputs_.registry->SelectKernel(context);
+  std::vector<bool> is_constant;
+  for (int32_t input : instruction.inputs) is_constant.push_back(IsConstant(input));
+  return inputs_.tuner->Choose({.context = context, .is_constant = std::move(is_constant)});
 }
 
 void PreparedPlan::Bind() {

@@ -22,7 +22,8 @@ class PreparedPlan {
     const OpRegistry* registry = nullptr;
     std::shared_ptr<const Program> program;  // owns the ops that the plan points to
     Scope* scope = nullptr;
-    bool trains = false;  // whether a run advances the step counter
+    KernelTuner* tuner = nullptr;  // used by the constructor only; nullptr: none
+    bool trains = false;           // whether a run advances the step counter
   };
 
   // Chooses and prepares a kernel per instruction, plans the storage and binds it. Error if no
@@ -83,11 +84,14 @@ class PreparedPlan {
   };
 
   void PrepareKernels();
+  const KernelDef& ChooseKernel(const Instruction& instruction, const OpContext& context) const;
   void CreatePersistables();
   void EraseCreated();
   void MakeFetches();
   void Bind();
   void PlanRollback();
+  // Whether the value lies in the scope, and no run of the plan writes it.
+  bool IsConstant(int32_t value) const;
   void RequestDerived(const std::vector<DerivedForm>& forms, Instruction* instruction,
                       std::vector<DerivedRequest>* requests) const;
   void BindDerived(const Instruction& instruction, DerivedRequest& request, Step* step);

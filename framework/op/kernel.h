@@ -109,6 +109,9 @@ struct KernelDef {
   std::function<bool(const OpContext&)> pays;
   // Of the candidates that accept and pay, the highest runs; ties go to the one registered first.
   int priority = 0;
+  // Whether it is there to be right for every dtype and attribute rather than fast. A tuner doesn't
+  // time it against others.
+  bool is_reference = false;
 };
 
 }  // namespace skiff

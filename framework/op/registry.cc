@@ -116,13 +116,34 @@ bool AllPlain(const OpContext& context) {
   return std::all_of(context.outputs().begin(), context.outputs().end(), plain);
 }
 
+namespace {
+
+bool Accepts(const KernelDef& kernel, const OpContext& context, DType dtype) {
+  if (kernel.place != context.place().kind || kernel.dtype != dtype) return false;
+  return kernel.accepts ? kernel.accepts(context) : AllPlain(context);
+}
+
+}  // namespace
+
+std::vector<const KernelDef*> OpRegistry::AcceptingKernels(const OpContext& context) const {
+  const DType dtype = KernelDType(context);
+  std::vector<const KernelDef*> accepting;
+  for (const KernelDef& kernel : Kernels(context.op().type)) {
+    if (Accepts(kernel, context, dtype)) accepting.push_back(&kernel);
+  }
+  return accepting;
+}
+
+void OpRegistry::SetLibrary(const std::string& name, std::string version) {
+  libraries_[name] = std::move(version);
+}
+
 const KernelDef* OpRegistry::FindKernel(const OpContext& context, std::string_view forced) const {
   const DType dtype = KernelDType(context);
   const KernelDef* best = nullptr;
   for (const KernelDef& kernel : Kernels(context.op().type)) {
-    if (kernel.place != context.place().kind || kernel.dtype != dtype) continue;
     if (!forced.empty() && kernel.name != forced) continue;
-    if (!(kernel.accepts ? kernel.accepts(context) : AllPlain(context))) continue;
+    if (!Accepts(kernel, context, dtype)) continue;
     if (forced.empty() && kernel.pays && !kernel.pays(context)) continue;
     if (best == nullptr || kernel.priority > best->priority) best = &kernel;
   }

@@ -25,7 +25,8 @@ class OpRegistry {
   void Add(OpDef def);
   // The op must have been added. Error for a candidate that is there.
   void AddKernel(std::string_view type, KernelDef kernel);
-  // One kernel a type of Ts: `prepare` is called as prepare.template operator()<T>(context).
+  // One kernel a type of Ts, the reference for others of the op: `prepare` is called as
+  // prepare.template operator()<T>(context).
   template <typename... Ts, typename Prepare>
   void AddCpuKernels(std::string_view type, Prepare prepare, std::string name = "plain") {
     (AddKernel(type, KernelDef{.name = name,
@@ -35,7 +36,8 @@ class OpRegistry {
                                    [prepare](PrepareContext& context) {
                                      return prepare.template operator()<Ts>(context);
                                    },
-                               .accepts = {}}),
+                               .accepts = {},
+                               .is_reference = true}),
      ...);
   }
 
@@ -54,6 +56,14 @@ class OpRegistry {
   const KernelDef* FindKernel(const OpContext& context, std::string_view forced = {}) const;
   // FindKernel, with an Error that lists the candidates if none fits.
   const KernelDef& SelectKernel(const OpContext& context, std::string_view forced = {}) const;
+  // All that accept the context's place, dtype, shapes and layouts, whether they pay or not, in the
+  // order in which they were registered.
+  std::vector<const KernelDef*> AcceptingKernels(const OpContext& context) const;
+
+  // A library that kernels call, with its version and the instruction set that it uses here: what
+  // the times of kernels depend on besides the processor.
+  void SetLibrary(const std::string& name, std::string version);
+  const std::map<std::string, std::string>& libraries() const { return libraries_; }
 
  private:
   struct Entry {
@@ -63,6 +73,7 @@ class OpRegistry {
   const Entry* FindEntry(std::string_view type) const;
 
   std::map<std::string, Entry, std::less<>> entries_;
+  std::map<std::string, std::string> libraries_;
 };
 
 // The registry that holds every operator of Skiff. Defined in //operators:default_registry; made at

@@ -41,6 +41,15 @@ BatchReader::BatchReader(const SampleSource* source, const BatchReaderOptions& o
 
 BatchReader::~BatchReader() { StopThread(); }
 
+std::vector<int64_t> BatchReader::batch_sizes() const {
+  std::vector<int64_t> sizes;
+  const int64_t samples = source_->size();
+  if (samples >= options_.batch_size) sizes.push_back(options_.batch_size);
+  const int64_t rest = samples % options_.batch_size;
+  if (rest > 0 && !options_.drop_last) sizes.push_back(rest);
+  return sizes;
+}
+
 void BatchReader::Seek(ReaderPosition position) {
   SKIFF_ENFORCE(position.epoch >= 0 && position.batch >= 0 && position.batch <= batches_per_epoch_,
                 kOutOfRange, "epoch ", position.epoch, ", batch ", position.batch,

@@ -54,6 +54,8 @@ class BatchReader {
   BatchReader& operator=(const BatchReader&) = delete;
 
   int64_t batches_per_epoch() const { return batches_per_epoch_; }
+  // The sizes that batches have, each once.
+  std::vector<int64_t> batch_sizes() const;
   ReaderPosition position() const { return position_; }
 
   // Goes anywhere. Error (kOutOfRange) for a negative epoch or a batch outside of

@@ -24,6 +24,8 @@ namespace {
 
 // In the state: how many threads computed.
 constexpr const char* kThreads = "threads";
+// Which kernels a tuner has chosen; absent if there was no tuner.
+constexpr const char* kKernelChoices = "kernel_choices";
 constexpr const char* kConfigurationPrefix = "configuration.";
 // Places of the training program's fetches; the evaluation program has the first two.
 constexpr size_t kLossFetch = 0;
@@ -83,6 +85,13 @@ void CheckConfiguration(const std::map<std::string, std::string>& expected,
   }
 }
 
+// None if the checkpoint's training had no tuner.
+std::optional<KernelChoices> SavedChoices(const TrainerState& state) {
+  const auto saved = state.find(kKernelChoices);
+  if (saved == state.end()) return {};
+  return ParseKernelChoices(saved->second, StrCat("the checkpoint's state, ", kKernelChoices));
+}
+
 std::string Fixed(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof(text), "%.*f", digits, value);
@@ -109,10 +118,12 @@ Trainer::Trainer(const ClassifierProgram* program, BatchReader* train, BatchRead
       validation_(validation),
       options_(std::move(options)),
       out_(out),
-      training_{executor_.Compile(*program->main),
+      training_{executor_.Compile(*program->main, {.tuner = options_.tuner}),
                 {program->loss, program->accuracy, program->learning_rate},
                 {}},
-      evaluation_{executor_.Compile(*program->test), {program->loss, program->accuracy}, {}} {
+      evaluation_{executor_.Compile(*program->test, {.tuner = options_.tuner}),
+                  {program->loss, program->accuracy},
+                  {}} {
   SKIFF_ENFORCE(options_.epochs >= 1, kInvalidArgument, "epochs = ", options_.epochs,
                 ": expected at least 1");
   SKIFF_ENFORCE(options_.save_every_steps >= 0, kInvalidArgument,
@@ -169,11 +180,13 @@ void Trainer::LoadForEvaluation() { Load(); }
 TrainerState Trainer::Load() {
   // What the user changed is told as that, not as the variables that differ for it.
   Progress restored;
+  std::optional<KernelChoices> choices;
   LoadedCheckpoint loaded =
       LoadLatestCheckpoint(CheckpointDirectory(), *program_->main, &executor_.scope(),
                            {.check_state = [&](const TrainerState& state) {
                              CheckConfiguration(options_.configuration, state);
                              restored = RestoredProgress(state);
+                             choices = SavedChoices(state);
                            }});
   for (const RefusedCheckpoint& refused : loaded.refused) {
     *out_ << "skipped " << refused.path << ": " << refused.reason << "\n";
@@ -182,7 +195,37 @@ TrainerState Trainer::Load() {
   progress_ = restored;
   *out_ << "resumed from " << loaded.path << ": step " << progress_.step << ", epoch "
         << progress_.position.epoch + 1 << ", batch " << progress_.position.batch << "\n";
+  ContinueWith(std::move(choices));
   return std::move(loaded.state);
+}
+
+// Other kernels give other bits: what the checkpoint's training did is done again.
+void Trainer::ContinueWith(std::optional<KernelChoices> choices) {
+  std::shared_ptr<KernelTuner>& tuner = options_.tuner;
+  if (!choices && tuner == nullptr) return;
+  if (!choices) {
+    *out_ << "warning: kernels aren't tuned, since those of the checkpoint's training weren't\n";
+    tuner = nullptr;
+  } else {
+    if (tuner == nullptr) {
+      tuner = std::make_shared<KernelTuner>(
+          DefaultOpRegistry(), KernelTunerOptions{.warn = [out = out_](const std::string& message) {
+            *out << "warning: " << message << "\n";
+          }});
+    }
+    tuner->FixChoices(*std::move(choices));
+  }
+  for (auto [programs, program] :
+       {std::pair(&training_, program_->main.get()), {&evaluation_, program_->test.get()}}) {
+    programs->by_size.clear();
+    programs->compiled = executor_.Compile(*program, {.tuner = tuner});
+  }
+}
+
+void Trainer::PreparePlans() {
+  for (const int64_t size : train_->batch_sizes()) BoundFor(&training_, size);
+  for (const int64_t size : validation_->batch_sizes()) BoundFor(&evaluation_, size);
+  *out_ << options_.tuner->Summary() << std::endl;
 }
 
 TrainingResult Trainer::Run() {
@@ -200,6 +243,7 @@ TrainingResult Trainer::Run() {
     return request.signal() != 0 ||
            (options_.stop_after_steps > 0 && progress_.step >= options_.stop_after_steps);
   };
+  if (options_.tuner != nullptr) PreparePlans();
   TrainingResult result;
   result.finished = true;
   while (progress_.position.epoch < options_.epochs && !StoppedEarly()) {
@@ -251,14 +295,20 @@ std::string Trainer::WeightsHash() const {
   return skiff::WeightsHash(executor_.scope(), PersistableNames(*program_->test));
 }
 
+Trainer::BoundBatch& Trainer::BoundFor(BoundPrograms* programs, int64_t batch_size) {
+  BoundBatch& bound = programs->by_size[batch_size];
+  if (bound.program != nullptr) return bound;
+  std::vector<int64_t> dims = program_->main->root()->GetVar(program_->image)->dims;
+  dims[0] = batch_size;
+  bound.image = Tensor(Shape(std::span<const int64_t>(dims)), DType::kFloat32);
+  bound.label = Tensor({batch_size, 1}, DType::kInt64);
+  bound.program = std::make_unique<BoundProgram>(programs->compiled.Bind(
+      {{program_->image, bound.image}, {program_->label, bound.label}}, programs->fetches));
+  return bound;
+}
+
 BoundProgram& Trainer::Step(BoundPrograms* programs, const Batch& batch) {
-  BoundBatch& bound = programs->by_size[batch.size()];
-  if (bound.program == nullptr) {
-    bound.image = Tensor(batch.input.shape(), DType::kFloat32);
-    bound.label = Tensor(batch.label.shape(), DType::kInt64);
-    bound.program = std::make_unique<BoundProgram>(programs->compiled.Bind(
-        {{program_->image, bound.image}, {program_->label, bound.label}}, programs->fetches));
-  }
+  BoundBatch& bound = BoundFor(programs, batch.size());
   CopyTensor(batch.input, &bound.image);
   CopyTensor(batch.label, &bound.label);
   bound.program->Step();
@@ -358,6 +408,9 @@ TrainerState Trainer::SavedState() const {
       {"best_epoch", std::to_string(progress_.best_epoch)},
       {kThreads, std::to_string(omp_get_max_threads())},
   };
+  if (options_.tuner != nullptr) {
+    state[kKernelChoices] = PrintKernelChoices(options_.tuner->choices());
+  }
   for (const auto& [name, value] : options_.configuration) {
     state[kConfigurationPrefix + name] = value;
   }

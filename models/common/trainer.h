@@ -8,14 +8,15 @@
 //   .lock                held while a training writes there (framework/io/file_lock.h)
 //
 // A training that is resumed gives, bit for bit, what it would have given without the break: the
-// checkpoint holds parameters, optimizer states, step counters and the reader's position. One
-// thread uses a Trainer.
+// checkpoint holds parameters, optimizer states, step counters, the reader's position and, where a
+// tuner chose kernels, its choices. One thread uses a Trainer.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -39,6 +40,9 @@ struct TrainerOptions {
   // What must not change between a training and its continuation: name and value.
   std::map<std::string, std::string> configuration;
   bool is_terminal = false;  // of `out`
+  // Chooses kernels, of the default registry; none: the rule does. All choices are made before the
+  // first step, so that every checkpoint holds them.
+  std::shared_ptr<KernelTuner> tuner;
 };
 
 struct EvaluationResult {
@@ -63,14 +67,16 @@ class Trainer {
 
   // Goes on from the newest checkpoint of the output directory, where from now on, until Run ends
   // or the trainer is destroyed, no other one runs. Warns if the number of threads is another, for
-  // the bits of the result depend on it. Error as LoadForEvaluation, and kFailedPrecondition when
+  // the bits of the result depend on it. Kernels are those of the checkpoint: its training's
+  // choices are fixed, with or without a tuner in the options, and if it had no tuner, that of the
+  // options isn't used, with a warning. Error as LoadForEvaluation, and kFailedPrecondition when
   // another trainer runs there. After an Error the trainer is as it was.
   void Resume();
 
-  // Takes over what the newest checkpoint holds, though another trainer may write there: for
-  // Evaluate and WeightsHash. Error as LoadLatestCheckpoint; kInvalidArgument if the configuration
-  // is another, saying in what; kDataLoss if the trainer's state isn't one of ours. After an Error
-  // the trainer is as it was.
+  // Takes over what the newest checkpoint holds, kernel choices included, though another trainer
+  // may write there: for Evaluate and WeightsHash. Error as LoadLatestCheckpoint; kInvalidArgument
+  // if the configuration is another, saying in what; kDataLoss if the trainer's state isn't one of
+  // ours. After an Error the trainer is as it was.
   void LoadForEvaluation();
 
   // Trains up to the last epoch. SIGINT and SIGTERM are answered between two steps. Error
@@ -117,6 +123,10 @@ class Trainer {
   std::unique_ptr<FileLock> NewLock() const;
   // The state of the newest checkpoint, once everything in it is taken over.
   TrainerState Load();
+  void ContinueWith(std::optional<KernelChoices> choices);
+  // Makes the plans of all batches.
+  void PreparePlans();
+  BoundBatch& BoundFor(BoundPrograms* programs, int64_t batch_size);
   BoundProgram& Step(BoundPrograms* programs, const Batch& batch);
   // Trains to the end of the epoch; false if it was asked to stop before.
   bool TrainEpoch(const std::function<bool()>& stop);

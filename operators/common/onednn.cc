@@ -1,5 +1,6 @@
 #include "operators/common/onednn.h"
 
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -36,6 +37,14 @@ dnnl::engine& OnednnEngine() {
 dnnl::stream& OnednnStream() {
   static dnnl::stream& stream = *new dnnl::stream(OnednnEngine());
   return stream;
+}
+
+std::string OnednnVersion() {
+  const dnnl_version_t& version = *dnnl_version();
+  std::ostringstream text;
+  text << version.major << '.' << version.minor << '.' << version.patch << ", cpu isa " << std::hex
+       << std::showbase << static_cast<int>(dnnl::get_effective_cpu_isa());
+  return text.str();
 }
 
 dnnl::memory::desc OnednnImage(const dnnl::memory::dims& nchw, Layout layout, ChannelOrder order) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,9 @@ namespace skiff {
 
 dnnl::engine& OnednnEngine();
 dnnl::stream& OnednnStream();
+
+// With the number of the best instruction set that it uses (dnnl::cpu_isa): "2.6.3, cpu isa 0xe7".
+std::string OnednnVersion();
 
 // Where a plain image batch has its channels.
 enum class ChannelOrder { kFirst, kLast };

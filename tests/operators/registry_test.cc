@@ -1,6 +1,7 @@
 // Every operator of Skiff is documented, runs on the CPU and is tested.
 #include "framework/op/registry.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,6 +14,8 @@
 
 namespace skiff::harness {
 namespace {
+
+using ::testing::ContainsRegex;
 
 const std::map<std::string, std::string> kWithoutCase = {
     {"feed", "the executor binds its output to what is fed"},
@@ -48,6 +51,14 @@ TEST(DefaultOpRegistry, HasACaseForEveryCudaKernel) {
        KernelsWithoutCase(DefaultOpRegistry(), Cases(), Place::Cuda())) {
     ADD_FAILURE() << kernel << " accepts no case";
   }
+}
+
+TEST(DefaultOpRegistry, NamesTheLibrariesOfItsKernels) {
+  const std::map<std::string, std::string>& libraries = DefaultOpRegistry().libraries();
+  ASSERT_EQ(libraries.size(), 2u);
+  EXPECT_THAT(libraries.at("oneDNN"),
+              ContainsRegex("^[23]\\.[0-9]+\\.[0-9]+, cpu isa 0x[0-9a-f]+$"));
+  EXPECT_THAT(libraries.at("Highway"), ContainsRegex("^[0-9.]+, [A-Z0-9_]+$"));
 }
 
 TEST(DefaultOpRegistry, RefusesInputsOfGradientOpsThatDoNotFit) {

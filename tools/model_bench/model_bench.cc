@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "framework/command_line/argument_text.h"
@@ -33,6 +34,11 @@ DEFINE_int32(steps, 10, "timed steps, after 3 that are not");
 DEFINE_string(kernels, "",
               "kernels to force, op=kernel with commas between them, such as "
               "conv2d=onednn,conv2d_grad=onednn");
+DEFINE_string(tune_kernels, "",
+              "file that remembers which kernels are fastest on this machine, made if it isn't "
+              "there; kernels that it doesn't know are timed first, up to a second each (which the "
+              "peaks of memory show), and what "
+              "differs from the rule is printed; --kernels wins; empty: kernels by rule");
 DEFINE_string(json, "", "file to write the figures to; empty: none");
 DEFINE_bool(split, true, "print the step's time by op");
 DEFINE_int32(seed, 1, "of initial values and generated images");
@@ -101,7 +107,34 @@ CompileOptions OptionsFromFlags() {
     options.kernels[forced.substr(0, mark)] = forced.substr(mark + 1);
   }
   options.passes = PassesFromFlags();
+  if (!FLAGS_tune_kernels.empty()) {
+    options.tuner = std::make_shared<KernelTuner>(
+        DefaultOpRegistry(),
+        KernelTunerOptions{
+            .cache_file = FLAGS_tune_kernels,
+            .warn =
+                [](const std::string& message) {
+                  std::fprintf(stderr, "warning: %s\n", message.c_str());
+                },
+            .log =
+                [](const std::string& line) { std::fprintf(stderr, "timed %s\n", line.c_str()); }});
+  }
   return options;
+}
+
+void PrintTuning(const KernelTuner& tuner) {
+  std::printf("%s\n", tuner.Summary().c_str());
+  for (const auto& [key, decision] : tuner.decisions()) {
+    const KernelChoice& choice = decision.choice;
+    if (choice.kernel == decision.rule) continue;
+    const auto rule = choice.seconds.find(decision.rule);
+    std::printf("%s: %s %.3f ms", decision.op.c_str(), choice.kernel.c_str(),
+                choice.seconds.at(choice.kernel) * 1e3);
+    if (rule != choice.seconds.end()) {
+      std::printf(" instead of %s %.3f ms", rule->first.c_str(), rule->second * 1e3);
+    }
+    std::printf("\n");
+  }
 }
 
 void PrintSplit(BoundProgram* bound) {
@@ -155,7 +188,8 @@ int Main() {
   }
   Executor executor(place);
   executor.Run(startup);
-  CompiledProgram compiled = executor.Compile(main, OptionsFromFlags());
+  const CompileOptions options = OptionsFromFlags();
+  CompiledProgram compiled = executor.Compile(main, options);
   BoundProgram bound = compiled.Bind(GeneratedBatch(model.image, classes), {loss});
 
   bound.Step();
@@ -194,6 +228,7 @@ int Main() {
       static_cast<long long>(statistics.instructions),
       static_cast<long long>(statistics.layout_copies), static_cast<double>(first_loss),
       static_cast<double>(last_loss), hash.c_str());
+  if (options.tuner != nullptr) PrintTuning(*options.tuner);
   if (FLAGS_split) PrintSplit(&bound);
   if (FLAGS_json.empty()) return 0;
   const nlohmann::json figures{{"model", FLAGS_model},

@@ -146,6 +146,25 @@ TEST(OpRegistry, SelectsAmongKernelsThatAccept) {
   EXPECT_EQ(registry.FindKernel(*in_blocks.context, "plain"), nullptr);
 }
 
+TEST(OpRegistry, ListsTheKernelsThatAcceptWhetherTheyPayOrNot) {
+  OpRegistry registry;
+  registry.Add(CopyDef("copy"));
+  KernelDef costly = KernelNamed("costly", 9);
+  costly.pays = [](const OpContext&) { return false; };
+  KernelDef picky = KernelNamed("picky", 9);
+  picky.accepts = [](const OpContext&) { return false; };
+  registry.AddKernel("copy", costly);
+  registry.AddKernel("copy", picky);
+  registry.AddKernel("copy", KernelNamed("double", 9, DType::kFloat64));
+  registry.AddKernel("copy", KernelNamed("low"));
+  const CopyContext copy(registry);
+  std::vector<std::string> names;
+  for (const KernelDef* kernel : registry.AcceptingKernels(*copy.context)) {
+    names.push_back(kernel->name);
+  }
+  EXPECT_THAT(names, ElementsAre("costly", "low"));
+}
+
 TEST(OpRegistry, ListsCandidatesWhereNoneFits) {
   OpRegistry registry;
   registry.Add(CopyDef("copy"));

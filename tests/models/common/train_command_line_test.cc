@@ -119,6 +119,12 @@ TEST_F(CommandLine, NamesTheDataThatIsNotThere) {
                 "open /no/such/place/train.bin: No such file or directory");
 }
 
+TEST_F(CommandLine, NamesTheLineOfADamagedFileOfKernels) {
+  const std::string file = directory_ / "kernels";
+  AtomicWriteFile(file, "skiff kernel choices, version 1\ncpu\n");
+  ExpectRefused("mlp", "--tune_kernels=" + file, file + ", line 2: expected \"name: value\"");
+}
+
 TEST_F(CommandLine, NamesAnOutputDirectoryThatCannotBe) {
   AtomicWriteFile(directory_ / "file", "x");
   for (const std::string& path : {directory_ / "file", directory_ / "file/run"}) {

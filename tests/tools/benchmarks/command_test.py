@@ -1,6 +1,7 @@
 """What the benchmarks do with their arguments, and where they write."""
 import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -82,6 +83,34 @@ class Command(unittest.TestCase):
         result = model_bench("conv2d")
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stderr, 'error: --kernels: found "conv2d", expected op=kernel\n')
+
+    def test_tunes_kernels_and_remembers_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def model_bench():
+                return run("model_bench", "--model=resnet20", "--batch_size=1", "--steps=1", "--threads=1", "--nosplit",
+                           "--tune_kernels=kernels", BUILD_WORKING_DIRECTORY=folder)
+
+            first = model_bench()
+            self.assertEqual(first.returncode, 0, first.stderr)
+            summary = re.search(r"\n(\d+) kernels tuned, (\d+) of them timed now, \d+ not those of the rule\n",
+                                first.stdout)
+            self.assertIsNotNone(summary, first.stdout)
+            # Without a vector of 8 floats there is no choice, and no file.
+            if summary[1] == "0":
+                return
+            self.assertEqual(summary[1], summary[2])
+            self.assertEqual(first.stderr.count("timed conv2d"), int(summary[1]))
+            with open(os.path.join(folder, "kernels"), encoding="utf-8") as stream:
+                self.assertTrue(stream.read().startswith("skiff kernel choices, version 1\n"))
+            second = model_bench()
+            self.assertEqual(second.returncode, 0, second.stderr)
+            self.assertIn(f"\n{summary[1]} kernels tuned, 0 of them timed now", second.stdout)
+            self.assertEqual(second.stderr, "")
+            with open(os.path.join(folder, "kernels"), "w", encoding="utf-8") as stream:
+                stream.write("?")
+            third = model_bench()
+            self.assertEqual(third.returncode, 1)
+            self.assertEqual(third.stderr, "error: kernels, line 1: expected another line\n")
 
 
 if __name__ == "__main__":

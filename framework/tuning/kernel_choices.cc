@@ -1,0 +1,145 @@
+#include "framework/tuning/kernel_choices.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+constexpr std::string_view kTitle = "skiff kernel choices, version ";
+constexpr std::string_view kVersion = "1";
+
+std::string NumberText(double value) {
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end};
+}
+
+// The lines of a text one by one, counted for messages.
+class Lines {
+ public:
+  Lines(std::string_view text, const std::string& source) : rest_(text), source_(source) {}
+
+  bool at_end() const { return rest_.empty(); }
+  std::string_view Next() {
+    ++number_;
+    const size_t end = rest_.find('\n');
+    if (end == std::string_view::npos) Throw("expected another line");
+    const std::string_view line = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    return line;
+  }
+  template <typename... Args>
+  [[noreturn]] void Throw(const Args&... args) const {
+    skiff::Throw(ErrorCode::kDataLoss, source_, ", line ", number_, ": ", args...);
+  }
+
+ private:
+  std::string_view rest_;
+  const std::string& source_;
+  int64_t number_ = 0;
+};
+
+std::vector<std::string_view> Split(std::string_view text, std::string_view separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + separator.size());
+  }
+}
+
+void ParseTitle(Lines* lines, const std::string& source) {
+  const std::string_view title = lines->Next();
+  if (!title.starts_with(kTitle)) lines->Throw("expected \"", kTitle, kVersion, "\"");
+  const std::string_view version = title.substr(kTitle.size());
+  SKIFF_ENFORCE(version == kVersion, kUnimplemented, source, ", line 1: version ", version,
+                ", expected ", kVersion);
+}
+
+void ParseMachine(Lines* lines, std::map<std::string, std::string>* machine) {
+  for (std::string_view line = lines->Next(); !line.empty(); line = lines->Next()) {
+    const size_t colon = line.find(": ");
+    if (colon == std::string_view::npos) lines->Throw("expected \"name: value\"");
+    machine->emplace(line.substr(0, colon), line.substr(colon + 2));
+  }
+}
+
+double ParseSeconds(std::string_view text, const Lines& lines) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const bool is_time = error == std::errc() && end == text.data() + text.size() &&
+                       std::isfinite(seconds) && seconds >= 0;
+  if (!is_time) lines.Throw("\"", text, "\" is no number of seconds");
+  return seconds;
+}
+
+void ParseChoice(Lines* lines, std::map<std::string, KernelChoice>* by_key) {
+  const std::vector<std::string_view> fields = Split(lines->Next(), "\t");
+  if (fields.size() != 3 || fields[0].empty() || fields[2].empty()) {
+    lines->Throw("expected kernel, times and key with tabs between");
+  }
+  KernelChoice choice;
+  choice.kernel = fields[0];
+  for (const std::string_view time : Split(fields[1], ", ")) {
+    const size_t mark = time.find('=');
+    if (mark == std::string_view::npos) lines->Throw("expected \"kernel=seconds\"");
+    choice.seconds.emplace(time.substr(0, mark), ParseSeconds(time.substr(mark + 1), *lines));
+  }
+  if (!choice.seconds.contains(choice.kernel)) lines->Throw("no time of ", choice.kernel);
+  const bool is_new = by_key->emplace(fields[2], std::move(choice)).second;
+  if (!is_new) lines->Throw("the key is there twice");
+}
+
+}  // namespace
+
+std::string PrintKernelChoices(const KernelChoices& choices) {
+  std::string text = StrCat(kTitle, kVersion, "\n");
+  for (const auto& [name, value] : choices.machine) text += StrCat(name, ": ", value, "\n");
+  text += "\n";
+  for (const auto& [key, choice] : choices.by_key) {
+    std::vector<std::string> times;
+    for (const auto& [kernel, seconds] : choice.seconds) {
+      times.push_back(StrCat(kernel, "=", NumberText(seconds)));
+    }
+    text += StrCat(choice.kernel, "\t", Join(times, ", "), "\t", key, "\n");
+  }
+  return text;
+}
+
+KernelChoices ParseKernelChoices(std::string_view text, const std::string& source) {
+  Lines lines(text, source);
+  KernelChoices choices;
+  ParseTitle(&lines, source);
+  ParseMachine(&lines, &choices.machine);
+  while (!lines.at_end()) ParseChoice(&lines, &choices.by_key);
+  return choices;
+}
+
+std::string MachineDifference(const std::map<std::string, std::string>& machine,
+                              const KernelChoices& choices) {
+  const auto value_of = [](const std::map<std::string, std::string>& values,
+                           const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() ? "absent" : found->second;
+  };
+  std::set<std::string> names;
+  for (const auto& [name, value] : machine) names.insert(name);
+  for (const auto& [name, value] : choices.machine) names.insert(name);
+  std::vector<std::string> differences;
+  for (const std::string& name : names) {
+    const std::string here = value_of(machine, name);
+    const std::string there = value_of(choices.machine, name);
+    if (here != there)
+      differences.push_back(StrCat(name, " is ", here, " here, ", there, " there"));
+  }
+  return Join(differences, ", ");
+}
+
+}  // namespace skiff

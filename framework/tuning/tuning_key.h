@@ -1,0 +1,30 @@
+// What the times of an op's kernels depend on, as text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/op/op_context.h"
+
+namespace skiff {
+
+// An op whose kernels are to be timed.
+struct TuningRequest {
+  const OpContext& context;
+  // By input: whether its data stays the same from run to run, so that forms derived from it are
+  // made once (parameters in evaluation).
+  std::vector<bool> is_constant;
+};
+
+// One line, without tabs, that is equal for two ops if their kernels take the same time: type,
+// attributes that the definition knows, dtype, shape and layout of each argument, which inputs are
+// constant, and the number of threads.
+//
+//   conv2d {dilations = ints [1, 1], …} Input=float32 [64, 16, 32, 32] blocked16,
+//   Filter=float32 [16, 16, 3, 3] plain constant -> Output=float32 …, threads=2
+std::string TuningKey(const TuningRequest& request);
+
+// For people: "conv2d [64, 16, 32, 32], [16, 16, 3, 3]", the type with the shapes of the inputs.
+std::string ShortTuningKey(const TuningRequest& request);
+
+}  // namespace skiff

@@ -1,0 +1,190 @@
+// Trainings whose kernels a tuner chooses, by times that the tests make up.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "framework/base/cpu_features.h"
+#include "framework/base/error.h"
+#include "framework/builder/nn.h"
+#include "framework/io/checkpoint.h"
+#include "framework/tuning/kernel_tuner.h"
+#include "models/common/generated_images.h"
+#include "models/common/trainer.h"
+#include "tests/harness/temp_directory.h"
+
+namespace skiff::models {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The second convolution has two kernels, "winograd" by the rule and "onednn", which differ in the
+// last bits.
+Variable TwoConvolutions(const Variable& image, int64_t classes) {
+  const Variable first =
+      layers::Conv2d(image, {.filters = 16, .kernel = 3, .padding = 1, .act = "relu"});
+  const Variable second =
+      layers::Conv2d(first, {.filters = 16, .kernel = 3, .padding = 1, .act = "relu"});
+  return layers::Fc(second, classes);
+}
+
+class TunedTrainingTest : public ::testing::Test {
+ protected:
+  TunedTrainingTest()
+      : train_images_(GenerateImages({.images = 64, .channels = 1, .height = 12, .width = 12})),
+        validation_images_(GenerateImages({.images = 20,
+                                           .channels = 1,
+                                           .height = 12,
+                                           .width = 12,
+                                           .stream = DataStream::kValidationImages})),
+        train_source_(&train_images_, MeasureNormalization(train_images_)),
+        validation_source_(&validation_images_, MeasureNormalization(train_images_)),
+        train_(&train_source_, {.batch_size = 16, .shuffle = true, .drop_last = true, .seed = 5}),
+        validation_(&validation_source_, {.batch_size = 16}),
+        program_(BuildClassifier(train_images_, TwoConvolutions,
+                                 {.learning_rate = 0.05f, .total_steps = 8}, 5)) {}
+
+  void SetUp() override {
+    if (PreferredChannelBlock() == 1) GTEST_SKIP() << "one kernel only on this processor";
+  }
+
+  // Finds `fastest` to be so wherever it is a candidate.
+  std::shared_ptr<KernelTuner> TunerFor(const std::string& fastest) {
+    return std::make_shared<KernelTuner>(
+        DefaultOpRegistry(),
+        KernelTunerOptions{.timer = [this, fastest](const TuningRequest&,
+                                                    const std::vector<const KernelDef*>& kernels) {
+          ++timed_;
+          std::vector<double> times;
+          for (const KernelDef* kernel : kernels) {
+            times.push_back(kernel->name == fastest ? 1 : 2);
+          }
+          return times;
+        }});
+  }
+
+  Trainer Make(const std::string& name, std::shared_ptr<KernelTuner> tuner, int64_t stop = 0) {
+    return Trainer(&program_, &train_, &validation_,
+                   {.title = "test",
+                    .output_dir = directory_ / name,
+                    .epochs = 2,
+                    .stop_after_steps = stop,
+                    .tuner = std::move(tuner)},
+                   &out_);
+  }
+  TrainingResult Train(const std::string& name, std::shared_ptr<KernelTuner> tuner,
+                       int64_t stop = 0) {
+    return Make(name, std::move(tuner), stop).Run();
+  }
+  TrainingResult Resume(const std::string& name, std::shared_ptr<KernelTuner> tuner,
+                        int64_t stop = 0) {
+    Trainer trainer = Make(name, std::move(tuner), stop);
+    trainer.Resume();
+    return trainer.Run();
+  }
+  static void ExpectSame(const TrainingResult& a, const TrainingResult& b) {
+    EXPECT_EQ(a.weights_hash, b.weights_hash);
+    ASSERT_EQ(a.records.size(), 2u);
+    ASSERT_EQ(b.records.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(a.records[i].train_loss, b.records[i].train_loss);
+      EXPECT_EQ(a.records[i].validation_loss, b.records[i].validation_loss);
+    }
+  }
+
+  // Puts another checkpoint on top of the newest, whose kernel choices `edit` has changed.
+  void EditChoices(const std::string& name, const std::function<void(std::string*)>& edit) {
+    const std::string checkpoints = directory_ / name + "/checkpoints";
+    Scope scope;
+    LoadedCheckpoint loaded = LoadLatestCheckpoint(checkpoints, *program_.main, &scope);
+    edit(&loaded.state.at("kernel_choices"));
+    SaveCheckpoint(checkpoints, *program_.main, scope, loaded.step, loaded.state);
+  }
+
+  TempDirectory directory_;
+  ImageDataset train_images_;
+  ImageDataset validation_images_;
+  ImageSource train_source_;
+  ImageSource validation_source_;
+  BatchReader train_;
+  BatchReader validation_;
+  ClassifierProgram program_;
+  std::ostringstream out_;
+  int timed_ = 0;
+};
+
+TEST_F(TunedTrainingTest, ResumesToTheSameBitsThoughTimesWouldChooseOtherKernelsNow) {
+  const TrainingResult whole = Train("whole", TunerFor("onednn"));
+  // What the choice decides.
+  ASSERT_NE(Train("other", TunerFor("winograd")).weights_hash, whole.weights_hash);
+  Train("broken", TunerFor("onednn"), 2);
+  Resume("broken", TunerFor("winograd"), 5);
+  ExpectSame(Resume("broken", TunerFor("winograd")), whole);
+}
+
+TEST_F(TunedTrainingTest, KeepsItsKernelsWhenResumedWithoutATuner) {
+  const TrainingResult whole = Train("whole", TunerFor("onednn"));
+  Train("broken", TunerFor("onednn"), 2);
+  // The second time from a checkpoint that was made so.
+  Resume("broken", nullptr, 5);
+  ExpectSame(Resume("broken", nullptr), whole);
+}
+
+TEST_F(TunedTrainingTest, StaysUntunedWhenResumedWithATuner) {
+  const TrainingResult whole = Train("whole", nullptr);
+  Train("broken", nullptr, 2);
+  EXPECT_THAT(out_.str(), Not(HasSubstr("warning")));
+  ExpectSame(Resume("broken", TunerFor("onednn")), whole);
+  EXPECT_THAT(out_.str(), HasSubstr("\nwarning: kernels aren't tuned, since those of the "
+                                    "checkpoint's training weren't\n"));
+  EXPECT_EQ(timed_, 0);
+}
+
+// Those of the evaluation too, of whole batches and of the last one.
+TEST_F(TunedTrainingTest, MakesAllChoicesBeforeTheFirstStep) {
+  Train("broken", TunerFor("onednn"), 1);
+  const int timed = timed_;
+  EXPECT_GT(timed, 2);
+  EXPECT_THAT(out_.str(),
+              HasSubstr(StrCat(timed, " kernels tuned, ", timed, " of them timed now, ")));
+  Resume("broken", TunerFor("onednn"));
+  EXPECT_EQ(timed_, timed);
+}
+
+TEST_F(TunedTrainingTest, EvaluatesACheckpointWithItsKernels) {
+  Train("run", TunerFor("onednn"));
+  Trainer tuned = Make("run", TunerFor("winograd"));
+  tuned.LoadForEvaluation();
+  timed_ = 0;
+  const EvaluationResult result = tuned.Evaluate();
+  EXPECT_EQ(timed_, 0);
+  Trainer plain = Make("run", nullptr);
+  plain.LoadForEvaluation();
+  EXPECT_EQ(plain.Evaluate().loss, result.loss);
+}
+
+TEST_F(TunedTrainingTest, NamesAKernelThatIsGone) {
+  Train("run", TunerFor("onednn"), 2);
+  EditChoices("run", [](std::string* choices) {
+    const std::string line = "\nonednn\tonednn=";
+    choices->replace(choices->find(line), line.size(), "\ngone\tgone=");
+  });
+  Trainer trainer = Make("run", nullptr);
+  trainer.Resume();
+  EXPECT_THAT(ErrorOf([&] { trainer.Run(); }).what(),
+              HasSubstr("the choices of an earlier run name the kernel \"gone\""));
+}
+
+TEST_F(TunedTrainingTest, RefusesDamagedChoices) {
+  Train("run", TunerFor("onednn"), 2);
+  EditChoices("run", [](std::string* choices) { choices->erase(0, 1); });
+  Trainer trainer = Make("run", nullptr);
+  const std::string hash = trainer.WeightsHash();
+  EXPECT_THAT(ErrorOf([&] { trainer.Resume(); }).what(),
+              HasSubstr("the checkpoint's state, kernel_choices, line 1: expected \"skiff"));
+  EXPECT_EQ(trainer.WeightsHash(), hash);
+}
+
+}  // namespace
+}  // namespace skiff::models
