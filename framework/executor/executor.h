@@ -61,7 +61,7 @@ struct PlanStatistics {
 };
 
 struct InstructionTime {
-  std::string type;  // the op's, or "copy"
+  std::string type;  // Instruction::Name
   std::string kernel;
   std::string output;  // the first output's variable
   double seconds = 0;

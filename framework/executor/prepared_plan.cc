@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/executor/fused_kernel.h"
 #include "framework/executor/storage.h"
 #include "framework/tensor/layout_copy.h"
 
@@ -19,7 +20,7 @@ namespace {
 constexpr uint64_t kTraining = uint64_t{1} << 31;
 
 bool ReadsDataThatItChecks(const Instruction& instruction) {
-  if (instruction.kind == InstructionKind::kCopy) return false;
+  if (instruction.kind != InstructionKind::kOp) return false;
   return std::ranges::any_of(instruction.def->inputs, [&](const SlotDef& slot) {
     return slot.checks_data && instruction.InputIn(slot.name) >= 0;
   });
@@ -27,7 +28,7 @@ bool ReadsDataThatItChecks(const Instruction& instruction) {
 
 // Whether `earlier` has refused whatever `later` could refuse: see OpDef::data_checked_by.
 bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
-  if (earlier.kind == InstructionKind::kCopy) return false;
+  if (earlier.kind != InstructionKind::kOp) return false;
   if (earlier.def->type != later.def->data_checked_by) return false;
   const bool same_values = std::ranges::all_of(later.def->inputs, [&](const SlotDef& slot) {
     const int32_t value = later.InputIn(slot.name);
@@ -131,6 +132,10 @@ void PreparedPlan::PrepareKernels() {
       continue;
     }
     try {
+      if (instruction.kind == InstructionKind::kFused) {
+        step.kernel = MakeFusedKernel(*inputs_.registry, plan_, instruction);
+        continue;
+      }
       PrepareContext context = ContextOf(plan_, instruction);
       step.kernel_def = &ChooseKernel(instruction, context);
       step.kernel = step.kernel_def->prepare(context);
@@ -337,7 +342,7 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
     RunStep(steps_[i]);
     InstructionTime time;
     time.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    time.type = instruction.kind == InstructionKind::kCopy ? "copy" : instruction.op->type;
+    time.type = instruction.Name();
     time.kernel = steps_[i].kernel_def == nullptr ? "" : steps_[i].kernel_def->name;
     const auto output = std::ranges::find_if(instruction.outputs, [](int32_t v) { return v >= 0; });
     if (output != instruction.outputs.end()) {

@@ -68,7 +68,7 @@ class PreparedPlan {
     KernelContext context;
     std::vector<size_t> derived;              // indices into derived_ to bring up to date before
     std::vector<uint64_t*> written_versions;  // of the scope variables that it writes
-    const KernelDef* kernel_def = nullptr;    // nullptr: a copy
+    const KernelDef* kernel_def = nullptr;    // nullptr: no op, or several
   };
 
   // A persistable that no run has filled yet, and the storage that was reserved for it.

@@ -8,34 +8,9 @@
 #include "memory/arena_planner.h"
 
 namespace skiff {
-namespace {
-
-struct Life {
-  int32_t first = -1;  // -1: never written
-  int32_t last = -1;
-};
-
-// By root of storage: from the first write to the last read of any value that lies there.
-std::vector<Life> LivesOf(const Plan& plan) {
-  const std::vector<int64_t> last_reads = LastReads(plan);
-  std::vector<Life> lives(plan.values.size());
-  for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    const auto instant = static_cast<int32_t>(i);
-    for (int32_t output : plan.instructions[i].outputs) {
-      if (output < 0) continue;
-      Life& life = lives[static_cast<size_t>(plan.StorageOf(output))];
-      if (life.first < 0) life.first = instant;
-      const auto last_read = static_cast<int32_t>(last_reads[static_cast<size_t>(output)]);
-      life.last = std::max({life.last, instant, last_read});
-    }
-  }
-  return lives;
-}
-
-}  // namespace
 
 void PlanStorage(Plan* plan) {
-  const std::vector<Life> lives = LivesOf(*plan);
+  const std::vector<Life> lives = StorageLives(*plan);
   std::vector<ArenaBuffer> buffers;
   std::vector<int64_t*> offsets;  // where the offset of each buffer goes
   int64_t unshared_bytes = 0;

@@ -69,7 +69,11 @@ struct OpDef {
   LayoutRule layout_rule = LayoutRule::kPlain;
   std::vector<std::string> layout_slots;
   bool zero_preserving = false;       // zeros in (all inputs), zeros out: safe on padded tensors
-  bool elementwise = false;           // output i depends on inputs at i only (after broadcasting)
+  // Where all outputs have one shape, element i depends on the inputs at i only. An input of fewer
+  // elements is one number, or is repeated: it stands at the attribute `axis`, if the op has one
+  // and it isn't -1, else at the last dims. So the op may be run on a slice, in a shape that keeps
+  // the rank and the dims along which such inputs aren't repeated.
+  bool elementwise = false;
   bool random = false;                // draws numbers
   bool has_side_effect = false;       // must run even if nobody reads its outputs
   bool data_dependent_shape = false;  // the output shape depends on input data

@@ -1,12 +1,14 @@
 #include "framework/plan/plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <sstream>
 #include <utility>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/plan/fused_blocks.h"
 
 namespace skiff {
 namespace {
@@ -89,6 +91,14 @@ int32_t Instruction::OutputIn(std::string_view slot, size_t i) const {
   return index < 0 ? -1 : outputs[static_cast<size_t>(index)];
 }
 
+std::string Instruction::Name() const {
+  if (kind == InstructionKind::kCopy) return "copy";
+  if (kind == InstructionKind::kOp) return op->type;
+  std::vector<std::string> types;
+  for (const Instruction& member : members) types.push_back(member.op->type);
+  return StrCat("fused(", Join(types, ","), ")");
+}
+
 Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& origin,
                             const AttributeMap& attrs, const SlotValues& inputs,
                             const SlotValues& outputs) {
@@ -137,6 +147,54 @@ std::vector<int64_t> LastReads(const Plan& plan) {
     last.push_back(readers.empty() ? -1 : static_cast<int64_t>(readers.back()));
   }
   return last;
+}
+
+std::vector<Life> StorageLives(const Plan& plan) {
+  const std::vector<int64_t> last_reads = LastReads(plan);
+  std::vector<Life> lives(plan.values.size());
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    const auto instant = static_cast<int32_t>(i);
+    for (int32_t output : plan.instructions[i].outputs) {
+      if (output < 0) continue;
+      Life& life = lives[static_cast<size_t>(plan.StorageOf(output))];
+      if (life.first < 0) life.first = instant;
+      const auto last_read = static_cast<int32_t>(last_reads[static_cast<size_t>(output)]);
+      life.last = std::max({life.last, instant, last_read});
+    }
+  }
+  return lives;
+}
+
+std::vector<int64_t> LiveBytes(const Plan& plan) {
+  const std::vector<Life> lives = StorageLives(plan);
+  // What comes and goes at each instant, added up below.
+  std::vector<int64_t> bytes(plan.instructions.size() + 2, 0);
+  for (size_t i = 0; i < plan.values.size(); ++i) {
+    if (plan.values[i].storage != Storage::kArena || lives[i].first < 0) continue;
+    const int64_t size = StorageBytes(plan.values[i]);
+    bytes[static_cast<size_t>(lives[i].first)] += size;
+    bytes[static_cast<size_t>(lives[i].last) + 1] -= size;
+  }
+  bytes.resize(plan.instructions.size());
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const std::vector<int64_t>& workspaces = plan.instructions[i].workspace_bytes;
+    bytes[i] = std::accumulate(workspaces.begin(), workspaces.end(), bytes[i]);
+  }
+  return bytes;
+}
+
+std::vector<std::pair<int, int>> InPlacePairs(const Plan& plan, const Instruction& instruction) {
+  if (instruction.kind == InstructionKind::kFused) return PlaceFused(plan, instruction).in_place;
+  std::vector<std::pair<int, int>> pairs;
+  if (instruction.kind == InstructionKind::kCopy) return pairs;
+  const PrepareContext context = ContextOf(plan, instruction);
+  for (const auto& [input, output] : instruction.def->in_place) {
+    const int from = context.InputIndex(input);
+    const int to = context.OutputIndex(output);
+    if (from >= 0 && to >= 0) pairs.emplace_back(from, to);
+  }
+  return pairs;
 }
 
 bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end) {
@@ -188,8 +246,7 @@ std::string PrintPlan(const Plan& plan) {
     const Instruction& instruction = plan.instructions[i];
     stream << i << ": ";
     PrintValues(plan, instruction.outputs, stream);
-    stream << " = " << (instruction.kind == InstructionKind::kCopy ? "copy" : instruction.op->type)
-           << "(";
+    stream << " = " << instruction.Name() << "(";
     PrintValues(plan, instruction.inputs, stream);
     stream << ")\n";
   }

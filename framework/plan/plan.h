@@ -40,12 +40,20 @@ int64_t StorageBytes(const PlanValue& value);
 
 enum class InstructionKind {
   kOp,
-  kCopy,  // one input to one output; layouts may differ
+  kCopy,   // one input to one output; layouts may differ
+  kFused,  // element-wise ops, block by block; made behind all passes that rewrite arguments
+};
+
+// How a fused instruction is cut; see fused_blocks.h.
+struct BlockPartition {
+  int64_t elements = 0;    // of a block; the last one may have fewer
+  int row_axis = 0;        // of the shape that is cut: dims from here on are whole in each block
+  int64_t part_count = 1;  // runs of blocks, each for one thread
 };
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kOp;
-  const Op* op = nullptr;  // for a copy: the op that needs it
+  const Op* op = nullptr;  // for a copy: the op that needs it; of what is fused: the last one
   const OpDef* def = nullptr;
   size_t position = 0;  // of the op in its block
   // Values by the index of OpContext::InputIndex/OutputIndex; -1 for @EMPTY@.
@@ -54,9 +62,18 @@ struct Instruction {
   // By input: false where only the shape is read (SlotDef::shape_only), so that the data may be
   // gone.
   std::vector<bool> reads_data;
-  // Bytes of each workspace and their offsets in the arena; known once the kernel is prepared.
+  // Bytes of each workspace and their offsets in the arena; known once the kernel is prepared, and
+  // of what is fused from the start.
   std::vector<int64_t> workspace_bytes;
   std::vector<int64_t> workspace_offsets;
+  // Of what is fused: the ops in the order in which they run. `inputs` are the values whose data
+  // they read and none of them writes, each once; `outputs` those that somebody else reads. Values
+  // of the members that are in neither have no place in the arena.
+  std::vector<Instruction> members;
+  BlockPartition blocks;
+
+  // The op's type, "copy", or "fused(type,type,...)".
+  std::string Name() const;
 
   // The value in a slot of the op; -1 if there is none.
   int32_t InputIn(std::string_view slot, size_t i = 0) const;
@@ -116,6 +133,23 @@ std::vector<std::vector<size_t>> DataReaders(const Plan& plan);
 // of.
 std::vector<int64_t> LastReads(const Plan& plan);
 
+// From the instruction that writes a storage first to the last one that reads any value there; a
+// fetch is behind the last instruction. -1: never written.
+struct Life {
+  int32_t first = -1;
+  int32_t last = -1;
+};
+
+// By value, the life of the storage of which it is the root.
+std::vector<Life> StorageLives(const Plan& plan);
+
+// By instruction, the bytes of the arena's values and known workspaces that are live while it runs.
+std::vector<int64_t> LiveBytes(const Plan& plan);
+
+// Pairs of an input and an output (indices into the instruction's) that may share storage if nobody
+// else reads the input any more.
+std::vector<std::pair<int, int>> InPlacePairs(const Plan& plan, const Instruction& instruction);
+
 // Whether one of the instructions [begin, end) writes the storage of the scope in which one of the
 // values lies.
 bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end);
@@ -123,9 +157,10 @@ bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t 
 // The op context of an instruction, with its values' metas.
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction);
 
-// One line an instruction: outputs = op(inputs), a value as name#index, dtype, shape, layout if it
-// isn't plain, and where it lies: @scope, @feed, =#index for a shared storage, @offset in the arena
-// once that is planned. Then a line of the fetches, and once storage is planned one of its bytes.
+// One line an instruction: outputs = name(inputs), a value as name#index, dtype, shape, layout if
+// it isn't plain, and where it lies: @scope, @feed, =#index for a shared storage, @offset in the
+// arena once that is planned. Then a line of the fetches, and once storage is planned one of its
+// bytes.
 std::string PrintPlan(const Plan& plan);
 
 }  // namespace skiff

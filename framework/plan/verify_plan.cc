@@ -1,5 +1,6 @@
 #include "framework/plan/verify_plan.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -21,7 +22,8 @@ class PlanVerifier {
         Report("has no op");
         continue;
       }
-      where_ += StrCat(" (", instruction.op->type, ")");
+      where_ += StrCat(" (", instruction.Name(), ")");
+      if (instruction.kind == InstructionKind::kFused) CheckMembers(instruction);
       if (!CheckCounts(instruction)) continue;
       for (size_t j = 0; j < instruction.inputs.size(); ++j) {
         if (instruction.inputs[j] >= 0 && instruction.reads_data[j]) Read(instruction.inputs[j]);
@@ -41,9 +43,16 @@ class PlanVerifier {
   const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
 
   bool CheckCounts(const Instruction& instruction) {
-    const bool is_copy = instruction.kind == InstructionKind::kCopy;
-    const size_t inputs = is_copy ? 1 : InputOrder(*instruction.def, *instruction.op).size();
-    const size_t outputs = is_copy ? 1 : OutputOrder(*instruction.def, *instruction.op).size();
+    size_t inputs = 1;
+    size_t outputs = 1;
+    if (instruction.kind == InstructionKind::kOp) {
+      inputs = InputOrder(*instruction.def, *instruction.op).size();
+      outputs = OutputOrder(*instruction.def, *instruction.op).size();
+    } else if (instruction.kind == InstructionKind::kFused) {
+      // As many as its members leave: CheckMembers.
+      inputs = instruction.reads_data.size();
+      outputs = instruction.outputs.size();
+    }
     if (instruction.inputs.size() == inputs && instruction.outputs.size() == outputs &&
         instruction.reads_data.size() == inputs) {
       return true;
@@ -52,6 +61,28 @@ class PlanVerifier {
            " marks of them and ", instruction.outputs.size(), " outputs; its op has ", inputs,
            " and ", outputs, " arguments");
     return false;
+  }
+
+  // What members read must be an input or written by an earlier member, and outputs by one of them.
+  void CheckMembers(const Instruction& fused) {
+    std::vector<int32_t> written;
+    for (const Instruction& member : fused.members) {
+      if (!CheckCounts(member)) continue;
+      for (size_t j = 0; j < member.inputs.size(); ++j) {
+        const int32_t input = member.inputs[j];
+        const bool there = input < 0 || !member.reads_data[j] || Contains(fused.inputs, input) ||
+                           Contains(written, input);
+        if (!there) Report(member.op->type, " reads ", Name(input), ", which isn't handed to it");
+      }
+      written.insert(written.end(), member.outputs.begin(), member.outputs.end());
+    }
+    for (int32_t output : fused.outputs) {
+      if (!Contains(written, output)) Report("has the output ", Name(output), " of no member");
+    }
+  }
+
+  static bool Contains(const std::vector<int32_t>& values, int32_t value) {
+    return std::ranges::count(values, value) > 0;
   }
 
   void Read(int32_t value) {

@@ -14,6 +14,8 @@ namespace skiff {
 // - a value of the arena that is written twice, or a feed that is written;
 // - a value that is read after its storage was given to another one: a variable of the scope that
 //   was written since, or a value computed in place;
+// - in a fused instruction, data that a member reads and nobody hands to it, or an output that no
+//   member writes;
 // - a fetch that nothing writes, or that something has overwritten.
 std::vector<std::string> VerifyPlan(const Plan& plan);
 

@@ -36,6 +36,8 @@ class Tensor {
          Layout layout = {});
   // A view of memory that the caller owns and keeps alive.
   static Tensor Borrow(void* data, const Shape& shape, DType dtype, Place place = Place::Cpu());
+  // Makes a tensor of borrowed memory a view of other such memory; its buffer() is left behind.
+  void Rebind(void* data) { data_ = data; }
   // A CPU tensor with a copy of `values`. Error unless their number is the shape's.
   template <typename T>
   static Tensor FromValues(const Shape& shape, const std::vector<T>& values);

@@ -15,12 +15,8 @@ class InPlaceAssignment {
   int64_t Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       const Instruction& instruction = plan_.instructions[i];
-      if (instruction.kind != InstructionKind::kOp) continue;
-      const PrepareContext context = ContextOf(plan_, instruction);
-      for (const auto& [input, output] : instruction.def->in_place) {
-        const int from = context.InputIndex(input);
-        const int to = context.OutputIndex(output);
-        if (from >= 0 && to >= 0) Share(instruction, static_cast<int64_t>(i), from, to);
+      for (const auto& [from, to] : InPlacePairs(plan_, instruction)) {
+        Share(instruction, static_cast<int64_t>(i), from, to);
       }
     }
     return shared_;

@@ -59,6 +59,7 @@ OpDef BinaryGradOpDef(const BinaryFacts& facts) {
   def.no_gradient_reason = "second derivatives are not provided";
   def.kernel_dtype_slot = "Out@GRAD";
   def.in_place = {{"Out@GRAD", "X@GRAD"}};
+  def.elementwise = true;  // but for the sums over what was repeated, which have other shapes
   def.zero_preserving = facts.grad_zero_preserving;
   if (facts.grad_zero_preserving) {
     def.layout_rule = LayoutRule::kSame;

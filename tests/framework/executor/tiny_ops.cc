@@ -91,16 +91,19 @@ int DerivedRefreshes() { return derived_refreshes; }
 void RegisterTinyOps(OpRegistry& registry) {
   OpDef add = Define("tiny_add", {"X", "Y"}, "Out");
   add.in_place = {{"X", "Out"}};
+  add.elementwise = true;
   AddOp(registry, add, ElementKernel([](float x, float y, float) { return x + y; }));
 
   OpDef scale = Define("tiny_scale", {"X"}, "Out");
   scale.in_place = {{"X", "Out"}};
+  scale.elementwise = true;
   scale.attrs = {
       {.name = "factor", .type = AttrType::kFloat, .default_value = 1.0f, .doc = "", .check = {}}};
   AddOp(registry, scale, ElementKernel([](float x, float, float factor) { return factor * x; }));
 
-  AddOp(registry, Define("tiny_copy", {"X"}, "Out"),
-        ElementKernel([](float x, float, float) { return x; }));
+  OpDef copy = Define("tiny_copy", {"X"}, "Out");
+  copy.elementwise = true;
+  AddOp(registry, copy, ElementKernel([](float x, float, float) { return x; }));
 
   OpDef sum = Define("tiny_sum", {"X"}, "Out");
   sum.infer = [](OpContext& context) { context.SetOutput("Out", {1}, DType::kFloat32); };
@@ -114,6 +117,7 @@ void RegisterTinyOps(OpRegistry& registry) {
 
   OpDef sgd = Define("tiny_sgd", {"Param", "Grad"}, "ParamOut");
   sgd.in_place = {{"Param", "ParamOut"}};
+  sgd.elementwise = true;
   AddOp(registry, sgd, ElementKernel([](float p, float g, float) { return p - g; }));
 
   OpDef random = Define("tiny_random", {"X"}, "Out");

@@ -6,12 +6,12 @@
 namespace skiff::tiny {
 
 // tiny_add: Out = X + Y (in place on X). tiny_scale: Out = factor * X (in place).
-// tiny_copy: Out = X, not in place. tiny_sum: Out[1] = sum of X. tiny_sgd: ParamOut = Param - Grad.
-// tiny_random: Out = a random integer per element, as X's shape. tiny_negated: Out = -W, through a
-// derived form of W. tiny_workspace: Out = X through a workspace. tiny_fail: throws when it runs.
-// tiny_check: Out = X, throws when it meets an element below `least` (0). tiny_recheck: the same,
-// and refuses nothing that tiny_check has accepted. tiny_fill: Out = a tensor of the
-// extents that `shape` says, of ones.
+// tiny_copy: Out = X, not in place. tiny_sgd: ParamOut = Param - Grad. These are element-wise.
+// tiny_sum: Out[1] = sum of X. tiny_random: Out = a random integer per element, as X's shape.
+// tiny_negated: Out = -W, through a derived form of W. tiny_workspace: Out = X through a workspace.
+// tiny_fail: throws when it runs. tiny_check: Out = X, throws when it meets an element below
+// `least` (0). tiny_recheck: the same, and refuses nothing that tiny_check has accepted. tiny_fill:
+// Out = a tensor of the extents that `shape` says, of ones.
 void RegisterTinyOps(OpRegistry& registry);
 
 // How often tiny_negated's derived form was made.

@@ -16,6 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 // Values: x 0, a 1, b 2, w 3 and, updated, 4, y 5, idle 6.
 class PlanTest : public ::testing::Test {
@@ -58,6 +59,21 @@ TEST_F(PlanTest, LastReadsLeaveOutWhatIsReadOnlyForItsShape) {
   EXPECT_THAT(LastReads(plan_), ElementsAre(0, 5, 3, 2, -1, 5, -1));
   plan_.fetches.clear();
   EXPECT_THAT(LastReads(plan_), ElementsAre(0, 1, 3, 2, -1, 4, -1));
+}
+
+TEST_F(PlanTest, LiveBytesCountAStorageFromItsFirstWriteToItsLastRead) {
+  // a and y are fetched, b is read until 4, idle never.
+  EXPECT_THAT(LiveBytes(plan_), ElementsAre(8, 16, 16, 24, 32));
+  EXPECT_EQ(StorageLives(plan_)[2].first, 1);
+  EXPECT_EQ(StorageLives(plan_)[2].last, 4);
+  plan_.instructions[2].workspace_bytes = {100, 20};
+  plan_.values[6].alias_of = 2;
+  EXPECT_THAT(LiveBytes(plan_), ElementsAre(8, 16, 136, 24, 24));
+}
+
+TEST_F(PlanTest, InPlacePairsAreThoseOfTheDefinition) {
+  EXPECT_THAT(InPlacePairs(plan_, plan_.instructions[0]), ElementsAre(Pair(0, 0)));
+  EXPECT_THAT(InPlacePairs(plan_, plan_.instructions[1]), ElementsAre());
 }
 
 TEST_F(PlanTest, IsPrintedALineAnInstruction) {

@@ -83,6 +83,25 @@ TEST_F(VerifyPlanTest, FindsWhatIsWrittenTwiceOrFed) {
   EXPECT_THAT(VerifyPlan(plan_), Contains(HasSubstr("writes the feed \"x\"")));
 }
 
+// b = fused(scale, copy)(x)
+TEST_F(VerifyPlanTest, FindsWhatTheMembersOfAFusedInstructionLack) {
+  Instruction fused = At(1);
+  fused.kind = InstructionKind::kFused;
+  fused.inputs = At(0).inputs;
+  fused.members = {At(0), At(1)};
+  plan_.instructions.erase(plan_.instructions.begin());
+  At(0) = fused;
+  EXPECT_THAT(VerifyPlan(plan_), IsEmpty());
+  std::swap(At(0).members[0], At(0).members[1]);
+  EXPECT_THAT(VerifyPlan(plan_),
+              ElementsAre(HasSubstr("instruction 0 (fused(tiny_copy,tiny_scale)): tiny_copy reads "
+                                    "\"a\" (#1), which isn't handed to it")));
+  At(0).members = {fused.members[0]};
+  EXPECT_THAT(VerifyPlan(plan_), ElementsAre(HasSubstr("has the output \"b\" (#2) of no member")));
+  At(0).members[0].inputs.clear();
+  EXPECT_THAT(VerifyPlan(plan_), Contains(HasSubstr("its op has 1 and 1 arguments")));
+}
+
 TEST_F(VerifyPlanTest, FindsAFetchThatNothingWrites) {
   plan_.instructions.pop_back();
   EXPECT_THAT(VerifyPlan(plan_), ElementsAre(HasSubstr("fetch: reads \"y\"")));

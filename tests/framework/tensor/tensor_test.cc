@@ -77,6 +77,9 @@ TEST(Tensor, BorrowsMemory) {
   Tensor tensor = Tensor::Borrow(values.data(), {3}, DType::kFloat64);
   tensor.data<double>()[1] = 9;
   EXPECT_THAT(values, ElementsAre(1, 9, 3));
+  tensor = Tensor::Borrow(values.data(), {2}, DType::kFloat64);
+  tensor.Rebind(values.data() + 1);
+  EXPECT_THAT(tensor.ToVector<double>(), ElementsAre(9, 3));
 }
 
 TEST(Tensor, ReshapesAndTakesRows) {

@@ -22,7 +22,10 @@ BoundNetwork::BoundNetwork(const std::function<Variable(const Variable&)>& netwo
       executor_.Compile(main_, {.passes = {.skip = options.skip}, .kernels = options.kernels}));
   FetchList fetches = {loss.name()};
   fetches.insert(fetches.end(), options.fetches.begin(), options.fetches.end());
-  const Tensor fed(options.image, DType::kFloat32);
+  Tensor fed(options.image, DType::kFloat32);
+  for (int64_t i = 0; i < fed.element_count(); ++i) {
+    fed.data<float>()[i] = static_cast<float>(i % 17) / 8.0f - 1.0f;
+  }
   bound_.push_back(compiled_.back().Bind({{"image", fed}}, fetches));
 }
 
@@ -30,6 +33,23 @@ int64_t BoundNetwork::Count(std::string_view type) const {
   return std::ranges::count_if(plan().instructions, [&](const Instruction& instruction) {
     return instruction.kind == InstructionKind::kOp && instruction.op->type == type;
   });
+}
+
+std::vector<std::string> BoundNetwork::Fused() const {
+  std::vector<std::string> names;
+  for (const Instruction& instruction : plan().instructions) {
+    if (instruction.kind == InstructionKind::kFused) names.push_back(instruction.Name());
+  }
+  return names;
+}
+
+std::vector<std::vector<float>> BoundNetwork::Step() {
+  bound_.back().Step();
+  std::vector<std::vector<float>> values;
+  for (size_t i = 0; i < plan().fetches.size(); ++i) {
+    values.push_back(bound_.back().fetch(i).ToVector<float>());
+  }
+  return values;
 }
 
 }  // namespace skiff

@@ -33,6 +33,10 @@ class BoundNetwork {
 
   // How many instructions of the plan are of this op.
   int64_t Count(std::string_view type) const;
+  // The names of its instructions that are fused of several ops.
+  std::vector<std::string> Fused() const;
+  // The values of the loss and the other fetches after one more step.
+  std::vector<std::vector<float>> Step();
   const Plan& plan() const { return bound_.back().plan(); }
   PlanStatistics statistics() const { return bound_.back().statistics(); }
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/tensor.h"
 #include "framework/op/registry.h"
+#include "framework/transpiler/fuse_elementwise_pass.h"
+#include "framework/transpiler/memory_reuse_pass.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/classifier_workload.h"
 #include "tests/harness/pass_check.h"
@@ -156,6 +159,17 @@ class EveryPassOnRandomPrograms : public ::testing::TestWithParam<uint64_t> {
 TEST_P(EveryPassOnRandomPrograms, ChangesNoResult) { Check({}); }
 
 TEST_P(EveryPassOnRandomPrograms, ChangesNoResultOfSmoothOnes) { Check({.smooth = true}); }
+
+// The arrays of these programs are small: by default fuse_elementwise would leave nearly all alone.
+TEST_P(EveryPassOnRandomPrograms, FusionInSmallBlocksChangesNoResult) {
+  const Workload workload = RandomWorkload(DefaultOpRegistry(), Cases(), GetParam());
+  const std::vector<RunTrace> expected = RunWorkload(workload, {.passes = NoPasses().options});
+  for (const int64_t block_elements : {16, 48}) {
+    PassChoice choice = OnlyPass(std::make_shared<FuseElementwisePass>(block_elements));
+    choice.options.plan_passes.push_back(std::make_shared<MemoryReusePass>());
+    EXPECT_THAT(PassFaults(workload, expected, choice), IsEmpty()) << block_elements;
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Seeds, EveryPassOnRandomPrograms, ::testing::Range<uint64_t>(0, 60));
 

@@ -1,0 +1,131 @@
+#include "framework/executor/fused_kernel.h"
+
+#include <utility>
+#include <vector>
+
+#include "framework/base/parallel.h"
+#include "framework/plan/fused_blocks.h"
+
+namespace skiff {
+namespace {
+
+// The members, prepared for blocks of one length.
+class BlockRunner {
+ public:
+  BlockRunner(const OpRegistry& registry, const Plan& plan, const Instruction& fused,
+              const FusedPlacement& placement, int64_t elements) {
+    const Shape& cut = CutMeta(plan, fused).shape;
+    const Shape block = BlockShape(cut, fused.blocks.row_axis, elements);
+    for (const FusedValue& value : placement.values) {
+      const TensorMeta& meta = plan.values[static_cast<size_t>(value.value)].meta;
+      views_.push_back({.placed = value,
+                        .moves = value.is_cut && (value.input >= 0 || value.output >= 0),
+                        .element_bytes = SizeOf(meta.dtype),
+                        .tensor = Tensor::Borrow(nullptr, value.is_cut ? block : meta.shape,
+                                                 meta.dtype, plan.place)});
+    }
+    for (const Instruction& member : fused.members) {
+      // The kernel that would run on the whole arrays.
+      const std::string& name = registry.SelectKernel(ContextOf(plan, member)).name;
+      PrepareContext context = BlockContext(plan, member, cut, block);
+      Step step{.kernel = registry.SelectKernel(context, name).prepare(context), .context = {}};
+      for (int32_t input : member.inputs) step.context.inputs.push_back(TensorOf(input));
+      for (int32_t output : member.outputs) step.context.outputs.push_back(TensorOf(output));
+      steps_.push_back(std::move(step));
+    }
+  }
+
+  // Runs the members on the block from element `begin` on.
+  void Run(const KernelContext& run, int64_t begin, char* scratch) {
+    for (View& view : views_) {
+      const FusedValue& placed = view.placed;
+      char* data = nullptr;
+      if (placed.output >= 0) {
+        data = static_cast<char*>(run.output(placed.output).raw_data());
+      } else if (placed.input >= 0) {
+        data = static_cast<char*>(run.inputs[static_cast<size_t>(placed.input)]->raw_data());
+      } else if (placed.scratch_offset >= 0) {
+        data = scratch + placed.scratch_offset;
+      }
+      view.tensor.Rebind(view.moves ? data + begin * view.element_bytes : data);
+    }
+    for (Step& step : steps_) {
+      step.context.device_context = run.device_context;
+      step.kernel->Run(step.context);
+    }
+  }
+
+ private:
+  struct View {
+    FusedValue placed;
+    bool moves = false;  // from block to block
+    int64_t element_bytes = 0;
+    Tensor tensor;
+  };
+  struct Step {
+    std::unique_ptr<Kernel> kernel;
+    KernelContext context;
+  };
+
+  Tensor* TensorOf(int32_t value) {
+    for (View& view : views_) {
+      if (view.placed.value == value) return &view.tensor;
+    }
+    return nullptr;
+  }
+
+  std::vector<View> views_;
+  std::vector<Step> steps_;
+};
+
+class FusedKernel final : public Kernel {
+ public:
+  FusedKernel(const OpRegistry& registry, const Plan& plan, const Instruction& fused)
+      : block_(fused.blocks.elements), part_count_(fused.blocks.part_count) {
+    const TensorMeta& cut = CutMeta(plan, fused);
+    const int64_t elements = StorageElements(cut.shape, cut.layout);
+    const FusedPlacement placement = PlaceFused(plan, fused);
+    scratch_bytes_ = placement.scratch_bytes;
+    block_count_ = elements / block_;
+    for (int64_t part = 0; part < part_count_; ++part) {
+      runners_.emplace_back(registry, plan, fused, placement, block_);
+    }
+    const int64_t rest = elements % block_;
+    if (rest > 0) rest_.emplace_back(registry, plan, fused, placement, rest);
+  }
+
+  void Run(const KernelContext& run) override {
+    ParallelFor(part_count_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; ++part) RunPart(run, part);
+    });
+  }
+
+ private:
+  void RunPart(const KernelContext& run, int64_t part) {
+    char* scratch = nullptr;
+    if (scratch_bytes_ > 0) scratch = static_cast<char*>(run.workspace(0)) + part * scratch_bytes_;
+    BlockRunner& runner = runners_[static_cast<size_t>(part)];
+    const int64_t end = block_count_ * (part + 1) / part_count_;
+    for (int64_t i = block_count_ * part / part_count_; i < end; ++i) {
+      runner.Run(run, i * block_, scratch);
+    }
+    if (part + 1 < part_count_) return;
+    for (BlockRunner& rest : rest_) rest.Run(run, block_count_ * block_, scratch);
+  }
+
+  int64_t block_;
+  int64_t block_count_ = 0;  // without the rest
+  int64_t part_count_;
+  int64_t scratch_bytes_ = 0;
+  std::vector<BlockRunner> runners_;  // by part
+  std::vector<BlockRunner> rest_;     // one, if the blocks don't cover everything
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeFusedKernel(const OpRegistry& registry, const Plan& plan,
+                                        const Instruction& fused) {
+  return std::make_unique<FusedKernel>(registry, plan, fused);
+}
+
+}  // namespace skiff

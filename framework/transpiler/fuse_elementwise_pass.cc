@@ -1,0 +1,330 @@
+#include "framework/transpiler/fuse_elementwise_pass.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/plan/fused_blocks.h"
+#include "framework/transpiler/memory_reuse_pass.h"
+
+namespace skiff {
+namespace {
+
+// Below this a thread costs more than it saves.
+constexpr int64_t kMinBlocksOfPart = 2;
+
+// What an instruction must share with others to run in one loop with them.
+struct Form {
+  Shape shape;
+  Layout layout;
+  int row_axis = 0;  // dims from here on are whole in each block
+
+  // Blocks are multiples of it: whole rows, and whole vectors, since a kernel may round elements
+  // that fill no vector otherwise (GCC contracts a * b + c there, or not), and then only those at
+  // the end of the whole array.
+  int64_t UnitElements() const {
+    return std::lcm(shape.element_count(row_axis, shape.rank()),
+                    FuseElementwisePass::kVectorElements);
+  }
+};
+
+// The dim of `shape` at which an input of shape `repeated` stands, if it stands at the end.
+std::optional<int> TrailingAxis(const Op& op, const OpDef& def, const Shape& repeated,
+                                const Shape& shape) {
+  int leading_ones = 0;
+  while (leading_ones < repeated.rank() && repeated[leading_ones] == 1) ++leading_ones;
+  const int axis = shape.rank() - (repeated.rank() - leading_ones);
+  if (repeated.rank() > shape.rank() || axis < 1) return std::nullopt;
+  if (!std::equal(shape.begin() + axis, shape.end(), repeated.begin() + leading_ones)) {
+    return std::nullopt;
+  }
+  const AttrDef* attr = def.FindAttr("axis");
+  const Attribute* given = attr == nullptr ? nullptr : EffectiveAttr(op, *attr);
+  const int32_t* position = given == nullptr ? nullptr : std::get_if<int32_t>(given);
+  const bool at_end =
+      position == nullptr || *position == -1 || *position + repeated.rank() == shape.rank();
+  return at_end ? std::optional<int>(axis) : std::nullopt;
+}
+
+class Fusion {
+ public:
+  Fusion(const OpRegistry& registry, int64_t block_elements, Plan* plan)
+      : registry_(registry),
+        block_elements_(block_elements),
+        plan_(*plan),
+        readers_(DataReaders(*plan)),
+        writer_(plan->values.size(), kNobody),
+        group_of_(plan->instructions.size(), kNobody),
+        forms_(plan->instructions.size()) {
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      for (int32_t output : plan_.instructions[i].outputs) {
+        if (output >= 0) writer_[static_cast<size_t>(output)] = i;
+      }
+    }
+  }
+
+  // Fused instructions made, and ops in them.
+  std::pair<int64_t, int64_t> Run() {
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      forms_[i] = FormOf(plan_.instructions[i]);
+      if (forms_[i]) JoinOrStart(i);
+    }
+    std::erase_if(groups_, [](const Group& group) { return group.members.size() < 2; });
+    if (groups_.empty()) return {0, 0};
+    const std::vector<int64_t> live = LiveInPlace(plan_);
+    std::pair<Plan, std::vector<size_t>> fused = Fused();
+    while (DropWhatTakesMemory(live, fused)) fused = Fused();
+    plan_ = std::move(fused.first);
+    int64_t ops = 0;
+    for (const Group& group : groups_) ops += static_cast<int64_t>(group.members.size());
+    return {static_cast<int64_t>(groups_.size()), ops};
+  }
+
+ private:
+  static constexpr size_t kNobody = static_cast<size_t>(-1);
+
+  struct Group {
+    std::vector<size_t> members;  // in order
+    Form form;
+  };
+
+  const TensorMeta& MetaOf(int32_t value) const {
+    return plan_.values[static_cast<size_t>(value)].meta;
+  }
+
+  bool MayRunInBlocks(const Instruction& instruction) const {
+    if (instruction.kind != InstructionKind::kOp) return false;
+    const OpDef& def = *instruction.def;
+    if (!def.elementwise || def.random || def.has_side_effect || def.data_dependent_shape ||
+        !instruction.op->SubBlocks().empty() || !plan_.ForcedKernel(def.type).empty()) {
+      return false;
+    }
+    return std::ranges::none_of(def.inputs, [&](const SlotDef& slot) {
+      return slot.checks_data && instruction.InputIn(slot.name) >= 0;
+    });
+  }
+
+  std::optional<Form> FormOf(const Instruction& instruction) const {
+    if (!MayRunInBlocks(instruction)) return std::nullopt;
+    const auto written =
+        std::ranges::find_if(instruction.outputs, [](int32_t value) { return value >= 0; });
+    if (written == instruction.outputs.end()) return std::nullopt;
+    const TensorMeta& cut = MetaOf(*written);
+    Form form{.shape = cut.shape, .layout = cut.layout, .row_axis = cut.shape.rank()};
+    const bool fits = form.row_axis > 0 &&
+                      StorageElements(form.shape, form.layout) > block_elements_ &&
+                      (form.layout.is_plain() || instruction.def->zero_preserving) &&
+                      WritesForm(instruction, form) && ReadsForm(instruction, &form) &&
+                      form.UnitElements() <= block_elements_ && HasKernel(instruction, form);
+    return fits ? std::optional<Form>(form) : std::nullopt;
+  }
+
+  bool WritesForm(const Instruction& instruction, const Form& form) const {
+    return std::ranges::all_of(instruction.outputs, [&](int32_t output) {
+      return output < 0 ||
+             (MetaOf(output).shape == form.shape && MetaOf(output).layout == form.layout &&
+              plan_.values[static_cast<size_t>(output)].storage == Storage::kArena);
+    });
+  }
+
+  // Whether each input is cut like the outputs, or may be seen whole by each block.
+  bool ReadsForm(const Instruction& instruction, Form* form) const {
+    for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+      if (instruction.inputs[i] < 0) continue;
+      const TensorMeta& meta = MetaOf(instruction.inputs[i]);
+      if (meta.shape == form->shape) {
+        if (instruction.reads_data[i] && meta.layout != form->layout) return false;
+        continue;
+      }
+      // Numbers other than zero would fill the padding of a blocked layout.
+      if (!form->layout.is_plain() || !meta.layout.is_plain()) return false;
+      if (meta.shape.element_count() == 1) continue;
+      const std::optional<int> axis =
+          TrailingAxis(*instruction.op, *instruction.def, meta.shape, form->shape);
+      if (!axis) return false;
+      form->row_axis = std::min(form->row_axis, *axis);
+    }
+    return true;
+  }
+
+  // Whether the kernel runs on a block, too, and needs nothing that a block hasn't.
+  bool HasKernel(const Instruction& instruction, const Form& form) const {
+    const KernelDef* kernel = registry_.FindKernel(ContextOf(plan_, instruction));
+    if (kernel == nullptr) return false;
+    const Shape block = BlockShape(form.shape, form.row_axis, form.UnitElements());
+    PrepareContext context = BlockContext(plan_, instruction, form.shape, block);
+    kernel = registry_.FindKernel(context, kernel->name);
+    if (kernel == nullptr) return false;
+    kernel->prepare(context);
+    return context.workspace_bytes().empty() && context.derived_forms().empty();
+  }
+
+  // Puts the instruction into one group with all those of its form that make its inputs; else with
+  // the latest of them that it may join.
+  void JoinOrStart(size_t i) {
+    std::set<size_t> makers;  // groups
+    for (int32_t input : plan_.instructions[i].inputs) {
+      const size_t writer = input < 0 ? kNobody : writer_[static_cast<size_t>(input)];
+      if (writer == kNobody || group_of_[writer] == kNobody) continue;
+      const Form& form = groups_[group_of_[writer]].form;
+      const bool alike = form.shape == forms_[i]->shape && form.layout == forms_[i]->layout;
+      if (alike) makers.insert(group_of_[writer]);
+    }
+    if (makers.size() > 1 && Join(makers, i)) return;
+    for (auto maker = makers.rbegin(); maker != makers.rend(); ++maker) {
+      if (Join({*maker}, i)) return;
+    }
+    group_of_[i] = groups_.size();
+    groups_.push_back({.members = {i}, .form = *forms_[i]});
+  }
+
+  // Makes one group of these and instruction i, behind all of them, if it may stand there.
+  bool Join(const std::set<size_t>& parts, size_t i) {
+    Group joined{.members = {}, .form = *forms_[i]};
+    for (size_t part : parts) {
+      const Group& group = groups_[part];
+      joined.form.row_axis = std::min(joined.form.row_axis, group.form.row_axis);
+      joined.members.insert(joined.members.end(), group.members.begin(), group.members.end());
+    }
+    joined.members.push_back(i);
+    std::ranges::sort(joined.members);
+    if (!MayStandAtItsEnd(joined)) return false;
+    for (size_t part : parts) groups_[part].members.clear();
+    for (size_t member : joined.members) group_of_[member] = groups_.size();
+    groups_.push_back(std::move(joined));
+    return true;
+  }
+
+  bool MayStandAtItsEnd(const Group& group) const {
+    const size_t end = group.members.back();
+    return std::ranges::all_of(group.members, [&](size_t member) {
+      const Instruction& instruction = plan_.instructions[member];
+      for (int32_t output : instruction.outputs) {
+        if (output < 0) continue;
+        for (size_t reader : readers_[static_cast<size_t>(output)]) {
+          if (reader < end && !std::ranges::binary_search(group.members, reader)) return false;
+        }
+      }
+      return !WritesScopeOf(plan_, instruction.inputs, member + 1, end);
+    });
+  }
+
+  Instruction FusedFrom(const Group& group) const {
+    Instruction fused = plan_.instructions[group.members.back()];
+    fused.kind = InstructionKind::kFused;
+    fused.inputs.clear();
+    fused.outputs.clear();
+    for (size_t member : group.members) {
+      const Instruction& instruction = plan_.instructions[member];
+      for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+        if (instruction.inputs[j] >= 0 && instruction.reads_data[j]) {
+          AddInput(group, instruction.inputs[j], &fused);
+        }
+      }
+      for (int32_t output : instruction.outputs) {
+        if (output >= 0 && IsReadOutside(group, output)) fused.outputs.push_back(output);
+      }
+      fused.members.push_back(instruction);
+    }
+    fused.reads_data.assign(fused.inputs.size(), true);
+    SetBlocks(group.form, &fused);
+    return fused;
+  }
+
+  void AddInput(const Group& group, int32_t value, Instruction* fused) const {
+    const size_t writer = writer_[static_cast<size_t>(value)];
+    const bool inside = writer != kNobody && std::ranges::binary_search(group.members, writer);
+    if (!inside && std::ranges::count(fused->inputs, value) == 0) fused->inputs.push_back(value);
+  }
+
+  bool IsReadOutside(const Group& group, int32_t value) const {
+    return std::ranges::any_of(readers_[static_cast<size_t>(value)], [&](size_t reader) {
+      return !std::ranges::binary_search(group.members, reader);
+    });
+  }
+
+  void SetBlocks(const Form& form, Instruction* fused) const {
+    const int64_t unit = form.UnitElements();
+    BlockPartition& blocks = fused->blocks;
+    blocks.elements = block_elements_ / unit * unit;
+    blocks.row_axis = form.row_axis;
+    const int64_t count = StorageElements(form.shape, form.layout) / blocks.elements;
+    blocks.part_count = std::clamp<int64_t>(count / kMinBlocksOfPart, 1, omp_get_max_threads());
+    const int64_t scratch = PlaceFused(plan_, *fused).scratch_bytes;
+    if (scratch > 0) fused->workspace_bytes = {scratch * blocks.part_count};
+  }
+
+  // The plan with its groups fused, and where each of its instructions stood.
+  std::pair<Plan, std::vector<size_t>> Fused() const {
+    std::vector<const Group*> ends(plan_.instructions.size(), nullptr);
+    std::vector<bool> moves(plan_.instructions.size(), false);
+    for (const Group& group : groups_) {
+      ends[group.members.back()] = &group;
+      for (size_t member : group.members) moves[member] = true;
+    }
+    std::pair<Plan, std::vector<size_t>> fused(plan_, {});
+    fused.first.instructions.clear();
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      if (moves[i] && ends[i] == nullptr) continue;
+      fused.first.instructions.push_back(ends[i] != nullptr ? FusedFrom(*ends[i])
+                                                            : plan_.instructions[i]);
+      fused.second.push_back(i);
+    }
+    return fused;
+  }
+
+  // By instruction, the bytes that are live if memory is reused.
+  std::vector<int64_t> LiveInPlace(Plan plan) const {
+    MemoryReusePass().Apply(registry_, &plan);
+    return LiveBytes(plan);
+  }
+
+  // Gives up groups that might raise the peak: around an instruction at which more is live in the
+  // fused plan than was. A group keeps the inputs of its ops up to the last of them, and brings all
+  // that they touch together. A fused instruction itself may come up to the peak, since its
+  // workspace is known; that of other instructions comes on top of what is live.
+  bool DropWhatTakesMemory(const std::vector<int64_t>& live,
+                           const std::pair<Plan, std::vector<size_t>>& fused) {
+    const int64_t peak = std::ranges::max(live);
+    const std::vector<int64_t> live_now = LiveInPlace(fused.first);
+    std::vector<size_t> grown;  // positions
+    for (size_t i = 0; i < live_now.size(); ++i) {
+      const bool is_fused = fused.first.instructions[i].kind == InstructionKind::kFused;
+      const size_t position = fused.second[i];
+      if (live_now[i] > (is_fused ? peak : live[position])) grown.push_back(position);
+    }
+    return std::erase_if(groups_, [&](const Group& group) {
+             return std::ranges::any_of(grown, [&](size_t position) {
+               return group.members.front() <= position && position <= group.members.back();
+             });
+           }) > 0;
+  }
+
+  const OpRegistry& registry_;
+  const int64_t block_elements_;
+  Plan& plan_;
+  std::vector<std::vector<size_t>> readers_;
+  std::vector<size_t> writer_;
+  std::vector<size_t> group_of_;  // by instruction
+  std::vector<std::optional<Form>> forms_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+PassReport FuseElementwisePass::Apply(const OpRegistry& registry, Plan* plan) const {
+  SKIFF_ENFORCE(!plan->reuse_storage, kFailedPrecondition,
+                "fuse_elementwise: memory_reuse has run, expected to run before it");
+  const auto [fused, ops] = plan->place.is_cpu() ? Fusion(registry, block_elements_, plan).Run()
+                                                 : std::pair<int64_t, int64_t>();
+  return {.pass = {},
+          .changes = fused,
+          .summary = StrCat(ops, " element-wise ops in ", fused, " loops")};
+}
+
+}  // namespace skiff
