@@ -68,7 +68,7 @@ struct OpDef {
       in_place;  // {input, output} that may share storage
   LayoutRule layout_rule = LayoutRule::kPlain;
   std::vector<std::string> layout_slots;
-  bool zero_preserving = false;       // zeros in (all inputs), zeros out: safe on padded tensors
+  bool zero_preserving = false;  // zeros in (all inputs), zeros out: safe on padded tensors
   // Where all outputs have one shape, element i depends on the inputs at i only. An input of fewer
   // elements is one number, or is repeated: it stands at the attribute `axis`, if the op has one
   // and it isn't -1, else at the last dims. So the op may be run on a slice, in a shape that keeps

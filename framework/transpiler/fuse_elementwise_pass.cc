@@ -15,9 +15,6 @@
 namespace skiff {
 namespace {
 
-// Below this a thread costs more than it saves.
-constexpr int64_t kMinBlocksOfPart = 2;
-
 // What an instruction must share with others to run in one loop with them.
 struct Form {
   Shape shape;
@@ -254,7 +251,7 @@ class Fusion {
     blocks.elements = block_elements_ / unit * unit;
     blocks.row_axis = form.row_axis;
     const int64_t count = StorageElements(form.shape, form.layout) / blocks.elements;
-    blocks.part_count = std::clamp<int64_t>(count / kMinBlocksOfPart, 1, omp_get_max_threads());
+    blocks.part_count = std::clamp<int64_t>(count, 1, omp_get_max_threads());
     const int64_t scratch = PlaceFused(plan_, *fused).scratch_bytes;
     if (scratch > 0) fused->workspace_bytes = {scratch * blocks.part_count};
   }

@@ -26,8 +26,9 @@ namespace skiff {
 
 class FuseElementwisePass final : public PlanPass {
  public:
-  // Some arrays of it fit the first-level cache, and all that a member needs the second.
-  static constexpr int64_t kBlockElements = 4096;
+  // Some ten arrays of float32s fit a second-level cache, and each is long enough for the hardware
+  // to prefetch the most of it. As much work as pays for a thread.
+  static constexpr int64_t kBlockElements = 16384;
   // Float32s of the longest vector: what a block has is a multiple of it.
   static constexpr int64_t kVectorElements = 16;
 

@@ -101,20 +101,20 @@ TEST(FuseElementwisePass, FusesRowsOfRepeatedTensors) {
   };
   for (int64_t columns : {3, 1000, 1024, 2000}) {
     SCOPED_TRACE(columns);
-    const Shape image = {9000 / columns + 2, columns};
+    const Shape image = {40000 / columns + 2, columns};
     EXPECT_THAT(BoundNetwork(times_row(columns), {.image = image, .trains = false}).Fused(),
                 ElementsAre("fused(elementwise_mul,tanh,elementwise_add)"));
     ExpectTheSameInNoMoreMemory(times_row(columns), {.image = image, .trains = false});
   }
   // A row is more than a block, or the tensor doesn't stand at the end.
-  const BoundNetwork wide(times_row(5000), {.image = {2, 5000}, .trains = false});
+  const BoundNetwork wide(times_row(20000), {.image = {2, 20000}, .trains = false});
   EXPECT_THAT(wide.Fused(), ElementsAre("fused(tanh,elementwise_add)"));
   const BoundNetwork channels(
       [](const Variable& x) {
-        const Variable bias = layers::FillConstant({64}, DType::kFloat32, 0.5f);
+        const Variable bias = layers::FillConstant({144}, DType::kFloat32, 0.5f);
         return layers::Tanh(layers::ElementwiseAdd(x, bias, {.axis = 0}));
       },
-      {.image = {64, 128}, .trains = false});
+      {.image = {144, 144}, .trains = false});
   EXPECT_THAT(channels.Fused(), IsEmpty());
 }
 
@@ -125,7 +125,7 @@ TEST(FuseElementwisePass, FusesBlockedLayouts) {
   };
   ExpectTheSameInNoMoreMemory(
       [&](const Variable& x) { return conv(layers::Relu(conv(x) + conv(x))); },
-      {.image = {2, 3, 16, 16}, .trains = false});
+      {.image = {2, 3, 32, 32}, .trains = false});
 }
 
 TEST(FuseElementwisePass, LeavesBatchNormsToTheirOwnFusion) {

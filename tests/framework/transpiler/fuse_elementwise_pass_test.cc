@@ -218,9 +218,9 @@ TEST_F(FuseElementwisePassTest, MovesOpsBehindThoseThatTheyDoNotFeed) {
 TEST_F(FuseElementwisePassTest, LeavesOpsWhoseResultIsReadInBetween) {
   ExpectLeft(R"(
     {Out: [a]} = tiny_scale(X: [x]) {factor = 3.0}
-    {Out: [b]} = tiny_workspace(X: [a])
-    {Out: [c]} = tiny_add(X: [a], Y: [b]))",
-             {"c"});
+    {Out: [s]} = tiny_sum(X: [a])
+    {Out: [c]} = tiny_scale(X: [a]))",
+             {"s", "a", "c"});
 }
 
 TEST_F(FuseElementwisePassTest, LeavesOpsWhoseInputInTheScopeIsWrittenInBetween) {
