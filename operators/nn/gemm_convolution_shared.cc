@@ -76,9 +76,8 @@ struct Columns {
                    const int64_t first = is_inside ? std::clamp(inside.begin, begin, end) : end;
                    const int64_t last = is_inside ? std::clamp(inside.end, first, end) : end;
                    std::fill_n(piece, (first - begin) * lanes, 0.0f);
-                   const int64_t plane = image * source.blocks + b % source.blocks;
-                   const int64_t from_row =
-                       plane * source.pixels() + (row * step[0] + tap.offset[0]) * source.size[1];
+                   const int64_t from_row = source.Position(
+                       image, b % source.blocks, (row * step[0] + tap.offset[0]) * source.size[1]);
                    const float* from =
                        images + (from_row + first * step[1] + tap.offset[1]) * lanes;
                    CopyPixels(from, last - first, piece + (first - begin) * lanes);
@@ -108,6 +107,13 @@ int64_t EqualChunk(int64_t total, int64_t most) {
   return total == 0 ? 1 : CeilDiv(total, CeilDiv(total, most));
 }
 
+// Whether each output pixel sees the input pixel at its own place, and no other.
+bool IsPointwise(const Convolution& conv) {
+  const Extents one{1, 1};
+  return conv.window.kernel == one && conv.window.stride == one &&
+         conv.window.pad_begin == Extents{} && conv.input.size == conv.output.size;
+}
+
 FilterTaps TapsOf(const Convolution& conv) {
   return {conv.output.channels, conv.input.channels, conv.window.kernel[0] * conv.window.kernel[1]};
 }
@@ -130,6 +136,7 @@ GemmCorrelation::GemmCorrelation(const Convolution& conv, bool gradient_of_input
       AddPhase(conv, {row, column});
     }
   }
+  reads_directly_ = IsPointwise(conv);
   writes_directly_ = step_ == Extents{1, 1} && !has_epilogue;
   int64_t most_blocks = 0;
   int64_t most_tiles = 0;
@@ -143,7 +150,7 @@ GemmCorrelation::GemmCorrelation(const Convolution& conv, bool gradient_of_input
   const int64_t at_most = std::clamp(fitting / kRowGroup, int64_t{1}, int64_t{16}) * kRowGroup;
   chunk_tiles_ = EqualChunk(most_tiles, at_most);
   parts_ = std::min(parts, CeilDiv(most_tiles, chunk_tiles_) * panels());
-  column_floats_ = chunk_blocks_ * BlockStride(chunk_tiles_, lanes_);
+  column_floats_ = reads_directly_ ? 0 : chunk_blocks_ * BlockStride(chunk_tiles_, lanes_);
   product_floats_ = product_blocks * BlockStride(chunk_tiles_, lanes_);
 }
 
@@ -232,7 +239,7 @@ void GemmCorrelation::RunTiles(const GemmPhase& phase, const IndexRange& tiles,
   const int64_t blocks = SummedBlocks(phase);
   for (int64_t begin = 0; begin < blocks; begin += chunk_blocks_) {
     const int64_t end = std::min(blocks, begin + chunk_blocks_);
-    columns.Gather(tiles, {begin, end}, images, workspace);
+    if (!reads_directly_) columns.Gather(tiles, {begin, end}, images, workspace);
     for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
       TileProduct product{.tiles = workspace,
                           .tiles_block_stride = block_stride,
@@ -243,16 +250,23 @@ void GemmCorrelation::RunTiles(const GemmPhase& phase, const IndexRange& tiles,
                           .products = products + 2 * panel * block_stride,
                           .products_block_stride = block_stride,
                           .accumulate = begin > 0};
-      if (!writes_directly_) {
+      if (!reads_directly_ && !writes_directly_) {
         MultiplyTiles(product, Size(tiles));
         continue;
       }
-      product.products_block_stride = produced_.pixels() * lanes_;
+      if (reads_directly_) product.tiles_block_stride = source_.pixels() * lanes_;
+      if (writes_directly_) product.products_block_stride = produced_.pixels() * lanes_;
+      float* const panel_products = product.products;
       ForEachImage(tiles, produced_.pixels(),
                    [&](int64_t tile, int64_t image, int64_t pixel, int64_t count) {
-                     const int64_t plane = image * produced_.blocks + 2 * panel;
-                     product.tiles = workspace + (tile - tiles.begin) * lanes_;
-                     product.products = outputs + (plane * produced_.pixels() + pixel) * lanes_;
+                     const int64_t in_chunk = (tile - tiles.begin) * lanes_;
+                     product.tiles = reads_directly_
+                                         ? images + source_.Position(image, begin, pixel) * lanes_
+                                         : workspace + in_chunk;
+                     product.products =
+                         writes_directly_
+                             ? outputs + produced_.Position(image, 2 * panel, pixel) * lanes_
+                             : panel_products + in_chunk;
                      MultiplyTiles(product, count);
                    });
     }
@@ -271,10 +285,9 @@ void GemmCorrelation::Write(const GemmPhase& phase, const IndexRange& tiles, int
     const float* shift = epilogue.shift == nullptr ? nullptr : epilogue.shift + block * lanes_;
     ForEachRow(tiles, phase.count,
                [&](int64_t tile, int64_t image, int64_t row, int64_t begin, int64_t end) {
-                 const int64_t plane = image * produced_.blocks + block;
                  const int64_t target_row = phase.origin[0] + row * step_[0];
-                 const int64_t row_start =
-                     plane * produced_.pixels() + target_row * produced_.size[1] + phase.origin[1];
+                 const int64_t row_start = produced_.Position(
+                     image, block, target_row * produced_.size[1] + phase.origin[1]);
                  for (int64_t column = begin; column < end; ++column) {
                    const int64_t at = (row_start + column * step_[1]) * lanes_;
                    if (from == nullptr) {
@@ -313,6 +326,7 @@ GemmFilterGradient::GemmFilterGradient(const Convolution& conv, int64_t parts)
                                         j * window.dilation[1] - window.pad_begin[1]}});
     }
   }
+  reads_directly_ = IsPointwise(conv);
   block_parts_ = std::min(parts, SummedBlocks());
   parts_ = block_parts_ * std::clamp(parts / block_parts_, int64_t{1}, panels());
   // The order of summation follows from the chunks, so they don't depend on the parts.
@@ -321,7 +335,7 @@ GemmFilterGradient::GemmFilterGradient(const Convolution& conv, int64_t parts)
   chunk_tiles_ = EqualChunk(batch_ * phase_.count[0] * phase_.count[1],
                             std::clamp(fitting, int64_t{32}, int64_t{512}));
   sum_floats_ = SummedBlocks() * lanes_ * panels() * 2 * lanes_;
-  column_floats_ = chunk_blocks_ * BlockStride(chunk_tiles_, lanes_);
+  column_floats_ = reads_directly_ ? 0 : chunk_blocks_ * BlockStride(chunk_tiles_, lanes_);
 }
 
 void GemmFilterGradient::Run(const float* images, const float* output_gradients, float* workspace,
@@ -348,25 +362,28 @@ void GemmFilterGradient::Sum(const IndexRange& blocks, const IndexRange& panels,
     const IndexRange range{first, std::min(tiles, first + chunk_tiles_)};
     for (int64_t begin = blocks.begin; begin < blocks.end; begin += chunk_blocks_) {
       const int64_t end = std::min(blocks.end, begin + chunk_blocks_);
-      gathered.Gather(range, {begin, end}, images, columns);
+      if (!reads_directly_) gathered.Gather(range, {begin, end}, images, columns);
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
         const int64_t row_floats = PanelBlocks(panel) * lanes_;
         float* products =
             sums + panel * SummedBlocks() * lanes_ * 2 * lanes_ + begin * lanes_ * row_floats;
-        ForEachImage(range, outputs_.pixels(),
-                     [&](int64_t tile, int64_t image, int64_t pixel, int64_t count) {
-                       const int64_t plane = image * outputs_.blocks + 2 * panel;
-                       MultiplyGradients({.tiles = columns + (tile - first) * lanes_,
-                                          .gradients = output_gradients +
-                                                       (plane * outputs_.pixels() + pixel) * lanes_,
-                                          .tiles_block_stride = block_stride,
-                                          .gradients_block_stride = outputs_.pixels() * lanes_,
-                                          .blocks = end - begin,
-                                          .panel_blocks = PanelBlocks(panel),
-                                          .products = products,
-                                          .accumulate = tile > 0},
-                                         count);
-                     });
+        ForEachImage(
+            range, outputs_.pixels(),
+            [&](int64_t tile, int64_t image, int64_t pixel, int64_t count) {
+              MultiplyGradients(
+                  {.tiles = reads_directly_
+                                ? images + images_.Position(image, begin, pixel) * lanes_
+                                : columns + (tile - first) * lanes_,
+                   .gradients =
+                       output_gradients + outputs_.Position(image, 2 * panel, pixel) * lanes_,
+                   .tiles_block_stride = reads_directly_ ? images_.pixels() * lanes_ : block_stride,
+                   .gradients_block_stride = outputs_.pixels() * lanes_,
+                   .blocks = end - begin,
+                   .panel_blocks = PanelBlocks(panel),
+                   .products = products,
+                   .accumulate = tile > 0},
+                  count);
+            });
       }
     }
   }

@@ -39,6 +39,10 @@ struct GemmImages {
   Extents size{};
 
   int64_t pixels() const { return size[0] * size[1]; }
+  // The position of a pixel's vector.
+  int64_t Position(int64_t image, int64_t block, int64_t pixel) const {
+    return (image * blocks + block) * pixels() + pixel;
+  }
 };
 
 // Images correlated with filters: the convolution itself, or the gradient of its input. There, with
@@ -87,6 +91,7 @@ class GemmCorrelation {
   Extents step_;         // between the pixels of a phase
   Extents source_step_;  // between what they see
   std::vector<GemmPhase> phases_;
+  bool reads_directly_;   // images are the columns
   bool writes_directly_;  // products are the output
   int64_t parts_;
   int64_t chunk_blocks_;  // summed blocks whose columns are gathered at a time
@@ -121,7 +126,8 @@ class GemmFilterGradient {
   GemmImages images_;
   GemmImages outputs_;
   Extents stride_;
-  GemmPhase phase_;  // all output pixels
+  GemmPhase phase_;      // all output pixels
+  bool reads_directly_;  // images are the columns
   int64_t parts_;
   int64_t block_parts_;  // in which the blocks are cut; the panels are cut in parts_ / block_parts_
   int64_t chunk_blocks_;
