@@ -41,6 +41,13 @@ void AddConv2dCases(CaseList& cases) {
        .padding = {2, 2, 3, 3},
        .dilation = {2, 3},
        .attrs = {{"paddings", Ints{2, 3}}, {"dilations", Ints{2, 3}}}},
+      {.name = "strides_and_dilations",
+       .input = {2, 16, 11, 12},
+       .filter = {17, 16, 3, 3},
+       .stride = {2, 2},
+       .padding = {2, 2, 1, 1},
+       .dilation = {2, 3},
+       .attrs = {{"paddings", Ints{2, 1}}, {"dilations", Ints{2, 3}}}},
       // ceil(7 / 2) = 4 rows need 2, ceil(8 / 2) = 4 columns 1 pixel of padding; the dilation is
       // not used.
       {.name = "same_padding",
