@@ -70,6 +70,7 @@ const std::map<std::string, Product, std::less<>>& Products() {
       table[type] = convolution;
       table[std::string(type) + "_transpose"] = transposed;
     }
+    table["conv2d_batch_norm_act"] = convolution;
     return table;
   }();
   return products;

@@ -1,4 +1,4 @@
-// Times training steps of a model and says where time and memory go.
+// Times training steps of a model, or inference, and says where time and memory go.
 #include <gflags/gflags.h>
 #include <omp.h>
 
@@ -28,6 +28,7 @@ DEFINE_string(model, "resnet20",
               "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110, "
               "vgg11, vgg13, vgg16, vgg19 (3x32x32), resnet34, resnet50 or resnet101 (3x224x224)");
 DEFINE_string(place, "cpu", "where to run; times and memory are those of the CPU, so only cpu");
+DEFINE_bool(inference, false, "time the forward pass of the model as it is saved for inference");
 DEFINE_int32(batch_size, 64, "images a step");
 DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
 DEFINE_int32(steps, 10, "timed steps, after 3 that are not");
@@ -173,6 +174,7 @@ int Main() {
   Program main;
   Program startup;
   main.seed = startup.seed = static_cast<uint64_t>(FLAGS_seed);
+  std::unique_ptr<Program> inference;
   Variable loss;
   int64_t classes = 0;
   {
@@ -183,13 +185,18 @@ int Main() {
     classes = logits.dims().back();
     const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
     loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
-    optimizer::Momentum({.learning_rate = 0.01, .momentum = 0.9f, .regularization = L2Decay(1e-4f)})
-        .Minimize(loss);
+    if (FLAGS_inference) {
+      inference = main.CloneForTest();
+    } else {
+      optimizer::Momentum(
+          {.learning_rate = 0.01, .momentum = 0.9f, .regularization = L2Decay(1e-4f)})
+          .Minimize(loss);
+    }
   }
   Executor executor(place);
   executor.Run(startup);
   const CompileOptions options = OptionsFromFlags();
-  CompiledProgram compiled = executor.Compile(main, options);
+  CompiledProgram compiled = executor.Compile(inference == nullptr ? main : *inference, options);
   BoundProgram bound = compiled.Bind(GeneratedBatch(model.image, classes), {loss});
 
   bound.Step();
@@ -233,6 +240,7 @@ int Main() {
   if (FLAGS_json.empty()) return 0;
   const nlohmann::json figures{{"model", FLAGS_model},
                                {"place", FLAGS_place},
+                               {"inference", FLAGS_inference},
                                {"batch_size", FLAGS_batch_size},
                                {"threads", omp_get_max_threads()},
                                {"steps", FLAGS_steps},
@@ -269,6 +277,6 @@ int Main() {
 int main(int argc, char** argv) {
   return skiff::CommandMain(argc, argv,
                             {.usage = "model_bench --model=resnet20 [flags]",
-                             .summary = "Times training steps of a model.",
+                             .summary = "Times training steps of a model, or inference.",
                              .run = skiff::Main});
 }
