@@ -28,7 +28,8 @@ DEFINE_string(model, "resnet20",
               "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110, "
               "vgg11, vgg13, vgg16, vgg19 (3x32x32), resnet34, resnet50 or resnet101 (3x224x224)");
 DEFINE_string(place, "cpu", "where to run; times and memory are those of the CPU, so only cpu");
-DEFINE_bool(inference, false, "time the forward pass of the model as it is saved for inference");
+DEFINE_bool(inference, false,
+            "time the forward pass as in evaluation, with the loss, instead of training steps");
 DEFINE_int32(batch_size, 64, "images a step");
 DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
 DEFINE_int32(steps, 10, "timed steps, after 3 that are not");
