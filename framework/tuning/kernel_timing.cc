@@ -90,9 +90,8 @@ class PreparedCandidate {
       context_.derived_forms.push_back(Allocate(form.bytes));
       Derived derived{form.refresh, context_.derived_forms.back()};
       derived.refresh(context_, derived.data);
-      const bool is_kept = std::ranges::all_of(form.inputs, [&](int input) {
-        return request.is_constant[static_cast<size_t>(input)];
-      });
+      const bool is_kept = std::ranges::all_of(
+          form.inputs, [&](int input) { return request.is_constant[static_cast<size_t>(input)]; });
       if (!is_kept) refreshed_.push_back(std::move(derived));
     }
     context_.device_context = &device_;

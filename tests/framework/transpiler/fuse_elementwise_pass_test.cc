@@ -266,7 +266,8 @@ TEST_F(FuseElementwisePassTest, LeavesOpsThatDoNotQualify) {
   });
   AddVariant("derived", [](OpDef*, KernelDef* kernel) {
     kernel->prepare = [prepare = kernel->prepare](PrepareContext& context) {
-      context.RequestDerivedForm({.input = 0, .bytes = 16, .refresh = [](const Tensor&, void*) {}});
+      context.RequestDerivedForm(
+          {.inputs = {0}, .bytes = 16, .refresh = [](const KernelContext&, void*) {}});
       return prepare(context);
     };
   });

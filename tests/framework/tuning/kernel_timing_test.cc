@@ -60,9 +60,11 @@ class KernelTimingTest : public ::testing::Test {
     return {.prepare =
                 [refreshes](PrepareContext& context) {
                   const int form = context.RequestDerivedForm(
-                      {.input = 1, .bytes = 8, .refresh = [refreshes](const Tensor& w, void* out) {
+                      {.inputs = {1},
+                       .bytes = 8,
+                       .refresh = [refreshes](const KernelContext& run, void* out) {
                          ++*refreshes;
-                         std::memcpy(out, w.raw_data(), 8);
+                         std::memcpy(out, run.input(1).raw_data(), 8);
                        }});
                   return MakeKernel([form](const KernelContext& run) {
                     EXPECT_EQ(std::memcmp(run.derived(form), run.input(1).raw_data(), 8), 0);
