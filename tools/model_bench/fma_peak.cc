@@ -17,14 +17,15 @@ namespace skiff::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Twelve independent chains hide the latency of an FMA. Returns the FLOP done; `sink` keeps the
-// work.
+// Twelve independent chains hide the latency of an FMA. They start from different numbers: of equal
+// ones a compiler makes one. Returns the FLOP done; `sink` keeps the work.
 double FmaChains(int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999f);
   const auto term = hn::Set(d, 0.001f);
-  auto a0 = term, a1 = term, a2 = term, a3 = term, a4 = term, a5 = term;
-  auto a6 = term, a7 = term, a8 = term, a9 = term, a10 = term, a11 = term;
+  const auto start = [&](int chain) { return hn::Set(d, static_cast<float>(chain)); };
+  auto a0 = start(0), a1 = start(1), a2 = start(2), a3 = start(3), a4 = start(4), a5 = start(5);
+  auto a6 = start(6), a7 = start(7), a8 = start(8), a9 = start(9), a10 = start(10), a11 = start(11);
   for (int64_t i = 0; i < rounds; ++i) {
     a0 = hn::MulAdd(a0, factor, term);
     a1 = hn::MulAdd(a1, factor, term);
