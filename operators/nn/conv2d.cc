@@ -4,7 +4,7 @@
 //       Filter[o, c, i, j] · Input[n, g(o) · C / groups + c, y · s + i · d - p, x · s + j · d - p]
 //
 // Source: Fluid's conv2d (PaddlePaddle 2.6). Kernels: convolution_shared.cc,
-// convolution_onednn_kernel.cc, convolution_winograd_kernel.cc and convolution_gemm_kernel.cc.
+// convolution_onednn_kernel.cc and convolution_winograd_kernel.cc.
 #include "operators/nn/convolution_shared.h"
 
 namespace skiff {
@@ -19,7 +19,6 @@ void RegisterConv2d(OpRegistry& registry) {
   AddPlainConvolution(registry, "conv2d");
   AddOnednnConvolution(registry, "conv2d");
   AddWinogradConvolution(registry, "conv2d");
-  AddGemmConvolution(registry, "conv2d");
 }
 
 }  // namespace skiff

@@ -39,7 +39,6 @@ void RegisterConv2dBatchNormAct(OpRegistry& registry) {
   AddPlainConvolution(registry, "conv2d_batch_norm_act");
   AddOnednnConvolution(registry, "conv2d_batch_norm_act");
   AddWinogradConvolution(registry, "conv2d_batch_norm_act");
-  AddGemmConvolution(registry, "conv2d_batch_norm_act");
 }
 
 }  // namespace skiff

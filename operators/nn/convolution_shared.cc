@@ -322,23 +322,6 @@ OpDef ConvolutionGradDef(const std::string& type) {
   return def;
 }
 
-bool IsBlockedByLanes(const OpContext& context, const Convolution& conv, int64_t lanes) {
-  const auto is_blocked = [&](const TensorMeta& image) {
-    return image.layout.channel_block == lanes;
-  };
-  if (lanes < 8 || conv.is_empty() || conv.order != ChannelOrder::kFirst ||
-      !context.Input("Filter").layout.is_plain() || !is_blocked(context.Input("Input"))) {
-    return false;
-  }
-  if (context.def().FindInput("Output@GRAD") == nullptr) {
-    const bool adds = ConvolutionEpilogue::IsIn(context) && context.HasInput("Z");
-    return is_blocked(context.Output("Output")) && (!adds || is_blocked(context.Input("Z")));
-  }
-  return is_blocked(context.Input("Output@GRAD")) &&
-         (!context.HasOutput("Filter@GRAD") || context.Output("Filter@GRAD").layout.is_plain()) &&
-         (!context.HasOutput("Input@GRAD") || is_blocked(context.Output("Input@GRAD")));
-}
-
 void AddPlainConvolution(OpRegistry& registry, const std::string& type) {
   registry.AddCpuKernels<float, double>(
       type, []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {

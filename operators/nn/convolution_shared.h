@@ -45,12 +45,6 @@ void AddPlainConvolution(OpRegistry& registry, const std::string& type);
 void AddOnednnConvolution(OpRegistry& registry, const std::string& type);
 // "winograd": float32, 3x3 of stride 1, blocked by the lanes of a vector.
 void AddWinogradConvolution(OpRegistry& registry, const std::string& type);
-// "gemm": float32, one group, blocked by the lanes of a vector.
-void AddGemmConvolution(OpRegistry& registry, const std::string& type);
-
-// Whether all images of the op, or of its gradient op, are blocked by `lanes`, at least 8, and its
-// filters are plain, with channels first and something to compute: what "winograd" and "gemm" take.
-bool IsBlockedByLanes(const OpContext& context, const Convolution& conv, int64_t lanes);
 
 // Adds float32 kernels to `type` and, if it is there, to its gradient op; `candidate` says which.
 template <typename Forward, typename Backward>

@@ -31,7 +31,7 @@ class Correlation {
         filter_(context.InputIndex("Filter")),
         workspace_(context.RequestWorkspace(correlation_.workspace_bytes())) {
     epilogue_ = EpilogueOf(context, conv);
-    if (epilogue_) shifts_ = epilogue_->RequestShifts(context, FloatLanes());
+    if (epilogue_) shifts_ = epilogue_->RequestShifts(context, WinogradLanes());
     keeps_transformed_ = correlation_.derived_bytes() > 0;
     if (!keeps_transformed_ && !epilogue_) return;
     filters_ = context.RequestDerivedForm(
@@ -143,15 +143,35 @@ class BackwardKernel final : public Kernel {
 // so it is where the transforms have too few tiles to share the transformed filters.
 bool Pays(const OpContext& context) {
   const Convolution conv = ParseConvolution(context);
-  const int64_t lanes = FloatLanes();
+  const int64_t lanes = WinogradLanes();
   const int64_t tiles =
       conv.input.batch * ((conv.output.size[0] + 3) / 4) * ((conv.output.size[1] + 3) / 4);
   return conv.input.channels >= lanes && conv.output.channels >= lanes && tiles >= 16;
 }
 
+// Whether all images of the op, or of its gradient op, are blocked by the lanes of a vector, and
+// its filters are plain.
+bool IsBlockedByLanes(const OpContext& context, const Convolution& conv) {
+  const int64_t lanes = WinogradLanes();
+  const auto is_blocked = [&](const TensorMeta& image) {
+    return image.layout.channel_block == lanes;
+  };
+  if (lanes < 8 || conv.is_empty() || conv.order != ChannelOrder::kFirst ||
+      !context.Input("Filter").layout.is_plain() || !is_blocked(context.Input("Input"))) {
+    return false;
+  }
+  if (context.def().FindInput("Output@GRAD") == nullptr) {
+    const bool adds = ConvolutionEpilogue::IsIn(context) && context.HasInput("Z");
+    return is_blocked(context.Output("Output")) && (!adds || is_blocked(context.Input("Z")));
+  }
+  return is_blocked(context.Input("Output@GRAD")) &&
+         (!context.HasOutput("Filter@GRAD") || context.Output("Filter@GRAD").layout.is_plain()) &&
+         (!context.HasOutput("Input@GRAD") || is_blocked(context.Output("Input@GRAD")));
+}
+
 bool Accepts(const OpContext& context) {
   const Convolution conv = ParseConvolution(context);
-  return IsWinogradConvolution(conv) && IsBlockedByLanes(context, conv, FloatLanes());
+  return IsWinogradConvolution(conv) && IsBlockedByLanes(context, conv);
 }
 
 }  // namespace

@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <vector>
 
-#include "operators/nn/work_parts_shared.h"
+#include "framework/base/parallel.h"
 
 namespace skiff {
 namespace {
 
+// What a part may hold in the second-level cache, with room for what streams through it.
+constexpr int64_t kCacheFloats = 640 * 1024 / 4;
 // Transformed filters above this are made on the fly where there are few tiles to share them.
 constexpr int64_t kKeptFilterFloats = 1024 * 1024;
+// Tiles that a row of the product's kernel takes (14 with 32 registers).
+constexpr int64_t kRowGroup = 14;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // Strides of planes that are powers of two would map all planes of a tile to one cache set.
 int64_t PlaneStride(int64_t floats) { return CeilDiv(floats, 16) * 16 + 16; }
 
@@ -18,6 +25,21 @@ TileGrid GridOf(const Extents& output_size, int64_t batch, int64_t side, const E
           .batch = batch,
           .tiles = {CeilDiv(output_size[0], side), CeilDiv(output_size[1], side)},
           .padding = padding};
+}
+
+// Range `index` of `count` equal ones.
+IndexRange Share(int64_t total, int64_t index, int64_t count) {
+  return {total * index / count, total * (index + 1) / count};
+}
+
+int64_t Size(const IndexRange& range) { return range.end - range.begin; }
+
+// Calls body(index) for [0, count), a thread for each as far as there are threads.
+template <typename Body>
+void ForEachPart(int64_t count, const Body& body) {
+  ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(i);
+  });
 }
 
 }  // namespace
@@ -42,7 +64,7 @@ int64_t WinogradTileSide(const Extents& output_size) {
 
 WinogradCorrelation::WinogradCorrelation(const Convolution& conv, bool gradient_of_input,
                                          int64_t side, int64_t parts)
-    : lanes_(FloatLanes()),
+    : lanes_(WinogradLanes()),
       images_{CeilDiv(conv.input.channels, lanes_), conv.input.size},
       outputs_{CeilDiv(conv.output.channels, lanes_), conv.output.size},
       filters_{conv.output.channels, conv.input.channels, gradient_of_input} {
@@ -208,7 +230,7 @@ void WinogradCorrelation::RunPanel(int64_t panel, const IndexRange& tiles, const
 }
 
 WinogradFilterGradient::WinogradFilterGradient(const Convolution& conv, int64_t side, int64_t parts)
-    : lanes_(FloatLanes()),
+    : lanes_(WinogradLanes()),
       grid_(GridOf(conv.output.size, conv.input.batch, side, conv.window.pad_begin)),
       images_{CeilDiv(conv.input.channels, lanes_), conv.input.size},
       outputs_{CeilDiv(conv.output.channels, lanes_), conv.output.size},

@@ -15,16 +15,24 @@
 #include <cstdint>
 
 #include "operators/nn/image_window_shared.h"
-#include "operators/nn/pixel_epilogue_shared.h"
-#include "operators/nn/tile_product_shared.h"
 
 namespace skiff {
+
+// Lanes of a float vector of the instruction set in use.
+int64_t WinogradLanes();
 
 struct BlockedImages {
   int64_t blocks = 0;  // of channels
   Extents size{};
 
   int64_t block_pixels() const { return size[0] * size[1]; }
+};
+
+// What is done to output pixels before they are written: max(0, pixel + shift[channel] + addend).
+struct PixelEpilogue {
+  const float* shift = nullptr;   // by channel, filled up to a whole block; nullptr: no epilogue
+  const float* addend = nullptr;  // laid out as the pixels, which it may be; nullptr: none
+  bool rectifies = false;
 };
 
 // How the output pixels of a batch are cut into tiles, numbered by image, row, column. The tiles at
@@ -70,7 +78,7 @@ void TransformInputTiles(const TileGrid& grid, const BlockedImages& images, cons
 void TransformGradientTiles(const TileGrid& grid, const BlockedImages& images,
                             const IndexRange& range, int64_t block, const float* pixels,
                             const TilePlanes& planes);
-// Aᵀ M A: writes the pixels of output tiles, those that lie on the image.
+// Aᵀ M A with the epilogue: writes the pixels of output tiles, those that lie on the image.
 void TransformOutputTiles(const TileGrid& grid, const BlockedImages& images,
                           const IndexRange& range, int64_t block, const TilePlanes& planes,
                           const PixelEpilogue& epilogue, float* pixels);
@@ -85,5 +93,34 @@ void TransformFilterGradients(int64_t side, const Filters& shape, int64_t input_
                               int64_t output_block, const float* sums, int64_t sum_count,
                               int64_t sum_stride, int64_t plane_stride, int64_t row_stride,
                               float* gradients);
+
+// products[tile] (+)= sum over channels of tiles[tile, channel] * filters[channel], for `count`
+// tiles and one plane.
+struct TileProduct {
+  const float* tiles = nullptr;  // tile 0 of the first block of summed channels
+  int64_t tiles_block_stride = 0;
+  int64_t blocks = 0;  // of summed channels
+  const float* filters = nullptr;
+  int64_t panel_blocks = 2;
+  float* products = nullptr;
+  int64_t products_block_stride = 0;
+  bool accumulate = false;
+};
+void MultiplyTiles(const TileProduct& product, int64_t count);
+
+// products[input channel, output channel] (+)= sum over tiles of tiles[tile, input channel] *
+// gradients[tile, output channel], for `blocks` blocks of input channels, a panel of output
+// channels and one plane.
+struct GradientProduct {
+  const float* tiles = nullptr;
+  const float* gradients = nullptr;
+  int64_t tiles_block_stride = 0;
+  int64_t gradients_block_stride = 0;
+  int64_t blocks = 0;  // of input channels
+  int64_t panel_blocks = 2;
+  float* products = nullptr;
+  bool accumulate = false;
+};
+void MultiplyGradients(const GradientProduct& product, int64_t count);
 
 }  // namespace skiff

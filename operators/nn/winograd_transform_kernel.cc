@@ -12,14 +12,16 @@
 #define HWY_TARGET_INCLUDE "operators/nn/winograd_transform_kernel.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "operators/nn/filter_block-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+using FloatTag = hn::CappedTag<float, 16>;
+using FloatVector = hn::Vec<FloatTag>;
 using FloatMask = hn::Mask<FloatTag>;
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 // Taps of a filter, and elements of a block of lanes x lanes filters.
 constexpr int64_t kTaps = 9;
 constexpr int64_t kFilterBlock = kLanes * kLanes * kTaps;
@@ -404,11 +406,113 @@ void TransformOutputTilesImpl(const TileGrid& grid, const BlockedImages& images,
   narrow(Finished(epilogue, block, pixels));
 }
 
+// Transposes kLanes vectors.
+HWY_INLINE void Transpose([[maybe_unused]] FloatVector* rows) {
+#if HWY_TARGET != HWY_SCALAR
+  const FloatTag d;
+  const hn::Repartition<uint64_t, FloatTag> d64;
+  // Within blocks of 4 lanes.
+  for (int64_t i = 0; i < kLanes; i += 4) {
+    const auto low01 = hn::BitCast(d64, hn::InterleaveLower(d, rows[i], rows[i + 1]));
+    const auto low23 = hn::BitCast(d64, hn::InterleaveLower(d, rows[i + 2], rows[i + 3]));
+    const auto high01 = hn::BitCast(d64, hn::InterleaveUpper(d, rows[i], rows[i + 1]));
+    const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(d, rows[i + 2], rows[i + 3]));
+    rows[i] = hn::BitCast(d, hn::InterleaveLower(d64, low01, low23));
+    rows[i + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, low01, low23));
+    rows[i + 2] = hn::BitCast(d, hn::InterleaveLower(d64, high01, high23));
+    rows[i + 3] = hn::BitCast(d, hn::InterleaveUpper(d64, high01, high23));
+  }
+#endif
+#if HWY_MAX_BYTES >= 32
+  // Between neighbouring blocks.
+  const auto swap_blocks = [&](int64_t i, int64_t k) HWY_ATTR {
+    const auto even = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(rows[k]), rows[i]);
+    const auto odd = hn::OddEvenBlocks(rows[k], hn::SwapAdjacentBlocks(rows[i]));
+    rows[i] = even;
+    rows[k] = odd;
+  };
+  for (int64_t i = 0; i < kLanes; i += 8) {
+    for (int64_t k = 0; k < 4; ++k) swap_blocks(i + k, i + k + 4);
+  }
+  if constexpr (kLanes == 16) {
+    // Between halves.
+    for (int64_t i = 0; i < 8; ++i) {
+      const auto low = hn::ConcatLowerLower(d, rows[i + 8], rows[i]);
+      const auto high = hn::ConcatUpperUpper(d, rows[i + 8], rows[i]);
+      rows[i] = low;
+      rows[i + 8] = high;
+    }
+  }
+#endif
+}
+
+// A block of kLanes outputs x kLanes inputs of the filters, as [tap][input][output lane].
+// Filters outside are 0.
+void LoadFilterBlock(const Filters& shape, const float* filters, int64_t output_block,
+                     int64_t input_block, float* taps) {
+  const FloatTag d;
+  const int64_t outputs = std::min(kLanes, shape.outputs - output_block * kLanes);
+  const int64_t inputs = std::min(kLanes, shape.inputs - input_block * kLanes);
+  const float* from =
+      filters + (output_block * kLanes * shape.inputs + input_block * kLanes) * kTaps;
+  int64_t stride = shape.inputs * kTaps;
+  HWY_ALIGN float padded[kFilterBlock];
+  if (outputs < kLanes || inputs < kLanes) {
+    std::memset(padded, 0, sizeof(padded));
+    for (int64_t o = 0; o < outputs; ++o)
+      std::copy_n(from + o * stride, inputs * kTaps, padded + o * kLanes * kTaps);
+    from = padded;
+    stride = kLanes * kTaps;
+  }
+  FloatVector rows[kLanes];
+  for (int64_t first = 0; first < kLanes * kTaps; first += kLanes) {
+    for (int64_t o = 0; o < kLanes; ++o) rows[o] = hn::LoadU(d, from + o * stride + first);
+    Transpose(rows);
+    for (int64_t i = 0; i < kLanes; ++i) {
+      const int64_t input = (first + i) / kTaps;
+      const int64_t tap = (first + i) % kTaps;
+      hn::Store(rows[i], d, taps + (tap * kLanes + input) * kLanes);
+    }
+  }
+}
+
+// The reverse; filters outside are left out.
+void StoreFilterBlock(const Filters& shape, const float* taps, int64_t output_block,
+                      int64_t input_block, float* filters) {
+  const FloatTag d;
+  const int64_t outputs = std::min(kLanes, shape.outputs - output_block * kLanes);
+  const int64_t inputs = std::min(kLanes, shape.inputs - input_block * kLanes);
+  const bool whole = outputs == kLanes && inputs == kLanes;
+  float* target = filters + (output_block * kLanes * shape.inputs + input_block * kLanes) * kTaps;
+  const int64_t target_stride = shape.inputs * kTaps;
+  HWY_ALIGN float padded[kFilterBlock];
+  float* to = whole ? target : padded;
+  const int64_t stride = whole ? target_stride : kLanes * kTaps;
+  FloatVector rows[kLanes];
+  for (int64_t first = 0; first < kLanes * kTaps; first += kLanes) {
+    for (int64_t i = 0; i < kLanes; ++i) {
+      const int64_t input = (first + i) / kTaps;
+      const int64_t tap = (first + i) % kTaps;
+      rows[i] = hn::Load(d, taps + (tap * kLanes + input) * kLanes);
+    }
+    Transpose(rows);
+    for (int64_t o = 0; o < kLanes; ++o) hn::StoreU(rows[o], d, to + o * stride + first);
+  }
+  if (whole) return;
+  for (int64_t o = 0; o < outputs; ++o)
+    std::copy_n(padded + o * kLanes * kTaps, inputs * kTaps, target + o * target_stride);
+}
+
 // Turns each filter by 180 degrees and swaps inputs and outputs: [tap][output][input lane].
 void TransposeFilterBlock(const float* taps, float* transposed) {
+  const FloatTag d;
+  FloatVector rows[kLanes];
   for (int64_t tap = 0; tap < kTaps; ++tap) {
-    TransposeTap(taps + (kTaps - 1 - tap) * kLanes * kLanes, kLanes,
-                 transposed + tap * kLanes * kLanes);
+    const float* from = taps + (kTaps - 1 - tap) * kLanes * kLanes;
+    for (int64_t i = 0; i < kLanes; ++i) rows[i] = hn::Load(d, from + i * kLanes);
+    Transpose(rows);
+    for (int64_t i = 0; i < kLanes; ++i)
+      hn::Store(rows[i], d, transposed + (tap * kLanes + i) * kLanes);
   }
 }
 
@@ -417,19 +521,16 @@ void WidenFilters(const Filters& shape, const float* filters, const IndexRange& 
                   int64_t first_block, const FilterPanel& panel) {
   const FloatTag d;
   const int64_t row_stride = panel.blocks * kLanes;
-  HWY_ALIGN float padded[kFilterBlock];
   HWY_ALIGN float taps[kFilterBlock];
   HWY_ALIGN float transposed[kFilterBlock];
   for (int64_t summed = range.begin; summed < range.end; ++summed) {
     for (int64_t j = 0; j < panel.blocks; ++j) {
       const int64_t produced = first_block + j;
       if (shape.transposed) {
-        LoadFilterBlock({shape.outputs, shape.inputs, kTaps}, filters, summed, produced, padded,
-                        taps);
+        LoadFilterBlock(shape, filters, summed, produced, taps);
         TransposeFilterBlock(taps, transposed);
       } else {
-        LoadFilterBlock({shape.outputs, shape.inputs, kTaps}, filters, produced, summed, padded,
-                        taps);
+        LoadFilterBlock(shape, filters, produced, summed, taps);
       }
       const float* from = shape.transposed ? transposed : taps;
       float* to = panel.data + (summed - range.begin) * kLanes * row_stride + j * kLanes;
@@ -479,14 +580,12 @@ template <int kSide>
 void NarrowFilters(const Filters& shape, int64_t input_block, int64_t output_block,
                    const float* sums, int64_t sum_count, int64_t sum_stride, int64_t plane_stride,
                    int64_t row_stride, float* gradients) {
-  HWY_ALIGN float padded[kFilterBlock];
   HWY_ALIGN float taps[kFilterBlock];
   for (int64_t i = 0; i < kLanes; ++i) {
     NarrowFilter<kSide>(sums + i * row_stride, sum_count, sum_stride, plane_stride,
                         taps + i * kLanes);
   }
-  StoreFilterBlock({shape.outputs, shape.inputs, kTaps}, taps, output_block, input_block, padded,
-                   gradients);
+  StoreFilterBlock(shape, taps, output_block, input_block, gradients);
 }
 
 void TransformFilterGradientsImpl(int64_t side, const Filters& shape, int64_t input_block,
@@ -497,6 +596,8 @@ void TransformFilterGradientsImpl(int64_t side, const Filters& shape, int64_t in
   narrow(shape, input_block, output_block, sums, sum_count, sum_stride, plane_stride, row_stride,
          gradients);
 }
+
+int64_t WinogradLanesImpl() { return kLanes; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace skiff
@@ -510,6 +611,9 @@ HWY_EXPORT(TransformGradientTilesImpl);
 HWY_EXPORT(TransformOutputTilesImpl);
 HWY_EXPORT(TransformFiltersImpl);
 HWY_EXPORT(TransformFilterGradientsImpl);
+HWY_EXPORT(WinogradLanesImpl);
+
+int64_t WinogradLanes() { return HWY_DYNAMIC_DISPATCH(WinogradLanesImpl)(); }
 
 void TransformInputTiles(const TileGrid& grid, const BlockedImages& images, const IndexRange& range,
                          int64_t block, const float* pixels, const TilePlanes& planes) {

@@ -1,13 +1,12 @@
-// The matrix products of convolutions. Each keeps a block of sums in registers: rows times
+// The matrix products of Winograd convolutions. Each keeps a block of sums in registers: rows times
 // one or two vectors, as many as there are registers.
-#include <algorithm>
 #include <array>
 #include <utility>
 
-#include "operators/nn/tile_product_shared.h"
+#include "operators/nn/winograd_shared.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "operators/nn/tile_product_kernel.cc"
+#define HWY_TARGET_INCLUDE "operators/nn/winograd_product_kernel.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -142,8 +141,6 @@ void MultiplyGradientsImpl(const GradientProduct& product, int64_t count) {
   MultiplyGradientPanel<1>(product, count);
 }
 
-int64_t FloatLanesImpl() { return kLanes; }
-
 }  // namespace HWY_NAMESPACE
 }  // namespace skiff
 HWY_AFTER_NAMESPACE();
@@ -153,9 +150,6 @@ namespace skiff {
 
 HWY_EXPORT(MultiplyTilesImpl);
 HWY_EXPORT(MultiplyGradientsImpl);
-HWY_EXPORT(FloatLanesImpl);
-
-int64_t FloatLanes() { return HWY_DYNAMIC_DISPATCH(FloatLanesImpl)(); }
 
 void MultiplyTiles(const TileProduct& product, int64_t count) {
   HWY_DYNAMIC_DISPATCH(MultiplyTilesImpl)(product, count);
