@@ -1,6 +1,7 @@
 #include "framework/op/op_def.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
@@ -127,6 +128,24 @@ void CheckUnknownAttribute(const Op& op, const std::string& name, const Attribut
 
 }  // namespace
 
+AttrDef ChoiceAttr(std::string name, std::string default_value, std::vector<std::string> choices,
+                   std::string doc) {
+  std::string expected;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const char* separator = i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ";
+    expected += StrCat(separator, PrintAttribute(choices[i]));
+  }
+  return {.name = std::move(name),
+          .type = AttrType::kString,
+          .default_value = std::move(default_value),
+          .doc = std::move(doc),
+          .accepts =
+              [choices = std::move(choices)](const Attribute& value) {
+                return std::ranges::count(choices, std::get<std::string>(value)) > 0;
+              },
+          .expected = std::move(expected)};
+}
+
 const SlotDef* OpDef::FindInput(std::string_view slot) const { return FindByName(inputs, slot); }
 const SlotDef* OpDef::FindOutput(std::string_view slot) const { return FindByName(outputs, slot); }
 const AttrDef* OpDef::FindAttr(std::string_view name) const { return FindByName(attrs, name); }
@@ -147,9 +166,12 @@ void CheckOp(const OpDef& def, const Op& op) {
                   AttrTypeName(attr->type));
     // A long that is no int would be cut off by whoever takes it for one. Of lists each op checks
     // the values: an end beyond all ends is legal.
-    if (!attr->check && attr->type != AttrType::kInt) continue;
+    if (!attr->accepts && attr->type != AttrType::kInt) continue;
     const Attribute typed = InTypeOf(value, *attr);
-    if (attr->check) attr->check(typed);
+    if (attr->accepts && !attr->accepts(typed)) {
+      Throw(attr->refusal, op.type, ": ", name, " = ", PrintAttribute(typed), ", expected ",
+            attr->expected);
+    }
   }
   for (const AttrDef& attr : def.attrs) {
     SKIFF_ENFORCE(attr.default_value.has_value() || op.HasAttr(attr.name), kInvalidArgument,

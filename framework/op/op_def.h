@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/error.h"
 #include "framework/ir/attribute.h"
 #include "framework/ir/program.h"
 
@@ -33,9 +34,15 @@ struct AttrDef {
   AttrType type = AttrType::kInt;
   std::optional<Attribute> default_value;  // none: the attribute must be set
   std::string doc;
-  // Throws an Error if the value is out of range. May be empty.
-  std::function<void(const Attribute&)> check;
+  // Whether the op takes the value; `expected` says for messages what it takes. Empty: any.
+  std::function<bool(const Attribute&)> accepts;
+  std::string expected;
+  ErrorCode refusal = ErrorCode::kInvalidArgument;  // of what it doesn't take
 };
+
+// A string out of `choices`.
+AttrDef ChoiceAttr(std::string name, std::string default_value, std::vector<std::string> choices,
+                   std::string doc);
 
 // How the op treats a channel-blocked layout.
 enum class LayoutRule {

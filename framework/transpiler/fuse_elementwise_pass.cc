@@ -11,6 +11,7 @@
 #include "framework/base/parallel.h"
 #include "framework/plan/fused_blocks.h"
 #include "framework/transpiler/memory_reuse_pass.h"
+#include "framework/transpiler/plan_uses.h"
 
 namespace skiff {
 namespace {
@@ -54,16 +55,9 @@ class Fusion {
       : registry_(registry),
         block_elements_(block_elements),
         plan_(*plan),
-        readers_(DataReaders(*plan)),
-        writer_(plan->values.size(), kNobody),
+        uses_(*plan),
         group_of_(plan->instructions.size(), kNobody),
-        forms_(plan->instructions.size()) {
-    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      for (int32_t output : plan_.instructions[i].outputs) {
-        if (output >= 0) writer_[static_cast<size_t>(output)] = i;
-      }
-    }
-  }
+        forms_(plan->instructions.size()) {}
 
   // Fused instructions made, and ops in them.
   std::pair<int64_t, int64_t> Run() {
@@ -83,7 +77,7 @@ class Fusion {
   }
 
  private:
-  static constexpr size_t kNobody = static_cast<size_t>(-1);
+  static constexpr size_t kNobody = PlanUses::kNobody;
 
   struct Group {
     std::vector<size_t> members;  // in order
@@ -166,7 +160,7 @@ class Fusion {
   void JoinOrStart(size_t i) {
     std::set<size_t> makers;  // groups
     for (int32_t input : plan_.instructions[i].inputs) {
-      const size_t writer = input < 0 ? kNobody : writer_[static_cast<size_t>(input)];
+      const size_t writer = uses_.WriterOf(input);
       if (writer == kNobody || group_of_[writer] == kNobody) continue;
       const Form& form = groups_[group_of_[writer]].form;
       const bool alike = form.shape == forms_[i]->shape && form.layout == forms_[i]->layout;
@@ -203,7 +197,7 @@ class Fusion {
       const Instruction& instruction = plan_.instructions[member];
       for (int32_t output : instruction.outputs) {
         if (output < 0) continue;
-        for (size_t reader : readers_[static_cast<size_t>(output)]) {
+        for (size_t reader : uses_.ReadersOf(output)) {
           if (reader < end && !std::ranges::binary_search(group.members, reader)) return false;
         }
       }
@@ -234,13 +228,13 @@ class Fusion {
   }
 
   void AddInput(const Group& group, int32_t value, Instruction* fused) const {
-    const size_t writer = writer_[static_cast<size_t>(value)];
+    const size_t writer = uses_.WriterOf(value);
     const bool inside = writer != kNobody && std::ranges::binary_search(group.members, writer);
     if (!inside && std::ranges::count(fused->inputs, value) == 0) fused->inputs.push_back(value);
   }
 
   bool IsReadOutside(const Group& group, int32_t value) const {
-    return std::ranges::any_of(readers_[static_cast<size_t>(value)], [&](size_t reader) {
+    return std::ranges::any_of(uses_.ReadersOf(value), [&](size_t reader) {
       return !std::ranges::binary_search(group.members, reader);
     });
   }
@@ -305,8 +299,7 @@ class Fusion {
   const OpRegistry& registry_;
   const int64_t block_elements_;
   Plan& plan_;
-  std::vector<std::vector<size_t>> readers_;
-  std::vector<size_t> writer_;
+  PlanUses uses_;
   std::vector<size_t> group_of_;  // by instruction
   std::vector<std::optional<Form>> forms_;
   std::vector<Group> groups_;

@@ -61,9 +61,10 @@ class Fusion {
         WritesScopeOf(plan_, {label, loss.OutputIn("Y")}, from, at)) {
       return;
     }
-    Instruction fused = MakeInstruction(&plan_, *forward_def_, softmax, AttrsOf(loss),
-                                        {{"Logits", softmax.InputIn("X")}, {"Label", label}},
-                                        {{"Softmax", p}, {"Loss", loss.OutputIn("Y")}});
+    Instruction fused = MakeInstruction(
+        &plan_, *forward_def_, softmax, AttrsOf(loss),
+        {{"Logits", softmax.InputIn("X")}, {"Label", label}},
+        {{"Softmax", rewrite_.OnlyReader(p) == at ? -1 : p}, {"Loss", loss.OutputIn("Y")}});
     if (!rewrite_.HasKernel(fused)) return;
     rewrite_.Replace(from, std::move(fused));
     rewrite_.Drop(at);

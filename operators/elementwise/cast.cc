@@ -72,9 +72,7 @@ std::vector<Op> CastGradient(const GradContext& context) {
 }  // namespace
 
 void RegisterCast(OpRegistry& registry) {
-  const auto is_dtype = [](const Attribute& value) {
-    DTypeFromAttribute(std::get<int32_t>(value));
-  };
+  const auto is_dtype = [](const Attribute& value) { return IsDType(std::get<int32_t>(value)); };
   OpDef def;
   def.type = "cast";
   def.doc = "Out = X as out_dtype.";
@@ -84,12 +82,14 @@ void RegisterCast(OpRegistry& registry) {
                 .type = AttrType::kInt,
                 .default_value = {},
                 .doc = "The dtype of Out, as Fluid numbers them.",
-                .check = is_dtype},
+                .accepts = is_dtype,
+                .expected = "the number of a dtype"},
                {.name = "in_dtype",
                 .type = AttrType::kInt,
                 .default_value = {},
                 .doc = "The dtype of X.",
-                .check = is_dtype}};
+                .accepts = is_dtype,
+                .expected = "the number of a dtype"}};
   def.infer = [](OpContext& context) {
     const TensorMeta& x = context.Input("X");
     const DType in = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("in_dtype")));

@@ -95,22 +95,14 @@ void RegisterHardSwish(OpRegistry& registry) {
                   .type = AttrType::kFloat,
                   .default_value = 6.0f,
                   .doc = "The largest value of the factor before scaling.",
-                  .check =
-                      [](const Attribute& value) {
-                        const float threshold = std::get<float>(value);
-                        SKIFF_ENFORCE(threshold > 0, kInvalidArgument, "threshold = ", threshold,
-                                      ", expected a number above 0");
-                      }},
+                  .accepts = [](const Attribute& value) { return std::get<float>(value) > 0; },
+                  .expected = "more than 0"},
                  {.name = "scale",
                   .type = AttrType::kFloat,
                   .default_value = 6.0f,
                   .doc = "What the product is divided by.",
-                  .check =
-                      [](const Attribute& value) {
-                        const float scale = std::get<float>(value);
-                        SKIFF_ENFORCE(scale > 0, kInvalidArgument, "scale = ", scale,
-                                      ", expected a number above 0");
-                      }},
+                  .accepts = [](const Attribute& value) { return std::get<float>(value) > 0; },
+                  .expected = "more than 0"},
                  {.name = "offset",
                   .type = AttrType::kFloat,
                   .default_value = 3.0f,

@@ -86,16 +86,6 @@ struct Loops<double> {
   int64_t grain = kScalarGrain;
 };
 
-void CheckOneOf(const char* name, const std::string& value,
-                std::initializer_list<const char*> allowed) {
-  std::string list;
-  for (const char* one : allowed) {
-    if (value == one) return;
-    list += list.empty() ? one : StrCat(" or ", one);
-  }
-  SKIFF_ENFORCE(false, kInvalidArgument, name, " = \"", value, "\", expected ", list);
-}
-
 // The dim of the channels.
 int ChannelAxis(const OpContext& context) {
   return context.Attr<std::string>("data_format") == "NHWC" ? context.Input("X").shape.rank() - 1
@@ -176,22 +166,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 std::vector<AttrDef> Attributes() {
   return {
-      {.name = "data_format",
-       .type = AttrType::kString,
-       .default_value = std::string("NCHW"),
-       .doc = "Where the channels are: in dim 1 (NCHW) or in the last one (NHWC).",
-       .check =
-           [](const Attribute& value) {
-             CheckOneOf("data_format", std::get<std::string>(value), {"NCHW", "NHWC"});
-           }},
-      {.name = "mode",
-       .type = AttrType::kString,
-       .default_value = std::string("all"),
-       .doc = "What shares an Alpha: all elements (all), those of a channel (channel), those at "
-              "one place of all samples (element).",
-       .check = [](const Attribute& value) {
-         CheckOneOf("mode", std::get<std::string>(value), {"all", "channel", "element"});
-       }}};
+      ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"},
+                 "Where the channels are: in dim 1 (NCHW) or in the last one (NHWC)."),
+      ChoiceAttr("mode", "all", {"all", "channel", "element"},
+                 "What shares an Alpha: all elements (all), those of a channel (channel), those at "
+                 "one place of all samples (element).")};
 }
 
 OpDef PreluDef() {

@@ -80,22 +80,14 @@ void RegisterSelu(OpRegistry& registry) {
                   .type = AttrType::kFloat,
                   .default_value = 1.0507009873554805f,
                   .doc = "The slope where X is positive.",
-                  .check =
-                      [](const Attribute& value) {
-                        const float scale = std::get<float>(value);
-                        SKIFF_ENFORCE(scale > 0, kInvalidArgument, "scale = ", scale,
-                                      ", expected a number above 0");
-                      }},
+                  .accepts = [](const Attribute& value) { return std::get<float>(value) > 0; },
+                  .expected = "more than 0"},
                  {.name = "alpha",
                   .type = AttrType::kFloat,
                   .default_value = 1.6732632423543772f,
                   .doc = "-Out / scale far below 0.",
-                  .check =
-                      [](const Attribute& value) {
-                        const float alpha = std::get<float>(value);
-                        SKIFF_ENFORCE(alpha >= 0, kInvalidArgument, "alpha = ", alpha,
-                                      ", expected no less than 0");
-                      }}}},
+                  .accepts = [](const Attribute& value) { return std::get<float>(value) >= 0; },
+                  .expected = "at least 0"}}},
       [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(SeluLoops)(context); });
 }
 

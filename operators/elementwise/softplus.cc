@@ -87,11 +87,8 @@ void RegisterSoftplus(OpRegistry& registry) {
                   .type = AttrType::kFloat,
                   .default_value = 1.0f,
                   .doc = "How sharply the curve bends at 0.",
-                  .check =
-                      [](const Attribute& value) {
-                        SKIFF_ENFORCE(std::get<float>(value) != 0, kInvalidArgument,
-                                      "beta = 0, expected another number");
-                      }},
+                  .accepts = [](const Attribute& value) { return std::get<float>(value) != 0; },
+                  .expected = "another number"},
                  {.name = "threshold",
                   .type = AttrType::kFloat,
                   .default_value = 20.0f,

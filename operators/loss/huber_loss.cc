@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
@@ -70,11 +69,8 @@ std::vector<AttrDef> Attributes() {
            .type = AttrType::kFloat,
            .default_value = {},
            .doc = "Where the parabola becomes a line.",
-           .check = [](const Attribute& value) {
-             const float delta = std::get<float>(value);
-             SKIFF_ENFORCE(delta >= 0, kInvalidArgument, "delta = ", delta,
-                           ", expected no less than 0");
-           }}};
+           .accepts = [](const Attribute& value) { return std::get<float>(value) >= 0; },
+           .expected = "at least 0"}};
 }
 
 }  // namespace

@@ -123,17 +123,8 @@ void InferGrad(OpContext& context) {
 }
 
 std::vector<AttrDef> Attributes() {
-  return {{.name = "reduction",
-           .type = AttrType::kString,
-           .default_value = std::string("mean"),
-           .doc = "none, batchmean, mean or sum.",
-           .check = [](const Attribute& value) {
-             const auto& reduction = std::get<std::string>(value);
-             SKIFF_ENFORCE(reduction == "none" || reduction == "batchmean" || reduction == "mean" ||
-                               reduction == "sum",
-                           kInvalidArgument, "reduction = \"", reduction,
-                           "\", expected none, batchmean, mean or sum");
-           }}};
+  return {ChoiceAttr("reduction", "mean", {"none", "batchmean", "mean", "sum"},
+                     "none, batchmean, mean or sum.")};
 }
 
 }  // namespace

@@ -156,10 +156,8 @@ std::vector<AttrDef> Attributes() {
            .type = AttrType::kFloat,
            .default_value = 1.0f,
            .doc = "The parabola ends at 1 / sigma^2.",
-           .check = [](const Attribute& value) {
-             SKIFF_ENFORCE(std::get<float>(value) != 0, kInvalidArgument,
-                           "sigma = 0, expected another number");
-           }}};
+           .accepts = [](const Attribute& value) { return std::get<float>(value) != 0; },
+           .expected = "another number"}};
 }
 
 SlotDef WeightSlot(const char* name, const char* doc) {

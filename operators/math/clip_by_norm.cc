@@ -2,7 +2,6 @@
 // Source: Fluid's clip_by_norm, which is applied to gradients and has none itself.
 #include <cmath>
 
-#include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/registry.h"
 #include "operators/common/reduce.h"
@@ -11,12 +10,6 @@ namespace skiff {
 namespace {
 
 constexpr int64_t kGrain = 16384;
-
-void CheckMaxNorm(const Attribute& value) {
-  const float max_norm = std::get<float>(value);
-  SKIFF_ENFORCE(max_norm > 0, kInvalidArgument, "clip_by_norm: max_norm = ", max_norm,
-                ", expected more than 0");
-}
 
 void Infer(OpContext& context) { context.SetOutputLike("Out", "X"); }
 
@@ -40,18 +33,20 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }  // namespace
 
 void RegisterClipByNorm(OpRegistry& registry) {
-  registry.Add({.type = "clip_by_norm",
-                .doc = "Out = X * min(1, max_norm / L2 norm of X). Fluid's clip_by_norm.",
-                .inputs = {{.name = "X", .doc = "Of any shape."}},
-                .outputs = {{.name = "Out", .doc = "Of X's shape."}},
-                .attrs = {{.name = "max_norm",
-                           .type = AttrType::kFloat,
-                           .default_value = {},
-                           .doc = "The largest norm of Out, above 0.",
-                           .check = CheckMaxNorm}},
-                .infer = Infer,
-                .no_gradient_reason = "Fluid has none: it clips gradients, after the backward pass",
-                .in_place = {{"X", "Out"}}});
+  registry.Add(
+      {.type = "clip_by_norm",
+       .doc = "Out = X * min(1, max_norm / L2 norm of X). Fluid's clip_by_norm.",
+       .inputs = {{.name = "X", .doc = "Of any shape."}},
+       .outputs = {{.name = "Out", .doc = "Of X's shape."}},
+       .attrs = {{.name = "max_norm",
+                  .type = AttrType::kFloat,
+                  .default_value = {},
+                  .doc = "The largest norm of Out, above 0.",
+                  .accepts = [](const Attribute& value) { return std::get<float>(value) > 0; },
+                  .expected = "more than 0"}},
+       .infer = Infer,
+       .no_gradient_reason = "Fluid has none: it clips gradients, after the backward pass",
+       .in_place = {{"X", "Out"}}});
   registry.AddCpuKernels<float, double>(
       "clip_by_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
 }

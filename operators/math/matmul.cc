@@ -92,11 +92,9 @@ std::vector<AttrDef> Attributes() {
            .type = AttrType::kInt,
            .default_value = Attribute(int32_t{1}),
            .doc = "1; Fluid's products of parts of X's columns are not provided.",
-           .check = [](const Attribute& value) {
-             const int32_t heads = std::get<int32_t>(value);
-             SKIFF_ENFORCE(heads == 1, kUnimplemented, "matmul: head_number = ", heads,
-                           ", expected 1");
-           }}};
+           .accepts = [](const Attribute& value) { return std::get<int32_t>(value) == 1; },
+           .expected = "1",
+           .refusal = ErrorCode::kUnimplemented}};
 }
 
 }  // namespace

@@ -15,11 +15,7 @@
 namespace skiff {
 namespace {
 
-void CheckPositive(const Attribute& value) {
-  const int32_t count = std::get<int32_t>(value);
-  SKIFF_ENFORCE(count >= 1, kInvalidArgument, "mul: a number of row dims is ", count,
-                ", expected at least 1");
-}
+bool IsPositive(const Attribute& value) { return std::get<int32_t>(value) >= 1; }
 
 // -1 if a dim is unknown.
 int64_t Flatten(const Shape& shape, int begin, int end) {
@@ -127,12 +123,14 @@ std::vector<AttrDef> Attributes() {
            .type = AttrType::kInt,
            .default_value = Attribute(int32_t{1}),
            .doc = "How many leading dims of X make the rows of its matrix.",
-           .check = CheckPositive},
+           .accepts = IsPositive,
+           .expected = "at least 1"},
           {.name = "y_num_col_dims",
            .type = AttrType::kInt,
            .default_value = Attribute(int32_t{1}),
            .doc = "How many leading dims of Y make the rows of its matrix.",
-           .check = CheckPositive}};
+           .accepts = IsPositive,
+           .expected = "at least 1"}};
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <memory>
 
-#include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
@@ -98,12 +97,8 @@ std::vector<AttrDef> Attributes() {
            .type = AttrType::kFloat,
            .default_value = Attribute(1e-10f),
            .doc = "Added to the sum of squares.",
-           .check =
-               [](const Attribute& value) {
-                 const float epsilon = std::get<float>(value);
-                 SKIFF_ENFORCE(epsilon >= 0, kInvalidArgument, "norm: epsilon = ", epsilon,
-                               ", expected at least 0");
-               }},
+           .accepts = [](const Attribute& value) { return std::get<float>(value) >= 0; },
+           .expected = "at least 0"},
           {.name = "is_test",
            .type = AttrType::kBool,
            .default_value = Attribute(false),

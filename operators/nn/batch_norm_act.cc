@@ -22,17 +22,7 @@
 namespace skiff {
 namespace {
 
-AttrDef ActTypeAttr() {
-  return {.name = "act_type",
-          .type = AttrType::kString,
-          .default_value = std::string("relu"),
-          .doc = "The activation: relu.",
-          .check = [](const Attribute& value) {
-            const std::string* type = std::get_if<std::string>(&value);
-            SKIFF_ENFORCE(type != nullptr && *type == "relu", kInvalidArgument,
-                          "act_type: expected \"relu\"");
-          }};
-}
+AttrDef ActTypeAttr() { return ChoiceAttr("act_type", "relu", {"relu"}, "The activation: relu."); }
 
 std::vector<Op> GradOps(const GradContext& context) {
   const std::vector<std::string> saved = {

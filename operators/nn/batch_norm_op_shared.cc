@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/batch_norm_shared.h"
@@ -23,7 +22,7 @@ std::vector<AttrDef> BatchNormAttrs() {
        .type = AttrType::kFloat,
        .default_value = 0.9f,
        .doc = "How much of the running statistics a step keeps; MomentumTensor goes before it."},
-      EpsilonAttr("batch_norm"),
+      EpsilonAttr(),
       ChannelOrderAttr("data_layout"),
       flag("use_global_stats", "Mean and Variance are used, in training too."),
       flag("trainable_statistics", "The batch's statistics are used even under is_test."),

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "framework/base/element_count.h"
-#include "framework/base/error.h"
 #include "operators/nn/norm_arguments_shared.h"
 
 namespace skiff {
@@ -20,16 +19,8 @@ std::vector<SlotDef> EpilogueSlots() {
 }
 
 std::vector<AttrDef> EpilogueAttrs() {
-  return {EpsilonAttr("conv2d_batch_norm_act"),
-          {.name = "act_type",
-           .type = AttrType::kString,
-           .default_value = std::string("identity"),
-           .doc = "The activation: identity or relu.",
-           .check = [](const Attribute& value) {
-             const std::string* type = std::get_if<std::string>(&value);
-             SKIFF_ENFORCE(type != nullptr && (*type == "identity" || *type == "relu"),
-                           kInvalidArgument, "act_type: expected \"identity\" or \"relu\"");
-           }}};
+  return {EpsilonAttr(), ChoiceAttr("act_type", "identity", {"identity", "relu"},
+                                    "The activation: identity or relu.")};
 }
 
 bool ConvolutionEpilogue::IsIn(const OpContext& context) {

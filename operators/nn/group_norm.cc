@@ -71,7 +71,7 @@ void InferGrad(OpContext& context) {
 }
 
 std::vector<AttrDef> Attributes() {
-  return {EpsilonAttr("group_norm"),
+  return {EpsilonAttr(),
           {.name = "groups",
            .type = AttrType::kInt,
            .default_value = int32_t{-1},

@@ -79,7 +79,7 @@ OpDef InstanceNormDef() {
        .doc = "[N * C], 1 / sqrt(variance + epsilon).",
        .dispensable = true,
        .intermediate = true}};
-  def.attrs = {EpsilonAttr("instance_norm")};
+  def.attrs = {EpsilonAttr()};
   def.infer = Infer;
   def.grad = GradOp("instance_norm_grad", {"X", "Scale", "SavedMean", "SavedVariance", "Y@GRAD"},
                     {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
@@ -102,7 +102,7 @@ OpDef InstanceNormGradDef() {
   def.outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
                  {.name = "Scale@GRAD", .doc = "[C].", .dispensable = true},
                  {.name = "Bias@GRAD", .doc = "[C].", .dispensable = true}};
-  def.attrs = {EpsilonAttr("instance_norm")};
+  def.attrs = {EpsilonAttr()};
   def.infer = InferGrad;
   def.no_gradient_reason = "second derivatives of instance normalization are not provided";
   def.in_place = {{"Y@GRAD", "X@GRAD"}};

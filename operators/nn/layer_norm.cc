@@ -266,7 +266,7 @@ class LayerNormGradKernel final : public Kernel {
 };
 
 std::vector<AttrDef> Attributes() {
-  return {EpsilonAttr("layer_norm"),
+  return {EpsilonAttr(),
           {.name = "begin_norm_axis",
            .type = AttrType::kInt,
            .default_value = int32_t{1},

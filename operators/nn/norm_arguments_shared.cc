@@ -5,16 +5,13 @@
 
 namespace skiff {
 
-AttrDef EpsilonAttr(const std::string& type) {
+AttrDef EpsilonAttr() {
   return {.name = "epsilon",
           .type = AttrType::kFloat,
           .default_value = 1e-5f,
           .doc = "Added to the variance.",
-          .check = [type](const Attribute& value) {
-            const float epsilon = std::get<float>(value);
-            SKIFF_ENFORCE(epsilon >= 0, kInvalidArgument, type, ": epsilon = ", epsilon,
-                          ", expected at least 0");
-          }};
+          .accepts = [](const Attribute& value) { return std::get<float>(value) >= 0; },
+          .expected = "at least 0"};
 }
 
 void CheckVectors(const OpContext& context, std::initializer_list<const char*> slots, int64_t size,

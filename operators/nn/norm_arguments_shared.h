@@ -3,15 +3,14 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <string>
 
 #include "framework/op/kernel.h"
 #include "framework/op/op_context.h"
 
 namespace skiff {
 
-// `epsilon`, at least 0; `type` is the op's, for messages.
-AttrDef EpsilonAttr(const std::string& type);
+// `epsilon`, at least 0.
+AttrDef EpsilonAttr();
 
 // Error unless the slots that are present hold `size` values (-1: unknown) of the dtype of the op's
 // first input; `meaning` says of what in there is one each.

@@ -3,19 +3,11 @@
 // ParamOut = Param - LearningRate * (g + mu * VelocityOut).
 //
 // Source: Fluid's momentum (and its merged form, from which the order of rescaling and decay is).
-#include "framework/base/error.h"
 #include "operators/optimizer/optimizer_slots_shared.h"
 #include "operators/optimizer/update_loops_shared.h"
 
 namespace skiff {
 namespace {
-
-void CheckMethod(const Attribute& attribute) {
-  const std::string& method = std::get<std::string>(attribute);
-  SKIFF_ENFORCE(method.empty() || method == "l2_decay", kInvalidArgument,
-                "momentum: regularization_method = \"", method,
-                "\", expected \"\" or \"l2_decay\"");
-}
 
 void InferMomentum(OpContext& context) {
   RejectMultiPrecision(context);
@@ -69,11 +61,7 @@ void RegisterMomentum(OpRegistry& registry) {
                  MasterParamOutSlot()};
   def.attrs = {{.name = "mu", .type = AttrType::kFloat, .doc = "The momentum coefficient."},
                BoolAttr("use_nesterov", "Nesterov's form."),
-               {.name = "regularization_method",
-                .type = AttrType::kString,
-                .default_value = std::string(),
-                .doc = "\"\" or \"l2_decay\".",
-                .check = CheckMethod},
+               ChoiceAttr("regularization_method", "", {"", "l2_decay"}, "\"\" or \"l2_decay\"."),
                FloatAttr("regularization_coeff", 0.0f, "The coefficient of \"l2_decay\"."),
                MultiPrecisionAttr(),
                FloatAttr("rescale_grad", 1.0f, "The gradient is multiplied by this first.")};

@@ -56,17 +56,9 @@ DropoutSettings SettingsOf(const OpContext& context) {
           .upscale = context.Attr<std::string>("dropout_implementation") == "upscale_in_train"};
 }
 
-void CheckProbability(const Attribute& attribute) {
+bool IsProbability(const Attribute& attribute) {
   const float p = std::get<float>(attribute);
-  SKIFF_ENFORCE(p >= 0.0f && p <= 1.0f, kOutOfRange, "dropout: dropout_prob = ", p,
-                ", expected a probability in [0, 1]");
-}
-
-void CheckImplementation(const Attribute& attribute) {
-  const std::string& name = std::get<std::string>(attribute);
-  SKIFF_ENFORCE(name == "upscale_in_train" || name == "downgrade_in_infer", kInvalidArgument,
-                "dropout: dropout_implementation = \"", name,
-                "\", expected \"upscale_in_train\" or \"downgrade_in_infer\"");
+  return p >= 0.0f && p <= 1.0f;
 }
 
 std::vector<AttrDef> DropoutAttrs() {
@@ -74,17 +66,17 @@ std::vector<AttrDef> DropoutAttrs() {
            .type = AttrType::kFloat,
            .default_value = 0.5f,
            .doc = "The probability of an element to be dropped.",
-           .check = CheckProbability},
+           .accepts = IsProbability,
+           .expected = "a probability in [0, 1]",
+           .refusal = ErrorCode::kOutOfRange},
           {.name = "is_test",
            .type = AttrType::kBool,
            .default_value = false,
            .doc = "Evaluation: nothing is dropped."},
-          {.name = "dropout_implementation",
-           .type = AttrType::kString,
-           .default_value = std::string("downgrade_in_infer"),
-           .doc = "Where the factor 1 - p is made good: \"upscale_in_train\" or "
-                  "\"downgrade_in_infer\".",
-           .check = CheckImplementation},
+          ChoiceAttr("dropout_implementation", "downgrade_in_infer",
+                     {"upscale_in_train", "downgrade_in_infer"},
+                     "Where the factor 1 - p is made good: \"upscale_in_train\" or "
+                     "\"downgrade_in_infer\"."),
           {.name = "fix_seed",
            .type = AttrType::kBool,
            .default_value = false,

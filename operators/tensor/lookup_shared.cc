@@ -164,16 +164,14 @@ std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
   });
 }
 
-AttrDef MustBeLocal(const std::string& type, const std::string& name) {
-  const auto check = [=](const Attribute& value) {
-    SKIFF_ENFORCE(!std::get<bool>(value), kUnimplemented, type, ": ", name,
-                  " = true; the table must lie in this process, set it to false");
-  };
+AttrDef MustBeLocal(const std::string& name) {
   return {.name = name,
           .type = AttrType::kBool,
           .default_value = false,
           .doc = "Whether the table lies on a parameter server; only false is supported.",
-          .check = check};
+          .accepts = [](const Attribute& value) { return !std::get<bool>(value); },
+          .expected = "false: the table must lie in this process",
+          .refusal = ErrorCode::kUnimplemented};
 }
 
 std::vector<AttrDef> LookupAttrs(const LookupFacts& facts) {
@@ -186,8 +184,8 @@ std::vector<AttrDef> LookupAttrs(const LookupFacts& facts) {
        .type = AttrType::kBool,
        .default_value = false,
        .doc = "A sparse gradient; only false has a gradient for now."},
-      MustBeLocal(facts.type, "is_distributed"),
-      MustBeLocal(facts.type, "remote_prefetch")};
+      MustBeLocal("is_distributed"),
+      MustBeLocal("remote_prefetch")};
   attrs.insert(attrs.end(), facts.more_attrs.begin(), facts.more_attrs.end());
   return attrs;
 }

@@ -189,20 +189,6 @@ std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
       });
 }
 
-AttrDef ChoiceAttr(const char* name, const char* default_value, const char* doc,
-                   std::vector<std::string> choices) {
-  return {.name = name,
-          .type = AttrType::kString,
-          .default_value = std::string(default_value),
-          .doc = doc,
-          .check = [name, choices = std::move(choices)](const Attribute& attribute) {
-            const std::string& value = std::get<std::string>(attribute);
-            SKIFF_ENFORCE(std::count(choices.begin(), choices.end(), value) > 0, kInvalidArgument,
-                          "pad2d: ", name, " = \"", value, "\", expected one of ",
-                          Join(choices, ", "));
-          }};
-}
-
 std::vector<AttrDef> Pad2dAttrs() {
   return {{.name = "paddings",
            .type = AttrType::kInts,
@@ -211,9 +197,9 @@ std::vector<AttrDef> Pad2dAttrs() {
            .type = AttrType::kFloat,
            .default_value = 0.0f,
            .doc = "The value of a constant border."},
-          ChoiceAttr("mode", "constant", "\"constant\", \"reflect\" or \"edge\".",
-                     {"constant", "reflect", "edge"}),
-          ChoiceAttr("data_format", "NCHW", "\"NCHW\" or \"NHWC\".", {"NCHW", "NHWC"})};
+          ChoiceAttr("mode", "constant", {"constant", "reflect", "edge"},
+                     "\"constant\", \"reflect\" or \"edge\"."),
+          ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"}, "\"NCHW\" or \"NHWC\".")};
 }
 
 void AddPad2dGrad(OpRegistry& registry) {

@@ -74,22 +74,14 @@ std::vector<AttrDef> ShuffleAttrs() {
            .type = AttrType::kInt,
            .default_value = int32_t{1},
            .doc = "r, 1 or more.",
-           .check =
+           .accepts =
                [](const Attribute& attribute) {
                  const int32_t factor = std::get<int32_t>(attribute);
-                 SKIFF_ENFORCE(factor >= 1 && factor <= 32768, kOutOfRange,
-                               "pixel_shuffle: upscale_factor = ", factor, ", expected 1 to 32768");
-               }},
-          {.name = "data_format",
-           .type = AttrType::kString,
-           .default_value = std::string("NCHW"),
-           .doc = "\"NCHW\" or \"NHWC\".",
-           .check = [](const Attribute& attribute) {
-             const std::string& format = std::get<std::string>(attribute);
-             SKIFF_ENFORCE(format == "NCHW" || format == "NHWC", kInvalidArgument,
-                           "pixel_shuffle: data_format = \"", format,
-                           "\", expected \"NCHW\" or \"NHWC\"");
-           }}};
+                 return factor >= 1 && factor <= 32768;
+               },
+           .expected = "1 to 32768",
+           .refusal = ErrorCode::kOutOfRange},
+          ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"}, "\"NCHW\" or \"NHWC\".")};
 }
 
 void AddPixelShuffleGrad(OpRegistry& registry) {

@@ -3,10 +3,8 @@
 // Source: Fluid's print, with its text. The gradient is a print of Out@GRAD. `print_phase` tells
 // which of the two writes: FORWARD, BACKWARD or BOTH. A plan counts its prints; after `first_n` it
 // writes no more.
-#include <algorithm>
 #include <cstdio>
 
-#include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "operators/tensor/fill_shared.h"
 #include "operators/tensor/strided_copy_shared.h"
@@ -126,17 +124,8 @@ std::vector<AttrDef> PrintAttrs() {
       flag("print_tensor_shape", "Whether to write the shape."),
       flag("print_tensor_layout", "Whether to write the layout."),
       flag("print_tensor_lod", "Whether to write the LoD."),
-      {.name = "print_phase",
-       .type = AttrType::kString,
-       .default_value = std::string("BOTH"),
-       .doc = "\"FORWARD\", \"BACKWARD\" or \"BOTH\".",
-       .check =
-           [](const Attribute& attribute) {
-             const std::string& phase = std::get<std::string>(attribute);
-             SKIFF_ENFORCE(phase == "FORWARD" || phase == "BACKWARD" || phase == "BOTH",
-                           kInvalidArgument, "print: print_phase = \"", phase,
-                           "\", expected \"FORWARD\", \"BACKWARD\" or \"BOTH\"");
-           }},
+      ChoiceAttr("print_phase", "BOTH", {"FORWARD", "BACKWARD", "BOTH"},
+                 "\"FORWARD\", \"BACKWARD\" or \"BOTH\"."),
       flag("is_forward", "Whether this is no gradient op.")};
 }
 

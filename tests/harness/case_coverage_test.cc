@@ -124,11 +124,14 @@ TEST(CaseCoverage, NamesDefaultsThatDoNotFit) {
   EXPECT_THAT(ProblemsAfter([](OpDef* def) { def->attrs[0].default_value = 1.0f; }),
               Contains(HasSubstr("axis is declared as int, its default is of type float")));
   EXPECT_THAT(ProblemsAfter([](OpDef* def) {
-                def->attrs[0].check = [](const Attribute&) {
-                  Throw(ErrorCode::kOutOfRange, "axis is negative");
-                };
+                def->attrs[0].accepts = [](const Attribute&) { return false; };
+                def->attrs[0].expected = "another number";
               }),
-              Contains(HasSubstr("refuses its own default")));
+              Contains(HasSubstr("axis refuses its own default")));
+  EXPECT_THAT(ProblemsAfter([](OpDef* def) {
+                def->attrs[0].accepts = [](const Attribute&) { return true; };
+              }),
+              Contains(HasSubstr("axis refuses values and doesn't say what it expects")));
 }
 
 TEST(CaseCoverage, NamesFactsAboutUnknownSlots) {

@@ -97,8 +97,11 @@ void RegisterTinyOps(OpRegistry& registry) {
   OpDef scale = Define("tiny_scale", {"X"}, "Out");
   scale.in_place = {{"X", "Out"}};
   scale.elementwise = true;
-  scale.attrs = {
-      {.name = "factor", .type = AttrType::kFloat, .default_value = 1.0f, .doc = "", .check = {}}};
+  scale.attrs = {{.name = "factor",
+                  .type = AttrType::kFloat,
+                  .default_value = 1.0f,
+                  .doc = "",
+                  .accepts = {}}};
   AddOp(registry, scale, ElementKernel([](float x, float, float factor) { return factor * x; }));
 
   OpDef copy = Define("tiny_copy", {"X"}, "Out");
@@ -143,13 +146,16 @@ void RegisterTinyOps(OpRegistry& registry) {
     OpDef check = Define(type, {"X"}, "Out");
     check.inputs[0].checks_data = true;
     if (check.type == "tiny_recheck") check.data_checked_by = "tiny_check";
-    check.attrs = {
-        {.name = "least", .type = AttrType::kFloat, .default_value = 0.0f, .doc = "", .check = {}}};
+    check.attrs = {{.name = "least",
+                    .type = AttrType::kFloat,
+                    .default_value = 0.0f,
+                    .doc = "",
+                    .accepts = {}}};
     AddOp(registry, check, PrepareCheck);
   }
 
   OpDef fill = Define("tiny_fill", {}, "Out");
-  fill.attrs = {{.name = "shape", .type = AttrType::kLongs, .doc = "the extents", .check = {}}};
+  fill.attrs = {{.name = "shape", .type = AttrType::kLongs, .doc = "the extents", .accepts = {}}};
   fill.infer = [](OpContext& context) {
     const std::vector<int64_t> dims = context.IntsAttr("shape");
     context.SetOutput("Out", Shape(std::span<const int64_t>(dims)), DType::kFloat32);

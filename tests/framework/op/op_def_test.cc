@@ -35,12 +35,9 @@ OpDef SoftmaxDef() {
        .type = AttrType::kFloat,
        .default_value = 1.0f,
        .doc = "scale",
-       .check =
-           [](const Attribute& value) {
-             SKIFF_ENFORCE(std::get<float>(value) > 0, kOutOfRange,
-                           "softmax: scale = ", std::get<float>(value),
-                           ": expected a positive number");
-           }},
+       .accepts = [](const Attribute& value) { return std::get<float>(value) > 0; },
+       .expected = "a positive number",
+       .refusal = ErrorCode::kOutOfRange},
       {.name = "mode", .type = AttrType::kString, .doc = "mode"},
       {.name = "dims",
        .type = AttrType::kInts,
@@ -142,7 +139,7 @@ TEST(CheckOp, AcceptsLongWhereIntIsDeclared) {
 TEST(CheckOp, NamesAnAttributeOutOfRange) {
   Op op = SoftmaxOp();
   op.SetAttr("scale", -1.0f);
-  EXPECT_THAT(CheckMessage(op), HasSubstr("scale = -1: expected a positive number"));
+  EXPECT_THAT(CheckMessage(op), HasSubstr("softmax: scale = -1.0, expected a positive number"));
 }
 
 TEST(CheckOp, NamesAMissingAttributeWithoutDefault) {
@@ -152,10 +149,26 @@ TEST(CheckOp, NamesAMissingAttributeWithoutDefault) {
               HasSubstr("softmax: attribute \"mode\" is not set and has no default"));
 }
 
+TEST(CheckOp, RefusesAStringThatIsNoneOfTheChoices) {
+  OpDef def = SoftmaxDef();
+  def.attrs[2] = ChoiceAttr("mode", "fast", {"fast", "exact", ""}, "mode");
+  EXPECT_EQ(def.attrs[2].default_value, Attribute(std::string("fast")));
+  for (const char* mode : {"fast", "exact", ""}) {
+    EXPECT_NO_THROW(CheckOp(def, SoftmaxOp().SetAttr("mode", std::string(mode)))) << mode;
+  }
+  try {
+    CheckOp(def, SoftmaxOp().SetAttr("mode", std::string("fas")));
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_STREQ(error.what(), "softmax: mode = \"fas\", expected \"fast\", \"exact\" or \"\"");
+  }
+}
+
 TEST(CheckOp, NarrowsNoLongThatAnIntCannotHold) {
   OpDef def = SoftmaxDef();
-  def.attrs[0].check = [](const Attribute&) {};
-  def.attrs[3].check = [](const Attribute&) {};
+  def.attrs[0].accepts = [](const Attribute&) { return true; };
+  def.attrs[3].accepts = [](const Attribute&) { return true; };
   const auto message = [&def](const Op& op) -> std::string {
     try {
       CheckOp(def, op);
@@ -170,8 +183,8 @@ TEST(CheckOp, NarrowsNoLongThatAnIntCannotHold) {
   EXPECT_EQ(message(SoftmaxOp().SetAttr("dims", std::vector<int64_t>{1, -(int64_t{1} << 40)})),
             "attribute \"dims\" = -1099511627776 is outside 32 bits");
   // Of lists without a check the op sees to the values.
-  def.attrs[0].check = nullptr;
-  def.attrs[3].check = nullptr;
+  def.attrs[0].accepts = nullptr;
+  def.attrs[3].accepts = nullptr;
   EXPECT_EQ(message(SoftmaxOp().SetAttr("axis", (int64_t{1} << 32) + 1)),
             "attribute \"axis\" = 4294967297 is outside 32 bits");
   EXPECT_EQ(message(SoftmaxOp().SetAttr("dims", std::vector<int64_t>{int64_t{1} << 40})),

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -55,6 +56,24 @@ TEST(FuseSoftmaxLossPass, KeepsProbabilitiesThatAreFetched) {
   };
   const BoundNetwork first(classify);
   ExpectFused(BoundNetwork(classify, {.fetches = {name}}), 1, 1);
+}
+
+TEST(FuseSoftmaxLossPass, LeavesOutProbabilitiesThatNobodyReads) {
+  const auto writes_probabilities = [](bool trains) {
+    const BoundNetwork network(
+        [](const Variable& x) {
+          const Variable labels = Labels();
+          return layers::CrossEntropy(Probabilities(x), labels);
+        },
+        {.trains = trains});
+    const Instruction& fused =
+        *std::ranges::find_if(network.plan().instructions, [](const Instruction& instruction) {
+          return instruction.op->type == "softmax_with_cross_entropy";
+        });
+    return fused.OutputIn("Softmax") >= 0;
+  };
+  EXPECT_TRUE(writes_probabilities(true));
+  EXPECT_FALSE(writes_probabilities(false));
 }
 
 // Their gradient is then a sum.

@@ -40,7 +40,7 @@ OpDef ShiftDef(const std::string& type) {
                 .type = AttrType::kFloat,
                 .default_value = 0.0f,
                 .doc = "what is added",
-                .check = {}}};
+                .accepts = {}}};
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
   def.no_gradient_reason = "tests need none";
   return def;

@@ -13,11 +13,11 @@
 #include "framework/io/file_lock.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
-#include "models/common/generated_images.h"
 #include "models/mlp/mlp.h"
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
 #include "tests/harness/thread_count.h"
+#include "tests/models/common/image_training.h"
 
 namespace skiff::models {
 namespace {
@@ -32,18 +32,9 @@ using ::testing::StartsWith;
 class TrainerTest : public ::testing::Test {
  protected:
   TrainerTest()
-      : train_images_(GenerateImages({.images = 320, .channels = 1, .height = 12, .width = 12})),
-        validation_images_(GenerateImages({.images = 50,
-                                           .channels = 1,
-                                           .height = 12,
-                                           .width = 12,
-                                           .stream = DataStream::kValidationImages})),
-        train_source_(&train_images_, MeasureNormalization(train_images_), {.padding = 1}, 5),
-        validation_source_(&validation_images_, MeasureNormalization(train_images_)),
-        train_(&train_source_, {.batch_size = 32, .shuffle = true, .drop_last = true, .seed = 5}),
-        validation_(&validation_source_, {.batch_size = 32}),
+      : images_(320, 50, 32),
         program_(BuildClassifier(
-            train_images_,
+            images_.train_images,
             [](const Variable& image, int64_t classes) {
               return Mlp(image, {.hidden_units = 24, .classes = classes, .dropout = 0.1f});
             },
@@ -56,16 +47,11 @@ class TrainerTest : public ::testing::Test {
             .configuration = {{"seed", "5"}}};
   }
   Trainer Make(const TrainerOptions& options) {
-    return Trainer(&program_, &train_, &validation_, options, &out_);
+    return Trainer(&program_, &images_.train, &images_.validation, options, &out_);
   }
 
   TempDirectory directory_;
-  ImageDataset train_images_;
-  ImageDataset validation_images_;
-  ImageSource train_source_;
-  ImageSource validation_source_;
-  BatchReader train_;
-  BatchReader validation_;
+  ImageTraining images_;
   ClassifierProgram program_;
   std::ostringstream out_;
 };
@@ -152,7 +138,7 @@ TEST_F(TrainerTest, GoesOnWithADamagedLog) {
 // wherever the training was broken off, and however often it is resumed after its end.
 TEST_F(TrainerTest, StopsEarlyInTheSameEpochWhenResumed) {
   const ClassifierProgram still = BuildClassifier(
-      train_images_,
+      images_.train_images,
       [](const Variable& image, int64_t classes) {
         return Mlp(image, {.hidden_units = 24, .classes = classes});
       },
@@ -162,13 +148,13 @@ TEST_F(TrainerTest, StopsEarlyInTheSameEpochWhenResumed) {
   options.early_stop_epochs = 2;
   for (const int64_t stop : {5, 10, 15, 20, 25}) {
     options.stop_after_steps = stop;
-    Trainer trainer(&still, &train_, &validation_, options, &out_);
+    Trainer trainer(&still, &images_.train, &images_.validation, options, &out_);
     if (stop > 5) trainer.Resume();
     EXPECT_FALSE(trainer.Run().finished) << stop;
   }
   options.stop_after_steps = 0;
   const auto resume = [&] {
-    Trainer trainer(&still, &train_, &validation_, options, &out_);
+    Trainer trainer(&still, &images_.train, &images_.validation, options, &out_);
     trainer.Resume();
     const TrainingResult result = trainer.Run();
     EXPECT_TRUE(result.finished);
@@ -446,10 +432,10 @@ TEST_F(TrainerTest, ABatchWithABadLabelLeavesNoTrace) {
     Executor executor(Place::Cpu());
     executor.Run(*program_.startup);
     CompiledProgram step = executor.Compile(*program_.main);
-    train_.Seek({});
+    images_.train.Seek({});
     Batch batch;
     for (int i = 0; i < 3; ++i) {
-      EXPECT_TRUE(train_.Next(&batch));
+      EXPECT_TRUE(images_.train.Next(&batch));
       const FetchList fetches = {program_.loss};
       if (disturbed) {
         for (const int64_t label : {int64_t{10}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
@@ -481,9 +467,9 @@ TEST_F(TrainerTest, ABatchOfAnotherShapeIsRefused) {
   Executor executor(Place::Cpu());
   executor.Run(*program_.startup);
   CompiledProgram step = executor.Compile(*program_.main);
-  train_.Seek({});
+  images_.train.Seek({});
   Batch batch;
-  ASSERT_TRUE(train_.Next(&batch));
+  ASSERT_TRUE(images_.train.Next(&batch));
   const auto run = [&](const Tensor& image, const Tensor& label) {
     return [&, image, label] {
       step.Run({{program_.image, image}, {program_.label, label}}, {program_.loss});

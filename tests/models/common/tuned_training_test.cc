@@ -9,9 +9,9 @@
 #include "framework/builder/nn.h"
 #include "framework/io/checkpoint.h"
 #include "framework/tuning/kernel_tuner.h"
-#include "models/common/generated_images.h"
 #include "models/common/trainer.h"
 #include "tests/harness/temp_directory.h"
+#include "tests/models/common/image_training.h"
 
 namespace skiff::models {
 namespace {
@@ -32,17 +32,8 @@ Variable TwoConvolutions(const Variable& image, int64_t classes) {
 class TunedTrainingTest : public ::testing::Test {
  protected:
   TunedTrainingTest()
-      : train_images_(GenerateImages({.images = 64, .channels = 1, .height = 12, .width = 12})),
-        validation_images_(GenerateImages({.images = 20,
-                                           .channels = 1,
-                                           .height = 12,
-                                           .width = 12,
-                                           .stream = DataStream::kValidationImages})),
-        train_source_(&train_images_, MeasureNormalization(train_images_)),
-        validation_source_(&validation_images_, MeasureNormalization(train_images_)),
-        train_(&train_source_, {.batch_size = 16, .shuffle = true, .drop_last = true, .seed = 5}),
-        validation_(&validation_source_, {.batch_size = 16}),
-        program_(BuildClassifier(train_images_, TwoConvolutions,
+      : images_(64, 20, 16),
+        program_(BuildClassifier(images_.train_images, TwoConvolutions,
                                  {.learning_rate = 0.05f, .total_steps = 8}, 5)) {}
 
   void SetUp() override {
@@ -65,7 +56,7 @@ class TunedTrainingTest : public ::testing::Test {
   }
 
   Trainer Make(const std::string& name, std::shared_ptr<KernelTuner> tuner, int64_t stop = 0) {
-    return Trainer(&program_, &train_, &validation_,
+    return Trainer(&program_, &images_.train, &images_.validation,
                    {.title = "test",
                     .output_dir = directory_ / name,
                     .epochs = 2,
@@ -103,12 +94,7 @@ class TunedTrainingTest : public ::testing::Test {
   }
 
   TempDirectory directory_;
-  ImageDataset train_images_;
-  ImageDataset validation_images_;
-  ImageSource train_source_;
-  ImageSource validation_source_;
-  BatchReader train_;
-  BatchReader validation_;
+  ImageTraining images_;
   ClassifierProgram program_;
   std::ostringstream out_;
   int timed_ = 0;
