@@ -64,7 +64,9 @@ void TileLogSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const 
 // one value an item has to be written. `body` must not throw.
 template <typename Body>
 void ForTiles(int64_t outer, int64_t classes, int64_t inner, const Body& body) {
-  constexpr int64_t kTileElements = 16384;
+  // Two arrays of a tile fit the first-level cache.
+  constexpr int64_t kTileElements = 4096;
+  constexpr int64_t kGrainElements = 16384;
   if (outer == 0 || inner == 0) return;
   const bool is_row = inner == 1;
   const int64_t line = is_row ? outer : inner;
@@ -73,7 +75,7 @@ void ForTiles(int64_t outer, int64_t classes, int64_t inner, const Body& body) {
   const int64_t items = std::clamp<int64_t>(wanted, 1, SoftmaxTile::kMaxItems);
   const int64_t tiles_a_line = (line + items - 1) / items;
   const int64_t tiles = is_row ? tiles_a_line : outer * tiles_a_line;
-  const int64_t grain = std::max<int64_t>(1, kTileElements / (items * item_elements));
+  const int64_t grain = std::max<int64_t>(1, kGrainElements / (items * item_elements));
   ParallelFor(tiles, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t start = i % tiles_a_line * items;

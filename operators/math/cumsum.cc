@@ -40,23 +40,36 @@ AxisExtents ExtentsOf(const OpContext& context) {
   return ExtentsOfAxis(shape, AxisIndex(context, shape, context.IntAttr("axis")));
 }
 
-// Sums of one column. `x` and `out`, which may be x, point to where the sums start; `step` leads to
-// the next row.
-template <bool kExclusive, typename T>
-void SumColumn(const T* x, T* out, int64_t length, int64_t step) {
-  SumType<T> sum = 0;
+// Sums of kLines lines that are `line_step` elements apart. `x` and `out`, which may be x, point to
+// where the sums of the first start; `step` leads to the next element of a line. Several lines at
+// once don't wait for each other's additions.
+template <bool kExclusive, int kLines, typename T>
+void SumLines(const T* x, T* out, int64_t length, int64_t step, int64_t line_step) {
+  SumType<T> sums[kLines] = {};
   for (int64_t i = 0; i != length * step; i += step) {
-    const SumType<T> before = sum;
-    sum = before + static_cast<SumType<T>>(x[i]);
-    out[i] = static_cast<T>(kExclusive ? before : sum);
+#pragma GCC unroll 4
+    for (int line = 0; line < kLines; ++line) {
+      const int64_t at = i + line * line_step;
+      const SumType<T> before = sums[line];
+      sums[line] = before + static_cast<SumType<T>>(x[at]);
+      out[at] = static_cast<T>(kExclusive ? before : sums[line]);
+    }
   }
 }
 
-// The same of `columns` adjacent columns.
+template <bool kExclusive, typename T>
+void SumAllLines(const T* x, T* out, int64_t length, int64_t step, int64_t lines,
+                 int64_t line_step) {
+  int64_t line = 0;
+  for (; line + 4 <= lines; line += 4)
+    SumLines<kExclusive, 4>(x + line * line_step, out + line * line_step, length, step, line_step);
+  for (; line < lines; ++line)
+    SumLines<kExclusive, 1>(x + line * line_step, out + line * line_step, length, step, line_step);
+}
+
+// The same of `columns` adjacent lines, row by row.
 template <bool kExclusive, typename T>
 void SumColumns(const T* x, T* out, int64_t length, int64_t step, int64_t columns) {
-  // Without an array the sum stays in a register.
-  if (columns == 1) return SumColumn<kExclusive>(x, out, length, step);
   SumType<T> sums[kColumns] = {};
   for (int64_t row = 0; row < length; ++row) {
     for (int64_t column = 0; column < columns; ++column) {
@@ -76,6 +89,15 @@ void RunningSums(const AxisExtents& extents, bool exclusive, bool reverse, const
   if (block_elements == 0) return;
   const int64_t first_row = reverse ? (extents.length - 1) * extents.inner : 0;
   const int64_t step = reverse ? -extents.inner : extents.inner;
+  if (extents.inner == 1) {
+    const auto sum = exclusive ? SumAllLines<true, T> : SumAllLines<false, T>;
+    ParallelFor(extents.outer, std::max<int64_t>(1, kGrainElements / extents.length),
+                [&](int64_t begin, int64_t end) {
+                  const int64_t start = begin * extents.length + first_row;
+                  sum(x + start, out + start, extents.length, step, end - begin, extents.length);
+                });
+    return;
+  }
   const int64_t grain = std::max<int64_t>(1, kGrainElements / block_elements);
   ParallelFor(extents.outer * blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {

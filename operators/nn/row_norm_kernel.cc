@@ -43,6 +43,20 @@ HWY_INLINE void SumBlock(size_t count, double* total0, double* total1, const Acc
   for (; i < count; ++i) accumulate_one(i, total0, total1);
 }
 
+// Scaled before they are added, so that no sum overflows.
+float MeanOfFloats(const float* x, size_t count) {
+  const Floats d;
+  const size_t lanes = hn::Lanes(d);
+  const float factor = 1 / static_cast<float>(count);
+  const Vector factors = hn::Set(d, factor);
+  Vector sum = hn::Zero(d);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) sum = hn::MulAdd(hn::LoadU(d, x + i), factors, sum);
+  float mean = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < count; ++i) mean += x[i] * factor;
+  return mean;
+}
+
 // Adds the sums of x - pivot and of its square.
 void MomentsOfBlock(const float* HWY_RESTRICT x, size_t count, float pivot, double* sum,
                     double* squares) {
@@ -200,6 +214,7 @@ HWY_AFTER_NAMESPACE();
 namespace skiff {
 namespace {
 
+HWY_EXPORT(MeanOfFloats);
 HWY_EXPORT(MomentsOfBlock);
 HWY_EXPORT(GradientSumsOfBlock);
 HWY_EXPORT(NormalizeFloats);
@@ -216,9 +231,7 @@ constexpr int64_t kPivotElements = 256;
 // Distances from the mean of the first elements, in one pass over memory.
 RunMoments MomentsOfFloats(const float* x, int64_t count) {
   const int64_t first = std::min(count, kPivotElements);
-  double pivot_sum = 0;
-  for (int64_t i = 0; i < first; ++i) pivot_sum += static_cast<double>(x[i]);
-  const auto pivot = static_cast<float>(pivot_sum / static_cast<double>(first));
+  const float pivot = HWY_DYNAMIC_DISPATCH(MeanOfFloats)(x, static_cast<size_t>(first));
   double sum = 0;
   double squares = 0;
   for (int64_t i = 0; i < count; i += kBlock) {

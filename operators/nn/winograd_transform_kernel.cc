@@ -12,16 +12,14 @@
 #define HWY_TARGET_INCLUDE "operators/nn/winograd_transform_kernel.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "operators/common/transpose_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using FloatTag = hn::CappedTag<float, 16>;
-using FloatVector = hn::Vec<FloatTag>;
 using FloatMask = hn::Mask<FloatTag>;
-constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 // Taps of a filter, and elements of a block of lanes x lanes filters.
 constexpr int64_t kTaps = 9;
 constexpr int64_t kFilterBlock = kLanes * kLanes * kTaps;
@@ -406,46 +404,6 @@ void TransformOutputTilesImpl(const TileGrid& grid, const BlockedImages& images,
   narrow(Finished(epilogue, block, pixels));
 }
 
-// Transposes kLanes vectors.
-HWY_INLINE void Transpose([[maybe_unused]] FloatVector* rows) {
-#if HWY_TARGET != HWY_SCALAR
-  const FloatTag d;
-  const hn::Repartition<uint64_t, FloatTag> d64;
-  // Within blocks of 4 lanes.
-  for (int64_t i = 0; i < kLanes; i += 4) {
-    const auto low01 = hn::BitCast(d64, hn::InterleaveLower(d, rows[i], rows[i + 1]));
-    const auto low23 = hn::BitCast(d64, hn::InterleaveLower(d, rows[i + 2], rows[i + 3]));
-    const auto high01 = hn::BitCast(d64, hn::InterleaveUpper(d, rows[i], rows[i + 1]));
-    const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(d, rows[i + 2], rows[i + 3]));
-    rows[i] = hn::BitCast(d, hn::InterleaveLower(d64, low01, low23));
-    rows[i + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, low01, low23));
-    rows[i + 2] = hn::BitCast(d, hn::InterleaveLower(d64, high01, high23));
-    rows[i + 3] = hn::BitCast(d, hn::InterleaveUpper(d64, high01, high23));
-  }
-#endif
-#if HWY_MAX_BYTES >= 32
-  // Between neighbouring blocks.
-  const auto swap_blocks = [&](int64_t i, int64_t k) HWY_ATTR {
-    const auto even = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(rows[k]), rows[i]);
-    const auto odd = hn::OddEvenBlocks(rows[k], hn::SwapAdjacentBlocks(rows[i]));
-    rows[i] = even;
-    rows[k] = odd;
-  };
-  for (int64_t i = 0; i < kLanes; i += 8) {
-    for (int64_t k = 0; k < 4; ++k) swap_blocks(i + k, i + k + 4);
-  }
-  if constexpr (kLanes == 16) {
-    // Between halves.
-    for (int64_t i = 0; i < 8; ++i) {
-      const auto low = hn::ConcatLowerLower(d, rows[i + 8], rows[i]);
-      const auto high = hn::ConcatUpperUpper(d, rows[i + 8], rows[i]);
-      rows[i] = low;
-      rows[i + 8] = high;
-    }
-  }
-#endif
-}
-
 // A block of kLanes outputs x kLanes inputs of the filters, as [tap][input][output lane].
 // Filters outside are 0.
 void LoadFilterBlock(const Filters& shape, const float* filters, int64_t output_block,
@@ -467,7 +425,7 @@ void LoadFilterBlock(const Filters& shape, const float* filters, int64_t output_
   FloatVector rows[kLanes];
   for (int64_t first = 0; first < kLanes * kTaps; first += kLanes) {
     for (int64_t o = 0; o < kLanes; ++o) rows[o] = hn::LoadU(d, from + o * stride + first);
-    Transpose(rows);
+    TransposeLanes(rows);
     for (int64_t i = 0; i < kLanes; ++i) {
       const int64_t input = (first + i) / kTaps;
       const int64_t tap = (first + i) % kTaps;
@@ -495,7 +453,7 @@ void StoreFilterBlock(const Filters& shape, const float* taps, int64_t output_bl
       const int64_t tap = (first + i) % kTaps;
       rows[i] = hn::Load(d, taps + (tap * kLanes + input) * kLanes);
     }
-    Transpose(rows);
+    TransposeLanes(rows);
     for (int64_t o = 0; o < kLanes; ++o) hn::StoreU(rows[o], d, to + o * stride + first);
   }
   if (whole) return;
@@ -510,7 +468,7 @@ void TransposeFilterBlock(const float* taps, float* transposed) {
   for (int64_t tap = 0; tap < kTaps; ++tap) {
     const float* from = taps + (kTaps - 1 - tap) * kLanes * kLanes;
     for (int64_t i = 0; i < kLanes; ++i) rows[i] = hn::Load(d, from + i * kLanes);
-    Transpose(rows);
+    TransposeLanes(rows);
     for (int64_t i = 0; i < kLanes; ++i)
       hn::Store(rows[i], d, transposed + (tap * kLanes + i) * kLanes);
   }

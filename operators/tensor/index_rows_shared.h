@@ -16,6 +16,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
 #include "operators/common/integer.h"
+#include "operators/tensor/prefetch_rows_shared.h"
 
 namespace skiff {
 
@@ -80,16 +81,24 @@ void TakeRows(const AxisExtents& axis, const void* x, const Index* indices, int6
   const char* source = static_cast<const char*>(x);
   char* target = static_cast<char*>(out);
   // Parts may begin and end within a row, so that few long rows are shared out as well.
+  const int64_t ahead = RowsAhead(row_bytes);
   ParallelFor(axis.outer * count * row_bytes, int64_t{64} << 10, [=](int64_t begin, int64_t end) {
-    int64_t row = begin / row_bytes;
+    int64_t i = begin / row_bytes % count;
+    const char* block = source + begin / row_bytes / count * axis.length * row_bytes;
     int64_t offset = begin % row_bytes;
     while (begin < end) {
       const int64_t bytes = std::min(row_bytes - offset, end - begin);
-      const int64_t from = row / count * axis.length + int64_t{indices[row % count]};
-      std::memcpy(target + begin, source + from * row_bytes + offset, static_cast<size_t>(bytes));
+      if (i + ahead < count) {
+        PrefetchRow(block + int64_t{indices[i + ahead]} * row_bytes, row_bytes);
+      }
+      std::memcpy(target + begin, block + int64_t{indices[i]} * row_bytes + offset,
+                  static_cast<size_t>(bytes));
       begin += bytes;
       offset = 0;
-      ++row;
+      if (++i == count) {
+        i = 0;
+        block += axis.length * row_bytes;
+      }
     }
   });
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "framework/base/parallel.h"
+#include "operators/tensor/prefetch_rows_shared.h"
 #include "operators/tensor/transpose_tile_shared.h"
 
 namespace skiff {
@@ -107,17 +108,27 @@ void StridedCopy::RunRows(const char* source, char* target) const {
   const int64_t row = axes_[axis_count_ - 1].dim;
   const int64_t grain = std::max<int64_t>(1, kGrainBytes / element_bytes_);
   // Parts may begin and end within a row, so that few long rows are shared out as well.
+  const Axis line = axis_count_ > 1 ? axes_[axis_count_ - 2] : Axis{};
+  const int64_t row_bytes = row * element_bytes_;
+  const int64_t ahead = RowsAhead(row_bytes);
   ParallelFor(element_count_, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
-      const int64_t column = begin % row;
-      const int64_t count = std::min(row - column, end - begin);
+      // The rows of a line follow each other at one distance.
       int64_t source_offset = 0;
       int64_t target_offset = 0;
-      OuterOffsets(begin / row, 1, &source_offset, &target_offset);
-      std::memcpy(target + (target_offset + column) * element_bytes_,
-                  source + (source_offset + column) * element_bytes_,
-                  static_cast<size_t>(count * element_bytes_));
-      begin += count;
+      const int64_t first = begin / row % line.dim;
+      OuterOffsets(begin / (row * line.dim), 2, &source_offset, &target_offset);
+      for (int64_t i = first; i < line.dim && begin < end; ++i) {
+        const int64_t column = begin % row;
+        const int64_t count = std::min(row - column, end - begin);
+        const char* from = source + (source_offset + i * line.source_stride) * element_bytes_;
+        if (i + ahead < line.dim) {
+          PrefetchRow(from + ahead * line.source_stride * element_bytes_, row_bytes);
+        }
+        std::memcpy(target + (target_offset + i * line.target_stride + column) * element_bytes_,
+                    from + column * element_bytes_, static_cast<size_t>(count * element_bytes_));
+        begin += count;
+      }
     }
   });
 }

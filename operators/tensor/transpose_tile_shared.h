@@ -17,7 +17,7 @@ void TransposeTile(const Word* source, int64_t source_stride, Word* target, int6
   }
 }
 
-// The same for four-byte elements, four by four in vector registers.
+// The same for four-byte elements, in squares in vector registers.
 void TransposeTile(const uint32_t* source, int64_t source_stride, uint32_t* target,
                    int64_t target_stride, int64_t rows, int64_t columns);
 
