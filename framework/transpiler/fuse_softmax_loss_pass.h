@@ -1,16 +1,18 @@
 // A cross-entropy of a softmax becomes one op, and so do their gradients:
 //
-//   p = softmax(x)                        p, y = softmax_with_cross_entropy(x, label)
-//   y = cross_entropy(p, label)        →
-//   p@GRAD = cross_entropy_grad(…)        x@GRAD = softmax_with_cross_entropy_grad(p, label,
-//   y@GRAD) x@GRAD = softmax_grad(p, p@GRAD)
+//   before                                     after
+//     p = softmax(x)                             p, y = softmax_with_cross_entropy(x, label)
+//     y = cross_entropy(p, label)                …
+//     …                                          dx = softmax_with_cross_entropy_grad(p, label, dy)
+//     dp = cross_entropy_grad(p, label, dy)
+//     dx = softmax_grad(p, dp)
 //
-// It saves the passes over p and p@GRAD, and takes the logarithm of no probability: where one
+// It saves the passes over p and dp, and takes the logarithm of no probability: where one
 // rounds to 0, the loss is the true one instead of 1e20, and the gradient is no 0 / 0.
 //
 // Others may read p. It is not made where the softmax isn't along the last axis, where the label
 // lacks that axis or is computed behind the softmax, and where a kernel is forced on one of the
-// ops. The gradients stay apart where p@GRAD is a sum, or somebody else reads it.
+// ops. The gradients stay apart where dp is a sum, or somebody else reads it.
 #pragma once
 
 #include "framework/transpiler/pass.h"

@@ -14,9 +14,6 @@
 namespace skiff {
 namespace {
 
-template <typename T>
-using MakeLoops = std::unique_ptr<NormLoops<T>> (*)(const NormGeometry&);
-
 // Copies unless both are the same storage.
 template <typename T>
 void CopyByChannel(const T* from, int64_t channels, T* to) {
@@ -43,7 +40,7 @@ int64_t StorageBytes(const TensorMeta& meta) {
 template <typename T>
 class BatchNormKernel final : public Kernel {
  public:
-  BatchNormKernel(PrepareContext& context, MakeLoops<T> make_loops)
+  BatchNormKernel(PrepareContext& context, MakeNormLoops<T> make_loops)
       : geometry_(ParseNormGeometry(context)),
         loops_(make_loops(geometry_)),
         epsilon_(context.Attr<float>("epsilon")),
@@ -168,7 +165,7 @@ class BatchNormKernel final : public Kernel {
 template <typename T>
 class BatchNormGradKernel final : public Kernel {
  public:
-  BatchNormGradKernel(PrepareContext& context, MakeLoops<T> make_loops)
+  BatchNormGradKernel(PrepareContext& context, MakeNormLoops<T> make_loops)
       : geometry_(ParseNormGeometry(context)),
         loops_(make_loops(geometry_)),
         epsilon_(context.Attr<float>("epsilon")),
@@ -318,7 +315,7 @@ class BatchNormGradKernel final : public Kernel {
 template <typename T>
 class BatchNormReplayKernel final : public Kernel {
  public:
-  BatchNormReplayKernel(PrepareContext& context, MakeLoops<T> make_loops)
+  BatchNormReplayKernel(PrepareContext& context, MakeNormLoops<T> make_loops)
       : geometry_(ParseNormGeometry(context)),
         loops_(make_loops(geometry_)),
         unchanged_(!UsesGlobalStatistics(context) && geometry_.count() <= 1),
@@ -361,60 +358,15 @@ class BatchNormReplayKernel final : public Kernel {
   int lines_;
 };
 
-// Images of one layout: blocked, plain with long enough rows of pixels, or rows of channels.
-bool VectorAccepts(const OpContext& context) {
-  const NormGeometry geometry = ParseNormGeometry(context);
-  const Layout layout = context.Input("X").layout;
-  if (geometry.count() == 0 || geometry.channels == 0) return false;
-  const bool first = geometry.order == ChannelOrder::kFirst;
-  const bool fits = layout.is_plain() ? geometry.is_rows() || (first && geometry.pixels >= 16)
-                                      : first && (geometry.block == 8 || geometry.block == 16);
-  if (!fits) return false;
-  const std::vector<std::string>& images = context.def().layout_slots;
-  const auto agrees = [&](const std::vector<SlotDef>& slots, bool is_input) {
-    for (const SlotDef& slot : slots) {
-      if (!(is_input ? context.HasInput(slot.name) : context.HasOutput(slot.name))) continue;
-      const bool is_image = std::find(images.begin(), images.end(), slot.name) != images.end();
-      const Layout given =
-          is_input ? context.Input(slot.name).layout : context.Output(slot.name).layout;
-      if (given != (is_image ? layout : Layout::Plain())) return false;
-    }
-    return true;
-  };
-  return agrees(context.def().inputs, true) && agrees(context.def().outputs, false);
-}
-
-std::unique_ptr<NormLoops<float>> MakeFloatLoops(const NormGeometry& geometry) {
-  return geometry.is_rows() ? MakeColumnNormLoops(geometry) : MakeVectorNormLoops(geometry);
-}
-
-template <typename T, template <typename> class KernelOf>
-std::unique_ptr<Kernel> MakePlain(PrepareContext& context) {
-  return std::make_unique<KernelOf<T>>(context, MakePlainNormLoops<T>);
-}
-
-template <template <typename> class KernelOf>
-void AddKernels(OpRegistry& registry, const std::string& type) {
-  registry.AddCpuKernels<float, double>(
-      type, []<typename T>(PrepareContext& context) { return MakePlain<T, KernelOf>(context); });
-  registry.AddKernel(type, {.name = "vector",
-                            .dtype = DType::kFloat32,
-                            .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                              return std::make_unique<KernelOf<float>>(context, MakeFloatLoops);
-                            },
-                            .accepts = VectorAccepts,
-                            .priority = 10});
-}
-
 }  // namespace
 
 void AddBatchNormKernels(OpRegistry& registry, const std::string& type) {
-  AddKernels<BatchNormKernel>(registry, type);
-  AddKernels<BatchNormGradKernel>(registry, type + "_grad");
+  AddNormKernels<BatchNormKernel>(registry, type);
+  AddNormKernels<BatchNormGradKernel>(registry, type + "_grad");
 }
 
 void AddBatchNormReplayKernels(OpRegistry& registry, const std::string& type) {
-  AddKernels<BatchNormReplayKernel>(registry, type);
+  AddNormKernels<BatchNormReplayKernel>(registry, type);
 }
 
 }  // namespace skiff

@@ -103,11 +103,11 @@ class PlainNormLoops final : public NormLoops<T> {
 
 }  // namespace
 
-NormGeometry ParseNormGeometry(const OpContext& context) {
-  const TensorMeta& x = context.Input("X");
+NormGeometry ParseNormGeometry(const OpContext& context, std::string_view slot) {
+  const TensorMeta& x = context.Input(slot);
   const int rank = x.shape.rank();
-  SKIFF_ENFORCE(rank >= 2 && rank <= 5, kInvalidArgument, context.op().type, ": X of shape ",
-                x.shape, ": expected a rank from 2 to 5");
+  SKIFF_ENFORCE(rank >= 2 && rank <= 5, kInvalidArgument, context.op().type, ": ", slot,
+                " of shape ", x.shape, ": expected a rank from 2 to 5");
   NormGeometry geometry;
   geometry.order = ParseChannelOrder(context, "data_layout");
   geometry.block = x.layout.channel_block;
@@ -120,6 +120,32 @@ NormGeometry ParseNormGeometry(const OpContext& context) {
     geometry.pixels = known ? geometry.pixels * x.shape[axis] : -1;
   }
   return geometry;
+}
+
+bool HasFastNormLoops(const OpContext& context) {
+  const std::vector<std::string>& images = context.def().layout_slots;
+  const NormGeometry geometry = ParseNormGeometry(context, images.front());
+  const Layout layout = context.Input(images.front()).layout;
+  if (geometry.count() == 0 || geometry.channels == 0) return false;
+  const bool first = geometry.order == ChannelOrder::kFirst;
+  const bool fits = layout.is_plain() ? geometry.is_rows() || (first && geometry.pixels >= 16)
+                                      : first && (geometry.block == 8 || geometry.block == 16);
+  if (!fits) return false;
+  const auto agrees = [&](const std::vector<SlotDef>& slots, bool is_input) {
+    for (const SlotDef& slot : slots) {
+      if (!(is_input ? context.HasInput(slot.name) : context.HasOutput(slot.name))) continue;
+      const bool is_image = std::find(images.begin(), images.end(), slot.name) != images.end();
+      const Layout given =
+          is_input ? context.Input(slot.name).layout : context.Output(slot.name).layout;
+      if (given != (is_image ? layout : Layout::Plain())) return false;
+    }
+    return true;
+  };
+  return agrees(context.def().inputs, true) && agrees(context.def().outputs, false);
+}
+
+std::unique_ptr<NormLoops<float>> MakeFastNormLoops(const NormGeometry& geometry) {
+  return geometry.is_rows() ? MakeColumnNormLoops(geometry) : MakeVectorNormLoops(geometry);
 }
 
 int64_t PartedNormLoops::scratch_bytes() const {

@@ -3,8 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 
+#include "framework/op/kernel.h"
 #include "framework/op/op_context.h"
+#include "framework/op/registry.h"
 #include "framework/tensor/layout.h"
 #include "operators/nn/image_window_shared.h"
 
@@ -26,8 +30,9 @@ struct NormGeometry {
   bool is_rows() const { return block == 1 && (order == ChannelOrder::kLast || pixels == 1); }
 };
 
-// From slot X and data_layout; dims of -1 stay unknown. Error for a rank outside [2, 5].
-NormGeometry ParseNormGeometry(const OpContext& context);
+// From the shape in the slot and data_layout; dims of -1 stay unknown. Error for a rank outside
+// [2, 5].
+NormGeometry ParseNormGeometry(const OpContext& context, std::string_view slot = "X");
 
 // Values by channel: (x - mean) · slope + shift is the normalized x.
 template <typename T>
@@ -153,8 +158,33 @@ std::unique_ptr<NormLoops<float>> MakeVectorNormLoops(const NormGeometry& geomet
 // Float32, geometry.is_rows(): likewise.
 std::unique_ptr<NormLoops<float>> MakeColumnNormLoops(const NormGeometry& geometry);
 
+// Whichever of the two fits, and whether one does: the op's images have one layout, blocked, plain
+// with long enough rows of pixels, or rows of channels.
+std::unique_ptr<NormLoops<float>> MakeFastNormLoops(const NormGeometry& geometry);
+bool HasFastNormLoops(const OpContext& context);
+
 // Plain layout, any channel order.
 template <typename T>
 std::unique_ptr<NormLoops<T>> MakePlainNormLoops(const NormGeometry& geometry);
+
+template <typename T>
+using MakeNormLoops = std::unique_ptr<NormLoops<T>> (*)(const NormGeometry&);
+
+// Adds the kernels "plain", of float32 and float64, and "vector", of float32, which are
+// KernelOf<T>(PrepareContext&, MakeNormLoops<T>). The first of the op's layout_slots is an input.
+template <template <typename> class KernelOf>
+void AddNormKernels(OpRegistry& registry, const std::string& type) {
+  registry.AddCpuKernels<float, double>(
+      type, []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<KernelOf<T>>(context, MakePlainNormLoops<T>);
+      });
+  registry.AddKernel(type, {.name = "vector",
+                            .dtype = DType::kFloat32,
+                            .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+                              return std::make_unique<KernelOf<float>>(context, MakeFastNormLoops);
+                            },
+                            .accepts = HasFastNormLoops,
+                            .priority = 10});
+}
 
 }  // namespace skiff

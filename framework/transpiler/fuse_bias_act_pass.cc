@@ -1,0 +1,108 @@
+#include "framework/transpiler/fuse_bias_act_pass.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/transpiler/plan_rewrite.h"
+
+namespace skiff {
+namespace {
+
+class Fusion {
+ public:
+  Fusion(const OpRegistry& registry, Plan* plan)
+      : plan_(*plan),
+        forward_def_(registry.Find("bias_act")),
+        backward_def_(registry.Find("bias_act_grad")),
+        rewrite_(registry, plan) {}
+
+  int64_t Run() {
+    if (forward_def_ == nullptr || backward_def_ == nullptr) return 0;
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      if (rewrite_.Is(i, "relu")) TryForward(i);
+      if (rewrite_.Is(i, "relu_grad")) TryBackward(i);
+    }
+    return rewrite_.Apply();
+  }
+
+ private:
+  static constexpr size_t kNobody = PlanRewrite::kNobody;
+
+  const Shape& ShapeOf(int32_t value) const {
+    return plan_.values[static_cast<size_t>(value)].meta.shape;
+  }
+
+  // The attributes of the fused op if the addition, or its gradient, is that of a bias to something
+  // of shape `x`; else none.
+  std::optional<AttributeMap> AttrsFor(const Instruction& add, const Shape& x) const {
+    const Shape& bias = ShapeOf(add.InputIn("Y"));
+    if (x.rank() < 2 || bias.rank() != 1) return std::nullopt;
+    const int32_t given = std::get<int32_t>(*EffectiveAttr(*add.op, *add.def->FindAttr("axis")));
+    const int axis = given == -1 ? x.rank() - 1 : given;
+    if ((axis != 1 && axis != x.rank() - 1) || bias[0] != x[axis]) return std::nullopt;
+    return AttributeMap{{"data_layout", std::string(axis == 1 ? "NCHW" : "NHWC")},
+                        {"act_type", std::string("relu")}};
+  }
+
+  void TryForward(size_t relu) {
+    const int32_t sum = plan_.instructions[relu].InputIn("X");
+    const size_t at = rewrite_.WriterOf(sum);
+    if (at == kNobody || !rewrite_.Is(at, "elementwise_add") || rewrite_.OnlyReader(sum) != relu) {
+      return;
+    }
+    const Instruction& add = plan_.instructions[at];
+    const std::optional<AttributeMap> attrs = AttrsFor(add, ShapeOf(sum));
+    if (!attrs || ShapeOf(add.InputIn("X")) != ShapeOf(sum) ||
+        WritesScopeOf(plan_, add.inputs, at + 1, relu)) {
+      return;
+    }
+    const int32_t out = plan_.instructions[relu].OutputIn("Out");
+    Instruction fused =
+        MakeInstruction(&plan_, *forward_def_, add, *attrs,
+                        {{"X", add.InputIn("X")}, {"Bias", add.InputIn("Y")}}, {{"Out", out}});
+    if (!rewrite_.HasKernel(fused)) return;
+    rewrite_.Replace(relu, std::move(fused));
+    rewrite_.Drop(at);
+    biases_[out] = add.InputIn("Y");
+  }
+
+  void TryBackward(size_t relu_grad) {
+    const Instruction& outer = plan_.instructions[relu_grad];
+    const int32_t out = outer.InputIn("Out");
+    const int32_t sum_gradient = outer.OutputIn("X@GRAD");
+    const size_t at = rewrite_.OnlyReader(sum_gradient);
+    const auto bias = biases_.find(out);
+    if (bias == biases_.end() || at == kNobody || !rewrite_.Is(at, "elementwise_add_grad")) return;
+    const Instruction& inner = plan_.instructions[at];
+    const std::optional<AttributeMap> attrs = AttrsFor(inner, ShapeOf(out));
+    if (!attrs || inner.InputIn("Y") != bias->second || inner.OutputIn("Y@GRAD") < 0 ||
+        WritesScopeOf(plan_, outer.inputs, relu_grad + 1, at)) {
+      return;
+    }
+    Instruction fused = MakeInstruction(
+        &plan_, *backward_def_, inner, *attrs,
+        {{"Out", out}, {"Bias", bias->second}, {"Out@GRAD", outer.InputIn("Out@GRAD")}},
+        {{"X@GRAD", inner.OutputIn("X@GRAD")}, {"Bias@GRAD", inner.OutputIn("Y@GRAD")}});
+    if (!rewrite_.HasKernel(fused)) return;
+    rewrite_.Replace(at, std::move(fused));
+    rewrite_.Drop(relu_grad);
+  }
+
+  Plan& plan_;
+  const OpDef* forward_def_;
+  const OpDef* backward_def_;
+  PlanRewrite rewrite_;
+  std::map<int32_t, int32_t> biases_;  // by the output of the fused op
+};
+
+}  // namespace
+
+PassReport FuseBiasActPass::Apply(const OpRegistry& registry, Plan* plan) const {
+  const int64_t made = Fusion(registry, plan).Run();
+  return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
+}
+
+}  // namespace skiff

@@ -1,0 +1,29 @@
+// Makes one instruction of a bias by channel and the relu behind; likewise of their gradients.
+//
+//   before                                     after
+//     s = elementwise_add(x, b)                  r = bias_act(x, b)
+//     r = relu(s)                                …
+//     …                                          dx, db = bias_act_grad(r, dr)
+//     ds = relu_grad(r, dr)
+//     dx, db = elementwise_add_grad(ds)
+//
+// b is a vector along dim 1 of x, or along its last. Unlike an addition of other shapes, bias_act
+// takes blocked layouts, so that no copy stands behind a convolution.
+//
+// Not made where anyone else reads s or ds, where nobody wants db, and where an instruction in
+// between writes a variable that the fused one reads. `changes`: instructions made.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class FuseBiasActPass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "fuse_bias_act"; }
+  // db is summed in another order, and a convolution may find another layout.
+  double tolerance() const override { return 2e-5; }
+  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+};
+
+}  // namespace skiff

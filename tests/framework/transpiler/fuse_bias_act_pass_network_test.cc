@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "framework/builder/activation.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/transpiler/fuse_bias_act_pass.h"
+#include "tests/framework/transpiler/bound_network.h"
+
+namespace skiff {
+namespace {
+
+Variable ConvRelu(const Variable& x, const std::string& data_format = "NCHW") {
+  return layers::Conv2d(
+      x, {.filters = 32, .kernel = 3, .padding = 1, .act = "relu", .data_format = data_format});
+}
+
+void ExpectFused(const BoundNetwork& network, int64_t forward, int64_t backward) {
+  EXPECT_EQ(network.Count("bias_act"), forward);
+  EXPECT_EQ(network.Count("bias_act_grad"), backward);
+}
+
+TEST(FuseBiasActPass, FusesTheBiasOfAConvolution) {
+  for (const char* data_format : {"NCHW", "NHWC"}) {
+    const BoundNetwork network([&](const Variable& x) { return ConvRelu(x, data_format); });
+    ExpectFused(network, 1, 1);
+    for (const char* gone : {"elementwise_add", "relu", "elementwise_add_grad", "relu_grad"}) {
+      EXPECT_EQ(network.Count(gone), 0) << gone;
+    }
+  }
+}
+
+TEST(FuseBiasActPass, FusesTheBiasOfAFullyConnectedLayer) {
+  ExpectFused(BoundNetwork([](const Variable& x) { return layers::Fc(x, 5, {.act = "relu"}); }), 1,
+              1);
+  // The last dim of three.
+  const BoundNetwork rows(
+      [](const Variable& x) { return layers::Fc(x, 5, {.num_flatten_dims = 2, .act = "relu"}); });
+  ExpectFused(rows, 1, 1);
+}
+
+TEST(FuseBiasActPass, FusesWhatOnlyRunsForward) {
+  ExpectFused(BoundNetwork([](const Variable& x) { return ConvRelu(x); }, {.trains = false}), 1, 0);
+}
+
+// Images stay blocked from one convolution to the next; the bias alone needs no copy.
+TEST(FuseBiasActPass, LeavesNoCopyBetweenConvolutions) {
+  const auto network = [](const Variable& x) { return ConvRelu(ConvRelu(ConvRelu(x))); };
+  const BoundNetwork::Options images = {.image = {2, 32, 8, 8}};
+  const BoundNetwork fused(network, images);
+  BoundNetwork::Options without = images;
+  without.skip = {"fuse_bias_act"};
+  const auto copies = [](const BoundNetwork& of) {
+    return std::ranges::count_if(of.plan().instructions, [](const Instruction& instruction) {
+      return instruction.kind == InstructionKind::kCopy;
+    });
+  };
+  EXPECT_LE(copies(fused), 2);
+  EXPECT_GT(copies(BoundNetwork(network, without)), copies(fused));
+}
+
+TEST(FuseBiasActPass, LeavesASumThatOthersRead) {
+  const BoundNetwork network([](const Variable& x) {
+    const Variable sum = layers::Conv2d(x, {.filters = 3, .kernel = 1});
+    return layers::Relu(sum) + layers::Tanh(sum);
+  });
+  ExpectFused(network, 0, 0);
+}
+
+TEST(FuseBiasActPass, LeavesAnAdditionOfAnotherShape) {
+  const BoundNetwork images([](const Variable& x) { return layers::Relu(x + x); });
+  ExpectFused(images, 0, 0);
+  // Along rows, the second dim from behind of four.
+  const BoundNetwork rows([](const Variable& x) {
+    const Variable line = layers::ReduceMean(x, {.dim = {0, 1, 3}});
+    return layers::Relu(layers::ElementwiseAdd(x, line, {.axis = 2}));
+  });
+  ExpectFused(rows, 0, 0);
+  // One value for all channels.
+  const BoundNetwork one([](const Variable& x) {
+    return layers::Relu(layers::ElementwiseAdd(x, layers::Mean(x), {.axis = 1}));
+  });
+  ExpectFused(one, 0, 0);
+}
+
+// Doubles the bias behind the first op of `type`.
+std::function<void(Program*)> DoubleBiasBehind(const std::string& type) {
+  return [=](Program* program) {
+    Block* root = program->root();
+    std::string bias;
+    for (size_t i = 0; i < root->ops().size(); ++i) {
+      const Op& op = *root->ops()[i];
+      if (op.type == "elementwise_add") bias = op.Input("Y")[0];
+      if (op.type != type) continue;
+      Op doubled("scale");
+      doubled.SetInput("X", {bias}).SetOutput("Out", {bias}).SetAttr("scale", 2.0f);
+      root->InsertOp(i + 1, doubled);
+      return;
+    }
+  };
+}
+
+TEST(FuseBiasActPass, LeavesABiasThatIsWrittenBeforeTheRelu) {
+  const auto network = [](const Variable& x) { return ConvRelu(x); };
+  ExpectFused(BoundNetwork(network, {.edit = DoubleBiasBehind("elementwise_add")}), 0, 0);
+}
+
+TEST(FuseBiasActPass, LeavesWhatIsFetched) {
+  std::string sum;
+  const auto network = [&](const Variable& x) {
+    const Variable biased = layers::Conv2d(x, {.filters = 3, .kernel = 1});
+    sum = biased.name();
+    return layers::Relu(biased);
+  };
+  const BoundNetwork first(network);
+  ExpectFused(first, 1, 1);
+  ExpectFused(BoundNetwork(network, {.fetches = {sum}}), 0, 0);
+  ExpectFused(BoundNetwork(network, {.fetches = {sum + "@GRAD"}}), 1, 0);
+}
+
+TEST(FuseBiasActPass, LeavesABiasThatIsNotTrained) {
+  const BoundNetwork network([](const Variable& x) {
+    return layers::Conv2d(
+        x, {.filters = 3, .kernel = 1, .bias_attr = ParamAttr{.trainable = false}, .act = "relu"});
+  });
+  ExpectFused(network, 1, 0);
+}
+
+TEST(FuseBiasActPass, LeavesOpsWhoseKernelIsForced) {
+  const auto network = [](const Variable& x) { return ConvRelu(x); };
+  ExpectFused(BoundNetwork(network, {.kernels = {{"relu", "plain"}}}), 0, 0);
+  ExpectFused(BoundNetwork(network, {.kernels = {{"relu_grad", "plain"}}}), 1, 0);
+}
+
+}  // namespace
+}  // namespace skiff
