@@ -75,7 +75,7 @@ TEST(FuseBiasActPass, LeavesAnAdditionOfAnotherShape) {
   ExpectFused(images, 0, 0);
   // Along rows, the second dim from behind of four.
   const BoundNetwork rows([](const Variable& x) {
-    const Variable line = layers::ReduceMean(x, {.dim = {0, 1, 3}});
+    const Variable line = layers::ReduceMean(x, {.dims = {0, 1, 3}});
     return layers::Relu(layers::ElementwiseAdd(x, line, {.axis = 2}));
   });
   ExpectFused(rows, 0, 0);
