@@ -17,6 +17,7 @@
 
 #include "framework/base/parallel.h"
 #include "framework/tensor/shape.h"
+#include "operators/common/reduce.h"
 
 namespace skiff {
 
@@ -241,7 +242,11 @@ class BroadcastReduction {
     BroadcastWalk walk(dims, start);
     for (int64_t left = Steps(dims); left > 0; --left, walk.Next()) {
       const T* values = segment(walk.offsets(), length, buffer.data());
-      for (int64_t i = 0; i < length; ++i) columns[i] += static_cast<Sum<T>>(values[i]);
+      if constexpr (std::is_same_v<T, float>) {
+        AddToSums(values, columns, length);
+      } else {
+        for (int64_t i = 0; i < length; ++i) columns[i] += static_cast<Sum<T>>(values[i]);
+      }
     }
   }
 

@@ -82,6 +82,18 @@ void AddFloats(const float* a, const float* b, float* out, size_t count) {
   for (; i < count; ++i) out[i] = a[i] + b[i];
 }
 
+void AddFloatsToDoubles(const float* HWY_RESTRICT x, double* HWY_RESTRICT sums, size_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> half;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto terms = hn::PromoteTo(d, hn::LoadU(half, x + i));
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), terms), d, sums + i);
+  }
+  for (; i < count; ++i) sums[i] += static_cast<double>(x[i]);
+}
+
 void ScaleFloats(const float* x, float factor, float* out, size_t count) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
@@ -120,7 +132,7 @@ void AddColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, size_t 
     for (; j < columns; ++j) sums[j] += (row0[j] + row1[j]) + (row2[j] + row3[j]);
   }
   for (; row < rows; ++row) AddFloats(sums, x + row * stride, sums, columns);
-  for (size_t j = 0; j < columns; ++j) totals[j] += static_cast<double>(sums[j]);
+  AddFloatsToDoubles(sums, totals, columns);
 }
 
 // Where the first is the larger or NaN (kIsMax), or the smaller or NaN.
@@ -294,6 +306,7 @@ HWY_EXPORT(SumOfBlock);
 HWY_EXPORT(SumOfSquaresOfBlock);
 HWY_EXPORT(SumOfProductsOfBlock);
 HWY_EXPORT(AddFloats);
+HWY_EXPORT(AddFloatsToDoubles);
 HWY_EXPORT(ScaleFloats);
 HWY_EXPORT(AddColumns);
 HWY_EXPORT(MaxOfBlock);
@@ -546,6 +559,10 @@ T Largest(const T* x, int64_t count) {
 template <typename T>
 T Smallest(const T* x, int64_t count) {
   return Extreme<T, false>::OfRow(x, count);
+}
+
+void AddToSums(const float* x, double* sums, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(AddFloatsToDoubles)(x, sums, static_cast<size_t>(count));
 }
 
 template <typename T>

@@ -42,6 +42,9 @@ T Smallest(const T* x, int64_t count);
 template <typename T>
 void AddArrays(const T* a, const T* b, T* out, int64_t count);
 
+// sums[i] += x[i] on the calling thread.
+void AddToSums(const float* x, double* sums, int64_t count);
+
 // out[i] = factor * x[i] on the calling thread; out may be x. T is float or double.
 template <typename T>
 void ScaleArray(const T* x, T factor, T* out, int64_t count);

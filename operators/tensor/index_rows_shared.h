@@ -16,7 +16,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
 #include "operators/common/integer.h"
-#include "operators/tensor/prefetch_rows_shared.h"
+#include "operators/tensor/stream_copy_shared.h"
 
 namespace skiff {
 
@@ -81,18 +81,14 @@ void TakeRows(const AxisExtents& axis, const void* x, const Index* indices, int6
   const char* source = static_cast<const char*>(x);
   char* target = static_cast<char*>(out);
   // Parts may begin and end within a row, so that few long rows are shared out as well.
-  const int64_t ahead = RowsAhead(row_bytes);
+  const bool streams = axis.outer * count * row_bytes >= kLeastStreamedBytes;
   ParallelFor(axis.outer * count * row_bytes, int64_t{64} << 10, [=](int64_t begin, int64_t end) {
     int64_t i = begin / row_bytes % count;
     const char* block = source + begin / row_bytes / count * axis.length * row_bytes;
     int64_t offset = begin % row_bytes;
     while (begin < end) {
       const int64_t bytes = std::min(row_bytes - offset, end - begin);
-      if (i + ahead < count) {
-        PrefetchRow(block + int64_t{indices[i + ahead]} * row_bytes, row_bytes);
-      }
-      std::memcpy(target + begin, block + int64_t{indices[i]} * row_bytes + offset,
-                  static_cast<size_t>(bytes));
+      CopyRow(block + int64_t{indices[i]} * row_bytes + offset, target + begin, bytes, streams);
       begin += bytes;
       offset = 0;
       if (++i == count) {
@@ -100,6 +96,7 @@ void TakeRows(const AxisExtents& axis, const void* x, const Index* indices, int6
         block += axis.length * row_bytes;
       }
     }
+    if (streams) EndStreams();
   });
 }
 

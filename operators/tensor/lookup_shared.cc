@@ -11,7 +11,7 @@
 #include "operators/common/input_checks.h"
 #include "operators/tensor/data_movement_shared.h"
 #include "operators/tensor/index_rows_shared.h"
-#include "operators/tensor/prefetch_rows_shared.h"
+#include "operators/tensor/stream_copy_shared.h"
 #include "operators/tensor/strided_copy_shared.h"
 
 namespace skiff {
@@ -54,21 +54,19 @@ void Gather(std::string_view op, const Table& table, const T* weights, const Id*
             T* out) {
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, table.width));
   const int64_t row_bytes = table.width * static_cast<int64_t>(sizeof(T));
-  const int64_t ahead = RowsAhead(row_bytes);
+  const bool streams = count * row_bytes >= kLeastStreamedBytes;
   std::atomic<bool> bad{false};
   ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      if (i + ahead < end && table.has(ids[i + ahead])) {
-        PrefetchRow(weights + ids[i + ahead] * table.width, row_bytes);
-      }
       T* row = out + i * table.width;
       if (table.has(ids[i]) && !table.is_padding(ids[i])) {
-        std::copy_n(weights + ids[i] * table.width, table.width, row);
+        CopyRow(weights + ids[i] * table.width, row, row_bytes, streams);
       } else {
         std::fill_n(row, table.width, T{0});
         if (!table.is_padding(ids[i])) bad.store(true, std::memory_order_relaxed);
       }
     }
+    if (streams) EndStreams();
   });
   if (bad.load()) CheckIds(ids, count, table, op);
 }

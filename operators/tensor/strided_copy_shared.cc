@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "framework/base/parallel.h"
-#include "operators/tensor/prefetch_rows_shared.h"
+#include "operators/tensor/stream_copy_shared.h"
 #include "operators/tensor/transpose_tile_shared.h"
 
 namespace skiff {
@@ -109,8 +109,7 @@ void StridedCopy::RunRows(const char* source, char* target) const {
   const int64_t grain = std::max<int64_t>(1, kGrainBytes / element_bytes_);
   // Parts may begin and end within a row, so that few long rows are shared out as well.
   const Axis line = axis_count_ > 1 ? axes_[axis_count_ - 2] : Axis{};
-  const int64_t row_bytes = row * element_bytes_;
-  const int64_t ahead = RowsAhead(row_bytes);
+  const bool streams = element_count_ * element_bytes_ >= kLeastStreamedBytes;
   ParallelFor(element_count_, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       // The rows of a line follow each other at one distance.
@@ -121,15 +120,13 @@ void StridedCopy::RunRows(const char* source, char* target) const {
       for (int64_t i = first; i < line.dim && begin < end; ++i) {
         const int64_t column = begin % row;
         const int64_t count = std::min(row - column, end - begin);
-        const char* from = source + (source_offset + i * line.source_stride) * element_bytes_;
-        if (i + ahead < line.dim) {
-          PrefetchRow(from + ahead * line.source_stride * element_bytes_, row_bytes);
-        }
-        std::memcpy(target + (target_offset + i * line.target_stride + column) * element_bytes_,
-                    from + column * element_bytes_, static_cast<size_t>(count * element_bytes_));
+        CopyRow(source + (source_offset + i * line.source_stride + column) * element_bytes_,
+                target + (target_offset + i * line.target_stride + column) * element_bytes_,
+                count * element_bytes_, streams);
         begin += count;
       }
     }
+    if (streams) EndStreams();
   });
 }
 
@@ -138,32 +135,36 @@ void StridedCopy::RunTransposed(const Word* source, Word* target) const {
   // The last axis runs along the target, the one before it along the source.
   const Axis& along_source = axes_[axis_count_ - 2];
   const Axis& along_target = axes_[axis_count_ - 1];
-  constexpr int64_t kTile = 32;
-  // Tiles of one unit follow each other along the target.
-  constexpr int64_t kUnitRows = 32 * kTile;
-  const int64_t strips = (along_source.dim + kTile - 1) / kTile;
-  const int64_t parts = (along_target.dim + kUnitRows - 1) / kUnitRows;
+  // A unit reads some rows side by side from their beginning on.
+  constexpr int64_t kUnitRows = 128;
+  constexpr int64_t kUnitColumns = 512;
+  // Where single words are copied, a tile keeps the lines that it reads in the first-level cache.
+  constexpr int64_t kTileRows = sizeof(Word) == sizeof(uint32_t) ? kUnitRows : 32;
+  const int64_t strips = (along_target.dim + kUnitRows - 1) / kUnitRows;
+  const int64_t parts = (along_source.dim + kUnitColumns - 1) / kUnitColumns;
   const int64_t units = element_count_ / (along_source.dim * along_target.dim) * strips * parts;
-  const int64_t unit_bytes = kTile * std::min(kUnitRows, along_target.dim) * element_bytes_;
+  const int64_t unit_bytes = std::min(kUnitRows, along_target.dim) *
+                             std::min(kUnitColumns, along_source.dim) * element_bytes_;
+  const bool streams = element_count_ * element_bytes_ >= kLeastStreamedBytes;
   const auto transpose_unit = [&](int64_t unit) {
-    const int64_t strip = unit / parts;
     int64_t source_offset = 0;
     int64_t target_offset = 0;
-    OuterOffsets(strip / strips, 2, &source_offset, &target_offset);
-    const int64_t first = strip % strips * kTile;
-    const int64_t width = std::min(kTile, along_source.dim - first);
-    const int64_t begin = unit % parts * kUnitRows;
+    OuterOffsets(unit / (strips * parts), 2, &source_offset, &target_offset);
+    const int64_t first = unit % parts * kUnitColumns;
+    const int64_t width = std::min(kUnitColumns, along_source.dim - first);
+    const int64_t begin = unit / parts % strips * kUnitRows;
     const int64_t end = std::min(begin + kUnitRows, along_target.dim);
-    for (int64_t row = begin; row < end; row += kTile) {
+    for (int64_t row = begin; row < end; row += kTileRows) {
       TransposeTile(source + source_offset + first + row * along_target.source_stride,
                     along_target.source_stride,
                     target + target_offset + first * along_source.target_stride + row,
-                    along_source.target_stride, std::min(kTile, end - row), width);
+                    along_source.target_stride, std::min(kTileRows, end - row), width, streams);
     }
   };
   ParallelFor(units, std::max<int64_t>(1, kGrainBytes / unit_bytes),
               [&](int64_t begin, int64_t end) {
                 for (int64_t unit = begin; unit < end; ++unit) transpose_unit(unit);
+                if (streams) EndStreams();
               });
 }
 

@@ -14,6 +14,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // A square of kLanes x kLanes: whole cache lines are read and written where a vector is one, so
 // that it doesn't matter that lines a power of two apart share a few places of the first-level
 // cache.
+template <bool kStreams>
 HWY_INLINE void TransposeSquare(const uint32_t* source, int64_t source_stride, uint32_t* target,
                                 int64_t target_stride) {
   const FloatTag floats;
@@ -22,20 +23,35 @@ HWY_INLINE void TransposeSquare(const uint32_t* source, int64_t source_stride, u
   for (int64_t i = 0; i < kLanes; ++i)
     rows[i] = hn::BitCast(floats, hn::LoadU(words, source + i * source_stride));
   TransposeLanes(rows);
-  for (int64_t i = 0; i < kLanes; ++i)
-    hn::StoreU(hn::BitCast(words, rows[i]), words, target + i * target_stride);
+  for (int64_t i = 0; i < kLanes; ++i) {
+    const auto row = hn::BitCast(words, rows[i]);
+    if constexpr (kStreams) {
+      hn::Stream(row, words, target + i * target_stride);
+    } else {
+      hn::StoreU(row, words, target + i * target_stride);
+    }
+  }
+}
+
+template <bool kStreams>
+void TransposeSquares(const uint32_t* source, int64_t source_stride, uint32_t* target,
+                      int64_t target_stride, int64_t rows, int64_t columns) {
+  for (int64_t column = 0; column < columns; column += kLanes) {
+    for (int64_t row = 0; row < rows; row += kLanes) {
+      TransposeSquare<kStreams>(source + row * source_stride + column, source_stride,
+                                target + column * target_stride + row, target_stride);
+    }
+  }
 }
 
 void TransposeWords(const uint32_t* source, int64_t source_stride, uint32_t* target,
-                    int64_t target_stride, int64_t rows, int64_t columns) {
+                    int64_t target_stride, int64_t rows, int64_t columns, bool streams) {
   const int64_t whole_rows = rows / kLanes * kLanes;
   const int64_t whole_columns = columns / kLanes * kLanes;
-  for (int64_t column = 0; column < whole_columns; column += kLanes) {
-    for (int64_t row = 0; row < whole_rows; row += kLanes) {
-      TransposeSquare(source + row * source_stride + column, source_stride,
-                      target + column * target_stride + row, target_stride);
-    }
-  }
+  const bool is_aligned =
+      reinterpret_cast<uintptr_t>(target) % sizeof(FloatVector) == 0 && target_stride % kLanes == 0;
+  const auto squares = streams && is_aligned ? TransposeSquares<true> : TransposeSquares<false>;
+  squares(source, source_stride, target, target_stride, whole_rows, whole_columns);
   for (int64_t column = 0; column < columns; ++column) {
     for (int64_t row = column < whole_columns ? whole_rows : 0; row < rows; ++row) {
       target[column * target_stride + row] = source[row * source_stride + column];
@@ -53,9 +69,9 @@ namespace skiff {
 HWY_EXPORT(TransposeWords);
 
 void TransposeTile(const uint32_t* source, int64_t source_stride, uint32_t* target,
-                   int64_t target_stride, int64_t rows, int64_t columns) {
+                   int64_t target_stride, int64_t rows, int64_t columns, bool streams) {
   HWY_DYNAMIC_DISPATCH(TransposeWords)
-  (source, source_stride, target, target_stride, rows, columns);
+  (source, source_stride, target, target_stride, rows, columns, streams);
 }
 
 }  // namespace skiff

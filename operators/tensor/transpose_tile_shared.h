@@ -6,10 +6,11 @@
 namespace skiff {
 
 // target[column * target_stride + row] = source[row * source_stride + column] for row < rows,
-// column < columns; strides in elements. Meant for tiles that fit the first-level cache.
+// column < columns; strides in elements. `streams`: may write past the caches
+// (stream_copy_shared.h).
 template <typename Word>
 void TransposeTile(const Word* source, int64_t source_stride, Word* target, int64_t target_stride,
-                   int64_t rows, int64_t columns) {
+                   int64_t rows, int64_t columns, bool /*streams*/) {
   for (int64_t column = 0; column < columns; ++column) {
     for (int64_t row = 0; row < rows; ++row) {
       target[column * target_stride + row] = source[row * source_stride + column];
@@ -19,6 +20,6 @@ void TransposeTile(const Word* source, int64_t source_stride, Word* target, int6
 
 // The same for four-byte elements, in squares in vector registers.
 void TransposeTile(const uint32_t* source, int64_t source_stride, uint32_t* target,
-                   int64_t target_stride, int64_t rows, int64_t columns);
+                   int64_t target_stride, int64_t rows, int64_t columns, bool streams);
 
 }  // namespace skiff

@@ -11,11 +11,23 @@
 namespace skiff {
 namespace {
 
+// What an op updates, as Param and ParamOut, is one variable in every program.
+harness::VariablePairs UpdatedInPlace(const OpDef& def, const Op& op) {
+  harness::VariablePairs pairs;
+  for (const auto& [input, output] : def.in_place) {
+    if (output != input + "Out" || op.Input(input).empty() || op.Output(output).empty()) continue;
+    pairs.emplace_back(op.Input(input)[0], op.Output(output)[0]);
+  }
+  return pairs;
+}
+
 // `outputs`, unless null, gets those of the op.
 OpTiming TimeOp(const OpRegistry& registry, const Op& op, const harness::NamedTensors& inputs,
                 const std::string& name, const TimingOptions& options,
                 harness::NamedTensors* outputs = nullptr) {
-  harness::PreparedOp prepared(registry, op, inputs, {.candidate = options.candidate});
+  harness::PreparedOp prepared(
+      registry, op, inputs,
+      {.candidate = options.candidate, .in_place = UpdatedInPlace(registry.Get(op.type), op)});
   prepared.Run();
   std::vector<double> seconds;
   double total = 0;

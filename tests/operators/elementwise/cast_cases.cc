@@ -47,6 +47,15 @@ void AddCastCases(CaseList& cases) {
       Values({9}, {1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1.2p-8, -257, 0x1.ffp127, 0x1.fep127, 0x1p-133,
                    -infinity, nan}),
       {1, 1 + 0x1p-6, 1 + 0x1p-7, -256, infinity, 0x1.fep127, 0x1p-133, -infinity, nan});
+  // The same numbers in every lane of a vector.
+  std::vector<double> numbers;
+  std::vector<double> rounded;
+  for (int i = 0; i < 16; ++i) {
+    numbers.insert(numbers.end(), {1 + 0x3p-8, -257, 0x1.ffp127, nan, -infinity});
+    rounded.insert(rounded.end(), {1 + 0x1p-6, -256, infinity, nan, -infinity});
+  }
+  add("nearest_bfloat16_in_vectors", DType::kFloat32, DType::kBFloat16, Values({80}, numbers),
+      rounded);
   add("float16_exactly", DType::kFloat16, DType::kFloat32,
       Values({7}, {1 + 0x1p-10, -65504, 0x1p-14, 0x1p-24, -0x3ffp-24, infinity, nan}),
       {1 + 0x1p-10, -65504, 0x1p-14, 0x1p-24, -0x3ffp-24, infinity, nan});

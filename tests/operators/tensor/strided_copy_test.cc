@@ -1,0 +1,103 @@
+// Copies of whole tensors are covered by the ops that make them; this is about what they are made
+// of, and about tensors that are too large for the cases.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "operators/tensor/stream_copy_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
+#include "operators/tensor/transpose_tile_shared.h"
+
+namespace skiff {
+namespace {
+
+// Cache lines begin at any distance from the ends of a row.
+TEST(CopyRow, CopiesWhatItIsAskedForAndNoMore) {
+  std::vector<uint8_t> source(2000);
+  std::iota(source.begin(), source.end(), uint8_t{1});
+  for (const bool streams : {false, true}) {
+    for (const int64_t bytes : {0, 1, 255, 256, 257, 319, 320, 1024, 1500}) {
+      for (int64_t offset = 0; offset < 66; offset += 5) {
+        std::vector<uint8_t> target(2000, 0);
+        CopyRow(source.data() + 3, target.data() + offset, bytes, streams);
+        EndStreams();
+        std::vector<uint8_t> expected(2000, 0);
+        std::copy_n(source.begin() + 3, bytes, expected.begin() + offset);
+        ASSERT_EQ(target, expected) << bytes << " bytes at " << offset << ", streams: " << streams;
+      }
+    }
+  }
+}
+
+TEST(TransposeTile, WritesEveryWordOfTheTile) {
+  constexpr int64_t kStride = 80;
+  std::vector<uint32_t> source(kStride * kStride);
+  std::iota(source.begin(), source.end(), 1u);
+  for (const bool streams : {false, true}) {
+    for (const int64_t rows : {1, 7, 16, 33, 64}) {
+      for (const int64_t columns : {1, 8, 15, 32, 49}) {
+        // At a cache line, and between two.
+        for (const int64_t offset : {0, 3}) {
+          alignas(64) static uint32_t target[kStride * kStride + 3];
+          std::fill(std::begin(target), std::end(target), 0u);
+          TransposeTile(source.data(), kStride, target + offset, kStride, rows, columns, streams);
+          EndStreams();
+          for (int64_t column = 0; column < kStride; ++column) {
+            for (int64_t row = 0; row < kStride; ++row) {
+              const uint32_t expected =
+                  row < rows && column < columns ? source[row * kStride + column] : 0;
+              ASSERT_EQ(target[offset + column * kStride + row], expected)
+                  << rows << " x " << columns << " at " << row << ", " << column;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// 32 MiB and more are written past the caches.
+TEST(StridedCopy, TransposesWhatFitsNoCache) {
+  constexpr int64_t kRows = 2900;
+  constexpr int64_t kColumns = 2912;
+  static_assert(kRows * kColumns * sizeof(uint32_t) >= kLeastStreamedBytes);
+  std::vector<uint32_t> source(kRows * kColumns);
+  std::iota(source.begin(), source.end(), 0u);
+  std::vector<uint32_t> target(source.size());
+  const std::vector<int64_t> dims = {kColumns, kRows};
+  StridedCopy(dims, std::vector<int64_t>{1, kColumns}, std::vector<int64_t>{kRows, 1}, 4)
+      .Run(source.data(), target.data());
+  int64_t wrong = 0;
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t column = 0; column < kColumns; ++column)
+      wrong += target[column * kRows + row] != row * kColumns + column;
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+// The first two of three axes change places; rows stay whole.
+TEST(StridedCopy, MovesRowsThatFitNoCache) {
+  constexpr int64_t kOuter = 130;
+  constexpr int64_t kInner = 70;
+  constexpr int64_t kRow = 1000;
+  static_assert(kOuter * kInner * kRow * sizeof(uint32_t) >= kLeastStreamedBytes);
+  std::vector<uint32_t> source(kOuter * kInner * kRow);
+  std::iota(source.begin(), source.end(), 0u);
+  std::vector<uint32_t> target(source.size());
+  StridedCopy(std::vector<int64_t>{kInner, kOuter, kRow},
+              std::vector<int64_t>{kRow, kInner * kRow, 1},
+              std::vector<int64_t>{kOuter * kRow, kRow, 1}, 4)
+      .Run(source.data(), target.data());
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < kOuter; ++i) {
+    for (int64_t j = 0; j < kInner; ++j) {
+      for (int64_t k = 0; k < kRow; ++k)
+        wrong += target[(j * kOuter + i) * kRow + k] != (i * kInner + j) * kRow + k;
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace skiff
