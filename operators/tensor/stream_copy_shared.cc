@@ -32,8 +32,8 @@ HWY_EXPORT(StreamLines);
 
 void CopyRow(const void* source, void* target, int64_t bytes, bool streams) {
   constexpr int64_t kLine = 64;
-  // Below it the pieces of lines at both ends outweigh the whole ones.
-  constexpr int64_t kLeastBytes = 4 * kLine;
+  // Below it the pieces of lines at both ends, and the calls, outweigh what is saved.
+  constexpr int64_t kLeastBytes = 16 * kLine;
   if (!streams || bytes < kLeastBytes) {
     std::memcpy(target, source, static_cast<size_t>(bytes));
     return;
