@@ -93,12 +93,6 @@ HWY_INLINE void StoreSum(const SoftmaxTile& tile, Vector sum, int64_t item, int6
   }
 }
 
-// How far the next tile lies: it is asked for in a pass over data that the cache holds, so that
-// memory works meanwhile. 0 if it lies elsewhere.
-HWY_INLINE int64_t NextTile(const SoftmaxTile& tile) {
-  return tile.class_stride == 1 ? tile.items * tile.item_stride : 0;
-}
-
 void MaxOfTile(const SoftmaxTile& tile, const float* x, float* max) {
   const float lowest = -std::numeric_limits<float>::infinity();
   Vector best = hn::Set(Floats(), lowest);
@@ -116,7 +110,8 @@ void MaxOfTile(const SoftmaxTile& tile, const float* x, float* max) {
 }
 
 void ExpOfTile(const SoftmaxTile& tile, const float* x, const float* max, float* y, float* sums) {
-  const int64_t next_tile = NextTile(tile);
+  // While this computes, memory brings the next tile.
+  const int64_t next_tile = tile.class_stride == 1 ? tile.items * tile.item_stride : 0;
   // Lanes beyond the end hold -inf, whose exponential adds nothing.
   const float nothing = -std::numeric_limits<float>::infinity();
   Vector shift = hn::Zero(Floats());
@@ -180,14 +175,11 @@ void DistanceOfTile(const SoftmaxTile& tile, const float* a, const float* x, con
 
 void GradOfTile(const SoftmaxTile& tile, const float* y, const float* dy, const float* dots,
                 float* dx) {
-  const int64_t next_tile = NextTile(tile);
   Vector dot = hn::Zero(Floats());
   VisitTile(
       tile,
       [&](int64_t item, int64_t count) HWY_ATTR { dot = LoadStatistic(tile, dots, item, count); },
       [&](int64_t at, int64_t count) HWY_ATTR {
-        hwy::Prefetch(dy + next_tile + at);
-        hwy::Prefetch(y + next_tile + at);
         const Vector difference = hn::Sub(LoadLanes(dy + at, count, 0.0f), dot);
         StoreLanes(hn::Mul(difference, LoadLanes(y + at, count, 0.0f)), count, dx + at);
       },
@@ -239,14 +231,11 @@ void SubtractFromTile(const SoftmaxTile& tile, const float* x, const float* max,
 
 void LogGradOfTile(const SoftmaxTile& tile, const float* y, const float* dy, const float* sums,
                    float* dx) {
-  const int64_t next_tile = NextTile(tile);
   Vector sum = hn::Zero(Floats());
   VisitTile(
       tile,
       [&](int64_t item, int64_t count) HWY_ATTR { sum = LoadStatistic(tile, sums, item, count); },
       [&](int64_t at, int64_t count) HWY_ATTR {
-        hwy::Prefetch(dy + next_tile + at);
-        hwy::Prefetch(y + next_tile + at);
         const Vector probability = ExpOf(Floats(), LoadLanes(y + at, count, 0.0f));
         const Vector gradient = LoadLanes(dy + at, count, 0.0f);
         StoreLanes(hn::NegMulAdd(probability, sum, gradient), count, dx + at);

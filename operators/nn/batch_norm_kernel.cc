@@ -14,7 +14,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/nn/batch_norm_kernel.cc"
-#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -129,13 +128,6 @@ void SumRow(int64_t size, int64_t block, const Sums& sums, const Accumulate& acc
   }
 }
 
-// Asks for the beginning of a row that lies elsewhere than behind the one before it: the
-// processor's own prefetching would begin anew there.
-HWY_INLINE void PrefetchRow(const float* row) {
-  constexpr int64_t kLineFloats = 16;
-  for (int64_t line = 0; line < 32; ++line) hwy::Prefetch(row + line * kLineFloats);
-}
-
 // Adds, for `rows` rows, the sums of x - pivot and of its square.
 void RowMoments(const float* x, int64_t rows, int64_t row_stride, int64_t size, int64_t block,
                 const float* pivot, double* sums, double* squares) {
@@ -143,7 +135,6 @@ void RowMoments(const float* x, int64_t rows, int64_t row_stride, int64_t size, 
   const Pattern pivots(pivot, block);
   for (int64_t row = 0; row < rows; ++row) {
     const float* from = x + row * row_stride;
-    PrefetchRow(from + row_stride);
     SumRow(
         size, block, {sums, squares},
         [&](int64_t k, int64_t offset, FloatVector& sum, FloatVector& square) HWY_ATTR {
@@ -169,8 +160,6 @@ void RowGradientSumsOf(const float* x, const NormOutputGradient<float>& gradient
   const LinePatterns patterns(lines, block);
   for (int64_t row = 0; row < rows; ++row) {
     const float* values = x + row * row_stride;
-    PrefetchRow(values + row_stride);
-    PrefetchRow(gradient.dy + (row + 1) * row_stride);
     const NormOutputGradient<float> of_row = GradientFrom(gradient, row * row_stride);
     float* write = kMask == NormMask::kOutput ? masked + row * row_stride : nullptr;
     SumRow(

@@ -7,7 +7,6 @@
 // The loops below are compiled once per instruction set that @highway leaves enabled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/nn/row_norm_kernel.cc"
-#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -129,8 +128,6 @@ HWY_INLINE void NormalizeRowWith(const float* x, size_t count, float mean, float
   const Vector slopes = hn::Set(d, slope);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    // The run that follows is asked for while the cache holds this one.
-    hwy::Prefetch(x + count + i);
     Vector value = hn::Mul(hn::Sub(hn::LoadU(d, x + i), means), slopes);
     if (kHasScale) value = hn::Mul(value, hn::LoadU(d, scale + i));
     if (kHasBias) value = hn::Add(value, hn::LoadU(d, bias + i));
@@ -168,9 +165,6 @@ HWY_INLINE void GradientRowWith(const float* x, const float* dy, const float* sc
   const Vector offsets = hn::Set(d, gradient.offset);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    // As in NormalizeRowWith.
-    hwy::Prefetch(x + count + i);
-    hwy::Prefetch(dy + count + i);
     Vector slope = slopes;
     if (kHasScale) slope = hn::Mul(slope, hn::LoadU(d, scale + i));
     const Vector distance = hn::Sub(hn::LoadU(d, x + i), means);

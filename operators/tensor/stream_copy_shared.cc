@@ -30,18 +30,12 @@ namespace skiff {
 
 HWY_EXPORT(StreamLines);
 
-void CopyRow(const void* source, void* target, int64_t bytes, bool streams) {
+void StreamRow(const void* source, void* target, int64_t bytes) {
   constexpr int64_t kLine = 64;
-  // Below it the pieces of lines at both ends, and the calls, outweigh what is saved.
-  constexpr int64_t kLeastBytes = 16 * kLine;
-  if (!streams || bytes < kLeastBytes) {
-    std::memcpy(target, source, static_cast<size_t>(bytes));
-    return;
-  }
   const auto* from = static_cast<const uint8_t*>(source);
   auto* to = static_cast<uint8_t*>(target);
   const auto beyond_line = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % kLine);
-  const int64_t head = beyond_line == 0 ? 0 : kLine - beyond_line;
+  const int64_t head = std::min(bytes, beyond_line == 0 ? 0 : kLine - beyond_line);
   const int64_t lines = (bytes - head) / kLine * kLine;
   std::memcpy(to, from, static_cast<size_t>(head));
   HWY_DYNAMIC_DISPATCH(StreamLines)(from + head, to + head, lines);

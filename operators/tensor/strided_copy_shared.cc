@@ -116,14 +116,15 @@ void StridedCopy::RunRows(const char* source, char* target) const {
       int64_t source_offset = 0;
       int64_t target_offset = 0;
       const int64_t first = begin / row % line.dim;
+      int64_t column = begin % row;
       OuterOffsets(begin / (row * line.dim), 2, &source_offset, &target_offset);
       for (int64_t i = first; i < line.dim && begin < end; ++i) {
-        const int64_t column = begin % row;
         const int64_t count = std::min(row - column, end - begin);
         CopyRow(source + (source_offset + i * line.source_stride + column) * element_bytes_,
                 target + (target_offset + i * line.target_stride + column) * element_bytes_,
                 count * element_bytes_, streams);
         begin += count;
+        column = 0;
       }
     }
     if (streams) EndStreams();

@@ -1,9 +1,9 @@
 #include "tools/op_bench/triad.h"
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "framework/tensor/tensor.h"
 #include "tools/benchmark/run_times.h"
 
 namespace skiff {
@@ -11,13 +11,14 @@ namespace skiff {
 double MeasureTriad() {
   constexpr int64_t kCount = 1 << 24;
   constexpr int kRuns = 9;
-  const auto make = [] { return std::make_unique_for_overwrite<float[]>(kCount); };
-  const auto a = make();
-  const auto b = make();
-  const auto c = make();
-  float* sums = a.get();
-  float* terms = b.get();
-  float* factors = c.get();
+  // From where tensors have their memory, on huge pages as they are.
+  const auto make = [] { return Tensor({kCount}, DType::kFloat32); };
+  Tensor a = make();
+  Tensor b = make();
+  Tensor c = make();
+  float* sums = a.data<float>();
+  float* terms = b.data<float>();
+  float* factors = c.data<float>();
   // Each thread touches first what it works on.
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < kCount; ++i) {
