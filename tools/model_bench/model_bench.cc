@@ -30,6 +30,10 @@ DEFINE_string(model, "resnet20",
 DEFINE_string(place, "cpu", "where to run; times and memory are those of the CPU, so only cpu");
 DEFINE_bool(inference, false,
             "time the forward pass as in evaluation, with the loss, instead of training steps");
+DEFINE_string(
+    saved_model, "",
+    "folder of a model saved for inference, such as model/ in the output of a training: time "
+    "it instead of --model; empty: none");
 DEFINE_int32(batch_size, 64, "images a step");
 DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
 DEFINE_int32(steps, 10, "timed steps, after 3 that are not");
@@ -84,20 +88,76 @@ Model ModelOf(const std::string& name) {
   Throw(ErrorCode::kInvalidArgument, "--model=", name, ": expected one of ", Join(names, ", "));
 }
 
-FeedList GeneratedBatch(const Shape& image, int64_t classes) {
-  Shape shape{FLAGS_batch_size};
-  for (int64_t dim : image) shape.Append(dim);
+Philox GeneratedNumbers() { return Philox({static_cast<uint64_t>(FLAGS_seed), 0, 0}); }
+
+Tensor GeneratedImages(const Shape& shape) {
   Tensor pixels(shape, DType::kFloat32);
-  Tensor labels({FLAGS_batch_size, 1}, DType::kInt64);
-  const Philox philox({static_cast<uint64_t>(FLAGS_seed), 0, 0});
+  const Philox philox = GeneratedNumbers();
   float* values = pixels.data<float>();
   for (int64_t i = 0; i < pixels.element_count(); ++i) {
     values[i] = UnitFloat(philox.At(static_cast<uint64_t>(i))[0]) * 2 - 1;
   }
+  return pixels;
+}
+
+Tensor GeneratedLabels(int64_t classes) {
+  Tensor labels({FLAGS_batch_size, 1}, DType::kInt64);
+  const Philox philox = GeneratedNumbers();
   for (int64_t i = 0; i < FLAGS_batch_size; ++i) {
     labels.data<int64_t>()[i] = philox.At(static_cast<uint64_t>(i))[1] % classes;
   }
-  return {{"image", pixels}, {"label", labels}};
+  return labels;
+}
+
+// What is timed: a program whose parameters lie in a scope, and what it is fed and asked for.
+struct Workload {
+  std::unique_ptr<Program> program;
+  FeedList feeds;
+  std::string fetch;
+};
+
+Workload ModelWorkload(Executor* executor) {
+  const Model model = ModelOf(FLAGS_model);
+  Workload workload{.program = std::make_unique<Program>(), .feeds = {}, .fetch = {}};
+  Program startup;
+  workload.program->seed = startup.seed = static_cast<uint64_t>(FLAGS_seed);
+  {
+    ProgramGuard guard(workload.program.get(), &startup);
+    std::vector<int64_t> dims{-1};
+    dims.insert(dims.end(), model.image.begin(), model.image.end());
+    const Variable logits = model.logits(layers::Data("image", dims));
+    const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
+    const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
+    workload.fetch = loss.name();
+    dims[0] = FLAGS_batch_size;
+    workload.feeds = {{"image", GeneratedImages(Shape(dims))},
+                      {"label", GeneratedLabels(logits.dims().back())}};
+    if (!FLAGS_inference) {
+      optimizer::Momentum(
+          {.learning_rate = 0.01, .momentum = 0.9f, .regularization = L2Decay(1e-4f)})
+          .Minimize(loss);
+    }
+  }
+  if (FLAGS_inference) workload.program = workload.program->CloneForTest();
+  executor->Run(startup);
+  return workload;
+}
+
+Workload SavedWorkload(Executor* executor) {
+  InferenceModel model = LoadInferenceModel(FLAGS_saved_model, &executor->scope());
+  Workload workload{
+      .program = std::move(model.program), .feeds = {}, .fetch = model.fetch_names.at(0)};
+  for (const std::string& name : model.feed_names) {
+    const Var& feed = *workload.program->root()->FindVar(name);
+    Shape shape(feed.dims);
+    if (shape.rank() > 0 && shape[0] == -1) shape[0] = FLAGS_batch_size;
+    SKIFF_ENFORCE(feed.dtype == DType::kFloat32 && shape.is_known(), kUnimplemented,
+                  "--saved_model=", FLAGS_saved_model, ": feed \"", name, "\" is ", feed.dtype,
+                  " of shape ", Shape(feed.dims),
+                  ", expected float32 and no unknown extents but the first");
+    workload.feeds.emplace_back(name, GeneratedImages(shape));
+  }
+  return workload;
 }
 
 CompileOptions OptionsFromFlags() {
@@ -171,41 +231,20 @@ int Main() {
   const double peak_flops = MeasureFmaPeak();
   const double rss_before_mb = RssMegabytes();
 
-  const Model model = ModelOf(FLAGS_model);
-  Program main;
-  Program startup;
-  main.seed = startup.seed = static_cast<uint64_t>(FLAGS_seed);
-  std::unique_ptr<Program> inference;
-  Variable loss;
-  int64_t classes = 0;
-  {
-    ProgramGuard guard(&main, &startup);
-    std::vector<int64_t> dims{-1};
-    for (int64_t dim : model.image) dims.push_back(dim);
-    const Variable logits = model.logits(layers::Data("image", dims));
-    classes = logits.dims().back();
-    const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
-    loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
-    if (FLAGS_inference) {
-      inference = main.CloneForTest();
-    } else {
-      optimizer::Momentum(
-          {.learning_rate = 0.01, .momentum = 0.9f, .regularization = L2Decay(1e-4f)})
-          .Minimize(loss);
-    }
-  }
   Executor executor(place);
-  executor.Run(startup);
+  const Workload workload =
+      FLAGS_saved_model.empty() ? ModelWorkload(&executor) : SavedWorkload(&executor);
   const CompileOptions options = OptionsFromFlags();
-  CompiledProgram compiled = executor.Compile(inference == nullptr ? main : *inference, options);
-  BoundProgram bound = compiled.Bind(GeneratedBatch(model.image, classes), {loss});
+  CompiledProgram compiled = executor.Compile(*workload.program, options);
+  BoundProgram bound = compiled.Bind(workload.feeds, {workload.fetch});
 
   bound.Step();
-  const float first_loss = bound.fetch(0).Item<float>();
+  // The loss, or the first of a saved model's results.
+  const float first_value = bound.fetch(0).data<float>()[0];
   for (int i = 0; i < 2; ++i) bound.Step();
   std::vector<double> ms;
   for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf([&] { bound.Step(); }) * 1e3);
-  const float last_loss = bound.fetch(0).Item<float>();
+  const float last_value = bound.fetch(0).data<float>()[0];
   const Percentiles times = PercentilesOf(ms);
   const double step_ms = times.median;
   const PlanStatistics statistics = bound.statistics();
@@ -215,11 +254,12 @@ int Main() {
   // Parameters, optimizer states, derived forms, the arena, feeds and fetches.
   const AllocatorStatistics reserved = AllocatorOf(place).statistics();
   const double peak_rss_mb = PeakRssMegabytes();
-  const std::string hash = WeightsHash(executor.scope(), PersistableNames(main));
+  const std::string hash = WeightsHash(executor.scope(), PersistableNames(*workload.program));
 
+  const std::string& name = FLAGS_saved_model.empty() ? FLAGS_model : FLAGS_saved_model;
   std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f images/s\n",
-              FLAGS_model.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms, times.p10,
-              times.p90, rate);
+              name.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms, times.p10, times.p90,
+              rate);
   std::printf("%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
               flop * 1e-9, flop / (step_ms * 1e-3) * 1e-9, 100 * share, peak_flops * 1e-9);
   std::printf(
@@ -232,16 +272,17 @@ int Main() {
       static_cast<double>(reserved.peak_bytes) / 1048576, rss_before_mb, peak_rss_mb,
       peak_rss_mb - rss_before_mb);
   std::printf(
-      "%lld instructions, %lld of them copies between layouts; loss %.6f -> %.6f; weights %s\n",
+      "%lld instructions, %lld of them copies between layouts; %s %.6f -> %.6f; weights %s\n",
       static_cast<long long>(statistics.instructions),
-      static_cast<long long>(statistics.layout_copies), static_cast<double>(first_loss),
-      static_cast<double>(last_loss), hash.c_str());
+      static_cast<long long>(statistics.layout_copies),
+      FLAGS_saved_model.empty() ? "loss" : "first value", static_cast<double>(first_value),
+      static_cast<double>(last_value), hash.c_str());
   if (options.tuner != nullptr) PrintTuning(*options.tuner);
   if (FLAGS_split) PrintSplit(&bound);
   if (FLAGS_json.empty()) return 0;
-  const nlohmann::json figures{{"model", FLAGS_model},
+  const nlohmann::json figures{{"model", name},
                                {"place", FLAGS_place},
-                               {"inference", FLAGS_inference},
+                               {"inference", FLAGS_inference || !FLAGS_saved_model.empty()},
                                {"batch_size", FLAGS_batch_size},
                                {"threads", omp_get_max_threads()},
                                {"steps", FLAGS_steps},
@@ -265,8 +306,8 @@ int Main() {
                                {"model_rss_mb", peak_rss_mb - rss_before_mb},
                                {"instructions", statistics.instructions},
                                {"layout_copies", statistics.layout_copies},
-                               {"first_loss", first_loss},
-                               {"last_loss", last_loss},
+                               {"first_value", first_value},
+                               {"last_value", last_value},
                                {"weights_hash", hash}};
   AtomicWriteFile(FLAGS_json, figures.dump(2) + "\n");
   return 0;
@@ -276,8 +317,10 @@ int Main() {
 }  // namespace skiff
 
 int main(int argc, char** argv) {
-  return skiff::CommandMain(argc, argv,
-                            {.usage = "model_bench --model=resnet20 [flags]",
-                             .summary = "Times training steps of a model, or inference.",
-                             .run = skiff::Main});
+  return skiff::CommandMain(
+      argc, argv,
+      {.usage = "model_bench --model=resnet20 [flags]",
+       .summary = "Times training steps of a model, or inference, of one that "
+                  "was saved too.",
+       .run = skiff::Main});
 }

@@ -8,7 +8,9 @@ import unittest
 
 
 def run(name, *arguments, **environment):
-    command = [os.path.abspath(f"tools/{name}/{name}"), *arguments]
+    """The program `name` of tools/, or that of a path."""
+    path = name if "/" in name else f"tools/{name}/{name}"
+    command = [os.path.abspath(path), *arguments]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
                           env={**os.environ, **environment})
 
@@ -35,6 +37,26 @@ class Command(unittest.TestCase):
         # Beside it, two images with their labels, and counters.
         self.assertLess(figures["reserved_bytes"], held + 10000)
         self.assertGreaterEqual(figures["peak_reserved_bytes"], figures["reserved_bytes"])
+
+    def test_times_a_saved_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = run("models/mlp/train", "--output_dir=run", "--epochs=1", "--limit_samples=64", "--threads=1",
+                         BUILD_WORKING_DIRECTORY=folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            result = run("model_bench", "--saved_model=run/model", "--batch_size=2", "--steps=1", "--threads=1",
+                         BUILD_WORKING_DIRECTORY=folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stdout, r"\Arun/model, batch 2, 1 threads: ")
+            self.assertIn("softmax", result.stdout)
+            self.assertNotIn("_grad", result.stdout)
+            # Probabilities, and evaluation changes nothing.
+            value, again = map(float, re.search(r"first value (\S+) -> (\S+);", result.stdout).groups())
+            self.assertEqual(value, again)
+            self.assertTrue(0 < value < 1, value)
+
+            result = run("model_bench", "--saved_model=run", BUILD_WORKING_DIRECTORY=folder)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("__model__", result.stderr)
 
     def test_dumps_passes_and_limits_them(self):
         with tempfile.TemporaryDirectory() as folder:
