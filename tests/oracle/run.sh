@@ -1,11 +1,13 @@
 #!/bin/bash
-# run.sh [training|reverse|ops] --python=PYTHON [--out=DIR] [--op=TYPE]
+# run.sh [training|reverse|ops|timing] --python=PYTHON [--out=DIR] [--op=TYPE]
 # Compares Skiff with PaddlePaddle 2.6.2 (docs/outside_check.md): builds the
 # writers and tools/run_program, writes programs and arrays, runs them in Skiff
 # and then in PaddlePaddle, prints a table.
 #   training  (default) LeNet and ResNet-20, 20 steps
 #   reverse   the other way round: PaddlePaddle writes, Skiff trains as well
 #   ops       every case of every operator, or of one (--op)
+#   timing    no comparison: a training step of ResNet-18, 64 images, on
+#             OMP_NUM_THREADS threads, in one and then in the other
 # PYTHON is an interpreter that has numpy and paddlepaddle==2.6.2. DIR, an empty
 # folder or a new one, keeps the files; without it they go to a temporary folder.
 # SKIFF_CACHE and BAZEL as in tools/test.sh. Exit status: 0, 1 if something differs, 2 if it can't be checked.
@@ -23,7 +25,7 @@ out=
 op=
 for argument in "$@"; do
   case "$argument" in
-    training | reverse | ops) what=$argument ;;
+    training | reverse | ops | timing) what=$argument ;;
     --python=*) python=${argument#*=} ;;
     --out=*) out=${argument#*=} ;;
     --op=*) op=${argument#*=} ;;
@@ -74,6 +76,13 @@ case "$what" in
     check=check_ops_in_paddle.py
     ;;
 esac
+if [[ "$what" == timing ]]; then
+  "$bin/tests/oracle/write_training_programs" "--out=$out" --timing
+  folder=$out/resnet18_momentum_float32
+  "$bin/tools/run_program/run_program" "--program=$folder/main.pb" "--params=$folder/params.npz" \
+    "--feed=$folder/feed.npz" --steps=10
+  exec "$python" -W ignore "$here/time_in_paddle.py" "$folder" --steps=10
+fi
 # A job that fails is told, and then missed by the check.
 "$bin/tools/run_program/run_program" "--jobs=$out/skiff_jobs.jsonl" || true
 "$python" -W ignore "$here/$check" "$out"
