@@ -318,7 +318,7 @@ TEST_F(LayersTest, PreluHasSlopesOfItsMode) {
   EXPECT_THAT(dims("prelu_3.w_0"), ElementsAre(1, 3, 8, 8));
   EXPECT_EQ(startup_.root()->ops()[0]->Attr<float>("value"), 0.25f);
   EXPECT_THAT(MessageOf([&] { layers::Prelu(image_, {.mode = "row"}); }),
-              HasSubstr("mode = \"row\", expected all or channel or element"));
+              HasSubstr("mode = \"row\", expected \"all\", \"channel\" or \"element\""));
   const Variable open = layers::Data("open", {-1, -1});
   EXPECT_THAT(MessageOf([&] { layers::Prelu(open, {.mode = "element"}); }),
               HasSubstr("prelu: dims 1 and later of X \"open\" of shape [-1, -1]"));

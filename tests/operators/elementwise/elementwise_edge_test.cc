@@ -254,7 +254,7 @@ TEST(Prelu, WantsAnAlphaOfItsMode) {
   EXPECT_EQ(message("element", {2, 3}, {2, 3}),
             "prelu: Alpha has shape [2, 3], expected [1, 3] for X [2, 3] in mode element");
   EXPECT_THAT(message("row", {2, 3}, {3}),
-              HasSubstr("mode = \"row\", expected all or channel or element"));
+              HasSubstr("mode = \"row\", expected \"all\", \"channel\" or \"element\""));
 }
 
 TEST(Operands, OfOtherShapesOrDtypesAreAnError) {
