@@ -144,7 +144,11 @@ Workload ModelWorkload(Executor* executor) {
 }
 
 Workload SavedWorkload(Executor* executor) {
-  InferenceModel model = LoadInferenceModel(FLAGS_saved_model, &executor->scope());
+  // As trainings save it; otherwise one file a parameter.
+  const std::string combined = "__params__";
+  InferenceModelFiles files;
+  if (PathExists(JoinPath(FLAGS_saved_model, combined))) files.params_filename = combined;
+  InferenceModel model = LoadInferenceModel(FLAGS_saved_model, &executor->scope(), files);
   Workload workload{
       .program = std::move(model.program), .feeds = {}, .fetch = model.fetch_names.at(0)};
   for (const std::string& name : model.feed_names) {
