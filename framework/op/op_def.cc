@@ -61,7 +61,7 @@ AttrType Widened(AttrType type) {
   return type == AttrType::kInts ? AttrType::kLongs : type;
 }
 
-// The value in the type that the definition's check expects: an int may stand for a long, and a
+// The value in the type that the definition declares: an int may stand for a long, and a
 // long for an int if it fits.
 Attribute InTypeOf(const Attribute& value, const AttrDef& attr) {
   if (TypeOf(value) == attr.type) return value;

@@ -39,10 +39,13 @@ class Fusion {
   // of shape `x`; else none.
   std::optional<AttributeMap> AttrsFor(const Instruction& add, const Shape& x) const {
     const Shape& bias = ShapeOf(add.InputIn("Y"));
-    if (x.rank() < 2 || bias.rank() != 1) return std::nullopt;
-    const int32_t given = std::get<int32_t>(*EffectiveAttr(*add.op, *add.def->FindAttr("axis")));
-    const int axis = given == -1 ? x.rank() - 1 : given;
-    if ((axis != 1 && axis != x.rank() - 1) || bias[0] != x[axis]) return std::nullopt;
+    // What bias_act takes.
+    if (x.rank() < 2 || x.rank() > 5 || bias.rank() != 1) return std::nullopt;
+    const int64_t given = ContextOf(plan_, add).IntAttr("axis");
+    const int64_t axis = given == -1 ? x.rank() - 1 : given;
+    if ((axis != 1 && axis != x.rank() - 1) || bias[0] != x[static_cast<int>(axis)]) {
+      return std::nullopt;
+    }
     return AttributeMap{{"data_layout", std::string(axis == 1 ? "NCHW" : "NHWC")},
                         {"act_type", std::string("relu")}};
   }

@@ -10,8 +10,10 @@
 // b is a vector along dim 1 of x, or along its last. Unlike an addition of other shapes, bias_act
 // takes blocked layouts, so that no copy stands behind a convolution.
 //
-// Not made where anyone else reads s or ds, where nobody wants db, and where an instruction in
-// between writes a variable that the fused one reads. `changes`: instructions made.
+// Not made where x has another rank than 2 to 5, where anyone else reads s, where an instruction in
+// between writes a variable that the fused one reads, and where a kernel is forced on one of the
+// ops. The gradients stay apart where anyone else reads ds, or nobody wants db. `changes`:
+// instructions made.
 #pragma once
 
 #include "framework/transpiler/pass.h"

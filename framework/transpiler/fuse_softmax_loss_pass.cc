@@ -42,8 +42,7 @@ class Fusion {
   }
 
   bool IsAlongLastAxis(const Instruction& softmax, int rank) const {
-    const auto axis =
-        std::get<int32_t>(*EffectiveAttr(*softmax.op, *softmax.def->FindAttr("axis")));
+    const int64_t axis = ContextOf(plan_, softmax).IntAttr("axis");
     return axis == -1 || axis == rank - 1;
   }
 

@@ -10,9 +10,10 @@
 // It saves the passes over p and dp, and takes the logarithm of no probability: where one
 // rounds to 0, the loss is the true one instead of 1e20, and the gradient is no 0 / 0.
 //
-// Others may read p. It is not made where the softmax isn't along the last axis, where the label
-// lacks that axis or is computed behind the softmax, and where a kernel is forced on one of the
-// ops. The gradients stay apart where dp is a sum, or somebody else reads it.
+// Others may read p; where nobody does, it is left out. It is not made where the softmax isn't
+// along the last axis, where the label lacks that axis or is computed behind the softmax, and where
+// a kernel is forced on one of the ops. The gradients stay apart where dp is a sum, or somebody
+// else reads it.
 #pragma once
 
 #include "framework/transpiler/pass.h"

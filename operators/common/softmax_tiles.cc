@@ -9,7 +9,6 @@
 // The loops below are compiled once per instruction set that @highway leaves enabled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/common/softmax_tiles.cc"
-#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 
 // Behind foreach_target.h: these are compiled once per instruction set as well.
@@ -110,8 +109,6 @@ void MaxOfTile(const SoftmaxTile& tile, const float* x, float* max) {
 }
 
 void ExpOfTile(const SoftmaxTile& tile, const float* x, const float* max, float* y, float* sums) {
-  // While this computes, memory brings the next tile.
-  const int64_t next_tile = tile.class_stride == 1 ? tile.items * tile.item_stride : 0;
   // Lanes beyond the end hold -inf, whose exponential adds nothing.
   const float nothing = -std::numeric_limits<float>::infinity();
   Vector shift = hn::Zero(Floats());
@@ -123,7 +120,6 @@ void ExpOfTile(const SoftmaxTile& tile, const float* x, const float* max, float*
         sum = hn::Zero(Floats());
       },
       [&](int64_t at, int64_t count) HWY_ATTR {
-        hwy::Prefetch(x + next_tile + at);
         const Vector power = ExpOf(Floats(), hn::Sub(LoadLanes(x + at, count, nothing), shift));
         sum = hn::Add(sum, power);
         if (y != nullptr) StoreLanes(power, count, y + at);

@@ -64,7 +64,7 @@ void TileLogSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const 
 // one value an item has to be written. `body` must not throw.
 template <typename Body>
 void ForTiles(int64_t outer, int64_t classes, int64_t inner, const Body& body) {
-  // Two arrays of a tile fit the first-level cache.
+  // Of short rows of float32, two arrays of a tile fit the first-level cache.
   constexpr int64_t kTileElements = 4096;
   constexpr int64_t kGrainElements = 16384;
   if (outer == 0 || inner == 0) return;

@@ -4,7 +4,6 @@
 //
 // X@GRAD = Out@GRAD where X > 0, else Out@GRAD * Alpha; Alpha@GRAD = the sum of Out@GRAD * X where
 // X <= 0, over what shares an Alpha.
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>

@@ -18,11 +18,10 @@
 #include "operators/common/input_checks.h"
 #include "operators/nn/batch_norm_kernels_shared.h"
 #include "operators/nn/batch_norm_op_shared.h"
+#include "operators/nn/norm_arguments_shared.h"
 
 namespace skiff {
 namespace {
-
-AttrDef ActTypeAttr() { return ChoiceAttr("act_type", "relu", {"relu"}, "The activation: relu."); }
 
 std::vector<Op> GradOps(const GradContext& context) {
   const std::vector<std::string> saved = {
@@ -45,7 +44,7 @@ OpDef FusedDef() {
   def.inputs.insert(
       def.inputs.begin() + 1,
       {.name = "Z", .doc = "Like X: what is added; 0 if absent.", .dispensable = true});
-  def.attrs.push_back(ActTypeAttr());
+  def.attrs.push_back(ReluTypeAttr());
   def.infer = [infer = def.infer](OpContext& context) {
     infer(context);
     const TensorMeta& x = context.Input("X");
@@ -69,7 +68,7 @@ OpDef FusedGradDef() {
   }
   def.inputs.push_back({.name = "Y", .doc = "Needed where Z was added.", .dispensable = true});
   def.outputs.push_back({.name = "Z@GRAD", .doc = "Like X.", .dispensable = true});
-  def.attrs.push_back(ActTypeAttr());
+  def.attrs.push_back(ReluTypeAttr());
   def.infer = [infer = def.infer](OpContext& context) {
     infer(context);
     const TensorMeta& x = context.Input("X");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <vector>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"

@@ -7,7 +7,8 @@
 //
 // Gradient: X@GRAD = Out@GRAD where Out > 0, else 0; Bias@GRAD = its sum by channel.
 #include <algorithm>
-#include <utility>
+#include <memory>
+#include <vector>
 
 #include "framework/base/element_count.h"
 #include "framework/op/grad.h"
@@ -108,10 +109,7 @@ class BiasActGradKernel final : public Kernel {
   int unwanted_ = -1;  // X@GRAD if it is absent
 };
 
-std::vector<AttrDef> Attributes() {
-  return {ChannelOrderAttr("data_layout"),
-          ChoiceAttr("act_type", "relu", {"relu"}, "The activation: relu.")};
-}
+std::vector<AttrDef> Attributes() { return {ChannelOrderAttr("data_layout"), ReluTypeAttr()}; }
 
 OpDef BiasActDef() {
   OpDef def;

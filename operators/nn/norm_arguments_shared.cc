@@ -14,6 +14,8 @@ AttrDef EpsilonAttr() {
           .expected = "at least 0"};
 }
 
+AttrDef ReluTypeAttr() { return ChoiceAttr("act_type", "relu", {"relu"}, "The activation: relu."); }
+
 void CheckVectors(const OpContext& context, std::initializer_list<const char*> slots, int64_t size,
                   const char* meaning) {
   const std::string& first = context.def().inputs[0].name;

@@ -11,6 +11,8 @@ namespace skiff {
 
 // `epsilon`, at least 0.
 AttrDef EpsilonAttr();
+// `act_type`, which is relu.
+AttrDef ReluTypeAttr();
 
 // Error unless the slots that are present hold `size` values (-1: unknown) of the dtype of the op's
 // first input; `meaning` says of what in there is one each.

@@ -43,18 +43,21 @@ HWY_INLINE void SumBlock(size_t count, double* total0, double* total1, const Acc
   for (; i < count; ++i) accumulate_one(i, total0, total1);
 }
 
-// Scaled before they are added, so that no sum overflows.
-float MeanOfFloats(const float* x, size_t count) {
-  const Floats d;
+// Added up in float64: a sum of the largest numbers doesn't overflow.
+double SumOfFloats(const float* x, size_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> half;
   const size_t lanes = hn::Lanes(d);
-  const float factor = 1 / static_cast<float>(count);
-  const Vector factors = hn::Set(d, factor);
-  Vector sum = hn::Zero(d);
+  auto sum0 = hn::Zero(d);
+  auto sum1 = hn::Zero(d);
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) sum = hn::MulAdd(hn::LoadU(d, x + i), factors, sum);
-  float mean = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < count; ++i) mean += x[i] * factor;
-  return mean;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    sum0 = hn::Add(sum0, hn::PromoteTo(d, hn::LoadU(half, x + i)));
+    sum1 = hn::Add(sum1, hn::PromoteTo(d, hn::LoadU(half, x + i + lanes)));
+  }
+  double sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
+  for (; i < count; ++i) sum += static_cast<double>(x[i]);
+  return sum;
 }
 
 // Adds the sums of x - pivot and of its square.
@@ -214,7 +217,7 @@ HWY_AFTER_NAMESPACE();
 namespace skiff {
 namespace {
 
-HWY_EXPORT(MeanOfFloats);
+HWY_EXPORT(SumOfFloats);
 HWY_EXPORT(MomentsOfBlock);
 HWY_EXPORT(GradientSumsOfBlock);
 HWY_EXPORT(NormalizeFloats);
@@ -231,7 +234,8 @@ constexpr int64_t kPivotElements = 256;
 // Distances from the mean of the first elements, in one pass over memory.
 RunMoments MomentsOfFloats(const float* x, int64_t count) {
   const int64_t first = std::min(count, kPivotElements);
-  const float pivot = HWY_DYNAMIC_DISPATCH(MeanOfFloats)(x, static_cast<size_t>(first));
+  const double first_sum = HWY_DYNAMIC_DISPATCH(SumOfFloats)(x, static_cast<size_t>(first));
+  const auto pivot = static_cast<float>(first_sum / static_cast<double>(first));
   double sum = 0;
   double squares = 0;
   for (int64_t i = 0; i < count; i += kBlock) {

@@ -1,5 +1,6 @@
 // The matrix products of Winograd convolutions. Each keeps a block of sums in registers: rows times
 // one or two vectors, as many as there are registers.
+#include <algorithm>
 #include <array>
 #include <utility>
 

@@ -14,7 +14,7 @@ namespace skiff {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Both counts in bytes, the target at the beginning of a cache line.
+// `bytes` and the address of the target are multiples of a cache line.
 void StreamLines(const uint8_t* source, uint8_t* target, int64_t bytes) {
   const hn::CappedTag<uint8_t, 64> d;
   const auto step = static_cast<int64_t>(hn::Lanes(d));

@@ -22,7 +22,7 @@ inline void CopyRow(const void* source, void* target, int64_t bytes, bool stream
   constexpr int64_t kLeastBytes = 1024;
   if (streams && bytes >= kLeastBytes) {
     StreamRow(source, target, bytes);
-  } else {
+  } else if (bytes > 0) {
     std::memcpy(target, source, static_cast<size_t>(bytes));
   }
 }

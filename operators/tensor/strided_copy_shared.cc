@@ -108,7 +108,7 @@ void StridedCopy::RunRows(const char* source, char* target) const {
   const int64_t row = axes_[axis_count_ - 1].dim;
   const int64_t grain = std::max<int64_t>(1, kGrainBytes / element_bytes_);
   // Parts may begin and end within a row, so that few long rows are shared out as well.
-  const Axis line = axis_count_ > 1 ? axes_[axis_count_ - 2] : Axis{};
+  const Axis& line = axes_[axis_count_ - 2];
   const bool streams = element_count_ * element_bytes_ >= kLeastStreamedBytes;
   ParallelFor(element_count_, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
@@ -136,7 +136,7 @@ void StridedCopy::RunTransposed(const Word* source, Word* target) const {
   // The last axis runs along the target, the one before it along the source.
   const Axis& along_source = axes_[axis_count_ - 2];
   const Axis& along_target = axes_[axis_count_ - 1];
-  // A unit reads some rows side by side from their beginning on.
+  // A unit is a block of rows that are read side by side.
   constexpr int64_t kUnitRows = 128;
   constexpr int64_t kUnitColumns = 512;
   // Where single words are copied, a tile keeps the lines that it reads in the first-level cache.

@@ -77,6 +77,8 @@ class CoverageCheck {
     names.clear();
     for (const AttrDef& attr : def.attrs) {
       Expect(!attr.doc.empty(), def.type, StrCat("attribute ", attr.name, " has no documentation"));
+      Expect(!attr.accepts || !attr.expected.empty(), def.type,
+             StrCat("attribute ", attr.name, " refuses values and doesn't say what it expects"));
       Expect(names.insert(attr.name).second, def.type,
              StrCat("has attribute ", attr.name, " twice"));
       CheckDefault(def, attr);
@@ -89,8 +91,6 @@ class CoverageCheck {
            StrCat("attribute ", attr.name, " is declared as ", AttrTypeName(attr.type),
                   ", its default is of type ", AttrTypeName(TypeOf(*attr.default_value))));
     if (!attr.accepts) return;
-    Expect(!attr.expected.empty(), def.type,
-           StrCat("attribute ", attr.name, " refuses values and doesn't say what it expects"));
     Expect(attr.accepts(*attr.default_value), def.type,
            StrCat("attribute ", attr.name, " refuses its own default"));
   }

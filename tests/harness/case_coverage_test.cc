@@ -129,6 +129,7 @@ TEST(CaseCoverage, NamesDefaultsThatDoNotFit) {
               }),
               Contains(HasSubstr("axis refuses its own default")));
   EXPECT_THAT(ProblemsAfter([](OpDef* def) {
+                def->attrs[0].default_value.reset();
                 def->attrs[0].accepts = [](const Attribute&) { return true; };
               }),
               Contains(HasSubstr("axis refuses values and doesn't say what it expects")));

@@ -44,7 +44,7 @@ KernelFactory ElementKernel(Element element) {
 void AddOp(OpRegistry& registry, OpDef def, KernelFactory prepare) {
   const std::string type = def.type;
   registry.Add(std::move(def));
-  registry.AddKernel(type, {.prepare = std::move(prepare), .accepts = {}});
+  registry.AddKernel(type, {.prepare = std::move(prepare)});
 }
 
 std::unique_ptr<Kernel> PrepareNegated(PrepareContext& context) {
@@ -97,11 +97,7 @@ void RegisterTinyOps(OpRegistry& registry) {
   OpDef scale = Define("tiny_scale", {"X"}, "Out");
   scale.in_place = {{"X", "Out"}};
   scale.elementwise = true;
-  scale.attrs = {{.name = "factor",
-                  .type = AttrType::kFloat,
-                  .default_value = 1.0f,
-                  .doc = "",
-                  .accepts = {}}};
+  scale.attrs = {{.name = "factor", .type = AttrType::kFloat, .default_value = 1.0f, .doc = ""}};
   AddOp(registry, scale, ElementKernel([](float x, float, float factor) { return factor * x; }));
 
   OpDef copy = Define("tiny_copy", {"X"}, "Out");
@@ -146,16 +142,12 @@ void RegisterTinyOps(OpRegistry& registry) {
     OpDef check = Define(type, {"X"}, "Out");
     check.inputs[0].checks_data = true;
     if (check.type == "tiny_recheck") check.data_checked_by = "tiny_check";
-    check.attrs = {{.name = "least",
-                    .type = AttrType::kFloat,
-                    .default_value = 0.0f,
-                    .doc = "",
-                    .accepts = {}}};
+    check.attrs = {{.name = "least", .type = AttrType::kFloat, .default_value = 0.0f, .doc = ""}};
     AddOp(registry, check, PrepareCheck);
   }
 
   OpDef fill = Define("tiny_fill", {}, "Out");
-  fill.attrs = {{.name = "shape", .type = AttrType::kLongs, .doc = "the extents", .accepts = {}}};
+  fill.attrs = {{.name = "shape", .type = AttrType::kLongs, .doc = "the extents"}};
   fill.infer = [](OpContext& context) {
     const std::vector<int64_t> dims = context.IntsAttr("shape");
     context.SetOutput("Out", Shape(std::span<const int64_t>(dims)), DType::kFloat32);

@@ -182,7 +182,7 @@ TEST(CheckOp, NarrowsNoLongThatAnIntCannotHold) {
             "attribute \"axis\" = 2147483648 is outside 32 bits");
   EXPECT_EQ(message(SoftmaxOp().SetAttr("dims", std::vector<int64_t>{1, -(int64_t{1} << 40)})),
             "attribute \"dims\" = -1099511627776 is outside 32 bits");
-  // Of lists without a check the op sees to the values.
+  // Of lists of which any is accepted the op sees to the values.
   def.attrs[0].accepts = nullptr;
   def.attrs[3].accepts = nullptr;
   EXPECT_EQ(message(SoftmaxOp().SetAttr("axis", (int64_t{1} << 32) + 1)),

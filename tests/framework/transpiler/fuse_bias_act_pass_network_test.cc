@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/cpu_features.h"
 #include "framework/builder/activation.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
@@ -49,6 +50,7 @@ TEST(FuseBiasActPass, FusesWhatOnlyRunsForward) {
 
 // Images stay blocked from one convolution to the next: the copies are those at the ends.
 TEST(FuseBiasActPass, LeavesNoCopyBetweenConvolutions) {
+  if (PreferredChannelBlock() == 1) GTEST_SKIP() << "this processor has no blocked layouts";
   const auto copies = [](int convolutions, const std::vector<std::string>& skip) {
     const BoundNetwork network(
         [=](const Variable& x) {
@@ -94,6 +96,31 @@ TEST(FuseBiasActPass, LeavesAnAdditionOfAnotherShape) {
   ExpectFused(one, 0, 0);
 }
 
+TEST(FuseBiasActPass, LeavesRanksThatTheFusedOpDoesNotTake) {
+  const BoundNetwork network(
+      [](const Variable& x) { return layers::Fc(x, 5, {.num_flatten_dims = 5, .act = "relu"}); },
+      {.image = {2, 1, 3, 1, 2, 4}});
+  ExpectFused(network, 0, 0);
+}
+
+// A program that was saved by others may have a long where an int is declared.
+TEST(FuseBiasActPass, TakesAnAxisOf64Bits) {
+  const auto widen = [](Program* program) {
+    for (const auto& op : program->root()->ops()) {
+      if (op->type.starts_with("elementwise_add")) op->SetAttr("axis", int64_t{1});
+    }
+  };
+  const auto network = [](const Variable& x) { return ConvRelu(x); };
+  ExpectFused(BoundNetwork(network, {.edit = widen}), 1, 1);
+}
+
+// An op that doubles a variable in place.
+Op Doubled(const std::string& name) {
+  Op op("scale");
+  op.SetInput("X", {name}).SetOutput("Out", {name}).SetAttr("scale", 2.0f);
+  return op;
+}
+
 // Doubles the bias behind the first op of `type`.
 std::function<void(Program*)> DoubleBiasBehind(const std::string& type) {
   return [=](Program* program) {
@@ -103,9 +130,7 @@ std::function<void(Program*)> DoubleBiasBehind(const std::string& type) {
       const Op& op = *root->ops()[i];
       if (op.type == "elementwise_add") bias = op.Input("Y")[0];
       if (op.type != type) continue;
-      Op doubled("scale");
-      doubled.SetInput("X", {bias}).SetOutput("Out", {bias}).SetAttr("scale", 2.0f);
-      root->InsertOp(i + 1, doubled);
+      root->InsertOp(i + 1, Doubled(bias));
       return;
     }
   };
@@ -114,6 +139,26 @@ std::function<void(Program*)> DoubleBiasBehind(const std::string& type) {
 TEST(FuseBiasActPass, LeavesABiasThatIsWrittenBeforeTheRelu) {
   const auto network = [](const Variable& x) { return ConvRelu(x); };
   ExpectFused(BoundNetwork(network, {.edit = DoubleBiasBehind("elementwise_add")}), 0, 0);
+}
+
+TEST(FuseBiasActPass, LeavesAGradientWhoseBiasIsWrittenAfterTheForwardPass) {
+  const auto network = [](const Variable& x) { return ConvRelu(x); };
+  ExpectFused(BoundNetwork(network, {.edit = DoubleBiasBehind("relu")}), 1, 0);
+}
+
+TEST(FuseBiasActPass, LeavesAGradientWhoseOutputIsWrittenBeforeItRuns) {
+  const auto keep_and_double = [](Program* program) {
+    Block* root = program->root();
+    for (size_t i = 0; i < root->ops().size(); ++i) {
+      if (root->ops()[i]->type != "relu_grad") continue;
+      const std::string output = root->ops()[i]->Input("Out")[0];
+      root->FindVar(output)->persistable = true;
+      root->InsertOp(i + 1, Doubled(output));
+      return;
+    }
+  };
+  const auto network = [](const Variable& x) { return ConvRelu(x); };
+  ExpectFused(BoundNetwork(network, {.edit = keep_and_double}), 1, 0);
 }
 
 TEST(FuseBiasActPass, LeavesWhatIsFetched) {

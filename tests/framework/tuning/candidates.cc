@@ -36,11 +36,8 @@ OpDef ShiftDef(const std::string& type) {
                 {.name = "Filter", .doc = "unread", .dispensable = true}};
   def.outputs = {{.name = "Out", .doc = "X + amount"},
                  {.name = "Copy", .doc = "unwritten", .dispensable = true}};
-  def.attrs = {{.name = "amount",
-                .type = AttrType::kFloat,
-                .default_value = 0.0f,
-                .doc = "what is added",
-                .accepts = {}}};
+  def.attrs = {
+      {.name = "amount", .type = AttrType::kFloat, .default_value = 0.0f, .doc = "what is added"}};
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
   def.no_gradient_reason = "tests need none";
   return def;

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/operators/nn/image_reference.h"
+#include "tests/harness/op_case.h"
 
 namespace skiff::harness {
 namespace {
@@ -62,10 +62,16 @@ void AddBiasActCases(CaseList& cases) {
   };
   for (const BiasSpec& spec : specs) cases.push_back(BiasCase(spec));
 
-  OpCase special = BiasCase({.name = "infinite_and_not_a_number", .x = {1, 2, 1, 3}});
+  // In every lane of a vector, and behind the last whole group of them.
+  const Shape many = {1, 2, 9, 17};
+  OpCase special = BiasCase({.name = "infinite_and_not_a_number", .x = many});
   const double infinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  special.inputs["X"] = {Values({1, 2, 1, 3}, {infinity, -infinity, nan, -1, nan, infinity})};
+  std::vector<double> values = Uniform(many, 1).values;
+  for (size_t i = 0; i < values.size(); i += 5) values[i] = infinity;
+  for (size_t i = 1; i < values.size(); i += 5) values[i] = -infinity;
+  for (size_t i = 2; i < values.size(); i += 5) values[i] = nan;
+  special.inputs["X"] = {Values(many, values)};
   special.gradients = {};
   cases.push_back(std::move(special));
 }

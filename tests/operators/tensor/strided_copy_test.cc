@@ -56,21 +56,22 @@ TEST(TransposeTile, WritesEveryWordOfTheTile) {
   }
 }
 
-// 32 MiB and more are written past the caches.
+// Tensors, whose storage begins at a cache line, of 32 MiB and more: written past the caches. Rows
+// of the target are whole vectors, columns of the source aren't.
 TEST(StridedCopy, TransposesWhatFitsNoCache) {
-  constexpr int64_t kRows = 2900;
-  constexpr int64_t kColumns = 2912;
-  static_assert(kRows * kColumns * sizeof(uint32_t) >= kLeastStreamedBytes);
-  std::vector<uint32_t> source(kRows * kColumns);
-  std::iota(source.begin(), source.end(), 0u);
-  std::vector<uint32_t> target(source.size());
-  const std::vector<int64_t> dims = {kColumns, kRows};
-  StridedCopy(dims, std::vector<int64_t>{1, kColumns}, std::vector<int64_t>{kRows, 1}, 4)
-      .Run(source.data(), target.data());
+  constexpr int64_t kRows = 2912;
+  constexpr int64_t kColumns = 2900;
+  static_assert(kRows * kColumns * sizeof(int32_t) >= kLeastStreamedBytes);
+  Tensor source({kRows, kColumns}, DType::kInt32);
+  std::iota(source.data<int32_t>(), source.data<int32_t>() + source.element_count(), 0);
+  Tensor target({kColumns, kRows}, DType::kInt32);
+  StridedCopy(std::vector<int64_t>{kColumns, kRows}, std::vector<int64_t>{1, kColumns},
+              std::vector<int64_t>{kRows, 1}, 4)
+      .Run(source.raw_data(), target.raw_data());
   int64_t wrong = 0;
   for (int64_t row = 0; row < kRows; ++row) {
     for (int64_t column = 0; column < kColumns; ++column)
-      wrong += target[column * kRows + row] != row * kColumns + column;
+      wrong += target.data<int32_t>()[column * kRows + row] != row * kColumns + column;
   }
   EXPECT_EQ(wrong, 0);
 }
@@ -96,6 +97,48 @@ TEST(StridedCopy, MovesRowsThatFitNoCache) {
     }
   }
   EXPECT_EQ(wrong, 0);
+}
+
+// Rows of 32 MiB and more in all, by index.
+class LargeRows : public ::testing::Test {
+ protected:
+  static constexpr int64_t kCount = 8500;
+  static constexpr int64_t kWidth = 1003;
+  static constexpr int64_t kTableRows = 50;
+  static_assert(kCount * kWidth * sizeof(float) >= kLeastStreamedBytes);
+
+  LargeRows() : table_({kTableRows, kWidth}, DType::kFloat32), indices_({kCount}, DType::kInt64) {
+    std::iota(table_.data<float>(), table_.data<float>() + table_.element_count(), 0.0f);
+    for (int64_t i = 0; i < kCount; ++i) indices_.data<int64_t>()[i] = i * 7 % kTableRows;
+  }
+
+  void ExpectRowsOf(const Op& op, const harness::NamedTensors& inputs) {
+    harness::PreparedOp prepared(DefaultOpRegistry(), op, inputs);
+    prepared.Run();
+    const Tensor out = prepared.Outputs().at("out");
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < kCount; ++i) {
+      const float* expected = table_.data<float>() + i * 7 % kTableRows * kWidth;
+      wrong += !std::equal(expected, expected + kWidth, out.data<float>() + i * kWidth);
+    }
+    EXPECT_EQ(wrong, 0);
+    EXPECT_TRUE(prepared.Faults().empty());
+  }
+
+  Tensor table_;
+  Tensor indices_;
+};
+
+TEST_F(LargeRows, AreGathered) {
+  Op op("gather");
+  op.SetInput("X", {"x"}).SetInput("Index", {"i"}).SetOutput("Out", {"out"});
+  ExpectRowsOf(op, {{"x", table_}, {"i", indices_}});
+}
+
+TEST_F(LargeRows, AreLookedUp) {
+  Op op("lookup_table_v2");
+  op.SetInput("W", {"w"}).SetInput("Ids", {"i"}).SetOutput("Out", {"out"});
+  ExpectRowsOf(op, {{"w", table_}, {"i", indices_}});
 }
 
 }  // namespace
