@@ -1,7 +1,5 @@
 // Copies of whole tensors are covered by the ops that make them; this is about what they are made
 // of, and about tensors that are too large for the cases.
-#include "operators/tensor/strided_copy_shared.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor.h"
 #include "operators/tensor/stream_copy_shared.h"
+#include "operators/tensor/strided_copy_shared.h"
 #include "operators/tensor/transpose_tile_shared.h"
 #include "tests/harness/prepared_op.h"
 
