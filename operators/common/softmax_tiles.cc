@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -9,6 +10,7 @@
 // The loops below are compiled once per instruction set that @highway leaves enabled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/common/softmax_tiles.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 
 // Behind foreach_target.h: these are compiled once per instruction set as well.
@@ -108,6 +110,13 @@ void MaxOfTile(const SoftmaxTile& tile, const float* x, float* max) {
       });
 }
 
+// While the exponentials of a row are computed, memory brings the row as far behind as the tile is
+// long: the next tile. It may lie behind the last element, where nothing is brought.
+HWY_INLINE void PrefetchBehind(const SoftmaxTile& tile, const float* x) {
+  const auto bytes = static_cast<uintptr_t>(tile.items * tile.item_stride) * sizeof(float);
+  hwy::Prefetch(reinterpret_cast<const float*>(reinterpret_cast<uintptr_t>(x) + bytes));
+}
+
 void ExpOfTile(const SoftmaxTile& tile, const float* x, const float* max, float* y, float* sums) {
   // Lanes beyond the end hold -inf, whose exponential adds nothing.
   const float nothing = -std::numeric_limits<float>::infinity();
@@ -120,6 +129,7 @@ void ExpOfTile(const SoftmaxTile& tile, const float* x, const float* max, float*
         sum = hn::Zero(Floats());
       },
       [&](int64_t at, int64_t count) HWY_ATTR {
+        if (tile.class_stride == 1) PrefetchBehind(tile, x + at);
         const Vector power = ExpOf(Floats(), hn::Sub(LoadLanes(x + at, count, nothing), shift));
         sum = hn::Add(sum, power);
         if (y != nullptr) StoreLanes(power, count, y + at);
