@@ -39,10 +39,6 @@ class Fusion {
     int32_t sum = -1;  // what the addition read besides the normalized value
   };
 
-  const Shape& ShapeOf(int32_t value) const {
-    return plan_.values[static_cast<size_t>(value)].meta.shape;
-  }
-
   // The batch norm whose output is `value`, read by instruction `reader` alone.
   size_t NormFor(int32_t value, size_t reader) const {
     const size_t norm = rewrite_.WriterOf(value);
@@ -88,7 +84,7 @@ class Fusion {
     const Instruction& instruction = plan_.instructions[add];
     const int32_t operands[] = {instruction.InputIn("X"), instruction.InputIn("Y")};
     if (operands[0] < 0 || operands[1] < 0 || operands[0] == operands[1] ||
-        ShapeOf(operands[0]) != ShapeOf(operands[1])) {
+        rewrite_.ShapeOf(operands[0]) != rewrite_.ShapeOf(operands[1])) {
       return;
     }
     for (int k = 0; k < 2; ++k) {

@@ -31,14 +31,10 @@ class Fusion {
  private:
   static constexpr size_t kNobody = PlanRewrite::kNobody;
 
-  const Shape& ShapeOf(int32_t value) const {
-    return plan_.values[static_cast<size_t>(value)].meta.shape;
-  }
-
   // The attributes of the fused op if the addition, or its gradient, is that of a bias to something
   // of shape `x`; else none.
   std::optional<AttributeMap> AttrsFor(const Instruction& add, const Shape& x) const {
-    const Shape& bias = ShapeOf(add.InputIn("Y"));
+    const Shape& bias = rewrite_.ShapeOf(add.InputIn("Y"));
     // What bias_act takes.
     if (x.rank() < 2 || x.rank() > 5 || bias.rank() != 1) return std::nullopt;
     const int64_t given = ContextOf(plan_, add).IntAttr("axis");
@@ -57,8 +53,8 @@ class Fusion {
       return;
     }
     const Instruction& add = plan_.instructions[at];
-    const std::optional<AttributeMap> attrs = AttrsFor(add, ShapeOf(sum));
-    if (!attrs || ShapeOf(add.InputIn("X")) != ShapeOf(sum) ||
+    const std::optional<AttributeMap> attrs = AttrsFor(add, rewrite_.ShapeOf(sum));
+    if (!attrs || rewrite_.ShapeOf(add.InputIn("X")) != rewrite_.ShapeOf(sum) ||
         WritesScopeOf(plan_, add.inputs, at + 1, relu)) {
       return;
     }
@@ -80,7 +76,7 @@ class Fusion {
     const auto bias = biases_.find(out);
     if (bias == biases_.end() || at == kNobody || !rewrite_.Is(at, "elementwise_add_grad")) return;
     const Instruction& inner = plan_.instructions[at];
-    const std::optional<AttributeMap> attrs = AttrsFor(inner, ShapeOf(out));
+    const std::optional<AttributeMap> attrs = AttrsFor(inner, rewrite_.ShapeOf(out));
     if (!attrs || inner.InputIn("Y") != bias->second || inner.OutputIn("Y@GRAD") < 0 ||
         WritesScopeOf(plan_, outer.inputs, relu_grad + 1, at)) {
       return;

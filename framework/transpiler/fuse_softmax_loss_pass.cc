@@ -29,10 +29,6 @@ class Fusion {
  private:
   static constexpr size_t kNobody = PlanRewrite::kNobody;
 
-  const Shape& ShapeOf(int32_t value) const {
-    return plan_.values[static_cast<size_t>(value)].meta.shape;
-  }
-
   static AttributeMap AttrsOf(const Instruction& loss) {
     AttributeMap attrs;
     for (const char* name : {"soft_label", "ignore_index"}) {
@@ -53,10 +49,10 @@ class Fusion {
     const size_t from = rewrite_.WriterOf(p);
     if (from == kNobody || !rewrite_.Is(from, "softmax") || losses_.contains(p)) return;
     const Instruction& softmax = plan_.instructions[from];
-    const int rank = ShapeOf(p).rank();
+    const int rank = rewrite_.ShapeOf(p).rank();
     const size_t label_writer = rewrite_.WriterOf(label);
     const bool has_label = label_writer == kNobody || label_writer < from;
-    if (!IsAlongLastAxis(softmax, rank) || ShapeOf(label).rank() != rank || !has_label ||
+    if (!IsAlongLastAxis(softmax, rank) || rewrite_.ShapeOf(label).rank() != rank || !has_label ||
         WritesScopeOf(plan_, {label, loss.OutputIn("Y")}, from, at)) {
       return;
     }
@@ -81,7 +77,7 @@ class Fusion {
     const int32_t label = outer.InputIn("Label");
     const bool is_its_gradient = inner.InputIn("Out") == p && label == loss.InputIn("Label") &&
                                  AttrsOf(outer) == AttrsOf(loss) &&
-                                 IsAlongLastAxis(inner, ShapeOf(p).rank());
+                                 IsAlongLastAxis(inner, rewrite_.ShapeOf(p).rank());
     if (!is_its_gradient || WritesScopeOf(plan_, outer.inputs, loss_grad + 1, at)) return;
     Instruction fused =
         MakeInstruction(&plan_, *backward_def_, inner, AttrsOf(outer),

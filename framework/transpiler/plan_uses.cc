@@ -11,6 +11,10 @@ PlanUses::PlanUses(const Plan& plan)
   }
 }
 
+const Shape& PlanUses::ShapeOf(int32_t value) const {
+  return plan_.values[static_cast<size_t>(value)].meta.shape;
+}
+
 size_t PlanUses::WriterOf(int32_t value) const {
   return value < 0 ? kNobody : writer_[static_cast<size_t>(value)];
 }

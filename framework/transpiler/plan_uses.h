@@ -16,6 +16,7 @@ class PlanUses {
 
   explicit PlanUses(const Plan& plan);
 
+  const Shape& ShapeOf(int32_t value) const;
   // The instruction that writes the value; kNobody if none does, or value is -1.
   size_t WriterOf(int32_t value) const;
   // The instructions that read the value's data, in order; a fetch counts as one behind the last.

@@ -227,6 +227,11 @@ int Main() {
   SKIFF_ENFORCE(FLAGS_batch_size > 0 && FLAGS_steps > 0 && FLAGS_threads >= 0, kInvalidArgument,
                 "--batch_size=", FLAGS_batch_size, " --steps=", FLAGS_steps,
                 " --threads=", FLAGS_threads, ": expected positive numbers");
+  SKIFF_ENFORCE(FLAGS_saved_model.empty() ||
+                    (gflags::GetCommandLineFlagInfoOrDie("model").is_default && !FLAGS_inference),
+                kInvalidArgument, "--saved_model=", FLAGS_saved_model,
+                " with --model=", FLAGS_model, FLAGS_inference ? " --inference" : "",
+                ": expected it alone; a saved model is timed in inference");
   const Place place = Place::FromName(FLAGS_place);
   SKIFF_ENFORCE(
       place.is_cpu(), kUnimplemented, "--place=", FLAGS_place,

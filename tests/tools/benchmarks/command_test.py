@@ -54,6 +54,11 @@ class Command(unittest.TestCase):
             self.assertEqual(value, again)
             self.assertTrue(0 < value < 1, value)
 
+            for other in ("--model=mlp", "--inference"):
+                result = run("model_bench", "--saved_model=run/model", other, BUILD_WORKING_DIRECTORY=folder)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("expected it alone", result.stderr)
+
             result = run("model_bench", "--saved_model=run", BUILD_WORKING_DIRECTORY=folder)
             self.assertEqual(result.returncode, 1)
             self.assertIn("__model__", result.stderr)
