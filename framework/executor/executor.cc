@@ -100,13 +100,12 @@ struct CompiledProgram::State {
     Plan plan = LowerProgram(*registry, *program, place, signature.feeds, signature.fetches, *scope,
                              positions);
     plan.forced_kernels.insert(options.kernels.begin(), options.kernels.end());
+    plan.tuner = options.tuner.get();
     RunPlanPasses(*registry, &plan, options.passes);
-    return std::make_shared<PreparedPlan>(std::move(plan),
-                                          PreparedPlan::Inputs{.registry = registry,
-                                                               .program = program,
-                                                               .scope = scope,
-                                                               .tuner = options.tuner.get(),
-                                                               .trains = trains});
+    return std::make_shared<PreparedPlan>(
+        std::move(plan),
+        PreparedPlan::Inputs{
+            .registry = registry, .program = program, .scope = scope, .trains = trains});
   }
 
   const OpRegistry* registry = nullptr;

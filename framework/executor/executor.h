@@ -43,8 +43,9 @@ struct CompileOptions {
   // op type -> name of the kernel candidate to take, where it accepts the shapes. Compile throws
   // for an op or a candidate that there isn't.
   std::map<std::string, std::string> kernels;
-  // Chooses the kernels of the ops whose type isn't in `kernels`; none: by priority, of those that
-  // pay (KernelDef). Compile throws for one of another registry.
+  // Chooses the kernels and layouts of the ops whose type isn't in `kernels`; none: by priority, of
+  // those that pay (KernelDef), and blocked wherever possible. Compile throws for one of another
+  // registry.
   std::shared_ptr<KernelTuner> tuner;
   size_t plan_cache_capacity = 8;  // plans kept, least recently used first to go; 0 is an Error
 };

@@ -11,6 +11,7 @@
 #include "framework/executor/fused_kernel.h"
 #include "framework/executor/storage.h"
 #include "framework/tensor/layout_copy.h"
+#include "framework/tuning/kernel_tuner.h"
 
 namespace skiff {
 namespace {
@@ -62,6 +63,7 @@ PreparedPlan::PreparedPlan(Plan plan, Inputs inputs)
     : plan_(std::move(plan)), inputs_(std::move(inputs)), device_{plan_.place, nullptr} {
   seed_ = inputs_.program->seed;
   PrepareKernels();
+  plan_.tuner = nullptr;  // it may not live as long
   PlanStorage(&plan_);
   arena_ = std::make_shared<Buffer>(AllocatorOf(plan_.place), plan_.planned_bytes);
   try {
@@ -147,17 +149,12 @@ void PreparedPlan::PrepareKernels() {
   }
 }
 
-bool PreparedPlan::IsConstant(int32_t value) const {
-  return value >= 0 && plan_.values[static_cast<size_t>(value)].storage == Storage::kScope &&
-         !WritesScopeOf(plan_, {value}, 0, plan_.instructions.size());
-}
-
 void PreparedPlan::RequestDerived(const std::vector<DerivedForm>& forms, Instruction* instruction,
                                   std::vector<DerivedRequest>* requests) const {
+  const std::vector<bool> is_constant = ConstantInputs(plan_, *instruction);
   for (const DerivedForm& form : forms) {
-    const bool is_kept = std::ranges::all_of(form.inputs, [&](int input) {
-      return IsConstant(instruction->inputs[static_cast<size_t>(input)]);
-    });
+    const bool is_kept = std::ranges::all_of(
+        form.inputs, [&](int input) { return is_constant[static_cast<size_t>(input)]; });
     DerivedRequest request{.form = form};
     if (!is_kept) {
       request.workspace = static_cast<int>(instruction->workspace_bytes.size());
@@ -194,10 +191,9 @@ const KernelDef& PreparedPlan::ChooseKernel(const Instruction& instruction,
     const KernelDef* kernel = inputs_.registry->FindKernel(context, forced);
     return kernel != nullptr ? *kernel : inputs_.registry->SelectKernel(context);
   }
-  if (inputs_.tuner == nullptr) return inputs_.registry->SelectKernel(context);
-  std::vector<bool> is_constant;
-  for (int32_t input : instruction.inputs) is_constant.push_back(IsConstant(input));
-  return inputs_.tuner->Choose({.context = context, .is_constant = std::move(is_constant)});
+  if (plan_.tuner == nullptr) return inputs_.registry->SelectKernel(context);
+  return plan_.tuner->Choose(
+      {.context = context, .is_constant = ConstantInputs(plan_, instruction)});
 }
 
 void PreparedPlan::Bind() {

@@ -22,12 +22,11 @@ class PreparedPlan {
     const OpRegistry* registry = nullptr;
     std::shared_ptr<const Program> program;  // owns the ops that the plan points to
     Scope* scope = nullptr;
-    KernelTuner* tuner = nullptr;  // used by the constructor only; nullptr: none
-    bool trains = false;           // whether a run advances the step counter
+    bool trains = false;  // whether a run advances the step counter
   };
 
-  // Chooses and prepares a kernel per instruction, plans the storage and binds it. Error if no
-  // kernel fits, naming the op.
+  // Chooses and prepares a kernel per instruction (the plan's tuner is used here only), plans the
+  // storage and binds it. Error if no kernel fits, naming the op.
   PreparedPlan(Plan plan, Inputs inputs);
   ~PreparedPlan();
   PreparedPlan(const PreparedPlan&) = delete;
@@ -90,8 +89,6 @@ class PreparedPlan {
   void MakeFetches();
   void Bind();
   void PlanRollback();
-  // Whether the value lies in the scope, and no run of the plan writes it.
-  bool IsConstant(int32_t value) const;
   void RequestDerived(const std::vector<DerivedForm>& forms, Instruction* instruction,
                       std::vector<DerivedRequest>* requests) const;
   void BindDerived(const Instruction& instruction, DerivedRequest& request, Step* step);

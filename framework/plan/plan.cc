@@ -235,6 +235,16 @@ int32_t Plan::StorageOf(int32_t value) const {
   return value;
 }
 
+std::vector<bool> ConstantInputs(const Plan& plan, const Instruction& instruction) {
+  std::vector<bool> is_constant;
+  for (const int32_t input : instruction.inputs) {
+    is_constant.push_back(input >= 0 &&
+                          plan.values[static_cast<size_t>(input)].storage == Storage::kScope &&
+                          !WritesScopeOf(plan, {input}, 0, plan.instructions.size()));
+  }
+  return is_constant;
+}
+
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction) {
   return PrepareContext(*instruction.op, *instruction.def, MetasOf(plan, instruction.inputs),
                         MetasOf(plan, instruction.outputs), plan.place);

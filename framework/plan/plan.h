@@ -19,6 +19,8 @@
 
 namespace skiff {
 
+class KernelTuner;
+
 enum class Storage {
   kArena,  // a slice of the plan's arena
   kScope,  // a persistable of the scope: its storage is the scope's
@@ -105,6 +107,8 @@ struct Plan {
   // From types of ops to the kernel that the user wants, wherever it takes the shapes. No pass puts
   // another op in the place of such an op.
   std::map<std::string, std::string, std::less<>> forced_kernels;
+  // Chooses kernels and layouts of the other ops by their times; nullptr: by rule.
+  KernelTuner* tuner = nullptr;
 
   // The kernel that is forced on ops of this type; empty: none.
   std::string_view ForcedKernel(std::string_view type) const;
@@ -153,6 +157,10 @@ std::vector<std::pair<int, int>> InPlacePairs(const Plan& plan, const Instructio
 // Whether one of the instructions [begin, end) writes the storage of the scope in which one of the
 // values lies.
 bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end);
+
+// By input of an instruction, whether its data stays the same from run to run: of the scope, and
+// never written by the plan.
+std::vector<bool> ConstantInputs(const Plan& plan, const Instruction& instruction);
 
 // The op context of an instruction, with its values' metas.
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction);

@@ -10,7 +10,8 @@
 //
 // Only float32 temporaries on the CPU are blocked: feeds, fetches and what lives in the scope stay
 // plain. OpDef's layout rule says what an op can take, its kernels confirm it. A tensor with fewer
-// channels than a block stays plain. `changes`: values blocked.
+// channels than a block stays plain. Where the plan has a tuner, ops whose times say so stay plain,
+// too (layout_choice.h). `changes`: values blocked.
 #pragma once
 
 #include "framework/transpiler/pass.h"

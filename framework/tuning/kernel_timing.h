@@ -1,4 +1,4 @@
-// How long kernels take.
+// How long kernels and copies between layouts take.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,9 @@ namespace skiff {
 using KernelTimer = std::function<std::vector<double>(
     const TuningRequest& request, const std::vector<const KernelDef*>& candidates)>;
 
+// Seconds that a copy of a tensor to another layout takes.
+using CopyTimer = std::function<double(const TensorMeta& from, Layout to)>;
+
 // Times kernels on tensors of their own, with workspace and derived forms as a plan gives them;
 // making a derived form counts unless its input is constant. Floating-point inputs hold random
 // numbers in [0.5, 1.5), since some are variances or divisors; others zeros. Each candidate runs
@@ -21,5 +24,8 @@ using KernelTimer = std::function<std::vector<double>(
 // to it. Errors of kernels.
 std::vector<double> TimeKernels(const TuningRequest& request,
                                 const std::vector<const KernelDef*>& candidates);
+
+// CopyBetweenLayouts, timed as kernels are.
+double TimeCopy(const TensorMeta& from, Layout to);
 
 }  // namespace skiff

@@ -11,8 +11,6 @@
 namespace skiff {
 namespace {
 
-// Below this timings repeat too badly to leave the rule for them.
-constexpr double kTie = 1.05;
 constexpr int64_t kCacheLimitBytes = int64_t{64} << 20;
 
 bool CanBeTriedOut(const OpContext& context) {
@@ -29,6 +27,23 @@ bool CanBeTriedOut(const OpContext& context) {
 const KernelDef* FindByName(const std::vector<const KernelDef*>& kernels, const std::string& name) {
   const auto found = std::ranges::find(kernels, name, &KernelDef::name);
   return found == kernels.end() ? nullptr : *found;
+}
+
+// The first name, the rule's, stays unless another is faster by more than noise.
+KernelChoice Fastest(const std::vector<std::string>& names, const std::vector<double>& seconds) {
+  const auto best = std::ranges::min_element(seconds);
+  const bool rule_stays = seconds.front() <= KernelTuner::kNoiseFactor * *best;
+  KernelChoice choice;
+  choice.kernel = names[rule_stays ? size_t{0} : static_cast<size_t>(best - seconds.begin())];
+  for (size_t i = 0; i < names.size(); ++i) choice.seconds[names[i]] = seconds[i];
+  return choice;
+}
+
+double SecondsOf(const KernelChoice& choice) {
+  const auto found = choice.seconds.find(choice.kernel);
+  SKIFF_ENFORCE(found != choice.seconds.end(), kInvalidArgument, "a choice of the kernel \"",
+                choice.kernel, "\" without its time");
+  return found->second;
 }
 
 std::string TimesText(const KernelChoice& choice) {
@@ -59,30 +74,58 @@ const KernelDef& KernelTuner::Choose(const TuningRequest& request) {
   const OpContext& context = request.context;
   const KernelDef& rule = registry_.SelectKernel(context);
   if (!CanBeTriedOut(context)) return rule;
-  const std::string key = TuningKey(request);
   const std::vector<const KernelDef*> candidates = Candidates(context, rule);
-  TunedKernel decision{.op = ShortTuningKey(request), .rule = rule.name, .choice = {}};
-  const KernelDef* kernel = nullptr;
-  if (const auto fixed = fixed_.find(key); fixed != fixed_.end()) {
-    kernel = &FixedKernel(context, fixed->second.kernel);
-    decision.choice = fixed->second;
-  } else if (candidates.size() == 1) {
-    return rule;
-  } else if (const auto found = remembered_.find(key); found != remembered_.end()) {
-    // A candidate that is gone was another version's.
-    kernel = FindByName(candidates, found->second.kernel);
-    decision.choice = found->second;
+  const auto fixed = fixed_.find(TuningKey(request));
+  if (fixed != fixed_.end()) {
+    const KernelDef& kernel = FixedKernel(context, fixed->second.kernel);
+    Decide(request, candidates);
+    return kernel;
   }
-  if (kernel == nullptr) {
-    decision.choice = Time(request, candidates);
+  if (candidates.size() == 1) return rule;
+  return *FindByName(candidates, Decide(request, candidates).choice.kernel);
+}
+
+double KernelTuner::Seconds(const TuningRequest& request) {
+  const KernelDef& rule = registry_.SelectKernel(request.context);
+  if (!CanBeTriedOut(request.context)) return 0;
+  return SecondsOf(Decide(request, Candidates(request.context, rule)).choice);
+}
+
+double KernelTuner::SecondsOfCopy(const TensorMeta& from, Layout to) {
+  const TunedKernel& decision =
+      Decide(CopyTuningKey(from, to), StrCat("copy ", from.shape, " ", from.layout, " -> ", to),
+             {"copy"}, [&] { return std::vector<double>{options_.copy_timer(from, to)}; });
+  return SecondsOf(decision.choice);
+}
+
+const TunedKernel& KernelTuner::Decide(const TuningRequest& request,
+                                       const std::vector<const KernelDef*>& candidates) {
+  std::vector<std::string> names;
+  for (const KernelDef* kernel : candidates) names.push_back(kernel->name);
+  return Decide(TuningKey(request), ShortTuningKey(request), names,
+                [&] { return options_.timer(request, candidates); });
+}
+
+const TunedKernel& KernelTuner::Decide(const std::string& key, const std::string& op,
+                                       const std::vector<std::string>& names, const Timer& timer) {
+  TunedKernel decision{.op = op, .rule = names.front(), .choice = {}};
+  const auto fixed = fixed_.find(key);
+  const auto remembered = remembered_.find(key);
+  if (fixed != fixed_.end()) {
+    decision.choice = fixed->second;
+  } else if (remembered != remembered_.end() &&
+             std::ranges::count(names, remembered->second.kernel) > 0) {
+    decision.choice = remembered->second;
+  } else {
+    // A remembered candidate that is gone was another version's.
+    decision.choice = Fastest(names, timer());
     decision.is_timed = true;
-    kernel = FindByName(candidates, decision.choice.kernel);
     Remember(key, decision);
   }
   // One that is met again keeps its is_timed.
   TunedKernel& known = decisions_[key];
   if (known.choice != decision.choice) known = std::move(decision);
-  return *kernel;
+  return known;
 }
 
 std::vector<const KernelDef*> KernelTuner::Candidates(const OpContext& context,
@@ -105,24 +148,10 @@ const KernelDef& KernelTuner::FixedKernel(const OpContext& context, const std::s
         Join(names, ", "));
 }
 
-KernelChoice KernelTuner::Time(const TuningRequest& request,
-                               const std::vector<const KernelDef*>& candidates) const {
-  const std::vector<double> seconds = options_.timer(request, candidates);
-  const auto best = std::ranges::min_element(seconds);
-  const bool rule_stays = seconds.front() <= kTie * *best;
-  const auto chosen = rule_stays ? size_t{0} : static_cast<size_t>(best - seconds.begin());
-  KernelChoice choice;
-  choice.kernel = candidates[chosen]->name;
-  for (size_t i = 0; i < candidates.size(); ++i) choice.seconds[candidates[i]->name] = seconds[i];
-  return choice;
-}
-
 void KernelTuner::Remember(const std::string& key, const TunedKernel& decision) {
   remembered_[key] = decision.choice;
   WriteCache();
-  if (!options_.log) return;
-  options_.log(
-      StrCat(decision.op, ": ", decision.choice.kernel, " (", TimesText(decision.choice), ")"));
+  Log(StrCat(decision.op, ": ", decision.choice.kernel, " (", TimesText(decision.choice), ")"));
 }
 
 void KernelTuner::FixChoices(KernelChoices choices) {
@@ -141,14 +170,23 @@ KernelChoices KernelTuner::choices() const {
 }
 
 std::string KernelTuner::Summary() const {
-  int64_t timed = 0;
+  int64_t kernels = 0;
+  int64_t kernels_timed = 0;
   int64_t changed = 0;
+  int64_t others = 0;
+  int64_t others_timed = 0;
   for (const auto& [key, decision] : decisions_) {
-    timed += decision.is_timed ? 1 : 0;
+    const bool had_a_choice = decision.choice.seconds.size() > 1;
+    (had_a_choice ? kernels : others) += 1;
+    if (decision.is_timed) (had_a_choice ? kernels_timed : others_timed) += 1;
     changed += decision.choice.kernel != decision.rule ? 1 : 0;
   }
-  return StrCat(decisions_.size(), " kernels tuned, ", timed, " of them timed now, ", changed,
-                " not those of the rule");
+  std::string text = StrCat(kernels, " kernels tuned, ", kernels_timed, " of them timed now, ",
+                            changed, " not those of the rule");
+  if (others > 0) {
+    text += StrCat("; ", others, " other times for layouts, ", others_timed, " of them taken now");
+  }
+  return text;
 }
 
 KernelChoices KernelTuner::ReadCache() const {
@@ -163,6 +201,10 @@ void KernelTuner::WriteCache() {
   if (others.machine == machine_) remembered_.merge(others.by_key);
   AtomicWriteFile(options_.cache_file,
                   PrintKernelChoices({.machine = machine_, .by_key = remembered_}));
+}
+
+void KernelTuner::Log(const std::string& line) const {
+  if (options_.log) options_.log(line);
 }
 
 void KernelTuner::Warn(const std::string& message) const {

@@ -1,5 +1,6 @@
-// Chooses among the kernel candidates of an op by timing them. Off unless a caller makes a tuner
-// and hands it to what is compiled:
+// Chooses among the kernel candidates of an op by timing them, and tells the layout pass how long
+// ops take on plain and on blocked tensors. Off unless a caller makes a tuner and hands it to what
+// is compiled:
 //
 //   auto tuner = std::make_shared<KernelTuner>(DefaultOpRegistry(),
 //                                              KernelTunerOptions{.cache_file = "kernels.txt"});
@@ -36,9 +37,11 @@ struct KernelTunerOptions {
   std::function<void(const std::string&)> warn;
   std::function<void(const std::string&)> log;
   KernelTimer timer = TimeKernels;
+  CopyTimer copy_timer = TimeCopy;
 };
 
-// What a tuner has decided about one key.
+// What a tuner has decided about one key. An op of one candidate, or a copy between layouts (its
+// candidate is called "copy"), is there for its time.
 struct TunedKernel {
   std::string op;         // for people: type and shapes of the inputs
   std::string rule;       // the candidate that would run without a tuner
@@ -48,6 +51,9 @@ struct TunedKernel {
 
 class KernelTuner {
  public:
+  // A difference of times below this is noise: no reason to leave the rule.
+  static constexpr double kNoiseFactor = 1.05;
+
   // Reads the cache file, if there is one. One of another machine (processor, libraries) is left
   // aside with a warning, and replaced when something is timed. The registry outlives the tuner.
   // Error as ParseKernelChoices for a file that is damaged, as InputFile for one that can't be
@@ -65,6 +71,11 @@ class KernelTuner {
   // AtomicWriteFile.
   const KernelDef& Choose(const TuningRequest& request);
 
+  // What a run of the op takes with the candidate of Choose, which may be the only one. 0 for an
+  // op that can't be tried out. Errors of Choose.
+  double Seconds(const TuningRequest& request);
+  double SecondsOfCopy(const TensorMeta& from, Layout to);
+
   // From now on these win over what was remembered and over timings. A warning if they come from
   // another machine.
   void FixChoices(KernelChoices choices);
@@ -73,14 +84,20 @@ class KernelTuner {
 
   // "14 kernels tuned, 9 of them timed now, 2 not those of the rule".
   std::string Summary() const;
-  // By key, what Choose has decided where there was a choice.
+  // By key, what was decided where there was a choice, and what else was timed.
   const std::map<std::string, TunedKernel>& decisions() const { return decisions_; }
+  // To the log of the options.
+  void Log(const std::string& line) const;
 
  private:
+  using Timer = std::function<std::vector<double>()>;
+
   std::vector<const KernelDef*> Candidates(const OpContext& context, const KernelDef& rule) const;
   const KernelDef& FixedKernel(const OpContext& context, const std::string& name) const;
-  KernelChoice Time(const TuningRequest& request,
-                    const std::vector<const KernelDef*>& candidates) const;
+  const TunedKernel& Decide(const TuningRequest& request,
+                            const std::vector<const KernelDef*>& candidates);
+  const TunedKernel& Decide(const std::string& key, const std::string& op,
+                            const std::vector<std::string>& names, const Timer& timer);
   void Remember(const std::string& key, const TunedKernel& decision);
   KernelChoices ReadCache() const;
   void WriteCache();

@@ -27,8 +27,8 @@ std::string ArgumentsText(const std::vector<SlotDef>& slots, const IndexOf& inde
     for (size_t i = 0; i < arguments; ++i) {
       const int index = index_of(slot.name, i);
       if (index < 0) continue;
-      texts.push_back(
-          StrCat(slot.name, slot.duplicable ? StrCat("[", i, "]") : "", "=", describe(index)));
+      texts.push_back(StrCat(slot.name, slot.duplicable ? StrCat("[", i, "]") : "", "=",
+                             describe(slot, index)));
     }
   }
   return Join(texts, ", ");
@@ -38,6 +38,8 @@ std::string MetaText(const TensorMeta& meta) {
   return StrCat(meta.dtype, " ", meta.shape, " ", meta.layout);
 }
 
+std::string ThreadsText() { return StrCat(", threads=", omp_get_max_threads()); }
+
 }  // namespace
 
 std::string TuningKey(const TuningRequest& request) {
@@ -46,17 +48,25 @@ std::string TuningKey(const TuningRequest& request) {
       context.def().inputs,
       [&](std::string_view slot, size_t i) { return context.InputIndex(slot, i); },
       context.inputs().size(),
-      [&](int index) {
+      [&](const SlotDef& slot, int index) {
         const auto i = static_cast<size_t>(index);
-        return MetaText(context.inputs()[i]) + (request.is_constant[i] ? " constant" : "");
+        const TensorMeta& meta = context.inputs()[i];
+        if (slot.shape_only) return StrCat(meta.dtype, " ", meta.shape);
+        return MetaText(meta) + (request.is_constant[i] ? " constant" : "");
       });
   const std::string outputs = ArgumentsText(
       context.def().outputs,
       [&](std::string_view slot, size_t i) { return context.OutputIndex(slot, i); },
       context.outputs().size(),
-      [&](int index) { return MetaText(context.outputs()[static_cast<size_t>(index)]); });
+      [&](const SlotDef&, int index) {
+        return MetaText(context.outputs()[static_cast<size_t>(index)]);
+      });
   return StrCat(context.op().type, " ", AttributesText(context), " ", inputs, " -> ", outputs,
-                ", threads=", omp_get_max_threads());
+                ThreadsText());
+}
+
+std::string CopyTuningKey(const TensorMeta& from, Layout to) {
+  return StrCat("copy ", MetaText(from), " -> ", to, ThreadsText());
 }
 
 std::string ShortTuningKey(const TuningRequest& request) {

@@ -17,12 +17,15 @@ struct TuningRequest {
 };
 
 // One line, without tabs, that is equal for two ops if their kernels take the same time: type,
-// attributes that the definition knows, dtype, shape and layout of each argument, which inputs are
-// constant, and the number of threads.
+// attributes that the definition knows, dtype, shape and layout of each argument (no layout where
+// only the shape is read), which inputs are constant, and the number of threads.
 //
 //   conv2d {dilations = ints [1, 1], …} Input=float32 [64, 16, 32, 32] blocked16,
 //   Filter=float32 [16, 16, 3, 3] plain constant -> Output=float32 …, threads=2
 std::string TuningKey(const TuningRequest& request);
+
+// Of a copy between layouts: "copy float32 [64, 16, 32, 32] plain -> blocked16, threads=2".
+std::string CopyTuningKey(const TensorMeta& from, Layout to);
 
 // For people: "conv2d [64, 16, 32, 32], [16, 16, 3, 3]", the type with the shapes of the inputs.
 std::string ShortTuningKey(const TuningRequest& request);

@@ -7,6 +7,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/op/registry.h"
 #include "operators/common/onednn.h"
 
 namespace skiff {
@@ -145,7 +146,7 @@ dnnl::primitive_attr ScaleAndAdd(double alpha, double beta) {
 class MatmulPrimitive {
  public:
   MatmulPrimitive(const GemmSpec& spec, const std::vector<GemmBatchDim>& kept, double beta,
-                  PrepareContext& context) {
+                  PrepareContext& context, int prepacked_b) {
     const int64_t a_row = spec.trans_a ? 1 : spec.lda;
     const int64_t a_column = spec.trans_a ? spec.lda : 1;
     const int64_t b_row = spec.trans_b ? 1 : spec.ldb;
@@ -153,11 +154,13 @@ class MatmulPrimitive {
     const auto a = Describe(spec.m, spec.k, a_row, a_column, kept, &GemmBatchDim::stride_a);
     const auto b = Describe(spec.k, spec.n, b_row, b_column, kept, &GemmBatchDim::stride_b);
     const auto c = Describe(spec.m, spec.n, spec.ldc, 1, kept, &GemmBatchDim::stride_c);
-    const auto description =
-        OnednnMatmul(a, b, dnnl::memory::desc(), c, ScaleAndAdd(spec.alpha, beta));
+    const auto description = OnednnMatmul(a, prepacked_b < 0 ? b : OnednnAny({spec.k, spec.n}),
+                                          dnnl::memory::desc(), c, ScaleAndAdd(spec.alpha, beta));
+    const auto wanted_b = description.weights_desc();
+    if (prepacked_b >= 0 && wanted_b != b) packed_b_ = Prepack(b, wanted_b, prepacked_b, context);
     call_ = OnednnCall(dnnl::matmul(description));
     call_.AddArgument(DNNL_ARG_SRC, a);
-    call_.AddArgument(DNNL_ARG_WEIGHTS, b);
+    call_.AddArgument(DNNL_ARG_WEIGHTS, wanted_b);
     call_.AddArgument(DNNL_ARG_DST, c);
     const auto scratchpad = description.scratchpad_desc();
     if (OnednnBytes(scratchpad) == 0) return;
@@ -167,15 +170,30 @@ class MatmulPrimitive {
 
   void Run(const KernelContext& context, const float* a, const float* b, float* c) {
     call_.SetData(DNNL_ARG_SRC, a);
-    call_.SetData(DNNL_ARG_WEIGHTS, b);
+    call_.SetData(DNNL_ARG_WEIGHTS, packed_b_ < 0 ? b : context.derived(packed_b_));
     call_.SetData(DNNL_ARG_DST, c);
     if (workspace_ >= 0) call_.SetData(DNNL_ARG_SCRATCHPAD, context.workspace(workspace_));
     call_.Run();
   }
 
  private:
+  // The number of the derived form.
+  static int Prepack(const dnnl::memory::desc& lying, const dnnl::memory::desc& wanted, int input,
+                     PrepareContext& context) {
+    return context.RequestDerivedForm(
+        {.inputs = {input},
+         .bytes = OnednnBytes(wanted),
+         .refresh = [reorder = OnednnReorder(lying, wanted), input](const KernelContext& run,
+                                                                    void* derived) mutable {
+           reorder.SetData(DNNL_ARG_FROM, run.input(input).raw_data());
+           reorder.SetData(DNNL_ARG_TO, derived);
+           reorder.Run();
+         }});
+  }
+
   OnednnCall call_;
   int workspace_ = -1;
+  int packed_b_ = -1;
 };
 
 // ---- double: blocks that fit the caches
@@ -264,16 +282,24 @@ GemmSpec SimplifyGemm(GemmSpec spec) {
   return spec;
 }
 
+bool IsOneProduct(const GemmSpec& spec) {
+  const GemmSpec simple = SimplifyGemm(spec);
+  return simple.batch.empty() && simple.m > 0 && simple.n > 0 && simple.k > 0;
+}
+
 template <typename T>
 class Gemm<T>::Product {
  public:
-  Product(const GemmSpec& spec, PrepareContext& context)
+  Product(const GemmSpec& spec, PrepareContext& context, int prepacked_b)
       : spec_(SimplifyGemm(spec)), split_(Split(spec_.batch)) {
+    SKIFF_ENFORCE(prepacked_b < 0 || (std::is_same_v<T, float> && IsOneProduct(spec)),
+                  kInvalidArgument,
+                  "gemm: B can be prepacked for one product of float matrices only");
     summed_count_ = BatchCount(split_.summed);
     is_empty_ = spec_.m == 0 || spec_.n == 0 || BatchCount(split_.kept) == 0;
     has_terms_ = spec_.k > 0 && summed_count_ > 0;
     if constexpr (std::is_same_v<T, float>) {
-      if (!is_empty_ && has_terms_) MakePrimitives(context);
+      if (!is_empty_ && has_terms_) MakePrimitives(context, prepacked_b);
     }
   }
 
@@ -287,9 +313,9 @@ class Gemm<T>::Product {
   }
 
  private:
-  void MakePrimitives(PrepareContext& context) {
-    first_.emplace(spec_, split_.kept, spec_.beta, context);
-    if (summed_count_ > 1) next_.emplace(spec_, split_.kept, 1.0, context);
+  void MakePrimitives(PrepareContext& context, int prepacked_b) {
+    first_.emplace(spec_, split_.kept, spec_.beta, context, prepacked_b);
+    if (summed_count_ > 1) next_.emplace(spec_, split_.kept, 1.0, context, prepacked_b);
   }
 
   void RunKept(const KernelContext& context, const T* a, const T* b, T* c, bool is_first) {
@@ -324,8 +350,8 @@ class Gemm<T>::Product {
 };
 
 template <typename T>
-Gemm<T>::Gemm(const GemmSpec& spec, PrepareContext& context)
-    : product_(std::make_unique<Product>(spec, context)) {}
+Gemm<T>::Gemm(const GemmSpec& spec, PrepareContext& context, int prepacked_b)
+    : product_(std::make_unique<Product>(spec, context, prepacked_b)) {}
 template <typename T>
 Gemm<T>::~Gemm() = default;
 template <typename T>
@@ -340,5 +366,27 @@ void Gemm<T>::Run(const KernelContext& context, const T* a, const T* b, T* c) co
 
 template class Gemm<float>;
 template class Gemm<double>;
+
+KernelDef PrepackedProductKernel(std::function<GemmSpec(const OpContext&)> spec_of) {
+  const auto accepts = [spec_of](const OpContext& context) {
+    return AllPlain(context) && IsOneProduct(spec_of(context));
+  };
+  const auto prepare = [spec_of](PrepareContext& context) {
+    const int x = context.InputIndex("X");
+    const int y = context.InputIndex("Y");
+    const int out = context.OutputIndex("Out");
+    Gemm<float> gemm(spec_of(context), context, y);
+    return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
+      gemm.Run(run, run.input(x).data<float>(), run.input(y).data<float>(),
+               run.output(out).data<float>());
+    });
+  };
+  return {.name = "prepacked",
+          .place = PlaceKind::kCpu,
+          .dtype = DType::kFloat32,
+          .prepare = prepare,
+          .accepts = accepts,
+          .pays = [](const OpContext&) { return false; }};
+}
 
 }  // namespace skiff

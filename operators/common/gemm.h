@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -47,12 +48,20 @@ struct GemmSpec {
 // row's length.
 GemmSpec SimplifyGemm(GemmSpec spec);
 
+// Whether it comes down to one product of two matrices, neither of them empty.
+bool IsOneProduct(const GemmSpec& spec);
+
 // T is float or double.
 template <typename T>
 class Gemm {
  public:
   // Asks `context` for the scratch memory that oneDNN wants. Error for an invalid spec.
-  Gemm(const GemmSpec& spec, PrepareContext& context);
+  //
+  // `prepacked_b`: the index of the op's input that B is. Run then reads it, whatever `b` it is
+  // given, in a derived form in the layout that suits oneDNN best, which the plan makes anew when
+  // the input changes. Error
+  // unless T is float and IsOneProduct(spec). -1: B is read as it lies.
+  Gemm(const GemmSpec& spec, PrepareContext& context, int prepacked_b = -1);
   ~Gemm();
   Gemm(Gemm&&) noexcept;
   Gemm& operator=(Gemm&&) noexcept;
@@ -67,5 +76,10 @@ class Gemm {
 
 extern template class Gemm<float>;
 extern template class Gemm<double>;
+
+// The float32 kernel "prepacked" of an op with the slots X, Y and Out that is the product X * Y as
+// `spec_of` says: Y is read prepacked. That pays for weights that stay the same from step to step,
+// which shapes don't tell: it runs where it is asked for by name, or measured to be faster.
+KernelDef PrepackedProductKernel(std::function<GemmSpec(const OpContext&)> spec_of);
 
 }  // namespace skiff

@@ -116,6 +116,9 @@ void RegisterMatmul(OpRegistry& registry) {
   registry.AddCpuKernels<float, double>("matmul", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProduct<T>(context, ProductOf(context));
   });
+  registry.AddKernel("matmul", PrepackedProductKernel([](const OpContext& context) {
+                       return SpecOf(ProductOf(context));
+                     }));
   registry.AddCpuKernels<float, double>("matmul_grad", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProductGrad<T>(context, ProductOf(context));
   });

@@ -6,7 +6,6 @@
 
 #include "framework/base/error.h"
 #include "framework/op/op_context.h"
-#include "operators/common/gemm.h"
 
 namespace skiff {
 namespace {
@@ -96,17 +95,20 @@ void CheckFactors(const OpContext& context) {
                 " and Y ", y.shape, ", expected at least one dim each");
 }
 
+GemmSpec SpecOf(const MatrixProduct& p) {
+  const Strides strides(p);
+  return WithBatch({.m = p.m,
+                    .n = p.n,
+                    .k = p.k,
+                    .trans_a = p.x.transposed,
+                    .trans_b = p.y.transposed,
+                    .alpha = p.alpha},
+                   p.batch, strides.x, strides.y, strides.out);
+}
+
 template <typename T>
 std::unique_ptr<Kernel> PrepareMatrixProduct(PrepareContext& context, const MatrixProduct& p) {
-  const Strides strides(p);
-  Gemm<T> gemm(WithBatch({.m = p.m,
-                          .n = p.n,
-                          .k = p.k,
-                          .trans_a = p.x.transposed,
-                          .trans_b = p.y.transposed,
-                          .alpha = p.alpha},
-                         p.batch, strides.x, strides.y, strides.out),
-               context);
+  Gemm<T> gemm(SpecOf(p), context);
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
   const int out = context.OutputIndex("Out");

@@ -8,6 +8,7 @@
 #include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
 #include "framework/tensor/shape.h"
+#include "operators/common/gemm.h"
 
 namespace skiff {
 
@@ -42,6 +43,8 @@ int64_t AlignedDim(const Shape& batch, int rank, int axis);
 void SetProductSizes(const OpContext& context, MatrixProduct* product);
 // Error unless X and Y have one dtype and at least one dim each.
 void CheckFactors(const OpContext& context);
+
+GemmSpec SpecOf(const MatrixProduct& product);
 
 // From slots X and Y to Out. T is float or double; every dim must be known.
 template <typename T>

@@ -106,6 +106,9 @@ void RegisterMatmulV2(OpRegistry& registry) {
   registry.AddCpuKernels<float, double>("matmul_v2", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProduct<T>(context, ProductOf(context));
   });
+  registry.AddKernel("matmul_v2", PrepackedProductKernel([](const OpContext& context) {
+                       return SpecOf(ProductOf(context));
+                     }));
   registry.AddCpuKernels<float, double>("matmul_v2_grad", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProductGrad<T>(context, ProductOf(context));
   });

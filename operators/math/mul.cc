@@ -83,10 +83,14 @@ void InferGrad(OpContext& context) {
   context.SetOutputLike("Y@GRAD", "Y");
 }
 
+GemmSpec SpecOf(const OpContext& context) {
+  const Sizes sizes = SizesOf(context);
+  return {.m = sizes.m, .n = sizes.n, .k = sizes.k};
+}
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Sizes sizes = SizesOf(context);
-  Gemm<T> gemm({.m = sizes.m, .n = sizes.n, .k = sizes.k}, context);
+  Gemm<T> gemm(SpecOf(context), context);
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
   const int out = context.OutputIndex("Out");
@@ -157,6 +161,7 @@ void RegisterMul(OpRegistry& registry) {
                 .no_gradient_reason = "second derivatives are not provided"});
   registry.AddCpuKernels<float, double>(
       "mul", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddKernel("mul", PrepackedProductKernel(SpecOf));
   registry.AddCpuKernels<float, double>(
       "mul_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }
