@@ -187,9 +187,7 @@ class TimedChoice {
       meta.layout = blocked;
       read.seconds_to_plain = plan.tuner->SecondsOfCopy(meta, Layout::Plain());
     }
-    has_choice_.resize(forms.size());
-    std::ranges::transform(forms, has_choice_.begin(),
-                           [](const auto& form) { return form.has_value(); });
+    for (const auto& form : forms) has_choice_.push_back(form.has_value());
   }
 
   TimedLayouts Choose() const {

@@ -70,6 +70,8 @@ void RegisterShift(OpRegistry& registry) {
   OpDef effect = ShiftDef("shift_effect");
   effect.has_side_effect = true;
   AddShift(registry, std::move(effect));
+  registry.Add(ShiftDef("shift_alone"));
+  registry.AddKernel("shift_alone", Candidate("alone", 0, 5));
 }
 
 ShiftOp::ShiftOp(const OpRegistry& registry, int64_t row, const std::string& type)
@@ -81,7 +83,9 @@ ShiftOp::ShiftOp(const OpRegistry& registry, int64_t row, const std::string& typ
 
 OpContext ShiftOp::Context() const {
   const OpDef& def = registry_.Get(op_.type);
-  return OpContext(op_, def, std::vector<TensorMeta>(InputOrder(def, op_).size(), x),
+  TensorMeta in = x;
+  if (in_layout) in.layout = *in_layout;
+  return OpContext(op_, def, std::vector<TensorMeta>(InputOrder(def, op_).size(), in),
                    std::vector<TensorMeta>(OutputOrder(def, op_).size(), x));
 }
 

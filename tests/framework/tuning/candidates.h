@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ namespace skiff::candidates {
 //   odd     priority 3, adds 3, accepts rows of odd length only and doesn't pay
 //   plain   a reference, adds 4
 // shift_random, shift_checked and shift_effect are the same, but draw numbers, check X and have a
-// side effect.
+// side effect. shift_alone has one kernel, "alone", which adds 5.
 void RegisterShift(OpRegistry& registry);
 
 // The context of an op of one of these types. `row`: X is [2, row].
@@ -27,7 +28,9 @@ class ShiftOp {
 
   Op& op() { return op_; }
   OpContext Context() const;
-  TensorMeta x;
+  TensorMeta x;  // of all arguments
+  // Of the inputs, if not that of x.
+  std::optional<Layout> in_layout;
 
  private:
   const OpRegistry& registry_;

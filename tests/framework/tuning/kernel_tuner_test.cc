@@ -40,6 +40,11 @@ class KernelTunerTest : public ::testing::Test {
                                 times.push_back(times_.at(kernel->name));
                               }
                               return times;
+                            },
+                        .copy_timer =
+                            [this](const TensorMeta&, Layout) {
+                              timed_.push_back({"copy"});
+                              return times_.at("copy");
                             }});
   }
 
@@ -49,12 +54,19 @@ class KernelTunerTest : public ::testing::Test {
     return tuner.Choose({.context = context, .is_constant = {false}}).name;
   }
 
+  double Seconds(KernelTuner& tuner, int64_t row, const std::string& type = "shift") {
+    const candidates::ShiftOp op(registry_, row, type);
+    const OpContext context = op.Context();
+    return tuner.Seconds({.context = context, .is_constant = {false}});
+  }
+
   std::string CacheFile() const { return directory_ / "kernels"; }
 
   OpRegistry registry_;
   TempDirectory directory_;
   const harness::ThreadCount threads_{1};
-  std::map<std::string, double> times_{{"low", 2e-3}, {"high", 3e-3}, {"odd", 1e-3}};
+  std::map<std::string, double> times_{
+      {"low", 2e-3}, {"high", 3e-3}, {"odd", 1e-3}, {"copy", 4e-3}};
   std::vector<std::vector<std::string>> timed_;
   std::vector<std::string> warnings_;
   std::vector<std::string> logged_;
@@ -100,6 +112,53 @@ TEST_F(KernelTunerTest, TimesNothingThatCannotBeTriedOut) {
   EXPECT_EQ(tuner.Choose({.context = context, .is_constant = {false}}).name, "high");
   EXPECT_THAT(timed_, IsEmpty());
   EXPECT_THAT(tuner.decisions(), IsEmpty());
+}
+
+TEST_F(KernelTunerTest, GivesTheTimeOfWhatItChose) {
+  KernelTuner tuner = Make();
+  EXPECT_EQ(Seconds(tuner, 4), 2e-3);
+  EXPECT_EQ(Choice(tuner, 4), "low");
+  EXPECT_EQ(Seconds(tuner, 5), 1e-3);
+  EXPECT_EQ(timed_.size(), 2u);
+  EXPECT_EQ(Seconds(tuner, 4, "shift_random"), 0);
+  EXPECT_EQ(timed_.size(), 2u);
+}
+
+// For its time alone; Choose has nothing to time there.
+TEST_F(KernelTunerTest, TimesTheOnlyCandidateOfAnOpWhenAsked) {
+  KernelTuner tuner = Make();
+  times_["alone"] = 5e-3;
+  EXPECT_EQ(Choice(tuner, 4, "shift_alone"), "alone");
+  EXPECT_THAT(timed_, IsEmpty());
+  EXPECT_EQ(Seconds(tuner, 4, "shift_alone"), 5e-3);
+  EXPECT_EQ(Seconds(tuner, 4, "shift_alone"), 5e-3);
+  EXPECT_THAT(timed_, ElementsAre(ElementsAre("alone")));
+  EXPECT_EQ(tuner.Summary(),
+            "0 kernels tuned, 0 of them timed now, 0 not those of the rule; 1 other times for "
+            "layouts, 1 of them taken now");
+}
+
+TEST_F(KernelTunerTest, TimesACopyBetweenLayoutsOnce) {
+  const TensorMeta image{.shape = {2, 16, 3, 3}, .dtype = DType::kFloat32, .layout = {}};
+  {
+    KernelTuner tuner = Make(CacheFile());
+    EXPECT_EQ(tuner.SecondsOfCopy(image, Layout::Blocked(8)), 4e-3);
+  }
+  times_["copy"] = 1;
+  KernelTuner tuner = Make(CacheFile());
+  EXPECT_EQ(tuner.SecondsOfCopy(image, Layout::Blocked(8)), 4e-3);
+  EXPECT_EQ(tuner.SecondsOfCopy(image, Layout::Blocked(16)), 1);
+  EXPECT_THAT(logged_, ElementsAre("copy [2, 16, 3, 3] plain -> blocked8: copy (copy 4 ms)",
+                                   "copy [2, 16, 3, 3] plain -> blocked16: copy (copy 1000 ms)"));
+}
+
+TEST_F(KernelTunerTest, FixedTimesWin) {
+  KernelTuner first = Make();
+  EXPECT_EQ(Seconds(first, 4), 2e-3);
+  times_ = {};
+  KernelTuner tuner = Make();
+  tuner.FixChoices(first.choices());
+  EXPECT_EQ(Seconds(tuner, 4), 2e-3);
 }
 
 TEST_F(KernelTunerTest, SaysWhatItDecided) {

@@ -1,5 +1,6 @@
 #include "framework/tuning/tuning_key.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/framework/tuning/candidates.h"
@@ -43,6 +44,25 @@ TEST_F(TuningKeyTest, IsTheSameForTheSameWork) {
   shift.op().SetInput("X", {"y"}).SetOutput("Out", {"z"}).SetOutput("Copy", {"@EMPTY@"});
   shift.x.persistable = true;
   EXPECT_EQ(KeyOf(shift), key);
+}
+
+// Its layout changes nothing, and two ops that differ there only are one.
+TEST_F(TuningKeyTest, LeavesOutTheLayoutWhereOnlyTheShapeIsRead) {
+  OpDef def = registry_.Get("shift");
+  def.type = "shift_like";
+  def.inputs[0].shape_only = true;
+  registry_.Add(def);
+  candidates::ShiftOp shift(registry_, 3, "shift_like");
+  const std::string key = KeyOf(shift);
+  EXPECT_THAT(key, testing::HasSubstr(" X=float32 [2, 3] -> "));
+  shift.in_layout = Layout::Blocked(8);
+  EXPECT_EQ(KeyOf(shift), key);
+}
+
+TEST_F(TuningKeyTest, DescribesCopies) {
+  const TensorMeta image{.shape = {2, 16, 3, 3}, .dtype = DType::kFloat32, .layout = {}};
+  EXPECT_EQ(CopyTuningKey(image, Layout::Blocked(8)),
+            "copy float32 [2, 16, 3, 3] plain -> blocked8, threads=1");
 }
 
 TEST_F(TuningKeyTest, NamesTheThreads) {
