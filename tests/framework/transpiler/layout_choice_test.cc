@@ -99,7 +99,7 @@ class LayoutChoiceTest : public ::testing::Test {
   Names BlockedByTime(const Ops& ops, const FetchList& fetches,
                       std::map<std::string, std::string> forced = {}) {
     CompileOptions options;
-    options.passes.skip = {"layout", "memory_reuse"};
+    options.passes.skip = PlanPassNames();
     const BoundProgram bound = Bind(ops, fetches, options);
     Plan plan = bound.plan();
     const auto tuner = MakeTuner();
@@ -207,7 +207,7 @@ TEST_F(LayoutChoiceTest, IsTheBestOfAllChoices) {
     }
     to_plain_ = 0.5 * static_cast<double>(below(8));
     to_blocked_ = 0.5 * static_cast<double>(below(8));
-    // What nobody reads, so that no op is dropped.
+    // What nobody reads.
     FetchList fetches;
     for (const std::string& value : values) {
       const bool is_read = std::ranges::any_of(ops, [&](const auto& op) { return op[1] == value; });
