@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "framework/base/cpu_features.h"
@@ -40,19 +41,25 @@ class TunedTrainingTest : public ::testing::Test {
     if (PreferredChannelBlock() == 1) GTEST_SKIP() << "one kernel only on this processor";
   }
 
-  // Finds `fastest` to be so wherever it is a candidate.
-  std::shared_ptr<KernelTuner> TunerFor(const std::string& fastest) {
+  // Finds `fastest` to be so wherever it is a candidate, and one kind of layout.
+  std::shared_ptr<KernelTuner> TunerFor(const std::string& fastest, bool blocked_is_slow = false) {
+    const auto timer = [=, this](const TuningRequest& request,
+                                 const std::vector<const KernelDef*>& kernels) {
+      ++timed_;
+      if (kernels.size() > 1) ++choices_timed_;
+      const auto is_blocked = [](const TensorMeta& meta) { return !meta.layout.is_plain(); };
+      const bool is_slow =
+          std::ranges::any_of(request.context.inputs(), is_blocked) == blocked_is_slow;
+      std::vector<double> times;
+      for (const KernelDef* kernel : kernels) {
+        times.push_back((kernel->name == fastest ? 1 : 2) + (is_slow ? 1 : 0));
+      }
+      return times;
+    };
     return std::make_shared<KernelTuner>(
         DefaultOpRegistry(),
-        KernelTunerOptions{.timer = [this, fastest](const TuningRequest&,
-                                                    const std::vector<const KernelDef*>& kernels) {
-          ++timed_;
-          std::vector<double> times;
-          for (const KernelDef* kernel : kernels) {
-            times.push_back(kernel->name == fastest ? 1 : 2);
-          }
-          return times;
-        }});
+        KernelTunerOptions{.timer = timer,
+                           .copy_timer = [](const TensorMeta&, Layout) { return 0.01; }});
   }
 
   Trainer Make(const std::string& name, std::shared_ptr<KernelTuner> tuner, int64_t stop = 0) {
@@ -98,6 +105,7 @@ class TunedTrainingTest : public ::testing::Test {
   ClassifierProgram program_;
   std::ostringstream out_;
   int timed_ = 0;
+  int choices_timed_ = 0;  // of more than one kernel
 };
 
 TEST_F(TunedTrainingTest, ResumesToTheSameBitsThoughTimesWouldChooseOtherKernelsNow) {
@@ -107,6 +115,14 @@ TEST_F(TunedTrainingTest, ResumesToTheSameBitsThoughTimesWouldChooseOtherKernels
   Train("broken", TunerFor("onednn"), 2);
   Resume("broken", TunerFor("winograd"), 5);
   ExpectSame(Resume("broken", TunerFor("winograd")), whole);
+}
+
+TEST_F(TunedTrainingTest, ResumesWithTheLayoutsThatItBeganWith) {
+  const TrainingResult whole = Train("whole", TunerFor("onednn", true));
+  ASSERT_NE(Train("other", TunerFor("onednn")).weights_hash, whole.weights_hash);
+  Train("broken", TunerFor("onednn", true), 2);
+  Resume("broken", TunerFor("onednn"), 5);
+  ExpectSame(Resume("broken", nullptr), whole);
 }
 
 TEST_F(TunedTrainingTest, KeepsItsKernelsWhenResumedWithoutATuner) {
@@ -132,8 +148,8 @@ TEST_F(TunedTrainingTest, MakesAllChoicesBeforeTheFirstStep) {
   Train("broken", TunerFor("onednn"), 1);
   const int timed = timed_;
   EXPECT_GT(timed, 2);
-  EXPECT_THAT(out_.str(),
-              HasSubstr(StrCat(timed, " kernels tuned, ", timed, " of them timed now, ")));
+  EXPECT_THAT(out_.str(), HasSubstr(StrCat(choices_timed_, " kernels tuned, ", choices_timed_,
+                                           " of them timed now, ")));
   Resume("broken", TunerFor("onednn"));
   EXPECT_EQ(timed_, timed);
 }
