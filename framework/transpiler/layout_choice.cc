@@ -164,21 +164,18 @@ std::vector<ReadValue> ReadsOf(const Plan& plan, const BlockedForms& forms) {
 struct OpSeconds {
   double plain = 0;
   double blocked = 0;
-  // Labels that can't be taken.
-  bool must_be_plain = false;
-  bool must_be_blocked = false;
+  bool can_be_plain = true;
 };
 
 class TimedChoice {
  public:
+  // Ops with a form have a choice.
   TimedChoice(const OpRegistry& registry, const Plan& plan, const BlockedForms& forms,
               Layout blocked)
-      : plan_(plan),
-        rule_(LayoutsByRule(plan, forms)),
-        ops_(plan.instructions.size()),
-        reads_(ReadsOf(plan, forms)) {
+      : plan_(plan), ops_(forms.size()), reads_(ReadsOf(plan, forms)) {
     for (size_t i = 0; i < ops_.size(); ++i) {
-      if (forms[i]) TimeOp(registry, *forms[i], i);
+      has_choice_.push_back(forms[i].has_value());
+      if (forms[i]) TimeOp(registry, *forms[i], plan.instructions[i], &ops_[i]);
     }
     for (ReadValue& read : reads_) {
       TensorMeta meta = ValueOf(plan, read.value).meta;
@@ -187,33 +184,28 @@ class TimedChoice {
       meta.layout = blocked;
       read.seconds_to_plain = plan.tuner->SecondsOfCopy(meta, Layout::Plain());
     }
-    for (const auto& form : forms) has_choice_.push_back(form.has_value());
   }
 
   TimedLayouts Choose() const {
     const std::vector<bool> cheapest = SmallestCut();
     return {.is_blocked = cheapest,
             .seconds = SecondsOf(cheapest),
-            .seconds_by_rule = SecondsOf(rule_)};
+            .seconds_by_rule = SecondsOf(has_choice_)};
   }
 
  private:
-  void TimeOp(const OpRegistry& registry, const BlockedForm& form, size_t index) {
-    const Instruction& instruction = plan_.instructions[index];
-    OpSeconds& op = ops_[index];
-    if (!plan_.ForcedKernel(instruction.op->type).empty()) {
-      (rule_[index] ? op.must_be_blocked : op.must_be_plain) = true;
-      return;
-    }
-    const std::vector<bool> is_constant = ConstantInputs(plan_, instruction);
+  void TimeOp(const OpRegistry& registry, const BlockedForm& form, const Instruction& instruction,
+              OpSeconds* op) const {
     const OpContext plain(*instruction.op, *instruction.def, PlainMetas(plan_, instruction.inputs),
                           PlainMetas(plan_, instruction.outputs), plan_.place);
-    op.must_be_blocked = registry.FindKernel(plain) == nullptr;
-    if (op.must_be_blocked) return;
-    op.plain = plan_.tuner->Seconds({.context = plain, .is_constant = is_constant});
+    op->can_be_plain =
+        plan_.ForcedKernel(instruction.op->type).empty() && registry.FindKernel(plain) != nullptr;
+    if (!op->can_be_plain) return;
+    const std::vector<bool> is_constant = ConstantInputs(plan_, instruction);
+    op->plain = plan_.tuner->Seconds({.context = plain, .is_constant = is_constant});
     const OpContext blocked(*instruction.op, *instruction.def, form.inputs, form.outputs,
                             plan_.place);
-    op.blocked = plan_.tuner->Seconds({.context = blocked, .is_constant = is_constant});
+    op->blocked = plan_.tuner->Seconds({.context = blocked, .is_constant = is_constant});
   }
 
   // Nanoseconds: the same sums wherever they are taken.
@@ -224,8 +216,8 @@ class TimedChoice {
     for (size_t i = 0; i < ops_.size(); ++i) {
       const OpSeconds& op = ops_[i];
       cut.AddNode(
-          !has_choice_[i] || op.must_be_plain ? MinCut::kForbidden : Cost(op.blocked),
-          op.must_be_blocked ? MinCut::kForbidden : Cost(KernelTuner::kNoiseFactor * op.plain));
+          has_choice_[i] ? Cost(op.blocked) : MinCut::kForbidden,
+          op.can_be_plain ? Cost(KernelTuner::kNoiseFactor * op.plain) : MinCut::kForbidden);
     }
     const int plain = cut.AddNode(MinCut::kForbidden, 0);
     for (const ReadValue& read : reads_) AddCopies(read, plain, &cut);
@@ -268,7 +260,6 @@ class TimedChoice {
   }
 
   const Plan& plan_;
-  std::vector<bool> rule_;
   std::vector<bool> has_choice_;
   std::vector<OpSeconds> ops_;
   std::vector<ReadValue> reads_;
@@ -308,8 +299,12 @@ std::vector<bool> LayoutsByRule(const Plan& plan, const BlockedForms& forms) {
 }
 
 TimedLayouts LayoutsByTime(const OpRegistry& registry, const Plan& plan, const BlockedForms& forms,
-                           Layout blocked) {
-  return TimedChoice(registry, plan, forms, blocked).Choose();
+                           const std::vector<bool>& by_rule, Layout blocked) {
+  BlockedForms choices = forms;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (!by_rule[i]) choices[i].reset();
+  }
+  return TimedChoice(registry, plan, choices, blocked).Choose();
 }
 
 }  // namespace skiff

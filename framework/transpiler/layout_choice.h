@@ -26,16 +26,16 @@ std::vector<bool> LayoutsByRule(const Plan& plan, const BlockedForms& forms);
 
 struct TimedLayouts {
   std::vector<bool> is_blocked;  // by instruction
-  // What ops with a choice and copies between layouts take together, by their times.
+  // What the ops that the rule blocks take, with the copies between layouts, by their times.
   double seconds = 0;
   double seconds_by_rule = 0;
 };
 
-// The choice for which the times of all ops (the faster of each kernels' candidates) and of the
-// copies between layouts add up to the least, as the plan's tuner has measured them. An op runs
-// plain only if that pays by more than 5 %: below, timings repeat too badly. Ops whose kernel is
-// forced stay as the rule has them.
+// Of the ops that the rule blocks, those stay so for which the times of all ops (the faster of each
+// one's kernels) and of the copies between layouts add up to the least, as the plan's tuner has
+// measured them. Below 5 % timings repeat too badly for an op to leave the rule. Ops whose kernel
+// is forced don't.
 TimedLayouts LayoutsByTime(const OpRegistry& registry, const Plan& plan, const BlockedForms& forms,
-                           Layout blocked);
+                           const std::vector<bool>& by_rule, Layout blocked);
 
 }  // namespace skiff

@@ -107,11 +107,11 @@ class LayoutAssignment {
 };
 
 // "3 of 60 ops plain, as timed: 11.2 ms, by rule 12.0 ms".
-std::string Describe(const TimedLayouts& timed, const BlockedForms& forms) {
-  const auto has_choice = std::ranges::count_if(forms, [](const auto& f) { return f.has_value(); });
+std::string Describe(const TimedLayouts& timed, const std::vector<bool>& by_rule) {
+  const auto of_rule = std::ranges::count(by_rule, true);
   const auto blocked = std::ranges::count(timed.is_blocked, true);
   std::ostringstream text;
-  text << has_choice - blocked << " of " << has_choice << " ops plain, as timed: " << std::fixed
+  text << of_rule - blocked << " of " << of_rule << " ops plain, as timed: " << std::fixed
        << std::setprecision(3) << timed.seconds * 1e3 << " ms, by rule "
        << timed.seconds_by_rule * 1e3 << " ms";
   return text.str();
@@ -125,14 +125,12 @@ PassReport LayoutPass::Apply(const OpRegistry& registry, Plan* plan) const {
     return {.pass = {}, .changes = 0, .summary = "no blocked layouts on this place"};
   }
   const BlockedForms forms = FindBlockedForms(registry, *plan, blocked);
-  std::vector<bool> is_blocked;
+  std::vector<bool> is_blocked = LayoutsByRule(*plan, forms);
   std::string choice;
-  if (plan->tuner == nullptr) {
-    is_blocked = LayoutsByRule(*plan, forms);
-  } else {
-    const TimedLayouts timed = LayoutsByTime(registry, *plan, forms, blocked);
+  if (plan->tuner != nullptr) {
+    const TimedLayouts timed = LayoutsByTime(registry, *plan, forms, is_blocked, blocked);
+    choice = Describe(timed, is_blocked);
     is_blocked = timed.is_blocked;
-    choice = Describe(timed, forms);
     plan->tuner->Log("layouts: " + choice);
   }
   LayoutAssignment assignment(plan);

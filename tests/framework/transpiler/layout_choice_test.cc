@@ -106,11 +106,14 @@ class LayoutChoiceTest : public ::testing::Test {
     plan.tuner = tuner.get();
     plan.forced_kernels.insert(forced.begin(), forced.end());
     const BlockedForms forms = FindBlockedForms(registry_, plan, kBlocked);
-    timed_ = LayoutsByTime(registry_, plan, forms, kBlocked);
+    const std::vector<bool> by_rule = LayoutsByRule(plan, forms);
+    timed_ = LayoutsByTime(registry_, plan, forms, by_rule, kBlocked);
     Names blocked;
+    by_rule_.clear();
     for (size_t i = 0; i < plan.instructions.size(); ++i) {
       const auto output = static_cast<size_t>(plan.instructions[i].outputs[0]);
       if (timed_.is_blocked[i]) blocked.insert(plan.values[output].name);
+      if (by_rule[i]) by_rule_.insert(plan.values[output].name);
     }
     return blocked;
   }
@@ -120,7 +123,7 @@ class LayoutChoiceTest : public ::testing::Test {
                 double plain_factor) {
     double cost = 0;
     for (const auto& [type, in, out] : ops) {
-      if (type == "flat") {
+      if (!by_rule_.contains(out)) {
         if (blocked.contains(out)) return std::numeric_limits<double>::infinity();
         continue;
       }
@@ -148,7 +151,9 @@ class LayoutChoiceTest : public ::testing::Test {
   double to_blocked_ = 1;
   std::vector<std::string> logged_;
   const Tensor x_ = Tensor::FromValues<float>({1, 16, 1, 1}, std::vector<float>(16, 1));
+  // Of the last BlockedByTime.
   TimedLayouts timed_;
+  Names by_rule_;
 };
 
 TEST_F(LayoutChoiceTest, WeighsWhatAChainGainsAgainstTheCopiesAtItsEnds) {
@@ -184,6 +189,13 @@ TEST_F(LayoutChoiceTest, CopiesOnceForAllThatReadAValue) {
   EXPECT_NEAR(timed_.seconds, 1 + 2.5 + 3 * (1 + 0.1), 1e-9);
 }
 
+TEST_F(LayoutChoiceTest, TimesNothingThatTheRuleLeavesPlain) {
+  seconds_["follower"] = {.plain = 10, .blocked = 1};
+  to_plain_ = to_blocked_ = 0;
+  EXPECT_THAT(BlockedByTime({{"follower", "x", "a"}, {"follower", "a", "b"}}, {"b"}), IsEmpty());
+  EXPECT_THAT(logged_, IsEmpty());
+}
+
 TEST_F(LayoutChoiceTest, KeepsOpsWithAForcedKernelAsTheRuleHasThem) {
   seconds_["conv_a"] = {.plain = 1, .blocked = 100};
   const Ops ops = {{"conv_a", "x", "a"}, {"flat", "a", "b"}};
@@ -213,15 +225,15 @@ TEST_F(LayoutChoiceTest, IsTheBestOfAllChoices) {
       const bool is_read = std::ranges::any_of(ops, [&](const auto& op) { return op[1] == value; });
       if (!is_read) fetches.push_back(value);
     }
+    const Names blocked = BlockedByTime(ops, fetches);
     double least = std::numeric_limits<double>::infinity();
     for (unsigned bits = 0; bits < 1u << ops.size(); ++bits) {
-      Names blocked;
+      Names other;
       for (size_t i = 0; i < ops.size(); ++i) {
-        if ((bits >> i & 1) != 0) blocked.insert(ops[i][2]);
+        if ((bits >> i & 1) != 0) other.insert(ops[i][2]);
       }
-      least = std::min(least, CostOf(ops, fetches, blocked, KernelTuner::kNoiseFactor));
+      least = std::min(least, CostOf(ops, fetches, other, KernelTuner::kNoiseFactor));
     }
-    const Names blocked = BlockedByTime(ops, fetches);
     ASSERT_NEAR(CostOf(ops, fetches, blocked, KernelTuner::kNoiseFactor), least, 1e-6) << round;
     ASSERT_NEAR(CostOf(ops, fetches, blocked, 1), timed_.seconds, 1e-6) << round;
   }
