@@ -127,7 +127,7 @@ PassReport LayoutPass::Apply(const OpRegistry& registry, Plan* plan) const {
   const BlockedForms forms = FindBlockedForms(registry, *plan, blocked);
   std::vector<bool> is_blocked = LayoutsByRule(*plan, forms);
   std::string choice;
-  if (plan->tuner != nullptr) {
+  if (plan->tuner != nullptr && std::ranges::count(is_blocked, true) > 0) {
     const TimedLayouts timed = LayoutsByTime(registry, *plan, forms, is_blocked, blocked);
     choice = Describe(timed, is_blocked);
     is_blocked = timed.is_blocked;

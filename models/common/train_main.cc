@@ -40,10 +40,11 @@ DEFINE_int64(warmup, 0, "Steps over which the learning rate grows linearly.");
 DEFINE_double(weight_decay, 1e-4, "L2 regularization of all parameters.");
 DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated images.");
 DEFINE_int32(threads, 0, "Threads that compute. 0: one a core.");
-DEFINE_string(tune_kernels, "",
-              "File that remembers which kernels are fastest on this machine; made if it isn't "
-              "there. Kernels that it doesn't know are timed first, up to a second each. Empty: "
-              "kernels are chosen by rule. A resumed training keeps those it began with.");
+DEFINE_string(
+    tune_kernels, "",
+    "File that remembers which kernels and layouts are fastest on this machine; made if it "
+    "isn't there. Kernels that it doesn't know are timed first, up to a second each. "
+    "Empty: by rule. A resumed training keeps those it began with.");
 DEFINE_string(
     output_dir, "",
     "Where to write. Empty: MODEL_run in the current directory. One that holds a training is "
@@ -149,7 +150,7 @@ std::shared_ptr<KernelTuner> TunerFromFlags() {
       KernelTunerOptions{
           .cache_file = FLAGS_tune_kernels,
           .warn = [](const std::string& message) { std::cout << "warning: " << message << "\n"; },
-          .log = [](const std::string& line) { std::cout << "timed " << line << std::endl; }});
+          .log = [](const std::string& line) { std::cout << "tuning: " << line << std::endl; }});
 }
 
 int Train(const std::vector<std::string>& flags, const TrainableModel& model) {

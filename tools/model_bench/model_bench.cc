@@ -40,11 +40,12 @@ DEFINE_int32(steps, 10, "timed steps, after 3 that are not");
 DEFINE_string(kernels, "",
               "kernels to force, op=kernel with commas between them, such as "
               "conv2d=onednn,conv2d_grad=onednn");
-DEFINE_string(tune_kernels, "",
-              "file that remembers which kernels are fastest on this machine, made if it isn't "
-              "there; kernels that it doesn't know are timed first, up to a second each (which the "
-              "peaks of memory show), and what "
-              "differs from the rule is printed; --kernels wins; empty: kernels by rule");
+DEFINE_string(
+    tune_kernels, "",
+    "file that remembers which kernels and layouts are fastest on this machine, made if it "
+    "isn't there; kernels that it doesn't know are timed first, up to a second each (which the "
+    "peaks of memory show), and what "
+    "differs from the rule is printed; --kernels wins; empty: kernels by rule");
 DEFINE_string(json, "", "file to write the figures to; empty: none");
 DEFINE_bool(split, true, "print the step's time by op");
 DEFINE_int32(seed, 1, "of initial values and generated images");
@@ -176,14 +177,15 @@ CompileOptions OptionsFromFlags() {
   if (!FLAGS_tune_kernels.empty()) {
     options.tuner = std::make_shared<KernelTuner>(
         DefaultOpRegistry(),
-        KernelTunerOptions{
-            .cache_file = FLAGS_tune_kernels,
-            .warn =
-                [](const std::string& message) {
-                  std::fprintf(stderr, "warning: %s\n", message.c_str());
-                },
-            .log =
-                [](const std::string& line) { std::fprintf(stderr, "timed %s\n", line.c_str()); }});
+        KernelTunerOptions{.cache_file = FLAGS_tune_kernels,
+                           .warn =
+                               [](const std::string& message) {
+                                 std::fprintf(stderr, "warning: %s\n", message.c_str());
+                               },
+                           .log =
+                               [](const std::string& line) {
+                                 std::fprintf(stderr, "tuning: %s\n", line.c_str());
+                               }});
   }
   return options;
 }

@@ -119,20 +119,23 @@ class Command(unittest.TestCase):
 
             first = model_bench()
             self.assertEqual(first.returncode, 0, first.stderr)
-            summary = re.search(r"\n(\d+) kernels tuned, (\d+) of them timed now, \d+ not those of the rule\n",
-                                first.stdout)
+            summary = re.search(r"\n(\d+) kernels tuned, (\d+) of them timed now, \d+ not those of the rule"
+                                r"(?:; (\d+) other times for layouts, (\d+) of them taken now)?\n", first.stdout)
             self.assertIsNotNone(summary, first.stdout)
-            # Without a vector of 8 floats there is no choice, and no file.
-            if summary[1] == "0":
-                return
+            # Without a vector of 8 floats the layouts have no choice.
+            kernels, others = int(summary[1]), int(summary[3] or 0)
+            self.assertGreater(kernels, 0)
             self.assertEqual(summary[1], summary[2])
-            self.assertEqual(first.stderr.count("timed conv2d"), int(summary[1]))
+            self.assertEqual(summary[3], summary[4])
+            layouts = r"tuning: layouts: \d+ of \d+ ops plain, as timed: .* ms, by rule .* ms\n" if others else ""
+            self.assertEqual(first.stderr.count("\n"), kernels + others + (1 if others else 0))
+            self.assertRegex(first.stderr, layouts + "$")
             with open(os.path.join(folder, "kernels"), encoding="utf-8") as stream:
                 self.assertTrue(stream.read().startswith("skiff kernel choices, version 1\n"))
             second = model_bench()
             self.assertEqual(second.returncode, 0, second.stderr)
-            self.assertIn(f"\n{summary[1]} kernels tuned, 0 of them timed now", second.stdout)
-            self.assertEqual(second.stderr, "")
+            self.assertIn(f"\n{kernels} kernels tuned, 0 of them timed now", second.stdout)
+            self.assertRegex(second.stderr, "^" + layouts + "$")
             with open(os.path.join(folder, "kernels"), "w", encoding="utf-8") as stream:
                 stream.write("?")
             third = model_bench()
