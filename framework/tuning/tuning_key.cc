@@ -70,9 +70,12 @@ std::string CopyTuningKey(const TensorMeta& from, Layout to) {
 }
 
 std::string ShortTuningKey(const TuningRequest& request) {
-  std::vector<std::string> shapes;
-  for (const TensorMeta& meta : request.context.inputs()) shapes.push_back(StrCat(meta.shape));
-  return StrCat(request.context.op().type, " ", Join(shapes, ", "));
+  std::vector<std::string> inputs;
+  for (const TensorMeta& meta : request.context.inputs()) {
+    const bool is_plain = meta.layout.is_plain();
+    inputs.push_back(is_plain ? StrCat(meta.shape) : StrCat(meta.shape, " ", meta.layout));
+  }
+  return StrCat(request.context.op().type, " ", Join(inputs, ", "));
 }
 
 }  // namespace skiff

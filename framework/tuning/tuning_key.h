@@ -27,7 +27,8 @@ std::string TuningKey(const TuningRequest& request);
 // Of a copy between layouts: "copy float32 [64, 16, 32, 32] plain -> blocked16, threads=2".
 std::string CopyTuningKey(const TensorMeta& from, Layout to);
 
-// For people: "conv2d [64, 16, 32, 32], [16, 16, 3, 3]", the type with the shapes of the inputs.
+// For people: "conv2d [64, 16, 32, 32] blocked16, [16, 16, 3, 3]", the type with the shapes of the
+// inputs and those of their layouts that aren't plain.
 std::string ShortTuningKey(const TuningRequest& request);
 
 }  // namespace skiff

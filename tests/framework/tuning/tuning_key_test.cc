@@ -77,6 +77,10 @@ TEST_F(TuningKeyTest, HasAShortFormForPeople) {
   const OpContext context = shift.Context();
   EXPECT_EQ(ShortTuningKey({.context = context, .is_constant = {false, false}}),
             "shift [2, 3], [2, 3]");
+  shift.x.layout = Layout::Blocked(8);
+  const OpContext blocked = shift.Context();
+  EXPECT_EQ(ShortTuningKey({.context = blocked, .is_constant = {false, false}}),
+            "shift [2, 3] blocked8, [2, 3] blocked8");
 }
 
 }  // namespace
