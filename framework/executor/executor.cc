@@ -102,10 +102,13 @@ struct CompiledProgram::State {
     plan.forced_kernels.insert(options.kernels.begin(), options.kernels.end());
     plan.tuner = options.tuner.get();
     RunPlanPasses(*registry, &plan, options.passes);
-    return std::make_shared<PreparedPlan>(
-        std::move(plan),
-        PreparedPlan::Inputs{
-            .registry = registry, .program = program, .scope = scope, .trains = trains});
+    plan.tuner = nullptr;
+    return std::make_shared<PreparedPlan>(std::move(plan),
+                                          PreparedPlan::Inputs{.registry = registry,
+                                                               .program = program,
+                                                               .scope = scope,
+                                                               .tuner = options.tuner.get(),
+                                                               .trains = trains});
   }
 
   const OpRegistry* registry = nullptr;

@@ -63,7 +63,6 @@ PreparedPlan::PreparedPlan(Plan plan, Inputs inputs)
     : plan_(std::move(plan)), inputs_(std::move(inputs)), device_{plan_.place, nullptr} {
   seed_ = inputs_.program->seed;
   PrepareKernels();
-  plan_.tuner = nullptr;  // it may not live as long
   PlanStorage(&plan_);
   arena_ = std::make_shared<Buffer>(AllocatorOf(plan_.place), plan_.planned_bytes);
   try {
@@ -151,6 +150,7 @@ void PreparedPlan::PrepareKernels() {
 
 void PreparedPlan::RequestDerived(const std::vector<DerivedForm>& forms, Instruction* instruction,
                                   std::vector<DerivedRequest>* requests) const {
+  if (forms.empty()) return;
   const std::vector<bool> is_constant = ConstantInputs(plan_, *instruction);
   for (const DerivedForm& form : forms) {
     const bool is_kept = std::ranges::all_of(
@@ -191,8 +191,8 @@ const KernelDef& PreparedPlan::ChooseKernel(const Instruction& instruction,
     const KernelDef* kernel = inputs_.registry->FindKernel(context, forced);
     return kernel != nullptr ? *kernel : inputs_.registry->SelectKernel(context);
   }
-  if (plan_.tuner == nullptr) return inputs_.registry->SelectKernel(context);
-  return plan_.tuner->Choose(
+  if (inputs_.tuner == nullptr) return inputs_.registry->SelectKernel(context);
+  return inputs_.tuner->Choose(
       {.context = context, .is_constant = ConstantInputs(plan_, instruction)});
 }
 

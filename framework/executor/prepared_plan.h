@@ -22,10 +22,11 @@ class PreparedPlan {
     const OpRegistry* registry = nullptr;
     std::shared_ptr<const Program> program;  // owns the ops that the plan points to
     Scope* scope = nullptr;
-    bool trains = false;  // whether a run advances the step counter
+    KernelTuner* tuner = nullptr;  // used by the constructor only; nullptr: none
+    bool trains = false;           // whether a run advances the step counter
   };
 
-  // Chooses and prepares a kernel per instruction (the plan's tuner is used here only), plans the
+  // Chooses and prepares a kernel per instruction, plans the
   // storage and binds it. Error if no kernel fits, naming the op.
   PreparedPlan(Plan plan, Inputs inputs);
   ~PreparedPlan();

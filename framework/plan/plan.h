@@ -107,7 +107,7 @@ struct Plan {
   // From types of ops to the kernel that the user wants, wherever it takes the shapes. No pass puts
   // another op in the place of such an op.
   std::map<std::string, std::string, std::less<>> forced_kernels;
-  // Chooses kernels and layouts of the other ops by their times; nullptr: by rule.
+  // While the passes run: what knows the times of the other ops; nullptr: they go by rule.
   KernelTuner* tuner = nullptr;
 
   // The kernel that is forced on ops of this type; empty: none.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "framework/transpiler/min_cut.h"
 #include "framework/tuning/kernel_tuner.h"
@@ -155,12 +156,15 @@ std::vector<ReadValue> ReadsOf(const Plan& plan, const BlockedForms& forms) {
   }
   for (int32_t fetch : plan.fetches) read(fetch).readers.push_back(-1);
   std::erase_if(reads, [](const ReadValue& value) {
-    return value.writer < 0 &&
-           std::ranges::all_of(value.readers, [](int32_t reader) { return reader < 0; });
+    const bool is_plain =
+        value.writer < 0 &&
+        std::ranges::all_of(value.readers, [](int32_t reader) { return reader < 0; });
+    return is_plain || value.readers.empty();
   });
   return reads;
 }
 
+// Of an op that can't be timed both are 0.
 struct OpSeconds {
   double plain = 0;
   double blocked = 0;
@@ -177,17 +181,11 @@ class TimedChoice {
       has_choice_.push_back(forms[i].has_value());
       if (forms[i]) TimeOp(registry, *forms[i], plan.instructions[i], &ops_[i]);
     }
-    for (ReadValue& read : reads_) {
-      TensorMeta meta = ValueOf(plan, read.value).meta;
-      meta.layout = Layout::Plain();
-      read.seconds_to_blocked = plan.tuner->SecondsOfCopy(meta, blocked);
-      meta.layout = blocked;
-      read.seconds_to_plain = plan.tuner->SecondsOfCopy(meta, Layout::Plain());
-    }
+    for (ReadValue& read : reads_) TimeCopies(blocked, &read);
   }
 
   TimedLayouts Choose() const {
-    const std::vector<bool> cheapest = SmallestCut();
+    const std::vector<bool> cheapest = is_timed_ ? SmallestCut() : has_choice_;
     return {.is_blocked = cheapest,
             .seconds = SecondsOf(cheapest),
             .seconds_by_rule = SecondsOf(has_choice_)};
@@ -201,11 +199,40 @@ class TimedChoice {
     op->can_be_plain =
         plan_.ForcedKernel(instruction.op->type).empty() && registry.FindKernel(plain) != nullptr;
     if (!op->can_be_plain) return;
-    const std::vector<bool> is_constant = ConstantInputs(plan_, instruction);
-    op->plain = plan_.tuner->Seconds({.context = plain, .is_constant = is_constant});
+    std::vector<bool> is_constant = ConstantInputs(plan_, instruction);
+    const std::optional<double> in_plain =
+        plan_.tuner->Seconds({.context = plain, .is_constant = is_constant});
     const OpContext blocked(*instruction.op, *instruction.def, form.inputs, form.outputs,
                             plan_.place);
-    op->blocked = plan_.tuner->Seconds({.context = blocked, .is_constant = is_constant});
+    // What is copied to blocks in each step isn't constant.
+    for (size_t i = 0; i < form.inputs.size(); ++i) {
+      if (!form.inputs[i].layout.is_plain()) is_constant[i] = false;
+    }
+    const std::optional<double> in_blocked =
+        plan_.tuner->Seconds({.context = blocked, .is_constant = is_constant});
+    if (in_plain && in_blocked) {
+      op->plain = *in_plain;
+      op->blocked = *in_blocked;
+    } else {
+      // One without a preference goes with its neighbours.
+      op->can_be_plain = instruction.def->layout_rule == LayoutRule::kSame;
+    }
+  }
+
+  // Both ways, but for what can't happen: whoever is plain whatever is chosen reads no blocks.
+  void TimeCopies(Layout blocked, ReadValue* read) {
+    TensorMeta meta = ValueOf(plan_, read->value).meta;
+    meta.layout = Layout::Plain();
+    std::optional<double> to_blocked = 0;
+    if (std::ranges::any_of(read->readers, [](int32_t reader) { return reader >= 0; })) {
+      to_blocked = plan_.tuner->SecondsOfCopy(meta, blocked);
+    }
+    meta.layout = blocked;
+    std::optional<double> to_plain = 0;
+    if (read->writer >= 0) to_plain = plan_.tuner->SecondsOfCopy(meta, Layout::Plain());
+    is_timed_ = is_timed_ && to_blocked && to_plain;
+    read->seconds_to_blocked = to_blocked.value_or(0);
+    read->seconds_to_plain = to_plain.value_or(0);
   }
 
   // Nanoseconds: the same sums wherever they are taken.
@@ -221,9 +248,33 @@ class TimedChoice {
     }
     const int plain = cut.AddNode(MinCut::kForbidden, 0);
     for (const ReadValue& read : reads_) AddCopies(read, plain, &cut);
+    for (const auto& [op, other] : RepeatedWork()) {
+      cut.AddPairCost(op, other, MinCut::kForbidden);
+      cut.AddPairCost(other, op, MinCut::kForbidden);
+    }
     std::vector<bool> labels = cut.Solve();
     labels.resize(ops_.size());
     return labels;
+  }
+
+  // An op that reads what another one keeps for it alone (its gradient, its replay) repeats parts
+  // of that one's work: on other layouts it might come to other last bits.
+  std::vector<std::pair<int, int>> RepeatedWork() const {
+    std::vector<int> keeper(plan_.values.size(), -1);
+    std::vector<std::pair<int, int>> pairs;
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      if (!has_choice_[i]) continue;
+      const Instruction& instruction = plan_.instructions[i];
+      for (const int32_t input : instruction.inputs) {
+        const int of = input < 0 ? -1 : keeper[static_cast<size_t>(input)];
+        if (of >= 0) pairs.emplace_back(of, static_cast<int>(i));
+      }
+      for (const SlotDef& slot : instruction.def->outputs) {
+        const int32_t output = slot.intermediate ? instruction.OutputIn(slot.name) : -1;
+        if (output >= 0) keeper[static_cast<size_t>(output)] = static_cast<int>(i);
+      }
+    }
+    return pairs;
   }
 
   // One copy serves all readers that want it: a node says whether there is none (to plain), or one
@@ -261,6 +312,7 @@ class TimedChoice {
 
   const Plan& plan_;
   std::vector<bool> has_choice_;
+  bool is_timed_ = true;  // the copies are
   std::vector<OpSeconds> ops_;
   std::vector<ReadValue> reads_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "framework/base/error.h"
+
 namespace skiff {
 namespace {
 
@@ -91,14 +93,24 @@ class Network {
   std::vector<size_t> next_edge_;  // by node, the first that may still lead to the sink
 };
 
+void CheckCost(int64_t cost) {
+  SKIFF_ENFORCE(cost >= 0 && cost <= MinCut::kForbidden, kInvalidArgument, "a cost of ", cost,
+                ": expected 0 to ", MinCut::kForbidden);
+}
+
 }  // namespace
 
 int MinCut::AddNode(int64_t cost_if_true, int64_t cost_if_false) {
+  CheckCost(cost_if_true);
+  CheckCost(cost_if_false);
   nodes_.push_back({cost_if_true, cost_if_false});
   return static_cast<int>(nodes_.size()) - 1;
 }
 
-void MinCut::AddPairCost(int a, int b, int64_t cost) { pairs_.push_back({a, b, cost}); }
+void MinCut::AddPairCost(int a, int b, int64_t cost) {
+  CheckCost(cost);
+  pairs_.push_back({a, b, cost});
+}
 
 std::vector<bool> MinCut::Solve() const {
   const int count = static_cast<int>(nodes_.size());

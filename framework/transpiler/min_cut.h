@@ -12,11 +12,11 @@ namespace skiff {
 class MinCut {
  public:
   // More than all other costs of a problem may add up to.
-  static constexpr int64_t kForbidden = int64_t{1} << 45;
+  static constexpr int64_t kForbidden = int64_t{1} << 50;
 
-  // Returns the node's number, counted from 0. Costs aren't negative.
+  // Returns the node's number, counted from 0. Error for a cost outside [0, kForbidden].
   int AddNode(int64_t cost_if_true, int64_t cost_if_false);
-  // `cost` is due if node `a` is true and node `b` false.
+  // `cost` is due if node `a` is true and node `b` false. Error as AddNode.
   void AddPairCost(int a, int b, int64_t cost);
 
   // By node. Of several labellings of the least cost the one with the most nodes true.

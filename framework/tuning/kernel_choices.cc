@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kTitle = "skiff kernel choices, version ";
 constexpr std::string_view kVersion = "1";
+// Of one run of a kernel: an hour.
+constexpr double kMaxSeconds = 3600;
 
 std::string NumberText(double value) {
   std::array<char, 32> text{};
@@ -75,8 +77,10 @@ double ParseSeconds(std::string_view text, const Lines& lines) {
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   const bool is_time = error == std::errc() && end == text.data() + text.size() &&
-                       std::isfinite(seconds) && seconds >= 0;
-  if (!is_time) lines.Throw("\"", text, "\" is no number of seconds");
+                       std::isfinite(seconds) && seconds >= 0 && seconds <= kMaxSeconds;
+  if (!is_time) {
+    lines.Throw("\"", text, "\" is no number of seconds, expected 0 to ", kMaxSeconds);
+  }
   return seconds;
 }
 

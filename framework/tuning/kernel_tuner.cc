@@ -39,7 +39,9 @@ KernelChoice Fastest(const std::vector<std::string>& names, const std::vector<do
   return choice;
 }
 
-double SecondsOf(const KernelChoice& choice) {
+std::optional<double> SecondsOf(const TunedKernel* decision) {
+  if (decision == nullptr) return std::nullopt;
+  const KernelChoice& choice = decision->choice;
   const auto found = choice.seconds.find(choice.kernel);
   SKIFF_ENFORCE(found != choice.seconds.end(), kInvalidArgument, "a choice of the kernel \"",
                 choice.kernel, "\" without its time");
@@ -75,44 +77,45 @@ const KernelDef& KernelTuner::Choose(const TuningRequest& request) {
   const KernelDef& rule = registry_.SelectKernel(context);
   if (!CanBeTriedOut(context)) return rule;
   const std::vector<const KernelDef*> candidates = Candidates(context, rule);
-  const auto fixed = fixed_.find(TuningKey(request));
-  if (fixed != fixed_.end()) {
-    const KernelDef& kernel = FixedKernel(context, fixed->second.kernel);
-    Decide(request, candidates);
-    return kernel;
-  }
-  if (candidates.size() == 1) return rule;
-  return *FindByName(candidates, Decide(request, candidates).choice.kernel);
+  if (candidates.size() == 1 && !fixed_) return rule;
+  TunedKernel* decision = Decide(request, candidates);
+  if (decision == nullptr) return rule;
+  decision->runs = true;
+  // A fixed one may be a reference.
+  return KernelOf(context, decision->choice.kernel);
 }
 
-double KernelTuner::Seconds(const TuningRequest& request) {
+std::optional<double> KernelTuner::Seconds(const TuningRequest& request) {
   const KernelDef& rule = registry_.SelectKernel(request.context);
-  if (!CanBeTriedOut(request.context)) return 0;
-  return SecondsOf(Decide(request, Candidates(request.context, rule)).choice);
+  if (!CanBeTriedOut(request.context)) return std::nullopt;
+  return SecondsOf(Decide(request, Candidates(request.context, rule)));
 }
 
-double KernelTuner::SecondsOfCopy(const TensorMeta& from, Layout to) {
-  const TunedKernel& decision =
-      Decide(CopyTuningKey(from, to), StrCat("copy ", from.shape, " ", from.layout, " -> ", to),
-             {"copy"}, [&] { return std::vector<double>{options_.copy_timer(from, to)}; });
-  return SecondsOf(decision.choice);
+std::optional<double> KernelTuner::SecondsOfCopy(const TensorMeta& from, Layout to) {
+  return SecondsOf(Decide(CopyTuningKey(from, to),
+                          StrCat("copy ", from.shape, " ", from.layout, " -> ", to), {"copy"},
+                          [&] { return std::vector<double>{options_.copy_timer(from, to)}; }));
 }
 
-const TunedKernel& KernelTuner::Decide(const TuningRequest& request,
-                                       const std::vector<const KernelDef*>& candidates) {
+TunedKernel* KernelTuner::Decide(const TuningRequest& request,
+                                 const std::vector<const KernelDef*>& candidates) {
   std::vector<std::string> names;
   for (const KernelDef* kernel : candidates) names.push_back(kernel->name);
   return Decide(TuningKey(request), ShortTuningKey(request), names,
                 [&] { return options_.timer(request, candidates); });
 }
 
-const TunedKernel& KernelTuner::Decide(const std::string& key, const std::string& op,
-                                       const std::vector<std::string>& names, const Timer& timer) {
+TunedKernel* KernelTuner::Decide(const std::string& key, const std::string& op,
+                                 const std::vector<std::string>& names, const Timer& timer) {
   TunedKernel decision{.op = op, .rule = names.front(), .choice = {}};
-  const auto fixed = fixed_.find(key);
   const auto remembered = remembered_.find(key);
-  if (fixed != fixed_.end()) {
-    decision.choice = fixed->second;
+  if (fixed_) {
+    const KernelChoice* fixed = FixedChoice(key);
+    if (fixed == nullptr) {
+      WarnOfUnknown(op, names);
+      return nullptr;
+    }
+    decision.choice = *fixed;
   } else if (remembered != remembered_.end() &&
              std::ranges::count(names, remembered->second.kernel) > 0) {
     decision.choice = remembered->second;
@@ -122,10 +125,10 @@ const TunedKernel& KernelTuner::Decide(const std::string& key, const std::string
     decision.is_timed = true;
     Remember(key, decision);
   }
-  // One that is met again keeps its is_timed.
+  // One that is met again keeps its marks.
   TunedKernel& known = decisions_[key];
   if (known.choice != decision.choice) known = std::move(decision);
-  return known;
+  return &known;
 }
 
 std::vector<const KernelDef*> KernelTuner::Candidates(const OpContext& context,
@@ -137,7 +140,13 @@ std::vector<const KernelDef*> KernelTuner::Candidates(const OpContext& context,
   return candidates;
 }
 
-const KernelDef& KernelTuner::FixedKernel(const OpContext& context, const std::string& name) const {
+const KernelChoice* KernelTuner::FixedChoice(const std::string& key) const {
+  if (const auto found = fixed_->find(key); found != fixed_->end()) return &found->second;
+  const auto found = fixed_for_any_threads_.find(WithoutThreads(key));
+  return found == fixed_for_any_threads_.end() ? nullptr : &found->second;
+}
+
+const KernelDef& KernelTuner::KernelOf(const OpContext& context, const std::string& name) const {
   const std::vector<const KernelDef*> accepting = registry_.AcceptingKernels(context);
   const KernelDef* kernel = FindByName(accepting, name);
   if (kernel != nullptr) return *kernel;
@@ -161,10 +170,16 @@ void KernelTuner::FixChoices(KernelChoices choices) {
          difference);
   }
   fixed_ = std::move(choices.by_key);
+  fixed_for_any_threads_.clear();
+  for (const auto& [key, choice] : *fixed_) {
+    fixed_for_any_threads_.emplace(WithoutThreads(key), choice);
+  }
+  decisions_.clear();
 }
 
 KernelChoices KernelTuner::choices() const {
-  KernelChoices all{.machine = machine_, .by_key = fixed_};
+  KernelChoices all{.machine = machine_, .by_key = {}};
+  if (fixed_) all.by_key = *fixed_;
   for (const auto& [key, decision] : decisions_) all.by_key.emplace(key, decision.choice);
   return all;
 }
@@ -176,10 +191,10 @@ std::string KernelTuner::Summary() const {
   int64_t others = 0;
   int64_t others_timed = 0;
   for (const auto& [key, decision] : decisions_) {
-    const bool had_a_choice = decision.choice.seconds.size() > 1;
-    (had_a_choice ? kernels : others) += 1;
-    if (decision.is_timed) (had_a_choice ? kernels_timed : others_timed) += 1;
-    changed += decision.choice.kernel != decision.rule ? 1 : 0;
+    const bool is_choice = decision.runs && decision.choice.seconds.size() > 1;
+    (is_choice ? kernels : others) += 1;
+    if (decision.is_timed) (is_choice ? kernels_timed : others_timed) += 1;
+    if (is_choice && decision.choice.kernel != decision.rule) ++changed;
   }
   std::string text = StrCat(kernels, " kernels tuned, ", kernels_timed, " of them timed now, ",
                             changed, " not those of the rule");
@@ -205,6 +220,14 @@ void KernelTuner::WriteCache() {
 
 void KernelTuner::Log(const std::string& line) const {
   if (options_.log) options_.log(line);
+}
+
+void KernelTuner::WarnOfUnknown(const std::string& op, const std::vector<std::string>& names) {
+  // Nothing to decide, and for layouts the rule stays.
+  if (names.size() == 1 || warned_of_unknown_) return;
+  warned_of_unknown_ = true;
+  Warn(StrCat("the choices of an earlier run don't know ", op,
+              ", and perhaps others: by rule, so that results may differ from that run's"));
 }
 
 void KernelTuner::Warn(const std::string& message) const {

@@ -9,7 +9,7 @@
 // When a plan is prepared, each op whose shapes and layouts more than one candidate accepts is
 // timed once; ops of equal key (tuning_key.h) share the result, in this plan and in others. The
 // candidate that would run without a tuner (OpRegistry::SelectKernel) stays unless another is
-// faster by more than 5 %. Candidates that are references aren't timed.
+// faster by more than 5 %. A candidate that is a reference is timed only if it is the rule's.
 //
 // Two timings needn't agree, and kernels differ in the last bits. To repeat a run to the bit, keep
 // choices() with it and give them to FixChoices of the tuner of the next.
@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,13 +41,13 @@ struct KernelTunerOptions {
   CopyTimer copy_timer = TimeCopy;
 };
 
-// What a tuner has decided about one key. An op of one candidate, or a copy between layouts (its
-// candidate is called "copy"), is there for its time.
+// What a tuner has decided about one key. A copy between layouts has one candidate, "copy".
 struct TunedKernel {
-  std::string op;         // for people: type and shapes of the inputs
-  std::string rule;       // the candidate that would run without a tuner
-  KernelChoice choice;    // the one that runs
+  std::string op;         // for people: type, shapes and layouts of the inputs
+  std::string rule;       // the candidate that the rule takes
+  KernelChoice choice;    // the one that the tuner takes
   bool is_timed = false;  // by this tuner; false: remembered
+  bool runs = false;      // Choose gave it; false: it was asked for its time only
 };
 
 class KernelTuner {
@@ -64,20 +65,22 @@ class KernelTuner {
 
   const OpRegistry& registry() const { return registry_; }
 
-  // The candidate to run: the fixed one, else the remembered one, else the fastest. The rule's for
+  // The candidate to run: the fixed one, or the remembered one, else the fastest. The rule's for
   // an op that can't be tried out on made-up data: one that draws numbers, checks data, has a side
   // effect, reads ragged rows or runs elsewhere than on the CPU. Error (kFailedPrecondition) if a
   // fixed candidate isn't there or doesn't accept the op; as SelectKernel, the kernels and
   // AtomicWriteFile.
   const KernelDef& Choose(const TuningRequest& request);
 
-  // What a run of the op takes with the candidate of Choose, which may be the only one. 0 for an
-  // op that can't be tried out. Errors of Choose.
-  double Seconds(const TuningRequest& request);
-  double SecondsOfCopy(const TensorMeta& from, Layout to);
+  // What a run of the op takes with the candidate of Choose, which may be the only one. Nothing for
+  // an op that can't be tried out, and for one that fixed choices don't know. Errors of
+  // SelectKernel, the kernels and AtomicWriteFile.
+  std::optional<double> Seconds(const TuningRequest& request);
+  // Likewise.
+  std::optional<double> SecondsOfCopy(const TensorMeta& from, Layout to);
 
-  // From now on these win over what was remembered and over timings. A warning if they come from
-  // another machine.
+  // From now on these are all there is, for any number of threads: what they don't know goes by
+  // rule, with a warning. Another warning if they come from another machine.
   void FixChoices(KernelChoices choices);
   // All that was fixed or decided so far, to be fixed again.
   KernelChoices choices() const;
@@ -93,20 +96,25 @@ class KernelTuner {
   using Timer = std::function<std::vector<double>()>;
 
   std::vector<const KernelDef*> Candidates(const OpContext& context, const KernelDef& rule) const;
-  const KernelDef& FixedKernel(const OpContext& context, const std::string& name) const;
-  const TunedKernel& Decide(const TuningRequest& request,
-                            const std::vector<const KernelDef*>& candidates);
-  const TunedKernel& Decide(const std::string& key, const std::string& op,
-                            const std::vector<std::string>& names, const Timer& timer);
+  const KernelChoice* FixedChoice(const std::string& key) const;
+  const KernelDef& KernelOf(const OpContext& context, const std::string& name) const;
+  // nullptr: there are fixed choices, and this isn't one.
+  TunedKernel* Decide(const TuningRequest& request,
+                      const std::vector<const KernelDef*>& candidates);
+  TunedKernel* Decide(const std::string& key, const std::string& op,
+                      const std::vector<std::string>& names, const Timer& timer);
   void Remember(const std::string& key, const TunedKernel& decision);
   KernelChoices ReadCache() const;
   void WriteCache();
+  void WarnOfUnknown(const std::string& op, const std::vector<std::string>& names);
   void Warn(const std::string& message) const;
 
   const OpRegistry& registry_;
   KernelTunerOptions options_;
   std::map<std::string, std::string> machine_;
-  std::map<std::string, KernelChoice> fixed_;
+  std::optional<std::map<std::string, KernelChoice>> fixed_;
+  std::map<std::string, KernelChoice, std::less<>> fixed_for_any_threads_;  // WithoutThreads
+  bool warned_of_unknown_ = false;
   std::map<std::string, KernelChoice> remembered_;  // of the cache file, and timed
   std::map<std::string, TunedKernel> decisions_;
 };

@@ -38,7 +38,9 @@ std::string MetaText(const TensorMeta& meta) {
   return StrCat(meta.dtype, " ", meta.shape, " ", meta.layout);
 }
 
-std::string ThreadsText() { return StrCat(", threads=", omp_get_max_threads()); }
+constexpr std::string_view kThreads = ", threads=";
+
+std::string ThreadsText() { return StrCat(kThreads, omp_get_max_threads()); }
 
 }  // namespace
 
@@ -64,6 +66,8 @@ std::string TuningKey(const TuningRequest& request) {
   return StrCat(context.op().type, " ", AttributesText(context), " ", inputs, " -> ", outputs,
                 ThreadsText());
 }
+
+std::string_view WithoutThreads(std::string_view key) { return key.substr(0, key.rfind(kThreads)); }
 
 std::string CopyTuningKey(const TensorMeta& from, Layout to) {
   return StrCat("copy ", MetaText(from), " -> ", to, ThreadsText());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/op/op_context.h"
@@ -23,6 +24,9 @@ struct TuningRequest {
 //   conv2d {dilations = ints [1, 1], …} Input=float32 [64, 16, 32, 32] blocked16,
 //   Filter=float32 [16, 16, 3, 3] plain constant -> Output=float32 …, threads=2
 std::string TuningKey(const TuningRequest& request);
+
+// The key without the number of threads.
+std::string_view WithoutThreads(std::string_view key);
 
 // Of a copy between layouts: "copy float32 [64, 16, 32, 32] plain -> blocked16, threads=2".
 std::string CopyTuningKey(const TensorMeta& from, Layout to);

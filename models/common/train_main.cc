@@ -43,7 +43,7 @@ DEFINE_int32(threads, 0, "Threads that compute. 0: one a core.");
 DEFINE_string(
     tune_kernels, "",
     "File that remembers which kernels and layouts are fastest on this machine; made if it "
-    "isn't there. Kernels that it doesn't know are timed first, up to a second each. "
+    "isn't there. Kernels that it doesn't know are timed first, a fraction of a second each. "
     "Empty: by rule. A resumed training keeps those it began with.");
 DEFINE_string(
     output_dir, "",

@@ -9,7 +9,7 @@
 //
 // A training that is resumed gives, bit for bit, what it would have given without the break: the
 // checkpoint holds parameters, optimizer states, step counters, the reader's position and, where a
-// tuner chose kernels, its choices. One thread uses a Trainer.
+// tuner chose kernels and layouts, its choices. One thread uses a Trainer.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ struct TrainerOptions {
   // What must not change between a training and its continuation: name and value.
   std::map<std::string, std::string> configuration;
   bool is_terminal = false;  // of `out`
-  // Chooses kernels, of the default registry; none: the rule does. All choices are made before the
-  // first step, so that every checkpoint holds them.
+  // Chooses kernels, of the default registry, and layouts; none: the rule does. All choices are
+  // made before the first step, so that every checkpoint holds them.
   std::shared_ptr<KernelTuner> tuner;
 };
 

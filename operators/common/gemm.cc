@@ -315,7 +315,7 @@ class Gemm<T>::Product {
  private:
   void MakePrimitives(PrepareContext& context, int prepacked_b) {
     first_.emplace(spec_, split_.kept, spec_.beta, context, prepacked_b);
-    if (summed_count_ > 1) next_.emplace(spec_, split_.kept, 1.0, context, prepacked_b);
+    if (summed_count_ > 1) next_.emplace(spec_, split_.kept, 1.0, context, -1);
   }
 
   void RunKept(const KernelContext& context, const T* a, const T* b, T* c, bool is_first) {

@@ -57,10 +57,10 @@ class Gemm {
  public:
   // Asks `context` for the scratch memory that oneDNN wants. Error for an invalid spec.
   //
-  // `prepacked_b`: the index of the op's input that B is. Run then reads it, whatever `b` it is
-  // given, in a derived form in the layout that suits oneDNN best, which the plan makes anew when
-  // the input changes. Error
-  // unless T is float and IsOneProduct(spec). -1: B is read as it lies.
+  // `prepacked_b`: the index of the op's input that B is. Run then reads a derived form of it, in
+  // the layout that suits oneDNN best, which the plan makes anew when the input changes (but B
+  // itself if that suits it best as it lies). Error unless T is float and IsOneProduct(spec). -1: B
+  // is read as it lies.
   Gemm(const GemmSpec& spec, PrepareContext& context, int prepacked_b = -1);
   ~Gemm();
   Gemm(Gemm&&) noexcept;

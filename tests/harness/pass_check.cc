@@ -37,10 +37,10 @@ PassChoice Choose(std::string name, const std::vector<std::string>& passes) {
   PassChoice choice{.name = std::move(name), .options = {}};
   for (const std::string& pass : AllPasses()) {
     if (!Contains(passes, pass)) {
-      choice.options.skip.push_back(pass);
+      choice.options.passes.skip.push_back(pass);
       continue;
     }
-    choice.options.also.push_back(pass);
+    choice.options.passes.also.push_back(pass);
     choice.tolerance += ToleranceOf(pass);
   }
   return choice;
@@ -72,7 +72,7 @@ PassChoice OnlyPass(std::shared_ptr<const ProgramPass> pass) {
   PassChoice choice = NoPasses();
   choice.name = "own_" + std::string(pass->name());
   choice.tolerance = pass->tolerance();
-  choice.options.program_passes = {std::move(pass)};
+  choice.options.passes.program_passes = {std::move(pass)};
   return choice;
 }
 
@@ -80,7 +80,7 @@ PassChoice OnlyPass(std::shared_ptr<const PlanPass> pass) {
   PassChoice choice = NoPasses();
   choice.name = "own_" + std::string(pass->name());
   choice.tolerance = pass->tolerance();
-  choice.options.plan_passes = {std::move(pass)};
+  choice.options.passes.plan_passes = {std::move(pass)};
   return choice;
 }
 
@@ -89,7 +89,7 @@ std::vector<std::string> PassFaults(const Workload& workload,
                                     const PassChoice& choice) {
   std::vector<std::string> faults;
   try {
-    WorkloadRunner runner(workload, {.passes = choice.options});
+    WorkloadRunner runner(workload, choice.options);
     for (size_t i = 0; i < workload.runs.size(); ++i) {
       const RunTrace& expected = without_passes[i];
       const RunTrace found = runner.Next(choice.tolerance > 0 ? &expected.before : nullptr);
@@ -103,8 +103,7 @@ std::vector<std::string> PassFaults(const Workload& workload,
 }
 
 std::vector<std::string> FaultsOfEveryPass(const Workload& workload) {
-  const std::vector<RunTrace> without_passes =
-      RunWorkload(workload, {.passes = NoPasses().options});
+  const std::vector<RunTrace> without_passes = RunWorkload(workload, NoPasses().options);
   std::vector<std::string> all;
   for (const PassChoice& choice : PassChoices()) {
     const std::vector<std::string> faults = PassFaults(workload, without_passes, choice);

@@ -9,10 +9,10 @@
 
 namespace skiff::harness {
 
-// A choice of passes.
+// A choice of passes, and of what else a program is compiled with.
 struct PassChoice {
   std::string name;  // letters, digits and underscores
-  PipelineOptions options;
+  CompileOptions options;
   // The sum over the passes chosen: 0 if each promises equal bits.
   double tolerance = 0;
 };

@@ -97,7 +97,7 @@ class RewritesPlan final : public PlanPass {
 
 std::vector<std::string> FaultsOf(const PassChoice& choice) {
   const Workload workload = SmallNetwork();
-  return PassFaults(workload, RunWorkload(workload, {.passes = NoPasses().options}), choice);
+  return PassFaults(workload, RunWorkload(workload, NoPasses().options), choice);
 }
 
 std::vector<std::string> FaultsOfProgramPass(std::function<void(Program*)> rewrite,

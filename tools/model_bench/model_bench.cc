@@ -43,7 +43,8 @@ DEFINE_string(kernels, "",
 DEFINE_string(
     tune_kernels, "",
     "file that remembers which kernels and layouts are fastest on this machine, made if it "
-    "isn't there; kernels that it doesn't know are timed first, up to a second each (which the "
+    "isn't there; kernels that it doesn't know are timed first, a fraction of a second each (which "
+    "the "
     "peaks of memory show), and what "
     "differs from the rule is printed; --kernels wins; empty: kernels by rule");
 DEFINE_string(json, "", "file to write the figures to; empty: none");
@@ -194,7 +195,7 @@ void PrintTuning(const KernelTuner& tuner) {
   std::printf("%s\n", tuner.Summary().c_str());
   for (const auto& [key, decision] : tuner.decisions()) {
     const KernelChoice& choice = decision.choice;
-    if (choice.kernel == decision.rule) continue;
+    if (!decision.runs || choice.kernel == decision.rule) continue;
     const auto rule = choice.seconds.find(decision.rule);
     std::printf("%s: %s %.3f ms", decision.op.c_str(), choice.kernel.c_str(),
                 choice.seconds.at(choice.kernel) * 1e3);

@@ -7,11 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "framework/base/cpu_features.h"
 #include "framework/builder/activation.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/tensor.h"
@@ -78,6 +81,43 @@ INSTANTIATE_TEST_SUITE_P(Channels, EveryPassOnChannels,
                                            ChannelSpec{20}),
                          [](const auto& info) { return StrCat("c", info.param.filters); });
 
+// Any layouts that times may lead to are right: some ops plain and some blocked, as the rule never
+// has them.
+class EveryLayout : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(EveryLayout, ChangesNoResult) {
+  std::mt19937 random(GetParam());
+  const auto seconds = [&](const auto&...) { return 1e-3 * static_cast<double>(1 + random() % 9); };
+  int64_t mixed = 0;
+  for (const int64_t filters : {16, 20}) {
+    const Workload workload = ClassifierWorkload(
+        {.name = "residual_net", .channels = 2, .logits = ResidualNet(filters), .brief = true});
+    PassChoice timed = {.name = "timed"};
+    for (const std::string& pass : DefaultPlanPasses()) {
+      timed.tolerance += MakePlanPass(pass)->tolerance();
+    }
+    timed.options.tuner = std::make_shared<KernelTuner>(
+        DefaultOpRegistry(),
+        KernelTunerOptions{
+            .log =
+                [&](const std::string& line) {
+                  const bool is_layouts = line.starts_with("layouts: ");
+                  mixed += is_layouts && !line.starts_with("layouts: 0 of ") ? 1 : 0;
+                },
+            .timer =
+                [&](const TuningRequest&, const std::vector<const KernelDef*>& kernels) {
+                  std::vector<double> times(kernels.size());
+                  std::ranges::generate(times, seconds);
+                  return times;
+                },
+            .copy_timer = [&](const TensorMeta&, Layout) { return 0.1 * seconds(); }});
+    EXPECT_THAT(PassFaults(workload, RunWorkload(workload, NoPasses().options), timed), IsEmpty());
+  }
+  if (PreferredChannelBlock() > 1) EXPECT_GT(mixed, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, EveryLayout, ::testing::Range<uint32_t>(0, 6));
+
 // What fuses and replays batch norms, in each form that they take.
 struct NormNetSpec {
   std::string name;
@@ -143,8 +183,7 @@ class EveryPassOnRandomPrograms : public ::testing::TestWithParam<uint64_t> {
  protected:
   static void Check(const RandomWorkloadOptions& options) {
     const Workload workload = RandomWorkload(DefaultOpRegistry(), Cases(), GetParam(), options);
-    const std::vector<RunTrace> without_passes =
-        RunWorkload(workload, {.passes = NoPasses().options});
+    const std::vector<RunTrace> without_passes = RunWorkload(workload, NoPasses().options);
     for (const PassChoice& choice : PassChoices()) {
       // A rounding error may turn a comparison round where results jump.
       if (choice.tolerance > 0 && !options.smooth) continue;
@@ -163,10 +202,10 @@ TEST_P(EveryPassOnRandomPrograms, ChangesNoResultOfSmoothOnes) { Check({.smooth 
 // The arrays of these programs are small: by default fuse_elementwise would leave nearly all alone.
 TEST_P(EveryPassOnRandomPrograms, FusionInSmallBlocksChangesNoResult) {
   const Workload workload = RandomWorkload(DefaultOpRegistry(), Cases(), GetParam());
-  const std::vector<RunTrace> expected = RunWorkload(workload, {.passes = NoPasses().options});
+  const std::vector<RunTrace> expected = RunWorkload(workload, NoPasses().options);
   for (const int64_t block_elements : {16, 48}) {
     PassChoice choice = OnlyPass(std::make_shared<FuseElementwisePass>(block_elements));
-    choice.options.plan_passes.push_back(std::make_shared<MemoryReusePass>());
+    choice.options.passes.plan_passes.push_back(std::make_shared<MemoryReusePass>());
     EXPECT_THAT(PassFaults(workload, expected, choice), IsEmpty()) << block_elements;
   }
 }

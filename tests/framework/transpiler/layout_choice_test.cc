@@ -196,6 +196,25 @@ TEST_F(LayoutChoiceTest, TimesNothingThatTheRuleLeavesPlain) {
   EXPECT_THAT(logged_, IsEmpty());
 }
 
+// As an op over ragged rows, which makes up no data to be timed on.
+TEST_F(LayoutChoiceTest, AnOpThatCannotBeTimedKeepsItsPreferenceAndWithoutOneGoesWithOthers) {
+  OpDef random = registry_.Get("conv_a");
+  random.type = "random_conv";
+  random.random = true;
+  registry_.Add(random);
+  registry_.AddKernel("random_conv", registry_.Kernels("conv_a")[0]);
+  OpDef follower = registry_.Get("follower");
+  follower.type = "random_follower";
+  follower.random = true;
+  registry_.Add(follower);
+  registry_.AddKernel("random_follower", registry_.Kernels("follower")[0]);
+  seconds_["conv_a"] = {.plain = 1, .blocked = 9};
+  EXPECT_THAT(BlockedByTime({{"random_conv", "x", "a"}, {"flat", "a", "b"}}, {"b"}),
+              ElementsAre("a"));
+  EXPECT_THAT(BlockedByTime({{"conv_a", "x", "a"}, {"random_follower", "a", "b"}}, {"b"}),
+              IsEmpty());
+}
+
 TEST_F(LayoutChoiceTest, KeepsOpsWithAForcedKernelAsTheRuleHasThem) {
   seconds_["conv_a"] = {.plain = 1, .blocked = 100};
   const Ops ops = {{"conv_a", "x", "a"}, {"flat", "a", "b"}};

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
+
+#include "framework/base/error.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff {
 namespace {
@@ -47,6 +51,15 @@ TEST(MinCutTest, KeepsToWhatIsForbidden) {
   const int b = cut.AddNode(0, 1000);
   cut.AddPairCost(b, a, MinCut::kForbidden);
   EXPECT_THAT(cut.Solve(), ElementsAre(false, false));
+}
+
+TEST(MinCutTest, RefusesWhatIsNoCost) {
+  MinCut cut;
+  ExpectError([&] { cut.AddNode(0, -1); }, ErrorCode::kInvalidArgument,
+              StrCat("a cost of -1: expected 0 to ", MinCut::kForbidden));
+  cut.AddNode(0, 0);
+  ExpectError([&] { cut.AddPairCost(0, 0, MinCut::kForbidden + 1); }, ErrorCode::kInvalidArgument,
+              StrCat("a cost of ", MinCut::kForbidden + 1, ": expected 0 to ", MinCut::kForbidden));
 }
 
 struct Pair {

@@ -12,6 +12,7 @@
 namespace skiff {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -54,7 +55,8 @@ class KernelTunerTest : public ::testing::Test {
     return tuner.Choose({.context = context, .is_constant = {false}}).name;
   }
 
-  double Seconds(KernelTuner& tuner, int64_t row, const std::string& type = "shift") {
+  std::optional<double> Seconds(KernelTuner& tuner, int64_t row,
+                                const std::string& type = "shift") {
     const candidates::ShiftOp op(registry_, row, type);
     const OpContext context = op.Context();
     return tuner.Seconds({.context = context, .is_constant = {false}});
@@ -120,7 +122,7 @@ TEST_F(KernelTunerTest, GivesTheTimeOfWhatItChose) {
   EXPECT_EQ(Choice(tuner, 4), "low");
   EXPECT_EQ(Seconds(tuner, 5), 1e-3);
   EXPECT_EQ(timed_.size(), 2u);
-  EXPECT_EQ(Seconds(tuner, 4, "shift_random"), 0);
+  EXPECT_EQ(Seconds(tuner, 4, "shift_random"), std::nullopt);
   EXPECT_EQ(timed_.size(), 2u);
 }
 
@@ -153,12 +155,42 @@ TEST_F(KernelTunerTest, TimesACopyBetweenLayoutsOnce) {
 }
 
 TEST_F(KernelTunerTest, FixedTimesWin) {
+  const TensorMeta image{.shape = {2, 16, 3, 3}, .dtype = DType::kFloat32, .layout = {}};
   KernelTuner first = Make();
   EXPECT_EQ(Seconds(first, 4), 2e-3);
+  EXPECT_EQ(first.SecondsOfCopy(image, Layout::Blocked(8)), 4e-3);
   times_ = {};
   KernelTuner tuner = Make();
   tuner.FixChoices(first.choices());
   EXPECT_EQ(Seconds(tuner, 4), 2e-3);
+  EXPECT_EQ(tuner.SecondsOfCopy(image, Layout::Blocked(8)), 4e-3);
+}
+
+TEST_F(KernelTunerTest, WhatFixedChoicesDoNotKnowGoesByRule) {
+  const TensorMeta image{.shape = {2, 16, 3, 3}, .dtype = DType::kFloat32, .layout = {}};
+  KernelTuner tuner = Make();
+  tuner.FixChoices({});
+  EXPECT_EQ(Seconds(tuner, 4), std::nullopt);
+  EXPECT_EQ(tuner.SecondsOfCopy(image, Layout::Blocked(8)), std::nullopt);
+  EXPECT_EQ(Choice(tuner, 4), "high");
+  EXPECT_EQ(Choice(tuner, 6), "high");
+  EXPECT_THAT(timed_, IsEmpty());
+  EXPECT_THAT(warnings_,
+              Contains("the choices of an earlier run don't know shift [2, 4], and perhaps others: "
+                       "by rule, so that results may differ from that run's"));
+}
+
+TEST_F(KernelTunerTest, FixedChoicesHoldForAnyNumberOfThreads) {
+  KernelTuner first = Make();
+  EXPECT_EQ(Choice(first, 4), "low");
+  times_ = {};
+  KernelTuner tuner = Make();
+  tuner.FixChoices(first.choices());
+  const harness::ThreadCount two(2);
+  EXPECT_EQ(Choice(tuner, 4), "low");
+  EXPECT_EQ(Seconds(tuner, 4), 2e-3);
+  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_EQ(tuner.choices().by_key.size(), 2u);
 }
 
 TEST_F(KernelTunerTest, SaysWhatItDecided) {
@@ -266,14 +298,10 @@ TEST_F(KernelTunerTest, FixedChoicesWinOverTheFileAndOverTimes) {
   EXPECT_EQ(Choice(tuner, 4), "low");
   EXPECT_EQ(Choice(tuner, 5), "odd");
   EXPECT_THAT(timed_, IsEmpty());
-  EXPECT_EQ(Choice(tuner, 6), "high");
-  EXPECT_EQ(timed_.size(), 1u);
   // The fixed ones aren't this machine's times: the file doesn't take them over.
   const KernelChoices cached = ParseKernelChoices(BytesOf(CacheFile()), "");
   EXPECT_EQ(cached.by_key.size(), 2u);
   for (const auto& [key, choice] : cached.by_key) EXPECT_EQ(choice.kernel, "high");
-  // Handed on to the next run, with what has come.
-  EXPECT_EQ(tuner.choices().by_key.size(), 3u);
 }
 
 TEST_F(KernelTunerTest, HandsOnFixedChoicesThatItWasNotAskedFor) {

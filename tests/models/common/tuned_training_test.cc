@@ -17,6 +17,7 @@
 namespace skiff::models {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -46,7 +47,6 @@ class TunedTrainingTest : public ::testing::Test {
     const auto timer = [=, this](const TuningRequest& request,
                                  const std::vector<const KernelDef*>& kernels) {
       ++timed_;
-      if (kernels.size() > 1) ++choices_timed_;
       const auto is_blocked = [](const TensorMeta& meta) { return !meta.layout.is_plain(); };
       const bool is_slow =
           std::ranges::any_of(request.context.inputs(), is_blocked) == blocked_is_slow;
@@ -59,7 +59,9 @@ class TunedTrainingTest : public ::testing::Test {
     return std::make_shared<KernelTuner>(
         DefaultOpRegistry(),
         KernelTunerOptions{.timer = timer,
-                           .copy_timer = [](const TensorMeta&, Layout) { return 0.01; }});
+                           .copy_timer = [blocked_is_slow](const TensorMeta&, Layout) {
+                             return blocked_is_slow ? 0.01 : 0.5;
+                           }});
   }
 
   Trainer Make(const std::string& name, std::shared_ptr<KernelTuner> tuner, int64_t stop = 0) {
@@ -105,7 +107,6 @@ class TunedTrainingTest : public ::testing::Test {
   ClassifierProgram program_;
   std::ostringstream out_;
   int timed_ = 0;
-  int choices_timed_ = 0;  // of more than one kernel
 };
 
 TEST_F(TunedTrainingTest, ResumesToTheSameBitsThoughTimesWouldChooseOtherKernelsNow) {
@@ -177,6 +178,19 @@ TEST_F(TunedTrainingTest, NamesAKernelThatIsGone) {
   trainer.Resume();
   EXPECT_THAT(ErrorOf([&] { trainer.Run(); }).what(),
               HasSubstr("the choices of an earlier run name the kernel \"gone\""));
+}
+
+// Choices of another version, say.
+TEST_F(TunedTrainingTest, GoesByRuleWhereTheCheckpointKnowsNothing) {
+  Train("run", TunerFor("onednn"), 2);
+  EditChoices("run", [](std::string* choices) { choices->erase(choices->find("\n\n") + 2); });
+  timed_ = 0;
+  Resume("run", TunerFor("onednn"));
+  EXPECT_EQ(timed_, 0);
+  EXPECT_THAT(out_.str(),
+              HasSubstr("warning: the choices of an earlier run don't know conv2d [16, "));
+  EXPECT_THAT(out_.str(), HasSubstr("and perhaps others: by rule, so that results may differ from "
+                                    "that run's\n"));
 }
 
 TEST_F(TunedTrainingTest, RefusesDamagedChoices) {

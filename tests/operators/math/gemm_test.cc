@@ -158,6 +158,34 @@ TYPED_TEST(GemmTest, ScalesOnlyWhereThereAreNoTerms) {
   this->Check({.m = 4, .n = 3, .k = 0, .beta = 2, .lda = 1, .ldb = 3, .ldc = 3});
 }
 
+TEST(Gemm, KnowsWhatIsOneProduct) {
+  const GemmSpec one{.m = 4, .n = 3, .k = 5};
+  EXPECT_TRUE(IsOneProduct(one));
+  GemmSpec rows = one;  // one B for all: more rows
+  rows.batch = {{6, 20, 0, 12}};
+  EXPECT_TRUE(IsOneProduct(rows));
+  GemmSpec several = one;
+  several.batch = {{6, 20, 15, 12}};
+  EXPECT_FALSE(IsOneProduct(several));
+  GemmSpec none = one;
+  none.batch = {{0, 20, 15, 12}};
+  EXPECT_FALSE(IsOneProduct(none));
+  EXPECT_FALSE(IsOneProduct({.m = 0, .n = 3, .k = 5}));
+  EXPECT_FALSE(IsOneProduct({.m = 4, .n = 0, .k = 5}));
+  EXPECT_FALSE(IsOneProduct({.m = 4, .n = 3, .k = 0}));
+}
+
+TEST(Gemm, PrepacksOneProductOfFloatsOnly) {
+  const Op op("gemm");
+  const OpDef def;
+  PrepareContext context(op, def, {}, {});
+  const GemmSpec one{.m = 4, .n = 3, .k = 5};
+  EXPECT_THROW(Gemm<double>(one, context, 1), Error);
+  GemmSpec several = one;
+  several.batch = {{6, 20, 15, 12}};
+  EXPECT_THROW(Gemm<float>(several, context, 1), Error);
+}
+
 TEST(Gemm, RefusesRowsThatOverlap) {
   EXPECT_THROW(SimplifyGemm({.m = 2, .n = 3, .k = 4, .lda = 3}), Error);
   EXPECT_THROW(SimplifyGemm({.m = -1, .n = 3, .k = 4}), Error);
