@@ -113,7 +113,9 @@ TEST_P(EveryLayout, ChangesNoResult) {
             .copy_timer = [&](const TensorMeta&, Layout) { return 0.1 * seconds(); }});
     EXPECT_THAT(PassFaults(workload, RunWorkload(workload, NoPasses().options), timed), IsEmpty());
   }
-  if (PreferredChannelBlock() > 1) EXPECT_GT(mixed, 0);
+  if (PreferredChannelBlock() > 1) {
+    EXPECT_GT(mixed, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, EveryLayout, ::testing::Range<uint32_t>(0, 6));

@@ -56,10 +56,15 @@ TEST(KernelChoices, OfADamagedFileNameTheLine) {
   expect(WithLine(5, "fast fast=1 conv"), "5: expected kernel, times and key with tabs between");
   expect(WithLine(5, "\tfast=1\tconv"), "5: expected kernel, times and key with tabs between");
   expect(WithLine(5, "fast\tfast\tconv"), "5: expected \"kernel=seconds\"");
-  expect(WithLine(5, "fast\tfast=\tconv"), "5: \"\" is no number of seconds");
-  expect(WithLine(5, "fast\tfast=1s\tconv"), "5: \"1s\" is no number of seconds");
-  expect(WithLine(5, "fast\tfast=-1\tconv"), "5: \"-1\" is no number of seconds");
-  expect(WithLine(5, "fast\tfast=nan\tconv"), "5: \"nan\" is no number of seconds");
+  expect(WithLine(5, "fast\tfast=\tconv"), "5: \"\" is no number of seconds, expected 0 to 3600");
+  expect(WithLine(5, "fast\tfast=1s\tconv"),
+         "5: \"1s\" is no number of seconds, expected 0 to 3600");
+  expect(WithLine(5, "fast\tfast=-1\tconv"),
+         "5: \"-1\" is no number of seconds, expected 0 to 3600");
+  expect(WithLine(5, "fast\tfast=3601\tconv"),
+         "5: \"3601\" is no number of seconds, expected 0 to 3600");
+  expect(WithLine(5, "fast\tfast=nan\tconv"),
+         "5: \"nan\" is no number of seconds, expected 0 to 3600");
   expect(WithLine(5, "fast\tslow=1\tconv"), "5: no time of fast");
   expect(WithLine(5, "fast\tfast=1\tpool"), "6: the key is there twice");
   const std::string whole = kText;

@@ -17,7 +17,6 @@
 namespace skiff::models {
 namespace {
 
-using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -149,9 +148,10 @@ TEST_F(TunedTrainingTest, MakesAllChoicesBeforeTheFirstStep) {
   Train("broken", TunerFor("onednn"), 1);
   const int timed = timed_;
   EXPECT_GT(timed, 2);
-  EXPECT_THAT(out_.str(), HasSubstr(StrCat(choices_timed_, " kernels tuned, ", choices_timed_,
-                                           " of them timed now, ")));
+  EXPECT_THAT(out_.str(), HasSubstr(" kernels tuned, "));
+  EXPECT_THAT(out_.str(), Not(HasSubstr(" tuned, 0 of them timed now, ")));
   Resume("broken", TunerFor("onednn"));
+  EXPECT_THAT(out_.str(), HasSubstr(" tuned, 0 of them timed now, "));
   EXPECT_EQ(timed_, timed);
 }
 
