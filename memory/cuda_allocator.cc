@@ -2,58 +2,54 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "framework/base/error.h"
+#include "memory/cuda_memory.h"
 
 namespace skiff {
 namespace {
 
-class CudaAllocator final : public Allocator {
- public:
-  explicit CudaAllocator(int32_t device) : device_(device) {}
+constexpr int64_t kMegabyte = int64_t{1} << 20;
+constexpr int64_t kMaxSmallBlock = 1 * kMegabyte;
+// What cudaMalloc promises, so that kernels may rely on it.
+constexpr int64_t kDeviceAlignment = 256;
+constexpr int64_t kDeviceRounding = 512;
 
-  Place place() const override { return Place::Cuda(device_); }
+std::vector<BlockClass> ClassesOnMappedMemory(const std::shared_ptr<VirtualMemory>& memory,
+                                              int64_t address_bytes) {
+  return {{.source = std::make_shared<VirtualSegmentSource>(memory, 2 * kMegabyte),
+           .max_block_bytes = kMaxSmallBlock,
+           .segment_bytes = address_bytes,
+           .max_parked_bytes = kMegabyte,
+           .rounding = kDeviceRounding,
+           .alignment = kDeviceAlignment},
+          {.source = std::make_shared<VirtualSegmentSource>(memory, 16 * kMegabyte),
+           .segment_bytes = address_bytes,
+           .rounding = kDeviceRounding,
+           .alignment = kDeviceAlignment}};
+}
 
-  void* Allocate(int64_t bytes) override {
-    SKIFF_ENFORCE(bytes >= 0, kInvalidArgument, "allocation of ", bytes, " bytes");
-    if (bytes == 0) return nullptr;
-    std::lock_guard lock(mutex_);
-    void* block = nullptr;
-    cudaError_t status = cudaSetDevice(device_);
-    if (status == cudaSuccess) status = cudaMalloc(&block, static_cast<size_t>(bytes));
-    SKIFF_ENFORCE(status == cudaSuccess, kResourceExhausted, "out of memory on ", place(), ": ",
-                  bytes, " bytes asked for, ", statistics_.live_bytes, " bytes live (",
-                  cudaGetErrorString(status), ")");
-    ++statistics_.allocations;
-    statistics_.live_bytes += bytes;
-    statistics_.peak_bytes = std::max(statistics_.peak_bytes, statistics_.live_bytes);
-    return block;
-  }
-
-  void Free(void* block, int64_t bytes) noexcept override {
-    if (block == nullptr) return;
-    std::lock_guard lock(mutex_);
-    cudaFree(block);
-    statistics_.live_bytes -= bytes;
-  }
-
-  AllocatorStatistics statistics() const override {
-    std::lock_guard lock(mutex_);
-    return statistics_;
-  }
-
- private:
-  const int32_t device_;
-  mutable std::mutex mutex_;
-  AllocatorStatistics statistics_;
-};
+// cudaMalloc takes whole multiples of 2 MiB anyway.
+std::vector<BlockClass> ClassesOnWholeSegments(int32_t device) {
+  const std::shared_ptr<SegmentSource> source = MakeCudaMallocSource(device);
+  return {{.source = source,
+           .max_block_bytes = kMaxSmallBlock,
+           .segment_bytes = 2 * kMegabyte,
+           .max_parked_bytes = kMegabyte,
+           .rounding = kDeviceRounding,
+           .alignment = kDeviceAlignment},
+          {.source = source,
+           .max_block_bytes = 10 * kMegabyte,
+           .segment_bytes = 20 * kMegabyte,
+           .rounding = kDeviceRounding,
+           .alignment = kDeviceAlignment},
+          {.source = source, .rounding = 2 * kMegabyte, .alignment = kDeviceAlignment}};
+}
 
 struct Devices {
-  std::vector<std::unique_ptr<CudaAllocator>> allocators;
+  std::vector<std::unique_ptr<CachingAllocator>> allocators;
   cudaError_t status = cudaSuccess;  // of the count
 };
 
@@ -63,21 +59,56 @@ Devices* FindDevices() {
   devices->status = cudaGetDeviceCount(&count);
   if (devices->status != cudaSuccess) return devices;
   for (int32_t i = 0; i < count; ++i) {
-    devices->allocators.push_back(std::make_unique<CudaAllocator>(i));
+    devices->allocators.push_back(
+        std::make_unique<CachingAllocator>(CudaCachingOptions(i), MakeCudaEvents(i)));
   }
+  return devices;
+}
+
+// Never destroyed: tensors with static lifetime may return blocks at exit.
+const Devices& TheDevices() {
+  static const Devices& devices = *FindDevices();
   return devices;
 }
 
 }  // namespace
 
+CachingOptions CudaCachingOptions(int32_t device, bool expandable) {
+  CachingOptions options{.place = Place::Cuda(device), .name = PlaceName(Place::Cuda(device))};
+  const std::shared_ptr<VirtualMemory> memory =
+      expandable ? MakeCudaVirtualMemory(device) : nullptr;
+  const int64_t address_bytes = memory == nullptr ? 0 : CudaMemoryBytes(device);
+  options.classes = address_bytes > 0 ? ClassesOnMappedMemory(memory, address_bytes)
+                                      : ClassesOnWholeSegments(device);
+  return options;
+}
+
+CachingOptions PinnedCachingOptions() {
+  const std::shared_ptr<SegmentSource> source = MakeCudaPinnedSource();
+  return {.place = Place::Cpu(),
+          .name = "pinned",
+          .classes = {
+              {.source = source, .max_block_bytes = kMegabyte / 4, .segment_bytes = 1 * kMegabyte},
+              {.source = source, .rounding = 4096}}};
+}
+
 Allocator& CudaAllocatorOf(int32_t device) {
-  static const Devices& devices = *FindDevices();
+  const Devices& devices = TheDevices();
   SKIFF_ENFORCE(devices.status == cudaSuccess, kNotFound, "place cuda:", device,
                 ": no CUDA devices (", cudaGetErrorString(devices.status), ")");
   SKIFF_ENFORCE(device >= 0 && device < static_cast<int32_t>(devices.allocators.size()), kNotFound,
                 "place cuda:", device, ": this machine has ", devices.allocators.size(),
                 " CUDA devices");
   return *devices.allocators[static_cast<size_t>(device)];
+}
+
+Allocator& CudaPinnedAllocator() {
+  const Devices& devices = TheDevices();
+  SKIFF_ENFORCE(devices.status == cudaSuccess, kNotFound, "pinned memory: no CUDA devices (",
+                cudaGetErrorString(devices.status), ")");
+  static CachingAllocator& allocator =
+      *new CachingAllocator(PinnedCachingOptions(), MakeCudaEvents(-1));
+  return allocator;
 }
 
 }  // namespace skiff

@@ -109,6 +109,36 @@ TEST(AllocatorOf, RefusesPlacesThatAreNotThere) {
   }
 }
 
+TEST(PinnedAllocator, IsThereWhereCudaIs) {
+  try {
+    const Buffer buffer(PinnedAllocator(), 100);
+    EXPECT_EQ(buffer.place(), Place::Cpu());
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), MatchesRegex("pinned memory: "
+                                           "(built without CUDA|no CUDA devices [(][^()]+[)])"));
+  }
+}
+
+TEST(Buffer, CountsUnderItsTag) {
+  Allocator& allocator = AllocatorOf(Place::Cpu());
+  const auto live = [&allocator](MemoryTag tag) {
+    return allocator.statistics().of(tag).live_bytes;
+  };
+  const int64_t parameters = live(MemoryTag::kParameter);
+  const int64_t arenas = live(MemoryTag::kArena);
+  {
+    const Buffer parameter(allocator, 100, {.tag = MemoryTag::kParameter});
+    const MemoryTagScope scope(MemoryTag::kArena);
+    const Buffer arena(allocator, 1000);
+    EXPECT_EQ(parameter.tag(), MemoryTag::kParameter);
+    EXPECT_EQ(arena.tag(), MemoryTag::kArena);
+    EXPECT_EQ(live(MemoryTag::kParameter), parameters + 100);
+    EXPECT_EQ(live(MemoryTag::kArena), arenas + 1000);
+  }
+  EXPECT_EQ(live(MemoryTag::kParameter), parameters);
+  EXPECT_EQ(live(MemoryTag::kArena), arenas);
+}
+
 TEST(Buffer, BorrowsWithoutFreeing) {
   std::vector<char> memory(10);
   const AllocatorStatistics before = AllocatorOf(Place::Cpu()).statistics();
