@@ -2,6 +2,10 @@
 //
 // The planner knows nothing of tensors: a buffer is bytes, an alignment and a closed interval of
 // instants. Two buffers whose intervals meet never overlap in the arena.
+//
+// First come several quick orders of placement (arena_orders.h), of which the best is kept. Where
+// that is above the lower bound, a bounded search (arena_search.h) looks for placements at and near
+// the bound.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +26,19 @@ struct ArenaPlan {
   int64_t max_live_bytes = 0;    // the lower bound: the most bytes live at one instant
 };
 
-// Greedy by size (Pisarchyk & Lee, arXiv 2001.03288, offset calculation) and greedy by first use,
-// the better one kept. Ties are broken by position, so plans repeat.
-ArenaPlan PlanArena(const std::vector<ArenaBuffer>& buffers);
+struct ArenaPlanOptions {
+  // What the plan should fit into: the planner stops as soon as it does. 0: as little as possible.
+  int64_t capacity = 0;
+  // How many states the search may look at. 0: no search.
+  int64_t max_search_nodes = 4000;
+  // How long the planner may take, at least for the quick orders; 0: no limit. With one, plans may
+  // differ from run to run.
+  double time_limit_seconds = 0;
+};
+
+// Plans repeat, unless there is a time limit: they depend on nothing but the arguments. Error
+// (kInvalidArgument) for negative bytes, an alignment that is no power of two, a life that ends
+// before it begins; kResourceExhausted where more than 2^60 bytes are live at once.
+ArenaPlan PlanArena(const std::vector<ArenaBuffer>& buffers, const ArenaPlanOptions& options = {});
 
 }  // namespace skiff

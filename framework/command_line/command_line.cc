@@ -14,39 +14,43 @@
 namespace skiff {
 namespace {
 
-bool FindFlag(const std::string& name, gflags::CommandLineFlagInfo* info) {
-  return gflags::GetCommandLineFlagInfo(name.c_str(), info);
+bool Takes(const Command& command, const std::string& flag) {
+  return command.flags.empty() || std::ranges::find(command.flags, flag) != command.flags.end();
 }
 
-void SetFlag(const std::string& name, const std::string& value) {
+bool FindFlag(const Command& command, const std::string& name, gflags::CommandLineFlagInfo* info) {
+  return Takes(command, name) && gflags::GetCommandLineFlagInfo(name.c_str(), info);
+}
+
+void SetFlag(const Command& command, const std::string& name, const std::string& value) {
   gflags::CommandLineFlagInfo info;
-  SKIFF_ENFORCE(FindFlag(name, &info), kInvalidArgument, "there is no flag --", name);
+  SKIFF_ENFORCE(FindFlag(command, name, &info), kInvalidArgument, "there is no flag --", name);
   SKIFF_ENFORCE(!gflags::SetCommandLineOption(name.c_str(), value.c_str()).empty(),
                 kInvalidArgument, "--", name, "=", value, ": expected a value of type ", info.type);
 }
 
 // Sets the flag that arguments[i] names and returns how many arguments that took.
-size_t ParseFlag(const std::vector<std::string>& arguments, size_t i) {
+size_t ParseFlag(const Command& command, const std::vector<std::string>& arguments, size_t i) {
   std::string name = arguments[i].substr(arguments[i].starts_with("--") ? 2 : 1);
   const size_t equals = name.find('=');
   if (equals != std::string::npos) {
-    SetFlag(name.substr(0, equals), name.substr(equals + 1));
+    SetFlag(command, name.substr(0, equals), name.substr(equals + 1));
     return 1;
   }
   gflags::CommandLineFlagInfo info;
-  if (!FindFlag(name, &info) && name.starts_with("no") && FindFlag(name.substr(2), &info) &&
-      info.type == "bool") {
-    SetFlag(name.substr(2), "false");
+  if (!FindFlag(command, name, &info) && name.starts_with("no") &&
+      FindFlag(command, name.substr(2), &info) && info.type == "bool") {
+    SetFlag(command, name.substr(2), "false");
     return 1;
   }
-  SKIFF_ENFORCE(FindFlag(name, &info), kInvalidArgument, "there is no flag --", name,
+  SKIFF_ENFORCE(FindFlag(command, name, &info), kInvalidArgument, "there is no flag --", name,
                 "; --help lists them");
   if (info.type == "bool") {
-    SetFlag(name, "true");
+    SetFlag(command, name, "true");
     return 1;
   }
   SKIFF_ENFORCE(i + 1 < arguments.size(), kInvalidArgument, "--", name, " needs a value");
-  SetFlag(name, arguments[i + 1]);
+  SetFlag(command, name, arguments[i + 1]);
   return 2;
 }
 
@@ -83,22 +87,28 @@ void SetFlagDefaults(const std::vector<std::pair<std::string, std::string>>& def
   }
 }
 
+bool IsHelp(const std::string& argument) {
+  return argument == "--help" || argument == "-help" || argument == "-h";
+}
+
 // false: --help is among the arguments.
-bool ParseFlags(const std::vector<std::string>& arguments) {
+bool ParseFlags(const Command& command, const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size();) {
     const std::string& argument = arguments[i];
-    if (argument == "--help" || argument == "-help" || argument == "-h") return false;
+    if (IsHelp(argument)) return false;
     SKIFF_ENFORCE(argument.size() > 1 && argument[0] == '-', kInvalidArgument, "\"", argument,
                   "\" is no flag; --help lists them");
-    i += ParseFlag(arguments, i);
+    i += ParseFlag(command, arguments, i);
   }
   return true;
 }
 
-std::string FlagsHelp() {
+std::string FlagsHelp(const Command& command) {
   std::vector<gflags::CommandLineFlagInfo> flags;
   gflags::GetAllFlags(&flags);
-  std::erase_if(flags, [](const auto& flag) { return !IsOurs(flag); });
+  std::erase_if(flags, [&](const auto& flag) {
+    return !Takes(command, flag.name) || (command.flags.empty() && !IsOurs(flag));
+  });
   std::sort(flags.begin(), flags.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   std::string result;
@@ -111,8 +121,17 @@ std::string FlagsHelp() {
   return result;
 }
 
+void PrintSubcommands(const std::string& program, const std::string& summary,
+                      const std::vector<Subcommand>& subcommands) {
+  std::cout << summary << "\n\nusage: " << program << " SUBCOMMAND [flags]\n\n";
+  for (const Subcommand& subcommand : subcommands) {
+    std::cout << "  " << subcommand.name << "\n" << Indented(subcommand.summary, 74);
+  }
+  std::cout << "\n" << program << " SUBCOMMAND --help lists the flags of one.\n";
+}
+
 void PrintHelp(const Command& command) {
-  std::cout << command.summary << "\n\nusage: " << command.usage << "\n\n" << FlagsHelp();
+  std::cout << command.summary << "\n\nusage: " << command.usage << "\n\n" << FlagsHelp(command);
   if (command.epilogue) std::cout << "\n" << command.epilogue();
 }
 
@@ -138,7 +157,7 @@ int CommandMain(int argc, char** argv, const Command& command) {
   int status_of_error = 2;  // while the fault is in the arguments
   try {
     SetFlagDefaults(command.flag_defaults);
-    if (!ParseFlags({argv + 1, argv + argc})) {
+    if (!ParseFlags(command, {argv + 1, argv + argc})) {
       PrintHelp(command);
       return 0;
     }
@@ -150,6 +169,26 @@ int CommandMain(int argc, char** argv, const Command& command) {
     std::cerr << "error: " << error.what() << std::endl;
     return status_of_error;
   }
+}
+
+int SubcommandMain(int argc, char** argv, const std::string& summary,
+                   const std::vector<Subcommand>& subcommands) {
+  const std::string program = std::filesystem::path(argv[0]).filename();
+  const std::string name = argc > 1 ? argv[1] : "";
+  if (IsHelp(name)) {
+    PrintSubcommands(program, summary, subcommands);
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Subcommand& subcommand : subcommands) {
+    if (subcommand.name == name) return CommandMain(argc - 1, argv + 1, subcommand.command);
+    names.push_back(subcommand.name);
+  }
+  std::cerr << "error: "
+            << (name.empty() ? "no subcommand is given"
+                             : StrCat("there is no subcommand \"", name, "\""))
+            << ": expected one of " << Join(names, ", ") << "; --help lists them" << std::endl;
+  return 2;
 }
 
 }  // namespace skiff

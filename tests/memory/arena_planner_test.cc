@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "tests/memory/arena_sets.h"
 
 namespace skiff {
 namespace {
@@ -31,21 +32,8 @@ int64_t MostBytesLiveAtOnce(const std::vector<ArenaBuffer>& buffers) {
 }
 
 void ExpectValid(const std::vector<ArenaBuffer>& buffers, const ArenaPlan& plan) {
-  ASSERT_EQ(plan.offsets.size(), buffers.size());
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    const ArenaBuffer& a = buffers[i];
-    EXPECT_GE(plan.offsets[i], 0);
-    EXPECT_EQ(plan.offsets[i] % a.alignment, 0);
-    EXPECT_LE(plan.offsets[i] + a.bytes, plan.planned_bytes);
-    for (size_t j = 0; j < i; ++j) {
-      const ArenaBuffer& b = buffers[j];
-      const bool meet = a.first_use <= b.last_use && b.first_use <= a.last_use;
-      const bool overlap = plan.offsets[i] < plan.offsets[j] + b.bytes &&
-                           plan.offsets[j] < plan.offsets[i] + a.bytes;
-      EXPECT_FALSE(meet && overlap && a.bytes > 0 && b.bytes > 0)
-          << "buffers " << i << " and " << j << " overlap";
-    }
-  }
+  EXPECT_EQ(PlacementFault(buffers, plan.offsets, plan.planned_bytes), "");
+  EXPECT_GE(plan.planned_bytes, plan.max_live_bytes);
 }
 
 std::vector<ArenaBuffer> RandomBuffers(uint32_t seed) {
@@ -70,7 +58,6 @@ TEST(PlanArena, KeepsLiveBuffersApartOnRandomSets) {
     SCOPED_TRACE(seed);
     ExpectValid(buffers, plan);
     EXPECT_EQ(plan.max_live_bytes, MostBytesLiveAtOnce(buffers));
-    EXPECT_GE(plan.planned_bytes, plan.max_live_bytes);
     int64_t total = 0;
     for (const ArenaBuffer& buffer : buffers) total += buffer.bytes + buffer.alignment;
     EXPECT_LE(plan.planned_bytes, total);
@@ -107,14 +94,123 @@ TEST(PlanArena, PlansNothingForNothing) {
   const ArenaPlan plan = PlanArena({});
   EXPECT_THAT(plan.offsets, IsEmpty());
   EXPECT_EQ(plan.planned_bytes, 0);
-  EXPECT_EQ(PlanArena({{.bytes = 0}}).planned_bytes, 0);
+  const std::vector<ArenaBuffer> empty(1);
+  EXPECT_EQ(PlanArena(empty).planned_bytes, 0);
 }
 
 TEST(PlanArena, RefusesImpossibleBuffers) {
-  EXPECT_THROW(PlanArena({{.bytes = -1}}), Error);
-  EXPECT_THROW(PlanArena({{.bytes = 1, .first_use = 2, .last_use = 1}}), Error);
-  EXPECT_THROW(PlanArena({{.bytes = 1, .alignment = 0}}), Error);
-  EXPECT_THROW(PlanArena({{.bytes = 1, .alignment = 48}}), Error);
+  const auto plan = [](const ArenaBuffer& buffer) {
+    return PlanArena(std::vector<ArenaBuffer>{buffer});
+  };
+  EXPECT_THROW(plan({.bytes = -1}), Error);
+  EXPECT_THROW(plan({.bytes = 1, .first_use = 2, .last_use = 1}), Error);
+  EXPECT_THROW(plan({.bytes = 1, .alignment = 0}), Error);
+  EXPECT_THROW(plan({.bytes = 1, .alignment = 48}), Error);
+  EXPECT_THROW(plan({.bytes = 1, .alignment = int64_t{1} << 40}), Error);
+  EXPECT_THROW(plan({.bytes = INT64_MAX}), Error);
+}
+
+TEST(PlanArena, RefusesMoreLiveBytesThanAnythingHas) {
+  constexpr int64_t kHuge = int64_t{1} << 59;
+  const std::vector<ArenaBuffer> three(3, {.bytes = kHuge});
+  EXPECT_THROW(PlanArena(three), Error);
+}
+
+TEST(PlanArena, PlansHugeBuffersOneAfterAnother) {
+  constexpr int64_t kHuge = int64_t{1} << 59;
+  std::vector<ArenaBuffer> buffers;
+  for (int32_t i = 0; i < 100; ++i) {
+    buffers.push_back({.bytes = kHuge - i, .alignment = 1, .first_use = i, .last_use = i});
+    buffers.push_back({.bytes = 1, .alignment = 1, .first_use = i, .last_use = i + 1});
+  }
+  const ArenaPlan plan = PlanArena(buffers);
+  ExpectValid(buffers, plan);
+  EXPECT_LE(plan.planned_bytes, plan.max_live_bytes + 100);
+}
+
+TEST(PlanArena, PlansThousandsOfBuffersThatAllMeet) {
+  std::mt19937 random(7);
+  std::vector<ArenaBuffer> buffers(4000);
+  for (ArenaBuffer& buffer : buffers) {
+    buffer.bytes = 1 + random() % 100000 * 2;
+    buffer.alignment = int64_t{1} << random() % 7;
+    buffer.first_use = static_cast<int32_t>(random() % 1000);
+    buffer.last_use = 1000 + static_cast<int32_t>(random() % 1000);
+  }
+  const ArenaPlan plan = PlanArena(buffers);
+  ExpectValid(buffers, plan);
+  EXPECT_LT(static_cast<double>(plan.planned_bytes),
+            1.01 * static_cast<double>(plan.max_live_bytes));
+}
+
+TEST(PlanArena, PlansTwentyThousandBuffers) {
+  std::mt19937 random(8);
+  std::vector<ArenaBuffer> buffers(20000);
+  for (ArenaBuffer& buffer : buffers) {
+    const uint32_t limit = 1u << random() % 24;
+    buffer.bytes = random() % limit;
+    buffer.alignment = 1;
+    buffer.first_use = static_cast<int32_t>(random() % 20000);
+    // One in eight lives for one instant.
+    const uint32_t factor = random() % 8;
+    buffer.last_use = buffer.first_use + static_cast<int32_t>(factor * (random() % 40));
+  }
+  const ArenaPlan plan = PlanArena(buffers, {.max_search_nodes = 0});
+  ExpectValid(buffers, plan);
+  EXPECT_LT(static_cast<double>(plan.planned_bytes),
+            1.15 * static_cast<double>(plan.max_live_bytes));
+}
+
+// Forward, then backward in the reverse order, as a training does.
+TEST(PlanArena, MeetsTheBoundWhereLivesNest) {
+  std::mt19937 random(9);
+  constexpr int32_t kOps = 150;
+  std::vector<ArenaBuffer> buffers;
+  for (int32_t i = 0; i < kOps; ++i) {
+    const auto bytes = static_cast<int64_t>(64 * (1 + random() % 5000));
+    buffers.push_back({.bytes = bytes, .first_use = i, .last_use = 2 * kOps - i});
+    buffers.push_back({.bytes = bytes, .first_use = 2 * kOps - i, .last_use = 2 * kOps - i + 1});
+  }
+  const ArenaPlan plan = PlanArena(buffers, {.max_search_nodes = 0});
+  ExpectValid(buffers, plan);
+  EXPECT_EQ(plan.planned_bytes, plan.max_live_bytes);
+}
+
+TEST(PlanArena, SearchesWhereTheOrdersDontDo) {
+  const RectangleCuts cuts{.pieces = 60, .instants = 200, .with_pinwheels = true, .seed = 4};
+  const std::vector<ArenaBuffer> buffers = CutRectangle(cuts);
+  EXPECT_GT(PlanArena(buffers, {.max_search_nodes = 0}).planned_bytes, cuts.bytes);
+  const ArenaPlan plan = PlanArena(buffers, {.max_search_nodes = 1'000'000});
+  ExpectValid(buffers, plan);
+  EXPECT_EQ(plan.planned_bytes, cuts.bytes);
+}
+
+TEST(PlanArena, ComesNearTheBoundInFewNodes) {
+  const RectangleCuts cuts{.pieces = 500, .instants = 60, .with_pinwheels = true, .seed = 5};
+  const std::vector<ArenaBuffer> buffers = CutRectangle(cuts);
+  const ArenaPlan plan = PlanArena(buffers, {.max_search_nodes = 60'000});
+  ExpectValid(buffers, plan);
+  EXPECT_LE(static_cast<double>(plan.planned_bytes), 1.10 * static_cast<double>(cuts.bytes));
+}
+
+TEST(PlanArena, StopsAtTheCapacity) {
+  const RectangleCuts cuts{.pieces = 60, .instants = 200, .with_pinwheels = true, .seed = 4};
+  const std::vector<ArenaBuffer> buffers = CutRectangle(cuts);
+  const int64_t capacity = cuts.bytes + cuts.bytes / 10;
+  const ArenaPlan plan = PlanArena(buffers, {.capacity = capacity, .max_search_nodes = 1'000'000});
+  ExpectValid(buffers, plan);
+  EXPECT_LE(plan.planned_bytes, capacity);
+}
+
+TEST(PlanArena, EndsOnceItHasProvenThatNothingIsBetter) {
+  int above_bound = 0;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    const std::vector<ArenaBuffer> buffers = FullLoad(6, 12, seed);
+    const ArenaPlan plan = PlanArena(buffers, {.max_search_nodes = INT64_MAX});
+    ExpectValid(buffers, plan);
+    if (plan.planned_bytes > plan.max_live_bytes) ++above_bound;
+  }
+  EXPECT_GT(above_bound, 0);
 }
 
 }  // namespace

@@ -107,6 +107,70 @@ TEST(CommandMain, HelpListsTheFlagsOfTheProgramWithItsDefaults) {
                                      "The end.\n"}));
 }
 
+TEST(CommandMain, ACommandThatNamesItsFlagsTakesNoOthers) {
+  const Command command{
+      .usage = "program", .summary = "Does it.", .run = [] { return 0; }, .flags = {"test_switch"}};
+  EXPECT_EQ(Call({"--test_switch"}, command), Outcome{});
+  EXPECT_EQ(Call({"--test_count=3"}, command),
+            (Outcome{.status = 2, .error = "error: there is no flag --test_count\n"}));
+  EXPECT_EQ(Call({"--help"}, command).out,
+            "Does it.\n\nusage: program\n\n"
+            "  --test_switch  (bool, default false)\n      Whether it is on.\n");
+}
+
+Outcome CallSubcommand(std::vector<std::string> arguments) {
+  const std::vector<Subcommand> subcommands = {
+      {.name = "count",
+       .summary = "counts",
+       .command = {.usage = "program count [flags]",
+                   .summary = "Counts.",
+                   .run = [] { return static_cast<int>(FLAGS_test_count); },
+                   .flags = {"test_count"}}},
+      {.name = "switch",
+       .summary = "switches",
+       .command = {.usage = "program switch",
+                   .summary = "Switches.",
+                   .run = [] { return 7; },
+                   .flags = {"test_switch"}}}};
+  arguments.insert(arguments.begin(), "some/program");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Outcome outcome;
+  outcome.status =
+      SubcommandMain(static_cast<int>(argv.size()), argv.data(), "Does things.", subcommands);
+  outcome.out = testing::internal::GetCapturedStdout();
+  outcome.error = testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+TEST(SubcommandMain, RunsTheOneThatIsNamed) {
+  EXPECT_EQ(CallSubcommand({"count", "--test_count=5"}), (Outcome{.status = 5}));
+  EXPECT_EQ(CallSubcommand({"switch"}), (Outcome{.status = 7}));
+  EXPECT_EQ(CallSubcommand({"switch", "--test_count=5"}),
+            (Outcome{.status = 2, .error = "error: there is no flag --test_count\n"}));
+}
+
+TEST(SubcommandMain, HelpListsThemAndThatOfOneItsFlags) {
+  EXPECT_EQ(CallSubcommand({"--help"}),
+            (Outcome{.out = "Does things.\n\nusage: program SUBCOMMAND [flags]\n\n"
+                            "  count\n      counts\n  switch\n      switches\n\n"
+                            "program SUBCOMMAND --help lists the flags of one.\n"}));
+  EXPECT_EQ(CallSubcommand({"switch", "--help"}),
+            (Outcome{.out = "Switches.\n\nusage: program switch\n\n"
+                            "  --test_switch  (bool, default false)\n"
+                            "      Whether it is on.\n"}));
+}
+
+TEST(SubcommandMain, RefusesOtherNamesWithStatus2) {
+  const std::string expected = ": expected one of count, switch; --help lists them\n";
+  EXPECT_EQ(CallSubcommand({"cuont"}),
+            (Outcome{.status = 2, .error = "error: there is no subcommand \"cuont\"" + expected}));
+  EXPECT_EQ(CallSubcommand({}),
+            (Outcome{.status = 2, .error = "error: no subcommand is given" + expected}));
+}
+
 TEST(CommandMain, RelativePathsAreThoseOfTheUserOfBazelRun) {
   const std::filesystem::path before = std::filesystem::current_path();
   const TempDirectory directory;

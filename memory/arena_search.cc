@@ -1,0 +1,98 @@
+#include "memory/arena_search.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "memory/joined_buffers.h"
+#include "memory/skyline_search.h"
+
+namespace skiff {
+namespace {
+
+using Verdict = SkylineSearch::Verdict;
+
+// Above this, joining would take longer than a dive.
+constexpr size_t kMaxBuffersToJoin = 1000;
+// A first dive gets this many nodes and some for each buffer.
+constexpr int64_t kFirstDiveNodes = 1000;
+constexpr int64_t kFirstDiveNodesPerBuffer = 4;
+// Later ones get more, by this part. Where all capacity is in use at some instant, most choices are
+// forced and what fails is worth remembering; else a dive is lucky or not, and many are better.
+constexpr int64_t kGrowthIfFull = 8;
+constexpr int64_t kGrowth = 128;
+
+// One way to search, with its turns.
+struct Way {
+  std::unique_ptr<SkylineSearch> search = {};
+  bool is_exact = false;   // kImpossible is the truth
+  bool is_joined = false;  // its offsets are those of joined buffers
+};
+
+class Turns {
+ public:
+  Turns(std::span<const SearchBuffer> buffers, int64_t capacity, const SearchLimits& limits)
+      : limits_(limits) {
+    SkylineSearch::Options options{
+        .capacity = capacity, .match_boundaries = true, .seed = limits.seed, .stop = limits.stop};
+    const auto add = [&](std::span<const SearchBuffer> set, bool is_joined) {
+      auto search = std::make_unique<SkylineSearch>(set, options);
+      // Matching nothing, it would be the same search as without.
+      if (options.match_boundaries && !is_joined && !search->has_matched_boundaries()) return;
+      const bool is_exact = !is_joined && !options.match_boundaries;
+      ways_.push_back({std::move(search), is_exact, is_joined});
+    };
+    if (buffers.size() <= kMaxBuffersToJoin) {
+      joined_ = std::make_unique<JoinedBuffers>(buffers);
+      if (joined_->buffers().size() < buffers.size()) add(joined_->buffers(), true);
+    }
+    add(buffers, false);
+    options.match_boundaries = false;
+    add(buffers, false);
+  }
+
+  SearchResult Run(int64_t dive_nodes) {
+    SearchResult result;
+    const int64_t growth = ways_.back().search->IsFull() ? kGrowthIfFull : kGrowth;
+    for (size_t turn = 0; !ways_.empty(); ++turn) {
+      Way& way = ways_[turn % ways_.size()];
+      if (result.nodes >= limits_.max_nodes || (limits_.stop && limits_.stop())) return result;
+      const int64_t before = way.search->nodes();
+      const Verdict verdict =
+          way.search->Dive(std::min(dive_nodes, limits_.max_nodes - result.nodes));
+      result.nodes += way.search->nodes() - before;
+      if (verdict == Verdict::kFound) {
+        result.outcome = SearchOutcome::kFound;
+        result.offsets = way.search->Offsets();
+        if (way.is_joined) result.offsets = joined_->OffsetsOfParts(result.offsets);
+        return result;
+      }
+      if (verdict == Verdict::kImpossible && way.is_exact) {
+        result.outcome = SearchOutcome::kImpossible;
+        return result;
+      }
+      if (verdict == Verdict::kImpossible) {
+        ways_.erase(ways_.begin() + static_cast<std::ptrdiff_t>(turn % ways_.size()));
+      }
+      dive_nodes += dive_nodes / growth;
+    }
+    return result;
+  }
+
+ private:
+  const SearchLimits& limits_;
+  std::unique_ptr<JoinedBuffers> joined_;
+  std::vector<Way> ways_;
+};
+
+}  // namespace
+
+SearchResult SearchArena(std::span<const SearchBuffer> buffers, int64_t capacity,
+                         const SearchLimits& limits) {
+  if (buffers.empty()) return {.outcome = SearchOutcome::kFound};
+  const int64_t dive_nodes =
+      kFirstDiveNodes + kFirstDiveNodesPerBuffer * static_cast<int64_t>(buffers.size());
+  return Turns(buffers, capacity, limits).Run(dive_nodes);
+}
+
+}  // namespace skiff

@@ -1,0 +1,134 @@
+#include "memory/joined_buffers.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace skiff {
+namespace {
+
+// Of buffers with the same life; more than that, and the stacks of three would be too many.
+constexpr size_t kMaxGroup = 20;
+// Two stacks that match have no more buffers than this: of many buffers some sum to anything.
+constexpr size_t kMaxBuffersOfMatch = 4;
+// Each joins at least two buffers; a bound of the time.
+constexpr int kMaxRounds = 100;
+
+}  // namespace
+
+JoinedBuffers::JoinedBuffers(std::span<const SearchBuffer> buffers) : input_count_(buffers.size()) {
+  for (const SearchBuffer& buffer : buffers) nodes_.push_back({.buffer = buffer});
+  for (int round = 0; round < kMaxRounds && JoinMatches();) ++round;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].is_joined) continue;
+    joined_.push_back(nodes_[i].buffer);
+    node_of_joined_.push_back(static_cast<int32_t>(i));
+  }
+}
+
+// false: there are none.
+bool JoinedBuffers::JoinMatches() {
+  const std::vector<Stack> stacks = FindStacks();
+  bool has_joined = false;
+  for (const auto& [before, after] : FindMatches(stacks)) {
+    if (!IsFree(*before) || !IsFree(*after)) continue;
+    const size_t count = before->nodes.size() + after->nodes.size();
+    // What a simple match makes may have a simple match again, which counts for more.
+    if (has_joined && count > 2) break;
+    Join(JoinStack(*before), JoinStack(*after), false);
+    has_joined = true;
+  }
+  return has_joined;
+}
+
+std::vector<JoinedBuffers::Stack> JoinedBuffers::FindStacks() const {
+  std::map<std::pair<int32_t, int32_t>, std::vector<int32_t>> groups;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    if (node.is_joined || node.buffer.alignment > 1) continue;
+    std::vector<int32_t>& group = groups[{node.buffer.first, node.buffer.last}];
+    if (group.size() < kMaxGroup) group.push_back(static_cast<int32_t>(i));
+  }
+  std::vector<Stack> stacks;
+  const auto add = [&](const std::vector<int32_t>& nodes) {
+    const SearchBuffer& any = nodes_[static_cast<size_t>(nodes[0])].buffer;
+    stacks.push_back({.first = any.first, .last = any.last, .nodes = nodes});
+    for (int32_t n : nodes) stacks.back().size += nodes_[static_cast<size_t>(n)].buffer.size;
+  };
+  for (const auto& [life, group] : groups) {
+    for (size_t i = 0; i < group.size(); ++i) {
+      add({group[i]});
+      for (size_t j = 0; j < i; ++j) {
+        add({group[i], group[j]});
+        for (size_t k = 0; k < j; ++k) add({group[i], group[j], group[k]});
+      }
+    }
+  }
+  return stacks;
+}
+
+// Pairs of stacks of the same size, one of which begins where the other ends; simple ones first.
+std::vector<JoinedBuffers::Match> JoinedBuffers::FindMatches(
+    const std::vector<Stack>& stacks) const {
+  std::vector<const Stack*> by_start;
+  for (const Stack& stack : stacks) by_start.push_back(&stack);
+  const auto key = [](const Stack* stack) { return std::pair(stack->first, stack->size); };
+  std::ranges::stable_sort(by_start, {}, key);
+  std::vector<Match> matches;
+  for (const Stack& before : stacks) {
+    const auto found =
+        std::ranges::equal_range(by_start, std::pair(before.last + 1, before.size), {}, key);
+    for (const Stack* after : found) {
+      if (before.nodes.size() + after->nodes.size() > kMaxBuffersOfMatch) continue;
+      matches.emplace_back(&before, after);
+    }
+  }
+  std::ranges::stable_sort(matches, {}, [](const Match& match) {
+    return match.first->nodes.size() + match.second->nodes.size();
+  });
+  return matches;
+}
+
+bool JoinedBuffers::IsFree(const Stack& stack) const {
+  return std::ranges::none_of(stack.nodes,
+                              [&](int32_t n) { return nodes_[static_cast<size_t>(n)].is_joined; });
+}
+
+int32_t JoinedBuffers::Join(int32_t a, int32_t b, bool is_stack) {
+  Node& first = nodes_[static_cast<size_t>(a)];
+  Node& second = nodes_[static_cast<size_t>(b)];
+  first.is_joined = second.is_joined = true;
+  Node node{.buffer = first.buffer, .is_stack = is_stack, .parts = {a, b}};
+  if (is_stack) {
+    node.buffer.size += second.buffer.size;
+  } else {
+    node.buffer.last = second.buffer.last;
+  }
+  nodes_.push_back(node);
+  return static_cast<int32_t>(nodes_.size()) - 1;
+}
+
+int32_t JoinedBuffers::JoinStack(const Stack& stack) {
+  int32_t result = stack.nodes[0];
+  for (size_t i = 1; i < stack.nodes.size(); ++i) result = Join(result, stack.nodes[i], true);
+  return result;
+}
+
+std::vector<int64_t> JoinedBuffers::OffsetsOfParts(std::span<const int64_t> offsets) const {
+  std::vector<int64_t> of_nodes(nodes_.size(), 0);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    of_nodes[static_cast<size_t>(node_of_joined_[i])] = offsets[i];
+  }
+  // Parts have lower numbers than what they are part of.
+  for (size_t i = nodes_.size(); i-- > input_count_;) {
+    const Node& node = nodes_[i];
+    const auto a = static_cast<size_t>(node.parts[0]);
+    const auto b = static_cast<size_t>(node.parts[1]);
+    of_nodes[a] = of_nodes[b] = of_nodes[i];
+    if (node.is_stack) of_nodes[b] += nodes_[a].buffer.size;
+  }
+  of_nodes.resize(input_count_);
+  return of_nodes;
+}
+
+}  // namespace skiff

@@ -1,0 +1,130 @@
+#include "memory/reuse_policy.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+constexpr std::array<std::pair<ReusePolicy, std::string_view>, 5> kNames = {
+    {{ReusePolicy::kNone, "none"},
+     {ReusePolicy::kEqual, "equal"},
+     {ReusePolicy::kBestFit, "best_fit"},
+     {ReusePolicy::kGrow, "grow"},
+     {ReusePolicy::kArena, "arena"}}};
+
+constexpr int64_t kLimitBytes = int64_t{1} << 60;
+
+// Memory that whole buffers take one after the other.
+struct Pool {
+  int64_t bytes = 0;
+  int64_t alignment = 1;
+};
+
+class PoolPlanner {
+ public:
+  PoolPlanner(const std::vector<ArenaBuffer>& buffers, ReusePolicy policy)
+      : buffers_(buffers), policy_(policy), pool_of_(buffers.size()) {}
+
+  ArenaPlan Run() {
+    std::vector<size_t> order(buffers_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return buffers_[i].first_use; });
+    std::multimap<int32_t, size_t> in_use;  // by the last instant
+    for (const size_t i : order) {
+      if (buffers_[i].bytes == 0) continue;
+      const auto dead = in_use.lower_bound(buffers_[i].first_use);
+      for (auto it = in_use.begin(); it != dead; ++it) Release(it->second);
+      in_use.erase(in_use.begin(), dead);
+      pool_of_[i] = Take(buffers_[i]);
+      in_use.emplace(buffers_[i].last_use, pool_of_[i]);
+    }
+    return Offsets();
+  }
+
+ private:
+  // Free pools by size; of equal ones the oldest first.
+  using FreePools = std::map<std::pair<int64_t, size_t>, size_t>;
+
+  void Release(size_t pool) { free_[{pools_[pool].bytes, pool}] = pool; }
+
+  FreePools::iterator FindFree(const ArenaBuffer& buffer) {
+    if (policy_ == ReusePolicy::kNone) return free_.end();
+    const auto found = free_.lower_bound({buffer.bytes, 0});
+    const bool is_equal = found != free_.end() && found->first.first == buffer.bytes;
+    if (policy_ == ReusePolicy::kEqual) return is_equal ? found : free_.end();
+    if (found == free_.end() && policy_ == ReusePolicy::kGrow && !free_.empty()) {
+      return std::prev(free_.end());
+    }
+    return found;
+  }
+
+  size_t Take(const ArenaBuffer& buffer) {
+    const auto found = FindFree(buffer);
+    size_t pool = pools_.size();
+    if (found == free_.end()) {
+      pools_.emplace_back();
+    } else {
+      pool = found->second;
+      free_.erase(found);
+    }
+    pools_[pool].bytes = std::max(pools_[pool].bytes, buffer.bytes);
+    pools_[pool].alignment = std::max(pools_[pool].alignment, buffer.alignment);
+    return pool;
+  }
+
+  ArenaPlan Offsets() const {
+    ArenaPlan plan;
+    std::vector<int64_t> begins;
+    for (const Pool& pool : pools_) {
+      begins.push_back(RoundUp(plan.planned_bytes, pool.alignment));
+      SKIFF_ENFORCE(pool.bytes <= kLimitBytes - begins.back(), kResourceExhausted,
+                    "buffers of more than ", kLimitBytes, " bytes in all");
+      plan.planned_bytes = begins.back() + pool.bytes;
+    }
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      plan.offsets.push_back(buffers_[i].bytes == 0 ? 0 : begins[pool_of_[i]]);
+    }
+    return plan;
+  }
+
+  const std::vector<ArenaBuffer>& buffers_;
+  const ReusePolicy policy_;
+  std::vector<Pool> pools_;
+  FreePools free_;
+  std::vector<size_t> pool_of_;
+};
+
+}  // namespace
+
+std::string_view ReusePolicyName(ReusePolicy policy) {
+  return std::ranges::find(kNames, policy, &std::pair<ReusePolicy, std::string_view>::first)
+      ->second;
+}
+
+ReusePolicy ParseReusePolicy(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& [policy, known] : kNames) {
+    if (known == name) return policy;
+    names.push_back(known);
+  }
+  Throw(ErrorCode::kInvalidArgument, "reuse policy \"", name, "\": expected one of ",
+        Join(names, ", "));
+}
+
+ArenaPlan PlanWithPolicy(const std::vector<ArenaBuffer>& buffers, ReusePolicy policy) {
+  if (policy == ReusePolicy::kArena) return PlanArena(buffers);
+  // Checks the buffers, too.
+  const int64_t max_live_bytes = PlanArena(buffers, {.max_search_nodes = 0}).max_live_bytes;
+  ArenaPlan plan = PoolPlanner(buffers, policy).Run();
+  plan.max_live_bytes = max_live_bytes;
+  return plan;
+}
+
+}  // namespace skiff

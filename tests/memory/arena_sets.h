@@ -1,0 +1,34 @@
+// Sets of arena buffers for tests, and a check of placements that shares nothing with the planner.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "memory/arena_planner.h"
+
+namespace skiff {
+
+struct RectangleCuts {
+  int32_t pieces = 100;
+  int32_t instants = 1000;
+  int64_t bytes = int64_t{1} << 20;
+  bool with_pinwheels = false;  // five pieces at once, which no straight cut separates
+  uint32_t seed = 0;
+};
+
+// Cuts a rectangle of time and memory into pieces, with alignment 1: a plan of `bytes` bytes is the
+// best one. They come in a random order.
+std::vector<ArenaBuffer> CutRectangle(const RectangleCuts& cuts);
+
+// At each instant some buffers die and new ones take as many bytes, so that `bytes` bytes are
+// always live. There need be no plan of so few.
+std::vector<ArenaBuffer> FullLoad(int32_t instants, int64_t bytes, uint32_t seed);
+
+// What is wrong with a placement, "" if nothing: an offset that is negative or not aligned, a
+// buffer beyond planned_bytes, two buffers with bytes that share a byte and an instant; and the
+// count of offsets. O(n log n).
+std::string PlacementFault(const std::vector<ArenaBuffer>& buffers,
+                           const std::vector<int64_t>& offsets, int64_t planned_bytes);
+
+}  // namespace skiff

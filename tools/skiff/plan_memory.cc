@@ -1,0 +1,102 @@
+#include "tools/skiff/plan_memory.h"
+
+#include <gflags/gflags.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "framework/base/error.h"
+#include "framework/io/file.h"
+#include "memory/arena_planner.h"
+#include "tools/skiff/buffer_table.h"
+
+DEFINE_string(input, "", "CSV file with the columns id, lower, upper, size: what to plan");
+DEFINE_string(output, "", "CSV file to write: the same with a column offset; empty: none");
+DEFINE_int64(capacity, 0,
+             "bytes that the plan has to fit into, else the exit status is 1; 0: as few as can be");
+DEFINE_double(time_limit_s, 10,
+              "seconds to search in, where quick placements don't do; 0: quick placements alone");
+DEFINE_int64(alignment, 1, "of the offsets, a power of two");
+DECLARE_bool(json);
+
+namespace skiff {
+namespace {
+
+struct Figures {
+  size_t buffers;
+  int64_t bound;  // bytes, as all below but the last
+  int64_t peak;
+  int64_t capacity;  // 0: none
+  double seconds;    // of the planning alone
+  // An empty plan is as good as can be.
+  double ratio() const {
+    return bound == 0 ? 1.0 : static_cast<double>(peak) / static_cast<double>(bound);
+  }
+  bool fits() const { return capacity == 0 || peak <= capacity; }
+};
+
+std::string Text(const Figures& figures) {
+  char line[200];
+  std::snprintf(line, sizeof(line),
+                "%zu buffers: bound %lld bytes, peak %lld bytes, ratio %.6f, %.3f s\n",
+                figures.buffers, static_cast<long long>(figures.bound),
+                static_cast<long long>(figures.peak), figures.ratio(), figures.seconds);
+  if (figures.fits()) return line;
+  return line + StrCat("the peak is ", figures.peak - figures.capacity,
+                       " bytes above the capacity of ", figures.capacity, " bytes\n");
+}
+
+std::string Json(const Figures& figures) {
+  nlohmann::ordered_json json = {
+      {"buffers", figures.buffers}, {"bound", figures.bound},     {"peak", figures.peak},
+      {"ratio", figures.ratio()},   {"seconds", figures.seconds},
+  };
+  if (figures.capacity > 0) {
+    json["capacity"] = figures.capacity;
+    json["fits"] = figures.fits();
+  }
+  return json.dump() + "\n";
+}
+
+int Run() {
+  SKIFF_ENFORCE(!FLAGS_input.empty(), kInvalidArgument, "--input is missing: expected a CSV file");
+  SKIFF_ENFORCE(FLAGS_capacity >= 0, kInvalidArgument, "--capacity=", FLAGS_capacity,
+                ": expected at least 0");
+  SKIFF_ENFORCE(std::isfinite(FLAGS_time_limit_s) && FLAGS_time_limit_s >= 0, kInvalidArgument,
+                "--time_limit_s=", FLAGS_time_limit_s, ": expected at least 0");
+  const BufferTable table = ParseBufferTable(ReadFile(FLAGS_input), FLAGS_input, FLAGS_alignment);
+  const auto begin = std::chrono::steady_clock::now();
+  const int64_t nodes = FLAGS_time_limit_s > 0 ? std::numeric_limits<int64_t>::max() : 0;
+  const ArenaPlan plan = PlanArena(table.buffers, {.capacity = FLAGS_capacity,
+                                                   .max_search_nodes = nodes,
+                                                   .time_limit_seconds = FLAGS_time_limit_s});
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const Figures figures{.buffers = table.buffers.size(),
+                        .bound = plan.max_live_bytes,
+                        .peak = plan.planned_bytes,
+                        .capacity = FLAGS_capacity,
+                        .seconds = seconds.count()};
+  if (!FLAGS_output.empty()) AtomicWriteFile(FLAGS_output, TableWithOffsets(table, plan.offsets));
+  std::fputs((FLAGS_json ? Json(figures) : Text(figures)).c_str(), stdout);
+  return figures.fits() ? 0 : 1;
+}
+
+}  // namespace
+
+Subcommand PlanMemorySubcommand() {
+  return {.name = "plan_memory",
+          .summary = "assigns offsets in one arena to buffers with known lifetimes",
+          .command = {
+              .usage = "skiff plan_memory --input=FILE.csv --output=FILE.csv [flags]",
+              .summary = "Assigns offsets in one arena to buffers with known lifetimes, from lower "
+                         "to just before\nupper, and prints the lower bound (the most bytes live "
+                         "at once), the peak and their ratio.",
+              .run = Run,
+              .flags = {"input", "output", "capacity", "time_limit_s", "alignment", "json"}}};
+}
+
+}  // namespace skiff
