@@ -1,6 +1,7 @@
 #include "framework/executor/executor.h"
 
 #include <algorithm>
+#include <limits>
 #include <list>
 #include <utility>
 
@@ -8,7 +9,9 @@
 #include "framework/base/error.h"
 #include "framework/executor/lowering.h"
 #include "framework/executor/prepared_plan.h"
+#include "framework/executor/storage.h"
 #include "framework/ir/op_role.h"
+#include "framework/plan/memory_report.h"
 
 namespace skiff {
 namespace {
@@ -58,6 +61,25 @@ void CheckForcedKernels(const OpRegistry& registry,
   }
 }
 
+void CheckMemoryOptions(const Program& program, const MemoryOptions& memory) {
+  const bool by_name = memory.recompute == Recompute::kCheckpoints;
+  SKIFF_ENFORCE(!by_name || !memory.checkpoints.empty(), kInvalidArgument,
+                "option memory.recompute = checkpoints: expected names in memory.checkpoints");
+  SKIFF_ENFORCE(by_name || memory.checkpoints.empty(), kInvalidArgument,
+                "option memory.checkpoints: expected memory.recompute = checkpoints, found ",
+                RecomputeName(memory.recompute));
+  SKIFF_ENFORCE(memory.recompute != Recompute::kBudget || memory.budget_bytes > 0, kInvalidArgument,
+                "option memory.budget_bytes = ", memory.budget_bytes,
+                ": expected a positive budget");
+  SKIFF_ENFORCE(memory.recompute == Recompute::kNothing || memory.policy != ReusePolicy::kNone,
+                kInvalidArgument, "option memory.recompute = ", RecomputeName(memory.recompute),
+                " with memory.policy = none: nothing would be saved, expected another policy");
+  for (const std::string& name : memory.skip) {
+    SKIFF_ENFORCE(program.root()->FindVar(name) != nullptr, kNotFound,
+                  "option memory.skip: the program has no variable \"", name, "\"");
+  }
+}
+
 // A plan stays in the cache when the run is over; without this it would keep the batch alive there.
 class FeedsOfOneRun {
  public:
@@ -97,18 +119,102 @@ struct CompiledProgram::State {
   }
 
   std::shared_ptr<PreparedPlan> Prepare(const Signature& signature) {
+    if (options.memory.recompute == Recompute::kBudget) return PrepareWithinBudget(signature);
+    return Prepare(signature, options.memory);
+  }
+
+  // The pass knows no workspaces and no gaps of the arena: it gets less until those fit in as well.
+  std::shared_ptr<PreparedPlan> PrepareWithinBudget(const Signature& signature) {
+    constexpr int kAttempts = 4;
+    const int64_t budget = options.memory.budget_bytes;
+    int64_t smallest = std::numeric_limits<int64_t>::max();
+    const auto attempt = [&](const MemoryOptions& memory) {
+      auto prepared = std::make_shared<PreparedPlan>(MakePlan(signature, memory), PlanInputs());
+      smallest = std::min(smallest, prepared->plan().planned_bytes);
+      return prepared->plan().planned_bytes <= budget ? prepared : nullptr;
+    };
+    std::shared_ptr<PreparedPlan> fitting;
+    MemoryOptions memory = options.memory;
+    for (int i = 0; i < kAttempts && fitting == nullptr; ++i) {
+      fitting = attempt(memory);
+      memory.budget_bytes = budget - std::max<int64_t>(smallest - budget, 0) * (i + 1);
+    }
+    for (const Recompute last : {Recompute::kLeastMemory, Recompute::kCheapOps}) {
+      memory.recompute = last;
+      if (fitting == nullptr) fitting = attempt(memory);
+    }
+    SKIFF_ENFORCE(fitting != nullptr, kResourceExhausted, "option memory.budget_bytes = ", budget,
+                  ": the arena takes at least ", smallest, " bytes, however much is recomputed");
+    return Allocated(std::move(fitting), signature, options.memory);
+  }
+
+  std::shared_ptr<PreparedPlan> Prepare(const Signature& signature, const MemoryOptions& memory) {
+    auto prepared = std::make_shared<PreparedPlan>(MakePlan(signature, memory), PlanInputs());
+    return Allocated(std::move(prepared), signature, memory);
+  }
+
+  std::shared_ptr<PreparedPlan> Allocated(std::shared_ptr<PreparedPlan> prepared,
+                                          const Signature& signature, const MemoryOptions& memory) {
+    try {
+      prepared->Allocate();
+      return prepared;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kResourceExhausted) throw;
+      throw Error(error.code(), error.what() + LessMemory(signature, memory));
+    }
+  }
+
+  // What else the plan could take, for an Error: empty, or a line. Workspaces aren't counted, since
+  // no kernel is prepared for it. Throws nothing: the Error counts more.
+  std::string LessMemory(const Signature& signature, const MemoryOptions& memory) noexcept {
+    try {
+      const auto planned_bytes = [&](const MemoryOptions& other) {
+        Plan plan = MakePlan(signature, other, true);
+        PlanStorage(&plan);
+        return plan.planned_bytes;
+      };
+      const int64_t now = planned_bytes(memory);
+      std::vector<std::string> choices;
+      const auto add = [&](const std::string& name, const MemoryOptions& other) {
+        const int64_t saved = now - planned_bytes(other);
+        if (saved > 0) choices.push_back(StrCat(name, " (about ", MebibytesText(saved), " less)"));
+      };
+      MemoryOptions other = memory;
+      other.policy = ReusePolicy::kArena;
+      if (memory.policy != other.policy) add("memory.policy arena", other);
+      for (const Recompute recompute : {Recompute::kCheapOps, Recompute::kLeastMemory}) {
+        other.recompute = recompute;
+        add(StrCat("memory.recompute ", RecomputeName(recompute)), other);
+      }
+      return choices.empty() ? "" : StrCat("\nless memory takes: ", Join(choices, ", "));
+    } catch (...) {
+      return {};
+    }
+  }
+
+  // `quietly`: without the user's tuner and observers, as nobody runs it.
+  Plan MakePlan(const Signature& signature, const MemoryOptions& memory, bool quietly = false) {
     Plan plan = LowerProgram(*registry, *program, place, signature.feeds, signature.fetches, *scope,
                              positions);
     plan.forced_kernels.insert(options.kernels.begin(), options.kernels.end());
-    plan.tuner = options.tuner.get();
-    RunPlanPasses(*registry, &plan, options.passes);
+    plan.memory = memory;
+    PipelineOptions passes = options.passes;
+    if (quietly) {
+      passes.plan_observer = nullptr;
+    } else {
+      plan.tuner = options.tuner.get();
+    }
+    RunPlanPasses(*registry, &plan, passes);
     plan.tuner = nullptr;
-    return std::make_shared<PreparedPlan>(std::move(plan),
-                                          PreparedPlan::Inputs{.registry = registry,
-                                                               .program = program,
-                                                               .scope = scope,
-                                                               .tuner = options.tuner.get(),
-                                                               .trains = trains});
+    return plan;
+  }
+
+  PreparedPlan::Inputs PlanInputs() const {
+    return {.registry = registry,
+            .program = program,
+            .scope = scope,
+            .tuner = options.tuner.get(),
+            .trains = trains};
   }
 
   const OpRegistry* registry = nullptr;
@@ -188,6 +294,7 @@ Executor::~Executor() = default;
 
 CompiledProgram Executor::Compile(const Program& program, const CompileOptions& options) {
   CheckForcedKernels(*registry_, options.kernels);
+  CheckMemoryOptions(program, options.memory);
   SKIFF_ENFORCE(options.tuner == nullptr || &options.tuner->registry() == registry_,
                 kInvalidArgument, "option tuner: it was made for another registry");
   SKIFF_ENFORCE(options.plan_cache_capacity >= 1, kInvalidArgument,
@@ -199,7 +306,6 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   state->place = place_;
   state->scope = scope_;
   state->options = options;
-  if (!options.memory_reuse) state->options.passes.skip.push_back("memory_reuse");
   if (!options.layout) state->options.passes.skip.push_back("layout");
   state->trains = HasOptimizerOps(program);
   for (const auto& op : program.root()->ops()) {

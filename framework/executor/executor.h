@@ -37,8 +37,8 @@ using FeedList = std::vector<std::pair<std::string, Tensor>>;
 using FetchList = std::vector<std::string>;
 
 struct CompileOptions {
-  bool memory_reuse = true;  // the memory_reuse pass
-  bool layout = true;        // the layout pass
+  MemoryOptions memory;
+  bool layout = true;  // the layout pass
   PipelineOptions passes;
   // op type -> name of the kernel candidate to take, where it accepts the shapes. Compile throws
   // for an op or a candidate that there isn't.

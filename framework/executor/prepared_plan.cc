@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -10,8 +11,10 @@
 #include "framework/base/error.h"
 #include "framework/executor/fused_kernel.h"
 #include "framework/executor/storage.h"
+#include "framework/plan/memory_report.h"
 #include "framework/tensor/layout_copy.h"
 #include "framework/tuning/kernel_tuner.h"
+#include "memory/out_of_memory_error.h"
 
 namespace skiff {
 namespace {
@@ -30,6 +33,8 @@ bool ReadsDataThatItChecks(const Instruction& instruction) {
 // Whether `earlier` has refused whatever `later` could refuse: see OpDef::data_checked_by.
 bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
   if (earlier.kind != InstructionKind::kOp) return false;
+  // Computed again.
+  if (earlier.op == later.op && earlier.inputs == later.inputs) return true;
   if (earlier.def->type != later.def->data_checked_by) return false;
   const bool same_values = std::ranges::all_of(later.def->inputs, [&](const SlotDef& slot) {
     const int32_t value = later.InputIn(slot.name);
@@ -64,11 +69,26 @@ PreparedPlan::PreparedPlan(Plan plan, Inputs inputs)
   seed_ = inputs_.program->seed;
   PrepareKernels();
   PlanStorage(&plan_);
-  arena_ = std::make_shared<Buffer>(AllocatorOf(plan_.place), plan_.planned_bytes);
+}
+
+void PreparedPlan::Allocate() {
+  constexpr size_t kListed = 8;
+  try {
+    AllocateAll();
+  } catch (const OutOfMemoryError& error) {
+    throw Error(error.code(),
+                StrCat(error.what(), "\n", DescribePeak(ReportMemory(plan_), kListed)));
+  }
+}
+
+void PreparedPlan::AllocateAll() {
+  arena_ = std::make_shared<Buffer>(AllocatorOf(plan_.place), plan_.planned_bytes,
+                                    AllocationOptions{.tag = MemoryTag::kArena});
   try {
     CreatePersistables();
     Bind();
     PlanRollback();
+    if (plan_.memory.poison_dead_memory && plan_.place.is_cpu()) PlanPoison();
   } catch (...) {
     rollbacks_.clear();
     Undo();
@@ -118,6 +138,32 @@ void PreparedPlan::PlanRollback() {
       rollbacks_.push_back({live, Tensor(live->shape(), live->dtype(), plan_.place)});
     }
   }
+}
+
+void PreparedPlan::PlanPoison() {
+  poisoned_.resize(plan_.instructions.size());
+  const std::vector<Life> lives = StorageLives(plan_);
+  for (size_t i = 0; i < plan_.values.size(); ++i) {
+    const PlanValue& value = plan_.values[i];
+    const auto last = static_cast<size_t>(lives[i].last);
+    if (value.storage != Storage::kArena || lives[i].first < 0 || last >= poisoned_.size())
+      continue;
+    poisoned_[last].push_back({value.offset, StorageBytes(value)});
+  }
+  for (size_t i = 0; i < poisoned_.size(); ++i) {
+    const Instruction& instruction = plan_.instructions[i];
+    for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
+      poisoned_[i].push_back({instruction.workspace_offsets[j], instruction.workspace_bytes[j]});
+    }
+  }
+}
+
+void PreparedPlan::Poison(DeadMemory dead) {
+  if (dead.bytes == 0) return;
+  // Of every floating-point dtype a NaN, of an integer -1.
+  constexpr int kPoison = 0xff;
+  std::memset(static_cast<char*>(arena_->data()) + dead.offset, kPoison,
+              static_cast<size_t>(dead.bytes));
 }
 
 void PreparedPlan::PrepareKernels() {
@@ -170,7 +216,8 @@ void PreparedPlan::BindDerived(const Instruction& instruction, DerivedRequest& r
   if (request.workspace >= 0) {
     derived.data = step->context.workspace(request.workspace);
   } else {
-    derived.storage = std::make_unique<Buffer>(AllocatorOf(plan_.place), request.form.bytes);
+    derived.storage = std::make_unique<Buffer>(AllocatorOf(plan_.place), request.form.bytes,
+                                               AllocationOptions{.tag = MemoryTag::kDerivedForm});
     derived.data = derived.storage->data();
     for (int input : request.form.inputs) {
       const int32_t value = instruction.inputs[static_cast<size_t>(input)];
@@ -295,6 +342,7 @@ void PreparedPlan::StartRun() {
   if (fetches_.empty()) MakeFetches();
   step_ = static_cast<uint64_t>(*step_counter_);
   for (Rollback& rollback : rollbacks_) CopyTensor(*rollback.live, &rollback.saved);
+  if (!poisoned_.empty()) Poison({.offset = 0, .bytes = plan_.planned_bytes});
 }
 
 void PreparedPlan::Undo() {
@@ -313,6 +361,7 @@ void PreparedPlan::RunSteps(const RunOne& run_one) {
     for (size_t i = segment.begin; i < segment.end; ++i) {
       try {
         run_one(i);
+        if (!poisoned_.empty()) std::ranges::for_each(poisoned_[i], [&](auto d) { Poison(d); });
       } catch (const Error& error) {
         Undo();
         ThrowIn(error, i);

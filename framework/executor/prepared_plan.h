@@ -26,10 +26,13 @@ class PreparedPlan {
     bool trains = false;           // whether a run advances the step counter
   };
 
-  // Chooses and prepares a kernel per instruction, plans the
-  // storage and binds it. Error if no kernel fits, naming the op.
+  // Chooses and prepares a kernel per instruction and plans the storage. Error if no kernel fits,
+  // naming the op.
   PreparedPlan(Plan plan, Inputs inputs);
   ~PreparedPlan();
+  // Takes the memory and binds the plan to it; before, there is nothing to run. Error
+  // (kResourceExhausted) that lists what is live at the peak, if there is no memory.
+  void Allocate();
   PreparedPlan(const PreparedPlan&) = delete;
   PreparedPlan& operator=(const PreparedPlan&) = delete;
 
@@ -77,6 +80,12 @@ class PreparedPlan {
     std::shared_ptr<Buffer> buffer;
   };
 
+  // A part of the arena that holds nothing any more.
+  struct DeadMemory {
+    int64_t offset = 0;
+    int64_t bytes = 0;
+  };
+
   // The value that a persistable had before the run.
   struct Rollback {
     Tensor* live = nullptr;
@@ -85,11 +94,15 @@ class PreparedPlan {
 
   void PrepareKernels();
   const KernelDef& ChooseKernel(const Instruction& instruction, const OpContext& context) const;
+  void AllocateAll();
   void CreatePersistables();
   void EraseCreated();
   void MakeFetches();
   void Bind();
   void PlanRollback();
+  // What instructions leave behind is filled with NaN if the options ask for it.
+  void PlanPoison();
+  void Poison(DeadMemory dead);
   void RequestDerived(const std::vector<DerivedForm>& forms, Instruction* instruction,
                       std::vector<DerivedRequest>* requests) const;
   void BindDerived(const Instruction& instruction, DerivedRequest& request, Step* step);
@@ -115,6 +128,7 @@ class PreparedPlan {
   std::vector<Tensor> fetches_;
   std::map<std::string, const Tensor*> written_;  // variables of the scope that runs write
   std::vector<Rollback> rollbacks_;
+  std::vector<std::vector<DeadMemory>> poisoned_;  // behind each instruction; empty: nothing is
   std::vector<Created> created_;
   DeviceContext device_;
   uint64_t seed_ = 0;

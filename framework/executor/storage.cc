@@ -5,7 +5,7 @@
 
 #include "framework/base/error.h"
 #include "memory/allocator.h"
-#include "memory/arena_planner.h"
+#include "memory/reuse_policy.h"
 
 namespace skiff {
 
@@ -14,7 +14,6 @@ void PlanStorage(Plan* plan) {
   std::vector<ArenaBuffer> buffers;
   std::vector<int64_t*> offsets;  // where the offset of each buffer goes
   int64_t unshared_bytes = 0;
-  const int32_t end = static_cast<int32_t>(plan->instructions.size());
   // Above this nothing can be allocated, and below it no sum of the planner overflows.
   constexpr int64_t kLimitBytes = int64_t{1} << 60;
   const auto count_unshared = [&](int64_t bytes) {
@@ -23,10 +22,8 @@ void PlanStorage(Plan* plan) {
     unshared_bytes += bytes;
   };
   const auto add = [&](int64_t bytes, int32_t first, int32_t last, int64_t* offset) {
-    buffers.push_back({.bytes = bytes,
-                       .alignment = kBufferAlignment,
-                       .first_use = plan->reuse_storage ? first : 0,
-                       .last_use = plan->reuse_storage ? last : end});
+    buffers.push_back(
+        {.bytes = bytes, .alignment = kBufferAlignment, .first_use = first, .last_use = last});
     offsets.push_back(offset);
     count_unshared(bytes);
   };
@@ -49,7 +46,7 @@ void PlanStorage(Plan* plan) {
           &instruction.workspace_offsets[j]);
     }
   }
-  const ArenaPlan arena = PlanArena(buffers);
+  const ArenaPlan arena = PlanWithPolicy(buffers, plan->reuse);
   for (size_t i = 0; i < offsets.size(); ++i) *offsets[i] = arena.offsets[i];
   plan->planned_bytes = arena.planned_bytes;
   plan->max_live_bytes = arena.max_live_bytes;

@@ -6,8 +6,8 @@
 namespace skiff {
 
 // Sets the offset of every arena value and workspace, and the plan's byte counts. Values share
-// space if the plan's reuse_storage says so and their lives, from the instruction that writes them
-// to the last that reads them (or to the end, if fetched), do not meet.
+// space as the plan's `reuse` says where their lives, from the instruction that writes them to the
+// last that reads them (or to the end, if fetched), do not meet.
 void PlanStorage(Plan* plan);
 
 }  // namespace skiff

@@ -73,6 +73,9 @@ struct OpDef {
   // Facts.
   std::vector<std::pair<std::string, std::string>>
       in_place;  // {input, output} that may share storage
+  // {input, output} in which the op moves statistics on, a running mean, say. Where it changes
+  // them, no other output depends on the input.
+  std::vector<std::pair<std::string, std::string>> running_state;
   LayoutRule layout_rule = LayoutRule::kPlain;
   std::vector<std::string> layout_slots;
   bool zero_preserving = false;  // zeros in (all inputs), zeros out: safe on padded tensors

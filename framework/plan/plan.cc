@@ -1,6 +1,7 @@
 #include "framework/plan/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -12,6 +13,13 @@
 
 namespace skiff {
 namespace {
+
+constexpr std::array<std::pair<Recompute, std::string_view>, 5> kRecomputeNames = {
+    {{Recompute::kNothing, "nothing"},
+     {Recompute::kCheapOps, "cheap_ops"},
+     {Recompute::kCheckpoints, "checkpoints"},
+     {Recompute::kBudget, "budget"},
+     {Recompute::kLeastMemory, "least_memory"}}};
 
 std::vector<TensorMeta> MetasOf(const Plan& plan, const std::vector<int32_t>& values) {
   std::vector<TensorMeta> metas;
@@ -162,6 +170,14 @@ std::vector<Life> StorageLives(const Plan& plan) {
       life.last = std::max({life.last, instant, last_read});
     }
   }
+  const auto is_skipped = [&](const PlanValue& value) {
+    return std::ranges::count(plan.memory.skip, value.name) > 0;
+  };
+  if (plan.memory.skip.empty()) return lives;
+  for (size_t i = 0; i < lives.size(); ++i) {
+    if (lives[i].first < 0 || !is_skipped(plan.values[i])) continue;
+    lives[i] = {.first = 0, .last = static_cast<int32_t>(plan.instructions.size())};
+  }
   return lives;
 }
 
@@ -213,6 +229,22 @@ bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t 
     }
   }
   return false;
+}
+
+std::string_view RecomputeName(Recompute recompute) {
+  return std::ranges::find(kRecomputeNames, recompute,
+                           &std::pair<Recompute, std::string_view>::first)
+      ->second;
+}
+
+Recompute ParseRecompute(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& [recompute, known] : kRecomputeNames) {
+    if (known == name) return recompute;
+    names.push_back(known);
+  }
+  Throw(ErrorCode::kInvalidArgument, "recompute \"", name, "\": expected one of ",
+        Join(names, ", "));
 }
 
 void Plan::CoverWithOneSegment() {

@@ -16,6 +16,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/op_context.h"
 #include "framework/op/registry.h"
+#include "memory/reuse_policy.h"
 
 namespace skiff {
 
@@ -91,6 +92,33 @@ struct Segment {
   int64_t row_capacity = 0;
 };
 
+// What is computed again in the backward pass, so that it isn't kept from the forward pass on.
+enum class Recompute {
+  kNothing,
+  kCheapOps,     // what takes a pass over memory: activations, normalizations, element-wise ops
+  kCheckpoints,  // all between the checkpoints that the user names
+  kBudget,       // what costs the least and makes the arena fit into a budget
+  kLeastMemory,  // what makes the arena the smallest
+};
+
+// "nothing", "cheap_ops", "checkpoints", "budget", "least_memory".
+std::string_view RecomputeName(Recompute recompute);
+// Error (kInvalidArgument) naming those that there are.
+Recompute ParseRecompute(std::string_view name);
+
+// What a user asks of the passes that save memory.
+struct MemoryOptions {
+  ReusePolicy policy = ReusePolicy::kArena;
+  // Variables whose values share storage with nothing.
+  std::vector<std::string> skip;
+  Recompute recompute = Recompute::kNothing;
+  std::vector<std::string> checkpoints;  // variables of the forward pass; for kCheckpoints
+  int64_t budget_bytes = 0;              // of the arena; for kBudget
+  // Fills arena memory with NaN where nothing lives any more: what is read too late shows. For
+  // tests.
+  bool poison_dead_memory = false;
+};
+
 struct Plan {
   Place place;
   std::vector<PlanValue> values;
@@ -98,8 +126,8 @@ struct Plan {
   std::vector<Segment> segments;
   std::vector<int32_t> feeds;    // values, in the order of the signature
   std::vector<int32_t> fetches;  // values, in the order of the signature
-  // Whether arena values with disjoint lives may share space.
-  bool reuse_storage = false;
+  // How arena values and workspaces with disjoint lives share space.
+  ReusePolicy reuse = ReusePolicy::kNone;
   int64_t planned_bytes = 0;   // of the arena
   int64_t max_live_bytes = 0;  // the lower bound
   int64_t unshared_bytes = 0;  // with a buffer for each value: what no reuse would take
@@ -107,6 +135,7 @@ struct Plan {
   // From types of ops to the kernel that the user wants, wherever it takes the shapes. No pass puts
   // another op in the place of such an op.
   std::map<std::string, std::string, std::less<>> forced_kernels;
+  MemoryOptions memory;
   // While the passes run: what knows the times of the other ops; nullptr: they go by rule.
   KernelTuner* tuner = nullptr;
 
@@ -138,7 +167,8 @@ std::vector<std::vector<size_t>> DataReaders(const Plan& plan);
 std::vector<int64_t> LastReads(const Plan& plan);
 
 // From the instruction that writes a storage first to the last one that reads any value there; a
-// fetch is behind the last instruction. -1: never written.
+// fetch is behind the last instruction. -1: never written. Variables in Plan::memory.skip live from
+// the first instruction to behind the last.
 struct Life {
   int32_t first = -1;
   int32_t last = -1;

@@ -308,7 +308,7 @@ class Fusion {
 }  // namespace
 
 PassReport FuseElementwisePass::Apply(const OpRegistry& registry, Plan* plan) const {
-  SKIFF_ENFORCE(!plan->reuse_storage, kFailedPrecondition,
+  SKIFF_ENFORCE(plan->reuse == ReusePolicy::kNone, kFailedPrecondition,
                 "fuse_elementwise: memory_reuse has run, expected to run before it");
   const auto [fused, ops] = plan->place.is_cpu() ? Fusion(registry, block_elements_, plan).Run()
                                                  : std::pair<int64_t, int64_t>();

@@ -32,7 +32,10 @@ class InPlaceAssignment {
     const bool same_form = StorageBytes(source) == StorageBytes(target) &&
                            source.meta.dtype == target.meta.dtype &&
                            source.meta.layout == target.meta.layout;
-    const bool free = plan_.values[static_cast<size_t>(root)].storage == Storage::kArena &&
+    const bool skipped = MustBeAlone(source) || MustBeAlone(target) ||
+                         MustBeAlone(plan_.values[static_cast<size_t>(root)]);
+    const bool free = !skipped &&
+                      plan_.values[static_cast<size_t>(root)].storage == Storage::kArena &&
                       target.storage == Storage::kArena && target.alias_of < 0 &&
                       LastReadOfStorage(root) == position && ReadsOfStorage(instruction, root) == 1;
     if (!same_form || !free) return;
@@ -43,6 +46,10 @@ class InPlaceAssignment {
     ++shared_;
     if (last_[static_cast<size_t>(root)] == position)
       last_[static_cast<size_t>(root)] = position + 1;
+  }
+
+  bool MustBeAlone(const PlanValue& value) const {
+    return std::ranges::count(plan_.memory.skip, value.name) > 0;
   }
 
   int64_t LastReadOfStorage(int32_t root) const { return last_[static_cast<size_t>(root)]; }
@@ -61,9 +68,14 @@ class InPlaceAssignment {
 }  // namespace
 
 PassReport MemoryReusePass::Apply(const OpRegistry&, Plan* plan) const {
-  plan->reuse_storage = true;
+  plan->reuse = plan->memory.policy;
+  if (plan->reuse == ReusePolicy::kNone)
+    return {.pass = {}, .changes = 0, .summary = "policy none"};
   const int64_t shared = InPlaceAssignment(plan).Run();
-  return {.pass = {}, .changes = shared, .summary = StrCat(shared, " values computed in place")};
+  return {.pass = {},
+          .changes = shared,
+          .summary = StrCat("policy ", ReusePolicyName(plan->reuse), ", ", shared,
+                            " values computed in place")};
 }
 
 }  // namespace skiff

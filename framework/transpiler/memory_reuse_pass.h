@@ -1,6 +1,6 @@
 // Lets values share storage: an op's output takes the place of an input that dies there, where
-// OpDef says that the kernel works in place; and values with disjoint lives get the same arena
-// space.
+// OpDef says that the kernel works in place; and values with disjoint lives share arena space as
+// the policy says (Plan::memory, memory/reuse_policy.h).
 //
 //   y = relu(x)    x not read again, not fetched, no feed and not in the scope    ->    y lies on x
 //

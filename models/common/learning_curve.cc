@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "framework/base/error.h"
+#include "models/common/svg.h"
 
 namespace skiff::models {
 namespace {
@@ -18,31 +18,6 @@ constexpr double kRight = 16;
 constexpr double kTop = 28;
 constexpr double kBottom = 44;
 constexpr const char* kColors[] = {"#1f77b4", "#d95f02", "#2ca02c", "#9467bd", "#8c564b"};
-
-std::string Escape(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '&') {
-      result += "&amp;";
-    } else if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else if (c == '"') {
-      result += "&quot;";
-    } else {
-      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return result;
-}
-
-// Short, and without exponents for the numbers that curves have.
-std::string Number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.6g", value);
-  return text;
-}
 
 struct Range {
   double low = 0;
@@ -100,25 +75,25 @@ class PanelWriter {
   }
 
   void Text(double x, double y, const char* anchor, std::string_view text, const char* more = "") {
-    out_ += StrCat("<text x=\"", Number(x), "\" y=\"", Number(y), "\" text-anchor=\"", anchor,
-                   "\" ", more, ">", Escape(text), "</text>\n");
+    out_ += StrCat("<text x=\"", SvgNumber(x), "\" y=\"", SvgNumber(y), "\" text-anchor=\"", anchor,
+                   "\" ", more, ">", SvgText(text), "</text>\n");
   }
 
   void Line(double x1, double y1, double x2, double y2) {
-    out_ += StrCat("<line x1=\"", Number(x1), "\" y1=\"", Number(y1), "\" x2=\"", Number(x2),
-                   "\" y2=\"", Number(y2), "\" stroke=\"#ddd\"/>\n");
+    out_ += StrCat("<line x1=\"", SvgNumber(x1), "\" y1=\"", SvgNumber(y1), "\" x2=\"",
+                   SvgNumber(x2), "\" y2=\"", SvgNumber(y2), "\" stroke=\"#ddd\"/>\n");
   }
 
   void WriteGrid() {
     for (int i = 0; x_.low + i * x_.step <= x_.high + 1e-9 * x_.step; ++i) {
       const double x = x_.low + i * x_.step;
       Line(PlaceX(x), PlaceY(y_.low), PlaceX(x), PlaceY(y_.high));
-      Text(PlaceX(x), PlaceY(y_.low) + 16, "middle", Number(x));
+      Text(PlaceX(x), PlaceY(y_.low) + 16, "middle", SvgNumber(x));
     }
     for (int i = 0; y_.low + i * y_.step <= y_.high + 1e-9 * y_.step; ++i) {
       const double y = y_.low + i * y_.step;
       Line(PlaceX(x_.low), PlaceY(y), PlaceX(x_.high), PlaceY(y));
-      Text(PlaceX(x_.low) - 6, PlaceY(y) + 4, "end", Number(y));
+      Text(PlaceX(x_.low) - 6, PlaceY(y) + 4, "end", SvgNumber(y));
     }
     Text((PlaceX(x_.low) + PlaceX(x_.high)) / 2, PlaceY(y_.low) + 34, "middle", panel_.x_label);
   }
@@ -130,8 +105,8 @@ class PanelWriter {
     std::string dots;
     for (const CurvePoint& point : curve.points) {
       if (!std::isfinite(point.y)) continue;
-      const std::string x = Number(PlaceX(point.x));
-      const std::string y = Number(PlaceY(point.y));
+      const std::string x = SvgNumber(PlaceX(point.x));
+      const std::string y = SvgNumber(PlaceY(point.y));
       path += StrCat(path.empty() ? "M" : " L", x, " ", y);
       dots += StrCat("<circle cx=\"", x, "\" cy=\"", y, "\" r=\"2.5\" fill=\"", color, "\"/>\n");
     }
@@ -141,7 +116,7 @@ class PanelWriter {
     }
     const double x = left_ + kPanelWidth - kRight - 100;
     const double y = kTitleHeight + 16 - 14 * static_cast<double>(panel_.curves.size() - 1 - index);
-    out_ += StrCat("<rect x=\"", Number(x), "\" y=\"", Number(y - 9),
+    out_ += StrCat("<rect x=\"", SvgNumber(x), "\" y=\"", SvgNumber(y - 9),
                    "\" width=\"10\" height=\"10\" fill=\"", color, "\"/>\n");
     Text(x + 14, y, "start", curve.name);
   }
@@ -158,11 +133,12 @@ class PanelWriter {
 std::string RenderCurves(std::string_view title, const std::vector<CurvePanel>& panels) {
   const double width = std::max<double>(1, static_cast<double>(panels.size())) * kPanelWidth;
   const double height = kTitleHeight + kPanelHeight;
-  std::string svg = StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", Number(width),
-                           "\" height=\"", Number(height), "\" viewBox=\"0 0 ", Number(width), " ",
-                           Number(height), "\" font-family=\"sans-serif\" font-size=\"12\">\n",
-                           "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-                           "<text x=\"12\" y=\"22\" font-size=\"15\">", Escape(title), "</text>\n");
+  std::string svg =
+      StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", SvgNumber(width), "\" height=\"",
+             SvgNumber(height), "\" viewBox=\"0 0 ", SvgNumber(width), " ", SvgNumber(height),
+             "\" font-family=\"sans-serif\" font-size=\"12\">\n",
+             "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+             "<text x=\"12\" y=\"22\" font-size=\"15\">", SvgText(title), "</text>\n");
   for (size_t i = 0; i < panels.size(); ++i) {
     svg += PanelWriter(panels[i], static_cast<double>(i) * kPanelWidth).Write();
   }

@@ -12,6 +12,7 @@
 #include "framework/base/parallel.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
+#include "memory/allocator.h"
 #include "models/common/batch_reader.h"
 #include "models/common/dataset_choice.h"
 #include "models/common/progress.h"
@@ -40,6 +41,14 @@ DEFINE_int64(warmup, 0, "Steps over which the learning rate grows linearly.");
 DEFINE_double(weight_decay, 1e-4, "L2 regularization of all parameters.");
 DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated images.");
 DEFINE_int32(threads, 0, "Threads that compute. 0: one a core.");
+DEFINE_string(recompute, "nothing",
+              "What is computed again in the backward pass to save memory: nothing, cheap_ops, "
+              "budget (as little as --budget_bytes takes) or least_memory. Results stay the same.");
+DEFINE_int64(budget_bytes, 0, "With --recompute=budget: what activations and gradients may take.");
+DEFINE_int64(
+    memory_limit_bytes, 0,
+    "Most memory that is taken for tensors; beyond it the training ends with an error that "
+    "says what takes it. 0: no limit.");
 DEFINE_string(
     tune_kernels, "",
     "File that remembers which kernels and layouts are fastest on this machine; made if it "
@@ -153,6 +162,13 @@ std::shared_ptr<KernelTuner> TunerFromFlags() {
           .log = [](const std::string& line) { std::cout << "tuning: " << line << std::endl; }});
 }
 
+MemoryOptions MemoryFromFlags() {
+  MemoryOptions memory;
+  memory.recompute = ParseRecompute(FLAGS_recompute);
+  memory.budget_bytes = FLAGS_budget_bytes;
+  return memory;
+}
+
 int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
   SKIFF_ENFORCE(FLAGS_threads >= 0, kInvalidArgument, "threads = ", FLAGS_threads,
                 ": expected no negative number");
@@ -161,6 +177,7 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
   SKIFF_ENFORCE(FLAGS_stop_after >= 0, kInvalidArgument, "stop_after = ", FLAGS_stop_after,
                 ": expected no negative number");
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+  AllocatorOf(Place::Cpu()).SetLimit(FLAGS_memory_limit_bytes);
 
   const DatasetPair data = LoadDatasets({.data = FLAGS_data,
                                          .limit_samples = FLAGS_limit_samples,
@@ -196,7 +213,8 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
                    .stop_after_steps = FLAGS_stop_after,
                    .configuration = Configuration(model),
                    .is_terminal = StdoutIsTerminal(),
-                   .tuner = TunerFromFlags()},
+                   .tuner = TunerFromFlags(),
+                   .memory = MemoryFromFlags()},
                   &std::cout);
   if (FLAGS_evaluate_only) {
     trainer.LoadForEvaluation();

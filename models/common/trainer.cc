@@ -118,12 +118,14 @@ Trainer::Trainer(const ClassifierProgram* program, BatchReader* train, BatchRead
       validation_(validation),
       options_(std::move(options)),
       out_(out),
-      training_{executor_.Compile(*program->main, {.tuner = options_.tuner}),
-                {program->loss, program->accuracy, program->learning_rate},
-                {}},
-      evaluation_{executor_.Compile(*program->test, {.tuner = options_.tuner}),
-                  {program->loss, program->accuracy},
-                  {}} {
+      training_{
+          executor_.Compile(*program->main, {.memory = options_.memory, .tuner = options_.tuner}),
+          {program->loss, program->accuracy, program->learning_rate},
+          {}},
+      evaluation_{
+          executor_.Compile(*program->test, {.memory = options_.memory, .tuner = options_.tuner}),
+          {program->loss, program->accuracy},
+          {}} {
   SKIFF_ENFORCE(options_.epochs >= 1, kInvalidArgument, "epochs = ", options_.epochs,
                 ": expected at least 1");
   SKIFF_ENFORCE(options_.save_every_steps >= 0, kInvalidArgument,
@@ -218,7 +220,7 @@ void Trainer::ContinueWith(std::optional<KernelChoices> choices) {
   for (auto [programs, program] :
        {std::pair(&training_, program_->main.get()), {&evaluation_, program_->test.get()}}) {
     programs->by_size.clear();
-    programs->compiled = executor_.Compile(*program, {.tuner = tuner});
+    programs->compiled = executor_.Compile(*program, {.memory = options_.memory, .tuner = tuner});
   }
 }
 

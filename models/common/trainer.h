@@ -43,6 +43,8 @@ struct TrainerOptions {
   // Chooses kernels, of the default registry, and layouts; none: the rule does. All choices are
   // made before the first step, so that every checkpoint holds them.
   std::shared_ptr<KernelTuner> tuner;
+  // How memory is planned: no result depends on it.
+  MemoryOptions memory;
 };
 
 struct EvaluationResult {

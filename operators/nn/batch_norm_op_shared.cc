@@ -1,5 +1,7 @@
 #include "operators/nn/batch_norm_op_shared.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "framework/op/grad.h"
@@ -72,7 +74,9 @@ OpDef BatchNormDefinition() {
       context.SetOutput(slot, {geometry.channels}, dtype);
     context.SetOutput("ReserveSpace", {0}, dtype);
   };
-  def.in_place = {{"X", "Y"}, {"Mean", "MeanOut"}, {"Variance", "VarianceOut"}};
+  def.running_state = {{"Mean", "MeanOut"}, {"Variance", "VarianceOut"}};
+  def.in_place = {{"X", "Y"}};
+  std::ranges::copy(def.running_state, std::back_inserter(def.in_place));
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"X", "Y"};
   return def;

@@ -136,7 +136,7 @@ void StretchScale(Program* program) {
 
 // As if nobody read the value after its first reader: other values get its space.
 void FreeTooEarly(Plan* plan) {
-  plan->reuse_storage = true;
+  plan->reuse = ReusePolicy::kArena;
   for (int32_t value = 0; value < static_cast<int32_t>(plan->values.size()); ++value) {
     bool read = false;
     for (Instruction& instruction : plan->instructions) {
@@ -173,7 +173,7 @@ void DropWritesToTheScope(Plan* plan) {
 TEST(PassCheck, AcceptsPassesThatChangeNothing) {
   EXPECT_THAT(FaultsOfProgramPass([](Program*) {}), IsEmpty());
   EXPECT_THAT(FaultsOfPlanPass([](Plan*) {}), IsEmpty());
-  EXPECT_THAT(FaultsOfPlanPass([](Plan* plan) { plan->reuse_storage = true; }), IsEmpty());
+  EXPECT_THAT(FaultsOfPlanPass([](Plan* plan) { plan->reuse = ReusePolicy::kArena; }), IsEmpty());
 }
 
 TEST(PassCheck, FindsAnOpThatIsDropped) {

@@ -1,4 +1,4 @@
-"""Every model can be timed: tools/model_bench knows it."""
+"""Every model can be timed and looked at: tools/model_workload knows it."""
 import glob
 import os
 import unittest
@@ -14,11 +14,11 @@ def missing(root, build_file):
 
 
 class BenchmarkCoverage(unittest.TestCase):
-    def test_every_model_is_linked_into_the_benchmark(self):
-        with open(os.path.join(ROOT, "tools/model_bench/BUILD"), encoding="utf-8") as stream:
+    def test_every_model_is_known_to_the_tools(self):
+        with open(os.path.join(ROOT, "tools/model_workload/BUILD"), encoding="utf-8") as stream:
             build_file = stream.read()
         self.assertEqual(missing(ROOT, build_file), [],
-                         "expected each in the deps of tools/model_bench, and in Models() of model_bench.cc")
+                         "expected each in the deps of tools/model_workload, and in Models() of model_workload.cc")
         self.assertEqual(missing(ROOT, build_file.replace('"//models/resnet"', "")), ["resnet"])
 
 

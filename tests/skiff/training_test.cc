@@ -102,7 +102,8 @@ TEST_P(TrainingTest, PassesDoNotChangeTheLosses) {
     ProgramGuard guard(&net.main, &net.startup);
     optimizer::Adam({.learning_rate = 0.01, .clip = ClipByGlobalNorm(1.0f)}).Minimize(net.loss);
   }
-  const std::vector<float> reference = Losses(net, 5, {.memory_reuse = false, .layout = false});
+  const std::vector<float> reference =
+      Losses(net, 5, {.memory = {.policy = ReusePolicy::kNone}, .layout = false});
   // Where memory lies and when an update runs changes nothing, bit by bit.
   EXPECT_EQ(Losses(net, 5, {.layout = false}), reference);
   CompileOptions late;

@@ -1,6 +1,6 @@
 #include "tools/model_bench/flop_count.h"
 
-#include "tools/benchmark/flop_estimate.h"
+#include "framework/analysis/flop_estimate.h"
 
 namespace skiff {
 

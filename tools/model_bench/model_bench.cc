@@ -13,15 +13,12 @@
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
 #include "memory/allocator.h"
-#include "models/lenet/lenet.h"
-#include "models/mlp/mlp.h"
-#include "models/resnet/resnet.h"
-#include "models/vgg/vgg.h"
 #include "skiff/skiff.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
 #include "tools/model_bench/flop_count.h"
 #include "tools/model_bench/fma_peak.h"
+#include "tools/model_workload/model_workload.h"
 #include "tools/pass_flags/pass_flags.h"
 
 DEFINE_string(model, "resnet20",
@@ -44,127 +41,16 @@ DEFINE_string(
     tune_kernels, "",
     "file that remembers which kernels and layouts are fastest on this machine, made if it "
     "isn't there; kernels that it doesn't know are timed first, a fraction of a second each (which "
-    "the "
-    "peaks of memory show), and what "
-    "differs from the rule is printed; --kernels wins; empty: kernels by rule");
+    "the peaks of memory show), and what differs from the rule is printed; --kernels wins; empty: "
+    "kernels by rule");
+DEFINE_int64(memory_limit_bytes, 0,
+             "most that the allocator may take from the system; 0: no limit");
 DEFINE_string(json, "", "file to write the figures to; empty: none");
 DEFINE_bool(split, true, "print the step's time by op");
 DEFINE_int32(seed, 1, "of initial values and generated images");
 
 namespace skiff {
 namespace {
-
-struct Model {
-  std::string name;
-  Shape image;  // of one sample
-  std::function<Variable(const Variable&)> logits;
-};
-
-// Of models/: one or more entries a folder.
-std::vector<Model> Models() {
-  std::vector<Model> models = {
-      {"mlp", {1, 28, 28}, [](const Variable& x) { return models::Mlp(x, {}); }},
-      {"lenet", {1, 28, 28}, [](const Variable& x) { return models::LeNet(x, 10); }}};
-  for (const int32_t depth : models::ResNetDepths()) {
-    const bool is_large = depth == 34 || depth == 50 || depth == 101;
-    const int64_t side = is_large ? 224 : 32;
-    const int64_t classes = is_large ? 1000 : 10;
-    models.push_back({StrCat("resnet", depth), {3, side, side}, [=](const Variable& x) {
-                        return models::ResNet(x, {.depth = depth, .classes = classes});
-                      }});
-  }
-  for (const int32_t depth : models::VggDepths()) {
-    models.push_back({StrCat("vgg", depth), {3, 32, 32}, [=](const Variable& x) {
-                        return models::Vgg(x, {.depth = depth});
-                      }});
-  }
-  return models;
-}
-
-Model ModelOf(const std::string& name) {
-  std::vector<std::string> names;
-  for (Model& model : Models()) {
-    if (model.name == name) return std::move(model);
-    names.push_back(model.name);
-  }
-  Throw(ErrorCode::kInvalidArgument, "--model=", name, ": expected one of ", Join(names, ", "));
-}
-
-Philox GeneratedNumbers() { return Philox({static_cast<uint64_t>(FLAGS_seed), 0, 0}); }
-
-Tensor GeneratedImages(const Shape& shape) {
-  Tensor pixels(shape, DType::kFloat32);
-  const Philox philox = GeneratedNumbers();
-  float* values = pixels.data<float>();
-  for (int64_t i = 0; i < pixels.element_count(); ++i) {
-    values[i] = UnitFloat(philox.At(static_cast<uint64_t>(i))[0]) * 2 - 1;
-  }
-  return pixels;
-}
-
-Tensor GeneratedLabels(int64_t classes) {
-  Tensor labels({FLAGS_batch_size, 1}, DType::kInt64);
-  const Philox philox = GeneratedNumbers();
-  for (int64_t i = 0; i < FLAGS_batch_size; ++i) {
-    labels.data<int64_t>()[i] = philox.At(static_cast<uint64_t>(i))[1] % classes;
-  }
-  return labels;
-}
-
-// What is timed: a program whose parameters lie in a scope, and what it is fed and asked for.
-struct Workload {
-  std::unique_ptr<Program> program;
-  FeedList feeds;
-  std::string fetch;
-};
-
-Workload ModelWorkload(Executor* executor) {
-  const Model model = ModelOf(FLAGS_model);
-  Workload workload{.program = std::make_unique<Program>(), .feeds = {}, .fetch = {}};
-  Program startup;
-  workload.program->seed = startup.seed = static_cast<uint64_t>(FLAGS_seed);
-  {
-    ProgramGuard guard(workload.program.get(), &startup);
-    std::vector<int64_t> dims{-1};
-    dims.insert(dims.end(), model.image.begin(), model.image.end());
-    const Variable logits = model.logits(layers::Data("image", dims));
-    const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
-    const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
-    workload.fetch = loss.name();
-    dims[0] = FLAGS_batch_size;
-    workload.feeds = {{"image", GeneratedImages(Shape(dims))},
-                      {"label", GeneratedLabels(logits.dims().back())}};
-    if (!FLAGS_inference) {
-      optimizer::Momentum(
-          {.learning_rate = 0.01, .momentum = 0.9f, .regularization = L2Decay(1e-4f)})
-          .Minimize(loss);
-    }
-  }
-  if (FLAGS_inference) workload.program = workload.program->CloneForTest();
-  executor->Run(startup);
-  return workload;
-}
-
-Workload SavedWorkload(Executor* executor) {
-  // As trainings save it; otherwise one file a parameter.
-  const std::string combined = "__params__";
-  InferenceModelFiles files;
-  if (PathExists(JoinPath(FLAGS_saved_model, combined))) files.params_filename = combined;
-  InferenceModel model = LoadInferenceModel(FLAGS_saved_model, &executor->scope(), files);
-  Workload workload{
-      .program = std::move(model.program), .feeds = {}, .fetch = model.fetch_names.at(0)};
-  for (const std::string& name : model.feed_names) {
-    const Var& feed = *workload.program->root()->FindVar(name);
-    Shape shape(feed.dims);
-    if (shape.rank() > 0 && shape[0] == -1) shape[0] = FLAGS_batch_size;
-    SKIFF_ENFORCE(feed.dtype == DType::kFloat32 && shape.is_known(), kUnimplemented,
-                  "--saved_model=", FLAGS_saved_model, ": feed \"", name, "\" is ", feed.dtype,
-                  " of shape ", Shape(feed.dims),
-                  ", expected float32 and no unknown extents but the first");
-    workload.feeds.emplace_back(name, GeneratedImages(shape));
-  }
-  return workload;
-}
 
 CompileOptions OptionsFromFlags() {
   CompileOptions options;
@@ -175,6 +61,7 @@ CompileOptions OptionsFromFlags() {
     options.kernels[forced.substr(0, mark)] = forced.substr(mark + 1);
   }
   options.passes = PassesFromFlags();
+  options.memory = MemoryFromFlags();
   if (!FLAGS_tune_kernels.empty()) {
     options.tuner = std::make_shared<KernelTuner>(
         DefaultOpRegistry(),
@@ -243,9 +130,14 @@ int Main() {
   const double peak_flops = MeasureFmaPeak();
   const double rss_before_mb = RssMegabytes();
 
+  AllocatorOf(place).SetLimit(FLAGS_memory_limit_bytes);
   Executor executor(place);
-  const Workload workload =
-      FLAGS_saved_model.empty() ? ModelWorkload(&executor) : SavedWorkload(&executor);
+  const ModelWorkloadOptions workload_options{.batch_size = FLAGS_batch_size,
+                                              .seed = static_cast<uint64_t>(FLAGS_seed),
+                                              .trains = !FLAGS_inference};
+  const ModelWorkload workload =
+      FLAGS_saved_model.empty() ? MakeModelWorkload(FLAGS_model, workload_options, &executor)
+                                : LoadModelWorkload(FLAGS_saved_model, workload_options, &executor);
   const CompileOptions options = OptionsFromFlags();
   CompiledProgram compiled = executor.Compile(*workload.program, options);
   BoundProgram bound = compiled.Bind(workload.feeds, {workload.fetch});

@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "framework/analysis/flop_estimate.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/gradient_check.h"
 #include "tests/harness/prepared_op.h"
-#include "tools/benchmark/flop_estimate.h"
 #include "tools/benchmark/run_times.h"
 
 namespace skiff {

@@ -16,6 +16,16 @@ DEFINE_int32(pass_limit, -1,
              "that breaks something; -1: all");
 DEFINE_string(dump_passes, "",
               "folder to write the program or plan to after each pass, a file each; empty: none");
+DEFINE_string(
+    policy, "arena",
+    "how values share memory: none, equal, best_fit, grow (whole buffers), arena (offsets)");
+DEFINE_string(recompute, "nothing",
+              "what is computed again in the backward pass to save memory: nothing, cheap_ops, "
+              "checkpoints, budget, least_memory");
+DEFINE_string(checkpoints, "",
+              "with --recompute=checkpoints: variables of the forward pass that are kept, with "
+              "commas between them");
+DEFINE_int64(budget_bytes, 0, "with --recompute=budget: what the arena may take");
 
 namespace skiff {
 
@@ -32,6 +42,17 @@ PipelineOptions PassesFromFlags() {
   }
   if (!FLAGS_dump_passes.empty()) DumpPasses(FLAGS_dump_passes, &options);
   return options;
+}
+
+MemoryOptions MemoryFromFlags() { return MemoryFromFlags(ParseReusePolicy(FLAGS_policy)); }
+
+MemoryOptions MemoryFromFlags(ReusePolicy policy) {
+  MemoryOptions memory;
+  memory.policy = policy;
+  memory.recompute = ParseRecompute(FLAGS_recompute);
+  memory.checkpoints = SplitNames(FLAGS_checkpoints);
+  memory.budget_bytes = FLAGS_budget_bytes;
+  return memory;
 }
 
 }  // namespace skiff

@@ -1,4 +1,5 @@
-// The flags of tools that compile programs: --passes, --pass_limit and --dump_passes.
+// The flags of tools that compile programs: --passes, --pass_limit and --dump_passes, and those of
+// their memory.
 #pragma once
 
 #include <gflags/gflags_declare.h>
@@ -6,10 +7,17 @@
 #include "framework/transpiler/pass.h"
 
 DECLARE_string(passes);
+DECLARE_string(policy);
+DECLARE_string(recompute);
 
 namespace skiff {
 
 // What the flags say. Error for a --pass_limit that is none, and if --dump_passes can't be made.
 PipelineOptions PassesFromFlags();
+
+// --policy, --recompute, --checkpoints and --budget_bytes. Error for values that there aren't.
+MemoryOptions MemoryFromFlags();
+// Of this policy, whatever --policy says.
+MemoryOptions MemoryFromFlags(ReusePolicy policy);
 
 }  // namespace skiff

@@ -35,7 +35,7 @@ TEST(PublicApi, TrainsAConvolutionalNetwork) {
 
   Executor exe(Place::Cpu());
   exe.Run(startup);
-  auto step = exe.Compile(main, {.memory_reuse = true});
+  auto step = exe.Compile(main, {.memory = {.policy = ReusePolicy::kArena}});
   const Tensor images = Images();
   const Tensor labels = Tensor::FromValues<int64_t>({4, 1}, {0, 1, 0, 1});
   std::vector<Tensor> values;

@@ -6,6 +6,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
 #include "tests/framework/executor/tiny_ops.h"
+#include "tests/harness/temp_directory.h"
 
 namespace skiff {
 namespace {
@@ -78,21 +79,36 @@ TEST_F(ExecutorTest, FetchesIntermediatesThatAnInPlaceOpWouldOverwrite) {
 }
 
 TEST_F(ExecutorTest, GivesTheSameValuesWithAndWithoutReuse) {
-  for (const bool reuse : {true, false}) {
+  for (const ReusePolicy policy : kReusePolicies) {
     SetW({1, 1, 1});
-    CompiledProgram program = Compile(kTraining, {.memory_reuse = reuse});
-    EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 180) << reuse;
+    CompiledProgram program = Compile(kTraining, {.memory = {.policy = policy}});
+    EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 180) << ReusePolicyName(policy);
   }
 }
 
 TEST_F(ExecutorTest, ReuseTakesLessThanABufferForEachValue) {
   CompiledProgram program = Compile(kTraining);
   const PlanStatistics shared = program.Bind({{"x", x_}}, {"loss"}).statistics();
-  CompiledProgram none = Compile(kTraining, {.memory_reuse = false});
+  CompiledProgram none = Compile(kTraining, {.memory = {.policy = ReusePolicy::kNone}});
   const PlanStatistics unshared = none.Bind({{"x", x_}}, {"loss"}).statistics();
   EXPECT_LT(shared.planned_bytes, unshared.planned_bytes);
   EXPECT_GE(shared.planned_bytes, shared.max_live_bytes);
   EXPECT_EQ(shared.unshared_bytes, unshared.unshared_bytes);
+}
+
+TEST_F(ExecutorTest, VariablesThatAreSkippedShareStorageWithNothing) {
+  CompiledProgram all = Compile(kTraining);
+  const int64_t planned = all.Bind({{"x", x_}}, {"loss"}).statistics().planned_bytes;
+  CompiledProgram skipping = Compile(kTraining, {.memory = {.skip = {"a", "b"}}});
+  BoundProgram bound = skipping.Bind({{"x", x_}}, {"loss"});
+  EXPECT_GT(bound.statistics().planned_bytes, planned);
+  const Plan& plan = bound.plan();
+  for (const PlanValue& value : plan.values) {
+    const bool is_skipped = value.name == "a" || value.name == "b";
+    EXPECT_TRUE(!is_skipped || value.alias_of < 0) << value.name;
+  }
+  ExpectError([&] { Compile(kTraining, {.memory = {.skip = {"nobody"}}}); }, ErrorCode::kNotFound,
+              "option memory.skip: the program has no variable \"nobody\"");
 }
 
 TEST_F(ExecutorTest, FeedsAreNeverWritten) {

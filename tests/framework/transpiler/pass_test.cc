@@ -31,7 +31,7 @@ class OwnPlanPass final : public PlanPass {
  public:
   std::string_view name() const override { return "own"; }
   PassReport Apply(const OpRegistry&, Plan* plan) const override {
-    plan->reuse_storage = !plan->reuse_storage;
+    plan->reuse = plan->reuse == ReusePolicy::kNone ? ReusePolicy::kArena : ReusePolicy::kNone;
     return {};
   }
 };

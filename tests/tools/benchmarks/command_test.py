@@ -17,7 +17,7 @@ def run(name, *arguments, **environment):
 
 class Command(unittest.TestCase):
     def test_refuses_what_is_no_flag(self):
-        for name in ("dispatch_bench", "model_bench", "op_bench"):
+        for name in ("allocator_bench", "dispatch_bench", "model_bench", "op_bench"):
             with self.subTest(name):
                 result = run(name, "relu")
                 self.assertEqual(result.returncode, 2)
@@ -88,7 +88,7 @@ class Command(unittest.TestCase):
     def test_runs_every_model(self):
         result = run("model_bench", "--model=none")
         self.assertEqual(result.returncode, 1)
-        start = "error: --model=none: expected one of "
+        start = "error: model \"none\": expected one of "
         self.assertTrue(result.stderr.startswith(start), result.stderr)
         names = result.stderr[len(start):].split(", ")
         for name in ("mlp", "lenet", "resnet20", "vgg11"):

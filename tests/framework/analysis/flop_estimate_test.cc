@@ -1,4 +1,4 @@
-#include "tools/benchmark/flop_estimate.h"
+#include "framework/analysis/flop_estimate.h"
 
 #include <gtest/gtest.h>
 

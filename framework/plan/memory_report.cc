@@ -1,0 +1,99 @@
+#include "framework/plan/memory_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+MemoryBlock BlockWrittenBy(const Instruction& instruction) {
+  MemoryBlock block{.op = instruction.Name()};
+  const Op& op = *instruction.op;
+  if (op.HasAttr(kOpNamescopeAttr)) block.layer = op.Attr<std::string>(kOpNamescopeAttr);
+  if (op.site.line > 0) block.site = StrCat(op.site.file, ":", op.site.line);
+  return block;
+}
+
+}  // namespace
+
+std::string MebibytesText(int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
+std::vector<MemoryBlock> MemoryReport::BlocksAtPeak() const {
+  std::vector<MemoryBlock> live;
+  const auto instant = static_cast<int32_t>(peak);
+  std::ranges::copy_if(blocks, std::back_inserter(live), [&](const MemoryBlock& block) {
+    return block.first <= instant && instant <= block.last && block.bytes > 0;
+  });
+  std::ranges::stable_sort(live, std::greater(), &MemoryBlock::bytes);
+  return live;
+}
+
+MemoryReport ReportMemory(const Plan& plan) {
+  MemoryReport report{.max_live_bytes = plan.max_live_bytes,
+                      .planned_bytes = plan.planned_bytes,
+                      .unshared_bytes = plan.unshared_bytes,
+                      .live_bytes = LiveBytes(plan)};
+  if (!report.live_bytes.empty()) {
+    report.peak = static_cast<size_t>(std::ranges::max_element(report.live_bytes) -
+                                      report.live_bytes.begin());
+  }
+  const std::vector<Life> lives = StorageLives(plan);
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    const Instruction& instruction = plan.instructions[i];
+    report.op_names.push_back(instruction.Name());
+    for (const int32_t output : instruction.outputs) {
+      if (output < 0) continue;
+      const PlanValue& value = plan.values[static_cast<size_t>(output)];
+      const Life& life = lives[static_cast<size_t>(output)];
+      if (value.storage != Storage::kArena || value.alias_of >= 0) continue;
+      MemoryBlock block = BlockWrittenBy(instruction);
+      block.variable = value.name;
+      block.bytes = StorageBytes(value);
+      block.offset = value.offset;
+      block.first = life.first;
+      block.last = life.last;
+      report.blocks.push_back(std::move(block));
+    }
+    for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
+      MemoryBlock block = BlockWrittenBy(instruction);
+      block.bytes = instruction.workspace_bytes[j];
+      if (j < instruction.workspace_offsets.size()) block.offset = instruction.workspace_offsets[j];
+      block.first = block.last = static_cast<int32_t>(i);
+      report.blocks.push_back(std::move(block));
+    }
+  }
+  return report;
+}
+
+std::string DescribeBlock(const MemoryBlock& block) {
+  std::string text = StrCat(block.variable.empty() ? "workspace" : block.variable, ": ",
+                            MebibytesText(block.bytes), " by ", block.op);
+  if (!block.layer.empty()) text += StrCat(" in ", block.layer);
+  if (!block.site.empty()) text += StrCat(" (", block.site, ")");
+  return text;
+}
+
+std::string DescribePeak(const MemoryReport& report, size_t blocks) {
+  if (report.live_bytes.empty()) return "nothing is computed";
+  const std::vector<MemoryBlock> live = report.BlocksAtPeak();
+  std::string text =
+      StrCat("most is live at instruction ", report.peak, " (", report.op_names[report.peak], "), ",
+             MebibytesText(report.live_bytes[report.peak]), ":");
+  for (size_t i = 0; i < std::min(blocks, live.size()); ++i) {
+    text += StrCat("\n  ", DescribeBlock(live[i]));
+  }
+  if (live.size() > blocks) text += StrCat("\n  and ", live.size() - blocks, " smaller ones");
+  return text;
+}
+
+}  // namespace skiff

@@ -1,0 +1,445 @@
+#include "framework/transpiler/recompute_pass.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "framework/analysis/flop_estimate.h"
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/transpiler/memory_reuse_pass.h"
+
+namespace skiff {
+namespace {
+
+// FLOP in the time in which memory brings a byte, on processors of today: 5 to 20.
+constexpr double kFlopPerByte = 10;
+// Values below this share of what the forward pass hands to the backward pass are kept.
+constexpr double kSmallShare = 1e-3;
+
+// A way to recompute.
+struct Cutting {
+  std::vector<size_t> cuts;  // instructions that begin a segment; ascending
+  bool cheap_only = false;
+  std::set<int32_t> kept;  // values, whatever reads them
+};
+
+struct Outcome {
+  Plan plan;
+  int64_t added = 0;  // instructions
+  double cost = 0;    // of these
+  int64_t max_live_bytes = 0;
+};
+
+class Recomputation {
+ public:
+  Recomputation(const OpRegistry& registry, const Plan& plan)
+      : registry_(registry),
+        plan_(plan),
+        readers_(DataReaders(plan)),
+        writer_(plan.values.size(), kNobody) {
+    backward_ = plan.instructions.size();
+    for (size_t i = plan.instructions.size(); i-- > 0;) {
+      if ((plan.instructions[i].op->role() & kRoleBackward) != 0) backward_ = i;
+      for (int32_t output : plan.instructions[i].outputs) {
+        if (output >= 0) writer_[static_cast<size_t>(output)] = i;
+      }
+    }
+    FindScopeWrites();
+    FindCosts();
+    FindHeld();
+  }
+
+  bool has_backward() const { return backward_ < plan_.instructions.size(); }
+
+  // With a cut behind each op of the forward pass that writes one of the variables.
+  Cutting CutBehind(const std::vector<std::string>& checkpoints) const {
+    Cutting cutting;
+    std::set<size_t> cuts;
+    for (const std::string& name : checkpoints) {
+      bool is_known = false;
+      bool is_forward = false;
+      for (size_t v = 0; v < plan_.values.size(); ++v) {
+        if (plan_.values[v].name != name) continue;
+        is_known = true;
+        if (writer_[v] >= backward_) continue;
+        is_forward = true;
+        cuts.insert(writer_[v] + 1);
+        cutting.kept.insert(static_cast<int32_t>(v));
+      }
+      SKIFF_ENFORCE(is_known, kNotFound, "recompute: the program computes no checkpoint \"", name,
+                    "\"");
+      SKIFF_ENFORCE(is_forward, kInvalidArgument, "recompute: the checkpoint \"", name,
+                    "\" is no value of the forward pass (any more: a pass may have fused its op)");
+    }
+    cutting.cuts.assign(cuts.begin(), cuts.end());
+    return cutting;
+  }
+
+  // Cuts with few bytes crossing, such that segments hold about `segment_bytes` that only they and
+  // the backward pass read.
+  std::vector<size_t> CutsFor(int64_t segment_bytes) const {
+    const std::vector<int64_t> crossing = CrossingBytes();
+    std::vector<size_t> cuts;
+    size_t begin = 0;
+    int64_t inside = 0;
+    for (size_t i = 0; i < backward_; ++i) {
+      inside += held_bytes_[i];
+      if (inside < segment_bytes) continue;
+      // Of the cuts since the last one, the best of the second half.
+      size_t best = i + 1;
+      int64_t behind = 0;
+      for (size_t cut = i + 1; cut > begin + 1 && 2 * behind <= segment_bytes; --cut) {
+        if (crossing[cut] < crossing[best]) best = cut;
+        behind += held_bytes_[cut - 1];
+      }
+      if (best >= backward_) break;
+      cuts.push_back(best);
+      begin = best;
+      inside = 0;
+      for (size_t j = best; j <= i; ++j) inside += held_bytes_[j];
+    }
+    return cuts;
+  }
+
+  int64_t held_bytes() const { return all_held_bytes_; }
+
+  Outcome Try(const Cutting& cutting) {
+    Outcome outcome;
+    // An instruction may turn out to be one that can't run again; then others can't either.
+    fixed_.clear();
+    do {
+      fixed_grew_ = false;
+      outcome = Rewrite(cutting);
+    } while (fixed_grew_);
+    Plan shared = outcome.plan;
+    shared.memory.policy = ReusePolicy::kArena;
+    MemoryReusePass().Apply(registry_, &shared);
+    const std::vector<int64_t> live = LiveBytes(shared);
+    outcome.max_live_bytes = *std::ranges::max_element(live);
+    return outcome;
+  }
+
+ private:
+  static constexpr size_t kNobody = static_cast<size_t>(-1);
+
+  const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
+  const Instruction& At(size_t i) const { return plan_.instructions[i]; }
+  // The instruction of the forward pass that writes an arena value; else kNobody.
+  size_t ForwardWriter(int32_t value) const {
+    if (value < 0 || ValueOf(value).storage != Storage::kArena) return kNobody;
+    const size_t writer = writer_[static_cast<size_t>(value)];
+    return writer < backward_ ? writer : kNobody;
+  }
+
+  void FindScopeWrites() {
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      for (int32_t output : At(i).outputs) {
+        if (output < 0 || ValueOf(output).storage != Storage::kScope) continue;
+        scope_writes_[ValueOf(output).name].insert(i);
+      }
+    }
+  }
+
+  void FindCosts() {
+    for (size_t i = 0; i < backward_; ++i) {
+      const Instruction& instruction = At(i);
+      double bytes = 0;
+      for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+        if (instruction.inputs[j] < 0 || !instruction.reads_data[j]) continue;
+        bytes += static_cast<double>(StorageBytes(ValueOf(instruction.inputs[j])));
+      }
+      for (int32_t output : instruction.outputs) {
+        if (output >= 0) bytes += static_cast<double>(StorageBytes(ValueOf(output)));
+      }
+      std::optional<double> flop;
+      if (instruction.kind == InstructionKind::kOp) {
+        flop = EstimateFlop(ContextOf(plan_, instruction));
+      }
+      cost_.push_back(kFlopPerByte * bytes + flop.value_or(0));
+      is_cheap_.push_back(!flop.has_value());
+    }
+  }
+
+  // By instruction of the forward pass, what it hands to the backward pass.
+  void FindHeld() {
+    held_bytes_.resize(backward_);
+    for (size_t v = 0; v < plan_.values.size(); ++v) {
+      const auto value = static_cast<int32_t>(v);
+      const size_t writer = ForwardWriter(value);
+      const std::vector<size_t>& readers = readers_[v];
+      if (writer == kNobody || readers.empty() || readers.back() < backward_) continue;
+      const int64_t bytes = StorageBytes(plan_.values[v]);
+      held_bytes_[writer] += bytes;
+      all_held_bytes_ += bytes;
+    }
+  }
+
+  size_t LastForwardReader(int32_t value) const {
+    const std::vector<size_t>& readers = readers_[static_cast<size_t>(value)];
+    const auto behind = std::ranges::lower_bound(readers, backward_);
+    return behind == readers.begin() ? kNobody : *std::prev(behind);
+  }
+
+  // By cut, the bytes that are written before it and read by the forward pass behind it.
+  std::vector<int64_t> CrossingBytes() const {
+    std::vector<int64_t> crossing(backward_ + 2);
+    for (size_t v = 0; v < plan_.values.size(); ++v) {
+      const auto value = static_cast<int32_t>(v);
+      const size_t writer = ForwardWriter(value);
+      const size_t last = LastForwardReader(value);
+      if (writer == kNobody || last == kNobody) continue;
+      crossing[writer + 1] += StorageBytes(plan_.values[v]);
+      crossing[last + 1] -= StorageBytes(plan_.values[v]);
+    }
+    for (size_t i = 1; i < crossing.size(); ++i) crossing[i] += crossing[i - 1];
+    return crossing;
+  }
+
+  // ---- one cutting
+
+  static size_t SegmentOf(const Cutting& cutting, size_t i) {
+    return static_cast<size_t>(std::ranges::upper_bound(cutting.cuts, i) - cutting.cuts.begin());
+  }
+
+  // Whether it may run twice, as far as the instruction itself says.
+  bool CanRunAgain(const Cutting& cutting, size_t i) const {
+    const Instruction& instruction = At(i);
+    if (instruction.kind == InstructionKind::kFused || fixed_.contains(i)) return false;
+    if (cutting.cheap_only && !is_cheap_[i]) return false;
+    if (instruction.kind == InstructionKind::kCopy) {
+      return ValueOf(instruction.outputs[0]).storage == Storage::kArena;
+    }
+    if (instruction.def->has_side_effect) return false;
+    const std::vector<int32_t> state = RunningState(instruction);
+    return std::ranges::all_of(instruction.outputs, [&](int32_t output) {
+      return output < 0 || ValueOf(output).storage == Storage::kArena ||
+             std::ranges::count(state, output) > 0;
+    });
+  }
+
+  // Inputs and outputs of an instruction in which it moves statistics on.
+  static std::vector<int32_t> RunningState(const Instruction& instruction) {
+    std::vector<int32_t> values;
+    if (instruction.kind != InstructionKind::kOp) return values;
+    for (const auto& [input, output] : instruction.def->running_state) {
+      values.push_back(instruction.InputIn(input));
+      values.push_back(instruction.OutputIn(output));
+    }
+    return values;
+  }
+
+  // Whether the scope still holds at `position` what instruction i has read there.
+  bool ScopeIsAsBefore(size_t i, size_t position) const {
+    const Instruction& instruction = At(i);
+    const std::vector<int32_t> state = RunningState(instruction);
+    return std::ranges::all_of(instruction.inputs, [&](int32_t input) {
+      if (input < 0 || ValueOf(input).storage != Storage::kScope) return true;
+      const auto writes = scope_writes_.find(ValueOf(input).name);
+      if (writes == scope_writes_.end()) return true;
+      // Statistics that it moves on itself don't matter to it.
+      const bool is_state = std::ranges::count(state, input) > 0;
+      const auto next = is_state ? writes->second.upper_bound(i) : writes->second.lower_bound(i);
+      return next == writes->second.end() || *next >= position;
+    });
+  }
+
+  // Whether the value stays as the forward pass has computed it.
+  bool IsKept(const Cutting& cutting, int32_t value) const {
+    const size_t writer = ForwardWriter(value);
+    if (writer == kNobody || !CanRunAgain(cutting, writer)) return true;
+    const size_t segment = SegmentOf(cutting, writer);
+    const size_t last = LastForwardReader(value);
+    const bool crosses = last != kNobody && SegmentOf(cutting, last) != segment;
+    const std::vector<size_t>& readers = readers_[static_cast<size_t>(value)];
+    const bool is_fetched = !readers.empty() && readers.back() == plan_.instructions.size();
+    const bool is_small = static_cast<double>(StorageBytes(ValueOf(value))) <
+                          kSmallShare * static_cast<double>(all_held_bytes_);
+    const std::vector<std::string>& skipped = plan_.memory.skip;
+    const bool is_skipped = std::ranges::count(skipped, ValueOf(value).name) > 0;
+    return crosses || is_fetched || is_skipped || cutting.kept.contains(value) || is_small ||
+           segment == cutting.cuts.size() || ValueOf(value).alias_of >= 0;
+  }
+
+  // What a segment computes again, and where.
+  struct Segment {
+    size_t position = kNobody;      // of the first instruction that reads any of it
+    std::vector<int32_t> dropped;   // what the backward pass then reads there
+    std::set<size_t> instructions;  // that run again
+  };
+
+  std::vector<Segment> FindSegments(const Cutting& cutting) {
+    std::vector<Segment> segments(cutting.cuts.size() + 1);
+    for (size_t v = 0; v < plan_.values.size(); ++v) {
+      const auto value = static_cast<int32_t>(v);
+      const std::vector<size_t>& readers = readers_[v];
+      if (readers.empty() || readers.back() < backward_ || IsKept(cutting, value)) continue;
+      Segment& segment = segments[SegmentOf(cutting, writer_[v])];
+      segment.dropped.push_back(value);
+      segment.position = std::min(segment.position, *std::ranges::lower_bound(readers, backward_));
+    }
+    for (Segment& segment : segments) Close(cutting, &segment);
+    return segments;
+  }
+
+  // Adds the instructions that the dropped values take.
+  void Close(const Cutting& cutting, Segment* segment) {
+    std::vector<int32_t> wanted = segment->dropped;
+    while (!wanted.empty()) {
+      const size_t writer = writer_[static_cast<size_t>(wanted.back())];
+      wanted.pop_back();
+      if (!segment->instructions.insert(writer).second) continue;
+      if (!ScopeIsAsBefore(writer, segment->position)) {
+        fixed_.insert(writer);
+        fixed_grew_ = true;
+        continue;
+      }
+      const Instruction& instruction = At(writer);
+      for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+        const int32_t input = instruction.inputs[j];
+        if (input >= 0 && instruction.reads_data[j] && !IsKept(cutting, input)) {
+          wanted.push_back(input);
+        }
+      }
+    }
+  }
+
+  Outcome Rewrite(const Cutting& cutting) {
+    Outcome outcome{.plan = plan_};
+    const std::vector<Segment> segments = FindSegments(cutting);
+    if (fixed_grew_) return outcome;
+    std::multimap<size_t, const Segment*> by_position;
+    for (const Segment& segment : segments) {
+      if (!segment.dropped.empty()) by_position.emplace(segment.position, &segment);
+    }
+    Plan& plan = outcome.plan;
+    std::vector<Instruction> rewritten;
+    std::map<int32_t, int32_t> again;  // values of the forward pass -> the same, computed again
+    for (size_t i = 0; i < plan.instructions.size(); ++i) {
+      const auto [begin, end] = by_position.equal_range(i);
+      for (auto it = begin; it != end; ++it) {
+        for (const size_t original : it->second->instructions) {
+          rewritten.push_back(RunAgain(cutting, original, &plan, &again));
+          ++outcome.added;
+          outcome.cost += cost_[original];
+        }
+      }
+      Instruction& instruction = plan.instructions[i];
+      if (i >= backward_) Redirect(again, &instruction);
+      rewritten.push_back(std::move(instruction));
+    }
+    plan.instructions = std::move(rewritten);
+    return outcome;
+  }
+
+  static void Redirect(const std::map<int32_t, int32_t>& again, Instruction* instruction) {
+    for (size_t j = 0; j < instruction->inputs.size(); ++j) {
+      const auto found = again.find(instruction->inputs[j]);
+      if (found != again.end() && instruction->reads_data[j])
+        instruction->inputs[j] = found->second;
+    }
+  }
+
+  // The instruction once more, with outputs of its own. What is kept is read as it is.
+  Instruction RunAgain(const Cutting& cutting, size_t original, Plan* plan,
+                       std::map<int32_t, int32_t>* again) const {
+    Instruction copy = At(original);
+    Redirect(*again, &copy);
+    for (int32_t& output : copy.outputs) {
+      if (output < 0) continue;
+      PlanValue value = ValueOf(output);
+      value.storage = Storage::kArena;
+      value.meta.persistable = false;
+      value.alias_of = -1;
+      const auto index = static_cast<int32_t>(plan->values.size());
+      plan->values.push_back(std::move(value));
+      if (!IsKept(cutting, output)) again->emplace(output, index);
+      output = index;
+    }
+    return copy;
+  }
+
+  const OpRegistry& registry_;
+  const Plan& plan_;
+  std::vector<std::vector<size_t>> readers_;
+  std::vector<size_t> writer_;
+  size_t backward_ = 0;  // the first instruction of the backward pass
+  std::map<std::string, std::set<size_t>> scope_writes_;
+  // By instruction of the forward pass.
+  std::vector<double> cost_;
+  std::vector<bool> is_cheap_;
+  std::vector<int64_t> held_bytes_;
+  int64_t all_held_bytes_ = 0;
+  // Instructions that turned out to be unable to run again.
+  std::set<size_t> fixed_;
+  bool fixed_grew_ = false;
+};
+
+// Ways to cut, from none to many segments.
+std::vector<Cutting> Cuttings(const Recomputation& recomputation, bool cheap_only) {
+  constexpr double kRatio = 1.15;
+  constexpr double kMostSegments = 128;
+  std::vector<Cutting> cuttings = {{.cuts = {}, .cheap_only = cheap_only}};
+  for (double segments = 2; segments < kMostSegments; segments *= kRatio) {
+    const auto bytes =
+        static_cast<int64_t>(static_cast<double>(recomputation.held_bytes()) / segments);
+    Cutting cutting{.cuts = recomputation.CutsFor(std::max<int64_t>(bytes, 1)),
+                    .cheap_only = cheap_only};
+    if (cutting.cuts != cuttings.back().cuts) cuttings.push_back(std::move(cutting));
+  }
+  return cuttings;
+}
+
+// Of the outcomes that meet the budget the cheapest, else the smallest; of equals the first.
+bool IsBetter(const Outcome& a, const Outcome& b, int64_t budget) {
+  const bool a_fits = a.max_live_bytes <= budget;
+  const bool b_fits = b.max_live_bytes <= budget;
+  if (a_fits != b_fits) return a_fits;
+  if (a_fits) return a.cost < b.cost;
+  return std::pair(a.max_live_bytes, a.cost) < std::pair(b.max_live_bytes, b.cost);
+}
+
+Outcome BestOf(Recomputation* recomputation, const MemoryOptions& options) {
+  const int64_t budget = options.recompute == Recompute::kBudget ? options.budget_bytes : -1;
+  std::vector<Cutting> cuttings = Cuttings(*recomputation, true);
+  if (options.recompute != Recompute::kCheapOps) {
+    std::ranges::move(Cuttings(*recomputation, false), std::back_inserter(cuttings));
+  }
+  std::optional<Outcome> best;
+  for (const Cutting& cutting : cuttings) {
+    Outcome outcome = recomputation->Try(cutting);
+    if (!best || IsBetter(outcome, *best, budget)) best = std::move(outcome);
+  }
+  return *std::move(best);
+}
+
+}  // namespace
+
+PassReport RecomputePass::Apply(const OpRegistry& registry, Plan* plan) const {
+  const MemoryOptions& options = plan->memory;
+  if (options.recompute == Recompute::kNothing) {
+    return {.pass = {}, .changes = 0, .summary = "not asked for"};
+  }
+  Recomputation recomputation(registry, *plan);
+  if (!recomputation.has_backward()) {
+    return {.pass = {}, .changes = 0, .summary = "no backward pass"};
+  }
+  Outcome outcome;
+  if (options.recompute == Recompute::kCheckpoints) {
+    outcome = recomputation.Try(recomputation.CutBehind(options.checkpoints));
+  } else {
+    outcome = BestOf(&recomputation, options);
+  }
+  *plan = std::move(outcome.plan);
+  return {.pass = {},
+          .changes = outcome.added,
+          .summary = StrCat(outcome.added, " instructions run again, ", outcome.max_live_bytes,
+                            " bytes live at the most")};
+}
+
+}  // namespace skiff

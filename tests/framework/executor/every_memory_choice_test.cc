@@ -1,0 +1,417 @@
+// Random programs compute the same, to the bit, with every policy of reuse, with what can be
+// recomputed, and with updates moved or not; dead memory is full of NaN meanwhile. So do programs
+// with planted bugs not.
+//
+//   bazel test --config=opt //tests/framework/executor:every_memory_choice_test
+//   bazel run --config=opt //tests/framework/executor:every_memory_choice_test -- --programs=50000
+#include <gflags/gflags.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/op/registry.h"
+#include "tests/harness/all_cases.h"
+#include "tests/harness/memory_check.h"
+#include "tests/harness/random_workload.h"
+
+DEFINE_uint64(programs, 2000, "how many random programs are tried");
+DEFINE_uint64(first_program, 0, "the first one's number");
+
+namespace skiff::harness {
+namespace {
+
+constexpr uint64_t kProgramsATest = 50;
+
+const CaseList& Cases() {
+  static const CaseList& cases = *[] {
+    auto* list = new CaseList;
+    AddAllCases(*list);
+    return list;
+  }();
+  return cases;
+}
+
+// Of 5 to 200 ops, before the gradients; most have a few dozens.
+Workload Draw(uint64_t number) {
+  constexpr int kOps[] = {5, 8, 14, 14, 20, 14, 30, 14, 14, 60};
+  const int ops = number % 100 == 99 ? 200 : kOps[number % std::size(kOps)];
+  return RandomWorkload(DefaultOpRegistry(), Cases(), number, {.ops = ops});
+}
+
+// How many programs have what makes reuse difficult.
+class Coverage {
+ public:
+  void Count(const Workload& workload) {
+    std::set<std::string> found;
+    const Program& program = *workload.programs[0];
+    std::map<std::string, int> writers;
+    for (const auto& op : program.root()->ops()) {
+      const OpDef& def = DefaultOpRegistry().Get(op->type);
+      types_.insert(op->type);
+      if (!def.in_place.empty()) found.insert("in_place");
+      if (def.random) found.insert("random");
+      if (def.elementwise) found.insert("elementwise");
+      if (def.zero_preserving) found.insert("zero_preserving");
+      if (!def.running_state.empty()) found.insert("running_state");
+      if (!def.data_checked_by.empty()) found.insert("data_checked_by");
+      if (def.layout_rule != LayoutRule::kPlain) found.insert("layout_rule");
+      for (const SlotDef& slot : def.inputs) {
+        if (slot.shape_only) found.insert("shape_only");
+        if (slot.checks_data) found.insert("checks_data");
+      }
+      std::vector<std::string> inputs = op->InputNames();
+      std::ranges::sort(inputs);
+      if (std::ranges::adjacent_find(inputs) != inputs.end()) found.insert("duplicated inputs");
+      for (const std::string& name : op->OutputNames()) {
+        if (++writers[name] == 2) found.insert("variables written twice");
+        if (std::ranges::count(inputs, name) > 0)
+          found.insert("variables read and written by one op");
+      }
+      if ((op->role() & kRoleBackward) != 0) found.insert("gradients");
+    }
+    for (const WorkloadRun& run : workload.runs) {
+      if (run.fetches.size() > 1) found.insert("several fetches");
+    }
+    for (const std::string& what : found) ++programs_[what];
+  }
+
+  void Print() const {
+    std::cout << types_.size() << " op types; programs with";
+    const char* separator = " ";
+    for (const auto& [what, programs] : programs_) {
+      std::cout << separator << what << ": " << programs;
+      separator = ", ";
+    }
+    std::cout << std::endl;
+  }
+
+ private:
+  std::set<std::string> types_;
+  std::map<std::string, int64_t> programs_;
+};
+
+// Nothing for the few programs whose ops refuse the data that comes to them.
+std::optional<std::vector<RunTrace>> Expected(const Workload& workload) {
+  try {
+    return RunWorkload(workload, NoReuse().options);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// The smallest program that shows the fault.
+std::string Reproduction(const Workload& workload, const MemoryChoice& choice) {
+  const auto fails = [&](const Workload& smaller) {
+    const auto expected = Expected(smaller);
+    return expected && !MemoryFaults(smaller, *expected, choice).empty();
+  };
+  return WorkloadText(Shrink(workload, fails));
+}
+
+class RandomProgramsTest : public ::testing::Test {
+ public:
+  explicit RandomProgramsTest(uint64_t first) : first_(first) {}
+
+  void TestBody() override {
+    Coverage coverage;
+    int64_t plans_with_recomputation = 0;
+    int64_t plans_in_place = 0;
+    int64_t refused = 0;
+    const uint64_t end = std::min(first_ + kProgramsATest, FLAGS_first_program + FLAGS_programs);
+    for (uint64_t number = first_; number < end; ++number) {
+      const Workload workload = Draw(number);
+      const auto expected = Expected(workload);
+      if (!expected) {
+        ++refused;
+        continue;
+      }
+      coverage.Count(workload);
+      std::vector<MemoryChoice> choices = MemoryChoices();
+      choices.push_back(SkippingChoice(workload));
+      for (MemoryChoice& choice : choices) {
+        choice.options.passes.plan_observer = [&](const PassReport& report, const Plan&) {
+          if (report.pass == "recompute" && report.changes > 0) ++plans_with_recomputation;
+          if (report.pass == "memory_reuse" && report.changes > 0) ++plans_in_place;
+        };
+        const std::vector<std::string> faults = MemoryFaults(workload, *expected, choice);
+        if (faults.empty()) continue;
+        ADD_FAILURE() << "program " << number << ", memory " << choice.name << ": " << faults[0]
+                      << "\n"
+                      << Reproduction(workload, choice);
+        return;
+      }
+    }
+    coverage.Print();
+    std::cout << plans_with_recomputation << " plans recompute, " << plans_in_place
+              << " work in place" << std::endl;
+    EXPECT_GT(plans_with_recomputation, 0);
+    EXPECT_GT(plans_in_place, 0);
+    EXPECT_LE(refused, 2);
+  }
+
+ private:
+  const uint64_t first_;
+};
+
+// ---- planted bugs
+
+// A pass behind all others that breaks one place of a plan, the last one that fits.
+class PlantedBug : public PlanPass {
+ public:
+  using Break = std::function<bool(Plan* plan, size_t instruction)>;
+  PlantedBug(std::string name, Break broken) : name_(std::move(name)), break_(std::move(broken)) {}
+  std::string_view name() const override { return name_; }
+  PassReport Apply(const OpRegistry&, Plan* plan) const override {
+    for (size_t i = plan->instructions.size(); i-- > 0;) {
+      if (break_(plan, i)) return {.pass = {}, .changes = 1, .summary = "planted"};
+    }
+    return {.pass = {}, .changes = 0, .summary = "no place"};
+  }
+
+ private:
+  std::string name_;
+  Break break_;
+};
+
+PlanValue& ValueOf(Plan* plan, int32_t value) { return plan->values[static_cast<size_t>(value)]; }
+
+bool IsArena(Plan* plan, int32_t value) {
+  return value >= 0 && ValueOf(plan, value).storage == Storage::kArena;
+}
+
+// Copies bear the op of their reader.
+bool IsSameOp(const Instruction& a, const Instruction& b) {
+  return a.kind == InstructionKind::kOp && b.kind == InstructionKind::kOp && a.op == b.op;
+}
+
+// The last of several reads of a value isn't known to liveness.
+bool DropUse(Plan* plan, size_t i) {
+  Instruction& instruction = plan->instructions[i];
+  if (instruction.kind != InstructionKind::kOp) return false;
+  const auto readers = DataReaders(*plan);
+  for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+    const int32_t input = instruction.inputs[j];
+    if (!IsArena(plan, input) || !instruction.reads_data[j]) continue;
+    const std::vector<size_t>& of_input = readers[static_cast<size_t>(input)];
+    if (of_input.size() < 2 || of_input.back() != i || of_input[of_input.size() - 2] + 2 > i)
+      continue;
+    instruction.reads_data[j] = false;
+    return true;
+  }
+  return false;
+}
+
+// A value that is fetched counts as dead behind its last reader, since the fetch names another one.
+bool ForgetFetch(Plan* plan, size_t i) {
+  for (const int32_t output : plan->instructions[i].outputs) {
+    if (!IsArena(plan, output)) continue;
+    const auto fetch = std::ranges::find(plan->fetches, output);
+    if (fetch == plan->fetches.end() || i + 2 > plan->instructions.size()) continue;
+    PlanValue twin = ValueOf(plan, output);
+    twin.alias_of = output;
+    plan->values.push_back(std::move(twin));
+    *fetch = static_cast<int32_t>(plan->values.size()) - 1;
+    return true;
+  }
+  return false;
+}
+
+// An op works in place on an input that somebody reads later.
+bool WorkInPlaceTooEarly(Plan* plan, size_t i) {
+  const Instruction& instruction = plan->instructions[i];
+  const auto readers = DataReaders(*plan);
+  for (const auto& [from, to] : InPlacePairs(*plan, instruction)) {
+    const int32_t input = instruction.inputs[static_cast<size_t>(from)];
+    const int32_t output = instruction.outputs[static_cast<size_t>(to)];
+    if (!IsArena(plan, input) || !IsArena(plan, output) || ValueOf(plan, output).alias_of >= 0)
+      continue;
+    if (StorageBytes(ValueOf(plan, input)) != StorageBytes(ValueOf(plan, output))) continue;
+    if (readers[static_cast<size_t>(input)].back() <= i) continue;
+    ValueOf(plan, output).alias_of = input;
+    return true;
+  }
+  return false;
+}
+
+// The reads of a value that lies on another one don't keep that one alive.
+bool ForgetAlias(Plan* plan, size_t i) {
+  for (const int32_t output : plan->instructions[i].outputs) {
+    if (!IsArena(plan, output) || ValueOf(plan, output).alias_of < 0) continue;
+    bool found = false;
+    for (size_t j = i + 2; j < plan->instructions.size(); ++j) {
+      Instruction& reader = plan->instructions[j];
+      for (size_t k = 0; k < reader.inputs.size(); ++k) {
+        if (reader.inputs[k] != output || !reader.reads_data[k]) continue;
+        reader.reads_data[k] = false;
+        found = true;
+      }
+    }
+    if (found) return true;
+  }
+  return false;
+}
+
+// Two instructions, of which the second reads what the first writes, change places.
+bool SwapDependent(Plan* plan, size_t i) {
+  if (i == 0) return false;
+  Instruction& first = plan->instructions[i - 1];
+  Instruction& second = plan->instructions[i];
+  const bool depends = std::ranges::any_of(second.inputs, [&](int32_t input) {
+    return IsArena(plan, input) && std::ranges::count(first.outputs, input) > 0;
+  });
+  if (!depends) return false;
+  std::swap(first, second);
+  return true;
+}
+
+// What an instruction that runs again has moved on moves on once more.
+bool MoveStatisticsTwice(Plan* plan, size_t i) {
+  Instruction& again = plan->instructions[i];
+  if (again.kind != InstructionKind::kOp || again.def->running_state.empty()) return false;
+  for (size_t j = 0; j < i; ++j) {
+    if (!IsSameOp(plan->instructions[j], again)) continue;
+    for (const auto& [input, output] : again.def->running_state) {
+      for (size_t k = 0; k < again.outputs.size(); ++k) {
+        if (plan->instructions[j].OutputIn(output) == plan->instructions[j].outputs[k]) {
+          again.outputs[k] = plan->instructions[j].outputs[k];
+        }
+      }
+    }
+    return true;
+  }
+  return false;
+}
+
+// An op that draws numbers draws others when it runs again.
+bool DrawOtherNumbers(Plan* plan, size_t i) {
+  Instruction& again = plan->instructions[i];
+  if (again.kind != InstructionKind::kOp || !again.def->random) return false;
+  const bool is_second = std::any_of(
+      plan->instructions.begin(), plan->instructions.begin() + static_cast<std::ptrdiff_t>(i),
+      [&](const Instruction& earlier) { return IsSameOp(earlier, again); });
+  if (!is_second) return false;
+  auto other = std::make_shared<Op>(*again.op);
+  other->id += 1000;
+  again.op = other.get();
+  plan->made_ops.push_back(std::move(other));
+  return true;
+}
+
+// What an op that runs again reads is what the op behind it writes again: too late.
+bool RunAgainTooLate(Plan* plan, size_t i) {
+  if (i == 0) return false;
+  Instruction& again = plan->instructions[i];
+  const bool is_second = std::any_of(
+      plan->instructions.begin(), plan->instructions.begin() + static_cast<std::ptrdiff_t>(i),
+      [&](const Instruction& earlier) { return IsSameOp(earlier, again); });
+  if (!is_second) return false;
+  std::rotate(plan->instructions.begin() + static_cast<std::ptrdiff_t>(i),
+              plan->instructions.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+              plan->instructions.end());
+  return true;
+}
+
+struct Planted {
+  std::string name;
+  PlantedBug::Break break_plan;
+  bool breaks_the_plan = false;  // so that CheckPlan refuses it
+};
+
+class PlantedBugTest : public ::testing::Test {
+ public:
+  explicit PlantedBugTest(Planted planted) : planted_(std::move(planted)) {}
+
+  // Some program shows it; in others what is broken happens to do no harm.
+  void TestBody() override {
+    constexpr uint64_t kPrograms = 400;
+    for (uint64_t number = 0; number < kPrograms; ++number) {
+      const Workload workload = Draw(number);
+      const auto expected = Expected(workload);
+      if (!expected) continue;
+      const std::vector<MemoryChoice> choices = MemoryChoices();
+      const auto found = std::ranges::find(choices, "arena_least_memory", &MemoryChoice::name);
+      ASSERT_NE(found, choices.end());
+      MemoryChoice choice = *found;
+      choice.options.passes.plan_passes.push_back(
+          std::make_shared<PlantedBug>(planted_.name, planted_.break_plan));
+      const std::vector<std::string> faults = MemoryFaults(workload, *expected, choice);
+      if (faults.empty()) continue;
+      // Results have to differ, unless the plan's own check sees the bug first.
+      if (faults[0].starts_with("threw") && !planted_.breaks_the_plan) continue;
+      std::cout << "program " << number << ": " << faults[0] << std::endl;
+      return;
+    }
+    ADD_FAILURE() << "no program of " << kPrograms << " shows " << planted_.name;
+  }
+
+ private:
+  const Planted planted_;
+};
+
+// A failure comes as the ops that it takes.
+TEST(Shrinking, LeavesLittleOfAProgram) {
+  MemoryChoice choice = MemoryChoices()[4];
+  ASSERT_EQ(choice.name, "arena");
+  choice.options.passes.plan_passes.push_back(std::make_shared<PlantedBug>("drop_use", DropUse));
+  for (uint64_t number = 0; number < 400; ++number) {
+    const Workload workload = Draw(number);
+    const auto unshrunk = Expected(workload);
+    if (!unshrunk || MemoryFaults(workload, *unshrunk, choice).empty()) continue;
+    const auto fails = [&](const Workload& smaller) {
+      const auto expected = Expected(smaller);
+      return expected && !MemoryFaults(smaller, *expected, choice).empty();
+    };
+    const Workload small = Shrink(workload, fails);
+    EXPECT_TRUE(fails(small));
+    ASSERT_EQ(small.runs.size(), 1u);
+    EXPECT_LE(small.programs[small.runs[0].program]->root()->ops().size(), 8u)
+        << WorkloadText(small);
+    return;
+  }
+  FAIL() << "no program shows the bug";
+}
+
+void RegisterTests() {
+  for (uint64_t first = FLAGS_first_program; first < FLAGS_first_program + FLAGS_programs;
+       first += kProgramsATest) {
+    ::testing::RegisterTest(
+        "EveryMemoryChoice", StrCat("programs_from_", first).c_str(), nullptr, nullptr, __FILE__,
+        __LINE__, [first]() -> ::testing::Test* { return new RandomProgramsTest(first); });
+  }
+  const std::vector<Planted> all = {
+      {"drop_use", DropUse},
+      {"forget_fetch", ForgetFetch, true},
+      {"work_in_place_too_early", WorkInPlaceTooEarly, true},
+      {"forget_alias", ForgetAlias},
+      {"swap_dependent", SwapDependent, true},
+      {"move_statistics_twice", MoveStatisticsTwice, true},
+      {"draw_other_numbers", DrawOtherNumbers},
+      {"run_again_too_late", RunAgainTooLate, true},
+  };
+  for (const Planted& planted : all) {
+    ::testing::RegisterTest(
+        "PlantedBug", planted.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+        [planted]() -> ::testing::Test* { return new PlantedBugTest(planted); });
+  }
+}
+
+}  // namespace
+}  // namespace skiff::harness
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  skiff::harness::RegisterTests();
+  return RUN_ALL_TESTS();
+}

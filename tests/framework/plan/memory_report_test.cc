@@ -1,0 +1,99 @@
+#include "framework/plan/memory_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "framework/executor/lowering.h"
+#include "framework/ir/text.h"
+#include "tests/framework/executor/tiny_ops.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::IsEmpty;
+
+// Arena values: a and b of 8 bytes, y of 4; c lies on b.
+class MemoryReportTest : public ::testing::Test {
+ protected:
+  MemoryReportTest() {
+    tiny::RegisterTinyOps(registry_);
+    program_ = ParseProgramText(R"(program { block 0 {
+      var x float32 [2]
+      var a float32 [2]
+      var b float32 [2]
+      var c float32 [2]
+      var y float32 [1]
+      {Out: [a]} = tiny_copy(X: [x]) {op_namescope = "/first/"}
+      {Out: [b]} = tiny_add(X: [x], Y: [a])
+      {Out: [c]} = tiny_scale(X: [b])
+      {Out: [y]} = tiny_sum(X: [c])
+    } })");
+    program_->root()->ops()[0]->site = {.file = "net.cc", .line = 7};
+    const TensorMeta fed{.shape = {2}};
+    plan_ = LowerProgram(registry_, *program_, Place::Cpu(), {{"x", fed}}, {"y"}, scope_);
+    for (size_t i = 0; i < plan_.values.size(); ++i) {
+      if (plan_.values[i].name == "b") b_ = static_cast<int32_t>(i);
+      if (plan_.values[i].name == "c") plan_.values[i].alias_of = b_;
+    }
+  }
+
+  OpRegistry registry_;
+  std::unique_ptr<Program> program_;
+  Scope scope_;
+  Plan plan_;
+  int32_t b_ = -1;
+};
+
+TEST_F(MemoryReportTest, NamesWhatLivesWhen) {
+  const MemoryReport report = ReportMemory(plan_);
+  EXPECT_THAT(report.live_bytes, ElementsAre(8, 16, 8, 12));
+  EXPECT_THAT(report.op_names, ElementsAre("tiny_copy", "tiny_add", "tiny_scale", "tiny_sum"));
+  EXPECT_EQ(report.peak, 1u);
+  EXPECT_THAT(report.blocks,
+              ElementsAre(Field(&MemoryBlock::variable, "a"), Field(&MemoryBlock::variable, "b"),
+                          Field(&MemoryBlock::variable, "y")));
+  const MemoryBlock& a = report.blocks[0];
+  EXPECT_EQ(a.op, "tiny_copy");
+  EXPECT_EQ(a.layer, "/first/");
+  EXPECT_EQ(a.site, "net.cc:7");
+  EXPECT_EQ(a.bytes, 8);
+  EXPECT_EQ(a.first, 0);
+  EXPECT_EQ(a.last, 1);
+  // Through c, which lies on it; y is fetched, behind the last instruction.
+  EXPECT_EQ(report.blocks[1].last, 3);
+  EXPECT_EQ(report.blocks[2].last, 4);
+}
+
+TEST_F(MemoryReportTest, NamesWorkspaces) {
+  plan_.instructions[2].workspace_bytes = {100};
+  plan_.instructions[2].workspace_offsets = {64};
+  const MemoryReport report = ReportMemory(plan_);
+  EXPECT_EQ(report.peak, 2u);
+  ASSERT_EQ(report.blocks.size(), 4u);
+  const MemoryBlock& workspace = report.blocks[2];
+  EXPECT_EQ(workspace.variable, "");
+  EXPECT_EQ(workspace.op, "tiny_scale");
+  EXPECT_EQ(workspace.bytes, 100);
+  EXPECT_EQ(workspace.offset, 64);
+}
+
+TEST_F(MemoryReportTest, ListsTheLargestAtThePeakFirst) {
+  plan_.instructions[1].workspace_bytes = {100, 0};
+  const std::vector<MemoryBlock> blocks = ReportMemory(plan_).BlocksAtPeak();
+  EXPECT_THAT(blocks,
+              ElementsAre(Field(&MemoryBlock::bytes, 100), Field(&MemoryBlock::variable, "a"),
+                          Field(&MemoryBlock::variable, "b")));
+}
+
+TEST(MemoryReport, OfNothingIsEmpty) {
+  const MemoryReport report = ReportMemory(Plan());
+  EXPECT_THAT(report.blocks, IsEmpty());
+  EXPECT_THAT(report.BlocksAtPeak(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace skiff

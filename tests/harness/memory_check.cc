@@ -1,0 +1,148 @@
+#include "tests/harness/memory_check.h"
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/ir/text.h"
+
+namespace skiff::harness {
+namespace {
+
+// More of them tell nothing more.
+constexpr size_t kMaxFaultsOfAChoice = 8;
+
+MemoryChoice Choose(std::string name, ReusePolicy policy, Recompute recompute) {
+  MemoryChoice choice{.name = std::move(name)};
+  choice.options.memory.policy = policy;
+  choice.options.memory.recompute = recompute;
+  choice.options.memory.poison_dead_memory = true;
+  return choice;
+}
+
+// Leaves out what can be left out, in ever smaller pieces. `without` gives the workload without
+// elements [begin, end), of which there are `count(workload)`.
+template <typename Count, typename Without>
+void LeaveOut(const Count& count, const Without& without,
+              const std::function<bool(const Workload&)>& fails, Workload* workload) {
+  for (size_t piece = std::max<size_t>(count(*workload) / 2, 1); piece > 0; piece /= 2) {
+    for (size_t begin = 0; begin < count(*workload);) {
+      const size_t end = std::min(begin + piece, count(*workload));
+      Workload smaller = without(*workload, begin, end);
+      if (fails(smaller)) {
+        *workload = std::move(smaller);
+      } else {
+        begin = end;
+      }
+    }
+  }
+}
+
+template <typename T>
+void EraseRange(std::vector<T>* elements, size_t begin, size_t end) {
+  elements->erase(elements->begin() + static_cast<std::ptrdiff_t>(begin),
+                  elements->begin() + static_cast<std::ptrdiff_t>(end));
+}
+
+}  // namespace
+
+MemoryChoice NoReuse() {
+  return {.name = "no_reuse", .options = {.memory = {.policy = ReusePolicy::kNone}}};
+}
+
+std::vector<MemoryChoice> MemoryChoices() {
+  std::vector<MemoryChoice> choices;
+  for (const ReusePolicy policy : kReusePolicies) {
+    choices.push_back(Choose(std::string(ReusePolicyName(policy)), policy, Recompute::kNothing));
+  }
+  for (const Recompute recompute : {Recompute::kCheapOps, Recompute::kLeastMemory}) {
+    choices.push_back(
+        Choose(StrCat("arena_", RecomputeName(recompute)), ReusePolicy::kArena, recompute));
+  }
+  choices.push_back(Choose("grow_least_memory", ReusePolicy::kGrow, Recompute::kLeastMemory));
+  for (const Recompute recompute : {Recompute::kNothing, Recompute::kLeastMemory}) {
+    choices.push_back(
+        Choose(StrCat("late_updates_", RecomputeName(recompute)), ReusePolicy::kArena, recompute));
+    choices.back().options.passes.skip = {"early_update"};
+  }
+  return choices;
+}
+
+MemoryChoice SkippingChoice(const Workload& workload) {
+  MemoryChoice choice = Choose("arena_skipping", ReusePolicy::kArena, Recompute::kLeastMemory);
+  size_t count = 0;
+  for (const auto& var : workload.programs[0]->root()->vars()) {
+    const bool is_everywhere = std::ranges::all_of(workload.programs, [&](const auto& program) {
+      return program->root()->FindVar(var->name) != nullptr;
+    });
+    if (is_everywhere && count++ % 4 == 0) choice.options.memory.skip.push_back(var->name);
+  }
+  return choice;
+}
+
+std::vector<std::string> MemoryFaults(const Workload& workload,
+                                      const std::vector<RunTrace>& without_reuse,
+                                      const MemoryChoice& choice) {
+  try {
+    return TraceDifferences(workload, without_reuse, RunWorkload(workload, choice.options), 0);
+  } catch (const std::exception& error) {
+    return {StrCat("threw: ", error.what())};
+  }
+}
+
+std::vector<std::string> FaultsOfEveryMemoryChoice(const Workload& workload) {
+  const std::vector<RunTrace> without_reuse = RunWorkload(workload, NoReuse().options);
+  std::vector<std::string> all;
+  for (const MemoryChoice& choice : MemoryChoices()) {
+    const std::vector<std::string> faults = MemoryFaults(workload, without_reuse, choice);
+    for (size_t i = 0; i < std::min(faults.size(), kMaxFaultsOfAChoice); ++i) {
+      all.push_back(StrCat(workload.name, ", memory ", choice.name, ": ", faults[i]));
+    }
+  }
+  return all;
+}
+
+Workload Shrink(const Workload& workload, const std::function<bool(const Workload&)>& fails) {
+  Workload small = workload;
+  LeaveOut([](const Workload& w) { return w.runs.size(); },
+           [](Workload w, size_t begin, size_t end) {
+             EraseRange(&w.runs, begin, end);
+             return w;
+           },
+           fails, &small);
+  for (size_t run = 0; run < small.runs.size(); ++run) {
+    LeaveOut([run](const Workload& w) { return w.runs[run].fetches.size(); },
+             [run](Workload w, size_t begin, size_t end) {
+               EraseRange(&w.runs[run].fetches, begin, end);
+               return w;
+             },
+             fails, &small);
+  }
+  for (size_t program = 0; program < small.programs.size(); ++program) {
+    LeaveOut([program](const Workload& w) { return w.programs[program]->root()->ops().size(); },
+             [program](Workload w, size_t begin, size_t end) {
+               std::unique_ptr<Program> without = w.programs[program]->Clone();
+               without->root()->RemoveOps(begin, end);
+               w.programs[program] = std::move(without);
+               return w;
+             },
+             fails, &small);
+  }
+  return small;
+}
+
+std::string WorkloadText(const Workload& workload) {
+  std::string text;
+  for (size_t i = 0; i < workload.programs.size(); ++i) {
+    const bool runs = std::ranges::count(workload.runs, i, &WorkloadRun::program) > 0;
+    if (runs) text += StrCat("# program ", i, "\n", PrintProgram(*workload.programs[i]), "\n");
+  }
+  for (const WorkloadRun& run : workload.runs) {
+    text += StrCat("# runs program ", run.program, ", fetches ", Join(run.fetches, ", "), "\n");
+  }
+  return text;
+}
+
+}  // namespace skiff::harness

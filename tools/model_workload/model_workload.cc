@@ -1,0 +1,124 @@
+#include "tools/model_workload/model_workload.h"
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/io/file.h"
+#include "models/lenet/lenet.h"
+#include "models/mlp/mlp.h"
+#include "models/resnet/resnet.h"
+#include "models/vgg/vgg.h"
+
+namespace skiff {
+namespace {
+
+struct Model {
+  std::string name;
+  Shape image;  // of one sample
+  std::function<Variable(const Variable&)> logits;
+};
+
+// Of models/: one or more entries a folder.
+std::vector<Model> Models() {
+  std::vector<Model> models = {
+      {"mlp", {1, 28, 28}, [](const Variable& x) { return models::Mlp(x, {}); }},
+      {"lenet", {1, 28, 28}, [](const Variable& x) { return models::LeNet(x, 10); }}};
+  for (const int32_t depth : models::ResNetDepths()) {
+    const bool is_large = depth == 34 || depth == 50 || depth == 101;
+    const int64_t side = is_large ? 224 : 32;
+    const int64_t classes = is_large ? 1000 : 10;
+    models.push_back({StrCat("resnet", depth), {3, side, side}, [=](const Variable& x) {
+                        return models::ResNet(x, {.depth = depth, .classes = classes});
+                      }});
+  }
+  for (const int32_t depth : models::VggDepths()) {
+    models.push_back({StrCat("vgg", depth), {3, 32, 32}, [=](const Variable& x) {
+                        return models::Vgg(x, {.depth = depth});
+                      }});
+  }
+  return models;
+}
+
+Model ModelOf(const std::string& name) {
+  std::vector<std::string> names;
+  for (Model& model : Models()) {
+    if (model.name == name) return std::move(model);
+    names.push_back(model.name);
+  }
+  Throw(ErrorCode::kInvalidArgument, "model \"", name, "\": expected one of ", Join(names, ", "));
+}
+
+Tensor GeneratedImages(const Shape& shape, uint64_t seed) {
+  Tensor pixels(shape, DType::kFloat32);
+  const Philox philox({seed, 0, 0});
+  float* values = pixels.data<float>();
+  for (int64_t i = 0; i < pixels.element_count(); ++i) {
+    values[i] = UnitFloat(philox.At(static_cast<uint64_t>(i))[0]) * 2 - 1;
+  }
+  return pixels;
+}
+
+Tensor GeneratedLabels(int64_t count, int64_t classes, uint64_t seed) {
+  Tensor labels({count, 1}, DType::kInt64);
+  const Philox philox({seed, 0, 0});
+  for (int64_t i = 0; i < count; ++i) {
+    labels.data<int64_t>()[i] = philox.At(static_cast<uint64_t>(i))[1] % classes;
+  }
+  return labels;
+}
+
+}  // namespace
+
+ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOptions& options,
+                                Executor* executor) {
+  const Model model = ModelOf(name);
+  ModelWorkload workload{.program = std::make_unique<Program>(), .feeds = {}, .fetch = {}};
+  Program startup;
+  workload.program->seed = startup.seed = options.seed;
+  {
+    ProgramGuard guard(workload.program.get(), &startup);
+    std::vector<int64_t> dims{-1};
+    dims.insert(dims.end(), model.image.begin(), model.image.end());
+    const Variable logits = model.logits(layers::Data("image", dims));
+    const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
+    const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
+    workload.fetch = loss.name();
+    dims[0] = options.batch_size;
+    workload.feeds = {
+        {"image", GeneratedImages(Shape(dims), options.seed)},
+        {"label", GeneratedLabels(options.batch_size, logits.dims().back(), options.seed)}};
+    if (options.trains) {
+      optimizer::Momentum(
+          {.learning_rate = 0.01, .momentum = 0.9f, .regularization = L2Decay(1e-4f)})
+          .Minimize(loss);
+    }
+  }
+  if (!options.trains) workload.program = workload.program->CloneForTest();
+  executor->Run(startup);
+  return workload;
+}
+
+ModelWorkload LoadModelWorkload(const std::string& directory, const ModelWorkloadOptions& options,
+                                Executor* executor) {
+  // As trainings save it; otherwise one file a parameter.
+  const std::string combined = "__params__";
+  InferenceModelFiles files;
+  if (PathExists(JoinPath(directory, combined))) files.params_filename = combined;
+  InferenceModel model = LoadInferenceModel(directory, &executor->scope(), files);
+  ModelWorkload workload{
+      .program = std::move(model.program), .feeds = {}, .fetch = model.fetch_names.at(0)};
+  for (const std::string& name : model.feed_names) {
+    const Var& feed = *workload.program->root()->FindVar(name);
+    Shape shape(feed.dims);
+    if (shape.rank() > 0 && shape[0] == -1) shape[0] = options.batch_size;
+    SKIFF_ENFORCE(feed.dtype == DType::kFloat32 && shape.is_known(), kUnimplemented, directory,
+                  ": feed \"", name, "\" is ", feed.dtype, " of shape ", Shape(feed.dims),
+                  ", expected float32 and no unknown extents but the first");
+    workload.feeds.emplace_back(name, GeneratedImages(shape, options.seed));
+  }
+  return workload;
+}
+
+}  // namespace skiff

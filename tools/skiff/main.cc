@@ -1,0 +1,12 @@
+#include <gflags/gflags.h>
+
+#include "framework/command_line/command_line.h"
+#include "tools/skiff/memory.h"
+#include "tools/skiff/plan_memory.h"
+
+DEFINE_bool(json, false, "print the figures as JSON");
+
+int main(int argc, char** argv) {
+  return skiff::SubcommandMain(argc, argv, "Tools of Skiff.",
+                               {skiff::MemorySubcommand(), skiff::PlanMemorySubcommand()});
+}
