@@ -17,17 +17,8 @@ namespace {
 
 constexpr uint64_t kSeeds = 60;
 
-const CaseList& Cases() {
-  static const CaseList& cases = *[] {
-    auto* list = new CaseList;
-    AddAllCases(*list);
-    return list;
-  }();
-  return cases;
-}
-
 Workload Draw(uint64_t seed, const RandomWorkloadOptions& options = {}) {
-  return RandomWorkload(DefaultOpRegistry(), Cases(), seed, options);
+  return RandomWorkload(DefaultOpRegistry(), AllCases(), seed, options);
 }
 
 std::map<std::string, int> Writers(const Program& program) {
@@ -53,7 +44,7 @@ TEST(RandomWorkload, DrawsEveryOpThatHasASmallCase) {
     const Workload workload = Draw(seed);
     for (const auto& op : workload.programs[0]->root()->ops()) drawn.insert(op->type);
   }
-  for (const OpCase& op_case : Cases()) {
+  for (const OpCase& op_case : AllCases()) {
     const bool runs = !DefaultOpRegistry().Get(op_case.type).data_dependent_shape;
     const bool small =
         std::all_of(op_case.inputs.begin(), op_case.inputs.end(), [](const auto& slot) {

@@ -97,11 +97,14 @@ TEST_P(CudaCaching, GivesTheArenaOfTheLastPlanToTheNext) {
   EXPECT_EQ(allocator_->statistics().reserved_bytes, reserved_bytes);
 }
 
+// Segments of cudaMalloc don't grow: another one takes the place of the first.
 TEST_P(CudaCaching, GrowsTheArenaWhereSegmentsGrow) {
-  if (!GetParam()) GTEST_SKIP() << "segments of cudaMalloc don't";
   const void* first = Buffer(*allocator_, 64 * kMegabyte).data();
+  if (!GetParam()) allocator_->ReleaseCached();
   const Buffer second(*allocator_, 96 * kMegabyte);
-  EXPECT_EQ(second.data(), first);
+  if (GetParam()) {
+    EXPECT_EQ(second.data(), first);
+  }
   EXPECT_EQ(allocator_->statistics().reserved_bytes, 96 * kMegabyte);
   ExpectIsMemory(second.data(), 96 * kMegabyte);
 }

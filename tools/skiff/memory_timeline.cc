@@ -1,6 +1,7 @@
 #include "tools/skiff/memory_timeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "framework/base/error.h"
@@ -60,7 +61,7 @@ class TimelineWriter {
       out_ += StrCat("<line x1=\"", SvgNumber(X(0)), "\" y1=\"", SvgNumber(Y(bytes)), "\" x2=\"",
                      SvgNumber(X(instants_)), "\" y2=\"", SvgNumber(Y(bytes)),
                      "\" stroke=\"#ddd\"/>\n");
-      Text(X(0) - 6, Y(bytes) + 4, "end", SvgNumber(bytes / kMegabyte));
+      Text(X(0) - 6, Y(bytes) + 4, "end", SvgNumber(std::round(bytes / kMegabyte * 10) / 10));
       const double instant = instants_ * i / kLines;
       Text(X(instant), Y(0) + 18, "middle", StrCat(static_cast<int64_t>(instant)));
     }

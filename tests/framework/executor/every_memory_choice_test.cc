@@ -33,20 +33,11 @@ namespace {
 
 constexpr uint64_t kProgramsATest = 50;
 
-const CaseList& Cases() {
-  static const CaseList& cases = *[] {
-    auto* list = new CaseList;
-    AddAllCases(*list);
-    return list;
-  }();
-  return cases;
-}
-
 // Of 5 to 200 ops, before the gradients; most have a few dozens.
 Workload Draw(uint64_t number) {
   constexpr int kOps[] = {5, 8, 14, 14, 20, 14, 30, 14, 14, 60};
   const int ops = number % 100 == 99 ? 200 : kOps[number % std::size(kOps)];
-  return RandomWorkload(DefaultOpRegistry(), Cases(), number, {.ops = ops});
+  return RandomWorkload(DefaultOpRegistry(), AllCases(), number, {.ops = ops});
 }
 
 // How many programs have what makes reuse difficult.

@@ -169,22 +169,13 @@ INSTANTIATE_TEST_SUITE_P(
                       NormNetSpec{.name = "norm_behind_norm", .norm_behind_norm = true}),
     [](const auto& info) { return info.param.name; });
 
-const CaseList& Cases() {
-  static const CaseList& cases = *[] {
-    auto* list = new CaseList;
-    AddAllCases(*list);
-    return list;
-  }();
-  return cases;
-}
-
 // More differences of a program tell nothing more.
 constexpr size_t kMaxShownFaults = 8;
 
 class EveryPassOnRandomPrograms : public ::testing::TestWithParam<uint64_t> {
  protected:
   static void Check(const RandomWorkloadOptions& options) {
-    const Workload workload = RandomWorkload(DefaultOpRegistry(), Cases(), GetParam(), options);
+    const Workload workload = RandomWorkload(DefaultOpRegistry(), AllCases(), GetParam(), options);
     const std::vector<RunTrace> without_passes = RunWorkload(workload, NoPasses().options);
     for (const PassChoice& choice : PassChoices()) {
       // A rounding error may turn a comparison round where results jump.
@@ -203,7 +194,7 @@ TEST_P(EveryPassOnRandomPrograms, ChangesNoResultOfSmoothOnes) { Check({.smooth 
 
 // The arrays of these programs are small: by default fuse_elementwise would leave nearly all alone.
 TEST_P(EveryPassOnRandomPrograms, FusionInSmallBlocksChangesNoResult) {
-  const Workload workload = RandomWorkload(DefaultOpRegistry(), Cases(), GetParam());
+  const Workload workload = RandomWorkload(DefaultOpRegistry(), AllCases(), GetParam());
   const std::vector<RunTrace> expected = RunWorkload(workload, NoPasses().options);
   for (const int64_t block_elements : {16, 48}) {
     PassChoice choice = OnlyPass(std::make_shared<FuseElementwisePass>(block_elements));
