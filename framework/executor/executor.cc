@@ -11,7 +11,7 @@
 #include "framework/executor/prepared_plan.h"
 #include "framework/executor/storage.h"
 #include "framework/ir/op_role.h"
-#include "framework/plan/memory_report.h"
+#include "framework/analysis/memory_report.h"
 
 namespace skiff {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "framework/base/parallel.h"
-#include "framework/plan/fused_blocks.h"
+#include "framework/analysis/fused_blocks.h"
 
 namespace skiff {
 namespace {

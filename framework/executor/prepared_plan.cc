@@ -8,10 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#include "framework/analysis/liveness.h"
+#include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/executor/fused_kernel.h"
 #include "framework/executor/storage.h"
-#include "framework/plan/memory_report.h"
+#include "framework/analysis/memory_report.h"
 #include "framework/tensor/layout_copy.h"
 #include "framework/tuning/kernel_tuner.h"
 #include "memory/out_of_memory_error.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "framework/analysis/liveness.h"
 #include "framework/base/error.h"
 #include "memory/allocator.h"
 #include "memory/reuse_policy.h"

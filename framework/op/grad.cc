@@ -1,9 +1,11 @@
 #include "framework/op/grad.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/op_context.h"
 
 namespace skiff {
 
@@ -68,6 +70,14 @@ GradRule GradOp(std::string type, std::vector<std::string> inputs,
       }
     }
     return std::vector<Op>{std::move(op)};
+  };
+}
+
+FlopRule GradFlop(FlopRule forward, std::vector<std::string> outputs) {
+  return [forward = std::move(forward), outputs = std::move(outputs)](const OpContext& context) {
+    const auto made = std::ranges::count_if(
+        outputs, [&](const std::string& slot) { return context.HasOutput(slot); });
+    return static_cast<double>(made) * forward(context);
   };
 }
 

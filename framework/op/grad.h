@@ -60,4 +60,8 @@ class GradContext {
 GradRule GradOp(std::string type, std::vector<std::string> inputs,
                 std::vector<std::string> outputs);
 
+// The FLOP of a gradient op where each of `outputs` that is computed takes what `forward` says,
+// which must need nothing but inputs that the gradient op has too.
+FlopRule GradFlop(FlopRule forward, std::vector<std::string> outputs);
+
 }  // namespace skiff

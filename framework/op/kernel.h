@@ -109,8 +109,8 @@ struct KernelDef {
   std::function<bool(const OpContext&)> pays;
   // Of the candidates that accept and pay, the highest runs; ties go to the one registered first.
   int priority = 0;
-  // Whether it is there to be right for every dtype and attribute rather than fast. A tuner doesn't
-  // time it against others.
+  // Whether it is there to be right for every dtype and attribute rather than fast. A tuner times
+  // it only where it is what would run anyway.
   bool is_reference = false;
 };
 

@@ -53,6 +53,7 @@ enum class LayoutRule {
 
 using ShapeRule = std::function<void(OpContext&)>;
 using GradRule = std::function<std::vector<Op>(const GradContext&)>;
+using FlopRule = std::function<double(const OpContext&)>;
 
 struct OpDef {
   std::string type;
@@ -76,6 +77,16 @@ struct OpDef {
   // {input, output} in which the op moves statistics on, a running mean, say. Where it changes
   // them, no other output depends on the input.
   std::vector<std::pair<std::string, std::string>> running_state;
+  // {input, output} where the output is the input's elements, in their order, in another shape.
+  // Such a pair is in `in_place` too.
+  std::vector<std::pair<std::string, std::string>> views;
+  // FLOP (a multiply-add is 2) of one run by the textbook formula, every dim known: of products of
+  // matrices and convolutions, whose time is that of their arithmetic. Element-wise work isn't
+  // counted, nor what a kernel saves (Winograd). Empty: all others, which move bytes.
+  FlopRule flop;
+  // Another op that computes outputs of this one once more, with the same bits but for less, from
+  // this one's variables, inputs and outputs, in slots of the same names. Empty: none.
+  std::string replayed_by;
   LayoutRule layout_rule = LayoutRule::kPlain;
   std::vector<std::string> layout_slots;
   bool zero_preserving = false;  // zeros in (all inputs), zeros out: safe on padded tensors

@@ -40,6 +40,10 @@ void OpRegistry::Add(OpDef def) {
                 "op \"", def.type, "\": a definition needs a type, documentation and a shape rule");
   SKIFF_ENFORCE((def.grad != nullptr) != !def.no_gradient_reason.empty(), kInvalidArgument, "op \"",
                 def.type, "\": expected a gradient rule or a reason why there is none");
+  for (const auto& view : def.views) {
+    SKIFF_ENFORCE(std::ranges::count(def.in_place, view) == 1, kInvalidArgument, "op \"", def.type,
+                  "\": the view ", view.first, " -> ", view.second, " isn't among its in_place");
+  }
   const std::string type = def.type;
   const bool added = entries_.emplace(type, Entry{std::move(def), {}}).second;
   SKIFF_ENFORCE(added, kAlreadyExists, "op \"", type, "\" is registered already");

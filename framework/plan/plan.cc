@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <sstream>
 #include <utility>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
-#include "framework/plan/fused_blocks.h"
 
 namespace skiff {
 namespace {
@@ -132,105 +130,6 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
   return made;
 }
 
-std::vector<std::vector<size_t>> DataReaders(const Plan& plan) {
-  std::vector<std::vector<size_t>> readers(plan.values.size());
-  for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    const Instruction& instruction = plan.instructions[i];
-    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-      if (instruction.inputs[j] < 0 || !instruction.reads_data[j]) continue;
-      std::vector<size_t>& of_value = readers[static_cast<size_t>(instruction.inputs[j])];
-      if (of_value.empty() || of_value.back() != i) of_value.push_back(i);
-    }
-  }
-  for (int32_t fetch : plan.fetches) {
-    readers[static_cast<size_t>(fetch)].push_back(plan.instructions.size());
-  }
-  return readers;
-}
-
-std::vector<int64_t> LastReads(const Plan& plan) {
-  std::vector<int64_t> last;
-  last.reserve(plan.values.size());
-  for (const std::vector<size_t>& readers : DataReaders(plan)) {
-    last.push_back(readers.empty() ? -1 : static_cast<int64_t>(readers.back()));
-  }
-  return last;
-}
-
-std::vector<Life> StorageLives(const Plan& plan) {
-  const std::vector<int64_t> last_reads = LastReads(plan);
-  std::vector<Life> lives(plan.values.size());
-  for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    const auto instant = static_cast<int32_t>(i);
-    for (int32_t output : plan.instructions[i].outputs) {
-      if (output < 0) continue;
-      Life& life = lives[static_cast<size_t>(plan.StorageOf(output))];
-      if (life.first < 0) life.first = instant;
-      const auto last_read = static_cast<int32_t>(last_reads[static_cast<size_t>(output)]);
-      life.last = std::max({life.last, instant, last_read});
-    }
-  }
-  const auto is_skipped = [&](const PlanValue& value) {
-    return std::ranges::count(plan.memory.skip, value.name) > 0;
-  };
-  if (plan.memory.skip.empty()) return lives;
-  for (size_t i = 0; i < lives.size(); ++i) {
-    if (lives[i].first < 0 || !is_skipped(plan.values[i])) continue;
-    lives[i] = {.first = 0, .last = static_cast<int32_t>(plan.instructions.size())};
-  }
-  return lives;
-}
-
-std::vector<int64_t> LiveBytes(const Plan& plan) {
-  const std::vector<Life> lives = StorageLives(plan);
-  // What comes and goes at each instant, added up below.
-  std::vector<int64_t> bytes(plan.instructions.size() + 2, 0);
-  for (size_t i = 0; i < plan.values.size(); ++i) {
-    if (plan.values[i].storage != Storage::kArena || lives[i].first < 0) continue;
-    const int64_t size = StorageBytes(plan.values[i]);
-    bytes[static_cast<size_t>(lives[i].first)] += size;
-    bytes[static_cast<size_t>(lives[i].last) + 1] -= size;
-  }
-  bytes.resize(plan.instructions.size());
-  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const std::vector<int64_t>& workspaces = plan.instructions[i].workspace_bytes;
-    bytes[i] = std::accumulate(workspaces.begin(), workspaces.end(), bytes[i]);
-  }
-  return bytes;
-}
-
-std::vector<std::pair<int, int>> InPlacePairs(const Plan& plan, const Instruction& instruction) {
-  if (instruction.kind == InstructionKind::kFused) return PlaceFused(plan, instruction).in_place;
-  std::vector<std::pair<int, int>> pairs;
-  if (instruction.kind == InstructionKind::kCopy) return pairs;
-  const PrepareContext context = ContextOf(plan, instruction);
-  for (const auto& [input, output] : instruction.def->in_place) {
-    const int from = context.InputIndex(input);
-    const int to = context.OutputIndex(output);
-    if (from >= 0 && to >= 0) pairs.emplace_back(from, to);
-  }
-  return pairs;
-}
-
-bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end) {
-  const auto in_scope = [&](int32_t value) {
-    return value >= 0 && plan.values[static_cast<size_t>(value)].storage == Storage::kScope;
-  };
-  const auto same_variable = [&](int32_t a, int32_t b) {
-    return in_scope(a) && in_scope(b) &&
-           plan.values[static_cast<size_t>(a)].name == plan.values[static_cast<size_t>(b)].name;
-  };
-  for (size_t i = begin; i < end; ++i) {
-    for (int32_t output : plan.instructions[i].outputs) {
-      const bool hits =
-          std::ranges::any_of(values, [&](int32_t value) { return same_variable(value, output); });
-      if (hits) return true;
-    }
-  }
-  return false;
-}
-
 std::string_view RecomputeName(Recompute recompute) {
   return std::ranges::find(kRecomputeNames, recompute,
                            &std::pair<Recompute, std::string_view>::first)
@@ -265,16 +164,6 @@ int32_t Plan::StorageOf(int32_t value) const {
     value = values[static_cast<size_t>(value)].alias_of;
   }
   return value;
-}
-
-std::vector<bool> ConstantInputs(const Plan& plan, const Instruction& instruction) {
-  std::vector<bool> is_constant;
-  for (const int32_t input : instruction.inputs) {
-    is_constant.push_back(input >= 0 &&
-                          plan.values[static_cast<size_t>(input)].storage == Storage::kScope &&
-                          !WritesScopeOf(plan, {input}, 0, plan.instructions.size()));
-  }
-  return is_constant;
 }
 
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction) {

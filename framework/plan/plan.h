@@ -158,40 +158,6 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
                             const AttributeMap& attrs, const SlotValues& inputs,
                             const SlotValues& outputs);
 
-// By value, the indices of the instructions that read its data, in order; a fetch counts as a read
-// by an instruction behind the last.
-std::vector<std::vector<size_t>> DataReaders(const Plan& plan);
-
-// By value, the last of its DataReaders; -1: none reads it. What every liveness of a plan is made
-// of.
-std::vector<int64_t> LastReads(const Plan& plan);
-
-// From the instruction that writes a storage first to the last one that reads any value there; a
-// fetch is behind the last instruction. -1: never written. Variables in Plan::memory.skip live from
-// the first instruction to behind the last.
-struct Life {
-  int32_t first = -1;
-  int32_t last = -1;
-};
-
-// By value, the life of the storage of which it is the root.
-std::vector<Life> StorageLives(const Plan& plan);
-
-// By instruction, the bytes of the arena's values and known workspaces that are live while it runs.
-std::vector<int64_t> LiveBytes(const Plan& plan);
-
-// Pairs of an input and an output (indices into the instruction's) that may share storage if nobody
-// else reads the input any more.
-std::vector<std::pair<int, int>> InPlacePairs(const Plan& plan, const Instruction& instruction);
-
-// Whether one of the instructions [begin, end) writes the storage of the scope in which one of the
-// values lies.
-bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end);
-
-// By input of an instruction, whether its data stays the same from run to run: of the scope, and
-// never written by the plan.
-std::vector<bool> ConstantInputs(const Plan& plan, const Instruction& instruction);
-
 // The op context of an instruction, with its values' metas.
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction);
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/liveness.h"
 #include "framework/base/error.h"
 
 namespace skiff {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/transpiler/plan_rewrite.h"
 

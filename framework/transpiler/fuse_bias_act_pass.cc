@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/transpiler/plan_rewrite.h"
 

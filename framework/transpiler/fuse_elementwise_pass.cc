@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/fused_blocks.h"
+#include "framework/analysis/liveness.h"
+#include "framework/analysis/plan_uses.h"
+#include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
-#include "framework/plan/fused_blocks.h"
 #include "framework/transpiler/memory_reuse_pass.h"
-#include "framework/transpiler/plan_uses.h"
 
 namespace skiff {
 namespace {

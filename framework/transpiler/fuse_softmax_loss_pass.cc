@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/transpiler/plan_rewrite.h"
 

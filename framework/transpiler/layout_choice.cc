@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "framework/analysis/scope_use.h"
 #include "framework/transpiler/min_cut.h"
 #include "framework/tuning/kernel_tuner.h"
 

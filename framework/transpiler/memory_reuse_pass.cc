@@ -3,56 +3,79 @@
 #include <algorithm>
 #include <vector>
 
+#include "framework/analysis/aliasing.h"
+#include "framework/analysis/liveness.h"
 #include "framework/base/error.h"
 
 namespace skiff {
 namespace {
 
-class InPlaceAssignment {
+class StorageSharing {
  public:
-  explicit InPlaceAssignment(Plan* plan) : plan_(*plan), last_(LastReads(*plan)) {}
+  explicit StorageSharing(Plan* plan) : plan_(*plan), last_(LastReads(*plan)) {}
 
-  int64_t Run() {
+  void Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       const Instruction& instruction = plan_.instructions[i];
+      for (const auto& [from, to] : ViewPairs(plan_, instruction)) {
+        ShareView(instruction.inputs[static_cast<size_t>(from)],
+                  instruction.outputs[static_cast<size_t>(to)]);
+      }
       for (const auto& [from, to] : InPlacePairs(plan_, instruction)) {
-        Share(instruction, static_cast<int64_t>(i), from, to);
+        ShareInPlace(instruction, static_cast<int64_t>(i),
+                     instruction.inputs[static_cast<size_t>(from)],
+                     instruction.outputs[static_cast<size_t>(to)]);
       }
     }
-    return shared_;
   }
 
+  int64_t views() const { return views_; }
+  int64_t in_place() const { return in_place_; }
+
  private:
-  void Share(const Instruction& instruction, int64_t position, int from, int to) {
-    const int32_t input = instruction.inputs[static_cast<size_t>(from)];
-    const int32_t output = instruction.outputs[static_cast<size_t>(to)];
+  PlanValue& ValueOf(int32_t value) { return plan_.values[static_cast<size_t>(value)]; }
+  int64_t& LastReadOf(int32_t value) { return last_[static_cast<size_t>(value)]; }
+
+  // Nobody writes to the storage before the last reader of any value on it: ShareInPlace sees to
+  // that.
+  void ShareView(int32_t input, int32_t output) {
+    if (!MayShare(input, output)) return;
+    PutOn(input, output);
+    ++views_;
+  }
+
+  void ShareInPlace(const Instruction& instruction, int64_t position, int32_t input,
+                    int32_t output) {
+    if (!MayShare(input, output)) return;
     const int32_t root = plan_.StorageOf(input);
-    PlanValue& target = plan_.values[static_cast<size_t>(output)];
-    const PlanValue& source = plan_.values[static_cast<size_t>(input)];
+    if (LastReadOf(root) != position || ReadsOfStorage(instruction, root) != 1) return;
+    PutOn(input, output);
+    ++in_place_;
+    // Whoever shares the input from now on would share it with this output.
+    if (LastReadOf(root) == position) LastReadOf(root) = position + 1;
+  }
+
+  bool MayShare(int32_t input, int32_t output) {
+    const int32_t root = plan_.StorageOf(input);
+    const PlanValue& source = ValueOf(input);
+    const PlanValue& target = ValueOf(output);
     const bool same_form = StorageBytes(source) == StorageBytes(target) &&
                            source.meta.dtype == target.meta.dtype &&
                            source.meta.layout == target.meta.layout;
-    const bool skipped = MustBeAlone(source) || MustBeAlone(target) ||
-                         MustBeAlone(plan_.values[static_cast<size_t>(root)]);
-    const bool free = !skipped &&
-                      plan_.values[static_cast<size_t>(root)].storage == Storage::kArena &&
-                      target.storage == Storage::kArena && target.alias_of < 0 &&
-                      LastReadOfStorage(root) == position && ReadsOfStorage(instruction, root) == 1;
-    if (!same_form || !free) return;
-    target.alias_of = input;
-    last_[static_cast<size_t>(root)] =
-        std::max(last_[static_cast<size_t>(root)], last_[static_cast<size_t>(output)]);
-    // Whoever shares the input from now on would share it with this output.
-    ++shared_;
-    if (last_[static_cast<size_t>(root)] == position)
-      last_[static_cast<size_t>(root)] = position + 1;
+    return same_form && ValueOf(root).storage == Storage::kArena &&
+           target.storage == Storage::kArena && target.alias_of < 0 && !MustBeAlone(source) &&
+           !MustBeAlone(target) && !MustBeAlone(ValueOf(root));
+  }
+
+  void PutOn(int32_t input, int32_t output) {
+    ValueOf(output).alias_of = input;
+    const int32_t root = plan_.StorageOf(input);
+    LastReadOf(root) = std::max(LastReadOf(root), LastReadOf(output));
   }
 
   bool MustBeAlone(const PlanValue& value) const {
     return std::ranges::count(plan_.memory.skip, value.name) > 0;
   }
-
-  int64_t LastReadOfStorage(int32_t root) const { return last_[static_cast<size_t>(root)]; }
 
   int64_t ReadsOfStorage(const Instruction& instruction, int32_t root) const {
     return std::ranges::count_if(instruction.inputs, [&](int32_t input) {
@@ -62,7 +85,8 @@ class InPlaceAssignment {
 
   Plan& plan_;
   std::vector<int64_t> last_;  // of a storage's root: of all values that lie on it
-  int64_t shared_ = 0;
+  int64_t views_ = 0;
+  int64_t in_place_ = 0;
 };
 
 }  // namespace
@@ -71,11 +95,12 @@ PassReport MemoryReusePass::Apply(const OpRegistry&, Plan* plan) const {
   plan->reuse = plan->memory.policy;
   if (plan->reuse == ReusePolicy::kNone)
     return {.pass = {}, .changes = 0, .summary = "policy none"};
-  const int64_t shared = InPlaceAssignment(plan).Run();
+  StorageSharing sharing(plan);
+  sharing.Run();
   return {.pass = {},
-          .changes = shared,
-          .summary = StrCat("policy ", ReusePolicyName(plan->reuse), ", ", shared,
-                            " values computed in place")};
+          .changes = sharing.views() + sharing.in_place(),
+          .summary = StrCat("policy ", ReusePolicyName(plan->reuse), ", ", sharing.in_place(),
+                            " values computed in place, ", sharing.views(), " views")};
 }
 
 }  // namespace skiff

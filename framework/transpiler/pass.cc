@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
-#include "framework/plan/verify_plan.h"
 
 namespace skiff {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
-#include "framework/transpiler/plan_uses.h"
+#include "framework/analysis/plan_uses.h"
 
 namespace skiff {
 

@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "framework/analysis/flop_estimate.h"
+#include "framework/analysis/liveness.h"
+#include "framework/analysis/plan_uses.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/transpiler/memory_reuse_pass.h"
@@ -39,19 +40,12 @@ struct Outcome {
 class Recomputation {
  public:
   Recomputation(const OpRegistry& registry, const Plan& plan)
-      : registry_(registry),
-        plan_(plan),
-        readers_(DataReaders(plan)),
-        writer_(plan.values.size(), kNobody) {
+      : registry_(registry), plan_(plan), uses_(plan) {
     backward_ = plan.instructions.size();
     for (size_t i = plan.instructions.size(); i-- > 0;) {
       if ((plan.instructions[i].op->role() & kRoleBackward) != 0) backward_ = i;
-      for (int32_t output : plan.instructions[i].outputs) {
-        if (output >= 0) writer_[static_cast<size_t>(output)] = i;
-      }
     }
     FindScopeWrites();
-    FindCosts();
     FindHeld();
   }
 
@@ -67,10 +61,11 @@ class Recomputation {
       for (size_t v = 0; v < plan_.values.size(); ++v) {
         if (plan_.values[v].name != name) continue;
         is_known = true;
-        if (writer_[v] >= backward_) continue;
+        const auto value = static_cast<int32_t>(v);
+        if (uses_.WriterOf(value) >= backward_) continue;
         is_forward = true;
-        cuts.insert(writer_[v] + 1);
-        cutting.kept.insert(static_cast<int32_t>(v));
+        cuts.insert(uses_.WriterOf(value) + 1);
+        cutting.kept.insert(value);
       }
       SKIFF_ENFORCE(is_known, kNotFound, "recompute: the program computes no checkpoint \"", name,
                     "\"");
@@ -126,14 +121,14 @@ class Recomputation {
   }
 
  private:
-  static constexpr size_t kNobody = static_cast<size_t>(-1);
+  static constexpr size_t kNobody = PlanUses::kNobody;
 
   const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
   const Instruction& At(size_t i) const { return plan_.instructions[i]; }
   // The instruction of the forward pass that writes an arena value; else kNobody.
   size_t ForwardWriter(int32_t value) const {
     if (value < 0 || ValueOf(value).storage != Storage::kArena) return kNobody;
-    const size_t writer = writer_[static_cast<size_t>(value)];
+    const size_t writer = uses_.WriterOf(value);
     return writer < backward_ ? writer : kNobody;
   }
 
@@ -146,24 +141,23 @@ class Recomputation {
     }
   }
 
-  void FindCosts() {
-    for (size_t i = 0; i < backward_; ++i) {
-      const Instruction& instruction = At(i);
-      double bytes = 0;
-      for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-        if (instruction.inputs[j] < 0 || !instruction.reads_data[j]) continue;
-        bytes += static_cast<double>(StorageBytes(ValueOf(instruction.inputs[j])));
-      }
-      for (int32_t output : instruction.outputs) {
-        if (output >= 0) bytes += static_cast<double>(StorageBytes(ValueOf(output)));
-      }
-      std::optional<double> flop;
-      if (instruction.kind == InstructionKind::kOp) {
-        flop = EstimateFlop(ContextOf(plan_, instruction));
-      }
-      cost_.push_back(kFlopPerByte * bytes + flop.value_or(0));
-      is_cheap_.push_back(!flop.has_value());
+  static bool IsProduct(const Instruction& instruction) {
+    return instruction.kind == InstructionKind::kOp && instruction.def->flop != nullptr;
+  }
+
+  static double CostOf(const Plan& plan, const Instruction& instruction) {
+    double bytes = 0;
+    const auto bytes_of = [&](int32_t value) {
+      return value < 0 ? 0.0
+                       : static_cast<double>(StorageBytes(plan.values[static_cast<size_t>(value)]));
+    };
+    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+      if (instruction.reads_data[j]) bytes += bytes_of(instruction.inputs[j]);
     }
+    for (int32_t output : instruction.outputs) bytes += bytes_of(output);
+    const double flop =
+        IsProduct(instruction) ? instruction.def->flop(ContextOf(plan, instruction)) : 0;
+    return kFlopPerByte * bytes + flop;
   }
 
   // By instruction of the forward pass, what it hands to the backward pass.
@@ -172,7 +166,7 @@ class Recomputation {
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       const auto value = static_cast<int32_t>(v);
       const size_t writer = ForwardWriter(value);
-      const std::vector<size_t>& readers = readers_[v];
+      const std::vector<size_t>& readers = uses_.ReadersOf(value);
       if (writer == kNobody || readers.empty() || readers.back() < backward_) continue;
       const int64_t bytes = StorageBytes(plan_.values[v]);
       held_bytes_[writer] += bytes;
@@ -181,7 +175,7 @@ class Recomputation {
   }
 
   size_t LastForwardReader(int32_t value) const {
-    const std::vector<size_t>& readers = readers_[static_cast<size_t>(value)];
+    const std::vector<size_t>& readers = uses_.ReadersOf(value);
     const auto behind = std::ranges::lower_bound(readers, backward_);
     return behind == readers.begin() ? kNobody : *std::prev(behind);
   }
@@ -211,7 +205,7 @@ class Recomputation {
   bool CanRunAgain(const Cutting& cutting, size_t i) const {
     const Instruction& instruction = At(i);
     if (instruction.kind == InstructionKind::kFused || fixed_.contains(i)) return false;
-    if (cutting.cheap_only && !is_cheap_[i]) return false;
+    if (cutting.cheap_only && IsProduct(instruction)) return false;
     if (instruction.kind == InstructionKind::kCopy) {
       return ValueOf(instruction.outputs[0]).storage == Storage::kArena;
     }
@@ -256,7 +250,7 @@ class Recomputation {
     const size_t segment = SegmentOf(cutting, writer);
     const size_t last = LastForwardReader(value);
     const bool crosses = last != kNobody && SegmentOf(cutting, last) != segment;
-    const std::vector<size_t>& readers = readers_[static_cast<size_t>(value)];
+    const std::vector<size_t>& readers = uses_.ReadersOf(value);
     const bool is_fetched = !readers.empty() && readers.back() == plan_.instructions.size();
     const bool is_small = static_cast<double>(StorageBytes(ValueOf(value))) <
                           kSmallShare * static_cast<double>(all_held_bytes_);
@@ -277,9 +271,9 @@ class Recomputation {
     std::vector<Segment> segments(cutting.cuts.size() + 1);
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       const auto value = static_cast<int32_t>(v);
-      const std::vector<size_t>& readers = readers_[v];
+      const std::vector<size_t>& readers = uses_.ReadersOf(value);
       if (readers.empty() || readers.back() < backward_ || IsKept(cutting, value)) continue;
-      Segment& segment = segments[SegmentOf(cutting, writer_[v])];
+      Segment& segment = segments[SegmentOf(cutting, uses_.WriterOf(value))];
       segment.dropped.push_back(value);
       segment.position = std::min(segment.position, *std::ranges::lower_bound(readers, backward_));
     }
@@ -291,7 +285,7 @@ class Recomputation {
   void Close(const Cutting& cutting, Segment* segment) {
     std::vector<int32_t> wanted = segment->dropped;
     while (!wanted.empty()) {
-      const size_t writer = writer_[static_cast<size_t>(wanted.back())];
+      const size_t writer = uses_.WriterOf(wanted.back());
       wanted.pop_back();
       if (!segment->instructions.insert(writer).second) continue;
       if (!ScopeIsAsBefore(writer, segment->position)) {
@@ -326,7 +320,7 @@ class Recomputation {
         for (const size_t original : it->second->instructions) {
           rewritten.push_back(RunAgain(cutting, original, &plan, &again));
           ++outcome.added;
-          outcome.cost += cost_[original];
+          outcome.cost += CostOf(plan, rewritten.back());
         }
       }
       Instruction& instruction = plan.instructions[i];
@@ -348,7 +342,8 @@ class Recomputation {
   // The instruction once more, with outputs of its own. What is kept is read as it is.
   Instruction RunAgain(const Cutting& cutting, size_t original, Plan* plan,
                        std::map<int32_t, int32_t>* again) const {
-    Instruction copy = At(original);
+    std::optional<Instruction> replay = Replay(cutting, original, plan);
+    Instruction copy = replay ? *std::move(replay) : At(original);
     Redirect(*again, &copy);
     for (int32_t& output : copy.outputs) {
       if (output < 0) continue;
@@ -364,16 +359,44 @@ class Recomputation {
     return copy;
   }
 
+  // The op that computes for less what isn't kept of an instruction's outputs, from and to the same
+  // values; none, if there isn't one or it needs what isn't kept.
+  std::optional<Instruction> Replay(const Cutting& cutting, size_t original, Plan* plan) const {
+    const Instruction& instruction = At(original);
+    if (instruction.kind != InstructionKind::kOp || instruction.def->replayed_by.empty() ||
+        !plan_.ForcedKernel(instruction.op->type).empty()) {
+      return std::nullopt;
+    }
+    const OpDef& def = registry_.Get(instruction.def->replayed_by);
+    SlotValues inputs;
+    for (const SlotDef& slot : def.inputs) {
+      const int32_t input = instruction.InputIn(slot.name);
+      const int32_t output = instruction.OutputIn(slot.name);
+      if (output >= 0 && !IsKept(cutting, output)) return std::nullopt;
+      if (input < 0 && output < 0 && !slot.dispensable) return std::nullopt;
+      inputs.emplace_back(slot.name, input >= 0 ? input : output);
+    }
+    SlotValues outputs;
+    for (const SlotDef& slot : def.outputs) {
+      outputs.emplace_back(slot.name, instruction.OutputIn(slot.name));
+    }
+    const bool makes_all = std::ranges::all_of(instruction.outputs, [&](int32_t output) {
+      return output < 0 || IsKept(cutting, output) ||
+             std::ranges::count(outputs, output, &SlotValues::value_type::second) > 0;
+    });
+    if (!makes_all) return std::nullopt;
+    Instruction replay =
+        MakeInstruction(plan, def, instruction, instruction.op->attrs, inputs, outputs);
+    if (registry_.FindKernel(ContextOf(*plan, replay)) == nullptr) return std::nullopt;
+    return replay;
+  }
+
   const OpRegistry& registry_;
   const Plan& plan_;
-  std::vector<std::vector<size_t>> readers_;
-  std::vector<size_t> writer_;
+  const PlanUses uses_;
   size_t backward_ = 0;  // the first instruction of the backward pass
   std::map<std::string, std::set<size_t>> scope_writes_;
-  // By instruction of the forward pass.
-  std::vector<double> cost_;
-  std::vector<bool> is_cheap_;
-  std::vector<int64_t> held_bytes_;
+  std::vector<int64_t> held_bytes_;  // by instruction of the forward pass
   int64_t all_held_bytes_ = 0;
   // Instructions that turned out to be unable to run again.
   std::set<size_t> fixed_;

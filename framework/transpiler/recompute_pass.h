@@ -10,10 +10,11 @@
 //
 // The forward pass is cut into segments. What a later segment reads is kept; the rest that the
 // backward pass reads is computed again, a segment at a time, right before the first op that reads
-// any of it, by the kernels that computed it: the same bits. Ops that draw numbers draw the same
-// ones; running statistics move once. The last segment is kept, and so are small values (their
-// ops run again only where others need them) and what can't be computed again: outputs of ops with
-// side effects, and of ops whose inputs in the scope have been written since.
+// any of it, by the kernels that computed it or by the op that gives the same bits for less
+// (OpDef::replayed_by). Ops that draw numbers draw the same ones; running statistics move once. The
+// last segment is kept, and so are small values (their ops run again only where others need them)
+// and what can't be computed again: outputs of ops with side effects, and of ops whose inputs in
+// the scope have been written since.
 //
 // Plan::memory says what is wanted. Checkpoints cut behind the ops that write them. Else cuts are
 // chosen: several ways to cut, with few bytes crossing each cut, are tried on the plan and judged

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/plan_uses.h"
+#include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 
@@ -15,7 +17,7 @@ namespace {
 class Replaying {
  public:
   Replaying(const OpRegistry& registry, const OpDef& def, Plan* plan)
-      : registry_(registry), def_(def), plan_(*plan), readers_(DataReaders(*plan)) {}
+      : registry_(registry), def_(def), plan_(*plan), uses_(*plan) {}
 
   int64_t Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
@@ -42,8 +44,8 @@ class Replaying {
         plan_.values[static_cast<size_t>(y)].storage != Storage::kArena) {
       return;
     }
-    const std::vector<size_t>& of_y = readers_[static_cast<size_t>(y)];
-    const std::vector<size_t>& of_x = readers_[static_cast<size_t>(x)];
+    const std::vector<size_t>& of_y = uses_.ReadersOf(y);
+    const std::vector<size_t>& of_x = uses_.ReadersOf(x);
     const auto first = std::ranges::find_if(of_y, [&](size_t i) { return IsBackward(i); });
     const bool to_the_end = std::all_of(first, of_y.end(), [&](size_t i) { return IsBackward(i); });
     if (first == of_y.end() || !to_the_end || of_x.back() < of_y.back()) return;
@@ -58,10 +60,8 @@ class Replaying {
     if (!saved || WritesScopeOf(plan_, read, norm + 1, *first)) return;
     const auto again = static_cast<int32_t>(plan_.values.size());
     plan_.values.push_back(plan_.values[static_cast<size_t>(y)]);
-    AttributeMap attrs = instruction.op->attrs;
-    attrs.erase("act_type");
-    Instruction replay =
-        MakeInstruction(&plan_, def_, plan_.instructions[*first], attrs, inputs, {{"Y", again}});
+    Instruction replay = MakeInstruction(&plan_, def_, plan_.instructions[*first],
+                                         instruction.op->attrs, inputs, {{"Y", again}});
     if (registry_.FindKernel(ContextOf(plan_, replay)) == nullptr) return;
     replays_.emplace(*first, std::move(replay));
     replayed_.insert(y);
@@ -87,7 +87,7 @@ class Replaying {
   const OpRegistry& registry_;
   const OpDef& def_;
   Plan& plan_;
-  std::vector<std::vector<size_t>> readers_;
+  const PlanUses uses_;  // before anything is replayed
   std::set<int32_t> replayed_;
   std::multimap<size_t, Instruction> replays_;  // by the instruction that they go before
 };
@@ -95,7 +95,7 @@ class Replaying {
 }  // namespace
 
 PassReport ReplayActivationPass::Apply(const OpRegistry& registry, Plan* plan) const {
-  const OpDef* def = registry.Find("batch_norm_act_replay");
+  const OpDef* def = registry.Find("batch_norm_replay");
   const int64_t replays = def == nullptr ? 0 : Replaying(registry, *def, plan).Run();
   return {.pass = {}, .changes = replays, .summary = StrCat(replays, " activations replayed")};
 }

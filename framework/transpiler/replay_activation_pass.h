@@ -5,7 +5,7 @@
 //     r = batch_norm_act(x, …)                  r = batch_norm_act(x, …)
 //     c = conv2d(r, w)                                c = conv2d(r, w)
 //     …                                               …
-//     dr, dw = conv2d_grad(r, w, dc)                  r' = batch_norm_act_replay(x, …)
+//     dr, dw = conv2d_grad(r, w, dc)                  r' = batch_norm_replay(x, …)
 //     dx, … = batch_norm_act_grad(x, dr, …)     dr, dw = conv2d_grad(r', w, dc)
 //                                                     dx, … = batch_norm_act_grad(x, dr, …)
 //

@@ -155,6 +155,12 @@ std::vector<AttrDef> Attributes() {
            .doc = "The factor of the product."}};
 }
 
+double ProductFlop(const OpContext& context) {
+  const Sizes sizes = SizesOf(context);
+  return 2.0 * static_cast<double>(sizes.m) * static_cast<double>(sizes.n) *
+         static_cast<double>(sizes.k);
+}
+
 }  // namespace
 
 void RegisterAddmm(OpRegistry& registry) {
@@ -169,7 +175,8 @@ void RegisterAddmm(OpRegistry& registry) {
                 .grad = GradOp("addmm_grad", {"Input", "X", "Y", "Out@GRAD"},
                                {"Input@GRAD", "X@GRAD", "Y@GRAD"}),
                 .kernel_dtype_slot = "X",
-                .in_place = {{"Input", "Out"}}});
+                .in_place = {{"Input", "Out"}},
+                .flop = ProductFlop});
   registry.Add(
       {.type = "addmm_grad",
        .doc = "The gradient of addmm: dInput = Beta * dOut, summed over the broadcast dims, dX = "
@@ -184,7 +191,8 @@ void RegisterAddmm(OpRegistry& registry) {
        .attrs = Attributes(),
        .infer = InferGrad,
        .no_gradient_reason = "second derivatives are not provided",
-       .kernel_dtype_slot = "Out@GRAD"});
+       .kernel_dtype_slot = "Out@GRAD",
+       .flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"})});
   registry.AddCpuKernels<float, double>(
       "addmm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

@@ -40,6 +40,8 @@ void InferGrad(OpContext& context) {
   context.SetOutputLike("Y@GRAD", "Y");
 }
 
+double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }
+
 }  // namespace
 
 void RegisterBmm(OpRegistry& registry) {
@@ -49,9 +51,11 @@ void RegisterBmm(OpRegistry& registry) {
                            {.name = "Y", .doc = "The right factors, [batch, k, n]."}},
                 .outputs = {{.name = "Out", .doc = "The products, [batch, m, n]."}},
                 .infer = Infer,
-                .grad = GradOp("bmm_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
+                .grad = GradOp("bmm_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"}),
+                .flop = Flop});
   OpDef grad = MatrixProductGradDef("bmm");
   grad.infer = InferGrad;
+  grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("bmm", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProduct<T>(context, ProductOf(context));

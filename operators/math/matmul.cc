@@ -97,6 +97,8 @@ std::vector<AttrDef> Attributes() {
            .refusal = ErrorCode::kUnimplemented}};
 }
 
+double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }
+
 }  // namespace
 
 void RegisterMatmul(OpRegistry& registry) {
@@ -108,10 +110,12 @@ void RegisterMatmul(OpRegistry& registry) {
                 .outputs = {{.name = "Out", .doc = "The products; a scalar for two vectors."}},
                 .attrs = Attributes(),
                 .infer = Infer,
-                .grad = GradOp("matmul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
+                .grad = GradOp("matmul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"}),
+                .flop = Flop});
   OpDef grad = MatrixProductGradDef("matmul");
   grad.attrs = Attributes();
   grad.infer = InferGrad;
+  grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("matmul", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProduct<T>(context, ProductOf(context));

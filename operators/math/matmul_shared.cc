@@ -153,6 +153,11 @@ template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(PrepareContext&
 template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(PrepareContext&,
                                                                   const MatrixProduct&);
 
+double FlopOf(const MatrixProduct& product) {
+  return 2.0 * static_cast<double>(product.batch.element_count()) * static_cast<double>(product.m) *
+         static_cast<double>(product.k) * static_cast<double>(product.n);
+}
+
 OpDef MatrixProductGradDef(const std::string& type) {
   OpDef def;
   def.type = type + "_grad";

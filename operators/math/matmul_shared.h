@@ -45,6 +45,8 @@ void SetProductSizes(const OpContext& context, MatrixProduct* product);
 void CheckFactors(const OpContext& context);
 
 GemmSpec SpecOf(const MatrixProduct& product);
+// 2 · m · k · n for each product of the batch; see OpDef::flop.
+double FlopOf(const MatrixProduct& product);
 
 // From slots X and Y to Out. T is float or double; every dim must be known.
 template <typename T>

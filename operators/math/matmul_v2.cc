@@ -85,6 +85,8 @@ std::vector<AttrDef> Attributes() {
            .doc = "Y's matrices lie transposed."}};
 }
 
+double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }
+
 }  // namespace
 
 void RegisterMatmulV2(OpRegistry& registry) {
@@ -98,10 +100,12 @@ void RegisterMatmulV2(OpRegistry& registry) {
        .outputs = {{.name = "Out", .doc = "The products; a scalar for two vectors."}},
        .attrs = Attributes(),
        .infer = Infer,
-       .grad = GradOp("matmul_v2_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
+       .grad = GradOp("matmul_v2_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"}),
+       .flop = Flop});
   OpDef grad = MatrixProductGradDef("matmul_v2");
   grad.attrs = Attributes();
   grad.infer = InferGrad;
+  grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("matmul_v2", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProduct<T>(context, ProductOf(context));

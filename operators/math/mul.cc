@@ -137,6 +137,12 @@ std::vector<AttrDef> Attributes() {
            .expected = "at least 1"}};
 }
 
+double ProductFlop(const OpContext& context) {
+  const Sizes sizes = SizesOf(context);
+  return 2.0 * static_cast<double>(sizes.m) * static_cast<double>(sizes.n) *
+         static_cast<double>(sizes.k);
+}
+
 }  // namespace
 
 void RegisterMul(OpRegistry& registry) {
@@ -148,7 +154,8 @@ void RegisterMul(OpRegistry& registry) {
                 .outputs = {{.name = "Out", .doc = "Row dims of X, then column dims of Y."}},
                 .attrs = Attributes(),
                 .infer = Infer,
-                .grad = GradOp("mul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
+                .grad = GradOp("mul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"}),
+                .flop = ProductFlop});
   registry.Add({.type = "mul_grad",
                 .doc = "The gradient of mul: dX = dOut * Y', dY = X' * dOut.",
                 .inputs = {{.name = "X", .doc = "The left factor."},
@@ -158,7 +165,8 @@ void RegisterMul(OpRegistry& registry) {
                             {.name = "Y@GRAD", .doc = "Of Y's shape.", .dispensable = true}},
                 .attrs = Attributes(),
                 .infer = InferGrad,
-                .no_gradient_reason = "second derivatives are not provided"});
+                .no_gradient_reason = "second derivatives are not provided",
+                .flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"})});
   registry.AddCpuKernels<float, double>(
       "mul", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddKernel("mul", PrepackedProductKernel(SpecOf));

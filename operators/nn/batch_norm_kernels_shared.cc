@@ -310,7 +310,7 @@ class BatchNormGradKernel final : public Kernel {
   int lines_ = -1;
 };
 
-// Y of batch_norm_act again, from X and what was saved.
+// Y of batch_norm or batch_norm_act again, from the inputs and what was saved.
 template <typename T>
 class BatchNormReplayKernel final : public Kernel {
  public:
@@ -318,7 +318,9 @@ class BatchNormReplayKernel final : public Kernel {
       : geometry_(ParseNormGeometry(context)),
         loops_(make_loops(geometry_)),
         unchanged_(!UsesGlobalStatistics(context) && geometry_.count() <= 1),
+        rectifies_(context.Attr<std::string>("act_type") == "relu"),
         x_(context.InputIndex("X")),
+        z_(context.InputIndex("Z")),
         scale_(context.InputIndex("Scale")),
         bias_(context.InputIndex("Bias")),
         saved_mean_(context.InputIndex("SavedMean")),
@@ -340,15 +342,17 @@ class BatchNormReplayKernel final : public Kernel {
       ScaleAndShift(geometry_.channels, InputData<T>(run, scale_), InputData<T>(run, bias_), slopes,
                     shifts);
     }
-    loops_->Normalize(InputData<T>(run, x_), nullptr, {means, slopes, shifts}, /*rectify=*/true,
-                      OutputData<T>(run, y_));
+    loops_->Normalize(InputData<T>(run, x_), InputData<T>(run, z_), {means, slopes, shifts},
+                      rectifies_, OutputData<T>(run, y_));
   }
 
  private:
   NormGeometry geometry_;
   std::unique_ptr<NormLoops<T>> loops_;
   bool unchanged_;
+  bool rectifies_;
   int x_;
+  int z_;
   int scale_;
   int bias_;
   int saved_mean_;

@@ -11,7 +11,7 @@ namespace skiff {
 // and of `type`_grad.
 void AddBatchNormKernels(OpRegistry& registry, const std::string& type);
 
-// Registers the kernels of `type`, which has the slots of batch_norm_act_replay.
+// Registers the kernels of `type`, which has the slots and attributes of batch_norm_replay.
 void AddBatchNormReplayKernels(OpRegistry& registry, const std::string& type);
 
 }  // namespace skiff

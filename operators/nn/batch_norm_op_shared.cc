@@ -75,6 +75,7 @@ OpDef BatchNormDefinition() {
     context.SetOutput("ReserveSpace", {0}, dtype);
   };
   def.running_state = {{"Mean", "MeanOut"}, {"Variance", "VarianceOut"}};
+  def.replayed_by = "batch_norm_replay";
   def.in_place = {{"X", "Y"}};
   std::ranges::copy(def.running_state, std::back_inserter(def.in_place));
   def.layout_rule = LayoutRule::kChannelBlocked;

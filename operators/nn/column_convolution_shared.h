@@ -27,6 +27,10 @@ struct VolumeConvolution {
   // Rows of the matrix of columns that a group has.
   int64_t group_rows() const { return group_inputs() * window.taps(); }
   int64_t filter_elements() const { return output.channels * group_rows(); }
+  // Each element of the output is a sum over a group's rows; see OpDef::flop.
+  double flop() const {
+    return 2.0 * static_cast<double>(output.count()) * static_cast<double>(group_rows());
+  }
 };
 
 enum class ConvolutionPass { kForward, kBackwardData, kBackwardFilter };

@@ -116,6 +116,8 @@ std::vector<AttrDef> Attributes() {
           VolumeOrderAttr("data_format", kAxes)};
 }
 
+double Flop(const OpContext& context) { return ParseConvolution(context).flop(); }
+
 }  // namespace
 
 void RegisterConv3d(OpRegistry& registry) {
@@ -131,8 +133,9 @@ void RegisterConv3d(OpRegistry& registry) {
                     .doc = "Volumes with as many channels as there are filters."}},
        .attrs = Attributes(),
        .infer = Infer,
-       .grad = GradOp("conv3d_grad", {"Input", "Filter", "Output@GRAD"},
-                      {"Input@GRAD", "Filter@GRAD"})});
+       .grad =
+           GradOp("conv3d_grad", {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"}),
+       .flop = Flop});
   registry.Add(
       {.type = "conv3d_grad",
        .doc = "The gradients of conv3d: Input@GRAD is the transposed convolution of Output@GRAD "
@@ -144,7 +147,8 @@ void RegisterConv3d(OpRegistry& registry) {
                    {.name = "Filter@GRAD", .doc = "Like Filter.", .dispensable = true}},
        .attrs = Attributes(),
        .infer = InferGrad,
-       .no_gradient_reason = "second derivatives of convolutions are not provided"});
+       .no_gradient_reason = "second derivatives of convolutions are not provided",
+       .flop = GradFlop(Flop, {"Input@GRAD", "Filter@GRAD"})});
   registry.AddCpuKernels<float, double>(
       "conv3d", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
   registry.AddCpuKernels<float, double>(

@@ -253,6 +253,8 @@ class PlainForward final : public Kernel {
   int lines_ = -1;
 };
 
+double Flop(const OpContext& context) { return ParseConvolution(context).flop(); }
+
 }  // namespace
 
 Convolution ParseConvolution(const OpContext& context) {
@@ -298,6 +300,7 @@ OpDef ConvolutionDef(const std::string& type, const std::string& doc) {
   def.infer = InferConvolution;
   def.grad =
       GradOp(type + "_grad", {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"});
+  def.flop = Flop;
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"Input", "Output"};
   return def;
@@ -317,6 +320,7 @@ OpDef ConvolutionGradDef(const std::string& type) {
   def.attrs = ConvolutionAttrs();
   def.infer = InferConvolutionGrad;
   def.no_gradient_reason = "second derivatives of convolutions are not provided";
+  def.flop = GradFlop(Flop, {"Input@GRAD", "Filter@GRAD"});
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"Input", "Output@GRAD", "Input@GRAD"};
   return def;

@@ -25,6 +25,11 @@ struct Convolution {
   int64_t filter_elements() const {
     return output.channels * group_inputs() * window.kernel[0] * window.kernel[1];
   }
+  // Each element of the filter is used at each point of the output; see OpDef::flop.
+  double flop() const {
+    return 2.0 * static_cast<double>(output.batch) * static_cast<double>(filter_elements()) *
+           static_cast<double>(output.size[0] * output.size[1]);
+  }
   bool is_empty() const { return input.is_empty() || output.is_empty() || filter_elements() == 0; }
 };
 

@@ -176,6 +176,9 @@ std::vector<AttrDef> Attributes(VolumeAxes axes) {
 }  // namespace
 
 void RegisterTransposedConvolution(OpRegistry& registry, const std::string& type, VolumeAxes axes) {
+  const FlopRule flop = [axes](const OpContext& context) {
+    return ParseConvolution(context, axes).flop();
+  };
   OpDef def;
   def.type = type;
   def.doc =
@@ -190,6 +193,7 @@ void RegisterTransposedConvolution(OpRegistry& registry, const std::string& type
   def.infer = [axes](OpContext& context) { Infer(context, axes); };
   def.grad =
       GradOp(type + "_grad", {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"});
+  def.flop = flop;
   registry.Add(std::move(def));
 
   OpDef grad;
@@ -205,6 +209,7 @@ void RegisterTransposedConvolution(OpRegistry& registry, const std::string& type
   grad.attrs = Attributes(axes);
   grad.infer = [axes](OpContext& context) { InferGrad(context, axes); };
   grad.no_gradient_reason = "second derivatives of convolutions are not provided";
+  grad.flop = GradFlop(flop, {"Input@GRAD", "Filter@GRAD"});
   registry.Add(std::move(grad));
 
   registry.AddCpuKernels<float, double>(

@@ -21,6 +21,7 @@ void RegisterAssign(OpRegistry& registry) {
   };
   def.kernel_dtype_slot = "Out";
   def.in_place = {{"X", "Out"}};
+  def.views = {{"X", "Out"}};
   def.layout_rule = LayoutRule::kSame;
   def.layout_slots = {"X", "Out"};
   def.zero_preserving = true;

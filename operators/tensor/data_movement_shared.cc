@@ -120,6 +120,7 @@ void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::st
   def.no_gradient_reason = "second derivatives are not provided";
   def.kernel_dtype_slot = "Out@GRAD";
   def.in_place = {{"Out@GRAD", "X@GRAD"}};
+  def.views = {{"Out@GRAD", "X@GRAD"}};
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, type, CopyFactory("Out@GRAD", "X@GRAD"));
 }

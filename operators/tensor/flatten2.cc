@@ -33,6 +33,7 @@ void RegisterFlatten2(OpRegistry& registry) {
   def.infer = InferFlatten;
   def.grad = ReshapeGradRule("flatten2_grad");
   def.in_place = {{"X", "Out"}};
+  def.views = {{"X", "Out"}};
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "flatten2", CopyFactory("X", "Out"));
   AddReshapeGrad(registry, "flatten2_grad", "flatten2");

@@ -43,6 +43,7 @@ void RegisterFlattenContiguousRange(OpRegistry& registry) {
   def.infer = InferFlattenRange;
   def.grad = ReshapeGradRule("flatten_contiguous_range_grad");
   def.in_place = {{"X", "Out"}};
+  def.views = {{"X", "Out"}};
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "flatten_contiguous_range", CopyFactory("X", "Out"));
   AddReshapeGrad(registry, "flatten_contiguous_range_grad", "flatten_contiguous_range");

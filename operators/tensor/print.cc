@@ -141,6 +141,7 @@ void RegisterPrint(OpRegistry& registry) {
   def.infer = [](OpContext& context) { context.SetOutputLike("Out", "In"); };
   def.grad = PrintGrad;
   def.in_place = {{"In", "Out"}};
+  def.views = {{"In", "Out"}};
   def.has_side_effect = true;
   registry.Add(std::move(def));
   AddFillKernels(registry, "print",

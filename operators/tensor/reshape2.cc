@@ -75,6 +75,7 @@ void RegisterReshape2(OpRegistry& registry) {
   def.infer = InferReshape;
   def.grad = ReshapeGradRule("reshape2_grad");
   def.in_place = {{"X", "Out"}};
+  def.views = {{"X", "Out"}};
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "reshape2", CopyFactory("X", "Out"));
   AddReshapeGrad(registry, "reshape2_grad", "reshape2");

@@ -39,6 +39,7 @@ void RegisterSqueeze2(OpRegistry& registry) {
   def.infer = InferSqueeze;
   def.grad = ReshapeGradRule("squeeze2_grad");
   def.in_place = {{"X", "Out"}};
+  def.views = {{"X", "Out"}};
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "squeeze2", CopyFactory("X", "Out"));
   AddReshapeGrad(registry, "squeeze2_grad", "squeeze2");

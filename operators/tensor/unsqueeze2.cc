@@ -41,6 +41,7 @@ void RegisterUnsqueeze2(OpRegistry& registry) {
   def.infer = InferUnsqueeze;
   def.grad = ReshapeGradRule("unsqueeze2_grad");
   def.in_place = {{"X", "Out"}};
+  def.views = {{"X", "Out"}};
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, "unsqueeze2", CopyFactory("X", "Out"));
   AddReshapeGrad(registry, "unsqueeze2_grad", "unsqueeze2");

@@ -1,6 +1,7 @@
 #include "tests/harness/op_checks.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -291,6 +292,7 @@ class OpChecker {
       CheckZeros(&prepared, where);
     });
     if (outputs.empty()) return outputs;
+    CheckViews(outputs, where);
     for (const VariablePairs& pairs : InPlaceVariants(variant.layouts)) {
       std::string place = where + " in place";
       for (const auto& [input, output] : pairs) place += StrCat(" ", input, "->", output);
@@ -306,6 +308,23 @@ class OpChecker {
       CheckHostileData(variant, where);
     }
     return outputs;
+  }
+
+  void CheckViews(const NamedTensors& outputs, const std::string& where) {
+    for (const auto& [from, to] : def_.views) {
+      const std::vector<std::string>& sources = check_.op.Input(from);
+      const std::vector<std::string>& targets = check_.op.Output(to);
+      for (size_t i = 0; i < std::min(sources.size(), targets.size()); ++i) {
+        if (sources[i] == kEmptyVarName || targets[i] == kEmptyVarName) continue;
+        const Tensor& input = check_.inputs.at(sources[i]);
+        const Tensor& output = outputs.at(targets[i]);
+        const bool same =
+            input.byte_count() == output.byte_count() &&
+            (input.byte_count() == 0 || std::memcmp(input.raw_data(), output.raw_data(),
+                                                    static_cast<size_t>(input.byte_count())) == 0);
+        if (!same) Fail(where, StrCat(to, " has other bytes than ", from, ", whose view it is"));
+      }
+    }
   }
 
   NamedTensors Launch(PreparedOp* prepared, unsigned char poison, const std::string& where) {

@@ -8,7 +8,7 @@
 
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
-#include "framework/plan/verify_plan.h"
+#include "framework/analysis/verify_plan.h"
 #include "framework/transpiler/pass.h"
 
 namespace skiff::harness {

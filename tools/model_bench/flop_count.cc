@@ -1,14 +1,12 @@
 #include "tools/model_bench/flop_count.h"
 
-#include "framework/analysis/flop_estimate.h"
-
 namespace skiff {
 
 double CountFlop(const Plan& plan) {
   double flop = 0;
   for (const Instruction& instruction : plan.instructions) {
-    if (instruction.kind != InstructionKind::kOp) continue;
-    flop += EstimateFlop(ContextOf(plan, instruction)).value_or(0);
+    if (instruction.kind != InstructionKind::kOp || !instruction.def->flop) continue;
+    flop += instruction.def->flop(ContextOf(plan, instruction));
   }
   return flop;
 }

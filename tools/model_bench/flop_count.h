@@ -5,7 +5,7 @@
 
 namespace skiff {
 
-// The sum of EstimateFlop (framework/analysis/flop_estimate.h) over the ops of one run.
+// The sum of OpDef::flop over the ops of one run.
 double CountFlop(const Plan& plan);
 
 }  // namespace skiff

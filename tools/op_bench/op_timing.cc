@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "framework/analysis/flop_estimate.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/gradient_check.h"
 #include "tests/harness/prepared_op.h"
@@ -19,6 +18,11 @@ harness::VariablePairs UpdatedInPlace(const OpDef& def, const Op& op) {
     pairs.emplace_back(op.Input(input)[0], op.Output(output)[0]);
   }
   return pairs;
+}
+
+std::optional<double> FlopOf(const OpDef& def, const Op& op, const harness::NamedTensors& inputs) {
+  if (!def.flop) return std::nullopt;
+  return def.flop(harness::ContextOf(def, op, inputs));
 }
 
 // `outputs`, unless null, gets those of the op.
@@ -43,7 +47,7 @@ OpTiming TimeOp(const OpRegistry& registry, const Op& op, const harness::NamedTe
           .runs = static_cast<int64_t>(seconds.size()),
           .median_seconds = PercentilesOf(seconds).median,
           .bytes = prepared.argument_bytes(),
-          .flop = EstimateFlop(harness::ContextOf(registry.Get(op.type), op, inputs))};
+          .flop = FlopOf(registry.Get(op.type), op, inputs)};
 }
 
 }  // namespace

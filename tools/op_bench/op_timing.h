@@ -25,7 +25,7 @@ struct OpTiming {
   int64_t runs = 0;
   double median_seconds = 0;
   int64_t bytes = 0;           // of all inputs and outputs
-  std::optional<double> flop;  // of one run, by EstimateFlop (framework/analysis/flop_estimate.h)
+  std::optional<double> flop;  // of one run, by OpDef::flop
 };
 
 // The median time of a run; workspaces and derived forms are made before. Error as the op's checks

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "framework/plan/memory_report.h"
+#include "framework/analysis/memory_report.h"
 
 namespace skiff {
 

@@ -13,10 +13,8 @@
 namespace skiff {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::Pair;
 
 // Values: x 0, a 1, b 2, w 3 and, updated, 4, y 5, idle 6.
 class PlanTest : public ::testing::Test {
@@ -46,35 +44,6 @@ class PlanTest : public ::testing::Test {
   Scope scope_;
   Plan plan_;
 };
-
-TEST_F(PlanTest, DataReadersNameEachInstructionOnceAndTheFetchLast) {
-  EXPECT_THAT(DataReaders(plan_),
-              ElementsAre(ElementsAre(0u), ElementsAre(1u, 5u), ElementsAre(2u, 3u, 4u),
-                          ElementsAre(2u), ElementsAre(), ElementsAre(4u, 5u), ElementsAre()));
-}
-
-TEST_F(PlanTest, LastReadsLeaveOutWhatIsReadOnlyForItsShape) {
-  EXPECT_THAT(LastReads(plan_), ElementsAre(0, 5, 4, 2, -1, 5, -1));
-  plan_.instructions[4].reads_data[1] = false;
-  EXPECT_THAT(LastReads(plan_), ElementsAre(0, 5, 3, 2, -1, 5, -1));
-  plan_.fetches.clear();
-  EXPECT_THAT(LastReads(plan_), ElementsAre(0, 1, 3, 2, -1, 4, -1));
-}
-
-TEST_F(PlanTest, LiveBytesCountAStorageFromItsFirstWriteToItsLastRead) {
-  // a and y are fetched, b is read until 4, idle never.
-  EXPECT_THAT(LiveBytes(plan_), ElementsAre(8, 16, 16, 24, 32));
-  EXPECT_EQ(StorageLives(plan_)[2].first, 1);
-  EXPECT_EQ(StorageLives(plan_)[2].last, 4);
-  plan_.instructions[2].workspace_bytes = {100, 20};
-  plan_.values[6].alias_of = 2;
-  EXPECT_THAT(LiveBytes(plan_), ElementsAre(8, 16, 136, 24, 24));
-}
-
-TEST_F(PlanTest, InPlacePairsAreThoseOfTheDefinition) {
-  EXPECT_THAT(InPlacePairs(plan_, plan_.instructions[0]), ElementsAre(Pair(0, 0)));
-  EXPECT_THAT(InPlacePairs(plan_, plan_.instructions[1]), ElementsAre());
-}
 
 TEST_F(PlanTest, IsPrintedALineAnInstruction) {
   EXPECT_EQ(PrintPlan(plan_),

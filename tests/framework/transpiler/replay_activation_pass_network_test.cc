@@ -29,7 +29,7 @@ Variable Chain(const Variable& image) {
 // The last activation is read by the mean, whose gradient needs its shape alone.
 TEST(ReplayActivationPass, ReplaysWhatBackwardConvolutionsRead) {
   const BoundNetwork network(Chain);
-  EXPECT_EQ(network.Count("batch_norm_act_replay"), 5);
+  EXPECT_EQ(network.Count("batch_norm_replay"), 5);
 }
 
 // At the end of the forward pass all five are gone but the one in use.
@@ -42,7 +42,7 @@ TEST(ReplayActivationPass, KeepsFourActivationsLess) {
 }
 
 TEST(ReplayActivationPass, ReplaysNothingWithoutABackwardPass) {
-  EXPECT_EQ(BoundNetwork(Chain, {.trains = false}).Count("batch_norm_act_replay"), 0);
+  EXPECT_EQ(BoundNetwork(Chain, {.trains = false}).Count("batch_norm_replay"), 0);
 }
 
 TEST(ReplayActivationPass, LeavesWhatIsFetched) {
@@ -52,8 +52,8 @@ TEST(ReplayActivationPass, LeavesWhatIsFetched) {
     name = y.name();
     return ConvNormRelu(y);
   };
-  EXPECT_EQ(BoundNetwork(network).Count("batch_norm_act_replay"), 1);
-  EXPECT_EQ(BoundNetwork(network, {.fetches = {name}}).Count("batch_norm_act_replay"), 0);
+  EXPECT_EQ(BoundNetwork(network).Count("batch_norm_replay"), 1);
+  EXPECT_EQ(BoundNetwork(network, {.fetches = {name}}).Count("batch_norm_replay"), 0);
 }
 
 TEST(ReplayActivationPass, LeavesWhatSomethingWasAddedTo) {
@@ -63,7 +63,7 @@ TEST(ReplayActivationPass, LeavesWhatSomethingWasAddedTo) {
     return ConvNormRelu(layers::Relu(layers::BatchNorm(y) + x));
   });
   EXPECT_EQ(network.Count("batch_norm_act"), 2);
-  EXPECT_EQ(network.Count("batch_norm_act_replay"), 0);
+  EXPECT_EQ(network.Count("batch_norm_replay"), 0);
 }
 
 TEST(ReplayActivationPass, LeavesWhatANormWithoutAConvolutionReads) {
@@ -72,7 +72,7 @@ TEST(ReplayActivationPass, LeavesWhatANormWithoutAConvolutionReads) {
   });
   EXPECT_EQ(network.Count("batch_norm_act"), 3);
   // Of the first two, the second reads the first.
-  EXPECT_EQ(network.Count("batch_norm_act_replay"), 1);
+  EXPECT_EQ(network.Count("batch_norm_replay"), 1);
 }
 
 TEST(ReplayActivationPass, LeavesWhatReadsAScaleThatChanges) {
@@ -91,8 +91,8 @@ TEST(ReplayActivationPass, LeavesWhatReadsAScaleThatChanges) {
     }
   };
   const auto network = [](const Variable& x) { return ConvNormRelu(ConvNormRelu(x)); };
-  EXPECT_EQ(BoundNetwork(network).Count("batch_norm_act_replay"), 1);
-  EXPECT_EQ(BoundNetwork(network, {.edit = overwrite}).Count("batch_norm_act_replay"), 0);
+  EXPECT_EQ(BoundNetwork(network).Count("batch_norm_replay"), 1);
+  EXPECT_EQ(BoundNetwork(network, {.edit = overwrite}).Count("batch_norm_replay"), 0);
 }
 
 }  // namespace

@@ -1,14 +1,18 @@
 #include <algorithm>
 
+#include "framework/base/error.h"
 #include "tests/operators/nn/batch_norm_reference.h"
 
 namespace skiff::harness {
 namespace {
 
 // The case of batch_norm with what it saves for its statistics.
-OpCase ReplayCase(const NormSpec& spec) {
+OpCase ReplayCase(const NormSpec& spec, bool adds, bool rectifies) {
   OpCase op_case = NormCase(spec);
-  op_case.type = "batch_norm_act_replay";
+  op_case.name += StrCat(adds ? "_added" : "", rectifies ? "_rectified" : "");
+  if (rectifies) op_case.attrs["act_type"] = std::string("relu");
+  if (adds) op_case.inputs["Z"] = {Uniform(spec.x, 4)};
+  op_case.type = "batch_norm_replay";
   const Shape channels = op_case.inputs.at("Mean")[0].shape;
   op_case.inputs.erase("Mean");
   op_case.inputs.erase("Variance");
@@ -17,7 +21,7 @@ OpCase ReplayCase(const NormSpec& spec) {
   op_case.outputs = {{"Y", 1}};
   op_case.loss_outputs = {};
   op_case.gradients = {};
-  op_case.reference = [spec](const Arrays& inputs) {
+  op_case.reference = [spec, rectifies](const Arrays& inputs) {
     Array y = inputs.at("X")[0];
     const Array& mean = inputs.at("SavedMean")[0];
     const Array& inverse = inputs.at("SavedVariance")[0];
@@ -30,7 +34,9 @@ OpCase ReplayCase(const NormSpec& spec) {
       const double normalized =
           (y.values[i] - mean.values[c]) * inverse.values[c] * Or(inputs, "Scale", c, 1) +
           Or(inputs, "Bias", c, 0);
-      y.values[i] = std::max(0.0, spec.unchanged ? y.values[i] : normalized);
+      if (!spec.unchanged) y.values[i] = normalized;
+      if (inputs.contains("Z")) y.values[i] += inputs.at("Z")[0].values[i];
+      if (rectifies) y.values[i] = std::max(0.0, y.values[i]);
     }
     return Arrays{{"Y", {std::move(y)}}};
   };
@@ -39,7 +45,7 @@ OpCase ReplayCase(const NormSpec& spec) {
 
 }  // namespace
 
-void AddBatchNormActReplayCases(CaseList& cases) {
+void AddBatchNormReplayCases(CaseList& cases) {
   const std::vector<NormSpec> specs = {
       {.name = "images", .x = {2, 3, 5, 4}},
       {.name = "whole_blocks", .x = {3, 16, 5, 6}},
@@ -52,7 +58,13 @@ void AddBatchNormActReplayCases(CaseList& cases) {
       {.name = "empty_batch_of_evaluation", .x = {0, 3, 4, 4}, .attrs = {{"is_test", true}}},
       {.name = "resnet_64_at_56", .x = {8, 64, 56, 56}, .benchmark_only = true},
   };
-  for (const NormSpec& spec : specs) cases.push_back(ReplayCase(spec));
+  for (const NormSpec& spec : specs) {
+    for (const bool adds : {false, true}) {
+      for (const bool rectifies : {false, true}) {
+        cases.push_back(ReplayCase(spec, adds, rectifies));
+      }
+    }
+  }
 }
 
 }  // namespace skiff::harness

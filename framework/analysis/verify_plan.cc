@@ -1,10 +1,12 @@
-#include "framework/plan/verify_plan.h"
+#include "framework/analysis/verify_plan.h"
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
+#include "framework/analysis/aliasing.h"
 #include "framework/base/error.h"
 
 namespace skiff {
@@ -12,7 +14,10 @@ namespace {
 
 class PlanVerifier {
  public:
-  explicit PlanVerifier(const Plan& plan) : plan_(plan), is_written_(plan.values.size(), false) {}
+  explicit PlanVerifier(const Plan& plan)
+      : plan_(plan), is_written_(plan.values.size(), false), content_(plan.values.size()) {
+    std::iota(content_.begin(), content_.end(), 0);
+  }
 
   std::vector<std::string> Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
@@ -28,8 +33,8 @@ class PlanVerifier {
       for (size_t j = 0; j < instruction.inputs.size(); ++j) {
         if (instruction.inputs[j] >= 0 && instruction.reads_data[j]) Read(instruction.inputs[j]);
       }
-      for (int32_t output : instruction.outputs) {
-        if (output >= 0) Write(output);
+      for (size_t j = 0; j < instruction.outputs.size(); ++j) {
+        if (instruction.outputs[j] >= 0) Write(instruction, static_cast<int>(j));
       }
     }
     for (int32_t fetch : plan_.fetches) {
@@ -91,16 +96,24 @@ class PlanVerifier {
       return;
     }
     const auto holder = holder_.try_emplace(StorageKey(value), value).first;
-    if (holder->second != value) {
+    if (holder->second != content_[static_cast<size_t>(value)]) {
       Report("reads ", Name(value), ", whose storage holds ", Name(holder->second), " by now");
     }
   }
 
-  void Write(int32_t value) {
+  void Write(const Instruction& instruction, int output) {
+    const int32_t value = instruction.outputs[static_cast<size_t>(output)];
     if (ValueOf(value).storage == Storage::kFeed) Report("writes the feed ", Name(value));
     if (is_written_[static_cast<size_t>(value)]) Report("writes ", Name(value), " again");
     is_written_[static_cast<size_t>(value)] = true;
-    holder_[StorageKey(value)] = value;
+    // A view of what lies there leaves it as it is.
+    for (const auto& [from, to] : ViewPairs(plan_, instruction)) {
+      const int32_t viewed = instruction.inputs[static_cast<size_t>(from)];
+      if (to == output && viewed >= 0 && plan_.StorageOf(viewed) == plan_.StorageOf(value)) {
+        content_[static_cast<size_t>(value)] = content_[static_cast<size_t>(viewed)];
+      }
+    }
+    holder_[StorageKey(value)] = content_[static_cast<size_t>(value)];
   }
 
   // Values with equal keys lie in one storage: a variable of the scope, or a root in the arena.
@@ -121,6 +134,7 @@ class PlanVerifier {
 
   const Plan& plan_;
   std::vector<bool> is_written_;
+  std::vector<int32_t> content_;  // by value, the one whose elements it has: a view has another's
   std::map<std::pair<std::string, int32_t>, int32_t> holder_;  // the value that a storage holds
   std::string where_;
   std::vector<std::string> messages_;

@@ -1,4 +1,4 @@
-#include "framework/plan/memory_report.h"
+#include "framework/analysis/memory_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,6 +9,10 @@
 
 namespace skiff {
 
+// By value, the indices of the instructions that read its data, in order; a fetch counts as a read
+// by an instruction behind the last.
+std::vector<std::vector<size_t>> DataReaders(const Plan& plan);
+
 // Of a plan that outlives it and isn't changed meanwhile.
 class PlanUses {
  public:

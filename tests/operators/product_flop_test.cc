@@ -1,7 +1,7 @@
-#include "framework/analysis/flop_estimate.h"
-
+// What products of matrices and convolutions say about their arithmetic: OpDef::flop.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +25,9 @@ std::optional<double> FlopOf(const std::string& type, const Shapes& inputs,
   op_case.attrs = std::move(attrs);
   const Op op = harness::MakeOp(op_case);
   const harness::NamedTensors tensors = harness::MakeInputs(op_case, DType::kFloat32);
-  return EstimateFlop(harness::ContextOf(DefaultOpRegistry().Get(type), op, tensors));
+  const OpDef& def = DefaultOpRegistry().Get(type);
+  if (!def.flop) return std::nullopt;
+  return def.flop(harness::ContextOf(def, op, tensors));
 }
 
 // The forward op's, and of the gradient op for either factor and for both.
@@ -42,7 +44,7 @@ void ExpectFlop(double expected, const std::string& type, const Shapes& factors,
   EXPECT_EQ(FlopOf(type + "_grad", inputs, {left, right}, attrs), 2 * expected);
 }
 
-TEST(EstimateFlop, CountsMatrixProducts) {
+TEST(ProductFlop, CountsMatrixProducts) {
   // [2, 15] x [15, 7]
   ExpectFlop(2 * 2 * 15 * 7, "mul", {{"X", {2, 3, 5}}, {"Y", {15, 7}}}, "Out", {2, 7});
   ExpectFlop(2 * 6 * 5 * 7, "mul", {{"X", {2, 3, 5}}, {"Y", {5, 7}}}, "Out", {2, 3, 7},
@@ -59,7 +61,7 @@ TEST(EstimateFlop, CountsMatrixProducts) {
   ExpectFlop(2 * 3 * 7, "matmul_v2", {{"X", {3}}, {"Y", {3, 7}}}, "Out", {7}, {{"trans_x", true}});
 }
 
-TEST(EstimateFlop, CountsTheProductsOfAddmmWithoutTheSum) {
+TEST(ProductFlop, CountsTheProductsOfAddmmWithoutTheSum) {
   const Shapes inputs = {{"Input", {2, 7}}, {"X", {2, 3}}, {"Y", {3, 7}}};
   EXPECT_EQ(FlopOf("addmm", inputs, {"Out"}), 2 * 2 * 3 * 7);
   Shapes of_gradient = inputs;
@@ -67,7 +69,7 @@ TEST(EstimateFlop, CountsTheProductsOfAddmmWithoutTheSum) {
   EXPECT_EQ(FlopOf("addmm_grad", of_gradient, {"Input@GRAD", "Y@GRAD"}), 2 * 2 * 3 * 7);
 }
 
-TEST(EstimateFlop, CountsConvolutions) {
+TEST(ProductFlop, CountsConvolutions) {
   // Each element of Output sums 2 channels of a group over 3 x 3.
   ExpectFlop(2.0 * (6 * 5 * 5) * (2 * 9), "conv2d",
              {{"Input", {1, 4, 5, 5}}, {"Filter", {6, 2, 3, 3}}}, "Output", {1, 6, 5, 5},
@@ -79,7 +81,7 @@ TEST(EstimateFlop, CountsConvolutions) {
              {{"Input", {1, 4, 4, 4, 4}}, {"Filter", {6, 4, 2, 2, 2}}}, "Output", {1, 6, 3, 3, 3});
 }
 
-TEST(EstimateFlop, CountsTransposedConvolutions) {
+TEST(ProductFlop, CountsTransposedConvolutions) {
   // Each element of Input goes into 3 channels of a group over 3 x 3.
   ExpectFlop(2.0 * (4 * 2 * 2) * (3 * 9), "conv2d_transpose",
              {{"Input", {1, 4, 2, 2}}, {"Filter", {4, 3, 3, 3}}}, "Output", {1, 6, 5, 5},
@@ -91,7 +93,7 @@ TEST(EstimateFlop, CountsTransposedConvolutions) {
              {{"Input", {1, 4, 2, 2, 2}}, {"Filter", {4, 6, 2, 2, 2}}}, "Output", {1, 6, 3, 3, 3});
 }
 
-TEST(EstimateFlop, KnowsNothingOfOtherOps) {
+TEST(ProductFlop, IsUnknownForOtherOps) {
   EXPECT_FALSE(FlopOf("relu", {{"X", {2, 3}}}, {"Out"}).has_value());
   EXPECT_FALSE(
       FlopOf("relu_grad", {{"Out", {2, 3}}, {"Out@GRAD", {2, 3}}}, {"X@GRAD"}).has_value());

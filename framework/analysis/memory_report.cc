@@ -1,4 +1,4 @@
-#include "framework/plan/memory_report.h"
+#include "framework/analysis/memory_report.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "framework/analysis/liveness.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 

@@ -1,4 +1,4 @@
-#include "framework/plan/fused_blocks.h"
+#include "framework/analysis/fused_blocks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "framework/analysis/plan_uses.h"
 #include "framework/executor/lowering.h"
 #include "framework/ir/text.h"
 #include "tests/framework/executor/tiny_ops.h"

@@ -1,9 +1,10 @@
-#include "framework/plan/fused_blocks.h"
+#include "framework/analysis/fused_blocks.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 
+#include "framework/analysis/aliasing.h"
 #include "framework/base/error.h"
 #include "memory/arena_planner.h"
 

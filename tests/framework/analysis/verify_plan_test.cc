@@ -1,4 +1,4 @@
-#include "framework/plan/verify_plan.h"
+#include "framework/analysis/verify_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,22 @@
-#include "framework/transpiler/plan_uses.h"
+#include "framework/analysis/plan_uses.h"
 
 namespace skiff {
+
+std::vector<std::vector<size_t>> DataReaders(const Plan& plan) {
+  std::vector<std::vector<size_t>> readers(plan.values.size());
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    const Instruction& instruction = plan.instructions[i];
+    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+      if (instruction.inputs[j] < 0 || !instruction.reads_data[j]) continue;
+      std::vector<size_t>& of_value = readers[static_cast<size_t>(instruction.inputs[j])];
+      if (of_value.empty() || of_value.back() != i) of_value.push_back(i);
+    }
+  }
+  for (int32_t fetch : plan.fetches) {
+    readers[static_cast<size_t>(fetch)].push_back(plan.instructions.size());
+  }
+  return readers;
+}
 
 PlanUses::PlanUses(const Plan& plan)
     : plan_(plan), readers_(DataReaders(plan)), writer_(plan.values.size(), kNobody) {

@@ -1,0 +1,36 @@
+#include "framework/analysis/aliasing.h"
+
+#include <string>
+
+#include "framework/analysis/fused_blocks.h"
+
+namespace skiff {
+namespace {
+
+// Those of the slots that the op has.
+InputOutputPairs PairsOf(const Plan& plan, const Instruction& instruction,
+                         const std::vector<std::pair<std::string, std::string>>& slots) {
+  InputOutputPairs pairs;
+  const PrepareContext context = ContextOf(plan, instruction);
+  for (const auto& [input, output] : slots) {
+    const int from = context.InputIndex(input);
+    const int to = context.OutputIndex(output);
+    if (from >= 0 && to >= 0) pairs.emplace_back(from, to);
+  }
+  return pairs;
+}
+
+}  // namespace
+
+InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction) {
+  if (instruction.kind == InstructionKind::kFused) return PlaceFused(plan, instruction).in_place;
+  if (instruction.kind == InstructionKind::kCopy) return {};
+  return PairsOf(plan, instruction, instruction.def->in_place);
+}
+
+InputOutputPairs ViewPairs(const Plan& plan, const Instruction& instruction) {
+  if (instruction.kind != InstructionKind::kOp) return {};
+  return PairsOf(plan, instruction, instruction.def->views);
+}
+
+}  // namespace skiff

@@ -1,0 +1,79 @@
+#include "framework/analysis/liveness.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "framework/analysis/aliasing.h"
+#include "framework/analysis/plan_uses.h"
+#include "framework/executor/lowering.h"
+#include "framework/ir/text.h"
+#include "tests/framework/executor/tiny_ops.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+// Values: x 0, a 1, b 2, w 3 and, updated, 4, y 5, idle 6.
+class LivenessTest : public ::testing::Test {
+ protected:
+  LivenessTest() {
+    tiny::RegisterTinyOps(registry_);
+    program_ = ParseProgramText(R"(program { block 0 {
+      var x float32 [2]
+      var a float32 [2]
+      var b float32 [2]
+      var y float32 [2]
+      var idle float32 [2]
+      param w float32 [2] persistable
+      {Out: [a]} = tiny_scale(X: [x]) {factor = 2.0}
+      {Out: [b]} = tiny_copy(X: [a])
+      {ParamOut: [w]} = tiny_sgd(Param: [w], Grad: [b])
+      {Out: [y]} = tiny_add(X: [b], Y: [b])
+      {Out: [idle]} = tiny_add(X: [y], Y: [b])
+    } })");
+    scope_.Set("w", Tensor::FromValues<float>({2}, {1, 2}));
+    const TensorMeta fed{.shape = {2}};
+    plan_ = LowerProgram(registry_, *program_, Place::Cpu(), {{"x", fed}}, {"y", "a"}, scope_);
+  }
+
+  OpRegistry registry_;
+  std::unique_ptr<Program> program_;
+  Scope scope_;
+  Plan plan_;
+};
+
+TEST_F(LivenessTest, DataReadersNameEachInstructionOnceAndTheFetchLast) {
+  EXPECT_THAT(DataReaders(plan_),
+              ElementsAre(ElementsAre(0u), ElementsAre(1u, 5u), ElementsAre(2u, 3u, 4u),
+                          ElementsAre(2u), ElementsAre(), ElementsAre(4u, 5u), ElementsAre()));
+}
+
+TEST_F(LivenessTest, LastReadsLeaveOutWhatIsReadOnlyForItsShape) {
+  EXPECT_THAT(LastReads(plan_), ElementsAre(0, 5, 4, 2, -1, 5, -1));
+  plan_.instructions[4].reads_data[1] = false;
+  EXPECT_THAT(LastReads(plan_), ElementsAre(0, 5, 3, 2, -1, 5, -1));
+  plan_.fetches.clear();
+  EXPECT_THAT(LastReads(plan_), ElementsAre(0, 1, 3, 2, -1, 4, -1));
+}
+
+TEST_F(LivenessTest, LiveBytesCountAStorageFromItsFirstWriteToItsLastRead) {
+  // a and y are fetched, b is read until 4, idle never.
+  EXPECT_THAT(LiveBytes(plan_), ElementsAre(8, 16, 16, 24, 32));
+  EXPECT_EQ(StorageLives(plan_)[2].first, 1);
+  EXPECT_EQ(StorageLives(plan_)[2].last, 4);
+  plan_.instructions[2].workspace_bytes = {100, 20};
+  plan_.values[6].alias_of = 2;
+  EXPECT_THAT(LiveBytes(plan_), ElementsAre(8, 16, 136, 24, 24));
+}
+
+TEST_F(LivenessTest, InPlacePairsAreThoseOfTheDefinition) {
+  EXPECT_THAT(InPlacePairs(plan_, plan_.instructions[0]), ElementsAre(Pair(0, 0)));
+  EXPECT_THAT(InPlacePairs(plan_, plan_.instructions[1]), ElementsAre());
+}
+
+}  // namespace
+}  // namespace skiff
