@@ -1,5 +1,7 @@
 #include "framework/analysis/plan_uses.h"
 
+#include <algorithm>
+
 namespace skiff {
 
 std::vector<std::vector<size_t>> DataReaders(const Plan& plan) {
@@ -40,9 +42,10 @@ const std::vector<size_t>& PlanUses::ReadersOf(int32_t value) const {
 }
 
 size_t PlanUses::OnlyReader(int32_t value) const {
-  if (value < 0 || plan_.values[static_cast<size_t>(value)].storage != Storage::kArena) {
-    return kNobody;
-  }
+  if (value < 0) return kNobody;
+  const PlanValue& of = plan_.values[static_cast<size_t>(value)];
+  const bool is_checkpoint = std::ranges::count(plan_.memory.checkpoints, of.name) > 0;
+  if (of.storage != Storage::kArena || is_checkpoint) return kNobody;
   const std::vector<size_t>& readers = ReadersOf(value);
   return readers.size() == 1 && readers[0] < plan_.instructions.size() ? readers[0] : kNobody;
 }

@@ -26,7 +26,7 @@ class PlanUses {
   // The instructions that read the value's data, in order; a fetch counts as one behind the last.
   const std::vector<size_t>& ReadersOf(int32_t value) const;
   // The only instruction that reads the value's data, which lies in the arena; kNobody if there are
-  // others, or value is -1.
+  // others, if the user wants the value to be there (Plan::memory.checkpoints), or value is -1.
   size_t OnlyReader(int32_t value) const;
 
  private:

@@ -70,7 +70,7 @@ class Recomputation {
       SKIFF_ENFORCE(is_known, kNotFound, "recompute: the program computes no checkpoint \"", name,
                     "\"");
       SKIFF_ENFORCE(is_forward, kInvalidArgument, "recompute: the checkpoint \"", name,
-                    "\" is no value of the forward pass (any more: a pass may have fused its op)");
+                    "\" is no value of the forward pass");
     }
     cutting.cuts.assign(cuts.begin(), cuts.end());
     return cutting;

@@ -75,5 +75,13 @@ TEST_F(LivenessTest, InPlacePairsAreThoseOfTheDefinition) {
   EXPECT_THAT(InPlacePairs(plan_, plan_.instructions[1]), ElementsAre());
 }
 
+TEST_F(LivenessTest, ViewPairsAreThoseOfTheDefinition) {
+  OpDef def = *plan_.instructions[0].def;
+  def.views = def.in_place;
+  plan_.instructions[0].def = &def;
+  EXPECT_THAT(ViewPairs(plan_, plan_.instructions[0]), ElementsAre(Pair(0, 0)));
+  EXPECT_THAT(ViewPairs(plan_, plan_.instructions[3]), ElementsAre());
+}
+
 }  // namespace
 }  // namespace skiff

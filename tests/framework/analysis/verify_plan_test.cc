@@ -53,6 +53,16 @@ TEST_F(VerifyPlanTest, FindsNothingInWhatLoweringMakes) {
   EXPECT_NO_THROW(CheckPlan(plan_));
 }
 
+TEST_F(VerifyPlanTest, TakesAViewForWhatItShows) {
+  OpDef def = *At(1).def;
+  At(1).def = &def;
+  plan_.values[static_cast<size_t>(At(1).outputs[0])].alias_of = At(0).outputs[0];
+  plan_.fetches.push_back(At(0).outputs[0]);
+  EXPECT_THAT(VerifyPlan(plan_), ElementsAre(HasSubstr("fetch: reads \"a\"")));
+  def.views = {{"X", "Out"}};
+  EXPECT_THAT(VerifyPlan(plan_), IsEmpty());
+}
+
 TEST_F(VerifyPlanTest, FindsDataReadBeforeItIsWritten) {
   std::swap(At(0), At(1));
   EXPECT_THAT(VerifyPlan(plan_), ElementsAre(HasSubstr("instruction 0 (tiny_copy): reads \"a\"")));

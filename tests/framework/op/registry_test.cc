@@ -89,6 +89,17 @@ TEST(OpRegistry, RefusesIncompleteDefinitions) {
   EXPECT_EQ(ErrorOf([&] { registry.Add(with_both); }).first, ErrorCode::kInvalidArgument);
 }
 
+TEST(OpRegistry, RefusesAViewThatIsNotInPlace) {
+  OpRegistry registry;
+  OpDef view = CopyDef("view");
+  view.views = {{"X", "Out"}};
+  const auto [code, message] = ErrorOf([&] { registry.Add(view); });
+  EXPECT_EQ(code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(message, HasSubstr("op \"view\": the view X -> Out isn't among its in_place"));
+  view.in_place = view.views;
+  EXPECT_NO_THROW(registry.Add(view));
+}
+
 TEST(OpRegistry, SuggestsNearTypesForAnUnknownOne) {
   OpRegistry registry;
   registry.Add(CopyDef("relu"));

@@ -23,6 +23,7 @@ class BoundNetwork {
     std::vector<std::string> fetches = {};            // besides the loss
     std::function<void(Program*)> edit = {};          // of the program, before it is compiled
     std::map<std::string, std::string> kernels = {};  // forced
+    MemoryOptions memory = {};
   };
 
   // `network` builds the layers on an image that wants a gradient; the loss is the mean of what it

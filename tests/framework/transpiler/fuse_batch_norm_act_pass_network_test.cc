@@ -56,6 +56,20 @@ TEST(FuseBatchNormActPass, FusesWhatOnlyRunsForward) {
   ExpectFused(BoundNetwork(NormRelu, {.trains = false}), 1, 0);
 }
 
+TEST(FuseBatchNormActPass, LeavesACheckpointBetweenThem) {
+  std::string name;
+  const auto network = [&](const Variable& x) {
+    const Variable norm = layers::BatchNorm(Conv(x));
+    name = norm.name();
+    return NormRelu(layers::Relu(norm));
+  };
+  ExpectFused(BoundNetwork(network), 2, 2);
+  const BoundNetwork with_checkpoint(
+      network, {.memory = {.recompute = Recompute::kCheckpoints, .checkpoints = {name}}});
+  ExpectFused(with_checkpoint, 1, 1);
+  EXPECT_EQ(with_checkpoint.Count("batch_norm"), 1);
+}
+
 TEST(FuseBatchNormActPass, LeavesANormThatOthersRead) {
   const BoundNetwork network([](const Variable& x) {
     const Variable norm = layers::BatchNorm(Conv(x));

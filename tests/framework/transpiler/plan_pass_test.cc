@@ -47,11 +47,23 @@ void RegisterLayoutOps(OpRegistry& registry) {
   add("tiny_flat", LayoutRule::kPlain, false);
 }
 
+// tiny_view: Out is X.
+void RegisterView(OpRegistry& registry) {
+  OpDef view = registry.Get("tiny_copy");
+  view.type = "tiny_view";
+  view.in_place = {{"X", "Out"}};
+  view.views = view.in_place;
+  view.elementwise = false;
+  registry.Add(view);
+  registry.AddKernel("tiny_view", registry.Kernels("tiny_copy")[0]);
+}
+
 class PlanPassTest : public ::testing::Test {
  protected:
   PlanPassTest() {
     tiny::RegisterTinyOps(registry_);
     RegisterLayoutOps(registry_);
+    RegisterView(registry_);
     executor_ = std::make_unique<Executor>(Place::Cpu(), nullptr, &registry_);
   }
 
@@ -159,6 +171,36 @@ TEST_F(PlanPassTest, MemoryReuseLeavesAnInputThatIsReadAgain) {
   EXPECT_LT(FindValue(bound.plan(), "d")->alias_of, 0);
   bound.Step();
   EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(0, 6, 12, 18));
+}
+
+TEST_F(PlanPassTest, MemoryReuseLetsAViewLieOnAnInputThatIsReadAgain) {
+  BoundProgram bound = Bind(R"(
+    {Out: [a]} = tiny_copy(X: [x])
+    {Out: [b]} = tiny_view(X: [a])
+    {Out: [c]} = tiny_add(X: [b], Y: [a]))",
+                            {1, 1, 1, 4}, {"a", "c"});
+  EXPECT_GE(FindValue(bound.plan(), "b")->alias_of, 0);
+  // Both operands are one storage, and it is fetched.
+  EXPECT_LT(FindValue(bound.plan(), "c")->alias_of, 0);
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(bound.fetch(1).ToVector<float>(), ElementsAre(0, 2, 4, 6));
+}
+
+// The view is read behind the last reader of what it shows.
+TEST_F(PlanPassTest, MemoryReuseWritesOverNothingThatAViewStillShows) {
+  CompileOptions options;
+  options.passes.skip = {"fuse_elementwise"};
+  BoundProgram bound = Bind(R"(
+    {Out: [a]} = tiny_copy(X: [x])
+    {Out: [b]} = tiny_view(X: [a])
+    {Out: [c]} = tiny_scale(X: [a]) {factor = 2.0}
+    {Out: [d]} = tiny_add(X: [c], Y: [b]))",
+                            {1, 1, 1, 4}, {"d"}, options);
+  EXPECT_GE(FindValue(bound.plan(), "b")->alias_of, 0);
+  EXPECT_LT(FindValue(bound.plan(), "c")->alias_of, 0);
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(0, 3, 6, 9));
 }
 
 TEST_F(PlanPassTest, DeadCodeDropsTheBranchNobodyFetches) {

@@ -40,11 +40,38 @@ void RegisterCount(OpRegistry& registry) {
                      }});
 }
 
+// tiny_shift: Saved = 5, Out = X + Saved. tiny_shift_replay computes Out from X and Saved.
+void RegisterShift(OpRegistry& registry) {
+  OpDef replay = registry.Get("tiny_add");
+  replay.type = "tiny_shift_replay";
+  replay.inputs = {{.name = "X", .doc = ""}, {.name = "Saved", .doc = ""}};
+  registry.Add(replay);
+  registry.AddKernel("tiny_shift_replay", registry.Kernels("tiny_add")[0]);
+  OpDef shift = registry.Get("tiny_copy");
+  shift.type = "tiny_shift";
+  shift.outputs.push_back({.name = "Saved", .doc = ""});
+  shift.infer = [](OpContext& context) {
+    context.SetOutputLike("Out", "X");
+    context.SetOutputLike("Saved", "X");
+  };
+  shift.replayed_by = "tiny_shift_replay";
+  registry.Add(shift);
+  registry.AddKernel("tiny_shift", {.prepare = [](PrepareContext&) {
+                       return MakeKernel([](const KernelContext& run) {
+                         for (int64_t i = 0; i < run.input(0).element_count(); ++i) {
+                           run.output(1).data<float>()[i] = 5;
+                           run.output(0).data<float>()[i] = run.input(0).data<float>()[i] + 5;
+                         }
+                       });
+                     }});
+}
+
 class RecomputePassTest : public ::testing::Test {
  protected:
   RecomputePassTest() {
     tiny::RegisterTinyOps(registry_);
     RegisterCount(registry_);
+    RegisterShift(registry_);
     OpDef effect = registry_.Get("tiny_copy");
     effect.type = "tiny_effect";
     effect.has_side_effect = true;
@@ -78,6 +105,11 @@ class RecomputePassTest : public ::testing::Test {
       return std::ranges::any_of(instruction.outputs, [&](int32_t output) {
         return output >= 0 && plan.values[static_cast<size_t>(output)].name == name;
       });
+    });
+  }
+  static int64_t Count(const BoundProgram& bound, const std::string& type) {
+    return std::ranges::count_if(bound.plan().instructions, [&](const Instruction& instruction) {
+      return instruction.Name() == type;
     });
   }
   static std::vector<float> Values(BoundProgram bound) {
@@ -183,6 +215,29 @@ TEST_F(RecomputePassTest, MovesRunningStatisticsOnce) {
   bound.Step();
   EXPECT_EQ(executor_->scope().Find("n")->Item<float>(), 2);
   EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(7, 14, 21, 28));
+}
+
+constexpr const char* kShift = R"(
+  {Out: ["a"], Saved: ["b"]} = tiny_shift(X: ["x"])
+  {Out: ["c"]} = tiny_scale(X: ["a"]) {factor = 3.0}
+  {Out: ["d"]} = tiny_scale(X: ["c"]) {factor = 4.0}
+  {Out: ["e"]} = tiny_add(X: ["d"], Y: ["a"]) {op_role = 1}
+)";
+
+TEST_F(RecomputePassTest, ReplaysWhatIsComputedForLessFromSavedValues) {
+  MemoryOptions memory = Checkpoints({"c"});
+  memory.skip = {"b"};  // so it is kept
+  BoundProgram bound = Bind(kShift, {"e"}, memory);
+  EXPECT_EQ(Count(bound, "tiny_shift"), 1);
+  EXPECT_EQ(Count(bound, "tiny_shift_replay"), 1);
+  EXPECT_EQ(Computed(bound, "a"), 2);
+  EXPECT_THAT(Values(std::move(bound)), ElementsAre(78, 91, 104, 117));
+}
+
+TEST_F(RecomputePassTest, RunsTheWholeOpAgainWhereSavedValuesAreNotKept) {
+  BoundProgram bound = Bind(kShift, {"e"}, Checkpoints({"c"}));
+  EXPECT_EQ(Count(bound, "tiny_shift"), 2);
+  EXPECT_THAT(Values(std::move(bound)), ElementsAre(78, 91, 104, 117));
 }
 
 // Who else moves them may have done so for good.
