@@ -7,9 +7,9 @@
 #include <set>
 #include <string_view>
 
+#include "framework/analysis/plan_uses.h"
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
-#include "framework/analysis/plan_uses.h"
 
 namespace skiff {
 

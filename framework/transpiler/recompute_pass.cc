@@ -14,6 +14,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/transpiler/memory_reuse_pass.h"
+#include "framework/transpiler/replay.h"
 
 namespace skiff {
 namespace {
@@ -359,35 +360,18 @@ class Recomputation {
     return copy;
   }
 
-  // The op that computes for less what isn't kept of an instruction's outputs, from and to the same
-  // values; none, if there isn't one or it needs what isn't kept.
+  // The replay of an instruction, if it makes all that isn't kept, from what is.
   std::optional<Instruction> Replay(const Cutting& cutting, size_t original, Plan* plan) const {
     const Instruction& instruction = At(original);
-    if (instruction.kind != InstructionKind::kOp || instruction.def->replayed_by.empty() ||
-        !plan_.ForcedKernel(instruction.op->type).empty()) {
-      return std::nullopt;
-    }
-    const OpDef& def = registry_.Get(instruction.def->replayed_by);
-    SlotValues inputs;
-    for (const SlotDef& slot : def.inputs) {
-      const int32_t input = instruction.InputIn(slot.name);
-      const int32_t output = instruction.OutputIn(slot.name);
-      if (output >= 0 && !IsKept(cutting, output)) return std::nullopt;
-      if (input < 0 && output < 0 && !slot.dispensable) return std::nullopt;
-      inputs.emplace_back(slot.name, input >= 0 ? input : output);
-    }
-    SlotValues outputs;
-    for (const SlotDef& slot : def.outputs) {
-      outputs.emplace_back(slot.name, instruction.OutputIn(slot.name));
-    }
-    const bool makes_all = std::ranges::all_of(instruction.outputs, [&](int32_t output) {
-      return output < 0 || IsKept(cutting, output) ||
-             std::ranges::count(outputs, output, &SlotValues::value_type::second) > 0;
-    });
-    if (!makes_all) return std::nullopt;
-    Instruction replay =
-        MakeInstruction(plan, def, instruction, instruction.op->attrs, inputs, outputs);
-    if (registry_.FindKernel(ContextOf(*plan, replay)) == nullptr) return std::nullopt;
+    std::optional<Instruction> replay = MakeReplay(registry_, plan, instruction, instruction);
+    if (!replay) return std::nullopt;
+    const auto is_there = [&](int32_t output) {
+      if (output < 0) return true;
+      const bool is_read = std::ranges::count(replay->inputs, output) > 0;
+      const bool is_made = std::ranges::count(replay->outputs, output) > 0;
+      return IsKept(cutting, output) || (is_made && !is_read);
+    };
+    if (!std::ranges::all_of(instruction.outputs, is_there)) return std::nullopt;
     return replay;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -10,14 +11,15 @@
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/transpiler/replay.h"
 
 namespace skiff {
 namespace {
 
 class Replaying {
  public:
-  Replaying(const OpRegistry& registry, const OpDef& def, Plan* plan)
-      : registry_(registry), def_(def), plan_(*plan), uses_(*plan) {}
+  Replaying(const OpRegistry& registry, Plan* plan)
+      : registry_(registry), plan_(*plan), uses_(*plan) {}
 
   int64_t Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
@@ -49,21 +51,13 @@ class Replaying {
     const auto first = std::ranges::find_if(of_y, [&](size_t i) { return IsBackward(i); });
     const bool to_the_end = std::all_of(first, of_y.end(), [&](size_t i) { return IsBackward(i); });
     if (first == of_y.end() || !to_the_end || of_x.back() < of_y.back()) return;
-    const SlotValues inputs = {{"X", x},
-                               {"Scale", instruction.InputIn("Scale")},
-                               {"Bias", instruction.InputIn("Bias")},
-                               {"SavedMean", instruction.OutputIn("SavedMean")},
-                               {"SavedVariance", instruction.OutputIn("SavedVariance")}};
-    std::vector<int32_t> read;
-    for (const auto& [slot, value] : inputs) read.push_back(value);
-    const bool saved = read[3] >= 0 && read[4] >= 0;
-    if (!saved || WritesScopeOf(plan_, read, norm + 1, *first)) return;
+    std::optional<Instruction> replay =
+        MakeReplay(registry_, &plan_, instruction, plan_.instructions[*first]);
+    if (!replay || WritesScopeOf(plan_, replay->inputs, norm + 1, *first)) return;
     const auto again = static_cast<int32_t>(plan_.values.size());
     plan_.values.push_back(plan_.values[static_cast<size_t>(y)]);
-    Instruction replay = MakeInstruction(&plan_, def_, plan_.instructions[*first],
-                                         instruction.op->attrs, inputs, {{"Y", again}});
-    if (registry_.FindKernel(ContextOf(plan_, replay)) == nullptr) return;
-    replays_.emplace(*first, std::move(replay));
+    replay->outputs = {again};
+    replays_.emplace(*first, *std::move(replay));
     replayed_.insert(y);
     for (auto reader = first; reader != of_y.end(); ++reader) {
       for (int32_t& input : plan_.instructions[*reader].inputs) {
@@ -85,7 +79,6 @@ class Replaying {
   }
 
   const OpRegistry& registry_;
-  const OpDef& def_;
   Plan& plan_;
   const PlanUses uses_;  // before anything is replayed
   std::set<int32_t> replayed_;
@@ -95,8 +88,7 @@ class Replaying {
 }  // namespace
 
 PassReport ReplayActivationPass::Apply(const OpRegistry& registry, Plan* plan) const {
-  const OpDef* def = registry.Find("batch_norm_replay");
-  const int64_t replays = def == nullptr ? 0 : Replaying(registry, *def, plan).Run();
+  const int64_t replays = Replaying(registry, plan).Run();
   return {.pass = {}, .changes = replays, .summary = StrCat(replays, " activations replayed")};
 }
 

@@ -18,9 +18,9 @@ BoundNetwork::BoundNetwork(const std::function<Variable(const Variable&)>& netwo
   if (options.trains) optimizer::Sgd({.learning_rate = 0.1f}).Minimize(loss);
   if (options.edit) options.edit(&main_);
   executor_.Run(startup_);
-  compiled_.push_back(executor_.Compile(main_, {.memory = options.memory,
-                                                .passes = {.skip = options.skip},
-                                                .kernels = options.kernels}));
+  compiled_.push_back(executor_.Compile(
+      main_,
+      {.memory = options.memory, .passes = {.skip = options.skip}, .kernels = options.kernels}));
   FetchList fetches = {loss.name()};
   fetches.insert(fetches.end(), options.fetches.begin(), options.fetches.end());
   Tensor fed(options.image, DType::kFloat32);

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
-#include "framework/analysis/verify_plan.h"
 #include "framework/transpiler/memory_reuse_pass.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/harness/thread_count.h"

@@ -1,0 +1,47 @@
+#include "framework/transpiler/replay.h"
+
+#include <utility>
+
+namespace skiff {
+namespace {
+
+// What the kernel of the instruction saw of the attributes that the replay has: defaults may
+// differ.
+AttributeMap AttributesFor(const OpDef& replay, const Instruction& instruction) {
+  AttributeMap attrs;
+  for (const AttrDef& attr : replay.attrs) {
+    const AttrDef* of_original = instruction.def->FindAttr(attr.name);
+    const Attribute* value =
+        of_original == nullptr ? nullptr : EffectiveAttr(*instruction.op, *of_original);
+    if (value != nullptr) attrs.emplace(attr.name, *value);
+  }
+  return attrs;
+}
+
+}  // namespace
+
+std::optional<Instruction> MakeReplay(const OpRegistry& registry, Plan* plan,
+                                      const Instruction& instruction, const Instruction& origin) {
+  if (instruction.kind != InstructionKind::kOp || instruction.def->replayed_by.empty() ||
+      !plan->ForcedKernel(instruction.op->type).empty()) {
+    return std::nullopt;
+  }
+  const OpDef& def = registry.Get(instruction.def->replayed_by);
+  SlotValues inputs;
+  for (const SlotDef& slot : def.inputs) {
+    const int32_t input = instruction.InputIn(slot.name);
+    const int32_t value = input >= 0 ? input : instruction.OutputIn(slot.name);
+    if (value < 0 && !slot.dispensable) return std::nullopt;
+    inputs.emplace_back(slot.name, value);
+  }
+  SlotValues outputs;
+  for (const SlotDef& slot : def.outputs) {
+    outputs.emplace_back(slot.name, instruction.OutputIn(slot.name));
+  }
+  Instruction replay =
+      MakeInstruction(plan, def, origin, AttributesFor(def, instruction), inputs, outputs);
+  if (registry.FindKernel(ContextOf(*plan, replay)) == nullptr) return std::nullopt;
+  return replay;
+}
+
+}  // namespace skiff
