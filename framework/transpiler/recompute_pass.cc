@@ -261,39 +261,23 @@ class Recomputation {
            segment == cutting.cuts.size() || ValueOf(value).alias_of >= 0;
   }
 
-  // What a segment computes again, and where.
-  struct Segment {
-    size_t position = kNobody;      // of the first instruction that reads any of it
-    std::vector<int32_t> dropped;   // what the backward pass then reads there
-    std::set<size_t> instructions;  // that run again
-  };
+  // By instruction of the forward pass that runs again, the one of the backward pass before which
+  // it does so: the first that reads any of it, itself or through others that run again.
+  using Reruns = std::map<size_t, size_t>;
 
-  std::vector<Segment> FindSegments(const Cutting& cutting) {
-    std::vector<Segment> segments(cutting.cuts.size() + 1);
+  Reruns FindReruns(const Cutting& cutting) {
+    Reruns reruns;
+    std::vector<int32_t> wanted;
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       const auto value = static_cast<int32_t>(v);
       const std::vector<size_t>& readers = uses_.ReadersOf(value);
       if (readers.empty() || readers.back() < backward_ || IsKept(cutting, value)) continue;
-      Segment& segment = segments[SegmentOf(cutting, uses_.WriterOf(value))];
-      segment.dropped.push_back(value);
-      segment.position = std::min(segment.position, *std::ranges::lower_bound(readers, backward_));
+      wanted.push_back(value);
     }
-    for (Segment& segment : segments) Close(cutting, &segment);
-    return segments;
-  }
-
-  // Adds the instructions that the dropped values take.
-  void Close(const Cutting& cutting, Segment* segment) {
-    std::vector<int32_t> wanted = segment->dropped;
     while (!wanted.empty()) {
       const size_t writer = uses_.WriterOf(wanted.back());
       wanted.pop_back();
-      if (!segment->instructions.insert(writer).second) continue;
-      if (!ScopeIsAsBefore(writer, segment->position)) {
-        fixed_.insert(writer);
-        fixed_grew_ = true;
-        continue;
-      }
+      if (!reruns.emplace(writer, kNobody).second) continue;
       const Instruction& instruction = At(writer);
       for (size_t j = 0; j < instruction.inputs.size(); ++j) {
         const int32_t input = instruction.inputs[j];
@@ -302,27 +286,42 @@ class Recomputation {
         }
       }
     }
+    Place(cutting, &reruns);
+    return reruns;
+  }
+
+  // Readers come behind their writers, so that what they need is known.
+  void Place(const Cutting& cutting, Reruns* reruns) {
+    for (auto it = reruns->rbegin(); it != reruns->rend(); ++it) {
+      for (const int32_t output : At(it->first).outputs) {
+        if (output < 0 || IsKept(cutting, output)) continue;
+        for (const size_t reader : uses_.ReadersOf(output)) {
+          const auto again = reruns->find(reader);
+          if (reader >= backward_) it->second = std::min(it->second, reader);
+          if (again != reruns->end()) it->second = std::min(it->second, again->second);
+        }
+      }
+      if (ScopeIsAsBefore(it->first, it->second)) continue;
+      fixed_.insert(it->first);
+      fixed_grew_ = true;
+    }
   }
 
   Outcome Rewrite(const Cutting& cutting) {
     Outcome outcome{.plan = plan_};
-    const std::vector<Segment> segments = FindSegments(cutting);
+    const Reruns reruns = FindReruns(cutting);
     if (fixed_grew_) return outcome;
-    std::multimap<size_t, const Segment*> by_position;
-    for (const Segment& segment : segments) {
-      if (!segment.dropped.empty()) by_position.emplace(segment.position, &segment);
-    }
+    std::multimap<size_t, size_t> by_position;
+    for (const auto& [original, position] : reruns) by_position.emplace(position, original);
     Plan& plan = outcome.plan;
     std::vector<Instruction> rewritten;
     std::map<int32_t, int32_t> again;  // values of the forward pass -> the same, computed again
     for (size_t i = 0; i < plan.instructions.size(); ++i) {
       const auto [begin, end] = by_position.equal_range(i);
       for (auto it = begin; it != end; ++it) {
-        for (const size_t original : it->second->instructions) {
-          rewritten.push_back(RunAgain(cutting, original, &plan, &again));
-          ++outcome.added;
-          outcome.cost += CostOf(plan, rewritten.back());
-        }
+        rewritten.push_back(RunAgain(cutting, it->second, &plan, &again));
+        ++outcome.added;
+        outcome.cost += CostOf(plan, rewritten.back());
       }
       Instruction& instruction = plan.instructions[i];
       if (i >= backward_) Redirect(again, &instruction);

@@ -9,8 +9,8 @@
 //                                          da = relu_grad(a', db)
 //
 // The forward pass is cut into segments. What a later segment reads is kept; the rest that the
-// backward pass reads is computed again, a segment at a time, right before the first op that reads
-// any of it, by the kernels that computed it or by the op that gives the same bits for less
+// backward pass reads is computed again, each op right before the first one that reads any of it,
+// by the kernels that computed it or by the op that gives the same bits for less
 // (OpDef::replayed_by). Ops that draw numbers draw the same ones; running statistics move once. The
 // last segment is kept, and so are small values (their ops run again only where others need them)
 // and what can't be computed again: outputs of ops with side effects, and of ops whose inputs in
