@@ -31,6 +31,16 @@ struct Cutting {
   std::set<int32_t> kept;  // values, whatever reads them
 };
 
+// What runs again.
+struct Reruns {
+  std::vector<int32_t> dropped;  // what isn't kept of the values that the backward pass reads
+  // By instruction of the forward pass that runs again, the one of the backward pass before which
+  // it does so: the first that reads any of it, itself or through others that run again.
+  std::map<size_t, size_t> positions;
+
+  auto operator<=>(const Reruns&) const = default;
+};
+
 struct Outcome {
   Plan plan;
   int64_t added = 0;  // instructions
@@ -105,14 +115,17 @@ class Recomputation {
 
   int64_t held_bytes() const { return all_held_bytes_; }
 
-  Outcome Try(const Cutting& cutting) {
-    Outcome outcome;
+  // None, if another cutting that was tried comes to the same.
+  std::optional<Outcome> Try(const Cutting& cutting) {
     // An instruction may turn out to be one that can't run again; then others can't either.
     fixed_.clear();
+    Reruns reruns;
     do {
       fixed_grew_ = false;
-      outcome = Rewrite(cutting);
+      reruns = FindReruns(cutting);
     } while (fixed_grew_);
+    if (!tried_.insert(reruns).second) return std::nullopt;
+    Outcome outcome = Rewrite(cutting, reruns);
     Plan shared = outcome.plan;
     shared.memory.policy = ReusePolicy::kArena;
     MemoryReusePass().Apply(registry_, &shared);
@@ -261,23 +274,19 @@ class Recomputation {
            segment == cutting.cuts.size() || ValueOf(value).alias_of >= 0;
   }
 
-  // By instruction of the forward pass that runs again, the one of the backward pass before which
-  // it does so: the first that reads any of it, itself or through others that run again.
-  using Reruns = std::map<size_t, size_t>;
-
   Reruns FindReruns(const Cutting& cutting) {
     Reruns reruns;
-    std::vector<int32_t> wanted;
     for (size_t v = 0; v < plan_.values.size(); ++v) {
       const auto value = static_cast<int32_t>(v);
       const std::vector<size_t>& readers = uses_.ReadersOf(value);
       if (readers.empty() || readers.back() < backward_ || IsKept(cutting, value)) continue;
-      wanted.push_back(value);
+      reruns.dropped.push_back(value);
     }
+    std::vector<int32_t> wanted = reruns.dropped;
     while (!wanted.empty()) {
       const size_t writer = uses_.WriterOf(wanted.back());
       wanted.pop_back();
-      if (!reruns.emplace(writer, kNobody).second) continue;
+      if (!reruns.positions.emplace(writer, kNobody).second) continue;
       const Instruction& instruction = At(writer);
       for (size_t j = 0; j < instruction.inputs.size(); ++j) {
         const int32_t input = instruction.inputs[j];
@@ -286,19 +295,19 @@ class Recomputation {
         }
       }
     }
-    Place(cutting, &reruns);
+    Place(cutting, &reruns.positions);
     return reruns;
   }
 
   // Readers come behind their writers, so that what they need is known.
-  void Place(const Cutting& cutting, Reruns* reruns) {
-    for (auto it = reruns->rbegin(); it != reruns->rend(); ++it) {
+  void Place(const Cutting& cutting, std::map<size_t, size_t>* positions) {
+    for (auto it = positions->rbegin(); it != positions->rend(); ++it) {
       for (const int32_t output : At(it->first).outputs) {
         if (output < 0 || IsKept(cutting, output)) continue;
         for (const size_t reader : uses_.ReadersOf(output)) {
-          const auto again = reruns->find(reader);
+          const auto again = positions->find(reader);
           if (reader >= backward_) it->second = std::min(it->second, reader);
-          if (again != reruns->end()) it->second = std::min(it->second, again->second);
+          if (again != positions->end()) it->second = std::min(it->second, again->second);
         }
       }
       if (ScopeIsAsBefore(it->first, it->second)) continue;
@@ -307,12 +316,12 @@ class Recomputation {
     }
   }
 
-  Outcome Rewrite(const Cutting& cutting) {
+  Outcome Rewrite(const Cutting& cutting, const Reruns& reruns) const {
     Outcome outcome{.plan = plan_};
-    const Reruns reruns = FindReruns(cutting);
-    if (fixed_grew_) return outcome;
     std::multimap<size_t, size_t> by_position;
-    for (const auto& [original, position] : reruns) by_position.emplace(position, original);
+    for (const auto& [original, position] : reruns.positions) {
+      by_position.emplace(position, original);
+    }
     Plan& plan = outcome.plan;
     std::vector<Instruction> rewritten;
     std::map<int32_t, int32_t> again;  // values of the forward pass -> the same, computed again
@@ -381,6 +390,7 @@ class Recomputation {
   std::map<std::string, std::set<size_t>> scope_writes_;
   std::vector<int64_t> held_bytes_;  // by instruction of the forward pass
   int64_t all_held_bytes_ = 0;
+  std::set<Reruns> tried_;
   // Instructions that turned out to be unable to run again.
   std::set<size_t> fixed_;
   bool fixed_grew_ = false;
@@ -418,8 +428,8 @@ Outcome BestOf(Recomputation* recomputation, const MemoryOptions& options) {
   }
   std::optional<Outcome> best;
   for (const Cutting& cutting : cuttings) {
-    Outcome outcome = recomputation->Try(cutting);
-    if (!best || IsBetter(outcome, *best, budget)) best = std::move(outcome);
+    std::optional<Outcome> outcome = recomputation->Try(cutting);
+    if (outcome && (!best || IsBetter(*outcome, *best, budget))) best = std::move(outcome);
   }
   return *std::move(best);
 }
@@ -437,7 +447,7 @@ PassReport RecomputePass::Apply(const OpRegistry& registry, Plan* plan) const {
   }
   Outcome outcome;
   if (options.recompute == Recompute::kCheckpoints) {
-    outcome = recomputation.Try(recomputation.CutBehind(options.checkpoints));
+    outcome = *recomputation.Try(recomputation.CutBehind(options.checkpoints));
   } else {
     outcome = BestOf(&recomputation, options);
   }
