@@ -54,8 +54,9 @@ OpCase FusedCase(const FusedSpec& spec, bool adds, bool rectifies) {
   if (spec.scale) op_case.inputs["Scale"] = {Uniform(channels, 5, 0.5, 1.5)};
   if (spec.bias) op_case.inputs["Bias"] = {Uniform(channels, 6)};
   if (adds) {
-    const Arrays outputs = ConvolutionReference(spec.convolution, op_case.inputs);
-    op_case.inputs["Z"] = {Uniform(outputs.at("Output")[0].shape, 7)};
+    const Shape output =
+        ImageShape(ConvolutionOutput(spec.convolution), spec.convolution.channels_last);
+    op_case.inputs["Z"] = {Uniform(output, 7)};
   }
   if (rectifies) op_case.attrs["act_type"] = std::string("relu");
   if (spec.epsilon != 1e-5f) op_case.attrs["epsilon"] = spec.epsilon;

@@ -22,9 +22,8 @@ struct ConvolutionSpec {
   bool benchmark_only = false;
 };
 
-inline Arrays ConvolutionReference(const ConvolutionSpec& spec, const Arrays& inputs) {
-  Array input = inputs.at("Input")[0];
-  const Array& filter = inputs.at("Filter")[0];
+// N, C, H, W, whatever the format.
+inline Shape ConvolutionOutput(const ConvolutionSpec& spec) {
   const auto extent = [](int64_t size, int64_t before, int64_t after, int64_t kernel,
                          int64_t dilation, int64_t stride) {
     return (size + before + after - dilation * (kernel - 1) - 1) / stride + 1;
@@ -33,15 +32,20 @@ inline Arrays ConvolutionReference(const ConvolutionSpec& spec, const Arrays& in
                                 spec.filter[2], spec.dilation.height, spec.stride.height);
   const int64_t width = extent(spec.input[3], spec.padding.left, spec.padding.right, spec.filter[3],
                                spec.dilation.width, spec.stride.width);
-  Array output =
-      Zeros(ImageShape({spec.input[0], spec.filter[0], height, width}, spec.channels_last));
+  return {spec.input[0], spec.filter[0], height, width};
+}
+
+inline Arrays ConvolutionReference(const ConvolutionSpec& spec, const Arrays& inputs) {
+  Array input = inputs.at("Input")[0];
+  const Array& filter = inputs.at("Filter")[0];
+  Array output = Zeros(ImageShape(ConvolutionOutput(spec), spec.channels_last));
   const ImageView in(&input, spec.channels_last);
   const ImageView out(&output, spec.channels_last);
   const int64_t group_outputs = spec.filter[0] / spec.groups;
   for (int64_t n = 0; n < out.batch(); ++n) {
     for (int64_t o = 0; o < out.channels(); ++o) {
-      for (int64_t y = 0; y < height; ++y) {
-        for (int64_t x = 0; x < width; ++x) {
+      for (int64_t y = 0; y < out.height(); ++y) {
+        for (int64_t x = 0; x < out.width(); ++x) {
           double sum = 0;
           size_t tap = static_cast<size_t>(o * spec.filter[1] * spec.filter[2] * spec.filter[3]);
           for (int64_t c = 0; c < spec.filter[1]; ++c) {
