@@ -5,13 +5,13 @@
 #include <list>
 #include <utility>
 
+#include "framework/analysis/memory_report.h"
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
 #include "framework/executor/lowering.h"
 #include "framework/executor/prepared_plan.h"
 #include "framework/executor/storage.h"
 #include "framework/ir/op_role.h"
-#include "framework/analysis/memory_report.h"
 
 namespace skiff {
 namespace {
@@ -80,13 +80,17 @@ void CheckMemoryOptions(const Program& program, const MemoryOptions& memory) {
   }
 }
 
-// A plan stays in the cache when the run is over; without this it would keep the batch alive there.
-class FeedsOfOneRun {
+// A plan stays in the cache when the run is over; without this it would keep alive there the batch,
+// and fetches that a run has failed to fill.
+class OneRun {
  public:
-  FeedsOfOneRun(PreparedPlan* plan, const FeedList& feeds) : plan_(plan) { plan->BindFeeds(feeds); }
-  ~FeedsOfOneRun() { plan_->ReleaseFeeds(); }
-  FeedsOfOneRun(const FeedsOfOneRun&) = delete;
-  FeedsOfOneRun& operator=(const FeedsOfOneRun&) = delete;
+  explicit OneRun(PreparedPlan* plan) : plan_(plan) {}
+  ~OneRun() {
+    plan_->ReleaseFeeds();
+    plan_->TakeFetches();
+  }
+  OneRun(const OneRun&) = delete;
+  OneRun& operator=(const OneRun&) = delete;
 
  private:
   PreparedPlan* plan_;
@@ -262,7 +266,8 @@ CompiledProgram::~CompiledProgram() = default;
 std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList& fetches) {
   const std::shared_ptr<PreparedPlan> prepared =
       state_->PlanFor(SignatureOf(feeds, fetches, state_->place));
-  const FeedsOfOneRun bound(prepared.get(), feeds);
+  const OneRun run(prepared.get());
+  prepared->BindFeeds(feeds);
   prepared->Run();
   return prepared->TakeFetches();
 }

@@ -231,7 +231,7 @@ class Recomputation {
     });
   }
 
-  // Inputs and outputs of an instruction in which it moves statistics on.
+  // Inputs and outputs, by turns, of an instruction in which it moves statistics on.
   static std::vector<int32_t> RunningState(const Instruction& instruction) {
     std::vector<int32_t> values;
     if (instruction.kind != InstructionKind::kOp) return values;
@@ -348,12 +348,26 @@ class Recomputation {
     }
   }
 
+  // What the first run has moved on in the scope is what is there for the second one to read.
+  void ReadMovedState(const Instruction& original, Instruction* copy) const {
+    const std::vector<int32_t> state = RunningState(original);
+    for (size_t i = 0; i + 1 < state.size(); i += 2) {
+      const int32_t input = state[i];
+      const int32_t output = state[i + 1];
+      if (input < 0 || output < 0 || ValueOf(input).storage != Storage::kScope ||
+          ValueOf(output).storage != Storage::kScope || ValueOf(input).name != ValueOf(output).name)
+        continue;
+      std::ranges::replace(copy->inputs, input, output);
+    }
+  }
+
   // The instruction once more, with outputs of its own. What is kept is read as it is.
   Instruction RunAgain(const Cutting& cutting, size_t original, Plan* plan,
                        std::map<int32_t, int32_t>* again) const {
     std::optional<Instruction> replay = Replay(cutting, original, plan);
     Instruction copy = replay ? *std::move(replay) : At(original);
     Redirect(*again, &copy);
+    ReadMovedState(At(original), &copy);
     for (int32_t& output : copy.outputs) {
       if (output < 0) continue;
       PlanValue value = ValueOf(output);

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <map>
+#include <random>
+#include <set>
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/ir/op_role.h"
 #include "framework/ir/text.h"
 
 namespace skiff::harness {
@@ -20,6 +24,47 @@ MemoryChoice Choose(std::string name, ReusePolicy policy, Recompute recompute) {
   choice.options.memory.recompute = recompute;
   choice.options.memory.poison_dead_memory = true;
   return choice;
+}
+
+// Calls `look` with the plan of each run.
+void LookAtPlans(const Workload& workload, const CompileOptions& options,
+                 const std::function<void(const Plan&)>& look) {
+  Executor executor(Place::Cpu());
+  for (const auto& [name, tensor] : workload.initial) executor.scope().Assign(name, tensor);
+  if (workload.startup != nullptr) executor.Run(*workload.startup);
+  std::vector<CompiledProgram> programs;
+  for (const auto& program : workload.programs) {
+    programs.push_back(executor.Compile(*program, options));
+  }
+  for (const WorkloadRun& run : workload.runs) {
+    look(programs[run.program].Bind(run.feeds, run.fetches).plan());
+  }
+}
+
+// The arena of the run that takes the most.
+int64_t PlannedBytes(const Workload& workload, Recompute recompute) {
+  int64_t most = 0;
+  LookAtPlans(workload, {.memory = {.recompute = recompute}},
+              [&](const Plan& plan) { most = std::max(most, plan.planned_bytes); });
+  return most;
+}
+
+// What a plan with a backward pass writes before that, each by one op; nothing for other plans.
+std::optional<std::set<std::string>> ForwardVariables(const Plan& plan) {
+  const auto backward = std::ranges::find_if(
+      plan.instructions, [](const Instruction& i) { return (i.op->role() & kRoleBackward) != 0; });
+  if (backward == plan.instructions.end()) return std::nullopt;
+  std::map<std::string, int> definitions;
+  for (const PlanValue& value : plan.values) ++definitions[value.name];
+  std::set<std::string> names;
+  for (auto it = plan.instructions.begin(); it != backward; ++it) {
+    for (const int32_t output : it->outputs) {
+      if (output < 0) continue;
+      const std::string& name = plan.values[static_cast<size_t>(output)].name;
+      if (definitions[name] == 1) names.insert(name);
+    }
+  }
+  return names;
 }
 
 // Leaves out what can be left out, in ever smaller pieces. `without` gives the workload without
@@ -79,6 +124,38 @@ MemoryChoice SkippingChoice(const Workload& workload) {
     });
     if (is_everywhere && count++ % 4 == 0) choice.options.memory.skip.push_back(var->name);
   }
+  return choice;
+}
+
+std::optional<MemoryChoice> CheckpointChoice(const Workload& workload, uint64_t seed) {
+  std::optional<std::set<std::string>> everywhere;
+  // As the recompute pass finds it: no value is hidden in a fused instruction yet.
+  CompileOptions options = NoReuse().options;
+  options.passes.skip = {"fuse_elementwise"};
+  LookAtPlans(workload, options, [&](const Plan& plan) {
+    const std::optional<std::set<std::string>> names = ForwardVariables(plan);
+    if (!names) return;
+    if (!everywhere) everywhere = names;
+    std::erase_if(*everywhere, [&](const std::string& name) { return !names->contains(name); });
+  });
+  if (!everywhere || everywhere->empty()) return std::nullopt;
+  MemoryChoice choice = Choose("arena_checkpoints", ReusePolicy::kArena, Recompute::kCheckpoints);
+  std::mt19937_64 random(seed);
+  const uint64_t count = 1 + random() % std::min<uint64_t>(everywhere->size(), 6);
+  std::ranges::sample(*everywhere, std::back_inserter(choice.options.memory.checkpoints),
+                      static_cast<std::ptrdiff_t>(count), random);
+  return choice;
+}
+
+MemoryChoice BudgetChoice(const Workload& workload, uint64_t seed) {
+  const int64_t least = PlannedBytes(workload, Recompute::kLeastMemory);
+  const int64_t kept = PlannedBytes(workload, Recompute::kNothing);
+  MemoryChoice choice = Choose("arena_budget", ReusePolicy::kArena, Recompute::kBudget);
+  constexpr uint64_t kParts = 4;
+  const auto part = static_cast<int64_t>(std::mt19937_64(seed)() % kParts);
+  const int64_t budget = least + (kept - least) * part / static_cast<int64_t>(kParts);
+  // No budget is below the least, nor of nothing.
+  choice.options.memory.budget_bytes = std::max({budget, least, int64_t{1}});
   return choice;
 }
 

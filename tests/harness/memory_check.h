@@ -1,7 +1,10 @@
 // Whether programs compute the same, to the bit, however their memory is planned.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,10 @@ namespace skiff::harness {
 struct MemoryChoice {
   std::string name;  // letters, digits and underscores
   CompileOptions options;
+
+  friend std::ostream& operator<<(std::ostream& stream, const MemoryChoice& choice) {
+    return stream << choice.name;
+  }
 };
 
 // A place of its own for each value, and nothing computed again: what the others are held against.
@@ -22,6 +29,13 @@ MemoryChoice NoReuse();
 std::vector<MemoryChoice> MemoryChoices();
 // Every fourth variable that all programs of the workload have shares memory with nothing.
 MemoryChoice SkippingChoice(const Workload& workload);
+// Recomputes between checkpoints: some variables that every training run computes in the forward
+// pass, others for another seed. None, if there are no such variables. Fusions are as without
+// checkpoints, so that results are as well.
+std::optional<MemoryChoice> CheckpointChoice(const Workload& workload, uint64_t seed);
+// Recomputes for a budget from the least that all runs can do with to what they take if nothing is
+// recomputed. Who fetches much leaves little to recompute.
+MemoryChoice BudgetChoice(const Workload& workload, uint64_t seed);
 
 // Runs the workload with the choice and compares each run with those of NoReuse(): one message for
 // each difference (see workload.h), and for an Error.

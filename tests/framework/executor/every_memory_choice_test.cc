@@ -1,6 +1,6 @@
 // Random programs compute the same, to the bit, with every policy of reuse, with what can be
-// recomputed, and with updates moved or not; dead memory is full of NaN meanwhile. So do programs
-// with planted bugs not.
+// recomputed (by rule, between checkpoints, for a budget), and with updates moved or not; dead
+// memory is full of NaN meanwhile. So do programs with planted bugs not.
 //
 //   bazel test --config=opt //tests/framework/executor:every_memory_choice_test
 //   bazel run --config=opt //tests/framework/executor:every_memory_choice_test -- --programs=50000
@@ -104,12 +104,41 @@ std::optional<std::vector<RunTrace>> Expected(const Workload& workload) {
 }
 
 // The smallest program that shows the fault.
-std::string Reproduction(const Workload& workload, const MemoryChoice& choice) {
+std::string Reproduction(const Workload& workload, const MemoryChoice& choice,
+                         const std::string& fault) {
   const auto fails = [&](const Workload& smaller) {
     const auto expected = Expected(smaller);
-    return expected && !MemoryFaults(smaller, *expected, choice).empty();
+    if (!expected) return false;
+    const std::vector<std::string> faults = MemoryFaults(smaller, *expected, choice);
+    // That an op which wrote a checkpoint was left out is another fault.
+    return !faults.empty() && faults[0].starts_with("threw") == fault.starts_with("threw");
   };
   return WorkloadText(Shrink(workload, fails));
+}
+
+// What is told by the scope alone.
+Workload WithoutFetches(Workload workload) {
+  for (WorkloadRun& run : workload.runs) run.fetches.clear();
+  return workload;
+}
+
+struct Trial {
+  Workload workload;
+  MemoryChoice choice;
+};
+
+// Those of every program, and one that takes more to find.
+std::vector<Trial> TrialsOf(const Workload& workload, uint64_t number) {
+  std::vector<Trial> trials;
+  for (MemoryChoice& choice : MemoryChoices()) trials.push_back({workload, std::move(choice)});
+  const auto checkpoints = number % 3 == 0 ? CheckpointChoice(workload, number) : std::nullopt;
+  if (number % 3 == 1) {
+    const Workload silent = WithoutFetches(workload);
+    trials.push_back({silent, BudgetChoice(silent, number)});
+  } else {
+    trials.push_back({workload, checkpoints ? *checkpoints : SkippingChoice(workload)});
+  }
+  return trials;
 }
 
 class RandomProgramsTest : public ::testing::Test {
@@ -118,7 +147,7 @@ class RandomProgramsTest : public ::testing::Test {
 
   void TestBody() override {
     Coverage coverage;
-    int64_t plans_with_recomputation = 0;
+    std::map<std::string, int64_t> plans_with_recomputation;
     int64_t plans_in_place = 0;
     int64_t refused = 0;
     const uint64_t end = std::min(first_ + kProgramsATest, FLAGS_first_program + FLAGS_programs);
@@ -130,25 +159,29 @@ class RandomProgramsTest : public ::testing::Test {
         continue;
       }
       coverage.Count(workload);
-      std::vector<MemoryChoice> choices = MemoryChoices();
-      choices.push_back(SkippingChoice(workload));
-      for (MemoryChoice& choice : choices) {
-        choice.options.passes.plan_observer = [&](const PassReport& report, const Plan&) {
-          if (report.pass == "recompute" && report.changes > 0) ++plans_with_recomputation;
+      for (auto& [tried, choice] : TrialsOf(workload, number)) {
+        choice.options.passes.plan_observer = [&, name = choice.name](const PassReport& report,
+                                                                      const Plan&) {
+          const bool recomputes = report.pass == "recompute" && report.changes > 0;
+          if (recomputes) ++plans_with_recomputation[name];
           if (report.pass == "memory_reuse" && report.changes > 0) ++plans_in_place;
         };
-        const std::vector<std::string> faults = MemoryFaults(workload, *expected, choice);
+        const std::vector<std::string> faults = MemoryFaults(tried, *expected, choice);
         if (faults.empty()) continue;
         ADD_FAILURE() << "program " << number << ", memory " << choice.name << ": " << faults[0]
                       << "\n"
-                      << Reproduction(workload, choice);
+                      << Reproduction(tried, choice, faults[0]);
         return;
       }
     }
     coverage.Print();
-    std::cout << plans_with_recomputation << " plans recompute, " << plans_in_place
-              << " work in place" << std::endl;
-    EXPECT_GT(plans_with_recomputation, 0);
+    for (const auto& [choice, plans] : plans_with_recomputation) {
+      std::cout << plans << " plans recompute with " << choice << ", ";
+    }
+    std::cout << plans_in_place << " work in place" << std::endl;
+    for (const char* choice : {"arena_least_memory", "arena_checkpoints", "arena_budget"}) {
+      EXPECT_GT(plans_with_recomputation[choice], 0) << choice;
+    }
     EXPECT_GT(plans_in_place, 0);
     EXPECT_LE(refused, 2);
   }

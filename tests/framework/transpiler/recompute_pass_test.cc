@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
@@ -15,6 +16,7 @@ namespace skiff {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // tiny_count: Out = X, and CountOut = Count + 1.
 void RegisterCount(OpRegistry& registry) {
@@ -211,6 +213,8 @@ TEST_F(RecomputePassTest, MovesRunningStatisticsOnce) {
   )",
                             {"d"}, Checkpoints({"b"}));
   EXPECT_EQ(Computed(bound, "a"), 2);
+  // The second run reads what the first has left, not what is there no more.
+  EXPECT_THAT(VerifyPlan(bound.plan()), IsEmpty());
   bound.Step();
   bound.Step();
   EXPECT_EQ(executor_->scope().Find("n")->Item<float>(), 2);

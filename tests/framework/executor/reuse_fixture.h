@@ -1,0 +1,86 @@
+// Programs that are run however memory can be planned: for tests of what reuse may not change.
+//
+//   TEST_F(ReuseHazards, …) {
+//     const Variable loss = layers::Mean(layers::Fc(layers::Data("x", {-1, 4}), 3));
+//     AddRun({{"x", Floats({2, 4})}}, {loss});
+//     ExpectSameResults();
+//   }
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/builder/program_guard.h"
+#include "framework/executor/executor.h"
+#include "framework/ir/program.h"
+#include "tests/harness/workload.h"
+
+namespace skiff {
+
+class ReuseFixture : public ::testing::Test {
+ protected:
+  ReuseFixture();
+  ~ReuseFixture() override;
+
+  // A program of these ops instead of layers. It has variables a to j, x and y of float32 [8, 8],
+  // which are there to be fed or written, the persistables s and w, which start as random numbers,
+  // and what is declared besides.
+  void UseOps(const std::string& ops, const std::string& declarations = "");
+  void UsePrograms(std::shared_ptr<const Program> main, std::shared_ptr<const Program> startup);
+  // A program that runs on the same scope; its number, 1 for the first.
+  size_t AddProgram(std::shared_ptr<const Program> program);
+  // One more run of program `program`; 0 is that of the test, as the first call of AddRun or
+  // AddProgram finds it.
+  void AddRun(FeedList feeds, FetchList fetches, size_t program = 0);
+
+  // All runs, by every policy and with what can be recomputed, dead memory full of NaN: each fetch
+  // and the scope have, behind each run, the bits of a run without any pass. The default pipeline,
+  // some passes of which round otherwise, gives the bits of its own plan with a place for each
+  // value. Returns the runs without passes.
+  std::vector<harness::RunTrace> ExpectSameResults();
+
+  // The plan of a run. It lives as long as the test.
+  const Plan& PlanOf(size_t run, const CompileOptions& options = {});
+  const Plan& PlanOf(size_t run, ReusePolicy policy) {
+    return PlanOf(run, {.memory = {.policy = policy}});
+  }
+
+  // The same plan, from an executor of its own, as text. Several threads may ask for it.
+  std::string PlanText(size_t run, const CompileOptions& options = {}) const;
+
+  static Tensor Floats(const Shape& shape, uint64_t seed = 1);
+  static Tensor Ids(const Shape& shape, int64_t limit, uint64_t seed = 1);
+
+  // Layers append here.
+  Program main_;
+  Program startup_;
+  const ProgramGuard guard_{&main_, &startup_};
+
+ private:
+  struct BoundRun;
+
+  void TakeProgram();
+  std::unique_ptr<BoundRun> Bind(size_t run, const CompileOptions& options) const;
+
+  harness::Workload workload_{.name = "reuse"};
+  std::vector<std::unique_ptr<BoundRun>> bound_;
+};
+
+// The values of a variable in the arena, in the order in which they are written.
+std::vector<int32_t> ValuesOf(const Plan& plan, const std::string& variable);
+// The only one. A failure of the test if there isn't one.
+int32_t ValueOf(const Plan& plan, const std::string& variable);
+
+// Whether some byte of the arena belongs to both of two values, be it at different times.
+bool ShareBytes(const Plan& plan, int32_t a, int32_t b);
+// Whether something else is written later where the value lies. A view writes nothing.
+bool IsOverwritten(const Plan& plan, int32_t value);
+// How many instructions are of this op.
+int64_t CountOf(const Plan& plan, const std::string& type);
+
+}  // namespace skiff
