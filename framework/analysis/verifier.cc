@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "framework/analysis/nested_blocks.h"
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
@@ -21,37 +22,37 @@ class Verifier {
       : registry_(registry),
         program_(program),
         structure_only_(options.structure_only),
-        feeds_(options.feeds.begin(), options.feeds.end()) {
-    if (options.infer_feeds) InferFeeds();
+        infer_feeds_(options.infer_feeds) {
+    for (const std::string& name : options.feeds) feeds_.insert(program.root()->FindLocalVar(name));
+    feeds_.erase(nullptr);
   }
 
   std::vector<std::string> Run() {
     for (size_t b = 0; b < program_.block_count(); ++b) {
-      for (const auto& var : program_.block(static_cast<int32_t>(b))->vars()) {
-        CheckVar(static_cast<int32_t>(b), *var);
-      }
+      const Block& block = *program_.block(static_cast<int32_t>(b));
+      for (const auto& var : block.vars()) CheckVar(block.index(), *var);
+      CheckForwardBlock(block);
     }
-    VisitBlock(*program_.root(), {});
-    return std::move(messages_);
+    VisitBlock(*program_.root());
+    return Messages();
   }
 
  private:
-  using Names = std::unordered_set<std::string>;
-  static constexpr size_t kMaxDepth = 64;
+  using VarSet = std::unordered_set<const Var*>;
+  struct Message {
+    std::string text;
+    const Var* read_early = nullptr;  // the variable that is a feed, perhaps
+  };
 
-  void InferFeeds() {
-    Names written;
-    for (size_t b = 0; b < program_.block_count(); ++b) {
-      for (const auto& op : program_.block(static_cast<int32_t>(b))->ops()) {
-        if (op->type == "feed") continue;
-        for (const std::string& name : op->OutputNames()) written.insert(name);
-      }
+  // A variable that nobody computes, as is known by now, is fed if feeds are inferred.
+  std::vector<std::string> Messages() {
+    std::vector<std::string> messages;
+    for (Message& message : messages_) {
+      const bool is_fed =
+          infer_feeds_ && message.read_early != nullptr && !computed_.contains(message.read_early);
+      if (!is_fed) messages.push_back(std::move(message.text));
     }
-    for (size_t b = 0; b < program_.block_count(); ++b) {
-      for (const auto& var : program_.block(static_cast<int32_t>(b))->vars()) {
-        if (!written.contains(var->name)) feeds_.insert(var->name);
-      }
-    }
+    return messages;
   }
 
   // Whether a tensor of these extents can be. Shape rules are asked about such variables only, so
@@ -85,20 +86,33 @@ class Verifier {
     if (var.lod_level < 0) Report("has LoD level ", var.lod_level, ", expected at least 0");
   }
 
-  void VisitBlock(const Block& block, Names written) {
+  void CheckForwardBlock(const Block& block) {
+    const int32_t forward = block.forward_block_index;
+    if (forward == -1 || (ForwardBlock(block) != nullptr && forward != block.index())) return;
+    where_ = StrCat("block ", block.index());
+    Report("its forward block ", forward, " is itself or outside [0, ", program_.block_count() - 1,
+           "]");
+  }
+
+  void VisitBlock(const Block& block) {
     visited_.insert(block.index());
     path_.push_back(block.index());
+    VisibleVars visible(block);
     for (size_t i = 0; i < block.ops().size(); ++i) {
       const Op& op = *block.ops()[i];
       where_ = DescribeOp(op, block.index(), i);
-      VisitOp(block, op, written);
-      VisitSubBlocks(op, written);
-      for (const std::string& name : op.OutputNames()) written.insert(name);
+      VisitOp(visible, op);
+      VisitSubBlocks(op);
+      for (const std::string& name : op.OutputNames()) {
+        const Var* var = visible.Find(name).var;
+        written_.insert(var);
+        if (op.type != "feed") computed_.insert(var);
+      }
     }
     path_.pop_back();
   }
 
-  void VisitOp(const Block& block, const Op& op, const Names& written) {
+  void VisitOp(VisibleVars& visible, const Op& op) {
     const OpDef* def = registry_.Find(op.type);
     if (def == nullptr && (op.type == "feed" || op.type == "fetch")) return;
     CheckMark(op, kOpRoleAttr, AttrType::kInt);
@@ -112,26 +126,27 @@ class Verifier {
     }
     bool complete = true;
     for (const std::string& name : op.InputNames()) {
-      const Var* var = block.FindVar(name);
+      const Var* var = visible.Find(name).var;
       complete = complete && var != nullptr && !without_shape_.contains(var);
       if (var == nullptr) {
         Report("input \"", name, "\" has no variable");
-      } else if (!structure_only_ && !var->persistable && !written.contains(name) &&
-                 !feeds_.contains(name)) {
+      } else if (!structure_only_ && !var->persistable && !written_.contains(var) &&
+                 !feeds_.contains(var)) {
         Report("input \"", name, "\" is read before anything writes it");
+        messages_.back().read_early = var;
       }
     }
     std::set<std::string> outputs;
     for (const std::string& name : op.OutputNames()) {
-      const Var* var = block.FindVar(name);
+      const Var* var = visible.Find(name).var;
       if (var == nullptr) Report("output \"", name, "\" has no variable");
       complete = complete && var != nullptr && !without_shape_.contains(var);
       if (!outputs.insert(name).second) Report("output \"", name, "\" is written twice by the op");
-      if (!structure_only_ && feeds_.contains(name) && op.type != "feed") {
+      if (!structure_only_ && feeds_.contains(var) && op.type != "feed") {
         Report("output \"", name, "\" is a feed");
       }
     }
-    if (complete && !structure_only_) CheckShapes(block, op, *def);
+    if (complete && !structure_only_) CheckShapes(visible, op, *def);
   }
 
   // Attributes that any op may have, and that no definition lists.
@@ -142,11 +157,11 @@ class Verifier {
            ", expected ", AttrTypeName(expected));
   }
 
-  void CheckShapes(const Block& block, const Op& op, const OpDef& def) {
+  void CheckShapes(VisibleVars& visible, const Op& op, const OpDef& def) {
     const auto metas = [&](const std::vector<std::string>& names) {
       std::vector<TensorMeta> result;
       for (const std::string& name : names) {
-        result.push_back(name == kEmptyVarName ? TensorMeta{} : MetaOf(*block.FindVar(name)));
+        result.push_back(name == kEmptyVarName ? TensorMeta{} : MetaOf(*visible.Find(name).var));
       }
       return result;
     };
@@ -160,7 +175,7 @@ class Verifier {
     }
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == kEmptyVarName) continue;
-      const Var* var = block.FindVar(names[i]);
+      const Var* var = visible.Find(names[i]).var;
       const TensorMeta& meta = context.outputs()[i];
       if (var->dtype != meta.dtype || !DimsAgree(var->dims, meta.shape.dims())) {
         Report("output \"", names[i], "\" is declared as ", var->dtype, " ", Shape(var->dims),
@@ -169,17 +184,14 @@ class Verifier {
     }
   }
 
-  void VisitSubBlocks(const Op& op, const Names& written) {
+  void VisitSubBlocks(const Op& op) {
     const std::string where = where_;
     for (int32_t index : op.SubBlocks()) {
-      if (index < 0 || static_cast<size_t>(index) >= program_.block_count()) {
-        Report("sub-block ", index, " is outside [0, ", program_.block_count() - 1, "]");
-      } else if (std::ranges::count(path_, index) > 0) {
-        Report("sub-block ", index, " contains the op itself");
-      } else if (path_.size() >= kMaxDepth) {
-        Report("sub-block ", index, " is nested deeper than ", kMaxDepth, " blocks");
+      const std::string reason = WhyNotNested(program_, path_, index);
+      if (!reason.empty()) {
+        Report(reason);
       } else if (!visited_.contains(index)) {
-        VisitBlock(*program_.block(index), written);
+        VisitBlock(*program_.block(index));
       }
       where_ = where;
     }
@@ -187,20 +199,25 @@ class Verifier {
 
   template <typename... Args>
   void Report(const Args&... args) {
-    messages_.push_back(StrCat(where_, ": ", args...));
+    messages_.push_back({.text = StrCat(where_, ": ", args...)});
   }
 
   const OpRegistry& registry_;
   const Program& program_;
   const bool structure_only_;
-  Names feeds_;
+  const bool infer_feeds_;
+  VarSet feeds_;
+  // Whatever the block: a variable of another block is another variable, and a gradient block reads
+  // what its forward block has written.
+  VarSet written_;
+  VarSet computed_;            // by another op than feed
   std::vector<int32_t> path_;  // indices of the blocks that are being visited
   // Once is enough even for a block that several ops name: a program that does so again and again
   // must not take exponential time.
   std::unordered_set<int32_t> visited_;
-  std::unordered_set<const Var*> without_shape_;
+  VarSet without_shape_;
   std::string where_;
-  std::vector<std::string> messages_;
+  std::vector<Message> messages_;
 };
 
 }  // namespace

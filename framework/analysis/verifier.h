@@ -23,12 +23,13 @@ struct VerifyOptions {
 // - an op that the registry lacks, or that its definition refuses (slots, attributes);
 // - an argument without a variable (`feed` and `fetch`, which the executor runs itself, are exempt
 //   from both where the registry lacks them);
-// - a read before the first write of a variable that is neither persistable nor fed, nor comes from
-//   an ancestor block;
+// - a read before the first write of a variable that is neither persistable nor fed, wherever it is
+//   declared (a gradient block sees the variables of its forward block, too);
 // - a variable whose shape or dtype is not what the shape rule of the op that writes it says;
 // - one variable in two output positions of an op;
 // - an op that writes a feed, or a sub-block index that is out of range, the op's own block or an
 //   ancestor of it, or nested too deeply;
+// - a block whose forward block is itself, or out of range;
 // - a variable whose dims make no shape: below -1, too many, or more bytes than 63 bits count;
 // - an op_role, op_namescope or op_role_var of another type than int, string and strings.
 // Whatever the program, this comes to an end and throws nothing.

@@ -1,8 +1,10 @@
 #include "framework/autodiff/block_backward.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "framework/analysis/nested_blocks.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 
@@ -60,36 +62,32 @@ BlockBackward::BlockBackward(const OpRegistry& registry, BackwardNames* names, c
       names_(names),
       forward_(forward),
       leaf_wants_(std::move(leaf_wants)),
-      excluded_(std::move(excluded)) {
+      excluded_(std::move(excluded)),
+      definitions_(FindDefinitions(registry, forward)) {
   for (const auto& op : forward_.ops()) RecordForwardOp(*op);
 }
 
 void BlockBackward::RecordForwardOp(const Op& op) {
   const OpDef* def = registry_.Find(op.type);
-  OpFacts facts;
+  NameSet wanted;
   bool any_wanted = false;
   for (const SlotArguments& slot : op.inputs) {
     const SlotDef* slot_def = def == nullptr ? nullptr : def->FindInput(slot.slot);
     const bool reads_data = slot_def == nullptr || !slot_def->shape_only;
     for (const std::string& x : slot.arguments) {
-      if (x == kEmptyVarName) continue;
-      const auto writers = writers_.find(x);
-      facts.read[x] = writers == writers_.end() ? 0 : writers->second.size();
-      if (!WantsGradient(x)) continue;
-      facts.wanted.insert(x);
+      if (x == kEmptyVarName || !WantsGradient(x)) continue;
+      wanted.insert(x);
       any_wanted = any_wanted || reads_data;
     }
   }
   const bool given = IsOutsideOfTheFunction(op);
   for (const std::string& y : op.OutputNames()) {
-    writers_[y].push_back(facts_.size());
-    facts.written[y] = writers_[y].size();
     const Var* var = forward_.FindVar(y);
     wants_[y] =
         given ? leaf_wants_(forward_, y)
               : any_wanted && var != nullptr && CanHaveGradient(*var) && !excluded_(forward_, y);
   }
-  facts_.push_back(std::move(facts));
+  wanted_.push_back(std::move(wanted));
 }
 
 bool BlockBackward::WantsGradient(const std::string& x) const {
@@ -100,8 +98,10 @@ bool BlockBackward::WantsGradient(const std::string& x) const {
 }
 
 int64_t BlockBackward::LastWriter(const std::string& x) const {
-  const auto found = writers_.find(x);
-  return found == writers_.end() ? -1 : static_cast<int64_t>(found->second.back());
+  const Var* var = VisibleVars(forward_).Find(x).var;
+  const Definition* last = definitions_.Before(forward_.ops().size(), var);
+  if (last == nullptr) return -1;
+  return last->updates.empty() ? last->first : static_cast<int64_t>(last->updates.back());
 }
 
 void BlockBackward::SeedWithOp(const std::string& x, Op op) {
@@ -122,30 +122,30 @@ void BlockBackward::Differentiate(size_t end) {
 
 void BlockBackward::DifferentiateOp(size_t position) {
   const Op& op = *forward_.ops()[position];
-  const OpFacts& facts = facts_[position];
+  const NameSet& wanted = wanted_[position];
   if (IsOutsideOfTheFunction(op)) return;
   OutputGradients output_gradients;
   for (const std::string& y : op.OutputNames()) {
     if (open_.contains(y)) output_gradients[y] = Finish(y);
   }
-  if (output_gradients.empty() || facts.wanted.empty()) return;
+  if (output_gradients.empty() || wanted.empty()) return;
   const OpDef& def = registry_.Get(op.type);
   SKIFF_ENFORCE(def.grad != nullptr, kUnimplemented, DescribeOp(op, forward_.index(), position),
                 ": the gradient of \"", output_gradients.begin()->first,
                 "\" is needed, but the op has none: ", def.no_gradient_reason,
                 "; mark the variable stop_gradient if that is intended");
-  for (Op& gradient_op : GradientOps(op, facts, output_gradients)) {
+  for (Op& gradient_op : GradientOps(op, wanted, output_gradients)) {
     if (WritesNothing(gradient_op)) continue;
     AddGradientOp(position, std::move(gradient_op), &output_gradients);
   }
 }
 
-std::vector<Op> BlockBackward::GradientOps(const Op& op, const OpFacts& facts,
+std::vector<Op> BlockBackward::GradientOps(const Op& op, const NameSet& wanted,
                                            const OutputGradients& output_gradients) {
-  const auto wants = [&](const std::string& x) { return facts.wanted.contains(x); };
+  const auto wants = [&](const std::string& x) { return wanted.contains(x); };
   const auto has = [&](const std::string& y) { return output_gradients.contains(y); };
   const auto sub_block = [&](int32_t block) {
-    return DifferentiateSubBlock(op, facts, output_gradients, block);
+    return DifferentiateSubBlock(op, wanted, output_gradients, block);
   };
   const OpDef& def = registry_.Get(op.type);
   return def.grad(GradContext(op, def, wants, has, sub_block));
@@ -156,7 +156,7 @@ void BlockBackward::AddGradientOp(size_t position, Op gradient_op,
   const Op& forward = *forward_.ops()[position];
   ResolveInputs(position, &gradient_op, output_gradients);
   const int64_t index = Make(std::move(gradient_op), forward);
-  RecordOutputs(forward, facts_[position], index);
+  RecordOutputs(forward, wanted_[position], index);
 }
 
 void BlockBackward::ResolveInputs(size_t position, Op* gradient_op,
@@ -180,29 +180,29 @@ void BlockBackward::ResolveInputs(size_t position, Op* gradient_op,
 
 void BlockBackward::CheckNotOverwritten(size_t position, const Op& gradient_op,
                                         const std::string& slot, const std::string& name) const {
+  const Op& forward = *forward_.ops()[position];
+  const bool is_input = Contains(forward.InputNames(), name);
+  if (!is_input && !Contains(forward.OutputNames(), name)) return;
   // What a sub-block does to a variable of an outer block, iteration by iteration, is the concern
   // of the op that runs it.
-  if (name == kEmptyVarName || forward_.FindLocalVar(name) == nullptr) return;
+  const Var* var = forward_.FindLocalVar(name);
+  if (var == nullptr) return;
   const OpDef* gradient_def = registry_.Find(gradient_op.type);
   const SlotDef* slot_def = gradient_def == nullptr ? nullptr : gradient_def->FindInput(slot);
   if (slot_def != nullptr && slot_def->shape_only) return;
 
-  const Op& forward = *forward_.ops()[position];
-  const OpFacts& facts = facts_[position];
   // An op that writes what it reads has two definitions under one name: the slot tells which.
-  const bool read_here = facts.read.contains(name);
   const bool as_output =
-      !read_here || (Contains(forward.Output(slot), name) && !Contains(forward.Input(slot), name));
-  const Definitions& definitions = as_output ? facts.written : facts.read;
-  const auto definition = definitions.find(name);
-  const auto writers = writers_.find(name);
-  if (definition == definitions.end() || writers == writers_.end()) return;
-  if (definition->second >= writers->second.size()) return;
-  const size_t overwriter = writers->second[definition->second];
+      !is_input || (Contains(forward.Output(slot), name) && !Contains(forward.Input(slot), name));
+  const size_t since = as_output ? position + 1 : position;
+  const Definition* definition = definitions_.Before(since, var);
+  if (definition == nullptr) return;
+  const std::optional<size_t> overwriter = definitions_.NextWrite(*definition, since);
+  if (!overwriter) return;
   Throw(ErrorCode::kFailedPrecondition, DescribeOp(forward, forward_.index(), position),
         ": its gradient op ", gradient_op.type, " reads \"", name, "\" (slot ", slot,
         "), which is overwritten later by ",
-        DescribeOp(*forward_.ops()[overwriter], forward_.index(), overwriter),
+        DescribeOp(*forward_.ops()[*overwriter], forward_.index(), *overwriter),
         "; let that op write another variable");
 }
 
@@ -215,7 +215,7 @@ std::string BlockBackward::FillZeros(const Op& forward, const std::string& y) {
   return gradient;
 }
 
-void BlockBackward::RecordOutputs(const Op& forward, const OpFacts& facts, int64_t made_index) {
+void BlockBackward::RecordOutputs(const Op& forward, const NameSet& wanted, int64_t made_index) {
   std::map<std::string, std::string> input_of_gradient;
   for (const std::string& x : forward.InputNames()) input_of_gradient[GradName(x)] = x;
   Op& op = made_[static_cast<size_t>(made_index)];
@@ -225,7 +225,7 @@ void BlockBackward::RecordOutputs(const Op& forward, const OpFacts& facts, int64
       const auto found = input_of_gradient.find(arguments[i]);
       if (found == input_of_gradient.end()) continue;
       const std::string& x = found->second;
-      if (!facts.wanted.contains(x)) {
+      if (!wanted.contains(x)) {
         arguments[i] = kEmptyVarName;
         continue;
       }
@@ -282,7 +282,7 @@ int64_t BlockBackward::Make(Op op, const Op& forward) {
   return static_cast<int64_t>(made_.size()) - 1;
 }
 
-int32_t BlockBackward::DifferentiateSubBlock(const Op& op, const OpFacts& facts,
+int32_t BlockBackward::DifferentiateSubBlock(const Op& op, const NameSet& wanted,
                                              const OutputGradients& output_gradients,
                                              int32_t sub_block) {
   Program* program = forward_.program();
@@ -290,7 +290,7 @@ int32_t BlockBackward::DifferentiateSubBlock(const Op& op, const OpFacts& facts,
   // A name that the op reads from outside wants what it wants here; what only exists inside follows
   // the usual rule.
   const auto leaf_wants = [&](const Block& inner, const std::string& x) {
-    return inner.FindLocalVar(x) == nullptr ? facts.wanted.contains(x) : leaf_wants_(inner, x);
+    return inner.FindLocalVar(x) == nullptr ? wanted.contains(x) : leaf_wants_(inner, x);
   };
   BlockBackward inner(registry_, names_, block, leaf_wants, excluded_);
   Block* target = program->AppendBlock(gradient_block_parent_);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/definitions.h"
 #include "framework/ir/program.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
@@ -66,13 +67,7 @@ class BlockBackward {
   void AppendTo(Block* target, bool infer);
 
  private:
-  // One definition of a variable is its n-th write; 0: the value from before the block.
-  using Definitions = std::unordered_map<std::string, size_t>;
-  struct OpFacts {
-    Definitions read;
-    Definitions written;
-    std::unordered_set<std::string> wanted;  // inputs that want a gradient
-  };
+  using NameSet = std::unordered_set<std::string>;
   // An argument of an op that was made; op -1: the gradient comes from outside.
   struct Contribution {
     int64_t op = -1;
@@ -84,17 +79,17 @@ class BlockBackward {
 
   void RecordForwardOp(const Op& op);
   void DifferentiateOp(size_t position);
-  std::vector<Op> GradientOps(const Op& op, const OpFacts& facts,
+  std::vector<Op> GradientOps(const Op& op, const NameSet& wanted,
                               const OutputGradients& output_gradients);
   void AddGradientOp(size_t position, Op gradient_op, OutputGradients* output_gradients);
   void ResolveInputs(size_t position, Op* gradient_op, OutputGradients* output_gradients);
-  void RecordOutputs(const Op& forward, const OpFacts& facts, int64_t made_index);
+  void RecordOutputs(const Op& forward, const NameSet& wanted, int64_t made_index);
   void CheckNotOverwritten(size_t position, const Op& gradient_op, const std::string& slot,
                            const std::string& name) const;
   std::string FillZeros(const Op& forward, const std::string& y);
   // Adds up the contributions to the gradient of x; the name of the result.
   std::string Finish(const std::string& x);
-  int32_t DifferentiateSubBlock(const Op& op, const OpFacts& facts,
+  int32_t DifferentiateSubBlock(const Op& op, const NameSet& wanted,
                                 const OutputGradients& output_gradients, int32_t sub_block);
   std::string& ArgumentOf(const Contribution& contribution);
   int64_t Make(Op op, const Op& forward);
@@ -108,8 +103,8 @@ class BlockBackward {
   Filter excluded_;
   int32_t gradient_block_parent_ = 0;
 
-  std::vector<OpFacts> facts_;
-  std::unordered_map<std::string, std::vector<size_t>> writers_;  // positions, in order
+  const BlockDefinitions definitions_;  // of the forward block, before gradients are appended
+  std::vector<NameSet> wanted_;         // by forward op: the inputs that want a gradient
   std::unordered_map<std::string, bool> wants_;  // of the latest definition of each name
 
   std::vector<Op> made_;

@@ -4,13 +4,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 
 namespace skiff {
 namespace {
 
-// For each name, where among the ops placed so far it was last written and last touched.
+// Where among the ops placed so far a variable was last written and last touched.
 struct LastUse {
   int64_t written = -1;
   int64_t touched = -1;
@@ -24,20 +25,17 @@ PassReport EarlyUpdatePass::Apply(const OpRegistry& registry, Program* program) 
   // An op keeps its index as key; a moved one takes the key of the op it goes behind, and ties keep
   // the order of the program.
   std::vector<int64_t> keys(ops.size());
-  std::unordered_map<std::string, LastUse> uses;
+  std::unordered_map<const Var*, LastUse> last_uses;
   int64_t barrier = -1;
   int64_t moved = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
-    const Op& op = *ops[i];
-    const OpDef* def = registry.Find(op.type);
-    const bool fixed = def == nullptr || def->has_side_effect || !op.SubBlocks().empty();
+    const OpUses uses = UsesOf(registry, *block, i);
     int64_t key = static_cast<int64_t>(i);
-    if (!fixed && (op.role() & kRoleOptimize) != 0) {
+    if (!uses.has_side_effect && (ops[i]->role() & kRoleOptimize) != 0) {
       int64_t earliest = barrier;
-      for (const std::string& name : op.InputNames())
-        earliest = std::max(earliest, uses[name].written);
-      for (const std::string& name : op.OutputNames()) {
-        earliest = std::max(earliest, uses[name].touched);
+      for (const VarUse& use : uses.vars) {
+        const LastUse& last = last_uses[use.var];
+        earliest = std::max(earliest, use.writes ? last.touched : last.written);
       }
       if (earliest < key - 1) {
         key = earliest;
@@ -45,14 +43,11 @@ PassReport EarlyUpdatePass::Apply(const OpRegistry& registry, Program* program) 
       }
     }
     keys[i] = key;
-    if (fixed) barrier = key;
-    for (const std::string& name : op.InputNames()) {
-      uses[name].touched = std::max(uses[name].touched, key);
-    }
-    for (const std::string& name : op.OutputNames()) {
-      LastUse& use = uses[name];
-      use.written = std::max(use.written, key);
-      use.touched = std::max(use.touched, key);
+    if (uses.has_side_effect) barrier = key;
+    for (const VarUse& use : uses.vars) {
+      LastUse& last = last_uses[use.var];
+      last.touched = std::max(last.touched, key);
+      if (use.writes) last.written = std::max(last.written, key);
     }
   }
   std::vector<size_t> order(ops.size());

@@ -8,7 +8,8 @@
 //     w2      = sgd(w2, w2@GRAD)          w1      = sgd(w1, w1@GRAD)
 //
 // An op never crosses one that writes what it reads, reads what it writes, or writes what it
-// writes; ops with side effects and ops with sub-blocks stay, and nothing crosses them. `changes`:
+// writes; what a sub-block does counts as done by the op that runs it. Ops with side effects stay,
+// and nothing crosses them. Error for a program that isn't well formed, as of UsesOf. `changes`:
 // ops moved.
 #pragma once
 

@@ -52,12 +52,20 @@ TEST(Verifier, FindsReadsBeforeTheFirstWrite) {
               ElementsAre(HasSubstr("input \"z\" is read before anything writes it")));
   EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [x])", {.feeds = {}, .infer_feeds = false}),
               ElementsAre(HasSubstr("input \"x\" is read before anything writes it")));
+  // The executor feeds, wherever the op stands.
+  EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [x]) {Out: [x]} = feed(X: [feed])"), IsEmpty());
   EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [x])", {.feeds = {"x"}, .infer_feeds = false}),
               IsEmpty());
 }
 
 TEST(Verifier, FindsArgumentsWithoutAVariable) {
   EXPECT_THAT(Messages("{Out: [q]} = tiny_copy(X: [x])"),
+              ElementsAre(HasSubstr("output \"q\" has no variable")));
+}
+
+TEST(Verifier, TakesNoMissingVariableForAFeed) {
+  EXPECT_THAT(Messages("{Out: [q]} = tiny_copy(X: [x])",
+                       {.feeds = {"x", "no_such_variable"}, .infer_feeds = false}),
               ElementsAre(HasSubstr("output \"q\" has no variable")));
 }
 
@@ -82,6 +90,64 @@ TEST(Verifier, LeavesToTheRunWhatDependsOnItsFeeds) {
 TEST(Verifier, LooksIntoSubBlocks) {
   EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [x]) {sub_block = block 1}"),
               ElementsAre(HasSubstr("tiny_copy (block 1, op #0): input \"nothing\"")));
+}
+
+// The root block with x, y and a loop over block 1, and its gradient, if there is a block 2.
+std::vector<std::string> MessagesOfLoop(const std::string& blocks,
+                                        const VerifyOptions& options = {}) {
+  OpRegistry registry;
+  tiny::RegisterTinyOps(registry);
+  const std::string grad = blocks.find("block 2") == std::string::npos
+                               ? ""
+                               : "{Out: []} = tiny_while_grad() {sub_block = block 2}";
+  const auto program = ParseProgramText(R"(program { block 0 {
+    var x float32 [1]
+    var y float32 [1]
+    {Out: [y]} = tiny_copy(X: [x])
+    {Out: []} = tiny_while() {sub_block = block 1} )" +
+                                        grad + "}" + blocks + "}");
+  return VerifyProgram(registry, *program, options);
+}
+
+TEST(Verifier, KnowsThatAGradientBlockReadsWhatItsForwardBlockWrote) {
+  const std::string forward = R"(block 1 parent=0 { var h float32 [1] var late float32 [1]
+                                   {Out: [h]} = tiny_copy(X: [y]) })";
+  EXPECT_THAT(MessagesOfLoop(forward + R"(block 2 parent=0 forward=1 { var dh float32 [1]
+                                            {Out: [dh]} = tiny_copy(X: [h]) })"),
+              IsEmpty());
+  EXPECT_THAT(
+      MessagesOfLoop(forward + R"(block 2 parent=0 forward=1 { var dh float32 [1]
+                                            {Out: [dh]} = tiny_copy(X: [late])
+                                            {Out: [late]} = tiny_copy(X: [h]) })"),
+      ElementsAre("tiny_copy (block 2, op #0): input \"late\" is read before anything writes "
+                  "it"));
+  EXPECT_THAT(MessagesOfLoop(forward + R"(block 2 parent=0 { var dh float32 [1]
+                                            {Out: [dh]} = tiny_copy(X: [h]) })"),
+              ElementsAre("tiny_copy (block 2, op #0): input \"h\" has no variable"));
+}
+
+TEST(Verifier, KeepsVariablesOfOneNameInSeveralBlocksApart) {
+  // The root's x is fed, the one of block 1 is computed, and the other way round.
+  EXPECT_THAT(MessagesOfLoop(R"(block 1 parent=0 { var x float32 [1]
+                                  {Out: [x]} = tiny_copy(X: [y]) })",
+                             {.feeds = {"x"}, .infer_feeds = false}),
+              IsEmpty());
+  EXPECT_THAT(MessagesOfLoop(R"(block 1 parent=0 { var y float32 [1] var z float32 [1]
+                                  {Out: [z]} = tiny_copy(X: [y])
+                                  {Out: [y]} = tiny_copy(X: [z]) })"),
+              ElementsAre("tiny_copy (block 1, op #0): input \"y\" is read before anything writes "
+                          "it"));
+}
+
+TEST(Verifier, FindsForwardBlocksThatAreNotThere) {
+  EXPECT_THAT(MessagesOfLoop("block 1 parent=0 forward=1 { }"),
+              ElementsAre("block 1: its forward block 1 is itself or outside [0, 1]"));
+  OpRegistry registry;
+  Program program;
+  for (const int32_t forward : {-2, 1, 2147483647}) {
+    program.root()->forward_block_index = forward;
+    EXPECT_THAT(VerifyProgram(registry, program), ElementsAre(HasSubstr(StrCat(forward))));
+  }
 }
 
 TEST(Verifier, FindsSubBlocksThatContainTheOpItself) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/ir/text.h"
@@ -17,6 +18,7 @@ namespace skiff {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 std::string Arguments(const Slots& slots) {
@@ -285,6 +287,23 @@ TEST(AppendBackward, RefusesToReadAnOverwrittenValue) {
   EXPECT_EQ(program->root()->ops().size(), 4u);
 }
 
+TEST(AppendBackward, RefusesToReadWhatTheOpItselfOverwrote) {
+  const auto program = Parse(R"(
+      param w float32 [3] persistable
+      var a float32 [3]
+      var loss float32 [1]
+    )",
+                             R"(
+      {Out: [a]} = relu(X: [w])
+      {Out: [a]} = square(X: [a])
+      {Out: [loss]} = mean(X: [a])
+    )");
+  EXPECT_THAT(
+      MessageOf([&] { Backward(program.get()); }),
+      HasSubstr("square (block 0, op #1): its gradient op square_grad reads \"a\" (slot X), "
+                "which is overwritten later by square (block 0, op #1)"));
+}
+
 TEST(AppendBackward, FollowsDefinitionsThroughAnOpInPlace) {
   // relu_grad reads Out only, so overwriting X is legal; the gradient of the name has two values.
   const auto program = Parse(R"(
@@ -377,18 +396,25 @@ OpDef RunBlockDef(const std::string& type) {
   return def;
 }
 
+const OpRegistry& RegistryWithRunBlock() {
+  static const OpRegistry& registry = *[] {
+    auto* made = new OpRegistry;
+    for (const char* type : {"square", "square_grad", "mean", "mean_grad", "fill_constant"}) {
+      made->Add(DefaultOpRegistry().Get(type));
+    }
+    made->Add(RunBlockDef("run_block"));
+    made->Add(RunBlockDef("run_block_grad"));
+    return made;
+  }();
+  return registry;
+}
+
 TEST(AppendBackward, DifferentiatesASubBlockInABlockOfItsOwn) {
-  OpRegistry registry;
-  for (const char* type : {"square", "square_grad", "mean", "mean_grad", "fill_constant"}) {
-    registry.Add(DefaultOpRegistry().Get(type));
-  }
-  registry.Add(RunBlockDef("run_block"));
-  registry.Add(RunBlockDef("run_block_grad"));
   const auto program = ParseProgramText(R"(program {
     block 0 {
       param w float32 [3] persistable
       var a float32 [3]
-      var loss float32 [1]
+      var loss float32 []
       {Out: [a]} = run_block(X: [w]) {sub_block = block 1}
       {Out: [loss]} = mean(X: [a])
     }
@@ -398,7 +424,7 @@ TEST(AppendBackward, DifferentiatesASubBlockInABlockOfItsOwn) {
       {Out: [a]} = square(X: [inner])
     }
   })");
-  AppendBackward(registry, program.get(), "loss");
+  AppendBackward(RegistryWithRunBlock(), program.get(), "loss");
   ASSERT_EQ(program->block_count(), 3u);
   EXPECT_EQ(program->block(2)->forward_block_index, 1);
   EXPECT_EQ(program->block(2)->parent_index(), 0);
@@ -406,6 +432,31 @@ TEST(AppendBackward, DifferentiatesASubBlockInABlockOfItsOwn) {
             "square_grad(X=inner, Out@GRAD=a@GRAD) -> X@GRAD=inner@GRAD\n"
             "square_grad(X=w, Out@GRAD=inner@GRAD) -> X@GRAD=w@GRAD\n");
   EXPECT_EQ(program->root()->ops().back()->Attr<BlockIndex>("sub_block").value, 2);
+  EXPECT_THAT(VerifyProgram(RegistryWithRunBlock(), *program), IsEmpty());
+}
+
+TEST(AppendBackward, RefusesToReadWhatASubBlockOverwrote) {
+  const auto parse = [](const std::string& body) {
+    return ParseProgramText(R"(program {
+      block 0 {
+        param w float32 [3] persistable
+        var a float32 [3]
+        var b float32 [3]
+        var loss float32 [1]
+        {Out: [a]} = square(X: [w])
+        {Out: [b]} = square(X: [a])
+        {Out: []} = run_block(X: [w]) {sub_block = block 1}
+        {Out: [loss]} = mean(X: [b])
+      }
+      block 1 parent=0 {)" + body +
+                            "} }");
+  };
+  const auto overwriting = parse("{Out: [a]} = square(X: [w])");
+  EXPECT_THAT(
+      MessageOf([&] { AppendBackward(RegistryWithRunBlock(), overwriting.get(), "loss"); }),
+      HasSubstr("reads \"a\" (slot X), which is overwritten later by run_block (block 0, op #2)"));
+  const auto with_its_own = parse("var a float32 [3] {Out: [a]} = square(X: [w])");
+  AppendBackward(RegistryWithRunBlock(), with_its_own.get(), "loss");
 }
 
 }  // namespace

@@ -28,6 +28,17 @@ OpDef Define(std::string type, std::vector<std::string> inputs, std::string outp
   return def;
 }
 
+OpDef DefineLoop(std::string type) {
+  OpDef def = Define(std::move(type), {"X"}, "Out");
+  for (std::vector<SlotDef>* slots : {&def.inputs, &def.outputs}) {
+    slots->front().duplicable = true;
+    slots->front().dispensable = true;
+  }
+  def.attrs = {{.name = "sub_block", .type = AttrType::kBlock, .doc = "the body"}};
+  def.infer = [](OpContext&) {};
+  return def;
+}
+
 template <typename Element>
 KernelFactory ElementKernel(Element element) {
   return [element](PrepareContext& context) {
@@ -70,6 +81,12 @@ std::unique_ptr<Kernel> PrepareWorkspace(PrepareContext& context) {
     std::memcpy(aside, kernel.input(0).raw_data(), static_cast<size_t>(bytes));
     std::memset(kernel.output(0).raw_data(), 0, static_cast<size_t>(bytes));
     std::memcpy(kernel.output(0).raw_data(), aside, static_cast<size_t>(bytes));
+  });
+}
+
+std::unique_ptr<Kernel> PrepareOnes(PrepareContext&) {
+  return MakeKernel([](const KernelContext& kernel) {
+    for (float& value : kernel.output(0).values<float>()) value = 1;
   });
 }
 
@@ -146,17 +163,18 @@ void RegisterTinyOps(OpRegistry& registry) {
     AddOp(registry, check, PrepareCheck);
   }
 
+  OpDef ones_like = Define("tiny_ones_like", {"X"}, "Out");
+  ones_like.inputs[0].shape_only = true;
+  AddOp(registry, ones_like, PrepareOnes);
+  for (const char* type : {"tiny_while", "tiny_while_grad"}) registry.Add(DefineLoop(type));
+
   OpDef fill = Define("tiny_fill", {}, "Out");
   fill.attrs = {{.name = "shape", .type = AttrType::kLongs, .doc = "the extents"}};
   fill.infer = [](OpContext& context) {
     const std::vector<int64_t> dims = context.IntsAttr("shape");
     context.SetOutput("Out", Shape(std::span<const int64_t>(dims)), DType::kFloat32);
   };
-  AddOp(registry, fill, [](PrepareContext&) {
-    return MakeKernel([](const KernelContext& kernel) {
-      for (float& value : kernel.output(0).values<float>()) value = 1;
-    });
-  });
+  AddOp(registry, fill, PrepareOnes);
 }
 
 }  // namespace skiff::tiny

@@ -38,7 +38,8 @@ class OwnPlanPass final : public PlanPass {
 
 std::vector<std::string> ProgramPassesRun(const PipelineOptions& options) {
   const OpRegistry registry;
-  const auto program = ParseProgramText("program { block 0 {{Out: [y]} = tiny_copy(X: [x])} }");
+  const auto program = ParseProgramText(
+      "program { block 0 {var x float32 [1] var y float32 [1] {Out: [y]} = tiny_copy(X: [x])} }");
   std::vector<std::string> ran;
   for (const PassReport& report : RunProgramPasses(registry, program.get(), options)) {
     ran.push_back(report.pass);
@@ -115,7 +116,8 @@ TEST(Pipeline, RunsTheCallersOwnPassesLast) {
 
 TEST(Pipeline, AppliesTheCallersOwnPasses) {
   const OpRegistry registry;
-  const auto program = ParseProgramText("program { block 0 {{Out: [y]} = tiny_copy(X: [x])} }");
+  const auto program = ParseProgramText(
+      "program { block 0 {var x float32 [1] var y float32 [1] {Out: [y]} = tiny_copy(X: [x])} }");
   PipelineOptions options;
   options.program_passes = {std::make_shared<OwnProgramPass>()};
   const std::vector<PassReport> reports = RunProgramPasses(registry, program.get(), options);

@@ -1,0 +1,30 @@
+// Random programs of blocks in blocks, for analyses: loop bodies, gradient blocks of these, names
+// that mean another variable inside, persistables, an array (f). The ops compute nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// mix: reads the data of X and the shape of S, writes Out. loop: runs `sub_block` any number of
+// times, reads X, may write Out. loop_grad: the same, its block being a gradient block that it runs
+// once for each run of the forward block that this block or its forward block has made.
+void RegisterBlockOps(OpRegistry& registry);
+
+struct RandomBlocks {
+  std::unique_ptr<Program> program;
+  // Of the root block.
+  std::vector<std::string> feeds;
+  std::vector<std::string> fetches;
+};
+
+// The same for the same seed.
+RandomBlocks MakeRandomBlocks(uint32_t seed);
+
+}  // namespace skiff
