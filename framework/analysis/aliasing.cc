@@ -1,5 +1,6 @@
 #include "framework/analysis/aliasing.h"
 
+#include <algorithm>
 #include <string>
 
 #include "framework/analysis/fused_blocks.h"
@@ -11,6 +12,7 @@ namespace {
 InputOutputPairs PairsOf(const Plan& plan, const Instruction& instruction,
                          const std::vector<std::pair<std::string, std::string>>& slots) {
   InputOutputPairs pairs;
+  if (slots.empty()) return pairs;
   const PrepareContext context = ContextOf(plan, instruction);
   for (const auto& [input, output] : slots) {
     const int from = context.InputIndex(input);
@@ -31,6 +33,15 @@ InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction) 
 InputOutputPairs ViewPairs(const Plan& plan, const Instruction& instruction) {
   if (instruction.kind != InstructionKind::kOp) return {};
   return PairsOf(plan, instruction, instruction.def->views);
+}
+
+bool MayShareStorage(const Plan& plan, const PlanValue& a, const PlanValue& b) {
+  const auto is_free = [&](const PlanValue& value) {
+    return value.storage == Storage::kArena &&
+           std::ranges::count(plan.memory.skip, value.name) == 0;
+  };
+  return StorageBytes(a) == StorageBytes(b) && a.meta.dtype == b.meta.dtype &&
+         a.meta.layout == b.meta.layout && is_free(a) && is_free(b);
 }
 
 }  // namespace skiff

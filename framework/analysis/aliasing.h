@@ -18,4 +18,8 @@ InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction);
 // the input, as long as nobody writes there.
 InputOutputPairs ViewPairs(const Plan& plan, const Instruction& instruction);
 
+// Whether two values may lie in one storage at all: both in the arena, of one form, and neither in
+// Plan::memory.skip.
+bool MayShareStorage(const Plan& plan, const PlanValue& a, const PlanValue& b);
+
 }  // namespace skiff

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/parallel.h"
 #include "framework/analysis/fused_blocks.h"
+#include "framework/base/parallel.h"
 
 namespace skiff {
 namespace {

@@ -8,12 +8,13 @@
 #include <string_view>
 #include <utility>
 
+#include "framework/analysis/dependencies.h"
 #include "framework/analysis/liveness.h"
+#include "framework/analysis/memory_report.h"
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/executor/fused_kernel.h"
 #include "framework/executor/storage.h"
-#include "framework/analysis/memory_report.h"
 #include "framework/tensor/layout_copy.h"
 #include "framework/tuning/kernel_tuner.h"
 #include "memory/out_of_memory_error.h"
@@ -24,13 +25,6 @@ namespace {
 // Startup and main program count their ops each from 0. Without this mark in the id, a parameter
 // would start as the very numbers by which an op of the first training step drops elements.
 constexpr uint64_t kTraining = uint64_t{1} << 31;
-
-bool ReadsDataThatItChecks(const Instruction& instruction) {
-  if (instruction.kind != InstructionKind::kOp) return false;
-  return std::ranges::any_of(instruction.def->inputs, [&](const SlotDef& slot) {
-    return slot.checks_data && instruction.InputIn(slot.name) >= 0;
-  });
-}
 
 // Whether `earlier` has refused whatever `later` could refuse: see OpDef::data_checked_by.
 bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
@@ -58,7 +52,7 @@ constexpr uint64_t kNeverCurrent = std::numeric_limits<uint64_t>::max();
 // Whether only the data can tell if the instruction fails.
 bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
   const Instruction& instruction = instructions[index];
-  if (!ReadsDataThatItChecks(instruction)) return false;
+  if (!ChecksData(instruction)) return false;
   return std::none_of(
       instructions.begin(), instructions.begin() + static_cast<ptrdiff_t>(index),
       [&](const Instruction& earlier) { return HasCheckedFor(instruction, earlier); });

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/dependencies.h"
 #include "framework/analysis/fused_blocks.h"
-#include "framework/analysis/liveness.h"
 #include "framework/analysis/plan_uses.h"
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
@@ -69,7 +69,7 @@ class Fusion {
     }
     std::erase_if(groups_, [](const Group& group) { return group.members.size() < 2; });
     if (groups_.empty()) return {0, 0};
-    const std::vector<int64_t> live = LiveInPlace(plan_);
+    const std::vector<int64_t> live = LiveBytesWithReuse(registry_, plan_);
     std::pair<Plan, std::vector<size_t>> fused = Fused();
     while (DropWhatTakesMemory(live, fused)) fused = Fused();
     plan_ = std::move(fused.first);
@@ -97,9 +97,7 @@ class Fusion {
         !instruction.op->SubBlocks().empty() || !plan_.ForcedKernel(def.type).empty()) {
       return false;
     }
-    return std::ranges::none_of(def.inputs, [&](const SlotDef& slot) {
-      return slot.checks_data && instruction.InputIn(slot.name) >= 0;
-    });
+    return !ChecksData(instruction);
   }
 
   std::optional<Form> FormOf(const Instruction& instruction) const {
@@ -271,12 +269,6 @@ class Fusion {
     return fused;
   }
 
-  // By instruction, the bytes that are live if memory is reused.
-  std::vector<int64_t> LiveInPlace(Plan plan) const {
-    MemoryReusePass().Apply(registry_, &plan);
-    return LiveBytes(plan);
-  }
-
   // Gives up groups that might raise the peak: around an instruction at which more is live in the
   // fused plan than was. A group keeps the inputs of its ops up to the last of them, and brings all
   // that they touch together. A fused instruction itself may come up to the peak, since its
@@ -284,7 +276,7 @@ class Fusion {
   bool DropWhatTakesMemory(const std::vector<int64_t>& live,
                            const std::pair<Plan, std::vector<size_t>>& fused) {
     const int64_t peak = std::ranges::max(live);
-    const std::vector<int64_t> live_now = LiveInPlace(fused.first);
+    const std::vector<int64_t> live_now = LiveBytesWithReuse(registry_, fused.first);
     std::vector<size_t> grown;  // positions
     for (size_t i = 0; i < live_now.size(); ++i) {
       const bool is_fused = fused.first.instructions[i].kind == InstructionKind::kFused;

@@ -56,25 +56,13 @@ class StorageSharing {
   }
 
   bool MayShare(int32_t input, int32_t output) {
-    const int32_t root = plan_.StorageOf(input);
-    const PlanValue& source = ValueOf(input);
-    const PlanValue& target = ValueOf(output);
-    const bool same_form = StorageBytes(source) == StorageBytes(target) &&
-                           source.meta.dtype == target.meta.dtype &&
-                           source.meta.layout == target.meta.layout;
-    return same_form && ValueOf(root).storage == Storage::kArena &&
-           target.storage == Storage::kArena && target.alias_of < 0 && !MustBeAlone(source) &&
-           !MustBeAlone(target) && !MustBeAlone(ValueOf(root));
+    return ValueOf(output).alias_of < 0 && MayShareStorage(plan_, ValueOf(input), ValueOf(output));
   }
 
   void PutOn(int32_t input, int32_t output) {
     ValueOf(output).alias_of = input;
     const int32_t root = plan_.StorageOf(input);
     LastReadOf(root) = std::max(LastReadOf(root), LastReadOf(output));
-  }
-
-  bool MustBeAlone(const PlanValue& value) const {
-    return std::ranges::count(plan_.memory.skip, value.name) > 0;
   }
 
   int64_t ReadsOfStorage(const Instruction& instruction, int32_t root) const {
@@ -90,6 +78,11 @@ class StorageSharing {
 };
 
 }  // namespace
+
+std::vector<int64_t> LiveBytesWithReuse(const OpRegistry& registry, Plan plan) {
+  MemoryReusePass().Apply(registry, &plan);
+  return LiveBytes(plan);
+}
 
 PassReport MemoryReusePass::Apply(const OpRegistry&, Plan* plan) const {
   plan->reuse = plan->memory.policy;

@@ -8,6 +8,9 @@
 // is fetched lives to the end. `changes`: values computed in place.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "framework/transpiler/pass.h"
 
 namespace skiff {
@@ -17,5 +20,9 @@ class MemoryReusePass final : public PlanPass {
   std::string_view name() const override { return "memory_reuse"; }
   PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
 };
+
+// By instruction, the bytes that are live once this pass has run: by which those that run before
+// judge what they do.
+std::vector<int64_t> LiveBytesWithReuse(const OpRegistry& registry, Plan plan);
 
 }  // namespace skiff

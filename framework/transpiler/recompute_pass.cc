@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/analysis/liveness.h"
 #include "framework/analysis/plan_uses.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
@@ -126,11 +125,7 @@ class Recomputation {
     } while (fixed_grew_);
     if (!tried_.insert(reruns).second) return std::nullopt;
     Outcome outcome = Rewrite(cutting, reruns);
-    Plan shared = outcome.plan;
-    shared.memory.policy = ReusePolicy::kArena;
-    MemoryReusePass().Apply(registry_, &shared);
-    const std::vector<int64_t> live = LiveBytes(shared);
-    outcome.max_live_bytes = *std::ranges::max_element(live);
+    outcome.max_live_bytes = std::ranges::max(LiveBytesWithReuse(registry_, outcome.plan));
     return outcome;
   }
 

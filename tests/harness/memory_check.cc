@@ -107,11 +107,11 @@ std::vector<MemoryChoice> MemoryChoices() {
         Choose(StrCat("arena_", RecomputeName(recompute)), ReusePolicy::kArena, recompute));
   }
   choices.push_back(Choose("grow_least_memory", ReusePolicy::kGrow, Recompute::kLeastMemory));
-  for (const Recompute recompute : {Recompute::kNothing, Recompute::kLeastMemory}) {
-    choices.push_back(
-        Choose(StrCat("late_updates_", RecomputeName(recompute)), ReusePolicy::kArena, recompute));
-    choices.back().options.passes.skip = {"early_update"};
-  }
+  choices.push_back(Choose("late_updates", ReusePolicy::kArena, Recompute::kNothing));
+  choices.back().options.passes.skip = {"early_update"};
+  choices.push_back(
+      Choose("given_order_least_memory", ReusePolicy::kArena, Recompute::kLeastMemory));
+  choices.back().options.passes.skip = {"early_update", "order"};
   return choices;
 }
 

@@ -25,7 +25,8 @@ struct MemoryChoice {
 
 // A place of its own for each value, and nothing computed again: what the others are held against.
 MemoryChoice NoReuse();
-// Every policy, what can be recomputed, and updates at the end, each with dead memory full of NaN.
+// Every policy, what can be recomputed, updates at the end, and instructions in the order of the
+// program, each with dead memory full of NaN.
 std::vector<MemoryChoice> MemoryChoices();
 // Every fourth variable that all programs of the workload have shares memory with nothing.
 MemoryChoice SkippingChoice(const Workload& workload);

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "framework/analysis/verifier.h"
-#include "framework/base/error.h"
 #include "framework/analysis/verify_plan.h"
+#include "framework/base/error.h"
 #include "framework/transpiler/pass.h"
 
 namespace skiff::harness {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "framework/analysis/memory_report.h"
 #include "framework/base/error.h"
 #include "framework/io/file.h"
-#include "framework/analysis/memory_report.h"
 #include "memory/allocator.h"
 #include "tools/model_workload/model_workload.h"
 #include "tools/pass_flags/pass_flags.h"

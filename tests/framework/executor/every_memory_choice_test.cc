@@ -1,6 +1,6 @@
 // Random programs compute the same, to the bit, with every policy of reuse, with what can be
-// recomputed (by rule, between checkpoints, for a budget), and with updates moved or not; dead
-// memory is full of NaN meanwhile. So do programs with planted bugs not.
+// recomputed (by rule, between checkpoints, for a budget), and with updates and other instructions
+// moved or not; dead memory is full of NaN meanwhile. So do programs with planted bugs not.
 //
 //   bazel test --config=opt //tests/framework/executor:every_memory_choice_test
 //   bazel run --config=opt //tests/framework/executor:every_memory_choice_test -- --programs=50000
@@ -53,6 +53,9 @@ class Coverage {
       const OpDef& def = DefaultOpRegistry().Get(op->type);
       types_.insert(op->type);
       if (!def.in_place.empty()) found.insert("in_place");
+      if (!def.views.empty()) found.insert("views");
+      if (!def.replayed_by.empty()) found.insert("replayed_by");
+      if (def.flop) found.insert("flop");
       if (def.random) found.insert("random");
       if (def.elementwise) found.insert("elementwise");
       if (def.zero_preserving) found.insert("zero_preserving");
@@ -148,6 +151,7 @@ class RandomProgramsTest : public ::testing::Test {
   void TestBody() override {
     Coverage coverage;
     std::map<std::string, int64_t> plans_with_recomputation;
+    int64_t plans_reordered = 0;
     int64_t plans_in_place = 0;
     int64_t refused = 0;
     const uint64_t end = std::min(first_ + kProgramsATest, FLAGS_first_program + FLAGS_programs);
@@ -164,6 +168,7 @@ class RandomProgramsTest : public ::testing::Test {
                                                                       const Plan&) {
           const bool recomputes = report.pass == "recompute" && report.changes > 0;
           if (recomputes) ++plans_with_recomputation[name];
+          if (report.pass == "order" && report.changes > 0) ++plans_reordered;
           if (report.pass == "memory_reuse" && report.changes > 0) ++plans_in_place;
         };
         const std::vector<std::string> faults = MemoryFaults(tried, *expected, choice);
@@ -178,10 +183,12 @@ class RandomProgramsTest : public ::testing::Test {
     for (const auto& [choice, plans] : plans_with_recomputation) {
       std::cout << plans << " plans recompute with " << choice << ", ";
     }
-    std::cout << plans_in_place << " work in place" << std::endl;
+    std::cout << plans_reordered << " are reordered, " << plans_in_place << " work in place"
+              << std::endl;
     for (const char* choice : {"arena_least_memory", "arena_checkpoints", "arena_budget"}) {
       EXPECT_GT(plans_with_recomputation[choice], 0) << choice;
     }
+    EXPECT_GT(plans_reordered, 0);
     EXPECT_GT(plans_in_place, 0);
     EXPECT_LE(refused, 2);
   }

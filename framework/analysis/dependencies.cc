@@ -1,0 +1,120 @@
+#include "framework/analysis/dependencies.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+namespace skiff {
+namespace {
+
+constexpr size_t kNobody = static_cast<size_t>(-1);
+
+class DependencyFinder {
+ public:
+  explicit DependencyFinder(const Plan& plan)
+      : plan_(plan), before_(plan.instructions.size()), uses_(plan.values.size()) {}
+
+  std::vector<std::vector<size_t>> Find() {
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      AddBarrier(i);
+      AddStorageUses(i);
+      AddChecks(i);
+    }
+    for (std::vector<size_t>& before : before_) {
+      std::ranges::sort(before);
+      before.erase(std::ranges::unique(before).begin(), before.end());
+    }
+    return std::move(before_);
+  }
+
+ private:
+  // Since a storage was written last.
+  struct Use {
+    size_t writer = kNobody;
+    std::vector<size_t> readers;
+  };
+
+  void Add(size_t i, size_t earlier) {
+    if (earlier != kNobody && earlier != i) before_[i].push_back(earlier);
+  }
+
+  static bool IsBarrier(const Instruction& instruction) {
+    return instruction.kind == InstructionKind::kOp &&
+           (instruction.def->has_side_effect || !instruction.op->SubBlocks().empty());
+  }
+
+  void AddBarrier(size_t i) {
+    Add(i, barrier_);
+    if (!IsBarrier(plan_.instructions[i])) return;
+    for (size_t earlier = barrier_ == kNobody ? 0 : barrier_ + 1; earlier < i; ++earlier) {
+      Add(i, earlier);
+    }
+    barrier_ = i;
+  }
+
+  void AddStorageUses(size_t i) {
+    const Instruction& instruction = plan_.instructions[i];
+    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+      if (instruction.inputs[j] < 0 || !instruction.reads_data[j]) continue;
+      Use& use = UseOf(instruction.inputs[j]);
+      Add(i, use.writer);
+      use.readers.push_back(i);
+    }
+    for (const int32_t output : instruction.outputs) {
+      if (output < 0) continue;
+      Use& use = UseOf(output);
+      Add(i, use.writer);
+      for (const size_t reader : use.readers) Add(i, reader);
+      use = {.writer = i, .readers = {}};
+    }
+  }
+
+  void AddChecks(size_t i) {
+    const Instruction& instruction = plan_.instructions[i];
+    if (ChecksData(instruction)) {
+      Add(i, check_);
+      for (const size_t writer : scope_writers_) Add(i, writer);
+      scope_writers_.clear();
+      check_ = i;
+    }
+    const bool writes_scope = std::ranges::any_of(instruction.outputs, [&](int32_t output) {
+      return output >= 0 && StorageOf(output).storage == Storage::kScope;
+    });
+    if (!writes_scope) return;
+    Add(i, check_);
+    scope_writers_.push_back(i);
+  }
+
+  const PlanValue& StorageOf(int32_t value) const {
+    return plan_.values[static_cast<size_t>(plan_.StorageOf(value))];
+  }
+
+  Use& UseOf(int32_t value) {
+    const PlanValue& storage = StorageOf(value);
+    if (storage.storage == Storage::kScope) return scope_uses_[storage.name];
+    return uses_[static_cast<size_t>(plan_.StorageOf(value))];
+  }
+
+  const Plan& plan_;
+  std::vector<std::vector<size_t>> before_;
+  std::vector<Use> uses_;  // by value
+  std::unordered_map<std::string_view, Use> scope_uses_;
+  size_t barrier_ = kNobody;
+  size_t check_ = kNobody;
+  std::vector<size_t> scope_writers_;  // since the last check
+};
+
+}  // namespace
+
+bool ChecksData(const Instruction& instruction) {
+  if (instruction.kind != InstructionKind::kOp) return false;
+  return std::ranges::any_of(instruction.def->inputs, [&](const SlotDef& slot) {
+    return slot.checks_data && instruction.InputIn(slot.name) >= 0;
+  });
+}
+
+std::vector<std::vector<size_t>> Dependencies(const Plan& plan) {
+  return DependencyFinder(plan).Find();
+}
+
+}  // namespace skiff

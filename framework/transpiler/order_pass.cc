@@ -1,0 +1,146 @@
+#include "framework/transpiler/order_pass.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "framework/analysis/aliasing.h"
+#include "framework/analysis/dependencies.h"
+#include "framework/base/error.h"
+#include "framework/transpiler/memory_reuse_pass.h"
+#include "framework/transpiler/task_order.h"
+
+namespace skiff {
+namespace {
+
+// The instructions of a plan as tasks, and its values in the arena as buffers with their numbers;
+// views count as what they show.
+class TaskGraphOfPlan {
+ public:
+  explicit TaskGraphOfPlan(const Plan& plan) : plan_(plan), buffers_(plan.values.size()) {
+    std::iota(buffers_.begin(), buffers_.end(), 0);
+  }
+
+  TaskGraph Make() {
+    for (const Instruction& instruction : plan_.instructions) JoinViews(instruction);
+    AddBuffers();
+    const std::vector<std::vector<size_t>> dependencies = Dependencies(plan_);
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      graph_.tasks.push_back(TaskOf(plan_.instructions[i]));
+      graph_.tasks.back().after.assign(dependencies[i].begin(), dependencies[i].end());
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  int32_t BufferOf(int32_t value) const { return buffers_[static_cast<size_t>(value)]; }
+
+  // The values of those pairs that may share storage.
+  std::vector<std::pair<int32_t, int32_t>> Sharing(const Instruction& instruction,
+                                                   const InputOutputPairs& pairs) const {
+    std::vector<std::pair<int32_t, int32_t>> sharing;
+    for (const auto& [input, output] : pairs) {
+      const int32_t from = instruction.inputs[static_cast<size_t>(input)];
+      const int32_t to = instruction.outputs[static_cast<size_t>(output)];
+      const bool may_share = MayShareStorage(plan_, plan_.values[static_cast<size_t>(from)],
+                                             plan_.values[static_cast<size_t>(to)]);
+      if (may_share) sharing.emplace_back(from, to);
+    }
+    return sharing;
+  }
+
+  void JoinViews(const Instruction& instruction) {
+    for (const auto& [viewed, view] : Sharing(instruction, ViewPairs(plan_, instruction))) {
+      buffers_[static_cast<size_t>(view)] = BufferOf(viewed);
+    }
+  }
+
+  void AddBuffers() {
+    for (const PlanValue& value : plan_.values) {
+      // Variables that share with nothing live all the time, whatever the order.
+      const bool counts = value.storage == Storage::kArena &&
+                          std::ranges::count(plan_.memory.skip, value.name) == 0;
+      graph_.buffers.push_back({.bytes = counts ? StorageBytes(value) : 0});
+    }
+    for (const int32_t fetch : plan_.fetches) {
+      graph_.buffers[static_cast<size_t>(BufferOf(fetch))].lives_to_end = true;
+    }
+  }
+
+  TaskGraph::Task TaskOf(const Instruction& instruction) const {
+    TaskGraph::Task task;
+    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+      const int32_t input = instruction.inputs[j];
+      if (input >= 0 && instruction.reads_data[j]) task.buffers.push_back(BufferOf(input));
+    }
+    for (const auto& [from, to] : Sharing(instruction, InPlacePairs(plan_, instruction))) {
+      const bool is_read_once = std::ranges::count(task.buffers, BufferOf(from)) == 1;
+      if (is_read_once && BufferOf(from) != BufferOf(to)) {
+        task.in_place.emplace_back(BufferOf(from), BufferOf(to));
+      }
+    }
+    for (const int32_t output : instruction.outputs) {
+      if (output >= 0) task.buffers.push_back(BufferOf(output));
+    }
+    std::erase_if(task.buffers, [&](int32_t buffer) {
+      return graph_.buffers[static_cast<size_t>(buffer)].bytes == 0;
+    });
+    std::ranges::sort(task.buffers);
+    task.buffers.erase(std::ranges::unique(task.buffers).begin(), task.buffers.end());
+    task.workspace_bytes = std::accumulate(instruction.workspace_bytes.begin(),
+                                           instruction.workspace_bytes.end(), int64_t{0});
+    return task;
+  }
+
+  const Plan& plan_;
+  TaskGraph graph_;
+  std::vector<int32_t> buffers_;  // by value
+};
+
+// How many have to move for this order: all but the most that keep theirs.
+int64_t MovedCount(const std::vector<int32_t>& order) {
+  // The least end of an ascending subsequence, by its length less 1.
+  std::vector<int32_t> ends;
+  for (const int32_t i : order) {
+    const auto end = std::ranges::lower_bound(ends, i);
+    if (end == ends.end()) {
+      ends.push_back(i);
+    } else {
+      *end = i;
+    }
+  }
+  return static_cast<int64_t>(order.size() - ends.size());
+}
+
+int64_t MostLiveBytes(const OpRegistry& registry, const Plan& plan) {
+  return std::ranges::max(LiveBytesWithReuse(registry, plan));
+}
+
+}  // namespace
+
+PassReport OrderPass::Apply(const OpRegistry& registry, Plan* plan) const {
+  SKIFF_ENFORCE(plan->reuse == ReusePolicy::kNone, kFailedPrecondition,
+                "order: memory_reuse has run, expected to run before it");
+  const PassReport left = {.pass = {}, .changes = 0, .summary = "no order takes less"};
+  if (plan->memory.policy == ReusePolicy::kNone) return left;
+  const std::vector<int32_t> order = OrderForMemory(TaskGraphOfPlan(*plan).Make());
+  const int64_t moved = MovedCount(order);
+  if (moved == 0) return left;
+  Plan ordered = *plan;
+  for (size_t i = 0; i < order.size(); ++i) {
+    ordered.instructions[i] = plan->instructions[static_cast<size_t>(order[i])];
+  }
+  const int64_t before = MostLiveBytes(registry, *plan);
+  const int64_t after = MostLiveBytes(registry, ordered);
+  if (after >= before) return left;
+  *plan = std::move(ordered);
+  return {.pass = {},
+          .changes = moved,
+          .summary = StrCat(moved, " instructions moved, ", after,
+                            " bytes live at the most instead of ", before)};
+}
+
+}  // namespace skiff
