@@ -59,7 +59,8 @@ class FuseElementwisePassTest : public ::testing::Test {
       vars += "var " + std::string(name) + dims + "\n";
     }
     vars += "var s float32 [1]\n";
-    options.passes.skip.insert(options.passes.skip.end(), {"fuse_elementwise", "memory_reuse"});
+    options.passes.skip.insert(options.passes.skip.end(),
+                               {"fuse_elementwise", "order", "memory_reuse"});
     if (fuses_) options.passes.plan_passes.push_back(std::make_shared<FuseElementwisePass>(kBlock));
     options.passes.plan_passes.push_back(std::make_shared<MemoryReusePass>());
     options.passes.plan_observer = [](const PassReport&, const Plan& plan) { CheckPlan(plan); };
