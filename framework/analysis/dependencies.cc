@@ -38,14 +38,9 @@ class DependencyFinder {
     if (earlier != kNobody && earlier != i) before_[i].push_back(earlier);
   }
 
-  static bool IsBarrier(const Instruction& instruction) {
-    return instruction.kind == InstructionKind::kOp &&
-           (instruction.def->has_side_effect || !instruction.op->SubBlocks().empty());
-  }
-
   void AddBarrier(size_t i) {
     Add(i, barrier_);
-    if (!IsBarrier(plan_.instructions[i])) return;
+    if (!MustStay(plan_.instructions[i])) return;
     for (size_t earlier = barrier_ == kNobody ? 0 : barrier_ + 1; earlier < i; ++earlier) {
       Add(i, earlier);
     }
@@ -111,6 +106,11 @@ bool ChecksData(const Instruction& instruction) {
   return std::ranges::any_of(instruction.def->inputs, [&](const SlotDef& slot) {
     return slot.checks_data && instruction.InputIn(slot.name) >= 0;
   });
+}
+
+bool MustStay(const Instruction& instruction) {
+  return instruction.kind == InstructionKind::kOp &&
+         (instruction.def->has_side_effect || !instruction.op->SubBlocks().empty());
 }
 
 std::vector<std::vector<size_t>> Dependencies(const Plan& plan) {

@@ -185,8 +185,8 @@ void BlockBackward::CheckNotOverwritten(size_t position, const Op& gradient_op,
   if (!is_input && !Contains(forward.OutputNames(), name)) return;
   // What a sub-block does to a variable of an outer block, iteration by iteration, is the concern
   // of the op that runs it.
-  const Var* var = forward_.FindLocalVar(name);
-  if (var == nullptr) return;
+  if (forward_.FindLocalVar(name) == nullptr) return;
+  const Var* var = VisibleVars(forward_).Find(name).var;
   const OpDef* gradient_def = registry_.Find(gradient_op.type);
   const SlotDef* slot_def = gradient_def == nullptr ? nullptr : gradient_def->FindInput(slot);
   if (slot_def != nullptr && slot_def->shape_only) return;

@@ -137,8 +137,10 @@ struct CompiledProgram::State {
       smallest = std::min(smallest, prepared->plan().planned_bytes);
       return prepared->plan().planned_bytes <= budget ? prepared : nullptr;
     };
-    std::shared_ptr<PreparedPlan> fitting;
     MemoryOptions memory = options.memory;
+    memory.recompute = Recompute::kNothing;
+    std::shared_ptr<PreparedPlan> fitting = attempt(memory);
+    memory.recompute = Recompute::kBudget;
     for (int i = 0; i < kAttempts && fitting == nullptr; ++i) {
       fitting = attempt(memory);
       memory.budget_bytes = budget - std::max<int64_t>(smallest - budget, 0) * (i + 1);

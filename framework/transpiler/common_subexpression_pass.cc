@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/dependencies.h"
 #include "framework/analysis/liveness.h"
 #include "framework/base/error.h"
 
@@ -82,11 +83,11 @@ class Merging {
   const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
 
   bool MayMerge(const Instruction& instruction) const {
-    const OpDef& def = *instruction.def;
-    if (def.random || def.has_side_effect || !instruction.op->SubBlocks().empty()) return false;
+    if (instruction.def->random || MustStay(instruction)) return false;
     return std::ranges::all_of(instruction.outputs, [&](int32_t output) {
       return output < 0 ||
-             (ValueOf(output).storage == Storage::kArena && ValueOf(output).alias_of < 0);
+             (ValueOf(output).storage == Storage::kArena && ValueOf(output).alias_of < 0 &&
+              std::ranges::count(plan_.memory.checkpoints, ValueOf(output).name) == 0);
     });
   }
 

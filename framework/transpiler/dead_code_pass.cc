@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/dependencies.h"
 #include "framework/base/error.h"
 
 namespace skiff {
@@ -13,7 +14,7 @@ PassReport DeadCodePass::Apply(const OpRegistry&, Plan* plan) const {
   for (int32_t fetch : plan->fetches) needed[static_cast<size_t>(fetch)] = true;
   std::vector<Instruction> kept;
   for (auto it = plan->instructions.rbegin(); it != plan->instructions.rend(); ++it) {
-    bool live = it->def->has_side_effect || !it->op->SubBlocks().empty();
+    bool live = MustStay(*it);
     for (int32_t output : it->outputs) {
       if (output < 0) continue;
       const size_t value = static_cast<size_t>(output);

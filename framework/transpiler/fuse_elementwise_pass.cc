@@ -93,11 +93,8 @@ class Fusion {
   bool MayRunInBlocks(const Instruction& instruction) const {
     if (instruction.kind != InstructionKind::kOp) return false;
     const OpDef& def = *instruction.def;
-    if (!def.elementwise || def.random || def.has_side_effect || def.data_dependent_shape ||
-        !instruction.op->SubBlocks().empty() || !plan_.ForcedKernel(def.type).empty()) {
-      return false;
-    }
-    return !ChecksData(instruction);
+    return def.elementwise && !def.random && !def.data_dependent_shape && !MustStay(instruction) &&
+           plan_.ForcedKernel(def.type).empty() && !ChecksData(instruction);
   }
 
   std::optional<Form> FormOf(const Instruction& instruction) const {

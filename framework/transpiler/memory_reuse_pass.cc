@@ -60,8 +60,8 @@ class StorageSharing {
   }
 
   void PutOn(int32_t input, int32_t output) {
-    ValueOf(output).alias_of = input;
     const int32_t root = plan_.StorageOf(input);
+    ValueOf(output).alias_of = root;  // so that no chain grows long
     LastReadOf(root) = std::max(LastReadOf(root), LastReadOf(output));
   }
 

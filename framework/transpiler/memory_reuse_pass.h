@@ -1,11 +1,12 @@
 // Lets values share storage: an op's output takes the place of an input that dies there, where
-// OpDef says that the kernel works in place; and values with disjoint lives share arena space as
-// the policy says (Plan::memory, memory/reuse_policy.h).
+// OpDef says that the kernel works in place; a view lies on what it shows; and values with disjoint
+// lives share arena space as the policy says (Plan::memory, memory/reuse_policy.h).
 //
-//   y = relu(x)    x not read again, not fetched, no feed and not in the scope    ->    y lies on x
+//   y = relu(x)       x not read again, not fetched, no feed and not in the scope -> y lies on x
+//   y = reshape2(x)   x no feed and not in the scope                              -> y lies on x
 //
 // Reuse is an allocation decision on the liveness of values: the program is not changed, and what
-// is fetched lives to the end. `changes`: values computed in place.
+// is fetched lives to the end. `changes`: values computed in place, and views.
 #pragma once
 
 #include <cstdint>

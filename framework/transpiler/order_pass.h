@@ -13,9 +13,10 @@
 //
 // Where it isn't at the peak the order stays as it is, and as a whole if less than kLeastGain of
 // the peak would be gained (task_order.h). Workspaces of kernels aren't known yet, but of fused
-// instructions. Runs behind the passes that decide what is computed: what fuse_elementwise doesn't
-// keep must not count, and no group should be torn apart. Runs before memory_reuse, whose decisions
-// it foresees. `changes`: instructions moved.
+// instructions, so what lives beside a large one may grow by what was gained elsewhere. Runs behind
+// the passes that decide what is computed: what fuse_elementwise doesn't keep must not count, and
+// no group should be torn apart. Runs before memory_reuse, whose decisions it foresees. `changes`:
+// instructions moved.
 #pragma once
 
 #include "framework/transpiler/pass.h"

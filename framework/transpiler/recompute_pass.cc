@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/dependencies.h"
 #include "framework/analysis/plan_uses.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
@@ -72,6 +73,9 @@ class Recomputation {
         if (plan_.values[v].name != name) continue;
         is_known = true;
         const auto value = static_cast<int32_t>(v);
+        const bool is_dropped =
+            uses_.WriterOf(value) == kNobody && ValueOf(value).storage == Storage::kArena;
+        is_forward = is_forward || is_dropped;  // nobody needs it, so there is nothing to keep
         if (uses_.WriterOf(value) >= backward_) continue;
         is_forward = true;
         cuts.insert(uses_.WriterOf(value) + 1);
@@ -114,7 +118,7 @@ class Recomputation {
 
   int64_t held_bytes() const { return all_held_bytes_; }
 
-  // None, if another cutting that was tried comes to the same.
+  // None, if another cutting that was tried runs the same instructions again.
   std::optional<Outcome> Try(const Cutting& cutting) {
     // An instruction may turn out to be one that can't run again; then others can't either.
     fixed_.clear();
@@ -218,7 +222,7 @@ class Recomputation {
     if (instruction.kind == InstructionKind::kCopy) {
       return ValueOf(instruction.outputs[0]).storage == Storage::kArena;
     }
-    if (instruction.def->has_side_effect) return false;
+    if (MustStay(instruction)) return false;
     const std::vector<int32_t> state = RunningState(instruction);
     return std::ranges::all_of(instruction.outputs, [&](int32_t output) {
       return output < 0 || ValueOf(output).storage == Storage::kArena ||
@@ -388,8 +392,9 @@ class Recomputation {
       const bool is_made = std::ranges::count(replay->outputs, output) > 0;
       return IsKept(cutting, output) || (is_made && !is_read);
     };
-    if (!std::ranges::all_of(instruction.outputs, is_there)) return std::nullopt;
-    return replay;
+    if (std::ranges::all_of(instruction.outputs, is_there)) return replay;
+    plan->made_ops.pop_back();
+    return std::nullopt;
   }
 
   const OpRegistry& registry_;

@@ -40,8 +40,9 @@ std::optional<Instruction> MakeReplay(const OpRegistry& registry, Plan* plan,
   }
   Instruction replay =
       MakeInstruction(plan, def, origin, AttributesFor(def, instruction), inputs, outputs);
-  if (registry.FindKernel(ContextOf(*plan, replay)) == nullptr) return std::nullopt;
-  return replay;
+  if (registry.FindKernel(ContextOf(*plan, replay)) != nullptr) return replay;
+  plan->made_ops.pop_back();
+  return std::nullopt;
 }
 
 }  // namespace skiff

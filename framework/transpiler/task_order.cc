@@ -137,6 +137,8 @@ class Sequence {
  private:
   // What is run first is no larger than this.
   static constexpr size_t kMostTasks = 16;
+  // Of the largest live buffers no more than these are thought of at a time.
+  static constexpr size_t kMostLookedAt = 256;
   // Buffers below this share of what is missing are no help.
   static constexpr int64_t kSmallShare = 16;
 
@@ -183,8 +185,9 @@ class Sequence {
   bool MakeRoom(int32_t next) {
     const int64_t missing = memory_.BytesDuring(next) - bound_;
     std::vector<int32_t> candidates;
+    size_t looked_at = 0;
     for (const auto& [negative_bytes, buffer] : live_) {
-      if (-negative_bytes < missing / kSmallShare) break;
+      if (-negative_bytes < missing / kSmallShare || ++looked_at > kMostLookedAt) break;
       if (At(waits_, buffer).until <= order_.size()) candidates.push_back(buffer);
     }
     return std::ranges::any_of(candidates, [&](int32_t buffer) {

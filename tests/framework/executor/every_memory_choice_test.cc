@@ -144,6 +144,13 @@ std::vector<Trial> TrialsOf(const Workload& workload, uint64_t number) {
   return trials;
 }
 
+bool IsReplay(const Instruction& instruction) {
+  const auto replays = [&](const std::string& type) {
+    return DefaultOpRegistry().Get(type).replayed_by == instruction.def->type;
+  };
+  return std::ranges::any_of(DefaultOpRegistry().Types(), replays);
+}
+
 class RandomProgramsTest : public ::testing::Test {
  public:
   explicit RandomProgramsTest(uint64_t first) : first_(first) {}
@@ -152,6 +159,7 @@ class RandomProgramsTest : public ::testing::Test {
     Coverage coverage;
     std::map<std::string, int64_t> plans_with_recomputation;
     int64_t plans_reordered = 0;
+    int64_t plans_with_replays = 0;
     int64_t plans_in_place = 0;
     int64_t refused = 0;
     const uint64_t end = std::min(first_ + kProgramsATest, FLAGS_first_program + FLAGS_programs);
@@ -165,9 +173,11 @@ class RandomProgramsTest : public ::testing::Test {
       coverage.Count(workload);
       for (auto& [tried, choice] : TrialsOf(workload, number)) {
         choice.options.passes.plan_observer = [&, name = choice.name](const PassReport& report,
-                                                                      const Plan&) {
+                                                                      const Plan& plan) {
           const bool recomputes = report.pass == "recompute" && report.changes > 0;
           if (recomputes) ++plans_with_recomputation[name];
+          const bool replays = recomputes && std::ranges::any_of(plan.instructions, IsReplay);
+          if (replays) ++plans_with_replays;
           if (report.pass == "order" && report.changes > 0) ++plans_reordered;
           if (report.pass == "memory_reuse" && report.changes > 0) ++plans_in_place;
         };
@@ -183,8 +193,8 @@ class RandomProgramsTest : public ::testing::Test {
     for (const auto& [choice, plans] : plans_with_recomputation) {
       std::cout << plans << " plans recompute with " << choice << ", ";
     }
-    std::cout << plans_reordered << " are reordered, " << plans_in_place << " work in place"
-              << std::endl;
+    std::cout << plans_with_replays << " replay, " << plans_reordered << " are reordered, "
+              << plans_in_place << " work in place" << std::endl;
     for (const char* choice : {"arena_least_memory", "arena_checkpoints", "arena_budget"}) {
       EXPECT_GT(plans_with_recomputation[choice], 0) << choice;
     }

@@ -322,6 +322,25 @@ TEST_F(RecomputePassTest, RefusesCheckpointsThatTheForwardPassDoesNotCompute) {
               "recompute: the checkpoint \"f\" is no value of the forward pass");
 }
 
+// What is fetched may change from run to run.
+TEST_F(RecomputePassTest, TakesACheckpointThatNobodyNeedsThisTime) {
+  const std::string ops = std::string(kChain) + R"({Out: ["h"]} = tiny_scale(X: ["a"]))";
+  const BoundProgram bound = Bind(ops, {"g"}, Checkpoints({"b", "h"}));
+  EXPECT_EQ(Computed(bound, "h"), 0);
+  EXPECT_EQ(Computed(bound, "a"), 2);
+}
+
+TEST_F(RecomputePassTest, KeepsACheckpointThatIsWhatAnotherOpHasComputed) {
+  const std::string twins = R"(
+    {Out: ["a"]} = tiny_scale(X: ["x"]) {factor = 2.0}
+    {Out: ["b"]} = tiny_scale(X: ["x"]) {factor = 2.0}
+    {Out: ["c"]} = tiny_add(X: ["a"], Y: ["b"])
+    {Out: ["d"]} = tiny_add(X: ["c"], Y: ["b"]) {op_role = 1}
+  )";
+  EXPECT_EQ(Computed(Bind(twins, {"d"}, {}), "b"), 0);
+  EXPECT_EQ(Computed(Bind(twins, {"d"}, Checkpoints({"b"})), "b"), 1);
+}
+
 TEST_F(RecomputePassTest, DoesNothingWithoutABackwardPass) {
   const BoundProgram bound =
       Bind("{Out: [\"a\"]} = tiny_copy(X: [\"x\"])", {"a"}, {.recompute = Recompute::kLeastMemory});
