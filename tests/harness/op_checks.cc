@@ -293,6 +293,7 @@ class OpChecker {
     });
     if (outputs.empty()) return outputs;
     CheckViews(outputs, where);
+    CheckReplay(variant, outputs, where);
     for (const VariablePairs& pairs : InPlaceVariants(variant.layouts)) {
       std::string place = where + " in place";
       for (const auto& [input, output] : pairs) place += StrCat(" ", input, "->", output);
@@ -325,6 +326,39 @@ class OpChecker {
         if (!same) Fail(where, StrCat(to, " has other bytes than ", from, ", whose view it is"));
       }
     }
+  }
+
+  // What OpDef::replayed_by makes of the op's inputs and outputs has the bits of its outputs.
+  void CheckReplay(const Variant& variant, const NamedTensors& outputs, const std::string& where) {
+    if (def_.replayed_by.empty()) return;
+    const OpDef& def = check_.registry.Get(def_.replayed_by);
+    Op replay(def.type);
+    for (const AttrDef& attr : def.attrs) {
+      const AttrDef* of_op = def_.FindAttr(attr.name);
+      const Attribute* value = of_op == nullptr ? nullptr : EffectiveAttr(check_.op, *of_op);
+      if (value != nullptr) replay.attrs[attr.name] = *value;
+    }
+    NamedTensors inputs;
+    for (const SlotDef& slot : def.inputs) {
+      const bool is_input = !check_.op.Input(slot.name).empty();
+      const auto& names = is_input ? check_.op.Input(slot.name) : check_.op.Output(slot.name);
+      if (names.empty() && !slot.dispensable) return;
+      if (!names.empty()) replay.SetInput(slot.name, names);
+      for (const std::string& name : names) {
+        inputs[name] = (is_input ? check_.inputs : outputs).at(name);
+      }
+    }
+    NamedTensors expected;
+    for (const SlotDef& slot : def.outputs) {
+      replay.SetOutput(slot.name, check_.op.Output(slot.name));
+      for (const std::string& name : check_.op.Output(slot.name)) expected[name] = outputs.at(name);
+    }
+    const std::string place = StrCat(where, " replayed by ", def.type);
+    Guarded(place, [&] {
+      PreparedOp prepared(check_.registry, replay, inputs, Settings(variant));
+      prepared.Load(inputs, kPoison);
+      CompareBits(expected, Finish(&prepared, place), place);
+    });
   }
 
   NamedTensors Launch(PreparedOp* prepared, unsigned char poison, const std::string& where) {

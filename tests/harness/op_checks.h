@@ -27,11 +27,12 @@ struct OpCheck {
 // On every kernel candidate, layout, instruction set and number of threads: the shapes and values
 // expected; equal bits on all numbers of threads (but of oneDNN and Winograd), in a second run over
 // other leftovers in memory, in place (each pair of OpDef::in_place, and all together), with
-// the bytes of their inputs in OpDef::views, with default attributes written out, and whatever the
-// data of shape-only inputs; the same without one of the outputs, or an Error that names its slot;
-// zeros of zeros where the definition says so; no write out of bounds, into an input or into
-// padding. And the shape rule accepts unknown dims. On another place than the CPU, the kernels of
-// that place (if there are any) on every layout, with the values of the CPU expected.
+// the bytes of their inputs in OpDef::views, the same from OpDef::replayed_by, with default
+// attributes written out, and whatever the data of shape-only inputs; the same without one of the
+// outputs, or an Error that names its slot; zeros of zeros where the definition says so; no write
+// out of bounds, into an input or into padding. And the shape rule accepts unknown dims. On another
+// place than the CPU, the kernels of that place (if there are any) on every layout, with the values
+// of the CPU expected.
 void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseReport* report);
 
 }  // namespace skiff::harness
