@@ -218,19 +218,19 @@ struct NaiveUse {
 };
 
 // By block and name, as declared. Persistables of one name are those of the first block.
-using Place = std::pair<int32_t, std::string>;
-using NaiveUses = std::map<Place, NaiveUse>;
+using VarPlace = std::pair<int32_t, std::string>;
+using NaiveUses = std::map<VarPlace, NaiveUse>;
 
 class Textbook {
  public:
   explicit Textbook(const RandomBlocks& blocks) : blocks_(blocks), program_(*blocks.program) {}
 
   // Variable, first, last, readers and updates of each definition.
-  using Row = std::tuple<Place, int64_t, int64_t, std::set<size_t>, std::set<size_t>>;
+  using Row = std::tuple<VarPlace, int64_t, int64_t, std::set<size_t>, std::set<size_t>>;
 
   std::set<Row> Definitions(int32_t block) const {
     std::vector<NaiveUses> uses;
-    std::set<Place> variables;
+    std::set<VarPlace> variables;
     for (const auto& op : program_.block(block)->ops()) {
       uses.push_back(UsesOfOp(block, *op));
       for (const auto& [variable, use] : uses.back()) variables.insert(variable);
@@ -240,12 +240,12 @@ class Textbook {
       for (const std::string& name : *names) variables.insert(Resolve(0, name));
     }
     std::set<Row> rows;
-    for (const Place& variable : variables) AddRows(block, variable, uses, &rows);
+    for (const VarPlace& variable : variables) AddRows(block, variable, uses, &rows);
     return rows;
   }
 
  private:
-  const Var& VarAt(const Place& place) const {
+  const Var& VarAt(const VarPlace& place) const {
     return *program_.block(place.first)->FindLocalVar(place.second);
   }
 
@@ -260,7 +260,7 @@ class Textbook {
     return seen;
   }
 
-  Place Resolve(int32_t block, const std::string& name) const {
+  VarPlace Resolve(int32_t block, const std::string& name) const {
     for (int32_t seen : Visible(block)) {
       const Var* var = program_.block(seen)->FindLocalVar(name);
       if (var == nullptr) continue;
@@ -291,7 +291,7 @@ class Textbook {
     for (const auto& op : program_.block(inner)->ops()) Merge(UsesOfOp(inner, *op), &all);
     const std::vector<int32_t> visible = Visible(block);
     std::erase_if(all, [&](const auto& entry) {
-      const Place& variable = entry.first;
+      const VarPlace& variable = entry.first;
       const bool seen = variable.first != inner && std::ranges::count(visible, variable.first) > 0;
       return !VarAt(variable).persistable && !seen;
     });
@@ -312,7 +312,7 @@ class Textbook {
     return next >= 0 && (next == forward || IsGradientOf(next, forward));
   }
 
-  bool IsReadBehind(int32_t block, const Place& variable) const {
+  bool IsReadBehind(int32_t block, const VarPlace& variable) const {
     const int32_t forward = program_.block(block)->forward_block_index;
     for (int32_t other = 0; other < static_cast<int32_t>(program_.block_count()); ++other) {
       const bool shares_forward = forward >= 0 && other != block && IsGradientOf(other, forward);
@@ -325,54 +325,73 @@ class Textbook {
     return false;
   }
 
-  bool IsNamed(const std::vector<std::string>& names, int32_t block, const Place& variable) const {
+  bool IsNamed(const std::vector<std::string>& names, int32_t block,
+               const VarPlace& variable) const {
     return block == 0 && std::ranges::any_of(names, [&](const std::string& name) {
              return Resolve(0, name) == variable;
            });
   }
 
-  void AddRows(int32_t block, const Place& variable, const std::vector<NaiveUses>& uses,
-               std::set<Row>* rows) const {
-    const auto count = static_cast<int64_t>(uses.size());
-    const auto use_at = [&](int64_t i) {
-      const auto& at = uses[static_cast<size_t>(i)];
-      const auto found = at.find(variable);
-      return found == at.end() ? NaiveUse{} : found->second;
-    };
-    const bool is_forward = variable.first == program_.block(block)->forward_block_index;
-    const bool persistable = VarAt(variable).persistable;
-    const bool is_from_outside = persistable || variable.first != block;
-    const bool is_captured = !persistable && is_from_outside && !is_forward;
-    const bool is_fetched = IsNamed(blocks_.fetches, block, variable);
+  // What happens to one variable of a block.
+  struct Story {
+    std::vector<NaiveUse> uses;  // by op
+    bool is_from_outside = false;
+    bool is_fed = false;
+    bool outlives = false;
+  };
 
-    // By instant, from before the first op to behind the last one: whether the value is needed.
-    std::vector<bool> needed(uses.size() + 1);
-    needed.back() = persistable || is_captured || is_fetched || IsReadBehind(block, variable);
-    for (int64_t i = count - 1; i >= 0; --i) {
-      const NaiveUse use = use_at(i);
-      const bool goes_on = !use.replaces && (use.writes || needed[static_cast<size_t>(i + 1)]);
-      needed[static_cast<size_t>(i)] = use.reads || goes_on;
+  Story StoryOf(int32_t block, const VarPlace& variable, const std::vector<NaiveUses>& uses) const {
+    Story story;
+    for (const NaiveUses& by_variable : uses) {
+      const auto found = by_variable.find(variable);
+      story.uses.push_back(found == by_variable.end() ? NaiveUse{} : found->second);
     }
+    const bool is_of_forward = variable.first == program_.block(block)->forward_block_index;
+    const bool is_persistable = VarAt(variable).persistable;
+    story.is_from_outside = is_persistable || variable.first != block;
+    story.is_fed = IsNamed(blocks_.feeds, block, variable);
+    story.outlives = is_persistable || (story.is_from_outside && !is_of_forward) ||
+                     IsNamed(blocks_.fetches, block, variable) || IsReadBehind(block, variable);
+    return story;
+  }
 
+  // By instant, from before the first op to behind the last: whether what is there is needed.
+  static std::vector<bool> Needed(const Story& story) {
+    std::vector<bool> needed(story.uses.size() + 1);
+    needed.back() = story.outlives;
+    for (size_t i = story.uses.size(); i-- > 0;) {
+      const NaiveUse& use = story.uses[i];
+      const bool goes_on = !use.replaces && (use.writes || needed[i + 1]);
+      needed[i] = use.reads || goes_on;
+    }
+    return needed;
+  }
+
+  static bool BeginsOutside(const Story& story) {
+    const auto first = std::ranges::find_if(
+        story.uses, [](const NaiveUse& use) { return use.reads || use.touches || use.writes; });
+    if (story.is_fed || first == story.uses.end()) return true;
+    const bool is_updated = first->writes && !first->replaces;
+    return first->reads || first->touches || (is_updated && story.is_from_outside);
+  }
+
+  static std::vector<int64_t> Starts(const Story& story) {
     std::vector<int64_t> starts;
-    bool begins_outside = IsNamed(blocks_.feeds, block, variable);
-    int64_t touched = 0;
-    while (touched < count && !use_at(touched).reads && !use_at(touched).touches &&
-           !use_at(touched).writes) {
-      ++touched;
+    if (BeginsOutside(story)) starts.push_back(-1);
+    for (size_t i = 0; i < story.uses.size(); ++i) {
+      const NaiveUse& use = story.uses[i];
+      const bool is_first = use.writes && starts.empty();
+      if (use.replaces || is_first) starts.push_back(static_cast<int64_t>(i));
     }
-    if (touched == count) {
-      begins_outside = true;
-    } else {
-      const NaiveUse use = use_at(touched);
-      begins_outside = begins_outside || use.reads || use.touches ||
-                       (use.writes && !use.replaces && is_from_outside);
-    }
-    if (begins_outside) starts.push_back(-1);
-    for (int64_t i = 0; i < count; ++i) {
-      const NaiveUse use = use_at(i);
-      if (use.replaces || (use.writes && starts.empty())) starts.push_back(i);
-    }
+    return starts;
+  }
+
+  void AddRows(int32_t block, const VarPlace& variable, const std::vector<NaiveUses>& uses,
+               std::set<Row>* rows) const {
+    const Story story = StoryOf(block, variable, uses);
+    const std::vector<bool> needed = Needed(story);
+    const std::vector<int64_t> starts = Starts(story);
+    const auto count = static_cast<int64_t>(story.uses.size());
     for (size_t s = 0; s < starts.size(); ++s) {
       const int64_t end = s + 1 < starts.size() ? starts[s + 1] : count;
       int64_t last = starts[s];
@@ -380,9 +399,9 @@ class Textbook {
       std::set<size_t> readers;
       std::set<size_t> updates;
       for (int64_t i = std::max<int64_t>(starts[s], 0); i <= std::min(end, count - 1); ++i) {
-        const bool is_start = i == starts[s];
-        const NaiveUse use = use_at(i);
-        if (use.reads && !is_start) readers.insert(static_cast<size_t>(i));
+        const NaiveUse& use = story.uses[static_cast<size_t>(i)];
+        // The op that makes a definition reads the one before.
+        if (use.reads && i != starts[s]) readers.insert(static_cast<size_t>(i));
         if (use.writes && !use.replaces) updates.insert(static_cast<size_t>(i));
       }
       rows->insert({variable, starts[s], last, readers, updates});
