@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/aliasing.h"
 #include "framework/analysis/dependencies.h"
 #include "framework/analysis/plan_uses.h"
 #include "framework/base/error.h"
@@ -159,6 +160,7 @@ class Recomputation {
   }
 
   static double CostOf(const Plan& plan, const Instruction& instruction) {
+    if (!ViewPairs(plan, instruction).empty()) return 0;
     double bytes = 0;
     const auto bytes_of = [&](int32_t value) {
       return value < 0 ? 0.0

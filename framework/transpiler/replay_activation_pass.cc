@@ -24,9 +24,8 @@ class Replaying {
   int64_t Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       const Instruction& instruction = plan_.instructions[i];
-      if (instruction.kind == InstructionKind::kOp && instruction.op->type == "batch_norm_act") {
-        TryReplay(i);
-      }
+      const bool is_op = instruction.kind == InstructionKind::kOp;
+      if (is_op && !instruction.def->replayed_by.empty() && !IsBackward(i)) TryReplay(i);
     }
     const auto replays = static_cast<int64_t>(replays_.size());
     Rewrite();
@@ -38,14 +37,29 @@ class Replaying {
     return i < plan_.instructions.size() && (plan_.instructions[i].op->role() & kRoleBackward) != 0;
   }
 
-  void TryReplay(size_t norm) {
-    const Instruction instruction = plan_.instructions[norm];
-    const int32_t y = instruction.OutputIn("Y");
-    const int32_t x = instruction.InputIn("X");
-    if (instruction.InputIn("Z") >= 0 || IsBackward(norm) || replayed_.contains(x) ||
-        plan_.values[static_cast<size_t>(y)].storage != Storage::kArena) {
-      return;
+  // The one input of a replay that is as large as its output; -1 if there are none or several.
+  int32_t LargeInput(const OpDef& replay, const Instruction& instruction, int32_t output) const {
+    int32_t large = -1;
+    for (const SlotDef& slot : replay.inputs) {
+      const int32_t input = instruction.InputIn(slot.name);
+      if (input < 0 || BytesOf(input) < BytesOf(output)) continue;
+      if (large >= 0) return -1;
+      large = input;
     }
+    return large;
+  }
+
+  int64_t BytesOf(int32_t value) const {
+    return StorageBytes(plan_.values[static_cast<size_t>(value)]);
+  }
+
+  void TryReplay(size_t position) {
+    const Instruction instruction = plan_.instructions[position];
+    const OpDef& def = registry_.Get(instruction.def->replayed_by);
+    const int32_t y = def.outputs.size() == 1 ? instruction.OutputIn(def.outputs[0].name) : -1;
+    if (y < 0 || plan_.values[static_cast<size_t>(y)].storage != Storage::kArena) return;
+    const int32_t x = LargeInput(def, instruction, y);
+    if (x < 0 || replayed_.contains(x)) return;
     const std::vector<size_t>& of_y = uses_.ReadersOf(y);
     const std::vector<size_t>& of_x = uses_.ReadersOf(x);
     const auto first = std::ranges::find_if(of_y, [&](size_t i) { return IsBackward(i); });
@@ -53,7 +67,7 @@ class Replaying {
     if (first == of_y.end() || !to_the_end || of_x.back() < of_y.back()) return;
     std::optional<Instruction> replay =
         MakeReplay(registry_, &plan_, instruction, plan_.instructions[*first]);
-    if (!replay || WritesScopeOf(plan_, replay->inputs, norm + 1, *first)) return;
+    if (!replay || WritesScopeOf(plan_, replay->inputs, position + 1, *first)) return;
     const auto again = static_cast<int32_t>(plan_.values.size());
     plan_.values.push_back(plan_.values[static_cast<size_t>(y)]);
     replay->outputs = {again};

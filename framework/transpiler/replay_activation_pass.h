@@ -1,5 +1,5 @@
-// Computes the output of a batch_norm_act once more where the backward pass needs it, so that
-// it is not kept from the forward pass on.
+// Computes the output of an op that can be replayed for less (OpDef::replayed_by), a batch norm,
+// once more where the backward pass needs it, so that it is not kept from the forward pass on.
 //
 //   before                                          after
 //     r = batch_norm_act(x, …)                  r = batch_norm_act(x, …)
@@ -10,9 +10,9 @@
 //                                                     dx, … = batch_norm_act_grad(x, dr, …)
 //
 // x is kept for the gradient of the batch norm anyway; it costs one pass over memory. Not made
-// where something was added, where r is fetched, where x is not needed any longer than r, and where
-// x is such an output itself, which is not kept either. The replay gives the same bits. `changes`:
-// replays.
+// where the replay reads a second input as large as r (what was added), where r is fetched, where x
+// is not needed any longer than r, and where x is such an output itself, which is not kept either.
+// The replay gives the same bits. `changes`: replays.
 #pragma once
 
 #include "framework/transpiler/pass.h"

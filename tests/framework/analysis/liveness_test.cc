@@ -3,13 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "framework/analysis/aliasing.h"
 #include "framework/analysis/plan_uses.h"
-#include "framework/executor/lowering.h"
-#include "framework/ir/text.h"
-#include "tests/framework/executor/tiny_ops.h"
+#include "tests/framework/executor/lowered_plan.h"
 
 namespace skiff {
 namespace {
@@ -17,34 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-// Values: x 0, a 1, b 2, w 3 and, updated, 4, y 5, idle 6.
-class LivenessTest : public ::testing::Test {
- protected:
-  LivenessTest() {
-    tiny::RegisterTinyOps(registry_);
-    program_ = ParseProgramText(R"(program { block 0 {
-      var x float32 [2]
-      var a float32 [2]
-      var b float32 [2]
-      var y float32 [2]
-      var idle float32 [2]
-      param w float32 [2] persistable
-      {Out: [a]} = tiny_scale(X: [x]) {factor = 2.0}
-      {Out: [b]} = tiny_copy(X: [a])
-      {ParamOut: [w]} = tiny_sgd(Param: [w], Grad: [b])
-      {Out: [y]} = tiny_add(X: [b], Y: [b])
-      {Out: [idle]} = tiny_add(X: [y], Y: [b])
-    } })");
-    scope_.Set("w", Tensor::FromValues<float>({2}, {1, 2}));
-    const TensorMeta fed{.shape = {2}};
-    plan_ = LowerProgram(registry_, *program_, Place::Cpu(), {{"x", fed}}, {"y", "a"}, scope_);
-  }
-
-  OpRegistry registry_;
-  std::unique_ptr<Program> program_;
-  Scope scope_;
-  Plan plan_;
-};
+using LivenessTest = tiny::LoweredPlanTest;
 
 TEST_F(LivenessTest, DataReadersNameEachInstructionOnceAndTheFetchLast) {
   EXPECT_THAT(DataReaders(plan_),

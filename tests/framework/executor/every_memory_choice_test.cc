@@ -165,7 +165,7 @@ class RandomProgramsTest : public ::testing::Test {
     std::map<std::string, int64_t> plans_with_recomputation;
     int64_t plans_reordered = 0;
     int64_t plans_with_replays = 0;
-    int64_t plans_in_place = 0;
+    int64_t plans_that_share = 0;
     int64_t refused = 0;
     const uint64_t end = std::min(first_ + kProgramsATest, FLAGS_first_program + FLAGS_programs);
     for (uint64_t number = first_; number < end; ++number) {
@@ -184,7 +184,7 @@ class RandomProgramsTest : public ::testing::Test {
           const bool replays = recomputes && std::ranges::any_of(plan.instructions, IsReplay);
           if (replays) ++plans_with_replays;
           if (report.pass == "order" && report.changes > 0) ++plans_reordered;
-          if (report.pass == "memory_reuse" && report.changes > 0) ++plans_in_place;
+          if (report.pass == "memory_reuse" && report.changes > 0) ++plans_that_share;
         };
         const std::vector<std::string> faults = MemoryFaults(tried, *expected, choice);
         if (faults.empty()) continue;
@@ -199,12 +199,12 @@ class RandomProgramsTest : public ::testing::Test {
       std::cout << plans << " plans recompute with " << choice << ", ";
     }
     std::cout << plans_with_replays << " replay, " << plans_reordered << " are reordered, "
-              << plans_in_place << " work in place" << std::endl;
+              << plans_that_share << " let values share storage" << std::endl;
     for (const char* choice : {"arena_least_memory", "arena_checkpoints", "arena_budget"}) {
       EXPECT_GT(plans_with_recomputation[choice], 0) << choice;
     }
     EXPECT_GT(plans_reordered, 0);
-    EXPECT_GT(plans_in_place, 0);
+    EXPECT_GT(plans_that_share, 0);
     EXPECT_LE(refused, 2);
   }
 

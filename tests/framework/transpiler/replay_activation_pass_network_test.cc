@@ -32,6 +32,16 @@ TEST(ReplayActivationPass, ReplaysWhatBackwardConvolutionsRead) {
   EXPECT_EQ(network.Count("batch_norm_replay"), 5);
 }
 
+TEST(ReplayActivationPass, ReplaysANormWithoutARelu) {
+  const BoundNetwork network([](const Variable& x) {
+    const Variable y =
+        layers::Conv2d(x, {.filters = 8, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
+    return ConvNormRelu(layers::BatchNorm(y));
+  });
+  EXPECT_EQ(network.Count("batch_norm"), 1);
+  EXPECT_EQ(network.Count("batch_norm_replay"), 1);
+}
+
 // At the end of the forward pass all five are gone but the one in use.
 TEST(ReplayActivationPass, KeepsFourActivationsLess) {
   const auto live = [](const BoundNetwork& network) { return network.statistics().max_live_bytes; };
