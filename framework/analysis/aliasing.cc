@@ -15,9 +15,12 @@ InputOutputPairs PairsOf(const Plan& plan, const Instruction& instruction,
   if (slots.empty()) return pairs;
   const PrepareContext context = ContextOf(plan, instruction);
   for (const auto& [input, output] : slots) {
-    const int from = context.InputIndex(input);
-    const int to = context.OutputIndex(output);
-    if (from >= 0 && to >= 0) pairs.emplace_back(from, to);
+    const size_t count = std::min(context.InputCount(input), context.OutputCount(output));
+    for (size_t i = 0; i < count; ++i) {
+      const int from = context.InputIndex(input, i);
+      const int to = context.OutputIndex(output, i);
+      if (from >= 0 && to >= 0) pairs.emplace_back(from, to);
+    }
   }
   return pairs;
 }

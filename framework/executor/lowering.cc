@@ -1,10 +1,12 @@
 #include "framework/executor/lowering.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "framework/analysis/aliasing.h"
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
@@ -142,7 +144,7 @@ class Lowering {
       instruction.outputs.push_back(
           names[i] == kEmptyVarName ? -1 : Define(def, names[i], context.outputs()[i]));
     }
-    std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction, context);
+    std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction);
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] != kEmptyVarName)
         current_[names[i]] = FinalValue(instruction.outputs[i], copies);
@@ -182,25 +184,25 @@ class Lowering {
   // An op that reads a scope variable and writes it, without working in place on that pair, writes
   // next to it, and a copy follows.
   std::vector<Instruction> WriteScopeOutOfPlace(const Op& op, const OpDef& def,
-                                                Instruction* instruction,
-                                                const OpContext& context) {
+                                                Instruction* instruction) {
     std::vector<Instruction> copies;
+    std::unordered_multimap<std::string, size_t> scope_inputs;  // by the variable's name
+    for (size_t j = 0; j < instruction->inputs.size(); ++j) {
+      const int32_t input = instruction->inputs[j];
+      if (input < 0 || ValueOf(input).storage != Storage::kScope) continue;
+      scope_inputs.emplace(ValueOf(input).name, j);
+    }
+    if (scope_inputs.empty()) return copies;
+    const InputOutputPairs pairs = InPlacePairs(plan_, *instruction);
+    const std::set<std::pair<int, int>> in_place(pairs.begin(), pairs.end());
     for (size_t i = 0; i < instruction->outputs.size(); ++i) {
       const int32_t output = instruction->outputs[i];
       if (output < 0 || ValueOf(output).storage != Storage::kScope) continue;
       const std::string name = ValueOf(output).name;
-      bool conflicts = false;
-      for (size_t j = 0; j < instruction->inputs.size(); ++j) {
-        const int32_t input = instruction->inputs[j];
-        if (input < 0 || ValueOf(input).storage != Storage::kScope || ValueOf(input).name != name) {
-          continue;
-        }
-        const bool in_place = std::ranges::any_of(def.in_place, [&](const auto& pair) {
-          return context.InputIndex(pair.first) == static_cast<int>(j) &&
-                 context.OutputIndex(pair.second) == static_cast<int>(i);
-        });
-        conflicts = conflicts || !in_place;
-      }
+      const auto [first, last] = scope_inputs.equal_range(name);
+      const bool conflicts = std::any_of(first, last, [&](const auto& input) {
+        return !in_place.contains({static_cast<int>(input.second), static_cast<int>(i)});
+      });
       if (!conflicts) continue;
       TensorMeta meta = ValueOf(output).meta;
       meta.persistable = false;

@@ -55,6 +55,16 @@ using ShapeRule = std::function<void(OpContext&)>;
 using GradRule = std::function<std::vector<Op>(const GradContext&)>;
 using FlopRule = std::function<double(const OpContext&)>;
 
+// How an op updates parameters.
+struct UpdateRule {
+  // Input slots with one argument a parameter, "Param" and "Grad" first. The op takes the arguments
+  // of any number of parameters: argument i of each of these slots, and of the outputs that may lie
+  // on them (in_place), is parameter i's. What it does to one depends on no other.
+  std::vector<std::string> lists;
+  // Attributes that are lists: of one entry for all, or of one a parameter.
+  std::vector<std::string> list_attrs;
+};
+
 struct OpDef {
   std::string type;
   // The formula and its source: what docs and error messages show.
@@ -72,8 +82,8 @@ struct OpDef {
   std::string kernel_dtype_slot;
 
   // Facts.
-  std::vector<std::pair<std::string, std::string>>
-      in_place;  // {input, output} that may share storage
+  // {input, output} that may share storage; of slots with several arguments, those of one index.
+  std::vector<std::pair<std::string, std::string>> in_place;
   // {input, output} in which the op moves statistics on, a running mean, say. Where it changes
   // them, no other output depends on the input.
   std::vector<std::pair<std::string, std::string>> running_state;
@@ -87,6 +97,8 @@ struct OpDef {
   // Another op that computes outputs of this one once more, with the same bits but for less, from
   // this one's variables, inputs and outputs, in slots of the same names. Empty: none.
   std::string replayed_by;
+  // Of an op that updates parameters; none: it doesn't.
+  std::optional<UpdateRule> update;
   LayoutRule layout_rule = LayoutRule::kPlain;
   std::vector<std::string> layout_slots;
   bool zero_preserving = false;  // zeros in (all inputs), zeros out: safe on padded tensors

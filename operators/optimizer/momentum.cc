@@ -1,77 +1,89 @@
-// momentum: VelocityOut = mu * Velocity + g, ParamOut = Param - LearningRate * VelocityOut, with
-// g = Grad * rescale_grad, plus regularization_coeff * Param with "l2_decay". Nesterov:
-// ParamOut = Param - LearningRate * (g + mu * VelocityOut).
+// momentum: VelocityOut = mu * Velocity + g, ParamOut = Param - LearningRate * VelocityOut; with
+// Nesterov's form ParamOut = Param - LearningRate * (g + mu * VelocityOut).
 //
-// Source: Fluid's momentum (and its merged form, from which the order of rescaling and decay is).
-#include "operators/optimizer/optimizer_slots_shared.h"
-#include "operators/optimizer/update_loops_shared.h"
+// Source: Fluid's momentum (and its merged form, from which the order of rescaling and decay is);
+// g stands in update_op_shared.h.
+#include "operators/optimizer/update_kernel_shared.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/optimizer/momentum.cc"
+#include "hwy/foreach_target.h"
+#include "operators/optimizer/update_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+#include "operators/optimizer/momentum_formula-inl.h"
+
+UpdateLoopSet MomentumLoops() { return LoopsOf<MomentumFormula>(); }
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace skiff {
 namespace {
 
-void InferMomentum(OpContext& context) {
-  RejectMultiPrecision(context);
-  CheckLikeParam(context, "Grad");
-  CheckLikeParam(context, "Velocity");
-  CheckScalar(context, "LearningRate");
-  context.SetOutputLike("ParamOut", "Param");
-  context.SetOutputLike("VelocityOut", "Param");
+HWY_EXPORT(MomentumLoops);
+
+class Momentum final : public UpdateFormula {
+ public:
+  explicit Momentum(const OpContext& context)
+      : mu_(context.Attr<float>("mu")), use_nesterov_(context.Attr<bool>("use_nesterov")) {}
+
+  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
+    using Formula = HWY_NAMESPACE::MomentumFormula;
+    coefficients[Formula::kRate] = parameter.learning_rate;
+    coefficients[Formula::kMu] = mu_;
+    coefficients[Formula::kNesterov] = use_nesterov_ ? 1 : 0;
+  }
+
+ private:
+  double mu_;
+  bool use_nesterov_;
+};
+
+UpdateOp MomentumOp() {
+  return {.type = "momentum",
+          .doc =
+              "VelocityOut = mu * Velocity + g; ParamOut = Param - LearningRate * VelocityOut, "
+              "or Param - LearningRate * (g + mu * VelocityOut) with use_nesterov; g = Grad * "
+              "rescale_grad (+ regularization_coeff * Param with \"l2_decay\").",
+          .states = {{.input = "Velocity",
+                      .output = "VelocityOut",
+                      .doc = "The velocities, each of its parameter's shape."}},
+          .attrs = {{.name = "mu", .type = AttrType::kFloat, .doc = "The momentum coefficient."},
+                    BoolAttr("use_nesterov", "Nesterov's form.")}};
 }
 
-MomentumSettings SettingsOf(const OpContext& context) {
-  const bool decays = context.Attr<std::string>("regularization_method") == "l2_decay";
-  return {.mu = context.Attr<float>("mu"),
-          .rescale_grad = context.Attr<float>("rescale_grad"),
-          .l2_decay = decays ? context.Attr<float>("regularization_coeff") : 0.0,
-          .use_nesterov = context.Attr<bool>("use_nesterov")};
-}
-
-template <typename T>
-std::unique_ptr<Kernel> PrepareMomentum(PrepareContext& context) {
-  return MakeKernel([param = context.InputIndex("Param"), grad = context.InputIndex("Grad"),
-                     velocity = context.InputIndex("Velocity"),
-                     rate = context.InputIndex("LearningRate"),
-                     param_out = context.OutputIndex("ParamOut"),
-                     velocity_out = context.OutputIndex("VelocityOut"),
-                     settings = SettingsOf(context)](const KernelContext& run) mutable {
-    const MomentumArrays<T> arrays{run.input(param).data<T>(), run.input(grad).data<T>(),
-                                   run.input(velocity).data<T>(), run.output(param_out).data<T>(),
-                                   run.output(velocity_out).data<T>()};
-    settings.learning_rate = ScalarOf(run.input(rate));
-    MomentumUpdate(arrays, run.input(param).element_count(), settings);
-  });
+// The same for lists of tensors, under the name that Fluid has for it.
+UpdateOp MergedMomentumOp() {
+  UpdateOp op = MomentumOp();
+  op.type = "merged_momentum";
+  op.doc = "momentum of many parameters, each with a decay of its own. " + op.doc;
+  op.attrs.push_back({.name = "regularization_method",
+                      .type = AttrType::kStrings,
+                      .default_value = std::vector<std::string>{""},
+                      .doc = "\"\", \"l1_decay\" or \"l2_decay\": one, or one a parameter."});
+  op.attrs.push_back({.name = "regularization_coeff",
+                      .type = AttrType::kFloats,
+                      .default_value = std::vector<float>{0.0f},
+                      .doc = "Of regularization_method: one, or one a parameter."});
+  op.list_attrs = {"regularization_method", "regularization_coeff"};
+  return op;
 }
 
 }  // namespace
 
 void RegisterMomentum(OpRegistry& registry) {
-  OpDef def;
-  def.type = "momentum";
-  def.doc =
-      "VelocityOut = mu * Velocity + g; ParamOut = Param - LearningRate * VelocityOut, or "
-      "Param - LearningRate * (g + mu * VelocityOut) with use_nesterov; g = Grad * "
-      "rescale_grad (+ regularization_coeff * Param with \"l2_decay\").";
-  def.inputs = {ParamSlot(),
-                GradSlot(),
-                {.name = "Velocity", .doc = "The velocity, of Param's shape."},
-                LearningRateSlot(),
-                MasterParamSlot()};
-  def.outputs = {ParamOutSlot(),
-                 {.name = "VelocityOut", .doc = "The velocity after the step."},
-                 MasterParamOutSlot()};
-  def.attrs = {{.name = "mu", .type = AttrType::kFloat, .doc = "The momentum coefficient."},
-               BoolAttr("use_nesterov", "Nesterov's form."),
-               ChoiceAttr("regularization_method", "", {"", "l2_decay"}, "\"\" or \"l2_decay\"."),
-               FloatAttr("regularization_coeff", 0.0f, "The coefficient of \"l2_decay\"."),
-               MultiPrecisionAttr(),
-               FloatAttr("rescale_grad", 1.0f, "The gradient is multiplied by this first.")};
-  def.infer = InferMomentum;
-  def.no_gradient_reason = kNoOptimizerGradient;
-  def.kernel_dtype_slot = "Param";
-  def.in_place = {{"Param", "ParamOut"}, {"Velocity", "VelocityOut"}};
-  registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
-      "momentum", []<typename T>(PrepareContext& context) { return PrepareMomentum<T>(context); });
+  for (const UpdateOp& op : {MomentumOp(), MergedMomentumOp()}) {
+    RegisterUpdateOp(
+        registry, op, [] { return HWY_DYNAMIC_DISPATCH(MomentumLoops)(); },
+        [](const OpContext& context) { return std::make_unique<Momentum>(context); });
+  }
 }
 
 }  // namespace skiff
+#endif  // HWY_ONCE

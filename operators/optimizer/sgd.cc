@@ -1,46 +1,44 @@
-// sgd: ParamOut = Param - LearningRate * Grad.
-//
-// Source: Fluid's sgd.
-#include "operators/optimizer/optimizer_slots_shared.h"
-#include "operators/optimizer/update_loops_shared.h"
+// sgd: ParamOut = Param - LearningRate * g. Source: Fluid's sgd; g stands in update_op_shared.h.
+#include "operators/optimizer/update_kernel_shared.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/optimizer/sgd.cc"
+#include "hwy/foreach_target.h"
+#include "operators/optimizer/update_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+#include "operators/optimizer/sgd_formula-inl.h"
+
+UpdateLoopSet SgdLoops() { return LoopsOf<SgdFormula>(); }
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace skiff {
 namespace {
 
-void InferSgd(OpContext& context) {
-  RejectMultiPrecision(context);
-  CheckLikeParam(context, "Grad");
-  CheckScalar(context, "LearningRate");
-  context.SetOutputLike("ParamOut", "Param");
-}
+HWY_EXPORT(SgdLoops);
 
-template <typename T>
-std::unique_ptr<Kernel> PrepareSgd(PrepareContext& context) {
-  return MakeKernel([param = context.InputIndex("Param"), grad = context.InputIndex("Grad"),
-                     rate = context.InputIndex("LearningRate"),
-                     param_out = context.OutputIndex("ParamOut")](const KernelContext& run) {
-    const SgdArrays<T> arrays{run.input(param).data<T>(), run.input(grad).data<T>(),
-                              run.output(param_out).data<T>()};
-    SgdUpdate(arrays, run.input(param).element_count(), ScalarOf(run.input(rate)));
-  });
-}
+class Sgd final : public UpdateFormula {
+ public:
+  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
+    coefficients[HWY_NAMESPACE::SgdFormula::kRate] = parameter.learning_rate;
+  }
+};
 
 }  // namespace
 
 void RegisterSgd(OpRegistry& registry) {
-  OpDef def;
-  def.type = "sgd";
-  def.doc = "ParamOut = Param - LearningRate * Grad.";
-  def.inputs = {ParamSlot(), LearningRateSlot(), GradSlot(), MasterParamSlot()};
-  def.outputs = {ParamOutSlot(), MasterParamOutSlot()};
-  def.attrs = {MultiPrecisionAttr()};
-  def.infer = InferSgd;
-  def.no_gradient_reason = kNoOptimizerGradient;
-  def.kernel_dtype_slot = "Param";
-  def.in_place = {{"Param", "ParamOut"}};
-  registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
-      "sgd", []<typename T>(PrepareContext& context) { return PrepareSgd<T>(context); });
+  RegisterUpdateOp(
+      registry, {.type = "sgd", .doc = "ParamOut = Param - LearningRate * Grad. Fluid's sgd."},
+      [] { return HWY_DYNAMIC_DISPATCH(SgdLoops)(); },
+      [](const OpContext&) { return std::make_unique<Sgd>(); });
 }
 
 }  // namespace skiff
+#endif  // HWY_ONCE

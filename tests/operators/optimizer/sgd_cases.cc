@@ -1,32 +1,32 @@
-#include "tests/harness/op_case.h"
+#include "tests/operators/optimizer/update_case.h"
 
 namespace skiff::harness {
+namespace {
+
+void Sgd(UpdatedParameter& p) {
+  for (size_t i = 0; i < p.param.size(); ++i) p.param[i] -= p.rate * p.grad[i];
+}
+
+}  // namespace
 
 void AddSgdCases(CaseList& cases) {
-  const auto add = [&](const std::string& name, const Shape& shape, const Array& rate) {
-    cases.push_back({.name = name,
-                     .type = "sgd",
-                     .inputs = {{"Param", {Uniform(shape, 1)}},
-                                {"Grad", {Uniform(shape, 2)}},
-                                {"LearningRate", {rate}}},
-                     .reference =
-                         [](const Arrays& inputs) {
-                           Array param = inputs.at("Param")[0];
-                           for (size_t i = 0; i < param.values.size(); ++i) {
-                             param.values[i] -= inputs.at("LearningRate")[0].values[0] *
-                                                inputs.at("Grad")[0].values[i];
-                           }
-                           return Arrays{{"ParamOut", {param}}};
-                         },
-                     .outputs = {{"ParamOut", 1}}});
-  };
-  add("matrix", {5, 7}, Values({1}, {0.25}));
-  add("float32_rate", {17}, Values({1}, {0.25}, DType::kFloat32));
-  add("scalar_rate", {3, 3, 2}, Values(Shape(), {0.125}));
-  add("scalar_param", Shape(), Values({1}, {0.25}));
-  add("empty", {0, 4}, Values({1}, {0.25}));
-  add("several_threads", {131, 257}, Values({1}, {0.01}));
-  add("bert_words", {30522, 768}, Values({1}, {0.01}));
+  const UpdateCase sgd{.name = "plain", .type = "sgd", .update = Sgd};
+  AddUpdateCases(cases, sgd);
+
+  UpdateCase l1 = sgd;
+  l1.name = "l1_decay";
+  l1.attrs = {{"regularization_method", std::string("l1_decay")}, {"regularization_coeff", 0.25f}};
+  cases.push_back(MakeUpdateCase(l1));
+  cases.back().inputs["Param"][0].values[3] = 0;  // which has no sign
+
+  cases.push_back(MakeUpdateCase(sgd));
+  cases.back().name = "scalar_rate";
+  cases.back().inputs["LearningRate"] = {Values(Shape(), {0.125})};
+
+  UpdateCase words = sgd;
+  words.name = "bert_words";
+  words.shapes = {{30522, 768}};
+  cases.push_back(MakeUpdateCase(words));
   cases.back().benchmark_only = true;
 }
 

@@ -1,0 +1,10 @@
+// sgd for one element; see sgd.cc. Included in the namespace of each instruction set and of CUDA.
+struct SgdFormula {
+  static constexpr size_t kStates = 0;
+  enum Coefficient { kRate };
+
+  template <class Math, class V>
+  static constexpr void Update(const Math& math, V grad, V& param, V*) {
+    param = math.NegMulAdd(math[kRate], grad, param);
+  }
+};

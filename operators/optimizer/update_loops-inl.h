@@ -1,0 +1,140 @@
+// The loops of an optimizer's formula, compiled once per instruction set by the op's file, which
+// includes this one through Highway's foreach_target.
+//
+// A formula is a struct, written for numbers of any kind so that CUDA can take it as well:
+//
+//   struct SgdFormula {
+//     static constexpr size_t kStates = 0;
+//     enum Coefficient { kRate };
+//     template <class Math, class V>
+//     static constexpr void Update(const Math& math, V grad, V& param, V* states) {
+//       param = math.NegMulAdd(math[kRate], grad, param);
+//     }
+//   };
+//
+// `states` holds the op's states in their order and takes their next values; math[i] is coefficient
+// i. Elements beside each other don't know of each other.
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/highway.h"
+#include "operators/optimizer/update_kernel_shared.h"
+
+#if defined(SKIFF_OPERATORS_OPTIMIZER_UPDATE_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SKIFF_OPERATORS_OPTIMIZER_UPDATE_LOOPS_INL_H_
+#undef SKIFF_OPERATORS_OPTIMIZER_UPDATE_LOOPS_INL_H_
+#else
+#define SKIFF_OPERATORS_OPTIMIZER_UPDATE_LOOPS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// What formulas compute with.
+template <typename T>
+class VectorMath {
+ public:
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+
+  explicit VectorMath(const std::array<T, kMaxUpdateCoefficients>& coefficients)
+      : coefficients_(coefficients) {}
+
+  HWY_INLINE V operator[](size_t i) const { return hn::Set(D(), coefficients_[i]); }
+  HWY_INLINE V Number(double value) const { return hn::Set(D(), static_cast<T>(value)); }
+  HWY_INLINE V Add(V a, V b) const { return hn::Add(a, b); }
+  HWY_INLINE V Sub(V a, V b) const { return hn::Sub(a, b); }
+  HWY_INLINE V Mul(V a, V b) const { return hn::Mul(a, b); }
+  HWY_INLINE V Div(V a, V b) const { return hn::Div(a, b); }
+  // a * b + c, c - a * b
+  HWY_INLINE V MulAdd(V a, V b, V c) const { return hn::MulAdd(a, b, c); }
+  HWY_INLINE V NegMulAdd(V a, V b, V c) const { return hn::NegMulAdd(a, b, c); }
+  HWY_INLINE V Sqrt(V a) const { return hn::Sqrt(a); }
+  HWY_INLINE V Abs(V a) const { return hn::Abs(a); }
+  HWY_INLINE V Max(V a, V b) const { return hn::Max(a, b); }
+  // The magnitude of a with the sign of b.
+  HWY_INLINE V CopySign(V a, V b) const { return hn::CopySign(a, b); }
+  // a > b ? x : y
+  HWY_INLINE V WhereGreater(V a, V b, V x, V y) const { return hn::IfThenElse(hn::Gt(a, b), x, y); }
+
+ private:
+  const std::array<T, kMaxUpdateCoefficients> coefficients_;
+};
+
+template <typename T>
+struct RangePart {
+  const T* param;
+  const T* grad;
+  T* param_out;
+  const T* const* states;
+  T* const* states_out;
+};
+
+// A vector of elements from `i` on; the gradient's first one is that of element 0.
+template <class Formula, typename T>
+HWY_INLINE void UpdateVector(const VectorMath<T>& math, const RangePart<T>& part, int64_t i) {
+  const hn::ScalableTag<T> d;
+  hn::Vec<decltype(d)> states[Formula::kStates + 1];
+  for (size_t k = 0; k < Formula::kStates; ++k) states[k] = hn::LoadU(d, part.states[k] + i);
+  auto param = hn::LoadU(d, part.param + i);
+  Formula::Update(math, hn::LoadU(d, part.grad + i), param, states);
+  for (size_t k = 0; k < Formula::kStates; ++k) hn::StoreU(states[k], d, part.states_out[k] + i);
+  hn::StoreU(param, d, part.param_out + i);
+}
+
+// The last elements, fewer than a vector: the same code on copies, so that nothing beyond them is
+// touched and they are rounded as all others are.
+template <class Formula, typename T>
+HWY_INLINE void UpdateRest(const VectorMath<T>& math, const RangePart<T>& part, int64_t begin,
+                           int64_t count) {
+  constexpr size_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
+  HWY_ALIGN T copies[(Formula::kStates + 2) * kLanes] = {};
+  T* states[Formula::kStates + 1];
+  const T* const_states[Formula::kStates + 1];
+  T* grad = copies + Formula::kStates * kLanes;
+  T* param = grad + kLanes;
+  const auto bytes = static_cast<size_t>(count) * sizeof(T);
+  for (size_t k = 0; k < Formula::kStates; ++k) {
+    const_states[k] = states[k] = copies + k * kLanes;
+    std::memcpy(states[k], part.states[k] + begin, bytes);
+  }
+  std::memcpy(grad, part.grad + begin, bytes);
+  std::memcpy(param, part.param + begin, bytes);
+  UpdateVector<Formula>(math, RangePart<T>{param, grad, param, const_states, states}, 0);
+  for (size_t k = 0; k < Formula::kStates; ++k) {
+    std::memcpy(part.states_out[k] + begin, states[k], bytes);
+  }
+  std::memcpy(part.param_out + begin, param, bytes);
+}
+
+// An UpdateLoop.
+template <class Formula, typename T>
+void UpdateElements(const UpdateRange<T>& range, int64_t begin, int64_t end, const T* grad) {
+  const VectorMath<T> math(range.coefficients);
+  const T* states[Formula::kStates + 1];
+  T* states_out[Formula::kStates + 1];
+  for (size_t k = 0; k < Formula::kStates; ++k) {
+    states[k] = range.states[k] + begin;
+    states_out[k] = range.states_out[k] + begin;
+  }
+  const RangePart<T> part{range.param + begin, grad, range.param_out + begin, states, states_out};
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  const int64_t count = end - begin;
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) UpdateVector<Formula>(math, part, i);
+  if (i < count) UpdateRest<Formula>(math, part, i, count - i);
+}
+
+// What an op's file exports.
+template <class Formula>
+UpdateLoopSet LoopsOf() {
+  return {.of_float = {.update = UpdateElements<Formula, float>},
+          .of_double = {.update = UpdateElements<Formula, double>}};
+}
+
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // SKIFF_OPERATORS_OPTIMIZER_UPDATE_LOOPS_INL_H_

@@ -1,0 +1,234 @@
+#include "operators/optimizer/update_op_shared.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "framework/base/error.h"
+#include "framework/tensor/dims_agree.h"
+
+namespace skiff {
+namespace {
+
+// Of a parameter in a list only messages say which.
+std::string Argument(const OpContext& context, const std::string& slot, size_t i) {
+  if (context.InputCount("Param") == 1) return slot;
+  return StrCat(slot, "[", i, "]");
+}
+
+void CheckCount(const OpContext& context, const std::string& slot, bool may_be_shared) {
+  const size_t found = context.InputCount(slot);
+  const size_t expected = context.InputCount("Param");
+  SKIFF_ENFORCE(found == expected || (may_be_shared && found == 1), kInvalidArgument,
+                context.op().type, ": ", slot, " has ", found, " arguments, expected ", expected,
+                may_be_shared ? " as Param, or one for all" : " as Param");
+}
+
+// Argument i has the shape of Param i, and a dtype.
+void CheckLikeParam(const OpContext& context, const std::string& slot, size_t i, DType dtype) {
+  const TensorMeta& found = context.Input(slot, i);
+  const Shape& expected = context.Input("Param", i).shape;
+  SKIFF_ENFORCE(DimsAgree(found.shape.dims(), expected.dims()) && found.dtype == dtype,
+                kInvalidArgument, context.op().type, ": ", Argument(context, slot, i), " is ",
+                found.dtype, " ", found.shape, ", expected ", dtype, " ", expected);
+}
+
+void CheckScalar(const OpContext& context, const std::string& slot, size_t i, DType math) {
+  const TensorMeta& found = context.Input(slot, i);
+  SKIFF_ENFORCE(!found.shape.is_known() || found.shape.element_count() == 1, kInvalidArgument,
+                context.op().type, ": ", Argument(context, slot, i), " has shape ", found.shape,
+                ", expected one element");
+  SKIFF_ENFORCE(found.dtype == DType::kFloat32 || found.dtype == math, kInvalidArgument,
+                context.op().type, ": ", Argument(context, slot, i), " is ", found.dtype,
+                ", expected float32 or Param's dtype, ", math);
+}
+
+void CheckListAttrs(const OpContext& context, const std::vector<std::string>& names) {
+  const size_t expected = context.InputCount("Param");
+  for (const std::string& name : names) {
+    const Attribute* value = EffectiveAttr(context.op(), *context.def().FindAttr(name));
+    const auto* floats = std::get_if<std::vector<float>>(value);
+    const auto* texts = std::get_if<std::vector<std::string>>(value);
+    const size_t found = floats != nullptr ? floats->size() : texts->size();
+    SKIFF_ENFORCE(found == 1 || found == expected, kInvalidArgument, context.op().type,
+                  ": attribute ", name, " has ", found, " entries, expected ",
+                  expected == 1 ? "1" : StrCat("1 for all or ", expected, " as Param has"));
+  }
+}
+
+// Until there are kernels for two-byte parameters.
+void RejectMultiPrecision(const OpContext& context) {
+  const std::string& op = context.op().type;
+  SKIFF_ENFORCE(!context.Attr<bool>("multi_precision"), kUnimplemented, op,
+                ": multi_precision = true is not supported, set it to false");
+  SKIFF_ENFORCE(
+      context.InputCount("MasterParam") == 0 && context.OutputCount("MasterParamOut") == 0,
+      kUnimplemented, op,
+      ": MasterParam is connected; parameters with a float32 copy are not supported");
+}
+
+void CheckSkip(const OpContext& context) {
+  if (!context.HasInput("SkipUpdate")) return;
+  const TensorMeta& skip = context.Input("SkipUpdate");
+  SKIFF_ENFORCE(
+      skip.dtype == DType::kBool && (!skip.shape.is_known() || skip.shape.element_count() == 1),
+      kInvalidArgument, context.op().type, ": SkipUpdate is ", skip.dtype, " ", skip.shape,
+      ", expected one bool");
+}
+
+void SetOutputs(OpContext& context, const UpdateOp::State& state) {
+  if (state.output.empty()) return;
+  for (size_t i = 0; i < context.InputCount(state.input); ++i) {
+    context.SetOutputLike(state.output, state.input, i);
+  }
+}
+
+void InferUpdate(OpContext& context, const UpdateOp& op) {
+  RejectMultiPrecision(context);
+  const size_t count = context.InputCount("Param");
+  SKIFF_ENFORCE(count > 0, kInvalidArgument, op.type, ": no Param, expected at least one");
+  const DType dtype = context.Input("Param").dtype;
+  CheckCount(context, "Grad", false);
+  CheckCount(context, "LearningRate", true);
+  for (size_t i = 0; i < count; ++i) {
+    CheckLikeParam(context, "Param", i, dtype);
+    CheckLikeParam(context, "Grad", i, dtype);
+  }
+  for (size_t i = 0; i < context.InputCount("LearningRate"); ++i) {
+    CheckScalar(context, "LearningRate", i, dtype);
+  }
+  for (const UpdateOp::State& state : op.states) {
+    if (state.dispensable && context.InputCount(state.input) == 0) continue;
+    CheckCount(context, state.input, false);
+    for (size_t i = 0; i < count; ++i) CheckLikeParam(context, state.input, i, dtype);
+    SetOutputs(context, state);
+  }
+  for (const UpdateOp::State& scalar : op.scalars) {
+    CheckCount(context, scalar.input, false);
+    for (size_t i = 0; i < count; ++i) CheckScalar(context, scalar.input, i, dtype);
+    SetOutputs(context, scalar);
+  }
+  for (const SlotDef& slot : op.shared_scalars) {
+    if (context.HasInput(slot.name)) CheckScalar(context, slot.name, 0, dtype);
+  }
+  if (context.HasInput("GradScale")) CheckScalar(context, "GradScale", 0, dtype);
+  CheckSkip(context);
+  CheckListAttrs(context, op.list_attrs);
+  SetOutputs(context, {.input = "Param", .output = "ParamOut", .doc = {}});
+}
+
+SlotDef ListSlot(std::string name, std::string doc, bool dispensable = false) {
+  return {.name = std::move(name),
+          .doc = std::move(doc),
+          .duplicable = true,
+          .dispensable = dispensable};
+}
+
+// What every update op has, but for those attributes that it defines itself.
+std::vector<AttrDef> CommonAttrs(std::vector<AttrDef> own) {
+  std::vector<AttrDef> attrs = std::move(own);
+  for (AttrDef& attr : std::vector<AttrDef>{
+           BoolAttr("multi_precision", "Float16 parameters with float32 copies; only false."),
+           FloatAttr("rescale_grad", 1.0f, "The gradient is multiplied by this first."),
+           ChoiceAttr("regularization_method", "", {"", "l1_decay", "l2_decay"},
+                      "What is added to the gradient: \"l2_decay\": regularization_coeff * Param; "
+                      "\"l1_decay\": regularization_coeff * sign(Param)."),
+           FloatAttr("regularization_coeff", 0.0f, "Of regularization_method.")}) {
+    if (std::ranges::count(attrs, attr.name, &AttrDef::name) > 0) continue;
+    attrs.push_back(std::move(attr));
+  }
+  return attrs;
+}
+
+}  // namespace
+
+OpDef MakeUpdateOpDef(UpdateOp op) {
+  OpDef def;
+  def.type = op.type;
+  def.doc = op.doc;
+  def.inputs = {
+      ListSlot("Param", "The parameters, float32 or float64."),
+      ListSlot("Grad", "Their gradients, each of its parameter's shape."),
+      ListSlot("LearningRate", "One element, for all parameters or for each: the learning rate.")};
+  def.outputs = {ListSlot("ParamOut", "The parameters after the step; usually Param itself.")};
+  def.in_place = {{"Param", "ParamOut"}};
+  def.update = UpdateRule{.lists = {"Param", "Grad"}, .list_attrs = op.list_attrs};
+  const auto add_states = [&def](const std::vector<UpdateOp::State>& states, bool may_be_unwanted) {
+    for (const UpdateOp::State& state : states) {
+      def.inputs.push_back(ListSlot(state.input, state.doc, state.dispensable));
+      def.update->lists.push_back(state.input);
+      if (state.output.empty()) continue;
+      def.outputs.push_back(ListSlot(state.output, StrCat(state.input, " after the step."),
+                                     state.dispensable || may_be_unwanted));
+      def.in_place.emplace_back(state.input, state.output);
+    }
+  };
+  add_states(op.states, false);
+  add_states(op.scalars, true);
+  def.inputs.push_back(ListSlot("MasterParam", "Not supported: an Error if connected.", true));
+  def.outputs.push_back(ListSlot("MasterParamOut", "Not supported, as MasterParam.", true));
+  def.inputs.insert(def.inputs.end(), op.shared_scalars.begin(), op.shared_scalars.end());
+  def.inputs.push_back({.name = "SkipUpdate",
+                        .doc = "One bool: whether to leave everything as it is.",
+                        .dispensable = true});
+  def.inputs.push_back({.name = "GradScale",
+                        .doc = "One element: the gradients are multiplied by it, after "
+                               "rescale_grad.",
+                        .dispensable = true});
+  def.attrs = CommonAttrs(op.attrs);
+  def.no_gradient_reason = "an update of parameters is no part of what is differentiated";
+  def.kernel_dtype_slot = "Param";
+  def.infer = [op = std::move(op)](OpContext& context) { InferUpdate(context, op); };
+  return def;
+}
+
+double ScalarOf(const Tensor& tensor) {
+  return tensor.dtype() == DType::kFloat64 ? tensor.Item<double>()
+                                           : static_cast<double>(tensor.Item<float>());
+}
+
+void SetScalar(double value, Tensor* tensor) {
+  if (tensor->dtype() == DType::kFloat64) {
+    *tensor->data<double>() = value;
+  } else {
+    *tensor->data<float>() = static_cast<float>(value);
+  }
+}
+
+OverriddenNumber::OverriddenNumber(const OpContext& context, const std::string& attr,
+                                   const std::string& slot)
+    : attribute_(context.Attr<float>(attr)), input_(context.InputIndex(slot)) {}
+
+double OverriddenNumber::Value(const KernelContext& run) const {
+  return input_ < 0 ? attribute_ : ScalarOf(run.input(input_));
+}
+
+BetaPower::BetaPower(const OpContext& context, const std::string& slot)
+    : is_global_(context.Attr<bool>("use_global_beta_pow")) {
+  for (size_t i = 0; i < context.InputCount(slot); ++i) {
+    inputs_.push_back(context.InputIndex(slot, i));
+    outputs_.push_back(context.OutputIndex(slot + "Out", i));
+  }
+}
+
+void BetaPower::Advance(const KernelContext& run, size_t i, double factor) const {
+  if (outputs_[i] < 0) return;
+  const double next = Value(run, i) * (is_global_ ? 1.0 : factor);
+  SetScalar(next, &run.output(outputs_[i]));
+}
+
+AttrDef FloatAttr(std::string name, float default_value, std::string doc) {
+  return {.name = std::move(name),
+          .type = AttrType::kFloat,
+          .default_value = default_value,
+          .doc = std::move(doc)};
+}
+
+AttrDef BoolAttr(std::string name, std::string doc) {
+  return {.name = std::move(name),
+          .type = AttrType::kBool,
+          .default_value = false,
+          .doc = std::move(doc)};
+}
+
+}  // namespace skiff

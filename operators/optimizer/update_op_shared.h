@@ -1,0 +1,85 @@
+// What all ops that update parameters have in common: slots, attributes and the shape rule.
+//
+// An update op takes the tensors of any number of parameters, argument i of each list (Param, Grad,
+// the states) being parameter i's. Fluid's own programs give it one; passes merge them
+// (merge_optimizer), so that one op updates all parameters of a kind.
+//
+// Before the formula of the optimizer each gradient becomes, in this order of roundings,
+//   g = Grad * rescale_grad * GradScale, then g + regularization_coeff * Param with "l2_decay",
+//   g + regularization_coeff * sign(Param) with "l1_decay".
+// With SkipUpdate true no variable changes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "framework/op/kernel.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// What one update op has besides the common parts.
+struct UpdateOp {
+  std::string type;
+  std::string doc;
+
+  // A state of a parameter: an input, and the output that is its next value, "" for none.
+  struct State {
+    std::string input;
+    std::string output;
+    std::string doc;
+    bool dispensable = false;
+  };
+  std::vector<State> states;            // of Param's shape; float32 where Param has a master copy
+  std::vector<State> scalars;           // of one element a parameter, float32 or of Param's dtype
+  std::vector<SlotDef> shared_scalars;  // one element for all parameters
+  std::vector<AttrDef> attrs;           // replace common ones of the same name
+  std::vector<std::string> list_attrs;  // those that are one number, or one a parameter
+};
+
+// The definition of the op. Its shape rule throws an Error unless all lists have as many arguments
+// as Param (LearningRate: or one) and agree with it in shape and dtype, and the attributes that are
+// lists have one entry or as many.
+OpDef MakeUpdateOpDef(UpdateOp op);
+
+// The element of a tensor of float32 or float64.
+double ScalarOf(const Tensor& tensor);
+void SetScalar(double value, Tensor* tensor);
+
+// A number that is an attribute, unless a tensor of one element is connected.
+class OverriddenNumber {
+ public:
+  OverriddenNumber(const OpContext& context, const std::string& attr, const std::string& slot);
+  double Value(const KernelContext& run) const;
+
+ private:
+  double attribute_;
+  int input_;
+};
+
+// A list of scalars that an op multiplies by a number in each step, unless its attribute
+// use_global_beta_pow says that the program does. Its output is `slot` + "Out".
+class BetaPower {
+ public:
+  BetaPower(const OpContext& context, const std::string& slot);
+  double Value(const KernelContext& run, size_t i) const { return ScalarOf(run.input(inputs_[i])); }
+  void Advance(const KernelContext& run, size_t i, double factor) const;
+
+ private:
+  std::vector<int> inputs_;
+  std::vector<int> outputs_;
+  bool is_global_;
+};
+
+// Entry i of an attribute that is a list of one number for all, or one a parameter.
+template <typename T>
+T EntryFor(const std::vector<T>& list, size_t i) {
+  return list.size() == 1 ? list[0] : list[i];
+}
+
+// An attribute of type float with a default.
+AttrDef FloatAttr(std::string name, float default_value, std::string doc);
+AttrDef BoolAttr(std::string name, std::string doc);
+
+}  // namespace skiff

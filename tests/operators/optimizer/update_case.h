@@ -1,0 +1,195 @@
+// Cases of ops that update parameters: the formula is written once, for one parameter; the case
+// calls it for each parameter of a list, on the gradient that the op's common attributes and inputs
+// make (operators/optimizer/update_op_shared.h).
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tests/harness/op_case.h"
+
+namespace skiff::harness {
+
+// One parameter before a step, and after it.
+struct UpdatedParameter {
+  std::vector<double> param;
+  std::vector<double> grad;  // rescaled, scaled and decayed
+  std::vector<std::vector<double>> states;
+  std::vector<double> scalars;
+  double rate = 0;
+  size_t index = 0;  // in the list
+};
+
+struct UpdateCase {
+  std::string name;
+  std::string type;
+  std::vector<Shape> shapes = {{5, 7}};
+  // An input of each parameter, its output ("": none), and the values that it starts from.
+  struct State {
+    std::string input;
+    std::string output;
+    double low = -1;
+    double high = 1;
+  };
+  std::vector<State> states;
+  struct Scalar {
+    std::string input;
+    std::string output;
+    double value = 0;
+  };
+  std::vector<Scalar> scalars;
+  AttributeMap attrs;
+  std::vector<double> rates = {0.125};  // one, or one a parameter; exact in float32
+  double grad_scale = 1;                // connected unless 1
+  std::function<void(UpdatedParameter&)> update;
+};
+
+// The common attributes of the case, as the definition reads them.
+template <typename T>
+T AttrOr(const AttributeMap& attrs, const std::string& name, T fallback) {
+  const auto found = attrs.find(name);
+  return found == attrs.end() ? fallback : std::get<T>(found->second);
+}
+
+// Entry i of an attribute that is a value or a list of one or many.
+template <typename T>
+T EntryOr(const AttributeMap& attrs, const std::string& name, size_t i, T fallback) {
+  const auto found = attrs.find(name);
+  if (found == attrs.end()) return fallback;
+  if (const auto* list = std::get_if<std::vector<T>>(&found->second)) {
+    return list->size() == 1 ? list->front() : list->at(i);
+  }
+  return std::get<T>(found->second);
+}
+
+inline double FormedGradient(const UpdateCase& made, size_t i, double grad, double param) {
+  grad *= AttrOr(made.attrs, "rescale_grad", 1.0f) * made.grad_scale;
+  const auto method = EntryOr<std::string>(made.attrs, "regularization_method", i, "");
+  const double coefficient = EntryOr(made.attrs, "regularization_coeff", i, 0.0f);
+  if (method == "l2_decay") grad += coefficient * param;
+  if (method == "l1_decay" && param != 0) grad += std::copysign(coefficient, param);
+  return grad;
+}
+
+inline Arrays UpdateAllParameters(const UpdateCase& made, const Arrays& inputs) {
+  Arrays outputs;
+  for (size_t i = 0; i < made.shapes.size(); ++i) {
+    const Array& param = inputs.at("Param")[i];
+    const std::vector<Array>& rates = inputs.at("LearningRate");
+    UpdatedParameter parameter{
+        .param = param.values, .rate = rates[rates.size() == 1 ? 0 : i].values[0], .index = i};
+    for (size_t j = 0; j < param.values.size(); ++j) {
+      parameter.grad.push_back(
+          FormedGradient(made, i, inputs.at("Grad")[i].values[j], param.values[j]));
+    }
+    for (const auto& state : made.states) {
+      parameter.states.push_back(inputs.at(state.input)[i].values);
+    }
+    for (const auto& scalar : made.scalars) {
+      parameter.scalars.push_back(inputs.at(scalar.input)[i].values[0]);
+    }
+    made.update(parameter);
+    outputs["ParamOut"].push_back({.shape = param.shape, .values = parameter.param});
+    for (size_t k = 0; k < made.states.size(); ++k) {
+      if (made.states[k].output.empty()) continue;
+      outputs[made.states[k].output].push_back(
+          {.shape = param.shape, .values = parameter.states[k]});
+    }
+    for (size_t k = 0; k < made.scalars.size(); ++k) {
+      if (made.scalars[k].output.empty()) continue;
+      outputs[made.scalars[k].output].push_back(Values({1}, {parameter.scalars[k]}));
+    }
+  }
+  return outputs;
+}
+
+inline OpCase MakeUpdateCase(UpdateCase made) {
+  OpCase result{.name = made.name, .type = made.type};
+  const int count = static_cast<int>(made.shapes.size());
+  uint64_t seed = 1;
+  for (size_t i = 0; i < made.shapes.size(); ++i) {
+    result.inputs["Param"].push_back(Uniform(made.shapes[i], seed++));
+    result.inputs["Grad"].push_back(Uniform(made.shapes[i], seed++));
+    for (const auto& state : made.states) {
+      result.inputs[state.input].push_back(Uniform(made.shapes[i], seed++, state.low, state.high));
+    }
+    // Another value for each parameter, so that they aren't mistaken for each other.
+    for (const auto& scalar : made.scalars) {
+      const double value = scalar.value * std::pow(0.875, static_cast<double>(i));
+      result.inputs[scalar.input].push_back(Values({1}, {value}));
+    }
+  }
+  for (const double rate : made.rates) {
+    result.inputs["LearningRate"].push_back(Values({1}, {rate}, DType::kFloat32));
+  }
+  if (made.grad_scale != 1) {
+    result.inputs["GradScale"] = {Values({1}, {made.grad_scale}, DType::kFloat32)};
+  }
+  result.outputs.emplace_back("ParamOut", count);
+  for (const auto& state : made.states) {
+    if (!state.output.empty()) result.outputs.emplace_back(state.output, count);
+  }
+  for (const auto& scalar : made.scalars) {
+    if (!scalar.output.empty()) result.outputs.emplace_back(scalar.output, count);
+  }
+  result.attrs = made.attrs;
+  result.reference = [made = std::move(made)](const Arrays& inputs) {
+    return UpdateAllParameters(made, inputs);
+  };
+  return result;
+}
+
+// The same with SkipUpdate: nothing changes if `skips`.
+inline OpCase WithSkipUpdate(OpCase made, bool skips) {
+  made.name += skips ? "_skipped" : "_not_skipped";
+  made.inputs["SkipUpdate"] = {Values({1}, {skips ? 1.0 : 0.0}, DType::kBool)};
+  if (!skips) return made;
+  made.reference = [outputs = made.outputs](const Arrays& inputs) {
+    Arrays same;
+    for (const auto& [output, count] : outputs) {
+      same[output] = inputs.at(output.substr(0, output.size() - std::string("Out").size()));
+    }
+    return same;
+  };
+  return made;
+}
+
+// What every update op is tried on: `made` as one parameter of a matrix, as an empty one, as lists
+// whose tensors fill no vector and are of one and of several threads' size, with a learning rate a
+// parameter, with a gradient that is rescaled, scaled and decayed, and skipped.
+inline void AddUpdateCases(CaseList& cases, const UpdateCase& made) {
+  const auto add = [&](const std::string& suffix, const auto& change) {
+    UpdateCase changed = made;
+    changed.name += suffix;
+    change(changed);
+    cases.push_back(MakeUpdateCase(std::move(changed)));
+  };
+  add("", [](UpdateCase&) {});
+  add("_empty", [](UpdateCase& c) { c.shapes = {{0, 4}}; });
+  add("_one_number", [](UpdateCase& c) { c.shapes = {Shape()}; });
+  add("_several_threads", [](UpdateCase& c) { c.shapes = {{131, 257}}; });
+  add("_list", [](UpdateCase& c) { c.shapes = {{5, 7}, {0}, {16}, {131, 257}, {1}, {3, 3}}; });
+  add("_list_of_rates", [](UpdateCase& c) {
+    c.shapes = {{17}, {2, 5}, {4}};
+    c.rates = {0.125, 0.0625, 0.25};
+  });
+  add("_formed_gradient", [](UpdateCase& c) {
+    c.shapes = {{17}, {2, 5}};
+    c.grad_scale = 0.75;
+    c.attrs["rescale_grad"] = 0.5f;
+    if (c.attrs.contains("regularization_method")) return;
+    c.attrs["regularization_method"] = std::string("l2_decay");
+    c.attrs["regularization_coeff"] = 0.0625f;
+  });
+  for (const bool skips : {true, false}) {
+    UpdateCase changed = made;
+    changed.shapes = {{6, 2}, {3}};
+    cases.push_back(WithSkipUpdate(MakeUpdateCase(std::move(changed)), skips));
+  }
+}
+
+}  // namespace skiff::harness
