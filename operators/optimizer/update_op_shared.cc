@@ -76,6 +76,14 @@ void CheckSkip(const OpContext& context) {
       ", expected one bool");
 }
 
+// Every argument is there: what isn't written would still be the old state in the next step.
+void CheckOutputs(const OpContext& context, const std::string& output) {
+  for (size_t i = 0; i < context.InputCount("Param"); ++i) {
+    SKIFF_ENFORCE(context.OutputIndex(output, i) >= 0, kInvalidArgument, context.op().type,
+                  ": output \"", output, "\" has no argument ", i, ", expected one for each Param");
+  }
+}
+
 void SetOutputs(OpContext& context, const UpdateOp::State& state) {
   if (state.output.empty()) return;
   for (size_t i = 0; i < context.InputCount(state.input); ++i) {
@@ -101,6 +109,7 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
     if (state.dispensable && context.InputCount(state.input) == 0) continue;
     CheckCount(context, state.input, false);
     for (size_t i = 0; i < count; ++i) CheckLikeParam(context, state.input, i, dtype);
+    if (!state.output.empty()) CheckOutputs(context, state.output);
     SetOutputs(context, state);
   }
   for (const UpdateOp::State& scalar : op.scalars) {
@@ -114,6 +123,7 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   if (context.HasInput("GradScale")) CheckScalar(context, "GradScale", 0, dtype);
   CheckSkip(context);
   CheckListAttrs(context, op.list_attrs);
+  CheckOutputs(context, "ParamOut");
   SetOutputs(context, {.input = "Param", .output = "ParamOut", .doc = {}});
 }
 
