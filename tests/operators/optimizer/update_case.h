@@ -101,7 +101,9 @@ inline Arrays UpdateAllParameters(const UpdateCase& made, const Arrays& inputs) 
     }
     for (size_t k = 0; k < made.scalars.size(); ++k) {
       if (made.scalars[k].output.empty()) continue;
-      outputs[made.scalars[k].output].push_back(Values({1}, {parameter.scalars[k]}));
+      Array scalar = inputs.at(made.scalars[k].input)[i];
+      scalar.values[0] = parameter.scalars[k];
+      outputs[made.scalars[k].output].push_back(std::move(scalar));
     }
   }
   return outputs;
