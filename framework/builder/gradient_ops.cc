@@ -84,7 +84,9 @@ void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
   for (NamedGradient& entry : *gradients) {
     if (NeedsClip(*entry.parameter)) clipped.push_back(&entry);
   }
-  if (clipped.empty()) return;
+  LayerCall("minimize", "minimize", site)
+      .Enforce(!clipped.empty(),
+               "there is a gradient clip, but every parameter has need_clip = false");
   Variable factor;
   if (clip.kind == GradientClip::Kind::kGlobalNorm) {
     factor = GlobalNormFactor(clip.max_norm, clipped, site);

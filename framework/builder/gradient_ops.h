@@ -17,7 +17,7 @@ struct NamedGradient {
 };
 
 // Appends the ops and puts the clipped gradients in place of the given ones. Parameters whose
-// attribute says need_clip = false are left alone.
+// attribute says need_clip = false are left alone; Error if all are.
 void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
                 const std::source_location& site);
 

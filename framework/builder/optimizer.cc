@@ -1,6 +1,7 @@
 #include "framework/builder/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -73,18 +74,64 @@ class RateByParameter {
   std::map<std::pair<DType, float>, std::string> made_;
 };
 
-// Update ops write what they read, so they are the parameter's next definition.
-void SetInPlace(Op* op, std::string_view slot, const std::string& name) {
-  op->SetInput(slot, {name});
-  op->SetOutput(std::string(slot) + "Out", {name});
+std::string Accumulator(const Var& parameter, std::string_view kind,
+                        const std::vector<int64_t>& dims, double value,
+                        const std::source_location& site) {
+  const std::string name = DefaultMainProgram().UniqueName(StrCat(parameter.name, "_", kind));
+  return CreatePersistable(name, dims, parameter.dtype, value, site).name();
 }
 
-Op UpdateOp(const char* type, const std::string& parameter, const std::string& gradient,
-            const std::string& rate) {
-  Op op(type);
-  SetInPlace(&op, "Param", parameter);
-  op.SetInput("Grad", {gradient}).SetInput("LearningRate", {rate});
-  return op;
+// Update ops write what they read, so they are the parameter's next definition.
+void SetInPlace(Op* op, const std::string& slot, const std::string& output,
+                const std::string& name) {
+  op->SetInput(slot, {name});
+  op->SetOutput(output, {name});
+}
+
+// Takes back what is appended to the root of a program, unless it is to stay.
+class Appended {
+ public:
+  explicit Appended(Block* root)
+      : root_(root), ops_(root->ops().size()), vars_(root->vars().size()) {}
+  ~Appended() {
+    if (stays_) return;
+    root_->RemoveOps(ops_, root_->ops().size());
+    std::vector<std::string> names;
+    for (size_t i = vars_; i < root_->vars().size(); ++i) names.push_back(root_->vars()[i]->name);
+    root_->RemoveVars(names);
+  }
+  Appended(const Appended&) = delete;
+  Appended& operator=(const Appended&) = delete;
+
+  void Stay() { stays_ = true; }
+
+ private:
+  Block* root_;
+  size_t ops_;
+  size_t vars_;
+  bool stays_ = false;
+};
+
+void CheckWanted(const LayerCall& call, const std::vector<std::string>& wanted,
+                 const std::vector<ParameterGradient>& pairs) {
+  for (const std::string& name : wanted) {
+    const bool found = std::ranges::any_of(
+        pairs, [&](const ParameterGradient& pair) { return pair.parameter->name == name; });
+    call.Enforce(found, "parameter \"", name,
+                 "\" gets no gradient: the loss does not depend on it");
+  }
+}
+
+// The op that updates the parameter, nullptr if there is none.
+const Op* FindUpdate(const Program& program, const std::string& parameter) {
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    for (const auto& op : program.block(static_cast<int32_t>(i))->ops()) {
+      const OpDef* def = DefaultOpRegistry().Find(op->type);
+      if (def == nullptr || !def->update.has_value()) continue;
+      if (std::ranges::count(op->Input("Param"), parameter) > 0) return op.get();
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -92,75 +139,93 @@ Op UpdateOp(const char* type, const std::string& parameter, const std::string& g
 std::vector<ParameterGradient> Optimizer::Minimize(const Variable& loss,
                                                    const MinimizeOptions& options,
                                                    std::source_location site) const {
-  const std::vector<ParameterGradient> pairs = Gradients(loss, options, site);
+  Appended to_main(DefaultMainProgram().root());
+  Appended to_startup(DefaultStartupProgram().root());
+  std::vector<ParameterGradient> pairs = Gradients(loss, options, site);
+  const LayerCall call("minimize", "minimize", site);
+  CheckWanted(call, options.parameters, pairs);
+  for (const ParameterGradient& pair : pairs) {
+    const std::string& name = pair.parameter->name;
+    const Op* update = FindUpdate(DefaultMainProgram(), name);
+    if (update == nullptr) continue;
+    call.Fail(StrCat("parameter \"", name, "\" is updated by \"", update->type,
+                     "\" already, and \"", op_, "\" would be its second optimizer"));
+  }
+  AppendUpdates(pairs, site);
+  to_main.Stay();
+  to_startup.Stay();
+  return pairs;
+}
+
+void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
+                              const std::source_location& site) const {
   Block* root = DefaultMainProgram().root();
   const OpRoleGuard role(kRoleOptimize);
   std::vector<NamedGradient> gradients;
   for (const ParameterGradient& pair : pairs) {
     gradients.push_back({pair.parameter, Variable(root, pair.gradient->name)});
   }
-  AppendClip(options_.clip, &gradients, site);
-  AppendRegularization(options_.regularization, &gradients, site);
-  RateByParameter rates(
-      CheckedRate(options_.learning_rate, RateDType(*gradients.front().parameter), site), site);
+  AppendClip(clip_, &gradients, site);
+  AppendRegularization(regularization_, &gradients, site);
+  RateByParameter rates(CheckedRate(learning_rate_, RateDType(*gradients.front().parameter), site),
+                        site);
   const LayerCall call("minimize", "minimize", site);
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    const Var& parameter = *gradients[i].parameter;
-    const std::string rate = rates.For(parameter);
-    const size_t first = root->ops().size();
-    call.Append(MakeUpdate({parameter, gradients[i].gradient.name(), rate, site}));
-    MarkParameterOps(first, {parameter.name, pairs[i].gradient->name});
+  const auto append = [&](size_t i, Op op) {
+    const Op* appended = call.Append(std::move(op));
+    MarkParameterOps(root->ops().size() - 1, {pairs[i].parameter->name, pairs[i].gradient->name});
+    return appended;
+  };
+  std::vector<const Op*> updates;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const Var& parameter = *pairs[i].parameter;
+    Op op(op_);
+    SetInPlace(&op, "Param", "ParamOut", parameter.name);
+    op.SetInput("Grad", {gradients[i].gradient.name()});
+    op.SetInput("LearningRate", {rates.For(parameter)});
+    Complete({parameter, site}, &op);
+    updates.push_back(append(i, std::move(op)));
   }
-  return pairs;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    std::optional<Op> last = Finish(*updates[i]);
+    if (last.has_value()) append(i, std::move(*last));
+  }
 }
 
-std::string Optimizer::Accumulator(const Update& update, std::string_view kind,
-                                   const std::vector<int64_t>& dims, double value) {
+void Optimizer::AddState(const Update& update, Op* op, const std::string& slot,
+                         std::string_view kind, double value, std::string output) {
   const std::string name =
-      DefaultMainProgram().UniqueName(StrCat(update.parameter.name, "_", kind));
-  return CreatePersistable(name, dims, update.parameter.dtype, value, update.site).name();
+      Accumulator(update.parameter, kind, update.parameter.dims, value, update.site);
+  SetInPlace(op, slot, output.empty() ? slot + "Out" : std::move(output), name);
 }
 
-Sgd::Sgd(const SgdOptions& options)
-    : Optimizer({options.learning_rate, options.clip, options.regularization}) {}
-
-Op Sgd::MakeUpdate(const Update& update) const {
-  return UpdateOp("sgd", update.parameter.name, update.gradient, update.learning_rate);
+std::string Optimizer::AddNumber(const Update& update, Op* op, std::string_view slot,
+                                 std::string_view kind, double value) {
+  std::string name = Accumulator(update.parameter, kind, {1}, value, update.site);
+  op->SetInput(slot, {name});
+  return name;
 }
 
-Momentum::Momentum(const MomentumOptions& options)
-    : Optimizer({options.learning_rate, options.clip, options.regularization}),
-      momentum_(options.momentum),
-      use_nesterov_(options.use_nesterov) {}
-
-Op Momentum::MakeUpdate(const Update& update) const {
-  Op op = UpdateOp("momentum", update.parameter.name, update.gradient, update.learning_rate);
-  SetInPlace(&op, "Velocity", Accumulator(update, "velocity", update.parameter.dims, 0.0));
-  op.SetAttr("mu", momentum_).SetAttr("use_nesterov", use_nesterov_);
-  return op;
+void Optimizer::CheckOption(bool holds, const char* option, float value,
+                            const char* expected) const {
+  SKIFF_ENFORCE(holds, kInvalidArgument, op_, ": ", option, " = ", value, ", expected ", expected);
 }
 
-Adam::Adam(const AdamOptions& options)
-    : Optimizer({options.learning_rate, options.clip, options.regularization}),
-      beta1_(options.beta1),
-      beta2_(options.beta2),
-      epsilon_(options.epsilon),
-      lazy_mode_(options.lazy_mode) {
-  SKIFF_ENFORCE(beta1_ >= 0.0f && beta1_ < 1.0f && beta2_ >= 0.0f && beta2_ < 1.0f,
-                kInvalidArgument, "adam: beta1 = ", beta1_, " and beta2 = ", beta2_,
-                ", expected both in [0, 1)");
+void Optimizer::CheckFraction(const char* option, float value) const {
+  CheckOption(value >= 0.0f && value < 1.0f, option, value, "a number in [0, 1)");
 }
 
-Op Adam::MakeUpdate(const Update& update) const {
-  const std::vector<int64_t>& dims = update.parameter.dims;
-  Op op = UpdateOp("adam", update.parameter.name, update.gradient, update.learning_rate);
-  SetInPlace(&op, "Moment1", Accumulator(update, "moment1", dims, 0.0));
-  SetInPlace(&op, "Moment2", Accumulator(update, "moment2", dims, 0.0));
-  SetInPlace(&op, "Beta1Pow", Accumulator(update, "beta1_pow_acc", {1}, beta1_));
-  SetInPlace(&op, "Beta2Pow", Accumulator(update, "beta2_pow_acc", {1}, beta2_));
-  op.SetAttr("beta1", beta1_).SetAttr("beta2", beta2_).SetAttr("epsilon", epsilon_);
-  op.SetAttr("lazy_mode", lazy_mode_);
-  return op;
+void Optimizer::CheckNotNegative(const char* option, float value) const {
+  CheckOption(value >= 0.0f && std::isfinite(value), option, value, "a number of at least 0");
+}
+
+void Optimizer::CheckNameParts(const char* option, const std::vector<std::string>& parts) const {
+  SKIFF_ENFORCE(std::ranges::count(parts, "") == 0, kInvalidArgument, op_, ": ", option,
+                " has an empty text, expected parts of parameters' names");
+}
+
+bool Optimizer::HasAnyPart(const std::string& name, const std::vector<std::string>& parts) {
+  return std::ranges::any_of(
+      parts, [&](const std::string& part) { return name.find(part) != std::string::npos; });
 }
 
 }  // namespace skiff::optimizer

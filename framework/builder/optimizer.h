@@ -3,12 +3,15 @@
 // Minimize appends the gradient ops (framework/autodiff), then, with the role Optimize and the
 // parameters in the order of their names: gradient clipping, regularization, and one update op a
 // parameter. What an optimizer remembers about a parameter is a persistable of both programs under
-// Fluid's name, <parameter>_velocity_0 for example.
+// Fluid's name, <parameter>_velocity_0 for example. Each optimizer has a header of its own in
+// framework/builder/optimizer; they share no state, and one may minimize several losses.
 #pragma once
 
+#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/autodiff/append_backward.h"
@@ -24,96 +27,63 @@ struct MinimizeOptions {
   std::vector<std::string> no_grad = {};     // variables that get no gradient
 };
 
-// The settings that every optimizer has.
-struct CommonOptions {
-  LearningRate learning_rate = 0.001;
-  GradientClip clip = {};
-  Regularizer regularization = {};  // of parameters without one of their own
-};
-
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
   // `loss` is a variable of the default main program with one element. Returns parameters and
   // gradients, before clipping. Errors of AppendBackward; Error if no parameter influences the
-  // loss.
+  // loss, if one of options.parameters does not, if a parameter is updated by an op of the program
+  // already, or if there is a clip and all parameters stay out of it. The programs are as they were
+  // then.
   std::vector<ParameterGradient> Minimize(
       const Variable& loss, const MinimizeOptions& options = {},
       std::source_location site = std::source_location::current()) const;
 
  protected:
-  explicit Optimizer(CommonOptions options) : options_(std::move(options)) {}
+  // `op`: the type of the update op. `options` has what every optimizer's have: learning_rate, clip
+  // and regularization, which is that of parameters without one of their own.
+  template <class Options>
+  Optimizer(std::string op, const Options& options)
+      : op_(std::move(op)),
+        learning_rate_(options.learning_rate),
+        clip_(options.clip),
+        regularization_(options.regularization) {}
 
   struct Update {
     const Var& parameter;
-    std::string gradient;       // clipped and regularized
-    std::string learning_rate;  // with the parameter's factor
-    std::source_location site;
+    const std::source_location& site;
   };
-  // The update op of one parameter, without its role. Called in the order of the names.
-  virtual Op MakeUpdate(const Update& update) const = 0;
+  // Gives `op`, which has parameter, gradient and learning rate, its states and attributes. Called
+  // for each parameter, in the order of the names.
+  virtual void Complete(const Update& update, Op* op) const = 0;
+  // An op that has to follow the updates of all parameters, for one of them.
+  virtual std::optional<Op> Finish(const Op& /*update*/) const { return std::nullopt; }
 
-  // <parameter>_<kind>_<n> with the parameter's dtype; its name.
-  static std::string Accumulator(const Update& update, std::string_view kind,
-                                 const std::vector<int64_t>& dims, double value);
+  // Connects <parameter>_<kind>_<n>, of its shape and dtype, as input `slot` of the op and as the
+  // output that is its next value: `slot` + "Out" where none is named.
+  static void AddState(const Update& update, Op* op, const std::string& slot, std::string_view kind,
+                       double value = 0.0, std::string output = {});
+  // The same for one number: its name, which is input `slot` alone.
+  static std::string AddNumber(const Update& update, Op* op, std::string_view slot,
+                               std::string_view kind, double value);
 
- private:
-  CommonOptions options_;
-};
-
-struct SgdOptions {
-  LearningRate learning_rate = 0.001;
-  GradientClip clip = {};
-  Regularizer regularization = {};
-};
-// p ← p - rate · g
-class Sgd final : public Optimizer {
- public:
-  explicit Sgd(const SgdOptions& options = {});
-
- private:
-  Op MakeUpdate(const Update& update) const override;
-};
-
-struct MomentumOptions {
-  LearningRate learning_rate = 0.001;
-  float momentum = 0.9f;
-  bool use_nesterov = false;
-  GradientClip clip = {};
-  Regularizer regularization = {};
-};
-// v ← momentum · v + g, p ← p - rate · v; Nesterov: p ← p - rate · (g + momentum · v)
-class Momentum final : public Optimizer {
- public:
-  explicit Momentum(const MomentumOptions& options = {});
+  // Errors that name the optimizer, the option, what was found and what is expected.
+  void CheckFraction(const char* option, float value) const;  // in [0, 1)
+  void CheckNotNegative(const char* option, float value) const;
+  void CheckOption(bool holds, const char* option, float value, const char* expected) const;
+  // `parts`: of names, none of them empty.
+  void CheckNameParts(const char* option, const std::vector<std::string>& parts) const;
+  static bool HasAnyPart(const std::string& name, const std::vector<std::string>& parts);
 
  private:
-  Op MakeUpdate(const Update& update) const override;
-  float momentum_;
-  bool use_nesterov_;
-};
+  void AppendUpdates(const std::vector<ParameterGradient>& pairs,
+                     const std::source_location& site) const;
 
-struct AdamOptions {
-  LearningRate learning_rate = 0.001;
-  float beta1 = 0.9f;
-  float beta2 = 0.999f;
-  float epsilon = 1e-8f;
-  bool lazy_mode = false;  // a sparse gradient updates its own rows only
-  GradientClip clip = {};
-  Regularizer regularization = {};
-};
-// Kingma and Ba 2015; the formula stands at the op. Error unless both betas are in [0, 1).
-class Adam final : public Optimizer {
- public:
-  explicit Adam(const AdamOptions& options = {});
-
- private:
-  Op MakeUpdate(const Update& update) const override;
-  float beta1_;
-  float beta2_;
-  float epsilon_;
-  bool lazy_mode_;
+  std::string op_;
+  LearningRate learning_rate_;
+  GradientClip clip_;
+  Regularizer regularization_;
 };
 
 }  // namespace skiff::optimizer

@@ -12,6 +12,9 @@
 #include "framework/builder/math.h"
 #include "framework/builder/metric.h"
 #include "framework/builder/optimizer.h"
+#include "framework/builder/optimizer/adam.h"
+#include "framework/builder/optimizer/momentum.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/regularizer.h"
 

@@ -78,7 +78,11 @@ void CheckSkip(const OpContext& context) {
 
 // Every argument is there: what isn't written would still be the old state in the next step.
 void CheckOutputs(const OpContext& context, const std::string& output) {
-  for (size_t i = 0; i < context.InputCount("Param"); ++i) {
+  const size_t found = context.OutputCount(output);
+  const size_t expected = context.InputCount("Param");
+  SKIFF_ENFORCE(found == expected, kInvalidArgument, context.op().type, ": output \"", output,
+                "\" has ", found, " arguments, expected ", expected, " as Param");
+  for (size_t i = 0; i < expected; ++i) {
     SKIFF_ENFORCE(context.OutputIndex(output, i) >= 0, kInvalidArgument, context.op().type,
                   ": output \"", output, "\" has no argument ", i, ", expected one for each Param");
   }
@@ -106,7 +110,11 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
     CheckScalar(context, "LearningRate", i, dtype);
   }
   for (const UpdateOp::State& state : op.states) {
-    if (state.dispensable && context.InputCount(state.input) == 0) continue;
+    if (state.dispensable && context.InputCount(state.input) == 0) {
+      SKIFF_ENFORCE(context.OutputCount(state.output) == 0, kInvalidArgument, op.type, ": ",
+                    state.output, " is connected, but ", state.input, " is not");
+      continue;
+    }
     CheckCount(context, state.input, false);
     for (size_t i = 0; i < count; ++i) CheckLikeParam(context, state.input, i, dtype);
     if (!state.output.empty()) CheckOutputs(context, state.output);
@@ -115,6 +123,7 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   for (const UpdateOp::State& scalar : op.scalars) {
     CheckCount(context, scalar.input, false);
     for (size_t i = 0; i < count; ++i) CheckScalar(context, scalar.input, i, dtype);
+    if (context.OutputCount(scalar.output) > 0) CheckOutputs(context, scalar.output);
     SetOutputs(context, scalar);
   }
   for (const SlotDef& slot : op.shared_scalars) {

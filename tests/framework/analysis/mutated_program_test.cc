@@ -15,7 +15,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/metric.h"
 #include "framework/builder/nn.h"
-#include "framework/builder/optimizer.h"
+#include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/ir/codec.h"

@@ -15,7 +15,7 @@
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
-#include "framework/builder/optimizer.h"
+#include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/program_guard.h"
 #include "memory/allocator.h"
 #include "tests/harness/all_cases.h"

@@ -21,7 +21,7 @@
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
-#include "framework/builder/optimizer.h"
+#include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/tensor.h"
 #include "framework/ir/op_role.h"
 #include "tests/framework/executor/reuse_fixture.h"

@@ -4,7 +4,7 @@
 
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
-#include "framework/builder/optimizer.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 
 namespace skiff {

@@ -1,0 +1,17 @@
+#include "framework/builder/optimizer/adadelta.h"
+
+namespace skiff::optimizer {
+
+Adadelta::Adadelta(const AdadeltaOptions& options)
+    : Optimizer("adadelta", options), options_(options) {
+  CheckFraction("rho", options.rho);
+  CheckNotNegative("epsilon", options.epsilon);
+}
+
+void Adadelta::Complete(const Update& update, Op* op) const {
+  AddState(update, op, "AvgSquaredGrad", "_avg_squared_grad");
+  AddState(update, op, "AvgSquaredUpdate", "_avg_squared_update");
+  op->SetAttr("rho", options_.rho).SetAttr("epsilon", options_.epsilon);
+}
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,27 @@
+// Steps of the size of earlier ones.
+#pragma once
+
+#include "framework/builder/optimizer.h"
+
+namespace skiff::optimizer {
+
+struct AdadeltaOptions {
+  LearningRate learning_rate = 0.001;
+  float epsilon = 1e-6f;
+  float rho = 0.95f;
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// Zeiler 2012, where the learning rate is 1; the formula stands at the op. Error unless rho is in
+// [0, 1) and epsilon >= 0.
+class Adadelta final : public Optimizer {
+ public:
+  explicit Adadelta(const AdadeltaOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+
+  AdadeltaOptions options_;
+};
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,15 @@
+#include "framework/builder/optimizer/adagrad.h"
+
+namespace skiff::optimizer {
+
+Adagrad::Adagrad(const AdagradOptions& options) : Optimizer("adagrad", options), options_(options) {
+  CheckNotNegative("epsilon", options.epsilon);
+  CheckNotNegative("initial_accumulator", options.initial_accumulator);
+}
+
+void Adagrad::Complete(const Update& update, Op* op) const {
+  AddState(update, op, "Moment", "moment", options_.initial_accumulator);
+  op->SetAttr("epsilon", options_.epsilon);
+}
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,27 @@
+// Rates that fall with the sum of the squared gradients.
+#pragma once
+
+#include "framework/builder/optimizer.h"
+
+namespace skiff::optimizer {
+
+struct AdagradOptions {
+  LearningRate learning_rate = 0.001;
+  float epsilon = 1e-6f;
+  float initial_accumulator = 0.0f;  // m at first
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// Duchi, Hazan and Singer 2011: m ← m + g², p ← p - rate · g / (√m + epsilon). Error unless both
+// numbers are at least 0.
+class Adagrad final : public Optimizer {
+ public:
+  explicit Adagrad(const AdagradOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+
+  AdagradOptions options_;
+};
+
+}  // namespace skiff::optimizer

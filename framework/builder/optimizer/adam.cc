@@ -1,0 +1,12 @@
+#include "framework/builder/optimizer/adam.h"
+
+namespace skiff::optimizer {
+
+Adam::Adam(const AdamOptions& options) : AdamFamily("adam", options), options_(options) {}
+
+void Adam::Complete(const Update& update, Op* op) const {
+  AdamFamily::Complete(update, op);
+  op->SetAttr("lazy_mode", options_.lazy_mode);
+}
+
+}  // namespace skiff::optimizer

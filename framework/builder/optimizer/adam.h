@@ -1,0 +1,28 @@
+// Steps by moments of the gradient.
+#pragma once
+
+#include "framework/builder/optimizer/adam_family.h"
+
+namespace skiff::optimizer {
+
+struct AdamOptions {
+  LearningRate learning_rate = 0.001;
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  bool lazy_mode = false;  // a sparse gradient updates its own rows only
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// Kingma and Ba 2015; the formula stands at the op. Errors of AdamFamily.
+class Adam final : public AdamFamily {
+ public:
+  explicit Adam(const AdamOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+
+  AdamOptions options_;
+};
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,35 @@
+// What Adam and the optimizers built on it have in common.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "framework/builder/optimizer.h"
+
+namespace skiff::optimizer {
+
+class AdamFamily : public Optimizer {
+ protected:
+  // `options` has beta1, beta2 and epsilon. Error unless both betas are in [0, 1) and
+  // epsilon >= 0.
+  template <class Options>
+  AdamFamily(std::string op, const Options& options)
+      : Optimizer(std::move(op), options),
+        beta1_(options.beta1),
+        beta2_(options.beta2),
+        epsilon_(options.epsilon) {
+    CheckFraction("beta1", beta1_);
+    CheckFraction("beta2", beta2_);
+    CheckNotNegative("epsilon", epsilon_);
+  }
+
+  // The moments, the powers of the betas, and these three attributes.
+  void Complete(const Update& update, Op* op) const override;
+
+ private:
+  float beta1_;
+  float beta2_;
+  float epsilon_;
+};
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,27 @@
+#include "framework/builder/optimizer/adamax.h"
+
+namespace skiff::optimizer {
+
+Adamax::Adamax(const AdamaxOptions& options) : Optimizer("adamax", options), options_(options) {
+  CheckFraction("beta1", options.beta1);
+  CheckFraction("beta2", options.beta2);
+  CheckNotNegative("epsilon", options.epsilon);
+}
+
+void Adamax::Complete(const Update& update, Op* op) const {
+  AddState(update, op, "Moment", "moment");
+  AddState(update, op, "InfNorm", "inf_norm");
+  AddNumber(update, op, "Beta1Pow", "beta1_pow_acc", options_.beta1);
+  op->SetAttr("beta1", options_.beta1).SetAttr("beta2", options_.beta2);
+  op->SetAttr("epsilon", options_.epsilon);
+}
+
+// The update op leaves the power of beta1 to the program.
+std::optional<Op> Adamax::Finish(const Op& update) const {
+  Op scale("scale");
+  scale.SetInput("X", update.Input("Beta1Pow")).SetOutput("Out", update.Input("Beta1Pow"));
+  scale.SetAttr("scale", options_.beta1);
+  return scale;
+}
+
+}  // namespace skiff::optimizer

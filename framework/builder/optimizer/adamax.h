@@ -1,0 +1,31 @@
+// Adam with the largest gradient in place of the second moment.
+#pragma once
+
+#include <optional>
+
+#include "framework/builder/optimizer.h"
+
+namespace skiff::optimizer {
+
+struct AdamaxOptions {
+  LearningRate learning_rate = 0.001;
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// Kingma and Ba 2015, section 7.1; the formula stands at the op. Error unless both betas are in
+// [0, 1) and epsilon >= 0.
+class Adamax final : public Optimizer {
+ public:
+  explicit Adamax(const AdamaxOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+  std::optional<Op> Finish(const Op& update) const override;
+
+  AdamaxOptions options_;
+};
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,16 @@
+#include "framework/builder/optimizer/decayed_adagrad.h"
+
+namespace skiff::optimizer {
+
+DecayedAdagrad::DecayedAdagrad(const DecayedAdagradOptions& options)
+    : Optimizer("decayed_adagrad", options), options_(options) {
+  CheckFraction("decay", options.decay);
+  CheckNotNegative("epsilon", options.epsilon);
+}
+
+void DecayedAdagrad::Complete(const Update& update, Op* op) const {
+  AddState(update, op, "Moment", "moment");
+  op->SetAttr("decay", options_.decay).SetAttr("epsilon", options_.epsilon);
+}
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,27 @@
+// Rates that fall with the mean of the squared gradients.
+#pragma once
+
+#include "framework/builder/optimizer.h"
+
+namespace skiff::optimizer {
+
+struct DecayedAdagradOptions {
+  LearningRate learning_rate = 0.001;
+  float decay = 0.95f;
+  float epsilon = 1e-6f;
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// m ← decay · m + (1 - decay) · g², p ← p - rate · g / (√m + epsilon). Error unless decay is in
+// [0, 1) and epsilon >= 0.
+class DecayedAdagrad final : public Optimizer {
+ public:
+  explicit DecayedAdagrad(const DecayedAdagradOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+
+  DecayedAdagradOptions options_;
+};
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,28 @@
+// Follow the regularized leader: sparse parameters.
+#pragma once
+
+#include "framework/builder/optimizer.h"
+
+namespace skiff::optimizer {
+
+struct FtrlOptions {
+  LearningRate learning_rate = 0.001;
+  float l1 = 0.0f;
+  float l2 = 0.0f;
+  float lr_power = -0.5f;
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// McMahan et al. 2013; the formula stands at the op. Error unless the penalties are at least 0 and
+// lr_power at most 0.
+class Ftrl final : public Optimizer {
+ public:
+  explicit Ftrl(const FtrlOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+
+  FtrlOptions options_;
+};
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,17 @@
+#include "framework/builder/optimizer/lamb.h"
+
+namespace skiff::optimizer {
+
+Lamb::Lamb(const LambOptions& options) : AdamFamily("lamb", options), options_(options) {
+  CheckNotNegative("weight_decay", options.weight_decay);
+  CheckNameParts("exclude_from_decay", options.exclude_from_decay);
+}
+
+void Lamb::Complete(const Update& update, Op* op) const {
+  const bool decays = !HasAnyPart(update.parameter.name, options_.exclude_from_decay);
+  AdamFamily::Complete(update, op);
+  op->SetAttr("weight_decay", decays ? options_.weight_decay : 0.0f);
+  op->SetAttr("always_adapt", options_.always_adapt);
+}
+
+}  // namespace skiff::optimizer

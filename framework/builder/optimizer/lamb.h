@@ -1,0 +1,36 @@
+// Layer-wise adaptive Adam (LAMB) for large batches.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/builder/optimizer/adam_family.h"
+
+namespace skiff::optimizer {
+
+struct LambOptions {
+  LearningRate learning_rate = 0.001;
+  float weight_decay = 0.01f;
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float epsilon = 1e-6f;
+  // Parts of names: parameters that don't decay, biases and normalisation for example.
+  std::vector<std::string> exclude_from_decay = {};
+  bool always_adapt = false;  // also parameters that don't decay
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// You et al. 2020: p ← p - rate · |p| / |s| · s with the step s of Adam plus weight_decay · p; the
+// quotient is 1 for a parameter that does not adapt. Errors of AdamFamily; Error unless
+// weight_decay >= 0.
+class Lamb final : public AdamFamily {
+ public:
+  explicit Lamb(const LambOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+
+  LambOptions options_;
+};
+
+}  // namespace skiff::optimizer

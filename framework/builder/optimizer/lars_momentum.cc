@@ -1,0 +1,25 @@
+#include "framework/builder/optimizer/lars_momentum.h"
+
+namespace skiff::optimizer {
+
+LarsMomentum::LarsMomentum(const LarsMomentumOptions& options)
+    : Optimizer("lars_momentum", options), options_(options) {
+  CheckNotNegative("momentum", options.momentum);
+  CheckNotNegative("coefficient", options.coefficient);
+  CheckNotNegative("weight_decay", options.weight_decay);
+  CheckNotNegative("epsilon", options.epsilon);
+  CheckNameParts("exclude_from_decay", options.exclude_from_decay);
+}
+
+void LarsMomentum::Complete(const Update& update, Op* op) const {
+  const bool decays = !HasAnyPart(update.parameter.name, options_.exclude_from_decay);
+  AddState(update, op, "Velocity", "velocity");
+  op->SetAttr("mu", options_.momentum).SetAttr("lars_coeff", options_.coefficient);
+  op->SetAttr("lars_weight_decay", std::vector<float>{decays ? options_.weight_decay : 0.0f});
+  op->SetAttr("epsilon", options_.epsilon);
+  if (options_.policy == LarsMomentumOptions::Policy::kNorms) {
+    op->SetAttr("lars_policy", std::string("norms"));
+  }
+}
+
+}  // namespace skiff::optimizer

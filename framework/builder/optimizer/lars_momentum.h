@@ -1,0 +1,38 @@
+// Layer-wise adaptive rates (LARS) for large batches.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/builder/optimizer.h"
+
+namespace skiff::optimizer {
+
+struct LarsMomentumOptions {
+  LearningRate learning_rate = 0.001;
+  float momentum = 0.9f;
+  float coefficient = 0.001f;  // how far a parameter moves, relative to its norm
+  float weight_decay = 0.0005f;
+  // Parts of names: parameters that don't decay, biases and normalisation for example.
+  std::vector<std::string> exclude_from_decay = {};
+  // Who adapts. kDecayAndNorms: parameters that decay, unless they or their gradients are 0; others
+  // are updated as by Momentum. kNorms: also those that don't decay.
+  enum class Policy { kDecayAndNorms, kNorms } policy = Policy::kDecayAndNorms;
+  float epsilon = 0.0f;
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// You, Gitman and Ginsburg 2017: v ← momentum · v + local · (g + decay · p), p ← p - v with
+// local = rate · coefficient · |p| / (|g| + decay · |p| + epsilon), or `rate` for a parameter that
+// does not adapt. Error unless all numbers are at least 0.
+class LarsMomentum final : public Optimizer {
+ public:
+  explicit LarsMomentum(const LarsMomentumOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+
+  LarsMomentumOptions options_;
+};
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,15 @@
+#include "framework/builder/optimizer/momentum.h"
+
+namespace skiff::optimizer {
+
+Momentum::Momentum(const MomentumOptions& options)
+    : Optimizer("momentum", options), options_(options) {
+  CheckNotNegative("momentum", options.momentum);
+}
+
+void Momentum::Complete(const Update& update, Op* op) const {
+  AddState(update, op, "Velocity", "velocity");
+  op->SetAttr("mu", options_.momentum).SetAttr("use_nesterov", options_.use_nesterov);
+}
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,27 @@
+// Steps with a velocity.
+#pragma once
+
+#include "framework/builder/optimizer.h"
+
+namespace skiff::optimizer {
+
+struct MomentumOptions {
+  LearningRate learning_rate = 0.001;
+  float momentum = 0.9f;
+  bool use_nesterov = false;
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// v ← momentum · v + g, p ← p - rate · v; Nesterov: p ← p - rate · (g + momentum · v). Error unless
+// momentum >= 0.
+class Momentum final : public Optimizer {
+ public:
+  explicit Momentum(const MomentumOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+
+  MomentumOptions options_;
+};
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,20 @@
+#include "framework/builder/optimizer/rmsprop.h"
+
+namespace skiff::optimizer {
+
+RmsProp::RmsProp(const RmsPropOptions& options) : Optimizer("rmsprop", options), options_(options) {
+  CheckFraction("rho", options.rho);
+  CheckNotNegative("epsilon", options.epsilon);
+  CheckNotNegative("momentum", options.momentum);
+}
+
+void RmsProp::Complete(const Update& update, Op* op) const {
+  AddState(update, op, "MeanSquare", "mean_square");
+  AddState(update, op, "Moment", "momentum");
+  // PaddlePaddle refuses the op without it, centered or not.
+  AddState(update, op, "MeanGrad", "mean_grad");
+  op->SetAttr("decay", options_.rho).SetAttr("momentum", options_.momentum);
+  op->SetAttr("epsilon", options_.epsilon).SetAttr("centered", options_.centered);
+}
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,30 @@
+// Steps divided by the root of the mean square of the gradient.
+#pragma once
+
+#include "framework/builder/optimizer.h"
+
+namespace skiff::optimizer {
+
+struct RmsPropOptions {
+  LearningRate learning_rate = 0.001;
+  float rho = 0.95f;
+  float epsilon = 1e-6f;
+  float momentum = 0.0f;
+  bool centered = false;
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// Tieleman and Hinton 2012: s ← rho · s + (1 - rho) · g², v ← momentum · v + rate · g /
+// √(s + epsilon), p ← p - v; centered (Graves 2013) with the variance of g in place of s. Error
+// unless rho is in [0, 1) and the other numbers are at least 0.
+class RmsProp final : public Optimizer {
+ public:
+  explicit RmsProp(const RmsPropOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+
+  RmsPropOptions options_;
+};
+
+}  // namespace skiff::optimizer

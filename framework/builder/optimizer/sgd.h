@@ -1,0 +1,22 @@
+// Steps against the gradient.
+#pragma once
+
+#include "framework/builder/optimizer.h"
+
+namespace skiff::optimizer {
+
+struct SgdOptions {
+  LearningRate learning_rate = 0.001;
+  GradientClip clip = {};
+  Regularizer regularization = {};
+};
+// p ← p - rate · g
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(const SgdOptions& options = {});
+
+ private:
+  void Complete(const Update& update, Op* op) const override;
+};
+
+}  // namespace skiff::optimizer
