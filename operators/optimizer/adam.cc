@@ -106,13 +106,15 @@ UpdateOp AdamOp() {
                  .type = AttrType::kLong,
                  .default_value = int64_t{1000},
                  .doc = "A hint of Fluid's; ignored."},
-                BoolAttr("use_global_beta_pow", "The program advances the powers, not this op.")}};
+                BoolAttr("use_global_beta_pow", "The program advances the powers, not this op.")},
+      .merged_as = "merged_adam"};
 }
 
 // The same for lists of tensors, under the name that Fluid has for it.
 UpdateOp MergedAdamOp() {
   UpdateOp op = AdamOp();
   op.type = "merged_adam";
+  op.merged_as = "";
   op.doc = "adam of many parameters. " + op.doc;
   return op;
 }

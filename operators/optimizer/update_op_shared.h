@@ -36,6 +36,7 @@ struct UpdateOp {
   std::vector<SlotDef> shared_scalars;  // one element for all parameters
   std::vector<AttrDef> attrs;           // replace common ones of the same name
   std::vector<std::string> list_attrs;  // those that are one number, or one a parameter
+  std::string merged_as;                // of UpdateRule
 };
 
 // The definition of the op. Its shape rule throws an Error unless all lists have as many arguments
