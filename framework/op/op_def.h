@@ -27,6 +27,8 @@ struct SlotDef {
   bool intermediate = false;  // an output that only the gradient reads
   bool shape_only = false;    // an input whose shape is read, never its data
   bool checks_data = false;   // an input whose data a kernel may refuse when it runs
+  // Takes (gives) selected rows, too. A kernel for them says so: KernelDef::selected_rows.
+  bool selected_rows = false;
 };
 
 struct AttrDef {

@@ -38,7 +38,7 @@ struct PlanValue {
   int64_t offset = -1;
 };
 
-// What its storage takes, padding included.
+// What its storage takes, padding and row numbers included.
 int64_t StorageBytes(const PlanValue& value);
 
 enum class InstructionKind {
