@@ -82,7 +82,7 @@ UpdateOp MergedMomentumOp() {
 void RegisterMomentum(OpRegistry& registry) {
   for (const UpdateOp& op : {MomentumOp(), MergedMomentumOp()}) {
     RegisterUpdateOp(
-        registry, op, [] { return HWY_DYNAMIC_DISPATCH(MomentumLoops)(); },
+        registry, op, [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(MomentumLoops)(); },
         [](const OpContext& context) { return std::make_unique<Momentum>(context); });
   }
 }

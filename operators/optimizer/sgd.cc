@@ -36,7 +36,7 @@ class Sgd final : public UpdateFormula {
 void RegisterSgd(OpRegistry& registry) {
   RegisterUpdateOp(
       registry, {.type = "sgd", .doc = "ParamOut = Param - LearningRate * Grad. Fluid's sgd."},
-      [] { return HWY_DYNAMIC_DISPATCH(SgdLoops)(); },
+      [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(SgdLoops)(); },
       [](const OpContext&) { return std::make_unique<Sgd>(); });
 }
 

@@ -148,6 +148,21 @@ std::vector<int> InputIndices(const OpContext& context, const std::string& slot)
 }
 
 template <typename T>
+UpdateRange<T> UpdateRange<T>::From(int64_t begin) const {
+  const auto advance = [begin](auto*& array) {
+    if (array != nullptr) array += begin;
+  };
+  UpdateRange rest = *this;
+  advance(rest.param);
+  advance(rest.grad);
+  advance(rest.param_out);
+  std::ranges::for_each(rest.states, advance);
+  std::ranges::for_each(rest.states_out, advance);
+  rest.count -= begin;
+  return rest;
+}
+
+template <typename T>
 UpdateKernel<T>::UpdateKernel(PrepareContext& context, const std::vector<UpdateOp::State>& states,
                               UpdateLoops<T> loops, std::unique_ptr<UpdateFormula> formula)
     : loops_(loops),
@@ -253,6 +268,7 @@ void UpdateKernel<T>::SetCoefficients(const KernelContext& run) {
 template <typename T>
 void UpdateKernel<T>::MeasureNorms(const KernelContext& run) {
   auto* sums = static_cast<Norms*>(run.workspace(chunk_workspace_));
+  std::ranges::fill(norms_, Norms{});
   if (loops_.step != nullptr) SetCoefficients(run);
   ParallelFor(chunk_count_, 1, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
@@ -284,9 +300,9 @@ typename UpdateKernel<T>::Norms UpdateKernel<T>::SumsOfSquares(const UpdateRange
     const int64_t block_end = std::min(i + kBlock, end);
     const T* of_step = GradientOf(range, i, block_end, formed);
     if (loops_.step != nullptr) {
-      UpdateRange<T> to_step = range;
-      to_step.param_out = step - i;
-      loops_.step(to_step, i, block_end, of_step);
+      UpdateRange<T> to_step = range.From(i);
+      to_step.param_out = step;
+      loops_.step(to_step, 0, block_end - i, of_step);
       of_step = step;
     }
     sums.param += SumOfSquares(range.param + i, block_end - i);
@@ -335,14 +351,14 @@ template class UpdateKernel<float>;
 template class UpdateKernel<double>;
 
 void RegisterUpdateOp(OpRegistry& registry, const UpdateOp& op,
-                      std::function<UpdateLoopSet()> loops,
+                      std::function<UpdateLoopSet(const OpContext&)> loops,
                       std::function<std::unique_ptr<UpdateFormula>(const OpContext&)> formula) {
   registry.Add(MakeUpdateOpDef(op));
   registry.AddCpuKernels<float, double>(
       op.type,
       [states = op.states, loops = std::move(loops), formula = std::move(formula)]<typename T>(
           PrepareContext& context) -> std::unique_ptr<Kernel> {
-        const UpdateLoopSet set = loops();
+        const UpdateLoopSet set = loops(context);
         if constexpr (std::is_same_v<T, float>) {
           return std::make_unique<UpdateKernel<T>>(context, states, set.of_float, formula(context));
         } else {

@@ -37,6 +37,9 @@ struct GradientForm {
 // input, or overlaps with none.
 template <typename T>
 struct UpdateRange {
+  // The same from element `begin` on.
+  UpdateRange From(int64_t begin) const;
+
   const T* param = nullptr;
   const T* grad = nullptr;
   T* param_out = nullptr;
@@ -56,7 +59,8 @@ template <typename T>
 struct UpdateLoops {
   UpdateLoop<T> update;
   // Of a formula that needs the norm of its step: runs over all elements first, moves the states on
-  // and writes the step to the range's param_out. `update` then finds the new states in `states`.
+  // and writes the step to the range's param_out. SetCoefficients is called before it, with norms
+  // of 0, and once more before `update`, which finds the new states in `states`.
   UpdateLoop<T> step = nullptr;
 };
 
@@ -92,10 +96,10 @@ class UpdateFormula {
 // Indices of the arguments of a list, as KernelContext counts them.
 std::vector<int> InputIndices(const OpContext& context, const std::string& slot);
 
-// Adds the op and its kernels. `loops` is called once per kernel, as the instruction set may be
-// another one each time; `formula` is given the op.
+// Adds the op and its kernels. `loops` and `formula` are given the op; `loops` is called once per
+// kernel, as the instruction set may be another one each time.
 void RegisterUpdateOp(OpRegistry& registry, const UpdateOp& op,
-                      std::function<UpdateLoopSet()> loops,
+                      std::function<UpdateLoopSet(const OpContext&)> loops,
                       std::function<std::unique_ptr<UpdateFormula>(const OpContext&)> formula);
 
 template <typename T>

@@ -13,10 +13,13 @@
 //   };
 //
 // `states` holds the op's states in their order and takes their next values; math[i] is coefficient
-// i. Elements beside each other don't know of each other.
+// i. Elements beside each other don't know of each other. A formula that leaves the states as they
+// are says `static constexpr bool kKeepsStates = true`.
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "operators/optimizer/update_kernel_shared.h"
@@ -58,6 +61,15 @@ class VectorMath {
   HWY_INLINE V CopySign(V a, V b) const { return hn::CopySign(a, b); }
   // a > b ? x : y
   HWY_INLINE V WhereGreater(V a, V b, V x, V y) const { return hn::IfThenElse(hn::Gt(a, b), x, y); }
+  // a to the power of b, element by element.
+  HWY_INLINE V Pow(V a, V b) const {
+    HWY_ALIGN T bases[hn::MaxLanes(D())];
+    HWY_ALIGN T exponents[hn::MaxLanes(D())];
+    hn::Store(a, D(), bases);
+    hn::Store(b, D(), exponents);
+    for (size_t i = 0; i < hn::Lanes(D()); ++i) bases[i] = std::pow(bases[i], exponents[i]);
+    return hn::Load(D(), bases);
+  }
 
  private:
   const std::array<T, kMaxUpdateCoefficients> coefficients_;
@@ -72,6 +84,11 @@ struct RangePart {
   T* const* states_out;
 };
 
+template <class Formula>
+inline constexpr bool kMovesStates = !requires {
+  Formula::kKeepsStates;
+};
+
 // A vector of elements from `i` on; the gradient's first one is that of element 0.
 template <class Formula, typename T>
 HWY_INLINE void UpdateVector(const VectorMath<T>& math, const RangePart<T>& part, int64_t i) {
@@ -80,8 +97,10 @@ HWY_INLINE void UpdateVector(const VectorMath<T>& math, const RangePart<T>& part
   for (size_t k = 0; k < Formula::kStates; ++k) states[k] = hn::LoadU(d, part.states[k] + i);
   auto param = hn::LoadU(d, part.param + i);
   Formula::Update(math, hn::LoadU(d, part.grad + i), param, states);
-  for (size_t k = 0; k < Formula::kStates; ++k) hn::StoreU(states[k], d, part.states_out[k] + i);
   hn::StoreU(param, d, part.param_out + i);
+  if constexpr (kMovesStates<Formula>) {
+    for (size_t k = 0; k < Formula::kStates; ++k) hn::StoreU(states[k], d, part.states_out[k] + i);
+  }
 }
 
 // The last elements, fewer than a vector: the same code on copies, so that nothing beyond them is
@@ -103,10 +122,12 @@ HWY_INLINE void UpdateRest(const VectorMath<T>& math, const RangePart<T>& part, 
   std::memcpy(grad, part.grad + begin, bytes);
   std::memcpy(param, part.param + begin, bytes);
   UpdateVector<Formula>(math, RangePart<T>{param, grad, param, const_states, states}, 0);
-  for (size_t k = 0; k < Formula::kStates; ++k) {
-    std::memcpy(part.states_out[k] + begin, states[k], bytes);
-  }
   std::memcpy(part.param_out + begin, param, bytes);
+  if constexpr (kMovesStates<Formula>) {
+    for (size_t k = 0; k < Formula::kStates; ++k) {
+      std::memcpy(part.states_out[k] + begin, states[k], bytes);
+    }
+  }
 }
 
 // An UpdateLoop.
@@ -127,11 +148,16 @@ void UpdateElements(const UpdateRange<T>& range, int64_t begin, int64_t end, con
   if (i < count) UpdateRest<Formula>(math, part, i, count - i);
 }
 
-// What an op's file exports.
-template <class Formula>
+// What an op's file exports; with a formula for UpdateLoops::step, if the op has one.
+template <class Formula, class Step = void>
 UpdateLoopSet LoopsOf() {
-  return {.of_float = {.update = UpdateElements<Formula, float>},
-          .of_double = {.update = UpdateElements<Formula, double>}};
+  UpdateLoopSet loops{.of_float = {.update = UpdateElements<Formula, float>},
+                      .of_double = {.update = UpdateElements<Formula, double>}};
+  if constexpr (!std::is_void_v<Step>) {
+    loops.of_float.step = UpdateElements<Step, float>;
+    loops.of_double.step = UpdateElements<Step, double>;
+  }
+  return loops;
 }
 
 }  // namespace skiff::HWY_NAMESPACE

@@ -123,6 +123,7 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   if (context.HasInput("GradScale")) CheckScalar(context, "GradScale", 0, dtype);
   CheckSkip(context);
   CheckListAttrs(context, op.list_attrs);
+  if (op.check) op.check(context);
   CheckOutputs(context, "ParamOut");
   SetOutputs(context, {.input = "Param", .output = "ParamOut", .doc = {}});
 }
@@ -211,14 +212,16 @@ void SetScalar(double value, Tensor* tensor) {
 
 OverriddenNumber::OverriddenNumber(const OpContext& context, const std::string& attr,
                                    const std::string& slot)
-    : attribute_(context.Attr<float>(attr)), input_(context.InputIndex(slot)) {}
+    : attribute_(context.Attr<float>(attr)),
+      input_(context.def().FindInput(slot) == nullptr ? -1 : context.InputIndex(slot)) {}
 
 double OverriddenNumber::Value(const KernelContext& run) const {
   return input_ < 0 ? attribute_ : ScalarOf(run.input(input_));
 }
 
 BetaPower::BetaPower(const OpContext& context, const std::string& slot)
-    : is_global_(context.Attr<bool>("use_global_beta_pow")) {
+    : is_global_(context.HasAttr("use_global_beta_pow") &&
+                 context.Attr<bool>("use_global_beta_pow")) {
   for (size_t i = 0; i < context.InputCount(slot); ++i) {
     inputs_.push_back(context.InputIndex(slot, i));
     outputs_.push_back(context.OutputIndex(slot + "Out", i));

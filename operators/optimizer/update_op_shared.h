@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct UpdateOp {
   std::vector<AttrDef> attrs;           // replace common ones of the same name
   std::vector<std::string> list_attrs;  // those that are one number, or one a parameter
   std::string merged_as;                // of UpdateRule
+  std::function<void(const OpContext&)> check;  // for Errors of its own; may be empty
 };
 
 // The definition of the op. Its shape rule throws an Error unless all lists have as many arguments
@@ -48,7 +50,8 @@ OpDef MakeUpdateOpDef(UpdateOp op);
 double ScalarOf(const Tensor& tensor);
 void SetScalar(double value, Tensor* tensor);
 
-// A number that is an attribute, unless a tensor of one element is connected.
+// A number that is an attribute, unless a tensor of one element is connected to `slot`, which the
+// op need not have.
 class OverriddenNumber {
  public:
   OverriddenNumber(const OpContext& context, const std::string& attr, const std::string& slot);
@@ -59,8 +62,8 @@ class OverriddenNumber {
   int input_;
 };
 
-// A list of scalars that an op multiplies by a number in each step, unless its attribute
-// use_global_beta_pow says that the program does. Its output is `slot` + "Out".
+// A list of scalars that an op multiplies by a number in each step, unless it has the attribute
+// use_global_beta_pow and that says that the program does. Its output is `slot` + "Out".
 class BetaPower {
  public:
   BetaPower(const OpContext& context, const std::string& slot);

@@ -1,0 +1,78 @@
+// adadelta: AvgSquaredGradOut = rho * AvgSquaredGrad + (1 - rho) * g²,
+// update = sqrt((AvgSquaredUpdate + epsilon) / (AvgSquaredGradOut + epsilon)) * g,
+// AvgSquaredUpdateOut = rho * AvgSquaredUpdate + (1 - rho) * update²,
+// ParamOut = Param - LearningRate * update.
+//
+// Source: Zeiler 2012, algorithm 1, which has a LearningRate of 1, as Fluid 2.x has it; g stands in
+// update_op_shared.h.
+#include "operators/optimizer/update_kernel_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/optimizer/adadelta.cc"
+#include "hwy/foreach_target.h"
+#include "operators/optimizer/update_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+#include "operators/optimizer/adadelta_formula-inl.h"
+
+UpdateLoopSet AdadeltaLoops() { return LoopsOf<AdadeltaFormula>(); }
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(AdadeltaLoops);
+
+class Adadelta final : public UpdateFormula {
+ public:
+  explicit Adadelta(const OpContext& context)
+      : rho_(context.Attr<float>("rho")), epsilon_(context.Attr<float>("epsilon")) {}
+
+  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
+    using Formula = HWY_NAMESPACE::AdadeltaFormula;
+    coefficients[Formula::kRate] = parameter.learning_rate;
+    coefficients[Formula::kRho] = rho_;
+    coefficients[Formula::kRest] = 1.0 - rho_;
+    coefficients[Formula::kEpsilon] = epsilon_;
+  }
+
+ private:
+  double rho_;
+  double epsilon_;
+};
+
+UpdateOp AdadeltaOp() {
+  return {.type = "adadelta",
+          .doc =
+              "AvgSquaredGradOut = rho AvgSquaredGrad + (1 - rho) Grad²; update = "
+              "sqrt((AvgSquaredUpdate + epsilon) / (AvgSquaredGradOut + epsilon)) Grad; "
+              "AvgSquaredUpdateOut = rho AvgSquaredUpdate + (1 - rho) update²; ParamOut = Param - "
+              "LearningRate update.",
+          .states = {{.input = "AvgSquaredGrad",
+                      .output = "AvgSquaredGradOut",
+                      .doc = "The means of the squared gradients, each of its parameter's shape."},
+                     {.input = "AvgSquaredUpdate",
+                      .output = "AvgSquaredUpdateOut",
+                      .doc = "The means of the squared updates, each of its parameter's shape."}},
+          .attrs = {FloatAttr("rho", 0.95f, "The decay of the means."),
+                    FloatAttr("epsilon", 1e-6f, "Keeps the quotient finite, and starts it.")}};
+}
+
+}  // namespace
+
+void RegisterAdadelta(OpRegistry& registry) {
+  RegisterUpdateOp(
+      registry, AdadeltaOp(),
+      [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(AdadeltaLoops)(); },
+      [](const OpContext& context) { return std::make_unique<Adadelta>(context); });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

@@ -1,0 +1,89 @@
+#include "operators/optimizer/adam_shared.h"
+
+#include <cmath>
+#include <utility>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+#include "operators/optimizer/adam_formula-inl.h"
+
+SlotDef Override(const char* slot, const char* attr) {
+  return {.name = slot,
+          .doc = StrCat("One element: goes before the attribute ", attr, "."),
+          .dispensable = true};
+}
+
+}  // namespace
+
+std::vector<UpdateOp::State> AdamMoments() {
+  return {{.input = "Moment1",
+           .output = "Moment1Out",
+           .doc = "The means of the gradients, each of its parameter's shape."},
+          {.input = "Moment2",
+           .output = "Moment2Out",
+           .doc = "The means of their squares, each of its parameter's shape."}};
+}
+
+std::vector<UpdateOp::State> AdamPowers() {
+  return {{.input = "Beta1Pow",
+           .output = "Beta1PowOut",
+           .doc = "One element: beta1 to the power of the step, from 1 on."},
+          {.input = "Beta2Pow",
+           .output = "Beta2PowOut",
+           .doc = "One element: beta2 to the power of the step, from 1 on."}};
+}
+
+std::vector<AttrDef> AdamAttrs(float epsilon) {
+  return {FloatAttr("beta1", 0.9f, "The decay of Moment1."),
+          FloatAttr("beta2", 0.999f, "The decay of Moment2."),
+          FloatAttr("epsilon", epsilon, "Keeps the quotient finite.")};
+}
+
+UpdateOp MakeAdamOp(std::string type, std::string doc) {
+  UpdateOp op{.type = std::move(type),
+              .doc = std::move(doc),
+              .states = AdamMoments(),
+              .scalars = AdamPowers(),
+              .shared_scalars = {Override("Beta1Tensor", "beta1"), Override("Beta2Tensor", "beta2"),
+                                 Override("EpsilonTensor", "epsilon")},
+              .attrs = AdamAttrs(1e-8f)};
+  op.attrs.push_back(BoolAttr("lazy_mode", "Concerns sparse gradients only."));
+  op.attrs.push_back({.name = "min_row_size_to_use_multithread",
+                      .type = AttrType::kLong,
+                      .default_value = int64_t{1000},
+                      .doc = "A hint of Fluid's; ignored."});
+  op.attrs.push_back(
+      BoolAttr("use_global_beta_pow", "The program advances the powers, not this op."));
+  return op;
+}
+
+AdamCoefficients::AdamCoefficients(const OpContext& context)
+    : beta1_(context, "beta1", "Beta1Tensor"),
+      beta2_(context, "beta2", "Beta2Tensor"),
+      epsilon_(context, "epsilon", "EpsilonTensor"),
+      beta1_pow_(context, "Beta1Pow"),
+      beta2_pow_(context, "Beta2Pow") {}
+
+void AdamCoefficients::Set(const UpdateFormula::Parameter& parameter, double learning_rate,
+                           double* coefficients) const {
+  const double beta1 = beta1_.Value(parameter.run);
+  const double beta2 = beta2_.Value(parameter.run);
+  const double correction = std::sqrt(1.0 - beta2_pow_.Value(parameter.run, parameter.index));
+  coefficients[AdamFormula::kBeta1] = beta1;
+  coefficients[AdamFormula::kRest1] = 1.0 - beta1;
+  coefficients[AdamFormula::kBeta2] = beta2;
+  coefficients[AdamFormula::kRest2] = 1.0 - beta2;
+  coefficients[AdamFormula::kStepSize] =
+      learning_rate * correction / (1.0 - beta1_pow_.Value(parameter.run, parameter.index));
+  coefficients[AdamFormula::kEpsilon] = epsilon_.Value(parameter.run) * correction;
+}
+
+void AdamCoefficients::Finish(const KernelContext& run, size_t i) const {
+  beta1_pow_.Advance(run, i, beta1_.Value(run));
+  beta2_pow_.Advance(run, i, beta2_.Value(run));
+}
+
+}  // namespace skiff

@@ -1,0 +1,85 @@
+// adamax: MomentOut = b1 * Moment + (1 - b1) * g, InfNormOut = max(|g|, b2 * InfNorm + epsilon),
+// ParamOut = Param - LearningRate / (1 - Beta1Pow) * MomentOut / InfNormOut.
+//
+// Source: Kingma & Ba 2015, algorithm 2, with Fluid's epsilon. Beta1Pow holds b1^t in step t, and
+// it is the program that moves it on. g stands in update_op_shared.h.
+#include "operators/optimizer/update_kernel_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/optimizer/adamax.cc"
+#include "hwy/foreach_target.h"
+#include "operators/optimizer/update_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+#include "operators/optimizer/adamax_formula-inl.h"
+
+UpdateLoopSet AdamaxLoops() { return LoopsOf<AdamaxFormula>(); }
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(AdamaxLoops);
+
+class Adamax final : public UpdateFormula {
+ public:
+  explicit Adamax(const OpContext& context)
+      : beta1_(context.Attr<float>("beta1")),
+        beta2_(context.Attr<float>("beta2")),
+        epsilon_(context.Attr<float>("epsilon")),
+        powers_(InputIndices(context, "Beta1Pow")) {}
+
+  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
+    using Formula = HWY_NAMESPACE::AdamaxFormula;
+    const double power = ScalarOf(parameter.run.input(powers_[parameter.index]));
+    coefficients[Formula::kBeta1] = beta1_;
+    coefficients[Formula::kRest1] = 1.0 - beta1_;
+    coefficients[Formula::kBeta2] = beta2_;
+    coefficients[Formula::kStepSize] = parameter.learning_rate / (1.0 - power);
+    coefficients[Formula::kEpsilon] = epsilon_;
+  }
+
+ private:
+  double beta1_;
+  double beta2_;
+  double epsilon_;
+  std::vector<int> powers_;
+};
+
+UpdateOp AdamaxOp() {
+  return {.type = "adamax",
+          .doc =
+              "MomentOut = b1 Moment + (1 - b1) Grad; InfNormOut = max(|Grad|, b2 InfNorm + "
+              "epsilon); ParamOut = Param - lr / (1 - Beta1Pow) * MomentOut / InfNormOut.",
+          .states = {{.input = "Moment",
+                      .output = "MomentOut",
+                      .doc = "The means of the gradients, each of its parameter's shape."},
+                     {.input = "InfNorm",
+                      .output = "InfNormOut",
+                      .doc = "The largest of their magnitudes, decayed, each of its parameter's "
+                             "shape."}},
+          .scalars = {{.input = "Beta1Pow",
+                       .doc = "One element: beta1 to the power of the step, from 1 on. The program "
+                              "moves it on."}},
+          .attrs = {FloatAttr("beta1", 0.9f, "The decay of Moment."),
+                    FloatAttr("beta2", 0.999f, "The decay of InfNorm."),
+                    FloatAttr("epsilon", 1e-8f, "Keeps the quotient finite.")}};
+}
+
+}  // namespace
+
+void RegisterAdamax(OpRegistry& registry) {
+  RegisterUpdateOp(
+      registry, AdamaxOp(), [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(AdamaxLoops)(); },
+      [](const OpContext& context) { return std::make_unique<Adamax>(context); });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

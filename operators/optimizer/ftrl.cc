@@ -1,0 +1,92 @@
+// ftrl: SquaredAccumOut = SquaredAccumulator + g²,
+// sigma = (SquaredAccumOut^-lr_power - SquaredAccumulator^-lr_power) / LearningRate,
+// LinearAccumOut = LinearAccumulator + g - sigma * Param,
+// ParamOut = (sign(LinearAccumOut) * a - LinearAccumOut) /
+//            (SquaredAccumOut^-lr_power / LearningRate + 2 * b), or 0 where |LinearAccumOut| < a,
+// with a = l1 + 1e-10 and b = l2 + 1e-10.
+//
+// Source: McMahan et al. 2013, algorithm 1, as Fluid has it: without a beta, with twice the l2, and
+// with a little of both so that the quotient is finite. g stands in update_op_shared.h.
+#include "operators/optimizer/update_kernel_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/optimizer/ftrl.cc"
+#include "hwy/foreach_target.h"
+#include "operators/optimizer/update_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+#include "operators/optimizer/ftrl_formula-inl.h"
+
+UpdateLoopSet FtrlLoops(bool is_root) {
+  return is_root ? LoopsOf<FtrlFormula<true>>() : LoopsOf<FtrlFormula<false>>();
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(FtrlLoops);
+
+class Ftrl final : public UpdateFormula {
+ public:
+  explicit Ftrl(const OpContext& context)
+      : l1_(context.Attr<float>("l1")),
+        l2_(context.Attr<float>("l2")),
+        power_(-context.Attr<float>("lr_power")) {}
+
+  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
+    using Formula = HWY_NAMESPACE::FtrlFormula<true>;
+    coefficients[Formula::kRate] = parameter.learning_rate;
+    coefficients[Formula::kL1] = l1_ + kLeast;
+    coefficients[Formula::kTwiceL2] = 2.0 * (l2_ + kLeast);
+    coefficients[Formula::kPower] = power_;
+  }
+
+ private:
+  static constexpr double kLeast = 1e-10;
+
+  double l1_;
+  double l2_;
+  double power_;
+};
+
+UpdateOp FtrlOp() {
+  return {
+      .type = "ftrl",
+      .doc =
+          "SquaredAccumOut = SquaredAccumulator + Grad²; sigma = (SquaredAccumOut^-lr_power - "
+          "SquaredAccumulator^-lr_power) / LearningRate; LinearAccumOut = LinearAccumulator + Grad "
+          "- sigma Param; ParamOut = (sign(LinearAccumOut) a - LinearAccumOut) / "
+          "(SquaredAccumOut^-lr_power / LearningRate + 2 b), or 0 where |LinearAccumOut| < a; a = "
+          "l1 + 1e-10, b = l2 + 1e-10.",
+      .states = {{.input = "SquaredAccumulator",
+                  .output = "SquaredAccumOut",
+                  .doc = "The sums of the squared gradients, each of its parameter's shape."},
+                 {.input = "LinearAccumulator",
+                  .output = "LinearAccumOut",
+                  .doc = "The linear terms, each of its parameter's shape."}},
+      .attrs = {FloatAttr("l1", 0.0f, "The L1 penalty, which makes parameters exactly 0."),
+                FloatAttr("l2", 0.0f, "The L2 penalty."),
+                FloatAttr("lr_power", -0.5f, "How fast the learning rate falls.")}};
+}
+
+}  // namespace
+
+void RegisterFtrl(OpRegistry& registry) {
+  RegisterUpdateOp(
+      registry, FtrlOp(),
+      [](const OpContext& context) {
+        return HWY_DYNAMIC_DISPATCH(FtrlLoops)(context.Attr<float>("lr_power") == -0.5f);
+      },
+      [](const OpContext& context) { return std::make_unique<Ftrl>(context); });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

@@ -1,0 +1,30 @@
+// ftrl for one element; see ftrl.cc. Included in the namespace of each instruction set and of CUDA.
+//
+// kIsRoot: lr_power is -0.5.
+template <bool kIsRoot>
+struct FtrlFormula {
+  static constexpr size_t kStates = 2;
+  enum Coefficient { kRate, kL1, kTwiceL2, kPower };  // kPower: -lr_power
+
+  template <class Math, class V>
+  static constexpr void Update(const Math& math, V grad, V& param, V* states) {
+    V& squared = states[0];
+    V& linear = states[1];
+    const auto power = [&math](V x) {
+      if constexpr (kIsRoot) {
+        return math.Sqrt(x);
+      } else {
+        return math.Pow(x, math[kPower]);
+      }
+    };
+    const V old_power = power(squared);
+    squared = math.MulAdd(grad, grad, squared);
+    const V new_power = power(squared);
+    const V sigma = math.Div(math.Sub(new_power, old_power), math[kRate]);
+    linear = math.NegMulAdd(sigma, param, math.Add(linear, grad));
+    const V curvature = math.Add(math.Div(new_power, math[kRate]), math[kTwiceL2]);
+    const V shrunk = math.Sub(math.CopySign(math[kL1], linear), linear);
+    param =
+        math.WhereGreater(math[kL1], math.Abs(linear), math.Number(0), math.Div(shrunk, curvature));
+  }
+};

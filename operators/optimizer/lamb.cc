@@ -1,0 +1,91 @@
+// lamb: Moment1Out = b1 * Moment1 + (1 - b1) * g, Moment2Out = b2 * Moment2 + (1 - b2) * g²,
+// step = m / (sqrt(v) + epsilon) + weight_decay * Param with the moments freed of their bias,
+// m = Moment1Out / (1 - Beta1Pow), v = Moment2Out / (1 - Beta2Pow),
+// ParamOut = Param - LearningRate * ratio * step with ratio = |Param| / |step| in L2 norms.
+//
+// Source: You et al. 2020, algorithm 2 with phi(x) = x, as Fluid 2.x has it. The ratio is 1 if a
+// norm is 0, and, unless always_adapt, for a weight_decay of 0. The norms are those of whole
+// parameters. g stands in update_op_shared.h.
+#include "operators/optimizer/adam_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/optimizer/lamb.cc"
+#include "hwy/foreach_target.h"
+#include "operators/optimizer/update_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+#include "operators/optimizer/lamb_formula-inl.h"
+
+UpdateLoopSet LambLoops() { return LoopsOf<LambFormula::Apply, LambFormula::Step>(); }
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(LambLoops);
+
+class Lamb final : public UpdateFormula {
+ public:
+  explicit Lamb(const OpContext& context)
+      : coefficients_(context),
+        decay_(context.Attr<float>("weight_decay")),
+        adapts_(decay_ > 0 || context.Attr<bool>("always_adapt")) {}
+
+  // Of the first pass, which moves the moments, the norms are by-products.
+  bool needs_norms() const override { return true; }
+
+  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
+    using Formula = HWY_NAMESPACE::LambFormula;
+    coefficients_.Set(parameter, 1.0, coefficients);
+    coefficients[Formula::kDecay] = decay_;
+    coefficients[Formula::kRate] = parameter.learning_rate * TrustRatio(parameter);
+  }
+  void Finish(const KernelContext& run, size_t i) const override { coefficients_.Finish(run, i); }
+
+ private:
+  double TrustRatio(const Parameter& parameter) const {
+    if (!adapts_ || !(parameter.param_norm > 0) || !(parameter.step_norm > 0)) return 1.0;
+    return parameter.param_norm / parameter.step_norm;
+  }
+
+  AdamCoefficients coefficients_;
+  double decay_;
+  bool adapts_;
+};
+
+UpdateOp LambOp() {
+  UpdateOp op{
+      .type = "lamb",
+      .doc =
+          "Moment1Out = b1 Moment1 + (1 - b1) Grad; Moment2Out = b2 Moment2 + (1 - b2) Grad²; step "
+          "= m / (sqrt(v) + epsilon) + weight_decay Param with m = Moment1Out / (1 - Beta1Pow), v "
+          "= Moment2Out / (1 - Beta2Pow); ParamOut = Param - lr |Param| / |step| step in L2 norms; "
+          "Beta1PowOut = Beta1Pow b1, Beta2PowOut = Beta2Pow b2. Where a norm is 0, or "
+          "weight_decay is and always_adapt is false, ParamOut = Param - lr step.",
+      .states = AdamMoments(),
+      .scalars = AdamPowers(),
+      .attrs = AdamAttrs(1e-6f)};
+  op.attrs.push_back({.name = "weight_decay",
+                      .type = AttrType::kFloat,
+                      .doc = "What is added to the step of the parameter."});
+  op.attrs.push_back(BoolAttr("always_adapt", "The ratio of norms also for a weight_decay of 0."));
+  return op;
+}
+
+}  // namespace
+
+void RegisterLamb(OpRegistry& registry) {
+  RegisterUpdateOp(
+      registry, LambOp(), [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(LambLoops)(); },
+      [](const OpContext& context) { return std::make_unique<Lamb>(context); });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

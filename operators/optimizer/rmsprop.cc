@@ -1,0 +1,113 @@
+// rmsprop: MeanSquareOut = decay * MeanSquare + (1 - decay) * g²,
+// MomentOut = momentum * Moment + LearningRate * g / sqrt(MeanSquareOut + epsilon),
+// ParamOut = Param - MomentOut. Centered: MeanGradOut = decay * MeanGrad + (1 - decay) * g, and
+// max(MeanSquareOut - MeanGradOut², 0) in the place of MeanSquareOut under the root.
+//
+// Source: Tieleman & Hinton 2012; centered: Graves 2013, equations 38 to 45; as Fluid has them, but
+// for the max: gradients that stay the same leave a variance of 0, which rounding may turn into a
+// negative number and Fluid's root then into NaN. g stands in update_op_shared.h.
+#include "operators/optimizer/update_kernel_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/optimizer/rmsprop.cc"
+#include "hwy/foreach_target.h"
+#include "operators/optimizer/update_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+#include "operators/optimizer/rmsprop_formula-inl.h"
+
+UpdateLoopSet RmspropLoops(bool is_centered) {
+  return is_centered ? LoopsOf<RmspropFormula<true>>() : LoopsOf<RmspropFormula<false>>();
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(RmspropLoops);
+
+class Rmsprop final : public UpdateFormula {
+ public:
+  explicit Rmsprop(const OpContext& context)
+      : decay_(context.Attr<float>("decay")),
+        momentum_(context.Attr<float>("momentum")),
+        epsilon_(context.Attr<float>("epsilon")) {
+    if (context.Attr<bool>("centered")) return;
+    for (size_t i = 0; i < context.InputCount("MeanGrad"); ++i) {
+      unused_.emplace_back(context.InputIndex("MeanGrad", i),
+                           context.OutputIndex("MeanGradOut", i));
+    }
+  }
+
+  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
+    using Formula = HWY_NAMESPACE::RmspropFormula<false>;
+    coefficients[Formula::kRate] = parameter.learning_rate;
+    coefficients[Formula::kDecay] = decay_;
+    coefficients[Formula::kRest] = 1.0 - decay_;
+    coefficients[Formula::kMomentum] = momentum_;
+    coefficients[Formula::kEpsilon] = epsilon_;
+  }
+
+  // MeanGrad is unused unless centered, and stays as it is.
+  void Finish(const KernelContext& run, size_t i) const override {
+    if (unused_.empty()) return;
+    const auto [in, out] = unused_[i];
+    if (run.output(out).raw_data() == run.input(in).raw_data()) return;
+    CopyTensor(run.input(in), &run.output(out));
+  }
+
+ private:
+  double decay_;
+  double momentum_;
+  double epsilon_;
+  std::vector<std::pair<int, int>> unused_;  // MeanGrad and MeanGradOut of each parameter
+};
+
+UpdateOp RmspropOp() {
+  return {
+      .type = "rmsprop",
+      .doc =
+          "MeanSquareOut = decay MeanSquare + (1 - decay) Grad²; MomentOut = momentum Moment + "
+          "LearningRate Grad / sqrt(MeanSquareOut + epsilon); ParamOut = Param - MomentOut. With "
+          "centered MeanGradOut = decay MeanGrad + (1 - decay) Grad, and max(MeanSquareOut - "
+          "MeanGradOut², 0) is what stands under the root; without, MeanGradOut = MeanGrad.",
+      .states = {{.input = "MeanSquare",
+                  .output = "MeanSquareOut",
+                  .doc = "The means of the squared gradients, each of its parameter's shape."},
+                 {.input = "Moment",
+                  .output = "MomentOut",
+                  .doc = "The velocities, each of its parameter's shape."},
+                 {.input = "MeanGrad",
+                  .output = "MeanGradOut",
+                  .doc = "The means of the gradients, each of its parameter's shape.",
+                  .dispensable = true}},
+      .attrs = {FloatAttr("decay", 0.9f, "The decay of the means."),
+                FloatAttr("momentum", 0.0f, "The momentum coefficient."),
+                FloatAttr("epsilon", 1e-10f, "Keeps the quotient finite."),
+                BoolAttr("centered", "Whether the variance is taken instead of the mean square.")},
+      .check = [](const OpContext& context) {
+        SKIFF_ENFORCE(!context.Attr<bool>("centered") || context.InputCount("MeanGrad") > 0,
+                      kInvalidArgument, "rmsprop: centered = true, but MeanGrad is not connected");
+      }};
+}
+
+}  // namespace
+
+void RegisterRmsprop(OpRegistry& registry) {
+  RegisterUpdateOp(
+      registry, RmspropOp(),
+      [](const OpContext& context) {
+        return HWY_DYNAMIC_DISPATCH(RmspropLoops)(context.Attr<bool>("centered"));
+      },
+      [](const OpContext& context) { return std::make_unique<Rmsprop>(context); });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE
