@@ -168,20 +168,26 @@ class Verifier {
     const std::vector<std::string> names = OutputOrder(def, op);
     OpContext context(op, def, metas(InputOrder(def, op)), metas(names));
     try {
-      def.infer(context);
+      InferOutputs(&context);
     } catch (const Error& error) {
       Report(error.what());
       return;
     }
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == kEmptyVarName) continue;
-      const Var* var = visible.Find(names[i]).var;
-      const TensorMeta& meta = context.outputs()[i];
-      if (var->dtype != meta.dtype || !DimsAgree(var->dims, meta.shape.dims())) {
-        Report("output \"", names[i], "\" is declared as ", var->dtype, " ", Shape(var->dims),
-               ", but the op makes ", meta.dtype, " ", meta.shape);
+      const TensorMeta declared = MetaOf(*visible.Find(names[i]).var);
+      const TensorMeta& made = context.outputs()[i];
+      if (declared.dtype != made.dtype || declared.is_selected_rows() != made.is_selected_rows() ||
+          !DimsAgree(declared.dense_shape().dims(), made.dense_shape().dims())) {
+        Report("output \"", names[i], "\" is declared as ", FormText(declared),
+               ", but the op makes ", FormText(made));
       }
     }
+  }
+
+  static std::string FormText(const TensorMeta& meta) {
+    const char* kind = meta.is_selected_rows() ? "selected rows of " : "";
+    return StrCat(kind, meta.dtype, " ", meta.dense_shape());
   }
 
   void VisitSubBlocks(const Op& op) {

@@ -10,6 +10,13 @@ int64_t MultiplyCounts(int64_t a, int64_t b) {
   return product;
 }
 
+int64_t AddCounts(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  SKIFF_ENFORCE(!__builtin_add_overflow(a, b, &sum), kOutOfRange, a, " + ", b,
+                " overflows 63 bits");
+  return sum;
+}
+
 int64_t ElementCount(std::span<const int64_t> dims) {
   // A zero anywhere makes the count zero, whatever the other dims' product would be.
   int64_t count = 1;

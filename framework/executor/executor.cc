@@ -8,6 +8,7 @@
 #include "framework/analysis/memory_report.h"
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
+#include "framework/executor/flat_scope.h"
 #include "framework/executor/lowering.h"
 #include "framework/executor/prepared_plan.h"
 #include "framework/executor/storage.h"
@@ -71,6 +72,9 @@ void CheckMemoryOptions(const Program& program, const MemoryOptions& memory) {
   SKIFF_ENFORCE(memory.recompute != Recompute::kBudget || memory.budget_bytes > 0, kInvalidArgument,
                 "option memory.budget_bytes = ", memory.budget_bytes,
                 ": expected a positive budget");
+  const int64_t alignment = memory.flat_alignment_bytes;
+  SKIFF_ENFORCE(alignment > 0 && (alignment & (alignment - 1)) == 0, kInvalidArgument,
+                "option memory.flat_alignment_bytes = ", alignment, ": expected a power of two");
   SKIFF_ENFORCE(memory.recompute == Recompute::kNothing || memory.policy != ReusePolicy::kNone,
                 kInvalidArgument, "option memory.recompute = ", RecomputeName(memory.recompute),
                 " with memory.policy = none: nothing would be saved, expected another policy");
@@ -96,6 +100,14 @@ class OneRun {
   PreparedPlan* plan_;
 };
 
+void AddOptimizerPasses(const CompileOptions& options, std::vector<std::string>* also) {
+  if (options.fuse_optimizer) also->push_back("fuse_optimizer");
+  if (options.flatten_parameters) also->push_back("flatten_parameters");
+  if (options.merge_optimizer || options.fuse_optimizer || options.flatten_parameters) {
+    also->push_back("merge_optimizer");
+  }
+}
+
 bool HasOptimizerOps(const Program& program) {
   return std::ranges::any_of(program.root()->ops(),
                              [](const auto& op) { return (op->role() & kRoleOptimize) != 0; });
@@ -111,6 +123,7 @@ struct CompiledProgram::State {
 
   // The plan for a signature, made if it isn't cached or the scope's storage has moved since.
   std::shared_ptr<PreparedPlan> PlanFor(const Signature& signature) {
+    Flatten();
     std::erase_if(plans, [](const CachedPlan& plan) { return !plan.prepared->is_current(); });
     const auto found = std::ranges::find(plans, signature, &CachedPlan::signature);
     if (found != plans.end()) {
@@ -120,6 +133,13 @@ struct CompiledProgram::State {
     plans.push_front({signature, Prepare(signature)});
     while (plans.size() > options.plan_cache_capacity) plans.pop_back();
     return plans.front().prepared;
+  }
+
+  // Does nothing unless the scope's storage has moved, and must then come before a plan is made.
+  void Flatten() {
+    if (scope->generation() == flattened_generation) return;
+    FlattenScope(*registry, *program, options.memory.flat_alignment_bytes, scope);
+    flattened_generation = scope->generation();
   }
 
   std::shared_ptr<PreparedPlan> Prepare(const Signature& signature) {
@@ -231,6 +251,7 @@ struct CompiledProgram::State {
   CompileOptions options;
   bool trains = false;
   std::vector<PassReport> reports;
+  uint64_t flattened_generation = std::numeric_limits<uint64_t>::max();
   std::list<CachedPlan> plans;  // most recently used first
 };
 
@@ -276,8 +297,9 @@ std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList&
 
 BoundProgram CompiledProgram::Bind(const FeedList& feeds, const FetchList& fetches) {
   // A plan of its own: another Bind or Run of the same signature would move its feeds.
-  std::shared_ptr<PreparedPlan> prepared =
-      state_->Prepare(SignatureOf(feeds, fetches, state_->place));
+  const Signature signature = SignatureOf(feeds, fetches, state_->place);
+  state_->Flatten();
+  std::shared_ptr<PreparedPlan> prepared = state_->Prepare(signature);
   prepared->BindFeeds(feeds);
   return BoundProgram(std::move(prepared));
 }
@@ -314,6 +336,7 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   state->scope = scope_;
   state->options = options;
   if (!options.layout) state->options.passes.skip.push_back("layout");
+  AddOptimizerPasses(options, &state->options.passes.also);
   state->trains = HasOptimizerOps(program);
   for (const auto& op : program.root()->ops()) {
     state->positions.emplace(op->id, state->positions.size());

@@ -39,6 +39,13 @@ using FetchList = std::vector<std::string>;
 struct CompileOptions {
   MemoryOptions memory;
   bool layout = true;  // the layout pass
+  // The number of update ops doesn't grow with that of the parameters (merge_optimizer), clipping
+  // by the global norm and weight decay are folded into them (fuse_optimizer, which merges, too),
+  // and parameters, states and gradients lie in flat buffers (flatten_parameters, which merges,
+  // too).
+  bool merge_optimizer = false;
+  bool fuse_optimizer = false;
+  bool flatten_parameters = false;
   PipelineOptions passes;
   // op type -> name of the kernel candidate to take, where it accepts the shapes. Compile throws
   // for an op or a candidate that there isn't.

@@ -139,7 +139,7 @@ class Lowering {
       inputs.push_back(value < 0 ? TensorMeta{} : plan_.values[static_cast<size_t>(value)].meta);
     }
     OpContext context(op, def, std::move(inputs), std::move(outputs), plan_.place);
-    def.infer(context);
+    InferOutputs(&context);
     for (size_t i = 0; i < names.size(); ++i) {
       instruction.outputs.push_back(
           names[i] == kEmptyVarName ? -1 : Define(def, names[i], context.outputs()[i]));
@@ -161,12 +161,14 @@ class Lowering {
     SKIFF_ENFORCE(meta.shape.is_known(), kInvalidArgument, "output \"", name,
                   "\" would have the shape ", meta.shape, ": expected extents of at least 0");
     try {
-      ByteCount(meta.shape.element_count(), meta.dtype);
+      StorageBytes(meta.shape, meta.dtype, meta.layout);
     } catch (const Error& error) {
       throw error.WithContext(StrCat("output \"", name, "\""));
     }
     const Var* var = block_.FindVar(name);
     if (var == nullptr || !var->persistable) return AddValue(name, meta, Storage::kArena);
+    SKIFF_ENFORCE(!meta.is_selected_rows(), kUnimplemented, "the persistable output \"", name,
+                  "\" would be selected rows: expected a dense tensor");
     const auto made = created_.find(name);
     const Tensor* tensor = scope_.Find(name);
     if (tensor != nullptr || made != created_.end()) {

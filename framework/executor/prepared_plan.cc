@@ -275,7 +275,7 @@ void PreparedPlan::Bind() {
 void PreparedPlan::MakeFetches() {
   for (int32_t fetch : plan_.fetches) {
     const PlanValue& value = plan_.values[static_cast<size_t>(fetch)];
-    fetches_.emplace_back(value.meta.shape, value.meta.dtype, Place::Cpu());
+    fetches_.emplace_back(value.meta.shape, value.meta.dtype, Place::Cpu(), value.meta.layout);
   }
 }
 

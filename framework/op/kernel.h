@@ -102,13 +102,16 @@ struct KernelDef {
   PlaceKind place = PlaceKind::kCpu;
   DType dtype = DType::kFloat32;
   KernelFactory prepare;
-  // Whether the candidate can run on these shapes and layouts. Empty: if every layout is plain.
+  // Whether the candidate can run on these shapes and layouts. Empty: if every layout is plain, or
+  // the kernel one for selected rows.
   std::function<bool(const OpContext&)> accepts;
   // Whether the candidate is worth taking for shapes that it accepts; if not, it runs only where
   // it is asked for by name. Empty: always.
   std::function<bool(const OpContext&)> pays;
   // Of the candidates that accept and pay, the highest runs; ties go to the one registered first.
   int priority = 0;
+  // Whether it runs where an argument is selected rows, and nowhere else. No other kernel sees any.
+  bool selected_rows = false;
   // Whether it is there to be right for every dtype and attribute rather than fast. A tuner times
   // it only where it is what would run anyway.
   bool is_reference = false;

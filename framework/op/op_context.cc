@@ -68,8 +68,17 @@ const TensorMeta& OpContext::Output(std::string_view slot, size_t i) const {
 void OpContext::SetOutput(std::string_view slot, const Shape& shape, DType dtype, size_t i) {
   const int index = OutputIndex(slot, i);
   if (index < 0) return;
-  outputs_[static_cast<size_t>(index)].shape = shape;
-  outputs_[static_cast<size_t>(index)].dtype = dtype;
+  TensorMeta& output = outputs_[static_cast<size_t>(index)];
+  output.shape = shape;
+  output.dtype = dtype;
+  output.layout = Layout::Plain();
+}
+
+void OpContext::SetSelectedRows(std::string_view slot, const Shape& shape, DType dtype,
+                                int64_t height, size_t i) {
+  SetOutput(slot, shape, dtype, i);
+  const int index = OutputIndex(slot, i);
+  if (index >= 0) outputs_[static_cast<size_t>(index)].layout = Layout::SelectedRows(height);
 }
 
 void OpContext::SetOutputLike(std::string_view slot, std::string_view input_slot, size_t i) {
@@ -80,6 +89,7 @@ void OpContext::SetOutputLike(std::string_view slot, std::string_view input_slot
   to.shape = from.shape;
   to.dtype = from.dtype;
   to.lod_level = from.lod_level;
+  to.layout = from.is_selected_rows() ? from.layout : Layout::Plain();
 }
 
 const Attribute& OpContext::GetAttr(std::string_view name) const {
@@ -116,6 +126,30 @@ std::vector<int64_t> OpContext::IntsAttr(std::string_view name) const {
 void OpContext::ThrowAttrType(std::string_view name, AttrType expected) const {
   Throw(ErrorCode::kInvalidArgument, op_.type, ": attribute \"", name, "\" is of type ",
         AttrTypeName(TypeOf(GetAttr(name))), ", expected ", AttrTypeName(expected));
+}
+
+namespace {
+
+void CheckSelectedRows(const Op& op, const std::vector<SlotDef>& slots, bool is_input,
+                       std::span<const TensorMeta> metas) {
+  size_t index = 0;
+  for (const SlotDef& slot : slots) {
+    for (const std::string& name : is_input ? op.Input(slot.name) : op.Output(slot.name)) {
+      const bool fits = slot.selected_rows || !metas[index++].is_selected_rows();
+      SKIFF_ENFORCE(fits, kInvalidArgument, op.type, ": ", is_input ? "input" : "output", " \"",
+                    slot.name, "\" would be selected rows, variable \"", name,
+                    "\": expected a dense tensor (selected_rows_to_dense makes one)");
+    }
+  }
+}
+
+}  // namespace
+
+void InferOutputs(OpContext* context) {
+  const OpDef& def = context->def();
+  CheckSelectedRows(context->op(), def.inputs, /*is_input=*/true, context->inputs());
+  def.infer(*context);
+  CheckSelectedRows(context->op(), def.outputs, /*is_input=*/false, context->outputs());
 }
 
 int64_t MergeDims(int64_t a, int64_t b, std::string_view what) {

@@ -20,6 +20,12 @@ struct TensorMeta {
   int32_t lod_level = 0;
   Layout layout;
   bool persistable = false;
+
+  // Of selected rows: `shape` is that of the values, dim 0 being the number of slots.
+  bool is_selected_rows() const { return layout.selected_rows; }
+  int64_t height() const { return layout.height; }
+  // Of selected rows that of the dense tensor they stand for.
+  Shape dense_shape() const { return DenseShape(shape, layout); }
 };
 
 class OpContext {
@@ -58,9 +64,13 @@ class OpContext {
   std::span<const TensorMeta> outputs() const { return outputs_; }
 
   // For shape rules; does nothing for an absent argument (outputs are optional to whoever needs
-  // them not).
+  // them not). The output is dense.
   void SetOutput(std::string_view slot, const Shape& shape, DType dtype, size_t i = 0);
-  // Output i of `slot` takes shape, dtype and LoD level of an input.
+  // The output is selected rows; `shape` is that of the values.
+  void SetSelectedRows(std::string_view slot, const Shape& shape, DType dtype, int64_t height,
+                       size_t i = 0);
+  // Output i of `slot` takes shape, dtype and LoD level of an input, and is selected rows if that
+  // is.
   void SetOutputLike(std::string_view slot, std::string_view input_slot, size_t i = 0);
 
   std::span<TensorMeta> mutable_outputs() { return outputs_; }
@@ -90,6 +100,10 @@ const T& OpContext::Attr(std::string_view name) const {
   if (value == nullptr) ThrowAttrType(name, TypeOf(Attribute(T{})));
   return *value;
 }
+
+// Runs the shape rule. Error, naming slot and variable, for selected rows in a slot that isn't
+// marked as one for them.
+void InferOutputs(OpContext* context);
 
 // a and b, if both are known, must be equal; the known one is returned. Error naming `what`.
 int64_t MergeDims(int64_t a, int64_t b, std::string_view what);

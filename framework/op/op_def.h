@@ -27,6 +27,8 @@ struct SlotDef {
   bool intermediate = false;  // an output that only the gradient reads
   bool shape_only = false;    // an input whose shape is read, never its data
   bool checks_data = false;   // an input whose data a kernel may refuse when it runs
+  // Takes (gives) selected rows, too. A kernel for them says so: KernelDef::selected_rows.
+  bool selected_rows = false;
 };
 
 struct AttrDef {
@@ -55,6 +57,10 @@ using ShapeRule = std::function<void(OpContext&)>;
 using GradRule = std::function<std::vector<Op>(const GradContext&)>;
 using FlopRule = std::function<double(const OpContext&)>;
 
+// A bool attribute of update ops: whether the tensors of each of its lists shall lie one behind the
+// other. The op computes the same either way.
+inline constexpr const char* kIsFlatAttr = "is_flat";
+
 // How an op updates parameters.
 struct UpdateRule {
   // Input slots with one argument a parameter, "Param" and "Grad" first. The op takes the arguments
@@ -63,6 +69,9 @@ struct UpdateRule {
   std::vector<std::string> lists;
   // Attributes that are lists: of one entry for all, or of one a parameter.
   std::vector<std::string> list_attrs;
+  // The op that ops of this type are merged into: one with the same slots, whose list_attrs may be
+  // plain attributes of this one. Empty: this type itself.
+  std::string merged_as;
 };
 
 struct OpDef {

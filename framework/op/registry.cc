@@ -122,9 +122,16 @@ bool AllPlain(const OpContext& context) {
 
 namespace {
 
+bool HasSelectedRows(const OpContext& context) {
+  return std::ranges::any_of(context.inputs(), &TensorMeta::is_selected_rows) ||
+         std::ranges::any_of(context.outputs(), &TensorMeta::is_selected_rows);
+}
+
 bool Accepts(const KernelDef& kernel, const OpContext& context, DType dtype) {
   if (kernel.place != context.place().kind || kernel.dtype != dtype) return false;
-  return kernel.accepts ? kernel.accepts(context) : AllPlain(context);
+  if (kernel.selected_rows != HasSelectedRows(context)) return false;
+  if (kernel.accepts) return kernel.accepts(context);
+  return kernel.selected_rows || AllPlain(context);
 }
 
 }  // namespace
@@ -213,15 +220,11 @@ void InferOp(const OpRegistry& registry, Block* block, Op* op) {
     std::vector<TensorMeta> outputs;
     for (const std::string& name : names) outputs.push_back(MetaOf(*block, name, *op));
     OpContext context(*op, def, std::move(inputs), std::move(outputs));
-    def.infer(context);
+    InferOutputs(&context);
     created.Keep();
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == kEmptyVarName) continue;
-      Var* var = block->FindVar(names[i]);
-      const TensorMeta& meta = context.outputs()[i];
-      var->dims = meta.shape.ToVector();
-      var->dtype = meta.dtype;
-      var->lod_level = meta.lod_level;
+      SetMeta(context.outputs()[i], block->FindVar(names[i]));
     }
   } catch (const Error& error) {
     throw error.WithContext(DescribeOp(*op, block->index(), PositionOf(*block, *op)));

@@ -41,6 +41,22 @@ class OpRegistry {
      ...);
   }
 
+  // The same, called "selected_rows", for where an argument is selected rows.
+  template <typename... Ts, typename Prepare>
+  void AddSelectedRowsKernels(std::string_view type, Prepare prepare) {
+    (AddKernel(type, KernelDef{.name = "selected_rows",
+                               .place = PlaceKind::kCpu,
+                               .dtype = kDTypeOf<Ts>,
+                               .prepare =
+                                   [prepare](PrepareContext& context) {
+                                     return prepare.template operator()<Ts>(context);
+                                   },
+                               .accepts = {},
+                               .selected_rows = true,
+                               .is_reference = true}),
+     ...);
+  }
+
   // nullptr if there is none.
   const OpDef* Find(std::string_view type) const;
   // Error (kNotFound) if there is none, with the nearest names.

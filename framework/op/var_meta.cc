@@ -3,11 +3,26 @@
 namespace skiff {
 
 TensorMeta MetaOf(const Var& var) {
-  return {.shape = Shape(var.dims),
-          .dtype = var.dtype,
-          .lod_level = var.lod_level,
-          .layout = {},
-          .persistable = var.persistable};
+  TensorMeta meta{.shape = Shape(var.dims),
+                  .dtype = var.dtype,
+                  .lod_level = var.lod_level,
+                  .layout = {},
+                  .persistable = var.persistable};
+  if (var.kind != VarKind::kSelectedRows || var.dims.empty()) return meta;
+  meta.layout = Layout::SelectedRows(var.dims[0]);
+  meta.shape[0] = -1;
+  return meta;
+}
+
+void SetMeta(const TensorMeta& meta, Var* var) {
+  var->dims = meta.dense_shape().ToVector();
+  var->dtype = meta.dtype;
+  var->lod_level = meta.lod_level;
+  if (meta.is_selected_rows()) {
+    var->kind = VarKind::kSelectedRows;
+  } else if (var->kind == VarKind::kSelectedRows) {
+    var->kind = VarKind::kLoDTensor;
+  }
 }
 
 }  // namespace skiff

@@ -151,7 +151,7 @@ void Plan::CoverWithOneSegment() {
 }
 
 int64_t StorageBytes(const PlanValue& value) {
-  return ByteCount(StorageElements(value.meta.shape, value.meta.layout), value.meta.dtype);
+  return StorageBytes(value.meta.shape, value.meta.dtype, value.meta.layout);
 }
 
 std::string_view Plan::ForcedKernel(std::string_view type) const {

@@ -38,7 +38,7 @@ struct PlanValue {
   int64_t offset = -1;
 };
 
-// What its storage takes, padding included.
+// What its storage takes, padding and row numbers included.
 int64_t StorageBytes(const PlanValue& value);
 
 enum class InstructionKind {
@@ -114,6 +114,9 @@ struct MemoryOptions {
   Recompute recompute = Recompute::kNothing;
   std::vector<std::string> checkpoints;  // variables of the forward pass; for kCheckpoints
   int64_t budget_bytes = 0;              // of the arena; for kBudget
+  // Where tensors that lie flat (flatten_parameters) begin: at multiples of this, a power of two.
+  // 4 packs float32 tensors without gaps.
+  int64_t flat_alignment_bytes = 64;
   // Fills arena memory with NaN where nothing lives any more: what is read too late shows. For
   // tests.
   bool poison_dead_memory = false;

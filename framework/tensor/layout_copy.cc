@@ -82,8 +82,9 @@ void CopyBetweenLayouts(const Tensor& from, Tensor* to) {
   SKIFF_ENFORCE(from.shape() == to->shape() && from.dtype() == to->dtype(), kInvalidArgument,
                 "copy of ", from.dtype(), " ", from.shape(), " into ", to->dtype(), " ",
                 to->shape());
-  SKIFF_ENFORCE(from.layout().is_plain() || to->layout().is_plain(), kUnimplemented, "copy from ",
-                from.layout(), " to ", to->layout());
+  const bool knows_way = (from.layout().is_plain() || to->layout().is_plain()) &&
+                         !from.is_selected_rows() && !to->is_selected_rows();
+  SKIFF_ENFORCE(knows_way, kUnimplemented, "copy from ", from.layout(), " to ", to->layout());
   SKIFF_ENFORCE(from.place().is_cpu() && to->place().is_cpu(), kUnimplemented, "copy from ",
                 from.layout(), " to ", to->layout(), " on ", from.place());
   if (from.element_count() == 0) return;

@@ -56,7 +56,20 @@ void Tensor::set_lod(LoD lod) {
   lod_ = std::move(lod);
 }
 
-int64_t Tensor::byte_count() const { return ByteCount(StorageElements(shape_, layout_), dtype_); }
+int64_t Tensor::byte_count() const { return StorageBytes(shape_, dtype_, layout_); }
+
+int64_t Tensor::height() const {
+  SKIFF_ENFORCE(is_selected_rows(), kFailedPrecondition, "height of a dense tensor of shape ",
+                shape_, ": expected selected rows");
+  return layout_.height;
+}
+
+int64_t* Tensor::RowNumbers() const {
+  SKIFF_ENFORCE(is_selected_rows(), kFailedPrecondition, "row numbers of a dense tensor of shape ",
+                shape_, ": expected selected rows");
+  if (data_ == nullptr) return nullptr;
+  return reinterpret_cast<int64_t*>(static_cast<char*>(data_) + RowNumbersOffset(shape_, dtype_));
+}
 
 Tensor Tensor::Reshaped(const Shape& shape) const {
   SKIFF_ENFORCE(layout_.is_plain(), kFailedPrecondition, "reshape of a tensor of layout ", layout_);

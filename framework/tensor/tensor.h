@@ -1,4 +1,4 @@
-// A dense tensor: a typed, shaped view of a buffer.
+// A tensor: a typed, shaped view of a buffer, dense or some rows of a dense one (see layout.h).
 //
 // Copying a Tensor shares its buffer. Level-of-detail offsets (LoD) mark ragged sequences along
 // dimension 0. Not thread-safe.
@@ -52,8 +52,16 @@ class Tensor {
 
   bool has_data() const { return buffer_ != nullptr; }
   int64_t element_count() const { return shape_.element_count(); }
-  // Bytes that the elements occupy, padding of a blocked layout included.
+  // Bytes that the elements occupy, padding of a blocked layout and row numbers included.
   int64_t byte_count() const;
+
+  // Whether this is some rows of a dense tensor of `height` rows: element_count() and values() are
+  // those of the rows, which `rows` names, -1 being an unused slot. Error if it isn't.
+  bool is_selected_rows() const { return layout_.selected_rows; }
+  int64_t height() const;
+  std::span<int64_t> rows() { return {RowNumbers(), held_rows()}; }
+  std::span<const int64_t> rows() const { return {RowNumbers(), held_rows()}; }
+
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
   int64_t offset_bytes() const { return offset_bytes_; }
 
@@ -92,6 +100,8 @@ class Tensor {
   Tensor Rows(int64_t begin, int64_t end) const;
 
  private:
+  size_t held_rows() const { return has_data() ? static_cast<size_t>(shape_[0]) : 0; }
+  int64_t* RowNumbers() const;
   // Without a buffer there are none, whatever the shape.
   size_t held_elements() const { return has_data() ? static_cast<size_t>(element_count()) : 0; }
   void CheckDType(DType expected) const {
@@ -108,7 +118,7 @@ class Tensor {
   LoD lod_;
 };
 
-// A CPU copy; on the CPU, of plain layout, with the LoD.
+// A CPU copy, of the same layout, with the LoD.
 Tensor CopyToCpu(const Tensor& tensor);
 // Copies bytes between tensors of equal shape, dtype and layout, whatever their places. Error if
 // they differ.

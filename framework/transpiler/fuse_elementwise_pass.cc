@@ -104,7 +104,7 @@ class Fusion {
     if (written == instruction.outputs.end()) return std::nullopt;
     const TensorMeta& cut = MetaOf(*written);
     Form form{.shape = cut.shape, .layout = cut.layout, .row_axis = cut.shape.rank()};
-    const bool fits = form.row_axis > 0 &&
+    const bool fits = form.row_axis > 0 && !cut.is_selected_rows() &&
                       StorageElements(form.shape, form.layout) > block_elements_ &&
                       (form.layout.is_plain() || instruction.def->zero_preserving) &&
                       WritesForm(instruction, form) && ReadsForm(instruction, &form) &&

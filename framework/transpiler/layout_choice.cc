@@ -65,7 +65,7 @@ class FormFinder {
  private:
   bool CanBlock(int32_t index) const {
     const TensorMeta& meta = ValueOf(plan_, index).meta;
-    return meta.dtype == DType::kFloat32 && meta.shape.rank() == 4 &&
+    return meta.dtype == DType::kFloat32 && meta.layout.is_plain() && meta.shape.rank() == 4 &&
            meta.shape[1] >= blocked_.channel_block && meta.shape.element_count() > 0;
   }
   bool CanBlockOutput(int32_t index) const {

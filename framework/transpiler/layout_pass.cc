@@ -65,16 +65,17 @@ class LayoutAssignment {
 
   void MakeFetchesPlain() {
     for (int32_t& fetch : plan_.fetches) {
-      if (Value(fetch).meta.layout.is_plain()) continue;
+      if (!Value(fetch).meta.layout.is_blocked()) continue;
       const Instruction last = plan_.instructions.back();
       fetch = InLayout(fetch, Layout::Plain(), last);
     }
     std::ranges::move(rewritten_, std::back_inserter(plan_.instructions));
   }
 
-  // The value, or its twin in `layout`: an earlier reorder's result is taken again.
+  // The value, or its twin in `layout`: an earlier reorder's result is taken again. Selected rows
+  // are always what they are.
   int32_t InLayout(int32_t value, Layout layout, const Instruction& reader) {
-    if (Value(value).meta.layout == layout) return value;
+    if (Value(value).meta.layout == layout || Value(value).meta.is_selected_rows()) return value;
     const auto [it, is_new] = twins_.try_emplace({value, layout.channel_block}, -1);
     if (!is_new) return it->second;
     PlanValue twin = Value(value);

@@ -18,8 +18,12 @@ bool CanBeTriedOut(const OpContext& context) {
   const bool checks_data = std::ranges::any_of(def.inputs, [&](const SlotDef& slot) {
     return slot.checks_data && context.HasInput(slot.name);
   });
-  const bool is_ragged = std::ranges::any_of(
-      context.inputs(), [](const TensorMeta& meta) { return meta.lod_level > 0; });
+  // What a kernel does with them hangs on their row numbers.
+  const auto has_rows_of_its_own = [](const TensorMeta& meta) {
+    return meta.lod_level > 0 || meta.is_selected_rows();
+  };
+  const bool is_ragged = std::ranges::any_of(context.inputs(), has_rows_of_its_own) ||
+                         std::ranges::any_of(context.outputs(), has_rows_of_its_own);
   return context.place().is_cpu() && !def.random && !def.has_side_effect && !checks_data &&
          !is_ragged;
 }

@@ -8,9 +8,10 @@ namespace skiff {
 void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
                     DType dtype) {
   const TensorMeta& found = context.Input(slot);
-  SKIFF_ENFORCE(DimsAgree(found.shape.dims(), expected.dims()) && found.dtype == dtype,
-                kInvalidArgument, context.op().type, ": ", slot, " is ", found.dtype, " ",
-                found.shape, ", expected ", dtype, " ", expected);
+  const Shape shape = found.dense_shape();
+  SKIFF_ENFORCE(DimsAgree(shape.dims(), expected.dims()) && found.dtype == dtype, kInvalidArgument,
+                context.op().type, ": ", slot, " is ", found.dtype, " ", shape, ", expected ",
+                dtype, " ", expected);
 }
 
 void CheckGradientLike(const OpContext& context, std::string_view slot, const Shape& expected,

@@ -8,6 +8,7 @@
 namespace skiff {
 
 // Error, naming the op and `slot`, unless input `slot` has the shape `expected` and the dtype.
+// Selected rows have the shape of the dense tensor that they stand for.
 void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
                     DType dtype);
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
@@ -372,10 +374,13 @@ SumOf<T> BlockSumOfProducts(const T* a, const T* b, int64_t count) {
   return sum;
 }
 
+// Elements of a part of `count`: at most kMaxParts make up all.
+int64_t PartSize(int64_t count) { return std::max(kGrain, (count + kMaxParts - 1) / kMaxParts); }
+
 // Splits [0, count) into parts that depend on count alone and joins what they give in order.
 template <typename Total, typename OfPart, typename Join>
 Total FoldParts(int64_t count, const OfPart& of_part, const Join& join) {
-  const int64_t part = std::max(kGrain, (count + kMaxParts - 1) / kMaxParts);
+  const int64_t part = PartSize(count);
   const int64_t parts = (count + part - 1) / part;
   if (parts <= 1) return of_part(0, count);
   std::array<Total, kMaxParts> results;
@@ -539,6 +544,35 @@ double SumOfSquares(const T* x, int64_t count) {
   return FoldParts<double>(
       count, [x](int64_t begin, int64_t size) { return BlockSumOfSquares(x + begin, size); },
       Addition<double>::Join);
+}
+
+template <typename T>
+SumsOfSquares<T>::SumsOfSquares(std::vector<int64_t> counts) : counts_(std::move(counts)) {
+  first_parts_.push_back(0);
+  for (const int64_t count : counts_) {
+    const int64_t parts = (count + PartSize(count) - 1) / PartSize(count);
+    first_parts_.push_back(first_parts_.back() + parts);
+  }
+}
+
+template <typename T>
+void SumsOfSquares<T>::Add(const std::vector<const T*>& arrays, void* workspace,
+                           double* sums) const {
+  auto* of_parts = static_cast<double*>(workspace);
+  ParallelFor(part_count(), 1, [&](int64_t begin, int64_t end) {
+    const auto above = std::ranges::upper_bound(first_parts_, begin);
+    auto array = static_cast<size_t>(above - first_parts_.begin()) - 1;
+    for (int64_t part = begin; part < end; ++part) {
+      while (part >= first_parts_[array + 1]) ++array;
+      const int64_t size = PartSize(counts_[array]);
+      const int64_t first = (part - first_parts_[array]) * size;
+      of_parts[part] =
+          BlockSumOfSquares(arrays[array] + first, std::min(size, counts_[array] - first));
+    }
+  });
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    sums[i] = std::accumulate(of_parts + first_parts_[i], of_parts + first_parts_[i + 1], 0.0);
+  }
 }
 
 template <typename T>
@@ -790,6 +824,8 @@ template uint64_t Sum(const int32_t*, int64_t);
 template uint64_t Sum(const int64_t*, int64_t);
 template double SumOfSquares(const float*, int64_t);
 template double SumOfSquares(const double*, int64_t);
+template class SumsOfSquares<float>;
+template class SumsOfSquares<double>;
 template SumOf<float> SumOfProducts(const float*, const float*, int64_t);
 template SumOf<double> SumOfProducts(const double*, const double*, int64_t);
 template SumOf<int32_t> SumOfProducts(const int32_t*, const int32_t*, int64_t);

@@ -27,6 +27,25 @@ SumOf<T> Sum(const T* x, int64_t count);
 template <typename T>
 double SumOfSquares(const T* x, int64_t count);
 
+// The sums of squares of several arrays, threaded over all of them together: many small arrays cost
+// no more than a large one. Each sum has the bits that SumOfSquares gives. T is float or double.
+template <typename T>
+class SumsOfSquares {
+ public:
+  // Elements of each array.
+  explicit SumsOfSquares(std::vector<int64_t> counts);
+
+  int64_t workspace_bytes() const { return part_count() * static_cast<int64_t>(sizeof(double)); }
+  // sums[i] = the sum of arrays[i][j]², for as many arrays as there are counts.
+  void Add(const std::vector<const T*>& arrays, void* workspace, double* sums) const;
+
+ private:
+  int64_t part_count() const { return first_parts_.back(); }
+
+  std::vector<int64_t> counts_;
+  std::vector<int64_t> first_parts_;  // of each array, and at the end the number of all parts
+};
+
 // The sum of a[i] · b[i]. Threaded.
 template <typename T>
 SumOf<T> SumOfProducts(const T* a, const T* b, int64_t count);

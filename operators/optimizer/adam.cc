@@ -46,18 +46,21 @@ class Adam final : public UpdateFormula {
 };
 
 UpdateOp AdamOp() {
-  return MakeAdamOp(
+  UpdateOp op = MakeAdamOp(
       "adam",
       "Moment1Out = b1 Moment1 + (1 - b1) Grad; Moment2Out = b2 Moment2 + (1 - b2) Grad²; "
       "ParamOut = Param - lr sqrt(1 - Beta2Pow) / (1 - Beta1Pow) * Moment1Out / "
       "(sqrt(Moment2Out) + epsilon sqrt(1 - Beta2Pow)); Beta1PowOut = Beta1Pow b1, "
       "Beta2PowOut = Beta2Pow b2.");
+  op.merged_as = "merged_adam";
+  return op;
 }
 
 // The same for lists of tensors, under the name that Fluid has for it.
 UpdateOp MergedAdamOp() {
   UpdateOp op = AdamOp();
   op.type = "merged_adam";
+  op.merged_as = "";
   op.doc = "adam of many parameters. " + op.doc;
   return op;
 }

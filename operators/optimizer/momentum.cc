@@ -55,13 +55,15 @@ UpdateOp MomentumOp() {
                       .output = "VelocityOut",
                       .doc = "The velocities, each of its parameter's shape."}},
           .attrs = {{.name = "mu", .type = AttrType::kFloat, .doc = "The momentum coefficient."},
-                    BoolAttr("use_nesterov", "Nesterov's form.")}};
+                    BoolAttr("use_nesterov", "Nesterov's form.")},
+          .merged_as = "merged_momentum"};
 }
 
 // The same for lists of tensors, under the name that Fluid has for it.
 UpdateOp MergedMomentumOp() {
   UpdateOp op = MomentumOp();
   op.type = "merged_momentum";
+  op.merged_as = "";
   op.doc = "momentum of many parameters, each with a decay of its own. " + op.doc;
   op.attrs.push_back({.name = "regularization_method",
                       .type = AttrType::kStrings,

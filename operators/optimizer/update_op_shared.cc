@@ -153,7 +153,10 @@ std::vector<AttrDef> CommonAttrs(std::vector<AttrDef> own) {
            ChoiceAttr("regularization_method", "", {"", "l1_decay", "l2_decay"},
                       "What is added to the gradient: \"l2_decay\": regularization_coeff * Param; "
                       "\"l1_decay\": regularization_coeff * sign(Param)."),
-           FloatAttr("regularization_coeff", 0.0f, "Of regularization_method.")}) {
+           FloatAttr("regularization_coeff", 0.0f, "Of regularization_method."),
+           BoolAttr(kIsFlatAttr,
+                    "The tensors of each list shall lie one behind the other; the "
+                    "result is the same.")}) {
     if (std::ranges::count(attrs, attr.name, &AttrDef::name) > 0) continue;
     attrs.push_back(std::move(attr));
   }
@@ -172,7 +175,8 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
       ListSlot("LearningRate", "One element, for all parameters or for each: the learning rate.")};
   def.outputs = {ListSlot("ParamOut", "The parameters after the step; usually Param itself.")};
   def.in_place = {{"Param", "ParamOut"}};
-  def.update = UpdateRule{.lists = {"Param", "Grad"}, .list_attrs = op.list_attrs};
+  def.update = UpdateRule{
+      .lists = {"Param", "Grad"}, .list_attrs = op.list_attrs, .merged_as = op.merged_as};
   const auto add_states = [&def](const std::vector<UpdateOp::State>& states, bool may_be_unwanted) {
     for (const UpdateOp::State& state : states) {
       def.inputs.push_back(ListSlot(state.input, state.doc, state.dispensable));

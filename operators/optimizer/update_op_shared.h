@@ -37,6 +37,7 @@ struct UpdateOp {
   std::vector<SlotDef> shared_scalars;  // one element for all parameters
   std::vector<AttrDef> attrs;           // replace common ones of the same name
   std::vector<std::string> list_attrs;  // those that are one number, or one a parameter
+  std::string merged_as;                // of UpdateRule
   std::function<void(const OpContext&)> check;  // for Errors of its own; may be empty
 };
 

@@ -1,0 +1,161 @@
+#include "framework/transpiler/fuse_optimizer_pass.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "framework/analysis/definitions.h"
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+class Folding {
+ public:
+  Folding(const OpRegistry& registry, Block* block)
+      : registry_(registry), block_(*block), definitions_(FindDefinitions(registry, *block)) {}
+
+  PassReport Run() {
+    for (size_t i = 0; i < block_.ops().size(); ++i) {
+      Op& op = *block_.ops()[i];
+      if (op.type == "sum" && (op.role() & kRoleOptimize) != 0) FoldNorms(i);
+      const OpDef* def = registry_.Find(op.type);
+      if (def != nullptr && TakesFolds(op, *def)) FoldIntoUpdate(i);
+    }
+    return {.pass = {},
+            .changes = decays_ + scales_ + norms_,
+            .summary = StrCat(decays_, " decays and ", scales_, " scales folded into updates, ",
+                              norms_, " norms into global ones")};
+  }
+
+ private:
+  static bool TakesFolds(const Op& op, const OpDef& def) {
+    const AttrDef* method = def.FindAttr("regularization_method");
+    return def.update.has_value() && def.FindInput("GradScale") != nullptr && method != nullptr &&
+           method->type == AttrType::kString && op.Input("Param").size() == 1;
+  }
+
+  // The op that made what the variable holds when op `position` starts, if it is an op of the
+  // optimizer and of that type, and nobody changed the value since; nullptr if not.
+  const Op* MadeBy(size_t position, const std::string& name, const std::string& type,
+                   size_t* at) const {
+    const Definition* definition = definitions_.Before(position, block_.FindVar(name));
+    if (definition == nullptr || definition->origin != Origin::kOp || definition->first < 0 ||
+        !definition->updates.empty()) {
+      return nullptr;
+    }
+    *at = static_cast<size_t>(definition->first);
+    const Op* op = block_.ops()[*at].get();
+    return op->type == type && (op->role() & kRoleOptimize) != 0 ? op : nullptr;
+  }
+
+  // Whether the variable holds the same when either op starts.
+  bool IsSame(const std::string& name, size_t earlier, size_t later) const {
+    const Var* var = block_.FindVar(name);
+    return definitions_.Before(earlier, var) == definitions_.Before(later, var);
+  }
+
+  bool IsDense(const std::string& name) const {
+    const Var* var = block_.FindVar(name);
+    return var != nullptr && var->kind == VarKind::kLoDTensor;
+  }
+
+  static bool IsScaleOnly(const Op& op) { return op.Attr<float>("bias", 0.0f) == 0.0f; }
+
+  // From the last op back. The update does the same in this order: rescale, scale, decay.
+  void FoldIntoUpdate(size_t i) {
+    Op& op = *block_.ops()[i];
+    if (!IsDense(op.Input("Grad").at(0))) return;
+    const auto is_rescaled = [&] { return op.Attr<float>("rescale_grad", 1.0f) != 1.0f; };
+    const auto is_scaled = [&] { return is_rescaled() || !op.Input("GradScale").empty(); };
+    const auto decays = [&] { return !op.Attr<std::string>("regularization_method", "").empty(); };
+    if (!decays() && !is_scaled()) FoldDecay(i, &op);
+    if (!is_scaled()) FoldFactor(i, &op);
+    if (!is_rescaled()) FoldScale(i, &op);
+  }
+
+  // Grad = sum(g, scale(Param)), or of sign(Param).
+  void FoldDecay(size_t i, Op* op) {
+    size_t at_sum = 0;
+    size_t at_scale = 0;
+    const Op* sum = MadeBy(i, op->Input("Grad")[0], "sum", &at_sum);
+    if (sum == nullptr || sum->Input("X").size() != 2) return;
+    const std::string& gradient = sum->Input("X")[0];
+    const Op* scale = MadeBy(at_sum, sum->Input("X")[1], "scale", &at_scale);
+    if (scale == nullptr || !IsScaleOnly(*scale) || !IsDense(gradient)) return;
+    std::string decayed = scale->Input("X")[0];
+    size_t at_read = at_scale;
+    const Op* sign = MadeBy(at_scale, decayed, "sign", &at_read);
+    if (sign != nullptr) decayed = sign->Input("X")[0];
+    const std::string& param = op->Input("Param")[0];
+    if (decayed != param || !IsSame(param, at_read, i) || !IsSame(gradient, at_sum, i)) return;
+    op->SetAttr("regularization_method", std::string(sign != nullptr ? "l1_decay" : "l2_decay"));
+    op->SetAttr("regularization_coeff", scale->Attr<float>("scale", 1.0f));
+    op->SetInput("Grad", {gradient});
+    ++decays_;
+  }
+
+  // Grad = g * a number.
+  void FoldFactor(size_t i, Op* op) {
+    size_t at = 0;
+    const Op* product = MadeBy(i, op->Input("Grad")[0], "elementwise_mul", &at);
+    if (product == nullptr) return;
+    const std::string& gradient = product->Input("X")[0];
+    const std::string& factor = product->Input("Y")[0];
+    const Var* var = block_.FindVar(factor);
+    const bool is_number =
+        var != nullptr && std::ranges::all_of(var->dims, [](int64_t dim) { return dim == 1; });
+    if (!is_number || !IsDense(gradient) || !IsSame(gradient, at, i) || !IsSame(factor, at, i)) {
+      return;
+    }
+    op->SetInput("GradScale", {factor});
+    op->SetInput("Grad", {gradient});
+    ++scales_;
+  }
+
+  // Grad = g * a constant.
+  void FoldScale(size_t i, Op* op) {
+    size_t at = 0;
+    const Op* scale = MadeBy(i, op->Input("Grad")[0], "scale", &at);
+    if (scale == nullptr || !IsScaleOnly(*scale) || !scale->Input("ScaleTensor").empty()) return;
+    const std::string& gradient = scale->Input("X")[0];
+    if (!IsDense(gradient) || !IsSame(gradient, at, i)) return;
+    op->SetAttr("rescale_grad", scale->Attr<float>("scale", 1.0f));
+    op->SetInput("Grad", {gradient});
+    ++scales_;
+  }
+
+  // sum(squared_l2_norm(g1), squared_l2_norm(g2), …)
+  void FoldNorms(size_t i) {
+    Op& sum = *block_.ops()[i];
+    if (sum.Input("X").size() < 2) return;
+    std::vector<std::string> tensors;
+    for (const std::string& square : sum.Input("X")) {
+      size_t at = 0;
+      const Op* norm = MadeBy(i, square, "squared_l2_norm", &at);
+      if (norm == nullptr) return;
+      const std::string& tensor = norm->Input("X")[0];
+      if (!IsDense(tensor) || !IsSame(tensor, at, i)) return;
+      tensors.push_back(tensor);
+    }
+    norms_ += static_cast<int64_t>(tensors.size());
+    sum.type = "squared_global_norm";
+    sum.SetInput("X", std::move(tensors));
+  }
+
+  const OpRegistry& registry_;
+  Block& block_;
+  BlockDefinitions definitions_;
+  int64_t decays_ = 0;
+  int64_t scales_ = 0;
+  int64_t norms_ = 0;
+};
+
+}  // namespace
+
+PassReport FuseOptimizerPass::Apply(const OpRegistry& registry, Program* program) const {
+  return Folding(registry, program->root()).Run();
+}
+
+}  // namespace skiff

@@ -1,0 +1,30 @@
+// Folds what is done to a gradient on its way to the update into the update op, which then reads
+// the gradient once: clipping by the global norm, weight decay and rescaling.
+//
+//   before                                   after
+//     n1 = squared_l2_norm(g1), n2 = …(g2)     n = squared_global_norm(g1, g2)
+//     n = sum(n1, n2)
+//     factor = …(n)                            factor = …(n)
+//     c1 = elementwise_mul(g1, factor)
+//     d1 = scale(w1) {scale = 0.01}
+//     r1 = sum(c1, d1)
+//     w1 = sgd(w1, r1, rate)                   w1 = sgd(w1, g1, rate, GradScale: factor)
+//                                                   {regularization_coeff = 0.01, …}
+//
+// The ops compute the same bits: they round where the ops before did. What was read only by the
+// update stays in the program, so that it can be fetched, and is dropped from a plan that doesn't
+// fetch it (dead_code). Gradients that are sparse, or clipped otherwise, are left alone.
+// merge_optimizer then makes one op of the updates. `changes`: ops folded.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class FuseOptimizerPass final : public ProgramPass {
+ public:
+  std::string_view name() const override { return "fuse_optimizer"; }
+  PassReport Apply(const OpRegistry& registry, Program* program) const override;
+};
+
+}  // namespace skiff

@@ -1,0 +1,287 @@
+#include "framework/transpiler/merge_optimizer_pass.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <ranges>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "framework/analysis/op_uses.h"
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+constexpr size_t kNever = std::numeric_limits<size_t>::max();
+
+bool IsList(const UpdateRule& rule, const std::string& slot) {
+  return std::ranges::count(rule.lists, slot) > 0;
+}
+
+// Where the op tells who made it, not what it does.
+bool IsMark(const std::string& attr) {
+  return attr == kOpRoleVarAttr || attr == kOpNamescopeAttr || attr == "op_callstack";
+}
+
+// Where the uses of each variable stand.
+class UsePositions {
+ public:
+  UsePositions(const OpRegistry& registry, const Block& block) {
+    for (size_t i = 0; i < block.ops().size(); ++i) {
+      const OpUses uses = UsesOf(registry, block, i);
+      if (uses.has_side_effect) side_effects_.push_back(i);
+      for (const VarUse& use : uses.vars) {
+        Positions& positions = of_var_[use.var];
+        positions.touched.push_back(i);
+        if (use.writes) positions.written.push_back(i);
+      }
+    }
+  }
+
+  // The first op behind number `i` that mustn't come before it; kNever if there is none.
+  size_t FirstConflict(const OpRegistry& registry, const Block& block, size_t i) const {
+    size_t conflict = FirstAfter(side_effects_, i);
+    for (const VarUse& use : UsesOf(registry, block, i).vars) {
+      const Positions& positions = of_var_.at(use.var);
+      conflict =
+          std::min(conflict, FirstAfter(use.writes ? positions.touched : positions.written, i));
+    }
+    return conflict;
+  }
+
+ private:
+  struct Positions {
+    std::vector<size_t> touched;
+    std::vector<size_t> written;
+  };
+
+  static size_t FirstAfter(const std::vector<size_t>& positions, size_t i) {
+    const auto next = std::ranges::upper_bound(positions, i);
+    return next == positions.end() ? kNever : *next;
+  }
+
+  std::unordered_map<const Var*, Positions> of_var_;
+  std::vector<size_t> side_effects_;
+};
+
+// What ops must share to be merged.
+struct Kind {
+  std::string type;
+  AttributeMap attrs;  // without those that are lists
+  Slots inputs;        // that aren't lists
+  DType dtype = DType::kFloat32;
+
+  friend bool operator==(const Kind& a, const Kind& b) {
+    return a.type == b.type && a.dtype == b.dtype && a.inputs == b.inputs &&
+           std::ranges::equal(a.attrs, b.attrs, [](const auto& x, const auto& y) {
+             return x.first == y.first && SameAttribute(x.second, y.second);
+           });
+  }
+};
+
+struct Group {
+  Kind kind;
+  std::vector<size_t> members;
+  size_t limit = kNever;  // the first op that one of the members mustn't cross
+};
+
+class Merging {
+ public:
+  Merging(const OpRegistry& registry, Block* block)
+      : registry_(registry), block_(*block), positions_(registry, *block) {}
+
+  PassReport Run() {
+    FindGroups();
+    std::map<size_t, Op> merged;  // by the position where each will stand
+    std::vector<bool> is_gone(block_.ops().size(), false);
+    for (const Group& group : groups_) {
+      if (group.members.size() < 2) {
+        alone_ += static_cast<int64_t>(group.members.size());
+        continue;
+      }
+      merged.emplace(group.members.back(), MergedOp(group));
+      for (const size_t member : group.members) is_gone[member] = true;
+      changes_ += static_cast<int64_t>(group.members.size());
+    }
+    Replace(std::move(merged), is_gone);
+    return {.pass = {}, .changes = changes_, .summary = Summary()};
+  }
+
+ private:
+  const OpDef& DefOf(size_t i) const { return registry_.Get(block_.ops()[i]->type); }
+
+  // Of the op that ops of a definition are merged into.
+  const OpDef& MergedDef(const OpDef& def) const {
+    return def.update->merged_as.empty() ? def : registry_.Get(def.update->merged_as);
+  }
+
+  void FindGroups() {
+    for (size_t i = 0; i < block_.ops().size(); ++i) {
+      const Op& op = *block_.ops()[i];
+      const OpDef* def = registry_.Find(op.type);
+      if (def == nullptr || !def->update.has_value()) continue;
+      if (HasSparseGradient(op)) {
+        ++sparse_;
+        continue;
+      }
+      if (HasRatesOfItsOwn(op, *def)) {
+        ++alone_;
+        continue;
+      }
+      AddToGroup(KindOf(op, *def), i);
+    }
+  }
+
+  bool HasSparseGradient(const Op& op) const {
+    return std::ranges::any_of(op.Input("Grad"), [this](const std::string& name) {
+      const Var* var = block_.FindVar(name);
+      return var != nullptr && var->kind == VarKind::kSelectedRows;
+    });
+  }
+
+  // Several arguments where the merged op has one for all.
+  static bool HasRatesOfItsOwn(const Op& op, const OpDef& def) {
+    return std::ranges::any_of(def.inputs, [&](const SlotDef& slot) {
+      return !IsList(*def.update, slot.name) && op.Input(slot.name).size() > 1;
+    });
+  }
+
+  Kind KindOf(const Op& op, const OpDef& def) const {
+    const UpdateRule& rule = *def.update;
+    const std::vector<std::string>& list_attrs = MergedDef(def).update->list_attrs;
+    Kind kind{.type = op.type, .attrs = {}, .inputs = {}};
+    for (const auto& [name, value] : op.attrs) {
+      const bool is_list = std::ranges::count(list_attrs, name) > 0;
+      if (!IsMark(name) && !is_list) kind.attrs.emplace(name, value);
+    }
+    for (const SlotDef& slot : def.inputs) {
+      const std::vector<std::string>& arguments = op.Input(slot.name);
+      if (!IsList(rule, slot.name)) kind.inputs.push_back({slot.name, arguments});
+    }
+    // The states that an op has.
+    for (const std::string& slot : rule.lists) {
+      if (op.Input(slot).empty()) kind.inputs.push_back({slot, {}});
+    }
+    kind.dtype = block_.GetVar(op.Input(rule.lists.front()).at(0))->dtype;
+    return kind;
+  }
+
+  void AddToGroup(Kind kind, size_t i) {
+    const size_t limit = positions_.FirstConflict(registry_, block_, i);
+    for (Group& group : groups_ | std::views::reverse) {
+      if (!(group.kind == kind)) continue;
+      if (group.limit < i) break;  // the older ones can't move here, either
+      group.members.push_back(i);
+      group.limit = std::min(group.limit, limit);
+      return;
+    }
+    groups_.push_back({.kind = std::move(kind), .members = {i}, .limit = limit});
+  }
+
+  Op MergedOp(const Group& group) const {
+    const Op& last = *block_.ops()[group.members.back()];
+    const OpDef& def = MergedDef(registry_.Get(last.type));
+    Op merged = last;
+    merged.type = def.type;
+    for (const std::string& slot : def.update->lists) {
+      std::vector<std::string> arguments = Joined(group, slot, &Op::Input);
+      if (!arguments.empty()) merged.SetInput(slot, std::move(arguments));
+    }
+    for (const SlotDef& slot : def.outputs) {
+      std::vector<std::string> arguments = Joined(group, slot.name, &Op::Output);
+      if (!arguments.empty()) merged.SetOutput(slot.name, std::move(arguments));
+    }
+    for (const std::string& attr : def.update->list_attrs) {
+      merged.SetAttr(attr, JoinedAttr(group, attr));
+    }
+    std::vector<std::string> role_vars;
+    for (const size_t member : group.members) {
+      const auto names = block_.ops()[member]->Attr<std::vector<std::string>>(kOpRoleVarAttr, {});
+      role_vars.insert(role_vars.end(), names.begin(), names.end());
+    }
+    if (!role_vars.empty()) merged.SetAttr(kOpRoleVarAttr, role_vars);
+    return merged;
+  }
+
+  std::vector<std::string> Joined(
+      const Group& group, const std::string& slot,
+      const std::vector<std::string>& (Op::*arguments_of)(std::string_view) const) const {
+    std::vector<std::string> joined;
+    for (const size_t member : group.members) {
+      const std::vector<std::string>& arguments = (*block_.ops()[member].*arguments_of)(slot);
+      joined.insert(joined.end(), arguments.begin(), arguments.end());
+    }
+    return joined;
+  }
+
+  // One entry a parameter.
+  Attribute JoinedAttr(const Group& group, const std::string& name) const {
+    std::vector<float> numbers;
+    std::vector<std::string> texts;
+    for (const size_t member : group.members) {
+      const Op& op = *block_.ops()[member];
+      const Attribute& value = *EffectiveAttr(op, *DefOf(member).FindAttr(name));
+      const size_t parameters = op.Input("Param").size();
+      if (const auto* number = std::get_if<float>(&value)) {
+        numbers.insert(numbers.end(), parameters, *number);
+      } else if (const auto* text = std::get_if<std::string>(&value)) {
+        texts.insert(texts.end(), parameters, *text);
+      } else if (const auto* own = std::get_if<std::vector<float>>(&value)) {
+        AppendEntries(*own, parameters, &numbers);
+      } else {
+        AppendEntries(std::get<std::vector<std::string>>(value), parameters, &texts);
+      }
+    }
+    if (texts.empty()) return numbers;
+    return texts;
+  }
+
+  template <typename T>
+  static void AppendEntries(const std::vector<T>& own, size_t count, std::vector<T>* joined) {
+    for (size_t i = 0; i < count; ++i) joined->push_back(own[own.size() == 1 ? 0 : i]);
+  }
+
+  void Replace(std::map<size_t, Op> merged, const std::vector<bool>& is_gone) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < is_gone.size(); ++i) {
+      const auto found = merged.find(i);
+      if (found != merged.end()) {
+        *block_.ops()[i] = std::move(found->second);
+        order.push_back(i);
+      } else if (!is_gone[i]) {
+        order.push_back(i);
+      }
+    }
+    block_.ReorderOps(order);
+  }
+
+  std::string Summary() const {
+    const auto ops =
+        std::ranges::count_if(groups_, [](const Group& group) { return group.members.size() > 1; });
+    std::string summary = StrCat(changes_, " updates in ", ops, " ops");
+    if (sparse_ > 0) summary += StrCat(", ", sparse_, " with sparse gradients stay as they are");
+    if (alone_ > 0) summary += StrCat(", ", alone_, " are unlike all others");
+    return summary;
+  }
+
+  const OpRegistry& registry_;
+  Block& block_;
+  UsePositions positions_;
+  std::vector<Group> groups_;
+  int64_t changes_ = 0;
+  int64_t sparse_ = 0;
+  int64_t alone_ = 0;
+};
+
+}  // namespace
+
+PassReport MergeOptimizerPass::Apply(const OpRegistry& registry, Program* program) const {
+  return Merging(registry, program->root()).Run();
+}
+
+}  // namespace skiff

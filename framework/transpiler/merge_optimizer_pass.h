@@ -1,0 +1,27 @@
+// Puts one update op, on lists of tensors, in the place of all those that update their parameters
+// alike, so that their number doesn't grow with that of the parameters.
+//
+//   before                              after
+//     w1 = sgd(w1, w1@GRAD, rate)         w1, w2 = sgd(Param: [w1, w2],
+//     w2 = sgd(w2, w2@GRAD, rate)                      Grad: [w1@GRAD, w2@GRAD],
+//                                                      LearningRate: [rate])
+//
+// Alike are ops (OpDef::update) of one type, with the same attributes and the same variables in
+// slots that aren't lists (learning rate, scale), whose parameters have one dtype. The merged op
+// stands where the last of them did; an op that can't move there, because another one in between
+// reads its parameter, say, begins another group. momentum becomes Fluid's merged_momentum, with a
+// decay for each parameter, and adam merged_adam. What isn't merged stays, and the report says why:
+// sparse gradients, parameters unlike all others. `changes`: ops that went into merged ones.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class MergeOptimizerPass final : public ProgramPass {
+ public:
+  std::string_view name() const override { return "merge_optimizer"; }
+  PassReport Apply(const OpRegistry& registry, Program* program) const override;
+};
+
+}  // namespace skiff

@@ -1,0 +1,29 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/transpiler/flatten_parameters_pass.h"
+#include "tests/framework/transpiler/optimizer_program.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(FlattenParametersPass, MarksUpdatesOfSeveralParameters) {
+  const std::string ops = R"(
+      {ParamOut: ["w1", "w2"]} = sgd(Param: ["w1", "w2"], Grad: ["g1", "g2"],
+                                     LearningRate: ["rate"])
+      {ParamOut: ["w3"]} = sgd(Param: ["w3"], Grad: ["g3"], LearningRate: ["rate"])
+      {Out: ["t1"]} = scale(X: ["w1"]))";
+  EXPECT_THAT(OpsAfter(FlattenParametersPass(), ops),
+              ElementsAre(HasSubstr("is_flat = true"), Not(HasSubstr("is_flat")),
+                          Not(HasSubstr("is_flat"))));
+  const PassReport report = ReportOf(FlattenParametersPass(), ops);
+  EXPECT_EQ(report.changes, 2);
+  EXPECT_EQ(report.summary, "2 parameters lie flat, in 1 updates");
+}
+
+}  // namespace
+}  // namespace skiff
