@@ -15,29 +15,109 @@ namespace {
 
 // Gaps and neighbours that the orders may look at in all.
 constexpr int64_t kMaxSteps = 15'000'000;
+// Where some are fixed, which is tried in several ways.
+constexpr int64_t kMaxStepsIfFixed = kMaxSteps / 4;
+// Fixed buffers that take as long to look at as a gap.
+constexpr int64_t kFixedPerStep = 8;
 // Offsets stay below; a placement that would go beyond is given up.
 constexpr int64_t kMaxOffset = int64_t{1} << 62;
 
 enum class Fit { kLowest, kSmallest };
 
-// The free space of an arena without an end.
+struct Interval {  // of instants that are left after those where nothing begins
+  int32_t first;
+  int32_t last;
+};
+
+bool Meet(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
+
+struct Request {
+  int64_t bytes;
+  int64_t alignment;
+  Interval life;
+};
+
+// The least multiple of the alignment in [begin, end) below which the bytes fit; -1: they don't.
+int64_t PlaceIn(int64_t begin, int64_t end, const Request& request) {
+  const int64_t offset = RoundUp(begin, request.alignment);
+  return offset + request.bytes <= end ? offset : -1;
+}
+
+// Buffers whose offsets are given. They are in the way of what lives with them at any time.
+class FixedBuffers {
+ public:
+  // Follows the lives, which may change.
+  FixedBuffers(std::span<const ArenaBuffer> buffers, std::span<const int64_t> offsets,
+               const std::vector<Interval>& lives)
+      : lives_(lives) {
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      if (offsets[i] >= 0) fixed_.push_back({offsets[i], offsets[i] + buffers[i].bytes, i});
+    }
+    std::ranges::sort(fixed_, {}, [](const Fixed& f) { return std::pair(f.begin, f.index); });
+    int64_t highest = 0;
+    for (const Fixed& fixed : fixed_) {
+      highest = std::max(highest, fixed.end);
+      highest_ends_.push_back(highest);
+    }
+  }
+
+  bool empty() const { return fixed_.empty(); }
+
+  // As PlaceIn, beside those that are in the way: in the lowest or the smallest space between them
+  // where that is possible. Adds what it looks at to *steps.
+  int64_t PlaceBeside(int64_t begin, int64_t end, const Request& request, Fit fit,
+                      int64_t* steps) const {
+    const auto first_above = std::ranges::upper_bound(highest_ends_, begin);
+    int64_t found = -1;
+    int64_t found_bytes = 0;
+    const auto look_below = [&](int64_t limit) {
+      const int64_t offset = PlaceIn(begin, limit, request);
+      if (offset < 0 || (found >= 0 && limit - begin >= found_bytes)) return;
+      found = offset;
+      found_bytes = limit - begin;
+    };
+    const auto first = static_cast<size_t>(first_above - highest_ends_.begin());
+    size_t i = first;
+    for (; i < fixed_.size() && fixed_[i].begin < end; ++i) {
+      if (fit == Fit::kLowest && found >= 0) break;
+      if (fixed_[i].end <= begin || !Meet(lives_[fixed_[i].index], request.life)) continue;
+      look_below(fixed_[i].begin);
+      begin = fixed_[i].end;
+    }
+    *steps += static_cast<int64_t>(i - first) / kFixedPerStep;
+    if (fit == Fit::kSmallest || found < 0) look_below(end);
+    return found;
+  }
+
+ private:
+  struct Fixed {
+    int64_t begin;
+    int64_t end;
+    size_t index;
+  };
+
+  const std::vector<Interval>& lives_;
+  std::vector<Fixed> fixed_;           // by their beginnings
+  std::vector<int64_t> highest_ends_;  // by fixed one: of it and all before
+};
+
+// The free space of an arena without an end. Fixed buffers are free until they are taken, but
+// nothing is placed in their way.
 class FreeSpace {
  public:
-  // The offset of `bytes` that it takes. Adds the gaps that it looks at to *steps.
-  int64_t Take(int64_t bytes, int64_t alignment, Fit fit, int64_t* steps) {
-    const auto gap = fit == Fit::kLowest ? LowestGap(bytes, alignment, steps)
-                                         : SmallestGap(bytes, alignment, steps);
-    const int64_t begin = gap == gaps_.end() ? end_ : gap->first;
-    const int64_t end = gap == gaps_.end() ? std::numeric_limits<int64_t>::max() : gap->second;
-    const int64_t offset = RoundUp(begin, alignment);
-    if (gap != gaps_.end()) EraseGap(gap);
-    AddGap(begin, offset);
-    if (end == std::numeric_limits<int64_t>::max()) {
-      end_ = offset + bytes;
-    } else {
-      AddGap(offset + bytes, end);
-    }
+  explicit FreeSpace(const FixedBuffers& fixed) : fixed_(fixed) {}
+
+  // The offset of what it takes. Adds the gaps and fixed buffers that it looks at to *steps.
+  int64_t Take(const Request& request, Fit fit, int64_t* steps) {
+    const auto [gap, offset] =
+        fit == Fit::kLowest ? LowestGap(request, steps) : SmallestGap(request, steps);
+    Occupy(gap, offset, request.bytes);
     return offset;
+  }
+
+  // Of a fixed buffer.
+  void TakeAt(int64_t offset, int64_t bytes) {
+    Occupy(offset >= end_ ? gaps_.end() : std::prev(gaps_.upper_bound(offset)), offset, bytes);
   }
 
   void Return(int64_t begin, int64_t bytes) {
@@ -60,26 +140,55 @@ class FreeSpace {
 
  private:
   using Gaps = std::map<int64_t, int64_t>;  // begin -> end
+  struct Place {
+    Gaps::iterator gap;  // the end: above all gaps
+    int64_t offset;
+  };
 
-  static bool Fits(const Gaps::value_type& gap, int64_t bytes, int64_t alignment) {
-    return RoundUp(gap.first, alignment) + bytes <= gap.second;
+  int64_t PlaceBetween(int64_t begin, int64_t end, const Request& request, Fit fit,
+                       int64_t* steps) const {
+    return fixed_.empty() ? PlaceIn(begin, end, request)
+                          : fixed_.PlaceBeside(begin, end, request, fit, steps);
   }
 
-  Gaps::iterator LowestGap(int64_t bytes, int64_t alignment, int64_t* steps) {
+  Place AboveAll(const Request& request, int64_t* steps) {
+    const int64_t end = std::numeric_limits<int64_t>::max();
+    return {gaps_.end(), PlaceBetween(end_, end, request, Fit::kLowest, steps)};
+  }
+
+  Place LowestGap(const Request& request, int64_t* steps) {
     for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
       ++*steps;
-      if (Fits(*gap, bytes, alignment)) return gap;
+      const int64_t offset = PlaceBetween(gap->first, gap->second, request, Fit::kLowest, steps);
+      if (offset >= 0) return {gap, offset};
     }
-    return gaps_.end();
+    return AboveAll(request, steps);
   }
 
-  Gaps::iterator SmallestGap(int64_t bytes, int64_t alignment, int64_t* steps) {
-    for (auto size = by_size_.lower_bound({bytes, 0}); size != by_size_.end(); ++size) {
+  Place SmallestGap(const Request& request, int64_t* steps) {
+    for (auto size = by_size_.lower_bound({request.bytes, 0}); size != by_size_.end(); ++size) {
+      // So that the first walk ends soon, too: without fixed buffers, a gap mostly fits.
+      if (!fixed_.empty() && *steps >= kMaxStepsIfFixed) break;
       ++*steps;
       const auto gap = gaps_.find(size->second);
-      if (Fits(*gap, bytes, alignment)) return gap;
+      const int64_t offset = PlaceBetween(gap->first, gap->second, request, Fit::kSmallest, steps);
+      if (offset >= 0) return {gap, offset};
     }
-    return gaps_.end();
+    return AboveAll(request, steps);
+  }
+
+  void Occupy(Gaps::iterator gap, int64_t offset, int64_t bytes) {
+    int64_t begin = end_;
+    int64_t end = offset + bytes;
+    if (gap == gaps_.end()) {
+      end_ = end;
+    } else {
+      begin = gap->first;
+      end = gap->second;
+      EraseGap(gap);
+    }
+    AddGap(begin, offset);
+    AddGap(offset + bytes, end);
   }
 
   Gaps::iterator EraseGap(Gaps::iterator gap) {
@@ -93,6 +202,7 @@ class FreeSpace {
     by_size_.emplace(end - begin, begin);
   }
 
+  const FixedBuffers& fixed_;
   Gaps gaps_;
   std::set<std::pair<int64_t, int64_t>> by_size_;  // size, begin
   int64_t end_ = 0;                                // above is nothing
@@ -159,19 +269,16 @@ class PlacedByLife {
 
 class Orders {
  public:
-  Orders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes);
+  Orders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes,
+         std::span<const int64_t> fixed_offsets);
   OrderedPlacement Run();
 
  private:
   using Order = std::vector<size_t>;
-  struct Interval {  // of instants that are left after those where nothing begins
-    int32_t first;
-    int32_t last;
-  };
 
   void CompressLives();
   void FindLoads();
-  bool IsDone() const { return best_.planned_bytes <= enough_bytes_ || steps_ >= kMaxSteps; }
+  bool IsDone() const { return best_.planned_bytes <= enough_bytes_ || steps_ >= max_steps_; }
   void Keep(OrderedPlacement placement);
   void PlaceOnline(Fit fit, bool is_reversed);
   void PlaceFromPeak(const Order& stack, Fit fit);
@@ -180,7 +287,9 @@ class Orders {
   std::vector<Order> StacksAtPeak() const;
   void AddOrderByLoad(std::vector<Order>* orders);
   void ReverseTime();
+  void PlaceNext(size_t index, Fit fit, FreeSpace* space, OrderedPlacement* placement);
   static void Put(size_t index, int64_t offset, int64_t bytes, OrderedPlacement* placement);
+  bool IsFixed(size_t i) const { return !fixed_offsets_.empty() && fixed_offsets_[i] >= 0; }
   OrderedPlacement Nothing() const {
     return {.offsets = std::vector<int64_t>(buffers_.size(), 0), .planned_bytes = 0};
   }
@@ -197,7 +306,10 @@ class Orders {
 
   std::span<const ArenaBuffer> buffers_;
   const int64_t enough_bytes_;
+  const std::span<const int64_t> fixed_offsets_;  // -1: not fixed; empty: none is
   std::vector<Interval> lives_;
+  const FixedBuffers fixed_;
+  const int64_t max_steps_;
   int32_t instants_ = 0;
   std::vector<int64_t> load_;  // by instant: the bytes that are live
   int32_t peak_ = 0;           // the instant with the most
@@ -205,8 +317,13 @@ class Orders {
   OrderedPlacement best_;
 };
 
-Orders::Orders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes)
-    : buffers_(buffers), enough_bytes_(enough_bytes) {
+Orders::Orders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes,
+               std::span<const int64_t> fixed_offsets)
+    : buffers_(buffers),
+      enough_bytes_(enough_bytes),
+      fixed_offsets_(fixed_offsets),
+      fixed_(buffers, fixed_offsets, lives_),
+      max_steps_(fixed_.empty() ? kMaxSteps : kMaxStepsIfFixed) {
   CompressLives();
   FindLoads();
 }
@@ -243,7 +360,7 @@ void Orders::ReverseTime() {
 }
 
 void Orders::Keep(OrderedPlacement placement) {
-  if (steps_ >= kMaxSteps && best_.planned_bytes < INT64_MAX) return;  // it may be unfinished
+  if (steps_ >= max_steps_ && best_.planned_bytes < INT64_MAX) return;  // it may be unfinished
   if (placement.planned_bytes < best_.planned_bytes) best_ = std::move(placement);
 }
 
@@ -252,17 +369,28 @@ void Orders::Put(size_t index, int64_t offset, int64_t bytes, OrderedPlacement* 
   placement->planned_bytes = std::max(placement->planned_bytes, offset + bytes);
 }
 
+void Orders::PlaceNext(size_t index, Fit fit, FreeSpace* space, OrderedPlacement* placement) {
+  const ArenaBuffer& buffer = buffers_[index];
+  int64_t offset = 0;
+  if (IsFixed(index)) {
+    offset = fixed_offsets_[index];
+    space->TakeAt(offset, buffer.bytes);
+  } else {
+    offset = space->Take({buffer.bytes, buffer.alignment, lives_[index]}, fit, &steps_);
+  }
+  Put(index, offset, buffer.bytes, placement);
+}
+
 // Places `later` in the order of their first instants, when those of `at_start` are placed, which
 // don't begin after them.
 void Orders::WalkForward(const Order& at_start, Order later, Fit fit, OrderedPlacement* placement) {
   SortDescending(&later, [&](size_t i) {
     return std::tuple(-lives_[i].first, lives_[i].last, buffers_[i].bytes);
   });
-  FreeSpace space;
+  FreeSpace space(fixed_);
   std::set<std::pair<int32_t, size_t>> live;  // by last instant
   for (const size_t i : at_start) {
-    placement->offsets[i] = space.Take(buffers_[i].bytes, buffers_[i].alignment, fit, &steps_);
-    Put(i, placement->offsets[i], buffers_[i].bytes, placement);
+    PlaceNext(i, fit, &space, placement);
     live.emplace(lives_[i].last, i);
   }
   for (const size_t i : later) {
@@ -271,8 +399,7 @@ void Orders::WalkForward(const Order& at_start, Order later, Fit fit, OrderedPla
       space.Return(placement->offsets[dead], buffers_[dead].bytes);
       live.erase(live.begin());
     }
-    Put(i, space.Take(buffers_[i].bytes, buffers_[i].alignment, fit, &steps_), buffers_[i].bytes,
-        placement);
+    PlaceNext(i, fit, &space, placement);
     live.emplace(lives_[i].last, i);
     if (placement->planned_bytes > kMaxOffset) placement->planned_bytes = INT64_MAX;
     if (placement->planned_bytes >= best_.planned_bytes) return;
@@ -298,6 +425,7 @@ std::vector<Orders::Order> Orders::StacksAtPeak() const {
   SortDescending(&stacks[1], [&](size_t i) { return lives_[i].last; });
   SortDescending(&stacks[2], [&](size_t i) { return -lives_[i].first; });
   SortDescending(&stacks[3], [&](size_t i) { return buffers_[i].bytes; });
+  for (Order& stack : stacks) SortDescending(&stack, [&](size_t i) { return IsFixed(i); });
   return stacks;
 }
 
@@ -321,8 +449,16 @@ void Orders::PlaceGreedily(const Order& order, Fit fit) {
   if (IsDone()) return;
   OrderedPlacement placement = Nothing();
   PlacedByLife placed(0, instants_ - 1);
+  const auto add = [&](size_t i, int64_t offset) {
+    Put(i, offset, buffers_[i].bytes, &placement);
+    placed.Add(lives_[i].first, lives_[i].last, offset, offset + buffers_[i].bytes);
+  };
+  for (size_t i = 0; i < fixed_offsets_.size(); ++i) {
+    if (IsFixed(i)) add(i, fixed_offsets_[i]);
+  }
   std::vector<std::pair<int64_t, int64_t>> neighbours;  // offset, end
   for (const size_t i : order) {
+    if (IsFixed(i)) continue;
     const ArenaBuffer& buffer = buffers_[i];
     neighbours.clear();
     placed.Find(lives_[i].first, lives_[i].last, &neighbours, &steps_);
@@ -340,9 +476,9 @@ void Orders::PlaceGreedily(const Order& order, Fit fit) {
       free = std::max(free, end);
     }
     if (offset < 0) offset = RoundUp(free, buffer.alignment);
-    if (offset + buffer.bytes >= best_.planned_bytes || steps_ >= kMaxSteps) return;
-    Put(i, offset, buffer.bytes, &placement);
-    placed.Add(lives_[i].first, lives_[i].last, offset, offset + buffer.bytes);
+    const int64_t end = offset + buffer.bytes;
+    if (end >= best_.planned_bytes || end > kMaxOffset || steps_ >= max_steps_) return;
+    add(i, offset);
   }
   Keep(std::move(placement));
 }
@@ -385,9 +521,10 @@ OrderedPlacement Orders::Run() {
 
 }  // namespace
 
-OrderedPlacement PlaceInOrders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes) {
+OrderedPlacement PlaceInOrders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes,
+                               std::span<const int64_t> fixed_offsets) {
   if (buffers.empty()) return {.offsets = {}, .planned_bytes = 0};
-  return Orders(buffers, enough_bytes).Run();
+  return Orders(buffers, enough_bytes, fixed_offsets).Run();
 }
 
 }  // namespace skiff

@@ -28,7 +28,9 @@ struct OrderedPlacement {
 };
 
 // The best of all orders; ends early with one of at most `enough_bytes`. The buffers have bytes,
-// of which no more than 2^60 are live at once.
-OrderedPlacement PlaceInOrders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes);
+// of which no more than 2^60 are live at once. `fixed_offsets` may have one for each buffer: where
+// it isn't negative the buffer lies there (below 2^61), and everything else around it.
+OrderedPlacement PlaceInOrders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes,
+                               std::span<const int64_t> fixed_offsets = {});
 
 }  // namespace skiff

@@ -8,6 +8,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "memory/arena_groups.h"
 #include "memory/arena_orders.h"
 #include "memory/arena_search.h"
 
@@ -128,36 +129,87 @@ std::function<bool()> StopAfter(double seconds) {
   };
 }
 
+// The buffers that take space, and the groups that hold them together.
+struct Task {
+  std::vector<ArenaBuffer> buffers;
+  std::vector<size_t> indices;  // of the buffers, among all
+  std::vector<ArenaGroup> groups;
+};
+
+Task TaskOf(const std::vector<ArenaBuffer>& buffers, const std::vector<ArenaGroup>& groups) {
+  Task task;
+  std::vector<size_t> places(buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    places[i] = task.buffers.size();
+    if (buffers[i].bytes == 0) continue;
+    task.buffers.push_back(buffers[i]);
+    task.indices.push_back(i);
+  }
+  for (ArenaGroup group : groups) {
+    std::erase_if(group.slices, [&](size_t i) { return buffers[i].bytes == 0; });
+    for (size_t& slice : group.slices) slice = places[slice];
+    if (group.slices.empty()) continue;
+    ArenaBuffer& first = task.buffers[group.slices[0]];
+    if (group.slices.size() > 1 || first.group_offset > 0) {
+      task.groups.push_back(std::move(group));
+    } else {  // nothing holds it in its place
+      first.group = -1;
+      first.alignment = group.alignment;
+    }
+  }
+  return task;
+}
+
+// Slices without bytes lie where their groups have them, within the plan.
+void PlaceEmptySlices(const std::vector<ArenaBuffer>& buffers,
+                      const std::vector<ArenaGroup>& groups, ArenaPlan* plan) {
+  for (const ArenaGroup& group : groups) {
+    const auto has_bytes = [&](size_t i) { return buffers[i].bytes > 0; };
+    const auto placed = std::ranges::find_if(group.slices, has_bytes);
+    const int64_t base =
+        placed == group.slices.end() ? 0 : plan->offsets[*placed] - buffers[*placed].group_offset;
+    for (const size_t i : group.slices) {
+      plan->offsets[i] = base + buffers[i].group_offset;
+      plan->planned_bytes = std::max(plan->planned_bytes, plan->offsets[i] + buffers[i].bytes);
+    }
+  }
+}
+
+OrderedPlacement Place(const Task& task, const ArenaPlanOptions& options) {
+  const std::function<bool()> stop = StopAfter(options.time_limit_seconds);
+  int64_t unit = kMaxAlignment;
+  for (const ArenaBuffer& buffer : task.buffers) unit = std::min(unit, buffer.alignment);
+  // The buffer on top needn't end at a multiple of the unit; else this couldn't be undercut.
+  int64_t enough_bytes = MaxLiveBytes(task.buffers, unit);
+  enough_bytes = std::max(enough_bytes, options.capacity / unit * unit);
+  if (!task.groups.empty()) return PlaceWithGroups(task.buffers, task.groups, enough_bytes);
+  OrderedPlacement placement = PlaceInOrders(task.buffers, enough_bytes);
+  if (placement.planned_bytes > enough_bytes && placement.planned_bytes < INT64_MAX) {
+    Improvement(task.buffers, unit, options, stop).Run(enough_bytes, &placement);
+  }
+  return placement;
+}
+
 }  // namespace
 
 ArenaPlan PlanArena(const std::vector<ArenaBuffer>& buffers, const ArenaPlanOptions& options) {
-  const std::function<bool()> stop = StopAfter(options.time_limit_seconds);
+  for (const ArenaBuffer& buffer : buffers) Check(buffer);
+  const std::vector<ArenaGroup> groups = GroupsOf(buffers);
+  const Task task = TaskOf(buffers, groups);
   ArenaPlan plan;
-  std::vector<ArenaBuffer> with_bytes;
-  std::vector<size_t> indices;
-  int64_t unit = kMaxAlignment;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    Check(buffers[i]);
-    if (buffers[i].bytes == 0) continue;
-    with_bytes.push_back(buffers[i]);
-    indices.push_back(i);
-    unit = std::min(unit, buffers[i].alignment);
-  }
   plan.offsets.assign(buffers.size(), 0);
-  if (with_bytes.empty()) return plan;
-  plan.max_live_bytes = MaxLiveBytes(with_bytes, 1);
-  // The buffer on top needn't end at a multiple of the unit; else this couldn't be undercut.
-  int64_t enough_bytes = MaxLiveBytes(with_bytes, unit);
-  enough_bytes = std::max(enough_bytes, options.capacity / unit * unit);
-  OrderedPlacement placement = PlaceInOrders(with_bytes, enough_bytes);
-  SKIFF_ENFORCE(placement.planned_bytes < std::numeric_limits<int64_t>::max(), kResourceExhausted,
-                "an arena of ", with_bytes.size(), " buffers, of which ", plan.max_live_bytes,
-                " bytes are live at once, has no offsets within 64 bits");
-  if (placement.planned_bytes > enough_bytes) {
-    Improvement(with_bytes, unit, options, stop).Run(enough_bytes, &placement);
+  if (!task.buffers.empty()) {
+    plan.max_live_bytes = MaxLiveBytes(task.buffers, 1);
+    const OrderedPlacement placement = Place(task, options);
+    SKIFF_ENFORCE(placement.planned_bytes < std::numeric_limits<int64_t>::max(), kResourceExhausted,
+                  "an arena of ", task.buffers.size(), " buffers, of which ", plan.max_live_bytes,
+                  " bytes are live at once, has no offsets within 64 bits");
+    plan.planned_bytes = placement.planned_bytes;
+    for (size_t i = 0; i < task.indices.size(); ++i) {
+      plan.offsets[task.indices[i]] = placement.offsets[i];
+    }
   }
-  for (size_t i = 0; i < indices.size(); ++i) plan.offsets[indices[i]] = placement.offsets[i];
-  plan.planned_bytes = placement.planned_bytes;
+  PlaceEmptySlices(buffers, groups, &plan);
   return plan;
 }
 

@@ -8,6 +8,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "memory/arena_groups.h"
 
 namespace skiff {
 namespace {
@@ -101,6 +102,37 @@ class PoolPlanner {
   std::vector<size_t> pool_of_;
 };
 
+ArenaBuffer WholeOf(const ArenaGroup& group, const std::vector<ArenaBuffer>& buffers) {
+  ArenaBuffer whole = buffers[group.slices[0]];
+  whole.bytes = group.bytes;
+  whole.alignment = group.alignment;
+  for (const size_t i : group.slices) {
+    whole.first_use = std::min(whole.first_use, buffers[i].first_use);
+    whole.last_use = std::max(whole.last_use, buffers[i].last_use);
+  }
+  return whole;
+}
+
+ArenaPlan PlanWholeBuffers(const std::vector<ArenaBuffer>& buffers, ReusePolicy policy) {
+  std::vector<ArenaBuffer> wholes;
+  std::vector<size_t> whole_of(buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    whole_of[i] = wholes.size();
+    if (buffers[i].group < 0) wholes.push_back(buffers[i]);
+  }
+  for (const ArenaGroup& group : GroupsOf(buffers)) {
+    for (const size_t i : group.slices) whole_of[i] = wholes.size();
+    wholes.push_back(WholeOf(group, buffers));
+  }
+  ArenaPlan plan = PoolPlanner(wholes, policy).Run();
+  const std::vector<int64_t> begins = std::exchange(plan.offsets, {});
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    plan.offsets.push_back(begins[whole_of[i]] +
+                           (buffers[i].group < 0 ? 0 : buffers[i].group_offset));
+  }
+  return plan;
+}
+
 }  // namespace
 
 std::string_view ReusePolicyName(ReusePolicy policy) {
@@ -122,7 +154,7 @@ ArenaPlan PlanWithPolicy(const std::vector<ArenaBuffer>& buffers, ReusePolicy po
   if (policy == ReusePolicy::kArena) return PlanArena(buffers);
   // Checks the buffers, too.
   const int64_t max_live_bytes = PlanArena(buffers, {.max_search_nodes = 0}).max_live_bytes;
-  ArenaPlan plan = PoolPlanner(buffers, policy).Run();
+  ArenaPlan plan = PlanWholeBuffers(buffers, policy);
   plan.max_live_bytes = max_live_bytes;
   return plan;
 }

@@ -27,8 +27,10 @@ std::string_view ReusePolicyName(ReusePolicy policy);
 ReusePolicy ParseReusePolicy(std::string_view name);
 
 // Offsets of buffers that share memory as the policy says, in an arena. Buffers that begin at one
-// instant are served in the order given; at its last instant a buffer isn't dead yet. Errors of
-// PlanArena, for all policies; kResourceExhausted where they add up to more than 2^60 bytes.
+// instant are served in the order given; at its last instant a buffer isn't dead yet. Of all
+// policies but kArena, a group is one buffer that lives from the first use of its first slice to
+// the last use of its last, served behind those in no group. Errors of PlanArena, for all policies;
+// kResourceExhausted where they add up to more than 2^60 bytes.
 ArenaPlan PlanWithPolicy(const std::vector<ArenaBuffer>& buffers, ReusePolicy policy);
 
 }  // namespace skiff

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "tests/harness/temp_directory.h"
 #include "tests/memory/arena_sets.h"
 
 namespace skiff {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Independent of the planner: walks the instants.
@@ -174,6 +176,186 @@ TEST(PlanArena, MeetsTheBoundWhereLivesNest) {
   const ArenaPlan plan = PlanArena(buffers, {.max_search_nodes = 0});
   ExpectValid(buffers, plan);
   EXPECT_EQ(plan.planned_bytes, plan.max_live_bytes);
+}
+
+ArenaBuffer Slice(int64_t bytes, int32_t first, int32_t last, int64_t offset, int32_t group = 0,
+                  int64_t alignment = 1) {
+  return {.bytes = bytes,
+          .alignment = alignment,
+          .first_use = first,
+          .last_use = last,
+          .group = group,
+          .group_offset = offset};
+}
+
+TEST(PlanArena, KeepsGroupsTogetherOnRandomSets) {
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    const std::vector<ArenaBuffer> buffers = RandomSlices(seed);
+    const ArenaPlan plan = PlanArena(buffers);
+    SCOPED_TRACE(seed);
+    ExpectValid(buffers, plan);
+    EXPECT_EQ(plan.max_live_bytes, MostBytesLiveAtOnce(buffers));
+    EXPECT_EQ(plan.offsets, PlanArena(buffers).offsets);
+  }
+}
+
+TEST(PlanArena, GivesTheSpaceOfASliceToOthersWhileItIsNotAlive) {
+  const std::vector<ArenaBuffer> buffers = {
+      Slice(100, 2, 3, 0),
+      Slice(50, 4, 6, 100),
+      {.bytes = 50, .alignment = 1, .last_use = 3},
+      {.bytes = 100, .alignment = 1, .last_use = 1},
+      {.bytes = 100, .alignment = 1, .first_use = 4, .last_use = 9}};
+  const ArenaPlan plan = PlanArena(buffers);
+  ExpectValid(buffers, plan);
+  EXPECT_EQ(plan.planned_bytes, 150);
+  EXPECT_EQ(plan.max_live_bytes, 150);
+}
+
+TEST(PlanArena, GivesTheGapsOfAGroupToOthers) {
+  const std::vector<ArenaBuffer> comb = {
+      Slice(8, 0, 9, 0),    Slice(8, 0, 9, 16),    Slice(8, 0, 9, 32),
+      Slice(8, 0, 9, 0, 1), Slice(8, 0, 9, 16, 1), {.bytes = 8, .alignment = 1, .last_use = 9}};
+  const ArenaPlan plan = PlanArena(comb);
+  ExpectValid(comb, plan);
+  EXPECT_EQ(plan.planned_bytes, 48);
+}
+
+// The gradients of a training, in the order of their layers or the other way round. Those of the
+// last layers, which are written first and are large, had better lie at an end of the arena.
+TEST(PlanArena, ComesNearTheBoundWhereSlicesComeToLifeOneAfterAnother) {
+  std::mt19937 random(9);
+  constexpr int32_t kOps = 150;
+  std::vector<ArenaBuffer> forward, backward;
+  int64_t total = 0;
+  for (int32_t i = 0; i < kOps; ++i) {
+    const auto bytes = static_cast<int64_t>(64 * (1 + random() % 5000));
+    const auto gradient = static_cast<int64_t>(64 * (1 + random() % (i < 140 ? 1000 : 40000)));
+    const ArenaBuffer slice = Slice(gradient, 2 * kOps - i, 2 * kOps + 1, total, 3, 64);
+    for (std::vector<ArenaBuffer>* buffers : {&forward, &backward}) {
+      buffers->push_back({.bytes = bytes, .first_use = i, .last_use = 2 * kOps - i});
+      buffers->push_back(slice);
+    }
+    total += gradient;
+  }
+  for (ArenaBuffer& buffer : backward) {
+    if (buffer.group >= 0) buffer.group_offset = total - buffer.group_offset - buffer.bytes;
+  }
+  for (const std::vector<ArenaBuffer>& buffers : {forward, backward}) {
+    const ArenaPlan plan = PlanArena(buffers);
+    ExpectValid(buffers, plan);
+    EXPECT_LE(static_cast<double>(plan.planned_bytes),
+              1.002 * static_cast<double>(plan.max_live_bytes));
+  }
+}
+
+TEST(PlanArena, TakesSlicesOverEachOtherAtDifferentTimes) {
+  const std::vector<ArenaBuffer> buffers = {Slice(100, 0, 1, 0), Slice(50, 2, 3, 20),
+                                            Slice(30, 2, 3, 70), Slice(100, 4, 4, 0)};
+  const ArenaPlan plan = PlanArena(buffers);
+  ExpectValid(buffers, plan);
+  EXPECT_EQ(plan.planned_bytes, 100);
+}
+
+TEST(PlanArena, PlansAGroupOfOne) {
+  std::vector<ArenaBuffer> buffers = {Slice(10, 0, 2, 0, 5),
+                                      {.bytes = 20, .alignment = 1, .last_use = 2}};
+  EXPECT_EQ(PlanArena(buffers).planned_bytes, 30);
+  // Below it is space for others.
+  buffers[0].group_offset = 20;
+  const ArenaPlan plan = PlanArena(buffers);
+  ExpectValid(buffers, plan);
+  EXPECT_THAT(plan.offsets, ElementsAre(20, 0));
+  // The search plans it as if it were in none.
+  const RectangleCuts cuts{.pieces = 60, .instants = 200, .with_pinwheels = true, .seed = 4};
+  buffers = CutRectangle(cuts);
+  for (size_t i = 0; i < buffers.size(); ++i) buffers[i].group = static_cast<int32_t>(i);
+  EXPECT_EQ(PlanArena(buffers, {.max_search_nodes = 1'000'000}).planned_bytes, cuts.bytes);
+}
+
+TEST(PlanArena, SlicesWithoutBytesLieWhereTheirGroupHasThem) {
+  const std::vector<ArenaBuffer> buffers = {Slice(0, 0, 0, 0, 0, 256),   Slice(5, 0, 9, 0),
+                                            Slice(0, 3, 3, 2),           Slice(0, 3, 3, 4096),
+                                            Slice(0, 0, 0, 0, 1),        Slice(0, 0, 0, 1, 1),
+                                            {.bytes = 64, .last_use = 9}};
+  const ArenaPlan plan = PlanArena(buffers);
+  ExpectValid(buffers, plan);
+  EXPECT_EQ(plan.max_live_bytes, 69);
+  EXPECT_EQ(plan.offsets[5], 1);
+}
+
+TEST(PlanArena, AlignsTheBaseForAllSlices) {
+  const std::vector<ArenaBuffer> buffers = {{.bytes = 3, .alignment = 1, .last_use = 9},
+                                            Slice(3, 0, 9, 0),
+                                            Slice(8, 0, 9, 8, 0, 8),
+                                            Slice(1, 0, 9, 128, 0, 64)};
+  ExpectValid(buffers, PlanArena(buffers));
+  for (uint32_t seed = 0; seed < 50; ++seed) {
+    std::vector<ArenaBuffer> random = RandomSlices(seed);
+    for (size_t i = 0; i < random.size(); ++i) {
+      random[i].first_use = 0;
+      random[i].alignment = int64_t{1} << i % 25;
+      random[i].group_offset = static_cast<int64_t>(i) << 25;
+    }
+    SCOPED_TRACE(seed);
+    ExpectValid(random, PlanArena(random));
+  }
+}
+
+TEST(PlanArena, RefusesImpossibleSlices) {
+  const auto error_of = [](const std::vector<ArenaBuffer>& buffers) {
+    return ErrorOf([&] { PlanArena(buffers); });
+  };
+  EXPECT_EQ(error_of({Slice(8, 0, 0, -8)}).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of({Slice(8, 0, 0, 4, 0, 8)}).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of({Slice(8, 0, 0, INT64_MAX - 4)}).code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(error_of({Slice(0, 0, 0, INT64_MAX)}).code(), ErrorCode::kResourceExhausted);
+  // Neither the buffer between them nor one of another group is to blame.
+  const Error overlap = error_of({Slice(8, 0, 9, 8, 1),
+                                  {.bytes = 8},
+                                  Slice(9, 3, 5, 0, 0),
+                                  Slice(9, 5, 6, 0, 1),
+                                  Slice(8, 6, 7, 0, 1)});
+  EXPECT_EQ(overlap.code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(overlap.what(), HasSubstr("arena buffers 0 and 3 overlap in group 1"));
+  EXPECT_NO_THROW(PlanArena({Slice(8, 0, 4, 8), Slice(9, 5, 6, 0)}));
+}
+
+TEST(PlanArena, PlansHugeGroups) {
+  constexpr int64_t kHuge = int64_t{1} << 59;
+  std::vector<ArenaBuffer> buffers;
+  for (int32_t i = 0; i < 40; ++i) {
+    buffers.push_back(Slice(kHuge - i, i, i, i % 2 == 0 ? 0 : kHuge, i / 20));
+    buffers.push_back({.bytes = kHuge - 7, .alignment = 1, .first_use = i, .last_use = i});
+  }
+  const ArenaPlan plan = PlanArena(buffers);
+  ExpectValid(buffers, plan);
+  EXPECT_LE(plan.planned_bytes, 4 * kHuge);
+  buffers.push_back({.bytes = kHuge, .alignment = 1, .first_use = 20, .last_use = 20});
+  EXPECT_EQ(ErrorOf([&] { PlanArena(buffers); }).code(), ErrorCode::kResourceExhausted);
+}
+
+TEST(PlanArena, PlansTwentyThousandBuffersWithGroups) {
+  std::mt19937 random(8);
+  constexpr int32_t kInstants = 20000;
+  std::vector<ArenaBuffer> buffers(19200);
+  for (ArenaBuffer& buffer : buffers) {
+    const uint32_t limit = 1u << random() % 24;
+    buffer.bytes = random() % limit;
+    buffer.first_use = static_cast<int32_t>(random() % kInstants);
+    const uint32_t factor = random() % 8;
+    buffer.last_use = buffer.first_use + static_cast<int32_t>(factor * (random() % 40));
+  }
+  int64_t total[2] = {};
+  for (int32_t i = 0; i < 800; ++i) {
+    const int64_t bytes = 4 * (1 + random() % 20000);
+    buffers.push_back(Slice(bytes, kInstants - 10 * i, kInstants + 1, total[i % 2], i % 2, 4));
+    total[i % 2] += bytes;
+  }
+  const ArenaPlan plan = PlanArena(buffers);
+  ExpectValid(buffers, plan);
+  EXPECT_LT(static_cast<double>(plan.planned_bytes),
+            1.05 * static_cast<double>(plan.max_live_bytes));
 }
 
 TEST(PlanArena, SearchesWhereTheOrdersDontDo) {

@@ -75,6 +75,23 @@ class Cutter {
   std::vector<Piece> pieces_;
 };
 
+std::string GroupFault(const std::vector<ArenaBuffer>& buffers, const std::vector<int64_t>& offsets,
+                       int64_t planned_bytes) {
+  std::map<int32_t, int64_t> bases;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const ArenaBuffer& b = buffers[i];
+    if (b.group < 0) continue;
+    if (offsets[i] > planned_bytes) return StrCat("slice ", i, " lies beyond the plan");
+    const int64_t base = bases.try_emplace(b.group, offsets[i] - b.group_offset).first->second;
+    if (offsets[i] - base != b.group_offset) {
+      return StrCat("slice ", i, " lies at ", offsets[i] - base, " in group ", b.group,
+                    " instead of ", b.group_offset);
+    }
+    if (base < 0 || base % b.alignment != 0) return StrCat("group ", b.group, ": base ", base);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<ArenaBuffer> CutRectangle(const RectangleCuts& cuts) {
@@ -111,9 +128,40 @@ std::vector<ArenaBuffer> FullLoad(int32_t instants, int64_t bytes, uint32_t seed
   return dead;
 }
 
+std::vector<ArenaBuffer> RandomSlices(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&random](int32_t limit) {
+    return static_cast<int32_t>(random() % static_cast<uint32_t>(limit));
+  };
+  const int32_t groups = 1 + below(4);
+  const int32_t most_bytes = below(4) == 0 ? 1 << 20 : 2000;
+  std::vector<ArenaBuffer> buffers;
+  for (int32_t n = 1 + below(70); n > 0; --n) {
+    ArenaBuffer buffer{.bytes = below(8) == 0 ? 0 : below(most_bytes),
+                       .alignment = int64_t{1} << below(9),
+                       .first_use = below(40)};
+    buffer.last_use = buffer.first_use + below(15);
+    if (below(2) == 0) {
+      buffer.group = 7 * below(groups);
+      buffer.group_offset = below(20 * most_bytes) / buffer.alignment * buffer.alignment;
+    }
+    const bool is_free = std::ranges::none_of(buffers, [&](const ArenaBuffer& other) {
+      return buffer.group >= 0 && other.group == buffer.group &&
+             buffer.group_offset < other.group_offset + other.bytes &&
+             other.group_offset < buffer.group_offset + buffer.bytes &&
+             buffer.first_use <= other.last_use && other.first_use <= buffer.last_use;
+    });
+    if (!is_free) buffer.group = -1;
+    buffers.push_back(buffer);
+  }
+  return buffers;
+}
+
 std::string PlacementFault(const std::vector<ArenaBuffer>& buffers,
                            const std::vector<int64_t>& offsets, int64_t planned_bytes) {
   if (offsets.size() != buffers.size()) return StrCat(offsets.size(), " offsets");
+  const std::string group_fault = GroupFault(buffers, offsets, planned_bytes);
+  if (!group_fault.empty()) return group_fault;
   std::vector<std::tuple<int64_t, bool, size_t>> events;  // instant, is a birth, buffer
   for (size_t i = 0; i < buffers.size(); ++i) {
     const ArenaBuffer& b = buffers[i];

@@ -25,9 +25,14 @@ std::vector<ArenaBuffer> CutRectangle(const RectangleCuts& cuts);
 // always live. There need be no plan of so few.
 std::vector<ArenaBuffer> FullLoad(int32_t instants, int64_t bytes, uint32_t seed);
 
+// Buffers of which about half are slices of a few groups: of any size, also of none, of alignments
+// from 1 to 256, with gaps between them, and some above each other at different times.
+std::vector<ArenaBuffer> RandomSlices(uint32_t seed);
+
 // What is wrong with a placement, "" if nothing: an offset that is negative or not aligned, a
-// buffer beyond planned_bytes, two buffers with bytes that share a byte and an instant; and the
-// count of offsets. O(n log n).
+// buffer beyond planned_bytes, two buffers with bytes that share a byte and an instant, a slice
+// that isn't where its group has it, the base of a group that is negative or not aligned for all of
+// its slices; and the count of offsets. O(n log n).
 std::string PlacementFault(const std::vector<ArenaBuffer>& buffers,
                            const std::vector<int64_t>& offsets, int64_t planned_bytes);
 

@@ -8,6 +8,7 @@
 
 #include "framework/base/error.h"
 #include "tests/harness/temp_directory.h"
+#include "tests/memory/arena_sets.h"
 
 namespace skiff {
 namespace {
@@ -129,6 +130,51 @@ TEST(ReusePolicyTest, PlansAreValid) {
       }
       ASSERT_GE(plan.planned_bytes, plan.max_live_bytes);
     }
+  }
+}
+
+ArenaBuffer Slice(int64_t bytes, int32_t first, int32_t last, int64_t offset) {
+  return {.bytes = bytes,
+          .alignment = 1,
+          .first_use = first,
+          .last_use = last,
+          .group = 0,
+          .group_offset = offset};
+}
+
+// The slices live at 0 and at 2: the whole from 0 to 2.
+TEST(ReusePolicyTest, AGroupIsOneBuffer) {
+  const std::vector<ArenaBuffer> buffers = {Buffer(8, 0, 0), Slice(3, 0, 0, 5), Slice(5, 2, 2, 0),
+                                            Buffer(8, 1, 1), Buffer(8, 3, 3)};
+  EXPECT_THAT(Offsets(buffers, ReusePolicy::kNone), ElementsAre(0, 13, 8, 16, 24));
+  for (const ReusePolicy policy :
+       {ReusePolicy::kEqual, ReusePolicy::kBestFit, ReusePolicy::kGrow}) {
+    EXPECT_THAT(Offsets(buffers, policy), ElementsAre(0, 13, 8, 0, 0)) << ReusePolicyName(policy);
+  }
+  EXPECT_EQ(PlanWithPolicy(buffers, ReusePolicy::kArena).planned_bytes, 11);
+}
+
+TEST(ReusePolicyTest, PlansOfSlicesAreValid) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    const std::vector<ArenaBuffer> buffers = RandomSlices(seed);
+    for (const ReusePolicy policy : kReusePolicies) {
+      const ArenaPlan plan = PlanWithPolicy(buffers, policy);
+      ASSERT_EQ(PlacementFault(buffers, plan.offsets, plan.planned_bytes), "")
+          << ReusePolicyName(policy) << ", seed " << seed;
+      ASSERT_GE(plan.planned_bytes, plan.max_live_bytes);
+    }
+  }
+}
+
+TEST(ReusePolicyTest, RefusesSlicesThatOverlap) {
+  for (const ReusePolicy policy : kReusePolicies) {
+    ExpectError(
+        [&] {
+          PlanWithPolicy({Slice(5, 0, 1, 0), Slice(5, 1, 1, 4)}, policy);
+        },
+        ErrorCode::kInvalidArgument,
+        "arena buffers 0 and 1 overlap in group 0 while both live: one ends at 5, the other "
+        "begins at 4");
   }
 }
 
