@@ -21,7 +21,8 @@ struct NamedGradient {
 void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
                 const std::source_location& site);
 
-// The same for weight decay: a parameter's own regularizer, else `fallback`.
+// The same for weight decay: a parameter's own regularizer, else `fallback`. A gradient that is
+// selected rows becomes dense; clipping leaves it selected rows.
 void AppendRegularization(const Regularizer& fallback, std::vector<NamedGradient>* gradients,
                           const std::source_location& site);
 

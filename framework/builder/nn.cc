@@ -323,7 +323,7 @@ Variable Embedding(const Variable& ids, const EmbeddingOptions& options, Site si
   const Variable table = call.CreateParameter(
       options.param_attr, "w", {options.rows, options.width}, options.dtype, initializer::Xavier());
   op.SetInput("W", {table.name()});
-  op.SetAttr("padding_idx", padding);
+  op.SetAttr("padding_idx", padding).SetAttr("is_sparse", options.is_sparse);
   return call.AppendFor(std::move(op));
 }
 

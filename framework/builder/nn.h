@@ -146,6 +146,7 @@ struct EmbeddingOptions {
   int64_t rows = 0;                         // size of the vocabulary; must be set
   int64_t width = 0;                        // of a vector; must be set
   std::optional<int64_t> padding_idx = {};  // its vector is zero; negative from the back
+  bool is_sparse = false;                   // the gradient is selected rows, of the ids alone
   ParamAttr param_attr = {};
   DType dtype = DType::kFloat32;
   std::string name = {};

@@ -140,6 +140,13 @@ Variable Assign(const Variable& x, Site site) {
   return call.AppendFor(std::move(op));
 }
 
+Variable SelectedRowsToDense(const Variable& x, Site site) {
+  const LayerCall call("selected_rows_to_dense", "", site);
+  Op op("selected_rows_to_dense");
+  op.SetInput("X", {call.Use(x)});
+  return call.AppendFor(std::move(op));
+}
+
 Variable Cast(const Variable& x, DType dtype, Site site) {
   const LayerCall call("cast", "", site);
   Op op("cast");

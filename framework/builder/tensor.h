@@ -39,6 +39,8 @@ Variable TruncatedGaussianRandom(const std::vector<int64_t>& dims,
 Variable ZerosLike(const Variable& x, Site site = Site::current());
 Variable Assign(const Variable& x, Site site = Site::current());
 Variable Cast(const Variable& x, DType dtype, Site site = Site::current());
+// The dense tensor that selected rows, a sparse gradient, stand for. An op of Skiff's own.
+Variable SelectedRowsToDense(const Variable& x, Site site = Site::current());
 
 // At most one dim of -1, which takes what is left; 0 copies the extent of x.
 Variable Reshape(const Variable& x, const std::vector<int32_t>& dims, Site site = Site::current());

@@ -83,9 +83,12 @@ OpDef BinaryOpDef(const std::string& type, const std::string& doc, const DType* 
   def.infer = [like_x, dtype](OpContext& context) {
     CheckOperandDTypes(context);
     const TensorMeta& x = context.Input("X");
+    const bool is_selected_rows = x.is_selected_rows();
+    if (is_selected_rows) CheckOneElement(context, "Y");
     const Shape out =
         BroadcastShape(x.shape, context.Input("Y").shape, AxisOf(context), context.op().type);
     context.SetOutputLike("Out", "X");  // for its LoD level
+    if (is_selected_rows) return;
     context.SetOutput("Out", out, like_x ? x.dtype : dtype);
   };
   def.elementwise = true;
@@ -95,6 +98,8 @@ OpDef BinaryOpDef(const std::string& type, const std::string& doc, const DType* 
 void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
   OpDef def = BinaryOpDef(facts.type, facts.doc);
   def.inputs[1].checks_data = facts.checks_y;
+  def.inputs[0].selected_rows = facts.takes_selected_rows;
+  def.outputs[0].selected_rows = facts.takes_selected_rows;
   def.in_place = {{"X", "Out"}, {"Y", "Out"}};
   def.zero_preserving = facts.zero_preserving;
   if (facts.zero_preserving) {

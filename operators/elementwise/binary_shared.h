@@ -43,6 +43,9 @@ struct BinaryFacts {
   bool grad_reads_out = false;
   bool grad_zero_preserving = false;
   bool checks_y = false;  // refuses some data of Y: SlotDef::checks_data
+  // X may be selected rows where Y is one number: the op maps zeros to zeros then, and is linear.
+  // The kernel for them is missing.
+  bool takes_selected_rows = false;
 };
 
 // The definition of X, Y -> Out with `axis`; the gradient rule is missing. `out_dtype` is that of

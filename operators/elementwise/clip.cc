@@ -2,12 +2,18 @@
 // take the place of the attributes.
 //
 // X@GRAD = Out@GRAD where min < X < max, else 0.
+//
+// Of selected rows repeated ones are added first, as in Fluid: Out has the sum in the slot of the
+// first of them and doesn't use the others. Rows that are not there are zeros and must stay so,
+// hence min <= 0 <= max.
 #include <string>
 #include <utility>
 
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/integer.h"
+#include "operators/common/merged_rows.h"
+#include "operators/common/selected_rows.h"
 #include "operators/elementwise/unary_shared.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -143,6 +149,47 @@ void AddClipKernel(OpRegistry& registry) {
 }
 
 template <typename T>
+void CheckKeepsZero(const Bounds<T>& bounds) {
+  SKIFF_ENFORCE(bounds.low <= 0 && bounds.high >= 0, kInvalidArgument,
+                "clip: X is selected rows, min = ", bounds.low, " and max = ", bounds.high,
+                ", expected min <= 0 <= max: the other rows are zeros");
+}
+
+// In place, too: each row is made of its own slots alone.
+template <typename T>
+void ClipRows(const MergedRows& rows, const Tensor& x, const Bounds<T>& bounds, Tensor* out) {
+  const int64_t width = RowWidth(x.shape());
+  const int64_t grain = std::max<int64_t>(1, kVectorGrain / std::max<int64_t>(1, width));
+  const T* values = x.data<T>();
+  ParallelFor(rows.count(), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T* to = out->data<T>() + rows.slots(i)[0] * width;
+      AddSlots(values, width, rows.slots(i), 0, width, to);
+      ClipArray(to, bounds, to, width);
+    }
+  });
+  std::ranges::fill(out->rows(), -1);
+  for (int64_t i = 0; i < rows.count(); ++i) {
+    out->rows()[static_cast<size_t>(rows.slots(i)[0])] = rows.row(i);
+  }
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareClipRows(PrepareContext& context) {
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  const int workspace =
+      context.RequestWorkspace(MergedRowsWorkspaceBytes(context.Input("X").shape[0]));
+  return MakeKernel([=, source = BoundSource<T>(context)](const KernelContext& run) {
+    const Bounds<T> bounds = source.Read(run);
+    CheckKeepsZero(bounds);
+    const Tensor& rows = run.input(x);
+    ClipRows(MergeRows(rows.rows(), rows.height(), run.workspace(workspace)), rows, bounds,
+             &run.output(out));
+  });
+}
+
+template <typename T>
 void AddClipGradKernel(OpRegistry& registry) {
   AddElementwiseKernel<T>(
       registry, "clip_grad", {"X", "Out@GRAD", "X@GRAD"}, [](PrepareContext& context) {
@@ -198,9 +245,17 @@ OpDef ClipDef(const UnaryFacts& facts) {
 }
 
 void AddClipOps(OpRegistry& registry) {
-  OpDef def = ClipDef({.type = "clip", .doc = "Out = min(max(X, min), max)."});
+  OpDef def = ClipDef({.type = "clip",
+                       .doc = "Out = min(max(X, min), max). Of selected rows repeated ones are "
+                              "added first."});
+  def.inputs[0].selected_rows = true;
+  def.outputs[0].selected_rows = true;
   def.infer = [](OpContext& context) {
     CheckBoundTensors(context);
+    const bool has_tensors = context.HasInput("Min") || context.HasInput("Max");
+    if (context.Input("X").is_selected_rows() && !has_tensors) {
+      CheckKeepsZero(Bounds<float>{context.Attr<float>("min"), context.Attr<float>("max")});
+    }
     context.SetOutputLike("Out", "X");
   };
   def.grad = GradOp("clip_grad", {"Max", "Min", "Out@GRAD", "X"}, {"X@GRAD"});
@@ -230,6 +285,8 @@ void RegisterClip(OpRegistry& registry) {
   AddClipKernel<double>(registry);
   AddClipKernel<int32_t>(registry);
   AddClipKernel<int64_t>(registry);
+  registry.AddSelectedRowsKernels<float, double>(
+      "clip", []<typename T>(PrepareContext& context) { return PrepareClipRows<T>(context); });
   AddClipGradKernel<float>(registry);
   AddClipGradKernel<double>(registry);
 }

@@ -1,7 +1,8 @@
 // elementwise_mul: Out = X * Y. Source: Fluid's elementwise_mul. Integers wrap around.
 //
-// X@GRAD = Out@GRAD * Y, Y@GRAD = Out@GRAD * X.
+// X@GRAD = Out@GRAD * Y, Y@GRAD = Out@GRAD * X. X may be selected rows where Y is one number.
 #include "operators/common/integer.h"
+#include "operators/common/selected_rows.h"
 #include "operators/elementwise/binary_shared.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -59,15 +60,24 @@ HWY_EXPORT(MulLoops);
 
 void RegisterElementwiseMul(OpRegistry& registry) {
   const BinaryFacts facts = {.type = "elementwise_mul",
-                             .doc = "Out = X * Y.",
+                             .doc = "Out = X * Y. X may be selected rows where Y is one number.",
                              .zero_preserving = true,
                              .grad_doc = "X@GRAD = Out@GRAD * Y, Y@GRAD = Out@GRAD * X.",
                              .no_gradient_reason = "",
                              .grad_reads_x = true,
                              .grad_reads_y = true,
-                             .grad_zero_preserving = true};
+                             .grad_zero_preserving = true,
+                             .takes_selected_rows = true};
   RegisterBinary<HWY_NAMESPACE::Mul, HWY_NAMESPACE::MulXGrad, HWY_NAMESPACE::MulYGrad, int32_t,
                  int64_t>(registry, facts, [] { return HWY_DYNAMIC_DISPATCH(MulLoops)(); });
+  AddValuesKernel<float>(registry, facts.type, [](PrepareContext& context) {
+    return PrepareBinary<float, float>(context, HWY_DYNAMIC_DISPATCH(MulLoops)().forward,
+                                       kVectorGrain, nullptr);
+  });
+  AddValuesKernel<double>(registry, facts.type, [](PrepareContext& context) {
+    return PrepareBinary<double, double>(context, ScalarBinaryLoop<HWY_NAMESPACE::Mul, double>,
+                                         kScalarGrain, nullptr);
+  });
 }
 
 }  // namespace skiff

@@ -1,10 +1,12 @@
 // isfinite: Out = whether every element of X is finite, one bool. Source: the op of that name in
-// Fluid 1.x (that of PaddlePaddle 2 is isfinite_v2, element by element).
+// Fluid 1.x (that of PaddlePaddle 2 is isfinite_v2, element by element). Of selected rows the slots
+// in use are looked at.
 #include <atomic>
 #include <cmath>
 #include <type_traits>
 #include <utility>
 
+#include "operators/common/selected_rows.h"
 #include "operators/elementwise/unary_shared.h"
 
 namespace skiff {
@@ -47,13 +49,24 @@ void AddIsfiniteKernel(OpRegistry& registry) {
   });
 }
 
+template <typename T>
+bool AllFinite(const Tensor& selected) {
+  const int64_t width = RowWidth(selected.shape());
+  const T* values = selected.data<T>();
+  for (const int64_t row : selected.rows()) {
+    if (row >= 0 && !AllFinite(values, width)) return false;
+    values += width;
+  }
+  return true;
+}
+
 }  // namespace
 
 void RegisterIsfinite(OpRegistry& registry) {
   OpDef def;
   def.type = "isfinite";
   def.doc = "Out = whether no element of X is infinite or NaN.";
-  def.inputs = {{.name = "X", .doc = "Any tensor."}};
+  def.inputs = {{.name = "X", .doc = "Any tensor.", .selected_rows = true}};
   def.outputs = {{.name = "Out", .doc = "One bool, of shape [1]."}};
   def.infer = [](OpContext& context) { context.SetOutput("Out", {1}, DType::kBool); };
   def.no_gradient_reason = "a bool has no gradient";
@@ -62,6 +75,13 @@ void RegisterIsfinite(OpRegistry& registry) {
   AddIsfiniteKernel<double>(registry);
   AddIsfiniteKernel<int32_t>(registry);
   AddIsfiniteKernel<int64_t>(registry);
+  registry.AddSelectedRowsKernels<float, double>(
+      "isfinite", []<typename T>(PrepareContext& context) {
+        return MakeKernel([x = context.InputIndex("X"),
+                           out = context.OutputIndex("Out")](const KernelContext& run) {
+          run.output(out).data<bool>()[0] = AllFinite<T>(run.input(x));
+        });
+      });
 }
 
 }  // namespace skiff

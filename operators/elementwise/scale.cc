@@ -1,12 +1,14 @@
 // scale: Out = scale * X + bias, or scale * (X + bias) unless bias_after_scale. Source: Fluid's
 // scale. For integers both numbers are cut to integers first, as Fluid does.
 //
-// The gradient is a scale without bias.
+// The gradient is a scale without bias. Of selected rows the values are scaled, and a bias is
+// refused: it would make the tensor that they stand for dense.
 #include <utility>
 
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/integer.h"
+#include "operators/common/selected_rows.h"
 #include "operators/elementwise/unary_shared.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -71,24 +73,27 @@ void ScaleArray(const T* x, T factor, T bias, bool bias_first, T* out, int64_t c
 }
 
 template <typename T>
-void AddScaleKernel(OpRegistry& registry) {
-  AddElementwiseKernel<T>(registry, "scale", {"X", "Out"}, [](PrepareContext& context) {
-    const int64_t count = StorageElements(context.Input("X"));
-    const int x = context.InputIndex("X");
-    const int factor_tensor = context.InputIndex("ScaleTensor");
-    const int out = context.OutputIndex("Out");
-    const T factor_attr = FromFloat<T>(context.Attr<float>("scale"));
-    const T bias = FromFloat<T>(context.Attr<float>("bias"));
-    const bool bias_first = !context.Attr<bool>("bias_after_scale");
-    return MakeKernel([=](const KernelContext& run) {
-      const T factor = factor_tensor < 0 ? factor_attr : *run.input(factor_tensor).data<T>();
-      const T* from = run.input(x).data<T>();
-      T* to = run.output(out).data<T>();
-      ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
-        ScaleArray(from + begin, factor, bias, bias_first, to + begin, end - begin);
-      });
+std::unique_ptr<Kernel> PrepareScale(PrepareContext& context) {
+  const int64_t count = StorageElements(context.Input("X"));
+  const int x = context.InputIndex("X");
+  const int factor_tensor = context.InputIndex("ScaleTensor");
+  const int out = context.OutputIndex("Out");
+  const T factor_attr = FromFloat<T>(context.Attr<float>("scale"));
+  const T bias = FromFloat<T>(context.Attr<float>("bias"));
+  const bool bias_first = !context.Attr<bool>("bias_after_scale");
+  return MakeKernel([=](const KernelContext& run) {
+    const T factor = factor_tensor < 0 ? factor_attr : *run.input(factor_tensor).data<T>();
+    const T* from = run.input(x).data<T>();
+    T* to = run.output(out).data<T>();
+    ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+      ScaleArray(from + begin, factor, bias, bias_first, to + begin, end - begin);
     });
   });
+}
+
+template <typename T>
+void AddScaleKernel(OpRegistry& registry) {
+  AddElementwiseKernel<T>(registry, "scale", {"X", "Out"}, PrepareScale<T>);
 }
 
 std::vector<Op> ScaleGradient(const GradContext& context) {
@@ -109,6 +114,9 @@ void InferScale(OpContext& context) {
                   ", expected X's ", x.dtype);
     CheckOneElement(context, "ScaleTensor");
   }
+  const float bias = context.Attr<float>("bias");
+  SKIFF_ENFORCE(bias == 0 || !x.is_selected_rows(), kInvalidArgument, "scale: bias = ", bias,
+                " and X is selected rows, expected no bias or a dense X");
   context.SetOutputLike("Out", "X");
 }
 
@@ -118,11 +126,11 @@ void RegisterScale(OpRegistry& registry) {
   OpDef def;
   def.type = "scale";
   def.doc = "Out = scale * X + bias, or scale * (X + bias) unless bias_after_scale.";
-  def.inputs = {{.name = "X", .doc = "The operand, of any shape."},
+  def.inputs = {{.name = "X", .doc = "The operand, of any shape.", .selected_rows = true},
                 {.name = "ScaleTensor",
                  .doc = "One number of X's dtype, instead of the attribute scale.",
                  .dispensable = true}};
-  def.outputs = {{.name = "Out", .doc = "The result, of X's shape."}};
+  def.outputs = {{.name = "Out", .doc = "The result, of X's shape.", .selected_rows = true}};
   def.attrs = {
       {.name = "scale", .type = AttrType::kFloat, .default_value = 1.0f, .doc = "The factor."},
       {.name = "bias", .type = AttrType::kFloat, .default_value = 0.0f, .doc = "What is added."},
@@ -139,6 +147,8 @@ void RegisterScale(OpRegistry& registry) {
   AddScaleKernel<double>(registry);
   AddScaleKernel<int32_t>(registry);
   AddScaleKernel<int64_t>(registry);
+  AddValuesKernel<float>(registry, "scale", PrepareScale<float>);
+  AddValuesKernel<double>(registry, "scale", PrepareScale<double>);
 }
 
 }  // namespace skiff

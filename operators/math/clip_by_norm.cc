@@ -1,10 +1,14 @@
 // clip_by_norm: Out = X if its L2 norm is at most max_norm, else X * max_norm / norm.
-// Source: Fluid's clip_by_norm, which is applied to gradients and has none itself.
+// Source: Fluid's clip_by_norm, which is applied to gradients and has none itself. The norm of
+// selected rows is that of the dense tensor that they stand for; Out has their rows, repeated ones
+// too.
 #include <cmath>
 
 #include "framework/base/parallel.h"
 #include "framework/op/registry.h"
+#include "operators/common/merged_rows.h"
 #include "operators/common/reduce.h"
+#include "operators/common/selected_rows.h"
 
 namespace skiff {
 namespace {
@@ -13,20 +17,41 @@ constexpr int64_t kGrain = 16384;
 
 void Infer(OpContext& context) { context.SetOutputLike("Out", "X"); }
 
+// What the values of a tensor of that sum of squares are multiplied by.
+template <typename T>
+T Factor(double sum_of_squares, double max_norm) {
+  const double norm = std::sqrt(sum_of_squares);
+  return norm > max_norm ? static_cast<T>(max_norm / norm) : T{1};
+}
+
+template <typename T>
+void Scale(const Tensor& x, T factor, Tensor* out) {
+  const T* from = x.data<T>();
+  T* to = out->data<T>();
+  ParallelFor(x.element_count(), kGrain, [=](int64_t begin, int64_t end) {
+    ScaleArray(from + begin, factor, to + begin, end - begin);
+  });
+}
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int x = context.InputIndex("X");
-  const int out = context.OutputIndex("Out");
-  const int64_t count = context.Input("X").shape.element_count();
   const double max_norm = static_cast<double>(context.Attr<float>("max_norm"));
-  return MakeKernel([=](const KernelContext& run) {
-    const T* from = run.input(x).data<T>();
-    T* to = run.output(out).data<T>();
-    const double norm = std::sqrt(SumOfSquares(from, count));
-    const T factor = norm > max_norm ? static_cast<T>(max_norm / norm) : T{1};
-    ParallelFor(count, kGrain, [=](int64_t begin, int64_t end) {
-      ScaleArray(from + begin, factor, to + begin, end - begin);
-    });
+  return MakeKernel(
+      [=, x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
+        const Tensor& from = run.input(x);
+        const double squares = SumOfSquares(from.data<T>(), from.element_count());
+        Scale(from, Factor<T>(squares, max_norm), &run.output(out));
+      });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
+  const double max_norm = static_cast<double>(context.Attr<float>("max_norm"));
+  return MakeKernel([=, squares = MergedSquares<T>(context), x = context.InputIndex("X"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    const Tensor& rows = run.input(x);
+    Scale(rows, Factor<T>(squares.Of(run, rows), max_norm), &run.output(out));
+    CopyRowNumbers(rows, &run.output(out));
   });
 }
 
@@ -36,8 +61,8 @@ void RegisterClipByNorm(OpRegistry& registry) {
   registry.Add(
       {.type = "clip_by_norm",
        .doc = "Out = X * min(1, max_norm / L2 norm of X). Fluid's clip_by_norm.",
-       .inputs = {{.name = "X", .doc = "Of any shape."}},
-       .outputs = {{.name = "Out", .doc = "Of X's shape."}},
+       .inputs = {{.name = "X", .doc = "Of any shape.", .selected_rows = true}},
+       .outputs = {{.name = "Out", .doc = "Of X's shape.", .selected_rows = true}},
        .attrs = {{.name = "max_norm",
                   .type = AttrType::kFloat,
                   .default_value = {},
@@ -49,6 +74,8 @@ void RegisterClipByNorm(OpRegistry& registry) {
        .in_place = {{"X", "Out"}}});
   registry.AddCpuKernels<float, double>(
       "clip_by_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddSelectedRowsKernels<float, double>(
+      "clip_by_norm", []<typename T>(PrepareContext& context) { return PrepareRows<T>(context); });
 }
 
 }  // namespace skiff

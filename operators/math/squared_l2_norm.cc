@@ -1,10 +1,12 @@
 // squared_l2_norm: Out = the sum of x² over all elements of X, of shape [1].
-// Source: Fluid's squared_l2_norm; dX = 2 * X * dOut.
+// Source: Fluid's squared_l2_norm; dX = 2 * X * dOut. Of selected rows it is that of the dense
+// tensor that they stand for (in Fluid merge_selected_rows comes before).
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/merged_rows.h"
 #include "operators/common/reduce.h"
 
 namespace skiff {
@@ -30,6 +32,14 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
+std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
+  return MakeKernel([sum = MergedSquares<T>(context), x = context.InputIndex("X"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    *run.output(out).data<T>() = static_cast<T>(sum.Of(run, run.input(x)));
+  });
+}
+
+template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int gradient = context.InputIndex("Out@GRAD");
@@ -51,7 +61,7 @@ void RegisterSquaredL2Norm(OpRegistry& registry) {
   registry.Add({.type = "squared_l2_norm",
                 .doc = "Out = the sum of the squares of all elements of X. Fluid's "
                        "squared_l2_norm.",
-                .inputs = {{.name = "X", .doc = "Of any shape."}},
+                .inputs = {{.name = "X", .doc = "Of any shape.", .selected_rows = true}},
                 .outputs = {{.name = "Out", .doc = "The sum, of shape [1]."}},
                 .infer = Infer,
                 .grad = GradOp("squared_l2_norm_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
@@ -65,6 +75,9 @@ void RegisterSquaredL2Norm(OpRegistry& registry) {
                 .in_place = {{"X", "X@GRAD"}}});
   registry.AddCpuKernels<float, double>(
       "squared_l2_norm", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddSelectedRowsKernels<float, double>(
+      "squared_l2_norm",
+      []<typename T>(PrepareContext& context) { return PrepareRows<T>(context); });
   registry.AddCpuKernels<float, double>(
       "squared_l2_norm_grad",
       []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });

@@ -1,37 +1,57 @@
 // sum: Out = X[0] + X[1] + …, any number of tensors of one shape.
-// Source: Fluid's sum; the gradient of each input is dOut (a scale by 1).
+// Source: Fluid's sum; the gradient of each input is dOut (a scale by 1). Selected rows alone give
+// selected rows, those of the inputs one after the other; with a dense tensor they are added to it.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/reduce.h"
+#include "operators/common/selected_rows.h"
 
 namespace skiff {
 namespace {
 
+// Of selected rows together; -1 if unknown.
+int64_t SlotCount(const OpContext& context) {
+  int64_t count = 0;
+  for (const TensorMeta& x : context.inputs()) {
+    if (x.shape[0] < 0) return -1;
+    count = AddCounts(count, x.shape[0]);
+  }
+  return count;
+}
+
 void Infer(OpContext& context) {
   const size_t count = context.InputCount("X");
   SKIFF_ENFORCE(count > 0, kInvalidArgument, "sum: no inputs, expected at least one");
-  Shape shape = context.Input("X").shape;
+  Shape shape = context.Input("X").dense_shape();
   const DType dtype = context.Input("X").dtype;
   for (size_t i = 1; i < count; ++i) {
     const TensorMeta& x = context.Input("X", i);
-    SKIFF_ENFORCE(x.shape.rank() == shape.rank(), kInvalidArgument, "sum: input ", i,
-                  " is of shape ", x.shape, ", expected ", shape, " as input 0");
+    const Shape other = x.dense_shape();
+    SKIFF_ENFORCE(other.rank() == shape.rank(), kInvalidArgument, "sum: input ", i, " is of shape ",
+                  other, ", expected ", shape, " as input 0");
     SKIFF_ENFORCE(x.dtype == dtype, kInvalidArgument, "sum: input ", i, " is ", x.dtype,
                   ", expected ", dtype, " as input 0");
     for (int axis = 0; axis < shape.rank(); ++axis) {
       shape[axis] =
-          MergeDims(shape[axis], x.shape[axis], StrCat("sum: dim ", axis, " of inputs 0 and ", i));
+          MergeDims(shape[axis], other[axis], StrCat("sum: dim ", axis, " of inputs 0 and ", i));
     }
   }
   context.SetOutputLike("Out", "X");
-  context.SetOutput("Out", shape, dtype);
+  if (!std::ranges::all_of(context.inputs(), &TensorMeta::is_selected_rows)) {
+    context.SetOutput("Out", shape, dtype);
+    return;
+  }
+  const int64_t height = shape[0];
+  shape[0] = SlotCount(context);
+  context.SetSelectedRows("Out", shape, dtype, height);
 }
 
 // One scale op for each input that wants its gradient.
@@ -87,6 +107,44 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
+// Copies to `to`, which may be one of `inputs` if all others are empty.
+template <typename T>
+void Concatenate(const KernelContext& run, const std::vector<int>& inputs, Tensor* to) {
+  T* values = to->data<T>();
+  int64_t* rows = to->rows().data();
+  for (const int input : inputs) {
+    const Tensor& x = run.input(input);
+    const std::span<const int64_t> numbers = x.rows();
+    if (numbers.empty()) continue;
+    std::memmove(values, x.raw_data(), static_cast<size_t>(x.element_count()) * sizeof(T));
+    std::memmove(rows, numbers.data(), numbers.size_bytes());
+    values += x.element_count();
+    rows += numbers.size();
+  }
+}
+
+// Of inputs some of which are selected rows.
+template <typename T>
+std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
+  std::vector<int> dense;
+  std::vector<int> selected;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
+    const bool is_selected = context.Input("X", i).is_selected_rows();
+    (is_selected ? selected : dense).push_back(context.InputIndex("X", i));
+  }
+  const int out = context.OutputIndex("Out");
+  if (dense.empty()) {
+    return MakeKernel(
+        [=](const KernelContext& run) { Concatenate<T>(run, selected, &run.output(out)); });
+  }
+  const int64_t count = context.Output("Out").shape.element_count();
+  return MakeKernel([=](const KernelContext& run) {
+    ParallelFor(count, kGrain,
+                [&](int64_t begin, int64_t end) { AddAll<T>(run, dense, out, begin, end); });
+    for (const int input : selected) AddSelectedRows(run.input(input), run.output(out).data<T>());
+  });
+}
+
 // Any layout, if all tensors have it: the padding adds up to zero.
 bool LayoutsAgree(const OpContext& context) {
   const Layout layout = context.Input("X").layout;
@@ -103,17 +161,23 @@ void AddKernelOf(OpRegistry& registry) {
 }  // namespace
 
 void RegisterSum(OpRegistry& registry) {
-  registry.Add({.type = "sum",
-                .doc = "Out = X[0] + X[1] + ..., tensors of one shape. Fluid's sum.",
-                .inputs = {{.name = "X", .doc = "One tensor or more.", .duplicable = true}},
-                .outputs = {{.name = "Out", .doc = "Of the inputs' shape."}},
-                .infer = Infer,
-                .grad = Gradient,
-                .in_place = {{"X", "Out"}},
-                .layout_rule = LayoutRule::kSame,
-                .layout_slots = {"X", "Out"},
-                .zero_preserving = true,
-                .elementwise = true});
+  registry.Add(
+      {.type = "sum",
+       .doc = "Out = X[0] + X[1] + ..., tensors of one shape. Fluid's sum. Selected rows "
+              "alone are put one after the other, repeated ones too; if a tensor is "
+              "dense, so is Out.",
+       .inputs =
+           {{.name = "X", .doc = "One tensor or more.", .duplicable = true, .selected_rows = true}},
+       .outputs = {{.name = "Out", .doc = "Of the inputs' shape.", .selected_rows = true}},
+       .infer = Infer,
+       .grad = Gradient,
+       .in_place = {{"X", "Out"}},
+       .layout_rule = LayoutRule::kSame,
+       .layout_slots = {"X", "Out"},
+       .zero_preserving = true,
+       .elementwise = true});
+  registry.AddSelectedRowsKernels<float, double>(
+      "sum", []<typename T>(PrepareContext& context) { return PrepareRows<T>(context); });
   AddKernelOf<float>(registry);
   AddKernelOf<double>(registry);
   AddKernelOf<int32_t>(registry);

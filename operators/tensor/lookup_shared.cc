@@ -124,24 +124,17 @@ void InferLookup(const LookupFacts& facts, OpContext& context) {
   SetLodLevel(context, /*same_rows=*/true, "Ids");
 }
 
-// Fluid makes a SelectedRows of the gradient where is_sparse is set.
-void RejectSparse(bool is_sparse, const std::string& op) {
-  SKIFF_ENFORCE(!is_sparse, kUnimplemented, op,
-                ": is_sparse = true; sparse gradients are not supported, set it to false");
-}
-
 void InferLookupGrad(const LookupFacts& facts, OpContext& context) {
   CheckTableAndIds(facts, context);
-  RejectSparse(context.Attr<bool>("is_sparse"), context.op().type);
   const TensorMeta& w = context.Input("W");
   CheckInputLike(context, "Out@GRAD", RowsShape(facts, context), w.dtype);
-  context.SetOutput("W@GRAD", w.shape, w.dtype);
-}
-
-std::vector<Op> LookupGrad(const GradContext& context) {
-  const std::string& type = context.forward().type;
-  RejectSparse(context.forward().Attr<bool>("is_sparse", false), type);
-  return GradOp(type + "_grad", {"Ids", "W", "Out@GRAD"}, {"W@GRAD"})(context);
+  if (context.Attr<bool>("is_sparse")) {
+    const Shape& ids = context.Input("Ids").shape;
+    const int64_t slots = ProductOrUnknown(ids, 0, ids.rank());
+    context.SetSelectedRows("W@GRAD", {slots, w.shape[1]}, w.dtype, w.shape[0]);
+  } else {
+    context.SetOutput("W@GRAD", w.shape, w.dtype);
+  }
 }
 
 template <typename T>
@@ -168,6 +161,27 @@ std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
   });
 }
 
+template <typename T>
+std::unique_ptr<Kernel> PrepareSparseLookupGrad(PrepareContext& context) {
+  return MakeKernel([op = context.op().type, table = TableOf(context),
+                     ids = context.InputIndex("Ids"), grad = context.InputIndex("Out@GRAD"),
+                     out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
+    Tensor& rows = run.output(out);
+    VisitIndices(run.input(ids), [&](const auto* data) {
+      const int64_t count = run.input(ids).element_count();
+      CheckIds(data, count, table, op);
+      std::transform(data, data + count, rows.rows().begin(),
+                     [&](int64_t id) { return table.is_padding(id) ? int64_t{-1} : id; });
+    });
+    const T* from = run.input(grad).data<T>();
+    T* to = rows.data<T>();
+    constexpr int64_t kGrain = 16384;
+    ParallelFor(rows.element_count(), kGrain, [=](int64_t begin, int64_t end) {
+      std::copy(from + begin, from + end, to + begin);
+    });
+  });
+}
+
 AttrDef MustBeLocal(const std::string& name) {
   return {.name = name,
           .type = AttrType::kBool,
@@ -187,7 +201,7 @@ std::vector<AttrDef> LookupAttrs(const LookupFacts& facts) {
       {.name = "is_sparse",
        .type = AttrType::kBool,
        .default_value = false,
-       .doc = "A sparse gradient; only false has a gradient for now."},
+       .doc = "Whether the gradient is selected rows: the rows of the ids alone."},
       MustBeLocal("is_distributed"),
       MustBeLocal("remote_prefetch")};
   attrs.insert(attrs.end(), facts.more_attrs.begin(), facts.more_attrs.end());
@@ -199,11 +213,15 @@ void AddLookupGrad(OpRegistry& registry, const LookupFacts& facts) {
   def.type = facts.type + "_grad";
   def.doc =
       "W@GRAD[r, :] = the sum of Out@GRAD[i, :] over all i with Ids[i] == r, except for the "
-      "row padding_idx, which is zero.";
+      "row padding_idx, which is zero. With is_sparse, W@GRAD is selected rows with a slot for "
+      "each "
+      "id, repeated ones too; slots of padding_idx are unused, while Fluid trains that row then.";
   def.inputs = {{.name = "Ids", .doc = "Ids of the forward op.", .checks_data = true},
                 {.name = "W", .doc = "The table.", .shape_only = true},
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
-  def.outputs = {{.name = "W@GRAD", .doc = "The gradient of W, dense."}};
+  def.outputs = {{.name = "W@GRAD",
+                  .doc = "The gradient of W, dense or selected rows.",
+                  .selected_rows = true}};
   def.attrs = LookupAttrs(facts);
   def.infer = [facts](OpContext& context) { InferLookupGrad(facts, context); };
   def.no_gradient_reason = "second derivatives are not provided";
@@ -213,6 +231,9 @@ void AddLookupGrad(OpRegistry& registry, const LookupFacts& facts) {
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(
       type, []<typename T>(PrepareContext& context) { return PrepareLookupGrad<T>(context); });
+  registry.AddSelectedRowsKernels<float, double>(type, []<typename T>(PrepareContext& context) {
+    return PrepareSparseLookupGrad<T>(context);
+  });
 }
 
 }  // namespace
@@ -226,7 +247,7 @@ void AddLookupOps(OpRegistry& registry, const LookupFacts& facts) {
   def.outputs = {{.name = "Out", .doc = "The rows: each id of Ids became one of `width`."}};
   def.attrs = LookupAttrs(facts);
   def.infer = [facts](OpContext& context) { InferLookup(facts, context); };
-  def.grad = LookupGrad;
+  def.grad = GradOp(facts.type + "_grad", {"Ids", "W", "Out@GRAD"}, {"W@GRAD"});
   def.kernel_dtype_slot = "W";
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double>(

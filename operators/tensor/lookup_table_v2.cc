@@ -2,8 +2,10 @@
 //
 // Source: Fluid's lookup_table_v2. Out has the shape of Ids with the row length of W put behind.
 // Gradient, dense: W@GRAD[r, :] = the sum over i with Ids[i] == r of Out@GRAD[i, :], in the order
-// of i; the row padding_idx gets nothing. An id outside the table is an Error, raised after the
-// op's loop; with padding_idx it need not lie in the table.
+// of i; the row padding_idx gets nothing. With is_sparse: selected rows, slot i being row Ids[i]
+// with the values Out@GRAD[i, :], and unused for padding_idx (Fluid gives that row a gradient). An
+// id outside the table is an Error, raised after the op's loop; with padding_idx it need not lie in
+// the table.
 #include "operators/tensor/lookup_shared.h"
 
 namespace skiff {

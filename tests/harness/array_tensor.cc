@@ -77,6 +77,33 @@ int64_t OffsetInLayout(const Shape& shape, Layout layout, int64_t flat) {
   return ((image * blocks + channel / block) * inner + position) * block + channel % block;
 }
 
+Layout LayoutOf(const Array& array) {
+  return array.is_selected_rows() ? Layout::SelectedRows(array.height) : Layout::Plain();
+}
+
+// Calls visit(i) for the elements in unused slots.
+template <typename Visitor>
+void VisitUnused(const std::vector<int64_t>& rows, const Shape& shape, const Visitor& visit) {
+  const auto width = static_cast<size_t>(shape.element_count(1, shape.rank()));
+  for (size_t slot = 0; slot < rows.size(); ++slot) {
+    for (size_t i = 0; rows[slot] < 0 && i < width; ++i) visit(slot * width + i);
+  }
+}
+
+// In slots in use; zeros in the others and in front of the row numbers.
+void CopySelectedRows(const Tensor& from, Tensor* to) {
+  if (to->byte_count() == 0) return;
+  std::memset(to->raw_data(), 0, static_cast<size_t>(to->byte_count()));
+  std::ranges::copy(from.rows(), to->rows().begin());
+  const auto row_bytes = static_cast<size_t>(from.shape().element_count(1, from.shape().rank()) *
+                                             SizeOf(from.dtype()));
+  for (size_t slot = 0; slot < from.rows().size(); ++slot) {
+    if (from.rows()[slot] < 0 || row_bytes == 0) continue;
+    std::memcpy(static_cast<char*>(to->raw_data()) + slot * row_bytes,
+                static_cast<const char*>(from.raw_data()) + slot * row_bytes, row_bytes);
+  }
+}
+
 // Copies element by element between two layouts of one shape.
 void CopyElements(const Tensor& from, Tensor* to) {
   const int64_t size = SizeOf(from.dtype());
@@ -116,7 +143,11 @@ Tensor ToTensor(const Array& array, DType dtype) {
   SKIFF_ENFORCE(static_cast<int64_t>(array.values.size()) == array.shape.element_count(),
                 kInvalidArgument, "an array of shape ", array.shape, " holds ", array.values.size(),
                 " values");
-  Tensor tensor(array.shape, dtype);
+  Tensor tensor(array.shape, dtype, Place::Cpu(), LayoutOf(array));
+  if (array.is_selected_rows() && tensor.byte_count() > 0) {
+    std::memset(tensor.raw_data(), 0, static_cast<size_t>(tensor.byte_count()));
+    std::ranges::copy(array.rows, tensor.rows().begin());
+  }
   if (const auto half = HalfFormatOf(dtype)) {
     auto* out = static_cast<uint16_t*>(tensor.raw_data());
     for (const double value : array.values) *out++ = half->Encode(value);
@@ -126,6 +157,10 @@ Tensor ToTensor(const Array& array, DType dtype) {
     using T = decltype(zero);
     T* out = tensor.data<T>();
     for (const double value : array.values) *out++ = static_cast<T>(value);
+    if constexpr (std::numeric_limits<T>::has_quiet_NaN) {
+      VisitUnused(array.rows, array.shape,
+                  [&](size_t i) { tensor.data<T>()[i] = std::numeric_limits<T>::quiet_NaN(); });
+    }
   });
   return tensor;
 }
@@ -148,13 +183,18 @@ Array ToArray(const Tensor& tensor) {
     const T* in = static_cast<const T*>(plain.raw_data());
     for (double& value : array.values) value = static_cast<double>(*in++);
   });
+  if (!tensor.is_selected_rows()) return array;
+  array.rows = {tensor.rows().begin(), tensor.rows().end()};
+  array.height = tensor.height();
+  VisitUnused(array.rows, array.shape, [&](size_t i) { array.values[i] = 0; });
   return array;
 }
 
 Tensor Cast(const Tensor& tensor, DType dtype) { return ToTensor(ToArray(tensor), dtype); }
 
 Tensor ZerosLike(const Tensor& tensor) {
-  Tensor zeros(tensor.shape(), tensor.dtype());
+  const Layout layout = tensor.is_selected_rows() ? tensor.layout() : Layout::Plain();
+  Tensor zeros(tensor.shape(), tensor.dtype(), Place::Cpu(), layout);
   if (zeros.byte_count() > 0) {
     std::memset(zeros.raw_data(), 0, static_cast<size_t>(zeros.byte_count()));
   }
@@ -166,18 +206,24 @@ void CopyIntoLayout(const Tensor& from, Tensor* to) {
                 "copy of ", from.dtype(), " ", from.shape(), " into ", to->dtype(), " ",
                 to->shape());
   if (to->byte_count() == 0) return;
+  if (from.is_selected_rows()) return CopyTensor(from, to);
   std::memset(to->raw_data(), 0, static_cast<size_t>(to->byte_count()));
   CopyElements(from, to);
 }
 
 Tensor ToPlain(const Tensor& tensor) {
+  if (tensor.is_selected_rows()) {
+    Tensor cleared(tensor.shape(), tensor.dtype(), Place::Cpu(), tensor.layout());
+    CopySelectedRows(tensor, &cleared);
+    return cleared;
+  }
   Tensor plain(tensor.shape(), tensor.dtype());
   CopyElements(tensor, &plain);
   return plain;
 }
 
 bool PaddingIsZero(const Tensor& tensor) {
-  if (tensor.layout().is_plain()) return true;
+  if (!tensor.layout().is_blocked()) return true;
   const int64_t size = SizeOf(tensor.dtype());
   std::vector<char> is_element(static_cast<size_t>(tensor.byte_count()), 0);
   for (int64_t i = 0; i < tensor.element_count(); ++i) {
@@ -192,7 +238,9 @@ bool PaddingIsZero(const Tensor& tensor) {
 }
 
 bool SameBits(const Tensor& a, const Tensor& b) {
-  if (!(a.shape() == b.shape()) || a.dtype() != b.dtype()) return false;
+  const bool same_rows =
+      a.is_selected_rows() == b.is_selected_rows() && a.layout().height == b.layout().height;
+  if (!(a.shape() == b.shape()) || a.dtype() != b.dtype() || !same_rows) return false;
   const size_t bytes = static_cast<size_t>(a.byte_count());
   return bytes == 0 || std::memcmp(a.raw_data(), b.raw_data(), bytes) == 0;
 }
@@ -212,6 +260,10 @@ std::string FirstDifference(const Array& found, const Array& expected, double to
   }
   if (found.values.size() != expected.values.size()) {
     return StrCat("found ", found.values.size(), " values, expected ", expected.values.size());
+  }
+  if (found.rows != expected.rows || found.height != expected.height) {
+    return StrCat("found rows ", Join(found.rows, ", "), " of ", found.height, ", expected ",
+                  Join(expected.rows, ", "), " of ", expected.height);
   }
   const double size = std::max(RootMeanSquare(expected.values), Tolerances::kFloor);
   for (size_t i = 0; i < found.values.size(); ++i) {

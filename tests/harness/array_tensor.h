@@ -23,18 +23,19 @@ Tensor ToTensor(const Array& array, DType dtype);
 Array ToArray(const Tensor& tensor);
 // `tensor`, which is plain, converted to another dtype.
 Tensor Cast(const Tensor& tensor, DType dtype);
-// A tensor of zeros of the same shape and dtype.
+// A tensor of zeros of the same shape and dtype; selected rows with each slot for row 0.
 Tensor ZerosLike(const Tensor& tensor);
 
 // Copies a plain tensor into `to`, which has the same shape and dtype and any layout; padding
 // becomes zero.
 void CopyIntoLayout(const Tensor& from, Tensor* to);
-// A plain copy of a tensor of any layout.
+// A plain copy of a tensor of any layout. Selected rows stay what they are, with zeros where
+// nothing is defined.
 Tensor ToPlain(const Tensor& tensor);
 // Whether the padding of a blocked tensor is zero throughout (true for a plain one).
 bool PaddingIsZero(const Tensor& tensor);
 
-// Whether shape, dtype and bytes of two plain tensors agree.
+// Whether shape, dtype and bytes of two plain tensors, or selected rows, agree.
 bool SameBits(const Tensor& a, const Tensor& b);
 
 // Empty if `found` agrees with `expected` within the tolerance (see tolerance.h), else where they

@@ -128,11 +128,10 @@ class GradientChecker {
       return false;
     }
     const Tensor& input = inputs_.at(variable);
-    if (gradient->second.shape() == input.shape() && gradient->second.dtype() == input.dtype()) {
-      return true;
-    }
-    Fail(StrCat("of ", variable, ": found ", gradient->second.dtype(), " ",
-                gradient->second.shape(), ", expected ", input.dtype(), " ", input.shape()));
+    const Shape shape = DenseShape(gradient->second.shape(), gradient->second.layout());
+    if (shape == input.shape() && gradient->second.dtype() == input.dtype()) return true;
+    Fail(StrCat("of ", variable, ": found ", gradient->second.dtype(), " ", shape, ", expected ",
+                input.dtype(), " ", input.shape()));
     return false;
   }
 
@@ -183,7 +182,9 @@ class GradientChecker {
     const Tensor& input = inputs_.at(variable);
     SKIFF_ENFORCE(input.dtype() == DType::kFloat64, kInvalidArgument, "the gradient of ", variable,
                   " is to be checked, but its dtype is fixed to ", input.dtype());
-    const std::vector<double> gradient = ToArray(all.at(GradName(variable))).values;
+    const Array found_array = ToArray(all.at(GradName(variable)));
+    const std::vector<double> gradient =
+        found_array.is_selected_rows() ? Dense(found_array).values : found_array.values;
     const int64_t count = input.element_count();
     if (count == 0) return;
     PreparedOp prepared(registry_, forward_, inputs_);

@@ -98,4 +98,53 @@ Array Values(const Shape& shape, std::vector<double> values, DType dtype) {
   return array;
 }
 
+Array SelectedRows(Array values, std::vector<int64_t> rows, int64_t height) {
+  SKIFF_ENFORCE(values.shape.rank() > 0 && values.shape[0] == static_cast<int64_t>(rows.size()),
+                kInvalidArgument, rows.size(), " row numbers for values of shape ", values.shape);
+  values.rows = std::move(rows);
+  values.height = height;
+  return values;
+}
+
+Array Dense(const Array& selected_rows) {
+  Array dense = selected_rows;
+  dense.shape[0] = selected_rows.height;
+  dense.rows.clear();
+  dense.height = -1;
+  dense.values = std::vector<double>(static_cast<size_t>(dense.shape.element_count()), 0.0);
+  const auto width = static_cast<size_t>(dense.shape.element_count(1, dense.shape.rank()));
+  for (size_t slot = 0; slot < selected_rows.rows.size(); ++slot) {
+    const int64_t row = selected_rows.rows[slot];
+    for (size_t i = 0; row >= 0 && i < width; ++i) {
+      dense.values[static_cast<size_t>(row) * width + i] += selected_rows.values[slot * width + i];
+    }
+  }
+  return dense;
+}
+
+Array Merged(const Array& selected_rows) {
+  const Array dense = Dense(selected_rows);
+  Array merged = selected_rows;
+  std::ranges::fill(merged.rows, -1);
+  std::ranges::fill(merged.values, 0.0);
+  const auto width = static_cast<size_t>(dense.shape.element_count(1, dense.shape.rank()));
+  size_t slot = 0;
+  for (int64_t row = 0; row < selected_rows.height; ++row) {
+    if (std::ranges::count(selected_rows.rows, row) == 0) continue;
+    for (size_t i = 0; i < width; ++i) {
+      merged.values[slot * width + i] = dense.values[static_cast<size_t>(row) * width + i];
+    }
+    merged.rows[slot++] = row;
+  }
+  return merged;
+}
+
+bool HasSelectedRows(const OpCase& op_case) {
+  const auto sparse = op_case.attrs.find("is_sparse");
+  if (sparse != op_case.attrs.end() && std::get<bool>(sparse->second)) return true;
+  return std::ranges::any_of(op_case.inputs, [](const auto& input) {
+    return std::ranges::any_of(input.second, &Array::is_selected_rows);
+  });
+}
+
 }  // namespace skiff::harness

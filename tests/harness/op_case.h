@@ -71,6 +71,12 @@ struct Array {
   // Unless set, an array follows the dtype of the run (float32, float64).
   bool fixed_dtype = false;
   DType dtype = DType::kFloat64;
+  // Of selected rows: the row numbers, one for each slot, and the rows of the dense tensor. Values
+  // of unused slots (row -1) count for nothing: an op finds NaN there.
+  std::vector<int64_t> rows = {};
+  int64_t height = -1;
+
+  bool is_selected_rows() const { return height >= 0; }
 };
 
 // slot -> arguments
@@ -88,6 +94,14 @@ Array Integers(const Shape& shape, uint64_t seed, int64_t low, int64_t high,
                DType dtype = DType::kInt64);
 Array Values(const Shape& shape, std::vector<double> values);
 Array Values(const Shape& shape, std::vector<double> values, DType dtype);
+
+// Selected rows: `values` [n, …] in n slots.
+Array SelectedRows(Array values, std::vector<int64_t> rows, int64_t height);
+// The dense tensor that selected rows stand for.
+Array Dense(const Array& selected_rows);
+// Selected rows in as many slots: the different rows, ascending, each the sum of its slots; the
+// rest is unused.
+Array Merged(const Array& selected_rows);
 
 // An input that does not fit, but that nothing tells the gradient op to refuse.
 struct AcceptedWrongInput {
@@ -130,5 +144,8 @@ struct OpCase {
 };
 
 using CaseList = std::vector<OpCase>;
+
+// Whether an input is selected rows, or the attribute is_sparse asks for a gradient that is.
+bool HasSelectedRows(const OpCase& op_case);
 
 }  // namespace skiff::harness

@@ -70,6 +70,11 @@ class OpChecker {
       if (it == check_.expected.end() || def_.data_dependent_shape) continue;
       const TensorMeta& meta = context_.outputs()[i];
       const Array& expected = it->second;
+      if (meta.is_selected_rows() != expected.is_selected_rows() ||
+          (meta.is_selected_rows() && meta.height() != expected.height)) {
+        Fail("", StrCat(names[i], ": the shape rule says ", meta.layout, ", expected a height of ",
+                        expected.height));
+      }
       if (!(meta.shape == expected.shape)) {
         Fail("",
              StrCat(names[i], ": the shape rule says ", meta.shape, ", expected ", expected.shape));
@@ -198,7 +203,10 @@ class OpChecker {
 
   std::vector<Layouts> LayoutVariants() const {
     std::vector<Layouts> variants = {{}};
-    if (def_.layout_rule == LayoutRule::kPlain) return variants;
+    const bool has_selected_rows =
+        std::ranges::any_of(context_.inputs(), &TensorMeta::is_selected_rows) ||
+        std::ranges::any_of(context_.outputs(), &TensorMeta::is_selected_rows);
+    if (def_.layout_rule == LayoutRule::kPlain || has_selected_rows) return variants;
     const std::vector<std::string> variables = LayoutVariables();
     if (variables.empty()) return variants;
     const bool mixed =

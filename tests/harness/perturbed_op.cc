@@ -107,6 +107,13 @@ Tensor Resized(const Tensor& tensor, const Shape& shape) {
   for (size_t i = 0; i < count; ++i) {
     to.values.push_back(from.values.empty() ? 0 : from.values[i % from.values.size()]);
   }
+  if (from.is_selected_rows()) {
+    to.height = from.height;
+    for (int64_t i = 0; i < shape[0]; ++i) {
+      to.rows.push_back(from.rows.empty() ? -1
+                                          : from.rows[static_cast<size_t>(i) % from.rows.size()]);
+    }
+  }
   return ToTensor(to, tensor.dtype());
 }
 
@@ -167,6 +174,7 @@ class Perturbations {
   void AddForms(const std::string& name) {
     const Tensor& tensor = inputs_.at(name);
     for (const Shape& shape : OtherShapes(tensor.shape())) {
+      if (tensor.is_selected_rows() && shape.rank() == 0) continue;
       all_.push_back({StrCat(name, " of shape ", shape), op_, inputs_});
       all_.back().inputs[name] = Resized(tensor, shape);
     }

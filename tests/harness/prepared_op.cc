@@ -20,7 +20,16 @@ Layout LayoutOf(const std::map<std::string, Layout>& layouts, const std::string&
 void SetOutputLayouts(const std::vector<std::string>& names,
                       const std::map<std::string, Layout>& layouts,
                       std::vector<TensorMeta>* metas) {
-  for (size_t i = 0; i < names.size(); ++i) (*metas)[i].layout = LayoutOf(layouts, names[i]);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!(*metas)[i].is_selected_rows()) (*metas)[i].layout = LayoutOf(layouts, names[i]);
+  }
+}
+
+// One number for all slots. Whoever makes selected rows sees to it that their rows exist.
+void FillRowNumbers(unsigned char byte, Tensor* tensor) {
+  constexpr unsigned char kHighest = 0x7F;
+  const int64_t row = byte == 0 ? 0 : byte == kHighest ? tensor->height() - 1 : -1;
+  std::ranges::fill(tensor->rows(), row < tensor->height() ? row : -1);
 }
 
 // As the executor gives it: without elements there is no memory.
@@ -43,10 +52,12 @@ std::vector<TensorMeta> InputMetas(const OpDef& def, const Op& op, const NamedTe
     const auto it = inputs.find(name);
     SKIFF_ENFORCE(it != inputs.end(), kNotFound, op.type, ": there is no value for input \"", name,
                   "\"");
-    metas.push_back({.shape = it->second.shape(),
-                     .dtype = it->second.dtype(),
-                     .lod_level = static_cast<int32_t>(it->second.lod().size()),
-                     .layout = LayoutOf(layouts, name)});
+    const Tensor& tensor = it->second;
+    metas.push_back(
+        {.shape = tensor.shape(),
+         .dtype = tensor.dtype(),
+         .lod_level = static_cast<int32_t>(tensor.lod().size()),
+         .layout = tensor.is_selected_rows() ? tensor.layout() : LayoutOf(layouts, name)});
   }
   return metas;
 }
@@ -57,7 +68,7 @@ std::vector<TensorMeta> InferOutputMetas(const OpDef& def, const Op& op,
   std::vector<TensorMeta> blank(names.size());
   for (TensorMeta& meta : blank) meta.shape = {kNotInferred};
   OpContext context(op, def, inputs, std::move(blank));
-  def.infer(context);
+  InferOutputs(&context);
   for (size_t i = 0; i < names.size(); ++i) {
     const Shape& shape = context.outputs()[i].shape;
     SKIFF_ENFORCE(names[i] == kEmptyVarName || !(shape == Shape{kNotInferred}), kFailedPrecondition,
@@ -124,7 +135,7 @@ void PreparedOp::AddInputs(const std::vector<std::string>& names,
       continue;
     }
     const TensorMeta& meta = metas[i];
-    const int64_t bytes = ByteCount(StorageElements(meta.shape, meta.layout), meta.dtype);
+    const int64_t bytes = StorageBytes(meta.shape, meta.dtype, meta.layout);
     Argument& input = inputs_.emplace_back();
     input.name = names[i];
     input.block = NewBlock(bytes);
@@ -146,7 +157,7 @@ void PreparedOp::AddOutputs(const std::vector<std::string>& names,
     context_.outputs.push_back(&output.tensor);
     output.dynamic = def_.data_dependent_shape && !meta.shape.is_known();
     if (output.dynamic) continue;
-    const int64_t bytes = ByteCount(StorageElements(meta.shape, meta.layout), meta.dtype);
+    const int64_t bytes = StorageBytes(meta.shape, meta.dtype, meta.layout);
     const auto pair = std::find_if(in_place.begin(), in_place.end(),
                                    [&](const auto& p) { return p.second == names[i]; });
     if (pair == in_place.end()) {
@@ -199,6 +210,7 @@ void PreparedOp::PoisonInput(const std::string& name, unsigned char poison) {
   SKIFF_ENFORCE(input != nullptr, kNotFound, "there is no input \"", name, "\"");
   if (input->shared) return;
   input->block->Fill(poison);
+  if (input->tensor.is_selected_rows()) FillRowNumbers(poison, &input->tensor);
   input->before = CopyToCpu(input->tensor);
 }
 

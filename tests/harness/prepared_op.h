@@ -51,7 +51,8 @@ class PreparedOp {
   // Copies plain inputs of the shapes given at construction in, and fills outputs, workspaces and
   // derived forms with `poison`; then refreshes the derived forms.
   void Load(const NamedTensors& inputs, unsigned char poison);
-  // Overwrites the data of an input (but not one that an output shares).
+  // Overwrites the data of an input (but not one that an output shares); row numbers of selected
+  // rows with one that may be there.
   void PoisonInput(const std::string& name, unsigned char poison);
   // The kernel alone.
   void Run();

@@ -69,8 +69,10 @@ class WrongInputCheck {
     Metas metas;
     for (const auto& [slot, arrays] : case_.inputs) {
       for (size_t i = 0; i < arrays.size(); ++i) {
-        metas[VariableName(slot, i)] = {.shape = arrays[i].shape,
-                                        .dtype = DTypeIn(arrays[i], dtype)};
+        TensorMeta& meta = metas[VariableName(slot, i)];
+        meta.shape = arrays[i].shape;
+        meta.dtype = DTypeIn(arrays[i], dtype);
+        if (arrays[i].is_selected_rows()) meta.layout = Layout::SelectedRows(arrays[i].height);
       }
     }
     forward_inputs_ = metas;

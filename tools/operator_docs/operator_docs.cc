@@ -31,6 +31,7 @@ std::string SlotKind(const SlotDef& slot, bool is_input) {
   if (slot.duplicable) kind += ", any number";
   if (slot.dispensable) kind += ", optional";
   if (slot.shape_only) kind += ", shape only";
+  if (slot.selected_rows) kind += ", selected rows too";
   return kind;
 }
 

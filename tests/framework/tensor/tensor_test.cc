@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -132,6 +133,54 @@ TEST(LoD, IsCheckedAgainstRows) {
 TEST(Tensor, WithoutDataHasNoValuesAndIsNoSourceOfACopy) {
   EXPECT_TRUE(Tensor().values<float>().empty());
   EXPECT_THROW(CopyToCpu(Tensor()), Error);
+}
+
+Tensor ThreeRows() {
+  Tensor rows({3, 1}, DType::kFloat32, Place::Cpu(), Layout::SelectedRows(9));
+  std::ranges::copy(std::vector<float>{1, 2, 3}, rows.values<float>().begin());
+  std::ranges::copy(std::vector<int64_t>{8, -1, 8}, rows.rows().begin());
+  return rows;
+}
+
+TEST(Tensor, SelectedRowsHaveRowNumbers) {
+  const Tensor rows = ThreeRows();
+  EXPECT_TRUE(rows.is_selected_rows());
+  EXPECT_EQ(rows.height(), 9);
+  EXPECT_EQ(rows.byte_count(), 16 + 24);
+  EXPECT_EQ(rows.element_count(), 3);
+  EXPECT_THAT(rows.rows(), ElementsAre(8, -1, 8));
+  EXPECT_THAT(rows.ToVector<float>(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(rows.rows().data()) % alignof(int64_t), 0U);
+}
+
+TEST(Tensor, CopiesOfSelectedRowsHaveTheirRowNumbers) {
+  const Tensor rows = ThreeRows();
+  const Tensor copy = CopyToCpu(rows);
+  EXPECT_NE(copy.raw_data(), rows.raw_data());
+  EXPECT_EQ(copy.height(), 9);
+  EXPECT_THAT(copy.rows(), ElementsAre(8, -1, 8));
+  Tensor other({3, 1}, DType::kFloat32, Place::Cpu(), Layout::SelectedRows(8));
+  Tensor dense({3, 1}, DType::kFloat32);
+  EXPECT_THROW(CopyTensor(rows, &other), Error);
+  EXPECT_THROW(CopyTensor(rows, &dense), Error);
+  EXPECT_THROW(CopyTensor(dense, &other), Error);
+}
+
+TEST(Tensor, SelectedRowsAreNoDenseTensor) {
+  const Tensor rows = ThreeRows();
+  EXPECT_THROW(rows.Reshaped({1, 3}), Error);
+  EXPECT_THROW(rows.Rows(0, 1), Error);
+  const Tensor dense = Tensor::FromValues<float>({2}, {1, 2});
+  EXPECT_FALSE(dense.is_selected_rows());
+  EXPECT_THROW(dense.rows(), Error);
+  EXPECT_THROW(dense.height(), Error);
+}
+
+TEST(Tensor, AViewOfSelectedRowsNeedsRoomForTheirNumbers) {
+  const auto buffer = std::make_shared<Buffer>(AllocatorOf(Place::Cpu()), 39);
+  const Layout layout = Layout::SelectedRows(9);
+  EXPECT_THROW(Tensor({3, 1}, DType::kFloat32, buffer, 0, layout), Error);
+  EXPECT_NO_THROW(Tensor({2, 1}, DType::kFloat32, buffer, 0, layout));
 }
 
 }  // namespace

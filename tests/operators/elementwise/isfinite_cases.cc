@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/harness/selected_rows_cases.h"
 #include "tests/operators/elementwise/elementwise_reference.h"
 
 namespace skiff::harness {
@@ -24,6 +25,11 @@ void AddIsfiniteCases(CaseList& cases) {
   add("int64", Integers({5}, 4, -9, 9, DType::kInt64), true);
   Array many = Uniform({70003}, 5);
   add("several_threads", many, true);
+  for (const auto& [name, x] : SelectedRowsOfAllKinds()) add(name, x, true);
+  add("selected_rows_nan", SelectedRows(Values({3, 2}, {1, 2, 3, 4, 5, nan}), {2, -1, 2}, 3),
+      false);
+  add("selected_rows_unused_nan", SelectedRows(Values({2, 2}, {nan, infinity, 3, 4}), {-1, 2}, 3),
+      true);
   many.values[70002] = nan;
   add("several_threads_nan", many, false);
 }

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "tests/harness/selected_rows_cases.h"
 #include "tests/operators/elementwise/elementwise_reference.h"
 
 namespace skiff::harness {
@@ -21,6 +22,11 @@ void AddScaleCases(CaseList& cases) {
   tensor.inputs["ScaleTensor"] = {Values({1}, {-2.5})};
   tensor.gradients = {"X"};
   cases.push_back(tensor);
+  for (const auto& [name, x] : SelectedRowsOfAllKinds()) {
+    OpCase rows = UnaryCase(name, "scale", x, [](double value) { return -2.5 * value; });
+    rows.attrs = {{"scale", -2.5f}};
+    cases.push_back(rows);
+  }
   // Both numbers are cut to integers: 3 and -1.
   for (const DType dtype : {DType::kInt32, DType::kInt64}) {
     OpCase integers =

@@ -1,19 +1,21 @@
 #include <cmath>
 
 #include "tests/harness/op_case.h"
+#include "tests/harness/selected_rows_cases.h"
 
 namespace skiff::harness {
 namespace {
 
-OpCase Case(const std::string& name, const Shape& shape, float max_norm) {
+OpCase Case(const std::string& name, const Array& x, float max_norm) {
   OpCase result{.name = name,
                 .type = "clip_by_norm",
-                .inputs = {{"X", {Uniform(shape, 12)}}},
+                .inputs = {{"X", {x}}},
                 .attrs = {{"max_norm", max_norm}},
                 .reference = [max_norm](const Arrays& inputs) -> Arrays {
                   Array out = inputs.at("X")[0];
+                  const Array dense = out.is_selected_rows() ? Dense(out) : out;
                   double sum = 0;
-                  for (const double value : out.values) sum += value * value;
+                  for (const double value : dense.values) sum += value * value;
                   const double norm = std::sqrt(sum);
                   if (norm > static_cast<double>(max_norm)) {
                     for (double& value : out.values) value *= static_cast<double>(max_norm) / norm;
@@ -27,10 +29,14 @@ OpCase Case(const std::string& name, const Shape& shape, float max_norm) {
 }  // namespace
 
 void AddClipByNormCases(CaseList& cases) {
-  cases.push_back(Case("clipped", {5, 7}, 0.5f));
-  cases.push_back(Case("left_alone", {5, 7}, 100.0f));
-  cases.push_back(Case("several_parts", {37, 1013}, 1.0f));
-  cases.push_back(Case("no_elements", {0, 3}, 1.0f));
+  cases.push_back(Case("clipped", Uniform({5, 7}, 12), 0.5f));
+  cases.push_back(Case("left_alone", Uniform({5, 7}, 12), 100.0f));
+  cases.push_back(Case("several_parts", Uniform({37, 1013}, 12), 1.0f));
+  cases.push_back(Case("no_elements", Uniform({0, 3}, 12), 1.0f));
+  for (const auto& [name, x] : SelectedRowsOfAllKinds()) {
+    cases.push_back(Case(name, x, 0.5f));
+    cases.push_back(Case(name + "_left_alone", x, 1000.0f));
+  }
 }
 
 }  // namespace skiff::harness

@@ -49,6 +49,58 @@ OpCase WrappingCase(const std::string& name, DType dtype) {
   return result;
 }
 
+Array Rows(const Shape& shape, uint64_t seed, std::vector<int64_t> rows, int64_t height) {
+  return SelectedRows(Uniform(shape, seed), std::move(rows), height);
+}
+
+// Some of the inputs are dense.
+Arrays DenseReference(const Arrays& inputs) {
+  Arrays dense;
+  for (const Array& x : inputs.at("X")) {
+    dense["X"].push_back(x.is_selected_rows() ? Dense(x) : x);
+  }
+  return Reference(dense);
+}
+
+Arrays RowsReference(const Arrays& inputs) {
+  Array out = inputs.at("X")[0];
+  for (size_t k = 1; k < inputs.at("X").size(); ++k) {
+    const Array& x = inputs.at("X")[k];
+    out.shape[0] += x.shape[0];
+    for (const double value : x.values) out.values.push_back(value);
+    out.rows.insert(out.rows.end(), x.rows.begin(), x.rows.end());
+  }
+  return {{"Out", {out}}};
+}
+
+OpCase RowsCase(const std::string& name, std::vector<Array> inputs, bool is_dense) {
+  return {.name = name,
+          .type = "sum",
+          .inputs = {{"X", std::move(inputs)}},
+          .reference = is_dense ? DenseReference : RowsReference,
+          .outputs = {{"Out", 1}}};
+}
+
+void AddSelectedRowsCases(CaseList& cases) {
+  const Array some = Rows({4, 5}, 30, {6, 0, 6, -1}, 7);
+  const Array others = Rows({3, 5}, 31, {0, 6, 2}, 7);
+  const Array none = Rows({0, 5}, 32, {}, 7);
+  cases.push_back(RowsCase("selected_rows", {some, others, some}, false));
+  cases.push_back(RowsCase("selected_rows_alone", {some}, false));
+  cases.push_back(RowsCase("selected_rows_and_none", {none, others, none}, false));
+  cases.push_back(RowsCase("no_selected_rows", {none, none}, false));
+  cases.push_back(RowsCase("selected_rows_of_one_number",
+                           {Rows({3}, 33, {1, 2, 1}, 3), Rows({2}, 34, {-1, 0}, 3)}, false));
+  const Array dense = Uniform({7, 5}, 35);
+  cases.push_back(RowsCase("selected_rows_and_dense", {some, dense, others}, true));
+  cases.push_back(RowsCase("dense_and_selected_rows", {dense, some, dense, none}, true));
+  std::vector<int64_t> many(700);
+  for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int64_t>(i * i % 97);
+  const Array wide = Rows({700, 130}, 36, many, 97);
+  cases.push_back(RowsCase("many_selected_rows", {wide, wide}, false));
+  cases.push_back(RowsCase("many_selected_rows_and_dense", {wide, Uniform({97, 130}, 37)}, true));
+}
+
 }  // namespace
 
 void AddSumCases(CaseList& cases) {
@@ -66,6 +118,7 @@ void AddSumCases(CaseList& cases) {
   cases.push_back(IntegerCase("int64", DType::kInt64));
   cases.push_back(WrappingCase("int32_wraps", DType::kInt32));
   cases.push_back(WrappingCase("int64_wraps", DType::kInt64));
+  AddSelectedRowsCases(cases);
   OpCase large = Case("two_of_4M", {1024, 4096}, 2);
   large.benchmark_only = true;
   cases.push_back(large);

@@ -19,6 +19,36 @@ Arrays Looked(const Arrays& inputs, double padding) {
   return {{"Out", {out}}};
 }
 
+// The gradient op: slot i is row Ids[i] with the values Out@GRAD[i, :].
+OpCase SparseGradient(const std::string& name, const Array& ids, const Array& table,
+                      int64_t padding) {
+  Shape shape = ids.shape;
+  shape.Append(table.shape[1]);
+  return {.name = name,
+          .type = "lookup_table_v2_grad",
+          .inputs = {{"Ids", {ids}}, {"W", {table}}, {"Out@GRAD", {Uniform(shape, 40)}}},
+          .attrs = {{"padding_idx", padding}, {"is_sparse", true}},
+          .reference =
+              [padding](const Arrays& inputs) {
+                const Array& numbers = inputs.at("Ids")[0];
+                const Array& w = inputs.at("W")[0];
+                const int64_t width = w.shape[1];
+                Array rows{.shape = {numbers.shape.element_count(), width}, .values = {}};
+                rows.height = w.shape[0];
+                for (const double id : numbers.values) {
+                  const auto row = static_cast<int64_t>(id);
+                  const bool is_padding = padding >= 0 && row == padding;
+                  rows.rows.push_back(is_padding ? -1 : row);
+                  for (int64_t i = 0; i < width; ++i) {
+                    const size_t at = rows.values.size();
+                    rows.values.push_back(is_padding ? 0 : inputs.at("Out@GRAD")[0].values[at]);
+                  }
+                }
+                return Arrays{{"W@GRAD", {rows}}};
+              },
+          .outputs = {{"W@GRAD", 1}}};
+}
+
 }  // namespace
 
 void AddLookupTableV2Cases(CaseList& cases) {
@@ -44,6 +74,23 @@ void AddLookupTableV2Cases(CaseList& cases) {
   add("scalar_id", Values(Shape(), {2}, DType::kInt64), Uniform({5, 3}, 12), -1);
   add("many_rows", Integers({40, 25}, 13, 0, 300), Uniform({300, 48}, 14), 0);
   cases.back().gradients.clear();
+  const auto add_sparse = [&](const std::string& name, const Array& ids, const Array& table,
+                              int64_t padding) {
+    add(name, ids, table, padding);
+    cases.back().attrs["is_sparse"] = true;
+  };
+  add_sparse("sparse_repeated_ids", Integers({2, 7}, 21, 0, 4), Uniform({4, 5}, 22), -1);
+  add_sparse("sparse_padding", Integers({12}, 23, 0, 3), Uniform({3, 17}, 24), 1);
+  add_sparse("sparse_int32_ids", Integers({3, 4}, 25, 0, 5, DType::kInt32), Uniform({5, 3}, 26),
+             -1);
+  add_sparse("sparse_no_ids", Integers({0, 4}, 27, 0, 5), Uniform({5, 3}, 28), -1);
+  add_sparse("sparse_scalar_id", Values(Shape(), {2}, DType::kInt64), Uniform({5, 3}, 29), -1);
+  add_sparse("sparse_many_rows", Integers({40, 25}, 30, 0, 300), Uniform({300, 48}, 31), 0);
+  cases.push_back(SparseGradient("sparse", Integers({2, 7}, 41, 0, 4), Uniform({4, 5}, 42), -1));
+  cases.push_back(
+      SparseGradient("sparse_padding", Integers({12}, 43, 0, 3), Uniform({3, 7}, 44), 1));
+  cases.push_back(SparseGradient("sparse_padding_outside_the_table",
+                                 Values({3}, {0, 7, 2}, DType::kInt64), Uniform({3, 2}, 45), 7));
   add("bert_words", Integers({16, 128}, 15, 0, 30522), Uniform({30522, 768}, 16), -1);
   cases.back().benchmark_only = true;
 }

@@ -183,20 +183,6 @@ TEST_F(TensorOps, SplitsGradientHasTheAttributesOfConcatOnly) {
   EXPECT_EQ(grads[0].attrs, (AttributeMap{{"axis", 1}}));
 }
 
-TEST_F(TensorOps, LookupTableRefusesSparseGradients) {
-  Op op("lookup_table_v2");
-  op.SetInput("Ids", {"ids"}).SetInput("W", {"w"}).SetOutput("Out", {"out"});
-  op.SetAttr("is_sparse", true);
-  const OpDef& def = registry_.Get(op.type);
-  const auto always = [](const std::string&) { return true; };
-  try {
-    def.grad(GradContext(op, def, always, always));
-    FAIL() << "expected an Error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
-  }
-}
-
 TEST_F(TensorOps, LookupTablesRefuseATableOnAServer) {
   for (const char* type :
        {"lookup_table", "lookup_table_grad", "lookup_table_v2", "lookup_table_v2_grad"}) {

@@ -1,0 +1,34 @@
+#include "operators/common/selected_rows.h"
+
+#include <cstring>
+
+namespace skiff {
+
+void CopyRowNumbers(const Tensor& from, Tensor* to) {
+  const std::span<const int64_t> rows = from.rows();
+  if (rows.empty() || rows.data() == to->rows().data()) return;
+  std::memcpy(to->rows().data(), rows.data(), rows.size_bytes());
+}
+
+template <typename T>
+void AddSelectedRows(const Tensor& rows, T* dense) {
+  const int64_t width = RowWidth(rows.shape());
+  const std::span<const int64_t> numbers = rows.rows();
+  const auto slots = static_cast<int64_t>(numbers.size());
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const int64_t grain = std::max(kLine, 8192 / std::max<int64_t>(1, slots));
+  const T* values = rows.data<T>();
+  ParallelFor(width, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < slots; ++i) {
+      if (numbers[static_cast<size_t>(i)] < 0) continue;
+      T* to = dense + numbers[static_cast<size_t>(i)] * width;
+      const T* from = values + i * width;
+      for (int64_t column = begin; column < end; ++column) to[column] += from[column];
+    }
+  });
+}
+
+template void AddSelectedRows(const Tensor&, float*);
+template void AddSelectedRows(const Tensor&, double*);
+
+}  // namespace skiff

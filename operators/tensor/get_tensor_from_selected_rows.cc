@@ -1,0 +1,46 @@
+// get_tensor_from_selected_rows: Out = the values of the selected rows X as a dense tensor, a row
+// for each slot, in their order. Rows of unused slots are zeros.
+//
+// Source: Fluid's get_tensor_from_selected_rows, which it puts behind merge_selected_rows to take
+// norms of gradients. There Fluid's Out ends with the last row that is there; here rows of zeros
+// follow, since a shape doesn't depend on data: sums, norms and extremes of magnitudes are the
+// same. What the rows stand for is told by selected_rows_to_dense.
+#include <algorithm>
+
+#include "operators/common/selected_rows.h"
+#include "operators/tensor/row_ops_shared.h"
+
+namespace skiff {
+
+void RegisterGetTensorFromSelectedRows(OpRegistry& registry) {
+  OpDef def = RowOpDef("get_tensor_from_selected_rows",
+                       "Out = the values of X, a row for each slot; zeros for unused slots.");
+  def.outputs = {{.name = "Out", .doc = "The values, dense."}};
+  def.infer = [](OpContext& context) {
+    CheckSelectedRows(context);
+    const TensorMeta& x = context.Input("X");
+    context.SetOutput("Out", x.shape, x.dtype);
+  };
+  registry.Add(std::move(def));
+  registry.AddSelectedRowsKernels<float, double>(
+      "get_tensor_from_selected_rows", []<typename T>(PrepareContext& context) {
+        return MakeKernel([x = context.InputIndex("X"),
+                           out = context.OutputIndex("Out")](const KernelContext& run) {
+          const Tensor& rows = run.input(x);
+          const int64_t width = RowWidth(rows.shape());
+          const T* from = rows.data<T>();
+          T* to = run.output(out).data<T>();
+          for (const int64_t row : rows.rows()) {
+            if (row < 0) {
+              std::fill_n(to, width, T{0});
+            } else {
+              std::copy_n(from, width, to);
+            }
+            from += width;
+            to += width;
+          }
+        });
+      });
+}
+
+}  // namespace skiff
