@@ -58,11 +58,13 @@ UpdateOp AdagradOp() {
           .states = {{.input = "Moment",
                       .output = "MomentOut",
                       .doc = "The sums of the squared gradients, each of its parameter's shape."}},
-          .attrs = {FloatAttr("epsilon", 1e-6f, "Keeps the quotient finite.")}};
+          .attrs = {FloatAttr("epsilon", 1e-6f, "Keeps the quotient finite.")},
+          .sparse_rule = SparseRule::kTouchedRows};
 }
 
 UpdateOp DecayedAdagradOp() {
   UpdateOp op = AdagradOp();
+  op.sparse_rule = SparseRule::kAllRows;
   op.type = "decayed_adagrad";
   op.doc =
       "MomentOut = decay * Moment + (1 - decay) * Grad²; ParamOut = Param - LearningRate * Grad / "

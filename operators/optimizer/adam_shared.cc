@@ -50,7 +50,9 @@ UpdateOp MakeAdamOp(std::string type, std::string doc) {
               .shared_scalars = {Override("Beta1Tensor", "beta1"), Override("Beta2Tensor", "beta2"),
                                  Override("EpsilonTensor", "epsilon")},
               .attrs = AdamAttrs(1e-8f)};
-  op.attrs.push_back(BoolAttr("lazy_mode", "Concerns sparse gradients only."));
+  op.sparse_rule = SparseRule::kLazyMode;
+  op.attrs.push_back(
+      BoolAttr("lazy_mode", "A sparse gradient updates the rows that it has, and no others."));
   op.attrs.push_back({.name = "min_row_size_to_use_multithread",
                       .type = AttrType::kLong,
                       .default_value = int64_t{1000},

@@ -35,7 +35,10 @@ class Sgd final : public UpdateFormula {
 
 void RegisterSgd(OpRegistry& registry) {
   RegisterUpdateOp(
-      registry, {.type = "sgd", .doc = "ParamOut = Param - LearningRate * Grad. Fluid's sgd."},
+      registry,
+      {.type = "sgd",
+       .doc = "ParamOut = Param - LearningRate * Grad. Fluid's sgd.",
+       .sparse_rule = SparseRule::kTouchedRows},
       [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(SgdLoops)(); },
       [](const OpContext&) { return std::make_unique<Sgd>(); });
 }

@@ -5,8 +5,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "operators/common/merged_rows.h"
 #include "operators/common/reduce.h"
+#include "operators/common/selected_rows.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/update_kernel_shared.cc"
@@ -85,8 +88,10 @@ void FormGradient(const GradientForm<double>& form, const double* grad, const do
 // `formed`.
 template <typename T>
 const T* GradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end, T* formed) {
-  if (range.gradient.is_plain()) return range.grad + begin;
-  FormGradient(range.gradient, range.grad + begin, range.param + begin, end - begin, formed);
+  const T* grad = range.grad == nullptr ? formed : range.grad + begin;
+  if (range.grad == nullptr) std::fill_n(formed, end - begin, T{0});
+  if (range.gradient.is_plain()) return grad;
+  FormGradient(range.gradient, grad, range.param + begin, end - begin, formed);
   return formed;
 }
 
@@ -122,7 +127,8 @@ T* OutputData(const KernelContext& run, int index) {
 template <typename T>
 bool Continues(const UpdateRange<T>& range, const UpdateRange<T>& next) {
   const auto follows = [&](const T* first, const T* second) {
-    return first == nullptr ? second == nullptr : first + range.count == second;
+    if (first == nullptr || second == nullptr) return first == second;
+    return first + range.count == second;
   };
   if (!follows(range.param, next.param) || !follows(range.grad, next.grad) ||
       !follows(range.param_out, next.param_out)) {
@@ -163,8 +169,8 @@ UpdateRange<T> UpdateRange<T>::From(int64_t begin) const {
 }
 
 template <typename T>
-UpdateKernel<T>::UpdateKernel(PrepareContext& context, const std::vector<UpdateOp::State>& states,
-                              UpdateLoops<T> loops, std::unique_ptr<UpdateFormula> formula)
+UpdateKernel<T>::UpdateKernel(PrepareContext& context, const UpdateOp& op, UpdateLoops<T> loops,
+                              std::unique_ptr<UpdateFormula> formula)
     : loops_(loops),
       formula_(std::move(formula)),
       grads_(InputIndices(context, "Grad")),
@@ -173,7 +179,7 @@ UpdateKernel<T>::UpdateKernel(PrepareContext& context, const std::vector<UpdateO
       skip_(context.InputIndex("SkipUpdate")),
       scale_(context.InputIndex("GradScale")),
       norms_(params_.size()) {
-  for (const UpdateOp::State& state : states) {
+  for (const UpdateOp::State& state : op.states) {
     states_.push_back(PairsOf(context, state.input, state.output));
   }
   for (const auto& [input, output] : context.def().in_place) {
@@ -186,6 +192,7 @@ UpdateKernel<T>::UpdateKernel(PrepareContext& context, const std::vector<UpdateO
     first_chunks_.push_back(chunk_count_);
     chunk_count_ += (counts_.back() + kChunk - 1) / kChunk;
   }
+  PlanSparseGradient(context, op.sparse_rule);
   if (formula_->needs_norms()) {
     chunk_workspace_ = context.RequestWorkspace(chunk_count_ * static_cast<int64_t>(sizeof(Norms)));
   }
@@ -205,14 +212,38 @@ std::vector<typename UpdateKernel<T>::Pair> UpdateKernel<T>::PairsOf(const OpCon
 }
 
 template <typename T>
+void UpdateKernel<T>::PlanSparseGradient(PrepareContext& context, SparseRule rule) {
+  const TensorMeta& grad = context.Input("Grad");
+  is_sparse_ = grad.is_selected_rows();
+  if (!is_sparse_) return;
+  const auto bytes = [&](int64_t count) { return ByteCount(count, grad.dtype); };
+  if (formula_->needs_norms()) {
+    dense_workspace_ = context.RequestWorkspace(bytes(counts_[0]));
+    return;
+  }
+  const bool touched = rule == SparseRule::kTouchedRows ||
+                       (rule == SparseRule::kLazyMode && context.Attr<bool>("lazy_mode"));
+  sparse_rows_ = touched ? SparseRows::kTouched : SparseRows::kAll;
+  const int64_t slots = grad.shape[0];
+  merge_workspace_ = context.RequestWorkspace(MergedRowsWorkspaceBytes(slots));
+  row_workspace_ = context.RequestWorkspace(bytes(grad.shape.element_count()));
+  for (auto* ranges : {&ranges_, &row_ranges_}) {
+    ranges->reserve(static_cast<size_t>(2 * slots + 1));
+  }
+  begins_.reserve(static_cast<size_t>(2 * slots + 2));
+}
+
+template <typename T>
 void UpdateKernel<T>::Run(const KernelContext& run) {
   if (skip_ >= 0 && run.input(skip_).Item<bool>()) {
     Keep(run);
     return;
   }
   CollectRanges(run);
+  if (dense_workspace_ >= 0) MakeGradientDense(run);
   if (formula_->needs_norms()) MeasureNorms(run);
   SetCoefficients(run);
+  if (merge_workspace_ >= 0) CutIntoRows(run);
   JoinRanges();
   UpdateAll();
   for (size_t i = 0; i < params_.size(); ++i) formula_->Finish(run, i);
@@ -233,7 +264,7 @@ void UpdateKernel<T>::CollectRanges(const KernelContext& run) {
   for (size_t i = 0; i < params_.size(); ++i) {
     UpdateRange<T>& range = ranges_.emplace_back();
     range.param = InputData<T>(run, params_[i].in);
-    range.grad = InputData<T>(run, grads_[i]);
+    if (!is_sparse_) range.grad = InputData<T>(run, grads_[i]);
     range.param_out = OutputData<T>(run, params_[i].out);
     for (size_t k = 0; k < states_.size(); ++k) {
       if (states_[k].empty()) continue;
@@ -244,6 +275,28 @@ void UpdateKernel<T>::CollectRanges(const KernelContext& run) {
     range.gradient = forms_[i];
     range.gradient.scale = scale;
   }
+}
+
+template <typename T>
+void UpdateKernel<T>::MakeGradientDense(const KernelContext& run) {
+  auto* dense = static_cast<T*>(run.workspace(dense_workspace_));
+  std::fill_n(dense, counts_[0], T{0});
+  AddSelectedRows(run.input(grads_[0]), dense);
+  ranges_[0].grad = dense;
+}
+
+template <typename T>
+void UpdateKernel<T>::CutIntoRows(const KernelContext& run) {
+  if (sparse_rows_ == SparseRows::kTouched) {
+    // Rows that are left alone are in the outputs as well.
+    Keep(run);
+    ranges_[0].param = ranges_[0].param_out;
+    std::ranges::copy(ranges_[0].states_out, ranges_[0].states.begin());
+  }
+  row_ranges_.clear();
+  AppendRowRanges(ranges_[0], run.input(grads_[0]), sparse_rows_, run.workspace(merge_workspace_),
+                  static_cast<T*>(run.workspace(row_workspace_)), &row_ranges_);
+  ranges_.swap(row_ranges_);
 }
 
 template <typename T>
@@ -354,18 +407,17 @@ void RegisterUpdateOp(OpRegistry& registry, const UpdateOp& op,
                       std::function<UpdateLoopSet(const OpContext&)> loops,
                       std::function<std::unique_ptr<UpdateFormula>(const OpContext&)> formula) {
   registry.Add(MakeUpdateOpDef(op));
-  registry.AddCpuKernels<float, double>(
-      op.type,
-      [states = op.states, loops = std::move(loops), formula = std::move(formula)]<typename T>(
-          PrepareContext& context) -> std::unique_ptr<Kernel> {
-        const UpdateLoopSet set = loops(context);
-        if constexpr (std::is_same_v<T, float>) {
-          return std::make_unique<UpdateKernel<T>>(context, states, set.of_float, formula(context));
-        } else {
-          return std::make_unique<UpdateKernel<T>>(context, states, set.of_double,
-                                                   formula(context));
-        }
-      });
+  const auto prepare = [op, loops = std::move(loops), formula = std::move(formula)]<typename T>(
+                           PrepareContext& context) -> std::unique_ptr<Kernel> {
+    const UpdateLoopSet set = loops(context);
+    if constexpr (std::is_same_v<T, float>) {
+      return std::make_unique<UpdateKernel<T>>(context, op, set.of_float, formula(context));
+    } else {
+      return std::make_unique<UpdateKernel<T>>(context, op, set.of_double, formula(context));
+    }
+  };
+  registry.AddCpuKernels<float, double>(op.type, prepare);
+  registry.AddSelectedRowsKernels<float, double>(op.type, prepare);
 }
 
 }  // namespace skiff

@@ -14,41 +14,11 @@
 #include <vector>
 
 #include "framework/op/kernel.h"
+#include "operators/optimizer/sparse_ranges_shared.h"
 #include "operators/optimizer/update_op_shared.h"
+#include "operators/optimizer/update_range_shared.h"
 
 namespace skiff {
-
-inline constexpr size_t kMaxUpdateStates = 3;
-inline constexpr size_t kMaxUpdateCoefficients = 8;
-
-// What is added to a gradient, and by what it is multiplied first.
-template <typename T>
-struct GradientForm {
-  T rescale = 1;
-  T scale = 1;
-  T l1_decay = 0;
-  T l2_decay = 0;
-
-  bool is_plain() const { return rescale == 1 && scale == 1 && l1_decay == 0 && l2_decay == 0; }
-  friend bool operator==(const GradientForm&, const GradientForm&) = default;
-};
-
-// Elements that are updated by one formula with one set of coefficients. An output array is its
-// input, or overlaps with none.
-template <typename T>
-struct UpdateRange {
-  // The same from element `begin` on.
-  UpdateRange From(int64_t begin) const;
-
-  const T* param = nullptr;
-  const T* grad = nullptr;
-  T* param_out = nullptr;
-  std::array<const T*, kMaxUpdateStates> states{};
-  std::array<T*, kMaxUpdateStates> states_out{};
-  int64_t count = 0;
-  GradientForm<T> gradient;
-  std::array<T, kMaxUpdateCoefficients> coefficients{};
-};
 
 // An optimizer's formula over elements [begin, end) of a range; `grad[0]` is the gradient of
 // element `begin`. Made by update_loops-inl.h for each instruction set.
@@ -105,9 +75,9 @@ void RegisterUpdateOp(OpRegistry& registry, const UpdateOp& op,
 template <typename T>
 class UpdateKernel final : public Kernel {
  public:
-  // `states`: those of UpdateOp, in the order in which the loops know them.
-  UpdateKernel(PrepareContext& context, const std::vector<UpdateOp::State>& states,
-               UpdateLoops<T> loops, std::unique_ptr<UpdateFormula> formula);
+  // `loops` take the states in the order of `op`.
+  UpdateKernel(PrepareContext& context, const UpdateOp& op, UpdateLoops<T> loops,
+               std::unique_ptr<UpdateFormula> formula);
   void Run(const KernelContext& run) override;
 
  private:
@@ -123,7 +93,10 @@ class UpdateKernel final : public Kernel {
 
   static std::vector<Pair> PairsOf(const OpContext& context, const std::string& input,
                                    const std::string& output);
+  void PlanSparseGradient(PrepareContext& context, SparseRule rule);
   void Keep(const KernelContext& run) const;
+  void MakeGradientDense(const KernelContext& run);
+  void CutIntoRows(const KernelContext& run);
   void CollectRanges(const KernelContext& run);
   void MeasureNorms(const KernelContext& run);
   Norms SumsOfSquares(const UpdateRange<T>& range, int64_t begin, int64_t end) const;
@@ -146,8 +119,15 @@ class UpdateKernel final : public Kernel {
   std::vector<int64_t> first_chunks_;
   int64_t chunk_count_ = 0;
   int chunk_workspace_ = -1;  // sums of squares: of the parameter, of the step, a chunk each
+  // Of a sparse gradient.
+  bool is_sparse_ = false;
+  SparseRows sparse_rows_ = SparseRows::kAll;
+  int merge_workspace_ = -1;
+  int row_workspace_ = -1;    // sums of repeated rows
+  int dense_workspace_ = -1;  // the gradient, for a formula that needs norms
   // Of the run.
   std::vector<UpdateRange<T>> ranges_;
+  std::vector<UpdateRange<T>> row_ranges_;
   std::vector<int64_t> begins_;  // the elements before each range, and at the end all of them
   std::vector<Norms> norms_;
 };

@@ -28,9 +28,9 @@ void CheckCount(const OpContext& context, const std::string& slot, bool may_be_s
 void CheckLikeParam(const OpContext& context, const std::string& slot, size_t i, DType dtype) {
   const TensorMeta& found = context.Input(slot, i);
   const Shape& expected = context.Input("Param", i).shape;
-  SKIFF_ENFORCE(DimsAgree(found.shape.dims(), expected.dims()) && found.dtype == dtype,
+  SKIFF_ENFORCE(DimsAgree(found.dense_shape().dims(), expected.dims()) && found.dtype == dtype,
                 kInvalidArgument, context.op().type, ": ", Argument(context, slot, i), " is ",
-                found.dtype, " ", found.shape, ", expected ", dtype, " ", expected);
+                found.dtype, " ", found.dense_shape(), ", expected ", dtype, " ", expected);
 }
 
 void CheckScalar(const OpContext& context, const std::string& slot, size_t i, DType math) {
@@ -105,6 +105,9 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   for (size_t i = 0; i < count; ++i) {
     CheckLikeParam(context, "Param", i, dtype);
     CheckLikeParam(context, "Grad", i, dtype);
+    SKIFF_ENFORCE(count == 1 || !context.Input("Grad", i).is_selected_rows(), kInvalidArgument,
+                  op.type, ": Grad[", i,
+                  "] is selected rows: expected a dense tensor in a list of ", count);
   }
   for (size_t i = 0; i < context.InputCount("LearningRate"); ++i) {
     CheckScalar(context, "LearningRate", i, dtype);
@@ -171,8 +174,11 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
   def.doc = op.doc;
   def.inputs = {
       ListSlot("Param", "The parameters, float32 or float64."),
-      ListSlot("Grad", "Their gradients, each of its parameter's shape."),
+      ListSlot("Grad",
+               "Their gradients, each of its parameter's shape; of one parameter selected rows, "
+               "too."),
       ListSlot("LearningRate", "One element, for all parameters or for each: the learning rate.")};
+  def.inputs[1].selected_rows = true;
   def.outputs = {ListSlot("ParamOut", "The parameters after the step; usually Param itself.")};
   def.in_place = {{"Param", "ParamOut"}};
   def.update = UpdateRule{

@@ -8,6 +8,10 @@
 //   g = Grad * rescale_grad * GradScale, then g + regularization_coeff * Param with "l2_decay",
 //   g + regularization_coeff * sign(Param) with "l1_decay".
 // With SkipUpdate true no variable changes.
+//
+// The gradient of a parameter alone, not of one in a list, may be selected rows: repeated rows are
+// added up first, in order of occurrence, and rows that aren't there have a gradient of 0, or are
+// left alone (SparseRule).
 #pragma once
 
 #include <cstddef>
@@ -19,6 +23,13 @@
 #include "framework/op/registry.h"
 
 namespace skiff {
+
+// What a sparse gradient does to the rows that it lacks.
+enum class SparseRule {
+  kAllRows,      // they are updated by a gradient of 0
+  kTouchedRows,  // nothing
+  kLazyMode,     // nothing if the attribute lazy_mode is true, else as kAllRows
+};
 
 // What one update op has besides the common parts.
 struct UpdateOp {
@@ -38,6 +49,7 @@ struct UpdateOp {
   std::vector<AttrDef> attrs;           // replace common ones of the same name
   std::vector<std::string> list_attrs;  // those that are one number, or one a parameter
   std::string merged_as;                // of UpdateRule
+  SparseRule sparse_rule = SparseRule::kAllRows;
   std::function<void(const OpContext&)> check;  // for Errors of its own; may be empty
 };
 

@@ -1,0 +1,42 @@
+// What the loops of optimizers run over: arrays of parameters, gradients and states.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace skiff {
+
+inline constexpr size_t kMaxUpdateStates = 3;
+inline constexpr size_t kMaxUpdateCoefficients = 8;
+
+// What is added to a gradient, and by what it is multiplied first.
+template <typename T>
+struct GradientForm {
+  T rescale = 1;
+  T scale = 1;
+  T l1_decay = 0;
+  T l2_decay = 0;
+
+  bool is_plain() const { return rescale == 1 && scale == 1 && l1_decay == 0 && l2_decay == 0; }
+  friend bool operator==(const GradientForm&, const GradientForm&) = default;
+};
+
+// Elements that are updated by one formula with one set of coefficients. An output array is its
+// input, or overlaps with none. Without `grad` the gradient is 0.
+template <typename T>
+struct UpdateRange {
+  // The same from element `begin` on.
+  UpdateRange From(int64_t begin) const;
+
+  const T* param = nullptr;
+  const T* grad = nullptr;
+  T* param_out = nullptr;
+  std::array<const T*, kMaxUpdateStates> states{};
+  std::array<T*, kMaxUpdateStates> states_out{};
+  int64_t count = 0;
+  GradientForm<T> gradient;
+  std::array<T, kMaxUpdateCoefficients> coefficients{};
+};
+
+}  // namespace skiff
