@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,12 +24,12 @@ struct UpdateOp {
   std::string type;
   std::string doc;
 
-  // A state of a parameter: an input, and the output that is its next value, "" for none.
+  // A state of a parameter: an input, and the output that is its next value. A scalar may have none
+  // (""), and may leave it unconnected.
   struct State {
     std::string input;
     std::string output;
     std::string doc;
-    bool dispensable = false;
   };
   std::vector<State> states;            // of Param's shape; float32 where Param has a master copy
   std::vector<State> scalars;           // of one element a parameter, float32 or of Param's dtype
@@ -38,7 +37,6 @@ struct UpdateOp {
   std::vector<AttrDef> attrs;           // replace common ones of the same name
   std::vector<std::string> list_attrs;  // those that are one number, or one a parameter
   std::string merged_as;                // of UpdateRule
-  std::function<void(const OpContext&)> check;  // for Errors of its own; may be empty
 };
 
 // The definition of the op. Its shape rule throws an Error unless all lists have as many arguments
