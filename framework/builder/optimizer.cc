@@ -122,16 +122,17 @@ void CheckWanted(const LayerCall& call, const std::vector<std::string>& wanted,
   }
 }
 
-// The op that updates the parameter, nullptr if there is none.
-const Op* FindUpdate(const Program& program, const std::string& parameter) {
+// From each parameter that an op of the program updates to the type of that op.
+std::map<std::string, std::string> UpdatesByParameter(const Program& program) {
+  std::map<std::string, std::string> updates;
   for (size_t i = 0; i < program.block_count(); ++i) {
     for (const auto& op : program.block(static_cast<int32_t>(i))->ops()) {
       const OpDef* def = DefaultOpRegistry().Find(op->type);
       if (def == nullptr || !def->update.has_value()) continue;
-      if (std::ranges::count(op->Input("Param"), parameter) > 0) return op.get();
+      for (const std::string& parameter : op->Input("Param")) updates[parameter] = op->type;
     }
   }
-  return nullptr;
+  return updates;
 }
 
 }  // namespace
@@ -144,11 +145,11 @@ std::vector<ParameterGradient> Optimizer::Minimize(const Variable& loss,
   std::vector<ParameterGradient> pairs = Gradients(loss, options, site);
   const LayerCall call("minimize", "minimize", site);
   CheckWanted(call, options.parameters, pairs);
+  const std::map<std::string, std::string> updates = UpdatesByParameter(DefaultMainProgram());
   for (const ParameterGradient& pair : pairs) {
-    const std::string& name = pair.parameter->name;
-    const Op* update = FindUpdate(DefaultMainProgram(), name);
-    if (update == nullptr) continue;
-    call.Fail(StrCat("parameter \"", name, "\" is updated by \"", update->type,
+    const auto update = updates.find(pair.parameter->name);
+    if (update == updates.end()) continue;
+    call.Fail(StrCat("parameter \"", update->first, "\" is updated by \"", update->second,
                      "\" already, and \"", op_, "\" would be its second optimizer"));
   }
   AppendUpdates(pairs, site);

@@ -35,7 +35,7 @@ class Optimizer {
   // gradients, before clipping. Errors of AppendBackward; Error if no parameter influences the
   // loss, if one of options.parameters does not, if a parameter is updated by an op of the program
   // already, or if there is a clip and all parameters stay out of it. The programs are as they were
-  // then.
+  // then, but for blocks that differentiating sub-blocks leaves.
   std::vector<ParameterGradient> Minimize(
       const Variable& loss, const MinimizeOptions& options = {},
       std::source_location site = std::source_location::current()) const;

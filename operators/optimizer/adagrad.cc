@@ -1,8 +1,8 @@
 // adagrad: MomentOut = Moment + g², ParamOut = Param - LearningRate * g / (sqrt(MomentOut) +
 // epsilon); decayed_adagrad the same with MomentOut = decay * Moment + (1 - decay) * g².
 //
-// Source: Duchi, Hazan & Singer 2011 with a diagonal matrix, as Fluid has it; g stands in
-// update_op_shared.h.
+// Source: Duchi, Hazan & Singer 2011 with a diagonal matrix, as Fluid has it (decayed_adagrad: Fluid
+// 1.x; 2.6.2 has lost its kernel); g stands in update_op_shared.h.
 #include "operators/optimizer/update_kernel_shared.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -5,8 +5,9 @@
 //            (SquaredAccumOut^-lr_power / LearningRate + 2 * b), or 0 where |LinearAccumOut| < a,
 // with a = l1 + 1e-10 and b = l2 + 1e-10.
 //
-// Source: McMahan et al. 2013, algorithm 1, as Fluid has it: without a beta, with twice the l2, and
-// with a little of both so that the quotient is finite. g stands in update_op_shared.h.
+// Source: McMahan et al. 2013, algorithm 1, as Fluid 1.x has it (2.6.2 has lost its kernel):
+// without a beta, with twice the l2, and with a little of both so that the quotient is finite. g
+// stands in update_op_shared.h.
 #include "operators/optimizer/update_kernel_shared.h"
 
 #undef HWY_TARGET_INCLUDE

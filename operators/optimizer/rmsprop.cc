@@ -86,16 +86,12 @@ UpdateOp RmspropOp() {
                   .doc = "The velocities, each of its parameter's shape."},
                  {.input = "MeanGrad",
                   .output = "MeanGradOut",
-                  .doc = "The means of the gradients, each of its parameter's shape.",
-                  .dispensable = true}},
+                  .doc = "The means of the gradients, each of its parameter's shape; unused, but "
+                         "there as in Fluid's programs, unless centered."}},
       .attrs = {FloatAttr("decay", 0.9f, "The decay of the means."),
                 FloatAttr("momentum", 0.0f, "The momentum coefficient."),
                 FloatAttr("epsilon", 1e-10f, "Keeps the quotient finite."),
-                BoolAttr("centered", "Whether the variance is taken instead of the mean square.")},
-      .check = [](const OpContext& context) {
-        SKIFF_ENFORCE(!context.Attr<bool>("centered") || context.InputCount("MeanGrad") > 0,
-                      kInvalidArgument, "rmsprop: centered = true, but MeanGrad is not connected");
-      }};
+                BoolAttr("centered", "Whether the variance is taken instead of the mean square.")}};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -267,7 +268,6 @@ void UpdateKernel<T>::CollectRanges(const KernelContext& run) {
     if (!is_sparse_) range.grad = InputData<T>(run, grads_[i]);
     range.param_out = OutputData<T>(run, params_[i].out);
     for (size_t k = 0; k < states_.size(); ++k) {
-      if (states_[k].empty()) continue;
       range.states[k] = InputData<T>(run, states_[k][i].in);
       range.states_out[k] = OutputData<T>(run, states_[k][i].out);
     }
@@ -323,7 +323,9 @@ void UpdateKernel<T>::MeasureNorms(const KernelContext& run) {
   auto* sums = static_cast<Norms*>(run.workspace(chunk_workspace_));
   std::ranges::fill(norms_, Norms{});
   if (loops_.step != nullptr) SetCoefficients(run);
-  ParallelFor(chunk_count_, 1, [&](int64_t begin, int64_t end) {
+  const int64_t elements = std::accumulate(counts_.begin(), counts_.end(), int64_t{0});
+  const int64_t grain = chunk_count_ * kGrain / std::max<int64_t>(elements, 1) + 1;
+  ParallelFor(chunk_count_, grain, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const auto above = std::ranges::upper_bound(first_chunks_, chunk);
       const auto i = static_cast<size_t>(above - first_chunks_.begin()) - 1;

@@ -113,20 +113,14 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
     CheckScalar(context, "LearningRate", i, dtype);
   }
   for (const UpdateOp::State& state : op.states) {
-    if (state.dispensable && context.InputCount(state.input) == 0) {
-      SKIFF_ENFORCE(context.OutputCount(state.output) == 0, kInvalidArgument, op.type, ": ",
-                    state.output, " is connected, but ", state.input, " is not");
-      continue;
-    }
     CheckCount(context, state.input, false);
     for (size_t i = 0; i < count; ++i) CheckLikeParam(context, state.input, i, dtype);
-    if (!state.output.empty()) CheckOutputs(context, state.output);
+    CheckOutputs(context, state.output);
     SetOutputs(context, state);
   }
   for (const UpdateOp::State& scalar : op.scalars) {
     CheckCount(context, scalar.input, false);
     for (size_t i = 0; i < count; ++i) CheckScalar(context, scalar.input, i, dtype);
-    if (context.OutputCount(scalar.output) > 0) CheckOutputs(context, scalar.output);
     SetOutputs(context, scalar);
   }
   for (const SlotDef& slot : op.shared_scalars) {
@@ -135,7 +129,6 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   if (context.HasInput("GradScale")) CheckScalar(context, "GradScale", 0, dtype);
   CheckSkip(context);
   CheckListAttrs(context, op.list_attrs);
-  if (op.check) op.check(context);
   CheckOutputs(context, "ParamOut");
   SetOutputs(context, {.input = "Param", .output = "ParamOut", .doc = {}});
 }
@@ -185,11 +178,11 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
       .lists = {"Param", "Grad"}, .list_attrs = op.list_attrs, .merged_as = op.merged_as};
   const auto add_states = [&def](const std::vector<UpdateOp::State>& states, bool may_be_unwanted) {
     for (const UpdateOp::State& state : states) {
-      def.inputs.push_back(ListSlot(state.input, state.doc, state.dispensable));
+      def.inputs.push_back(ListSlot(state.input, state.doc));
       def.update->lists.push_back(state.input);
       if (state.output.empty()) continue;
-      def.outputs.push_back(ListSlot(state.output, StrCat(state.input, " after the step."),
-                                     state.dispensable || may_be_unwanted));
+      def.outputs.push_back(
+          ListSlot(state.output, StrCat(state.input, " after the step."), may_be_unwanted));
       def.in_place.emplace_back(state.input, state.output);
     }
   };

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,12 +35,12 @@ struct UpdateOp {
   std::string type;
   std::string doc;
 
-  // A state of a parameter: an input, and the output that is its next value, "" for none.
+  // A state of a parameter: an input, and the output that is its next value. A scalar may have none
+  // (""), and may leave it unconnected.
   struct State {
     std::string input;
     std::string output;
     std::string doc;
-    bool dispensable = false;
   };
   std::vector<State> states;            // of Param's shape; float32 where Param has a master copy
   std::vector<State> scalars;           // of one element a parameter, float32 or of Param's dtype

@@ -5,8 +5,11 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <source_location>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -14,6 +17,18 @@
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
+#include "framework/builder/optimizer/adadelta.h"
+#include "framework/builder/optimizer/adagrad.h"
+#include "framework/builder/optimizer/adam.h"
+#include "framework/builder/optimizer/adamax.h"
+#include "framework/builder/optimizer/adamw.h"
+#include "framework/builder/optimizer/decayed_adagrad.h"
+#include "framework/builder/optimizer/ftrl.h"
+#include "framework/builder/optimizer/lamb.h"
+#include "framework/builder/optimizer/lars_momentum.h"
+#include "framework/builder/optimizer/momentum.h"
+#include "framework/builder/optimizer/rmsprop.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/op_role.h"
@@ -24,7 +39,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsSubsetOf;
+using ::testing::UnorderedElementsAreArray;
 
 std::string MessageOf(const std::function<void()>& call) {
   try {
@@ -97,8 +112,140 @@ TEST_F(OptimizerTest, AdamMovesByTheRateAtFirst) {
        {"w_moment1_0", "w_moment2_0", "w_beta1_pow_acc_0", "w_beta2_pow_acc_0"}) {
     EXPECT_NE(startup_.root()->FindLocalVar(name), nullptr) << name;
   }
-  EXPECT_EQ(InvalidArgument([] { optimizer::Adam({.beta1 = 1.0f}); }),
-            "adam: beta1 = 1 and beta2 = 0.999, expected both in [0, 1)");
+}
+
+TEST_F(OptimizerTest, RefusesOptionsThatMakeNoSense) {
+  using namespace optimizer;  // NOLINT(google-build-using-namespace)
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<std::pair<std::function<void()>, std::string>> calls = {
+      {[] { Momentum({.momentum = -1.0f}); },
+       "momentum: momentum = -1, expected a number of at least 0"},
+      {[] { LarsMomentum({.weight_decay = -0.5f}); },
+       "lars_momentum: weight_decay = -0.5, expected a number of at least 0"},
+      {[] { LarsMomentum({.coefficient = -1.0f}); },
+       "lars_momentum: coefficient = -1, expected a number of at least 0"},
+      {[] {
+         LarsMomentum({.exclude_from_decay = {"bias", ""}});
+       },
+       "lars_momentum: exclude_from_decay has an empty text, expected parts of parameters' names"},
+      {[] { Adam({.beta1 = 1.0f}); }, "adam: beta1 = 1, expected a number in [0, 1)"},
+      {[] { Adam({.beta2 = kNan}); }, "adam: beta2 = nan, expected a number in [0, 1)"},
+      {[] { AdamW({.epsilon = -1.0f}); }, "adamw: epsilon = -1, expected a number of at least 0"},
+      {[] { AdamW({.weight_decay = -1.0f}); },
+       "adamw: weight_decay = -1, expected a number of at least 0"},
+      {[] { Lamb({.weight_decay = kNan}); },
+       "lamb: weight_decay = nan, expected a number of at least 0"},
+      {[] { Lamb({.beta2 = 1.5f}); }, "lamb: beta2 = 1.5, expected a number in [0, 1)"},
+      {[] { Adamax({.beta2 = -0.5f}); }, "adamax: beta2 = -0.5, expected a number in [0, 1)"},
+      {[] { Adagrad({.initial_accumulator = -1.0f}); },
+       "adagrad: initial_accumulator = -1, expected a number of at least 0"},
+      {[] { DecayedAdagrad({.decay = 1.0f}); },
+       "decayed_adagrad: decay = 1, expected a number in [0, 1)"},
+      {[] { Adadelta({.rho = 2.0f}); }, "adadelta: rho = 2, expected a number in [0, 1)"},
+      {[] { RmsProp({.rho = 1.0f}); }, "rmsprop: rho = 1, expected a number in [0, 1)"},
+      {[] { RmsProp({.momentum = -1.0f}); },
+       "rmsprop: momentum = -1, expected a number of at least 0"},
+      {[] { Ftrl({.l1 = -1.0f}); }, "ftrl: l1 = -1, expected a number of at least 0"},
+      {[] { Ftrl({.lr_power = 0.5f}); }, "ftrl: lr_power = 0.5, expected a number of at most 0"}};
+  for (const auto& [call, message] : calls) EXPECT_EQ(InvalidArgument(call), message);
+}
+
+TEST_F(OptimizerTest, StatesHaveTheNamesOfFluid) {
+  using namespace optimizer;  // NOLINT(google-build-using-namespace)
+  const std::vector<std::pair<std::shared_ptr<Optimizer>, std::vector<std::string>>> optimizers = {
+      {std::make_shared<Sgd>(), {}},
+      {std::make_shared<Momentum>(), {"velocity"}},
+      {std::make_shared<LarsMomentum>(), {"velocity"}},
+      {std::make_shared<Adam>(), {"moment1", "moment2", "beta1_pow_acc", "beta2_pow_acc"}},
+      {std::make_shared<AdamW>(), {"moment1", "moment2", "beta1_pow_acc", "beta2_pow_acc"}},
+      {std::make_shared<Lamb>(), {"moment1", "moment2", "beta1_pow_acc", "beta2_pow_acc"}},
+      {std::make_shared<Adamax>(), {"moment", "inf_norm", "beta1_pow_acc"}},
+      {std::make_shared<Adagrad>(), {"moment"}},
+      {std::make_shared<DecayedAdagrad>(), {"moment"}},
+      {std::make_shared<Adadelta>(), {"_avg_squared_grad", "_avg_squared_update"}},
+      {std::make_shared<RmsProp>(), {"mean_square", "momentum", "mean_grad"}},
+      {std::make_shared<Ftrl>(), {"squared", "linear"}}};
+  for (const auto& [optimizer, kinds] : optimizers) {
+    Program main, startup;
+    const ProgramGuard guard(&main, &startup);
+    optimizer->Minimize(LinearLoss({.name = "w"}, "x"));
+    std::vector<std::string> expected = {"w", "learning_rate_0"};
+    for (const std::string& kind : kinds) expected.push_back("w_" + kind + "_0");
+    std::vector<std::string> found;
+    for (const auto& var : startup.root()->vars()) found.push_back(var->name);
+    EXPECT_THAT(found, UnorderedElementsAreArray(expected));
+  }
+}
+
+TEST_F(OptimizerTest, AdamaxMovesThePowersOnBehindAllUpdates) {
+  const Variable loss =
+      layers::ElementwiseAdd(LinearLoss({.name = "z"}, "x"), LinearLoss({.name = "a"}, "y"));
+  optimizer::Adamax({.beta1 = 0.5f}).Minimize(loss);
+  EXPECT_THAT(OptimizeOps(), ElementsAre("adamax", "adamax", "scale", "scale"));
+  const Op& last = *main_.root()->ops().back();
+  EXPECT_EQ(last.Output("Out"), std::vector<std::string>{"z_beta1_pow_acc_0"});
+  EXPECT_EQ(last.Attr<std::vector<std::string>>(kOpRoleVarAttr),
+            (std::vector<std::string>{"z", "z@GRAD"}));
+  FeedList feeds = Feed("x");
+  feeds.push_back(Feed("y")[0]);
+  EXPECT_EQ(Train("z_beta1_pow_acc_0", feeds, 3), std::vector<float>{0.0625f});
+}
+
+// What Minimize refuses, it leaves the programs without.
+class MinimizeError : public OptimizerTest {
+ protected:
+  std::string ErrorOf(const optimizer::Optimizer& optimizer, const Variable& loss,
+                      const optimizer::MinimizeOptions& options = {}) {
+    const auto sizes = [this] {
+      return std::vector<size_t>{main_.root()->ops().size(), main_.root()->vars().size(),
+                                 startup_.root()->ops().size(), startup_.root()->vars().size()};
+    };
+    const std::vector<size_t> before = sizes();
+    const std::string message = InvalidArgument([&] { optimizer.Minimize(loss, options); });
+    EXPECT_EQ(sizes(), before);
+    return message;
+  }
+};
+
+TEST_F(MinimizeError, NamesAParameterWithTwoOptimizers) {
+  const Variable loss = LinearLoss({.name = "w"}, "x");
+  optimizer::Momentum().Minimize(loss);
+  EXPECT_THAT(ErrorOf(optimizer::Adam(), loss),
+              HasSubstr("parameter \"w\" is updated by \"momentum\" already, and \"adam\" would be "
+                        "its second optimizer"));
+}
+
+TEST_F(MinimizeError, EachParameterMayHaveAnOptimizerOfItsOwn) {
+  const Variable loss =
+      layers::ElementwiseAdd(LinearLoss({.name = "u"}, "x"), LinearLoss({.name = "w"}, "y"));
+  optimizer::Sgd({.learning_rate = 1.0}).Minimize(loss, {.parameters = {"u"}});
+  optimizer::Sgd({.learning_rate = 0.5}).Minimize(loss, {.parameters = {"w"}});
+  FeedList feeds = Feed("x");
+  feeds.push_back(Feed("y")[0]);
+  ExpectNear(Train("u", feeds), {1.0 - 3.0, -2.0 - 4.0});
+  ExpectNear(Train("w", feeds), {1.0 - 1.5, -2.0 - 2.0});
+}
+
+TEST_F(MinimizeError, NamesAWantedParameterWithoutGradient) {
+  const Variable loss = LinearLoss({.name = "w"}, "x");
+  LinearLoss({.name = "other"}, "y");
+  EXPECT_THAT(ErrorOf(optimizer::Sgd(), loss, {.parameters = {"w", "other"}}),
+              HasSubstr("parameter \"other\" gets no gradient"));
+}
+
+TEST_F(MinimizeError, AClipHasToConcernAParameter) {
+  const Variable loss = LinearLoss({.name = "w", .need_clip = false}, "x");
+  for (const GradientClip& clip : {ClipByValue(1.0f), ClipByNorm(1.0f), ClipByGlobalNorm(1.0f)}) {
+    EXPECT_THAT(ErrorOf(optimizer::Sgd({.clip = clip}), loss),
+                HasSubstr("there is a gradient clip, but every parameter has need_clip = false"));
+  }
+}
+
+TEST_F(MinimizeError, TheRateHasOneElement) {
+  const Variable loss = LinearLoss({.name = "w"}, "x");
+  const Variable rate = layers::Data("rate", {2}, DType::kFloat32);
+  EXPECT_THAT(ErrorOf(optimizer::Adam({.learning_rate = rate}), loss),
+              HasSubstr("the learning rate \"rate\" must be of shape [1]"));
 }
 
 TEST_F(OptimizerTest, UpdatesGoByNameAndCarryTheirVariables) {
