@@ -49,7 +49,6 @@ struct UpdateOp {
   std::vector<std::string> list_attrs;  // those that are one number, or one a parameter
   std::string merged_as;                // of UpdateRule
   SparseRule sparse_rule = SparseRule::kAllRows;
-  std::function<void(const OpContext&)> check;  // for Errors of its own; may be empty
 };
 
 // The definition of the op. Its shape rule throws an Error unless all lists have as many arguments

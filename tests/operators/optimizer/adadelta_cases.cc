@@ -27,6 +27,7 @@ UpdateCase Adadelta(const std::string& name, double rho = 0.875, double epsilon 
 
 void AddAdadeltaCases(CaseList& cases) {
   AddUpdateCases(cases, Adadelta("plain"));
+  AddSparseCases(cases, Adadelta("plain"), false);
   cases.push_back(MakeUpdateCase(Adadelta("large_epsilon", 0.5, 0.5)));
   cases.push_back(MakeUpdateCase(Adadelta("no_epsilon", 0.5, 0)));
   cases.push_back(MakeUpdateCase(Adadelta("first_step")));

@@ -37,6 +37,8 @@ UpdateCase DecayedAdagrad(const std::string& name, double decay, double epsilon 
 void AddAdagradCases(CaseList& cases) {
   AddUpdateCases(cases, Adagrad("plain"));
   AddUpdateCases(cases, DecayedAdagrad("plain", 0.875));
+  AddSparseCases(cases, Adagrad("plain"), true);
+  AddSparseCases(cases, DecayedAdagrad("plain", 0.875), false);
   cases.push_back(MakeUpdateCase(Adagrad("large_epsilon", 0.5)));
   cases.push_back(MakeUpdateCase(Adagrad("no_epsilon", 0)));
   cases.push_back(MakeUpdateCase(Adagrad("first_step_without_gradient")));

@@ -48,6 +48,10 @@ UpdateCase Adam(const std::string& name, const Settings& settings = {},
 void AddAdamCases(CaseList& cases) {
   AddUpdateCases(cases, Adam("plain"));
   AddUpdateCases(cases, Adam("merged", {}, "merged_adam"));
+  AddSparseCases(cases, Adam("plain"), false);
+  UpdateCase lazy = Adam("lazy");
+  lazy.attrs["lazy_mode"] = true;
+  AddSparseCases(cases, lazy, true);
   cases.push_back(MakeUpdateCase(Adam("large_epsilon", {.epsilon = 0.5})));
   cases.push_back(MakeUpdateCase(Adam("global_powers", {.global_pow = true})));
   cases.push_back(MakeUpdateCase(Adam("lazy_mode")));

@@ -31,6 +31,7 @@ UpdateCase Adamax(const std::string& name, double epsilon = 0x1.0p-20) {
 
 void AddAdamaxCases(CaseList& cases) {
   AddUpdateCases(cases, Adamax("plain"));
+  AddSparseCases(cases, Adamax("plain"), false);
   cases.push_back(MakeUpdateCase(Adamax("large_epsilon", 0.5)));
   cases.push_back(MakeUpdateCase(Adamax("no_epsilon", 0)));
   cases.push_back(MakeUpdateCase(Adamax("first_step_without_gradient")));

@@ -55,6 +55,10 @@ UpdateCase Adamw(const std::string& name, const Settings& settings = {}) {
 
 void AddAdamwCases(CaseList& cases) {
   AddUpdateCases(cases, Adamw("plain"));
+  AddSparseCases(cases, Adamw("plain"), false);
+  UpdateCase lazy = Adamw("lazy");
+  lazy.attrs["lazy_mode"] = true;
+  AddSparseCases(cases, lazy, true);
   cases.push_back(MakeUpdateCase(Adamw("without_decay", {.with_decay = false})));
   cases.push_back(MakeUpdateCase(Adamw("no_decay", {.coeff = 0})));
   cases.push_back(MakeUpdateCase(Adamw("lr_ratio", {.lr_ratio = 0.25})));

@@ -45,6 +45,7 @@ UpdateCase Ftrl(const std::string& name, const Settings& settings = {}) {
 
 void AddFtrlCases(CaseList& cases) {
   AddUpdateCases(cases, Ftrl("plain"));
+  AddSparseCases(cases, Ftrl("plain"), true);
   AddUpdateCases(cases, Ftrl("power", {.lr_power = -0.75}));
   cases.push_back(MakeUpdateCase(Ftrl("no_power", {.lr_power = 0})));
   cases.push_back(MakeUpdateCase(Ftrl("no_l1", {.l1 = 0})));

@@ -63,6 +63,7 @@ Array Zeros() { return Values({5, 7}, std::vector<double>(35, 0.0)); }
 
 void AddLambCases(CaseList& cases) {
   AddUpdateCases(cases, Lamb("plain"));
+  AddSparseCases(cases, Lamb("plain"), false);
   AddUpdateCases(cases, Lamb("no_decay", {.decay = 0}));
   cases.push_back(MakeUpdateCase(Lamb("always_adapts", {.decay = 0, .always_adapt = true})));
   cases.push_back(MakeUpdateCase(Lamb("zero_param")));

@@ -52,6 +52,7 @@ UpdateCase Lars(const std::string& name, const Settings& settings = {}) {
 
 void AddLarsMomentumCases(CaseList& cases) {
   AddUpdateCases(cases, Lars("plain"));
+  AddSparseCases(cases, Lars("plain"), false);
   cases.push_back(MakeUpdateCase(Lars("epsilon", {.epsilon = 0.5})));
   cases.push_back(MakeUpdateCase(Lars("no_decay", {.decays = {0}})));
   cases.push_back(

@@ -23,6 +23,7 @@ UpdateCase Momentum(const std::string& name, const std::string& type, bool neste
 
 void AddMomentumCases(CaseList& cases) {
   AddUpdateCases(cases, Momentum("plain", "momentum", false));
+  AddSparseCases(cases, Momentum("nesterov", "momentum", true), false);
   AddUpdateCases(cases, Momentum("nesterov", "momentum", true));
   UpdateCase unused = Momentum("coefficient_without_method", "momentum", false);
   unused.attrs["regularization_coeff"] = 0.5f;

@@ -47,6 +47,7 @@ UpdateCase Rmsprop(const std::string& name, const Settings& settings = {}) {
 void AddRmspropCases(CaseList& cases) {
   AddUpdateCases(cases, Rmsprop("plain"));
   AddUpdateCases(cases, Rmsprop("centered", {.centered = true}));
+  AddSparseCases(cases, Rmsprop("centered", {.centered = true}), false);
   cases.push_back(MakeUpdateCase(Rmsprop("no_momentum", {.momentum = 0})));
   cases.push_back(MakeUpdateCase(Rmsprop("no_epsilon", {.epsilon = 0})));
   cases.push_back(MakeUpdateCase(Rmsprop("centered_no_epsilon", {.centered = true, .epsilon = 0})));

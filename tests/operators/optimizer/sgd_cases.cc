@@ -12,6 +12,7 @@ void Sgd(UpdatedParameter& p) {
 void AddSgdCases(CaseList& cases) {
   const UpdateCase sgd{.name = "plain", .type = "sgd", .update = Sgd};
   AddUpdateCases(cases, sgd);
+  AddSparseCases(cases, sgd, true);
 
   UpdateCase l1 = sgd;
   l1.name = "l1_decay";

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "tests/harness/op_case.h"
+#include "tests/harness/selected_rows_cases.h"
 
 namespace skiff::harness {
 
@@ -22,7 +24,8 @@ struct UpdatedParameter {
   std::vector<std::vector<double>> states;
   std::vector<double> scalars;
   double rate = 0;
-  size_t index = 0;  // in the list
+  size_t index = 0;    // in the list
+  int64_t height = 0;  // its rows
 };
 
 struct UpdateCase {
@@ -84,8 +87,7 @@ inline Arrays UpdateAllParameters(const UpdateCase& made, const Arrays& inputs) 
     UpdatedParameter parameter{
         .param = param.values, .rate = rates[rates.size() == 1 ? 0 : i].values[0], .index = i};
     for (size_t j = 0; j < param.values.size(); ++j) {
-      parameter.grad.push_back(
-          FormedGradient(made, i, inputs.at("Grad")[i].values[j], param.values[j]));
+      parameter.grad.push_back(FormedGradient(made, i, grad.values[j], param.values[j]));
     }
     for (const auto& state : made.states) {
       parameter.states.push_back(inputs.at(state.input)[i].values);
@@ -153,6 +155,33 @@ inline OpCase WithSkipUpdate(UpdateCase made, bool skips) {
   OpCase result = MakeUpdateCase(std::move(made));
   result.inputs["SkipUpdate"] = {Values({1}, {skips ? 1.0 : 0.0}, DType::kBool)};
   return result;
+}
+
+// The same by each kind of sparse gradient. What touches no other row (`touched`) leaves the rest
+// of the outputs as they were.
+inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched) {
+  for (const auto& [kind, gradient] : SelectedRowsOfAllKinds()) {
+    UpdateCase changed = made;
+    changed.name += "_sparse_" + kind;
+    const Array dense = Dense(gradient);
+    changed.shapes = {dense.shape};
+    const std::set<int64_t> rows(gradient.rows.begin(), gradient.rows.end());
+    changed.update = [rows, touched, update = made.update](UpdatedParameter& p) {
+      const UpdatedParameter before = p;
+      update(p);
+      if (!touched) return;
+      const size_t height = static_cast<size_t>(p.height);
+      const size_t width = height == 0 ? 0 : p.param.size() / height;
+      for (size_t i = 0; i < p.param.size(); ++i) {
+        if (rows.contains(static_cast<int64_t>(i / width))) continue;
+        p.param[i] = before.param[i];
+        for (size_t k = 0; k < p.states.size(); ++k) p.states[k][i] = before.states[k][i];
+      }
+    };
+    OpCase op_case = MakeUpdateCase(std::move(changed));
+    op_case.inputs["Grad"] = {gradient};
+    cases.push_back(std::move(op_case));
+  }
 }
 
 // What every update op is tried on: `made` as one parameter of a matrix, as an empty one, as lists
