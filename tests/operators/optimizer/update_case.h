@@ -84,8 +84,12 @@ inline Arrays UpdateAllParameters(const UpdateCase& made, const Arrays& inputs) 
   for (size_t i = 0; i < made.shapes.size(); ++i) {
     const Array& param = inputs.at("Param")[i];
     const std::vector<Array>& rates = inputs.at("LearningRate");
-    UpdatedParameter parameter{
-        .param = param.values, .rate = rates[rates.size() == 1 ? 0 : i].values[0], .index = i};
+    UpdatedParameter parameter{.param = param.values,
+                               .rate = rates[rates.size() == 1 ? 0 : i].values[0],
+                               .index = i,
+                               .height = param.shape.rank() == 0 ? 0 : param.shape[0]};
+    const Array& given = inputs.at("Grad")[i];
+    const Array grad = given.is_selected_rows() ? Dense(given) : given;
     for (size_t j = 0; j < param.values.size(); ++j) {
       parameter.grad.push_back(FormedGradient(made, i, grad.values[j], param.values[j]));
     }
