@@ -62,6 +62,7 @@ Var ParameterVar(const ParamAttr& attr, std::string name, std::vector<int64_t> d
     var.attrs[kRegularizerVarAttr] = RegularizerToText(attr.regularizer);
   }
   if (!attr.need_clip) var.attrs[kNeedClipVarAttr] = int32_t{0};
+  if (!attr.do_model_average) var.attrs[kDoModelAverageVarAttr] = int32_t{0};
   return var;
 }
 

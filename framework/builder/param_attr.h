@@ -10,12 +10,13 @@
 namespace skiff {
 
 struct ParamAttr {
-  std::string name;            // empty: <layer>.w_<n> or <layer>.b_<n>
-  Initializer initializer;     // undefined: the layer's default
-  float learning_rate = 1.0f;  // multiplies the optimizer's
-  Regularizer regularizer;     // instead of the optimizer's
-  bool trainable = true;       // false: no gradient, no update
-  bool need_clip = true;       // false: gradient clipping leaves it alone, and doesn't count it
+  std::string name;              // empty: <layer>.w_<n> or <layer>.b_<n>
+  Initializer initializer;       // undefined: the layer's default
+  float learning_rate = 1.0f;    // multiplies the optimizer's
+  Regularizer regularizer;       // instead of the optimizer's
+  bool trainable = true;         // false: no gradient, no update
+  bool need_clip = true;         // false: gradient clipping leaves it alone, and doesn't count it
+  bool do_model_average = true;  // false: averages of parameters leave it out
 };
 
 // The bias of a layer: an attribute, or std::nullopt for a layer without a bias.
@@ -24,5 +25,6 @@ using BiasAttr = std::optional<ParamAttr>;
 // Keys of the settings in a parameter's Var::attrs; set only where they differ from the default.
 inline constexpr const char* kRegularizerVarAttr = "regularizer";
 inline constexpr const char* kNeedClipVarAttr = "need_clip";
+inline constexpr const char* kDoModelAverageVarAttr = "do_model_average";
 
 }  // namespace skiff

@@ -10,6 +10,9 @@
 //   BoundProgram bound = step.Bind({{"x", x}, {"y", y}}, {"loss"});
 //   for (…) { /* refill x and y in place */ bound.Step(); bound.fetch(0).Item<float>(); }
 //
+// While values of the scope are replaced (ReplacedValues), a run of a program with optimizer ops,
+// or one that writes such a variable, throws an Error (kFailedPrecondition).
+//
 // The executor owns the scope (or borrows it) and outlives what it compiles. One thread at a time
 // may run the programs of one executor.
 #pragma once

@@ -16,6 +16,7 @@
 #include "framework/executor/fused_kernel.h"
 #include "framework/executor/storage.h"
 #include "framework/tensor/layout_copy.h"
+#include "framework/tensor/replaced_values.h"
 #include "framework/tuning/kernel_tuner.h"
 #include "memory/out_of_memory_error.h"
 
@@ -334,7 +335,18 @@ void PreparedPlan::RunStep(Step& step) {
   for (uint64_t* version : step.written_versions) ++*version;
 }
 
+// A training would take averages for its parameters, and what a run writes over them is lost.
+void PreparedPlan::CheckReplacedValues() const {
+  SKIFF_ENFORCE(!inputs_.trains, kFailedPrecondition,
+                "a training step, but the scope has replaced values, averages for example: restore "
+                "its own first");
+  for (const auto& [name, tensor] : written_) {
+    CheckNotReplaced(*inputs_.scope, name, "a run that writes a variable");
+  }
+}
+
 void PreparedPlan::StartRun() {
+  if (inputs_.scope->has_replaced_values()) CheckReplacedValues();
   if (fetches_.empty()) MakeFetches();
   step_ = static_cast<uint64_t>(*step_counter_);
   for (Rollback& rollback : rollbacks_) CopyTensor(*rollback.live, &rollback.saved);

@@ -111,6 +111,7 @@ class PreparedPlan {
   template <typename RunOne>
   void RunSteps(const RunOne& run_one);
   void RunStep(Step& step);
+  void CheckReplacedValues() const;
   void StartRun();
   void FinishRun();
   // Puts the scope back to what it was before the run that failed.

@@ -9,6 +9,7 @@
 #include "framework/io/checkpoint_manifest.h"
 #include "framework/io/file.h"
 #include "framework/io/parameters.h"
+#include "framework/tensor/replaced_values.h"
 
 namespace skiff {
 namespace {
@@ -291,6 +292,7 @@ SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& prog
                 ", expected at least 1");
   std::vector<std::string> names = SavedNames(program, scope);
   CheckSavable(scope, &names);
+  for (const std::string& name : names) CheckNotReplaced(scope, name, "save a checkpoint");
   CreateDirectories(directory);
   RemoveLeftovers(directory);
   const std::vector<CheckpointFolder> older = ListCheckpoints(directory);

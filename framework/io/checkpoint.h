@@ -47,7 +47,8 @@ struct SavedCheckpoint {
 // Saves the persistables of `program` at `step`. Nothing older is deleted before the new checkpoint
 // is complete and on the disk; then, counted from the newest, everything beyond `keep_last`
 // complete ones is. Error, leaving older checkpoints untouched and nothing half-written behind:
-// kNotFound for a persistable that the scope doesn't hold, kResourceExhausted for a full disk, kIo
+// kNotFound for a persistable that the scope doesn't hold, kFailedPrecondition for one that
+// holds a replaced value (ReplacedValues), kResourceExhausted for a full disk, kIo
 // for a directory that can't be written, kInvalidArgument for a negative step or keep_last < 1.
 SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& program,
                                const Scope& scope, int64_t step, const TrainerState& state,

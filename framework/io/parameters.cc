@@ -6,6 +6,7 @@
 #include "framework/io/file.h"
 #include "framework/io/tensor_stream.h"
 #include "framework/tensor/dims_agree.h"
+#include "framework/tensor/replaced_values.h"
 
 namespace skiff {
 namespace {
@@ -103,6 +104,7 @@ void CheckFitsProgram(const Program& program, const NamedTensors& tensors) {
 }
 
 void StoreTensors(NamedTensors tensors, Scope* scope) {
+  for (const auto& [name, tensor] : tensors) CheckNotReplaced(*scope, name, "load");
   for (auto& [name, tensor] : tensors) {
     const Tensor* slot = scope->Find(name);
     const bool fits = slot != nullptr && slot->has_data() && slot->layout().is_plain() &&

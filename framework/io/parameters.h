@@ -6,7 +6,9 @@
 //
 // Files are written atomically: a failure leaves what was there before. Loading reads everything
 // before it touches the scope: a failure leaves the scope as it was. A variable whose storage fits
-// (dtype, shape) is overwritten in place, on its device; else it gets new storage on the CPU.
+// (dtype, shape) is overwritten in place, on its device; else it gets new storage on the CPU. One
+// that holds a replaced value (ReplacedValues) is saved as it is, but loading it is an Error
+// (kFailedPrecondition), since what was loaded would be lost with it.
 #pragma once
 
 #include <string>

@@ -19,6 +19,8 @@ namespace skiff {
 // advances it, evaluation does not. Checkpoints hold it.
 inline constexpr const char* kStepCounterName = "@SKIFF_STEP@";
 
+class ReplacedValues;
+
 class Scope {
  public:
   Scope() = default;
@@ -49,8 +51,12 @@ class Scope {
   // Counts the writes to a slot's values: forms derived from them compare it. Whoever writes
   // through FindMutable advances it. The address is stable. Error if there is no such slot.
   uint64_t* Version(std::string_view name);
+  // The variables that hold other values than their own for the moment; nullptr: there are none.
+  const ReplacedValues* replaced_values() const { return replaced_; }
+  bool has_replaced_values() const { return replaced_ != nullptr; }
 
  private:
+  friend class ReplacedValues;
   struct Slot {
     Tensor tensor;
     uint64_t version = 0;
@@ -58,6 +64,7 @@ class Scope {
   };
   std::map<std::string, std::unique_ptr<Slot>, std::less<>> slots_;
   uint64_t generation_ = 0;
+  const ReplacedValues* replaced_ = nullptr;
 };
 
 }  // namespace skiff

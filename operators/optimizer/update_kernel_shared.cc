@@ -11,6 +11,7 @@
 #include "operators/common/merged_rows.h"
 #include "operators/common/reduce.h"
 #include "operators/common/selected_rows.h"
+#include "operators/optimizer/list_walk_shared.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/update_kernel_shared.cc"
@@ -386,19 +387,9 @@ void UpdateKernel<T>::JoinRanges() {
 
 template <typename T>
 void UpdateKernel<T>::UpdateAll() const {
-  ParallelFor(begins_.back(), kGrain, [&](int64_t begin, int64_t end) {
+  ForEachBlock(begins_, kGrain, kBlock, [&](size_t i, int64_t first, int64_t last) {
     alignas(64) T formed[kBlock];
-    auto r = static_cast<size_t>(std::ranges::upper_bound(begins_, begin) - begins_.begin()) - 1;
-    for (; begin < end; ++r) {
-      const int64_t range_end = std::min(end, begins_[r + 1]);
-      while (begin < range_end) {
-        const int64_t block_end = std::min(begin + kBlock, range_end);
-        const int64_t first = begin - begins_[r];
-        const int64_t last = block_end - begins_[r];
-        loops_.update(ranges_[r], first, last, GradientOf(ranges_[r], first, last, formed));
-        begin = block_end;
-      }
-    }
+    loops_.update(ranges_[i], first, last, GradientOf(ranges_[i], first, last, formed));
   });
 }
 

@@ -1,0 +1,74 @@
+#include "framework/builder/exponential_moving_average.h"
+
+#include <set>
+#include <utility>
+
+#include "framework/builder/layer_call.h"
+#include "framework/builder/math.h"
+#include "framework/builder/program_guard.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff::optimizer {
+namespace {
+
+constexpr const char* kType = "exponential_moving_average";
+
+void CheckOptions(const ExponentialMovingAverageOptions& options,
+                  const std::source_location& site) {
+  const LayerCall call(kType, kType, site);
+  call.Enforce(options.decay >= 0.0f && options.decay < 1.0f, "decay = ", options.decay,
+               ", expected one in [0, 1)");
+  if (!options.thres_steps.defined()) return;
+  call.Use(options.thres_steps);
+  const Var& steps = options.thres_steps.var();
+  call.Enforce(steps.dtype == DType::kInt64 && steps.dims == std::vector<int64_t>{1},
+               "thres_steps \"", steps.name, "\" is ", steps.dtype, " [", Join(steps.dims, ", "),
+               "], expected int64 [1]");
+}
+
+}  // namespace
+
+ExponentialMovingAverage::ExponentialMovingAverage(const ExponentialMovingAverageOptions& options,
+                                                   std::source_location site)
+    : ParameterAverage(kType, options.averaged, site) {
+  CheckOptions(options, site);
+  std::set<DType> dtypes;
+  for (const Var& var : vars()) {
+    dtypes.insert(var.dtype);
+    states_.push_back(
+        {.average = NewState(var, "ema", var.dims, var.dtype, 0.0, site),
+         .decay_product = NewState(var, "ema_decay_product", {1}, DType::kFloat64, 1.0, site)});
+  }
+  for (const DType dtype : dtypes) AppendUpdate(dtype, options, site);
+}
+
+void ExponentialMovingAverage::AppendUpdate(DType dtype,
+                                            const ExponentialMovingAverageOptions& options,
+                                            const std::source_location& site) {
+  std::vector<std::string> params, averages, products;
+  for (size_t i = 0; i < vars().size(); ++i) {
+    if (vars()[i].dtype != dtype) continue;
+    params.push_back(vars()[i].name);
+    averages.push_back(states_[i].average);
+    products.push_back(states_[i].decay_product);
+  }
+  Op op("exponential_moving_average");
+  op.SetInput("Param", params).SetInput("Average", averages).SetInput("DecayProduct", products);
+  if (options.thres_steps.defined()) op.SetInput("ThresSteps", {options.thres_steps.name()});
+  op.SetOutput("AverageOut", averages).SetOutput("DecayProductOut", products);
+  op.SetAttr("decay", options.decay);
+  const OpRoleGuard role(kRoleOptimize);
+  LayerCall(kType, kType, site).Append(std::move(op));
+}
+
+bool ExponentialMovingAverage::HasValues(const Scope& scope, size_t i) const {
+  return CopyToCpu(scope.Get(states_[i].decay_product)).Item<double>() < 1.0;
+}
+
+Variable ExponentialMovingAverage::AppendAverage(size_t i) const {
+  const Var& var = vars()[i];
+  const Variable weights = 1.0 - State(states_[i].decay_product, {1}, DType::kFloat64);
+  return State(states_[i].average, var.dims, var.dtype) / weights;
+}
+
+}  // namespace skiff::optimizer

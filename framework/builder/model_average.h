@@ -1,0 +1,50 @@
+// ModelAverage: the mean of a parameter's last values, as many as a window holds, or up to twice as
+// many; Fluid's, which approximates the mean of a share of all values.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "framework/builder/parameter_average.h"
+
+namespace skiff::optimizer {
+
+struct ModelAverageOptions {
+  float average_window_rate = 0.15f;  // the window, as a share of all steps so far
+  int64_t min_average_window = 10000;
+  int64_t max_average_window = 10000;
+  AveragedVariables averaged = {};
+  // Of so many values a sum is made before it is added to others, so that no digits are lost.
+  // PaddlePaddle knows none but this.
+  int64_t max_num_accumulates = 16384;
+};
+
+// Appends an op average_accumulates for each variable, in the order of the names; the rule stands
+// there. A variable has the states <variable>_sum_1_0, _sum_2_0 and _sum_3_0 of its shape, and, of
+// one int64, _num_accumulates_0, _old_num_accumulates_0 and _num_updates_0.
+class ModelAverage final : public ParameterAverage {
+ public:
+  // Error (kInvalidArgument) unless the rate is in [0, 1] and 1 <= min_average_window <=
+  // max_average_window, for max_num_accumulates < 1, and as ParameterAverage.
+  explicit ModelAverage(const ModelAverageOptions& options = {},
+                        std::source_location site = std::source_location::current());
+
+ private:
+  struct States {
+    std::vector<std::string> sums;
+    std::string num_accumulates;
+    std::string old_num_accumulates;
+    std::string num_updates;
+  };
+
+  void AppendAccumulation(const Var& var, const ModelAverageOptions& options,
+                          const std::source_location& site);
+  bool HasValues(const Scope& scope, size_t i) const override;
+  Variable AppendAverage(size_t i) const override;
+
+  std::vector<States> states_;
+};
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,134 @@
+#include "framework/builder/parameter_average.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "framework/base/error.h"
+#include "framework/builder/layer_call.h"
+#include "framework/builder/param_attr.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
+#include "framework/op/registry.h"
+
+namespace skiff::optimizer {
+namespace {
+
+bool WantsAverage(const Var& parameter) {
+  const auto found = parameter.attrs.find(kDoModelAverageVarAttr);
+  if (found == parameter.attrs.end()) return true;
+  const auto* value = std::get_if<int32_t>(&found->second);
+  return value == nullptr || *value != 0;
+}
+
+struct WrittenVariables {
+  std::map<std::string, const Var*> parameters;
+  std::map<std::string, const Var*> statistics;
+};
+
+void AddWrittenBy(const Op& op, const Block& block, WrittenVariables* written) {
+  std::set<std::string> statistics;
+  const OpDef* def = DefaultOpRegistry().Find(op.type);
+  if (def != nullptr) {
+    for (const auto& [input, output] : def->running_state) {
+      statistics.insert(op.Output(output).begin(), op.Output(output).end());
+    }
+  }
+  for (const std::string& name : op.OutputNames()) {
+    const Var* var = block.FindVar(name);
+    if (var == nullptr || !var->persistable) continue;
+    if (statistics.contains(name)) {
+      written->statistics.emplace(name, var);
+    } else if (var->is_parameter) {
+      written->parameters.emplace(name, var);
+    }
+  }
+}
+
+WrittenVariables WrittenBy(const Program& program) {
+  WrittenVariables written;
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    const Block& block = *program.block(static_cast<int32_t>(i));
+    for (const auto& op : block.ops()) AddWrittenBy(*op, block, &written);
+  }
+  return written;
+}
+
+}  // namespace
+
+ParameterAverage::ParameterAverage(const std::string& type, const AveragedVariables& chosen,
+                                   const std::source_location& site)
+    : type_(type) {
+  const LayerCall call(type, type, site);
+  call.Enforce(&CurrentBlock() == DefaultMainProgram().root(),
+               "a sub-block is open; average in the root block");
+  WrittenVariables written = WrittenBy(DefaultMainProgram());
+  std::map<std::string, const Var*> taken;
+  if (chosen.parameters.empty()) {
+    taken = written.parameters;
+    std::erase_if(taken, [](const auto& entry) { return !WantsAverage(*entry.second); });
+  }
+  for (const std::string& name : chosen.parameters) {
+    const auto found = written.parameters.find(name);
+    call.Enforce(found != written.parameters.end(), "\"", name,
+                 "\" is no parameter that the program changes; average behind Minimize");
+    taken.insert(*found);
+  }
+  call.Enforce(!taken.empty(),
+               "the program changes no parameter that is to be averaged; average behind Minimize");
+  if (chosen.batch_norm_statistics) taken.merge(written.statistics);
+  for (const auto& [name, var] : taken) vars_.push_back(*var);
+}
+
+std::vector<std::string> ParameterAverage::variables() const {
+  std::vector<std::string> names;
+  for (const Var& var : vars_) names.push_back(var.name);
+  return names;
+}
+
+std::string ParameterAverage::NewState(const Var& var, const std::string& kind,
+                                       const std::vector<int64_t>& dims, DType dtype, double value,
+                                       const std::source_location& site) {
+  const std::string name = DefaultMainProgram().UniqueName(StrCat(var.name, "_", kind));
+  return CreatePersistable(name, dims, dtype, value, site).name();
+}
+
+Variable ParameterAverage::State(const std::string& name, const std::vector<int64_t>& dims,
+                                 DType dtype) {
+  const Variable state = CreatePersistable(name, dims, dtype, 0.0, std::source_location::current());
+  return layers::Cast(state, DType::kFloat64);
+}
+
+void ParameterAverage::AppendApplication() const {
+  for (size_t i = 0; i < vars_.size(); ++i) {
+    const Var& var = vars_[i];
+    Variable average = AppendAverage(i);
+    if (var.dims.empty()) average = layers::Reshape(average, {});
+    const Variable target =
+        CreatePersistable(var.name, var.dims, var.dtype, 0.0, std::source_location::current());
+    const LayerCall call("cast", "", std::source_location::current());
+    Op op("cast");
+    op.SetInput("X", {call.Use(average)}).SetOutput("Out", {call.Use(target)});
+    op.SetAttr("in_dtype", static_cast<int32_t>(DType::kFloat64));
+    op.SetAttr("out_dtype", static_cast<int32_t>(var.dtype));
+    call.Append(std::move(op));
+  }
+}
+
+ReplacedValues ParameterAverage::Apply(Executor* executor) const {
+  Scope& scope = executor->scope();
+  for (size_t i = 0; i < vars_.size(); ++i) {
+    SKIFF_ENFORCE(HasValues(scope, i), kFailedPrecondition, type_, ": no value of \"",
+                  vars_[i].name, "\" was averaged yet; train a step first");
+  }
+  Program program, startup;
+  {
+    const ProgramGuard guard(&program, &startup);
+    AppendApplication();
+  }
+  return ReplacedValues(&scope, variables(), [&] { executor->Run(program); });
+}
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,77 @@
+// Averages of parameters beside a training: train with the raw values, evaluate and save models
+// with the averaged ones.
+//
+//   optimizer::Momentum({…}).Minimize(loss);            // any optimizer
+//   const optimizer::ModelAverage average({…});         // or ExponentialMovingAverage
+//   …                                                   // train
+//   {
+//     const ReplacedValues averaged = average.Apply(&executor);
+//     …                                                 // evaluate, SaveInferenceModel
+//   }                                                   // the raw values again, bit for bit
+//
+// Made behind Minimize on the default programs. It appends ops with the role Optimize, so that
+// CloneForTest leaves them out, and keeps its states as persistables of both programs under Fluid's
+// names: checkpoints hold them, and a resumed training has the same averages.
+#pragma once
+
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "framework/builder/variable.h"
+#include "framework/executor/executor.h"
+#include "framework/ir/program.h"
+#include "framework/tensor/replaced_values.h"
+#include "framework/tensor/scope.h"
+
+namespace skiff::optimizer {
+
+// Which variables take part in an average.
+struct AveragedVariables {
+  // Empty: all parameters that the program's ops write, but those whose ParamAttr says
+  // do_model_average = false.
+  std::vector<std::string> parameters = {};
+  // Whether running means and variances do, which no optimizer moves.
+  bool batch_norm_statistics = true;
+};
+
+class ParameterAverage {
+ public:
+  virtual ~ParameterAverage() = default;
+
+  // Names of the variables that take part, in ascending order.
+  std::vector<std::string> variables() const;
+
+  // Puts the averages in the place of the values, reckoned in float64 and rounded once, until the
+  // returned object is restored or destroyed. Meanwhile nothing trains and no checkpoint is saved:
+  // see ReplacedValues. Error: kFailedPrecondition if that scope has replaced values, or if no step
+  // was averaged yet; kNotFound if it lacks a variable.
+  ReplacedValues Apply(Executor* executor) const;
+
+ protected:
+  // Errors (kInvalidArgument) name `type` and `site`: none takes part, a name in the list isn't a
+  // parameter that an op writes, a sub-block is open.
+  ParameterAverage(const std::string& type, const AveragedVariables& chosen,
+                   const std::source_location& site);
+
+  // Their descriptions, in ascending order of the names.
+  const std::vector<Var>& vars() const { return vars_; }
+  // <variable>_<kind>_<n>, filled with `value`; its name.
+  static std::string NewState(const Var& var, const std::string& kind,
+                              const std::vector<int64_t>& dims, DType dtype, double value,
+                              const std::source_location& site);
+  // In the default main program, which isn't the one of NewState: a state, as float64.
+  static Variable State(const std::string& name, const std::vector<int64_t>& dims, DType dtype);
+
+ private:
+  // Whether the average of variable i is one of at least one value.
+  virtual bool HasValues(const Scope& scope, size_t i) const = 0;
+  // Appends to the default main program what computes the average of variable i in float64.
+  virtual Variable AppendAverage(size_t i) const = 0;
+  void AppendApplication() const;
+
+  std::string type_;
+  std::vector<Var> vars_;
+};
+
+}  // namespace skiff::optimizer

@@ -1,0 +1,275 @@
+// average_accumulates: what the average of a parameter over its last values is made of.
+//
+//   num_updates += 1, num_accumulates += 1, sum_1 += param
+//   if num_updates % max_num_accumulates == 0: sum_2 += sum_1, sum_1 = 0
+//   if num_accumulates >= min_average_window and
+//      num_accumulates >= min(max_average_window, trunc(num_updates * average_window)):
+//     sum_3 = sum_1 + sum_2, sum_1 = sum_2 = 0
+//     old_num_accumulates = num_accumulates, num_accumulates = 0
+//
+// The average is (sum_1 + sum_2 + sum_3) / (num_accumulates + old_num_accumulates), over a window
+// that grows to twice its length and is halved then. sum_2 keeps digits: it takes sums of about one
+// size.
+//
+// Source: Fluid's average_accumulates, whose kernel is right only where outputs are inputs and
+// which rounds num_updates * average_window to float32. The lists, max_num_accumulates and
+// SkipUpdate are ours.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "operators/optimizer/average_shared.h"
+#include "operators/optimizer/update_op_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/optimizer/average_accumulates.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <typename T>
+void AddArrays(const T* a, const T* b, int64_t count, T* sum) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, sum + i);
+  }
+  for (; i < count; ++i) {
+    hn::StoreU(hn::Add(hn::LoadU(one, a + i), hn::LoadU(one, b + i)), one, sum + i);
+  }
+}
+
+template <typename T>
+void AddThreeArrays(const T* a, const T* b, const T* c, int64_t count, T* sum) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto first = hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
+    hn::StoreU(hn::Add(first, hn::LoadU(d, c + i)), d, sum + i);
+  }
+  for (; i < count; ++i) {
+    const auto first = hn::Add(hn::LoadU(one, a + i), hn::LoadU(one, b + i));
+    hn::StoreU(hn::Add(first, hn::LoadU(one, c + i)), one, sum + i);
+  }
+}
+
+void AddFloats(const float* a, const float* b, int64_t count, float* sum) {
+  AddArrays(a, b, count, sum);
+}
+void AddDoubles(const double* a, const double* b, int64_t count, double* sum) {
+  AddArrays(a, b, count, sum);
+}
+void AddThreeFloats(const float* a, const float* b, const float* c, int64_t count, float* sum) {
+  AddThreeArrays(a, b, c, count, sum);
+}
+void AddThreeDoubles(const double* a, const double* b, const double* c, int64_t count,
+                     double* sum) {
+  AddThreeArrays(a, b, c, count, sum);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(AddFloats);
+HWY_EXPORT(AddDoubles);
+HWY_EXPORT(AddThreeFloats);
+HWY_EXPORT(AddThreeDoubles);
+
+void Add(const float* a, const float* b, int64_t count, float* sum) {
+  HWY_DYNAMIC_DISPATCH(AddFloats)(a, b, count, sum);
+}
+void Add(const double* a, const double* b, int64_t count, double* sum) {
+  HWY_DYNAMIC_DISPATCH(AddDoubles)(a, b, count, sum);
+}
+void AddThree(const float* a, const float* b, const float* c, int64_t count, float* sum) {
+  HWY_DYNAMIC_DISPATCH(AddThreeFloats)(a, b, c, count, sum);
+}
+void AddThree(const double* a, const double* b, const double* c, int64_t count, double* sum) {
+  HWY_DYNAMIC_DISPATCH(AddThreeDoubles)(a, b, c, count, sum);
+}
+
+// Whether the window is full.
+class WindowRule {
+ public:
+  explicit WindowRule(const OpContext& context)
+      : rate_(context.Attr<float>("average_window")),
+        min_(context.IntAttr("min_average_window")),
+        max_(context.IntAttr("max_average_window")) {}
+
+  // fma is rounded once, so its sign tells, for counts below 2^53, whether the product, cut off to
+  // an integer, is at most num_accumulates.
+  bool IsFull(int64_t num_accumulates, int64_t num_updates) const {
+    if (num_accumulates < min_) return false;
+    if (num_accumulates >= max_) return true;
+    const double above = static_cast<double>(num_accumulates) + 1;
+    return std::fma(static_cast<double>(num_updates), rate_, -above) < 0;
+  }
+
+ private:
+  double rate_;
+  int64_t min_;
+  int64_t max_;
+};
+
+int64_t Next(int64_t count) {
+  return count < std::numeric_limits<int64_t>::max() ? count + 1 : count;
+}
+
+template <typename T>
+class AverageAccumulates final : public AverageKernel {
+ public:
+  explicit AverageAccumulates(const OpContext& context)
+      : AverageKernel(context),
+        rule_(context),
+        max_num_accumulates_(context.IntAttr("max_num_accumulates")),
+        folds_(parameter_count()) {}
+
+ private:
+  // States, in the order of the definition.
+  enum { kSum1, kSum2, kSum3, kNumAccumulates, kOldNumAccumulates, kNumUpdates };
+  // Where sum_1 goes in this step.
+  enum class Fold { kNowhere, kToSum2, kToSum3 };
+
+  int64_t Count(const KernelContext& run, size_t k, size_t i) const {
+    return run.input(state(k, i).in).template Item<int64_t>();
+  }
+  void SetCount(const KernelContext& run, size_t k, size_t i, int64_t count) const {
+    *run.output(state(k, i).out).template data<int64_t>() = count;
+  }
+
+  void Advance(const KernelContext& run, size_t i) override {
+    const int64_t num_updates = Next(Count(run, kNumUpdates, i));
+    const int64_t num_accumulates = Next(Count(run, kNumAccumulates, i));
+    const int64_t old = Count(run, kOldNumAccumulates, i);
+    const bool is_full = rule_.IsFull(num_accumulates, num_updates);
+    folds_[i] = is_full                                   ? Fold::kToSum3
+                : num_updates % max_num_accumulates_ == 0 ? Fold::kToSum2
+                                                          : Fold::kNowhere;
+    SetCount(run, kNumUpdates, i, num_updates);
+    SetCount(run, kNumAccumulates, i, is_full ? 0 : num_accumulates);
+    SetCount(run, kOldNumAccumulates, i, is_full ? num_accumulates : old);
+  }
+
+  const T* In(const KernelContext& run, size_t k, size_t i) const {
+    return run.input(state(k, i).in).template data<T>();
+  }
+  T* Out(const KernelContext& run, size_t k, size_t i) const {
+    return run.output(state(k, i).out).template data<T>();
+  }
+  void Keep(const KernelContext& run, size_t k, size_t i, int64_t begin, int64_t end) const {
+    const T* from = In(run, k, i) + begin;
+    T* to = Out(run, k, i) + begin;
+    if (from != to) std::memcpy(to, from, static_cast<size_t>(end - begin) * sizeof(T));
+  }
+  void Clear(const KernelContext& run, size_t k, size_t i, int64_t begin, int64_t end) const {
+    std::memset(Out(run, k, i) + begin, 0, static_cast<size_t>(end - begin) * sizeof(T));
+  }
+
+  void Accumulate(const KernelContext& run, size_t i, int64_t begin, int64_t end) const override {
+    const int64_t count = end - begin;
+    const T* added = run.input(param(i)).template data<T>() + begin;
+    const T* sum_1 = In(run, kSum1, i) + begin;
+    const T* sum_2 = In(run, kSum2, i) + begin;
+    switch (folds_[i]) {
+      case Fold::kNowhere:
+        Add(sum_1, added, count, Out(run, kSum1, i) + begin);
+        Keep(run, kSum2, i, begin, end);
+        Keep(run, kSum3, i, begin, end);
+        return;
+      case Fold::kToSum2:
+        AddThree(sum_1, added, sum_2, count, Out(run, kSum2, i) + begin);
+        Clear(run, kSum1, i, begin, end);
+        Keep(run, kSum3, i, begin, end);
+        return;
+      case Fold::kToSum3:
+        AddThree(sum_1, added, sum_2, count, Out(run, kSum3, i) + begin);
+        Clear(run, kSum1, i, begin, end);
+        Clear(run, kSum2, i, begin, end);
+        return;
+    }
+  }
+
+  WindowRule rule_;
+  int64_t max_num_accumulates_;
+  std::vector<Fold> folds_;  // by parameter, of the run
+};
+
+AttrDef CountAttr(std::string name, int64_t default_value, std::string doc) {
+  return {.name = std::move(name),
+          .type = AttrType::kLong,
+          .default_value = default_value,
+          .doc = std::move(doc)};
+}
+
+void CheckWindow(const OpContext& context) {
+  const int64_t min = context.IntAttr("min_average_window");
+  const int64_t max = context.IntAttr("max_average_window");
+  SKIFF_ENFORCE(min <= max, kInvalidArgument, "average_accumulates: min_average_window = ", min,
+                " is above max_average_window = ", max);
+  const float rate = context.Attr<float>("average_window");
+  SKIFF_ENFORCE(rate >= 0 && std::isfinite(rate), kInvalidArgument,
+                "average_accumulates: average_window = ", rate,
+                ", expected a finite number, not negative");
+  const int64_t folded = context.IntAttr("max_num_accumulates");
+  SKIFF_ENFORCE(folded >= 1, kInvalidArgument,
+                "average_accumulates: max_num_accumulates = ", folded, ", expected at least 1");
+}
+
+AverageOp AverageAccumulatesOp() {
+  return {.type = "average_accumulates",
+          .doc =
+              "Adds Param to what its average over the last steps is made of, (sum_1 + sum_2 + "
+              "sum_3) / (num_accumulates + old_num_accumulates): sum_1 += param; every "
+              "max_num_accumulates updates sum_2 += sum_1, sum_1 = 0; and once num_accumulates is "
+              "at least min_average_window and min(max_average_window, num_updates * "
+              "average_window), sum_3 = sum_1 + sum_2, sum_1 = sum_2 = 0, old_num_accumulates = "
+              "num_accumulates, num_accumulates = 0.",
+          .param = "param",
+          .arrays = {{"in_sum_1", "out_sum_1", "Sums of the latest values."},
+                     {"in_sum_2", "out_sum_2", "Sums of earlier values of this window."},
+                     {"in_sum_3", "out_sum_3", "Sums of the values of the window before."}},
+          .scalars = {{"in_num_accumulates", "out_num_accumulates",
+                       "int64 of one element: values in sum_1 and sum_2."},
+                      {"in_old_num_accumulates", "out_old_num_accumulates",
+                       "int64 of one element: values in sum_3."},
+                      {"in_num_updates", "out_num_updates", "int64 of one element: all values."}},
+          .scalar_dtype = DType::kInt64,
+          .attrs = {FloatAttr("average_window", 0.0f,
+                              "The length of a window, as a share of all updates."),
+                    CountAttr("max_average_window", std::numeric_limits<int64_t>::max(),
+                              "A window needn't be longer."),
+                    CountAttr("min_average_window", 10000,
+                              "Nor is it shorter; at most max_average_window."),
+                    CountAttr("max_num_accumulates", 16384,
+                              "How many values sum_1 takes. Skiff's; in PaddlePaddle it is the "
+                              "default, always.")},
+          .check = CheckWindow};
+}
+
+}  // namespace
+
+void RegisterAverageAccumulates(OpRegistry& registry) {
+  registry.Add(MakeAverageOpDef(AverageAccumulatesOp()));
+  registry.AddCpuKernels<float, double>(
+      "average_accumulates", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<AverageAccumulates<T>>(context);
+      });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

@@ -1,0 +1,134 @@
+#include "operators/optimizer/average_shared.h"
+
+#include <limits>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/tensor/dims_agree.h"
+#include "operators/optimizer/list_walk_shared.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kGrain = 8192;
+
+SlotDef ListSlot(std::string name, std::string doc) {
+  return {.name = std::move(name), .doc = std::move(doc), .duplicable = true};
+}
+
+void CheckCount(const OpContext& context, const std::string& param, const AverageOp::State& state) {
+  const size_t expected = context.InputCount(param);
+  SKIFF_ENFORCE(context.InputCount(state.input) == expected, kInvalidArgument, context.op().type,
+                ": ", state.input, " has ", context.InputCount(state.input),
+                " arguments, expected ", expected, " as ", param);
+  for (size_t i = 0; i < expected; ++i) {
+    SKIFF_ENFORCE(context.OutputIndex(state.output, i) >= 0, kInvalidArgument, context.op().type,
+                  ": output \"", state.output, "\" has no argument ", i, ", expected one for each ",
+                  param);
+  }
+}
+
+void CheckArray(const OpContext& context, const std::string& slot, size_t i, const Shape& shape,
+                DType dtype) {
+  const TensorMeta& found = context.Input(slot, i);
+  SKIFF_ENFORCE(DimsAgree(found.shape.dims(), shape.dims()) && found.dtype == dtype,
+                kInvalidArgument, context.op().type, ": ", slot, "[", i, "] is ", found.dtype, " ",
+                found.shape, ", expected ", dtype, " ", shape);
+}
+
+void CheckNumber(const OpContext& context, const std::string& slot, size_t i, DType dtype) {
+  const TensorMeta& found = context.Input(slot, i);
+  const bool is_one = !found.shape.is_known() || found.shape.element_count() == 1;
+  SKIFF_ENFORCE(is_one && found.dtype == dtype, kInvalidArgument, context.op().type, ": ", slot,
+                "[", i, "] is ", found.dtype, " ", found.shape, ", expected ", dtype,
+                " of one element");
+}
+
+void InferAverage(OpContext& context, const AverageOp& op) {
+  const size_t count = context.InputCount(op.param);
+  SKIFF_ENFORCE(count > 0, kInvalidArgument, op.type, ": no ", op.param, ", expected at least one");
+  const DType dtype = context.Input(op.param).dtype;
+  for (const AverageOp::State& state : op.arrays) {
+    CheckCount(context, op.param, state);
+    for (size_t i = 0; i < count; ++i) {
+      const Shape& shape = context.Input(op.param, i).shape;
+      CheckArray(context, op.param, i, shape, dtype);
+      CheckArray(context, state.input, i, shape, dtype);
+      context.SetOutputLike(state.output, state.input, i);
+    }
+  }
+  for (const AverageOp::State& state : op.scalars) {
+    CheckCount(context, op.param, state);
+    for (size_t i = 0; i < count; ++i) {
+      CheckNumber(context, state.input, i, op.scalar_dtype);
+      context.SetOutputLike(state.output, state.input, i);
+    }
+  }
+  if (context.HasInput("SkipUpdate")) CheckNumber(context, "SkipUpdate", 0, DType::kBool);
+  if (op.check) op.check(context);
+}
+
+}  // namespace
+
+OpDef MakeAverageOpDef(AverageOp op) {
+  OpDef def;
+  def.type = op.type;
+  def.doc = op.doc;
+  def.inputs = {ListSlot(op.param, "The parameters after the step, float32 or float64.")};
+  def.update = UpdateRule{.lists = {op.param}};
+  for (const auto* states : {&op.arrays, &op.scalars}) {
+    for (const AverageOp::State& state : *states) {
+      def.inputs.push_back(ListSlot(state.input, state.doc));
+      def.outputs.push_back(ListSlot(state.output, StrCat(state.input, " after the step.")));
+      def.in_place.emplace_back(state.input, state.output);
+      def.update->lists.push_back(state.input);
+    }
+  }
+  def.inputs.insert(def.inputs.end(), op.shared_inputs.begin(), op.shared_inputs.end());
+  def.inputs.push_back({.name = "SkipUpdate",
+                        .doc = "One bool: whether to leave everything as it is.",
+                        .dispensable = true});
+  def.attrs = op.attrs;
+  def.no_gradient_reason = "an average of parameters is no part of what is differentiated";
+  def.kernel_dtype_slot = op.param;
+  def.infer = [op = std::move(op)](OpContext& context) { InferAverage(context, op); };
+  return def;
+}
+
+AverageKernel::AverageKernel(const OpContext& context) : skip_(context.InputIndex("SkipUpdate")) {
+  const OpDef& def = context.def();
+  const std::string& param = def.update->lists.front();
+  const size_t count = context.InputCount(param);
+  begins_.push_back(0);
+  for (size_t i = 0; i < count; ++i) {
+    params_.push_back(context.InputIndex(param, i));
+    begins_.push_back(begins_.back() + context.Input(param, i).shape.element_count());
+  }
+  for (const auto& [input, output] : def.in_place) {
+    std::vector<State>& states = states_.emplace_back();
+    for (size_t i = 0; i < count; ++i) {
+      states.push_back({.in = context.InputIndex(input, i), .out = context.OutputIndex(output, i)});
+    }
+  }
+}
+
+void AverageKernel::Run(const KernelContext& run) {
+  if (skip_ >= 0 && run.input(skip_).Item<bool>()) {
+    Keep(run);
+    return;
+  }
+  for (size_t i = 0; i < params_.size(); ++i) Advance(run, i);
+  ForEachBlock(begins_, kGrain, std::numeric_limits<int64_t>::max() / 2,
+               [&](size_t i, int64_t begin, int64_t end) { Accumulate(run, i, begin, end); });
+}
+
+void AverageKernel::Keep(const KernelContext& run) const {
+  for (const std::vector<State>& states : states_) {
+    for (const State& state : states) {
+      if (run.output(state.out).raw_data() == run.input(state.in).raw_data()) continue;
+      CopyTensor(run.input(state.in), &run.output(state.out));
+    }
+  }
+}
+
+}  // namespace skiff

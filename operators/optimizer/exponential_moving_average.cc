@@ -1,0 +1,160 @@
+// exponential_moving_average: AverageOut = d * Average + (1 - d) * Param, DecayProductOut =
+// d * DecayProduct, where d = decay, or min(decay, (1 + ThresSteps) / (10 + ThresSteps)).
+//
+// Averages begin with 0 and products with 1; then Average / (1 - DecayProduct) is the mean of the
+// parameter's values, weighted by what the decays have left of them, however these change. (Fluid
+// divides by 1 - d^steps, which is that only for a constant d.)
+//
+// Source: Fluid's ExponentialMovingAverage, which composes it of other ops.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "operators/optimizer/average_shared.h"
+#include "operators/optimizer/update_op_shared.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/optimizer/exponential_moving_average.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <typename T, class D>
+HWY_INLINE void MixVector(D d, T decay, T rest, const T* average, const T* param, T* mixed) {
+  const auto added = hn::Mul(hn::Set(d, rest), hn::LoadU(d, param));
+  hn::StoreU(hn::MulAdd(hn::Set(d, decay), hn::LoadU(d, average), added), d, mixed);
+}
+
+template <typename T>
+void MixArrays(T decay, T rest, const T* average, const T* param, int64_t count, T* mixed) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    MixVector(d, decay, rest, average + i, param + i, mixed + i);
+  }
+  for (; i < count; ++i) MixVector(one, decay, rest, average + i, param + i, mixed + i);
+}
+
+void MixFloats(float decay, float rest, const float* average, const float* param, int64_t count,
+               float* mixed) {
+  MixArrays(decay, rest, average, param, count, mixed);
+}
+void MixDoubles(double decay, double rest, const double* average, const double* param,
+                int64_t count, double* mixed) {
+  MixArrays(decay, rest, average, param, count, mixed);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(MixFloats);
+HWY_EXPORT(MixDoubles);
+
+void Mix(float decay, float rest, const float* average, const float* param, int64_t count,
+         float* mixed) {
+  HWY_DYNAMIC_DISPATCH(MixFloats)(decay, rest, average, param, count, mixed);
+}
+void Mix(double decay, double rest, const double* average, const double* param, int64_t count,
+         double* mixed) {
+  HWY_DYNAMIC_DISPATCH(MixDoubles)(decay, rest, average, param, count, mixed);
+}
+
+template <typename T>
+class ExponentialMovingAverage final : public AverageKernel {
+ public:
+  explicit ExponentialMovingAverage(const OpContext& context)
+      : AverageKernel(context),
+        decay_(static_cast<T>(context.Attr<float>("decay"))),
+        thres_steps_(context.InputIndex("ThresSteps")) {}
+
+ private:
+  enum { kAverage, kDecayProduct };
+
+  // As it is rounded for the elements, so that the product is that of what they were multiplied by.
+  T Decay(const KernelContext& run) const {
+    if (thres_steps_ < 0) return decay_;
+    const auto steps =
+        static_cast<double>(std::max<int64_t>(0, run.input(thres_steps_).Item<int64_t>()));
+    return std::min(decay_, static_cast<T>((1 + steps) / (10 + steps)));
+  }
+
+  void Advance(const KernelContext& run, size_t i) override {
+    const State& product = state(kDecayProduct, i);
+    SetScalar(ScalarOf(run.input(product.in)) * Decay(run), &run.output(product.out));
+  }
+
+  void Accumulate(const KernelContext& run, size_t i, int64_t begin, int64_t end) const override {
+    const T decay = Decay(run);
+    const State& average = state(kAverage, i);
+    Mix(decay, 1 - decay, run.input(average.in).template data<T>() + begin,
+        run.input(param(i)).template data<T>() + begin, end - begin,
+        run.output(average.out).template data<T>() + begin);
+  }
+
+  T decay_;
+  int thres_steps_;
+};
+
+void CheckThresSteps(const OpContext& context) {
+  if (!context.HasInput("ThresSteps")) return;
+  const TensorMeta& steps = context.Input("ThresSteps");
+  const bool is_one = !steps.shape.is_known() || steps.shape.element_count() == 1;
+  SKIFF_ENFORCE(is_one && steps.dtype == DType::kInt64, kInvalidArgument,
+                "exponential_moving_average: ThresSteps is ", steps.dtype, " ", steps.shape,
+                ", expected int64 of one element");
+}
+
+AverageOp ExponentialMovingAverageOp() {
+  return {
+      .type = "exponential_moving_average",
+      .doc =
+          "AverageOut = d * Average + (1 - d) * Param; DecayProductOut = d * DecayProduct; d = "
+          "decay, or min(decay, (1 + ThresSteps) / (10 + ThresSteps)). The mean that is meant is "
+          "Average / (1 - DecayProduct).",
+      .param = "Param",
+      .arrays = {{"Average", "AverageOut", "The averages, which begin with 0."}},
+      .scalars = {{"DecayProduct", "DecayProductOut",
+                   "float64 of one element: the product of all decays so far, which begins with "
+                   "1."}},
+      .scalar_dtype = DType::kFloat64,
+      .shared_inputs = {{.name = "ThresSteps",
+                         .doc = "int64 of one element, for all parameters: a number of steps, from "
+                                "which d grows towards decay; below 0 it counts as 0.",
+                         .dispensable = true}},
+      .attrs = {{.name = "decay",
+                 .type = AttrType::kFloat,
+                 .default_value = 0.999f,
+                 .doc = "What is left of an average after a step.",
+                 .accepts =
+                     [](const Attribute& value) {
+                       const auto* decay = std::get_if<float>(&value);
+                       return decay != nullptr && *decay >= 0 && *decay < 1;
+                     },
+                 .expected = "a number in [0, 1)"}},
+      .check = CheckThresSteps};
+}
+
+}  // namespace
+
+void RegisterExponentialMovingAverage(OpRegistry& registry) {
+  registry.Add(MakeAverageOpDef(ExponentialMovingAverageOp()));
+  registry.AddCpuKernels<float, double>(
+      "exponential_moving_average",
+      []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<ExponentialMovingAverage<T>>(context);
+      });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE
