@@ -34,13 +34,9 @@ Variable SquaredNorm(const Variable& x, const std::source_location& site) {
 }
 
 // max_norm / max(max_norm, the norm of all), of shape [1].
-Variable GlobalNormFactor(float max_norm, const std::vector<NamedGradient*>& gradients,
+Variable GlobalNormFactor(float max_norm, const std::vector<NamedGradient>& gradients,
                           const std::source_location& site) {
-  std::vector<Variable> squares;
-  for (const NamedGradient* entry : gradients) {
-    squares.push_back(SquaredNorm(entry->gradient, site));
-  }
-  const Variable norm = layers::Sqrt(layers::Sum(squares, site), site);
+  const Variable norm = layers::Sqrt(SquaredGlobalNorm(gradients, site), site);
   const Variable limit = layers::FillConstant({1}, norm.dtype(), max_norm, site);
   return layers::ElementwiseDiv(limit, layers::ElementwiseMax(norm, limit, {}, site), {}, site);
 }
@@ -69,6 +65,15 @@ Variable Decay(const Regularizer& regularizer, const Variable& parameter,
 
 }  // namespace
 
+Variable SquaredGlobalNorm(const std::vector<NamedGradient>& gradients,
+                           const std::source_location& site) {
+  std::vector<Variable> squares;
+  for (const NamedGradient& entry : gradients) {
+    squares.push_back(SquaredNorm(entry.gradient, site));
+  }
+  return layers::Sum(squares, site);
+}
+
 void MarkParameterOps(size_t first, const std::vector<std::string>& names) {
   const Block& root = *DefaultMainProgram().root();
   for (size_t i = first; i < root.ops().size(); ++i) {
@@ -89,7 +94,9 @@ void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
                "there is a gradient clip, but every parameter has need_clip = false");
   Variable factor;
   if (clip.kind == GradientClip::Kind::kGlobalNorm) {
-    factor = GlobalNormFactor(clip.max_norm, clipped, site);
+    std::vector<NamedGradient> counted;
+    for (const NamedGradient* entry : clipped) counted.push_back(*entry);
+    factor = GlobalNormFactor(clip.max_norm, counted, site);
   }
   for (NamedGradient* entry : clipped) {
     const size_t first = root.ops().size();

@@ -16,6 +16,10 @@ struct NamedGradient {
   Variable gradient;
 };
 
+// The sum of the squares of all elements of all gradients, of shape [1]. Of at least one gradient.
+Variable SquaredGlobalNorm(const std::vector<NamedGradient>& gradients,
+                           const std::source_location& site);
+
 // Appends the ops and puts the clipped gradients in place of the given ones. Parameters whose
 // attribute says need_clip = false are left alone; Error if all are.
 void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/builder/control.h"
 #include "framework/builder/gradient_ops.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
@@ -129,7 +130,7 @@ std::map<std::string, std::string> UpdatesByParameter(const Program& program) {
     for (const auto& op : program.block(static_cast<int32_t>(i))->ops()) {
       const OpDef* def = DefaultOpRegistry().Find(op->type);
       if (def == nullptr || !def->update.has_value()) continue;
-      for (const std::string& parameter : op->Input("Param")) updates[parameter] = op->type;
+      for (const std::string& parameter : op->Output("ParamOut")) updates[parameter] = op->type;
     }
   }
   return updates;
@@ -152,19 +153,30 @@ std::vector<ParameterGradient> Optimizer::Minimize(const Variable& loss,
     call.Fail(StrCat("parameter \"", update->first, "\" is updated by \"", update->second,
                      "\" already, and \"", op_, "\" would be its second optimizer"));
   }
-  AppendUpdates(pairs, site);
+  AppendUpdates(pairs, options, site);
   to_main.Stay();
   to_startup.Stay();
   return pairs;
 }
 
 void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
+                              const MinimizeOptions& options,
                               const std::source_location& site) const {
   Block* root = DefaultMainProgram().root();
   const OpRoleGuard role(kRoleOptimize);
   std::vector<NamedGradient> gradients;
   for (const ParameterGradient& pair : pairs) {
     gradients.push_back({pair.parameter, Variable(root, pair.gradient->name)});
+  }
+  std::optional<MergeRound> round;
+  Variable skip;  // whether a run leaves all as it is; undefined: none does
+  if (options.gradient_merge.steps != 1) {
+    round = AppendGradientMerge(options.gradient_merge, &gradients, site);
+    skip = layers::LogicalNot(round->is_last, site);
+  }
+  if (options.skip_non_finite) {
+    const Variable broken = AppendNonFiniteCheck(gradients, skip, site);
+    skip = skip.defined() ? layers::LogicalOr(skip, broken, site) : broken;
   }
   AppendClip(clip_, &gradients, site);
   AppendRegularization(regularization_, &gradients, site);
@@ -183,13 +195,27 @@ void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
     SetInPlace(&op, "Param", "ParamOut", parameter.name);
     op.SetInput("Grad", {gradients[i].gradient.name()});
     op.SetInput("LearningRate", {rates.For(parameter)});
+    if (skip.defined()) op.SetInput("SkipUpdate", {skip.name()});
     Complete({parameter, site}, &op);
     updates.push_back(append(i, std::move(op)));
   }
   for (size_t i = 0; i < pairs.size(); ++i) {
     std::optional<Op> last = Finish(*updates[i]);
-    if (last.has_value()) append(i, std::move(*last));
+    if (!last.has_value()) continue;
+    if (!skip.defined()) {
+      append(i, std::move(*last));
+      continue;
+    }
+    const std::string target = last->Output("Out").at(0);
+    const Variable next = call.AppendFor(std::move(*last));
+    Op choice("where");
+    choice.SetInput("Condition", {skip.name()})
+        .SetInput("X", {target})
+        .SetInput("Y", {next.name()});
+    choice.SetOutput("Out", {target});
+    append(i, std::move(choice));
   }
+  if (round.has_value()) AdvanceSchedulesByRound(*round, site);
 }
 
 void Optimizer::AddState(const Update& update, Op* op, const std::string& slot,

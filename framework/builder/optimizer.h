@@ -18,6 +18,7 @@
 #include "framework/builder/gradient_clip.h"
 #include "framework/builder/learning_rate.h"
 #include "framework/builder/regularizer.h"
+#include "framework/builder/update_gate.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::optimizer {
@@ -25,6 +26,10 @@ namespace skiff::optimizer {
 struct MinimizeOptions {
   std::vector<std::string> parameters = {};  // empty: all trainable ones
   std::vector<std::string> no_grad = {};     // variables that get no gradient
+  // Gradients of several runs make one update: update_gate.h.
+  GradientMerge gradient_merge = {};
+  // Leaves all as it is if a gradient isn't finite, and counts that in kSkippedUpdates.
+  bool skip_non_finite = false;
 };
 
 class Optimizer {
@@ -77,7 +82,7 @@ class Optimizer {
   static bool HasAnyPart(const std::string& name, const std::vector<std::string>& parts);
 
  private:
-  void AppendUpdates(const std::vector<ParameterGradient>& pairs,
+  void AppendUpdates(const std::vector<ParameterGradient>& pairs, const MinimizeOptions& options,
                      const std::source_location& site) const;
 
   std::string op_;

@@ -226,7 +226,7 @@ class Merging {
     for (const size_t member : group.members) {
       const Op& op = *block_.ops()[member];
       const Attribute& value = *EffectiveAttr(op, *DefOf(member).FindAttr(name));
-      const size_t parameters = op.Input("Param").size();
+      const size_t parameters = op.Input(DefOf(member).update->lists.front()).size();
       if (const auto* number = std::get_if<float>(&value)) {
         numbers.insert(numbers.end(), parameters, *number);
       } else if (const auto* text = std::get_if<std::string>(&value)) {
