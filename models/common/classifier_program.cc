@@ -13,6 +13,8 @@
 #include "framework/builder/metric.h"
 #include "framework/builder/optimizer.h"
 #include "framework/builder/optimizer/adam.h"
+#include "framework/builder/optimizer/exponential_moving_average.h"
+#include "framework/builder/optimizer/model_average.h"
 #include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
@@ -80,6 +82,22 @@ std::unique_ptr<optimizer::Optimizer> MakeOptimizer(const OptimizationOptions& o
   Throw(ErrorCode::kInvalidArgument, "unknown optimizer");
 }
 
+std::unique_ptr<optimizer::ParameterAverage> MakeAverage(const OptimizationOptions& options) {
+  switch (options.averaging) {
+    case AveragingKind::kNone:
+      return nullptr;
+    case AveragingKind::kWindow:
+      return std::make_unique<optimizer::ModelAverage>(
+          optimizer::ModelAverageOptions{.average_window_rate = options.average_window,
+                                         .min_average_window = 1,
+                                         .max_average_window = options.total_steps});
+    case AveragingKind::kEma:
+      return std::make_unique<optimizer::ExponentialMovingAverage>(
+          optimizer::ExponentialMovingAverageOptions{.decay = options.ema_decay});
+  }
+  Throw(ErrorCode::kInvalidArgument, "unknown average");
+}
+
 }  // namespace
 
 OptimizerKind OptimizerKindFromName(const std::string& name) {
@@ -94,6 +112,13 @@ ScheduleKind ScheduleKindFromName(const std::string& name) {
   if (name == "cosine") return ScheduleKind::kCosine;
   if (name == "step") return ScheduleKind::kStep;
   Throw(ErrorCode::kInvalidArgument, "schedule \"", name, "\": expected constant, cosine or step");
+}
+
+AveragingKind AveragingKindFromName(const std::string& name) {
+  if (name == "none") return AveragingKind::kNone;
+  if (name == "window") return AveragingKind::kWindow;
+  if (name == "ema") return AveragingKind::kEma;
+  Throw(ErrorCode::kInvalidArgument, "model_average \"", name, "\": expected none, window or ema");
 }
 
 ClassifierProgram BuildClassifier(const ImageDataset& dataset, const BuildLogits& build_logits,
@@ -124,6 +149,7 @@ ClassifierProgram BuildClassifier(const ImageDataset& dataset, const BuildLogits
   const Variable rate = RateWithWarmup(options);
   MakeOptimizer(options, rate)->Minimize(loss);
   result.learning_rate = rate;
+  result.average = MakeAverage(options);
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "framework/base/error.h"
 #include "models/common/svg.h"
@@ -147,22 +148,28 @@ std::string RenderCurves(std::string_view title, const std::vector<CurvePanel>& 
 
 std::string RenderLearningCurve(std::string_view title,
                                 const std::vector<TrainingRecord>& records) {
-  const auto curve = [&](const char* name, double TrainingRecord::*member) {
+  const auto curve = [&](const char* name, auto TrainingRecord::*member) {
     Curve result{.name = name};
     for (const TrainingRecord& record : records) {
-      result.points.push_back({static_cast<double>(record.epoch), record.*member});
+      const std::optional<double> y = record.*member;
+      if (y) result.points.push_back({static_cast<double>(record.epoch), *y});
     }
     return result;
   };
-  return RenderCurves(title,
-                      {{.title = "loss",
-                        .x_label = "epoch",
-                        .curves = {curve("training", &TrainingRecord::train_loss),
-                                   curve("validation", &TrainingRecord::validation_loss)}},
-                       {.title = "accuracy",
-                        .x_label = "epoch",
-                        .curves = {curve("training", &TrainingRecord::train_accuracy),
-                                   curve("validation", &TrainingRecord::validation_accuracy)}}});
+  CurvePanel loss{.title = "loss",
+                  .x_label = "epoch",
+                  .curves = {curve("training", &TrainingRecord::train_loss),
+                             curve("validation", &TrainingRecord::validation_loss)}};
+  CurvePanel accuracy{.title = "accuracy",
+                      .x_label = "epoch",
+                      .curves = {curve("training", &TrainingRecord::train_accuracy),
+                                 curve("validation", &TrainingRecord::validation_accuracy)}};
+  const Curve averaged = curve("averaged", &TrainingRecord::averaged_validation_loss);
+  if (!averaged.points.empty()) {
+    loss.curves.push_back(averaged);
+    accuracy.curves.push_back(curve("averaged", &TrainingRecord::averaged_validation_accuracy));
+  }
+  return RenderCurves(title, {loss, accuracy});
 }
 
 }  // namespace skiff::models

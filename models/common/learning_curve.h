@@ -29,7 +29,8 @@ struct CurvePanel {
 // characters, which XML can't hold, become spaces.
 std::string RenderCurves(std::string_view title, const std::vector<CurvePanel>& panels);
 
-// Loss and accuracy by epoch, in training and validation.
+// Loss and accuracy by epoch, in training and validation, and in validation with averaged
+// parameters where there are such.
 std::string RenderLearningCurve(std::string_view title, const std::vector<TrainingRecord>& records);
 
 }  // namespace skiff::models

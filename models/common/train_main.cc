@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
@@ -39,6 +40,15 @@ DEFINE_string(schedule, "cosine",
               "hundredth after three quarters).");
 DEFINE_int64(warmup, 0, "Steps over which the learning rate grows linearly.");
 DEFINE_double(weight_decay, 1e-4, "L2 regularization of all parameters.");
+DEFINE_string(model_average, "none",
+              "What is kept beside the weights, validated as well, and saved as the model: none, "
+              "window (the mean of the last weights), or ema (a mean in which older ones count "
+              "less). Running statistics of batch normalisation are averaged, too.");
+DEFINE_double(average_window, 0.15,
+              "With --model_average=window: the mean is that of this share of the steps so far, or "
+              "of up to twice as many.");
+DEFINE_double(ema_decay, 0.999,
+              "With --model_average=ema: what a mean keeps of itself in a step, below 1.");
 DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated images.");
 DEFINE_int32(threads, 0, "Threads that compute. 0: one a core.");
 DEFINE_string(recompute, "nothing",
@@ -77,6 +87,9 @@ constexpr const char* kFixedFlags[] = {
     "data",      "limit_samples", "validation_samples", "augment", "batch_size",   "epochs",
     "optimizer", "learning_rate", "schedule",           "warmup",  "weight_decay", "seed"};
 
+// And these, if anything is averaged.
+constexpr const char* kAveragingFlags[] = {"model_average", "average_window", "ema_decay"};
+
 std::string FlagValue(const std::string& name) {
   std::string value;
   SKIFF_ENFORCE(gflags::GetCommandLineOption(name.c_str(), &value), kNotFound,
@@ -88,6 +101,9 @@ std::map<std::string, std::string> Configuration(const TrainableModel& model) {
   std::map<std::string, std::string> result;
   for (const char* name : kFixedFlags) result[name] = FlagValue(name);
   for (const std::string& name : model.network_flags) result[name] = FlagValue(name);
+  if (FLAGS_model_average != "none") {
+    for (const char* name : kAveragingFlags) result[name] = FlagValue(name);
+  }
   return result;
 }
 
@@ -115,7 +131,10 @@ OptimizationOptions Optimization(int64_t batches_per_epoch) {
           .schedule = ScheduleKindFromName(FLAGS_schedule),
           .total_steps = FLAGS_epochs * batches_per_epoch,
           .warmup_steps = FLAGS_warmup,
-          .weight_decay = static_cast<float>(FLAGS_weight_decay)};
+          .weight_decay = static_cast<float>(FLAGS_weight_decay),
+          .averaging = AveragingKindFromName(FLAGS_model_average),
+          .average_window = static_cast<float>(FLAGS_average_window),
+          .ema_decay = static_cast<float>(FLAGS_ema_decay)};
 }
 
 std::string WithResume(const TrainableModel& model, const std::vector<std::string>& flags) {
@@ -146,8 +165,9 @@ void PrintResult(const TrainingResult& result, const std::string& output_dir,
   }
   std::cout << "best validation accuracy " << 100 * result.best_accuracy << " % in epoch "
             << result.best_epoch << "\n"
-            << "written: " << output_dir << "/model (weights of that epoch), " << output_dir
-            << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n"
+            << "written: " << output_dir << "/model ("
+            << (FLAGS_model_average == "none" ? "" : "averaged ") << "weights of that epoch), "
+            << output_dir << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n"
             << "try next:\n"
             << Examples(model);
 }
@@ -220,7 +240,12 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
     trainer.LoadForEvaluation();
     const EvaluationResult result = trainer.Evaluate();
     std::cout << "validation loss " << result.loss << "  accuracy " << 100 * result.accuracy
-              << " %\nweights " << trainer.WeightsHash() << "\n";
+              << " %\n";
+    if (const std::optional<EvaluationResult> averaged = trainer.EvaluateAveraged()) {
+      std::cout << "with averaged weights: validation loss " << averaged->loss << "  accuracy "
+                << 100 * averaged->accuracy << " %\n";
+    }
+    std::cout << "weights " << trainer.WeightsHash() << "\n";
     return 0;
   }
   if (FLAGS_resume) trainer.Resume();

@@ -293,6 +293,17 @@ EvaluationResult Trainer::Evaluate() {
   return sums;
 }
 
+std::unique_ptr<ReplacedValues> Trainer::ApplyAverages() {
+  if (program_->average == nullptr) return nullptr;
+  return std::unique_ptr<ReplacedValues>(new ReplacedValues(program_->average->Apply(&executor_)));
+}
+
+std::optional<EvaluationResult> Trainer::EvaluateAveraged() {
+  if (program_->average == nullptr || progress_.step == 0) return {};
+  const std::unique_ptr<ReplacedValues> averages = ApplyAverages();
+  return Evaluate();
+}
+
 std::string Trainer::WeightsHash() const {
   return skiff::WeightsHash(executor_.scope(), PersistableNames(*program_->test));
 }
@@ -357,28 +368,31 @@ void Trainer::TrainBatch(const Batch& batch) {
 void Trainer::EndEpoch(TrainingLog* log) {
   const double start = SteadySeconds();
   const EvaluationResult validation = Evaluate();
+  const std::optional<EvaluationResult> averaged = EvaluateAveraged();
   progress_.seconds += SteadySeconds() - start;
   const auto samples = static_cast<double>(progress_.samples);
-  const TrainingRecord record = {.epoch = progress_.position.epoch + 1,
-                                 .step = progress_.step,
-                                 .seconds = progress_.seconds,
-                                 .learning_rate = progress_.learning_rate,
-                                 .samples_per_second = samples / progress_.epoch_seconds,
-                                 .train_loss = progress_.loss_sum / samples,
-                                 .train_accuracy = progress_.correct / samples,
-                                 .validation_loss = validation.loss,
-                                 .validation_accuracy = validation.accuracy};
-  *out_ << "epoch " << record.epoch << "/" << options_.epochs << "  loss "
-        << Fixed(record.train_loss, 4) << "  accuracy " << Percent(record.train_accuracy)
-        << "  |  validation loss " << Fixed(record.validation_loss, 4) << "  accuracy "
-        << Percent(record.validation_accuracy) << "  |  " << Fixed(record.samples_per_second, 0)
-        << " images/s" << std::endl;
+  TrainingRecord record = {.epoch = progress_.position.epoch + 1,
+                           .step = progress_.step,
+                           .seconds = progress_.seconds,
+                           .learning_rate = progress_.learning_rate,
+                           .samples_per_second = samples / progress_.epoch_seconds,
+                           .train_loss = progress_.loss_sum / samples,
+                           .train_accuracy = progress_.correct / samples,
+                           .validation_loss = validation.loss,
+                           .validation_accuracy = validation.accuracy};
+  if (averaged) {
+    record.averaged_validation_loss = averaged->loss;
+    record.averaged_validation_accuracy = averaged->accuracy;
+  }
+  Report(record);
   log->Append(record);
   AtomicWriteFile(JoinPath(options_.output_dir, "learning_curve.svg"),
                   RenderLearningCurve(options_.title, log->records()));
-  if (validation.accuracy > progress_.best_accuracy) {
-    progress_.best_accuracy = validation.accuracy;
+  const double accuracy = averaged ? averaged->accuracy : validation.accuracy;
+  if (accuracy > progress_.best_accuracy) {
+    progress_.best_accuracy = accuracy;
     progress_.best_epoch = record.epoch;
+    const std::unique_ptr<ReplacedValues> averages = ApplyAverages();
     SaveInferenceModel(ModelDirectory(), {program_->image}, {program_->probabilities},
                        *program_->test, executor_.scope(),
                        // In one file: never the weights of two epochs, whenever it is cut off.
@@ -388,6 +402,18 @@ void Trainer::EndEpoch(TrainingLog* log) {
   progress_.loss_sum = progress_.correct = progress_.epoch_seconds = 0;
   progress_.samples = 0;
   Save();
+}
+
+void Trainer::Report(const TrainingRecord& record) const {
+  *out_ << "epoch " << record.epoch << "/" << options_.epochs << "  loss "
+        << Fixed(record.train_loss, 4) << "  accuracy " << Percent(record.train_accuracy)
+        << "  |  validation loss " << Fixed(record.validation_loss, 4) << "  accuracy "
+        << Percent(record.validation_accuracy);
+  if (record.averaged_validation_loss) {
+    *out_ << "  |  averaged loss " << Fixed(*record.averaged_validation_loss, 4) << "  accuracy "
+          << Percent(*record.averaged_validation_accuracy);
+  }
+  *out_ << "  |  " << Fixed(record.samples_per_second, 0) << " images/s" << std::endl;
 }
 
 void Trainer::Save() {

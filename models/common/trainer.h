@@ -2,7 +2,8 @@
 //
 // In the output directory it writes
 //   checkpoints/         the newest states to go on from (framework/io/checkpoint.h)
-//   model/               the weights of the best epoch, as an inference model
+//   model/               the weights of the best epoch, as an inference model; the averaged ones
+//                        where the program averages them, and these decide which epoch is best
 //   training_log.jsonl   one line an epoch
 //   learning_curve.svg   drawn again after each epoch
 //   .lock                held while a training writes there (framework/io/file_lock.h)
@@ -24,6 +25,7 @@
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/file_lock.h"
+#include "framework/tensor/replaced_values.h"
 #include "models/common/batch_reader.h"
 #include "models/common/classifier_program.h"
 #include "models/common/training_log.h"
@@ -53,10 +55,10 @@ struct EvaluationResult {
 };
 
 struct TrainingResult {
-  bool finished = false;  // false: asked to stop, and saved
-  int signal = 0;         // the one that asked
-  double best_accuracy = 0;
-  int64_t best_epoch = 0;  // counted from 1; 0: none yet
+  bool finished = false;     // false: asked to stop, and saved
+  int signal = 0;            // the one that asked
+  double best_accuracy = 0;  // in validation; with averaged parameters, if there are such
+  int64_t best_epoch = 0;    // counted from 1; 0: none yet
   std::vector<TrainingRecord> records;
   std::string weights_hash;  // of what the evaluation program keeps
 };
@@ -88,6 +90,11 @@ class Trainer {
   TrainingResult Run();
 
   EvaluationResult Evaluate();
+  // With averaged parameters; none if the program averages nothing, or no step was run yet.
+  std::optional<EvaluationResult> EvaluateAveraged();
+  // Averages in the place of the weights (ParameterAverage::Apply); nullptr if the program averages
+  // nothing.
+  std::unique_ptr<ReplacedValues> ApplyAverages();
   std::string WeightsHash() const;
 
  private:
@@ -134,6 +141,7 @@ class Trainer {
   bool TrainEpoch(const std::function<bool()>& stop);
   void TrainBatch(const Batch& batch);
   void EndEpoch(TrainingLog* log);
+  void Report(const TrainingRecord& record) const;
   void Save();
   TrainerState SavedState() const;
   Progress RestoredProgress(const TrainerState& state) const;

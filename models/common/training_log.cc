@@ -22,6 +22,12 @@ constexpr std::pair<const char*, double TrainingRecord::*> kNumbers[] = {
     {"validation_accuracy", &TrainingRecord::validation_accuracy},
 };
 
+// Left out where they aren't known.
+constexpr std::pair<const char*, std::optional<double> TrainingRecord::*> kOptionalNumbers[] = {
+    {"averaged_validation_loss", &TrainingRecord::averaged_validation_loss},
+    {"averaged_validation_accuracy", &TrainingRecord::averaged_validation_accuracy},
+};
+
 }  // namespace
 
 std::string PrintTrainingRecord(const TrainingRecord& record) {
@@ -29,6 +35,9 @@ std::string PrintTrainingRecord(const TrainingRecord& record) {
   json["epoch"] = record.epoch;
   json["step"] = record.step;
   for (const auto& [name, member] : kNumbers) json[name] = record.*member;
+  for (const auto& [name, member] : kOptionalNumbers) {
+    if (record.*member) json[name] = *(record.*member);
+  }
   return json.dump();
 }
 
@@ -44,12 +53,15 @@ TrainingRecord ParseTrainingRecord(std::string_view line) {
   };
   record.epoch = integer("epoch");
   record.step = integer("step");
-  for (const auto& [name, member] : kNumbers) {
+  const auto number = [&](const char* name) {
     const auto found = json.find(name);
     SKIFF_ENFORCE(found != json.end() && (found->is_number() || found->is_null()), kDataLoss,
                   "a training record without a number \"", name, "\"");
-    record.*member =
-        found->is_null() ? std::numeric_limits<double>::quiet_NaN() : found->get<double>();
+    return found->is_null() ? std::numeric_limits<double>::quiet_NaN() : found->get<double>();
+  };
+  for (const auto& [name, member] : kNumbers) record.*member = number(name);
+  for (const auto& [name, member] : kOptionalNumbers) {
+    if (json.contains(name)) record.*member = number(name);
   }
   return record;
 }

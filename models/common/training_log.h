@@ -2,10 +2,13 @@
 //
 //   {"epoch":1,"step":32,"seconds":4.1,"learning_rate":0.1,"train_loss":1.9,…}
 //
+// Where parameters are averaged, averaged_validation_loss and averaged_validation_accuracy as well.
+//
 // Each record is on the disk when Append returns. Not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +25,9 @@ struct TrainingRecord {
   double train_accuracy = 0;
   double validation_loss = 0;
   double validation_accuracy = 0;
+  // With averaged parameters; none if there are none.
+  std::optional<double> averaged_validation_loss = {};
+  std::optional<double> averaged_validation_accuracy = {};
   friend bool operator==(const TrainingRecord&, const TrainingRecord&) = default;
 };
 

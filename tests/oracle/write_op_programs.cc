@@ -83,10 +83,16 @@ class CaseProgram {
     }
   }
 
+  // Param becomes ParamOut, and in_sum_1 out_sum_1.
+  static std::string UpdatedSlot(const std::string& input) {
+    const std::string prefix = "in_";
+    return input.starts_with(prefix) ? "out_" + input.substr(prefix.size()) : input + "Out";
+  }
+
   // PaddlePaddle wants one variable for what an op updates: Mean and MeanOut, Param and ParamOut.
   void ShareStorage() {
     for (const SlotArguments& input : op_.inputs) {
-      const std::string slot = input.slot + "Out";
+      const std::string slot = UpdatedSlot(input.slot);
       if (op_.Output(slot).size() != input.arguments.size()) continue;
       op_.SetOutput(slot, input.arguments);
       updated_.insert(input.arguments.begin(), input.arguments.end());

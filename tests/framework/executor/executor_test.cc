@@ -5,6 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
+#include "framework/tensor/replaced_values.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/harness/temp_directory.h"
 
@@ -361,6 +362,50 @@ TEST_F(ExecutorTest, RefusesFeedsOfAnotherPlace) {
   CompiledProgram program = Compile(kTraining);
   EXPECT_THAT(ErrorOf(program, {{"x", x}}, {"loss"}),
               HasSubstr("the tensor is on cuda:0, the program runs on cpu"));
+}
+
+// An evaluation with averaged parameters, say: a training would go on from the averages.
+TEST_F(ExecutorTest, RefusesWhatReplacedValuesWouldLose) {
+  const auto code_of = [&](CompiledProgram& program) {
+    try {
+      program.Run({{"x", x_}}, {});
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::kIo;
+  };
+  CompiledProgram training = Compile(kTraining);
+  CompiledProgram writing = Compile(R"(program {
+    block 0 {
+      var "x" float32 [-1]
+      param "w" float32 [3] persistable
+      {Out: ["w"]} = tiny_copy(X: ["x"])
+    }
+  })");
+  CompiledProgram reading = Compile(R"(program {
+    block 0 {
+      var "x" float32 [-1]
+      var "a" float32 [-1]
+      param "w" float32 [3] persistable
+      {Out: ["a"]} = tiny_add(X: ["x"], Y: ["w"])
+    }
+  })");
+  BoundProgram bound = reading.Bind({{"x", x_}}, {"a"});
+  BoundProgram bound_training = training.Bind({{"x", x_}}, {});
+  {
+    const ReplacedValues replaced(&executor_->scope(), {"w"}, [&] { SetW({5, 5, 5}); });
+    EXPECT_EQ(code_of(training), ErrorCode::kFailedPrecondition);
+    EXPECT_THROW(bound_training.Step(), Error);
+    EXPECT_EQ(code_of(writing), ErrorCode::kFailedPrecondition);
+    EXPECT_THAT(W(), ElementsAre(5, 5, 5));
+    EXPECT_EQ(executor_->scope().Get(kStepCounterName).Item<int64_t>(), 0);
+    bound.Step();
+    EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(6, 7, 8));
+  }
+  bound.Step();
+  EXPECT_THAT(bound.fetch(0).ToVector<float>(), ElementsAre(2, 3, 4));
+  bound_training.Step();
+  EXPECT_THAT(W(), ElementsAre(0, -1, -2));
 }
 
 TEST_F(ExecutorTest, TimesEveryInstruction) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <sstream>
@@ -33,12 +34,16 @@ class TrainerTest : public ::testing::Test {
  protected:
   TrainerTest()
       : images_(320, 50, 32),
-        program_(BuildClassifier(
-            images_.train_images,
-            [](const Variable& image, int64_t classes) {
-              return Mlp(image, {.hidden_units = 24, .classes = classes, .dropout = 0.1f});
-            },
-            {.learning_rate = 0.05f, .total_steps = 40, .warmup_steps = 5}, 5)) {}
+        program_(Perceptron({.learning_rate = 0.05f, .total_steps = 40, .warmup_steps = 5})) {}
+
+  ClassifierProgram Perceptron(const OptimizationOptions& options) const {
+    return BuildClassifier(
+        images_.train_images,
+        [](const Variable& image, int64_t classes) {
+          return Mlp(image, {.hidden_units = 24, .classes = classes, .dropout = 0.1f});
+        },
+        options, 5);
+  }
 
   TrainerOptions Options(const std::string& name) {
     return {.title = "test",
@@ -496,6 +501,87 @@ TEST_F(TrainerTest, ABatchOfAnotherShapeIsRefused) {
     EXPECT_THAT(error.what(), EndsWith("Label is of shape [33, 1], expected [32, 1]"));
   }
   EXPECT_NO_THROW(run(batch.input, batch.label)());
+}
+
+// The weights that are trained are those of a training without averages; what is saved as the model
+// is the average.
+TEST_F(TrainerTest, AveragesAreReportedSavedAsTheModelAndResumed) {
+  for (const AveragingKind kind : {AveragingKind::kWindow, AveragingKind::kEma}) {
+    const std::string name = kind == AveragingKind::kEma ? "ema" : "window";
+    SCOPED_TRACE(name);
+    const ClassifierProgram averaging = Perceptron({.learning_rate = 0.05f,
+                                                    .total_steps = 40,
+                                                    .warmup_steps = 5,
+                                                    .averaging = kind,
+                                                    .average_window = 0.25f,
+                                                    .ema_decay = 0.9f});
+    const auto make = [&](const TrainerOptions& options) {
+      return Trainer(&averaging, &images_.train, &images_.validation, options, &out_);
+    };
+    const TrainingResult raw = Make(Options(name + "_raw")).Run();
+    const TrainerOptions whole_options = Options(name + "_whole");
+    const TrainingResult whole = make(whole_options).Run();
+    EXPECT_EQ(whole.weights_hash, raw.weights_hash);
+    double best = 0;
+    for (size_t i = 0; i < whole.records.size(); ++i) {
+      const TrainingRecord& record = whole.records[i];
+      EXPECT_EQ(record.validation_loss, raw.records[i].validation_loss);
+      EXPECT_NE(record.averaged_validation_loss.value(), record.validation_loss);
+      best = std::max(best, record.averaged_validation_accuracy.value());
+    }
+    EXPECT_EQ(whole.best_accuracy, best);
+    EXPECT_THAT(out_.str(), HasSubstr("  |  averaged loss "));
+
+    TrainerOptions options = Options(name + "_broken");
+    for (const int64_t stop : {7, 20, 33, 0}) {
+      options.stop_after_steps = stop;
+      Trainer trainer = make(options);
+      if (stop != 7) trainer.Resume();
+      const TrainingResult result = trainer.Run();
+      if (stop != 0) continue;
+      EXPECT_EQ(result.weights_hash, whole.weights_hash);
+      for (size_t i = 0; i < whole.records.size(); ++i) {
+        EXPECT_EQ(result.records[i].averaged_validation_loss,
+                  whole.records[i].averaged_validation_loss);
+      }
+    }
+    for (const char* file : {"/model/__params__", "/model/__model__"}) {
+      EXPECT_EQ(BytesOf(options.output_dir + file), BytesOf(whole_options.output_dir + file));
+    }
+    EXPECT_NE(BytesOf(options.output_dir + "/model/__params__"),
+              BytesOf(Options(name + "_raw").output_dir + "/model/__params__"));
+    Trainer evaluator = make(options);
+    evaluator.LoadForEvaluation();
+    EXPECT_EQ(evaluator.EvaluateAveraged()->loss,
+              whole.records.back().averaged_validation_loss.value());
+    EXPECT_EQ(evaluator.WeightsHash(), whole.weights_hash);
+  }
+}
+
+// Between two steps of an evaluation with averages, the process is gone: what is on the disk is
+// raw.
+TEST_F(TrainerTest, AKillWhileAveragesStandInForTheWeightsLosesNothing) {
+  const ClassifierProgram averaging =
+      Perceptron({.learning_rate = 0.05f, .total_steps = 40, .averaging = AveragingKind::kWindow});
+  TrainerOptions options = Options("run");
+  options.epochs = 2;
+  const auto make = [&] {
+    return Trainer(&averaging, &images_.train, &images_.validation, options, &out_);
+  };
+  options.stop_after_steps = 7;
+  const std::string raw = make().Run().weights_hash;
+  EXPECT_EXIT(
+      {
+        Trainer trainer = make();
+        trainer.LoadForEvaluation();
+        const auto averages = trainer.ApplyAverages();
+        if (trainer.WeightsHash() == raw) _exit(3);
+        raise(SIGKILL);
+      },
+      testing::KilledBySignal(SIGKILL), "");
+  Trainer resumed = make();
+  resumed.Resume();
+  EXPECT_EQ(resumed.WeightsHash(), raw);
 }
 
 TEST_F(TrainerTest, EvaluatesWhatACheckpointHolds) {

@@ -119,6 +119,26 @@ TEST(TrainingLog, PrintsWhatItReads) {
   EXPECT_TRUE(std::isnan(ParseTrainingRecord(PrintTrainingRecord(record)).train_loss));
 }
 
+// Trainings without averages write lines as before.
+TEST(TrainingLog, HoldsAveragedValuesWhereThereAreSome) {
+  TrainingRecord record = RecordOfEpoch(3);
+  EXPECT_EQ(PrintTrainingRecord(record).find("averaged"), std::string::npos);
+  record.averaged_validation_loss = 0.25;
+  record.averaged_validation_accuracy = 0.75;
+  EXPECT_THAT(PrintTrainingRecord(record), HasSubstr("\"averaged_validation_accuracy\":0.75"));
+  EXPECT_EQ(ParseTrainingRecord(PrintTrainingRecord(record)), record);
+}
+
+TEST(LearningCurve, DrawsAveragedValuesWhereThereAreSome) {
+  TrainingRecord record = RecordOfEpoch(2);
+  EXPECT_EQ(RenderLearningCurve("t", {record}).find(">averaged<"), std::string::npos);
+  record.averaged_validation_loss = 0.25;
+  record.averaged_validation_accuracy = 0.75;
+  const std::string svg = RenderLearningCurve("t", {RecordOfEpoch(1), record});
+  ExpectWellFormed(svg);
+  EXPECT_THAT(svg, HasSubstr(">averaged<"));
+}
+
 TEST(LearningCurve, IsWellFormedWhateverTheNumbers) {
   ExpectWellFormed(RenderLearningCurve("none <yet> & \"so\"", {}));
   ExpectWellFormed(RenderLearningCurve("one", {RecordOfEpoch(1)}));

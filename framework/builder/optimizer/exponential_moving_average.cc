@@ -1,4 +1,4 @@
-#include "framework/builder/exponential_moving_average.h"
+#include "framework/builder/optimizer/exponential_moving_average.h"
 
 #include <set>
 #include <utility>

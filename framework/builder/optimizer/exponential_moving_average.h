@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/builder/parameter_average.h"
+#include "framework/builder/optimizer/parameter_average.h"
 
 namespace skiff::optimizer {
 

@@ -1,4 +1,4 @@
-#include "framework/builder/model_average.h"
+#include "framework/builder/optimizer/model_average.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "framework/builder/parameter_average.h"
+#include "framework/builder/optimizer/parameter_average.h"
 
 #include <algorithm>
 #include <map>

@@ -1,0 +1,125 @@
+#include "framework/tensor/replaced_values.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+
+Tensor Pair(float a, float b) { return Tensor::FromValues<float>({2}, {a, b}); }
+
+ErrorCode CodeOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "no error";
+  return ErrorCode::kIo;
+}
+
+class ReplacedValuesTest : public testing::Test {
+ protected:
+  ReplacedValuesTest() {
+    scope_.Set("w", Pair(1, 2));
+    scope_.Set("b", Pair(3, 4));
+  }
+  std::vector<float> W() const { return scope_.Get("w").ToVector<float>(); }
+  std::function<void()> Write(float a, float b) {
+    return [=, this] { scope_.Assign("w", Pair(a, b)); };
+  }
+
+  Scope scope_;
+};
+
+TEST_F(ReplacedValuesTest, HoldsOtherValuesWhileItLives) {
+  {
+    const ReplacedValues replaced(&scope_, {"w"}, Write(5, 6));
+    EXPECT_THAT(W(), ElementsAre(5, 6));
+    EXPECT_TRUE(scope_.has_replaced_values());
+    EXPECT_TRUE(replaced.Contains("w"));
+    EXPECT_FALSE(replaced.Contains("b"));
+  }
+  EXPECT_THAT(W(), ElementsAre(1, 2));
+  EXPECT_FALSE(scope_.has_replaced_values());
+}
+
+TEST_F(ReplacedValuesTest, RestoresOnce) {
+  ReplacedValues replaced(&scope_, {"w"}, Write(5, 6));
+  replaced.Restore();
+  EXPECT_THAT(W(), ElementsAre(1, 2));
+  scope_.Assign("w", Pair(7, 8));
+  replaced.Restore();
+  EXPECT_THAT(W(), ElementsAre(7, 8));
+}
+
+// Plans stay valid, and what they derive from the values is made anew.
+TEST_F(ReplacedValuesTest, KeepsTheStorageAndAdvancesTheVersion) {
+  const void* storage = scope_.Get("w").raw_data();
+  const uint64_t generation = scope_.generation();
+  const uint64_t* version = scope_.Version("w");
+  const uint64_t before = *version;
+  {
+    const ReplacedValues replaced(&scope_, {"w"}, Write(5, 6));
+    EXPECT_GT(*version, before);
+  }
+  EXPECT_GT(*version, before + 1);
+  EXPECT_EQ(scope_.Get("w").raw_data(), storage);
+  EXPECT_EQ(scope_.generation(), generation);
+}
+
+TEST_F(ReplacedValuesTest, IsRefusedWhileValuesAreReplaced) {
+  std::optional<ReplacedValues> first;
+  first.emplace(&scope_, std::vector<std::string>{"w"}, Write(5, 6));
+  EXPECT_EQ(CodeOf([&] { ReplacedValues(&scope_, {"b"}, [] {}); }), ErrorCode::kFailedPrecondition);
+  EXPECT_THAT(W(), ElementsAre(5, 6));
+  first.reset();
+  EXPECT_THAT(W(), ElementsAre(1, 2));
+  EXPECT_NO_THROW(ReplacedValues(&scope_, {"b"}, [] {}));
+}
+
+TEST_F(ReplacedValuesTest, AFailedWriteChangesNothing) {
+  const auto fail = [&] {
+    scope_.Assign("w", Pair(5, 6));
+    Throw(ErrorCode::kOutOfRange, "half-way");
+  };
+  EXPECT_EQ(CodeOf([&] { ReplacedValues(&scope_, {"b", "w"}, fail); }), ErrorCode::kOutOfRange);
+  EXPECT_THAT(W(), ElementsAre(1, 2));
+  EXPECT_FALSE(scope_.has_replaced_values());
+  EXPECT_EQ(CodeOf([&] { ReplacedValues(&scope_, {"none"}, [] {}); }), ErrorCode::kNotFound);
+  EXPECT_FALSE(scope_.has_replaced_values());
+}
+
+TEST_F(ReplacedValuesTest, BringsBackWhatWasErasedOrMoved) {
+  {
+    const ReplacedValues replaced(&scope_, {"b", "w"}, [] {});
+    scope_.Erase("b");
+    scope_.Set("w", Tensor::FromValues<float>({1}, {9}));
+  }
+  EXPECT_THAT(W(), ElementsAre(1, 2));
+  EXPECT_THAT(scope_.Get("b").ToVector<float>(), ElementsAre(3, 4));
+}
+
+TEST_F(ReplacedValuesTest, ACheckNamesWhatCannotBeDone) {
+  EXPECT_NO_THROW(CheckNotReplaced(scope_, "w", "save"));
+  const ReplacedValues replaced(&scope_, {"w"}, [] {});
+  EXPECT_NO_THROW(CheckNotReplaced(scope_, "b", "save"));
+  try {
+    CheckNotReplaced(scope_, "w", "save");
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);
+    EXPECT_STREQ(error.what(),
+                 "save: \"w\" holds a replaced value, an average for example; restore its own "
+                 "first");
+  }
+}
+
+}  // namespace
+}  // namespace skiff
