@@ -207,6 +207,34 @@ TEST(GradientMerge, AddsUpWithoutMean) {
   ExpectNear(by_sum, by_mean);
 }
 
+// Averages move with the parameters only.
+TEST(GradientMerge, AveragesUpdatesNotRuns) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, 1});
+  const Variable y = layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt});
+  optimizer::Sgd({.learning_rate = 1.0})
+      .Minimize(layers::Mean(y), {.gradient_merge = {.steps = 2, .mean = false}});
+  const optimizer::ModelAverage window({.min_average_window = 1});
+  const optimizer::ExponentialMovingAverage moving({.decay = 0.5f});
+  Executor executor(Place::Cpu());
+  executor.Run(startup);
+  executor.scope().Assign("w", Tensor::FromValues<float>({1, 1}, {10}));
+  CompiledProgram step = executor.Compile(main);
+  // Sums of gradients: 1, then 4.
+  for (const float value : {0.5f, 0.5f, 1.0f, 3.0f}) {
+    step.Run({{"x", Tensor::FromValues<float>({1, 1}, {value})}}, {});
+  }
+  const auto w = [&] { return executor.scope().Get("w").Item<float>(); };
+  EXPECT_EQ(w(), 5.0f);
+  {
+    const ReplacedValues averaged = window.Apply(&executor);
+    EXPECT_EQ(w(), (9.0f + 5.0f) / 2);
+  }
+  const ReplacedValues averaged = moving.Apply(&executor);
+  EXPECT_FLOAT_EQ(w(), (0.25f * 9 + 0.5f * 5) / 0.75f);
+}
+
 MakeOptimizer Adam() { return Specs()[2].make; }
 
 TEST(GradientMerge, RefusesZeroSteps) {

@@ -56,6 +56,7 @@ void ExponentialMovingAverage::AppendUpdate(DType dtype,
   op.SetInput("Param", params).SetInput("Average", averages).SetInput("DecayProduct", products);
   if (options.thres_steps.defined()) op.SetInput("ThresSteps", {options.thres_steps.name()});
   op.SetOutput("AverageOut", averages).SetOutput("DecayProductOut", products);
+  ConnectSkipUpdate(&op);
   op.SetAttr("decay", options.decay);
   const OpRoleGuard role(kRoleOptimize);
   LayerCall(kType, kType, site).Append(std::move(op));

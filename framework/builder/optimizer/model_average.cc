@@ -55,6 +55,7 @@ void ModelAverage::AppendAccumulation(const Var& var, const ModelAverageOptions&
   states.num_accumulates = add("num_accumulates", {1}, DType::kInt64);
   states.old_num_accumulates = add("old_num_accumulates", {1}, DType::kInt64);
   states.num_updates = add("num_updates", {1}, DType::kInt64);
+  ConnectSkipUpdate(&op);
   op.SetAttr("average_window", options.average_window_rate);
   op.SetAttr("min_average_window", options.min_average_window);
   op.SetAttr("max_average_window", options.max_average_window);

@@ -56,6 +56,20 @@ WrittenVariables WrittenBy(const Program& program) {
   return written;
 }
 
+// By parameter that an update op of the root block writes, what skips it; "": nothing.
+std::map<std::string, std::string> SkipsByParameter(const Program& program) {
+  std::map<std::string, std::string> skips;
+  for (const auto& op : program.root()->ops()) {
+    const OpDef* def = DefaultOpRegistry().Find(op->type);
+    if (def == nullptr || !def->update.has_value()) continue;
+    const std::vector<std::string>& skip = op->Input("SkipUpdate");
+    for (const std::string& name : op->Output("ParamOut")) {
+      skips[name] = skip.empty() ? "" : skip.front();
+    }
+  }
+  return skips;
+}
+
 }  // namespace
 
 ParameterAverage::ParameterAverage(const std::string& type, const AveragedVariables& chosen,
@@ -78,8 +92,20 @@ ParameterAverage::ParameterAverage(const std::string& type, const AveragedVariab
   }
   call.Enforce(!taken.empty(),
                "the program changes no parameter that is to be averaged; average behind Minimize");
+  std::set<std::string> skips;
+  for (const auto& [name, skip] : SkipsByParameter(DefaultMainProgram())) {
+    if (taken.contains(name)) skips.insert(skip);
+  }
+  call.Enforce(skips.size() <= 1, "the parameters are updated in different runs (\"",
+               Join(std::vector<std::string>(skips.begin(), skips.end()), "\", \""),
+               "\"); average those of each Minimize for themselves");
+  if (!skips.empty()) skip_update_ = *skips.begin();
   if (chosen.batch_norm_statistics) taken.merge(written.statistics);
   for (const auto& [name, var] : taken) vars_.push_back(*var);
+}
+
+void ParameterAverage::ConnectSkipUpdate(Op* op) const {
+  if (!skip_update_.empty()) op->SetInput("SkipUpdate", {skip_update_});
 }
 
 std::vector<std::string> ParameterAverage::variables() const {
