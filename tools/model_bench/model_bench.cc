@@ -23,7 +23,12 @@
 
 DEFINE_string(model, "resnet20",
               "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110, "
-              "vgg11, vgg13, vgg16, vgg19 (3x32x32), resnet34, resnet50 or resnet101 (3x224x224)");
+              "vgg11, vgg13, vgg16, vgg19 (3x32x32), resnet34, resnet50, resnet101 (3x224x224) or "
+              "transformer (334 parameter tensors, 32 words a sequence)");
+DEFINE_string(
+    optimizer, "momentum",
+    "what trains: momentum with L2 decay, or adam with L2 decay and clipping by the global "
+    "norm");
 DEFINE_string(place, "cpu", "where to run; times and memory are those of the CPU, so only cpu");
 DEFINE_bool(inference, false,
             "time the forward pass as in evaluation, with the loss, instead of training steps");
@@ -134,7 +139,8 @@ int Main() {
   Executor executor(place);
   const ModelWorkloadOptions workload_options{.batch_size = FLAGS_batch_size,
                                               .seed = static_cast<uint64_t>(FLAGS_seed),
-                                              .trains = !FLAGS_inference};
+                                              .trains = !FLAGS_inference,
+                                              .optimizer = FLAGS_optimizer};
   const ModelWorkload workload =
       FLAGS_saved_model.empty() ? MakeModelWorkload(FLAGS_model, workload_options, &executor)
                                 : LoadModelWorkload(FLAGS_saved_model, workload_options, &executor);

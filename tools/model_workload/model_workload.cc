@@ -10,45 +10,21 @@
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
 #include "models/vgg/vgg.h"
+#include "tools/model_workload/transformer.h"
 
 namespace skiff {
 namespace {
 
-struct Model {
-  std::string name;
-  Shape image;  // of one sample
-  std::function<Variable(const Variable&)> logits;
+// The loss of a network, appended to the default programs, and what it is fed.
+struct Built {
+  Variable loss;
+  FeedList feeds;
 };
 
-// Of models/: one or more entries a folder.
-std::vector<Model> Models() {
-  std::vector<Model> models = {
-      {"mlp", {1, 28, 28}, [](const Variable& x) { return models::Mlp(x, {}); }},
-      {"lenet", {1, 28, 28}, [](const Variable& x) { return models::LeNet(x, 10); }}};
-  for (const int32_t depth : models::ResNetDepths()) {
-    const bool is_large = depth == 34 || depth == 50 || depth == 101;
-    const int64_t side = is_large ? 224 : 32;
-    const int64_t classes = is_large ? 1000 : 10;
-    models.push_back({StrCat("resnet", depth), {3, side, side}, [=](const Variable& x) {
-                        return models::ResNet(x, {.depth = depth, .classes = classes});
-                      }});
-  }
-  for (const int32_t depth : models::VggDepths()) {
-    models.push_back({StrCat("vgg", depth), {3, 32, 32}, [=](const Variable& x) {
-                        return models::Vgg(x, {.depth = depth});
-                      }});
-  }
-  return models;
-}
-
-Model ModelOf(const std::string& name) {
-  std::vector<std::string> names;
-  for (Model& model : Models()) {
-    if (model.name == name) return std::move(model);
-    names.push_back(model.name);
-  }
-  Throw(ErrorCode::kInvalidArgument, "model \"", name, "\": expected one of ", Join(names, ", "));
-}
+struct Model {
+  std::string name;
+  std::function<Built(const ModelWorkloadOptions&)> build;
+};
 
 Tensor GeneratedImages(const Shape& shape, uint64_t seed) {
   Tensor pixels(shape, DType::kFloat32);
@@ -69,6 +45,70 @@ Tensor GeneratedLabels(int64_t count, int64_t classes, uint64_t seed) {
   return labels;
 }
 
+// A network that tells images of `image`'s shape apart.
+Model Classifier(const std::string& name, const Shape& image,
+                 std::function<Variable(const Variable&)> network) {
+  return {name, [=](const ModelWorkloadOptions& options) -> Built {
+            std::vector<int64_t> dims{-1};
+            dims.insert(dims.end(), image.begin(), image.end());
+            const Variable logits = network(layers::Data("image", dims));
+            const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
+            dims[0] = options.batch_size;
+            return {.loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label)),
+                    .feeds = {{"image", GeneratedImages(Shape(dims), options.seed)},
+                              {"label", GeneratedLabels(options.batch_size, logits.dims().back(),
+                                                        options.seed)}}};
+          }};
+}
+
+// Of models/: one or more entries a folder; and a transformer.
+std::vector<Model> Models() {
+  std::vector<Model> models = {
+      Classifier("mlp", {1, 28, 28}, [](const Variable& x) { return models::Mlp(x, {}); }),
+      Classifier("lenet", {1, 28, 28}, [](const Variable& x) { return models::LeNet(x, 10); })};
+  for (const int32_t depth : models::ResNetDepths()) {
+    const bool is_large = depth == 34 || depth == 50 || depth == 101;
+    const int64_t side = is_large ? 224 : 32;
+    const int64_t classes = is_large ? 1000 : 10;
+    models.push_back(Classifier(StrCat("resnet", depth), {3, side, side}, [=](const Variable& x) {
+      return models::ResNet(x, {.depth = depth, .classes = classes});
+    }));
+  }
+  for (const int32_t depth : models::VggDepths()) {
+    models.push_back(Classifier(StrCat("vgg", depth), {3, 32, 32}, [=](const Variable& x) {
+      return models::Vgg(x, {.depth = depth});
+    }));
+  }
+  models.push_back({"transformer", [](const ModelWorkloadOptions& options) -> Built {
+                      BuiltTransformer built = BuildTransformer(
+                          {.batch_size = options.batch_size, .seed = options.seed});
+                      return {.loss = built.loss, .feeds = std::move(built.feeds)};
+                    }});
+  return models;
+}
+
+Model ModelOf(const std::string& name) {
+  std::vector<std::string> names;
+  for (Model& model : Models()) {
+    if (model.name == name) return std::move(model);
+    names.push_back(model.name);
+  }
+  Throw(ErrorCode::kInvalidArgument, "model \"", name, "\": expected one of ", Join(names, ", "));
+}
+
+void Minimize(const Variable& loss, const std::string& optimizer) {
+  const Regularizer decay = L2Decay(1e-4f);
+  if (optimizer == "momentum") {
+    optimizer::Momentum({.learning_rate = 0.01, .momentum = 0.9f, .regularization = decay})
+        .Minimize(loss);
+    return;
+  }
+  SKIFF_ENFORCE(optimizer == "adam", kInvalidArgument, "optimizer \"", optimizer,
+                "\": expected momentum or adam");
+  optimizer::Adam({.learning_rate = 1e-4, .clip = ClipByGlobalNorm(1.0f), .regularization = decay})
+      .Minimize(loss);
+}
+
 }  // namespace
 
 ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOptions& options,
@@ -79,21 +119,10 @@ ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOpti
   workload.program->seed = startup.seed = options.seed;
   {
     ProgramGuard guard(workload.program.get(), &startup);
-    std::vector<int64_t> dims{-1};
-    dims.insert(dims.end(), model.image.begin(), model.image.end());
-    const Variable logits = model.logits(layers::Data("image", dims));
-    const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
-    const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
-    workload.fetch = loss.name();
-    dims[0] = options.batch_size;
-    workload.feeds = {
-        {"image", GeneratedImages(Shape(dims), options.seed)},
-        {"label", GeneratedLabels(options.batch_size, logits.dims().back(), options.seed)}};
-    if (options.trains) {
-      optimizer::Momentum(
-          {.learning_rate = 0.01, .momentum = 0.9f, .regularization = L2Decay(1e-4f)})
-          .Minimize(loss);
-    }
+    Built built = model.build(options);
+    workload.fetch = built.loss.name();
+    workload.feeds = std::move(built.feeds);
+    if (options.trains) Minimize(built.loss, options.optimizer);
   }
   if (!options.trains) workload.program = workload.program->CloneForTest();
   executor->Run(startup);

@@ -19,11 +19,14 @@ struct ModelWorkload {
 struct ModelWorkloadOptions {
   int64_t batch_size = 64;
   uint64_t seed = 1;   // of initial values and generated images
-  bool trains = true;  // by momentum and L2 decay; false: the forward pass with the loss
+  bool trains = true;  // false: the forward pass with the loss
+  // "momentum" with L2 decay, or "adam", with L2 decay and clipping by the global norm.
+  std::string optimizer = "momentum";
 };
 
 // One of mlp, lenet (1x28x28), resnet18, 20, 32, 44, 56, 110, vgg11, 13, 16, 19 (3x32x32),
-// resnet34, 50, 101 (3x224x224), on generated images. Error for another name.
+// resnet34, 50, 101 (3x224x224), on generated images, or transformer (334 parameter tensors, 32
+// words a sequence) on generated words. Error for another name, and for another optimizer.
 ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOptions& options,
                                 Executor* executor);
 

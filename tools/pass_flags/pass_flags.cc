@@ -11,6 +11,9 @@
 
 DEFINE_string(passes, "all",
               "all, none, or names of passes to leave out, with commas between them");
+DEFINE_string(also_passes, "",
+              "passes to run that don't run by default, with commas between them: fuse_optimizer, "
+              "merge_optimizer, flatten_parameters");
 DEFINE_int32(pass_limit, -1,
              "run only the first so many program passes, and as many plan passes, to find the one "
              "that breaks something; -1: all");
@@ -26,6 +29,8 @@ DEFINE_string(checkpoints, "",
               "with --recompute=checkpoints: variables of the forward pass that are kept, with "
               "commas between them");
 DEFINE_int64(budget_bytes, 0, "with --recompute=budget: what the arena may take");
+DEFINE_int64(flat_alignment_bytes, 64,
+             "with flatten_parameters: where tensors begin, at multiples of this power of two");
 
 namespace skiff {
 
@@ -40,6 +45,7 @@ PipelineOptions PassesFromFlags() {
   } else if (FLAGS_passes != "all") {
     options.skip = SplitNames(FLAGS_passes);
   }
+  options.also = SplitNames(FLAGS_also_passes);
   if (!FLAGS_dump_passes.empty()) DumpPasses(FLAGS_dump_passes, &options);
   return options;
 }
@@ -52,6 +58,7 @@ MemoryOptions MemoryFromFlags(ReusePolicy policy) {
   memory.recompute = ParseRecompute(FLAGS_recompute);
   memory.checkpoints = SplitNames(FLAGS_checkpoints);
   memory.budget_bytes = FLAGS_budget_bytes;
+  memory.flat_alignment_bytes = FLAGS_flat_alignment_bytes;
   return memory;
 }
 

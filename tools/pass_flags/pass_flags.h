@@ -1,5 +1,5 @@
-// The flags of tools that compile programs: --passes, --pass_limit and --dump_passes, and those of
-// their memory.
+// The flags of tools that compile programs: --passes, --also_passes, --pass_limit and
+// --dump_passes, and those of their memory.
 #pragma once
 
 #include <gflags/gflags_declare.h>
@@ -15,7 +15,8 @@ namespace skiff {
 // What the flags say. Error for a --pass_limit that is none, and if --dump_passes can't be made.
 PipelineOptions PassesFromFlags();
 
-// --policy, --recompute, --checkpoints and --budget_bytes. Error for values that there aren't.
+// --policy, --recompute, --checkpoints, --budget_bytes and --flat_alignment_bytes. Error for values
+// that there aren't.
 MemoryOptions MemoryFromFlags();
 // Of this policy, whatever --policy says.
 MemoryOptions MemoryFromFlags(ReusePolicy policy);
