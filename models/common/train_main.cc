@@ -55,6 +55,13 @@ DEFINE_string(recompute, "nothing",
               "What is computed again in the backward pass to save memory: nothing, cheap_ops, "
               "budget (as little as --budget_bytes takes) or least_memory. Results stay the same.");
 DEFINE_int64(budget_bytes, 0, "With --recompute=budget: what activations and gradients may take.");
+DEFINE_bool(
+    fuse_optimizer, false,
+    "One op updates all parameters of a kind, with clipping and weight decay in it. Results "
+    "stay the same.");
+DEFINE_bool(
+    flatten_parameters, false,
+    "Parameters, optimizer states and gradients lie in flat buffers. Results stay the same.");
 DEFINE_int64(
     memory_limit_bytes, 0,
     "Most memory that is taken for tensors; beyond it the training ends with an error that "
@@ -234,7 +241,9 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
                    .configuration = Configuration(model),
                    .is_terminal = StdoutIsTerminal(),
                    .tuner = TunerFromFlags(),
-                   .memory = MemoryFromFlags()},
+                   .memory = MemoryFromFlags(),
+                   .fuse_optimizer = FLAGS_fuse_optimizer,
+                   .flatten_parameters = FLAGS_flatten_parameters},
                   &std::cout);
   if (FLAGS_evaluate_only) {
     trainer.LoadForEvaluation();

@@ -109,6 +109,13 @@ bool HoldsSomething(const std::string& path) {
 
 std::string Percent(double share) { return Fixed(100 * share, 2) + " %"; }
 
+CompileOptions CompileOptionsOf(const TrainerOptions& options, std::shared_ptr<KernelTuner> tuner) {
+  return {.memory = options.memory,
+          .fuse_optimizer = options.fuse_optimizer,
+          .flatten_parameters = options.flatten_parameters,
+          .tuner = std::move(tuner)};
+}
+
 }  // namespace
 
 Trainer::Trainer(const ClassifierProgram* program, BatchReader* train, BatchReader* validation,
@@ -118,14 +125,12 @@ Trainer::Trainer(const ClassifierProgram* program, BatchReader* train, BatchRead
       validation_(validation),
       options_(std::move(options)),
       out_(out),
-      training_{
-          executor_.Compile(*program->main, {.memory = options_.memory, .tuner = options_.tuner}),
-          {program->loss, program->accuracy, program->learning_rate},
-          {}},
-      evaluation_{
-          executor_.Compile(*program->test, {.memory = options_.memory, .tuner = options_.tuner}),
-          {program->loss, program->accuracy},
-          {}} {
+      training_{executor_.Compile(*program->main, CompileOptionsOf(options_, options_.tuner)),
+                {program->loss, program->accuracy, program->learning_rate},
+                {}},
+      evaluation_{executor_.Compile(*program->test, CompileOptionsOf(options_, options_.tuner)),
+                  {program->loss, program->accuracy},
+                  {}} {
   SKIFF_ENFORCE(options_.epochs >= 1, kInvalidArgument, "epochs = ", options_.epochs,
                 ": expected at least 1");
   SKIFF_ENFORCE(options_.save_every_steps >= 0, kInvalidArgument,
@@ -220,7 +225,7 @@ void Trainer::ContinueWith(std::optional<KernelChoices> choices) {
   for (auto [programs, program] :
        {std::pair(&training_, program_->main.get()), {&evaluation_, program_->test.get()}}) {
     programs->by_size.clear();
-    programs->compiled = executor_.Compile(*program, {.memory = options_.memory, .tuner = tuner});
+    programs->compiled = executor_.Compile(*program, CompileOptionsOf(options_, tuner));
   }
 }
 

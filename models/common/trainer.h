@@ -45,8 +45,11 @@ struct TrainerOptions {
   // Chooses kernels, of the default registry, and layouts; none: the rule does. All choices are
   // made before the first step, so that every checkpoint holds them.
   std::shared_ptr<KernelTuner> tuner;
-  // How memory is planned: no result depends on it.
+  // How memory is planned, and which passes rewrite the update ops (executor.h): no result depends
+  // on them.
   MemoryOptions memory;
+  bool fuse_optimizer = false;
+  bool flatten_parameters = false;
 };
 
 struct EvaluationResult {
