@@ -3,7 +3,7 @@
 # Compares Skiff with PaddlePaddle 2.6.2 (docs/outside_check.md): builds the
 # writers and tools/run_program, writes programs and arrays, runs them in Skiff
 # and then in PaddlePaddle, prints a table.
-#   training  (default) LeNet and ResNet-20, 20 steps
+#   training  (default) LeNet and ResNet-20, and a small net by every optimizer, 20 steps
 #   reverse   the other way round: PaddlePaddle writes, Skiff trains as well
 #   ops       every case of every operator, or of one (--op)
 #   timing    no comparison: a training step of ResNet-18, 64 images, on

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -23,8 +24,20 @@
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/metric.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/optimizer/adadelta.h"
+#include "framework/builder/optimizer/adagrad.h"
 #include "framework/builder/optimizer/adam.h"
+#include "framework/builder/optimizer/adamax.h"
+#include "framework/builder/optimizer/adamw.h"
+#include "framework/builder/optimizer/decayed_adagrad.h"
+#include "framework/builder/optimizer/ftrl.h"
+#include "framework/builder/optimizer/lamb.h"
+#include "framework/builder/optimizer/lars_momentum.h"
+#include "framework/builder/optimizer/model_average.h"
 #include "framework/builder/optimizer/momentum.h"
+#include "framework/builder/optimizer/rmsprop.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/command_line/command_line.h"
 #include "framework/executor/executor.h"
@@ -32,6 +45,7 @@
 #include "framework/io/npz.h"
 #include "framework/io/parameters.h"
 #include "framework/ir/codec.h"
+#include "framework/transpiler/merge_optimizer_pass.h"
 #include "models/lenet/lenet.h"
 #include "models/resnet/resnet.h"
 #include "tests/harness/array_tensor.h"
@@ -51,6 +65,8 @@ struct Classifier {
   int64_t classes;
   std::function<Variable(const Variable& image, int64_t classes)> logits;
   std::function<std::vector<ParameterGradient>(const Variable& loss)> minimize;
+  // Rewrites the program; nullptr: none does.
+  std::shared_ptr<const ProgramPass> pass = nullptr;
 };
 
 std::vector<ParameterGradient> MinimizeByMomentum(const Variable& loss, double rate) {
@@ -72,6 +88,69 @@ std::vector<ParameterGradient> MinimizeBySchedule(const Variable& loss) {
       .Minimize(loss);
 }
 
+Variable SmallNet(const Variable& image, int64_t classes) {
+  const Variable hidden = layers::Fc(image, 12, {.act = "tanh"});
+  return layers::Fc(hidden, classes, {.param_attr = {.learning_rate = 0.5f}});
+}
+
+// A small net by an optimizer, clipped and decayed.
+template <class Made, class Options>
+Classifier By(const std::string& name, Options options, GradientClip clip = {},
+              std::shared_ptr<const ProgramPass> pass = nullptr) {
+  options.clip = clip;
+  return {.name = "net_" + name,
+          .dtypes = {DType::kFloat64, DType::kFloat32},
+          .image_dims = {8, 1, 6, 6},
+          .classes = 5,
+          .logits = SmallNet,
+          .minimize = [options](const Variable& loss) { return Made(options).Minimize(loss); },
+          .pass = std::move(pass)};
+}
+
+// Every optimizer, kind of clipping and merged op that PaddlePaddle has as well.
+std::vector<Classifier> Optimizers() {
+  using namespace optimizer;  // NOLINT(google-build-using-namespace): a table of all of them
+  const auto merge = std::make_shared<MergeOptimizerPass>();
+  const Regularizer l1 = L1Decay(1e-3f);
+  const Regularizer l2 = L2Decay(1e-3f);
+  const std::vector<std::string> biases = {".b_"};
+  std::vector<Classifier> all = {
+      By<Sgd>("sgd", SgdOptions{.learning_rate = 0.1, .regularization = l1}, ClipByValue(0.05f)),
+      By<Momentum>("momentum", MomentumOptions{.learning_rate = 0.1, .regularization = l2},
+                   ClipByNorm(0.1f)),
+      By<Momentum>("nesterov", MomentumOptions{.learning_rate = 0.1, .use_nesterov = true},
+                   ClipByGlobalNorm(0.2f)),
+      By<Momentum>("merged_momentum", MomentumOptions{.learning_rate = 0.1, .use_nesterov = true},
+                   {}, merge),
+      By<LarsMomentum>("lars_momentum", LarsMomentumOptions{.learning_rate = 0.5,
+                                                            .coefficient = 0.1f,
+                                                            .exclude_from_decay = biases}),
+      By<LarsMomentum>("merged_lars_momentum",
+                       LarsMomentumOptions{
+                           .learning_rate = 0.5, .coefficient = 0.1f, .exclude_from_decay = biases},
+                       {}, merge),
+      By<Adam>("adam", AdamOptions{.learning_rate = 0.01, .regularization = l2},
+               ClipByGlobalNorm(0.2f)),
+      By<Adam>("merged_adam", AdamOptions{.learning_rate = 0.01}, {}, merge),
+      By<AdamW>("adamw", AdamWOptions{.learning_rate = 0.01, .exclude_from_decay = biases}),
+      By<Adamax>("adamax", AdamaxOptions{.learning_rate = 0.01}),
+      By<Adagrad>("adagrad", AdagradOptions{.learning_rate = 0.05}),
+      By<DecayedAdagrad>("decayed_adagrad", DecayedAdagradOptions{.learning_rate = 0.01}),
+      By<Adadelta>("adadelta", AdadeltaOptions{.learning_rate = 1.0}),
+      By<RmsProp>("rmsprop", RmsPropOptions{.learning_rate = 0.01, .momentum = 0.5f}),
+      By<RmsProp>("centered_rmsprop", RmsPropOptions{.learning_rate = 0.01, .centered = true}),
+      By<Ftrl>("ftrl", FtrlOptions{.learning_rate = 0.05, .l1 = 0.001f, .l2 = 0.001f}),
+      By<Lamb>("lamb", LambOptions{.learning_rate = 0.01, .exclude_from_decay = biases})};
+  Classifier averaged = By<Sgd>("model_average", SgdOptions{.learning_rate = 0.1});
+  averaged.minimize = [](const Variable& loss) {
+    std::vector<ParameterGradient> pairs = Sgd({.learning_rate = 0.1}).Minimize(loss);
+    ModelAverage({.average_window_rate = 0.5f, .min_average_window = 2, .max_average_window = 6});
+    return pairs;
+  };
+  all.push_back(std::move(averaged));
+  return all;
+}
+
 std::vector<Classifier> Classifiers() {
   const std::vector<DType> both = {DType::kFloat64, DType::kFloat32};
   const auto momentum = [](const Variable& loss) { return MinimizeByMomentum(loss, 0.01); };
@@ -86,12 +165,14 @@ std::vector<Classifier> Classifiers() {
   if (FLAGS_timing) {
     return {{"resnet18_momentum", {DType::kFloat32}, {64, 3, 32, 32}, 10, resnet(18), momentum}};
   }
-  return {
+  std::vector<Classifier> classifiers = {
       {"lenet_momentum", both, {16, 1, 28, 28}, 10, models::LeNet, momentum},
       {"lenet_adam", both, {16, 1, 28, 28}, 10, models::LeNet, MinimizeByClippedAdam},
       // Schedules compute in float32, whatever the parameters are.
       {"lenet_schedule", {DType::kFloat32}, {16, 1, 28, 28}, 10, models::LeNet, MinimizeBySchedule},
       {"resnet20_momentum", both, {8, 3, 32, 32}, 10, resnet(20), slow_momentum}};
+  std::ranges::move(Optimizers(), std::back_inserter(classifiers));
+  return classifiers;
 }
 
 struct TrainingPrograms {
@@ -117,6 +198,9 @@ TrainingPrograms Build(const Classifier& classifier, DType dtype) {
   const Variable loss(programs.main->root(), programs.loss);
   for (const ParameterGradient& pair : classifier.minimize(loss)) {
     programs.gradients.emplace_back(pair.parameter->name, pair.gradient->name);
+  }
+  if (classifier.pass != nullptr) {
+    classifier.pass->Apply(DefaultOpRegistry(), programs.main.get());
   }
   return programs;
 }
