@@ -249,6 +249,23 @@ TEST(PlanArena, ComesNearTheBoundWhereSlicesComeToLifeOneAfterAnother) {
   }
 }
 
+TEST(PlanArena, GroupsOfDifferentTimesShareSpace) {
+  const std::vector<ArenaBuffer> buffers = {Slice(64, 0, 1, 0), Slice(64, 1, 2, 64),
+                                            Slice(96, 3, 4, 0, 1), Slice(32, 4, 5, 96, 1)};
+  EXPECT_EQ(PlanArena(buffers).planned_bytes, 128);
+}
+
+// What the large group leaves at first is one piece with the rest only if the small one is beneath.
+TEST(PlanArena, PutsTheSmallGroupLowestWhereThatIsBetter) {
+  std::vector<ArenaBuffer> buffers = {Slice(10, 0, 9, 0, 1), Slice(5, 0, 9, 10, 1),
+                                      Slice(100, 0, 9, 0), Slice(100, 5, 9, 100)};
+  buffers.push_back({.bytes = 150, .alignment = 1, .first_use = 0, .last_use = 4});
+  buffers.push_back({.bytes = 50, .alignment = 1, .first_use = 5, .last_use = 9});
+  const ArenaPlan plan = PlanArena(buffers);
+  ExpectValid(buffers, plan);
+  EXPECT_EQ(plan.planned_bytes, plan.max_live_bytes);
+}
+
 TEST(PlanArena, TakesSlicesOverEachOtherAtDifferentTimes) {
   const std::vector<ArenaBuffer> buffers = {Slice(100, 0, 1, 0), Slice(50, 2, 3, 20),
                                             Slice(30, 2, 3, 70), Slice(100, 4, 4, 0)};
