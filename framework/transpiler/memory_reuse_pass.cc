@@ -77,6 +77,27 @@ class StorageSharing {
   int64_t in_place_ = 0;
 };
 
+// The values of lists of flat updates that lie in the arena: gradients.
+void LayFlat(Plan* plan) {
+  plan->contiguous.clear();
+  for (const Instruction& instruction : plan->instructions) {
+    if (instruction.kind != InstructionKind::kOp || !instruction.op->Attr(kIsFlatAttr, false)) {
+      continue;
+    }
+    for (const std::string& slot : instruction.def->update->lists) {
+      ContiguousValues list;
+      for (size_t i = 0; i < instruction.op->Input(slot).size(); ++i) {
+        const int32_t value = instruction.InputIn(slot, i);
+        const PlanValue& held = plan->values[static_cast<size_t>(value)];
+        if (held.storage != Storage::kArena) continue;
+        list.values.push_back(value);
+        list.alignment_bytes = std::max(plan->memory.flat_alignment_bytes, SizeOf(held.meta.dtype));
+      }
+      if (list.values.size() > 1) plan->contiguous.push_back(std::move(list));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<int64_t> LiveBytesWithReuse(const OpRegistry& registry, Plan plan) {
@@ -86,6 +107,7 @@ std::vector<int64_t> LiveBytesWithReuse(const OpRegistry& registry, Plan plan) {
 
 PassReport MemoryReusePass::Apply(const OpRegistry&, Plan* plan) const {
   plan->reuse = plan->memory.policy;
+  LayFlat(plan);
   if (plan->reuse == ReusePolicy::kNone)
     return {.pass = {}, .changes = 0, .summary = "policy none"};
   StorageSharing sharing(plan);

@@ -5,6 +5,7 @@
 //   y = relu(x)       x not read again, not fetched, no feed and not in the scope -> y lies on x
 //   y = reshape2(x)   x no feed and not in the scope                              -> y lies on x
 //
+// The gradients of an update that is_flat (flatten_parameters) get places one behind the other.
 // Reuse is an allocation decision on the liveness of values: the program is not changed, and what
 // is fetched lives to the end. `changes`: values computed in place, and views.
 #pragma once

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/analysis/contiguous_values.h"
 #include "skiff/skiff.h"
 #include "tests/harness/temp_directory.h"
 
@@ -224,6 +225,26 @@ TEST(FlattenedParameters, LieOneBehindTheOther) {
     }
     EXPECT_GE(lists, 5);  // Param, both moments, both powers
   }
+}
+
+// Backward ops write each gradient where the update reads it: there is nothing to copy.
+TEST(FlattenedParameters, HaveTheirGradientsInOnePartOfTheArena) {
+  const std::unique_ptr<Net> net = ManyTensors();
+  Training flat(*net, {.fuse_optimizer = true, .flatten_parameters = true});
+  const Plan plan = flat.Bind().plan();
+  ASSERT_EQ(plan.contiguous.size(), 1U);
+  EXPECT_EQ(plan.contiguous[0].values.size(), 398U);
+  const std::vector<std::vector<ContiguousSlice>> slices = ContiguousSlices(plan);
+  ASSERT_EQ(slices[0].size(), 398U);
+  const auto offset = [&](const ContiguousSlice& slice) {
+    return plan.values[static_cast<size_t>(slice.root)].offset;
+  };
+  for (const ContiguousSlice& slice : slices[0]) {
+    EXPECT_EQ(offset(slice) - offset(slices[0][0]), slice.offset);
+    EXPECT_EQ(slice.offset % 64, 0);
+  }
+  EXPECT_EQ(InstructionsOf(plan, "copy"), 0);
+  EXPECT_EQ(InstructionsOf(plan, "coalesce"), 0);
 }
 
 // The scope's storage moves when parameters are loaded, and the next run puts it right.
