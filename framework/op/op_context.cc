@@ -135,7 +135,8 @@ void CheckSelectedRows(const Op& op, const std::vector<SlotDef>& slots, bool is_
   size_t index = 0;
   for (const SlotDef& slot : slots) {
     for (const std::string& name : is_input ? op.Input(slot.name) : op.Output(slot.name)) {
-      const bool fits = slot.selected_rows || !metas[index++].is_selected_rows();
+      const TensorMeta& meta = metas[index++];
+      const bool fits = slot.selected_rows || !meta.is_selected_rows();
       SKIFF_ENFORCE(fits, kInvalidArgument, op.type, ": ", is_input ? "input" : "output", " \"",
                     slot.name, "\" would be selected rows, variable \"", name,
                     "\": expected a dense tensor (selected_rows_to_dense makes one)");

@@ -175,7 +175,7 @@ class Merging {
     const size_t limit = positions_.FirstConflict(registry_, block_, i);
     for (Group& group : groups_ | std::views::reverse) {
       if (!(group.kind == kind)) continue;
-      if (group.limit < i) break;  // the older ones can't move here, either
+      if (group.limit <= i) break;  // the older ones can't move here, either
       group.members.push_back(i);
       group.limit = std::min(group.limit, limit);
       return;

@@ -84,6 +84,7 @@ Layout LayoutOf(const Array& array) {
 // Calls visit(i) for the elements in unused slots.
 template <typename Visitor>
 void VisitUnused(const std::vector<int64_t>& rows, const Shape& shape, const Visitor& visit) {
+  if (rows.empty()) return;
   const auto width = static_cast<size_t>(shape.element_count(1, shape.rank()));
   for (size_t slot = 0; slot < rows.size(); ++slot) {
     for (size_t i = 0; rows[slot] < 0 && i < width; ++i) visit(slot * width + i);

@@ -20,7 +20,8 @@ std::string UpdateAfter(const std::string& ops) {
 
 void ExpectLeft(const std::string& ops) {
   std::vector<std::string> before;
-  for (const auto& op : OptimizerProgram(ops)->root()->ops()) {
+  const auto program = OptimizerProgram(ops);
+  for (const auto& op : program->root()->ops()) {
     if (op->role() == 2) op->attrs.erase("op_role");
     before.push_back(PrintOp(*op));
   }

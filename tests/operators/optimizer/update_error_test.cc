@@ -57,9 +57,18 @@ class UpdateError : public testing::Test {
     return ErrorOf(changed);
   }
 
-  // Every update op, and each of its slots with one argument a parameter.
+  // The update ops of optimizers: not those that add up gradients or keep averages.
+  std::vector<std::string> Optimizers() const {
+    std::vector<std::string> types = registry_.Types();
+    std::erase_if(types, [this](const std::string& type) {
+      return registry_.Get(type).FindInput("LearningRate") == nullptr;
+    });
+    return types;
+  }
+
+  // Every one of them, and each of its slots with one argument a parameter.
   void ForEachList(const std::function<void(const OpDef&, const std::string& slot)>& body) const {
-    for (const std::string& type : registry_.Types()) {
+    for (const std::string& type : Optimizers()) {
       const OpDef& def = registry_.Get(type);
       for (const std::string& slot : def.update->lists) {
         SCOPED_TRACE(type + " " + slot);
@@ -72,8 +81,8 @@ class UpdateError : public testing::Test {
 };
 
 TEST_F(UpdateError, ListsOfAllOpsAreTaken) {
-  EXPECT_EQ(registry_.Types().size(), 14u);
-  for (const std::string& type : registry_.Types()) {
+  EXPECT_EQ(Optimizers().size(), 14u);
+  for (const std::string& type : Optimizers()) {
     EXPECT_EQ(ErrorOf(CaseOf(registry_.Get(type))), "") << type;
   }
 }
