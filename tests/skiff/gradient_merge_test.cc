@@ -215,7 +215,7 @@ TEST(GradientMerge, AveragesUpdatesNotRuns) {
   const Variable y = layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt});
   optimizer::Sgd({.learning_rate = 1.0})
       .Minimize(layers::Mean(y), {.gradient_merge = {.steps = 2, .mean = false}});
-  const optimizer::ModelAverage window({.min_average_window = 1});
+  const optimizer::ModelAverage window;
   const optimizer::ExponentialMovingAverage moving({.decay = 0.5f});
   Executor executor(Place::Cpu());
   executor.Run(startup);
