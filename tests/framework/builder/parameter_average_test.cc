@@ -218,7 +218,8 @@ TEST_F(ParameterAverageTest, StatesHaveFluidsNames) {
   }
   // PaddlePaddle has an attribute less.
   EXPECT_FALSE(main_.root()->ops()[main_.root()->ops().size() - 2]->HasAttr("max_num_accumulates"));
-  for (const auto& op : main_.CloneForTest()->root()->ops()) {
+  const auto test = main_.CloneForTest();
+  for (const auto& op : test->root()->ops()) {
     EXPECT_NE(op->type, "average_accumulates");
     EXPECT_NE(op->type, "exponential_moving_average");
   }
@@ -371,7 +372,7 @@ TEST(ParameterAverage, TakesRunningStatisticsAlongIfTheyAreWanted) {
   optimizer::Sgd({.learning_rate = 0.1f}).Minimize(loss);
   EXPECT_THAT(ModelAverage({.averaged = {.batch_norm_statistics = false}}).variables(),
               ElementsAre("bias", "scale"));
-  const ModelAverage average({.min_average_window = 1});
+  const ModelAverage average;
   EXPECT_THAT(average.variables(), ElementsAre("bias", "mean", "scale", "variance"));
 
   Executor executor(Place::Cpu());
