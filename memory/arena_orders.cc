@@ -1,14 +1,13 @@
 #include "memory/arena_orders.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "framework/base/element_count.h"
+#include "memory/arena_space.h"
 
 namespace skiff {
 namespace {
@@ -17,196 +16,8 @@ namespace {
 constexpr int64_t kMaxSteps = 15'000'000;
 // Where some are fixed, which is tried in several ways.
 constexpr int64_t kMaxStepsIfFixed = kMaxSteps / 4;
-// Fixed buffers that take as long to look at as a gap.
-constexpr int64_t kFixedPerStep = 8;
 // Offsets stay below; a placement that would go beyond is given up.
 constexpr int64_t kMaxOffset = int64_t{1} << 62;
-
-enum class Fit { kLowest, kSmallest };
-
-struct Interval {  // of instants that are left after those where nothing begins
-  int32_t first;
-  int32_t last;
-};
-
-bool Meet(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
-
-struct Request {
-  int64_t bytes;
-  int64_t alignment;
-  Interval life;
-};
-
-// The least multiple of the alignment in [begin, end) below which the bytes fit; -1: they don't.
-int64_t PlaceIn(int64_t begin, int64_t end, const Request& request) {
-  const int64_t offset = RoundUp(begin, request.alignment);
-  return offset + request.bytes <= end ? offset : -1;
-}
-
-// Buffers whose offsets are given. They are in the way of what lives with them at any time.
-class FixedBuffers {
- public:
-  // Follows the lives, which may change.
-  FixedBuffers(std::span<const ArenaBuffer> buffers, std::span<const int64_t> offsets,
-               const std::vector<Interval>& lives)
-      : lives_(lives) {
-    for (size_t i = 0; i < offsets.size(); ++i) {
-      if (offsets[i] >= 0) fixed_.push_back({offsets[i], offsets[i] + buffers[i].bytes, i});
-    }
-    std::ranges::sort(fixed_, {}, [](const Fixed& f) { return std::pair(f.begin, f.index); });
-    int64_t highest = 0;
-    for (const Fixed& fixed : fixed_) {
-      highest = std::max(highest, fixed.end);
-      highest_ends_.push_back(highest);
-    }
-  }
-
-  bool empty() const { return fixed_.empty(); }
-
-  // As PlaceIn, beside those that are in the way: in the lowest or the smallest space between them
-  // where that is possible. Adds what it looks at to *steps.
-  int64_t PlaceBeside(int64_t begin, int64_t end, const Request& request, Fit fit,
-                      int64_t* steps) const {
-    const auto first_above = std::ranges::upper_bound(highest_ends_, begin);
-    int64_t found = -1;
-    int64_t found_bytes = 0;
-    const auto look_below = [&](int64_t limit) {
-      const int64_t offset = PlaceIn(begin, limit, request);
-      if (offset < 0 || (found >= 0 && limit - begin >= found_bytes)) return;
-      found = offset;
-      found_bytes = limit - begin;
-    };
-    const auto first = static_cast<size_t>(first_above - highest_ends_.begin());
-    size_t i = first;
-    for (; i < fixed_.size() && fixed_[i].begin < end; ++i) {
-      if (fit == Fit::kLowest && found >= 0) break;
-      if (fixed_[i].end <= begin || !Meet(lives_[fixed_[i].index], request.life)) continue;
-      look_below(fixed_[i].begin);
-      begin = fixed_[i].end;
-    }
-    *steps += static_cast<int64_t>(i - first) / kFixedPerStep;
-    if (fit == Fit::kSmallest || found < 0) look_below(end);
-    return found;
-  }
-
- private:
-  struct Fixed {
-    int64_t begin;
-    int64_t end;
-    size_t index;
-  };
-
-  const std::vector<Interval>& lives_;
-  std::vector<Fixed> fixed_;           // by their beginnings
-  std::vector<int64_t> highest_ends_;  // by fixed one: of it and all before
-};
-
-// The free space of an arena without an end. Fixed buffers are free until they are taken, but
-// nothing is placed in their way.
-class FreeSpace {
- public:
-  explicit FreeSpace(const FixedBuffers& fixed) : fixed_(fixed) {}
-
-  // The offset of what it takes. Adds the gaps and fixed buffers that it looks at to *steps.
-  int64_t Take(const Request& request, Fit fit, int64_t* steps) {
-    const auto [gap, offset] =
-        fit == Fit::kLowest ? LowestGap(request, steps) : SmallestGap(request, steps);
-    Occupy(gap, offset, request.bytes);
-    return offset;
-  }
-
-  // Of a fixed buffer.
-  void TakeAt(int64_t offset, int64_t bytes) {
-    Occupy(offset >= end_ ? gaps_.end() : std::prev(gaps_.upper_bound(offset)), offset, bytes);
-  }
-
-  void Return(int64_t begin, int64_t bytes) {
-    int64_t end = begin + bytes;
-    auto next = gaps_.lower_bound(begin);
-    if (next != gaps_.end() && next->first == end) {
-      end = next->second;
-      next = EraseGap(next);
-    }
-    if (next != gaps_.begin() && std::prev(next)->second == begin) {
-      begin = std::prev(next)->first;
-      EraseGap(std::prev(next));
-    }
-    if (end == end_) {
-      end_ = begin;
-    } else {
-      AddGap(begin, end);
-    }
-  }
-
- private:
-  using Gaps = std::map<int64_t, int64_t>;  // begin -> end
-  struct Place {
-    Gaps::iterator gap;  // the end: above all gaps
-    int64_t offset;
-  };
-
-  int64_t PlaceBetween(int64_t begin, int64_t end, const Request& request, Fit fit,
-                       int64_t* steps) const {
-    return fixed_.empty() ? PlaceIn(begin, end, request)
-                          : fixed_.PlaceBeside(begin, end, request, fit, steps);
-  }
-
-  Place AboveAll(const Request& request, int64_t* steps) {
-    const int64_t end = std::numeric_limits<int64_t>::max();
-    return {gaps_.end(), PlaceBetween(end_, end, request, Fit::kLowest, steps)};
-  }
-
-  Place LowestGap(const Request& request, int64_t* steps) {
-    for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
-      ++*steps;
-      const int64_t offset = PlaceBetween(gap->first, gap->second, request, Fit::kLowest, steps);
-      if (offset >= 0) return {gap, offset};
-    }
-    return AboveAll(request, steps);
-  }
-
-  Place SmallestGap(const Request& request, int64_t* steps) {
-    for (auto size = by_size_.lower_bound({request.bytes, 0}); size != by_size_.end(); ++size) {
-      // So that the first walk ends soon, too: without fixed buffers, a gap mostly fits.
-      if (!fixed_.empty() && *steps >= kMaxStepsIfFixed) break;
-      ++*steps;
-      const auto gap = gaps_.find(size->second);
-      const int64_t offset = PlaceBetween(gap->first, gap->second, request, Fit::kSmallest, steps);
-      if (offset >= 0) return {gap, offset};
-    }
-    return AboveAll(request, steps);
-  }
-
-  void Occupy(Gaps::iterator gap, int64_t offset, int64_t bytes) {
-    int64_t begin = end_;
-    int64_t end = offset + bytes;
-    if (gap == gaps_.end()) {
-      end_ = end;
-    } else {
-      begin = gap->first;
-      end = gap->second;
-      EraseGap(gap);
-    }
-    AddGap(begin, offset);
-    AddGap(offset + bytes, end);
-  }
-
-  Gaps::iterator EraseGap(Gaps::iterator gap) {
-    by_size_.erase({gap->second - gap->first, gap->first});
-    return gaps_.erase(gap);
-  }
-
-  void AddGap(int64_t begin, int64_t end) {
-    if (begin == end) return;
-    gaps_.emplace(begin, end);
-    by_size_.emplace(end - begin, begin);
-  }
-
-  const FixedBuffers& fixed_;
-  Gaps gaps_;
-  std::set<std::pair<int64_t, int64_t>> by_size_;  // size, begin
-  int64_t end_ = 0;                                // above is nothing
-};
 
 // Placed buffers by their lives: a centered interval tree over the instants (de Berg et al.,
 // "Computational Geometry", 3rd edition, section 10.1), whose shape doesn't depend on them.
@@ -280,14 +91,14 @@ class Orders {
   void FindLoads();
   bool IsDone() const { return best_.planned_bytes <= enough_bytes_ || steps_ >= max_steps_; }
   void Keep(OrderedPlacement placement);
-  void PlaceOnline(Fit fit, bool is_reversed);
-  void PlaceFromPeak(const Order& stack, Fit fit);
-  void PlaceGreedily(const Order& order, Fit fit);
-  void WalkForward(const Order& at_start, Order later, Fit fit, OrderedPlacement* placement);
+  void PlaceOnline(GapFit fit, bool is_reversed);
+  void PlaceFromPeak(const Order& stack, GapFit fit);
+  void PlaceGreedily(const Order& order, GapFit fit);
+  void WalkForward(const Order& at_start, Order later, GapFit fit, OrderedPlacement* placement);
   std::vector<Order> StacksAtPeak() const;
   void AddOrderByLoad(std::vector<Order>* orders);
   void ReverseTime();
-  void PlaceNext(size_t index, Fit fit, FreeSpace* space, OrderedPlacement* placement);
+  void PlaceNext(size_t index, GapFit fit, FreeSpace* space, OrderedPlacement* placement);
   static void Put(size_t index, int64_t offset, int64_t bytes, OrderedPlacement* placement);
   bool IsFixed(size_t i) const { return !fixed_offsets_.empty() && fixed_offsets_[i] >= 0; }
   OrderedPlacement Nothing() const {
@@ -307,7 +118,7 @@ class Orders {
   std::span<const ArenaBuffer> buffers_;
   const int64_t enough_bytes_;
   const std::span<const int64_t> fixed_offsets_;  // -1: not fixed; empty: none is
-  std::vector<Interval> lives_;
+  std::vector<ArenaLife> lives_;  // in instants that are left without those where nothing begins
   const FixedBuffers fixed_;
   const int64_t max_steps_;
   int32_t instants_ = 0;
@@ -353,7 +164,7 @@ void Orders::FindLoads() {
 }
 
 void Orders::ReverseTime() {
-  for (Interval& life : lives_) {
+  for (ArenaLife& life : lives_) {
     life = {instants_ - 1 - life.last, instants_ - 1 - life.first};
   }
   peak_ = instants_ - 1 - peak_;
@@ -369,7 +180,7 @@ void Orders::Put(size_t index, int64_t offset, int64_t bytes, OrderedPlacement* 
   placement->planned_bytes = std::max(placement->planned_bytes, offset + bytes);
 }
 
-void Orders::PlaceNext(size_t index, Fit fit, FreeSpace* space, OrderedPlacement* placement) {
+void Orders::PlaceNext(size_t index, GapFit fit, FreeSpace* space, OrderedPlacement* placement) {
   const ArenaBuffer& buffer = buffers_[index];
   int64_t offset = 0;
   if (IsFixed(index)) {
@@ -383,11 +194,12 @@ void Orders::PlaceNext(size_t index, Fit fit, FreeSpace* space, OrderedPlacement
 
 // Places `later` in the order of their first instants, when those of `at_start` are placed, which
 // don't begin after them.
-void Orders::WalkForward(const Order& at_start, Order later, Fit fit, OrderedPlacement* placement) {
+void Orders::WalkForward(const Order& at_start, Order later, GapFit fit,
+                         OrderedPlacement* placement) {
   SortDescending(&later, [&](size_t i) {
     return std::tuple(-lives_[i].first, lives_[i].last, buffers_[i].bytes);
   });
-  FreeSpace space(fixed_);
+  FreeSpace space(fixed_, max_steps_);
   std::set<std::pair<int32_t, size_t>> live;  // by last instant
   for (const size_t i : at_start) {
     PlaceNext(i, fit, &space, placement);
@@ -406,7 +218,7 @@ void Orders::WalkForward(const Order& at_start, Order later, Fit fit, OrderedPla
   }
 }
 
-void Orders::PlaceOnline(Fit fit, bool is_reversed) {
+void Orders::PlaceOnline(GapFit fit, bool is_reversed) {
   if (IsDone()) return;
   if (is_reversed) ReverseTime();
   OrderedPlacement placement = Nothing();
@@ -429,7 +241,7 @@ std::vector<Orders::Order> Orders::StacksAtPeak() const {
   return stacks;
 }
 
-void Orders::PlaceFromPeak(const Order& stack, Fit fit) {
+void Orders::PlaceFromPeak(const Order& stack, GapFit fit) {
   if (IsDone()) return;
   OrderedPlacement placement = Nothing();
   Order before, after;
@@ -445,7 +257,7 @@ void Orders::PlaceFromPeak(const Order& stack, Fit fit) {
   Keep(std::move(placement));
 }
 
-void Orders::PlaceGreedily(const Order& order, Fit fit) {
+void Orders::PlaceGreedily(const Order& order, GapFit fit) {
   if (IsDone()) return;
   OrderedPlacement placement = Nothing();
   PlacedByLife placed(0, instants_ - 1);
@@ -471,7 +283,7 @@ void Orders::PlaceGreedily(const Order& order, Fit fit) {
       if (at + buffer.bytes <= begin && begin - free < smallest) {
         offset = at;
         smallest = begin - free;
-        if (fit == Fit::kLowest) break;
+        if (fit == GapFit::kLowest) break;
       }
       free = std::max(free, end);
     }
@@ -498,10 +310,10 @@ void Orders::AddOrderByLoad(std::vector<Order>* orders) {
 
 OrderedPlacement Orders::Run() {
   // The first one always ends: it looks at few gaps.
-  PlaceOnline(Fit::kSmallest, false);
-  PlaceOnline(Fit::kSmallest, true);
+  PlaceOnline(GapFit::kSmallest, false);
+  PlaceOnline(GapFit::kSmallest, true);
   const std::vector<Order> stacks = StacksAtPeak();
-  for (const Order& stack : stacks) PlaceFromPeak(stack, Fit::kSmallest);
+  for (const Order& stack : stacks) PlaceFromPeak(stack, GapFit::kSmallest);
   const auto area = [&](size_t i) {
     return static_cast<double>(buffers_[i].bytes) * static_cast<double>(LengthOf(i));
   };
@@ -511,11 +323,11 @@ OrderedPlacement Orders::Run() {
   SortDescending(&orders[1], area);
   SortDescending(&orders[2], [&](size_t i) { return std::pair(LengthOf(i), buffers_[i].bytes); });
   AddOrderByLoad(&orders);
-  for (const Order& order : orders) PlaceGreedily(order, Fit::kLowest);
-  for (const Order& stack : stacks) PlaceFromPeak(stack, Fit::kLowest);
-  PlaceOnline(Fit::kLowest, false);
-  PlaceOnline(Fit::kLowest, true);
-  for (const Order& order : orders) PlaceGreedily(order, Fit::kSmallest);
+  for (const Order& order : orders) PlaceGreedily(order, GapFit::kLowest);
+  for (const Order& stack : stacks) PlaceFromPeak(stack, GapFit::kLowest);
+  PlaceOnline(GapFit::kLowest, false);
+  PlaceOnline(GapFit::kLowest, true);
+  for (const Order& order : orders) PlaceGreedily(order, GapFit::kSmallest);
   return std::move(best_);
 }
 
