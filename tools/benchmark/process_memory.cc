@@ -6,10 +6,10 @@
 namespace skiff {
 namespace {
 
-// A line of /proc/self/status, which counts in kB.
-double StatusMegabytes(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
+// A line of a file below /proc, which counts in kB.
+double MegabytesIn(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
     if (line.starts_with(key)) return std::stod(line.substr(key.size())) / 1024;
   }
   return 0;
@@ -17,7 +17,8 @@ double StatusMegabytes(const std::string& key) {
 
 }  // namespace
 
-double RssMegabytes() { return StatusMegabytes("VmRSS:"); }
-double PeakRssMegabytes() { return StatusMegabytes("VmHWM:"); }
+double RssMegabytes() { return MegabytesIn("/proc/self/status", "VmRSS:"); }
+double PeakRssMegabytes() { return MegabytesIn("/proc/self/status", "VmHWM:"); }
+double AvailableMegabytes() { return MegabytesIn("/proc/meminfo", "MemAvailable:"); }
 
 }  // namespace skiff

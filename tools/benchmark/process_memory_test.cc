@@ -17,5 +17,7 @@ TEST(ProcessMemory, RisesWithWhatIsTouchedAndRemembersItsPeak) {
   EXPECT_GE(PeakRssMegabytes(), before + 60);
 }
 
+TEST(ProcessMemory, KnowsWhatIsLeft) { EXPECT_GT(AvailableMegabytes(), 0); }
+
 }  // namespace
 }  // namespace skiff

@@ -17,7 +17,7 @@ def run(name, *arguments, **environment):
 
 class Command(unittest.TestCase):
     def test_refuses_what_is_no_flag(self):
-        for name in ("allocator_bench", "dispatch_bench", "model_bench", "op_bench"):
+        for name in ("allocator_bench", "dispatch_bench", "model_bench", "op_bench", "optimizer_bench"):
             with self.subTest(name):
                 result = run(name, "relu")
                 self.assertEqual(result.returncode, 2)
@@ -84,6 +84,63 @@ class Command(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stderr,
                          'error: no case of op "isfinite", name "" and dtype float32 that has a gradient\n')
+
+    def test_times_optimizers_beside_a_stream(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = run("optimizer_bench", "--optimizer=adam,lamb", "--tensors=2,30", "--elements=10,100",
+                         "--most_elements=300", "--clip=global_norm", "--decay=l2", "--threads=1", "--seconds=0",
+                         "--json=figures.json", BUILD_WORKING_DIRECTORY=folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            # No progress but on a terminal.
+            self.assertEqual(result.stderr, "")
+            with open(os.path.join(folder, "figures.json"), encoding="utf-8") as stream:
+                figures = json.load(stream)
+        self.assertIn(", 1 threads, float32, clip global_norm, decay l2\n", result.stdout)
+        self.assertEqual({key: figures[key] for key in ("place", "threads", "dtype", "clip", "decay")},
+                         {"place": "cpu", "threads": 1, "dtype": "float32", "clip": "global_norm", "decay": "l2"})
+        self.assertTrue(figures["cpu"])
+        points = [(point["optimizer"], point["tensors"], point["elements"]) for point in figures["points"]]
+        self.assertEqual(points, [(optimizer, *sizes) for optimizer in ("adam", "lamb")
+                                  for sizes in ((2, 10), (2, 100), (30, 10))])
+        for point in figures["points"]:
+            per_element = {"adam": 32, "lamb": 44}[point["optimizer"]]
+            self.assertEqual(point["bytes"], per_element * point["tensors"] * point["elements"])
+            self.assertGreater(point["stream_gigabytes_per_second"], 0)
+            self.assertEqual(set(point["forms"]), {"loop", "merged", "flat"})
+            for form in point["forms"].values():
+                for key in ("step_microseconds", "gigabytes_per_second", "stream_share", "launches", "loop_over_it"):
+                    self.assertGreater(form[key], 0, key)
+            launches = {name: form["launches"] for name, form in point["forms"].items()}
+            self.assertLess(launches["flat"], launches["merged"])
+            self.assertLess(launches["merged"], launches["loop"])
+        # Clipping and decay go into the update: as many launches for 30 tensors as for 2.
+        self.assertEqual(len({point["forms"]["flat"]["launches"] for point in figures["points"]}), 1)
+
+    def test_times_the_forms_of_updates_that_are_asked_for(self):
+        result = run("optimizer_bench", "--tensors=1", "--elements=10", "--forms=flat", "--seconds=0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"adam +1 +10 stream .*\n +flat .*\n\Z")
+
+    def test_refuses_optimizers_and_sizes_that_there_are_not(self):
+        for flags, message in (
+                (["--optimizer=hope"], r'--optimizer=hope: found "hope", expected some of sgd, momentum, .*, lamb'),
+                (["--optimizer=adam,adam"], '--optimizer=adam,adam: "adam" stands there twice'),
+                (["--forms=flat,round"], '--forms=flat,round: found "round", expected some of loop, merged, flat'),
+                (["--forms="], "--forms=: expected some of loop, merged, flat"),
+                (["--tensors=1,many"], '--tensors=1,many: found "many", expected positive numbers'),
+                (["--elements=0"], '--elements=0: found "0", expected positive numbers'),
+                (["--tensors=11", "--elements=10", "--most_elements=100"],
+                 "--tensors=11 --elements=10 --most_elements=100: expected a pair with at most so many elements in all"),
+                (["--clip=value"], "--clip=value: expected none or global_norm"),
+                (["--decay=l1"], "--decay=l1: expected none or l2"),
+                (["--threads=-1"], "--threads=-1: expected a number of at least 0"),
+                (["--seconds=-1"], "--seconds=-1: expected a number of at least 0"),
+                (["--place=moon"], ".*moon.*")):
+            with self.subTest(flags):
+                result = run("optimizer_bench", *flags)
+                self.assertEqual(result.returncode, 1)
+                self.assertRegex(result.stderr, r"\Aerror: " + message + r"\n\Z")
+                self.assertEqual(result.stdout, "")
 
     def test_runs_every_model(self):
         result = run("model_bench", "--model=none")

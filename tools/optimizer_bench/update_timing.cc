@@ -1,0 +1,104 @@
+#include "tools/optimizer_bench/update_timing.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "framework/base/error.h"
+#include "framework/executor/executor.h"
+#include "tools/benchmark/run_times.h"
+#include "tools/optimizer_bench/memory_stream.h"
+
+namespace skiff {
+namespace {
+
+constexpr const char* kLoop = "loop";
+
+struct Form {
+  std::string name;
+  CompileOptions options;
+};
+
+const std::vector<Form>& Forms() {
+  static const std::vector<Form> forms = {
+      {kLoop, {}},
+      {"merged", {.merge_optimizer = true}},
+      {"flat", {.fuse_optimizer = true, .flatten_parameters = true}}};
+  return forms;
+}
+
+const Form& FormOf(const std::string& name) {
+  const auto found = std::ranges::find(Forms(), name, &Form::name);
+  SKIFF_ENFORCE(found != Forms().end(), kInvalidArgument, "form \"", name, "\": expected one of ",
+                Join(FormNames(), ", "));
+  return *found;
+}
+
+// A program in one form, ready to run.
+class BoundForm {
+ public:
+  BoundForm(const UpdateProgram& program, const Form& form, Place place)
+      : executor_(place), bound_(Bind(program, form)) {}
+
+  void Step() { bound_.Step(); }
+  PlanStatistics statistics() const { return bound_.statistics(); }
+
+ private:
+  BoundProgram Bind(const UpdateProgram& program, const Form& form) {
+    Initialize(program, &executor_);
+    return executor_.Compile(program.main, form.options).Bind({}, {});
+  }
+
+  Executor executor_;
+  BoundProgram bound_;
+};
+
+double MedianOf(const TurnSeconds& seconds) { return PercentilesOf(seconds).median; }
+
+}  // namespace
+
+std::vector<std::string> FormNames() {
+  std::vector<std::string> names;
+  for (const Form& form : Forms()) names.push_back(form.name);
+  return names;
+}
+
+int64_t BytesHeld(const UpdateWork& work, size_t forms) {
+  const int64_t array_bytes = work.tensors * work.elements * static_cast<int64_t>(sizeof(float));
+  // What clipping and decay make of a gradient, where they aren't folded into the update.
+  const int64_t temporaries = work.clip_global_norm || work.l2_decay ? 2 : 0;
+  const auto holders = static_cast<int64_t>(forms) + 1;  // the stream is one
+  return array_bytes * (holders * ArrayCount(SweepsOf(work)) + temporaries);
+}
+
+UpdateTiming TimeUpdates(const UpdateWork& work, const std::vector<std::string>& forms, Place place,
+                         const InTurnOptions& options) {
+  const std::unique_ptr<UpdateProgram> program = MakeUpdateProgram(work);
+  MemoryStream stream(SweepsOf(work), work.tensors * work.elements);
+  std::vector<std::unique_ptr<BoundForm>> bound;
+  std::vector<std::function<void()>> works = {[&stream] { stream.Run(); }};
+  for (const std::string& name : forms) {
+    bound.push_back(std::make_unique<BoundForm>(*program, FormOf(name), place));
+    works.emplace_back([form = bound.back().get()] { form->Step(); });
+  }
+
+  const std::vector<TurnSeconds> times = TimeInTurn(works, options);
+  const TurnSeconds& of_stream = times.front();
+  UpdateTiming timing{.bytes = stream.bytes(), .stream_seconds = MedianOf(of_stream)};
+  const auto loop = std::ranges::find(forms, kLoop) - forms.begin();
+  for (size_t i = 0; i < forms.size(); ++i) {
+    const PlanStatistics statistics = bound[i]->statistics();
+    FormTiming& form = timing.forms.emplace_back();
+    form.form = forms[i];
+    form.step_seconds = MedianOf(times[i + 1]);
+    form.launches = statistics.instructions;
+    form.planned_bytes = statistics.planned_bytes;
+    form.stream_share = MedianRatio(of_stream, times[i + 1]);
+    if (loop < std::ssize(forms)) {
+      form.loop_over_it = MedianRatio(times[static_cast<size_t>(loop) + 1], times[i + 1]);
+    }
+  }
+  return timing;
+}
+
+}  // namespace skiff
