@@ -92,11 +92,6 @@ struct RangePart {
   T* const* states_out;
 };
 
-template <class Formula>
-inline constexpr bool kMovesStates = !requires {
-  Formula::kKeepsStates;
-};
-
 // A vector of elements from `i` on; the gradient's first one is that of element 0.
 template <class Formula, typename T>
 HWY_INLINE void UpdateVector(const VectorMath<T>& math, const RangePart<T>& part, int64_t i) {

@@ -63,6 +63,12 @@ inline constexpr bool kNeedsNorms = requires {
   Formula::kNeedsNorms;
 };
 
+// Whether a formula leaves other values in the states.
+template <class Formula>
+inline constexpr bool kMovesStates = !requires {
+  Formula::kKeepsStates;
+};
+
 template <class Formula>
 CoefficientRule RuleOf() {
   static_assert(Formula::kNumbers.size() <= kMaxUpdateNumbers);
