@@ -30,24 +30,6 @@ namespace {
 
 HWY_EXPORT(AdadeltaLoops);
 
-class Adadelta final : public UpdateFormula {
- public:
-  explicit Adadelta(const OpContext& context)
-      : rho_(context.Attr<float>("rho")), epsilon_(context.Attr<float>("epsilon")) {}
-
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    using Formula = HWY_NAMESPACE::AdadeltaFormula;
-    coefficients[Formula::kRate] = parameter.learning_rate;
-    coefficients[Formula::kRho] = rho_;
-    coefficients[Formula::kRest] = 1.0 - rho_;
-    coefficients[Formula::kEpsilon] = epsilon_;
-  }
-
- private:
-  double rho_;
-  double epsilon_;
-};
-
 UpdateOp AdadeltaOp() {
   return {.type = "adadelta",
           .doc =
@@ -71,7 +53,7 @@ void RegisterAdadelta(OpRegistry& registry) {
   RegisterUpdateOp(
       registry, AdadeltaOp(),
       [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(AdadeltaLoops)(); },
-      [](const OpContext& context) { return std::make_unique<Adadelta>(context); });
+      [](const OpContext&) { return RuleOf<HWY_NAMESPACE::AdadeltaFormula>(); });
 }
 
 }  // namespace skiff

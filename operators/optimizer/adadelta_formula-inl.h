@@ -2,7 +2,17 @@
 // of CUDA.
 struct AdadeltaFormula {
   static constexpr size_t kStates = 2;
+  enum Number { kRhoNumber, kEpsilonNumber };
+  static constexpr auto kNumbers = std::to_array<NumberSource>({{"rho"}, {"epsilon"}});
   enum Coefficient { kRate, kRho, kRest, kEpsilon };  // kRest: 1 - kRho
+
+  template <class Numbers>
+  static constexpr void SetCoefficients(const Numbers& numbers, double* coefficients) {
+    coefficients[kRate] = numbers.learning_rate;
+    coefficients[kRho] = numbers[kRhoNumber];
+    coefficients[kRest] = 1.0 - numbers[kRhoNumber];
+    coefficients[kEpsilon] = numbers[kEpsilonNumber];
+  }
 
   template <class Math, class V>
   static constexpr void Update(const Math& math, V grad, V& param, V* states) {

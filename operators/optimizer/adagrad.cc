@@ -1,8 +1,8 @@
 // adagrad: MomentOut = Moment + g², ParamOut = Param - LearningRate * g / (sqrt(MomentOut) +
 // epsilon); decayed_adagrad the same with MomentOut = decay * Moment + (1 - decay) * g².
 //
-// Source: Duchi, Hazan & Singer 2011 with a diagonal matrix, as Fluid has it (decayed_adagrad: Fluid
-// 1.x; 2.6.2 has lost its kernel); g stands in update_op_shared.h.
+// Source: Duchi, Hazan & Singer 2011 with a diagonal matrix, as Fluid has it (decayed_adagrad:
+// Fluid 1.x; 2.6.2 has lost its kernel); g stands in update_op_shared.h.
 #include "operators/optimizer/update_kernel_shared.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -27,28 +27,6 @@ namespace skiff {
 namespace {
 
 HWY_EXPORT(AdagradLoops);
-
-// The attribute decay is that of decayed_adagrad; the moment of adagrad is a sum.
-class Adagrad final : public UpdateFormula {
- public:
-  explicit Adagrad(const OpContext& context)
-      : epsilon_(context.Attr<float>("epsilon")),
-        kept_(context.HasAttr("decay") ? context.Attr<float>("decay") : 1.0),
-        added_(context.HasAttr("decay") ? 1.0 - kept_ : 1.0) {}
-
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    using Formula = HWY_NAMESPACE::AdagradFormula;
-    coefficients[Formula::kRate] = parameter.learning_rate;
-    coefficients[Formula::kKept] = kept_;
-    coefficients[Formula::kAdded] = added_;
-    coefficients[Formula::kEpsilon] = epsilon_;
-  }
-
- private:
-  double epsilon_;
-  double kept_;
-  double added_;
-};
 
 UpdateOp AdagradOp() {
   return {.type = "adagrad",
@@ -77,11 +55,11 @@ UpdateOp DecayedAdagradOp() {
 }  // namespace
 
 void RegisterAdagrad(OpRegistry& registry) {
-  for (const UpdateOp& op : {AdagradOp(), DecayedAdagradOp()}) {
-    RegisterUpdateOp(
-        registry, op, [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(AdagradLoops)(); },
-        [](const OpContext& context) { return std::make_unique<Adagrad>(context); });
-  }
+  const auto loops = [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(AdagradLoops)(); };
+  RegisterUpdateOp(registry, AdagradOp(), loops,
+                   [](const OpContext&) { return RuleOf<HWY_NAMESPACE::AdagradFormula>(); });
+  RegisterUpdateOp(registry, DecayedAdagradOp(), loops,
+                   [](const OpContext&) { return RuleOf<HWY_NAMESPACE::DecayedAdagradFormula>(); });
 }
 
 }  // namespace skiff

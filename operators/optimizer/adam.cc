@@ -32,19 +32,6 @@ namespace {
 
 HWY_EXPORT(AdamLoops);
 
-class Adam final : public UpdateFormula {
- public:
-  explicit Adam(const OpContext& context) : coefficients_(context) {}
-
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    coefficients_.Set(parameter, parameter.learning_rate, coefficients);
-  }
-  void Finish(const KernelContext& run, size_t i) const override { coefficients_.Finish(run, i); }
-
- private:
-  AdamCoefficients coefficients_;
-};
-
 UpdateOp AdamOp() {
   UpdateOp op = MakeAdamOp(
       "adam",
@@ -71,7 +58,7 @@ void RegisterAdam(OpRegistry& registry) {
   for (const UpdateOp& op : {AdamOp(), MergedAdamOp()}) {
     RegisterUpdateOp(
         registry, op, [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(AdamLoops)(); },
-        [](const OpContext& context) { return std::make_unique<Adam>(context); });
+        [](const OpContext&) { return RuleOf<HWY_NAMESPACE::AdamFormula>(); });
   }
 }
 

@@ -1,8 +1,38 @@
 // adam for one element; see adam.cc. Included in the namespace of each instruction set and of CUDA.
 struct AdamFormula {
   static constexpr size_t kStates = 2;
-  // kRest is 1 - kBeta. Optimizers built on this one have theirs from kOthers on.
-  enum Coefficient { kBeta1, kRest1, kBeta2, kRest2, kStepSize, kEpsilon, kOthers };
+  // Optimizers built on this one have theirs from kOtherNumbers and kOthers on.
+  enum Number { kBeta1Number, kBeta2Number, kEpsilonNumber, kOtherNumbers };
+  static constexpr auto kNumbers = std::to_array<NumberSource>(
+      {{"beta1", "Beta1Tensor"}, {"beta2", "Beta2Tensor"}, {"epsilon", "EpsilonTensor"}});
+  enum Scalar { kBeta1Pow, kBeta2Pow };
+  static constexpr auto kScalars = std::to_array<ScalarSource>(
+      {{"Beta1Pow", "Beta1PowOut", kBeta1Number}, {"Beta2Pow", "Beta2PowOut", kBeta2Number}});
+  enum Coefficient {
+    kBeta1,
+    kRest1,
+    kBeta2,
+    kRest2,
+    kStepSize,
+    kEpsilon,
+    kOthers
+  };  // kRest: 1 - kBeta
+
+  template <class Numbers>
+  static constexpr void SetAtRate(const Numbers& numbers, double rate, double* coefficients) {
+    const double correction = std::sqrt(1.0 - numbers.scalars[kBeta2Pow]);
+    coefficients[kBeta1] = numbers[kBeta1Number];
+    coefficients[kRest1] = 1.0 - numbers[kBeta1Number];
+    coefficients[kBeta2] = numbers[kBeta2Number];
+    coefficients[kRest2] = 1.0 - numbers[kBeta2Number];
+    coefficients[kStepSize] = rate * correction / (1.0 - numbers.scalars[kBeta1Pow]);
+    coefficients[kEpsilon] = numbers[kEpsilonNumber] * correction;
+  }
+
+  template <class Numbers>
+  static constexpr void SetCoefficients(const Numbers& numbers, double* coefficients) {
+    SetAtRate(numbers, numbers.learning_rate, coefficients);
+  }
 
   template <class Math, class V>
   static constexpr void MoveMoments(const Math& math, V grad, V* states) {

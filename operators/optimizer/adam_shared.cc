@@ -1,14 +1,11 @@
 #include "operators/optimizer/adam_shared.h"
 
-#include <cmath>
 #include <utility>
 
 #include "framework/base/error.h"
 
 namespace skiff {
 namespace {
-
-#include "operators/optimizer/adam_formula-inl.h"
 
 SlotDef Override(const char* slot, const char* attr) {
   return {.name = slot,
@@ -60,32 +57,6 @@ UpdateOp MakeAdamOp(std::string type, std::string doc) {
   op.attrs.push_back(
       BoolAttr("use_global_beta_pow", "The program advances the powers, not this op."));
   return op;
-}
-
-AdamCoefficients::AdamCoefficients(const OpContext& context)
-    : beta1_(context, "beta1", "Beta1Tensor"),
-      beta2_(context, "beta2", "Beta2Tensor"),
-      epsilon_(context, "epsilon", "EpsilonTensor"),
-      beta1_pow_(context, "Beta1Pow"),
-      beta2_pow_(context, "Beta2Pow") {}
-
-void AdamCoefficients::Set(const UpdateFormula::Parameter& parameter, double learning_rate,
-                           double* coefficients) const {
-  const double beta1 = beta1_.Value(parameter.run);
-  const double beta2 = beta2_.Value(parameter.run);
-  const double correction = std::sqrt(1.0 - beta2_pow_.Value(parameter.run, parameter.index));
-  coefficients[AdamFormula::kBeta1] = beta1;
-  coefficients[AdamFormula::kRest1] = 1.0 - beta1;
-  coefficients[AdamFormula::kBeta2] = beta2;
-  coefficients[AdamFormula::kRest2] = 1.0 - beta2;
-  coefficients[AdamFormula::kStepSize] =
-      learning_rate * correction / (1.0 - beta1_pow_.Value(parameter.run, parameter.index));
-  coefficients[AdamFormula::kEpsilon] = epsilon_.Value(parameter.run) * correction;
-}
-
-void AdamCoefficients::Finish(const KernelContext& run, size_t i) const {
-  beta1_pow_.Advance(run, i, beta1_.Value(run));
-  beta2_pow_.Advance(run, i, beta2_.Value(run));
 }
 
 }  // namespace skiff

@@ -28,31 +28,6 @@ namespace {
 
 HWY_EXPORT(AdamaxLoops);
 
-class Adamax final : public UpdateFormula {
- public:
-  explicit Adamax(const OpContext& context)
-      : beta1_(context.Attr<float>("beta1")),
-        beta2_(context.Attr<float>("beta2")),
-        epsilon_(context.Attr<float>("epsilon")),
-        powers_(InputIndices(context, "Beta1Pow")) {}
-
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    using Formula = HWY_NAMESPACE::AdamaxFormula;
-    const double power = ScalarOf(parameter.run.input(powers_[parameter.index]));
-    coefficients[Formula::kBeta1] = beta1_;
-    coefficients[Formula::kRest1] = 1.0 - beta1_;
-    coefficients[Formula::kBeta2] = beta2_;
-    coefficients[Formula::kStepSize] = parameter.learning_rate / (1.0 - power);
-    coefficients[Formula::kEpsilon] = epsilon_;
-  }
-
- private:
-  double beta1_;
-  double beta2_;
-  double epsilon_;
-  std::vector<int> powers_;
-};
-
 UpdateOp AdamaxOp() {
   return {.type = "adamax",
           .doc =
@@ -78,7 +53,7 @@ UpdateOp AdamaxOp() {
 void RegisterAdamax(OpRegistry& registry) {
   RegisterUpdateOp(
       registry, AdamaxOp(), [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(AdamaxLoops)(); },
-      [](const OpContext& context) { return std::make_unique<Adamax>(context); });
+      [](const OpContext&) { return RuleOf<HWY_NAMESPACE::AdamaxFormula>(); });
 }
 
 }  // namespace skiff

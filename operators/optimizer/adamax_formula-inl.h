@@ -2,7 +2,19 @@
 // CUDA.
 struct AdamaxFormula {
   static constexpr size_t kStates = 2;
+  enum Number { kBeta1Number, kBeta2Number, kEpsilonNumber };
+  static constexpr auto kNumbers = std::to_array<NumberSource>({{"beta1"}, {"beta2"}, {"epsilon"}});
+  static constexpr auto kScalars = std::to_array<ScalarSource>({{"Beta1Pow"}});
   enum Coefficient { kBeta1, kRest1, kBeta2, kStepSize, kEpsilon };  // kRest1: 1 - kBeta1
+
+  template <class Numbers>
+  static constexpr void SetCoefficients(const Numbers& numbers, double* coefficients) {
+    coefficients[kBeta1] = numbers[kBeta1Number];
+    coefficients[kRest1] = 1.0 - numbers[kBeta1Number];
+    coefficients[kBeta2] = numbers[kBeta2Number];
+    coefficients[kStepSize] = numbers.learning_rate / (1.0 - numbers.scalars[0]);
+    coefficients[kEpsilon] = numbers[kEpsilonNumber];
+  }
 
   template <class Math, class V>
   static constexpr void Update(const Math& math, V grad, V& param, V* states) {

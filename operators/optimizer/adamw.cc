@@ -30,26 +30,6 @@ namespace {
 
 HWY_EXPORT(AdamwLoops);
 
-class Adamw final : public UpdateFormula {
- public:
-  explicit Adamw(const OpContext& context)
-      : coefficients_(context),
-        lr_ratio_(context.Attr<float>("lr_ratio")),
-        decay_(context.Attr<bool>("with_decay") ? context.Attr<float>("coeff") : 0.0) {}
-
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    const double rate = parameter.learning_rate * lr_ratio_;
-    coefficients_.Set(parameter, rate, coefficients);
-    coefficients[HWY_NAMESPACE::AdamwFormula::kKept] = 1.0 - rate * decay_;
-  }
-  void Finish(const KernelContext& run, size_t i) const override { coefficients_.Finish(run, i); }
-
- private:
-  AdamCoefficients coefficients_;
-  double lr_ratio_;
-  double decay_;
-};
-
 UpdateOp AdamwOp() {
   UpdateOp op = MakeAdamOp("adamw",
                            "ParamOut = Param * (1 - lr lr_ratio coeff), with with_decay, then the "
@@ -65,7 +45,7 @@ UpdateOp AdamwOp() {
 void RegisterAdamw(OpRegistry& registry) {
   RegisterUpdateOp(
       registry, AdamwOp(), [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(AdamwLoops)(); },
-      [](const OpContext& context) { return std::make_unique<Adamw>(context); });
+      [](const OpContext&) { return RuleOf<HWY_NAMESPACE::AdamwFormula>(); });
 }
 
 }  // namespace skiff

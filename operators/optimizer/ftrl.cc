@@ -35,29 +35,6 @@ namespace {
 
 HWY_EXPORT(FtrlLoops);
 
-class Ftrl final : public UpdateFormula {
- public:
-  explicit Ftrl(const OpContext& context)
-      : l1_(context.Attr<float>("l1")),
-        l2_(context.Attr<float>("l2")),
-        power_(-context.Attr<float>("lr_power")) {}
-
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    using Formula = HWY_NAMESPACE::FtrlFormula<true>;
-    coefficients[Formula::kRate] = parameter.learning_rate;
-    coefficients[Formula::kL1] = l1_ + kLeast;
-    coefficients[Formula::kTwiceL2] = 2.0 * (l2_ + kLeast);
-    coefficients[Formula::kPower] = power_;
-  }
-
- private:
-  static constexpr double kLeast = 1e-10;
-
-  double l1_;
-  double l2_;
-  double power_;
-};
-
 UpdateOp FtrlOp() {
   return {
       .type = "ftrl",
@@ -87,7 +64,7 @@ void RegisterFtrl(OpRegistry& registry) {
       [](const OpContext& context) {
         return HWY_DYNAMIC_DISPATCH(FtrlLoops)(context.Attr<float>("lr_power") == -0.5f);
       },
-      [](const OpContext& context) { return std::make_unique<Ftrl>(context); });
+      [](const OpContext&) { return RuleOf<HWY_NAMESPACE::FtrlFormula<true>>(); });
 }
 
 }  // namespace skiff

@@ -4,7 +4,18 @@
 template <bool kIsRoot>
 struct FtrlFormula {
   static constexpr size_t kStates = 2;
+  enum Number { kL1Number, kL2Number, kPowerNumber };
+  static constexpr auto kNumbers = std::to_array<NumberSource>({{"l1"}, {"l2"}, {"lr_power"}});
   enum Coefficient { kRate, kL1, kTwiceL2, kPower };  // kPower: -lr_power
+
+  template <class Numbers>
+  static constexpr void SetCoefficients(const Numbers& numbers, double* coefficients) {
+    constexpr double kLeast = 1e-10;
+    coefficients[kRate] = numbers.learning_rate;
+    coefficients[kL1] = numbers[kL1Number] + kLeast;
+    coefficients[kTwiceL2] = 2.0 * (numbers[kL2Number] + kLeast);
+    coefficients[kPower] = -numbers[kPowerNumber];
+  }
 
   template <class Math, class V>
   static constexpr void Update(const Math& math, V grad, V& param, V* states) {

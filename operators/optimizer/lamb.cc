@@ -31,35 +31,6 @@ namespace {
 
 HWY_EXPORT(LambLoops);
 
-class Lamb final : public UpdateFormula {
- public:
-  explicit Lamb(const OpContext& context)
-      : coefficients_(context),
-        decay_(context.Attr<float>("weight_decay")),
-        adapts_(decay_ > 0 || context.Attr<bool>("always_adapt")) {}
-
-  // Of the first pass, which moves the moments, the norms are by-products.
-  bool needs_norms() const override { return true; }
-
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    using Formula = HWY_NAMESPACE::LambFormula;
-    coefficients_.Set(parameter, 1.0, coefficients);
-    coefficients[Formula::kDecay] = decay_;
-    coefficients[Formula::kRate] = parameter.learning_rate * TrustRatio(parameter);
-  }
-  void Finish(const KernelContext& run, size_t i) const override { coefficients_.Finish(run, i); }
-
- private:
-  double TrustRatio(const Parameter& parameter) const {
-    if (!adapts_ || !(parameter.param_norm > 0) || !(parameter.step_norm > 0)) return 1.0;
-    return parameter.param_norm / parameter.step_norm;
-  }
-
-  AdamCoefficients coefficients_;
-  double decay_;
-  bool adapts_;
-};
-
 UpdateOp LambOp() {
   UpdateOp op{
       .type = "lamb",
@@ -84,7 +55,7 @@ UpdateOp LambOp() {
 void RegisterLamb(OpRegistry& registry) {
   RegisterUpdateOp(
       registry, LambOp(), [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(LambLoops)(); },
-      [](const OpContext& context) { return std::make_unique<Lamb>(context); });
+      [](const OpContext&) { return RuleOf<HWY_NAMESPACE::LambFormula::Apply>(); });
 }
 
 }  // namespace skiff

@@ -37,40 +37,6 @@ HWY_EXPORT(LarsMomentumLoops);
 constexpr const char* kDecayAndNorms = "decay_and_norms";
 constexpr const char* kNorms = "norms";
 
-class LarsMomentum final : public UpdateFormula {
- public:
-  explicit LarsMomentum(const OpContext& context)
-      : mu_(context.Attr<float>("mu")),
-        coeff_(context.Attr<float>("lars_coeff")),
-        epsilon_(context.Attr<float>("epsilon")),
-        decays_(context.Attr<std::vector<float>>("lars_weight_decay")),
-        adapts_without_decay_(context.Attr<std::string>("lars_policy") == kNorms) {}
-
-  bool needs_norms() const override { return true; }
-
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    using Formula = HWY_NAMESPACE::LarsMomentumFormula;
-    const double decay = EntryFor(decays_, parameter.index);
-    coefficients[Formula::kLocalRate] = parameter.learning_rate * LocalFactor(parameter, decay);
-    coefficients[Formula::kMu] = mu_;
-    coefficients[Formula::kDecay] = decay;
-  }
-
- private:
-  double LocalFactor(const Parameter& parameter, double decay) const {
-    const bool has_norms = parameter.param_norm > 0 && parameter.step_norm > 0;
-    if (!has_norms || !(decay > 0 || adapts_without_decay_)) return 1.0;
-    return coeff_ * parameter.param_norm /
-           (parameter.step_norm + decay * parameter.param_norm + epsilon_);
-  }
-
-  double mu_;
-  double coeff_;
-  double epsilon_;
-  std::vector<float> decays_;
-  bool adapts_without_decay_;
-};
-
 UpdateOp LarsMomentumOp() {
   return {
       .type = "lars_momentum",
@@ -102,7 +68,7 @@ void RegisterLarsMomentum(OpRegistry& registry) {
   RegisterUpdateOp(
       registry, LarsMomentumOp(),
       [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(LarsMomentumLoops)(); },
-      [](const OpContext& context) { return std::make_unique<LarsMomentum>(context); });
+      [](const OpContext&) { return RuleOf<HWY_NAMESPACE::LarsMomentumFormula>(); });
 }
 
 }  // namespace skiff

@@ -28,23 +28,6 @@ namespace {
 
 HWY_EXPORT(MomentumLoops);
 
-class Momentum final : public UpdateFormula {
- public:
-  explicit Momentum(const OpContext& context)
-      : mu_(context.Attr<float>("mu")), use_nesterov_(context.Attr<bool>("use_nesterov")) {}
-
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    using Formula = HWY_NAMESPACE::MomentumFormula;
-    coefficients[Formula::kRate] = parameter.learning_rate;
-    coefficients[Formula::kMu] = mu_;
-    coefficients[Formula::kNesterov] = use_nesterov_ ? 1 : 0;
-  }
-
- private:
-  double mu_;
-  bool use_nesterov_;
-};
-
 UpdateOp MomentumOp() {
   return {.type = "momentum",
           .doc =
@@ -83,7 +66,7 @@ void RegisterMomentum(OpRegistry& registry) {
   for (const UpdateOp& op : {MomentumOp(), MergedMomentumOp()}) {
     RegisterUpdateOp(
         registry, op, [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(MomentumLoops)(); },
-        [](const OpContext& context) { return std::make_unique<Momentum>(context); });
+        [](const OpContext&) { return RuleOf<HWY_NAMESPACE::MomentumFormula>(); });
   }
 }
 

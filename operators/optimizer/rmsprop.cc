@@ -33,43 +33,6 @@ namespace {
 
 HWY_EXPORT(RmspropLoops);
 
-class Rmsprop final : public UpdateFormula {
- public:
-  explicit Rmsprop(const OpContext& context)
-      : decay_(context.Attr<float>("decay")),
-        momentum_(context.Attr<float>("momentum")),
-        epsilon_(context.Attr<float>("epsilon")) {
-    if (context.Attr<bool>("centered")) return;
-    for (size_t i = 0; i < context.InputCount("MeanGrad"); ++i) {
-      unused_.emplace_back(context.InputIndex("MeanGrad", i),
-                           context.OutputIndex("MeanGradOut", i));
-    }
-  }
-
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    using Formula = HWY_NAMESPACE::RmspropFormula<false>;
-    coefficients[Formula::kRate] = parameter.learning_rate;
-    coefficients[Formula::kDecay] = decay_;
-    coefficients[Formula::kRest] = 1.0 - decay_;
-    coefficients[Formula::kMomentum] = momentum_;
-    coefficients[Formula::kEpsilon] = epsilon_;
-  }
-
-  // MeanGrad is unused unless centered, and stays as it is.
-  void Finish(const KernelContext& run, size_t i) const override {
-    if (unused_.empty()) return;
-    const auto [in, out] = unused_[i];
-    if (run.output(out).raw_data() == run.input(in).raw_data()) return;
-    CopyTensor(run.input(in), &run.output(out));
-  }
-
- private:
-  double decay_;
-  double momentum_;
-  double epsilon_;
-  std::vector<std::pair<int, int>> unused_;  // MeanGrad and MeanGradOut of each parameter
-};
-
 UpdateOp RmspropOp() {
   return {
       .type = "rmsprop",
@@ -102,7 +65,10 @@ void RegisterRmsprop(OpRegistry& registry) {
       [](const OpContext& context) {
         return HWY_DYNAMIC_DISPATCH(RmspropLoops)(context.Attr<bool>("centered"));
       },
-      [](const OpContext& context) { return std::make_unique<Rmsprop>(context); });
+      [](const OpContext& context) {
+        return context.Attr<bool>("centered") ? RuleOf<HWY_NAMESPACE::RmspropFormula<true>>()
+                                              : RuleOf<HWY_NAMESPACE::RmspropFormula<false>>();
+      });
 }
 
 }  // namespace skiff

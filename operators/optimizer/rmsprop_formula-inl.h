@@ -2,8 +2,21 @@
 // CUDA.
 template <bool kCentered>
 struct RmspropFormula {
+  // The op's third state, the mean of the gradients, is unused unless centered.
   static constexpr size_t kStates = kCentered ? 3 : 2;
+  enum Number { kDecayNumber, kMomentumNumber, kEpsilonNumber };
+  static constexpr auto kNumbers =
+      std::to_array<NumberSource>({{"decay"}, {"momentum"}, {"epsilon"}});
   enum Coefficient { kRate, kDecay, kRest, kMomentum, kEpsilon };  // kRest: 1 - kDecay
+
+  template <class Numbers>
+  static constexpr void SetCoefficients(const Numbers& numbers, double* coefficients) {
+    coefficients[kRate] = numbers.learning_rate;
+    coefficients[kDecay] = numbers[kDecayNumber];
+    coefficients[kRest] = 1.0 - numbers[kDecayNumber];
+    coefficients[kMomentum] = numbers[kMomentumNumber];
+    coefficients[kEpsilon] = numbers[kEpsilonNumber];
+  }
 
   template <class Math, class V>
   static constexpr void Update(const Math& math, V grad, V& param, V* states) {

@@ -24,13 +24,6 @@ namespace {
 
 HWY_EXPORT(SgdLoops);
 
-class Sgd final : public UpdateFormula {
- public:
-  void SetCoefficients(const Parameter& parameter, double* coefficients) const override {
-    coefficients[HWY_NAMESPACE::SgdFormula::kRate] = parameter.learning_rate;
-  }
-};
-
 }  // namespace
 
 void RegisterSgd(OpRegistry& registry) {
@@ -40,7 +33,7 @@ void RegisterSgd(OpRegistry& registry) {
        .doc = "ParamOut = Param - LearningRate * Grad. Fluid's sgd.",
        .sparse_rule = SparseRule::kTouchedRows},
       [](const OpContext&) { return HWY_DYNAMIC_DISPATCH(SgdLoops)(); },
-      [](const OpContext&) { return std::make_unique<Sgd>(); });
+      [](const OpContext&) { return RuleOf<HWY_NAMESPACE::SgdFormula>(); });
 }
 
 }  // namespace skiff

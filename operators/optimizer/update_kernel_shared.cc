@@ -16,38 +16,31 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/update_kernel_shared.cc"
 #include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "operators/optimizer/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
-// Each step is rounded for itself (the family is compiled without contraction), as the ops are that
-// a program would have in place of the form.
+#include "operators/optimizer/gradient_formula-inl.h"
+
 template <typename T, class D>
-HWY_INLINE void FormVector(D d, const GradientForm<T>& form, const T* grad, const T* param,
-                           T* formed) {
-  const auto p = hn::LoadU(d, param);
-  auto g = hn::Mul(hn::LoadU(d, grad), hn::Set(d, form.rescale));
-  g = hn::Mul(g, hn::Set(d, form.scale));
-  if (form.l2_decay != 0) g = hn::Add(g, hn::Mul(p, hn::Set(d, form.l2_decay)));
-  if (form.l1_decay != 0) {
-    const auto decay = hn::CopySign(hn::Set(d, form.l1_decay), p);
-    g = hn::Add(g, hn::IfThenZeroElse(hn::Eq(p, hn::Zero(d)), decay));
-  }
+HWY_INLINE void FormVector(const VectorMath<T, D>& math, const GradientForm<T>& form, const T* grad,
+                           const T* param, T* formed) {
+  const D d;
+  const auto g = GradientFormula::Formed(math, form, hn::LoadU(d, grad), hn::LoadU(d, param));
   hn::StoreU(g, d, formed);
 }
 
 template <typename T>
 void FormGradientOf(const GradientForm<T>& form, const T* grad, const T* param, int64_t count,
                     T* formed) {
-  const hn::ScalableTag<T> d;
-  const hn::CappedTag<T, 1> one;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const VectorMath<T> math({});
+  const VectorMath<T, hn::CappedTag<T, 1>> math_of_one({});
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) FormVector(d, form, grad + i, param + i, formed + i);
-  for (; i < count; ++i) FormVector(one, form, grad + i, param + i, formed + i);
+  for (; i + lanes <= count; i += lanes) FormVector(math, form, grad + i, param + i, formed + i);
+  for (; i < count; ++i) FormVector(math_of_one, form, grad + i, param + i, formed + i);
 }
 
 void FormFloats(const GradientForm<float>& form, const float* grad, const float* param,
@@ -98,24 +91,6 @@ const T* GradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end, T* 
 }
 
 template <typename T>
-GradientForm<T> FormOf(const OpContext& context, size_t i) {
-  GradientForm<T> form;
-  form.rescale = static_cast<T>(context.Attr<float>("rescale_grad"));
-  std::string method;
-  float coefficient = 0;
-  if (context.def().FindAttr("regularization_method")->type == AttrType::kStrings) {
-    method = EntryFor(context.Attr<std::vector<std::string>>("regularization_method"), i);
-    coefficient = EntryFor(context.Attr<std::vector<float>>("regularization_coeff"), i);
-  } else {
-    method = context.Attr<std::string>("regularization_method");
-    coefficient = context.Attr<float>("regularization_coeff");
-  }
-  if (method == "l1_decay") form.l1_decay = static_cast<T>(coefficient);
-  if (method == "l2_decay") form.l2_decay = static_cast<T>(coefficient);
-  return form;
-}
-
-template <typename T>
 const T* InputData(const KernelContext& run, int index) {
   return run.input(index).data<T>();
 }
@@ -147,14 +122,6 @@ bool Continues(const UpdateRange<T>& range, const UpdateRange<T>& next) {
 
 }  // namespace
 
-std::vector<int> InputIndices(const OpContext& context, const std::string& slot) {
-  std::vector<int> indices;
-  for (size_t i = 0; i < context.InputCount(slot); ++i) {
-    indices.push_back(context.InputIndex(slot, i));
-  }
-  return indices;
-}
-
 template <typename T>
 UpdateRange<T> UpdateRange<T>::From(int64_t begin) const {
   const auto advance = [begin](auto*& array) {
@@ -171,46 +138,27 @@ UpdateRange<T> UpdateRange<T>::From(int64_t begin) const {
 }
 
 template <typename T>
-UpdateKernel<T>::UpdateKernel(PrepareContext& context, const UpdateOp& op, UpdateLoops<T> loops,
-                              std::unique_ptr<UpdateFormula> formula)
+UpdateKernel<T>::UpdateKernel(PrepareContext& context, SparseRule sparse_rule, UpdateLoops<T> loops,
+                              const CoefficientRule& rule)
     : loops_(loops),
-      formula_(std::move(formula)),
-      grads_(InputIndices(context, "Grad")),
-      rates_(InputIndices(context, "LearningRate")),
-      params_(PairsOf(context, "Param", "ParamOut")),
-      skip_(context.InputIndex("SkipUpdate")),
-      scale_(context.InputIndex("GradScale")),
-      norms_(params_.size()) {
-  for (const UpdateOp::State& state : op.states) {
-    states_.push_back(PairsOf(context, state.input, state.output));
-  }
+      rule_(rule),
+      arguments_(context, rule),
+      forms_(GradientFormsOf<T>(context)),
+      norms_(arguments_.parameter_count()) {
   for (const auto& [input, output] : context.def().in_place) {
     const std::vector<Pair> pairs = PairsOf(context, input, output);
-    kept_.insert(kept_.end(), pairs.begin(), pairs.end());
+    all_.insert(all_.end(), pairs.begin(), pairs.end());
   }
-  for (size_t i = 0; i < params_.size(); ++i) {
-    forms_.push_back(FormOf<T>(context, i));
-    counts_.push_back(context.Input("Param", i).shape.element_count());
+  for (const int64_t count : arguments_.counts) {
     first_chunks_.push_back(chunk_count_);
-    chunk_count_ += (counts_.back() + kChunk - 1) / kChunk;
+    chunk_count_ += (count + kChunk - 1) / kChunk;
   }
-  PlanSparseGradient(context, op.sparse_rule);
-  if (formula_->needs_norms()) {
+  PlanSparseGradient(context, sparse_rule);
+  if (rule_.needs_norms) {
     chunk_workspace_ = context.RequestWorkspace(chunk_count_ * static_cast<int64_t>(sizeof(Norms)));
   }
-  ranges_.reserve(params_.size());
-  begins_.reserve(params_.size() + 1);
-}
-
-template <typename T>
-std::vector<typename UpdateKernel<T>::Pair> UpdateKernel<T>::PairsOf(const OpContext& context,
-                                                                     const std::string& input,
-                                                                     const std::string& output) {
-  std::vector<Pair> pairs;
-  for (size_t i = 0; i < context.InputCount(input); ++i) {
-    pairs.push_back({.in = context.InputIndex(input, i), .out = context.OutputIndex(output, i)});
-  }
-  return pairs;
+  ranges_.reserve(arguments_.parameter_count());
+  begins_.reserve(arguments_.parameter_count() + 1);
 }
 
 template <typename T>
@@ -219,8 +167,8 @@ void UpdateKernel<T>::PlanSparseGradient(PrepareContext& context, SparseRule rul
   is_sparse_ = grad.is_selected_rows();
   if (!is_sparse_) return;
   const auto bytes = [&](int64_t count) { return ByteCount(count, grad.dtype); };
-  if (formula_->needs_norms()) {
-    dense_workspace_ = context.RequestWorkspace(bytes(counts_[0]));
+  if (rule_.needs_norms) {
+    dense_workspace_ = context.RequestWorkspace(bytes(arguments_.counts[0]));
     return;
   }
   const bool touched = rule == SparseRule::kTouchedRows ||
@@ -237,23 +185,26 @@ void UpdateKernel<T>::PlanSparseGradient(PrepareContext& context, SparseRule rul
 
 template <typename T>
 void UpdateKernel<T>::Run(const KernelContext& run) {
-  if (skip_ >= 0 && run.input(skip_).Item<bool>()) {
-    Keep(run);
+  if (arguments_.skip >= 0 && run.input(arguments_.skip).Item<bool>()) {
+    Keep(run, all_);
     return;
   }
   CollectRanges(run);
   if (dense_workspace_ >= 0) MakeGradientDense(run);
-  if (formula_->needs_norms()) MeasureNorms(run);
+  if (rule_.needs_norms) MeasureNorms(run);
   SetCoefficients(run);
   if (merge_workspace_ >= 0) CutIntoRows(run);
   JoinRanges();
   UpdateAll();
-  for (size_t i = 0; i < params_.size(); ++i) formula_->Finish(run, i);
+  for (size_t k = rule_.state_count; k < arguments_.states.size(); ++k) {
+    Keep(run, arguments_.states[k]);
+  }
+  for (size_t i = 0; i < arguments_.parameter_count(); ++i) arguments_.AdvanceScalars(run, i);
 }
 
 template <typename T>
-void UpdateKernel<T>::Keep(const KernelContext& run) const {
-  for (const Pair& pair : kept_) {
+void UpdateKernel<T>::Keep(const KernelContext& run, const std::vector<Pair>& pairs) const {
+  for (const Pair& pair : pairs) {
     if (pair.out < 0 || run.output(pair.out).raw_data() == run.input(pair.in).raw_data()) continue;
     CopyTensor(run.input(pair.in), &run.output(pair.out));
   }
@@ -261,18 +212,19 @@ void UpdateKernel<T>::Keep(const KernelContext& run) const {
 
 template <typename T>
 void UpdateKernel<T>::CollectRanges(const KernelContext& run) {
-  const T scale = scale_ < 0 ? T{1} : static_cast<T>(ScalarOf(run.input(scale_)));
+  const int scale_input = arguments_.scale;
+  const T scale = scale_input < 0 ? T{1} : static_cast<T>(ScalarOf(run.input(scale_input)));
   ranges_.clear();
-  for (size_t i = 0; i < params_.size(); ++i) {
+  for (size_t i = 0; i < arguments_.parameter_count(); ++i) {
     UpdateRange<T>& range = ranges_.emplace_back();
-    range.param = InputData<T>(run, params_[i].in);
-    if (!is_sparse_) range.grad = InputData<T>(run, grads_[i]);
-    range.param_out = OutputData<T>(run, params_[i].out);
-    for (size_t k = 0; k < states_.size(); ++k) {
-      range.states[k] = InputData<T>(run, states_[k][i].in);
-      range.states_out[k] = OutputData<T>(run, states_[k][i].out);
+    range.param = InputData<T>(run, arguments_.params[i].in);
+    if (!is_sparse_) range.grad = InputData<T>(run, arguments_.grads[i]);
+    range.param_out = OutputData<T>(run, arguments_.params[i].out);
+    for (size_t k = 0; k < arguments_.states.size(); ++k) {
+      range.states[k] = InputData<T>(run, arguments_.states[k][i].in);
+      range.states_out[k] = OutputData<T>(run, arguments_.states[k][i].out);
     }
-    range.count = counts_[i];
+    range.count = arguments_.counts[i];
     range.gradient = forms_[i];
     range.gradient.scale = scale;
   }
@@ -281,8 +233,8 @@ void UpdateKernel<T>::CollectRanges(const KernelContext& run) {
 template <typename T>
 void UpdateKernel<T>::MakeGradientDense(const KernelContext& run) {
   auto* dense = static_cast<T*>(run.workspace(dense_workspace_));
-  std::fill_n(dense, counts_[0], T{0});
-  AddSelectedRows(run.input(grads_[0]), dense);
+  std::fill_n(dense, arguments_.counts[0], T{0});
+  AddSelectedRows(run.input(arguments_.grads[0]), dense);
   ranges_[0].grad = dense;
 }
 
@@ -290,28 +242,25 @@ template <typename T>
 void UpdateKernel<T>::CutIntoRows(const KernelContext& run) {
   if (sparse_rows_ == SparseRows::kTouched) {
     // Rows that are left alone are in the outputs as well.
-    Keep(run);
+    Keep(run, all_);
     ranges_[0].param = ranges_[0].param_out;
     std::ranges::copy(ranges_[0].states_out, ranges_[0].states.begin());
   }
   row_ranges_.clear();
-  AppendRowRanges(ranges_[0], run.input(grads_[0]), sparse_rows_, run.workspace(merge_workspace_),
-                  static_cast<T*>(run.workspace(row_workspace_)), &row_ranges_);
+  AppendRowRanges(ranges_[0], run.input(arguments_.grads[0]), sparse_rows_,
+                  run.workspace(merge_workspace_), static_cast<T*>(run.workspace(row_workspace_)),
+                  &row_ranges_);
   ranges_.swap(row_ranges_);
 }
 
 template <typename T>
 void UpdateKernel<T>::SetCoefficients(const KernelContext& run) {
-  double shared_rate = ScalarOf(run.input(rates_[0]));
-  for (size_t i = 0; i < params_.size(); ++i) {
+  for (size_t i = 0; i < arguments_.parameter_count(); ++i) {
     double coefficients[kMaxUpdateCoefficients] = {};
-    formula_->SetCoefficients(
-        {.run = run,
-         .index = i,
-         .learning_rate = rates_.size() == 1 ? shared_rate : ScalarOf(run.input(rates_[i])),
-         .param_norm = norms_[i].param,
-         .step_norm = norms_[i].step},
-        coefficients);
+    UpdateNumbers numbers = arguments_.NumbersOf(run, i);
+    numbers.param_norm = norms_[i].param;
+    numbers.step_norm = norms_[i].step;
+    rule_.set_coefficients(numbers, coefficients);
     std::ranges::transform(coefficients, ranges_[i].coefficients.begin(),
                            [](double value) { return static_cast<T>(value); });
   }
@@ -324,17 +273,19 @@ void UpdateKernel<T>::MeasureNorms(const KernelContext& run) {
   auto* sums = static_cast<Norms*>(run.workspace(chunk_workspace_));
   std::ranges::fill(norms_, Norms{});
   if (loops_.step != nullptr) SetCoefficients(run);
-  const int64_t elements = std::accumulate(counts_.begin(), counts_.end(), int64_t{0});
+  const int64_t elements =
+      std::accumulate(arguments_.counts.begin(), arguments_.counts.end(), int64_t{0});
   const int64_t grain = chunk_count_ * kGrain / std::max<int64_t>(elements, 1) + 1;
   ParallelFor(chunk_count_, grain, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const auto above = std::ranges::upper_bound(first_chunks_, chunk);
       const auto i = static_cast<size_t>(above - first_chunks_.begin()) - 1;
       const int64_t first = (chunk - first_chunks_[i]) * kChunk;
-      sums[chunk] = SumsOfSquares(ranges_[i], first, std::min(first + kChunk, counts_[i]));
+      sums[chunk] =
+          SumsOfSquares(ranges_[i], first, std::min(first + kChunk, arguments_.counts[i]));
     }
   });
-  for (size_t i = 0; i < params_.size(); ++i) {
+  for (size_t i = 0; i < arguments_.parameter_count(); ++i) {
     const int64_t end = i + 1 < first_chunks_.size() ? first_chunks_[i + 1] : chunk_count_;
     Norms total;
     for (int64_t chunk = first_chunks_[i]; chunk < end; ++chunk) {
@@ -398,15 +349,17 @@ template class UpdateKernel<double>;
 
 void RegisterUpdateOp(OpRegistry& registry, const UpdateOp& op,
                       std::function<UpdateLoopSet(const OpContext&)> loops,
-                      std::function<std::unique_ptr<UpdateFormula>(const OpContext&)> formula) {
+                      std::function<CoefficientRule(const OpContext&)> rule) {
   registry.Add(MakeUpdateOpDef(op));
-  const auto prepare = [op, loops = std::move(loops), formula = std::move(formula)]<typename T>(
-                           PrepareContext& context) -> std::unique_ptr<Kernel> {
+  const auto prepare =
+      [sparse_rule = op.sparse_rule, loops = std::move(loops),
+       rule = std::move(rule)]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
     const UpdateLoopSet set = loops(context);
+    const CoefficientRule rule_of_op = rule(context);
     if constexpr (std::is_same_v<T, float>) {
-      return std::make_unique<UpdateKernel<T>>(context, op, set.of_float, formula(context));
+      return std::make_unique<UpdateKernel<T>>(context, sparse_rule, set.of_float, rule_of_op);
     } else {
-      return std::make_unique<UpdateKernel<T>>(context, op, set.of_double, formula(context));
+      return std::make_unique<UpdateKernel<T>>(context, sparse_rule, set.of_double, rule_of_op);
     }
   };
   registry.AddCpuKernels<float, double>(op.type, prepare);

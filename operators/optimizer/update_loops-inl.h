@@ -5,7 +5,12 @@
 //
 //   struct SgdFormula {
 //     static constexpr size_t kStates = 0;
+//     static constexpr std::array<NumberSource, 0> kNumbers{};
 //     enum Coefficient { kRate };
+//     template <class Numbers>
+//     static constexpr void SetCoefficients(const Numbers& numbers, double* coefficients) {
+//       coefficients[kRate] = numbers.learning_rate;
+//     }
 //     template <class Math, class V>
 //     static constexpr void Update(const Math& math, V grad, V& param, V* states) {
 //       param = math.NegMulAdd(math[kRate], grad, param);
@@ -13,8 +18,10 @@
 //   };
 //
 // `states` holds the op's states in their order and takes their next values; math[i] is coefficient
-// i. Elements beside each other don't know of each other. A formula that leaves the states as they
-// are says `static constexpr bool kKeepsStates = true`.
+// i. Elements beside each other don't know of each other. SetCoefficients is given UpdateNumbers:
+// those that kNumbers and (for a formula that has it) kScalars name, and the norms if it says
+// `static constexpr bool kNeedsNorms = true`. A formula that leaves the states as they are says
+// `static constexpr bool kKeepsStates = true`.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -36,10 +43,9 @@ namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // What formulas compute with.
-template <typename T>
+template <typename T, class D = hn::ScalableTag<T>>
 class VectorMath {
  public:
-  using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
 
   explicit VectorMath(const std::array<T, kMaxUpdateCoefficients>& coefficients)
@@ -61,6 +67,8 @@ class VectorMath {
   HWY_INLINE V CopySign(V a, V b) const { return hn::CopySign(a, b); }
   // a > b ? x : y
   HWY_INLINE V WhereGreater(V a, V b, V x, V y) const { return hn::IfThenElse(hn::Gt(a, b), x, y); }
+  // a == b ? x : y
+  HWY_INLINE V WhereEqual(V a, V b, V x, V y) const { return hn::IfThenElse(hn::Eq(a, b), x, y); }
   // a to the power of b, element by element.
   HWY_INLINE V Pow(V a, V b) const {
     HWY_ALIGN T bases[hn::MaxLanes(D())];
@@ -82,11 +90,6 @@ struct RangePart {
   T* param_out;
   const T* const* states;
   T* const* states_out;
-};
-
-template <class Formula>
-inline constexpr bool kMovesStates = !requires {
-  Formula::kKeepsStates;
 };
 
 // A vector of elements from `i` on; the gradient's first one is that of element 0.

@@ -218,30 +218,6 @@ void SetScalar(double value, Tensor* tensor) {
   }
 }
 
-OverriddenNumber::OverriddenNumber(const OpContext& context, const std::string& attr,
-                                   const std::string& slot)
-    : attribute_(context.Attr<float>(attr)),
-      input_(context.def().FindInput(slot) == nullptr ? -1 : context.InputIndex(slot)) {}
-
-double OverriddenNumber::Value(const KernelContext& run) const {
-  return input_ < 0 ? attribute_ : ScalarOf(run.input(input_));
-}
-
-BetaPower::BetaPower(const OpContext& context, const std::string& slot)
-    : is_global_(context.HasAttr("use_global_beta_pow") &&
-                 context.Attr<bool>("use_global_beta_pow")) {
-  for (size_t i = 0; i < context.InputCount(slot); ++i) {
-    inputs_.push_back(context.InputIndex(slot, i));
-    outputs_.push_back(context.OutputIndex(slot + "Out", i));
-  }
-}
-
-void BetaPower::Advance(const KernelContext& run, size_t i, double factor) const {
-  if (outputs_[i] < 0) return;
-  const double next = Value(run, i) * (is_global_ ? 1.0 : factor);
-  SetScalar(next, &run.output(outputs_[i]));
-}
-
 AttrDef FloatAttr(std::string name, float default_value, std::string doc) {
   return {.name = std::move(name),
           .type = AttrType::kFloat,

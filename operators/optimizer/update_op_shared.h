@@ -60,32 +60,6 @@ OpDef MakeUpdateOpDef(UpdateOp op);
 double ScalarOf(const Tensor& tensor);
 void SetScalar(double value, Tensor* tensor);
 
-// A number that is an attribute, unless a tensor of one element is connected to `slot`, which the
-// op need not have.
-class OverriddenNumber {
- public:
-  OverriddenNumber(const OpContext& context, const std::string& attr, const std::string& slot);
-  double Value(const KernelContext& run) const;
-
- private:
-  double attribute_;
-  int input_;
-};
-
-// A list of scalars that an op multiplies by a number in each step, unless it has the attribute
-// use_global_beta_pow and that says that the program does. Its output is `slot` + "Out".
-class BetaPower {
- public:
-  BetaPower(const OpContext& context, const std::string& slot);
-  double Value(const KernelContext& run, size_t i) const { return ScalarOf(run.input(inputs_[i])); }
-  void Advance(const KernelContext& run, size_t i, double factor) const;
-
- private:
-  std::vector<int> inputs_;
-  std::vector<int> outputs_;
-  bool is_global_;
-};
-
 // Entry i of an attribute that is a list of one number for all, or one a parameter.
 template <typename T>
 T EntryFor(const std::vector<T>& list, size_t i) {

@@ -5,10 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace skiff {
+#include "operators/optimizer/update_numbers_shared.h"
 
-inline constexpr size_t kMaxUpdateStates = 3;
-inline constexpr size_t kMaxUpdateCoefficients = 8;
+namespace skiff {
 
 // What is added to a gradient, and by what it is multiplied first.
 template <typename T>
@@ -18,7 +17,9 @@ struct GradientForm {
   T l1_decay = 0;
   T l2_decay = 0;
 
-  bool is_plain() const { return rescale == 1 && scale == 1 && l1_decay == 0 && l2_decay == 0; }
+  constexpr bool is_plain() const {
+    return rescale == 1 && scale == 1 && l1_decay == 0 && l2_decay == 0;
+  }
   friend bool operator==(const GradientForm&, const GradientForm&) = default;
 };
 

@@ -1,0 +1,121 @@
+// Kernels over the elements of many arrays, in one launch for any number of them.
+//
+// The arrays are cut into chunks of one size, none across two arrays, and block b of a kernel takes
+// the chunks b, b + blocks, … So what becomes of an array depends on no other one of its list.
+// Within a chunk a thread takes packs of 16 bytes, wherever the array lies, so that not even the
+// order of sums depends on addresses; it loads a pack at once if the array begins at a multiple of
+// 16 bytes.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "operators/common/cuda_launch.h"
+
+namespace skiff {
+
+inline constexpr int64_t kCudaChunk = 4096;  // elements
+
+// The chunks before each array, and at the end all.
+inline std::vector<int64_t> FirstChunks(const std::vector<int64_t>& counts) {
+  std::vector<int64_t> first = {0};
+  for (const int64_t count : counts) {
+    first.push_back(first.back() + (count + kCudaChunk - 1) / kCudaChunk);
+  }
+  return first;
+}
+
+// On the device: what FirstChunks says.
+struct CudaChunks {
+  const int64_t* first;
+  int64_t array_count;
+  int64_t count;
+};
+
+// Elements [begin, end) of an array.
+struct CudaChunk {
+  int64_t array;
+  int64_t begin;
+  int64_t end;
+};
+
+// Chunk number `chunk` of arrays whose number of elements count_of(array) tells.
+template <class CountOf>
+__device__ CudaChunk ChunkOf(const CudaChunks& chunks, int64_t chunk, const CountOf& count_of) {
+  int64_t array = 0;
+  int64_t behind = chunks.array_count;
+  while (behind - array > 1) {
+    const int64_t middle = (array + behind) / 2;
+    (chunks.first[middle] <= chunk ? array : behind) = middle;
+  }
+  const int64_t begin = (chunk - chunks.first[array]) * kCudaChunk;
+  const int64_t count = count_of(array);
+  return {array, begin, begin + kCudaChunk < count ? begin + kCudaChunk : count};
+}
+
+template <typename T>
+inline constexpr int kPackSize = 16 / sizeof(T);
+
+template <typename T>
+struct alignas(16) Pack {
+  T values[kPackSize<T>];
+};
+
+inline bool IsPackAligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % 16 == 0;
+}
+
+// The first `count` elements of a pack.
+template <bool kIsAligned, typename T>
+__device__ Pack<T> LoadPack(const T* from, int count) {
+  if (kIsAligned && count == kPackSize<T>) return *reinterpret_cast<const Pack<T>*>(from);
+  Pack<T> pack{};
+#pragma unroll
+  for (int j = 0; j < kPackSize<T>; ++j) {
+    if (j < count) pack.values[j] = from[j];
+  }
+  return pack;
+}
+
+template <bool kIsAligned, typename T>
+__device__ void StorePack(const Pack<T>& pack, int count, T* to) {
+  if (kIsAligned && count == kPackSize<T>) {
+    *reinterpret_cast<Pack<T>*>(to) = pack;
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < kPackSize<T>; ++j) {
+    if (j < count) to[j] = pack.values[j];
+  }
+}
+
+// Calls body(i, count) for each of the thread's packs: it begins at element i and has `count`.
+template <typename T, class Body>
+__device__ void ForEachPack(const CudaChunk& chunk, const Body& body) {
+  constexpr int64_t kStride = int64_t{kCudaThreads} * kPackSize<T>;
+  for (int64_t i = chunk.begin + threadIdx.x * kPackSize<T>; i < chunk.end; i += kStride) {
+    const int64_t rest = chunk.end - i;
+    body(i, rest < kPackSize<T> ? static_cast<int>(rest) : kPackSize<T>);
+  }
+}
+
+// The sum of what the threads of a block have, always in the same order; thread 0 gets it. Every
+// thread must call it.
+__device__ inline double BlockSum(double value) {
+  constexpr int kWarp = 32;
+  __shared__ double of_warps[kCudaThreads / kWarp];
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    value += __shfl_down_sync(0xFFFFFFFF, value, distance);
+  }
+  __syncthreads();  // thread 0 has read what the call before left
+  if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int warp = 1; warp < kCudaThreads / kWarp; ++warp) value += of_warps[warp];
+  }
+  return value;
+}
+
+}  // namespace skiff

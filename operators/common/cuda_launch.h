@@ -1,0 +1,35 @@
+// What every launch of a CUDA kernel needs. For .cu files.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/base/error.h"
+#include "framework/op/kernel.h"
+
+namespace skiff {
+
+inline constexpr int kCudaThreads = 256;  // of a block
+inline constexpr int64_t kMaxCudaBlocks = 4096;
+
+// Blocks for work in `count` parts, of which a kernel takes those that lie a grid apart.
+inline int CudaBlocks(int64_t count) { return static_cast<int>(std::min(count, kMaxCudaBlocks)); }
+
+// The same for one part a thread.
+inline int CudaBlocksOfThreads(int64_t count) {
+  return CudaBlocks((count + kCudaThreads - 1) / kCudaThreads);
+}
+
+inline cudaStream_t StreamOf(const KernelContext& run) {
+  return static_cast<cudaStream_t>(run.device().stream);
+}
+
+// Error if the launch before it was refused; `what`: whose it was.
+inline void CheckLaunch(const char* what) {
+  const cudaError_t status = cudaGetLastError();
+  SKIFF_ENFORCE(status == cudaSuccess, kIo, what, ": launch failed: ", cudaGetErrorString(status));
+}
+
+}  // namespace skiff

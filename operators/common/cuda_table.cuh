@@ -1,0 +1,92 @@
+// An array in the memory of a device that holds what a kernel must know of each tensor of a list.
+//
+// It is kept up to date by kernels of its own, which carry the entries among their arguments: so
+// the CPU waits for nothing, holds nothing for the device to read, and may change its mind at once.
+// In a run in which no entry has changed, none is launched.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "memory/allocator.h"
+#include "operators/common/cuda_launch.h"
+
+namespace skiff {
+
+// Entries of a table, as many as the 4 KiB of a kernel's arguments hold.
+template <class Entry>
+struct CudaTableBatch {
+  static constexpr size_t kCapacity = 4000 / (sizeof(Entry) + sizeof(int32_t));
+  static_assert(kCapacity > 0 && kCapacity <= kCudaThreads * 4);
+
+  int32_t count = 0;
+  int32_t indices[kCapacity];
+  Entry entries[kCapacity];
+};
+
+template <class Entry>
+__global__ void StoreEntries(CudaTableBatch<Entry> batch, Entry* table) {
+  for (int32_t i = threadIdx.x; i < batch.count; i += blockDim.x) {
+    table[batch.indices[i]] = batch.entries[i];
+  }
+}
+
+// Entry: trivially copyable, with ==.
+template <class Entry>
+class CudaTable {
+ public:
+  CudaTable(Place place, size_t count)
+      : stored_(count), buffer_(AllocatorOf(place), static_cast<int64_t>(count * sizeof(Entry))) {}
+
+  // The table, which holds `entries` for all work that is given to the stream from now on. Always
+  // of the same number.
+  const Entry* Store(const std::vector<Entry>& entries, cudaStream_t stream) {
+    if (stream != stream_) {
+      // What the other stream was given may be still to come.
+      stored_.assign(stored_.size(), std::nullopt);
+      buffer_.RecordUse(stream);
+      stream_ = stream;
+    }
+    // What is captured into a graph happens when the graph is launched, again each time.
+    const bool happens = !IsCaptured(stream);
+    CudaTableBatch<Entry> batch;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (stored_[i] == entries[i]) continue;
+      batch.indices[batch.count] = static_cast<int32_t>(i);
+      batch.entries[batch.count] = entries[i];
+      ++batch.count;
+      if (happens) stored_[i] = entries[i];
+      if (static_cast<size_t>(batch.count) == batch.kCapacity) Launch(&batch, stream);
+    }
+    if (batch.count > 0) Launch(&batch, stream);
+    return data();
+  }
+
+ private:
+  static bool IsCaptured(cudaStream_t stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t error = cudaStreamIsCapturing(stream, &status);
+    SKIFF_ENFORCE(error == cudaSuccess, kIo,
+                  "table of a list of tensors: state of the stream: ", cudaGetErrorString(error));
+    return status != cudaStreamCaptureStatusNone;
+  }
+
+  Entry* data() const { return static_cast<Entry*>(buffer_.data()); }
+
+  void Launch(CudaTableBatch<Entry>* batch, cudaStream_t stream) {
+    StoreEntries<<<1, kCudaThreads, 0, stream>>>(*batch, data());
+    CheckLaunch("table of a list of tensors");
+    batch->count = 0;
+  }
+
+  std::vector<std::optional<Entry>> stored_;
+  Buffer buffer_;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace skiff

@@ -1,0 +1,12 @@
+// CUDA kernels of squared_global_norm; squared_global_norm.cc has the formula.
+#include "framework/op/registry.h"
+#include "operators/math/squared_norm_shared.cuh"
+
+namespace skiff {
+
+void RegisterSquaredGlobalNormCuda(OpRegistry& registry) {
+  AddCudaSquaredNormKernel<float>(registry, "squared_global_norm");
+  AddCudaSquaredNormKernel<double>(registry, "squared_global_norm");
+}
+
+}  // namespace skiff

@@ -1,0 +1,12 @@
+// CUDA kernels of squared_l2_norm; squared_l2_norm.cc has the formula.
+#include "framework/op/registry.h"
+#include "operators/math/squared_norm_shared.cuh"
+
+namespace skiff {
+
+void RegisterSquaredL2NormCuda(OpRegistry& registry) {
+  AddCudaSquaredNormKernel<float>(registry, "squared_l2_norm");
+  AddCudaSquaredNormKernel<double>(registry, "squared_l2_norm");
+}
+
+}  // namespace skiff

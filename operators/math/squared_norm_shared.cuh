@@ -1,0 +1,154 @@
+// The squared L2 norm of tensors on CUDA, in three launches for any number of them (two for one):
+// the sums of chunks, those of tensors, which are rounded to the dtype, and theirs in the order of
+// the tensors. No order depends on addresses or on the number of blocks.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/op/kernel.h"
+#include "operators/common/cuda_chunks.cuh"
+#include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_table.cuh"
+
+namespace skiff {
+
+template <typename T>
+struct CudaArray {
+  friend bool operator==(const CudaArray&, const CudaArray&) = default;
+
+  const T* data = nullptr;
+  int64_t count = 0;
+};
+
+namespace {
+
+template <bool kIsAligned, typename T>
+__device__ double SquaresOfThread(const T* x, const CudaChunk& chunk) {
+  T sum = 0;
+  ForEachPack<T>(chunk, [&](int64_t at, int count) {
+    const Pack<T> pack = LoadPack<kIsAligned>(x + at, count);
+#pragma unroll
+    for (int j = 0; j < kPackSize<T>; ++j) sum += pack.values[j] * pack.values[j];
+  });
+  return static_cast<double>(sum);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kCudaThreads)
+    SumChunks(const CudaArray<T>* arrays, CudaChunks chunks, double* sums) {
+  for (int64_t i = blockIdx.x; i < chunks.count; i += gridDim.x) {
+    const CudaChunk chunk = ChunkOf(chunks, i, [=](int64_t array) { return arrays[array].count; });
+    const T* x = arrays[chunk.array].data;
+    const bool is_aligned = reinterpret_cast<uintptr_t>(x) % sizeof(Pack<T>) == 0;
+    const double sum =
+        BlockSum(is_aligned ? SquaresOfThread<true>(x, chunk) : SquaresOfThread<false>(x, chunk));
+    if (threadIdx.x == 0) sums[i] = sum;
+  }
+}
+
+// A block takes an array.
+template <typename T>
+__global__ void __launch_bounds__(kCudaThreads)
+    SumArrays(const double* of_chunks, CudaChunks chunks, T* sums) {
+  for (int64_t i = blockIdx.x; i < chunks.array_count; i += gridDim.x) {
+    double sum = 0;
+    const int64_t end = chunks.first[i + 1];
+    for (int64_t chunk = chunks.first[i] + threadIdx.x; chunk < end; chunk += kCudaThreads) {
+      sum += of_chunks[chunk];
+    }
+    sum = BlockSum(sum);
+    if (threadIdx.x == 0) sums[i] = static_cast<T>(sum);
+  }
+}
+
+// One block, one thread of which adds what all have fetched.
+template <typename T>
+__global__ void __launch_bounds__(kCudaThreads) AddInOrder(const T* x, int64_t count, T* out) {
+  __shared__ T fetched[kCudaThreads];
+  T total = 0;
+  for (int64_t begin = 0; begin < count; begin += kCudaThreads) {
+    if (begin + threadIdx.x < count) fetched[threadIdx.x] = x[begin + threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (int64_t i = 0; i < kCudaThreads && begin + i < count; ++i) total += fetched[i];
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) *out = total;
+}
+
+// Out of all X.
+template <typename T>
+class CudaSquaredNormKernel final : public Kernel {
+ public:
+  explicit CudaSquaredNormKernel(PrepareContext& context)
+      : out_(context.OutputIndex("Out")),
+        arrays_(ArraysOf(context)),
+        first_chunks_(FirstChunks(CountsOf(context))),
+        array_table_(context.place(), arrays_.size()),
+        chunk_table_(context.place(), first_chunks_.size()),
+        chunk_sums_(
+            context.RequestWorkspace(first_chunks_.back() * static_cast<int64_t>(sizeof(double)))),
+        array_sums_(context.RequestWorkspace(static_cast<int64_t>(arrays_.size() * sizeof(T)))) {}
+
+  void Run(const KernelContext& run) override {
+    const cudaStream_t stream = StreamOf(run);
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      arrays_[i].data = run.input(static_cast<int>(i)).template data<T>();
+    }
+    const CudaArray<T>* arrays = array_table_.Store(arrays_, stream);
+    const CudaChunks chunks{.first = chunk_table_.Store(first_chunks_, stream),
+                            .array_count = static_cast<int64_t>(arrays_.size()),
+                            .count = first_chunks_.back()};
+    auto* chunk_sums = static_cast<double*>(run.workspace(chunk_sums_));
+    T* out = run.output(out_).template data<T>();
+    T* sums = arrays_.size() == 1 ? out : static_cast<T*>(run.workspace(array_sums_));
+    if (chunks.count > 0) {
+      SumChunks<<<CudaBlocks(chunks.count), kCudaThreads, 0, stream>>>(arrays, chunks, chunk_sums);
+    }
+    SumArrays<<<CudaBlocks(chunks.array_count), kCudaThreads, 0, stream>>>(chunk_sums, chunks,
+                                                                           sums);
+    if (sums != out) {
+      AddInOrder<<<1, kCudaThreads, 0, stream>>>(sums, chunks.array_count, out);
+    }
+    CheckLaunch("squared norm");
+  }
+
+ private:
+  static std::vector<int64_t> CountsOf(const OpContext& context) {
+    std::vector<int64_t> counts;
+    for (const TensorMeta& x : context.inputs()) counts.push_back(x.shape.element_count());
+    return counts;
+  }
+
+  static std::vector<CudaArray<T>> ArraysOf(const OpContext& context) {
+    std::vector<CudaArray<T>> arrays;
+    for (const int64_t count : CountsOf(context)) arrays.push_back({.count = count});
+    return arrays;
+  }
+
+  int out_;
+  std::vector<CudaArray<T>> arrays_;
+  std::vector<int64_t> first_chunks_;
+  CudaTable<CudaArray<T>> array_table_;
+  CudaTable<int64_t> chunk_table_;
+  int chunk_sums_;
+  int array_sums_;
+};
+
+template <typename T>
+void AddCudaSquaredNormKernel(OpRegistry& registry, const char* type) {
+  registry.AddKernel(type, {.name = "cuda",
+                            .place = PlaceKind::kCuda,
+                            .dtype = kDTypeOf<T>,
+                            .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+                              return std::make_unique<CudaSquaredNormKernel<T>>(context);
+                            },
+                            .accepts = {}});
+}
+
+}  // namespace
+}  // namespace skiff

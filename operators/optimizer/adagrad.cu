@@ -1,0 +1,16 @@
+// CUDA kernels of adagrad and decayed_adagrad; adagrad.cc has the formula.
+#include "operators/optimizer/update_kernel_shared.cuh"
+
+namespace skiff {
+namespace {
+
+#include "operators/optimizer/adagrad_formula-inl.h"
+
+}  // namespace
+
+void RegisterAdagradCuda(OpRegistry& registry) {
+  RegisterCudaUpdate<AdagradFormula>(registry, "adagrad");
+  RegisterCudaUpdate<DecayedAdagradFormula>(registry, "decayed_adagrad");
+}
+
+}  // namespace skiff

@@ -1,0 +1,17 @@
+// CUDA kernels of adam and merged_adam; adam.cc has the formula.
+#include "operators/optimizer/update_kernel_shared.cuh"
+
+namespace skiff {
+namespace {
+
+#include "operators/optimizer/adam_formula-inl.h"
+
+}  // namespace
+
+void RegisterAdamCuda(OpRegistry& registry) {
+  for (const char* type : {"adam", "merged_adam"}) {
+    RegisterCudaUpdate<AdamFormula>(registry, type);
+  }
+}
+
+}  // namespace skiff

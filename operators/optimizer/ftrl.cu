@@ -1,0 +1,23 @@
+// CUDA kernels of ftrl; ftrl.cc has the formula.
+#include "operators/optimizer/update_kernel_shared.cuh"
+
+namespace skiff {
+namespace {
+
+#include "operators/optimizer/ftrl_formula-inl.h"
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  if (context.Attr<float>("lr_power") == -0.5f) {
+    return MakeCudaUpdateKernel<FtrlFormula<true>, GradientStep, T>(context);
+  }
+  return MakeCudaUpdateKernel<FtrlFormula<false>, GradientStep, T>(context);
+}
+
+}  // namespace
+
+void RegisterFtrlCuda(OpRegistry& registry) {
+  AddCudaUpdateKernels(registry, "ftrl", Prepare<float>, Prepare<double>);
+}
+
+}  // namespace skiff

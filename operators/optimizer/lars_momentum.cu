@@ -1,0 +1,15 @@
+// CUDA kernels of lars_momentum; lars_momentum.cc has the formula.
+#include "operators/optimizer/update_kernel_shared.cuh"
+
+namespace skiff {
+namespace {
+
+#include "operators/optimizer/lars_momentum_formula-inl.h"
+
+}  // namespace
+
+void RegisterLarsMomentumCuda(OpRegistry& registry) {
+  RegisterCudaUpdate<LarsMomentumFormula>(registry, "lars_momentum");
+}
+
+}  // namespace skiff

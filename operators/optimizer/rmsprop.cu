@@ -1,0 +1,23 @@
+// CUDA kernels of rmsprop; rmsprop.cc has the formula.
+#include "operators/optimizer/update_kernel_shared.cuh"
+
+namespace skiff {
+namespace {
+
+#include "operators/optimizer/rmsprop_formula-inl.h"
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  if (context.Attr<bool>("centered")) {
+    return MakeCudaUpdateKernel<RmspropFormula<true>, GradientStep, T>(context);
+  }
+  return MakeCudaUpdateKernel<RmspropFormula<false>, GradientStep, T>(context);
+}
+
+}  // namespace
+
+void RegisterRmspropCuda(OpRegistry& registry) {
+  AddCudaUpdateKernels(registry, "rmsprop", Prepare<float>, Prepare<double>);
+}
+
+}  // namespace skiff

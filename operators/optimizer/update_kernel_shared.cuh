@@ -1,0 +1,462 @@
+// The CUDA kernel of all optimizers: what update_kernel_shared.h is on the CPU, around the same
+// formulas. An op's .cu includes its formula and calls RegisterCudaUpdate.
+//
+// A run is a constant number of launches, whatever the number of parameters: 2, or 3 for a formula
+// that needs norms, or 4 if it needs that of its step. The first one makes the coefficients of each
+// parameter from its attributes and from scalars on the device (learning rates, powers of beta,
+// GradScale), and moves the powers on; the last one updates all elements. SkipUpdate is read there
+// as well: the CPU waits for nothing. Where the tensors lie stands in a table on the device, which
+// is changed when they move.
+//
+// An element is rounded as on the CPU with AVX2 or better, but for powers (ftrl): products and sums
+// are only fused where the formula says so (the family is compiled without contraction). Norms are
+// sums in an order of their own, which depends on nothing but the parameter's size.
+//
+// There is no kernel for sparse gradients on CUDA yet.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/registry.h"
+#include "operators/common/cuda_chunks.cuh"
+#include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_table.cuh"
+#include "operators/optimizer/update_arguments_shared.h"
+#include "operators/optimizer/update_numbers_shared.h"
+#include "operators/optimizer/update_range_shared.h"
+
+namespace skiff {
+
+// What formulas compute with: see VectorMath in update_loops-inl.h.
+template <typename T>
+class CudaMath {
+ public:
+  __host__ __device__ explicit CudaMath(const T* coefficients) {
+    for (size_t i = 0; i < kMaxUpdateCoefficients; ++i) coefficients_[i] = coefficients[i];
+  }
+
+  __host__ __device__ T operator[](size_t i) const { return coefficients_[i]; }
+  __host__ __device__ T Number(double value) const { return static_cast<T>(value); }
+  __host__ __device__ T Add(T a, T b) const { return a + b; }
+  __host__ __device__ T Sub(T a, T b) const { return a - b; }
+  __host__ __device__ T Mul(T a, T b) const { return a * b; }
+  __host__ __device__ T Div(T a, T b) const { return a / b; }
+  __host__ __device__ T MulAdd(T a, T b, T c) const { return std::fma(a, b, c); }
+  __host__ __device__ T NegMulAdd(T a, T b, T c) const { return std::fma(-a, b, c); }
+  __host__ __device__ T Sqrt(T a) const { return std::sqrt(a); }
+  __host__ __device__ T Abs(T a) const { return std::fabs(a); }
+  // As x86 has it: b if either is no number.
+  __host__ __device__ T Max(T a, T b) const { return a > b ? a : b; }
+  __host__ __device__ T CopySign(T a, T b) const { return std::copysign(a, b); }
+  __host__ __device__ T WhereGreater(T a, T b, T x, T y) const { return a > b ? x : y; }
+  __host__ __device__ T WhereEqual(T a, T b, T x, T y) const { return a == b ? x : y; }
+  __host__ __device__ T Pow(T a, T b) const { return std::pow(a, b); }
+
+ private:
+  T coefficients_[kMaxUpdateCoefficients];
+};
+
+// A tensor of one element on the device, float32 or float64.
+struct CudaScalar {
+  friend bool operator==(const CudaScalar&, const CudaScalar&) = default;
+
+  void* data = nullptr;  // nullptr: none
+  bool is_double = false;
+};
+
+inline CudaScalar CudaScalarOf(const Tensor& tensor) {
+  return {.data = const_cast<void*>(tensor.raw_data()),
+          .is_double = tensor.dtype() == DType::kFloat64};
+}
+
+__device__ inline double Load(const CudaScalar& scalar) {
+  return scalar.is_double ? *static_cast<const double*>(scalar.data)
+                          : static_cast<double>(*static_cast<const float*>(scalar.data));
+}
+
+__device__ inline void Store(double value, const CudaScalar& scalar) {
+  if (scalar.is_double) {
+    *static_cast<double*>(scalar.data) = value;
+  } else {
+    *static_cast<float*>(scalar.data) = static_cast<float>(value);
+  }
+}
+
+// One parameter, in the table.
+template <typename T>
+struct CudaParameter {
+  friend bool operator==(const CudaParameter&, const CudaParameter&) = default;
+
+  const T* param = nullptr;
+  const T* grad = nullptr;
+  T* param_out = nullptr;
+  const T* states[kMaxUpdateStates] = {};
+  T* states_out[kMaxUpdateStates] = {};
+  bool is_aligned = false;  // all of them: see cuda_chunks.cuh
+  int64_t count = 0;
+  GradientForm<T> form;  // but for `scale`
+  CudaScalar learning_rate;
+  double numbers[kMaxUpdateNumbers] = {};
+  CudaScalar scalars[kMaxUpdateScalars];
+  CudaScalar scalars_out[kMaxUpdateScalars];
+};
+
+// Sums of squares.
+struct CudaSquares {
+  double param = 0;
+  double step = 0;
+};
+
+// All parameters of a run, as kernels get them.
+template <typename T>
+struct CudaUpdate {
+  const CudaParameter<T>* parameters = nullptr;
+  CudaChunks chunks;
+  const bool* skip = nullptr;  // nullptr: never
+  CudaScalar scale;
+  CudaScalar overrides[kMaxUpdateNumbers];  // of the numbers
+  int factors[kMaxUpdateScalars] = {};      // the number that moves a scalar on; -1: none
+  size_t state_count = 0;
+  // Workspaces.
+  std::array<T, kMaxUpdateCoefficients>* coefficients = nullptr;  // of each parameter
+  CudaSquares* squares = nullptr;                                 // of each chunk
+};
+
+template <typename T>
+__device__ bool Skips(const CudaUpdate<T>& update) {
+  return update.skip != nullptr && *update.skip;
+}
+
+template <typename T>
+__device__ CudaChunk ChunkOf(const CudaUpdate<T>& update, int64_t chunk) {
+  return ChunkOf(update.chunks, chunk, [&](int64_t i) { return update.parameters[i].count; });
+}
+
+template <typename T>
+__device__ GradientForm<T> FormOf(const CudaUpdate<T>& update, const CudaParameter<T>& parameter) {
+  GradientForm<T> form = parameter.form;
+  if (update.scale.data != nullptr) form.scale = static_cast<T>(Load(update.scale));
+  return form;
+}
+
+// By one thread. `is_last`: the scalars move on as well.
+template <class Formula, typename T>
+__device__ void SetParameter(const CudaUpdate<T>& update, int64_t i, const CudaSquares& squares,
+                             bool is_last) {
+  const CudaParameter<T>& parameter = update.parameters[i];
+  UpdateNumbers numbers;
+  numbers.learning_rate = Load(parameter.learning_rate);
+  numbers.param_norm = std::sqrt(squares.param);
+  numbers.step_norm = std::sqrt(squares.step);
+  for (size_t k = 0; k < Formula::kNumbers.size(); ++k) {
+    const bool is_overridden = update.overrides[k].data != nullptr;
+    numbers.values[k] = is_overridden ? Load(update.overrides[k]) : parameter.numbers[k];
+  }
+  for (size_t k = 0; k < kMaxUpdateScalars; ++k) {
+    if (parameter.scalars[k].data != nullptr) numbers.scalars[k] = Load(parameter.scalars[k]);
+  }
+  double coefficients[kMaxUpdateCoefficients] = {};
+  Formula::SetCoefficients(numbers, coefficients);
+  for (size_t k = 0; k < kMaxUpdateCoefficients; ++k) {
+    update.coefficients[i][k] = static_cast<T>(coefficients[k]);
+  }
+  if (!is_last) return;
+  for (size_t k = 0; k < kMaxUpdateScalars; ++k) {
+    if (parameter.scalars_out[k].data == nullptr) continue;
+    const bool stays = Skips(update) || update.factors[k] < 0;
+    const double factor = stays ? 1.0 : numbers[update.factors[k]];
+    Store(numbers.scalars[k] * factor, parameter.scalars_out[k]);
+  }
+}
+
+template <class Formula, typename T>
+__global__ void SetCoefficients(CudaUpdate<T> update, bool is_last) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  const int64_t first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (int64_t i = first; i < update.chunks.array_count; i += stride) {
+    SetParameter<Formula>(update, i, CudaSquares{}, is_last);
+  }
+}
+
+// A block takes a parameter: it adds up the sums of its chunks, too.
+template <class Formula, typename T>
+__global__ void __launch_bounds__(kCudaThreads) SetCoefficientsByNorms(CudaUpdate<T> update) {
+  for (int64_t i = blockIdx.x; i < update.chunks.array_count; i += gridDim.x) {
+    CudaSquares sums;
+    const int64_t end = update.chunks.first[i + 1];
+    for (int64_t chunk = update.chunks.first[i] + threadIdx.x; chunk < end; chunk += kCudaThreads) {
+      sums.param += update.squares[chunk].param;
+      sums.step += update.squares[chunk].step;
+    }
+    const CudaSquares total = {BlockSum(sums.param), BlockSum(sums.step)};
+    if (threadIdx.x == 0) SetParameter<Formula>(update, i, total, true);
+  }
+}
+
+// The step of a formula that needs the norms of its gradient.
+struct GradientStep {
+  static constexpr size_t kStates = 0;
+
+  template <class Math, class V>
+  static constexpr void Update(const Math&, V grad, V& param, V*) {
+    param = grad;
+  }
+};
+
+enum class UpdatePass {
+  kWhole,  // from the states to their next values and the parameter's
+  kSteps,  // from the states to their next values and the squares of parameters and steps
+  kApply,  // from the next values of the states to the parameter's
+};
+
+namespace {
+
+#include "operators/optimizer/gradient_formula-inl.h"
+
+// Returns the thread's part of the sums, of pass kSteps.
+template <class Formula, UpdatePass kPass, bool kIsAligned, typename T>
+__device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
+  constexpr size_t kStates = Formula::kStates;
+  constexpr bool kStoresStates = kPass != UpdatePass::kApply && kMovesStates<Formula>;
+  const CudaParameter<T>& parameter = update.parameters[chunk.array];
+  const CudaMath<T> math(update.coefficients[chunk.array].data());
+  const GradientForm<T> form = FormOf(update, parameter);
+  const T* params = parameter.param;
+  const T* grads = parameter.grad;
+  T* params_out = parameter.param_out;
+  const T* states[kStates + 1];
+  T* states_out[kStates + 1];
+  for (size_t k = 0; k < kStates; ++k) {
+    states_out[k] = parameter.states_out[k];
+    states[k] = kPass == UpdatePass::kApply ? states_out[k] : parameter.states[k];
+  }
+  T param_squares = 0;
+  T step_squares = 0;
+  ForEachPack<T>(chunk, [&](int64_t at, int count) {
+    Pack<T> param = LoadPack<kIsAligned>(params + at, count);
+    const Pack<T> grad = LoadPack<kIsAligned>(grads + at, count);
+    Pack<T> moved[kStates + 1];
+#pragma unroll
+    for (size_t k = 0; k < kStates; ++k) moved[k] = LoadPack<kIsAligned>(states[k] + at, count);
+#pragma unroll
+    for (int j = 0; j < kPackSize<T>; ++j) {
+      const T old_param = param.values[j];
+      T of_element[kStates + 1];
+#pragma unroll
+      for (size_t k = 0; k < kStates; ++k) of_element[k] = moved[k].values[j];
+      const T formed = GradientFormula::Formed(math, form, grad.values[j], old_param);
+      Formula::Update(math, formed, param.values[j], of_element);
+#pragma unroll
+      for (size_t k = 0; k < kStates; ++k) moved[k].values[j] = of_element[k];
+      if (kPass == UpdatePass::kSteps && j < count) {
+        param_squares += old_param * old_param;
+        step_squares += param.values[j] * param.values[j];
+      }
+    }
+    if constexpr (kPass != UpdatePass::kSteps) {
+      StorePack<kIsAligned>(param, count, params_out + at);
+    }
+    if constexpr (kStoresStates) {
+#pragma unroll
+      for (size_t k = 0; k < kStates; ++k) {
+        StorePack<kIsAligned>(moved[k], count, states_out[k] + at);
+      }
+    }
+  });
+  return {static_cast<double>(param_squares), static_cast<double>(step_squares)};
+}
+
+template <class Formula, UpdatePass kPass, typename T>
+__device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
+  return update.parameters[chunk.array].is_aligned
+             ? UpdateChunk<Formula, kPass, true>(update, chunk)
+             : UpdateChunk<Formula, kPass, false>(update, chunk);
+}
+
+template <typename T>
+__device__ void KeepChunk(const T* from, const CudaChunk& chunk, T* to) {
+  if (from == to) return;
+  for (int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += kCudaThreads) to[i] = from[i];
+}
+
+// Steps, of which only the squares are kept, and of a formula with states the next ones.
+template <class Step, typename T>
+__global__ void __launch_bounds__(kCudaThreads) MakeSteps(CudaUpdate<T> update) {
+  if (Skips(update)) return;
+  for (int64_t i = blockIdx.x; i < update.chunks.count; i += gridDim.x) {
+    const CudaSquares sums = UpdateChunk<Step, UpdatePass::kSteps>(update, ChunkOf(update, i));
+    const CudaSquares total = {BlockSum(sums.param), BlockSum(sums.step)};
+    if (threadIdx.x == 0) update.squares[i] = total;
+  }
+}
+
+template <class Formula, UpdatePass kPass, typename T>
+__global__ void __launch_bounds__(kCudaThreads) UpdateElements(CudaUpdate<T> update) {
+  const bool skips = Skips(update);
+  for (int64_t i = blockIdx.x; i < update.chunks.count; i += gridDim.x) {
+    const CudaChunk chunk = ChunkOf(update, i);
+    const CudaParameter<T>& parameter = update.parameters[chunk.array];
+    if (skips) {
+      KeepChunk(parameter.param, chunk, parameter.param_out);
+    } else {
+      UpdateChunk<Formula, kPass>(update, chunk);
+    }
+    for (size_t k = skips ? 0 : Formula::kStates; k < update.state_count; ++k) {
+      KeepChunk(parameter.states[k], chunk, parameter.states_out[k]);
+    }
+  }
+}
+
+// The kernel of an op. Step: of a formula that needs the norm of its step, what makes it.
+template <class Formula, class Step, typename T>
+class CudaUpdateKernel final : public Kernel {
+ public:
+  explicit CudaUpdateKernel(PrepareContext& context)
+      : type_(context.op().type),
+        arguments_(context, RuleOf<Formula>()),
+        first_chunks_(FirstChunks(arguments_.counts)),
+        parameters_(ParametersOf(context, arguments_)),
+        parameter_table_(context.place(), parameters_.size()),
+        chunk_table_(context.place(), first_chunks_.size()) {
+    using Coefficients = std::array<T, kMaxUpdateCoefficients>;
+    coefficient_workspace_ =
+        context.RequestWorkspace(static_cast<int64_t>(parameters_.size() * sizeof(Coefficients)));
+    square_workspace_ = kNeedsNorms<Formula>
+                            ? context.RequestWorkspace(first_chunks_.back() *
+                                                       static_cast<int64_t>(sizeof(CudaSquares)))
+                            : -1;
+  }
+
+  void Run(const KernelContext& run) override {
+    const cudaStream_t stream = StreamOf(run);
+    const CudaUpdate<T> update = Collect(run, stream);
+    const int blocks = CudaBlocks(update.chunks.count);
+    if constexpr (kNeedsNorms<Formula>) {
+      if constexpr (Step::kStates > 0) SetAll(update, /*is_last=*/false, stream);
+      if (blocks > 0) MakeSteps<Step><<<blocks, kCudaThreads, 0, stream>>>(update);
+      const int blocks_of_parameters = CudaBlocks(update.chunks.array_count);
+      SetCoefficientsByNorms<Formula><<<blocks_of_parameters, kCudaThreads, 0, stream>>>(update);
+    } else {
+      SetAll(update, /*is_last=*/true, stream);
+    }
+    constexpr UpdatePass kPass = kMovesStates<Formula> ? UpdatePass::kWhole : UpdatePass::kApply;
+    if (blocks > 0) UpdateElements<Formula, kPass><<<blocks, kCudaThreads, 0, stream>>>(update);
+    CheckLaunch(type_.c_str());
+  }
+
+ private:
+  // What no run changes.
+  static std::vector<CudaParameter<T>> ParametersOf(const OpContext& context,
+                                                    const UpdateArguments& arguments) {
+    const std::vector<GradientForm<T>> forms = GradientFormsOf<T>(context);
+    std::vector<CudaParameter<T>> parameters(arguments.parameter_count());
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      parameters[i].count = arguments.counts[i];
+      parameters[i].form = forms[i];
+      for (size_t k = 0; k < arguments.numbers.size(); ++k) {
+        const std::vector<double>& values = arguments.numbers[k].values;
+        parameters[i].numbers[k] = values.size() == 1 ? values[0] : values[i];
+      }
+    }
+    return parameters;
+  }
+
+  static void SetAll(const CudaUpdate<T>& update, bool is_last, cudaStream_t stream) {
+    const int blocks = CudaBlocksOfThreads(update.chunks.array_count);
+    SetCoefficients<Formula><<<blocks, kCudaThreads, 0, stream>>>(update, is_last);
+  }
+
+  void Locate(const KernelContext& run, size_t i, CudaParameter<T>* parameter) const {
+    const UpdateArguments::Pair param = arguments_.params[i];
+    parameter->param = run.input(param.in).template data<T>();
+    parameter->grad = run.input(arguments_.grads[i]).template data<T>();
+    parameter->param_out = run.output(param.out).template data<T>();
+    bool is_aligned = IsPackAligned(parameter->param) && IsPackAligned(parameter->grad) &&
+                      IsPackAligned(parameter->param_out);
+    for (size_t k = 0; k < arguments_.states.size(); ++k) {
+      const UpdateArguments::Pair state = arguments_.states[k][i];
+      parameter->states[k] = run.input(state.in).template data<T>();
+      parameter->states_out[k] = run.output(state.out).template data<T>();
+      is_aligned = is_aligned && IsPackAligned(parameter->states[k]) &&
+                   IsPackAligned(parameter->states_out[k]);
+    }
+    parameter->is_aligned = is_aligned;
+    parameter->learning_rate = CudaScalarOf(run.input(arguments_.rate(i)));
+    for (size_t k = 0; k < arguments_.scalars.size(); ++k) {
+      const UpdateArguments::Pair scalar = arguments_.scalars[k].pairs[i];
+      parameter->scalars[k] = CudaScalarOf(run.input(scalar.in));
+      if (scalar.out >= 0) parameter->scalars_out[k] = CudaScalarOf(run.output(scalar.out));
+    }
+  }
+
+  CudaUpdate<T> Collect(const KernelContext& run, cudaStream_t stream) {
+    for (size_t i = 0; i < parameters_.size(); ++i) Locate(run, i, &parameters_[i]);
+    CudaUpdate<T> update;
+    update.parameters = parameter_table_.Store(parameters_, stream);
+    update.chunks = {.first = chunk_table_.Store(first_chunks_, stream),
+                     .array_count = static_cast<int64_t>(parameters_.size()),
+                     .count = first_chunks_.back()};
+    if (arguments_.skip >= 0) update.skip = run.input(arguments_.skip).template data<bool>();
+    if (arguments_.scale >= 0) update.scale = CudaScalarOf(run.input(arguments_.scale));
+    for (size_t k = 0; k < arguments_.numbers.size(); ++k) {
+      const int input = arguments_.numbers[k].input;
+      if (input >= 0) update.overrides[k] = CudaScalarOf(run.input(input));
+    }
+    for (size_t k = 0; k < arguments_.scalars.size(); ++k) {
+      update.factors[k] = arguments_.scalars[k].factor;
+    }
+    update.state_count = arguments_.states.size();
+    update.coefficients =
+        static_cast<std::array<T, kMaxUpdateCoefficients>*>(run.workspace(coefficient_workspace_));
+    if (square_workspace_ >= 0) {
+      update.squares = static_cast<CudaSquares*>(run.workspace(square_workspace_));
+    }
+    return update;
+  }
+
+  std::string type_;
+  UpdateArguments arguments_;
+  std::vector<int64_t> first_chunks_;
+  std::vector<CudaParameter<T>> parameters_;
+  CudaTable<CudaParameter<T>> parameter_table_;
+  CudaTable<int64_t> chunk_table_;
+  int coefficient_workspace_ = -1;
+  int square_workspace_ = -1;  // CudaSquares of each chunk
+};
+
+template <class Formula, class Step, typename T>
+std::unique_ptr<Kernel> MakeCudaUpdateKernel(PrepareContext& context) {
+  return std::make_unique<CudaUpdateKernel<Formula, Step, T>>(context);
+}
+
+// The kernels of an op; the definition is there.
+inline void AddCudaUpdateKernels(OpRegistry& registry, const std::string& type,
+                                 KernelFactory of_float, KernelFactory of_double) {
+  const auto add = [&](DType dtype, KernelFactory prepare) {
+    registry.AddKernel(type, {.name = "cuda",
+                              .place = PlaceKind::kCuda,
+                              .dtype = dtype,
+                              .prepare = std::move(prepare),
+                              .accepts = {}});
+  };
+  add(DType::kFloat32, std::move(of_float));
+  add(DType::kFloat64, std::move(of_double));
+}
+
+// Of one formula, with what makes its steps if it needs their norms.
+template <class Formula, class Step = GradientStep>
+void RegisterCudaUpdate(OpRegistry& registry, const std::string& type) {
+  AddCudaUpdateKernels(registry, type, MakeCudaUpdateKernel<Formula, Step, float>,
+                       MakeCudaUpdateKernel<Formula, Step, double>);
+}
+
+}  // namespace
+}  // namespace skiff
