@@ -11,7 +11,7 @@
 #include "operators/common/reduce.h"
 #include "operators/common/selected_rows.h"
 #include "operators/optimizer/list_walk_shared.h"
-#include "operators/optimizer/update_kernel_shared.h"
+#include "operators/optimizer/update_arguments_shared.h"
 
 namespace skiff {
 namespace {
