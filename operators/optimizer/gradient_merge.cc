@@ -50,23 +50,24 @@ void Infer(OpContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   std::vector<int64_t> begins = {0};
-  std::vector<int> outs;
+  std::vector<int> grads;
   for (size_t i = 0; i < context.InputCount("Accumulated"); ++i) {
     begins.push_back(begins.back() + context.Input("Accumulated", i).shape.element_count());
-    outs.push_back(context.OutputIndex("AccumulatedOut", i));
+    grads.push_back(context.InputIndex("Grad", i));
   }
-  return MakeKernel([sums = InputIndices(context, "Accumulated"),
-                     grads = InputIndices(context, "Grad"), outs = std::move(outs),
-                     begins = std::move(begins),
+  return MakeKernel([sums = PairsOf(context, "Accumulated", "AccumulatedOut"),
+                     grads = std::move(grads), begins = std::move(begins),
                      reset = context.InputIndex("Reset")](const KernelContext& run) {
     const bool is_first = run.input(reset).Item<bool>();
     ForEachBlock(begins, kGrain, kBlock, [&](size_t i, int64_t begin, int64_t end) {
-      const T* grad = run.input(grads[i]).template data<T>() + begin;
-      T* out = run.output(outs[i]).data<T>() + begin;
+      const Tensor& grad = run.input(grads[i]);
+      const Tensor& sum = run.input(sums[i].in);
+      Tensor& out = run.output(sums[i].out);
+      const T* added = grad.data<T>() + begin;
       if (is_first) {
-        std::copy_n(grad, end - begin, out);
+        std::copy_n(added, end - begin, out.data<T>() + begin);
       } else {
-        AddArrays(run.input(sums[i]).data<T>() + begin, grad, out, end - begin);
+        AddArrays(sum.data<T>() + begin, added, out.data<T>() + begin, end - begin);
       }
     });
   });
