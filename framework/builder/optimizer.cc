@@ -136,6 +136,36 @@ std::map<std::string, std::string> UpdatesByParameter(const Program& program) {
   return updates;
 }
 
+// Which runs update.
+struct Gate {
+  std::optional<MergeRound> round;
+  Variable skip;  // a bool: whether a run leaves all as it is; undefined: none does
+};
+
+Gate AppendGate(const MinimizeOptions& options, std::vector<NamedGradient>* gradients,
+                const std::source_location& site) {
+  Gate gate;
+  if (options.gradient_merge.steps != 1) {
+    gate.round = AppendGradientMerge(options.gradient_merge, gradients, site);
+    gate.skip = layers::LogicalNot(gate.round->is_last, site);
+  }
+  if (!options.skip_non_finite) return gate;
+  const Variable broken = AppendNonFiniteCheck(*gradients, gate.skip, site);
+  gate.skip = gate.skip.defined() ? layers::LogicalOr(gate.skip, broken, site) : broken;
+  return gate;
+}
+
+// Appends the op on a variable of its own; returns one that takes this over into the variable that
+// the op was to write.
+Op UnlessSkipped(Op op, const Gate& gate, const LayerCall& call) {
+  const std::string target = op.Output("Out").at(0);
+  const Variable next = call.AppendFor(std::move(op));
+  Op choice("where");
+  choice.SetInput("Condition", {gate.skip.name()});
+  choice.SetInput("X", {target}).SetInput("Y", {next.name()}).SetOutput("Out", {target});
+  return choice;
+}
+
 }  // namespace
 
 std::vector<ParameterGradient> Optimizer::Minimize(const Variable& loss,
@@ -168,16 +198,7 @@ void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
   for (const ParameterGradient& pair : pairs) {
     gradients.push_back({pair.parameter, Variable(root, pair.gradient->name)});
   }
-  std::optional<MergeRound> round;
-  Variable skip;  // whether a run leaves all as it is; undefined: none does
-  if (options.gradient_merge.steps != 1) {
-    round = AppendGradientMerge(options.gradient_merge, &gradients, site);
-    skip = layers::LogicalNot(round->is_last, site);
-  }
-  if (options.skip_non_finite) {
-    const Variable broken = AppendNonFiniteCheck(gradients, skip, site);
-    skip = skip.defined() ? layers::LogicalOr(skip, broken, site) : broken;
-  }
+  const Gate gate = AppendGate(options, &gradients, site);
   AppendClip(clip_, &gradients, site);
   AppendRegularization(regularization_, &gradients, site);
   RateByParameter rates(CheckedRate(learning_rate_, RateDType(*gradients.front().parameter), site),
@@ -195,27 +216,15 @@ void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
     SetInPlace(&op, "Param", "ParamOut", parameter.name);
     op.SetInput("Grad", {gradients[i].gradient.name()});
     op.SetInput("LearningRate", {rates.For(parameter)});
-    if (skip.defined()) op.SetInput("SkipUpdate", {skip.name()});
+    if (gate.skip.defined()) op.SetInput("SkipUpdate", {gate.skip.name()});
     Complete({parameter, site}, &op);
     updates.push_back(append(i, std::move(op)));
   }
   for (size_t i = 0; i < pairs.size(); ++i) {
     std::optional<Op> last = Finish(*updates[i]);
-    if (!last.has_value()) continue;
-    if (!skip.defined()) {
-      append(i, std::move(*last));
-      continue;
-    }
-    const std::string target = last->Output("Out").at(0);
-    const Variable next = call.AppendFor(std::move(*last));
-    Op choice("where");
-    choice.SetInput("Condition", {skip.name()})
-        .SetInput("X", {target})
-        .SetInput("Y", {next.name()});
-    choice.SetOutput("Out", {target});
-    append(i, std::move(choice));
+    if (last.has_value()) append(i, gate.skip.defined() ? UnlessSkipped(*last, gate, call) : *last);
   }
-  if (round.has_value()) AdvanceSchedulesByRound(*round, site);
+  if (gate.round.has_value()) AdvanceSchedulesByRound(*gate.round, site);
 }
 
 void Optimizer::AddState(const Update& update, Op* op, const std::string& slot,
