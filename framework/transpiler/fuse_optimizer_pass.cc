@@ -61,7 +61,10 @@ class Folding {
     return var != nullptr && var->kind == VarKind::kLoDTensor;
   }
 
-  static bool IsScaleOnly(const Op& op) { return op.Attr<float>("bias", 0.0f) == 0.0f; }
+  // By a constant of the op.
+  static bool IsScaleOnly(const Op& op) {
+    return op.Attr<float>("bias", 0.0f) == 0.0f && op.Input("ScaleTensor").empty();
+  }
 
   // From the last op back. The update does the same in this order: rescale, scale, decay.
   void FoldIntoUpdate(size_t i) {
@@ -118,7 +121,7 @@ class Folding {
   void FoldScale(size_t i, Op* op) {
     size_t at = 0;
     const Op* scale = MadeBy(i, op->Input("Grad")[0], "scale", &at);
-    if (scale == nullptr || !IsScaleOnly(*scale) || !scale->Input("ScaleTensor").empty()) return;
+    if (scale == nullptr || !IsScaleOnly(*scale)) return;
     const std::string& gradient = scale->Input("X")[0];
     if (!IsDense(gradient) || !IsSame(gradient, at, i)) return;
     op->SetAttr("rescale_grad", scale->Attr<float>("scale", 1.0f));

@@ -101,6 +101,9 @@ TEST(FuseOptimizerPass, KeepsWhatIsNoDecayAndNoScale) {
   ExpectLeft(R"({Out: ["t1"]} = scale(X: ["w1"]) {bias = 1.0, scale = 0.25}
                 {Out: ["t2"]} = sum(X: ["g1", "t1"]))" +
              UpdateBy("t2"));
+  ExpectLeft(R"({Out: ["t1"]} = scale(X: ["w1"], ScaleTensor: ["n1"])
+                {Out: ["t2"]} = sum(X: ["g1", "t1"]))" +
+             UpdateBy("t2"));
   ExpectLeft(R"({Out: ["t1"]} = elementwise_mul(X: ["g1"], Y: ["g2"]))" + UpdateBy("t1"));
   ExpectLeft(R"({Out: ["t2"]} = sum(X: ["g1", "g2", "g3"]))" + UpdateBy("t2"));
   ExpectLeft(R"({Out: ["t1"]} = scale(X: ["w1"]) {op_role = 1, scale = 0.25}
