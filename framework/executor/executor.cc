@@ -255,9 +255,11 @@ struct CompiledProgram::State {
   std::list<CachedPlan> plans;  // most recently used first
 };
 
+bool BoundProgram::is_current() const { return prepared_->is_current(); }
+
 void BoundProgram::CheckCurrent() const {
   SKIFF_ENFORCE(
-      prepared_->is_current(), kFailedPrecondition,
+      is_current(), kFailedPrecondition,
       "the scope's storage has moved since Bind (a variable was set, loaded or erased): bind "
       "again");
 }

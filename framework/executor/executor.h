@@ -85,6 +85,8 @@ class PreparedPlan;
 // (kFailedPrecondition) that says so, and the caller binds again.
 class BoundProgram {
  public:
+  // False once the scope's storage has moved.
+  bool is_current() const;
   // Runs the program once. Errors name op, block and creation site.
   void Step();
   // The same, timing every instruction. For tools: it allocates.

@@ -315,7 +315,8 @@ std::string Trainer::WeightsHash() const {
 
 Trainer::BoundBatch& Trainer::BoundFor(BoundPrograms* programs, int64_t batch_size) {
   BoundBatch& bound = programs->by_size[batch_size];
-  if (bound.program != nullptr) return bound;
+  // Parameters move once when they are laid flat.
+  if (bound.program != nullptr && bound.program->is_current()) return bound;
   std::vector<int64_t> dims = program_->main->root()->GetVar(program_->image)->dims;
   dims[0] = batch_size;
   bound.image = Tensor(Shape(std::span<const int64_t>(dims)), DType::kFloat32);

@@ -263,6 +263,23 @@ TEST(FlattenedParameters, MayBeSetFromOutside) {
   EXPECT_EQ(flat.Hash(), plain.Hash());
 }
 
+// What was bound before the parameters were laid flat says so.
+TEST(FlattenedParameters, EndWhatWasBoundBefore) {
+  const std::unique_ptr<Net> net = MakeNet(optimizer::Adam({.learning_rate = 0.001}));
+  Executor executor(Place::Cpu());
+  executor.Run(net->startup);
+  CompiledProgram plain = executor.Compile(net->main);
+  CompiledProgram flat = executor.Compile(net->main, {.flatten_parameters = true});
+  BoundProgram before = plain.Bind(Batch(0), {net->loss});
+  EXPECT_TRUE(before.is_current());
+  BoundProgram bound = flat.Bind(Batch(0), {net->loss});
+  EXPECT_FALSE(before.is_current());
+  bound.Step();
+  BoundProgram after = plain.Bind(Batch(0), {net->loss});
+  after.Step();
+  bound.Step();
+}
+
 // A checkpoint written with the one is read with the other, and training goes on as if nothing had
 // happened.
 TEST(FlattenedParameters, LeaveNoTraceInCheckpoints) {
