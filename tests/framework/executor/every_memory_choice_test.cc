@@ -423,8 +423,13 @@ TEST(Shrinking, LeavesLittleOfAProgram) {
     const Workload small = Shrink(workload, fails);
     EXPECT_TRUE(fails(small));
     ASSERT_EQ(small.runs.size(), 1u);
-    EXPECT_LE(small.programs[small.runs[0].program]->root()->ops().size(), 8u)
-        << WorkloadText(small);
+    const size_t left = small.programs[small.runs[0].program]->root()->ops().size();
+    EXPECT_LE(left, 16u) << WorkloadText(small);
+    size_t most = 0;
+    for (const auto& program : workload.programs) {
+      most = std::max(most, program->root()->ops().size());
+    }
+    EXPECT_LE(4 * left, most);
     return;
   }
   FAIL() << "no program shows the bug";
