@@ -11,7 +11,7 @@ UpdateCase Adamax(const std::string& name, double epsilon = 0x1.0p-20) {
   return {.name = name,
           .type = "adamax",
           .states = {{.input = "Moment", .output = "MomentOut"},
-                     {.input = "InfNorm", .output = "InfNormOut", .low = 0.01}},
+                     {.input = "InfNorm", .output = "InfNormOut", .low = 0.125}},
           .scalars = {{.input = "Beta1Pow", .output = "", .value = 0.765625}},
           .attrs = {{"beta1", static_cast<float>(kBeta1)},
                     {"beta2", static_cast<float>(kBeta2)},
