@@ -562,7 +562,7 @@ TEST_F(TrainerTest, AveragesAreReportedSavedAsTheModelAndResumed) {
 // raw.
 TEST_F(TrainerTest, AKillWhileAveragesStandInForTheWeightsLosesNothing) {
   const ClassifierProgram averaging =
-      Perceptron({.learning_rate = 0.05f, .total_steps = 40, .averaging = AveragingKind::kWindow});
+      Perceptron({.learning_rate = 0.05f, .total_steps = 40, .averaging = AveragingKind::kEma});
   TrainerOptions options = Options("run");
   options.epochs = 2;
   const auto make = [&] {
