@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -18,16 +19,13 @@
 namespace skiff::optimizer {
 namespace {
 
-std::vector<ParameterGradient> Gradients(const Variable& loss, const MinimizeOptions& options,
-                                         const std::source_location& site) {
-  const LayerCall call("minimize", "minimize", site);
-  call.Use(loss);
-  call.Enforce(&CurrentBlock() == DefaultMainProgram().root(),
-               "a sub-block is open; minimize in the root block");
+std::vector<ParameterGradient> AppendGradients(Program* program, const Variable& loss,
+                                               const MinimizeOptions& options,
+                                               const std::source_location& site) {
   BackwardResult result;
   try {
     result = AppendBackward(
-        DefaultOpRegistry(), &DefaultMainProgram(), loss.name(),
+        DefaultOpRegistry(), program, loss.name(),
         {.parameters = options.parameters, .no_grad = options.no_grad, .needs_parameter = true});
   } catch (const Error& error) {
     throw error.WithContext(StrCat(site.file_name(), ":", site.line()));
@@ -123,17 +121,35 @@ void CheckWanted(const LayerCall& call, const std::vector<std::string>& wanted,
   }
 }
 
-// From each parameter that an op of the program updates to the type of that op.
-std::map<std::string, std::string> UpdatesByParameter(const Program& program) {
+// Takes the ops that update parameters out of the program. From each parameter to the type of its
+// op.
+std::map<std::string, std::string> RemoveUpdates(Program* program) {
   std::map<std::string, std::string> updates;
-  for (size_t i = 0; i < program.block_count(); ++i) {
-    for (const auto& op : program.block(static_cast<int32_t>(i))->ops()) {
-      const OpDef* def = DefaultOpRegistry().Find(op->type);
+  for (size_t k = 0; k < program->block_count(); ++k) {
+    Block* block = program->block(static_cast<int32_t>(k));
+    for (size_t i = block->ops().size(); i-- > 0;) {
+      const Op& op = *block->ops()[i];
+      const OpDef* def = DefaultOpRegistry().Find(op.type);
       if (def == nullptr || !def->update.has_value()) continue;
-      for (const std::string& parameter : op->Output("ParamOut")) updates[parameter] = op->type;
+      for (const std::string& parameter : op.Output("ParamOut")) updates[parameter] = op.type;
+      block->RemoveOps(i, i + 1);
     }
   }
   return updates;
+}
+
+// In a copy without updates: where a parameter is updated, gradient ops that read it are refused.
+void CheckFirstOptimizer(const LayerCall& call, const std::string& optimizer, const Variable& loss,
+                         const MinimizeOptions& options, const std::source_location& site) {
+  const std::unique_ptr<Program> copy = DefaultMainProgram().Clone();
+  const std::map<std::string, std::string> updates = RemoveUpdates(copy.get());
+  if (updates.empty()) return;
+  for (const ParameterGradient& pair : AppendGradients(copy.get(), loss, options, site)) {
+    const auto update = updates.find(pair.parameter->name);
+    if (update == updates.end()) continue;
+    call.Fail(StrCat("parameter \"", update->first, "\" is updated by \"", update->second,
+                     "\" already, and \"", optimizer, "\" would be its second optimizer"));
+  }
 }
 
 // Which runs update.
@@ -173,16 +189,14 @@ std::vector<ParameterGradient> Optimizer::Minimize(const Variable& loss,
                                                    std::source_location site) const {
   Appended to_main(DefaultMainProgram().root());
   Appended to_startup(DefaultStartupProgram().root());
-  std::vector<ParameterGradient> pairs = Gradients(loss, options, site);
   const LayerCall call("minimize", "minimize", site);
+  call.Use(loss);
+  call.Enforce(&CurrentBlock() == DefaultMainProgram().root(),
+               "a sub-block is open; minimize in the root block");
+  CheckFirstOptimizer(call, op_, loss, options, site);
+  std::vector<ParameterGradient> pairs =
+      AppendGradients(&DefaultMainProgram(), loss, options, site);
   CheckWanted(call, options.parameters, pairs);
-  const std::map<std::string, std::string> updates = UpdatesByParameter(DefaultMainProgram());
-  for (const ParameterGradient& pair : pairs) {
-    const auto update = updates.find(pair.parameter->name);
-    if (update == updates.end()) continue;
-    call.Fail(StrCat("parameter \"", update->first, "\" is updated by \"", update->second,
-                     "\" already, and \"", op_, "\" would be its second optimizer"));
-  }
   AppendUpdates(pairs, options, site);
   to_main.Stay();
   to_startup.Stay();
