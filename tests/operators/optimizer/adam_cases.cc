@@ -49,6 +49,7 @@ void AddAdamCases(CaseList& cases) {
   AddUpdateCases(cases, Adam("plain"));
   AddUpdateCases(cases, Adam("merged", {}, "merged_adam"));
   AddSparseCases(cases, Adam("plain"), false);
+  AddSparseCases(cases, Adam("merged", {}, "merged_adam"), false);
   UpdateCase lazy = Adam("lazy");
   lazy.attrs["lazy_mode"] = true;
   AddSparseCases(cases, lazy, true);

@@ -33,6 +33,7 @@ void AddMomentumCases(CaseList& cases) {
   merged.attrs["regularization_method"] = std::vector<std::string>{"l2_decay"};
   merged.attrs["regularization_coeff"] = std::vector<float>{0.0625f};
   AddUpdateCases(cases, merged);
+  AddSparseCases(cases, merged, false);
   merged.name = "merged_decays";
   merged.shapes = {{17}, {2, 5}, {4}};
   merged.attrs["regularization_method"] = std::vector<std::string>{"l2_decay", "", "l1_decay"};

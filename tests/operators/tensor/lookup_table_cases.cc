@@ -19,6 +19,23 @@ Arrays Looked(const Arrays& inputs, double padding) {
   return {{"Out", {out}}};
 }
 
+// The gradient op: slot i is row Ids[i] with the values Out@GRAD[i, :].
+OpCase SparseGradient() {
+  constexpr int64_t kWidth = 5;
+  return {.name = "sparse",
+          .type = "lookup_table_grad",
+          .inputs = {{"Ids", {Values({4, 1}, {3, 0, 3, 1}, DType::kInt64)}},
+                     {"W", {Uniform({6, kWidth}, 11)}},
+                     {"Out@GRAD", {Uniform({4, kWidth}, 12)}}},
+          .attrs = {{"padding_idx", int64_t{1}}, {"is_sparse", true}},
+          .reference =
+              [](const Arrays& inputs) {
+                Array rows = SelectedRows(inputs.at("Out@GRAD")[0], {3, 0, 3, -1}, 6);
+                return Arrays{{"W@GRAD", {rows}}};
+              },
+          .outputs = {{"W@GRAD", 1}}};
+}
+
 }  // namespace
 
 void AddLookupTableCases(CaseList& cases) {
@@ -40,6 +57,7 @@ void AddLookupTableCases(CaseList& cases) {
   add("padding", Integers({12, 1}, 5, 0, 3), Uniform({3, 17}, 6), 1);
   add("int32_ids", Integers({3, 4, 1}, 7, 0, 5, DType::kInt32), Uniform({5, 3}, 8), -1);
   add("no_ids", Integers({0, 1}, 9, 0, 5), Uniform({5, 3}, 10), -1);
+  cases.push_back(SparseGradient());
 }
 
 }  // namespace skiff::harness
