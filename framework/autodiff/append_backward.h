@@ -1,10 +1,10 @@
 // Reverse-mode differentiation of a program: appends the gradient ops of a loss.
 //
 // The ops that lead to the loss are walked backwards; each gives the gradient ops that its OpDef
-// writes. The gradient of `x` is the variable `x@GRAD` with the dtype and dims of `x`; it is selected
-// rows where the shape rule of what makes it says so (but in sub-blocks, where none runs). What
-// several ops contribute to one gradient is written to `x@GRAD@RENAME@<k>` and added by one `sum`
-// right behind the last of them.
+// writes. The gradient of `x` is the variable `x@GRAD` with the dtype and dims of `x`; it is
+// selected rows where the shape rule of what makes it says so (but in sub-blocks, where none runs).
+// What several ops contribute to one gradient is written to `x@GRAD@RENAME@<k>` and added by one
+// `sum` right behind the last of them.
 //
 //   {Out: ["loss@GRAD"]} = fill_constant() {value = 1.0, …}
 //   {X@GRAD: ["hidden@GRAD"]} = mean_grad(X: ["hidden"], Out@GRAD: ["loss@GRAD"])

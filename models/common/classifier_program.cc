@@ -87,11 +87,15 @@ std::unique_ptr<optimizer::ParameterAverage> MakeAverage(const OptimizationOptio
     case AveragingKind::kNone:
       return nullptr;
     case AveragingKind::kWindow:
+      SKIFF_ENFORCE(options.average_window >= 0 && options.average_window <= 1, kInvalidArgument,
+                    "average_window = ", options.average_window, ", expected one in [0, 1]");
       return std::make_unique<optimizer::ModelAverage>(
           optimizer::ModelAverageOptions{.average_window_rate = options.average_window,
                                          .min_average_window = 1,
                                          .max_average_window = options.total_steps});
     case AveragingKind::kEma:
+      SKIFF_ENFORCE(options.ema_decay >= 0 && options.ema_decay < 1, kInvalidArgument,
+                    "ema_decay = ", options.ema_decay, ", expected one in [0, 1)");
       return std::make_unique<optimizer::ExponentialMovingAverage>(
           optimizer::ExponentialMovingAverageOptions{.decay = options.ema_decay});
   }

@@ -96,7 +96,7 @@ TEST(Pipeline, RefusesUnknownNames) {
   };
   EXPECT_THAT(message({.skip = {"dead_cod"}}), HasSubstr("no pass \"dead_cod\" to skip"));
   EXPECT_THAT(message({.also = {"dead_cod"}}),
-              HasSubstr("no pass \"dead_cod\" to run as well; there are: early_update"));
+              HasSubstr("no pass \"dead_cod\" to run as well; there are: fuse_optimizer, merge_optimizer"));
 }
 
 TEST(Pipeline, RunsTheCallersOwnPassesLast) {

@@ -31,6 +31,7 @@ OpCase SparseGradient() {
           .reference =
               [](const Arrays& inputs) {
                 Array rows = SelectedRows(inputs.at("Out@GRAD")[0], {3, 0, 3, -1}, 6);
+                for (size_t i = 3 * kWidth; i < rows.values.size(); ++i) rows.values[i] = 0;
                 return Arrays{{"W@GRAD", {rows}}};
               },
           .outputs = {{"W@GRAD", 1}}};
