@@ -95,8 +95,9 @@ TEST(Pipeline, RefusesUnknownNames) {
     return "no error";
   };
   EXPECT_THAT(message({.skip = {"dead_cod"}}), HasSubstr("no pass \"dead_cod\" to skip"));
-  EXPECT_THAT(message({.also = {"dead_cod"}}),
-              HasSubstr("no pass \"dead_cod\" to run as well; there are: fuse_optimizer, merge_optimizer"));
+  EXPECT_THAT(
+      message({.also = {"dead_cod"}}),
+      HasSubstr("no pass \"dead_cod\" to run as well; there are: fuse_optimizer, merge_optimizer"));
 }
 
 TEST(Pipeline, RunsTheCallersOwnPassesLast) {
