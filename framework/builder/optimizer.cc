@@ -130,7 +130,8 @@ std::map<std::string, std::string> RemoveUpdates(Program* program) {
     for (size_t i = block->ops().size(); i-- > 0;) {
       const Op& op = *block->ops()[i];
       const OpDef* def = DefaultOpRegistry().Find(op.type);
-      if (def == nullptr || !def->update.has_value()) continue;
+      const bool is_optimizers = (op.role() & kRoleOptimize) != 0;
+      if (!is_optimizers || def == nullptr || !def->update.has_value()) continue;
       for (const std::string& parameter : op.Output("ParamOut")) updates[parameter] = op.type;
       block->RemoveOps(i, i + 1);
     }

@@ -20,7 +20,7 @@
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
-#include "framework/builder/optimizer.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
