@@ -429,7 +429,7 @@ TEST(Shrinking, LeavesLittleOfAProgram) {
     for (const auto& program : workload.programs) {
       most = std::max(most, program->root()->ops().size());
     }
-    EXPECT_LE(4 * left, most);
+    EXPECT_LT(2 * left, most);
     return;
   }
   FAIL() << "no program shows the bug";
