@@ -1,12 +1,16 @@
 #!/bin/bash
 # cuda_test.sh: the tests of the CUDA kernels, built on one machine and run on another.
 #
-#   tools/cuda_test.sh pack FOLDER   builds every test with the tag "cuda" and puts it into FOLDER,
-#                                    with the libraries that it needs and a copy of this script.
-#                                    Needs nvcc, but no GPU. BAZEL: the bazel to call.
-#   FOLDER/cuda_test.sh run          runs them there. Needs a GPU and its driver, nothing else.
-#
-# The last line is "N passed, N failed, N skipped". A skipped test fails the run: it wasn't tested.
+#   tools/cuda_test.sh pack FOLDER   builds every test with the tag "cuda", and op_bench, and puts
+#                                    them into FOLDER, with the libraries that they need and a copy
+#                                    of this script. Needs nvcc, but no GPU. BAZEL: the bazel to call.
+#   FOLDER/cuda_test.sh run          runs the tests there. Needs a GPU and its driver, nothing else.
+#                                    The last line is "N passed, N failed, N skipped". A skipped
+#                                    test fails the run: it wasn't tested.
+#   FOLDER/cuda_test.sh bench [FLAG…]
+#                                    times every op with a CUDA kernel on the cases of real size;
+#                                    the flags are op_bench's: --op=adam --json.
+#   FOLDER/cuda_test.sh all          run, and bench if all have passed.
 set -euo pipefail
 
 usage() {
@@ -21,23 +25,31 @@ libraries_of() {
     grep -Ev '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libresolv|libcuda)\.so' || true
 }
 
+# add PROGRAM COPY LIBRARIES
+add() {
+  local library
+  cp -f "$1" "$2"
+  for library in $(libraries_of "$1"); do cp -fL "$library" "$3/"; done
+}
+
 pack() {
-  local folder=$1 bin label target library
+  local folder=$1 bin label target
   local flags=(--config=opt --config=cuda)
-  mkdir -p "$folder/tests" "$folder/lib"
+  mkdir -p "$folder"
   folder=$(realpath "$folder")
+  mkdir -p "$folder/tests" "$folder/lib" "$folder/bench"
   cp "$(realpath "${BASH_SOURCE[0]}")" "$folder/cuda_test.sh"
   cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
   local labels
   labels=$("${BAZEL:-bazel}" query 'attr(tags, "\bcuda\b", tests(//...))')
   # shellcheck disable=SC2086
-  "${BAZEL:-bazel}" build "${flags[@]}" $labels
+  "${BAZEL:-bazel}" build "${flags[@]}" $labels //tools/op_bench
   bin=$("${BAZEL:-bazel}" info "${flags[@]}" bazel-bin)
   for label in $labels; do
     target=${label#//}
-    cp -f "$bin/${target/://}" "$folder/tests/${target//[\/:]/.}"
-    for library in $(libraries_of "$bin/${target/://}"); do cp -fL "$library" "$folder/lib/"; done
+    add "$bin/${target/://}" "$folder/tests/${target//[\/:]/.}" "$folder/lib"
   done
+  add "$bin/tools/op_bench/op_bench" "$folder/bench/op_bench" "$folder/lib"
   echo "packed: $folder ($(du -sh "$folder" | cut -f1))"
 }
 
@@ -67,8 +79,16 @@ run() {
   ((failed == 0 && skipped == 0 && passed > 0))
 }
 
+bench() {
+  local folder
+  folder=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+  LD_LIBRARY_PATH=$folder/lib "$folder/bench/op_bench" --device=cuda --benchmark_only "$@"
+}
+
 case "${1:-}" in
   pack) [[ $# == 2 ]] || usage; pack "$2" ;;
   run) [[ $# == 1 ]] || usage; run ;;
+  bench) shift; bench "$@" ;;
+  all) [[ $# == 1 ]] || usage; run && bench ;;
   *) usage ;;
 esac

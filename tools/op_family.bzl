@@ -56,7 +56,7 @@ def _calls(functions):
 def _with_cuda(lines):
     return ["#ifdef WITH_CUDA"] + lines + ["#endif"] if lines else []
 
-def op_family(name, deps = [], cuda_deps = [], copts = [], visibility = ["//visibility:public"]):
+def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visibility = ["//visibility:public"]):
     """The library of all ops of this package.
 
     Args:
@@ -65,6 +65,7 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], visibility = ["//visi
         a plain list.
       cuda_deps: of the ops' .cu files, besides those.
       copts: of the .cc files.
+      cuda_copts: of the .cu files, nvcc's.
       visibility: of the library.
     """
     package = native.package_name()
@@ -121,6 +122,7 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], visibility = ["//visi
             name = name + "_cuda",
             srcs = kernels,
             hdrs = headers + native.glob(["*.cuh"], allow_empty = True),
+            copts = cuda_copts,
             visibility = visibility,
             deps = framework + deps + cuda_deps,
         )

@@ -63,14 +63,24 @@ struct alignas(16) Pack {
   T values[kPackSize<T>];
 };
 
+// In one instruction: nvcc takes an assignment apart.
+__device__ inline void StoreWhole(const Pack<float>& pack, float* to) {
+  const float(&values)[4] = pack.values;
+  __stwb(reinterpret_cast<float4*>(to), make_float4(values[0], values[1], values[2], values[3]));
+}
+
+__device__ inline void StoreWhole(const Pack<double>& pack, double* to) {
+  __stwb(reinterpret_cast<double2*>(to), make_double2(pack.values[0], pack.values[1]));
+}
+
 inline bool IsPackAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % 16 == 0;
 }
 
-// The first `count` elements of a pack.
-template <bool kIsAligned, typename T>
+// The first `count` elements of a pack. kIsWhole: all, at a multiple of 16 bytes.
+template <bool kIsWhole, typename T>
 __device__ Pack<T> LoadPack(const T* from, int count) {
-  if (kIsAligned && count == kPackSize<T>) return *reinterpret_cast<const Pack<T>*>(from);
+  if constexpr (kIsWhole) return *reinterpret_cast<const Pack<T>*>(from);
   Pack<T> pack{};
 #pragma unroll
   for (int j = 0; j < kPackSize<T>; ++j) {
@@ -79,25 +89,31 @@ __device__ Pack<T> LoadPack(const T* from, int count) {
   return pack;
 }
 
-template <bool kIsAligned, typename T>
+template <bool kIsWhole, typename T>
 __device__ void StorePack(const Pack<T>& pack, int count, T* to) {
-  if (kIsAligned && count == kPackSize<T>) {
-    *reinterpret_cast<Pack<T>*>(to) = pack;
-    return;
-  }
+  if constexpr (kIsWhole) {
+    StoreWhole(pack, to);
+  } else {
 #pragma unroll
-  for (int j = 0; j < kPackSize<T>; ++j) {
-    if (j < count) to[j] = pack.values[j];
+    for (int j = 0; j < kPackSize<T>; ++j) {
+      if (j < count) to[j] = pack.values[j];
+    }
   }
 }
 
-// Calls body(i, count) for each of the thread's packs: it begins at element i and has `count`.
+// Calls body.template operator()<kIsWhole>(i, count) for each of the thread's packs: it begins at
+// element i and has `count`. is_aligned: the arrays begin at multiples of 16 bytes.
 template <typename T, class Body>
-__device__ void ForEachPack(const CudaChunk& chunk, const Body& body) {
+__device__ void ForEachPack(const CudaChunk& chunk, bool is_aligned, const Body& body) {
   constexpr int64_t kStride = int64_t{kCudaThreads} * kPackSize<T>;
   for (int64_t i = chunk.begin + threadIdx.x * kPackSize<T>; i < chunk.end; i += kStride) {
     const int64_t rest = chunk.end - i;
-    body(i, rest < kPackSize<T> ? static_cast<int>(rest) : kPackSize<T>);
+    if (is_aligned && rest >= kPackSize<T>) {
+      body.template operator()<true>(i, kPackSize<T>);
+    } else {
+      body.template operator()<false>(i,
+                                      rest < kPackSize<T> ? static_cast<int>(rest) : kPackSize<T>);
+    }
   }
 }
 

@@ -25,11 +25,12 @@ struct CudaArray {
 
 namespace {
 
-template <bool kIsAligned, typename T>
+template <typename T>
 __device__ double SquaresOfThread(const T* x, const CudaChunk& chunk) {
   T sum = 0;
-  ForEachPack<T>(chunk, [&](int64_t at, int count) {
-    const Pack<T> pack = LoadPack<kIsAligned>(x + at, count);
+  const bool is_aligned = reinterpret_cast<uintptr_t>(x) % sizeof(Pack<T>) == 0;
+  ForEachPack<T>(chunk, is_aligned, [&]<bool kIsWhole>(int64_t at, int count) {
+    const Pack<T> pack = LoadPack<kIsWhole>(x + at, count);
 #pragma unroll
     for (int j = 0; j < kPackSize<T>; ++j) sum += pack.values[j] * pack.values[j];
   });
@@ -42,9 +43,7 @@ __global__ void __launch_bounds__(kCudaThreads)
   for (int64_t i = blockIdx.x; i < chunks.count; i += gridDim.x) {
     const CudaChunk chunk = ChunkOf(chunks, i, [=](int64_t array) { return arrays[array].count; });
     const T* x = arrays[chunk.array].data;
-    const bool is_aligned = reinterpret_cast<uintptr_t>(x) % sizeof(Pack<T>) == 0;
-    const double sum =
-        BlockSum(is_aligned ? SquaresOfThread<true>(x, chunk) : SquaresOfThread<false>(x, chunk));
+    const double sum = BlockSum(SquaresOfThread(x, chunk));
     if (threadIdx.x == 0) sums[i] = sum;
   }
 }

@@ -8,15 +8,8 @@ struct AdamFormula {
   enum Scalar { kBeta1Pow, kBeta2Pow };
   static constexpr auto kScalars = std::to_array<ScalarSource>(
       {{"Beta1Pow", "Beta1PowOut", kBeta1Number}, {"Beta2Pow", "Beta2PowOut", kBeta2Number}});
-  enum Coefficient {
-    kBeta1,
-    kRest1,
-    kBeta2,
-    kRest2,
-    kStepSize,
-    kEpsilon,
-    kOthers
-  };  // kRest: 1 - kBeta
+  // kRest is 1 - kBeta.
+  enum Coefficient { kBeta1, kRest1, kBeta2, kRest2, kStepSize, kEpsilon, kOthers };
 
   template <class Numbers>
   static constexpr void SetAtRate(const Numbers& numbers, double rate, double* coefficients) {

@@ -8,14 +8,6 @@
 namespace skiff {
 namespace {
 
-std::vector<int> InputIndices(const OpContext& context, const std::string& slot) {
-  std::vector<int> indices;
-  for (size_t i = 0; i < context.InputCount(slot); ++i) {
-    indices.push_back(context.InputIndex(slot, i));
-  }
-  return indices;
-}
-
 std::vector<double> ValuesOf(const OpContext& context, const NumberSource& source) {
   switch (context.def().FindAttr(source.attr)->type) {
     case AttrType::kFloat:
@@ -112,6 +104,14 @@ void UpdateArguments::AdvanceScalars(const KernelContext& run, size_t i) const {
         scalars[k].factor < 0 ? 1.0 : found[static_cast<size_t>(scalars[k].factor)];
     SetScalar(found.scalars[k] * factor, &run.output(out));
   }
+}
+
+std::vector<int> InputIndices(const OpContext& context, const std::string& slot) {
+  std::vector<int> indices;
+  for (size_t i = 0; i < context.InputCount(slot); ++i) {
+    indices.push_back(context.InputIndex(slot, i));
+  }
+  return indices;
 }
 
 std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, const std::string& input,

@@ -50,6 +50,9 @@ struct UpdateArguments {
   std::vector<int64_t> counts;  // elements, by parameter
 };
 
+// The arguments of an input slot, as KernelContext counts them.
+std::vector<int> InputIndices(const OpContext& context, const std::string& slot);
+
 // The arguments of an input slot and of the output slot with their next values.
 std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, const std::string& input,
                                            const std::string& output);

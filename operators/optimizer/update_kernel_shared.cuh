@@ -156,7 +156,8 @@ __device__ void SetParameter(const CudaUpdate<T>& update, int64_t i, const CudaS
   numbers.learning_rate = Load(parameter.learning_rate);
   numbers.param_norm = std::sqrt(squares.param);
   numbers.step_norm = std::sqrt(squares.step);
-  for (size_t k = 0; k < Formula::kNumbers.size(); ++k) {
+  constexpr int kNumbers = static_cast<int>(Formula::kNumbers.size());
+  for (int k = 0; k < kNumbers; ++k) {
     const bool is_overridden = update.overrides[k].data != nullptr;
     numbers.values[k] = is_overridden ? Load(update.overrides[k]) : parameter.numbers[k];
   }
@@ -222,9 +223,9 @@ namespace {
 #include "operators/optimizer/gradient_formula-inl.h"
 
 // Returns the thread's part of the sums, of pass kSteps.
-template <class Formula, UpdatePass kPass, bool kIsAligned, typename T>
+template <class Formula, UpdatePass kPass, typename T>
 __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
-  constexpr size_t kStates = Formula::kStates;
+  constexpr int kStates = static_cast<int>(Formula::kStates);
   constexpr bool kStoresStates = kPass != UpdatePass::kApply && kMovesStates<Formula>;
   const CudaParameter<T>& parameter = update.parameters[chunk.array];
   const CudaMath<T> math(update.coefficients[chunk.array].data());
@@ -234,51 +235,44 @@ __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk&
   T* params_out = parameter.param_out;
   const T* states[kStates + 1];
   T* states_out[kStates + 1];
-  for (size_t k = 0; k < kStates; ++k) {
+  for (int k = 0; k < kStates; ++k) {
     states_out[k] = parameter.states_out[k];
     states[k] = kPass == UpdatePass::kApply ? states_out[k] : parameter.states[k];
   }
   T param_squares = 0;
   T step_squares = 0;
-  ForEachPack<T>(chunk, [&](int64_t at, int count) {
-    Pack<T> param = LoadPack<kIsAligned>(params + at, count);
-    const Pack<T> grad = LoadPack<kIsAligned>(grads + at, count);
+  ForEachPack<T>(chunk, parameter.is_aligned, [&]<bool kIsWhole>(int64_t at, int count) {
+    Pack<T> param = LoadPack<kIsWhole>(params + at, count);
+    const Pack<T> grad = LoadPack<kIsWhole>(grads + at, count);
     Pack<T> moved[kStates + 1];
 #pragma unroll
-    for (size_t k = 0; k < kStates; ++k) moved[k] = LoadPack<kIsAligned>(states[k] + at, count);
+    for (int k = 0; k < kStates; ++k) moved[k] = LoadPack<kIsWhole>(states[k] + at, count);
 #pragma unroll
     for (int j = 0; j < kPackSize<T>; ++j) {
       const T old_param = param.values[j];
       T of_element[kStates + 1];
 #pragma unroll
-      for (size_t k = 0; k < kStates; ++k) of_element[k] = moved[k].values[j];
+      for (int k = 0; k < kStates; ++k) of_element[k] = moved[k].values[j];
       const T formed = GradientFormula::Formed(math, form, grad.values[j], old_param);
       Formula::Update(math, formed, param.values[j], of_element);
 #pragma unroll
-      for (size_t k = 0; k < kStates; ++k) moved[k].values[j] = of_element[k];
+      for (int k = 0; k < kStates; ++k) moved[k].values[j] = of_element[k];
       if (kPass == UpdatePass::kSteps && j < count) {
         param_squares += old_param * old_param;
         step_squares += param.values[j] * param.values[j];
       }
     }
     if constexpr (kPass != UpdatePass::kSteps) {
-      StorePack<kIsAligned>(param, count, params_out + at);
+      StorePack<kIsWhole>(param, count, params_out + at);
     }
     if constexpr (kStoresStates) {
 #pragma unroll
-      for (size_t k = 0; k < kStates; ++k) {
-        StorePack<kIsAligned>(moved[k], count, states_out[k] + at);
+      for (int k = 0; k < kStates; ++k) {
+        StorePack<kIsWhole>(moved[k], count, states_out[k] + at);
       }
     }
   });
   return {static_cast<double>(param_squares), static_cast<double>(step_squares)};
-}
-
-template <class Formula, UpdatePass kPass, typename T>
-__device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
-  return update.parameters[chunk.array].is_aligned
-             ? UpdateChunk<Formula, kPass, true>(update, chunk)
-             : UpdateChunk<Formula, kPass, false>(update, chunk);
 }
 
 template <typename T>

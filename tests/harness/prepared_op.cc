@@ -1,5 +1,9 @@
 #include "tests/harness/prepared_op.h"
 
+#ifdef WITH_CUDA
+#include <cuda_runtime.h>
+#endif
+
 #include <algorithm>
 
 #include "framework/base/element_count.h"
@@ -215,6 +219,14 @@ void PreparedOp::PoisonInput(const std::string& name, unsigned char poison) {
 }
 
 void PreparedOp::Run() { kernel_->Run(context_); }
+
+void PreparedOp::Wait() const {
+#ifdef WITH_CUDA
+  if (device_.place.is_cpu()) return;
+  const cudaError_t status = cudaStreamSynchronize(static_cast<cudaStream_t>(device_.stream));
+  SKIFF_ENFORCE(status == cudaSuccess, kIo, def_.type, ": ", cudaGetErrorString(status));
+#endif
+}
 
 NamedTensors PreparedOp::Outputs() const {
   NamedTensors outputs;

@@ -54,8 +54,10 @@ class PreparedOp {
   // Overwrites the data of an input (but not one that an output shares); row numbers of selected
   // rows with one that may be there.
   void PoisonInput(const std::string& name, unsigned char poison);
-  // The kernel alone.
+  // The kernel alone; on a device it is issued, not done.
   void Run();
+  // Until what was issued is done.
+  void Wait() const;
   // Plain copies of the outputs.
   NamedTensors Outputs() const;
   // What a kernel must never do and this one did in the last Run: writes out of bounds, into an

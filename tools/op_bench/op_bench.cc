@@ -4,6 +4,7 @@
 //   op_bench --op=matmul_v2 --case=square_1024 --dtype=float64 --candidate=plain --json
 //   op_bench --op=conv2d --gradient
 //   op_bench --memory --threads=2
+//   op_bench --device=cuda --benchmark_only
 #include <gflags/gflags.h>
 #include <omp.h>
 
@@ -18,6 +19,7 @@
 #include "framework/base/error.h"
 #include "framework/command_line/command_line.h"
 #include "framework/op/registry.h"
+#include "memory/allocator.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_op.h"
 #include "tools/op_bench/memory_cases.h"
@@ -28,6 +30,9 @@ DEFINE_string(op, "", "Op type; empty: all.");
 DEFINE_string(case, "", "Name of a case; empty: all cases of the ops.");
 DEFINE_string(dtype, "float32", "Dtype of the run; cases that don't have it are left out.");
 DEFINE_string(candidate, "", "Kernel candidate; empty: the one that the registry chooses.");
+DEFINE_string(device, "cpu",
+              "\"cpu\" or \"cuda\"; on cuda, cases of ops without a kernel there are left out, and "
+              "a time is that until the device is done.");
 DEFINE_int32(threads, 0, "Threads; 0: what OpenMP takes by itself.");
 DEFINE_double(seconds, 0.2, "Least measured time a case.");
 DEFINE_bool(gradient, false,
@@ -42,6 +47,22 @@ DEFINE_bool(json, false, "Print one JSON object a case and line.");
 
 namespace skiff {
 namespace {
+
+Place ChosenPlace() {
+  SKIFF_ENFORCE(FLAGS_device == "cpu" || FLAGS_device == "cuda", kInvalidArgument,
+                "--device=", FLAGS_device, ": expected cpu or cuda");
+  const Place place = FLAGS_device == "cpu" ? Place::Cpu() : Place::Cuda();
+  AllocatorOf(place);  // or an Error that says what is missing
+  SKIFF_ENFORCE(place.is_cpu() || (!FLAGS_gradient && !FLAGS_memory), kInvalidArgument,
+                "--gradient and --memory run on the CPU only");
+  return place;
+}
+
+bool HasKernel(const harness::OpCase& op_case, Place place) {
+  const std::vector<KernelDef>& kernels = DefaultOpRegistry().Kernels(op_case.type);
+  return (place.is_cpu() || !harness::HasSelectedRows(op_case)) &&
+         std::ranges::count(kernels, place.kind, &KernelDef::place) > 0;
+}
 
 bool IsChosen(const harness::OpCase& op_case, DType dtype) {
   const bool has_dtype = std::count(op_case.dtypes.begin(), op_case.dtypes.end(), dtype) > 0;
@@ -66,6 +87,7 @@ void PrintJson(const OpTiming& timing, double triad) {
       {"op", timing.type},
       {"case", timing.name},
       {"dtype", FLAGS_dtype},
+      {"device", FLAGS_device},
       {"candidate", timing.candidate},
       {"threads", omp_get_max_threads()},
       {"runs", timing.runs},
@@ -108,7 +130,8 @@ void TimeAndPrint(const harness::OpCase& op_case, const TimingOptions& options) 
 
 int TimeChosenCases() {
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
-  const TimingOptions options{.dtype = DTypeFromName(FLAGS_dtype),
+  const TimingOptions options{.place = ChosenPlace(),
+                              .dtype = DTypeFromName(FLAGS_dtype),
                               .candidate = FLAGS_candidate,
                               .least_seconds = FLAGS_seconds};
   harness::CaseList cases;
@@ -120,7 +143,7 @@ int TimeChosenCases() {
   size_t timed = 0;
   size_t failed = 0;
   for (harness::OpCase& listed : cases) {
-    if (!IsChosen(listed, options.dtype)) continue;
+    if (!IsChosen(listed, options.dtype) || !HasKernel(listed, options.place)) continue;
     // The values of a large case go when it is done.
     const harness::OpCase op_case = std::move(listed);
     try {

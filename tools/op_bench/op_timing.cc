@@ -1,5 +1,6 @@
 #include "tools/op_bench/op_timing.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tests/harness/case_op.h"
@@ -14,8 +15,11 @@ namespace {
 harness::VariablePairs UpdatedInPlace(const OpDef& def, const Op& op) {
   harness::VariablePairs pairs;
   for (const auto& [input, output] : def.in_place) {
-    if (output != input + "Out" || op.Input(input).empty() || op.Output(output).empty()) continue;
-    pairs.emplace_back(op.Input(input)[0], op.Output(output)[0]);
+    if (output != input + "Out") continue;
+    const size_t count = std::min(op.Input(input).size(), op.Output(output).size());
+    for (size_t i = 0; i < count; ++i) {
+      pairs.emplace_back(op.Input(input)[i], op.Output(output)[i]);
+    }
   }
   return pairs;
 }
@@ -29,15 +33,20 @@ std::optional<double> FlopOf(const OpDef& def, const Op& op, const harness::Name
 OpTiming TimeOp(const OpRegistry& registry, const Op& op, const harness::NamedTensors& inputs,
                 const std::string& name, const TimingOptions& options,
                 harness::NamedTensors* outputs = nullptr) {
-  harness::PreparedOp prepared(
-      registry, op, inputs,
-      {.candidate = options.candidate, .in_place = UpdatedInPlace(registry.Get(op.type), op)});
-  prepared.Run();
+  harness::PreparedOp prepared(registry, op, inputs,
+                               {.place = options.place,
+                                .candidate = options.candidate,
+                                .in_place = UpdatedInPlace(registry.Get(op.type), op)});
+  const auto run = [&] {
+    prepared.Run();
+    prepared.Wait();
+  };
+  run();
   std::vector<double> seconds;
   double total = 0;
   while (total < options.least_seconds ||
          static_cast<int64_t>(seconds.size()) < options.least_runs) {
-    seconds.push_back(SecondsOf([&] { prepared.Run(); }));
+    seconds.push_back(SecondsOf(run));
     total += seconds.back();
   }
   if (outputs != nullptr) *outputs = prepared.Outputs();

@@ -12,6 +12,7 @@
 namespace skiff {
 
 struct TimingOptions {
+  Place place = Place::Cpu();
   DType dtype = DType::kFloat32;
   std::string candidate;       // empty: the kernel that the registry chooses
   double least_seconds = 0.2;  // measured time a case

@@ -73,6 +73,18 @@ void AddLarsMomentumCases(CaseList& cases) {
       cases.back().inputs[slot] = {Values({5, 7}, std::vector<double>(35, 0.0))};
     }
   }
+  // Parameters that adapt beside such that don't: no decay, no parameter, no gradient, neither.
+  for (const bool adapts_without_decay : {false, true}) {
+    UpdateCase mixed = Lars(
+        adapts_without_decay ? "mixed_by_norms" : "mixed",
+        {.decays = {0.0625, 0, 0.25, 0.5, 0.125}, .adapts_without_decay = adapts_without_decay});
+    mixed.shapes = {{4097}, {4097}, {9}, {9}, {9}};
+    cases.push_back(MakeUpdateCase(mixed));
+    const Array zeros = Values({9}, std::vector<double>(9, 0.0));
+    Arrays& inputs = cases.back().inputs;
+    inputs["Param"][2] = inputs["Grad"][3] = zeros;
+    inputs["Param"][4] = inputs["Grad"][4] = zeros;
+  }
 
   UpdateCase words = Lars("bert_words");
   words.shapes = {{30522, 768}};

@@ -1,0 +1,272 @@
+// Lists of parameters on CUDA: what no case shows, as it needs tensors at odd addresses, tensors
+// that move, or a captured graph. Skipped where there is no device.
+#include <gtest/gtest.h>
+
+#ifdef WITH_CUDA
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/registry.h"
+#include "operators/optimizer/optimizer_ops.h"
+#include "tests/harness/case_op.h"
+#include "tests/harness/prepared_op.h"
+
+namespace skiff::harness {
+namespace {
+
+// The same number makes the same values, whatever the list that the parameter is in.
+struct Parameter {
+  uint64_t number;
+  int64_t count;
+};
+
+std::vector<Parameter> ParametersOf(const std::vector<int64_t>& counts) {
+  std::vector<Parameter> parameters;
+  for (const int64_t count : counts) parameters.push_back({parameters.size(), count});
+  return parameters;
+}
+
+bool IsScalar(const std::string& slot) { return slot.find("Pow") != std::string::npos; }
+
+OpCase CaseOf(const OpDef& def, const std::vector<Parameter>& parameters) {
+  OpCase result{.name = "lists", .type = def.type};
+  for (const std::string& slot : def.update->lists) {
+    uint64_t seed = 1000 * result.inputs.size();
+    for (const Parameter& parameter : parameters) {
+      const Shape shape = IsScalar(slot) ? Shape{1} : Shape{parameter.count};
+      result.inputs[slot].push_back(Uniform(shape, seed + parameter.number, 0.25, 0.75));
+    }
+  }
+  result.inputs["LearningRate"] = {Values({1}, {0.5})};
+  result.inputs["GradScale"] = {Values({1}, {0.75})};
+  for (const auto& [input, output] : def.in_place) {
+    result.outputs.emplace_back(output, static_cast<int>(parameters.size()));
+  }
+  for (const AttrDef& attr : def.attrs) {
+    if (!attr.default_value.has_value()) result.attrs[attr.name] = 0.5f;
+  }
+  return result;
+}
+
+class Stream {
+ public:
+  Stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  cudaStream_t get() const { return stream_; }
+  void Wait() const { EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// An op in place, whose tensors begin `offset` bytes behind aligned addresses.
+class PlacedUpdate {
+ public:
+  PlacedUpdate(const OpRegistry& registry, const std::string& type,
+               const std::vector<Parameter>& parameters, int64_t offset = 0)
+      : def_(registry.Get(type)),
+        op_(MakeOp(CaseOf(def_, parameters))),
+        inputs_(MakeInputs(CaseOf(def_, parameters), DType::kFloat32)),
+        offset_(offset),
+        device_{.place = Place::Cuda(), .stream = stream_.get()} {
+    const OpContext context = ContextOf(def_, op_, inputs_, {}, Place::Cuda());
+    PrepareContext prepare(op_, def_, {context.inputs().begin(), context.inputs().end()},
+                           {context.outputs().begin(), context.outputs().end()}, Place::Cuda());
+    kernel_ = registry.SelectKernel(context).prepare(prepare);
+    for (const int64_t bytes : prepare.workspace_bytes()) {
+      Tensor& workspace = workspaces_.emplace_back(Shape{bytes}, DType::kUint8, Place::Cuda());
+      run_.workspaces.push_back(workspace.raw_data());
+    }
+    run_.device_context = &device_;
+    for (const std::string& name : InputOrder(def_, op_)) {
+      run_.inputs.push_back(&tensors_.emplace_back(OnDevice(inputs_.at(name))));
+    }
+    run_.outputs.resize(context.outputs().size());
+    for (const auto& [input, output] : def_.in_place) {
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const auto out = static_cast<size_t>(context.OutputIndex(output, i));
+        run_.outputs[out] = run_.inputs[static_cast<size_t>(context.InputIndex(input, i))];
+      }
+    }
+  }
+
+  void Run() { kernel_->Run(run_); }
+
+  // To other addresses.
+  void Move() {
+    stream_.Wait();
+    left_behind_ = tensors_;
+    for (Tensor& tensor : tensors_) tensor = OnDevice(CopyToCpu(tensor));
+  }
+
+  // The values of all parameters and states; a vector a tensor.
+  std::vector<std::vector<float>> Values() const {
+    stream_.Wait();
+    std::vector<std::vector<float>> values;
+    for (const Tensor* output : run_.outputs) {
+      values.push_back(CopyToCpu(*output).ToVector<float>());
+    }
+    return values;
+  }
+
+  // What a run is as a graph.
+  cudaGraph_t Capture() {
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    Run();
+    EXPECT_EQ(cudaStreamEndCapture(stream_.get(), &graph), cudaSuccess);
+    return graph;
+  }
+
+  void Launch(cudaGraph_t graph, int times) {
+    cudaGraphExec_t executable = nullptr;
+    EXPECT_EQ(cudaGraphInstantiateWithFlags(&executable, graph, 0), cudaSuccess);
+    for (int i = 0; i < times; ++i) {
+      EXPECT_EQ(cudaGraphLaunch(executable, stream_.get()), cudaSuccess);
+    }
+    stream_.Wait();
+    EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+  }
+
+ private:
+  Tensor OnDevice(const Tensor& value) const {
+    const int64_t bytes = value.byte_count();
+    Tensor placed(value.shape(), value.dtype(),
+                  std::make_shared<Buffer>(AllocatorOf(Place::Cuda()), bytes + offset_), offset_);
+    CopyTensor(value, &placed);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    return placed;
+  }
+
+  Stream stream_;
+  const OpDef& def_;
+  Op op_;
+  NamedTensors inputs_;
+  int64_t offset_;
+  DeviceContext device_;
+  std::deque<Tensor> tensors_;
+  std::deque<Tensor> left_behind_;
+  std::deque<Tensor> workspaces_;
+  std::unique_ptr<Kernel> kernel_;
+  KernelContext run_;
+};
+
+size_t NodesOf(cudaGraph_t graph) {
+  size_t count = 0;
+  EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &count), cudaSuccess);
+  return count;
+}
+
+class UpdateOnCuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+    RegisterOptimizerOps(registry_);
+    for (const std::string& type : registry_.Types()) {
+      const auto is_on_cuda = [](const KernelDef& kernel) {
+        return kernel.place == PlaceKind::kCuda;
+      };
+      if (std::ranges::any_of(registry_.Kernels(type), is_on_cuda)) types_.push_back(type);
+    }
+    EXPECT_GE(types_.size(), 14U);
+  }
+
+  OpRegistry registry_;
+  std::vector<std::string> types_;
+};
+
+// Of several chunks, of parts of packs, and of no element.
+const std::vector<int64_t> kCounts = {1, 12293, 7, 0, 300, 4096};
+
+TEST_F(UpdateOnCuda, AddressesChangeNoBit) {
+  for (const std::string& type : types_) {
+    PlacedUpdate aligned(registry_, type, ParametersOf(kCounts));
+    PlacedUpdate odd(registry_, type, ParametersOf(kCounts), 4);
+    aligned.Run();
+    odd.Run();
+    EXPECT_EQ(aligned.Values(), odd.Values()) << type;
+  }
+}
+
+TEST_F(UpdateOnCuda, AListChangesNoBit) {
+  for (const std::string& type : types_) {
+    const std::vector<Parameter> parameters = ParametersOf(kCounts);
+    PlacedUpdate list(registry_, type, parameters);
+    list.Run();
+    const std::vector<std::vector<float>> of_list = list.Values();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      PlacedUpdate alone(registry_, type, {parameters[i]});
+      alone.Run();
+      const std::vector<std::vector<float>> found = alone.Values();
+      // Slots stand in one order, and each has an argument a parameter.
+      for (size_t slot = 0; slot < found.size(); ++slot) {
+        EXPECT_EQ(found[slot], of_list[slot * parameters.size() + i]) << type << " " << slot;
+      }
+    }
+  }
+}
+
+TEST_F(UpdateOnCuda, TensorsMayMove) {
+  for (const std::string& type : types_) {
+    PlacedUpdate moving(registry_, type, ParametersOf(kCounts));
+    PlacedUpdate resting(registry_, type, ParametersOf(kCounts));
+    for (int step = 0; step < 3; ++step) {
+      moving.Run();
+      moving.Move();
+      resting.Run();
+    }
+    EXPECT_EQ(moving.Values(), resting.Values()) << type;
+  }
+}
+
+TEST_F(UpdateOnCuda, LaunchesDoNotGrowWithTheList) {
+  constexpr size_t kMost = 4;
+  for (const std::string& type : types_) {
+    PlacedUpdate few(registry_, type, ParametersOf({5, 6}));
+    PlacedUpdate many(registry_, type, ParametersOf(std::vector<int64_t>(700, 9)));
+    std::vector<size_t> launches;
+    for (PlacedUpdate* update : {&few, &many}) {
+      update->Run();
+      cudaGraph_t graph = update->Capture();
+      launches.push_back(NodesOf(graph));
+      EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    }
+    EXPECT_EQ(launches[0], launches[1]) << type;
+    EXPECT_LE(launches[0], kMost) << type;
+  }
+}
+
+TEST_F(UpdateOnCuda, AGraphDoesWhatRunsDo) {
+  for (const std::string& type : types_) {
+    for (const bool runs_before : {false, true}) {
+      PlacedUpdate captured(registry_, type, ParametersOf(kCounts));
+      PlacedUpdate plain(registry_, type, ParametersOf(kCounts));
+      if (runs_before) captured.Run();
+      cudaGraph_t graph = captured.Capture();
+      captured.Launch(graph, runs_before ? 2 : 3);
+      EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+      captured.Run();
+      for (int step = 0; step < 4; ++step) plain.Run();
+      EXPECT_EQ(captured.Values(), plain.Values()) << type << " " << runs_before;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skiff::harness
+
+#else
+
+TEST(UpdateOnCuda, IsBuilt) { GTEST_SKIP() << "built without CUDA"; }
+
+#endif
