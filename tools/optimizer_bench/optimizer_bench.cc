@@ -184,8 +184,8 @@ double GigabytesPerSecond(int64_t bytes, double seconds) {
 void PrintHeader() {
   std::printf("%s, %d threads, float32, clip %s, decay %s\n", CpuModelName().c_str(),
               omp_get_max_threads(), FLAGS_clip.c_str(), FLAGS_decay.c_str());
-  std::printf("%-16s %7s %9s %-7s %12s %9s %9s %9s %10s\n", "optimizer", "tensors", "elements",
-              "form", "us a step", "GB/s", "of stream", "launches", "loop/form");
+  std::printf("%-16s %7s %9s %-7s %12s %12s %9s %9s %9s %10s\n", "optimizer", "tensors", "elements",
+              "form", "us a step", "fastest", "GB/s", "of stream", "launches", "loop/form");
 }
 
 void PrintPoint(const Point& point) {
@@ -197,12 +197,14 @@ void PrintPoint(const Point& point) {
     return;
   }
   const UpdateTiming& timing = point.timing;
-  std::printf("%-7s %12.2f %9.2f\n", "stream", timing.stream_seconds * 1e6,
+  std::printf("%-7s %12.2f %12.2f %9.2f\n", "stream", timing.stream_seconds * 1e6,
+              timing.fastest_stream_seconds * 1e6,
               GigabytesPerSecond(timing.bytes, timing.stream_seconds));
   for (const FormTiming& form : timing.forms) {
-    std::printf("%34s %-7s %12.2f %9.2f %7.1f %% %9lld", "", form.form.c_str(),
-                form.step_seconds * 1e6, GigabytesPerSecond(timing.bytes, form.step_seconds),
-                100 * form.stream_share, static_cast<long long>(form.launches));
+    std::printf("%34s %-7s %12.2f %12.2f %9.2f %7.1f %% %9lld", "", form.form.c_str(),
+                form.step_seconds * 1e6, form.fastest_seconds * 1e6,
+                GigabytesPerSecond(timing.bytes, form.step_seconds), 100 * form.stream_share,
+                static_cast<long long>(form.launches));
     if (form.loop_over_it) std::printf(" %10.2f", *form.loop_over_it);
     std::printf("\n");
   }
@@ -230,6 +232,7 @@ nlohmann::json PointJson(const Point& point) {
   const UpdateTiming& timing = point.timing;
   json["bytes"] = timing.bytes;
   json["stream_microseconds"] = timing.stream_seconds * 1e6;
+  json["stream_fastest_microseconds"] = timing.fastest_stream_seconds * 1e6;
   json["stream_gigabytes_per_second"] = GigabytesPerSecond(timing.bytes, timing.stream_seconds);
   for (const FormTiming& form : timing.forms) {
     json["forms"][form.form] = FormJson(form, timing.bytes);

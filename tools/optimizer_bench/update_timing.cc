@@ -6,7 +6,6 @@
 
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
-#include "tools/benchmark/run_times.h"
 #include "tools/optimizer_bench/memory_stream.h"
 
 namespace skiff {
@@ -53,8 +52,6 @@ class BoundForm {
   BoundProgram bound_;
 };
 
-double MedianOf(const TurnSeconds& seconds) { return PercentilesOf(seconds).median; }
-
 }  // namespace
 
 std::vector<std::string> FormNames() {
@@ -82,15 +79,18 @@ UpdateTiming TimeUpdates(const UpdateWork& work, const std::vector<std::string>&
     works.emplace_back([form = bound.back().get()] { form->Step(); });
   }
 
-  const std::vector<TurnSeconds> times = TimeInTurn(works, options);
-  const TurnSeconds& of_stream = times.front();
-  UpdateTiming timing{.bytes = stream.bytes(), .stream_seconds = MedianOf(of_stream)};
+  const std::vector<TurnTimes> times = TimeInTurn(works, options);
+  const TurnTimes& of_stream = times.front();
+  UpdateTiming timing{.bytes = stream.bytes(),
+                      .stream_seconds = MedianOf(of_stream),
+                      .fastest_stream_seconds = of_stream.fastest};
   const auto loop = std::ranges::find(forms, kLoop) - forms.begin();
   for (size_t i = 0; i < forms.size(); ++i) {
     const PlanStatistics statistics = bound[i]->statistics();
     FormTiming& form = timing.forms.emplace_back();
     form.form = forms[i];
     form.step_seconds = MedianOf(times[i + 1]);
+    form.fastest_seconds = times[i + 1].fastest;
     form.launches = statistics.instructions;
     form.planned_bytes = statistics.planned_bytes;
     form.stream_share = MedianRatio(of_stream, times[i + 1]);

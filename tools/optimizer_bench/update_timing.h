@@ -19,6 +19,7 @@ std::vector<std::string> FormNames();
 struct FormTiming {
   std::string form;
   double step_seconds = 0;             // median of the turns
+  double fastest_seconds = 0;          // a step
   int64_t launches = 0;                // instructions of the plan, each of which runs a kernel
   int64_t planned_bytes = 0;           // of temporaries
   double stream_share = 0;             // bytes/s, of those of the stream in the same turn
@@ -26,8 +27,9 @@ struct FormTiming {
 };
 
 struct UpdateTiming {
-  int64_t bytes = 0;  // that a step must move, as SweepsOf counts them
-  double stream_seconds = 0;
+  int64_t bytes = 0;                  // that a step must move, as SweepsOf counts them
+  double stream_seconds = 0;          // median of the turns
+  double fastest_stream_seconds = 0;  // a step
   std::vector<FormTiming> forms;
 };
 
