@@ -25,6 +25,7 @@
 #include "memory/allocator.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/optimizer_bench/update_timing.h"
+#include "tools/pass_flags/pass_flags.h"
 
 DEFINE_string(optimizer, "adam",
               "all, or some of them, by op and with commas between them: sgd, momentum, "
@@ -167,13 +168,13 @@ std::string WhySkipped(const UpdateWork& work, size_t forms) {
 }
 
 Point Measure(const UpdateWork& work, const std::vector<std::string>& forms) {
-  const Place place = Place::FromName(FLAGS_place);
+  const UpdateTimingOptions options{.place = Place::FromName(FLAGS_place),
+                                    .memory = MemoryFromFlags(),
+                                    .in_turn = {.seconds = FLAGS_seconds}};
   // The last point's.
-  AllocatorOf(place).ReleaseCached();
+  AllocatorOf(options.place).ReleaseCached();
   Point point{.work = work, .timing = {}, .skipped = WhySkipped(work, forms.size())};
-  if (point.skipped.empty()) {
-    point.timing = TimeUpdates(work, forms, place, {.seconds = FLAGS_seconds});
-  }
+  if (point.skipped.empty()) point.timing = TimeUpdates(work, forms, options);
   return point;
 }
 
@@ -216,7 +217,8 @@ nlohmann::json FormJson(const FormTiming& form, int64_t bytes) {
                          {"gigabytes_per_second", GigabytesPerSecond(bytes, form.step_seconds)},
                          {"stream_share", form.stream_share},
                          {"launches", form.launches},
-                         {"planned_bytes", form.planned_bytes}};
+                         {"planned_bytes", form.planned_bytes},
+                         {"compile_seconds", form.compile_seconds}};
   if (form.loop_over_it) json["loop_over_it"] = *form.loop_over_it;
   return json;
 }
@@ -278,5 +280,7 @@ int main(int argc, char** argv) {
        .summary = "Times optimizers: programs of update ops alone, as a loop over parameters, on "
                   "lists and on flat buffers, beside a stream that reads and updates as many "
                   "arrays.",
-       .run = skiff::Main});
+       .run = skiff::Main,
+       .flags = {"optimizer", "tensors", "elements", "most_elements", "forms", "clip", "decay",
+                 "policy", "flat_alignment_bytes", "place", "threads", "seconds", "json"}});
 }
