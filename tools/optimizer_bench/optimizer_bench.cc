@@ -214,6 +214,7 @@ void PrintPoint(const Point& point) {
 
 nlohmann::json FormJson(const FormTiming& form, int64_t bytes) {
   nlohmann::json json = {{"step_microseconds", form.step_seconds * 1e6},
+                         {"fastest_microseconds", form.fastest_seconds * 1e6},
                          {"gigabytes_per_second", GigabytesPerSecond(bytes, form.step_seconds)},
                          {"stream_share", form.stream_share},
                          {"launches", form.launches},
