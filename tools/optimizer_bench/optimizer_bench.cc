@@ -25,6 +25,7 @@
 #include "memory/allocator.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/optimizer_bench/update_timing.h"
+#include "tools/pass_flags/pass_flags.h"
 
 DEFINE_string(optimizer, "adam",
               "all, or some of them, by op and with commas between them: sgd, momentum, "
@@ -167,13 +168,13 @@ std::string WhySkipped(const UpdateWork& work, size_t forms) {
 }
 
 Point Measure(const UpdateWork& work, const std::vector<std::string>& forms) {
-  const Place place = Place::FromName(FLAGS_place);
+  const UpdateTimingOptions options{.place = Place::FromName(FLAGS_place),
+                                    .memory = MemoryFromFlags(),
+                                    .in_turn = {.seconds = FLAGS_seconds}};
   // The last point's.
-  AllocatorOf(place).ReleaseCached();
+  AllocatorOf(options.place).ReleaseCached();
   Point point{.work = work, .timing = {}, .skipped = WhySkipped(work, forms.size())};
-  if (point.skipped.empty()) {
-    point.timing = TimeUpdates(work, forms, place, {.seconds = FLAGS_seconds});
-  }
+  if (point.skipped.empty()) point.timing = TimeUpdates(work, forms, options);
   return point;
 }
 
@@ -184,8 +185,8 @@ double GigabytesPerSecond(int64_t bytes, double seconds) {
 void PrintHeader() {
   std::printf("%s, %d threads, float32, clip %s, decay %s\n", CpuModelName().c_str(),
               omp_get_max_threads(), FLAGS_clip.c_str(), FLAGS_decay.c_str());
-  std::printf("%-16s %7s %9s %-7s %12s %9s %9s %9s %10s\n", "optimizer", "tensors", "elements",
-              "form", "us a step", "GB/s", "of stream", "launches", "loop/form");
+  std::printf("%-16s %7s %9s %-7s %12s %12s %9s %9s %9s %10s\n", "optimizer", "tensors", "elements",
+              "form", "us a step", "fastest", "GB/s", "of stream", "launches", "loop/form");
 }
 
 void PrintPoint(const Point& point) {
@@ -197,12 +198,14 @@ void PrintPoint(const Point& point) {
     return;
   }
   const UpdateTiming& timing = point.timing;
-  std::printf("%-7s %12.2f %9.2f\n", "stream", timing.stream_seconds * 1e6,
+  std::printf("%-7s %12.2f %12.2f %9.2f\n", "stream", timing.stream_seconds * 1e6,
+              timing.fastest_stream_seconds * 1e6,
               GigabytesPerSecond(timing.bytes, timing.stream_seconds));
   for (const FormTiming& form : timing.forms) {
-    std::printf("%34s %-7s %12.2f %9.2f %7.1f %% %9lld", "", form.form.c_str(),
-                form.step_seconds * 1e6, GigabytesPerSecond(timing.bytes, form.step_seconds),
-                100 * form.stream_share, static_cast<long long>(form.launches));
+    std::printf("%34s %-7s %12.2f %12.2f %9.2f %7.1f %% %9lld", "", form.form.c_str(),
+                form.step_seconds * 1e6, form.fastest_seconds * 1e6,
+                GigabytesPerSecond(timing.bytes, form.step_seconds), 100 * form.stream_share,
+                static_cast<long long>(form.launches));
     if (form.loop_over_it) std::printf(" %10.2f", *form.loop_over_it);
     std::printf("\n");
   }
@@ -211,10 +214,12 @@ void PrintPoint(const Point& point) {
 
 nlohmann::json FormJson(const FormTiming& form, int64_t bytes) {
   nlohmann::json json = {{"step_microseconds", form.step_seconds * 1e6},
+                         {"fastest_microseconds", form.fastest_seconds * 1e6},
                          {"gigabytes_per_second", GigabytesPerSecond(bytes, form.step_seconds)},
                          {"stream_share", form.stream_share},
                          {"launches", form.launches},
-                         {"planned_bytes", form.planned_bytes}};
+                         {"planned_bytes", form.planned_bytes},
+                         {"compile_seconds", form.compile_seconds}};
   if (form.loop_over_it) json["loop_over_it"] = *form.loop_over_it;
   return json;
 }
@@ -230,6 +235,7 @@ nlohmann::json PointJson(const Point& point) {
   const UpdateTiming& timing = point.timing;
   json["bytes"] = timing.bytes;
   json["stream_microseconds"] = timing.stream_seconds * 1e6;
+  json["stream_fastest_microseconds"] = timing.fastest_stream_seconds * 1e6;
   json["stream_gigabytes_per_second"] = GigabytesPerSecond(timing.bytes, timing.stream_seconds);
   for (const FormTiming& form : timing.forms) {
     json["forms"][form.form] = FormJson(form, timing.bytes);
@@ -275,5 +281,7 @@ int main(int argc, char** argv) {
        .summary = "Times optimizers: programs of update ops alone, as a loop over parameters, on "
                   "lists and on flat buffers, beside a stream that reads and updates as many "
                   "arrays.",
-       .run = skiff::Main});
+       .run = skiff::Main,
+       .flags = {"optimizer", "tensors", "elements", "most_elements", "forms", "clip", "decay",
+                 "policy", "flat_alignment_bytes", "place", "threads", "seconds", "json"}});
 }

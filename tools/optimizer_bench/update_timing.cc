@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
@@ -37,23 +38,24 @@ const Form& FormOf(const std::string& name) {
 // A program in one form, ready to run.
 class BoundForm {
  public:
-  BoundForm(const UpdateProgram& program, const Form& form, Place place)
-      : executor_(place), bound_(Bind(program, form)) {}
-
-  void Step() { bound_.Step(); }
-  PlanStatistics statistics() const { return bound_.statistics(); }
-
- private:
-  BoundProgram Bind(const UpdateProgram& program, const Form& form) {
+  BoundForm(const UpdateProgram& program, const Form& form, const UpdateTimingOptions& options)
+      : executor_(options.place) {
     Initialize(program, &executor_);
-    return executor_.Compile(program.main, form.options).Bind({}, {});
+    CompileOptions compile = form.options;
+    compile.memory = options.memory;
+    compile_seconds_ =
+        SecondsOf([&] { bound_.emplace(executor_.Compile(program.main, compile).Bind({}, {})); });
   }
 
-  Executor executor_;
-  BoundProgram bound_;
-};
+  void Step() { bound_->Step(); }
+  PlanStatistics statistics() const { return bound_->statistics(); }
+  double compile_seconds() const { return compile_seconds_; }
 
-double MedianOf(const TurnSeconds& seconds) { return PercentilesOf(seconds).median; }
+ private:
+  Executor executor_;
+  std::optional<BoundProgram> bound_;
+  double compile_seconds_ = 0;
+};
 
 }  // namespace
 
@@ -71,28 +73,32 @@ int64_t BytesHeld(const UpdateWork& work, size_t forms) {
   return array_bytes * (holders * ArrayCount(SweepsOf(work)) + temporaries);
 }
 
-UpdateTiming TimeUpdates(const UpdateWork& work, const std::vector<std::string>& forms, Place place,
-                         const InTurnOptions& options) {
+UpdateTiming TimeUpdates(const UpdateWork& work, const std::vector<std::string>& forms,
+                         const UpdateTimingOptions& options) {
   const std::unique_ptr<UpdateProgram> program = MakeUpdateProgram(work);
   MemoryStream stream(SweepsOf(work), work.tensors * work.elements);
   std::vector<std::unique_ptr<BoundForm>> bound;
   std::vector<std::function<void()>> works = {[&stream] { stream.Run(); }};
   for (const std::string& name : forms) {
-    bound.push_back(std::make_unique<BoundForm>(*program, FormOf(name), place));
+    bound.push_back(std::make_unique<BoundForm>(*program, FormOf(name), options));
     works.emplace_back([form = bound.back().get()] { form->Step(); });
   }
 
-  const std::vector<TurnSeconds> times = TimeInTurn(works, options);
-  const TurnSeconds& of_stream = times.front();
-  UpdateTiming timing{.bytes = stream.bytes(), .stream_seconds = MedianOf(of_stream)};
+  const std::vector<TurnTimes> times = TimeInTurn(works, options.in_turn);
+  const TurnTimes& of_stream = times.front();
+  UpdateTiming timing{.bytes = stream.bytes(),
+                      .stream_seconds = MedianOf(of_stream),
+                      .fastest_stream_seconds = of_stream.fastest};
   const auto loop = std::ranges::find(forms, kLoop) - forms.begin();
   for (size_t i = 0; i < forms.size(); ++i) {
     const PlanStatistics statistics = bound[i]->statistics();
     FormTiming& form = timing.forms.emplace_back();
     form.form = forms[i];
     form.step_seconds = MedianOf(times[i + 1]);
+    form.fastest_seconds = times[i + 1].fastest;
     form.launches = statistics.instructions;
     form.planned_bytes = statistics.planned_bytes;
+    form.compile_seconds = bound[i]->compile_seconds();
     form.stream_share = MedianRatio(of_stream, times[i + 1]);
     if (loop < std::ssize(forms)) {
       form.loop_over_it = MedianRatio(times[static_cast<size_t>(loop) + 1], times[i + 1]);

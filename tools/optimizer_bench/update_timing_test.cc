@@ -18,7 +18,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Gt;
-using ::testing::IsEmpty;
 
 constexpr UpdateWork kAdam{.optimizer = "adam", .tensors = 3, .elements = 5};
 
@@ -78,12 +77,14 @@ TEST(UpdateProgram, CountsWhatFormulasMove) {
 
 TEST(TimeUpdates, TimesEachFormBesideTheStream) {
   const UpdateTiming timing =
-      TimeUpdates(kAdam, FormNames(), Place::Cpu(), {.seconds = 0, .turns = 2});
+      TimeUpdates(kAdam, FormNames(), {.in_turn = {.seconds = 0, .turns = 2}});
   EXPECT_EQ(timing.bytes, 3 * 5 * 28);
   EXPECT_GT(timing.stream_seconds, 0);
   ASSERT_EQ(timing.forms.size(), 3u);
   for (const FormTiming& form : timing.forms) {
     EXPECT_GT(form.step_seconds, 0) << form.form;
+    EXPECT_GT(form.fastest_seconds, 0) << form.form;
+    EXPECT_GT(form.compile_seconds, 0) << form.form;
     EXPECT_GT(form.stream_share, 0) << form.form;
     EXPECT_EQ(form.launches, form.form == "loop" ? 3 : 1) << form.form;
     ASSERT_TRUE(form.loop_over_it.has_value()) << form.form;
@@ -99,22 +100,21 @@ TEST(TimeUpdates, TimesEveryOptimizerWithClippingAndDecay) {
                           .clip_global_norm = true,
                           .l2_decay = true};
     const UpdateTiming timing =
-        TimeUpdates(work, {"loop", "flat"}, Place::Cpu(), {.seconds = 0, .turns = 1});
+        TimeUpdates(work, {"loop", "flat"}, {.in_turn = {.seconds = 0, .turns = 1}});
     EXPECT_LT(timing.forms[1].launches, timing.forms[0].launches) << optimizer;
   }
 }
 
 TEST(TimeUpdates, ComparesWithNoLoopThatIsNotTimed) {
-  const UpdateTiming timing =
-      TimeUpdates(kAdam, {"flat"}, Place::Cpu(), {.seconds = 0, .turns = 1});
+  const UpdateTiming timing = TimeUpdates(kAdam, {"flat"}, {.in_turn = {.seconds = 0, .turns = 1}});
   EXPECT_FALSE(timing.forms.front().loop_over_it.has_value());
 }
 
 TEST(TimeUpdates, RefusesWhatItDoesNotKnow) {
   UpdateWork work = kAdam;
-  EXPECT_THROW(TimeUpdates(work, {"round"}, Place::Cpu(), {.seconds = 0}), Error);
+  EXPECT_THROW(TimeUpdates(work, {"round"}), Error);
   work.optimizer = "hope";
-  EXPECT_THROW(TimeUpdates(work, {"loop"}, Place::Cpu(), {.seconds = 0}), Error);
+  EXPECT_THROW(TimeUpdates(work, {"loop"}), Error);
 }
 
 }  // namespace

@@ -108,7 +108,8 @@ class Command(unittest.TestCase):
             self.assertGreater(point["stream_gigabytes_per_second"], 0)
             self.assertEqual(set(point["forms"]), {"loop", "merged", "flat"})
             for form in point["forms"].values():
-                for key in ("step_microseconds", "gigabytes_per_second", "stream_share", "launches", "loop_over_it"):
+                for key in ("step_microseconds", "fastest_microseconds", "gigabytes_per_second", "stream_share",
+                            "launches", "loop_over_it", "compile_seconds"):
                     self.assertGreater(form[key], 0, key)
             launches = {name: form["launches"] for name, form in point["forms"].items()}
             self.assertLess(launches["flat"], launches["merged"])
