@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "framework/analysis/aliasing.h"
+#include "framework/analysis/contiguous_values.h"
 #include "framework/base/error.h"
 
 namespace skiff {
@@ -41,6 +42,7 @@ class PlanVerifier {
       where_ = "fetch";
       Read(fetch);
     }
+    if (messages_.empty()) CheckContiguous();
     return std::move(messages_);
   }
 
@@ -114,6 +116,25 @@ class PlanVerifier {
       }
     }
     holder_[StorageKey(value)] = content_[static_cast<size_t>(value)];
+  }
+
+  void CheckContiguous() {
+    where_ = "contiguous values";
+    try {
+      for (const std::vector<ContiguousSlice>& slices : ContiguousSlices(plan_)) {
+        for (const ContiguousSlice& slice : slices) CheckDistance(slices[0], slice);
+      }
+    } catch (const Error& error) {
+      Report(error.what());
+    }
+  }
+
+  void CheckDistance(const ContiguousSlice& first, const ContiguousSlice& slice) {
+    const int64_t base = ValueOf(first.root).offset;
+    const int64_t offset = ValueOf(slice.root).offset;
+    if (base < 0 || offset < 0 || offset - base == slice.offset) return;
+    Report(Name(slice.root), " lies at ", offset, ": expected ", slice.offset, " bytes behind ",
+           Name(first.root), " at ", base);
   }
 
   // Values with equal keys lie in one storage: a variable of the scope, or a root in the arena.

@@ -16,7 +16,9 @@ namespace skiff {
 //   was written since, or a value computed in place;
 // - in a fused instruction, data that a member reads and nobody hands to it, or an output that no
 //   member writes;
-// - a fetch that nothing writes, or that something has overwritten.
+// - a fetch that nothing writes, or that something has overwritten;
+// - where nothing else is wrong: a list of contiguous values that can't be or, once storage is
+//   planned, isn't.
 std::vector<std::string> VerifyPlan(const Plan& plan);
 
 // Error (kInvalidArgument) with all messages if there are any.

@@ -1,8 +1,10 @@
 #include "framework/executor/storage.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
+#include "framework/analysis/contiguous_values.h"
 #include "framework/analysis/liveness.h"
 #include "framework/base/error.h"
 #include "memory/allocator.h"
@@ -10,48 +12,92 @@
 
 namespace skiff {
 
-void PlanStorage(Plan* plan) {
-  const std::vector<Life> lives = StorageLives(*plan);
-  std::vector<ArenaBuffer> buffers;
-  std::vector<int64_t*> offsets;  // where the offset of each buffer goes
-  int64_t unshared_bytes = 0;
-  // Above this nothing can be allocated, and below it no sum of the planner overflows.
-  constexpr int64_t kLimitBytes = int64_t{1} << 60;
-  const auto count_unshared = [&](int64_t bytes) {
-    SKIFF_ENFORCE(bytes <= kLimitBytes - unshared_bytes, kResourceExhausted, "the plan needs ",
-                  unshared_bytes, " + ", bytes, " bytes: expected at most ", kLimitBytes);
-    unshared_bytes += bytes;
-  };
-  const auto add = [&](int64_t bytes, int32_t first, int32_t last, int64_t* offset) {
-    buffers.push_back(
-        {.bytes = bytes, .alignment = kBufferAlignment, .first_use = first, .last_use = last});
-    offsets.push_back(offset);
-    count_unshared(bytes);
-  };
-  for (size_t i = 0; i < plan->values.size(); ++i) {
-    PlanValue& value = plan->values[i];
-    if (value.storage != Storage::kArena) continue;
-    const int64_t bytes = StorageBytes(value);
-    if (value.alias_of >= 0) {
-      count_unshared(bytes);
-      continue;
-    }
-    if (lives[i].first < 0) continue;  // its instruction was dropped
-    add(bytes, lives[i].first, lives[i].last, &value.offset);
+namespace {
+
+// Above this nothing can be allocated, and below it no sum of the planner overflows.
+constexpr int64_t kLimitBytes = int64_t{1} << 60;
+
+// What a plan asks of the arena.
+class StorageRequests {
+ public:
+  explicit StorageRequests(Plan* plan) : plan_(*plan), lives_(StorageLives(*plan)) {
+    for (size_t i = 0; i < plan_.values.size(); ++i) AddValue(i);
+    AddGroups();
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) AddWorkspaces(i);
   }
-  for (size_t i = 0; i < plan->instructions.size(); ++i) {
-    Instruction& instruction = plan->instructions[i];
+
+  void Place() {
+    const ArenaPlan arena = PlanWithPolicy(buffers_, plan_.reuse);
+    for (size_t i = 0; i < offsets_.size(); ++i) *offsets_[i] = arena.offsets[i];
+    plan_.planned_bytes = arena.planned_bytes;
+    plan_.max_live_bytes = arena.max_live_bytes;
+    plan_.unshared_bytes = unshared_bytes_;
+  }
+
+ private:
+  void AddValue(size_t index) {
+    PlanValue& value = plan_.values[index];
+    if (value.storage != Storage::kArena) return;
+    const int64_t bytes = StorageBytes(value);
+    const Life& life = lives_[index];
+    if (value.alias_of >= 0) {
+      CountUnshared(bytes);
+    } else if (life.first >= 0) {  // else its instruction was dropped
+      buffer_of_[index] = buffers_.size();
+      Add(bytes, life, &value.offset);
+    }
+  }
+
+  void AddGroups() {
+    const std::vector<std::vector<ContiguousSlice>> groups = ContiguousSlices(plan_);
+    for (size_t group = 0; group < groups.size(); ++group) {
+      int64_t alignment = std::max(kBufferAlignment, plan_.contiguous[group].alignment_bytes);
+      for (const ContiguousSlice& slice : groups[group]) {
+        ArenaBuffer& buffer = buffers_[buffer_of_[static_cast<size_t>(slice.root)]];
+        buffer.alignment = alignment;
+        buffer.group = static_cast<int32_t>(group);
+        buffer.group_offset = slice.offset;
+        // The first one makes the group begin like any other buffer.
+        alignment = plan_.contiguous[group].alignment_bytes;
+      }
+    }
+  }
+
+  void AddWorkspaces(size_t index) {
+    Instruction& instruction = plan_.instructions[index];
     instruction.workspace_offsets.assign(instruction.workspace_bytes.size(), 0);
+    const auto instant = static_cast<int32_t>(index);
     for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
-      add(instruction.workspace_bytes[j], static_cast<int32_t>(i), static_cast<int32_t>(i),
+      Add(instruction.workspace_bytes[j], {.first = instant, .last = instant},
           &instruction.workspace_offsets[j]);
     }
   }
-  const ArenaPlan arena = PlanWithPolicy(buffers, plan->reuse);
-  for (size_t i = 0; i < offsets.size(); ++i) *offsets[i] = arena.offsets[i];
-  plan->planned_bytes = arena.planned_bytes;
-  plan->max_live_bytes = arena.max_live_bytes;
-  plan->unshared_bytes = unshared_bytes;
-}
+
+  void Add(int64_t bytes, const Life& life, int64_t* offset) {
+    buffers_.push_back({.bytes = bytes,
+                        .alignment = kBufferAlignment,
+                        .first_use = life.first,
+                        .last_use = life.last});
+    offsets_.push_back(offset);
+    CountUnshared(bytes);
+  }
+
+  void CountUnshared(int64_t bytes) {
+    SKIFF_ENFORCE(bytes <= kLimitBytes - unshared_bytes_, kResourceExhausted, "the plan needs ",
+                  unshared_bytes_, " + ", bytes, " bytes: expected at most ", kLimitBytes);
+    unshared_bytes_ += bytes;
+  }
+
+  Plan& plan_;
+  const std::vector<Life> lives_;
+  std::vector<ArenaBuffer> buffers_;
+  std::vector<int64_t*> offsets_;       // where the offset of each buffer goes
+  std::map<size_t, size_t> buffer_of_;  // by value
+  int64_t unshared_bytes_ = 0;
+};
+
+}  // namespace
+
+void PlanStorage(Plan* plan) { StorageRequests(plan).Place(); }
 
 }  // namespace skiff

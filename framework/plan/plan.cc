@@ -184,6 +184,11 @@ std::string PrintPlan(const Plan& plan) {
   stream << "fetch ";
   PrintValues(plan, plan.fetches, stream);
   stream << "\n";
+  for (const ContiguousValues& list : plan.contiguous) {
+    stream << "contiguous, aligned to " << list.alignment_bytes << " bytes: ";
+    PrintValues(plan, list.values, stream);
+    stream << "\n";
+  }
   if (plan.unshared_bytes == 0) return stream.str();
   stream << "max live " << plan.max_live_bytes << " bytes, planned " << plan.planned_bytes
          << ", without reuse " << plan.unshared_bytes << "\n";

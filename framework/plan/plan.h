@@ -119,6 +119,19 @@ struct MemoryOptions {
   bool poison_dead_memory = false;
 };
 
+// Arena values that lie one behind the other, each at the next multiple of the alignment after the
+// end of the one before. Each lives as it would elsewhere: what isn't written yet, or won't be read
+// any more, is memory for others. Where a value lies on another one (alias_of), that one's storage
+// takes its place, if it has as many bytes. Of what isn't in the arena, was dropped, or has a
+// storage that is in the list or an earlier one already, nothing is placed: whoever wants the
+// values contiguous must look whether they are (ContiguousSlices).
+struct ContiguousValues {
+  std::vector<int32_t> values;
+  // A power of two, no less than an element; it may be less than that of other values. The first
+  // value is aligned like those, too.
+  int64_t alignment_bytes = 64;
+};
+
 struct Plan {
   Place place;
   std::vector<PlanValue> values;
@@ -126,6 +139,7 @@ struct Plan {
   std::vector<Segment> segments;
   std::vector<int32_t> feeds;    // values, in the order of the signature
   std::vector<int32_t> fetches;  // values, in the order of the signature
+  std::vector<ContiguousValues> contiguous;
   // How arena values and workspaces with disjoint lives share space.
   ReusePolicy reuse = ReusePolicy::kNone;
   int64_t planned_bytes = 0;   // of the arena
@@ -163,8 +177,8 @@ PrepareContext ContextOf(const Plan& plan, const Instruction& instruction);
 
 // One line an instruction: outputs = name(inputs), a value as name#index, dtype, shape, layout if
 // it isn't plain, and where it lies: @scope, @feed, =#index for a shared storage, @offset in the
-// arena once that is planned. Then a line of the fetches, and once storage is planned one of its
-// bytes.
+// arena once that is planned. Then a line of the fetches, one for each list of contiguous values,
+// and once storage is planned one of its bytes.
 std::string PrintPlan(const Plan& plan);
 
 }  // namespace skiff
