@@ -11,7 +11,6 @@
 #include "memory/reuse_policy.h"
 
 namespace skiff {
-
 namespace {
 
 // Above this nothing can be allocated, and below it no sum of the planner overflows.

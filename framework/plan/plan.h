@@ -121,14 +121,14 @@ struct MemoryOptions {
 
 // Arena values that lie one behind the other, each at the next multiple of the alignment after the
 // end of the one before. Each lives as it would elsewhere: what isn't written yet, or won't be read
-// any more, is memory for others. Where a value lies on another one (alias_of), that one's storage
-// takes its place, if it has as many bytes. Of what isn't in the arena, was dropped, or has a
-// storage that is in the list or an earlier one already, nothing is placed: whoever wants the
-// values contiguous must look whether they are (ContiguousSlices).
+// any more, is memory for others. For a value that lies on another one (alias_of), the storage of
+// that one is placed, if it has as many bytes. A value that isn't in the arena, was dropped, or
+// whose storage is in this list or an earlier one already, takes no part: whoever reads them must
+// look whether they are contiguous (framework/analysis/contiguous_values.h).
 struct ContiguousValues {
   std::vector<int32_t> values;
-  // A power of two, no less than an element; it may be less than that of other values. The first
-  // value is aligned like those, too.
+  // A power of two, no less than an element: 4 leaves no gaps between float32. The first value is
+  // aligned like any other value of the arena besides.
   int64_t alignment_bytes = 64;
 };
 
