@@ -117,6 +117,24 @@ TEST_F(VerifyPlanTest, FindsAFetchThatNothingWrites) {
   EXPECT_THAT(VerifyPlan(plan_), ElementsAre(HasSubstr("fetch: reads \"y\"")));
 }
 
+TEST_F(VerifyPlanTest, FindsContiguousValuesThatAreNot) {
+  const int32_t a = At(0).outputs[0];
+  const int32_t b = At(1).outputs[0];
+  plan_.contiguous = {{.values = {a, b, plan_.feeds[0]}, .alignment_bytes = 4}};
+  EXPECT_THAT(VerifyPlan(plan_), IsEmpty());
+  plan_.values[static_cast<size_t>(a)].offset = 64;
+  plan_.values[static_cast<size_t>(b)].offset = 72;
+  EXPECT_THAT(VerifyPlan(plan_), IsEmpty());
+  plan_.values[static_cast<size_t>(b)].offset = 128;
+  EXPECT_THAT(VerifyPlan(plan_),
+              ElementsAre("contiguous values: \"b\" (#2) lies at 128: expected 8 bytes behind "
+                          "\"a\" (#1) at 64"));
+  plan_.contiguous[0].alignment_bytes = 64;
+  EXPECT_THAT(VerifyPlan(plan_), IsEmpty());
+  plan_.contiguous[0].alignment_bytes = 2;
+  EXPECT_THAT(VerifyPlan(plan_), ElementsAre(HasSubstr("contiguous values: ")));
+}
+
 TEST_F(VerifyPlanTest, FindsAnInstructionThatDoesNotFitItsOp) {
   At(3).inputs.pop_back();
   EXPECT_THAT(VerifyPlan(plan_), Contains(HasSubstr("its op has 2 and 1 arguments")));

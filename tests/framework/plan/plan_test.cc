@@ -33,7 +33,9 @@ TEST_F(PlanTest, IsPrintedWithWhatPassesAndStorageSay) {
   plan_.max_live_bytes = 8;
   plan_.planned_bytes = 72;
   plan_.unshared_bytes = 100;
+  plan_.contiguous = {{.values = {1, 5}, .alignment_bytes = 4}, {.values = {}}};
   const std::string text = PrintPlan(plan_);
+  EXPECT_THAT(text, HasSubstr("\ncontiguous, aligned to 4 bytes: a#1 float32[2] @64, y#5 "));
   EXPECT_THAT(text, HasSubstr("\n1: b#2 float32[2] =#1 = copy(a#1 float32[2] @64)\n"));
   EXPECT_THAT(text, HasSubstr("\n4: @EMPTY@ = tiny_add("));
   EXPECT_THAT(text, HasSubstr(StrCat("\n3: y#5 float32[2] ", plan_.values[5].meta.layout, " = ")));
