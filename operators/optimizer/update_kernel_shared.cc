@@ -22,8 +22,6 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/gradient_formula-inl.h"
-
 template <typename T, class D>
 HWY_INLINE void FormVector(const VectorMath<T, D>& math, const GradientForm<T>& form, const T* grad,
                            const T* param, T* formed) {
@@ -79,12 +77,18 @@ void FormGradient(const GradientForm<double>& form, const double* grad, const do
   HWY_DYNAMIC_DISPATCH(FormDoubles)(form, grad, param, count, formed);
 }
 
-// The gradient of elements [begin, end) of a range as the formula takes it: where it lies, or in
-// `formed`.
+// The gradient of elements [begin, end) of a range where it lies; zeros are made in `zeros`.
 template <typename T>
-const T* GradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end, T* formed) {
-  const T* grad = range.grad == nullptr ? formed : range.grad + begin;
-  if (range.grad == nullptr) std::fill_n(formed, end - begin, T{0});
+const T* GradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end, T* zeros) {
+  if (range.grad != nullptr) return range.grad + begin;
+  std::fill_n(zeros, end - begin, T{0});
+  return zeros;
+}
+
+// As the formula takes it: where it lies, or in `formed`.
+template <typename T>
+const T* FormedGradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end, T* formed) {
+  const T* grad = GradientOf(range, begin, end, formed);
   if (range.gradient.is_plain()) return grad;
   FormGradient(range.gradient, grad, range.param + begin, end - begin, formed);
   return formed;
@@ -305,15 +309,15 @@ typename UpdateKernel<T>::Norms UpdateKernel<T>::SumsOfSquares(const UpdateRange
   Norms sums;
   for (int64_t i = begin; i < end; i += kBlock) {
     const int64_t block_end = std::min(i + kBlock, end);
-    const T* of_step = GradientOf(range, i, block_end, formed);
-    if (loops_.step != nullptr) {
-      UpdateRange<T> to_step = range.From(i);
-      to_step.param_out = step;
-      loops_.step(to_step, 0, block_end - i, of_step);
-      of_step = step;
-    }
     sums.param += SumOfSquares(range.param + i, block_end - i);
-    sums.step += SumOfSquares(of_step, block_end - i);
+    if (loops_.step == nullptr) {
+      sums.step += SumOfSquares(FormedGradientOf(range, i, block_end, formed), block_end - i);
+      continue;
+    }
+    UpdateRange<T> to_step = range.From(i);
+    to_step.param_out = step;
+    loops_.step(to_step, 0, block_end - i, GradientOf(range, i, block_end, formed));
+    sums.step += SumOfSquares(step, block_end - i);
   }
   return sums;
 }
@@ -339,8 +343,8 @@ void UpdateKernel<T>::JoinRanges() {
 template <typename T>
 void UpdateKernel<T>::UpdateAll() const {
   ForEachBlock(begins_, kGrain, kBlock, [&](size_t i, int64_t first, int64_t last) {
-    alignas(64) T formed[kBlock];
-    loops_.update(ranges_[i], first, last, GradientOf(ranges_[i], first, last, formed));
+    alignas(64) T zeros[kBlock];
+    loops_.update(ranges_[i], first, last, GradientOf(ranges_[i], first, last, zeros));
   });
 }
 

@@ -22,7 +22,8 @@
 namespace skiff {
 
 // An optimizer's formula over elements [begin, end) of a range; `grad[0]` is the gradient of
-// element `begin`. Made by update_loops-inl.h for each instruction set.
+// element `begin` before the range's form is applied, which the loop does. Made by
+// update_loops-inl.h for each instruction set.
 template <typename T>
 using UpdateLoop = void (*)(const UpdateRange<T>& range, int64_t begin, int64_t end, const T* grad);
 

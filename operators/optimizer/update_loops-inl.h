@@ -42,6 +42,8 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+#include "operators/optimizer/gradient_formula-inl.h"
+
 // What formulas compute with.
 template <typename T, class D = hn::ScalableTag<T>>
 class VectorMath {
@@ -92,14 +94,34 @@ struct RangePart {
   T* const* states_out;
 };
 
+// How the formula gets the gradient.
+struct AsItLies {
+  template <class Math, class V>
+  HWY_INLINE V operator()(const Math&, V grad, V) const {
+    return grad;
+  }
+};
+
+template <typename T>
+struct Formed {
+  GradientForm<T> form;
+
+  template <class Math, class V>
+  HWY_INLINE V operator()(const Math& math, V grad, V param) const {
+    return GradientFormula::Formed(math, form, grad, param);
+  }
+};
+
 // A vector of elements from `i` on; the gradient's first one is that of element 0.
-template <class Formula, typename T>
-HWY_INLINE void UpdateVector(const VectorMath<T>& math, const RangePart<T>& part, int64_t i) {
+template <class Formula, class Gradient, typename T>
+HWY_INLINE void UpdateVector(const VectorMath<T>& math, const Gradient& gradient,
+                             const RangePart<T>& part, int64_t i) {
   const hn::ScalableTag<T> d;
   hn::Vec<decltype(d)> states[Formula::kStates + 1];
   for (size_t k = 0; k < Formula::kStates; ++k) states[k] = hn::LoadU(d, part.states[k] + i);
   auto param = hn::LoadU(d, part.param + i);
-  Formula::Update(math, hn::LoadU(d, part.grad + i), param, states);
+  const auto grad = gradient(math, hn::LoadU(d, part.grad + i), param);
+  Formula::Update(math, grad, param, states);
   hn::StoreU(param, d, part.param_out + i);
   if constexpr (kMovesStates<Formula>) {
     for (size_t k = 0; k < Formula::kStates; ++k) hn::StoreU(states[k], d, part.states_out[k] + i);
@@ -108,9 +130,9 @@ HWY_INLINE void UpdateVector(const VectorMath<T>& math, const RangePart<T>& part
 
 // The last elements, fewer than a vector: the same code on copies, so that nothing beyond them is
 // touched and they are rounded as all others are.
-template <class Formula, typename T>
-HWY_INLINE void UpdateRest(const VectorMath<T>& math, const RangePart<T>& part, int64_t begin,
-                           int64_t count) {
+template <class Formula, class Gradient, typename T>
+HWY_INLINE void UpdateRest(const VectorMath<T>& math, const Gradient& gradient,
+                           const RangePart<T>& part, int64_t begin, int64_t count) {
   constexpr size_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
   HWY_ALIGN T copies[(Formula::kStates + 2) * kLanes] = {};
   T* states[Formula::kStates + 1];
@@ -124,7 +146,8 @@ HWY_INLINE void UpdateRest(const VectorMath<T>& math, const RangePart<T>& part, 
   }
   std::memcpy(grad, part.grad + begin, bytes);
   std::memcpy(param, part.param + begin, bytes);
-  UpdateVector<Formula>(math, RangePart<T>{param, grad, param, const_states, states}, 0);
+  const RangePart<T> copied{param, grad, param, const_states, states};
+  UpdateVector<Formula>(math, gradient, copied, 0);
   std::memcpy(part.param_out + begin, param, bytes);
   if constexpr (kMovesStates<Formula>) {
     for (size_t k = 0; k < Formula::kStates; ++k) {
@@ -133,9 +156,9 @@ HWY_INLINE void UpdateRest(const VectorMath<T>& math, const RangePart<T>& part, 
   }
 }
 
-// An UpdateLoop.
-template <class Formula, typename T>
-void UpdateElements(const UpdateRange<T>& range, int64_t begin, int64_t end, const T* grad) {
+template <class Formula, class Gradient, typename T>
+HWY_INLINE void UpdatePart(const UpdateRange<T>& range, int64_t begin, int64_t end, const T* grad,
+                           const Gradient& gradient) {
   const VectorMath<T> math(range.coefficients);
   const T* states[Formula::kStates + 1];
   T* states_out[Formula::kStates + 1];
@@ -147,8 +170,18 @@ void UpdateElements(const UpdateRange<T>& range, int64_t begin, int64_t end, con
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   const int64_t count = end - begin;
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) UpdateVector<Formula>(math, part, i);
-  if (i < count) UpdateRest<Formula>(math, part, i, count - i);
+  for (; i + lanes <= count; i += lanes) UpdateVector<Formula>(math, gradient, part, i);
+  if (i < count) UpdateRest<Formula>(math, gradient, part, i, count - i);
+}
+
+// An UpdateLoop.
+template <class Formula, typename T>
+void UpdateElements(const UpdateRange<T>& range, int64_t begin, int64_t end, const T* grad) {
+  if (range.gradient.is_plain()) {
+    UpdatePart<Formula>(range, begin, end, grad, AsItLies());
+  } else {
+    UpdatePart<Formula>(range, begin, end, grad, Formed<T>{range.gradient});
+  }
 }
 
 // What an op's file exports; with a formula for UpdateLoops::step, if the op has one.
