@@ -95,8 +95,8 @@ UpdateNumbers UpdateArguments::NumbersOf(const KernelContext& run, size_t i) con
   return found;
 }
 
-void UpdateArguments::AdvanceScalars(const KernelContext& run, size_t i) const {
-  const UpdateNumbers found = NumbersOf(run, i);
+void UpdateArguments::AdvanceScalars(const KernelContext& run, size_t i,
+                                     const UpdateNumbers& found) const {
   for (size_t k = 0; k < scalars.size(); ++k) {
     const int out = scalars[k].pairs[i].out;
     if (out < 0) continue;

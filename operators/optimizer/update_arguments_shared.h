@@ -36,8 +36,8 @@ struct UpdateArguments {
   int rate(size_t i) const { return rates.size() == 1 ? rates[0] : rates[i]; }
   // All but the norms, of a run on the CPU.
   UpdateNumbers NumbersOf(const KernelContext& run, size_t i) const;
-  // Moves the scalars of a parameter on, in a run on the CPU.
-  void AdvanceScalars(const KernelContext& run, size_t i) const;
+  // Moves the scalars of a parameter on, in a run on the CPU with these numbers.
+  void AdvanceScalars(const KernelContext& run, size_t i, const UpdateNumbers& found) const;
 
   std::vector<Pair> params;
   std::vector<int> grads;

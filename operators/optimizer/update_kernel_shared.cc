@@ -94,14 +94,15 @@ const T* FormedGradientOf(const UpdateRange<T>& range, int64_t begin, int64_t en
   return formed;
 }
 
+// The dtypes are the shape rule's: they aren't looked at again in each of thousands of arguments.
 template <typename T>
 const T* InputData(const KernelContext& run, int index) {
-  return run.input(index).data<T>();
+  return static_cast<const T*>(run.input(index).raw_data());
 }
 
 template <typename T>
 T* OutputData(const KernelContext& run, int index) {
-  return run.output(index).data<T>();
+  return static_cast<T*>(run.output(index).raw_data());
 }
 
 // Whether `next` goes on in memory where `range` ends, with the same formula.
@@ -148,7 +149,7 @@ UpdateKernel<T>::UpdateKernel(PrepareContext& context, SparseRule sparse_rule, U
       rule_(rule),
       arguments_(context, rule),
       forms_(GradientFormsOf<T>(context)),
-      norms_(arguments_.parameter_count()) {
+      numbers_(arguments_.parameter_count()) {
   for (const auto& [input, output] : context.def().in_place) {
     const std::vector<Pair> pairs = PairsOf(context, input, output);
     all_.insert(all_.end(), pairs.begin(), pairs.end());
@@ -159,7 +160,8 @@ UpdateKernel<T>::UpdateKernel(PrepareContext& context, SparseRule sparse_rule, U
   }
   PlanSparseGradient(context, sparse_rule);
   if (rule_.needs_norms) {
-    chunk_workspace_ = context.RequestWorkspace(chunk_count_ * static_cast<int64_t>(sizeof(Norms)));
+    chunk_workspace_ =
+        context.RequestWorkspace(chunk_count_ * static_cast<int64_t>(sizeof(SquareSums)));
   }
   ranges_.reserve(arguments_.parameter_count());
   begins_.reserve(arguments_.parameter_count() + 1);
@@ -194,16 +196,17 @@ void UpdateKernel<T>::Run(const KernelContext& run) {
     return;
   }
   CollectRanges(run);
+  CollectNumbers(run);
   if (dense_workspace_ >= 0) MakeGradientDense(run);
   if (rule_.needs_norms) MeasureNorms(run);
-  SetCoefficients(run);
+  SetCoefficients();
   if (merge_workspace_ >= 0) CutIntoRows(run);
   JoinRanges();
   UpdateAll();
   for (size_t k = rule_.state_count; k < arguments_.states.size(); ++k) {
     Keep(run, arguments_.states[k]);
   }
-  for (size_t i = 0; i < arguments_.parameter_count(); ++i) arguments_.AdvanceScalars(run, i);
+  for (size_t i = 0; i < numbers_.size(); ++i) arguments_.AdvanceScalars(run, i, numbers_[i]);
 }
 
 template <typename T>
@@ -258,13 +261,20 @@ void UpdateKernel<T>::CutIntoRows(const KernelContext& run) {
 }
 
 template <typename T>
-void UpdateKernel<T>::SetCoefficients(const KernelContext& run) {
-  for (size_t i = 0; i < arguments_.parameter_count(); ++i) {
+void UpdateKernel<T>::CollectNumbers(const KernelContext& run) {
+  for (size_t i = 0; i < numbers_.size(); ++i) numbers_[i] = arguments_.NumbersOf(run, i);
+}
+
+template <typename T>
+void UpdateKernel<T>::SetCoefficients() {
+  for (size_t i = 0; i < numbers_.size(); ++i) {
+    // The parameters of an optimizer mostly differ in nothing.
+    if (i > 0 && numbers_[i] == numbers_[i - 1]) {
+      ranges_[i].coefficients = ranges_[i - 1].coefficients;
+      continue;
+    }
     double coefficients[kMaxUpdateCoefficients] = {};
-    UpdateNumbers numbers = arguments_.NumbersOf(run, i);
-    numbers.param_norm = norms_[i].param;
-    numbers.step_norm = norms_[i].step;
-    rule_.set_coefficients(numbers, coefficients);
+    rule_.set_coefficients(numbers_[i], coefficients);
     std::ranges::transform(coefficients, ranges_[i].coefficients.begin(),
                            [](double value) { return static_cast<T>(value); });
   }
@@ -274,9 +284,8 @@ void UpdateKernel<T>::SetCoefficients(const KernelContext& run) {
 // number of threads.
 template <typename T>
 void UpdateKernel<T>::MeasureNorms(const KernelContext& run) {
-  auto* sums = static_cast<Norms*>(run.workspace(chunk_workspace_));
-  std::ranges::fill(norms_, Norms{});
-  if (loops_.step != nullptr) SetCoefficients(run);
+  auto* sums = static_cast<SquareSums*>(run.workspace(chunk_workspace_));
+  if (loops_.step != nullptr) SetCoefficients();
   const int64_t elements =
       std::accumulate(arguments_.counts.begin(), arguments_.counts.end(), int64_t{0});
   const int64_t grain = chunk_count_ * kGrain / std::max<int64_t>(elements, 1) + 1;
@@ -291,33 +300,35 @@ void UpdateKernel<T>::MeasureNorms(const KernelContext& run) {
   });
   for (size_t i = 0; i < arguments_.parameter_count(); ++i) {
     const int64_t end = i + 1 < first_chunks_.size() ? first_chunks_[i + 1] : chunk_count_;
-    Norms total;
+    SquareSums total;
     for (int64_t chunk = first_chunks_[i]; chunk < end; ++chunk) {
-      total.param += sums[chunk].param;
-      total.step += sums[chunk].step;
+      total.of_param += sums[chunk].of_param;
+      total.of_step += sums[chunk].of_step;
     }
-    norms_[i] = {.param = std::sqrt(total.param), .step = std::sqrt(total.step)};
+    numbers_[i].param_norm = std::sqrt(total.of_param);
+    numbers_[i].step_norm = std::sqrt(total.of_step);
     if (loops_.step != nullptr) std::ranges::copy(ranges_[i].states_out, ranges_[i].states.begin());
   }
 }
 
 template <typename T>
-typename UpdateKernel<T>::Norms UpdateKernel<T>::SumsOfSquares(const UpdateRange<T>& range,
-                                                               int64_t begin, int64_t end) const {
+typename UpdateKernel<T>::SquareSums UpdateKernel<T>::SumsOfSquares(const UpdateRange<T>& range,
+                                                                    int64_t begin,
+                                                                    int64_t end) const {
   alignas(64) T formed[kBlock];
   alignas(64) T step[kBlock];
-  Norms sums;
+  SquareSums sums;
   for (int64_t i = begin; i < end; i += kBlock) {
     const int64_t block_end = std::min(i + kBlock, end);
-    sums.param += SumOfSquares(range.param + i, block_end - i);
+    sums.of_param += SumOfSquares(range.param + i, block_end - i);
     if (loops_.step == nullptr) {
-      sums.step += SumOfSquares(FormedGradientOf(range, i, block_end, formed), block_end - i);
+      sums.of_step += SumOfSquares(FormedGradientOf(range, i, block_end, formed), block_end - i);
       continue;
     }
     UpdateRange<T> to_step = range.From(i);
     to_step.param_out = step;
     loops_.step(to_step, 0, block_end - i, GradientOf(range, i, block_end, formed));
-    sums.step += SumOfSquares(step, block_end - i);
+    sums.of_step += SumOfSquares(step, block_end - i);
   }
   return sums;
 }

@@ -57,9 +57,9 @@ class UpdateKernel final : public Kernel {
 
  private:
   using Pair = UpdateArguments::Pair;
-  struct Norms {
-    double param = 0;
-    double step = 0;
+  struct SquareSums {
+    double of_param = 0;
+    double of_step = 0;
   };
 
   void PlanSparseGradient(PrepareContext& context, SparseRule rule);
@@ -67,9 +67,10 @@ class UpdateKernel final : public Kernel {
   void MakeGradientDense(const KernelContext& run);
   void CutIntoRows(const KernelContext& run);
   void CollectRanges(const KernelContext& run);
+  void CollectNumbers(const KernelContext& run);
   void MeasureNorms(const KernelContext& run);
-  Norms SumsOfSquares(const UpdateRange<T>& range, int64_t begin, int64_t end) const;
-  void SetCoefficients(const KernelContext& run);
+  SquareSums SumsOfSquares(const UpdateRange<T>& range, int64_t begin, int64_t end) const;
+  void SetCoefficients();
   void JoinRanges();
   void UpdateAll() const;
 
@@ -92,7 +93,7 @@ class UpdateKernel final : public Kernel {
   std::vector<UpdateRange<T>> ranges_;
   std::vector<UpdateRange<T>> row_ranges_;
   std::vector<int64_t> begins_;  // the elements before each range, and at the end all of them
-  std::vector<Norms> norms_;
+  std::vector<UpdateNumbers> numbers_;  // by parameter
 };
 
 }  // namespace skiff

@@ -112,27 +112,40 @@ struct Formed {
   }
 };
 
-// A vector of elements from `i` on; the gradient's first one is that of element 0.
-template <class Formula, class Gradient, typename T>
-HWY_INLINE void UpdateVector(const VectorMath<T>& math, const Gradient& gradient,
-                             const RangePart<T>& part, int64_t i) {
-  const hn::ScalableTag<T> d;
-  hn::Vec<decltype(d)> states[Formula::kStates + 1];
-  for (size_t k = 0; k < Formula::kStates; ++k) states[k] = hn::LoadU(d, part.states[k] + i);
-  auto param = hn::LoadU(d, part.param + i);
-  const auto grad = gradient(math, hn::LoadU(d, part.grad + i), param);
-  Formula::Update(math, grad, param, states);
-  hn::StoreU(param, d, part.param_out + i);
-  if constexpr (kMovesStates<Formula>) {
-    for (size_t k = 0; k < Formula::kStates; ++k) hn::StoreU(states[k], d, part.states_out[k] + i);
-  }
-}
+// A vector of elements.
+template <class Formula, typename T>
+struct ElementVector {
+  using D = hn::ScalableTag<T>;
 
-// The last elements, fewer than a vector: the same code on copies, so that nothing beyond them is
-// touched and they are rounded as all others are.
+  // The elements from `i` on; the gradient's first one is that of element 0.
+  HWY_INLINE ElementVector(const RangePart<T>& part, int64_t i)
+      : grad(hn::LoadU(D(), part.grad + i)), param(hn::LoadU(D(), part.param + i)) {
+    for (size_t k = 0; k < Formula::kStates; ++k) states[k] = hn::LoadU(D(), part.states[k] + i);
+  }
+
+  template <class Gradient>
+  HWY_INLINE void Update(const VectorMath<T>& math, const Gradient& gradient) {
+    Formula::Update(math, gradient(math, grad, param), param, states);
+  }
+
+  HWY_INLINE void Store(const RangePart<T>& part, int64_t i) const {
+    hn::StoreU(param, D(), part.param_out + i);
+    if constexpr (kMovesStates<Formula>) {
+      for (size_t k = 0; k < Formula::kStates; ++k)
+        hn::StoreU(states[k], D(), part.states_out[k] + i);
+    }
+  }
+
+  hn::Vec<D> grad;
+  hn::Vec<D> param;
+  hn::Vec<D> states[Formula::kStates + 1];
+};
+
+// Fewer elements than a vector has: the same code on copies, so that nothing beyond them is touched
+// and they are rounded as all others are.
 template <class Formula, class Gradient, typename T>
-HWY_INLINE void UpdateRest(const VectorMath<T>& math, const Gradient& gradient,
-                           const RangePart<T>& part, int64_t begin, int64_t count) {
+HWY_INLINE void UpdateFew(const VectorMath<T>& math, const Gradient& gradient,
+                          const RangePart<T>& part, int64_t count) {
   constexpr size_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
   HWY_ALIGN T copies[(Formula::kStates + 2) * kLanes] = {};
   T* states[Formula::kStates + 1];
@@ -142,16 +155,18 @@ HWY_INLINE void UpdateRest(const VectorMath<T>& math, const Gradient& gradient,
   const auto bytes = static_cast<size_t>(count) * sizeof(T);
   for (size_t k = 0; k < Formula::kStates; ++k) {
     const_states[k] = states[k] = copies + k * kLanes;
-    std::memcpy(states[k], part.states[k] + begin, bytes);
+    std::memcpy(states[k], part.states[k], bytes);
   }
-  std::memcpy(grad, part.grad + begin, bytes);
-  std::memcpy(param, part.param + begin, bytes);
+  std::memcpy(grad, part.grad, bytes);
+  std::memcpy(param, part.param, bytes);
   const RangePart<T> copied{param, grad, param, const_states, states};
-  UpdateVector<Formula>(math, gradient, copied, 0);
-  std::memcpy(part.param_out + begin, param, bytes);
+  ElementVector<Formula, T> vector(copied, 0);
+  vector.Update(math, gradient);
+  vector.Store(copied, 0);
+  std::memcpy(part.param_out, param, bytes);
   if constexpr (kMovesStates<Formula>) {
     for (size_t k = 0; k < Formula::kStates; ++k) {
-      std::memcpy(part.states_out[k] + begin, states[k], bytes);
+      std::memcpy(part.states_out[k], states[k], bytes);
     }
   }
 }
@@ -169,9 +184,22 @@ HWY_INLINE void UpdatePart(const UpdateRange<T>& range, int64_t begin, int64_t e
   const RangePart<T> part{range.param + begin, grad, range.param_out + begin, states, states_out};
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   const int64_t count = end - begin;
+  if (count < lanes) {
+    UpdateFew<Formula>(math, gradient, part, count);
+    return;
+  }
+  // The last vector overlaps with the one before: it is read before that one is written, and has
+  // the same bits where they overlap.
+  ElementVector<Formula, T> last(part, count - lanes);
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) UpdateVector<Formula>(math, gradient, part, i);
-  if (i < count) UpdateRest<Formula>(math, gradient, part, i, count - i);
+  for (; i + lanes <= count; i += lanes) {
+    ElementVector<Formula, T> vector(part, i);
+    vector.Update(math, gradient);
+    vector.Store(part, i);
+  }
+  if (i == count) return;
+  last.Update(math, gradient);
+  last.Store(part, count - lanes);
 }
 
 // An UpdateLoop.

@@ -33,6 +33,7 @@ struct ScalarSource {
 // The numbers of one parameter in a run.
 struct UpdateNumbers {
   constexpr double operator[](size_t number) const { return values[number]; }
+  friend bool operator==(const UpdateNumbers&, const UpdateNumbers&) = default;
 
   double learning_rate = 0;
   // If the formula needs norms: the L2 norms of the parameter and of its gradient, or, of a formula

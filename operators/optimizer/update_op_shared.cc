@@ -206,8 +206,8 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
 }
 
 double ScalarOf(const Tensor& tensor) {
-  return tensor.dtype() == DType::kFloat64 ? tensor.Item<double>()
-                                           : static_cast<double>(tensor.Item<float>());
+  // Thousands of them are read in a step: their shapes are the shape rule's to check.
+  return tensor.dtype() == DType::kFloat64 ? *tensor.data<double>() : *tensor.data<float>();
 }
 
 void SetScalar(double value, Tensor* tensor) {
