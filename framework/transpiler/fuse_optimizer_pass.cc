@@ -139,7 +139,7 @@ class Folding {
       const Op* norm = MadeBy(i, square, "squared_l2_norm", &at);
       if (norm == nullptr) return;
       const std::string& tensor = norm->Input("X")[0];
-      if (!IsDense(tensor) || !IsSame(tensor, at, i)) return;
+      if (!IsSame(tensor, at, i)) return;
       tensors.push_back(tensor);
     }
     norms_ += static_cast<int64_t>(tensors.size());

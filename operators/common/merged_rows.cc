@@ -67,8 +67,8 @@ void AddSlots(const T* values, int64_t width, std::span<const int64_t> slots, in
 }
 
 template <typename T>
-MergedSquares<T>::MergedSquares(PrepareContext& context) {
-  const int64_t slots = context.Input("X").shape[0];
+MergedSquares<T>::MergedSquares(PrepareContext& context, size_t i) {
+  const int64_t slots = context.Input("X", i).shape[0];
   merge_workspace_ = context.RequestWorkspace(MergedRowsWorkspaceBytes(slots));
   row_sums_ = context.RequestWorkspace(ByteCount(slots, DType::kFloat64));
 }

@@ -49,8 +49,8 @@ void AddSlots(const T* values, int64_t width, std::span<const int64_t> slots, in
 template <typename T>
 class MergedSquares {
  public:
-  // For the selected rows X of the op that is prepared; asks for workspace.
-  explicit MergedSquares(PrepareContext& context);
+  // For the selected rows X[i] of the op that is prepared; asks for workspace.
+  explicit MergedSquares(PrepareContext& context, size_t i = 0);
   double Of(const KernelContext& run, const Tensor& x) const;
 
  private:

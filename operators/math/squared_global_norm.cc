@@ -5,6 +5,7 @@
 // bits are those of squared_l2_norm of each and a sum, in whose place passes put this op.
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "operators/common/merged_rows.h"
 #include "operators/common/reduce.h"
 
 namespace skiff {
@@ -27,17 +28,25 @@ class SquaredGlobalNormKernel final : public Kernel {
  public:
   explicit SquaredGlobalNormKernel(PrepareContext& context)
       : out_(context.OutputIndex("Out")),
-        sums_of_squares_(CountsOf(context)),
-        workspace_(context.RequestWorkspace(sums_of_squares_.workspace_bytes())),
-        arrays_(context.InputCount("X")),
-        sums_(arrays_.size()) {}
+        dense_(IndicesOf(context, false)),
+        sparse_(IndicesOf(context, true)),
+        squares_of_dense_(CountsOf(context, dense_)),
+        workspace_(context.RequestWorkspace(squares_of_dense_.workspace_bytes())),
+        arrays_(dense_.size()),
+        sums_of_dense_(dense_.size()),
+        sums_(context.inputs().size()) {
+    for (const size_t i : sparse_) squares_of_sparse_.emplace_back(context, i);
+  }
 
   void Run(const KernelContext& run) override {
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const Tensor& x = run.input(static_cast<int>(i));
-      arrays_[i] = x.data<T>();
+    for (size_t k = 0; k < dense_.size(); ++k) {
+      arrays_[k] = run.input(static_cast<int>(dense_[k])).template data<T>();
     }
-    sums_of_squares_.Add(arrays_, run.workspace(workspace_), sums_.data());
+    squares_of_dense_.Add(arrays_, run.workspace(workspace_), sums_of_dense_.data());
+    for (size_t k = 0; k < dense_.size(); ++k) sums_[dense_[k]] = sums_of_dense_[k];
+    for (size_t k = 0; k < sparse_.size(); ++k) {
+      sums_[sparse_[k]] = squares_of_sparse_[k].Of(run, run.input(static_cast<int>(sparse_[k])));
+    }
     T total = static_cast<T>(sums_[0]);
     for (size_t i = 1; i < sums_.size(); ++i) total += static_cast<T>(sums_[i]);
     T* out = run.output(out_).template data<T>();
@@ -45,18 +54,36 @@ class SquaredGlobalNormKernel final : public Kernel {
   }
 
  private:
-  static std::vector<int64_t> CountsOf(const OpContext& context) {
+  static std::vector<size_t> IndicesOf(const OpContext& context, bool is_sparse) {
+    std::vector<size_t> indices;
+    for (size_t i = 0; i < context.inputs().size(); ++i) {
+      if (context.inputs()[i].is_selected_rows() == is_sparse) indices.push_back(i);
+    }
+    return indices;
+  }
+
+  static std::vector<int64_t> CountsOf(const OpContext& context,
+                                       const std::vector<size_t>& indices) {
     std::vector<int64_t> counts;
-    for (const TensorMeta& x : context.inputs()) counts.push_back(x.shape.element_count());
+    for (const size_t i : indices) counts.push_back(context.inputs()[i].shape.element_count());
     return counts;
   }
 
   int out_;
-  SumsOfSquares<T> sums_of_squares_;
+  std::vector<size_t> dense_;
+  std::vector<size_t> sparse_;
+  SumsOfSquares<T> squares_of_dense_;
   int workspace_;
+  std::vector<MergedSquares<T>> squares_of_sparse_;
   std::vector<const T*> arrays_;
-  std::vector<double> sums_;
+  std::vector<double> sums_of_dense_;
+  std::vector<double> sums_;  // by X
 };
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return std::make_unique<SquaredGlobalNormKernel<T>>(context);
+}
 
 }  // namespace
 
@@ -65,15 +92,16 @@ void RegisterSquaredGlobalNorm(OpRegistry& registry) {
                 .doc = "Out = the sum of the squares of all elements of all X: the squared L2 norm "
                        "of the tensors as one vector.",
                 .inputs = {{.name = "X",
-                            .doc = "One tensor or more, of any shapes and one dtype.",
-                            .duplicable = true}},
+                            .doc = "One tensor or more, of any shapes and one dtype; selected "
+                                   "rows count as the dense tensor that they stand for.",
+                            .duplicable = true,
+                            .selected_rows = true}},
                 .outputs = {{.name = "Out", .doc = "The sum, of shape [1]."}},
                 .infer = Infer,
                 .no_gradient_reason = "passes make it, of gradients that are clipped"});
-  registry.AddCpuKernels<float, double>(
-      "squared_global_norm", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
-        return std::make_unique<SquaredGlobalNormKernel<T>>(context);
-      });
+  const auto prepare = []<typename T>(PrepareContext& context) { return Prepare<T>(context); };
+  registry.AddCpuKernels<float, double>("squared_global_norm", prepare);
+  registry.AddSelectedRowsKernels<float, double>("squared_global_norm", prepare);
 }
 
 }  // namespace skiff

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,12 +51,8 @@ std::vector<Spec> Specs() {
       SpecOf<Lamb>("lamb", LambOptions{.learning_rate = 0.01, .epsilon = 1e-2f})};
 }
 
-// The table of words after some steps. It is looked up twice, so gradients add up, and words
-// repeat.
-std::vector<float> TrainedTable(const Optimizer& optimizer, bool is_sparse,
-                                const CompileOptions& options = {}) {
-  Program main, startup;
-  const ProgramGuard guard(&main, &startup);
+// A table of words is looked up twice, so gradients add up, and words repeat.
+Variable Loss(bool is_sparse) {
   const auto embed = [&](const Variable& ids) {
     return layers::Embedding(
         ids, {.rows = kWords, .width = 5, .is_sparse = is_sparse, .param_attr = {.name = "table"}});
@@ -63,8 +60,15 @@ std::vector<float> TrainedTable(const Optimizer& optimizer, bool is_sparse,
   const Variable left = layers::Data("left", {-1}, DType::kInt64);
   const Variable right = layers::Data("right", {-1}, DType::kInt64);
   const Variable x = layers::Concat({embed(left), embed(right)}, 1);
-  const Variable loss = layers::Mean(layers::Square(layers::Fc(x, 3, {.act = "tanh"})));
-  optimizer.Minimize(loss);
+  return layers::Mean(layers::Square(layers::Fc(x, 3, {.act = "tanh"})));
+}
+
+// The table after some steps.
+std::vector<float> TrainedTable(const Optimizer& optimizer, bool is_sparse,
+                                const CompileOptions& options = {}) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  optimizer.Minimize(Loss(is_sparse));
   Executor executor(Place::Cpu());
   executor.Run(startup);
   CompiledProgram step = executor.Compile(main, options);
@@ -95,6 +99,19 @@ TEST_P(SparseTraining, PassesChangeNoBit) {
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, SparseTraining, ::testing::ValuesIn(Specs()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(ClipOfSparseGradients, HasOneNormWhenFused) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  optimizer::Sgd({.clip = ClipByGlobalNorm(0.1f)}).Minimize(Loss(true));
+  Executor executor(Place::Cpu());
+  executor.Run(startup);
+  const CompiledProgram step = executor.Compile(main, {.fuse_optimizer = true});
+  std::map<std::string, int> counts;
+  for (const auto& op : step.program().root()->ops()) ++counts[op->type];
+  EXPECT_EQ(counts["squared_global_norm"], 1);
+  EXPECT_EQ(counts["squared_l2_norm"], 0);
+}
 
 // Rows that no batch has looked up; of words 1 to 3 and so on there is one in each.
 TEST(LazyMode, LeavesRowsAloneThatAreNotThere) {

@@ -1,25 +1,44 @@
 #include "tests/harness/op_case.h"
+#include "tests/harness/selected_rows_cases.h"
 
 namespace skiff::harness {
+namespace {
+
+OpCase Case(const std::string& name, std::vector<Array> tensors) {
+  return {.name = name,
+          .type = "squared_global_norm",
+          .inputs = {{"X", std::move(tensors)}},
+          .reference =
+              [](const Arrays& inputs) {
+                double sum = 0;
+                for (const Array& x : inputs.at("X")) {
+                  const Array dense = x.is_selected_rows() ? Dense(x) : x;
+                  for (const double value : dense.values) sum += value * value;
+                }
+                return Arrays{{"Out", {Values({1}, {sum})}}};
+              },
+          .outputs = {{"Out", 1}}};
+}
+
+std::vector<Array> Tensors(const std::vector<Shape>& shapes) {
+  std::vector<Array> tensors;
+  uint64_t seed = 1;
+  for (const Shape& shape : shapes) tensors.push_back(Uniform(shape, seed++));
+  return tensors;
+}
+
+}  // namespace
 
 void AddSquaredGlobalNormCases(CaseList& cases) {
-  const auto add = [&](const std::string& name, const std::vector<Shape>& shapes) {
-    OpCase made{.name = name, .type = "squared_global_norm", .outputs = {{"Out", 1}}};
-    uint64_t seed = 1;
-    for (const Shape& shape : shapes) made.inputs["X"].push_back(Uniform(shape, seed++));
-    made.reference = [](const Arrays& inputs) {
-      double sum = 0;
-      for (const Array& x : inputs.at("X")) {
-        for (const double value : x.values) sum += value * value;
-      }
-      return Arrays{{"Out", {Values({1}, {sum})}}};
-    };
-    cases.push_back(std::move(made));
-  };
-  add("one", {{5, 7}});
-  add("empty", {{0, 3}});
-  add("several", {{5, 7}, Shape(), {0}, {17}});
-  add("several_parts", {{3}, {131, 257}, {16384}, {16385}});
+  cases.push_back(Case("one", Tensors({{5, 7}})));
+  cases.push_back(Case("empty", Tensors({{0, 3}})));
+  cases.push_back(Case("several", Tensors({{5, 7}, Shape(), {0}, {17}})));
+  cases.push_back(Case("several_parts", Tensors({{3}, {131, 257}, {16384}, {16385}})));
+  for (const auto& [name, rows] : SelectedRowsOfAllKinds()) {
+    cases.push_back(Case(name, {rows}));
+    cases.push_back(
+        Case(name + "_among_others", {Uniform({5, 7}, 1), rows, rows, Uniform({3}, 2)}));
+  }
 }
 
 }  // namespace skiff::harness
