@@ -82,17 +82,21 @@ UpdateArguments::UpdateArguments(const OpContext& context, const CoefficientRule
   }
 }
 
-UpdateNumbers UpdateArguments::NumbersOf(const KernelContext& run, size_t i) const {
-  UpdateNumbers found{.learning_rate = ScalarOf(run.input(rate(i)))};
+UpdateNumbers UpdateArguments::NumbersOf(size_t i) const {
+  UpdateNumbers found;
+  for (size_t k = 0; k < numbers.size(); ++k) found.values[k] = EntryFor(numbers[k].values, i);
+  return found;
+}
+
+void UpdateArguments::ReadNumbers(const KernelContext& run, size_t i, UpdateNumbers* found) const {
+  found->learning_rate = ScalarOf(run.input(rate(i)));
+  found->param_norm = found->step_norm = 0;
   for (size_t k = 0; k < numbers.size(); ++k) {
-    const Number& number = numbers[k];
-    found.values[k] =
-        number.input < 0 ? EntryFor(number.values, i) : ScalarOf(run.input(number.input));
+    if (numbers[k].input >= 0) found->values[k] = ScalarOf(run.input(numbers[k].input));
   }
   for (size_t k = 0; k < scalars.size(); ++k) {
-    found.scalars[k] = ScalarOf(run.input(scalars[k].pairs[i].in));
+    found->scalars[k] = ScalarOf(run.input(scalars[k].pairs[i].in));
   }
-  return found;
 }
 
 void UpdateArguments::AdvanceScalars(const KernelContext& run, size_t i,

@@ -34,8 +34,10 @@ struct UpdateArguments {
 
   size_t parameter_count() const { return params.size(); }
   int rate(size_t i) const { return rates.size() == 1 ? rates[0] : rates[i]; }
-  // All but the norms, of a run on the CPU.
-  UpdateNumbers NumbersOf(const KernelContext& run, size_t i) const;
+  // What attributes say of a parameter.
+  UpdateNumbers NumbersOf(size_t i) const;
+  // Adds what tensors say in a run on the CPU; norms are 0.
+  void ReadNumbers(const KernelContext& run, size_t i, UpdateNumbers* found) const;
   // Moves the scalars of a parameter on, in a run on the CPU with these numbers.
   void AdvanceScalars(const KernelContext& run, size_t i, const UpdateNumbers& found) const;
 

@@ -94,6 +94,15 @@ const T* FormedGradientOf(const UpdateRange<T>& range, int64_t begin, int64_t en
   return formed;
 }
 
+// Calls body(begin, end) for parts of the parameters.
+template <typename Body>
+void ForEachParameter(size_t count, const Body& body) {
+  constexpr int64_t kGrain = 64;
+  ParallelFor(static_cast<int64_t>(count), kGrain, [&](int64_t begin, int64_t end) {
+    body(static_cast<size_t>(begin), static_cast<size_t>(end));
+  });
+}
+
 // The dtypes are the shape rule's: they aren't looked at again in each of thousands of arguments.
 template <typename T>
 const T* InputData(const KernelContext& run, int index) {
@@ -145,14 +154,13 @@ UpdateRange<T> UpdateRange<T>::From(int64_t begin) const {
 template <typename T>
 UpdateKernel<T>::UpdateKernel(PrepareContext& context, SparseRule sparse_rule, UpdateLoops<T> loops,
                               const CoefficientRule& rule)
-    : loops_(loops),
-      rule_(rule),
-      arguments_(context, rule),
-      forms_(GradientFormsOf<T>(context)),
-      numbers_(arguments_.parameter_count()) {
+    : loops_(loops), rule_(rule), arguments_(context, rule), forms_(GradientFormsOf<T>(context)) {
   for (const auto& [input, output] : context.def().in_place) {
     const std::vector<Pair> pairs = PairsOf(context, input, output);
     all_.insert(all_.end(), pairs.begin(), pairs.end());
+  }
+  for (size_t i = 0; i < arguments_.parameter_count(); ++i) {
+    numbers_.push_back(arguments_.NumbersOf(i));
   }
   for (const int64_t count : arguments_.counts) {
     first_chunks_.push_back(chunk_count_);
@@ -195,18 +203,21 @@ void UpdateKernel<T>::Run(const KernelContext& run) {
     Keep(run, all_);
     return;
   }
-  CollectRanges(run);
-  CollectNumbers(run);
+  Collect(run);
   if (dense_workspace_ >= 0) MakeGradientDense(run);
-  if (rule_.needs_norms) MeasureNorms(run);
-  SetCoefficients();
+  if (rule_.needs_norms) {
+    MeasureNorms(run);
+    SetCoefficients(0, numbers_.size());
+  }
   if (merge_workspace_ >= 0) CutIntoRows(run);
   JoinRanges();
   UpdateAll();
   for (size_t k = rule_.state_count; k < arguments_.states.size(); ++k) {
     Keep(run, arguments_.states[k]);
   }
-  for (size_t i = 0; i < numbers_.size(); ++i) arguments_.AdvanceScalars(run, i, numbers_[i]);
+  ForEachParameter(numbers_.size(), [&](size_t i, size_t end) {
+    for (; i < end; ++i) arguments_.AdvanceScalars(run, i, numbers_[i]);
+  });
 }
 
 template <typename T>
@@ -218,12 +229,11 @@ void UpdateKernel<T>::Keep(const KernelContext& run, const std::vector<Pair>& pa
 }
 
 template <typename T>
-void UpdateKernel<T>::CollectRanges(const KernelContext& run) {
+void UpdateKernel<T>::Collect(const KernelContext& run) {
   const int scale_input = arguments_.scale;
   const T scale = scale_input < 0 ? T{1} : static_cast<T>(ScalarOf(run.input(scale_input)));
-  ranges_.clear();
-  for (size_t i = 0; i < arguments_.parameter_count(); ++i) {
-    UpdateRange<T>& range = ranges_.emplace_back();
+  const auto range_of = [&](size_t i) {
+    UpdateRange<T> range;
     range.param = InputData<T>(run, arguments_.params[i].in);
     if (!is_sparse_) range.grad = InputData<T>(run, arguments_.grads[i]);
     range.param_out = OutputData<T>(run, arguments_.params[i].out);
@@ -234,7 +244,16 @@ void UpdateKernel<T>::CollectRanges(const KernelContext& run) {
     range.count = arguments_.counts[i];
     range.gradient = forms_[i];
     range.gradient.scale = scale;
-  }
+    return range;
+  };
+  ranges_.resize(arguments_.parameter_count());
+  ForEachParameter(numbers_.size(), [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      ranges_[i] = range_of(i);
+      arguments_.ReadNumbers(run, i, &numbers_[i]);
+    }
+    SetCoefficients(begin, end);
+  });
 }
 
 template <typename T>
@@ -261,15 +280,10 @@ void UpdateKernel<T>::CutIntoRows(const KernelContext& run) {
 }
 
 template <typename T>
-void UpdateKernel<T>::CollectNumbers(const KernelContext& run) {
-  for (size_t i = 0; i < numbers_.size(); ++i) numbers_[i] = arguments_.NumbersOf(run, i);
-}
-
-template <typename T>
-void UpdateKernel<T>::SetCoefficients() {
-  for (size_t i = 0; i < numbers_.size(); ++i) {
+void UpdateKernel<T>::SetCoefficients(size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
     // The parameters of an optimizer mostly differ in nothing.
-    if (i > 0 && numbers_[i] == numbers_[i - 1]) {
+    if (i > begin && numbers_[i] == numbers_[i - 1]) {
       ranges_[i].coefficients = ranges_[i - 1].coefficients;
       continue;
     }
@@ -285,7 +299,6 @@ void UpdateKernel<T>::SetCoefficients() {
 template <typename T>
 void UpdateKernel<T>::MeasureNorms(const KernelContext& run) {
   auto* sums = static_cast<SquareSums*>(run.workspace(chunk_workspace_));
-  if (loops_.step != nullptr) SetCoefficients();
   const int64_t elements =
       std::accumulate(arguments_.counts.begin(), arguments_.counts.end(), int64_t{0});
   const int64_t grain = chunk_count_ * kGrain / std::max<int64_t>(elements, 1) + 1;

@@ -66,11 +66,10 @@ class UpdateKernel final : public Kernel {
   void Keep(const KernelContext& run, const std::vector<Pair>& pairs) const;
   void MakeGradientDense(const KernelContext& run);
   void CutIntoRows(const KernelContext& run);
-  void CollectRanges(const KernelContext& run);
-  void CollectNumbers(const KernelContext& run);
+  void Collect(const KernelContext& run);
   void MeasureNorms(const KernelContext& run);
   SquareSums SumsOfSquares(const UpdateRange<T>& range, int64_t begin, int64_t end) const;
-  void SetCoefficients();
+  void SetCoefficients(size_t begin, size_t end);
   void JoinRanges();
   void UpdateAll() const;
 
