@@ -94,15 +94,6 @@ const T* FormedGradientOf(const UpdateRange<T>& range, int64_t begin, int64_t en
   return formed;
 }
 
-// Calls body(begin, end) for parts of the parameters.
-template <typename Body>
-void ForEachParameter(size_t count, const Body& body) {
-  constexpr int64_t kGrain = 64;
-  ParallelFor(static_cast<int64_t>(count), kGrain, [&](int64_t begin, int64_t end) {
-    body(static_cast<size_t>(begin), static_cast<size_t>(end));
-  });
-}
-
 // The dtypes are the shape rule's: they aren't looked at again in each of thousands of arguments.
 template <typename T>
 const T* InputData(const KernelContext& run, int index) {
@@ -207,7 +198,7 @@ void UpdateKernel<T>::Run(const KernelContext& run) {
   if (dense_workspace_ >= 0) MakeGradientDense(run);
   if (rule_.needs_norms) {
     MeasureNorms(run);
-    SetCoefficients(0, numbers_.size());
+    SetCoefficients();
   }
   if (merge_workspace_ >= 0) CutIntoRows(run);
   JoinRanges();
@@ -215,9 +206,7 @@ void UpdateKernel<T>::Run(const KernelContext& run) {
   for (size_t k = rule_.state_count; k < arguments_.states.size(); ++k) {
     Keep(run, arguments_.states[k]);
   }
-  ForEachParameter(numbers_.size(), [&](size_t i, size_t end) {
-    for (; i < end; ++i) arguments_.AdvanceScalars(run, i, numbers_[i]);
-  });
+  for (size_t i = 0; i < numbers_.size(); ++i) arguments_.AdvanceScalars(run, i, numbers_[i]);
 }
 
 template <typename T>
@@ -232,8 +221,9 @@ template <typename T>
 void UpdateKernel<T>::Collect(const KernelContext& run) {
   const int scale_input = arguments_.scale;
   const T scale = scale_input < 0 ? T{1} : static_cast<T>(ScalarOf(run.input(scale_input)));
-  const auto range_of = [&](size_t i) {
-    UpdateRange<T> range;
+  ranges_.assign(arguments_.parameter_count(), {});
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    UpdateRange<T>& range = ranges_[i];
     range.param = InputData<T>(run, arguments_.params[i].in);
     if (!is_sparse_) range.grad = InputData<T>(run, arguments_.grads[i]);
     range.param_out = OutputData<T>(run, arguments_.params[i].out);
@@ -244,16 +234,9 @@ void UpdateKernel<T>::Collect(const KernelContext& run) {
     range.count = arguments_.counts[i];
     range.gradient = forms_[i];
     range.gradient.scale = scale;
-    return range;
-  };
-  ranges_.resize(arguments_.parameter_count());
-  ForEachParameter(numbers_.size(), [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) {
-      ranges_[i] = range_of(i);
-      arguments_.ReadNumbers(run, i, &numbers_[i]);
-    }
-    SetCoefficients(begin, end);
-  });
+    arguments_.ReadNumbers(run, i, &numbers_[i]);
+  }
+  SetCoefficients();
 }
 
 template <typename T>
@@ -280,10 +263,10 @@ void UpdateKernel<T>::CutIntoRows(const KernelContext& run) {
 }
 
 template <typename T>
-void UpdateKernel<T>::SetCoefficients(size_t begin, size_t end) {
-  for (size_t i = begin; i < end; ++i) {
+void UpdateKernel<T>::SetCoefficients() {
+  for (size_t i = 0; i < numbers_.size(); ++i) {
     // The parameters of an optimizer mostly differ in nothing.
-    if (i > begin && numbers_[i] == numbers_[i - 1]) {
+    if (i > 0 && numbers_[i] == numbers_[i - 1]) {
       ranges_[i].coefficients = ranges_[i - 1].coefficients;
       continue;
     }

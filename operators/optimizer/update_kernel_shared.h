@@ -69,7 +69,7 @@ class UpdateKernel final : public Kernel {
   void Collect(const KernelContext& run);
   void MeasureNorms(const KernelContext& run);
   SquareSums SumsOfSquares(const UpdateRange<T>& range, int64_t begin, int64_t end) const;
-  void SetCoefficients(size_t begin, size_t end);
+  void SetCoefficients();
   void JoinRanges();
   void UpdateAll() const;
 
