@@ -14,6 +14,7 @@
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/executor/fused_kernel.h"
+#include "framework/executor/scope_overlap.h"
 #include "framework/executor/storage.h"
 #include "framework/tensor/layout_copy.h"
 #include "framework/tensor/replaced_values.h"
@@ -256,6 +257,7 @@ void PreparedPlan::Bind() {
       tensors_[i] = Tensor(value.meta.shape, value.meta.dtype, arena_, offset, value.meta.layout);
     }
   }
+  CheckScopeOverlap(plan_, scope);
   Tensor* counter = scope.FindMutable(kStepCounterName);
   SKIFF_ENFORCE(counter != nullptr && counter->dtype() == DType::kInt64 && counter->has_data() &&
                     counter->element_count() == 1,

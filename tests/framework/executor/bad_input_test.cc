@@ -9,6 +9,7 @@
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
+#include "memory/allocator.h"
 #include "tests/framework/executor/tiny_ops.h"
 
 namespace skiff {
@@ -243,6 +244,34 @@ TEST_F(BadInput, OfTheScopeIsToldByNameFoundAndExpected) {
   ExpectError(run, ErrorCode::kFailedPrecondition, counter);
   scope.Erase(kStepCounterName);
   ExpectError(run, ErrorCode::kFailedPrecondition, counter);
+}
+
+TEST_F(BadInput, AreVariablesOnTheSameMemoryOfWhichOneIsWritten) {
+  const auto executor = MakeTrainingExecutor();
+  CompiledProgram program = executor->Compile(*ParseProgramText(kTraining));
+  Scope& scope = executor->scope();
+  const auto run = [&] { program.Run({{"x", Row({1, 2, 3})}}, {"loss"}); };
+  scope.Set("seen", scope.Get("w"));
+  const std::string expected =
+      "variables \"seen\" and \"w\" share memory in the scope, and the program writes \"seen\": "
+      "give each a tensor of its own";
+  ExpectError(run, ErrorCode::kFailedPrecondition, expected);
+  const auto buffer = std::make_shared<Buffer>(AllocatorOf(Place::Cpu()), 24, AllocationOptions{});
+  scope.Set("seen", Tensor({3}, DType::kFloat32, buffer, 0));
+  scope.Set("w", Tensor({3}, DType::kFloat32, buffer, 8));
+  ExpectError(run, ErrorCode::kFailedPrecondition, expected);
+  // Beside each other in one buffer, or read only.
+  scope.Set("w", Tensor({3}, DType::kFloat32, buffer, 12));
+  run();
+  CompiledProgram reads = executor->Compile(*ParseProgramText(R"(program { block 0 {
+    var "a" float32 [3] persistable
+    var "b" float32 [3] persistable
+    var "sum" float32 [3]
+    {Out: ["sum"]} = tiny_add(X: ["a"], Y: ["b"])
+  } })"));
+  scope.Set("a", Row({1, 2, 3}));
+  scope.Set("b", scope.Get("a"));
+  EXPECT_THAT(reads.Run({}, {"sum"})[0].ToVector<float>(), ElementsAre(2, 4, 6));
 }
 
 TEST_F(BadInput, OfOptionsIsRefusedByCompile) {

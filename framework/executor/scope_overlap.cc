@@ -1,0 +1,70 @@
+#include "framework/executor/scope_overlap.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+struct Held {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  std::string name;
+  bool is_written = false;
+};
+
+// By address.
+std::vector<Held> HeldVariables(const Plan& plan, Scope& scope) {
+  std::map<std::string, bool> is_written;
+  for (const PlanValue& value : plan.values) {
+    if (value.storage == Storage::kScope) is_written.emplace(value.name, false);
+  }
+  for (const Instruction& instruction : plan.instructions) {
+    for (const int32_t output : instruction.outputs) {
+      if (output < 0) continue;
+      const PlanValue& value = plan.values[static_cast<size_t>(output)];
+      if (value.storage == Storage::kScope) is_written[value.name] = true;
+    }
+  }
+  std::vector<Held> held;
+  for (const auto& [name, written] : is_written) {
+    const Tensor& tensor = *scope.FindMutable(name);
+    const auto begin = reinterpret_cast<uintptr_t>(tensor.raw_data());
+    const auto bytes = static_cast<uintptr_t>(tensor.byte_count());
+    if (bytes > 0) held.push_back({begin, begin + bytes, name, written});
+  }
+  std::ranges::sort(held, {}, &Held::begin);
+  return held;
+}
+
+void Refuse(const Held& a, const Held& b) {
+  const bool writes_a = a.is_written;
+  Throw(ErrorCode::kFailedPrecondition, "variables \"", a.name, "\" and \"", b.name,
+        "\" share memory in the scope, and the program writes \"", writes_a ? a.name : b.name,
+        "\": give each a tensor of its own");
+}
+
+}  // namespace
+
+void CheckScopeOverlap(const Plan& plan, Scope& scope) {
+  // Of all so far, and of those that are written, the one that reaches farthest.
+  const Held* farthest = nullptr;
+  const Held* farthest_written = nullptr;
+  const auto extend = [](const Held*& reach, const Held& held) {
+    if (reach == nullptr || held.end > reach->end) reach = &held;
+  };
+  const std::vector<Held> all = HeldVariables(plan, scope);
+  for (const Held& held : all) {
+    const Held* before = held.is_written ? farthest : farthest_written;
+    if (before != nullptr && held.begin < before->end) Refuse(*before, held);
+    extend(farthest, held);
+    if (held.is_written) extend(farthest_written, held);
+  }
+}
+
+}  // namespace skiff
