@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "framework/base/element_count.h"
-#include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "operators/common/reduce.h"
 #include "operators/common/selected_rows.h"
@@ -18,10 +17,9 @@ constexpr int64_t kColumns = 512;
 
 // The slots in use, in order; their number.
 int64_t ListSlots(std::span<const int64_t> rows, int64_t height, int64_t* slots) {
+  CheckRowNumbers(rows, height);
   int64_t count = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    SKIFF_ENFORCE(rows[i] >= -1 && rows[i] < height, kOutOfRange, "selected rows: row number ",
-                  rows[i], " in slot ", i, ", expected one in [0, ", height, "), or -1");
     if (rows[i] >= 0) slots[count++] = static_cast<int64_t>(i);
   }
   return count;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "framework/base/error.h"
+
 namespace skiff {
 
 void CopyRowNumbers(const Tensor& from, Tensor* to) {
@@ -10,8 +12,16 @@ void CopyRowNumbers(const Tensor& from, Tensor* to) {
   std::memcpy(to->rows().data(), rows.data(), rows.size_bytes());
 }
 
+void CheckRowNumbers(std::span<const int64_t> rows, int64_t height) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    SKIFF_ENFORCE(rows[i] >= -1 && rows[i] < height, kOutOfRange, "selected rows: row number ",
+                  rows[i], " in slot ", i, ", expected one in [0, ", height, "), or -1");
+  }
+}
+
 template <typename T>
 void AddSelectedRows(const Tensor& rows, T* dense) {
+  CheckRowNumbers(rows.rows(), rows.height());
   const int64_t width = RowWidth(rows.shape());
   const std::span<const int64_t> numbers = rows.rows();
   const auto slots = static_cast<int64_t>(numbers.size());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -18,9 +19,13 @@ void CopyRowNumbers(const Tensor& from, Tensor* to);
 // Elements of a row.
 inline int64_t RowWidth(const Shape& shape) { return shape.element_count(1, shape.rank()); }
 
+// Error (kOutOfRange) that names the first slot whose row number is neither one of `height` rows nor
+// -1.
+void CheckRowNumbers(std::span<const int64_t> rows, int64_t height);
+
 // dense[row, :] += the values of each slot in use, in the order of the slots. Threaded by columns,
 // so that their number changes no bit. `dense` has the shape that `rows` stands for. T is float or
-// double.
+// double. Error as of CheckRowNumbers.
 template <typename T>
 void AddSelectedRows(const Tensor& rows, T* dense);
 

@@ -56,6 +56,7 @@ class Coverage {
       if (!def.views.empty()) found.insert("views");
       if (!def.replayed_by.empty()) found.insert("replayed_by");
       if (def.flop) found.insert("flop");
+      if (def.update) found.insert("update");
       if (def.random) found.insert("random");
       if (def.elementwise) found.insert("elementwise");
       if (def.zero_preserving) found.insert("zero_preserving");
@@ -70,6 +71,8 @@ class Coverage {
       std::ranges::sort(inputs);
       if (std::ranges::adjacent_find(inputs) != inputs.end()) found.insert("duplicated inputs");
       for (const std::string& name : op->OutputNames()) {
+        const Var* var = program.root()->FindVar(name);
+        if (var != nullptr && var->kind == VarKind::kSelectedRows) found.insert("selected_rows");
         if (++writers[name] == 2) found.insert("variables written twice");
         if (std::ranges::count(inputs, name) > 0)
           found.insert("variables read and written by one op");
@@ -292,6 +295,46 @@ bool WorkInPlaceTooEarly(Plan* plan, size_t i) {
   return false;
 }
 
+// An op works in place on a view of a value that somebody reads later, though nobody reads the
+// view.
+bool WriteOnAView(Plan* plan, size_t i) {
+  const Instruction& instruction = plan->instructions[i];
+  const auto readers = DataReaders(*plan);
+  for (const auto& [from, to] : InPlacePairs(*plan, instruction)) {
+    const int32_t view = instruction.inputs[static_cast<size_t>(from)];
+    const int32_t output = instruction.outputs[static_cast<size_t>(to)];
+    if (!IsArena(plan, view) || !IsArena(plan, output)) continue;
+    const int32_t shown = ValueOf(plan, view).alias_of;
+    if (shown < 0 || ValueOf(plan, output).alias_of >= 0) continue;
+    if (readers[static_cast<size_t>(view)].back() > i) continue;
+    const std::vector<size_t>& of_shown = readers[static_cast<size_t>(shown)];
+    if (of_shown.empty() || of_shown.back() <= i) continue;
+    ValueOf(plan, output).alias_of = view;
+    return true;
+  }
+  return false;
+}
+
+// What an op computes counts as a view of what it reads.
+bool TakeForAView(Plan* plan, size_t i) {
+  const Instruction& instruction = plan->instructions[i];
+  if (instruction.kind != InstructionKind::kOp || !InPlacePairs(*plan, instruction).empty() ||
+      !ViewPairs(*plan, instruction).empty()) {
+    return false;
+  }
+  for (const int32_t output : instruction.outputs) {
+    if (!IsArena(plan, output) || ValueOf(plan, output).alias_of >= 0) continue;
+    for (size_t j = 0; j < instruction.inputs.size(); ++j) {
+      const int32_t input = instruction.inputs[j];
+      if (!IsArena(plan, input) || !instruction.reads_data[j]) continue;
+      if (StorageBytes(ValueOf(plan, input)) != StorageBytes(ValueOf(plan, output))) continue;
+      ValueOf(plan, output).alias_of = input;
+      return true;
+    }
+  }
+  return false;
+}
+
 // The reads of a value that lies on another one don't keep that one alive.
 bool ForgetAlias(Plan* plan, size_t i) {
   for (const int32_t output : plan->instructions[i].outputs) {
@@ -367,6 +410,17 @@ bool RunAgainTooLate(Plan* plan, size_t i) {
   std::rotate(plan->instructions.begin() + static_cast<std::ptrdiff_t>(i),
               plan->instructions.begin() + static_cast<std::ptrdiff_t>(i) + 1,
               plan->instructions.end());
+  return true;
+}
+
+// What computes again by saved statistics takes one for the other.
+bool ReplayOtherStatistics(Plan* plan, size_t i) {
+  Instruction& replay = plan->instructions[i];
+  if (replay.kind != InstructionKind::kOp || !IsReplay(replay)) return false;
+  const auto mean = std::ranges::find(replay.inputs, replay.InputIn("SavedMean"));
+  const auto variance = std::ranges::find(replay.inputs, replay.InputIn("SavedVariance"));
+  if (mean == replay.inputs.end() || variance == replay.inputs.end()) return false;
+  std::iter_swap(mean, variance);
   return true;
 }
 
@@ -451,6 +505,9 @@ void RegisterTests() {
       {"move_statistics_twice", MoveStatisticsTwice, true},
       {"draw_other_numbers", DrawOtherNumbers},
       {"run_again_too_late", RunAgainTooLate, true},
+      {"write_on_a_view", WriteOnAView, true},
+      {"take_for_a_view", TakeForAView, true},
+      {"replay_other_statistics", ReplayOtherStatistics},
   };
   for (const Planted& planted : all) {
     ::testing::RegisterTest(
