@@ -20,88 +20,12 @@
 #include <memory>
 #include <utility>
 
+#include "operators/common/reduce.h"
 #include "operators/optimizer/average_shared.h"
 #include "operators/optimizer/update_op_shared.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "operators/optimizer/average_accumulates.cc"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace skiff::HWY_NAMESPACE {
-namespace {
-namespace hn = hwy::HWY_NAMESPACE;
-
-template <typename T>
-void AddArrays(const T* a, const T* b, int64_t count, T* sum) {
-  const hn::ScalableTag<T> d;
-  const hn::CappedTag<T, 1> one;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, sum + i);
-  }
-  for (; i < count; ++i) {
-    hn::StoreU(hn::Add(hn::LoadU(one, a + i), hn::LoadU(one, b + i)), one, sum + i);
-  }
-}
-
-template <typename T>
-void AddThreeArrays(const T* a, const T* b, const T* c, int64_t count, T* sum) {
-  const hn::ScalableTag<T> d;
-  const hn::CappedTag<T, 1> one;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto first = hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
-    hn::StoreU(hn::Add(first, hn::LoadU(d, c + i)), d, sum + i);
-  }
-  for (; i < count; ++i) {
-    const auto first = hn::Add(hn::LoadU(one, a + i), hn::LoadU(one, b + i));
-    hn::StoreU(hn::Add(first, hn::LoadU(one, c + i)), one, sum + i);
-  }
-}
-
-void AddFloats(const float* a, const float* b, int64_t count, float* sum) {
-  AddArrays(a, b, count, sum);
-}
-void AddDoubles(const double* a, const double* b, int64_t count, double* sum) {
-  AddArrays(a, b, count, sum);
-}
-void AddThreeFloats(const float* a, const float* b, const float* c, int64_t count, float* sum) {
-  AddThreeArrays(a, b, c, count, sum);
-}
-void AddThreeDoubles(const double* a, const double* b, const double* c, int64_t count,
-                     double* sum) {
-  AddThreeArrays(a, b, c, count, sum);
-}
-
-}  // namespace
-}  // namespace skiff::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace skiff {
 namespace {
-
-HWY_EXPORT(AddFloats);
-HWY_EXPORT(AddDoubles);
-HWY_EXPORT(AddThreeFloats);
-HWY_EXPORT(AddThreeDoubles);
-
-void Add(const float* a, const float* b, int64_t count, float* sum) {
-  HWY_DYNAMIC_DISPATCH(AddFloats)(a, b, count, sum);
-}
-void Add(const double* a, const double* b, int64_t count, double* sum) {
-  HWY_DYNAMIC_DISPATCH(AddDoubles)(a, b, count, sum);
-}
-void AddThree(const float* a, const float* b, const float* c, int64_t count, float* sum) {
-  HWY_DYNAMIC_DISPATCH(AddThreeFloats)(a, b, c, count, sum);
-}
-void AddThree(const double* a, const double* b, const double* c, int64_t count, double* sum) {
-  HWY_DYNAMIC_DISPATCH(AddThreeDoubles)(a, b, c, count, sum);
-}
 
 // Whether the window is full.
 class WindowRule {
@@ -180,25 +104,31 @@ class AverageAccumulates final : public AverageKernel {
     std::memset(Out(run, k, i) + begin, 0, static_cast<size_t>(end - begin) * sizeof(T));
   }
 
+  // State k = sum_1 + param + sum_2, and sum_1 = 0.
+  void FoldSum1(const KernelContext& run, size_t i, int64_t begin, int64_t end, size_t k) const {
+    T* sum_1 = Out(run, kSum1, i) + begin;
+    AddParam(run, i, begin, end);
+    AddArrays(sum_1, In(run, kSum2, i) + begin, Out(run, k, i) + begin, end - begin);
+    Clear(run, kSum1, i, begin, end);
+  }
+  void AddParam(const KernelContext& run, size_t i, int64_t begin, int64_t end) const {
+    AddArrays(In(run, kSum1, i) + begin, run.input(param(i)).template data<T>() + begin,
+              Out(run, kSum1, i) + begin, end - begin);
+  }
+
   void Accumulate(const KernelContext& run, size_t i, int64_t begin, int64_t end) const override {
-    const int64_t count = end - begin;
-    const T* added = run.input(param(i)).template data<T>() + begin;
-    const T* sum_1 = In(run, kSum1, i) + begin;
-    const T* sum_2 = In(run, kSum2, i) + begin;
     switch (folds_[i]) {
       case Fold::kNowhere:
-        Add(sum_1, added, count, Out(run, kSum1, i) + begin);
+        AddParam(run, i, begin, end);
         Keep(run, kSum2, i, begin, end);
         Keep(run, kSum3, i, begin, end);
         return;
       case Fold::kToSum2:
-        AddThree(sum_1, added, sum_2, count, Out(run, kSum2, i) + begin);
-        Clear(run, kSum1, i, begin, end);
+        FoldSum1(run, i, begin, end, kSum2);
         Keep(run, kSum3, i, begin, end);
         return;
       case Fold::kToSum3:
-        AddThree(sum_1, added, sum_2, count, Out(run, kSum3, i) + begin);
-        Clear(run, kSum1, i, begin, end);
+        FoldSum1(run, i, begin, end, kSum3);
         Clear(run, kSum2, i, begin, end);
         return;
     }
@@ -272,4 +202,3 @@ void RegisterAverageAccumulates(OpRegistry& registry) {
 }
 
 }  // namespace skiff
-#endif  // HWY_ONCE

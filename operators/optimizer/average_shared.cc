@@ -95,20 +95,16 @@ OpDef MakeAverageOpDef(AverageOp op) {
   return def;
 }
 
-AverageKernel::AverageKernel(const OpContext& context) : skip_(context.InputIndex("SkipUpdate")) {
-  const OpDef& def = context.def();
-  const std::string& param = def.update->lists.front();
-  const size_t count = context.InputCount(param);
+AverageKernel::AverageKernel(const OpContext& context)
+    : params_(InputIndices(context, context.def().update->lists.front())),
+      skip_(context.InputIndex("SkipUpdate")) {
   begins_.push_back(0);
-  for (size_t i = 0; i < count; ++i) {
-    params_.push_back(context.InputIndex(param, i));
-    begins_.push_back(begins_.back() + context.Input(param, i).shape.element_count());
+  for (const int param : params_) {
+    const Shape& shape = context.inputs()[static_cast<size_t>(param)].shape;
+    begins_.push_back(begins_.back() + shape.element_count());
   }
-  for (const auto& [input, output] : def.in_place) {
-    std::vector<State>& states = states_.emplace_back();
-    for (size_t i = 0; i < count; ++i) {
-      states.push_back({.in = context.InputIndex(input, i), .out = context.OutputIndex(output, i)});
-    }
+  for (const auto& [input, output] : context.def().in_place) {
+    states_.push_back(PairsOf(context, input, output));
   }
 }
 

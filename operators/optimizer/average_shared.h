@@ -15,6 +15,7 @@
 
 #include "framework/op/kernel.h"
 #include "framework/op/registry.h"
+#include "operators/optimizer/update_arguments_shared.h"
 
 namespace skiff {
 
@@ -45,10 +46,7 @@ class AverageKernel : public Kernel {
 
  protected:
   // A state before the step, and after it.
-  struct State {
-    int in = -1;
-    int out = -1;
-  };
+  using State = UpdateArguments::Pair;
 
   explicit AverageKernel(const OpContext& context);
 

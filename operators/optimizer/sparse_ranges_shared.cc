@@ -10,14 +10,7 @@ namespace {
 // Elements [begin, end) of a range.
 template <typename T>
 UpdateRange<T> Part(const UpdateRange<T>& whole, int64_t begin, int64_t end) {
-  UpdateRange<T> part = whole;
-  part.param += begin;
-  part.param_out += begin;
-  for (size_t k = 0; k < kMaxUpdateStates; ++k) {
-    if (part.states[k] == nullptr) continue;
-    part.states[k] += begin;
-    part.states_out[k] += begin;
-  }
+  UpdateRange<T> part = whole.From(begin);
   part.count = end - begin;
   return part;
 }

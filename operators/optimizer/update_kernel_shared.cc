@@ -128,21 +128,6 @@ bool Continues(const UpdateRange<T>& range, const UpdateRange<T>& next) {
 }  // namespace
 
 template <typename T>
-UpdateRange<T> UpdateRange<T>::From(int64_t begin) const {
-  const auto advance = [begin](auto*& array) {
-    if (array != nullptr) array += begin;
-  };
-  UpdateRange rest = *this;
-  advance(rest.param);
-  advance(rest.grad);
-  advance(rest.param_out);
-  std::ranges::for_each(rest.states, advance);
-  std::ranges::for_each(rest.states_out, advance);
-  rest.count -= begin;
-  return rest;
-}
-
-template <typename T>
 UpdateKernel<T>::UpdateKernel(PrepareContext& context, SparseRule sparse_rule, UpdateLoops<T> loops,
                               const CoefficientRule& rule)
     : loops_(loops), rule_(rule), arguments_(context, rule), forms_(GradientFormsOf<T>(context)) {

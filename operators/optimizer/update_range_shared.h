@@ -1,6 +1,7 @@
 // What the loops of optimizers run over: arrays of parameters, gradients and states.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,19 @@ struct GradientForm {
 template <typename T>
 struct UpdateRange {
   // The same from element `begin` on.
-  UpdateRange From(int64_t begin) const;
+  UpdateRange From(int64_t begin) const {
+    const auto advance = [begin](auto*& array) {
+      if (array != nullptr) array += begin;
+    };
+    UpdateRange rest = *this;
+    advance(rest.param);
+    advance(rest.grad);
+    advance(rest.param_out);
+    std::ranges::for_each(rest.states, advance);
+    std::ranges::for_each(rest.states_out, advance);
+    rest.count -= begin;
+    return rest;
+  }
 
   const T* param = nullptr;
   const T* grad = nullptr;
