@@ -89,7 +89,10 @@ class Orders {
 
   void CompressLives();
   void FindLoads();
+  void FindSizes();
   bool IsDone() const { return best_.planned_bytes <= enough_bytes_ || steps_ >= max_steps_; }
+  // Whether a walk ends where it is. The first one goes on to the end.
+  bool IsUnfinished() const { return steps_ >= max_steps_ && best_.planned_bytes < INT64_MAX; }
   void Keep(OrderedPlacement placement);
   void PlaceOnline(GapFit fit, bool is_reversed);
   void PlaceFromPeak(const Order& stack, GapFit fit);
@@ -122,8 +125,9 @@ class Orders {
   const FixedBuffers fixed_;
   const int64_t max_steps_;
   int32_t instants_ = 0;
-  std::vector<int64_t> load_;  // by instant: the bytes that are live
-  int32_t peak_ = 0;           // the instant with the most
+  std::vector<int64_t> sizes_;  // in the arena
+  std::vector<int64_t> load_;   // by instant: the bytes that are live
+  int32_t peak_ = 0;            // the instant with the most
   int64_t steps_ = 0;
   OrderedPlacement best_;
 };
@@ -137,6 +141,7 @@ Orders::Orders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes,
       max_steps_(fixed_.empty() ? kMaxSteps : kMaxStepsIfFixed) {
   CompressLives();
   FindLoads();
+  FindSizes();
 }
 
 // Numbers the instants at which a buffer begins; at no other one more is live.
@@ -163,6 +168,16 @@ void Orders::FindLoads() {
   peak_ = static_cast<int32_t>(std::ranges::max_element(load_) - load_.begin());
 }
 
+// Rounds the bytes up to the least alignment. What is between the end of a buffer and the next
+// multiple serves nobody, and thousands of gaps of that kind would have to be looked at.
+void Orders::FindSizes() {
+  const int64_t unit = std::ranges::min(buffers_, {}, &ArenaBuffer::alignment).alignment;
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const int64_t bytes = buffers_[i].bytes;
+    sizes_.push_back(IsFixed(i) ? bytes : RoundUp(bytes, unit));
+  }
+}
+
 void Orders::ReverseTime() {
   for (ArenaLife& life : lives_) {
     life = {instants_ - 1 - life.last, instants_ - 1 - life.first};
@@ -171,7 +186,7 @@ void Orders::ReverseTime() {
 }
 
 void Orders::Keep(OrderedPlacement placement) {
-  if (steps_ >= max_steps_ && best_.planned_bytes < INT64_MAX) return;  // it may be unfinished
+  if (IsUnfinished()) return;
   if (placement.planned_bytes < best_.planned_bytes) best_ = std::move(placement);
 }
 
@@ -185,9 +200,9 @@ void Orders::PlaceNext(size_t index, GapFit fit, FreeSpace* space, OrderedPlacem
   int64_t offset = 0;
   if (IsFixed(index)) {
     offset = fixed_offsets_[index];
-    space->TakeAt(offset, buffer.bytes);
+    space->TakeAt(offset, sizes_[index]);
   } else {
-    offset = space->Take({buffer.bytes, buffer.alignment, lives_[index]}, fit, &steps_);
+    offset = space->Take({sizes_[index], buffer.alignment, lives_[index]}, fit, &steps_);
   }
   Put(index, offset, buffer.bytes, placement);
 }
@@ -208,13 +223,13 @@ void Orders::WalkForward(const Order& at_start, Order later, GapFit fit,
   for (const size_t i : later) {
     while (!live.empty() && live.begin()->first < lives_[i].first) {
       const size_t dead = live.begin()->second;
-      space.Return(placement->offsets[dead], buffers_[dead].bytes);
+      space.Return(placement->offsets[dead], sizes_[dead]);
       live.erase(live.begin());
     }
     PlaceNext(i, fit, &space, placement);
     live.emplace(lives_[i].last, i);
     if (placement->planned_bytes > kMaxOffset) placement->planned_bytes = INT64_MAX;
-    if (placement->planned_bytes >= best_.planned_bytes) return;
+    if (placement->planned_bytes >= best_.planned_bytes || IsUnfinished()) return;
   }
 }
 
@@ -263,7 +278,7 @@ void Orders::PlaceGreedily(const Order& order, GapFit fit) {
   PlacedByLife placed(0, instants_ - 1);
   const auto add = [&](size_t i, int64_t offset) {
     Put(i, offset, buffers_[i].bytes, &placement);
-    placed.Add(lives_[i].first, lives_[i].last, offset, offset + buffers_[i].bytes);
+    placed.Add(lives_[i].first, lives_[i].last, offset, offset + sizes_[i]);
   };
   for (size_t i = 0; i < fixed_offsets_.size(); ++i) {
     if (IsFixed(i)) add(i, fixed_offsets_[i]);
@@ -280,7 +295,7 @@ void Orders::PlaceGreedily(const Order& order, GapFit fit) {
     int64_t smallest = INT64_MAX;
     for (const auto& [begin, end] : neighbours) {
       const int64_t at = RoundUp(free, buffer.alignment);
-      if (at + buffer.bytes <= begin && begin - free < smallest) {
+      if (at + sizes_[i] <= begin && begin - free < smallest) {
         offset = at;
         smallest = begin - free;
         if (fit == GapFit::kLowest) break;
@@ -309,7 +324,7 @@ void Orders::AddOrderByLoad(std::vector<Order>* orders) {
 }
 
 OrderedPlacement Orders::Run() {
-  // The first one always ends: it looks at few gaps.
+  // The first one always ends: it looks at few gaps, or at none once the steps are used up.
   PlaceOnline(GapFit::kSmallest, false);
   PlaceOnline(GapFit::kSmallest, true);
   const std::vector<Order> stacks = StacksAtPeak();

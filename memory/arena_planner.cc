@@ -70,6 +70,7 @@ class Improvement {
   // Until the placement takes at most `enough_bytes`, a multiple of the unit, or the search has
   // proven that it can do no better.
   void Run(int64_t enough_bytes, OrderedPlacement* placement) {
+    if (options_.max_search_nodes < std::ssize(buffers_)) return;
     least_ = enough_bytes / unit_;
     int64_t max_nodes = kFirstNodes + 4 * static_cast<int64_t>(buffers_.size());
     for (; !IsOver() && Units(*placement) > least_; max_nodes *= 2, ++seed_) {
@@ -87,7 +88,10 @@ class Improvement {
   // Capacities above the least one that are tried in a round, which take half of the nodes.
   static constexpr int kMiddles = 4;
 
-  bool IsOver() const { return nodes_ >= options_.max_search_nodes || (stop_ && stop_()); }
+  bool IsOver() const {
+    return nodes_ >= options_.max_search_nodes || steps_ >= options_.max_search_steps ||
+           (stop_ && stop_());
+  }
 
   int64_t Units(const OrderedPlacement& placement) const {
     return RoundUp(placement.planned_bytes, unit_) / unit_;
@@ -96,10 +100,12 @@ class Improvement {
   // Whether the placement takes no more now.
   bool TryCapacity(int64_t capacity, int64_t max_nodes, OrderedPlacement* placement) {
     const SearchLimits limits{.max_nodes = std::min(max_nodes, options_.max_search_nodes - nodes_),
+                              .max_steps = options_.max_search_steps - steps_,
                               .seed = seed_,
                               .stop = stop_};
     SearchResult result = SearchArena(search_buffers_, capacity, limits);
     nodes_ += result.nodes + 1;  // a proof may take none
+    steps_ += result.steps;
     if (result.outcome == SearchOutcome::kImpossible) least_ = std::max(least_, capacity + 1);
     if (result.outcome != SearchOutcome::kFound) return false;
     int64_t planned_bytes = 0;
@@ -118,6 +124,7 @@ class Improvement {
   std::vector<SearchBuffer> search_buffers_;
   int64_t least_ = 0;  // in units: enough, or what the search can't go below
   int64_t nodes_ = 0;
+  int64_t steps_ = 0;
   uint64_t seed_ = 0;
 };
 

@@ -39,8 +39,11 @@ struct ArenaPlan {
 struct ArenaPlanOptions {
   // What the plan should fit into: the planner stops as soon as it does. 0: as little as possible.
   int64_t capacity = 0;
-  // How many states the search may look at. 0: no search, as with groups.
+  // How many states the search may look at. Each places one buffer: with fewer than there are
+  // buffers there is no search, nor with groups.
   int64_t max_search_nodes = 4000;
+  // How many buffers and instants it may look at in all, which bounds its time whatever the set.
+  int64_t max_search_steps = 100'000'000;
   // How long the planner may take, at least for the quick orders; 0: no limit. With one, plans may
   // differ from run to run.
   double time_limit_seconds = 0;

@@ -39,11 +39,13 @@ class Turns {
       auto search = std::make_unique<SkylineSearch>(set, options);
       // Matching nothing, it would be the same search as without.
       if (options.match_boundaries && !is_joined && !search->has_matched_boundaries()) return;
+      steps_ += search->steps();
       const bool is_exact = !is_joined && !options.match_boundaries;
       ways_.push_back({std::move(search), is_exact, is_joined});
     };
     if (buffers.size() <= kMaxBuffersToJoin) {
       joined_ = std::make_unique<JoinedBuffers>(buffers);
+      steps_ += joined_->steps();
       if (joined_->buffers().size() < buffers.size()) add(joined_->buffers(), true);
     }
     add(buffers, false);
@@ -52,15 +54,20 @@ class Turns {
   }
 
   SearchResult Run(int64_t dive_nodes) {
-    SearchResult result;
+    SearchResult result{.steps = steps_};
     const int64_t growth = ways_.back().search->IsFull() ? kGrowthIfFull : kGrowth;
     for (size_t turn = 0; !ways_.empty(); ++turn) {
       Way& way = ways_[turn % ways_.size()];
-      if (result.nodes >= limits_.max_nodes || (limits_.stop && limits_.stop())) return result;
-      const int64_t before = way.search->nodes();
-      const Verdict verdict =
-          way.search->Dive(std::min(dive_nodes, limits_.max_nodes - result.nodes));
-      result.nodes += way.search->nodes() - before;
+      if (result.nodes >= limits_.max_nodes || result.steps >= limits_.max_steps ||
+          (limits_.stop && limits_.stop())) {
+        return result;
+      }
+      const int64_t nodes_before = way.search->nodes();
+      const int64_t steps_before = way.search->steps();
+      const Verdict verdict = way.search->Dive(
+          std::min(dive_nodes, limits_.max_nodes - result.nodes), limits_.max_steps - result.steps);
+      result.nodes += way.search->nodes() - nodes_before;
+      result.steps += way.search->steps() - steps_before;
       if (verdict == Verdict::kFound) {
         result.outcome = SearchOutcome::kFound;
         result.offsets = way.search->Offsets();
@@ -81,6 +88,7 @@ class Turns {
 
  private:
   const SearchLimits& limits_;
+  int64_t steps_ = 0;  // of the construction
   std::unique_ptr<JoinedBuffers> joined_;
   std::vector<Way> ways_;
 };

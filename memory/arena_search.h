@@ -36,11 +36,14 @@ namespace skiff {
 enum class SearchOutcome {
   kFound,
   kImpossible,  // there is no such placement (where all alignments are 1, else just not found)
-  kStopped,     // out of nodes, or told to stop
+  kStopped,     // out of nodes or steps, or told to stop
 };
 
 struct SearchLimits {
-  int64_t max_nodes = 0;            // states to look at; each takes time linear in the buffers
+  int64_t max_nodes = 0;  // states to look at
+  // The time goes by these: how many buffers and instants may be looked at. The state in which they
+  // are used up is the last one.
+  int64_t max_steps = INT64_MAX;
   uint64_t seed = 0;                // of the preferences
   std::function<bool()> stop = {};  // asked now and then; true ends the search
 };
@@ -49,6 +52,7 @@ struct SearchResult {
   SearchOutcome outcome = SearchOutcome::kStopped;
   std::vector<int64_t> offsets = {};  // one a buffer, if found
   int64_t nodes = 0;                  // looked at
+  int64_t steps = 0;                  // taken
 };
 
 // The capacity is in the unit of the buffers' sizes. The sizes that are live at any one instant sum

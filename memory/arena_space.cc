@@ -111,8 +111,8 @@ FreeSpace::Place FreeSpace::LowestGap(const ArenaRequest& request, int64_t* step
 
 FreeSpace::Place FreeSpace::SmallestGap(const ArenaRequest& request, int64_t* steps) {
   for (auto size = by_size_.lower_bound({request.bytes, 0}); size != by_size_.end(); ++size) {
-    // Without fixed buffers one of the first mostly fits; with them, many may not.
-    if (!fixed_.empty() && *steps >= max_steps_) break;
+    // Mostly one of the first fits; with fixed buffers or several alignments, many may not.
+    if (*steps >= max_steps_) break;
     ++*steps;
     const auto gap = gaps_.find(size->second);
     const int64_t offset = PlaceBetween(gap->first, gap->second, request, GapFit::kSmallest, steps);

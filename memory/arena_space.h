@@ -57,7 +57,7 @@ class FixedBuffers {
 // taken, but nothing is placed in their way.
 class FreeSpace {
  public:
-  // With fixed buffers, gaps are looked at only while there are fewer than max_steps.
+  // For the smallest gap, gaps are looked at only while there are fewer than max_steps.
   FreeSpace(const FixedBuffers& fixed, int64_t max_steps) : fixed_(fixed), max_steps_(max_steps) {}
 
   // The offset of what it takes. Adds the gaps and fixed buffers that it looks at to *steps.

@@ -13,6 +13,9 @@ constexpr size_t kMaxGroup = 20;
 constexpr size_t kMaxBuffersOfMatch = 4;
 // Each joins at least two buffers; a bound of the time.
 constexpr int kMaxRounds = 100;
+// Stacks and matches of all rounds. Hundreds of equal buffers have more, and a match of those is
+// nothing but a coincidence.
+constexpr int64_t kMaxLookedAt = 500'000;
 
 }  // namespace
 
@@ -26,9 +29,10 @@ JoinedBuffers::JoinedBuffers(std::span<const SearchBuffer> buffers) : input_coun
   }
 }
 
-// false: there are none.
+// false: there are none, or too many.
 bool JoinedBuffers::JoinMatches() {
   const std::vector<Stack> stacks = FindStacks();
+  looked_at_ += std::ssize(stacks);
   bool has_joined = false;
   for (const auto& [before, after] : FindMatches(stacks)) {
     if (!IsFree(*before) || !IsFree(*after)) continue;
@@ -68,8 +72,8 @@ std::vector<JoinedBuffers::Stack> JoinedBuffers::FindStacks() const {
 }
 
 // Pairs of stacks of the same size, one of which begins where the other ends; simple ones first.
-std::vector<JoinedBuffers::Match> JoinedBuffers::FindMatches(
-    const std::vector<Stack>& stacks) const {
+// None if there are too many.
+std::vector<JoinedBuffers::Match> JoinedBuffers::FindMatches(const std::vector<Stack>& stacks) {
   std::vector<const Stack*> by_start;
   for (const Stack& stack : stacks) by_start.push_back(&stack);
   const auto key = [](const Stack* stack) { return std::pair(stack->first, stack->size); };
@@ -78,6 +82,8 @@ std::vector<JoinedBuffers::Match> JoinedBuffers::FindMatches(
   for (const Stack& before : stacks) {
     const auto found =
         std::ranges::equal_range(by_start, std::pair(before.last + 1, before.size), {}, key);
+    looked_at_ += std::ssize(found);
+    if (looked_at_ > kMaxLookedAt) return {};
     for (const Stack* after : found) {
       if (before.nodes.size() + after->nodes.size() > kMaxBuffersOfMatch) continue;
       matches.emplace_back(&before, after);

@@ -25,6 +25,8 @@ class JoinedBuffers {
   const std::vector<SearchBuffer>& buffers() const { return joined_; }
   // The offsets of the buffers that went in, from those of buffers().
   std::vector<int64_t> OffsetsOfParts(std::span<const int64_t> offsets) const;
+  // What the time to find them goes by, as SkylineSearch counts it.
+  int64_t steps() const { return kStepsPerStack * looked_at_; }
 
  private:
   struct Node {
@@ -42,15 +44,18 @@ class JoinedBuffers {
   };
   using Match = std::pair<const Stack*, const Stack*>;
 
+  static constexpr int64_t kStepsPerStack = 50;
+
   bool JoinMatches();
   std::vector<Stack> FindStacks() const;
-  std::vector<Match> FindMatches(const std::vector<Stack>& stacks) const;
+  std::vector<Match> FindMatches(const std::vector<Stack>& stacks);
   bool IsFree(const Stack& stack) const;
   int32_t Join(int32_t a, int32_t b, bool is_stack);
   int32_t JoinStack(const Stack& stack);
 
   std::vector<Node> nodes_;  // the input buffers, then what was joined
   size_t input_count_;
+  int64_t looked_at_ = 0;  // stacks and matches, of all rounds
   std::vector<SearchBuffer> joined_;
   std::vector<int32_t> node_of_joined_;
 };

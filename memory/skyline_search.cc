@@ -24,6 +24,8 @@ constexpr size_t kFirstFailures = size_t{1} << 8;
 constexpr size_t kMostFailures = size_t{1} << 20;
 // More buffers at one boundary aren't looked at.
 constexpr size_t kMaxNeighbours = 64;
+// Between two questions whether to stop: a few milliseconds.
+constexpr int64_t kStepsPerStop = 1 << 20;
 
 }  // namespace
 
@@ -81,15 +83,22 @@ void SkylineSearch::IndexBuffers() {
   crossing_.assign(instants, 0);
   first_born_.assign(instants + 1, 0);
   first_dying_.assign(instants + 1, 0);
+  std::vector<int64_t> load(instants + 1, 0);
   for (const SearchBuffer& b : buffers_) {
     ++first_born_[static_cast<size_t>(b.first) + 1];
     ++first_dying_[static_cast<size_t>(b.last) + 1];
-    for (auto i = static_cast<size_t>(b.first); i <= static_cast<size_t>(b.last); ++i) {
-      slack_[i] -= b.size;
-      ++live_[i];
-      if (i < static_cast<size_t>(b.last)) ++crossing_[i];
-    }
+    // What changes from the instant before; summed up below.
+    ++live_[static_cast<size_t>(b.first)];
+    load[static_cast<size_t>(b.first)] += b.size;
+    load[static_cast<size_t>(b.last) + 1] -= b.size;
   }
+  for (size_t i = 0; i < instants; ++i) {
+    if (i > 0) live_[i] += crossing_[i - 1];
+    crossing_[i] = live_[i] - first_dying_[i + 1];
+    if (i > 0) load[i] += load[i - 1];
+    slack_[i] -= load[i];
+  }
+  AddSteps(static_cast<int64_t>(buffers_.size() + instants));
   std::partial_sum(first_born_.begin(), first_born_.end(), first_born_.begin());
   std::partial_sum(first_dying_.begin(), first_dying_.end(), first_dying_.begin());
   born_.resize(buffers_.size());
@@ -123,18 +132,19 @@ std::vector<int64_t> SkylineSearch::Offsets() const {
   return offsets;
 }
 
-SkylineSearch::Verdict SkylineSearch::Dive(int64_t max_nodes) {
+SkylineSearch::Verdict SkylineSearch::Dive(int64_t max_nodes, int64_t max_steps) {
   if (std::ranges::any_of(slack_, [](int64_t slack) { return slack < 0; })) {
     return Verdict::kImpossible;
   }
+  end_steps_ = max_steps < std::numeric_limits<int64_t>::max() - steps_
+                   ? steps_ + max_steps
+                   : std::numeric_limits<int64_t>::max();
   Begin();
   const int64_t end = nodes_ + max_nodes;
   while (true) {
     Frame& frame = stack_.back();
     if (frame.is_applied && frame.next_part < parts_.size()) {
-      if (nodes_ >= end || (nodes_ % 256 == 255 && options_.stop && options_.stop())) {
-        return Verdict::kUndecided;
-      }
+      if (nodes_ >= end || IsOutOfSteps() || IsToldToStop()) return Verdict::kUndecided;
       const Range part = parts_[frame.next_part++];
       if (!Push(part) && !TakeBack()) return Verdict::kImpossible;
     } else if (frame.is_applied) {  // all parts are solved
@@ -148,6 +158,12 @@ SkylineSearch::Verdict SkylineSearch::Dive(int64_t max_nodes) {
       if (!TakeBack()) return Verdict::kImpossible;
     }
   }
+}
+
+bool SkylineSearch::IsToldToStop() {
+  if (!options_.stop || steps_ < next_stop_) return false;
+  next_stop_ = steps_ + kStepsPerStop;
+  return options_.stop();
 }
 
 void SkylineSearch::Begin() {
@@ -198,6 +214,7 @@ bool SkylineSearch::TakeBack() {
 
 // Adds the parts of a range that no unplaced buffer leaves and where one lives.
 void SkylineSearch::Split(Range range) {
+  AddSteps(range.end - range.begin);
   int32_t begin = range.begin;
   for (int32_t i = range.begin; i < range.end; ++i) {
     if (i + 1 < range.end && crossing_[static_cast<size_t>(i)] > 0) continue;
@@ -206,10 +223,12 @@ void SkylineSearch::Split(Range range) {
   }
 }
 
-uint64_t SkylineSearch::KeyOf(Range range) const {
+uint64_t SkylineSearch::KeyOf(Range range) {
   uint64_t key = 0;
+  const int32_t begin = first_born_[static_cast<size_t>(range.begin)];
   const int32_t end = first_born_[static_cast<size_t>(range.end)];
-  for (int32_t b = first_born_[static_cast<size_t>(range.begin)]; b < end; ++b) {
+  AddSteps(end - begin + range.end - range.begin);
+  for (int32_t b = begin; b < end; ++b) {
     if (!IsPlaced(b)) key += Mix(static_cast<uint64_t>(b));
   }
   int64_t height = -1;
@@ -232,6 +251,7 @@ void SkylineSearch::RememberFailure(uint64_t key) {
 
 // Those of the valley with the fewest. false: there is a valley without any.
 bool SkylineSearch::FindChoices(Range range, Frame* frame) {
+  AddSteps(range.end - range.begin);
   if (!BasinsCanBeFilled(range)) return false;
   size_t fewest = std::numeric_limits<size_t>::max();
   for (int32_t begin = range.begin; begin < range.end && fewest > 1;) {
@@ -279,9 +299,12 @@ bool SkylineSearch::BasinsCanBeFilled(Range range) {
 }
 
 bool SkylineSearch::CanBeFilled(int32_t begin, int32_t end, int64_t level) {
+  if (IsOutOfSteps()) return true;  // unknown, and the dive is at its end
   fill_.assign(static_cast<size_t>(end - begin) + 1, 0);
+  const int32_t begin_buffer = first_born_[static_cast<size_t>(begin)];
   const int32_t end_buffer = first_born_[static_cast<size_t>(end)];
-  for (int32_t k = first_born_[static_cast<size_t>(begin)]; k < end_buffer; ++k) {
+  AddSteps(end_buffer - begin_buffer + end - begin);
+  for (int32_t k = begin_buffer; k < end_buffer; ++k) {
     const SearchBuffer& b = At(k);
     if (IsPlaced(k) || b.last >= end) continue;
     fill_[static_cast<size_t>(b.first - begin)] += b.size;
@@ -295,13 +318,16 @@ bool SkylineSearch::CanBeFilled(int32_t begin, int32_t end, int64_t level) {
   return true;
 }
 
-bool SkylineSearch::MayStayEmpty(const Valley& valley) const {
+bool SkylineSearch::MayStayEmpty(const Valley& valley) {
+  AddSteps(valley.end - valley.begin);
   for (int32_t i = valley.begin; i < valley.end; ++i) {
     if (SlackAt(i) < valley.depth()) return false;
   }
   // What fits into the hole could as well be there as elsewhere.
+  const int32_t begin = first_born_[static_cast<size_t>(valley.begin)];
   const int32_t end = first_born_[static_cast<size_t>(valley.end)];
-  for (int32_t k = first_born_[static_cast<size_t>(valley.begin)]; k < end; ++k) {
+  AddSteps(end - begin);
+  for (int32_t k = begin; k < end; ++k) {
     const SearchBuffer& b = At(k);
     if (IsPlaced(k) || b.last >= valley.end) continue;
     if (LyingAt(b, valley.floor) + b.size <= valley.floor + valley.depth()) return false;
@@ -315,7 +341,9 @@ void SkylineSearch::FindSideChoices(const Valley& valley, bool is_rightmost, siz
   const int32_t width = valley.end - valley.begin;
   for (int32_t k = 0; k < width && slack > 0 && side_choices_.size() < limit; ++k) {
     const int32_t i = is_rightmost ? valley.end - 1 - k : valley.begin + k;
-    for (const int32_t buffer : is_rightmost ? DyingAt(i) : BornAt(i)) {
+    const std::span<const int32_t> buffers = is_rightmost ? DyingAt(i) : BornAt(i);
+    AddSteps(static_cast<int64_t>(buffers.size()) + 1);
+    for (const int32_t buffer : buffers) {
       if (!IsPlaced(buffer) && IsChoice(valley, buffer, is_rightmost, slack)) {
         side_choices_.push_back({buffer, is_rightmost, 0});
       }
@@ -325,13 +353,14 @@ void SkylineSearch::FindSideChoices(const Valley& valley, bool is_rightmost, siz
 }
 
 bool SkylineSearch::IsChoice(const Valley& valley, int32_t buffer, bool is_rightmost,
-                             int64_t slack) const {
+                             int64_t slack) {
   const SearchBuffer& b = At(buffer);
   if (b.first < valley.begin || b.last >= valley.end) return false;
   const int64_t offset = LyingAt(b, valley.floor);
   const int64_t wall = is_rightmost ? valley.right_wall : valley.left_wall;
   const bool is_at_wall = is_rightmost ? b.last + 1 == valley.end : b.first == valley.begin;
   if (!is_at_wall && std::min(wall, offset + b.size) - valley.floor > slack) return false;
+  if (offset > valley.floor || !matched_.empty()) AddSteps(b.last - b.first + 1);
   if (offset > valley.floor) {
     for (int32_t i = b.first; i <= b.last; ++i) {
       if (SlackAt(i) < offset - valley.floor) return false;
@@ -342,7 +371,8 @@ bool SkylineSearch::IsChoice(const Valley& valley, int32_t buffer, bool is_right
 
 // How many buffers it takes, with this one, to explain the height of a wall: those born at it, less
 // those that die there. Few are hardly a coincidence. 0: more than three, or unknown.
-int SkylineSearch::CutsThatMeet(const Valley& valley, int32_t buffer, bool at_right) const {
+int SkylineSearch::CutsThatMeet(const Valley& valley, int32_t buffer, bool at_right) {
+  if (IsOutOfSteps()) return 0;
   const int64_t wall = at_right ? valley.right_wall : valley.left_wall;
   if (wall == options_.capacity) return 0;
   const int64_t rest = wall - valley.floor - At(buffer).size;
@@ -350,8 +380,10 @@ int SkylineSearch::CutsThatMeet(const Valley& valley, int32_t buffer, bool at_ri
   int64_t others[2 * kMaxNeighbours];
   size_t count = 0;
   const auto add = [&](std::span<const int32_t> buffers, int64_t sign) {
+    AddSteps(static_cast<int64_t>(buffers.size()));
     for (const int32_t other : buffers) {
-      if (IsPlaced(other) || other == buffer || count == 2 * kMaxNeighbours) continue;
+      if (count == 2 * kMaxNeighbours) break;
+      if (IsPlaced(other) || other == buffer) continue;
       others[count++] = sign * At(other).size;
     }
   };
@@ -362,6 +394,7 @@ int SkylineSearch::CutsThatMeet(const Valley& valley, int32_t buffer, bool at_ri
     add(BornAt(valley.begin), 1);
     if (valley.begin > 0) add(DyingAt(valley.begin - 1), -1);
   }
+  AddSteps(static_cast<int64_t>(count * (count + 1) / 2));
   int fewest = 0;
   for (size_t i = 0; i < count; ++i) {
     if (others[i] == rest) return 2;
@@ -441,6 +474,7 @@ void SkylineSearch::Apply(Frame* frame) {
 
 void SkylineSearch::Raise(int32_t begin, int32_t end, int64_t from, int64_t to, int32_t buffer) {
   if (begin >= end || from == to) return;
+  AddSteps(2 * (end - begin));  // to undo it, too
   trail_.push_back({begin, end, from, to, buffer});
   const auto first = static_cast<size_t>(begin);
   const auto stop = static_cast<size_t>(end);

@@ -34,9 +34,14 @@ class SkylineSearch {
   // Whether all capacity is in use at some instant.
   bool IsFull() const;
   // Begins at the empty arena with preferences of its own, and looks at no more than `max_nodes`
-  // states. States that failed in an earlier dive are remembered.
-  Verdict Dive(int64_t max_nodes);
-  int64_t nodes() const { return nodes_; }  // of all dives
+  // states, and at none once it has taken `max_steps`. States that failed in an earlier dive are
+  // remembered.
+  Verdict Dive(int64_t max_nodes, int64_t max_steps);
+  // Of all dives.
+  int64_t nodes() const { return nodes_; }
+  // What it has looked at in all, which is what its time goes by: buffers and instants, of the
+  // construction, too.
+  int64_t steps() const { return steps_; }
   // One a buffer; after kFound.
   std::vector<int64_t> Offsets() const;
 
@@ -84,6 +89,7 @@ class SkylineSearch {
   void SortBuffers();
   void IndexBuffers();
   void Begin();
+  bool IsToldToStop();
   bool Push(Range range);
   void Pop();
   bool TakeBack();
@@ -91,17 +97,19 @@ class SkylineSearch {
   void Undo(size_t changes);
   void Raise(int32_t begin, int32_t end, int64_t from, int64_t to, int32_t buffer);
   void Split(Range range);
-  uint64_t KeyOf(Range range) const;
+  uint64_t KeyOf(Range range);
   bool HasFailed(uint64_t key) const { return failed_[key & (failed_.size() - 1)] == key; }
   void RememberFailure(uint64_t key);
+  void AddSteps(int64_t count) { steps_ += count; }
+  bool IsOutOfSteps() const { return steps_ >= end_steps_; }
   bool FindChoices(Range range, Frame* frame);
   bool BasinsCanBeFilled(Range range);
   bool CanBeFilled(int32_t begin, int32_t end, int64_t level);
-  bool MayStayEmpty(const Valley& valley) const;
+  bool MayStayEmpty(const Valley& valley);
   void FindSideChoices(const Valley& valley, bool is_rightmost, size_t limit);
-  bool IsChoice(const Valley& valley, int32_t buffer, bool is_rightmost, int64_t slack) const;
+  bool IsChoice(const Valley& valley, int32_t buffer, bool is_rightmost, int64_t slack);
   float PreferenceOf(const Valley& valley, const Choice& choice);
-  int CutsThatMeet(const Valley& valley, int32_t buffer, bool at_right) const;
+  int CutsThatMeet(const Valley& valley, int32_t buffer, bool at_right);
   std::span<const int32_t> BornAt(int32_t instant) const;
   std::span<const int32_t> DyingAt(int32_t instant) const;
   const SearchBuffer& At(int32_t buffer) const { return buffers_[static_cast<size_t>(buffer)]; }
@@ -131,6 +139,9 @@ class SkylineSearch {
   std::vector<uint64_t> failed_;  // keys by their low bits; a newer one replaces an older one
   size_t failures_ = 0;
   int64_t nodes_ = 0;
+  int64_t steps_ = 0;
+  int64_t end_steps_ = 0;  // of the dive
+  int64_t next_stop_ = 0;  // the steps after which `stop` is asked again
   uint64_t random_;
   int dives_ = 0;
 

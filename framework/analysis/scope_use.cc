@@ -22,12 +22,22 @@ bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t 
   return false;
 }
 
-std::vector<bool> ConstantInputs(const Plan& plan, const Instruction& instruction) {
+ConstantInputs::ConstantInputs(const Plan& plan) : plan_(plan) {
+  for (const Instruction& instruction : plan.instructions) {
+    for (const int32_t output : instruction.outputs) {
+      if (output < 0) continue;
+      const PlanValue& value = plan.values[static_cast<size_t>(output)];
+      if (value.storage == Storage::kScope) written_.insert(value.name);
+    }
+  }
+}
+
+std::vector<bool> ConstantInputs::Of(const Instruction& instruction) const {
   std::vector<bool> is_constant;
   for (const int32_t input : instruction.inputs) {
-    is_constant.push_back(input >= 0 &&
-                          plan.values[static_cast<size_t>(input)].storage == Storage::kScope &&
-                          !WritesScopeOf(plan, {input}, 0, plan.instructions.size()));
+    const PlanValue* value = input < 0 ? nullptr : &plan_.values[static_cast<size_t>(input)];
+    is_constant.push_back(value != nullptr && value->storage == Storage::kScope &&
+                          !written_.contains(value->name));
   }
   return is_constant;
 }

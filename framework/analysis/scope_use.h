@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "framework/plan/plan.h"
@@ -13,8 +15,18 @@ namespace skiff {
 // values lies.
 bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end);
 
-// By input of an instruction, whether its data stays the same from run to run: of the scope, and
-// never written by the plan.
-std::vector<bool> ConstantInputs(const Plan& plan, const Instruction& instruction);
+// Inputs whose data stays the same from run to run: of the scope, and never written by the plan.
+class ConstantInputs {
+ public:
+  // The plan must outlive it, and nothing that its instructions write may change.
+  explicit ConstantInputs(const Plan& plan);
+
+  // By input of one of its instructions.
+  std::vector<bool> Of(const Instruction& instruction) const;
+
+ private:
+  const Plan& plan_;
+  std::unordered_set<std::string_view> written_;  // variables
+};
 
 }  // namespace skiff

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "framework/analysis/dependencies.h"
@@ -97,9 +98,10 @@ void PreparedPlan::AllocateAll() {
 PreparedPlan::~PreparedPlan() { EraseCreated(); }
 
 void PreparedPlan::CreatePersistables() {
+  std::unordered_set<std::string_view> names;
   for (const PlanValue& value : plan_.values) {
-    if (value.storage != Storage::kScope || inputs_.scope->Find(value.name) != nullptr) continue;
-    if (std::ranges::count(created_, value.name, &Created::name) > 0) continue;
+    if (value.storage != Storage::kScope || !names.insert(value.name).second) continue;
+    if (inputs_.scope->Find(value.name) != nullptr) continue;
     Tensor tensor(value.meta.shape, value.meta.dtype, plan_.place);
     created_.push_back({value.name, tensor.buffer()});
     inputs_.scope->Reserve(value.name, std::move(tensor));
@@ -167,6 +169,7 @@ void PreparedPlan::Poison(DeadMemory dead) {
 void PreparedPlan::PrepareKernels() {
   steps_.resize(plan_.instructions.size());
   derived_requests_.resize(plan_.instructions.size());
+  const ConstantInputs constant(plan_);
   for (size_t i = 0; i < plan_.instructions.size(); ++i) {
     Instruction& instruction = plan_.instructions[i];
     Step& step = steps_[i];
@@ -182,20 +185,21 @@ void PreparedPlan::PrepareKernels() {
         continue;
       }
       PrepareContext context = ContextOf(plan_, instruction);
-      step.kernel_def = &ChooseKernel(instruction, context);
+      step.kernel_def = &ChooseKernel(instruction, context, constant);
       step.kernel = step.kernel_def->prepare(context);
       instruction.workspace_bytes = context.workspace_bytes();
-      RequestDerived(context.derived_forms(), &instruction, &derived_requests_[i]);
+      RequestDerived(context.derived_forms(), constant, &instruction, &derived_requests_[i]);
     } catch (const Error& error) {
       ThrowIn(error, i);
     }
   }
 }
 
-void PreparedPlan::RequestDerived(const std::vector<DerivedForm>& forms, Instruction* instruction,
-                                  std::vector<DerivedRequest>* requests) const {
+void PreparedPlan::RequestDerived(const std::vector<DerivedForm>& forms,
+                                  const ConstantInputs& constant, Instruction* instruction,
+                                  std::vector<DerivedRequest>* requests) {
   if (forms.empty()) return;
-  const std::vector<bool> is_constant = ConstantInputs(plan_, *instruction);
+  const std::vector<bool> is_constant = constant.Of(*instruction);
   for (const DerivedForm& form : forms) {
     const bool is_kept = std::ranges::all_of(
         form.inputs, [&](int input) { return is_constant[static_cast<size_t>(input)]; });
@@ -230,15 +234,15 @@ void PreparedPlan::BindDerived(const Instruction& instruction, DerivedRequest& r
 }
 
 const KernelDef& PreparedPlan::ChooseKernel(const Instruction& instruction,
-                                            const OpContext& context) const {
+                                            const OpContext& context,
+                                            const ConstantInputs& constant) const {
   const std::string_view forced = plan_.ForcedKernel(instruction.op->type);
   if (!forced.empty()) {
     const KernelDef* kernel = inputs_.registry->FindKernel(context, forced);
     return kernel != nullptr ? *kernel : inputs_.registry->SelectKernel(context);
   }
   if (inputs_.tuner == nullptr) return inputs_.registry->SelectKernel(context);
-  return inputs_.tuner->Choose(
-      {.context = context, .is_constant = ConstantInputs(plan_, instruction)});
+  return inputs_.tuner->Choose({.context = context, .is_constant = constant.Of(instruction)});
 }
 
 void PreparedPlan::Bind() {

@@ -16,6 +16,8 @@
 
 namespace skiff {
 
+class ConstantInputs;
+
 class PreparedPlan {
  public:
   struct Inputs {
@@ -93,7 +95,8 @@ class PreparedPlan {
   };
 
   void PrepareKernels();
-  const KernelDef& ChooseKernel(const Instruction& instruction, const OpContext& context) const;
+  const KernelDef& ChooseKernel(const Instruction& instruction, const OpContext& context,
+                                const ConstantInputs& constant) const;
   void AllocateAll();
   void CreatePersistables();
   void EraseCreated();
@@ -103,8 +106,8 @@ class PreparedPlan {
   // What instructions leave behind is filled with NaN if the options ask for it.
   void PlanPoison();
   void Poison(DeadMemory dead);
-  void RequestDerived(const std::vector<DerivedForm>& forms, Instruction* instruction,
-                      std::vector<DerivedRequest>* requests) const;
+  static void RequestDerived(const std::vector<DerivedForm>& forms, const ConstantInputs& constant,
+                             Instruction* instruction, std::vector<DerivedRequest>* requests);
   void BindDerived(const Instruction& instruction, DerivedRequest& request, Step* step);
   void BindStep(const Instruction& instruction, Step* step);
   // Calls run_one(i) for each instruction, segment by segment; undoes the run if one throws.

@@ -177,7 +177,7 @@ class TimedChoice {
   // Ops with a form have a choice.
   TimedChoice(const OpRegistry& registry, const Plan& plan, const BlockedForms& forms,
               Layout blocked)
-      : plan_(plan), ops_(forms.size()), reads_(ReadsOf(plan, forms)) {
+      : plan_(plan), constant_(plan), ops_(forms.size()), reads_(ReadsOf(plan, forms)) {
     for (size_t i = 0; i < ops_.size(); ++i) {
       has_choice_.push_back(forms[i].has_value());
       if (forms[i]) TimeOp(registry, *forms[i], plan.instructions[i], &ops_[i]);
@@ -200,7 +200,7 @@ class TimedChoice {
     op->can_be_plain =
         plan_.ForcedKernel(instruction.op->type).empty() && registry.FindKernel(plain) != nullptr;
     if (!op->can_be_plain) return;
-    std::vector<bool> is_constant = ConstantInputs(plan_, instruction);
+    std::vector<bool> is_constant = constant_.Of(instruction);
     const std::optional<double> in_plain =
         plan_.tuner->Seconds({.context = plain, .is_constant = is_constant});
     const OpContext blocked(*instruction.op, *instruction.def, form.inputs, form.outputs,
@@ -312,6 +312,7 @@ class TimedChoice {
   }
 
   const Plan& plan_;
+  const ConstantInputs constant_;
   std::vector<bool> has_choice_;
   bool is_timed_ = true;  // the copies are
   std::vector<OpSeconds> ops_;

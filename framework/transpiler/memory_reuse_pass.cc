@@ -1,6 +1,7 @@
 #include "framework/transpiler/memory_reuse_pass.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "framework/analysis/aliasing.h"
@@ -103,6 +104,11 @@ void LayFlat(Plan* plan) {
 std::vector<int64_t> LiveBytesWithReuse(const OpRegistry& registry, Plan plan) {
   MemoryReusePass().Apply(registry, &plan);
   return LiveBytes(plan);
+}
+
+int64_t MostLiveBytesWithReuse(const OpRegistry& registry, Plan plan) {
+  const std::vector<int64_t> live = LiveBytesWithReuse(registry, std::move(plan));
+  return live.empty() ? 0 : std::ranges::max(live);
 }
 
 PassReport MemoryReusePass::Apply(const OpRegistry&, Plan* plan) const {

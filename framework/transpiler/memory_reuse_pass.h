@@ -26,5 +26,7 @@ class MemoryReusePass final : public PlanPass {
 // By instruction, the bytes that are live once this pass has run: by which those that run before
 // judge what they do.
 std::vector<int64_t> LiveBytesWithReuse(const OpRegistry& registry, Plan plan);
+// The most of them; 0 for a plan of nothing.
+int64_t MostLiveBytesWithReuse(const OpRegistry& registry, Plan plan);
 
 }  // namespace skiff

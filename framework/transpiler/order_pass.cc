@@ -115,10 +115,6 @@ int64_t MovedCount(const std::vector<int32_t>& order) {
   return static_cast<int64_t>(order.size() - ends.size());
 }
 
-int64_t MostLiveBytes(const OpRegistry& registry, const Plan& plan) {
-  return std::ranges::max(LiveBytesWithReuse(registry, plan));
-}
-
 }  // namespace
 
 PassReport OrderPass::Apply(const OpRegistry& registry, Plan* plan) const {
@@ -133,8 +129,8 @@ PassReport OrderPass::Apply(const OpRegistry& registry, Plan* plan) const {
   for (size_t i = 0; i < order.size(); ++i) {
     ordered.instructions[i] = plan->instructions[static_cast<size_t>(order[i])];
   }
-  const int64_t before = MostLiveBytes(registry, *plan);
-  const int64_t after = MostLiveBytes(registry, ordered);
+  const int64_t before = MostLiveBytesWithReuse(registry, *plan);
+  const int64_t after = MostLiveBytesWithReuse(registry, ordered);
   if (after >= before) return left;
   *plan = std::move(ordered);
   return {.pass = {},

@@ -130,7 +130,7 @@ class Recomputation {
     } while (fixed_grew_);
     if (!tried_.insert(reruns).second) return std::nullopt;
     Outcome outcome = Rewrite(cutting, reruns);
-    outcome.max_live_bytes = std::ranges::max(LiveBytesWithReuse(registry_, outcome.plan));
+    outcome.max_live_bytes = MostLiveBytesWithReuse(registry_, outcome.plan);
     return outcome;
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "memory/joined_buffers.h"
@@ -62,6 +63,20 @@ int64_t LeastCapacity(std::vector<ArenaBuffer> buffers) {
     std::vector<int64_t> offsets;
     if (Fit(buffers, capacity, &offsets)) return capacity;
   }
+}
+
+// The most that is live at one instant.
+int64_t LeastLoad(const std::vector<SearchBuffer>& buffers) {
+  std::vector<std::pair<int32_t, int64_t>> changes;
+  for (const SearchBuffer& buffer : buffers) {
+    changes.emplace_back(buffer.first, buffer.size);
+    changes.emplace_back(buffer.last + 1, -buffer.size);
+  }
+  std::ranges::sort(changes);
+  int64_t load = 0;
+  int64_t most = 0;
+  for (const auto& [instant, change] : changes) most = std::max(most, load += change);
+  return most;
 }
 
 TEST(SearchArena, FindsTheLeastCapacityOfSmallSets) {
@@ -127,6 +142,45 @@ TEST(SearchArena, StopsAfterItsNodes) {
   EXPECT_LE(result.nodes, 50);
 }
 
+// What one state takes comes on top: some looks at each buffer and at each instant.
+TEST(SearchArena, StopsAfterItsStepsHoweverManyBuffersThereAre) {
+  for (const int32_t count : {500, 4000, 20000}) {
+    std::mt19937 random(1);
+    std::vector<SearchBuffer> equal(static_cast<size_t>(count));
+    std::vector<SearchBuffer> small = equal;
+    for (size_t i = 0; i < equal.size(); ++i) {
+      const auto first = static_cast<int32_t>(random() % equal.size());
+      const auto last = first + static_cast<int32_t>(random() % 2000);
+      equal[i] = {.size = 7, .first = first, .last = last};
+      // Thousands of choices at two boundaries.
+      small[i] = {.size = 1 + static_cast<int64_t>(i % 2 * 6),
+                  .first = static_cast<int32_t>(i % 2),
+                  .last = static_cast<int32_t>(1 + i % 3)};
+    }
+    for (const std::vector<SearchBuffer>& buffers : {equal, small}) {
+      SCOPED_TRACE(count);
+      const int64_t capacity = LeastLoad(buffers);
+      for (const int64_t max_steps : {int64_t{1}, int64_t{3'000'000}}) {
+        const SearchResult result =
+            SearchArena(buffers, capacity, {.max_nodes = INT64_MAX, .max_steps = max_steps});
+        EXPECT_LE(result.steps, max_steps + 1000 * int64_t{count});
+        EXPECT_LE(result.nodes, result.steps);
+      }
+    }
+  }
+}
+
+TEST(SearchArena, RepeatsWhereItsStepsRunOut) {
+  const RectangleCuts cuts{.pieces = 200, .instants = 50, .with_pinwheels = true, .seed = 1};
+  const std::vector<SearchBuffer> buffers = SearchBuffersOf(CutRectangle(cuts));
+  const SearchLimits limits{.max_nodes = INT64_MAX, .max_steps = 2'000'000};
+  const SearchResult first = SearchArena(buffers, cuts.bytes, limits);
+  EXPECT_EQ(first.outcome, SearchOutcome::kStopped);
+  const SearchResult second = SearchArena(buffers, cuts.bytes, limits);
+  EXPECT_EQ(first.steps, second.steps);
+  EXPECT_EQ(first.nodes, second.nodes);
+}
+
 TEST(SearchArena, StopsWhenTold) {
   const RectangleCuts cuts{.pieces = 200};
   const SearchResult result = SearchArena(SearchBuffersOf(CutRectangle(cuts)), cuts.bytes,
@@ -167,6 +221,20 @@ TEST(JoinedBuffers, JoinsWhatFollowsOnABufferOfItsSize) {
   EXPECT_EQ(std::min(offsets[1], offsets[2]), 100);
   EXPECT_EQ(offsets[1] < offsets[2] ? offsets[2] - 7 : offsets[1] - 3, 100);
   EXPECT_EQ(offsets[3], 20);
+}
+
+// Each of hundreds matches each of hundreds.
+TEST(JoinedBuffers, GivesUpAmongHundredsOfEqualBuffers) {
+  std::vector<SearchBuffer> buffers;
+  for (int32_t i = 0; i < 1000; ++i) {
+    const int32_t life = i / 20;
+    const bool is_late = life % 2 == 1;
+    buffers.push_back(
+        {.size = 1, .first = is_late ? 100 : life, .last = is_late ? 100 + life : 99});
+  }
+  const JoinedBuffers joined(buffers);
+  EXPECT_LE(joined.steps(), 100'000'000);
+  EXPECT_EQ(joined.buffers().size(), buffers.size());
 }
 
 TEST(JoinedBuffers, LeavesAlignedBuffersAlone) {

@@ -70,9 +70,11 @@ int Run() {
                 "--time_limit_s=", FLAGS_time_limit_s, ": expected at least 0");
   const BufferTable table = ParseBufferTable(ReadFile(FLAGS_input), FLAGS_input, FLAGS_alignment);
   const auto begin = std::chrono::steady_clock::now();
-  const int64_t nodes = FLAGS_time_limit_s > 0 ? std::numeric_limits<int64_t>::max() : 0;
+  constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+  const int64_t nodes = FLAGS_time_limit_s > 0 ? kUnlimited : 0;
   const ArenaPlan plan = PlanArena(table.buffers, {.capacity = FLAGS_capacity,
                                                    .max_search_nodes = nodes,
+                                                   .max_search_steps = kUnlimited,
                                                    .time_limit_seconds = FLAGS_time_limit_s});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   const Figures figures{.buffers = table.buffers.size(),
