@@ -16,10 +16,9 @@ import collections
 import fnmatch
 import json
 import os
-import subprocess
 import sys
-import tempfile
-import threading
+
+import children
 
 BOUNDS = {"float64": 1e-10, "float32": 1e-4}
 EMPTY = "@EMPTY@"
@@ -61,14 +60,17 @@ def gradient_problems(program):
             if not any(same_shape(op, other) for other in theirs)]
 
 
-def try_run(program, at, names):
+def try_run(program, at, names, result):
     """(fetched arrays by name, None), or (None, why PaddlePaddle refuses)."""
     from comparison import load_arrays
     from paddle_oracle import Session
+    from update_ops import translate_updates
     session = Session()
-    session.set(load_arrays(at("params.npz")))
+    params, feeds = load_arrays(at("params.npz")), load_arrays(at("feed.npz"))
+    session.set(params)
     try:
-        return session.run(program, load_arrays(at("feed.npz")), names), None
+        result["spelled_out"] = translate_updates(program, {**params, **feeds})
+        return session.run(program, feeds, names), None
     except Exception as error:  # Whatever PaddlePaddle throws.
         lines = [line for line in str(error).strip().splitlines() if line.strip()]
         return None, " ".join(lines[-3:])[-300:] if lines else repr(error)
@@ -87,6 +89,7 @@ def run_case(root, description):
 
     skiff_refused: True;
     refused, gradient_refused: why PaddlePaddle refuses the whole, or only with gradients;
+    spelled_out: whether PaddlePaddle needs more ops for it (update_ops.py);
     differences: {variable: largest difference};
     problems: what is wrong with the program, in words.
     """
@@ -98,11 +101,11 @@ def run_case(root, description):
     ours = load_arrays(at("skiff.npz"))
     program = load_program(at("main.pb"))
     names = description["outputs"] + description["gradients"]
-    theirs, refused = try_run(program, at, names)
     result = {}
+    theirs, refused = try_run(program, at, names, result)
     if refused and description["gradients"]:
         names, result["gradient_refused"] = description["outputs"], refused
-        theirs, refused = try_run(without_gradients(load_program(at("main.pb"))), at, names)
+        theirs, refused = try_run(without_gradients(load_program(at("main.pb"))), at, names, result)
     if refused:
         return {"refused": refused}
     result["problems"] = unknown_to_paddle(program)
@@ -117,42 +120,13 @@ def run_case(root, description):
 
 
 def work(root, first):
-    """The child: one line of JSON for each case from `first` on."""
-    for description in load_descriptions(root)[first:]:
-        print(json.dumps(run_case(root, description)), flush=True)
+    """The child: a result for each case from `first` on."""
+    children.report(run_case(root, description) for description in load_descriptions(root)[first:])
 
 
 def load_descriptions(root):
     with open(os.path.join(root, "cases.json"), encoding="utf-8") as f:
         return json.load(f)
-
-
-def results_from(root, first):
-    """What one child reports, until it ends, aborts or is silent for too long; then, why it stopped."""
-    command = [sys.executable, os.path.abspath(__file__), root, "--from=%d" % first]
-    with tempfile.TemporaryFile("w+") as messages, subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=messages, text=True) as child:
-        while True:
-            timer = threading.Timer(SILENCE_SECONDS, child.kill)
-            timer.start()
-            line = child.stdout.readline()
-            timer.cancel()
-            if not line:
-                break
-            if line.startswith("{"):
-                yield json.loads(line)
-        if child.wait() > 0:  # Not a signal: a mistake of this script.
-            messages.seek(0)
-            sys.exit(messages.read())
-    yield {"refused": "PaddlePaddle aborted or hung (exit status %d)" % child.returncode}
-
-
-def run_all(root, count):
-    """The results of all cases, in their order."""
-    results = []
-    while len(results) < count:
-        results += results_from(root, len(results))
-    return results[:count]
 
 
 class KnownDifferences:
@@ -220,6 +194,8 @@ def judge(description, result, known, tally):
     if kind == "same" and not problems and not result.get("differences") and description["outputs"]:
         problems.append("nothing was compared")
     tally.counts["wrong" if problems else kind] += 1
+    if kind == "same" and not problems and result.get("spelled_out"):
+        tally.counts["spelled_out"] += 1
     return "; ".join(problems)
 
 
@@ -231,7 +207,7 @@ def main(root):
         known = KnownDifferences(f)
     tallies = collections.defaultdict(Tally)
     failures = []
-    for description, result in zip(descriptions, run_all(root, len(descriptions))):
+    for description, result in zip(descriptions, children.run_all(__file__, root, len(descriptions), SILENCE_SECONDS)):
         problem = judge(description, result, known, tallies[description["op"]])
         if problem:
             failures.append("%s: %s" % (description["name"], problem))
@@ -241,10 +217,10 @@ def main(root):
                  for entry in known.stale(sorted(tallies))]
     for failure in failures:
         print(failure)
-    print("%d cases: " % len(descriptions) + ", ".join(
-        "%d %s" % (sum(tally.counts[kind] for tally in tallies.values()), what) for kind, what in (
-            ("same", "the same"), ("empty", "without elements, which PaddlePaddle refuses"),
-            ("known", "known differences"), ("wrong", "wrong"))))
+    count = lambda kind: sum(tally.counts[kind] for tally in tallies.values())
+    print("%d cases: %d the same (%d of them in other ops of PaddlePaddle's: update_ops.py), %d without elements, "
+          "which PaddlePaddle refuses, %d known differences, %d wrong" %
+          (len(descriptions), *map(count, ("same", "spelled_out", "empty", "known", "wrong"))))
     return 1 if failures or not descriptions else 0
 
 

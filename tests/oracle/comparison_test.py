@@ -13,6 +13,7 @@ HERE = os.path.abspath("tests/oracle")
 sys.path.insert(0, HERE)
 
 # pylint: disable=wrong-import-position
+import children
 from check_ops_in_paddle import KnownDifferences, Tally, judge, same_shape
 from compare_with_paddle import compare
 from comparison import INFINITE, compare_arrays, largest_difference, series_difference
@@ -203,6 +204,43 @@ class OpCases(unittest.TestCase):
         for entry in entries:
             self.assertEqual(len(entry), 3, entry)
             self.assertTrue(entry[2].strip(), entry)
+
+
+    def test_counts_what_is_the_same_in_other_ops(self):
+        for difference in (0.0, 1.0):
+            self.judge("plain", {"differences": {"Out.0": difference}, "spelled_out": True})
+        self.assertEqual(dict(self.tally.counts), {"same": 1, "spelled_out": 1, "wrong": 1})
+
+
+class Children(unittest.TestCase):
+    # Program 1 aborts, 3 hangs, and 5 is a mistake of the script.
+    SCRIPT = """
+import os, sys, time
+sys.path.insert(0, %r)
+import children
+def result(i):
+    if i == 1: os.abort()
+    if i == 3: time.sleep(60)
+    if i == 5: raise KeyError("five")
+    return {"number": i}
+children.report(result(i) for i in range(int(sys.argv[2].partition("=")[2]), int(sys.argv[1])))
+""" % HERE
+
+    def run_script(self, count):
+        with tempfile.NamedTemporaryFile("w", suffix=".py", dir=os.environ["TEST_TMPDIR"]) as script:
+            script.write(self.SCRIPT)
+            script.flush()
+            return children.run_all(script.name, str(count), count, 8)
+
+    def test_are_started_anew_after_a_program_that_ends_them(self):
+        results = self.run_script(5)
+        self.assertEqual([r.get("number") for r in results], [0, None, 2, None, 4])
+        self.assertIn("exit status -6", results[1]["refused"])
+        self.assertIn("exit status -9", results[3]["refused"])
+
+    def test_tell_the_mistakes_of_the_script(self):
+        with self.assertRaisesRegex(SystemExit, "five"):
+            self.run_script(6)
 
 
 class GradientOps(unittest.TestCase):

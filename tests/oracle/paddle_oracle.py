@@ -8,6 +8,8 @@ import sys
 WANTED = "2.6.2"
 # The sign of a program that cannot be checked, unlike one that was found wrong (1).
 CANNOT_CHECK = 2
+# What every op may have.
+COMMON_ATTRS = {"op_role", "op_role_var", "op_namescope", "op_callstack", "op_device", "with_quant_attr"}
 
 os.environ.setdefault("GLOG_minloglevel", "2")
 
@@ -75,8 +77,6 @@ def input_slots(op_type):
 def unknown_to_paddle(program):
     """Slots and attributes of a program's forward ops that PaddlePaddle doesn't have, in words."""
     protos = paddle.base.framework.OpProtoHolder.instance().op_proto_map
-    # What every op may have.
-    common = {"op_role", "op_role_var", "op_namescope", "op_callstack", "op_device", "with_quant_attr"}
     problems = set()
     for op in (op for block in program.blocks for op in block.ops):
         proto = protos.get(op.type)
@@ -88,7 +88,7 @@ def unknown_to_paddle(program):
             if name not in slots:
                 problems.add("%s has no slot %s" % (op.type, name))
         for name in op.attr_names:
-            if name not in types and name not in common:
+            if name not in types and name not in COMMON_ATTRS:
                 problems.add("%s has no attribute %s" % (op.type, name))
             elif name in types and not _admits(types[name], int(op.desc.attr_type(name))):
                 problems.add("%s: attribute %s has another type" % (op.type, name))

@@ -14,6 +14,7 @@ program:
      parameters, statistics and optimizer states.
 Differences are relative: of losses to the loss, of arrays to their largest magnitude.
 
+Each program runs in a child process, which is started anew after a program that PaddlePaddle aborts at.
 Exit status: 0, 1 if something differs by more than its bound, 2 without PaddlePaddle.
 Needs numpy and paddlepaddle==2.6.2 in the interpreter that runs it.
 """
@@ -21,12 +22,15 @@ import json
 import os
 import sys
 
-if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+IS_CHILD = len(sys.argv) == 3 and sys.argv[2].startswith("--from=")
+if not IS_CHILD and len(sys.argv) != 2 or sys.argv[1].startswith("-"):
     print(__doc__)
     sys.exit(0 if sys.argv[1:] == ["--help"] else 2)
 
 from paddle_oracle import Session, described, dims_admit, load_program, np, unknown_to_paddle  # isort: skip
+import children
 from comparison import BOUNDS, compare_arrays, load_arrays, print_table, series_difference
+from update_ops import translate_updates
 
 # A rectified unit whose input is zero but for rounding takes one branch in one framework and the
 # other in the other, and two float32 runs drift apart from there. How far is a matter of the
@@ -38,6 +42,8 @@ DISTURBANCE_FACTOR = 4
 LARGEST_BOUND = 0.5  # Beyond that a comparison says nothing.
 LEARNED = 0.9  # The last loss as a share of the first one, or less: steps that do something.
 SHOWN_PROBLEMS = 10  # of a program
+SILENCE_SECONDS = 600
+NO_CELLS = ["-"] * 6
 
 
 def disturbed(array, draw):
@@ -57,9 +63,10 @@ class Check:
 
     def run(self):
         """The cells of the table."""
-        self.main = load_program(self.at("main.pb"))
         self.params = load_arrays(self.at("params.npz"))
         self.feed = load_arrays(self.at("feed.npz"))
+        self.main = load_program(self.at("main.pb"))
+        translate_updates(self.main, self.params)
         self.check_startup()
         step = self.compare_step()
         losses, *final = self.compare_training()
@@ -160,32 +167,50 @@ class Check:
         return differences[self.description["loss"]], *self.compare_final_state(state)
 
 
-def main():
-    root = sys.argv[1]
+def load_descriptions(root):
     with open(os.path.join(root, "programs.json"), encoding="utf-8") as f:
-        descriptions = json.load(f)
+        return json.load(f)
+
+
+def check(root, description):
+    """{"cells": of the table, "problems": in words}."""
+    made = Check(os.path.join(root, description["name"]), description)
+    cells = NO_CELLS
+    try:
+        cells = made.run()
+    except Exception as error:  # Whatever PaddlePaddle throws, or a file that isn't there: the next may run.
+        made.problems.append(" ".join((str(error).strip() or repr(error)).splitlines()[-3:]))
+    return {"cells": cells, "problems": made.problems}
+
+
+def work(root, first):
+    """The child: a result for each program from `first` on."""
+    children.report(check(root, description) for description in load_descriptions(root)[first:])
+
+
+def main(root):
+    descriptions = load_descriptions(root)
     rows, failures = [], []
-    for description in descriptions:
+    for description, result in zip(descriptions, children.run_all(__file__, root, len(descriptions), SILENCE_SECONDS)):
         name = description["name"]
-        check = Check(os.path.join(root, name), description)
-        try:
-            cells = check.run()
-        except Exception as error:  # Whatever PaddlePaddle throws, or a file that isn't there: the next may run.
-            cells = ["-"] * 6
-            check.problems.append((str(error).strip() or repr(error)).splitlines()[-1])
-        failures += ["%s: %s" % (name, problem) for problem in check.problems[:SHOWN_PROBLEMS]]
-        if len(check.problems) > SHOWN_PROBLEMS:
-            failures.append("%s: … and %d more" % (name, len(check.problems) - SHOWN_PROBLEMS))
-        rows.append([name, description["steps"], "%.0e" % check.bound, *cells, "WRONG" if check.problems else "ok"])
+        problems = [result["refused"]] if "refused" in result else result["problems"]
+        failures += ["%s: %s" % (name, problem) for problem in problems[:SHOWN_PROBLEMS]]
+        if len(problems) > SHOWN_PROBLEMS:
+            failures.append("%s: … and %d more" % (name, len(problems) - SHOWN_PROBLEMS))
+        rows.append([name, description["steps"], "%.0e" % BOUNDS[description["dtype"]],
+                     *result.get("cells", NO_CELLS), "WRONG" if problems else "ok"])
     print("largest relative differences between PaddlePaddle and Skiff")
     print_table(["program", "steps", "bound", "losses", "gradients", "other values", "state after 1", "state after all",
                  "bound of that", ""], rows)
     for failure in failures:
         print(failure)
-    if not rows:
-        print("no programs")
+    wrong = sum(row[-1] == "WRONG" for row in rows)
+    print("%d programs: %d agree, %d wrong" % (len(rows), len(rows) - wrong, wrong))
     return 1 if failures or not rows else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if IS_CHILD:
+        work(sys.argv[1], int(sys.argv[2].partition("=")[2]))
+    else:
+        sys.exit(main(sys.argv[1]))

@@ -83,10 +83,14 @@ class CaseProgram {
     }
   }
 
-  // Param becomes ParamOut, and in_sum_1 out_sum_1.
-  static std::string UpdatedSlot(const std::string& input) {
-    const std::string prefix = "in_";
-    return input.starts_with(prefix) ? "out_" + input.substr(prefix.size()) : input + "Out";
+  // The output that an input becomes: MeanOut for Mean, and for an op that updates parameters what
+  // its definition says.
+  std::string UpdatedSlot(const std::string& input) const {
+    if (!def_.update.has_value()) return input + "Out";
+    for (const auto& [before, after] : def_.in_place) {
+      if (before == input) return after;
+    }
+    return "";
   }
 
   // PaddlePaddle wants one variable for what an op updates: Mean and MeanOut, Param and ParamOut.
@@ -106,7 +110,7 @@ class CaseProgram {
     std::vector<std::string> wanted;
     if (!case_.gradients.empty()) wanted = harness::GradientVariables(case_);
     // PaddlePaddle's update ops want rates and powers in the parameter's dtype; ours take float32.
-    const bool is_update = case_.inputs.contains("Param");
+    const bool is_update = case_.inputs.contains("LearningRate");
     for (auto& [name, tensor] : harness::MakeInputs(case_, dtype)) {
       const bool is_updated = updated_.contains(name);
       const bool wants = std::count(wanted.begin(), wanted.end(), name) > 0;

@@ -67,6 +67,7 @@ struct Classifier {
   std::function<std::vector<ParameterGradient>(const Variable& loss)> minimize;
   // Rewrites the program; nullptr: none does.
   std::shared_ptr<const ProgramPass> pass = nullptr;
+  int64_t words = 0;  // unless 0, what is classified isn't an image but ids of as many words
 };
 
 std::vector<ParameterGradient> MinimizeByMomentum(const Variable& loss, double rate) {
@@ -107,6 +108,32 @@ Classifier By(const std::string& name, Options options, GradientClip clip = {},
           .pass = std::move(pass)};
 }
 
+// The same with words: some are in a batch several times, some not at all. Their gradients are
+// selected rows.
+template <class Made, class Options>
+Classifier OfWordsBy(const std::string& name, Options options, GradientClip clip = {}) {
+  Classifier classifier = By<Made>("sparse_" + name, options, clip);
+  classifier.image_dims = {8, 2};
+  classifier.words = 24;
+  return classifier;
+}
+
+std::vector<Classifier> SparseOptimizers() {
+  using namespace optimizer;  // NOLINT(google-build-using-namespace): a table of all of them
+  return {
+      OfWordsBy<Sgd>("sgd", SgdOptions{.learning_rate = 0.5}),
+      OfWordsBy<Sgd>("sgd_clipped", SgdOptions{.learning_rate = 0.5}, ClipByGlobalNorm(0.2f)),
+      OfWordsBy<Momentum>("momentum", MomentumOptions{.learning_rate = 0.1}),
+      OfWordsBy<Momentum>("nesterov", MomentumOptions{.learning_rate = 0.1, .use_nesterov = true}),
+      // PaddlePaddle takes epsilon as it is in rows that a batch lacks, but corrected for the bias
+      // of Moment2 in all others, as in dense tensors.
+      OfWordsBy<Adam>("adam", AdamOptions{.learning_rate = 0.02, .epsilon = 0.0f}),
+      OfWordsBy<Adam>("lazy_adam", AdamOptions{.learning_rate = 0.02, .lazy_mode = true}),
+      OfWordsBy<Adagrad>("adagrad", AdagradOptions{.learning_rate = 0.1}),
+      OfWordsBy<RmsProp>("rmsprop", RmsPropOptions{.learning_rate = 0.02}),
+      OfWordsBy<Lamb>("lamb", LambOptions{.learning_rate = 0.02})};
+}
+
 // Every optimizer, kind of clipping and merged op that PaddlePaddle has as well.
 std::vector<Classifier> Optimizers() {
   using namespace optimizer;  // NOLINT(google-build-using-namespace): a table of all of them
@@ -116,8 +143,7 @@ std::vector<Classifier> Optimizers() {
   const std::vector<std::string> biases = {".b_"};
   std::vector<Classifier> all = {
       By<Sgd>("sgd", SgdOptions{.learning_rate = 0.1, .regularization = l1}, ClipByValue(0.05f)),
-      By<Momentum>("momentum", MomentumOptions{.learning_rate = 0.1, .regularization = l2},
-                   ClipByNorm(0.1f)),
+      By<Momentum>("momentum", MomentumOptions{.learning_rate = 0.1, .regularization = l2}),
       By<Momentum>("nesterov", MomentumOptions{.learning_rate = 0.1, .use_nesterov = true},
                    ClipByGlobalNorm(0.2f)),
       By<Momentum>("merged_momentum", MomentumOptions{.learning_rate = 0.1, .use_nesterov = true},
@@ -135,12 +161,19 @@ std::vector<Classifier> Optimizers() {
       By<AdamW>("adamw", AdamWOptions{.learning_rate = 0.01, .exclude_from_decay = biases}),
       By<Adamax>("adamax", AdamaxOptions{.learning_rate = 0.01}),
       By<Adagrad>("adagrad", AdagradOptions{.learning_rate = 0.05}),
-      By<DecayedAdagrad>("decayed_adagrad", DecayedAdagradOptions{.learning_rate = 0.01}),
       By<Adadelta>("adadelta", AdadeltaOptions{.learning_rate = 1.0}),
       By<RmsProp>("rmsprop", RmsPropOptions{.learning_rate = 0.01, .momentum = 0.5f}),
       By<RmsProp>("centered_rmsprop", RmsPropOptions{.learning_rate = 0.01, .centered = true}),
-      By<Ftrl>("ftrl", FtrlOptions{.learning_rate = 0.05, .l1 = 0.001f, .l2 = 0.001f}),
       By<Lamb>("lamb", LambOptions{.learning_rate = 0.01, .exclude_from_decay = biases})};
+  // PaddlePaddle has kernels of these for float32 only.
+  const auto add_float32 = [&all](Classifier classifier) {
+    classifier.dtypes = {DType::kFloat32};
+    all.push_back(std::move(classifier));
+  };
+  add_float32(
+      By<Momentum>("clipped_by_norm", MomentumOptions{.learning_rate = 0.1}, ClipByNorm(0.1f)));
+  add_float32(By<DecayedAdagrad>("decayed_adagrad", DecayedAdagradOptions{.learning_rate = 0.01}));
+  add_float32(By<Ftrl>("ftrl", FtrlOptions{.learning_rate = 0.05, .l1 = 0.001f, .l2 = 0.001f}));
   Classifier averaged = By<Sgd>("model_average", SgdOptions{.learning_rate = 0.1});
   averaged.minimize = [](const Variable& loss) {
     std::vector<ParameterGradient> pairs = Sgd({.learning_rate = 0.1}).Minimize(loss);
@@ -148,6 +181,7 @@ std::vector<Classifier> Optimizers() {
     return pairs;
   };
   all.push_back(std::move(averaged));
+  std::ranges::move(SparseOptimizers(), std::back_inserter(all));
   return all;
 }
 
@@ -190,13 +224,18 @@ TrainingPrograms Build(const Classifier& classifier, DType dtype) {
   const ProgramGuard guard(programs.main.get(), programs.startup.get());
   std::vector<int64_t> dims = classifier.image_dims;
   dims[0] = -1;
-  const Variable image = layers::Data("image", dims, dtype);
+  Variable image = layers::Data("image", dims, classifier.words > 0 ? DType::kInt64 : dtype);
   const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
+  if (classifier.words > 0) {
+    image = layers::Embedding(
+        image, {.rows = classifier.words, .width = 4, .is_sparse = true, .dtype = dtype});
+  }
   const Variable logits = classifier.logits(image, classifier.classes);
   programs.loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
   programs.accuracy = layers::Accuracy(layers::Softmax(logits), label);
   const Variable loss(programs.main->root(), programs.loss);
   for (const ParameterGradient& pair : classifier.minimize(loss)) {
+    if (pair.gradient->kind == VarKind::kSelectedRows) continue;
     programs.gradients.emplace_back(pair.parameter->name, pair.gradient->name);
   }
   if (classifier.pass != nullptr) {
@@ -206,14 +245,17 @@ TrainingPrograms Build(const Classifier& classifier, DType dtype) {
 }
 
 TensorMap Batch(const Classifier& classifier, DType dtype) {
-  const harness::Array image = harness::Uniform(Shape(classifier.image_dims), 11, -2.0, 2.0);
+  harness::Array image = harness::Uniform(Shape(classifier.image_dims), 11, -2.0, 2.0);
+  if (classifier.words > 0) {
+    image = harness::Integers(Shape(classifier.image_dims), 11, 0, classifier.words);
+  }
   const harness::Array label =
       harness::Integers({classifier.image_dims[0], 1}, 12, 0, classifier.classes);
-  return {{"image", harness::ToTensor(image, dtype)},
+  return {{"image", harness::ToTensor(image, classifier.words > 0 ? DType::kInt64 : dtype)},
           {"label", harness::ToTensor(label, DType::kInt64)}};
 }
 
-TensorMap InitialValues(const TrainingPrograms& programs) {
+TensorMap InitialValues(const TrainingPrograms& programs, bool has_words) {
   Executor executor(Place::Cpu());
   executor.Run(*programs.startup);
   TensorMap values;
@@ -221,6 +263,13 @@ TensorMap InitialValues(const TrainingPrograms& programs) {
     const Tensor* value = executor.scope().Find(name);
     SKIFF_ENFORCE(value != nullptr, kNotFound, "the startup program does not set \"", name, "\"");
     values[name] = *value;
+    // So that rows that no batch reads move, too, but by lazy_mode.
+    const bool moves = name.ends_with("_moment1_0") || name.ends_with("_moment2_0") ||
+                       name.ends_with("_velocity_0");
+    if (has_words && moves) {
+      values[name] =
+          harness::ToTensor(harness::Uniform(value->shape(), 3, 1e-5, 1e-4), value->dtype());
+    }
   }
   return values;
 }
@@ -230,8 +279,8 @@ std::string NameOf(const Classifier& classifier, DType dtype) {
   return StrCat(classifier.name, "_", dtype);
 }
 
-// What ops write, but for persistables and for what only gradient ops read, in a form of each
-// framework's own.
+// What ops write, but for persistables, for selected rows, which PaddlePaddle doesn't fetch, and
+// for what only gradient ops read, in a form of each framework's own.
 std::vector<std::string> ComparedVariables(const Program& program) {
   std::set<std::string> names;
   for (const auto& op : program.root()->ops()) {
@@ -239,7 +288,8 @@ std::vector<std::string> ComparedVariables(const Program& program) {
       if (slot.slot == "XShape" || slot.slot == "ReserveSpace") continue;
       for (const std::string& name : slot.arguments) {
         const Var* var = program.root()->FindLocalVar(name);
-        if (var != nullptr && !var->persistable) names.insert(name);
+        if (var == nullptr || var->persistable || var->kind == VarKind::kSelectedRows) continue;
+        names.insert(name);
       }
     }
   }
@@ -286,7 +336,7 @@ void WriteAll(const std::string& out) {
       const TrainingPrograms programs = Build(classifier, dtype);
       AtomicWriteFile(JoinPath(folder, "main.pb"), SerializeProgram(*programs.main));
       AtomicWriteFile(JoinPath(folder, "startup.pb"), SerializeProgram(*programs.startup));
-      WriteNpz(JoinPath(folder, "params.npz"), InitialValues(programs));
+      WriteNpz(JoinPath(folder, "params.npz"), InitialValues(programs, classifier.words > 0));
       WriteNpz(JoinPath(folder, "feed.npz"), Batch(classifier, dtype));
       descriptions.push_back(Describe(programs, name, dtype));
       jobs += SkiffJobs(descriptions.back(), folder);
