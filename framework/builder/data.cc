@@ -26,4 +26,10 @@ Variable Data(const std::string& name, const std::vector<int64_t>& dims, DType d
   return {root, name};
 }
 
+Variable CreateParameter(const std::vector<int64_t>& dims, DType dtype, const ParamAttr& attr,
+                         std::source_location site) {
+  const LayerCall call("create_parameter", attr.name, site);
+  return call.CreateParameter(attr, "w", dims, dtype, initializer::Xavier());
+}
+
 }  // namespace skiff::layers

@@ -1,4 +1,4 @@
-// Inputs of a program.
+// Inputs of a program, and parameters of one's own.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/builder/param_attr.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::layers {
@@ -20,5 +21,12 @@ struct DataOptions {
 Variable Data(const std::string& name, const std::vector<int64_t>& dims,
               DType dtype = DType::kFloat32, const DataOptions& options = {},
               std::source_location site = std::source_location::current());
+
+// A parameter that no layer makes, in the root of both programs; Fluid's create_parameter.
+// Undefined initializer: Xavier. One that exists is shared. Error if it exists with other dims or
+// dtype, and for dims below 1.
+Variable CreateParameter(const std::vector<int64_t>& dims, DType dtype = DType::kFloat32,
+                         const ParamAttr& attr = {},
+                         std::source_location site = std::source_location::current());
 
 }  // namespace skiff::layers

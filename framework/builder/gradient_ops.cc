@@ -34,9 +34,9 @@ Variable SquaredNorm(const Variable& x, const std::source_location& site) {
 }
 
 // max_norm / max(max_norm, the norm of all), of shape [1].
-Variable GlobalNormFactor(float max_norm, const std::vector<NamedGradient>& gradients,
+Variable GlobalNormFactor(float max_norm, const Variable& squared_norm,
                           const std::source_location& site) {
-  const Variable norm = layers::Sqrt(SquaredGlobalNorm(gradients, site), site);
+  const Variable norm = layers::Sqrt(squared_norm, site);
   const Variable limit = layers::FillConstant({1}, norm.dtype(), max_norm, site);
   return layers::ElementwiseDiv(limit, layers::ElementwiseMax(norm, limit, {}, site), {}, site);
 }
@@ -81,8 +81,25 @@ void MarkParameterOps(size_t first, const std::vector<std::string>& names) {
   }
 }
 
+void AppendWidening(const GradientClip& clip, const Regularizer& fallback, bool all,
+                    std::vector<NamedGradient>* gradients, const std::source_location& site) {
+  const Block& root = *DefaultMainProgram().root();
+  for (NamedGradient& entry : *gradients) {
+    const DType dtype = entry.gradient.dtype();
+    if (!IsFloat(dtype) || SizeOf(dtype) != 2) continue;
+    const Var& parameter = *entry.parameter;
+    const bool is_read =
+        (clip.defined() && NeedsClip(parameter)) || RegularizerOf(parameter, fallback).defined();
+    if (!all && !is_read) continue;
+    const size_t first = root.ops().size();
+    const std::string plain = entry.gradient.name();
+    entry.gradient = layers::Cast(entry.gradient, DType::kFloat32, site);
+    MarkParameterOps(first, {parameter.name, plain});
+  }
+}
+
 void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
-                const std::source_location& site) {
+                const std::source_location& site, const Variable& squared_norm) {
   if (!clip.defined()) return;
   const Block& root = *DefaultMainProgram().root();
   std::vector<NamedGradient*> clipped;
@@ -96,7 +113,9 @@ void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
   if (clip.kind == GradientClip::Kind::kGlobalNorm) {
     std::vector<NamedGradient> counted;
     for (const NamedGradient* entry : clipped) counted.push_back(*entry);
-    factor = GlobalNormFactor(clip.max_norm, counted, site);
+    const bool is_known = squared_norm.defined() && counted.size() == gradients->size();
+    factor = GlobalNormFactor(clip.max_norm,
+                              is_known ? squared_norm : SquaredGlobalNorm(counted, site), site);
   }
   for (NamedGradient* entry : clipped) {
     const size_t first = root.ops().size();
@@ -114,7 +133,7 @@ void AppendRegularization(const Regularizer& fallback, std::vector<NamedGradient
     if (!regularizer.defined()) continue;
     const size_t first = root->ops().size();
     const std::string plain = entry.gradient.name();
-    const Variable decay = Decay(regularizer, {root, entry.parameter->name}, site);
+    const Variable decay = Decay(regularizer, {root, entry.weights->name}, site);
     entry.gradient = layers::Sum({entry.gradient, decay}, site);
     MarkParameterOps(first, {entry.parameter->name, plain});
   }

@@ -30,16 +30,28 @@ Op* AppendInferred(Block* block, Op op, const std::source_location& site) {
   return appended;
 }
 
-// Startup ops belong to no role or scope of the model.
+// Startup ops belong to no role or scope of the model. Initializers make float32 and float64:
+// two-byte numbers are rounded ones of float32.
 void AppendInitialization(const Var& var, const Initializer& initializer,
                           const std::source_location& site) {
   Block* startup = DefaultStartupProgram().root();
   if (startup->FindLocalVar(var.name) != nullptr) return;
-  Op op = initializer.Make(var);
+  Var first = var;
+  first.attrs.clear();
+  const bool is_rounded = IsFloat(var.dtype) && SizeOf(var.dtype) == 2;
+  if (is_rounded) {
+    first = {.name = DefaultStartupProgram().UniqueName(var.name + ".float32")};
+    first.dtype = DType::kFloat32;
+    first.dims = var.dims;
+  }
+  Op op = initializer.Make(first);
+  startup->CreateVar(first);
+  AppendInferred(startup, std::move(op), site);
+  if (!is_rounded) return;
   Var copy = var;
   copy.attrs.clear();
   startup->CreateVar(std::move(copy));
-  AppendInferred(startup, std::move(op), site);
+  AppendInferred(startup, CastOp(first, var), site);
 }
 
 void CheckSame(const Var& existing, const std::vector<int64_t>& dims, DType dtype) {
@@ -169,6 +181,11 @@ Variable LayerCall::Activate(const Variable& x, const std::string& act) const {
 
 Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& dims, DType dtype,
                            double value, const std::source_location& site) {
+  return CreatePersistable(name, dims, dtype, initializer::Constant(value), site);
+}
+
+Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& dims, DType dtype,
+                           const Initializer& first, const std::source_location& site) {
   Block* root = DefaultMainProgram().root();
   const Var* existing = root->FindLocalVar(name);
   if (existing != nullptr) {
@@ -180,9 +197,17 @@ Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& 
   var.dims = dims;
   var.persistable = true;
   var.stop_gradient = true;
-  AppendInitialization(var, initializer::Constant(value), site);
+  AppendInitialization(var, first, site);
   root->CreateVar(std::move(var));
   return {root, name};
+}
+
+Op CastOp(const Var& x, const Var& out) {
+  Op op("cast");
+  op.SetInput("X", {x.name}).SetOutput("Out", {out.name});
+  op.SetAttr("in_dtype", static_cast<int32_t>(x.dtype));
+  op.SetAttr("out_dtype", static_cast<int32_t>(out.dtype));
+  return op;
 }
 
 }  // namespace skiff

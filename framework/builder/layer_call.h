@@ -60,9 +60,14 @@ class LayerCall {
 };
 
 // A persistable variable of both programs that isn't a parameter (counters, accumulators, learning
-// rates), filled with `value` by the startup program. One that exists is shared; Error if its dims
-// or dtype differ.
+// rates), filled with `value` by the startup program, or by what `first` makes. One that exists is
+// shared; Error if its dims or dtype differ.
 Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& dims, DType dtype,
                            double value, const std::source_location& site);
+Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& dims, DType dtype,
+                           const Initializer& first, const std::source_location& site);
+
+// cast: `out` = `x` in the dtype of `out`.
+Op CastOp(const Var& x, const Var& out);
 
 }  // namespace skiff

@@ -1,6 +1,8 @@
 #include "framework/builder/learning_rate.h"
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numbers>
 #include <utility>
 
@@ -10,6 +12,18 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/ir/op_role.h"
+
+namespace skiff {
+
+size_t FindStepAdvance(const Block& root) {
+  const auto& ops = root.ops();
+  const auto found = std::ranges::find_if(ops, [](const std::unique_ptr<Op>& op) {
+    return op->Output("Out").size() == 1 && op->Output("Out")[0] == kStepCounter;
+  });
+  return static_cast<size_t>(found - ops.begin());
+}
+
+}  // namespace skiff
 
 namespace skiff::learning_rate {
 namespace {
@@ -30,21 +44,12 @@ struct Schedule {
   OpRoleGuard role;
 };
 
-bool HasStepCounter() {
-  for (const auto& op : DefaultMainProgram().root()->ops()) {
-    if (op->type == "increment" && op->Output("Out").size() == 1 &&
-        op->Output("Out")[0] == kStepCounter) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// int64 [1]: the number of earlier runs. Several schedules of a program share one counter, which is
-// advanced before the first of them reads it.
+// int64 [1]: the number of earlier steps. Several schedules of a program share one counter, which
+// is advanced before the first of them reads it.
 Variable StepCounter(const Schedule& schedule) {
   const Variable counter = CreatePersistable(kStepCounter, {1}, DType::kInt64, -1.0, schedule.site);
-  if (!HasStepCounter()) Increment(counter, 1.0f, schedule.site);
+  const Block& root = *DefaultMainProgram().root();
+  if (FindStepAdvance(root) == root.ops().size()) Increment(counter, 1.0f, schedule.site);
   return counter;
 }
 

@@ -1,7 +1,8 @@
 // Learning rates and their schedules, computed by ops in the main program.
 //
 // A schedule reads the step counter @LR_DECAY_COUNTER@, an int64 persistable that counts the runs
-// of the training program: 0 in the first. All its ops have the role LRSched, so a program cloned
+// of the training program, 0 in the first, or its rounds where gradients are merged
+// (update_gate.h). All its ops have the role LRSched, so a program cloned
 // for evaluation has none of them and leaves the counter alone. There is no control flow: a choice
 // is a sum of terms weighted by comparisons, exactly 0 or 1.
 //
@@ -9,6 +10,7 @@
 //   optimizer::Momentum({.learning_rate = rate, .momentum = 0.9f}).Minimize(loss);
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <source_location>
 #include <vector>
@@ -18,6 +20,10 @@
 namespace skiff {
 
 inline constexpr const char* kStepCounter = "@LR_DECAY_COUNTER@";
+
+// The position of the op that moves the step counter on, by runs or by rounds, in the root block of
+// a program; the number of ops if there is none.
+size_t FindStepAdvance(const Block& root);
 
 // What an optimizer takes: a number, or a float32 or float64 variable of shape [1], which it casts
 // to the dtype of the parameters.

@@ -73,11 +73,21 @@ class RateByParameter {
   std::map<std::pair<DType, float>, std::string> made_;
 };
 
-std::string Accumulator(const Var& parameter, std::string_view kind,
-                        const std::vector<int64_t>& dims, double value,
-                        const std::source_location& site) {
-  const std::string name = DefaultMainProgram().UniqueName(StrCat(parameter.name, "_", kind));
-  return CreatePersistable(name, dims, parameter.dtype, value, site).name();
+std::string Accumulator(const Var& weights, std::string_view kind, const std::vector<int64_t>& dims,
+                        double value, const std::source_location& site) {
+  const std::string name = DefaultMainProgram().UniqueName(StrCat(weights.name, "_", kind));
+  return CreatePersistable(name, dims, weights.dtype, value, site).name();
+}
+
+// What is updated for a parameter.
+const Var& WeightsOf(const Var& parameter, bool multi_precision, const LayerCall& call,
+                     const std::source_location& site) {
+  if (!IsFloat(parameter.dtype) || SizeOf(parameter.dtype) != 2) return parameter;
+  call.Enforce(multi_precision, "parameter \"", parameter.name, "\" is ", parameter.dtype,
+               "; set the optimizer's option multi_precision = true, which keeps float32 weights");
+  const std::string name = DefaultMainProgram().UniqueName(parameter.name + "_fp32_master");
+  const Initializer first([&](const Var& weights) { return CastOp(parameter, weights); });
+  return CreatePersistable(name, parameter.dims, DType::kFloat32, first, site).var();
 }
 
 // Update ops write what they read, so they are the parameter's next definition.
@@ -156,7 +166,8 @@ void CheckFirstOptimizer(const LayerCall& call, const std::string& optimizer, co
 // Which runs update.
 struct Gate {
   std::optional<MergeRound> round;
-  Variable skip;  // a bool: whether a run leaves all as it is; undefined: none does
+  Variable squared_norm;  // of all gradients; undefined if nobody has asked for it
+  Variable skip;          // a bool: whether a run leaves all as it is; undefined: none does
 };
 
 Gate AppendGate(const MinimizeOptions& options, std::vector<NamedGradient>* gradients,
@@ -167,7 +178,8 @@ Gate AppendGate(const MinimizeOptions& options, std::vector<NamedGradient>* grad
     gate.skip = layers::LogicalNot(gate.round->is_last, site);
   }
   if (!options.skip_non_finite) return gate;
-  const Variable broken = AppendNonFiniteCheck(*gradients, gate.skip, site);
+  gate.squared_norm = SquaredGlobalNorm(*gradients, site);
+  const Variable broken = AppendNonFiniteCheck(gate.squared_norm, gate.skip, site);
   gate.skip = gate.skip.defined() ? layers::LogicalOr(gate.skip, broken, site) : broken;
   return gate;
 }
@@ -209,16 +221,22 @@ void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
                               const std::source_location& site) const {
   Block* root = DefaultMainProgram().root();
   const OpRoleGuard role(kRoleOptimize);
+  const bool slows_schedules = HasToSlowSchedules(learning_rate_, options.gradient_merge, site);
+  const LayerCall call("minimize", "minimize", site);
   std::vector<NamedGradient> gradients;
   for (const ParameterGradient& pair : pairs) {
-    gradients.push_back({pair.parameter, Variable(root, pair.gradient->name)});
+    gradients.push_back({pair.parameter, Variable(root, pair.gradient->name),
+                         &WeightsOf(*pair.parameter, multi_precision_, call, site)});
+  }
+  // gradient_merge reads two-byte gradients as they are.
+  if (options.gradient_merge.steps == 1) {
+    AppendWidening(clip_, regularization_, options.skip_non_finite, &gradients, site);
   }
   const Gate gate = AppendGate(options, &gradients, site);
-  AppendClip(clip_, &gradients, site);
+  AppendClip(clip_, &gradients, site, gate.squared_norm);
   AppendRegularization(regularization_, &gradients, site);
   RateByParameter rates(CheckedRate(learning_rate_, RateDType(*gradients.front().parameter), site),
                         site);
-  const LayerCall call("minimize", "minimize", site);
   const auto append = [&](size_t i, Op op) {
     const Op* appended = call.Append(std::move(op));
     MarkParameterOps(root->ops().size() - 1, {pairs[i].parameter->name, pairs[i].gradient->name});
@@ -228,30 +246,35 @@ void Optimizer::AppendUpdates(const std::vector<ParameterGradient>& pairs,
   for (size_t i = 0; i < pairs.size(); ++i) {
     const Var& parameter = *pairs[i].parameter;
     Op op(op_);
+    const Var& weights = *gradients[i].weights;
     SetInPlace(&op, "Param", "ParamOut", parameter.name);
+    if (&weights != &parameter) {
+      SetInPlace(&op, "MasterParam", "MasterParamOut", weights.name);
+      op.SetAttr("multi_precision", true);
+    }
     op.SetInput("Grad", {gradients[i].gradient.name()});
     op.SetInput("LearningRate", {rates.For(parameter)});
     if (gate.skip.defined()) op.SetInput("SkipUpdate", {gate.skip.name()});
-    Complete({parameter, site}, &op);
+    Complete({parameter, weights, site}, &op);
     updates.push_back(append(i, std::move(op)));
   }
   for (size_t i = 0; i < pairs.size(); ++i) {
     std::optional<Op> last = Finish(*updates[i]);
     if (last.has_value()) append(i, gate.skip.defined() ? UnlessSkipped(*last, gate, call) : *last);
   }
-  if (gate.round.has_value()) AdvanceSchedulesByRound(*gate.round, site);
+  if (slows_schedules) AdvanceSchedulesByRound(options.gradient_merge, *gate.round, site);
 }
 
 void Optimizer::AddState(const Update& update, Op* op, const std::string& slot,
                          std::string_view kind, double value, std::string output) {
   const std::string name =
-      Accumulator(update.parameter, kind, update.parameter.dims, value, update.site);
+      Accumulator(update.weights, kind, update.weights.dims, value, update.site);
   SetInPlace(op, slot, output.empty() ? slot + "Out" : std::move(output), name);
 }
 
 std::string Optimizer::AddNumber(const Update& update, Op* op, std::string_view slot,
                                  std::string_view kind, double value) {
-  std::string name = Accumulator(update.parameter, kind, {1}, value, update.site);
+  std::string name = Accumulator(update.weights, kind, {1}, value, update.site);
   op->SetInput(slot, {name});
   return name;
 }
@@ -263,6 +286,10 @@ void Optimizer::CheckOption(bool holds, const char* option, float value,
 
 void Optimizer::CheckFraction(const char* option, float value) const {
   CheckOption(value >= 0.0f && value < 1.0f, option, value, "a number in [0, 1)");
+}
+
+void Optimizer::CheckPositive(const char* option, float value) const {
+  CheckOption(value > 0.0f && std::isfinite(value), option, value, "a positive number");
 }
 
 void Optimizer::CheckNotNegative(const char* option, float value) const {

@@ -5,6 +5,11 @@
 // parameter. What an optimizer remembers about a parameter is a persistable of both programs under
 // Fluid's name, <parameter>_velocity_0 for example. Each optimizer has a header of its own in
 // framework/builder/optimizer; they share no state, and one may minimize several losses.
+//
+// With multi_precision a parameter of float16 or bfloat16 has float32 master weights, a persistable
+// <parameter>_fp32_master_0: they are what is updated, clipped gradients and decay included, and
+// the parameter is what they are rounded to. Its states are float32,
+// <parameter>_fp32_master_0_moment1_0 for example. Other parameters don't see a difference.
 #pragma once
 
 #include <optional>
@@ -26,9 +31,11 @@ namespace skiff::optimizer {
 struct MinimizeOptions {
   std::vector<std::string> parameters = {};  // empty: all trainable ones
   std::vector<std::string> no_grad = {};     // variables that get no gradient
-  // Gradients of several runs make one update: update_gate.h.
+  // Gradients of several runs make one update: update_gate.h. So does one step of learning-rate
+  // schedules, which all go by one counter: optimizers with schedules need rounds of one length.
   GradientMerge gradient_merge = {};
-  // Leaves all as it is if a gradient isn't finite, and counts that in kSkippedUpdates.
+  // Leaves all as it is if a gradient isn't finite, and counts that in kSkippedUpdates. Schedules
+  // advance nevertheless.
   bool skip_non_finite = false;
 };
 
@@ -39,24 +46,29 @@ class Optimizer {
   // `loss` is a variable of the default main program with one element. Returns parameters and
   // gradients, before clipping. Errors of AppendBackward; Error if no parameter influences the
   // loss, if one of options.parameters does not, if a parameter is updated by an op of the program
-  // already, or if there is a clip and all parameters stay out of it. The programs are as they were
-  // then, but for blocks that differentiating sub-blocks leaves.
+  // already, if one is of float16 or bfloat16 without multi_precision, if there is a clip and all
+  // parameters stay out of it, or if the learning rate is a schedule, as that of an optimizer
+  // before with another gradient_merge.steps. The programs are as they were then, but for blocks
+  // that differentiating sub-blocks leaves.
   std::vector<ParameterGradient> Minimize(
       const Variable& loss, const MinimizeOptions& options = {},
       std::source_location site = std::source_location::current()) const;
 
  protected:
-  // `op`: the type of the update op. `options` has what every optimizer's have: learning_rate, clip
-  // and regularization, which is that of parameters without one of their own.
+  // `op`: the type of the update op. `options` has what every optimizer's have: learning_rate,
+  // clip, regularization, which is that of parameters without one of their own, and
+  // multi_precision.
   template <class Options>
   Optimizer(std::string op, const Options& options)
       : op_(std::move(op)),
         learning_rate_(options.learning_rate),
         clip_(options.clip),
-        regularization_(options.regularization) {}
+        regularization_(options.regularization),
+        multi_precision_(options.multi_precision) {}
 
   struct Update {
     const Var& parameter;
+    const Var& weights;  // what is updated: the parameter, or its master weights
     const std::source_location& site;
   };
   // Gives `op`, which has parameter, gradient and learning rate, its states and attributes. Called
@@ -65,7 +77,7 @@ class Optimizer {
   // An op that has to follow the updates of all parameters, for one of them.
   virtual std::optional<Op> Finish(const Op& /*update*/) const { return std::nullopt; }
 
-  // Connects <parameter>_<kind>_<n>, of its shape and dtype, as input `slot` of the op and as the
+  // Connects <weights>_<kind>_<n>, of their shape and dtype, as input `slot` of the op and as the
   // output that is its next value: `slot` + "Out" where none is named.
   static void AddState(const Update& update, Op* op, const std::string& slot, std::string_view kind,
                        double value = 0.0, std::string output = {});
@@ -75,6 +87,7 @@ class Optimizer {
 
   // Errors that name the optimizer, the option, what was found and what is expected.
   void CheckFraction(const char* option, float value) const;  // in [0, 1)
+  void CheckPositive(const char* option, float value) const;
   void CheckNotNegative(const char* option, float value) const;
   void CheckOption(bool holds, const char* option, float value, const char* expected) const;
   // `parts`: of names, none of them empty.
@@ -89,6 +102,7 @@ class Optimizer {
   LearningRate learning_rate_;
   GradientClip clip_;
   Regularizer regularization_;
+  bool multi_precision_;
 };
 
 }  // namespace skiff::optimizer

@@ -1,11 +1,14 @@
 #include "framework/builder/update_gate.h"
 
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "framework/base/error.h"
 #include "framework/builder/control.h"
 #include "framework/builder/layer_call.h"
-#include "framework/builder/learning_rate.h"
 #include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
@@ -23,32 +26,46 @@ void Assign(const Variable& persistable, Op op, const Site& site) {
   call.Append(std::move(op));
 }
 
-Variable CountDown(const GradientMerge& merge, const Site& site) {
-  const std::string name = DefaultMainProgram().UniqueName("@GRADIENT_MERGE_STEP@");
-  return CreatePersistable(name, {1}, DType::kInt64, static_cast<double>(merge.steps), site);
+// Int64 attribute of what moves the step counter on: the runs of a round. Without it each run does.
+constexpr const char* kRunsPerStepAttr = "runs_per_step";
+
+// What the step counter decides about, but for parameters.
+std::set<std::string> ScheduledVariables(const Block& root) {
+  std::set<std::string> scheduled = {kStepCounter};
+  const auto is_scheduled = [&](const std::string& name) { return scheduled.contains(name); };
+  for (const auto& op : root.ops()) {
+    const bool is_update = !op->Input("LearningRate").empty();
+    if (is_update || !std::ranges::any_of(op->InputNames(), is_scheduled)) continue;
+    for (const std::string& name : op->OutputNames()) scheduled.insert(name);
+  }
+  return scheduled;
 }
 
-size_t FindStepIncrement(const Block& root) {
-  const auto is_it = [](const std::unique_ptr<Op>& op) {
-    return op->type == "increment" && op->Output("Out").size() == 1 &&
-           op->Output("Out")[0] == kStepCounter;
-  };
-  size_t i = 0;
-  while (i < root.ops().size() && !is_it(root.ops()[i])) ++i;
-  return i;
+// An op of that type, which adds the gradient to the sum.
+Op MergeOp(const char* type, const GradientMerge& merge, const MergeRound& round,
+           const Variable& sum, const Variable& gradient) {
+  Op op(type);
+  op.SetInput("Accumulated", {sum.name()}).SetOutput("AccumulatedOut", {sum.name()});
+  op.SetInput("Grad", {gradient.name()}).SetInput("Count", {round.count.name()});
+  op.SetAttr("steps", merge.steps).SetAttr("mean", merge.mean);
+  return op;
 }
 
-Variable MergedGradient(const NamedGradient& entry, const Variable& is_first, const Site& site) {
+Variable MergedGradient(const GradientMerge& merge, const MergeRound& round,
+                        const NamedGradient& entry, const Site& site) {
+  const LayerCall call("minimize", "minimize", site);
   const Var& parameter = *entry.parameter;
-  const Variable sum = CreatePersistable(StrCat(parameter.name, "@GRAD@GradientMerge"),
-                                         parameter.dims, parameter.dtype, 0.0, site);
-  Op op("gradient_merge");
-  op.SetInput("Accumulated", {sum.name()});
-  op.SetInput("Grad", {entry.gradient.name()});
-  op.SetInput("Reset", {is_first.name()});
-  op.SetOutput("AccumulatedOut", {sum.name()});
-  LayerCall("minimize", "minimize", site).Append(std::move(op));
-  return sum;
+  const std::string name = StrCat(parameter.name, "@GRAD@GradientMerge");
+  const Variable sum = CreatePersistable(name, parameter.dims, entry.weights->dtype, 0.0, site);
+  if (entry.gradient.var().kind != VarKind::kSelectedRows) {
+    call.Append(MergeOp("gradient_merge", merge, round, sum, entry.gradient));
+    return sum;
+  }
+  const Variable touched =
+      CreatePersistable(name + "Rows", {parameter.dims[0]}, DType::kBool, 0.0, site);
+  Op op = MergeOp("gradient_merge_rows", merge, round, sum, entry.gradient);
+  op.SetInput("Touched", {touched.name()}).SetOutput("TouchedOut", {touched.name()});
+  return call.AppendFor(std::move(op));
 }
 
 }  // namespace
@@ -58,39 +75,60 @@ MergeRound AppendGradientMerge(const GradientMerge& merge, std::vector<NamedGrad
   const LayerCall call("minimize", "minimize", site);
   call.Enforce(merge.steps > 0, "gradient_merge.steps = ", merge.steps,
                ", expected a positive number");
+  const auto number = [&](int64_t value) {
+    return layers::FillConstant({1}, DType::kInt64, static_cast<double>(value), site);
+  };
   const Block& root = *DefaultMainProgram().root();
   MergeRound round;
   round.begin = root.ops().size();
-  // From `steps` down to 1.
-  const Variable left = CountDown(merge, site);
-  const Variable steps =
-      layers::FillConstant({1}, DType::kInt64, static_cast<double>(merge.steps), site);
-  const Variable one = layers::FillConstant({1}, DType::kInt64, 1.0, site);
-  round.is_first = layers::Equal(left, steps, site);
-  round.is_last = layers::Equal(left, one, site);
+  // Counted from 0 on, so that a checkpoint says where a round stands whatever its length is in the
+  // program that goes on from it.
+  const Variable done = CreatePersistable(DefaultMainProgram().UniqueName("@GRADIENT_MERGE_STEP@"),
+                                          {1}, DType::kInt64, 0.0, site);
+  round.count = layers::ElementwiseAdd(done, number(1), {}, site);
+  round.is_last = layers::GreaterEqual(round.count, number(merge.steps), site);
   Op next("where");
   next.SetInput("Condition", {round.is_last.name()});
-  next.SetInput("X", {steps.name()});
-  next.SetInput("Y", {layers::ElementwiseSub(left, one, {}, site).name()});
-  Assign(left, std::move(next), site);
+  next.SetInput("X", {number(0).name()}).SetInput("Y", {round.count.name()});
+  Assign(done, std::move(next), site);
   round.end = root.ops().size();
   for (NamedGradient& entry : *gradients) {
-    entry.gradient = MergedGradient(entry, round.is_first, site);
-    if (!merge.mean) continue;
-    const auto factor = static_cast<float>(1.0 / static_cast<double>(merge.steps));
-    entry.gradient = layers::Scale(entry.gradient, {.scale = factor}, site);
+    entry.gradient = MergedGradient(merge, round, entry, site);
   }
   return round;
 }
 
-void AdvanceSchedulesByRound(const MergeRound& round, const Site& site) {
+bool HasToSlowSchedules(const LearningRate& rate, const GradientMerge& merge, const Site& site) {
+  const Block& root = *DefaultMainProgram().root();
+  const size_t advance = FindStepAdvance(root);
+  if (rate.is_constant() || advance == root.ops().size()) return false;
+  const std::set<std::string> scheduled = ScheduledVariables(root);
+  if (!scheduled.contains(rate.variable().name())) return false;
+  const int64_t found = root.ops()[advance]->Attr<int64_t>(kRunsPerStepAttr, 1);
+  if (found == merge.steps) return false;
+  const bool is_shared = std::ranges::any_of(root.ops(), [&](const std::unique_ptr<Op>& op) {
+    return std::ranges::any_of(op->Input("LearningRate"),
+                               [&](const std::string& name) { return scheduled.contains(name); });
+  });
+  LayerCall("minimize", "minimize", site)
+      .Enforce(found == 1 && !is_shared, "gradient_merge.steps = ", merge.steps, ", expected ",
+               found, ": the learning rate \"", rate.variable().name(),
+               "\" goes by the step counter \"", kStepCounter,
+               "\", as that of an optimizer before does");
+  return true;
+}
+
+void AdvanceSchedulesByRound(const GradientMerge& merge, const MergeRound& round,
+                             const Site& site) {
   Block* root = DefaultMainProgram().root();
-  const size_t increment = FindStepIncrement(*root);
-  if (increment == root->ops().size()) return;
+  const size_t increment = FindStepAdvance(*root);
   const size_t made = root->ops().size();
   const Variable counter(root, kStepCounter);
+  const Variable is_first =
+      layers::Equal(round.count, layers::FillConstant({1}, DType::kInt64, 1.0, site), site);
   Op add("sum");
-  add.SetInput("X", {counter.name(), layers::Cast(round.is_first, DType::kInt64, site).name()});
+  add.SetInput("X", {counter.name(), layers::Cast(is_first, DType::kInt64, site).name()});
+  add.SetAttr(kRunsPerStepAttr, merge.steps);
   Assign(counter, std::move(add), site);
   // In place of the increment: what tells the round, and the sum.
   std::vector<size_t> order;
@@ -105,9 +143,9 @@ void AdvanceSchedulesByRound(const MergeRound& round, const Site& site) {
   root->ReorderOps(order);
 }
 
-Variable AppendNonFiniteCheck(const std::vector<NamedGradient>& gradients, const Variable& skip,
+Variable AppendNonFiniteCheck(const Variable& squared_norm, const Variable& skip,
                               const Site& site) {
-  const Variable finite = layers::IsFinite(SquaredGlobalNorm(gradients, site), site);
+  const Variable finite = layers::IsFinite(squared_norm, site);
   const Variable broken = layers::LogicalNot(finite, site);
   const Variable counted =
       skip.defined() ? layers::LogicalAnd(broken, layers::LogicalNot(skip, site), site) : broken;

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
-#include <string>
 #include <vector>
 
 #include "framework/builder/gradient_ops.h"
+#include "framework/builder/learning_rate.h"
 #include "framework/builder/variable.h"
 
 namespace skiff {
@@ -24,29 +24,37 @@ struct GradientMerge {
   bool mean = true;   // the mean of their gradients; false: the sum
 };
 
-// What tells the runs of a round apart.
+// Where in a round a run stands.
 struct MergeRound {
-  Variable is_first;  // bools [1]
-  Variable is_last;
+  Variable count;    // int64 [1]: the gradients of the round, with this run's
+  Variable is_last;  // a bool [1]
   // The ops of the root block that make them: [begin, end).
   size_t begin = 0;
   size_t end = 0;
 };
 
-// Adds up each gradient in <parameter>@GRAD@GradientMerge (dense, even where the gradient is
-// sparse), begins again behind each update, and puts the sum or the mean in place of the gradient.
-// Error unless steps > 0.
+// Adds up each gradient in <parameter>@GRAD@GradientMerge (float32 where the gradient has two
+// bytes), begins again behind each update, and puts the sum or the mean in place of the gradient.
+// Of a sparse gradient that is selected rows, too: the rows that gradients of the round had
+// (gradient_merge_rows). Error unless steps > 0.
 MergeRound AppendGradientMerge(const GradientMerge& merge, std::vector<NamedGradient>* gradients,
                                const std::source_location& site);
 
-// Has the learning-rate schedules of the program advance once a round, as with one large batch.
-// Moves ops: the last thing that is done to the program.
-void AdvanceSchedulesByRound(const MergeRound& round, const std::source_location& site);
+// Whether `rate` is a schedule whose step counter doesn't go by such rounds yet. All schedules of a
+// program share the counter: Error if the rate of an optimizer before goes by rounds of another
+// length.
+bool HasToSlowSchedules(const LearningRate& rate, const GradientMerge& merge,
+                        const std::source_location& site);
 
-// Returns a bool [1]: true if an element of a gradient isn't finite, or so large that the sum of
-// the squares isn't. Counts in kSkippedUpdates how often that was so while `skip`, which may be
-// undefined, was false.
-Variable AppendNonFiniteCheck(const std::vector<NamedGradient>& gradients, const Variable& skip,
+// Has the schedules of the program advance once a round, as with one large batch. Moves ops: the
+// last thing that is done to the program.
+void AdvanceSchedulesByRound(const GradientMerge& merge, const MergeRound& round,
+                             const std::source_location& site);
+
+// Returns a bool [1]: true if `squared_norm`, the SquaredGlobalNorm of the gradients, isn't finite:
+// as an element isn't, or is too large. Counts in kSkippedUpdates how often that was so while
+// `skip`, which may be undefined, was false.
+Variable AppendNonFiniteCheck(const Variable& squared_norm, const Variable& skip,
                               const std::source_location& site);
 
 }  // namespace skiff

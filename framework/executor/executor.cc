@@ -103,9 +103,7 @@ class OneRun {
 void AddOptimizerPasses(const CompileOptions& options, std::vector<std::string>* also) {
   if (options.fuse_optimizer) also->push_back("fuse_optimizer");
   if (options.flatten_parameters) also->push_back("flatten_parameters");
-  if (options.merge_optimizer || options.fuse_optimizer || options.flatten_parameters) {
-    also->push_back("merge_optimizer");
-  }
+  if (options.merge_optimizer || options.fuse_optimizer) also->push_back("merge_optimizer");
 }
 
 bool HasOptimizerOps(const Program& program) {
@@ -138,7 +136,7 @@ struct CompiledProgram::State {
   // Does nothing unless the scope's storage has moved, and must then come before a plan is made.
   void Flatten() {
     if (scope->generation() == flattened_generation) return;
-    FlattenScope(*registry, *program, options.memory.flat_alignment_bytes, scope);
+    flat_scope.Flatten(*registry, *program, options.memory.flat_alignment_bytes, scope);
     flattened_generation = scope->generation();
   }
 
@@ -251,6 +249,7 @@ struct CompiledProgram::State {
   CompileOptions options;
   bool trains = false;
   std::vector<PassReport> reports;
+  FlatScope flat_scope;
   uint64_t flattened_generation = std::numeric_limits<uint64_t>::max();
   std::list<CachedPlan> plans;  // most recently used first
 };

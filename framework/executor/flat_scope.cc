@@ -1,11 +1,12 @@
 #include "framework/executor/flat_scope.h"
 
-#include <memory>
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "framework/base/error.h"
-#include "memory/allocator.h"
+#include "framework/analysis/flat_update.h"
 
 namespace skiff {
 namespace {
@@ -32,6 +33,11 @@ std::vector<const Tensor*> HeldTensors(const Program& program, const Scope& scop
 
 // Where each tensor begins, and at the end the bytes of all.
 std::vector<int64_t> OffsetsOf(const std::vector<const Tensor*>& tensors, int64_t alignment) {
+  int64_t largest_bytes = 0;
+  for (const Tensor* tensor : tensors) {
+    largest_bytes = std::max(largest_bytes, tensor->byte_count());
+  }
+  alignment = FlatAlignment(alignment, largest_bytes, tensors.front()->dtype());
   std::vector<int64_t> offsets = {0};
   for (const Tensor* tensor : tensors) {
     offsets.push_back(AlignedUp(offsets.back() + tensor->byte_count(), alignment));
@@ -49,34 +55,81 @@ bool LieFlat(const std::vector<const Tensor*>& tensors, const std::vector<int64_
   return true;
 }
 
-void FlattenList(const std::vector<std::string>& names, const std::vector<const Tensor*>& tensors,
-                 const std::vector<int64_t>& offsets, Scope* scope) {
-  const auto buffer = std::make_shared<Buffer>(AllocatorOf(tensors.front()->place()),
-                                               offsets.back(), AllocationOptions{});
-  std::vector<Tensor> views;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    Tensor& view = views.emplace_back(tensors[i]->shape(), tensors[i]->dtype(), buffer, offsets[i]);
-    CopyTensor(*tensors[i], &view);
-    view.set_lod(tensors[i]->lod());
+// Where the tensors of a scope lie, while they are laid flat.
+class Flattening {
+ public:
+  using Buffers = std::set<std::weak_ptr<Buffer>, std::owner_less<>>;
+
+  // `movable`: buffers that may be left, though several variables lie in them; nullptr: all.
+  Flattening(Scope* scope, const Buffers* movable) : scope_(*scope), movable_(movable) {
+    for (const std::string& name : scope_.Names()) ++uses_[scope_.Get(name).buffer().get()];
   }
-  for (size_t i = 0; i < names.size(); ++i) scope->Set(names[i], std::move(views[i]));
-}
+
+  void LayList(const std::vector<std::string>& names, const std::vector<const Tensor*>& tensors,
+               const std::vector<int64_t>& offsets) {
+    if (LieFlat(tensors, offsets)) {
+      made_.insert(tensors.front()->buffer());
+    } else if (std::ranges::all_of(tensors, [&](const Tensor* t) { return MayMove(*t); })) {
+      Move(names, tensors, offsets);
+    }
+  }
+
+  // Those of the lists that lie flat now.
+  const Buffers& made() const { return made_; }
+
+ private:
+  bool MayMove(const Tensor& tensor) const {
+    const std::shared_ptr<Buffer>& buffer = tensor.buffer();
+    if (made_.contains(buffer)) return false;
+    return movable_ == nullptr || uses_.at(buffer.get()) == 1 || movable_->contains(buffer);
+  }
+
+  void Move(const std::vector<std::string>& names, const std::vector<const Tensor*>& tensors,
+            const std::vector<int64_t>& offsets) {
+    const auto buffer = std::make_shared<Buffer>(AllocatorOf(tensors.front()->place()),
+                                                 offsets.back(), AllocationOptions{});
+    std::vector<Tensor> views;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      Tensor& view =
+          views.emplace_back(tensors[i]->shape(), tensors[i]->dtype(), buffer, offsets[i]);
+      CopyTensor(*tensors[i], &view);
+      view.set_lod(tensors[i]->lod());
+    }
+    for (size_t i = 0; i < names.size(); ++i) {
+      --uses_[tensors[i]->buffer().get()];
+      scope_.Set(names[i], std::move(views[i]));
+    }
+    made_.insert(buffer);
+  }
+
+  Scope& scope_;
+  const Buffers* movable_;
+  std::unordered_map<const Buffer*, int64_t> uses_;  // how many variables lie in each
+  Buffers made_;
+};
 
 }  // namespace
 
-void FlattenScope(const OpRegistry& registry, const Program& program, int64_t alignment_bytes,
-                  Scope* scope) {
-  for (const auto& op : program.root()->ops()) {
-    if (!op->Attr<bool>(kIsFlatAttr, false)) continue;
-    const OpDef& def = registry.Get(op->type);
-    for (const std::string& slot : def.update->lists) {
-      const std::vector<std::string>& names = op->Input(slot);
-      const std::vector<const Tensor*> tensors = HeldTensors(program, *scope, names);
-      if (tensors.size() < 2) continue;
-      const std::vector<int64_t> offsets = OffsetsOf(tensors, alignment_bytes);
-      if (!LieFlat(tensors, offsets)) FlattenList(names, tensors, offsets, scope);
+void FlatScope::Flatten(const OpRegistry& registry, const Program& program, int64_t alignment_bytes,
+                        Scope* scope) {
+  std::erase_if(own_, [](const std::weak_ptr<Buffer>& buffer) { return buffer.expired(); });
+  std::optional<Flattening> flattening;
+  for (const bool updates_parameters : {true, false}) {
+    for (const auto& op : program.root()->ops()) {
+      const OpDef* def = registry.Find(op->type);
+      if (!IsFlatUpdate(def, *op) || UpdatesParameters(*op) != updates_parameters) continue;
+      for (const std::string& slot : def->update->lists) {
+        const std::vector<std::string>& names = op->Input(slot);
+        const std::vector<const Tensor*> tensors = HeldTensors(program, *scope, names);
+        if (tensors.size() < 2) continue;
+        if (!flattening.has_value()) flattening.emplace(scope, has_flattened_ ? &own_ : nullptr);
+        flattening->LayList(names, tensors, OffsetsOf(tensors, alignment_bytes));
+      }
     }
   }
+  if (!flattening.has_value()) return;
+  has_flattened_ = true;
+  own_.insert(flattening->made().begin(), flattening->made().end());
 }
 
 }  // namespace skiff

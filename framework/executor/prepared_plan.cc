@@ -313,7 +313,7 @@ void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
 void PreparedPlan::BindFeeds(const FeedList& feeds) {
   for (const auto& [feed, fed] : feeds) {
     for (const auto& [name, tensor] : written_) {
-      SKIFF_ENFORCE(fed.buffer() != tensor->buffer(), kInvalidArgument, "feed \"", feed,
+      SKIFF_ENFORCE(!ShareBytes(fed, *tensor), kInvalidArgument, "feed \"", feed,
                     "\" shares its memory with \"", name,
                     "\", which the run writes: feed a copy (CopyToCpu)");
     }

@@ -39,7 +39,7 @@ class PreparedPlan {
   PreparedPlan& operator=(const PreparedPlan&) = delete;
 
   // The tensors that runs read from now on, in the order of plan().feeds; shapes and dtypes are
-  // those of the plan. Error for one that shares its buffer with a variable that the runs write.
+  // those of the plan. Error for one that shares bytes with a variable that the runs write.
   void BindFeeds(const FeedList& feeds);
   // Lets go of what was bound: the plan needs other feeds before it runs again.
   void ReleaseFeeds();

@@ -11,9 +11,17 @@
 namespace skiff {
 namespace {
 
-struct Held {
+struct Range {
   uintptr_t begin = 0;
   uintptr_t end = 0;
+};
+
+Range RangeOf(const Tensor& tensor) {
+  const auto begin = reinterpret_cast<uintptr_t>(tensor.raw_data());
+  return {.begin = begin, .end = begin + static_cast<uintptr_t>(tensor.byte_count())};
+}
+
+struct Held : Range {
   std::string name;
   bool is_written = false;
 };
@@ -33,10 +41,8 @@ std::vector<Held> HeldVariables(const Plan& plan, Scope& scope) {
   }
   std::vector<Held> held;
   for (const auto& [name, written] : is_written) {
-    const Tensor& tensor = *scope.FindMutable(name);
-    const auto begin = reinterpret_cast<uintptr_t>(tensor.raw_data());
-    const auto bytes = static_cast<uintptr_t>(tensor.byte_count());
-    if (bytes > 0) held.push_back({begin, begin + bytes, name, written});
+    const Range range = RangeOf(*scope.FindMutable(name));
+    if (range.begin < range.end) held.push_back({range, name, written});
   }
   std::ranges::sort(held, {}, &Held::begin);
   return held;
@@ -50,6 +56,12 @@ void Refuse(const Held& a, const Held& b) {
 }
 
 }  // namespace
+
+bool ShareBytes(const Tensor& a, const Tensor& b) {
+  const Range x = RangeOf(a);
+  const Range y = RangeOf(b);
+  return std::max(x.begin, y.begin) < std::min(x.end, y.end);
+}
 
 void CheckScopeOverlap(const Plan& plan, Scope& scope) {
   // Of all so far, and of those that are written, the one that reaches farthest.

@@ -8,8 +8,9 @@
 // Nothing is renamed and nothing copied: each tensor stays a variable of its own, for everybody
 // else a view of the buffer like any other. Backward ops write gradients where the update reads
 // them; the part of a gradient that isn't written yet serves other values. Who loads or saves
-// variables sees no difference. merge_optimizer makes the lists; which tensors are in one list, and
-// why others aren't, its report says. `changes`: parameters that lie flat.
+// variables sees no difference. Ops on sums, of gradients (gradient_merge) or of parameters
+// (averages), are treated alike, but parameters lie as their updates have them. merge_optimizer
+// makes the lists; why a parameter is alone, its report says. `changes`: parameters that lie flat.
 #pragma once
 
 #include "framework/transpiler/pass.h"
@@ -19,6 +20,7 @@ namespace skiff {
 class FlattenParametersPass final : public ProgramPass {
  public:
   std::string_view name() const override { return "flatten_parameters"; }
+  std::string_view needs() const override { return "merge_optimizer"; }
   PassReport Apply(const OpRegistry& registry, Program* program) const override;
 };
 

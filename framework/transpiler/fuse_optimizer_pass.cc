@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "framework/analysis/definitions.h"
@@ -14,7 +15,10 @@ namespace {
 class Folding {
  public:
   Folding(const OpRegistry& registry, Block* block)
-      : registry_(registry), block_(*block), definitions_(FindDefinitions(registry, *block)) {}
+      : registry_(registry),
+        block_(*block),
+        definitions_(FindDefinitions(registry, *block)),
+        is_gone_(block->ops().size(), false) {}
 
   PassReport Run() {
     for (size_t i = 0; i < block_.ops().size(); ++i) {
@@ -22,11 +26,14 @@ class Folding {
       if (op.type == "sum" && (op.role() & kRoleOptimize) != 0) FoldNorms(i);
       const OpDef* def = registry_.Find(op.type);
       if (def != nullptr && TakesFolds(op, *def)) FoldIntoUpdate(i);
+      if (def != nullptr && op.type == "adamax") FoldPower(i, *def, &op);
     }
+    RemoveGone();
     return {.pass = {},
-            .changes = decays_ + scales_ + norms_,
-            .summary = StrCat(decays_, " decays and ", scales_, " scales folded into updates, ",
-                              norms_, " norms into global ones")};
+            .changes = decays_ + scales_ + powers_ + norms_ + casts_,
+            .summary = StrCat(decays_, " decays, ", scales_, " scales, ", powers_, " powers and ",
+                              casts_, " casts of gradients folded into updates, ", norms_,
+                              " norms into global ones")};
   }
 
  private:
@@ -66,7 +73,22 @@ class Folding {
     return op.Attr<float>("bias", 0.0f) == 0.0f && op.Input("ScaleTensor").empty();
   }
 
-  // From the last op back. The update does the same in this order: rescale, scale, decay.
+  // What an op of the optimizer cast from two bytes to float32, without rounding therefore, if that
+  // is where the variable's value when op `position` starts comes from; else nullptr.
+  const std::string* WidenedFrom(size_t position, const std::string& name) const {
+    size_t at = 0;
+    const Op* cast = MadeBy(position, name, "cast", &at);
+    if (cast == nullptr) return nullptr;
+    const std::string& from = cast->Input("X")[0];
+    const bool is_exact = IsTwoByteFloat(DTypeOf(from)) && DTypeOf(name) == DType::kFloat32;
+    return is_exact && IsDense(from) && IsSame(from, at, position) ? &from : nullptr;
+  }
+
+  DType DTypeOf(const std::string& name) const { return block_.GetVar(name)->dtype; }
+
+  static bool IsTwoByteFloat(DType dtype) { return IsFloat(dtype) && SizeOf(dtype) == 2; }
+
+  // From the last op back. The update does the same in this order: cast, rescale, scale, decay.
   void FoldIntoUpdate(size_t i) {
     Op& op = *block_.ops()[i];
     if (!IsDense(op.Input("Grad").at(0))) return;
@@ -76,9 +98,18 @@ class Folding {
     if (!decays() && !is_scaled()) FoldDecay(i, &op);
     if (!is_scaled()) FoldFactor(i, &op);
     if (!is_rescaled()) FoldScale(i, &op);
+    FoldCast(i, &op);
   }
 
-  // Grad = sum(g, scale(Param)), or of sign(Param).
+  // Grad = g, of the parameter's dtype, as float32.
+  void FoldCast(size_t i, Op* op) {
+    const std::string* gradient = WidenedFrom(i, op->Input("Grad")[0]);
+    if (gradient == nullptr || DTypeOf(*gradient) != DTypeOf(op->Input("Param")[0])) return;
+    op->SetInput("Grad", {*gradient});
+    ++casts_;
+  }
+
+  // Grad = sum(g, scale(Param)), or of sign(Param); of the master weights, where there are any.
   void FoldDecay(size_t i, Op* op) {
     size_t at_sum = 0;
     size_t at_scale = 0;
@@ -91,7 +122,8 @@ class Folding {
     size_t at_read = at_scale;
     const Op* sign = MadeBy(at_scale, decayed, "sign", &at_read);
     if (sign != nullptr) decayed = sign->Input("X")[0];
-    const std::string& param = op->Input("Param")[0];
+    const bool has_master = !op->Input("MasterParam").empty();
+    const std::string& param = op->Input(has_master ? "MasterParam" : "Param")[0];
     if (decayed != param || !IsSame(param, at_read, i) || !IsSame(gradient, at_sum, i)) return;
     op->SetAttr("regularization_method", std::string(sign != nullptr ? "l1_decay" : "l2_decay"));
     op->SetAttr("regularization_coeff", scale->Attr<float>("scale", 1.0f));
@@ -129,7 +161,57 @@ class Folding {
     ++scales_;
   }
 
-  // sum(squared_l2_norm(g1), squared_l2_norm(g2), …)
+  bool IsOptimizers(size_t i, const std::string& type) const {
+    const Op& op = *block_.ops()[i];
+    return op.type == type && (op.role() & kRoleOptimize) != 0;
+  }
+
+  // Behind an adamax: Beta1Pow = scale(Beta1Pow), or, where updates may be skipped,
+  // next = scale(Beta1Pow), Beta1Pow = where(SkipUpdate, Beta1Pow, next).
+  void FoldPower(size_t i, const OpDef& def, Op* op) {
+    if (op->Input("Beta1Pow").size() != 1 || !op->Output("Beta1PowOut").empty()) return;
+    const std::vector<std::string> power = op->Input("Beta1Pow");
+    const Definition* held = definitions_.Before(i, block_.FindVar(power[0]));
+    const bool may_skip = !op->Input("SkipUpdate").empty();
+    // Nobody else may see the power that the op moves on.
+    if (held == nullptr || !held->updates.empty() || held->readers.size() != (may_skip ? 3U : 2U) ||
+        held->readers[0] != i) {
+      return;
+    }
+    const size_t at_scale = held->readers[1];
+    const size_t at_last = held->readers.back();
+    const Op& scale = *block_.ops()[at_scale];
+    const Op& last = *block_.ops()[at_last];
+    if (!IsOptimizers(at_scale, "scale") || !IsScaleOnly(scale) || last.Output("Out") != power ||
+        scale.Attr<float>("scale", 1.0f) !=
+            std::get<float>(*EffectiveAttr(*op, *def.FindAttr("beta1")))) {
+      return;
+    }
+    if (may_skip) {
+      const std::string& skip = op->Input("SkipUpdate")[0];
+      const std::vector<std::string>& next = scale.Output("Out");
+      const Definition* made = definitions_.Before(at_last, block_.FindVar(next.at(0)));
+      if (!IsOptimizers(at_last, "where") || last.Input("Condition") != op->Input("SkipUpdate") ||
+          last.Input("X") != power || last.Input("Y") != next || !IsSame(skip, i, at_last) ||
+          made == nullptr || made->first != static_cast<int64_t>(at_scale) ||
+          made->readers.size() != 1 || made->outlives.any()) {
+        return;
+      }
+    }
+    op->SetOutput("Beta1PowOut", power);
+    is_gone_[at_scale] = is_gone_[at_last] = true;
+    ++powers_;
+  }
+
+  void RemoveGone() {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < is_gone_.size(); ++i) {
+      if (!is_gone_[i]) order.push_back(i);
+    }
+    if (order.size() < is_gone_.size()) block_.ReorderOps(order);
+  }
+
+  // sum(squared_l2_norm(g1), squared_l2_norm(g2), …), some of g1, g2, … being casts to float32.
   void FoldNorms(size_t i) {
     Op& sum = *block_.ops()[i];
     if (sum.Input("X").size() < 2) return;
@@ -140,7 +222,8 @@ class Folding {
       if (norm == nullptr) return;
       const std::string& tensor = norm->Input("X")[0];
       if (!IsSame(tensor, at, i)) return;
-      tensors.push_back(tensor);
+      const std::string* widened = WidenedFrom(at, tensor);
+      tensors.push_back(widened != nullptr && IsSame(*widened, at, i) ? *widened : tensor);
     }
     norms_ += static_cast<int64_t>(tensors.size());
     sum.type = "squared_global_norm";
@@ -150,9 +233,12 @@ class Folding {
   const OpRegistry& registry_;
   Block& block_;
   BlockDefinitions definitions_;
+  std::vector<bool> is_gone_;  // by op
   int64_t decays_ = 0;
   int64_t scales_ = 0;
+  int64_t powers_ = 0;
   int64_t norms_ = 0;
+  int64_t casts_ = 0;
 };
 
 }  // namespace

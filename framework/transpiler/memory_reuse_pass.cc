@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/analysis/aliasing.h"
+#include "framework/analysis/flat_update.h"
 #include "framework/analysis/liveness.h"
 #include "framework/base/error.h"
 
@@ -82,18 +83,24 @@ class StorageSharing {
 void LayFlat(Plan* plan) {
   plan->contiguous.clear();
   for (const Instruction& instruction : plan->instructions) {
-    if (instruction.kind != InstructionKind::kOp || !instruction.op->Attr(kIsFlatAttr, false)) {
+    if (instruction.kind != InstructionKind::kOp ||
+        !IsFlatUpdate(instruction.def, *instruction.op)) {
       continue;
     }
     for (const std::string& slot : instruction.def->update->lists) {
       ContiguousValues list;
+      int64_t largest_bytes = 0;
+      DType dtype = DType::kFloat32;
       for (size_t i = 0; i < instruction.op->Input(slot).size(); ++i) {
         const int32_t value = instruction.InputIn(slot, i);
+        if (value < 0) continue;
         const PlanValue& held = plan->values[static_cast<size_t>(value)];
         if (held.storage != Storage::kArena) continue;
         list.values.push_back(value);
-        list.alignment_bytes = std::max(plan->memory.flat_alignment_bytes, SizeOf(held.meta.dtype));
+        largest_bytes = std::max(largest_bytes, StorageBytes(held));
+        dtype = held.meta.dtype;
       }
+      list.alignment_bytes = FlatAlignment(plan->memory.flat_alignment_bytes, largest_bytes, dtype);
       if (list.values.size() > 1) plan->contiguous.push_back(std::move(list));
     }
   }

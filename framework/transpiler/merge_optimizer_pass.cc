@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <ranges>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -11,8 +10,11 @@
 #include <vector>
 
 #include "framework/analysis/op_uses.h"
+#include "framework/base/dtype.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/ir/text.h"
+#include "framework/transpiler/name_list.h"
 
 namespace skiff {
 namespace {
@@ -21,11 +23,6 @@ constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
 bool IsList(const UpdateRule& rule, const std::string& slot) {
   return std::ranges::count(rule.lists, slot) > 0;
-}
-
-// Where the op tells who made it, not what it does.
-bool IsMark(const std::string& attr) {
-  return attr == kOpRoleVarAttr || attr == kOpNamescopeAttr || attr == "op_callstack";
 }
 
 // Where the uses of each variable stand.
@@ -69,23 +66,21 @@ class UsePositions {
   std::vector<size_t> side_effects_;
 };
 
-// What ops must share to be merged.
-struct Kind {
-  std::string type;
-  AttributeMap attrs;  // without those that are lists
-  Slots inputs;        // that aren't lists
-  DType dtype = DType::kFloat32;
+// What ops must share to be merged, as text by what it is called: a slot, an attribute, "dtype".
+using Kind = std::map<std::string, std::string>;
 
-  friend bool operator==(const Kind& a, const Kind& b) {
-    return a.type == b.type && a.dtype == b.dtype && a.inputs == b.inputs &&
-           std::ranges::equal(a.attrs, b.attrs, [](const auto& x, const auto& y) {
-             return x.first == y.first && SameAttribute(x.second, y.second);
-           });
+// What the second kind has otherwise.
+std::vector<std::string> Differences(const Kind& kind, const Kind& other) {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : kind) {
+    const auto found = other.find(name);
+    if (found == other.end() || found->second != text) names.push_back(name);
   }
-};
+  return names;
+}
 
 struct Group {
-  Kind kind;
+  const Kind* kind = nullptr;
   std::vector<size_t> members;
   size_t limit = kNever;  // the first op that one of the members mustn't cross
 };
@@ -97,11 +92,12 @@ class Merging {
 
   PassReport Run() {
     FindGroups();
+    FindLargest();
     std::map<size_t, Op> merged;  // by the position where each will stand
     std::vector<bool> is_gone(block_.ops().size(), false);
     for (const Group& group : groups_) {
       if (group.members.size() < 2) {
-        alone_ += static_cast<int64_t>(group.members.size());
+        LeaveAlone(group.members.front(), WhyAlone(group));
         continue;
       }
       merged.emplace(group.members.back(), MergedOp(group));
@@ -125,15 +121,14 @@ class Merging {
       const Op& op = *block_.ops()[i];
       const OpDef* def = registry_.Find(op.type);
       if (def == nullptr || !def->update.has_value()) continue;
+      const std::string several = SlotOfSeveral(op, *def);
       if (HasSparseGradient(op)) {
-        ++sparse_;
-        continue;
+        LeaveAlone(i, "sparse gradient");
+      } else if (!several.empty()) {
+        LeaveAlone(i, several + " of several");
+      } else {
+        AddToGroup(KindOf(op, *def), i);
       }
-      if (HasRatesOfItsOwn(op, *def)) {
-        ++alone_;
-        continue;
-      }
-      AddToGroup(KindOf(op, *def), i);
     }
   }
 
@@ -144,43 +139,81 @@ class Merging {
     });
   }
 
-  // Several arguments where the merged op has one for all.
-  static bool HasRatesOfItsOwn(const Op& op, const OpDef& def) {
-    return std::ranges::any_of(def.inputs, [&](const SlotDef& slot) {
-      return !IsList(*def.update, slot.name) && op.Input(slot.name).size() > 1;
-    });
+  // A slot with several arguments where the merged op has one for all; empty: none.
+  static std::string SlotOfSeveral(const Op& op, const OpDef& def) {
+    for (const SlotDef& slot : def.inputs) {
+      if (!IsList(*def.update, slot.name) && op.Input(slot.name).size() > 1) return slot.name;
+    }
+    return {};
   }
 
   Kind KindOf(const Op& op, const OpDef& def) const {
     const UpdateRule& rule = *def.update;
     const std::vector<std::string>& list_attrs = MergedDef(def).update->list_attrs;
-    Kind kind{.type = op.type, .attrs = {}, .inputs = {}};
-    for (const auto& [name, value] : op.attrs) {
-      const bool is_list = std::ranges::count(list_attrs, name) > 0;
-      if (!IsMark(name) && !is_list) kind.attrs.emplace(name, value);
+    Kind kind = {{"type", op.type}, {kOpRoleAttr, StrCat(op.role())}};
+    for (const AttrDef& attr : def.attrs) {
+      const Attribute* value = EffectiveAttr(op, attr);
+      const bool is_list = std::ranges::count(list_attrs, attr.name) > 0;
+      if (value != nullptr && !is_list) kind[attr.name] = PrintAttribute(*value);
     }
+    // Of a list, which ones the op has: argument i is parameter i's.
     for (const SlotDef& slot : def.inputs) {
       const std::vector<std::string>& arguments = op.Input(slot.name);
-      if (!IsList(rule, slot.name)) kind.inputs.push_back({slot.name, arguments});
+      const bool is_list = IsList(rule, slot.name);
+      kind[slot.name] = !is_list ? Join(arguments, ", ") : arguments.empty() ? "none" : "some";
     }
-    // The states that an op has.
+    for (const SlotDef& slot : def.outputs) {
+      kind[slot.name] = op.Output(slot.name).empty() ? "none" : "some";
+    }
     for (const std::string& slot : rule.lists) {
-      if (op.Input(slot).empty()) kind.inputs.push_back({slot, {}});
+      if (op.Input(slot).empty()) continue;
+      kind["dtype"] += StrCat(slot, " ", DTypeName(block_.GetVar(op.Input(slot)[0])->dtype), " ");
     }
-    kind.dtype = block_.GetVar(op.Input(rule.lists.front()).at(0))->dtype;
     return kind;
   }
 
   void AddToGroup(Kind kind, size_t i) {
     const size_t limit = positions_.FirstConflict(registry_, block_, i);
-    for (Group& group : groups_ | std::views::reverse) {
-      if (!(group.kind == kind)) continue;
-      if (group.limit <= i) break;  // the older ones can't move here, either
-      group.members.push_back(i);
-      group.limit = std::min(group.limit, limit);
-      return;
+    const auto [found, is_new] = newest_.emplace(std::move(kind), groups_.size());
+    if (!is_new) {
+      Group& group = groups_[found->second];
+      // Else the older ones can't move here, either.
+      if (group.limit > i) {
+        group.members.push_back(i);
+        group.limit = std::min(group.limit, limit);
+        return;
+      }
+      found->second = groups_.size();
     }
-    groups_.push_back({.kind = std::move(kind), .members = {i}, .limit = limit});
+    groups_.push_back({.kind = &found->first, .members = {i}, .limit = limit});
+  }
+
+  void FindLargest() {
+    for (const Group& group : groups_) {
+      auto& [largest, second] = largest_[group.kind->at("type")];
+      const auto is_larger = [&](const Group* than) {
+        return than == nullptr || group.members.size() > than->members.size();
+      };
+      if (is_larger(largest)) {
+        second = std::exchange(largest, &group);
+      } else if (is_larger(second)) {
+        second = &group;
+      }
+    }
+  }
+
+  // What keeps the only member of a group from the largest other one of its type.
+  std::string WhyAlone(const Group& group) const {
+    const std::string& type = group.kind->at("type");
+    const auto& [largest, second] = largest_.at(type);
+    const Group* other = largest == &group ? second : largest;
+    if (other == nullptr) return "no other " + type;
+    const std::vector<std::string> names = Differences(*group.kind, *other->kind);
+    return names.empty() ? "an op in between uses its variables" : "another " + Join(names, ", ");
+  }
+
+  void LeaveAlone(size_t i, const std::string& reason) {
+    alone_[reason].push_back(block_.ops()[i]->Input(DefOf(i).update->lists.front()).at(0));
   }
 
   Op MergedOp(const Group& group) const {
@@ -188,6 +221,10 @@ class Merging {
     const OpDef& def = MergedDef(registry_.Get(last.type));
     Op merged = last;
     merged.type = def.type;
+    // What only matters to one parameter, such as adam's lazy_mode.
+    std::erase_if(merged.attrs, [&def, &own = registry_.Get(last.type)](const auto& attr) {
+      return own.FindAttr(attr.first) != nullptr && def.FindAttr(attr.first) == nullptr;
+    });
     for (const std::string& slot : def.update->lists) {
       std::vector<std::string> arguments = Joined(group, slot, &Op::Input);
       if (!arguments.empty()) merged.SetInput(slot, std::move(arguments));
@@ -263,19 +300,23 @@ class Merging {
   std::string Summary() const {
     const auto ops =
         std::ranges::count_if(groups_, [](const Group& group) { return group.members.size() > 1; });
-    std::string summary = StrCat(changes_, " updates in ", ops, " ops");
-    if (sparse_ > 0) summary += StrCat(", ", sparse_, " with sparse gradients stay as they are");
-    if (alone_ > 0) summary += StrCat(", ", alone_, " are unlike all others");
-    return summary;
+    std::vector<std::string> left;
+    for (const auto& [reason, names] : alone_) {
+      left.push_back(StrCat(FewNames(names), " (", reason, ")"));
+    }
+    return StrCat(changes_, " updates in ", ops, " ops",
+                  left.empty() ? "" : "; left alone: ", Join(left, ", "));
   }
 
   const OpRegistry& registry_;
   Block& block_;
   UsePositions positions_;
   std::vector<Group> groups_;
+  std::map<Kind, size_t> newest_;  // in groups_
+  // Of each type the two largest.
+  std::map<std::string, std::pair<const Group*, const Group*>> largest_;
   int64_t changes_ = 0;
-  int64_t sparse_ = 0;
-  int64_t alone_ = 0;
+  std::map<std::string, std::vector<std::string>> alone_;  // parameters, by what keeps them so
 };
 
 }  // namespace

@@ -6,12 +6,14 @@
 //     w2 = sgd(w2, w2@GRAD, rate)                      Grad: [w1@GRAD, w2@GRAD],
 //                                                      LearningRate: [rate])
 //
-// Alike are ops (OpDef::update) of one type, with the same attributes and the same variables in
-// slots that aren't lists (learning rate, scale), whose parameters have one dtype. The merged op
-// stands where the last of them did; an op that can't move there, because another one in between
-// reads its parameter, say, begins another group. momentum becomes Fluid's merged_momentum, with a
-// decay for each parameter, and adam merged_adam. What isn't merged stays, and the report says why:
-// sparse gradients, parameters unlike all others. `changes`: ops that went into merged ones.
+// Alike are ops (OpDef::update) of one type, with the same attributes, defaults included, and the
+// same variables in slots that aren't lists (learning rate, scale), whose lists
+// (parameters, gradients, master weights) have the same dtypes. The merged op stands where the last
+// of them did; an op that can't move there, because another one in between reads its parameter,
+// say, begins another group. momentum becomes Fluid's merged_momentum, with a decay for each
+// parameter, and adam merged_adam. What isn't merged stays, and the report names it and says why: a
+// sparse gradient, an op in between, or what the largest group of its type has otherwise.
+// `changes`: ops that went into merged ones.
 #pragma once
 
 #include "framework/transpiler/pass.h"

@@ -15,13 +15,20 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 template <typename Kind>
 using PassList = std::vector<std::shared_ptr<const Kind>>;
 
-// The passes to run: `all` in order, those of them that are in `defaults` or asked for, then `own`.
+// The passes to run: `all` in order, those of them that are in `defaults`, asked for or needed by
+// one that is asked for, then `own`.
 template <typename Kind, typename Make>
 PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std::string>& defaults,
                       const Make& make, const PassList<Kind>& own, const PipelineOptions& options) {
+  std::vector<std::string> asked;
+  for (const std::string& name : all) {
+    if (!Contains(options.also, name) || Contains(options.skip, name)) continue;
+    asked.push_back(name);
+    asked.emplace_back(make(name)->needs());
+  }
   PassList<Kind> passes;
   for (const std::string& name : all) {
-    const bool wanted = Contains(defaults, name) || Contains(options.also, name);
+    const bool wanted = Contains(defaults, name) || Contains(asked, name);
     if (wanted && !Contains(options.skip, name)) passes.push_back(make(name));
   }
   passes.insert(passes.end(), own.begin(), own.end());

@@ -29,6 +29,9 @@ class Pass {
  public:
   virtual ~Pass() = default;
   virtual std::string_view name() const = 0;
+  // Another pass, without which this one finds nothing to do: who asks for this one
+  // (PipelineOptions::also) gets both. Empty: none.
+  virtual std::string_view needs() const { return {}; }
   // How far the pass may move a result, relative to the root mean square of its tensor. 0, no bit
   // at all, for every pass but one that changes kernels, so that sums are rounded in another order.
   // The test of all passes (tests/framework/transpiler/every_pass_test.cc) holds it to this.
@@ -48,7 +51,7 @@ class PlanPass : public Pass {
 struct PipelineOptions {
   std::vector<std::string> skip;  // names of passes to leave out; Error for an unknown one
   // Names of passes that run only when asked for, in the place that default_pipelines.txt gives
-  // them; Error for an unknown one. `skip` wins.
+  // them, with those that they need; Error for an unknown one. `skip` wins.
   std::vector<std::string> also;
   // Passes of the caller's own: they run after the others.
   std::vector<std::shared_ptr<const ProgramPass>> program_passes;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "operators/common/cuda_launch.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 
@@ -97,6 +98,58 @@ __device__ void StorePack(const Pack<T>& pack, int count, T* to) {
 #pragma unroll
     for (int j = 0; j < kPackSize<T>; ++j) {
       if (j < count) to[j] = pack.values[j];
+    }
+  }
+}
+
+// Where a pack of floats has its two-byte numbers: at a multiple of 8 bytes, if it is whole.
+inline bool IsHalfPackAligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % 8 == 0;
+}
+
+__device__ inline float FloatOfHalf(uint16_t bits, bool is_float16) {
+  Float16 float16;
+  BFloat16 bfloat16;
+  float16.bits = bfloat16.bits = bits;
+  return is_float16 ? static_cast<float>(float16) : static_cast<float>(bfloat16);
+}
+
+__device__ inline uint16_t HalfOfFloat(float value, bool is_float16) {
+  return is_float16 ? Float16(value).bits : BFloat16(value).bits;
+}
+
+// LoadPack of float16 or bfloat16, as floats.
+template <bool kIsWhole>
+__device__ Pack<float> LoadHalves(const uint16_t* from, bool is_float16, int count) {
+  Pack<float> pack{};
+  if constexpr (kIsWhole) {
+    const uint2 words = *reinterpret_cast<const uint2*>(from);
+    pack.values[0] = FloatOfHalf(static_cast<uint16_t>(words.x), is_float16);
+    pack.values[1] = FloatOfHalf(static_cast<uint16_t>(words.x >> 16), is_float16);
+    pack.values[2] = FloatOfHalf(static_cast<uint16_t>(words.y), is_float16);
+    pack.values[3] = FloatOfHalf(static_cast<uint16_t>(words.y >> 16), is_float16);
+  } else {
+#pragma unroll
+    for (int j = 0; j < kPackSize<float>; ++j) {
+      if (j < count) pack.values[j] = FloatOfHalf(from[j], is_float16);
+    }
+  }
+  return pack;
+}
+
+// StorePack of floats, rounded to float16 or bfloat16.
+template <bool kIsWhole>
+__device__ void StoreHalves(const Pack<float>& pack, bool is_float16, int count, uint16_t* to) {
+  uint16_t halves[kPackSize<float>];
+#pragma unroll
+  for (int j = 0; j < kPackSize<float>; ++j) halves[j] = HalfOfFloat(pack.values[j], is_float16);
+  if constexpr (kIsWhole) {
+    __stwb(reinterpret_cast<uint2*>(to), make_uint2(halves[0] | uint32_t{halves[1]} << 16,
+                                                    halves[2] | uint32_t{halves[3]} << 16));
+  } else {
+#pragma unroll
+    for (int j = 0; j < kPackSize<float>; ++j) {
+      if (j < count) to[j] = halves[j];
     }
   }
 }

@@ -10,6 +10,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "operators/common/half.h"
 
 // The loops below are compiled once per instruction set that @highway leaves enabled.
 #undef HWY_TARGET_INCLUDE
@@ -358,6 +359,27 @@ double BlockSumOfSquares(const T* x, int64_t count) {
   return sum;
 }
 
+// Of elements [first, first + count).
+template <typename T>
+double BlockSumOfSquares(const typename SumsOfSquares<T>::Array& array, int64_t first,
+                         int64_t count) {
+  if (!IsHalf(array.dtype)) {
+    return BlockSumOfSquares(static_cast<const T*>(array.data) + first, count);
+  }
+  double sum = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    const HalfArrays conversions = HalfArraysOf(array.dtype);
+    const auto* halves = static_cast<const uint16_t*>(array.data) + first;
+    alignas(64) float block[kBlock];
+    for (int64_t i = 0; i < count; i += kBlock) {
+      const int64_t size = std::min(kBlock, count - i);
+      conversions.to_floats(halves + i, size, block);
+      sum += BlockSumOfSquares(block, size);
+    }
+  }
+  return sum;
+}
+
 template <typename T>
 SumOf<T> BlockSumOfProducts(const T* a, const T* b, int64_t count) {
   SumOf<T> sum = 0;
@@ -556,8 +578,7 @@ SumsOfSquares<T>::SumsOfSquares(std::vector<int64_t> counts) : counts_(std::move
 }
 
 template <typename T>
-void SumsOfSquares<T>::Add(const std::vector<const T*>& arrays, void* workspace,
-                           double* sums) const {
+void SumsOfSquares<T>::Add(const std::vector<Array>& arrays, void* workspace, double* sums) const {
   auto* of_parts = static_cast<double*>(workspace);
   ParallelFor(part_count(), 1, [&](int64_t begin, int64_t end) {
     const auto above = std::ranges::upper_bound(first_parts_, begin);
@@ -567,7 +588,7 @@ void SumsOfSquares<T>::Add(const std::vector<const T*>& arrays, void* workspace,
       const int64_t size = PartSize(counts_[array]);
       const int64_t first = (part - first_parts_[array]) * size;
       of_parts[part] =
-          BlockSumOfSquares(arrays[array] + first, std::min(size, counts_[array] - first));
+          BlockSumOfSquares<T>(arrays[array], first, std::min(size, counts_[array] - first));
     }
   });
   for (size_t i = 0; i < counts_.size(); ++i) {

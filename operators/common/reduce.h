@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "framework/base/dtype.h"
 #include "framework/base/parallel.h"
 #include "framework/tensor/shape.h"
 
@@ -32,12 +33,18 @@ double SumOfSquares(const T* x, int64_t count);
 template <typename T>
 class SumsOfSquares {
  public:
+  // Elements of T; of two-byte dtypes (half.h) for a T of float, whose squares are those of floats.
+  struct Array {
+    const void* data = nullptr;
+    DType dtype = kDTypeOf<T>;
+  };
+
   // Elements of each array.
   explicit SumsOfSquares(std::vector<int64_t> counts);
 
   int64_t workspace_bytes() const { return part_count() * static_cast<int64_t>(sizeof(double)); }
   // sums[i] = the sum of arrays[i][j]², for as many arrays as there are counts.
-  void Add(const std::vector<const T*>& arrays, void* workspace, double* sums) const;
+  void Add(const std::vector<Array>& arrays, void* workspace, double* sums) const;
 
  private:
   int64_t part_count() const { return first_parts_.back(); }

@@ -21,13 +21,17 @@ void CheckRowNumbers(std::span<const int64_t> rows, int64_t height) {
 
 template <typename T>
 void AddSelectedRows(const Tensor& rows, T* dense) {
+  AddSelectedRows(rows, rows.data<T>(), dense);
+}
+
+template <typename T>
+void AddSelectedRows(const Tensor& rows, const T* values, T* dense) {
   CheckRowNumbers(rows.rows(), rows.height());
   const int64_t width = RowWidth(rows.shape());
   const std::span<const int64_t> numbers = rows.rows();
   const auto slots = static_cast<int64_t>(numbers.size());
   constexpr int64_t kLine = 64 / sizeof(T);
   const int64_t grain = std::max(kLine, 8192 / std::max<int64_t>(1, slots));
-  const T* values = rows.data<T>();
   ParallelFor(width, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = 0; i < slots; ++i) {
       if (numbers[static_cast<size_t>(i)] < 0) continue;
@@ -40,5 +44,7 @@ void AddSelectedRows(const Tensor& rows, T* dense) {
 
 template void AddSelectedRows(const Tensor&, float*);
 template void AddSelectedRows(const Tensor&, double*);
+template void AddSelectedRows(const Tensor&, const float*, float*);
+template void AddSelectedRows(const Tensor&, const double*, double*);
 
 }  // namespace skiff

@@ -19,8 +19,8 @@ void CopyRowNumbers(const Tensor& from, Tensor* to);
 // Elements of a row.
 inline int64_t RowWidth(const Shape& shape) { return shape.element_count(1, shape.rank()); }
 
-// Error (kOutOfRange) that names the first slot whose row number is neither one of `height` rows nor
-// -1.
+// Error (kOutOfRange) that names the first slot whose row number is neither one of `height` rows
+// nor -1.
 void CheckRowNumbers(std::span<const int64_t> rows, int64_t height);
 
 // dense[row, :] += the values of each slot in use, in the order of the slots. Threaded by columns,
@@ -28,6 +28,9 @@ void CheckRowNumbers(std::span<const int64_t> rows, int64_t height);
 // double. Error as of CheckRowNumbers.
 template <typename T>
 void AddSelectedRows(const Tensor& rows, T* dense);
+// The same of other values, one for each of `rows`.
+template <typename T>
+void AddSelectedRows(const Tensor& rows, const T* values, T* dense);
 
 // Adds a kernel for selected rows X -> Out to an op that is linear in X: what `prepare` makes runs
 // on the values as if they were all, and the row numbers stay.

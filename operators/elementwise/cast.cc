@@ -7,47 +7,12 @@
 #include <utility>
 
 #include "framework/op/grad.h"
+#include "operators/common/half.h"
 #include "operators/common/integer.h"
-#include "operators/elementwise/half_shared.h"
 #include "operators/elementwise/unary_shared.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "operators/elementwise/cast.cc"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace skiff::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-// As the conversion of BFloat16 does.
-void RoundToBFloat16(const float* x, BFloat16* out, int64_t count) {
-  const hn::ScalableTag<float> floats;
-  const hn::RebindToUnsigned<decltype(floats)> words;
-  const hn::Rebind<uint16_t, decltype(floats)> halves;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(floats));
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto value = hn::LoadU(floats, x + i);
-    const auto all = hn::BitCast(words, value);
-    const auto odd = hn::And(hn::ShiftRight<16>(all), hn::Set(words, 1));
-    const auto rounded = hn::Add(hn::Add(all, hn::Set(words, 0x7fff)), odd);
-    const auto quiet = hn::Or(all, hn::Set(words, 0x400000));
-    const auto is_nan = hn::RebindMask(words, hn::IsNaN(value));
-    const auto kept = hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded));
-    hn::StoreU(hn::TruncateTo(halves, kept), halves, reinterpret_cast<uint16_t*>(out + i));
-  }
-  for (; i < count; ++i) out[i] = BFloat16(x[i]);
-}
-
-}  // namespace skiff::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace skiff {
 namespace {
-
-HWY_EXPORT(RoundToBFloat16);
 
 template <typename From, typename To>
 To Convert(From value) {
@@ -66,8 +31,10 @@ To Convert(From value) {
 
 template <typename From, typename To>
 void ConvertArray(const From* x, To* out, int64_t count) {
-  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, BFloat16>) {
-    HWY_DYNAMIC_DISPATCH(RoundToBFloat16)(x, out, count);
+  if constexpr (std::is_same_v<From, float> && kIsHalf<To>) {
+    HalfArraysOf(kDTypeOf<To>).from_floats(x, count, reinterpret_cast<uint16_t*>(out));
+  } else if constexpr (kIsHalf<From> && std::is_same_v<To, float>) {
+    HalfArraysOf(kDTypeOf<From>).to_floats(reinterpret_cast<const uint16_t*>(x), count, out);
   } else {
     for (int64_t i = 0; i < count; ++i) out[i] = Convert<From, To>(x[i]);
   }
@@ -157,4 +124,3 @@ void RegisterCast(OpRegistry& registry) {
 }
 
 }  // namespace skiff
-#endif  // HWY_ONCE

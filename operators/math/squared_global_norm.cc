@@ -2,9 +2,11 @@
 // norm of the tensors as one vector.
 //
 // The sum of each tensor is rounded to the dtype, and then they are added up in their order: the
-// bits are those of squared_l2_norm of each and a sum, in whose place passes put this op.
+// bits are those of squared_l2_norm of each and a sum, in whose place passes put this op. Beside
+// float32 tensors may stand some of float16 and bfloat16, which are taken as they would be cast.
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "operators/common/half.h"
 #include "operators/common/merged_rows.h"
 #include "operators/common/reduce.h"
 
@@ -14,11 +16,13 @@ namespace {
 void Infer(OpContext& context) {
   const size_t count = context.InputCount("X");
   SKIFF_ENFORCE(count > 0, kInvalidArgument, "squared_global_norm: no X, expected at least one");
-  const DType dtype = context.Input("X").dtype;
+  const auto sum_of = [](DType dtype) { return IsHalf(dtype) ? DType::kFloat32 : dtype; };
+  const DType dtype = sum_of(context.Input("X").dtype);
   for (size_t i = 1; i < count; ++i) {
     const TensorMeta& x = context.Input("X", i);
-    SKIFF_ENFORCE(x.dtype == dtype, kInvalidArgument, "squared_global_norm: X[", i, "] is ",
-                  x.dtype, ", expected ", dtype, " as X[0]");
+    SKIFF_ENFORCE(sum_of(x.dtype) == dtype, kInvalidArgument, "squared_global_norm: X[", i, "] is ",
+                  x.dtype, ", expected ", dtype,
+                  dtype == DType::kFloat32 ? " or a two-byte float" : "", " as X[0]");
   }
   context.SetOutput("Out", Shape{1}, dtype);
 }
@@ -40,7 +44,8 @@ class SquaredGlobalNormKernel final : public Kernel {
 
   void Run(const KernelContext& run) override {
     for (size_t k = 0; k < dense_.size(); ++k) {
-      arrays_[k] = run.input(static_cast<int>(dense_[k])).template data<T>();
+      const Tensor& x = run.input(static_cast<int>(dense_[k]));
+      arrays_[k] = {.data = x.raw_data(), .dtype = x.dtype()};
     }
     squares_of_dense_.Add(arrays_, run.workspace(workspace_), sums_of_dense_.data());
     for (size_t k = 0; k < dense_.size(); ++k) sums_[dense_[k]] = sums_of_dense_[k];
@@ -75,7 +80,7 @@ class SquaredGlobalNormKernel final : public Kernel {
   SumsOfSquares<T> squares_of_dense_;
   int workspace_;
   std::vector<MergedSquares<T>> squares_of_sparse_;
-  std::vector<const T*> arrays_;
+  std::vector<typename SumsOfSquares<T>::Array> arrays_;
   std::vector<double> sums_of_dense_;
   std::vector<double> sums_;  // by X
 };
@@ -92,13 +97,15 @@ void RegisterSquaredGlobalNorm(OpRegistry& registry) {
                 .doc = "Out = the sum of the squares of all elements of all X: the squared L2 norm "
                        "of the tensors as one vector.",
                 .inputs = {{.name = "X",
-                            .doc = "One tensor or more, of any shapes and one dtype; selected "
-                                   "rows count as the dense tensor that they stand for.",
+                            .doc = "One tensor or more, of any shapes, float64, or float32, "
+                                   "float16 and bfloat16; selected rows, which aren't of two "
+                                   "bytes, count as the dense tensor that they stand for.",
                             .duplicable = true,
                             .selected_rows = true}},
-                .outputs = {{.name = "Out", .doc = "The sum, of shape [1]."}},
+                .outputs = {{.name = "Out", .doc = "The sum, of shape [1]: float64, or float32."}},
                 .infer = Infer,
-                .no_gradient_reason = "passes make it, of gradients that are clipped"});
+                .no_gradient_reason = "passes make it, of gradients that are clipped",
+                .kernel_dtype_slot = "Out"});
   const auto prepare = []<typename T>(PrepareContext& context) { return Prepare<T>(context); };
   registry.AddCpuKernels<float, double>("squared_global_norm", prepare);
   registry.AddSelectedRowsKernels<float, double>("squared_global_norm", prepare);

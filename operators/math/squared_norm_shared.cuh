@@ -1,11 +1,13 @@
-// The squared L2 norm of tensors on CUDA, in three launches for any number of them (two for one):
-// the sums of chunks, those of tensors, which are rounded to the dtype, and theirs in the order of
-// the tensors. No order depends on addresses or on the number of blocks.
+// The squared L2 norm of tensors on CUDA, float16 and bfloat16 among those of float32, in three
+// launches for any number of them (two for one): the sums of chunks, those of tensors, which are
+// rounded to the dtype, and theirs in the order of the tensors. No order depends on addresses or on
+// the number of blocks.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "framework/op/kernel.h"
@@ -19,20 +21,37 @@ template <typename T>
 struct CudaArray {
   friend bool operator==(const CudaArray&, const CudaArray&) = default;
 
-  const T* data = nullptr;
+  const void* data = nullptr;
+  DType dtype = DType::kFloat32;
   int64_t count = 0;
 };
 
 namespace {
 
 template <typename T>
-__device__ double SquaresOfThread(const T* x, const CudaChunk& chunk) {
-  T sum = 0;
-  const bool is_aligned = reinterpret_cast<uintptr_t>(x) % sizeof(Pack<T>) == 0;
-  ForEachPack<T>(chunk, is_aligned, [&]<bool kIsWhole>(int64_t at, int count) {
-    const Pack<T> pack = LoadPack<kIsWhole>(x + at, count);
+__device__ T SumOfSquares(const Pack<T>& pack, T sum) {
 #pragma unroll
-    for (int j = 0; j < kPackSize<T>; ++j) sum += pack.values[j] * pack.values[j];
+  for (int j = 0; j < kPackSize<T>; ++j) sum += pack.values[j] * pack.values[j];
+  return sum;
+}
+
+template <typename T>
+__device__ double SquaresOfThread(const CudaArray<T>& array, const CudaChunk& chunk) {
+  T sum = 0;
+  const auto address = reinterpret_cast<uintptr_t>(array.data);
+  if constexpr (std::is_same_v<T, float>) {
+    if (array.dtype != DType::kFloat32) {
+      const bool is_float16 = array.dtype == DType::kFloat16;
+      const auto* halves = static_cast<const uint16_t*>(array.data);
+      ForEachPack<T>(chunk, address % 8 == 0, [&]<bool kIsWhole>(int64_t at, int count) {
+        sum = SumOfSquares(LoadHalves<kIsWhole>(halves + at, is_float16, count), sum);
+      });
+      return static_cast<double>(sum);
+    }
+  }
+  const T* x = static_cast<const T*>(array.data);
+  ForEachPack<T>(chunk, address % sizeof(Pack<T>) == 0, [&]<bool kIsWhole>(int64_t at, int count) {
+    sum = SumOfSquares(LoadPack<kIsWhole>(x + at, count), sum);
   });
   return static_cast<double>(sum);
 }
@@ -42,8 +61,7 @@ __global__ void __launch_bounds__(kCudaThreads)
     SumChunks(const CudaArray<T>* arrays, CudaChunks chunks, double* sums) {
   for (int64_t i = blockIdx.x; i < chunks.count; i += gridDim.x) {
     const CudaChunk chunk = ChunkOf(chunks, i, [=](int64_t array) { return arrays[array].count; });
-    const T* x = arrays[chunk.array].data;
-    const double sum = BlockSum(SquaresOfThread(x, chunk));
+    const double sum = BlockSum(SquaresOfThread(arrays[chunk.array], chunk));
     if (threadIdx.x == 0) sums[i] = sum;
   }
 }
@@ -96,7 +114,9 @@ class CudaSquaredNormKernel final : public Kernel {
   void Run(const KernelContext& run) override {
     const cudaStream_t stream = StreamOf(run);
     for (size_t i = 0; i < arrays_.size(); ++i) {
-      arrays_[i].data = run.input(static_cast<int>(i)).template data<T>();
+      const Tensor& x = run.input(static_cast<int>(i));
+      arrays_[i].data = x.raw_data();
+      arrays_[i].dtype = x.dtype();
     }
     const CudaArray<T>* arrays = array_table_.Store(arrays_, stream);
     const CudaChunks chunks{.first = chunk_table_.Store(first_chunks_, stream),

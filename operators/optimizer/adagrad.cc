@@ -36,7 +36,9 @@ UpdateOp AdagradOp() {
           .states = {{.input = "Moment",
                       .output = "MomentOut",
                       .doc = "The sums of the squared gradients, each of its parameter's shape."}},
-          .attrs = {FloatAttr("epsilon", 1e-6f, "Keeps the quotient finite.")},
+          .attrs = {FloatAttr(
+              "epsilon", 1e-6f,
+              "Keeps the quotient finite; with 0 it is NaN where all gradients were 0.")},
           .sparse_rule = SparseRule::kTouchedRows};
 }
 

@@ -43,11 +43,16 @@ UpdateOp AdamOp() {
   return op;
 }
 
-// The same for lists of tensors, under the name that Fluid has for it.
+// The same for lists of tensors, under the name that Fluid has for it, and with Fluid's attributes:
+// none for sparse gradients, which are in no list.
 UpdateOp MergedAdamOp() {
   UpdateOp op = AdamOp();
   op.type = "merged_adam";
   op.merged_as = "";
+  op.sparse_rule = SparseRule::kAllRows;
+  std::erase_if(op.attrs, [](const AttrDef& attr) {
+    return attr.name == "lazy_mode" || attr.name == "min_row_size_to_use_multithread";
+  });
   op.doc = "adam of many parameters. " + op.doc;
   return op;
 }

@@ -36,7 +36,8 @@ std::vector<UpdateOp::State> AdamPowers() {
 std::vector<AttrDef> AdamAttrs(float epsilon) {
   return {FloatAttr("beta1", 0.9f, "The decay of Moment1."),
           FloatAttr("beta2", 0.999f, "The decay of Moment2."),
-          FloatAttr("epsilon", epsilon, "Keeps the quotient finite.")};
+          FloatAttr("epsilon", epsilon,
+                    "Keeps the quotient finite; with 0 it is NaN where all gradients were 0.")};
 }
 
 UpdateOp MakeAdamOp(std::string type, std::string doc) {

@@ -1,8 +1,9 @@
 // adamax: MomentOut = b1 * Moment + (1 - b1) * g, InfNormOut = max(|g|, b2 * InfNorm + epsilon),
 // ParamOut = Param - LearningRate / (1 - Beta1Pow) * MomentOut / InfNormOut.
 //
-// Source: Kingma & Ba 2015, algorithm 2, with Fluid's epsilon. Beta1Pow holds b1^t in step t, and
-// it is the program that moves it on. g stands in update_op_shared.h.
+// Source: Kingma & Ba 2015, algorithm 2, with Fluid's epsilon. Beta1Pow holds b1^t in step t. In
+// Fluid it is the program that moves it on; where fuse_optimizer has connected Beta1PowOut, the op
+// does: Beta1PowOut = Beta1Pow * b1. g stands in update_op_shared.h.
 #include "operators/optimizer/update_kernel_shared.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -29,23 +30,25 @@ namespace {
 HWY_EXPORT(AdamaxLoops);
 
 UpdateOp AdamaxOp() {
-  return {.type = "adamax",
-          .doc =
-              "MomentOut = b1 Moment + (1 - b1) Grad; InfNormOut = max(|Grad|, b2 InfNorm + "
-              "epsilon); ParamOut = Param - lr / (1 - Beta1Pow) * MomentOut / InfNormOut.",
-          .states = {{.input = "Moment",
-                      .output = "MomentOut",
-                      .doc = "The means of the gradients, each of its parameter's shape."},
-                     {.input = "InfNorm",
-                      .output = "InfNormOut",
-                      .doc = "The largest of their magnitudes, decayed, each of its parameter's "
-                             "shape."}},
-          .scalars = {{.input = "Beta1Pow",
-                       .doc = "One element: beta1 to the power of the step, from 1 on. The program "
-                              "moves it on."}},
-          .attrs = {FloatAttr("beta1", 0.9f, "The decay of Moment."),
-                    FloatAttr("beta2", 0.999f, "The decay of InfNorm."),
-                    FloatAttr("epsilon", 1e-8f, "Keeps the quotient finite.")}};
+  return {
+      .type = "adamax",
+      .doc =
+          "MomentOut = b1 Moment + (1 - b1) Grad; InfNormOut = max(|Grad|, b2 InfNorm + "
+          "epsilon); ParamOut = Param - lr / (1 - Beta1Pow) * MomentOut / InfNormOut; Beta1PowOut, "
+          "which Fluid leaves to the program, = Beta1Pow b1.",
+      .states = {{.input = "Moment",
+                  .output = "MomentOut",
+                  .doc = "The means of the gradients, each of its parameter's shape."},
+                 {.input = "InfNorm",
+                  .output = "InfNormOut",
+                  .doc = "The largest of their magnitudes, decayed, each of its parameter's "
+                         "shape."}},
+      .scalars = {{.input = "Beta1Pow",
+                   .output = "Beta1PowOut",
+                   .doc = "One element: beta1 to the power of the step, from 1 on."}},
+      .attrs = {FloatAttr("beta1", 0.9f, "The decay of Moment."),
+                FloatAttr("beta2", 0.999f, "The decay of InfNorm."),
+                FloatAttr("epsilon", 1e-8f, "Keeps the quotient finite.")}};
 }
 
 }  // namespace

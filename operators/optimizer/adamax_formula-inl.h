@@ -4,7 +4,8 @@ struct AdamaxFormula {
   static constexpr size_t kStates = 2;
   enum Number { kBeta1Number, kBeta2Number, kEpsilonNumber };
   static constexpr auto kNumbers = std::to_array<NumberSource>({{"beta1"}, {"beta2"}, {"epsilon"}});
-  static constexpr auto kScalars = std::to_array<ScalarSource>({{"Beta1Pow"}});
+  static constexpr auto kScalars =
+      std::to_array<ScalarSource>({{"Beta1Pow", "Beta1PowOut", kBeta1Number}});
   enum Coefficient { kBeta1, kRest1, kBeta2, kStepSize, kEpsilon };  // kRest1: 1 - kBeta1
 
   template <class Numbers>

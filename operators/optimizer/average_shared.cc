@@ -6,6 +6,7 @@
 #include "framework/base/error.h"
 #include "framework/tensor/dims_agree.h"
 #include "operators/optimizer/list_walk_shared.h"
+#include "operators/optimizer/update_op_shared.h"
 
 namespace skiff {
 namespace {
@@ -89,6 +90,7 @@ OpDef MakeAverageOpDef(AverageOp op) {
                         .doc = "One bool: whether to leave everything as it is.",
                         .dispensable = true});
   def.attrs = op.attrs;
+  def.attrs.push_back(IsFlatAttr());
   def.no_gradient_reason = "an average of parameters is no part of what is differentiated";
   def.kernel_dtype_slot = op.param;
   def.infer = [op = std::move(op)](OpContext& context) { InferAverage(context, op); };

@@ -3,11 +3,12 @@
 // LinearAccumOut = LinearAccumulator + g - sigma * Param,
 // ParamOut = (sign(LinearAccumOut) * a - LinearAccumOut) /
 //            (SquaredAccumOut^-lr_power / LearningRate + 2 * b), or 0 where |LinearAccumOut| < a,
-// with a = l1 + 1e-10 and b = l2 + 1e-10.
+// with a = l1 + 1e-10 and b = l2 + 1e-10. With a LearningRate of 0 nothing changes.
 //
 // Source: McMahan et al. 2013, algorithm 1, as Fluid 1.x has it (2.6.2 has lost its kernel):
-// without a beta, with twice the l2, and with a little of both so that the quotient is finite. g
-// stands in update_op_shared.h.
+// without a beta, with twice the l2, and with a little of both so that the quotient is finite. At a
+// rate of 0, the first of a warm-up, Fluid divides by it and has NaN from then on. g stands in
+// update_op_shared.h.
 #include "operators/optimizer/update_kernel_shared.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -43,7 +44,7 @@ UpdateOp FtrlOp() {
           "SquaredAccumulator^-lr_power) / LearningRate; LinearAccumOut = LinearAccumulator + Grad "
           "- sigma Param; ParamOut = (sign(LinearAccumOut) a - LinearAccumOut) / "
           "(SquaredAccumOut^-lr_power / LearningRate + 2 b), or 0 where |LinearAccumOut| < a; a = "
-          "l1 + 1e-10, b = l2 + 1e-10.",
+          "l1 + 1e-10, b = l2 + 1e-10. With a LearningRate of 0 nothing changes.",
       .states = {{.input = "SquaredAccumulator",
                   .output = "SquaredAccumOut",
                   .doc = "The sums of the squared gradients, each of its parameter's shape."},

@@ -1,6 +1,7 @@
 // ftrl for one element; see ftrl.cc. Included in the namespace of each instruction set and of CUDA.
 //
-// kIsRoot: lr_power is -0.5.
+// kIsRoot: lr_power is -0.5. A rate of 0 is the limit of small ones, by which the parameter stays,
+// and the states must stay as well: LinearAccumulator holds the parameter divided by the rate.
 template <bool kIsRoot>
 struct FtrlFormula {
   static constexpr size_t kStates = 2;
@@ -19,8 +20,9 @@ struct FtrlFormula {
 
   template <class Math, class V>
   static constexpr void Update(const Math& math, V grad, V& param, V* states) {
-    V& squared = states[0];
-    V& linear = states[1];
+    const auto unless_still = [&math](V next, V now) {
+      return math.WhereEqual(math[kRate], math.Number(0), now, next);
+    };
     const auto power = [&math](V x) {
       if constexpr (kIsRoot) {
         return math.Sqrt(x);
@@ -28,14 +30,16 @@ struct FtrlFormula {
         return math.Pow(x, math[kPower]);
       }
     };
-    const V old_power = power(squared);
-    squared = math.MulAdd(grad, grad, squared);
+    const V squared = math.MulAdd(grad, grad, states[0]);
     const V new_power = power(squared);
-    const V sigma = math.Div(math.Sub(new_power, old_power), math[kRate]);
-    linear = math.NegMulAdd(sigma, param, math.Add(linear, grad));
+    const V sigma = math.Div(math.Sub(new_power, power(states[0])), math[kRate]);
+    const V linear = math.NegMulAdd(sigma, param, math.Add(states[1], grad));
     const V curvature = math.Add(math.Div(new_power, math[kRate]), math[kTwiceL2]);
     const V shrunk = math.Sub(math.CopySign(math[kL1], linear), linear);
-    param =
+    const V next =
         math.WhereGreater(math[kL1], math.Abs(linear), math.Number(0), math.Div(shrunk, curvature));
+    param = unless_still(next, param);
+    states[0] = unless_still(squared, states[0]);
+    states[1] = unless_still(linear, states[1]);
   }
 };

@@ -8,9 +8,11 @@ struct GradientFormula {
     formed = math.Mul(formed, math.Number(form.scale));
     if (form.l2_decay != 0) formed = math.Add(formed, math.Mul(param, math.Number(form.l2_decay)));
     if (form.l1_decay != 0) {
+      // l1_decay * sign(param): 0 for 0, NaN for NaN.
       const V zero = math.Number(0);
-      const V decay = math.CopySign(math.Number(form.l1_decay), param);
-      formed = math.Add(formed, math.WhereEqual(param, zero, zero, decay));
+      const V below =
+          math.WhereGreater(zero, param, math.Number(-form.l1_decay), math.Add(param, zero));
+      formed = math.Add(formed, math.WhereGreater(param, zero, math.Number(form.l1_decay), below));
     }
     return formed;
   }

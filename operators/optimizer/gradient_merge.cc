@@ -1,17 +1,26 @@
-// gradient_merge: AccumulatedOut = Accumulated + Grad, or Grad where Reset is true, for each
-// parameter of a list. The gradients of several small batches add up to that of a large one.
+// gradient_merge: AccumulatedOut = Accumulated + Grad, or Grad in the first run of a round, for
+// each parameter of a list; in the last one, with `mean`, divided by the number of runs. The
+// gradients of several small batches add up to that of a large one, and an update reads them where
+// they lie.
 //
-// Source: Fluid's GradientMergeOptimizer, which adds, and clears the sums behind the update. Here
-// the first addition of a round clears them: that takes no pass over memory of its own, and a NaN
-// of the last round is gone.
+// Source: Fluid's GradientMergeOptimizer, which adds, divides by an op a parameter, and clears the
+// sums behind the update. Here the first addition of a round clears them: that takes no pass over
+// memory of its own, and a NaN of the last round is gone. Of selected rows: gradient_merge_rows.
+// Sums of float32 take gradients of float16 and bfloat16 as well.
 #include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/registry.h"
 #include "framework/tensor/dims_agree.h"
+#include "operators/common/half.h"
 #include "operators/common/reduce.h"
-#include "operators/common/selected_rows.h"
+#include "operators/optimizer/gradient_merge_shared.h"
 #include "operators/optimizer/list_walk_shared.h"
 #include "operators/optimizer/update_arguments_shared.h"
+#include "operators/optimizer/update_op_shared.h"
 
 namespace skiff {
 namespace {
@@ -25,26 +34,23 @@ void Infer(OpContext& context) {
                 "gradient_merge: ", count, " Accumulated and ", context.InputCount("Grad"),
                 " Grad, expected as many of both, and at least one");
   const DType dtype = context.Input("Accumulated").dtype;
+  const bool by_halves = dtype == DType::kFloat32 && IsHalf(context.Input("Grad").dtype);
+  const DType grad_dtype = by_halves ? context.Input("Grad").dtype : dtype;
   for (size_t i = 0; i < count; ++i) {
     const TensorMeta& sum = context.Input("Accumulated", i);
     const TensorMeta& grad = context.Input("Grad", i);
-    SKIFF_ENFORCE(DimsAgree(grad.dense_shape().dims(), sum.shape.dims()) && grad.dtype == dtype &&
+    SKIFF_ENFORCE(DimsAgree(grad.shape.dims(), sum.shape.dims()) && grad.dtype == grad_dtype &&
                       sum.dtype == dtype,
                   kInvalidArgument, "gradient_merge: Grad[", i, "] is ", grad.dtype, " ",
-                  grad.dense_shape(), ", Accumulated[", i, "] ", sum.dtype, " ", sum.shape,
-                  ", expected one shape, and ", dtype, " as Accumulated[0]");
-    SKIFF_ENFORCE(count == 1 || !grad.is_selected_rows(), kInvalidArgument, "gradient_merge: Grad[",
-                  i, "] is selected rows: expected a dense tensor in a list of ", count);
+                  grad.shape, ", Accumulated[", i, "] ", sum.dtype, " ", sum.shape,
+                  ", expected one shape, ", dtype, " as Accumulated[0]",
+                  by_halves ? StrCat(", and ", grad_dtype, " as Grad[0]") : "");
     SKIFF_ENFORCE(context.OutputIndex("AccumulatedOut", i) >= 0, kInvalidArgument,
                   "gradient_merge: output \"AccumulatedOut\" has no argument ", i,
                   ", expected one for each Accumulated");
     context.SetOutputLike("AccumulatedOut", "Accumulated", i);
   }
-  const TensorMeta& reset = context.Input("Reset");
-  SKIFF_ENFORCE(
-      reset.dtype == DType::kBool && (!reset.shape.is_known() || reset.shape.element_count() == 1),
-      kInvalidArgument, "gradient_merge: Reset is ", reset.dtype, " ", reset.shape,
-      ", expected one bool");
+  CheckRound(context);
 }
 
 template <typename T>
@@ -55,59 +61,56 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     begins.push_back(begins.back() + context.Input("Accumulated", i).shape.element_count());
     grads.push_back(context.InputIndex("Grad", i));
   }
-  return MakeKernel([sums = PairsOf(context, "Accumulated", "AccumulatedOut"),
+  const DType dtype = context.Input("Grad").dtype;
+  return MakeKernel([halves = IsHalf(dtype) ? HalfArraysOf(dtype) : HalfArrays{},
+                     sums = PairsOf(context, "Accumulated", "AccumulatedOut"),
                      grads = std::move(grads), begins = std::move(begins),
-                     reset = context.InputIndex("Reset")](const KernelContext& run) {
-    const bool is_first = run.input(reset).Item<bool>();
+                     round = Round(context)](const KernelContext& run) {
+    const RoundPosition position = round.Position(run);
     ForEachBlock(begins, kGrain, kBlock, [&](size_t i, int64_t begin, int64_t end) {
       const Tensor& grad = run.input(grads[i]);
-      const Tensor& sum = run.input(sums[i].in);
-      Tensor& out = run.output(sums[i].out);
-      const T* added = grad.data<T>() + begin;
-      if (is_first) {
-        std::copy_n(added, end - begin, out.data<T>() + begin);
+      alignas(64) T widened[kBlock];
+      const T* added = widened;
+      if (halves.to_floats == nullptr) {
+        added = grad.data<T>() + begin;
+      } else if constexpr (std::is_same_v<T, float>) {
+        const auto* values = static_cast<const uint16_t*>(grad.raw_data());
+        halves.to_floats(values + begin, end - begin, widened);
+      }
+      T* out = run.output(sums[i].out).data<T>() + begin;
+      if (position.is_first) {
+        std::copy_n(added, end - begin, out);
       } else {
-        AddArrays(sum.data<T>() + begin, added, out.data<T>() + begin, end - begin);
+        AddArrays(run.input(sums[i].in).data<T>() + begin, added, out, end - begin);
+      }
+      if (position.factor != 1) {
+        ScaleArray(out, static_cast<T>(position.factor), out, end - begin);
       }
     });
-  });
-}
-
-template <typename T>
-std::unique_ptr<Kernel> PrepareSparse(PrepareContext& context) {
-  return MakeKernel([sum = context.InputIndex("Accumulated"), grad = context.InputIndex("Grad"),
-                     out = context.OutputIndex("AccumulatedOut"),
-                     reset = context.InputIndex("Reset")](const KernelContext& run) {
-    Tensor& result = run.output(out);
-    T* to = result.data<T>();
-    if (run.input(reset).Item<bool>()) {
-      std::fill_n(to, result.element_count(), T{0});
-    } else if (result.raw_data() != run.input(sum).raw_data()) {
-      CopyTensor(run.input(sum), &result);
-    }
-    AddSelectedRows(run.input(grad), to);
   });
 }
 
 }  // namespace
 
 void RegisterGradientMerge(OpRegistry& registry) {
+  std::vector<AttrDef> attrs = RoundAttrs();
+  attrs.push_back(IsFlatAttr());
   registry.Add(
       {.type = "gradient_merge",
-       .doc = "AccumulatedOut = Accumulated + Grad, or Grad where Reset is true, for each "
-              "parameter of a list.",
+       .doc = "AccumulatedOut = Accumulated + Grad, or Grad where Count is 1, for each parameter "
+              "of a list; with `mean` divided by Count once that is `steps`.",
        .inputs = {{.name = "Accumulated",
                    .doc = "The sums so far, float32 or float64.",
                    .duplicable = true},
                   {.name = "Grad",
-                   .doc = "The gradients to add, each of its sum's shape; of one "
-                          "parameter selected rows, too.",
-                   .duplicable = true,
-                   .selected_rows = true},
-                  {.name = "Reset", .doc = "One bool: whether a round begins."}},
+                   .doc = "The gradients to add, each of its sum's shape, and of its dtype, or "
+                          "all float16 or bfloat16.",
+                   .duplicable = true},
+                  RoundCountSlot()},
        .outputs = {{.name = "AccumulatedOut",
                     .doc = "The sums; usually Accumulated itself.",
                     .duplicable = true}},
+       .attrs = std::move(attrs),
        .infer = Infer,
        .no_gradient_reason = "an update of parameters is no part of what is differentiated",
        .kernel_dtype_slot = "Accumulated",
@@ -115,9 +118,6 @@ void RegisterGradientMerge(OpRegistry& registry) {
        .update = UpdateRule{.lists = {"Accumulated", "Grad"}}});
   registry.AddCpuKernels<float, double>(
       "gradient_merge", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddSelectedRowsKernels<float, double>(
-      "gradient_merge",
-      []<typename T>(PrepareContext& context) { return PrepareSparse<T>(context); });
 }
 
 }  // namespace skiff

@@ -51,10 +51,12 @@ UpdateOp RmspropOp() {
                   .output = "MeanGradOut",
                   .doc = "The means of the gradients, each of its parameter's shape; unused, but "
                          "there as in Fluid's programs, unless centered."}},
-      .attrs = {FloatAttr("decay", 0.9f, "The decay of the means."),
-                FloatAttr("momentum", 0.0f, "The momentum coefficient."),
-                FloatAttr("epsilon", 1e-10f, "Keeps the quotient finite."),
-                BoolAttr("centered", "Whether the variance is taken instead of the mean square.")}};
+      .attrs = {
+          FloatAttr("decay", 0.9f, "The decay of the means."),
+          FloatAttr("momentum", 0.0f, "The momentum coefficient."),
+          FloatAttr("epsilon", 1e-10f,
+                    "Keeps the quotient finite; with 0 it is NaN where all gradients were 0."),
+          BoolAttr("centered", "Whether the variance is taken instead of the mean square.")}};
 }
 
 }  // namespace

@@ -25,11 +25,11 @@ const T* RowGradient(const T* values, const MergedRows& rows, int64_t i, int64_t
 }  // namespace
 
 template <typename T>
-void AppendRowRanges(const UpdateRange<T>& whole, const Tensor& grad, SparseRows which,
-                     void* merge_workspace, T* sums, std::vector<UpdateRange<T>>* ranges) {
+void AppendRowRanges(const UpdateRange<T>& whole, const Tensor& grad, const T* values,
+                     SparseRows which, void* merge_workspace, T* sums,
+                     std::vector<UpdateRange<T>>* ranges) {
   const MergedRows rows = MergeRows(grad.rows(), grad.height(), merge_workspace);
   const int64_t width = RowWidth(grad.shape());
-  const T* values = grad.data<T>();
   ParallelFor(rows.count(), 8, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (rows.slots(i).size() == 1) continue;
@@ -52,9 +52,9 @@ void AppendRowRanges(const UpdateRange<T>& whole, const Tensor& grad, SparseRows
   append_gap(grad.height());
 }
 
-template void AppendRowRanges(const UpdateRange<float>&, const Tensor&, SparseRows, void*, float*,
-                              std::vector<UpdateRange<float>>*);
-template void AppendRowRanges(const UpdateRange<double>&, const Tensor&, SparseRows, void*, double*,
-                              std::vector<UpdateRange<double>>*);
+template void AppendRowRanges(const UpdateRange<float>&, const Tensor&, const float*, SparseRows,
+                              void*, float*, std::vector<UpdateRange<float>>*);
+template void AppendRowRanges(const UpdateRange<double>&, const Tensor&, const double*, SparseRows,
+                              void*, double*, std::vector<UpdateRange<double>>*);
 
 }  // namespace skiff

@@ -16,12 +16,13 @@ enum class SparseRows {
 };
 
 // Cuts the parameter of `whole`, a range without a gradient, into one for each row of the selected
-// rows `grad`, slots of one row added in order of occurrence, and, with kAll, one for the rows
-// between two such rows, without a gradient: that means 0. In the order of rows. `sums` takes the
-// values of rows with several slots: as many elements as `grad` has. Appends to `ranges`, at most
-// 2n + 1 for n slots.
+// rows `grad`, whose values are `values`, slots of one row added in order of occurrence, and, with
+// kAll, one for the rows between two such rows, without a gradient: that means 0. In the order of
+// rows. `sums` takes the values of rows with several slots: as many elements as `grad` has. Appends
+// to `ranges`, at most 2n + 1 for n slots.
 template <typename T>
-void AppendRowRanges(const UpdateRange<T>& whole, const Tensor& grad, SparseRows rows,
-                     void* merge_workspace, T* sums, std::vector<UpdateRange<T>>* ranges);
+void AppendRowRanges(const UpdateRange<T>& whole, const Tensor& grad, const T* values,
+                     SparseRows rows, void* merge_workspace, T* sums,
+                     std::vector<UpdateRange<T>>* ranges);
 
 }  // namespace skiff

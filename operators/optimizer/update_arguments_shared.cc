@@ -1,6 +1,7 @@
 #include "operators/optimizer/update_arguments_shared.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "operators/optimizer/update_op_shared.h"
@@ -70,7 +71,8 @@ UpdateArguments::UpdateArguments(const OpContext& context, const CoefficientRule
   for (const ScalarSource& source : rule.scalars) scalars.push_back(ScalarOfRule(context, source));
   for (const auto& [input, output] : context.def().in_place) {
     const auto is_scalar = [&](const ScalarSource& source) { return source.input == input; };
-    if (input == "Param" || std::ranges::any_of(rule.scalars, is_scalar)) continue;
+    const bool is_param = input == "Param" || input == "MasterParam";
+    if (is_param || std::ranges::any_of(rule.scalars, is_scalar)) continue;
     states.push_back(PairsOf(context, input, output));
   }
   SKIFF_ENFORCE(states.size() >= rule.state_count && states.size() <= kMaxUpdateStates,
@@ -80,6 +82,11 @@ UpdateArguments::UpdateArguments(const OpContext& context, const CoefficientRule
   for (size_t i = 0; i < params.size(); ++i) {
     counts.push_back(context.Input("Param", i).shape.element_count());
   }
+  if (!context.Attr<bool>("multi_precision")) return;
+  half_params = std::move(params);
+  params = PairsOf(context, "MasterParam", "MasterParamOut");
+  half = context.Input("Param").dtype;
+  has_half_grads = context.Input("Grad").dtype == half;
 }
 
 UpdateNumbers UpdateArguments::NumbersOf(size_t i) const {

@@ -41,7 +41,8 @@ struct UpdateArguments {
   // Moves the scalars of a parameter on, in a run on the CPU with these numbers.
   void AdvanceScalars(const KernelContext& run, size_t i, const UpdateNumbers& found) const;
 
-  std::vector<Pair> params;
+  std::vector<Pair> params;       // what the formula moves: with multi_precision the master weights
+  std::vector<Pair> half_params;  // with multi_precision: what these are rounded to; else empty
   std::vector<int> grads;
   std::vector<std::vector<Pair>> states;  // by state, by parameter
   std::vector<int> rates;                 // one, or one a parameter
@@ -49,7 +50,9 @@ struct UpdateArguments {
   std::vector<Scalar> scalars;
   int skip = -1;
   int scale = -1;
-  std::vector<int64_t> counts;  // elements, by parameter
+  std::vector<int64_t> counts;   // elements, by parameter
+  DType half = DType::kFloat32;  // with multi_precision: the dtype of the parameters
+  bool has_half_grads = false;   // gradients of that dtype
 };
 
 // The arguments of an input slot, as KernelContext counts them.

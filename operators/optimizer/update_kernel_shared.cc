@@ -77,23 +77,6 @@ void FormGradient(const GradientForm<double>& form, const double* grad, const do
   HWY_DYNAMIC_DISPATCH(FormDoubles)(form, grad, param, count, formed);
 }
 
-// The gradient of elements [begin, end) of a range where it lies; zeros are made in `zeros`.
-template <typename T>
-const T* GradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end, T* zeros) {
-  if (range.grad != nullptr) return range.grad + begin;
-  std::fill_n(zeros, end - begin, T{0});
-  return zeros;
-}
-
-// As the formula takes it: where it lies, or in `formed`.
-template <typename T>
-const T* FormedGradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end, T* formed) {
-  const T* grad = GradientOf(range, begin, end, formed);
-  if (range.gradient.is_plain()) return grad;
-  FormGradient(range.gradient, grad, range.param + begin, end - begin, formed);
-  return formed;
-}
-
 // The dtypes are the shape rule's: they aren't looked at again in each of thousands of arguments.
 template <typename T>
 const T* InputData(const KernelContext& run, int index) {
@@ -108,12 +91,13 @@ T* OutputData(const KernelContext& run, int index) {
 // Whether `next` goes on in memory where `range` ends, with the same formula.
 template <typename T>
 bool Continues(const UpdateRange<T>& range, const UpdateRange<T>& next) {
-  const auto follows = [&](const T* first, const T* second) {
+  const auto follows = [&](const auto* first, const auto* second) {
     if (first == nullptr || second == nullptr) return first == second;
     return first + range.count == second;
   };
   if (!follows(range.param, next.param) || !follows(range.grad, next.grad) ||
-      !follows(range.param_out, next.param_out)) {
+      !follows(range.param_out, next.param_out) || !follows(range.half_grad, next.half_grad) ||
+      !follows(range.half_param_out, next.half_param_out)) {
     return false;
   }
   for (size_t k = 0; k < kMaxUpdateStates; ++k) {
@@ -142,6 +126,7 @@ UpdateKernel<T>::UpdateKernel(PrepareContext& context, SparseRule sparse_rule, U
     first_chunks_.push_back(chunk_count_);
     chunk_count_ += (count + kChunk - 1) / kChunk;
   }
+  if (!arguments_.half_params.empty()) halves_ = HalfArraysOf(arguments_.half);
   PlanSparseGradient(context, sparse_rule);
   if (rule_.needs_norms) {
     chunk_workspace_ =
@@ -156,7 +141,10 @@ void UpdateKernel<T>::PlanSparseGradient(PrepareContext& context, SparseRule rul
   const TensorMeta& grad = context.Input("Grad");
   is_sparse_ = grad.is_selected_rows();
   if (!is_sparse_) return;
-  const auto bytes = [&](int64_t count) { return ByteCount(count, grad.dtype); };
+  const auto bytes = [&](int64_t count) { return ByteCount(count, kDTypeOf<T>); };
+  if (arguments_.has_half_grads) {
+    value_workspace_ = context.RequestWorkspace(bytes(grad.shape.element_count()));
+  }
   if (rule_.needs_norms) {
     dense_workspace_ = context.RequestWorkspace(bytes(arguments_.counts[0]));
     return;
@@ -210,8 +198,16 @@ void UpdateKernel<T>::Collect(const KernelContext& run) {
   for (size_t i = 0; i < ranges_.size(); ++i) {
     UpdateRange<T>& range = ranges_[i];
     range.param = InputData<T>(run, arguments_.params[i].in);
-    if (!is_sparse_) range.grad = InputData<T>(run, arguments_.grads[i]);
+    if (!is_sparse_ && arguments_.has_half_grads) {
+      range.half_grad = static_cast<const uint16_t*>(run.input(arguments_.grads[i]).raw_data());
+    } else if (!is_sparse_) {
+      range.grad = InputData<T>(run, arguments_.grads[i]);
+    }
     range.param_out = OutputData<T>(run, arguments_.params[i].out);
+    if (!arguments_.half_params.empty()) {
+      Tensor& rounded = run.output(arguments_.half_params[i].out);
+      range.half_param_out = static_cast<uint16_t*>(rounded.raw_data());
+    }
     for (size_t k = 0; k < arguments_.states.size(); ++k) {
       range.states[k] = InputData<T>(run, arguments_.states[k][i].in);
       range.states_out[k] = OutputData<T>(run, arguments_.states[k][i].out);
@@ -228,8 +224,25 @@ template <typename T>
 void UpdateKernel<T>::MakeGradientDense(const KernelContext& run) {
   auto* dense = static_cast<T*>(run.workspace(dense_workspace_));
   std::fill_n(dense, arguments_.counts[0], T{0});
-  AddSelectedRows(run.input(arguments_.grads[0]), dense);
+  AddSelectedRows(run.input(arguments_.grads[0]), RowValues(run), dense);
   ranges_[0].grad = dense;
+}
+
+// Of the selected rows.
+template <typename T>
+const T* UpdateKernel<T>::RowValues(const KernelContext& run) const {
+  const Tensor& grad = run.input(arguments_.grads[0]);
+  if constexpr (std::is_same_v<T, float>) {
+    if (value_workspace_ >= 0) {
+      const auto* halves = static_cast<const uint16_t*>(grad.raw_data());
+      auto* values = static_cast<float*>(run.workspace(value_workspace_));
+      ParallelFor(grad.shape().element_count(), kGrain, [&](int64_t begin, int64_t end) {
+        halves_.to_floats(halves + begin, end - begin, values + begin);
+      });
+      return values;
+    }
+  }
+  return grad.data<T>();
 }
 
 template <typename T>
@@ -241,7 +254,7 @@ void UpdateKernel<T>::CutIntoRows(const KernelContext& run) {
     std::ranges::copy(ranges_[0].states_out, ranges_[0].states.begin());
   }
   row_ranges_.clear();
-  AppendRowRanges(ranges_[0], run.input(arguments_.grads[0]), sparse_rows_,
+  AppendRowRanges(ranges_[0], run.input(arguments_.grads[0]), RowValues(run), sparse_rows_,
                   run.workspace(merge_workspace_), static_cast<T*>(run.workspace(row_workspace_)),
                   &row_ranges_);
   ranges_.swap(row_ranges_);
@@ -260,6 +273,27 @@ void UpdateKernel<T>::SetCoefficients() {
     std::ranges::transform(coefficients, ranges_[i].coefficients.begin(),
                            [](double value) { return static_cast<T>(value); });
   }
+}
+
+template <typename T>
+const T* UpdateKernel<T>::GradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end,
+                                     T* buffer) const {
+  if (range.grad != nullptr) return range.grad + begin;
+  if (range.half_grad == nullptr) {
+    std::fill_n(buffer, end - begin, T{0});
+  } else if constexpr (std::is_same_v<T, float>) {
+    halves_.to_floats(range.half_grad + begin, end - begin, buffer);
+  }
+  return buffer;
+}
+
+template <typename T>
+const T* UpdateKernel<T>::FormedGradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end,
+                                           T* buffer) const {
+  const T* grad = GradientOf(range, begin, end, buffer);
+  if (range.gradient.is_plain()) return grad;
+  FormGradient(range.gradient, grad, range.param + begin, end - begin, buffer);
+  return buffer;
 }
 
 // Over chunks of a fixed size, which are then added up in their order: the sums don't depend on the
@@ -335,8 +369,13 @@ void UpdateKernel<T>::JoinRanges() {
 template <typename T>
 void UpdateKernel<T>::UpdateAll() const {
   ForEachBlock(begins_, kGrain, kBlock, [&](size_t i, int64_t first, int64_t last) {
-    alignas(64) T zeros[kBlock];
-    loops_.update(ranges_[i], first, last, GradientOf(ranges_[i], first, last, zeros));
+    alignas(64) T buffer[kBlock];
+    const UpdateRange<T>& range = ranges_[i];
+    loops_.update(range, first, last, GradientOf(range, first, last, buffer));
+    if constexpr (std::is_same_v<T, float>) {
+      if (range.half_param_out == nullptr) return;
+      halves_.from_floats(range.param_out + first, last - first, range.half_param_out + first);
+    }
   });
 }
 
@@ -352,14 +391,15 @@ void RegisterUpdateOp(OpRegistry& registry, const UpdateOp& op,
        rule = std::move(rule)]<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
     const UpdateLoopSet set = loops(context);
     const CoefficientRule rule_of_op = rule(context);
-    if constexpr (std::is_same_v<T, float>) {
-      return std::make_unique<UpdateKernel<T>>(context, sparse_rule, set.of_float, rule_of_op);
+    if constexpr (std::is_same_v<T, double>) {
+      return std::make_unique<UpdateKernel<double>>(context, sparse_rule, set.of_double,
+                                                    rule_of_op);
     } else {
-      return std::make_unique<UpdateKernel<T>>(context, sparse_rule, set.of_double, rule_of_op);
+      return std::make_unique<UpdateKernel<float>>(context, sparse_rule, set.of_float, rule_of_op);
     }
   };
-  registry.AddCpuKernels<float, double>(op.type, prepare);
-  registry.AddSelectedRowsKernels<float, double>(op.type, prepare);
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(op.type, prepare);
+  registry.AddSelectedRowsKernels<float, double, Float16, BFloat16>(op.type, prepare);
 }
 
 }  // namespace skiff

@@ -12,6 +12,9 @@
 // are only fused where the formula says so (the family is compiled without contraction). Norms are
 // sums in an order of their own, which depends on nothing but the parameter's size.
 //
+// With multi_precision the kernels run on the master weights (kHasHalves); of the parameters and
+// gradients of two bytes a thread takes as many as of the others, 8 bytes at once.
+//
 // There is no kernel for sparse gradients on CUDA yet.
 #pragma once
 
@@ -22,6 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -100,6 +104,10 @@ struct CudaParameter {
   T* param_out = nullptr;
   const T* states[kMaxUpdateStates] = {};
   T* states_out[kMaxUpdateStates] = {};
+  // With multi_precision, where `param` are the master weights.
+  const uint16_t* half_param = nullptr;
+  const uint16_t* half_grad = nullptr;  // instead of `grad`; nullptr: none
+  uint16_t* half_param_out = nullptr;
   bool is_aligned = false;  // all of them: see cuda_chunks.cuh
   int64_t count = 0;
   GradientForm<T> form;  // but for `scale`
@@ -125,6 +133,7 @@ struct CudaUpdate {
   CudaScalar overrides[kMaxUpdateNumbers];  // of the numbers
   int factors[kMaxUpdateScalars] = {};      // the number that moves a scalar on; -1: none
   size_t state_count = 0;
+  bool is_float16 = false;  // the two-byte dtype; else bfloat16
   // Workspaces.
   std::array<T, kMaxUpdateCoefficients>* coefficients = nullptr;  // of each parameter
   CudaSquares* squares = nullptr;                                 // of each chunk
@@ -222,8 +231,19 @@ namespace {
 
 #include "operators/optimizer/gradient_formula-inl.h"
 
+template <bool kIsWhole, bool kHasHalves, typename T>
+__device__ Pack<T> LoadGradient(const CudaUpdate<T>& update, const CudaParameter<T>& parameter,
+                                int64_t at, int count) {
+  if constexpr (kHasHalves) {
+    if (parameter.half_grad != nullptr) {
+      return LoadHalves<kIsWhole>(parameter.half_grad + at, update.is_float16, count);
+    }
+  }
+  return LoadPack<kIsWhole>(parameter.grad + at, count);
+}
+
 // Returns the thread's part of the sums, of pass kSteps.
-template <class Formula, UpdatePass kPass, typename T>
+template <class Formula, UpdatePass kPass, bool kHasHalves, typename T>
 __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
   constexpr int kStates = static_cast<int>(Formula::kStates);
   constexpr bool kStoresStates = kPass != UpdatePass::kApply && kMovesStates<Formula>;
@@ -231,7 +251,6 @@ __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk&
   const CudaMath<T> math(update.coefficients[chunk.array].data());
   const GradientForm<T> form = FormOf(update, parameter);
   const T* params = parameter.param;
-  const T* grads = parameter.grad;
   T* params_out = parameter.param_out;
   const T* states[kStates + 1];
   T* states_out[kStates + 1];
@@ -243,7 +262,7 @@ __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk&
   T step_squares = 0;
   ForEachPack<T>(chunk, parameter.is_aligned, [&]<bool kIsWhole>(int64_t at, int count) {
     Pack<T> param = LoadPack<kIsWhole>(params + at, count);
-    const Pack<T> grad = LoadPack<kIsWhole>(grads + at, count);
+    const Pack<T> grad = LoadGradient<kIsWhole, kHasHalves>(update, parameter, at, count);
     Pack<T> moved[kStates + 1];
 #pragma unroll
     for (int k = 0; k < kStates; ++k) moved[k] = LoadPack<kIsWhole>(states[k] + at, count);
@@ -264,6 +283,9 @@ __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk&
     }
     if constexpr (kPass != UpdatePass::kSteps) {
       StorePack<kIsWhole>(param, count, params_out + at);
+      if constexpr (kHasHalves) {
+        StoreHalves<kIsWhole>(param, update.is_float16, count, parameter.half_param_out + at);
+      }
     }
     if constexpr (kStoresStates) {
 #pragma unroll
@@ -282,17 +304,18 @@ __device__ void KeepChunk(const T* from, const CudaChunk& chunk, T* to) {
 }
 
 // Steps, of which only the squares are kept, and of a formula with states the next ones.
-template <class Step, typename T>
+template <class Step, bool kHasHalves, typename T>
 __global__ void __launch_bounds__(kCudaThreads) MakeSteps(CudaUpdate<T> update) {
   if (Skips(update)) return;
   for (int64_t i = blockIdx.x; i < update.chunks.count; i += gridDim.x) {
-    const CudaSquares sums = UpdateChunk<Step, UpdatePass::kSteps>(update, ChunkOf(update, i));
+    const CudaSquares sums =
+        UpdateChunk<Step, UpdatePass::kSteps, kHasHalves>(update, ChunkOf(update, i));
     const CudaSquares total = {BlockSum(sums.param), BlockSum(sums.step)};
     if (threadIdx.x == 0) update.squares[i] = total;
   }
 }
 
-template <class Formula, UpdatePass kPass, typename T>
+template <class Formula, UpdatePass kPass, bool kHasHalves, typename T>
 __global__ void __launch_bounds__(kCudaThreads) UpdateElements(CudaUpdate<T> update) {
   const bool skips = Skips(update);
   for (int64_t i = blockIdx.x; i < update.chunks.count; i += gridDim.x) {
@@ -300,8 +323,11 @@ __global__ void __launch_bounds__(kCudaThreads) UpdateElements(CudaUpdate<T> upd
     const CudaParameter<T>& parameter = update.parameters[chunk.array];
     if (skips) {
       KeepChunk(parameter.param, chunk, parameter.param_out);
+      if constexpr (kHasHalves) {
+        KeepChunk(parameter.half_param, chunk, parameter.half_param_out);
+      }
     } else {
-      UpdateChunk<Formula, kPass>(update, chunk);
+      UpdateChunk<Formula, kPass, kHasHalves>(update, chunk);
     }
     for (size_t k = skips ? 0 : Formula::kStates; k < update.state_count; ++k) {
       KeepChunk(parameter.states[k], chunk, parameter.states_out[k]);
@@ -310,7 +336,8 @@ __global__ void __launch_bounds__(kCudaThreads) UpdateElements(CudaUpdate<T> upd
 }
 
 // The kernel of an op. Step: of a formula that needs the norm of its step, what makes it.
-template <class Formula, class Step, typename T>
+// kHasHalves: with multi_precision; T is float then.
+template <class Formula, class Step, bool kHasHalves, typename T>
 class CudaUpdateKernel final : public Kernel {
  public:
   explicit CudaUpdateKernel(PrepareContext& context)
@@ -335,14 +362,16 @@ class CudaUpdateKernel final : public Kernel {
     const int blocks = CudaBlocks(update.chunks.count);
     if constexpr (kNeedsNorms<Formula>) {
       if constexpr (Step::kStates > 0) SetAll(update, /*is_last=*/false, stream);
-      if (blocks > 0) MakeSteps<Step><<<blocks, kCudaThreads, 0, stream>>>(update);
+      if (blocks > 0) MakeSteps<Step, kHasHalves><<<blocks, kCudaThreads, 0, stream>>>(update);
       const int blocks_of_parameters = CudaBlocks(update.chunks.array_count);
       SetCoefficientsByNorms<Formula><<<blocks_of_parameters, kCudaThreads, 0, stream>>>(update);
     } else {
       SetAll(update, /*is_last=*/true, stream);
     }
     constexpr UpdatePass kPass = kMovesStates<Formula> ? UpdatePass::kWhole : UpdatePass::kApply;
-    if (blocks > 0) UpdateElements<Formula, kPass><<<blocks, kCudaThreads, 0, stream>>>(update);
+    if (blocks > 0) {
+      UpdateElements<Formula, kPass, kHasHalves><<<blocks, kCudaThreads, 0, stream>>>(update);
+    }
     CheckLaunch(type_.c_str());
   }
 
@@ -371,10 +400,22 @@ class CudaUpdateKernel final : public Kernel {
   void Locate(const KernelContext& run, size_t i, CudaParameter<T>* parameter) const {
     const UpdateArguments::Pair param = arguments_.params[i];
     parameter->param = run.input(param.in).template data<T>();
-    parameter->grad = run.input(arguments_.grads[i]).template data<T>();
     parameter->param_out = run.output(param.out).template data<T>();
+    const Tensor& grad = run.input(arguments_.grads[i]);
+    if (arguments_.has_half_grads) {
+      parameter->half_grad = static_cast<const uint16_t*>(grad.raw_data());
+    } else {
+      parameter->grad = grad.template data<T>();
+    }
     bool is_aligned = IsPackAligned(parameter->param) && IsPackAligned(parameter->grad) &&
-                      IsPackAligned(parameter->param_out);
+                      IsPackAligned(parameter->param_out) &&
+                      IsHalfPackAligned(parameter->half_grad);
+    if constexpr (kHasHalves) {
+      const UpdateArguments::Pair half = arguments_.half_params[i];
+      parameter->half_param = static_cast<const uint16_t*>(run.input(half.in).raw_data());
+      parameter->half_param_out = static_cast<uint16_t*>(run.output(half.out).raw_data());
+      is_aligned = is_aligned && IsHalfPackAligned(parameter->half_param_out);
+    }
     for (size_t k = 0; k < arguments_.states.size(); ++k) {
       const UpdateArguments::Pair state = arguments_.states[k][i];
       parameter->states[k] = run.input(state.in).template data<T>();
@@ -408,6 +449,7 @@ class CudaUpdateKernel final : public Kernel {
       update.factors[k] = arguments_.scalars[k].factor;
     }
     update.state_count = arguments_.states.size();
+    update.is_float16 = arguments_.half == DType::kFloat16;
     update.coefficients =
         static_cast<std::array<T, kMaxUpdateCoefficients>*>(run.workspace(coefficient_workspace_));
     if (square_workspace_ >= 0) {
@@ -428,10 +470,15 @@ class CudaUpdateKernel final : public Kernel {
 
 template <class Formula, class Step, typename T>
 std::unique_ptr<Kernel> MakeCudaUpdateKernel(PrepareContext& context) {
-  return std::make_unique<CudaUpdateKernel<Formula, Step, T>>(context);
+  if constexpr (std::is_same_v<T, float>) {
+    if (context.Attr<bool>("multi_precision")) {
+      return std::make_unique<CudaUpdateKernel<Formula, Step, true, T>>(context);
+    }
+  }
+  return std::make_unique<CudaUpdateKernel<Formula, Step, false, T>>(context);
 }
 
-// The kernels of an op; the definition is there.
+// The kernels of an op; the definition is there. That of floats is given master weights, too.
 inline void AddCudaUpdateKernels(OpRegistry& registry, const std::string& type,
                                  KernelFactory of_float, KernelFactory of_double) {
   const auto add = [&](DType dtype, KernelFactory prepare) {
@@ -441,6 +488,8 @@ inline void AddCudaUpdateKernels(OpRegistry& registry, const std::string& type,
                               .prepare = std::move(prepare),
                               .accepts = {}});
   };
+  add(DType::kFloat16, of_float);
+  add(DType::kBFloat16, of_float);
   add(DType::kFloat32, std::move(of_float));
   add(DType::kFloat64, std::move(of_double));
 }

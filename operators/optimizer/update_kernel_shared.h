@@ -4,6 +4,10 @@
 // the same coefficients, cuts the whole into blocks that fit the first cache, and has the threads
 // update block by block. An element's result depends neither on where it lies nor on the number of
 // threads: parameters in one flat buffer, in a list or one an op get the same bits.
+//
+// With multi_precision the same kernel runs on the master weights. Parameters of a two-byte dtype
+// are only written, and their gradients read, block by block, while the block is in the first
+// cache.
 #pragma once
 
 #include <array>
@@ -13,6 +17,7 @@
 #include <vector>
 
 #include "framework/op/kernel.h"
+#include "operators/common/half.h"
 #include "operators/optimizer/sparse_ranges_shared.h"
 #include "operators/optimizer/update_arguments_shared.h"
 #include "operators/optimizer/update_numbers_shared.h"
@@ -63,6 +68,13 @@ class UpdateKernel final : public Kernel {
   };
 
   void PlanSparseGradient(PrepareContext& context, SparseRule rule);
+  // The gradient of elements [begin, end) of a range: where it lies, or in `buffer`, if it has two
+  // bytes or is 0.
+  const T* GradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end, T* buffer) const;
+  // As the formula takes it.
+  const T* FormedGradientOf(const UpdateRange<T>& range, int64_t begin, int64_t end,
+                            T* buffer) const;
+  const T* RowValues(const KernelContext& run) const;
   void Keep(const KernelContext& run, const std::vector<Pair>& pairs) const;
   void MakeGradientDense(const KernelContext& run);
   void CutIntoRows(const KernelContext& run);
@@ -76,6 +88,7 @@ class UpdateKernel final : public Kernel {
   UpdateLoops<T> loops_;
   CoefficientRule rule_;
   UpdateArguments arguments_;
+  HalfArrays halves_;                   // with multi_precision
   std::vector<Pair> all_;               // pairs, scalars included
   std::vector<GradientForm<T>> forms_;  // by parameter, but for `scale`
   // Norms are added up over chunks of elements: the first one of each parameter, and their number.
@@ -85,6 +98,7 @@ class UpdateKernel final : public Kernel {
   // Of a sparse gradient.
   bool is_sparse_ = false;
   SparseRows sparse_rows_ = SparseRows::kAll;
+  int value_workspace_ = -1;  // of two-byte values, as floats
   int merge_workspace_ = -1;
   int row_workspace_ = -1;    // sums of repeated rows
   int dense_workspace_ = -1;  // the gradient, for a formula that needs norms

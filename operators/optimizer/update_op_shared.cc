@@ -6,6 +6,7 @@
 
 #include "framework/base/error.h"
 #include "framework/tensor/dims_agree.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 namespace {
@@ -40,7 +41,8 @@ void CheckScalar(const OpContext& context, const std::string& slot, size_t i, DT
                 ", expected one element");
   SKIFF_ENFORCE(found.dtype == DType::kFloat32 || found.dtype == math, kInvalidArgument,
                 context.op().type, ": ", Argument(context, slot, i), " is ", found.dtype,
-                ", expected float32 or Param's dtype, ", math);
+                ", expected float32",
+                math == DType::kFloat32 ? "" : StrCat(" or Param's dtype, ", math));
 }
 
 void CheckListAttrs(const OpContext& context, const std::vector<std::string>& names) {
@@ -56,15 +58,22 @@ void CheckListAttrs(const OpContext& context, const std::vector<std::string>& na
   }
 }
 
-// Until there are kernels for two-byte parameters.
-void RejectMultiPrecision(const OpContext& context) {
+// What the op computes in. Parameters of a two-byte dtype, and no others, have master weights.
+DType MathDType(const OpContext& context) {
   const std::string& op = context.op().type;
-  SKIFF_ENFORCE(!context.Attr<bool>("multi_precision"), kUnimplemented, op,
-                ": multi_precision = true is not supported, set it to false");
+  const DType dtype = context.Input("Param").dtype;
+  if (context.Attr<bool>("multi_precision")) {
+    SKIFF_ENFORCE(IsHalf(dtype), kInvalidArgument, op, ": multi_precision = true and Param is ",
+                  dtype, ", expected float16 or bfloat16");
+    return DType::kFloat32;
+  }
+  SKIFF_ENFORCE(!IsHalf(dtype), kInvalidArgument, op, ": multi_precision = false and Param is ",
+                dtype, ", expected multi_precision = true, with float32 weights in MasterParam");
   SKIFF_ENFORCE(
       context.InputCount("MasterParam") == 0 && context.OutputCount("MasterParamOut") == 0,
-      kUnimplemented, op,
-      ": MasterParam is connected; parameters with a float32 copy are not supported");
+      kInvalidArgument, op, ": multi_precision = false and MasterParam is connected, expected ",
+      "multi_precision = true, or no MasterParam");
+  return dtype;
 }
 
 void CheckSkip(const OpContext& context) {
@@ -76,13 +85,17 @@ void CheckSkip(const OpContext& context) {
       ", expected one bool");
 }
 
-// Every argument is there: what isn't written would still be the old state in the next step.
-void CheckOutputs(const OpContext& context, const std::string& output) {
+void CheckOutputCount(const OpContext& context, const std::string& output) {
   const size_t found = context.OutputCount(output);
   const size_t expected = context.InputCount("Param");
   SKIFF_ENFORCE(found == expected, kInvalidArgument, context.op().type, ": output \"", output,
                 "\" has ", found, " arguments, expected ", expected, " as Param");
-  for (size_t i = 0; i < expected; ++i) {
+}
+
+// Every argument is there: what isn't written would still be the old state in the next step.
+void CheckOutputs(const OpContext& context, const std::string& output) {
+  CheckOutputCount(context, output);
+  for (size_t i = 0; i < context.InputCount("Param"); ++i) {
     SKIFF_ENFORCE(context.OutputIndex(output, i) >= 0, kInvalidArgument, context.op().type,
                   ": output \"", output, "\" has no argument ", i, ", expected one for each Param");
   }
@@ -95,16 +108,27 @@ void SetOutputs(OpContext& context, const UpdateOp::State& state) {
   }
 }
 
+// A list of arrays of Param's shapes, with their next values.
+void CheckAndSetState(OpContext& context, const UpdateOp::State& state, DType dtype) {
+  CheckCount(context, state.input, false);
+  for (size_t i = 0; i < context.InputCount("Param"); ++i) {
+    CheckLikeParam(context, state.input, i, dtype);
+  }
+  CheckOutputs(context, state.output);
+  SetOutputs(context, state);
+}
+
 void InferUpdate(OpContext& context, const UpdateOp& op) {
-  RejectMultiPrecision(context);
   const size_t count = context.InputCount("Param");
   SKIFF_ENFORCE(count > 0, kInvalidArgument, op.type, ": no Param, expected at least one");
-  const DType dtype = context.Input("Param").dtype;
+  const DType dtype = MathDType(context);
   CheckCount(context, "Grad", false);
   CheckCount(context, "LearningRate", true);
+  const DType param_dtype = context.Input("Param").dtype;
+  const DType grad_dtype = context.Input("Grad").dtype == dtype ? dtype : param_dtype;
   for (size_t i = 0; i < count; ++i) {
-    CheckLikeParam(context, "Param", i, dtype);
-    CheckLikeParam(context, "Grad", i, dtype);
+    CheckLikeParam(context, "Param", i, param_dtype);
+    CheckLikeParam(context, "Grad", i, grad_dtype);
     SKIFF_ENFORCE(count == 1 || !context.Input("Grad", i).is_selected_rows(), kInvalidArgument,
                   op.type, ": Grad[", i,
                   "] is selected rows: expected a dense tensor in a list of ", count);
@@ -112,15 +136,15 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   for (size_t i = 0; i < context.InputCount("LearningRate"); ++i) {
     CheckScalar(context, "LearningRate", i, dtype);
   }
-  for (const UpdateOp::State& state : op.states) {
-    CheckCount(context, state.input, false);
-    for (size_t i = 0; i < count; ++i) CheckLikeParam(context, state.input, i, dtype);
-    CheckOutputs(context, state.output);
-    SetOutputs(context, state);
+  for (const UpdateOp::State& state : op.states) CheckAndSetState(context, state, dtype);
+  if (dtype != param_dtype) {
+    const UpdateOp::State master{.input = "MasterParam", .output = "MasterParamOut", .doc = {}};
+    CheckAndSetState(context, master, dtype);
   }
   for (const UpdateOp::State& scalar : op.scalars) {
     CheckCount(context, scalar.input, false);
     for (size_t i = 0; i < count; ++i) CheckScalar(context, scalar.input, i, dtype);
+    if (context.OutputCount(scalar.output) > 0) CheckOutputCount(context, scalar.output);
     SetOutputs(context, scalar);
   }
   for (const SlotDef& slot : op.shared_scalars) {
@@ -144,15 +168,14 @@ SlotDef ListSlot(std::string name, std::string doc, bool dispensable = false) {
 std::vector<AttrDef> CommonAttrs(std::vector<AttrDef> own) {
   std::vector<AttrDef> attrs = std::move(own);
   for (AttrDef& attr : std::vector<AttrDef>{
-           BoolAttr("multi_precision", "Float16 parameters with float32 copies; only false."),
+           BoolAttr("multi_precision",
+                    "The parameters are float16 or bfloat16 and MasterParam is what is updated: "
+                    "ParamOut = MasterParamOut, rounded."),
            FloatAttr("rescale_grad", 1.0f, "The gradient is multiplied by this first."),
            ChoiceAttr("regularization_method", "", {"", "l1_decay", "l2_decay"},
                       "What is added to the gradient: \"l2_decay\": regularization_coeff * Param; "
                       "\"l1_decay\": regularization_coeff * sign(Param)."),
-           FloatAttr("regularization_coeff", 0.0f, "Of regularization_method."),
-           BoolAttr(kIsFlatAttr,
-                    "The tensors of each list shall lie one behind the other; the "
-                    "result is the same.")}) {
+           FloatAttr("regularization_coeff", 0.0f, "Of regularization_method."), IsFlatAttr()}) {
     if (std::ranges::count(attrs, attr.name, &AttrDef::name) > 0) continue;
     attrs.push_back(std::move(attr));
   }
@@ -166,10 +189,11 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
   def.type = op.type;
   def.doc = op.doc;
   def.inputs = {
-      ListSlot("Param", "The parameters, float32 or float64."),
+      ListSlot("Param",
+               "The parameters, float32 or float64; with multi_precision float16 or bfloat16."),
       ListSlot("Grad",
                "Their gradients, each of its parameter's shape; of one parameter selected rows, "
-               "too."),
+               "too. With multi_precision all of Param's dtype, or all float32."),
       ListSlot("LearningRate", "One element, for all parameters or for each: the learning rate.")};
   def.inputs[1].selected_rows = true;
   def.outputs = {ListSlot("ParamOut", "The parameters after the step; usually Param itself.")};
@@ -188,8 +212,13 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
   };
   add_states(op.states, false);
   add_states(op.scalars, true);
-  def.inputs.push_back(ListSlot("MasterParam", "Not supported: an Error if connected.", true));
-  def.outputs.push_back(ListSlot("MasterParamOut", "Not supported, as MasterParam.", true));
+  def.inputs.push_back(ListSlot("MasterParam",
+                                "With multi_precision the float32 weights, each of its parameter's "
+                                "shape; else none.",
+                                true));
+  def.outputs.push_back(ListSlot("MasterParamOut", "MasterParam after the step.", true));
+  def.update->lists.emplace_back("MasterParam");
+  def.in_place.emplace_back("MasterParam", "MasterParamOut");
   def.inputs.insert(def.inputs.end(), op.shared_scalars.begin(), op.shared_scalars.end());
   def.inputs.push_back({.name = "SkipUpdate",
                         .doc = "One bool: whether to leave everything as it is.",
@@ -223,6 +252,12 @@ AttrDef FloatAttr(std::string name, float default_value, std::string doc) {
           .type = AttrType::kFloat,
           .default_value = default_value,
           .doc = std::move(doc)};
+}
+
+AttrDef IsFlatAttr() {
+  return BoolAttr(
+      kIsFlatAttr,
+      "The tensors of each list shall lie one behind the other; the result is the same.");
 }
 
 AttrDef BoolAttr(std::string name, std::string doc) {

@@ -9,6 +9,12 @@
 //   g + regularization_coeff * sign(Param) with "l1_decay".
 // With SkipUpdate true no variable changes.
 //
+// With multi_precision parameters are float16 or bfloat16, and each has master weights of float32
+// (MasterParam), which are what the formula and g read and move, norms included; states and scalars
+// are float32 then, and either all gradients or none. ParamOut is MasterParamOut as the op cast
+// rounds it: to the nearest number, the even one of two. What an update leaves alone (SkipUpdate,
+// rows) stays in both.
+//
 // The gradient of a parameter alone, not of one in a list, may be selected rows: repeated rows are
 // added up first, in order of occurrence, and rows that aren't there have a gradient of 0, or are
 // left alone (SparseRule).
@@ -69,5 +75,7 @@ T EntryFor(const std::vector<T>& list, size_t i) {
 // An attribute of type float with a default.
 AttrDef FloatAttr(std::string name, float default_value, std::string doc);
 AttrDef BoolAttr(std::string name, std::string doc);
+// kIsFlatAttr.
+AttrDef IsFlatAttr();
 
 }  // namespace skiff

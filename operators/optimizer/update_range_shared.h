@@ -25,7 +25,7 @@ struct GradientForm {
 };
 
 // Elements that are updated by one formula with one set of coefficients. An output array is its
-// input, or overlaps with none. Without `grad` the gradient is 0.
+// input, or overlaps with none. Without `grad` and `half_grad` the gradient is 0.
 template <typename T>
 struct UpdateRange {
   // The same from element `begin` on.
@@ -37,6 +37,8 @@ struct UpdateRange {
     advance(rest.param);
     advance(rest.grad);
     advance(rest.param_out);
+    advance(rest.half_grad);
+    advance(rest.half_param_out);
     std::ranges::for_each(rest.states, advance);
     std::ranges::for_each(rest.states_out, advance);
     rest.count -= begin;
@@ -46,6 +48,10 @@ struct UpdateRange {
   const T* param = nullptr;
   const T* grad = nullptr;
   T* param_out = nullptr;
+  // Of parameters of a two-byte dtype, whose float32 master weights are `param`: the gradient
+  // instead of `grad`, if it has that dtype, and what param_out is rounded to. nullptr: none.
+  const uint16_t* half_grad = nullptr;
+  uint16_t* half_param_out = nullptr;
   std::array<const T*, kMaxUpdateStates> states{};
   std::array<T*, kMaxUpdateStates> states_out{};
   int64_t count = 0;

@@ -152,6 +152,10 @@ Tensor ToTensor(const Array& array, DType dtype) {
   if (const auto half = HalfFormatOf(dtype)) {
     auto* out = static_cast<uint16_t*>(tensor.raw_data());
     for (const double value : array.values) *out++ = half->Encode(value);
+    VisitUnused(array.rows, array.shape, [&](size_t i) {
+      static_cast<uint16_t*>(tensor.raw_data())[i] =
+          half->Encode(std::numeric_limits<double>::quiet_NaN());
+    });
     return tensor;
   }
   VisitCaseDType(dtype, [&](auto zero) {
@@ -175,15 +179,15 @@ Array ToArray(const Tensor& tensor) {
   if (const auto half = HalfFormatOf(tensor.dtype())) {
     const auto* in = static_cast<const uint16_t*>(plain.raw_data());
     for (double& value : array.values) value = half->Decode(*in++);
-    return array;
+  } else {
+    // A kernel may have left a bool that is neither true nor false: read bytes.
+    const bool is_bool = tensor.dtype() == DType::kBool;
+    VisitCaseDType(is_bool ? DType::kUint8 : tensor.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      const T* in = static_cast<const T*>(plain.raw_data());
+      for (double& value : array.values) value = static_cast<double>(*in++);
+    });
   }
-  // A kernel may have left a bool that is neither true nor false: read bytes.
-  const bool is_bool = tensor.dtype() == DType::kBool;
-  VisitCaseDType(is_bool ? DType::kUint8 : tensor.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const T* in = static_cast<const T*>(plain.raw_data());
-    for (double& value : array.values) value = static_cast<double>(*in++);
-  });
   if (!tensor.is_selected_rows()) return array;
   array.rows = {tensor.rows().begin(), tensor.rows().end()};
   array.height = tensor.height();

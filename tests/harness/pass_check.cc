@@ -54,7 +54,11 @@ std::vector<PassChoice> PassChoices() {
   std::vector<PassChoice> choices;
   for (const std::string& pass : AllPasses()) choices.push_back(Choose("alone_" + pass, {pass}));
   const std::vector<std::string> defaults = DefaultPasses();
+  std::vector<std::string> optional = AllPasses();
+  std::erase_if(optional, [&](const std::string& pass) { return Contains(defaults, pass); });
   choices.push_back(Choose("default", defaults));
+  choices.push_back(Choose("optional", optional));
+  choices.push_back(Choose("all", AllPasses()));
   for (const std::string& pass : AllPasses()) {
     std::vector<std::string> others = defaults;
     if (Contains(defaults, pass)) {

@@ -20,7 +20,8 @@ struct PassChoice {
 // No pass at all.
 PassChoice NoPasses();
 // Everything that a registered pass has to stand, made from the registry: each pass alone, the
-// default pipeline, that without each of its passes and with each pass that it leaves out.
+// default pipeline, that without each of its passes and with each pass that it leaves out, all that
+// it leaves out, and all passes.
 std::vector<PassChoice> PassChoices();
 // No registered pass, but one of the caller's.
 PassChoice OnlyPass(std::shared_ptr<const ProgramPass> pass);

@@ -228,6 +228,8 @@ TEST(PassCheck, ChoosesEveryRegisteredPass) {
                        [&](const PassChoice& choice) { return choice.name == name; });
   };
   EXPECT_TRUE(has("default"));
+  EXPECT_TRUE(has("optional"));
+  EXPECT_TRUE(has("all"));
   std::vector<std::string> names = ProgramPassNames();
   for (const std::string& name : PlanPassNames()) names.push_back(name);
   for (const std::string& name : names) {

@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "framework/ir/op_role.h"
 #include "skiff/skiff.h"
 #include "tests/harness/temp_directory.h"
 
@@ -19,9 +22,9 @@ namespace {
 using optimizer::MinimizeOptions;
 using optimizer::Optimizer;
 
-constexpr int64_t kWords = 11;
-constexpr int64_t kSteps = 4;  // small batches that make a large one
-constexpr int64_t kSmall = 3;  // rows of a small one
+constexpr int64_t kWords = 61;  // more than a test looks up
+constexpr int64_t kSteps = 4;   // small batches that make a large one
+constexpr int64_t kSmall = 3;   // rows of a small one
 
 // Given the learning rate, which a schedule halves with each update.
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const LearningRate&)>;
@@ -32,7 +35,8 @@ struct Net {
   std::string loss;
 };
 
-std::unique_ptr<Net> MakeNet(const MakeOptimizer& make, const MinimizeOptions& options) {
+std::unique_ptr<Net> MakeNet(const MakeOptimizer& make, const MinimizeOptions& options,
+                             int64_t layers = 1) {
   auto net = std::make_unique<Net>();
   const ProgramGuard guard(&net->main, &net->startup);
   const Variable words = layers::Data("words", {-1}, DType::kInt64);
@@ -40,7 +44,8 @@ std::unique_ptr<Net> MakeNet(const MakeOptimizer& make, const MinimizeOptions& o
   const LearningRate rate = learning_rate::Step({.start = 0.5f, .step_size = 1, .gamma = 0.5f});
   const Variable embedded =
       layers::Embedding(words, {.rows = kWords, .width = 5, .is_sparse = true});
-  const Variable y = layers::Fc(layers::Concat({embedded, x}, 1), 7, {.act = "tanh"});
+  Variable y = layers::Concat({embedded, x}, 1);
+  for (int64_t i = 0; i < layers; ++i) y = layers::Fc(y, 7, {.act = "tanh"});
   const Variable loss = layers::Mean(layers::Square(layers::Fc(y, 2)));
   make(rate)->Minimize(loss, options);
   net->loss = loss.name();
@@ -74,6 +79,7 @@ class Training {
     for (int64_t i = first; i < first + count; ++i) Run(Rows(i * kSmall, (i + 1) * kSmall));
   }
   std::string Hash() const { return WeightsHash(executor_.scope(), PersistableNames(net_.main)); }
+  Plan PlanOf(const FeedList& feeds) { return compiled_.Bind(feeds, {net_.loss}).plan(); }
   Scope& scope() { return executor_.scope(); }
   std::vector<float> Values(const std::string& name) { return scope().Get(name).ToVector<float>(); }
   const Program& program() const { return net_.main; }
@@ -131,7 +137,24 @@ std::vector<Spec> Specs() {
                                                                .regularization = L2Decay(0.01f)}),
           SpecOf<Adam>("adam", AdamOptions{.epsilon = 1e-3f}),
           SpecOf<Adamax>("adamax", AdamaxOptions{.epsilon = 1e-3f}),
-          SpecOf<Adagrad>("adagrad", AdagradOptions{.epsilon = 1e-1f})};
+          SpecOf<Adagrad>("adagrad", AdagradOptions{.epsilon = 1e-1f}),
+          // Those that leave rows alone which no batch of a round has looked up.
+          SpecOf<Adam>("lazy_adam", AdamOptions{.epsilon = 1e-3f, .lazy_mode = true}),
+          SpecOf<Adam>(
+              "clipped_lazy_adam",
+              AdamOptions{.epsilon = 1e-3f, .lazy_mode = true, .clip = ClipByGlobalNorm(0.125f)}),
+          SpecOf<AdamW>("lazy_adamw", AdamWOptions{.epsilon = 1e-3f, .lazy_mode = true}),
+          SpecOf<Ftrl>("ftrl", FtrlOptions{.l1 = 0.001f}),
+          SpecOf<Ftrl>("clipped_ftrl", FtrlOptions{.l1 = 0.001f, .clip = ClipByGlobalNorm(0.125f)}),
+          SpecOf<Sgd>("sgd_clipped_by_value", SgdOptions{.clip = ClipByValue(0.01f)})};
+}
+
+Spec SpecNamed(const std::string& name) {
+  for (const Spec& spec : Specs()) {
+    if (spec.name == name) return spec;
+  }
+  ADD_FAILURE() << name;
+  return {};
 }
 
 class GradientMergeOf : public ::testing::TestWithParam<Spec> {
@@ -235,7 +258,207 @@ TEST(GradientMerge, AveragesUpdatesNotRuns) {
   EXPECT_FLOAT_EQ(w(), (0.25f * 9 + 0.5f * 5) / 0.75f);
 }
 
-MakeOptimizer Adam() { return Specs()[2].make; }
+MakeOptimizer Adam() { return SpecNamed("adam").make; }
+
+// The table of words starts anew in each test, so what is as in the other training hasn't moved.
+TEST(GradientMerge, LeavesRowsAloneThatNoBatchOfTheRoundHasLookedUp) {
+  for (const char* name : {"lazy_adam", "clipped_lazy_adam", "lazy_adamw", "ftrl"}) {
+    const auto net = MakeNet(SpecNamed(name).make, {.gradient_merge = {.steps = kSteps}});
+    Training training(*net);
+    const std::string table = Parameters(net->main).front();
+    const std::vector<float> before = training.Values(table);
+    training.RunSmall(0, kSteps);
+    const std::vector<float> after = training.Values(table);
+    ASSERT_EQ(after.size(), static_cast<size_t>(kWords * 5)) << table;
+    const Tensor words = Rows(0, kSteps * kSmall)[0].second;
+    for (int64_t row = 0; row < kWords; ++row) {
+      const bool is_there = std::ranges::count(words.values<int64_t>(), row) > 0;
+      const auto at = [&](const std::vector<float>& values) { return values.begin() + row * 5; };
+      EXPECT_EQ(std::equal(at(before), at(before) + 5, at(after)), !is_there)
+          << name << ", row " << row;
+    }
+  }
+}
+
+// A batch of another size has another number of rows.
+TEST(GradientMerge, TakesBatchesOfAnySize) {
+  const auto small = MakeNet(SpecNamed("lazy_adam").make, {.gradient_merge = {.steps = 2}});
+  const auto large = MakeNet(SpecNamed("lazy_adam").make, {});
+  Training merged(*small);
+  Training whole(*large);
+  merged.Run(Rows(0, 9));
+  merged.Run(Rows(9, 10));
+  // The mean of the means of 9 rows and of one: as if the last row were there 9 times.
+  Tensor words({18}, DType::kInt64);
+  Tensor x({18, 6}, DType::kFloat32);
+  for (int64_t i = 0; i < 18; ++i) {
+    const FeedList row = Rows(std::min<int64_t>(i, 9), std::min<int64_t>(i, 9) + 1);
+    words.data<int64_t>()[i] = row[0].second.Item<int64_t>();
+    std::copy_n(row[1].second.data<float>(), 6, x.data<float>() + i * 6);
+  }
+  whole.Run({{"words", words}, {"x", x}});
+  ExpectNear(merged, whole);
+}
+
+// As a training goes on from another's checkpoint.
+void Continue(Training& from, int64_t step, Training* training) {
+  const TempDirectory directory;
+  SaveCheckpoint(directory.path(), from.program(), from.scope(), step, {});
+  LoadLatestCheckpoint(directory.path(), training->program(), &training->scope());
+}
+
+TEST(GradientMerge, GoesOnWithAnotherNumberOfSteps) {
+  const auto net_of = [](int64_t steps) {
+    return MakeNet(SpecNamed("clipped_lazy_adam").make, {.gradient_merge = {.steps = steps}});
+  };
+  const auto by_two = net_of(2);
+  const auto by_four = net_of(4);
+  const auto large = MakeNet(SpecNamed("clipped_lazy_adam").make, {});
+  // Behind a round of 2, one of 4.
+  Training two(*by_two), four(*by_four), whole(*large);
+  two.RunSmall(0, 2);
+  Continue(two, 2, &four);
+  four.RunSmall(2, 4);
+  whole.Run(Rows(0, 2 * kSmall));
+  whole.Run(Rows(2 * kSmall, 6 * kSmall));
+  ExpectNear(four, whole);
+  // Within a round of 4, whose next run is the last one when rounds are of 2; then one of 2.
+  four.RunSmall(6, 3);
+  Continue(four, 9, &two);
+  two.RunSmall(9, 3);
+  whole.Run(Rows(6 * kSmall, 10 * kSmall));
+  whole.Run(Rows(10 * kSmall, 12 * kSmall));
+  ExpectNear(two, whole);
+}
+
+// Clipping by the global norm, a check for infinities and the division of the sums are no op a
+// parameter; the norm is that of both.
+TEST(GradientMerge, HasAsManyOpsForManyParameters) {
+  const auto counts_of = [](int64_t layers) {
+    const auto net =
+        MakeNet(SpecNamed("clipped_momentum").make,
+                {.gradient_merge = {.steps = kSteps}, .skip_non_finite = true}, layers);
+    Training training(*net, {.fuse_optimizer = true, .flatten_parameters = true});
+    std::map<std::string, int> counts;
+    const Plan plan = training.PlanOf(Rows(0, kSmall));
+    for (const Instruction& instruction : plan.instructions) {
+      const Op* op = instruction.op;
+      if (op != nullptr && (op->role() & kRoleOptimize) != 0) ++counts[instruction.Name()];
+    }
+    return counts;
+  };
+  std::map<std::string, int> counts = counts_of(30);
+  EXPECT_EQ(counts, counts_of(2));
+  EXPECT_EQ(counts["gradient_merge"], 1);
+  EXPECT_EQ(counts["squared_global_norm"], 1);
+  EXPECT_EQ(counts["squared_l2_norm"], 0);
+  EXPECT_EQ(counts["scale"], 1);  // the decay of the table of words
+}
+
+// Two parameters, each with an optimizer and a schedule of its own.
+class TwoSchedules : public ::testing::Test {
+ protected:
+  TwoSchedules() {
+    const Variable x = layers::Data("x", {1, 1});
+    const auto product = [&](const char* name) {
+      return layers::Fc(x, 1, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+    };
+    loss_ = layers::Mean(layers::ElementwiseAdd(product("u"), product("w")));
+  }
+
+  // 1, falling by `gamma` with each step.
+  static Variable Rate(float gamma) {
+    return learning_rate::Step({.start = 1.0f, .step_size = 1, .gamma = gamma});
+  }
+
+  void Minimize(const std::string& parameter, const LearningRate& rate, int64_t steps) {
+    optimizer::Sgd({.learning_rate = rate})
+        .Minimize(loss_, {.parameters = {parameter}, .gradient_merge = {.steps = steps}});
+  }
+
+  std::string ErrorOfMinimize(const std::string& parameter, const LearningRate& rate,
+                              int64_t steps) {
+    const std::string before = PrintProgram(main_);
+    const Error error = ErrorOf([&] { Minimize(parameter, rate, steps); });
+    EXPECT_EQ(PrintProgram(main_), before);
+    return error.what();
+  }
+
+  // Of the first runs.
+  std::vector<float> Values(const Variable& rate, int runs) {
+    Executor executor(Place::Cpu());
+    executor.Run(startup_);
+    CompiledProgram step = executor.Compile(main_);
+    std::vector<float> values;
+    for (int i = 0; i < runs; ++i) {
+      values.push_back(step.Run({{"x", Tensor::FromValues<float>({1, 1}, {1})}}, {rate.name()})[0]
+                           .Item<float>());
+    }
+    return values;
+  }
+
+  Program main_, startup_;
+  ProgramGuard guard_{&main_, &startup_};
+  Variable loss_;
+};
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_F(TwoSchedules, OneMadeBehindAMergeGoesByItsRounds) {
+  const Variable first = Rate(0.5f);
+  Minimize("u", first, 2);
+  const Variable second = Rate(0.25f);
+  Minimize("w", second, 2);
+  EXPECT_THAT(Values(first, 6), ElementsAre(1, 1, 0.5f, 0.5f, 0.25f, 0.25f));
+  EXPECT_THAT(Values(second, 6), ElementsAre(1, 1, 0.25f, 0.25f, 0.0625f, 0.0625f));
+}
+
+TEST_F(TwoSchedules, MadeBeforeBothGoByTheirRounds) {
+  const Variable first = Rate(0.5f);
+  const Variable second = Rate(0.25f);
+  Minimize("u", first, 2);
+  Minimize("w", second, 2);
+  EXPECT_THAT(Values(first, 4), ElementsAre(1, 1, 0.5f, 0.5f));
+  EXPECT_THAT(Values(second, 4), ElementsAre(1, 1, 0.25f, 0.25f));
+}
+
+TEST_F(TwoSchedules, RefuseRoundsOfDifferentLengths) {
+  const Variable first = Rate(0.5f);
+  const Variable second = Rate(0.25f);
+  Minimize("u", first, 4);
+  for (const int64_t steps : {1, 2}) {
+    const std::string message = ErrorOfMinimize("w", second, steps);
+    EXPECT_THAT(message, HasSubstr("gradient_merge_test.cc:"));
+    EXPECT_THAT(message,
+                HasSubstr(StrCat("gradient_merge.steps = ", steps,
+                                 ", expected 4: the learning "
+                                 "rate \"",
+                                 second.name(),
+                                 "\" goes by the step counter "
+                                 "\"@LR_DECAY_COUNTER@\", as that of an optimizer before does")));
+  }
+}
+
+TEST_F(TwoSchedules, RefuseAMergeBehindAnOptimizerWithout) {
+  const Variable rate = Rate(0.5f);
+  Minimize("u", rate, 1);
+  EXPECT_THAT(ErrorOfMinimize("w", rate, 4), HasSubstr("gradient_merge.steps = 4, expected 1"));
+}
+
+TEST_F(TwoSchedules, AConstantRateLeavesTheOthersAlone) {
+  Minimize("u", 0.5, 4);
+  const Variable rate = Rate(0.5f);
+  Minimize("w", rate, 1);
+  EXPECT_THAT(Values(rate, 3), ElementsAre(1, 0.5f, 0.25f));
+}
+
+TEST_F(TwoSchedules, AConstantRateBehindLeavesTheOthersAlone) {
+  const Variable rate = Rate(0.5f);
+  Minimize("u", rate, 1);
+  Minimize("w", 0.5, 4);
+  EXPECT_THAT(Values(rate, 3), ElementsAre(1, 0.5f, 0.25f));
+}
 
 TEST(GradientMerge, RefusesZeroSteps) {
   const Error error = ErrorOf([] { MakeNet(Adam(), {.gradient_merge = {.steps = 0}}); });
@@ -263,7 +486,7 @@ TEST(SkipNonFinite, LeavesEverythingAsItIsAndCounts) {
 // Moments and powers haven't moved, either: what follows is what would have followed.
 TEST(SkipNonFinite, IsAsIfTheRunHadNotBeen) {
   for (const bool fuse : {false, true}) {
-    const auto net = MakeNet(Specs()[3].make, {.skip_non_finite = true});
+    const auto net = MakeNet(SpecNamed("adamax").make, {.skip_non_finite = true});
     const CompileOptions options{.fuse_optimizer = fuse, .flatten_parameters = fuse};
     Training with(*net, options);
     Training without(*net, options);

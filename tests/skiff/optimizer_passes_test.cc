@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/analysis/contiguous_values.h"
+#include "framework/ir/op_role.h"
 #include "skiff/skiff.h"
 #include "tests/harness/temp_directory.h"
 
@@ -18,9 +21,7 @@ namespace {
 
 using optimizer::Optimizer;
 using ::testing::AllOf;
-using ::testing::Each;
 using ::testing::Ge;
-using ::testing::IsEmpty;
 using ::testing::Le;
 
 struct Net {
@@ -29,9 +30,23 @@ struct Net {
   std::string loss;
 };
 
+// y times a matrix of a two-byte dtype.
+Variable Half(const Variable& y, DType dtype, ParamAttr attr = {}) {
+  const int64_t width = y.dims().back();
+  const Variable weights = layers::CreateParameter({width, width}, dtype, attr);
+  return layers::Mul(y, layers::Cast(weights, DType::kFloat32));
+}
+
+struct NetOptions {
+  int64_t plain_layers = 2;
+  int64_t half_layers = 0;
+  optimizer::MinimizeOptions minimize = {};
+  bool averages = false;
+};
+
 // Layers whose weights fill no vector and no line of a cache; each setting that a parameter may
 // have stands at one of them.
-std::unique_ptr<Net> MakeNet(const Optimizer& optimizer, int64_t plain_layers = 2) {
+std::unique_ptr<Net> MakeNet(const Optimizer& optimizer, const NetOptions& options = {}) {
   auto net = std::make_unique<Net>();
   const ProgramGuard guard(&net->main, &net->startup);
   const Variable x = layers::Data("x", {-1, 7});
@@ -40,9 +55,18 @@ std::unique_ptr<Net> MakeNet(const Optimizer& optimizer, int64_t plain_layers = 
   y = layers::Fc(y, 9, {.param_attr = {.regularizer = L1Decay(0.0078125f)}, .act = "tanh"});
   y = layers::Fc(y, 5, {.param_attr = {.need_clip = false}, .act = "tanh"});
   y = layers::Fc(y, 5, {.param_attr = {.trainable = false}, .act = "tanh"});
-  for (int64_t i = 0; i < plain_layers; ++i) y = layers::Fc(y, 5, {.act = "tanh"});
+  for (int64_t i = 0; i < options.plain_layers; ++i) y = layers::Fc(y, 5, {.act = "tanh"});
+  if (options.half_layers > 0) {
+    y = Half(y, DType::kFloat16);
+    y = Half(y, DType::kFloat16, {.learning_rate = 0.5f, .regularizer = L1Decay(0.0078125f)});
+    y = Half(y, DType::kBFloat16, {.need_clip = false});
+  }
+  for (int64_t i = 0; i < options.half_layers; ++i) {
+    y = layers::Tanh(Half(y, DType::kBFloat16));
+  }
   const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(layers::Fc(y, 3), label));
-  optimizer.Minimize(loss);
+  optimizer.Minimize(loss, options.minimize);
+  if (options.averages) optimizer::ModelAverage({.min_average_window = 2});
   net->loss = loss.name();
   return net;
 }
@@ -100,6 +124,7 @@ OptimizerSpec Spec(const std::string& name, Options options) {
             Options all = options;
             all.clip = clip;
             all.regularization = regularization;
+            all.multi_precision = true;
             return std::make_unique<Made>(all);
           }};
 }
@@ -131,13 +156,16 @@ std::vector<PassesSpec> PassesOn() {
   return {{"merge", {.merge_optimizer = true}},
           {"fuse", {.fuse_optimizer = true}},
           {"flatten", {.flatten_parameters = true}},
-          {"fuse and flatten", {.fuse_optimizer = true, .flatten_parameters = true}}};
+          {"fuse and flatten", {.fuse_optimizer = true, .flatten_parameters = true}},
+          // Float32 lies without gaps then, and an odd number of two-byte elements doesn't.
+          {"flatten densely", {.memory = {.flat_alignment_bytes = 4}, .flatten_parameters = true}}};
 }
 
 class OptimizerPasses : public ::testing::TestWithParam<OptimizerSpec> {
  protected:
-  static std::unique_ptr<Net> Make(GradientClip clip = {}, Regularizer regularization = {}) {
-    return MakeNet(*GetParam().make(clip, regularization));
+  static std::unique_ptr<Net> Make(GradientClip clip = {}, Regularizer regularization = {},
+                                   const NetOptions& options = {.half_layers = 2}) {
+    return MakeNet(*GetParam().make(clip, regularization), options);
   }
 
   static void ExpectSameWeights(const Net& net) {
@@ -162,6 +190,28 @@ TEST_P(OptimizerPasses, ChangeNoBitOfClippedAndDecayedSteps) {
   ExpectSameWeights(*Make(ClipByValue(0.0078125f)));
 }
 
+// Ops of the optimizer that a run of the flat program does.
+int64_t OptimizerInstructions(const Net& net) {
+  Training training(net, {.fuse_optimizer = true, .flatten_parameters = true});
+  const Plan plan = training.Bind().plan();
+  return std::ranges::count_if(plan.instructions, [](const Instruction& instruction) {
+    return (instruction.op->role() & kRoleOptimize) != 0;
+  });
+}
+
+TEST_P(OptimizerPasses, RunAsManyOpsForManyTensorsAsForFew) {
+  const optimizer::MinimizeOptions gated{.gradient_merge = {.steps = 2, .mean = false},
+                                         .skip_non_finite = true};
+  for (const optimizer::MinimizeOptions& minimize : {optimizer::MinimizeOptions{}, gated}) {
+    const auto ops_of = [&](int64_t layers) {
+      return OptimizerInstructions(
+          *Make(ClipByGlobalNorm(0.0625f), L2Decay(0.015625f),
+                {.plain_layers = layers, .minimize = minimize, .averages = true}));
+    };
+    EXPECT_EQ(ops_of(20), ops_of(2)) << minimize.skip_non_finite;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Optimizers, OptimizerPasses, ::testing::ValuesIn(Optimizers()),
                          [](const auto& info) { return info.param.name; });
 
@@ -176,7 +226,7 @@ std::unique_ptr<Net> ManyTensors() {
   return MakeNet(optimizer::Adam({.learning_rate = 0.001,
                                   .clip = ClipByGlobalNorm(1.0f),
                                   .regularization = L2Decay(0.0078125f)}),
-                 196);
+                 {.plain_layers = 196});
 }
 
 TEST(OptimizerPassesOnManyTensors, ChangeNoBitAndMakeFewOps) {
@@ -197,33 +247,114 @@ TEST(OptimizerPassesOnManyTensors, ChangeNoBitAndMakeFewOps) {
   EXPECT_EQ(InstructionsOf(fused, "copy"), InstructionsOf(loop, "copy"));
 }
 
+// No cast of a gradient is left, nor anything else of which there is one a tensor.
+TEST(OptimizerPassesOnManyTensors, ReadTwoByteGradientsAsTheyAre) {
+  constexpr int64_t kHalfLayers = 100;
+  const std::unique_ptr<Net> net = MakeNet(optimizer::Adam({.learning_rate = 0.001,
+                                                            .clip = ClipByGlobalNorm(1.0f),
+                                                            .regularization = L2Decay(0.0078125f),
+                                                            .multi_precision = true}),
+                                           {.half_layers = kHalfLayers});
+  Training plain(*net, {});
+  plain.Steps(3);
+  Training flat(*net, {.fuse_optimizer = true, .flatten_parameters = true});
+  flat.Steps(3);
+  EXPECT_EQ(flat.Hash(), plain.Hash());
+  const Plan loop = plain.Bind().plan();
+  const Plan fused = flat.Bind().plan();
+  EXPECT_EQ(InstructionsOf(loop, "cast") - InstructionsOf(fused, "cast"), kHalfLayers + 3);
+  EXPECT_EQ(InstructionsOf(fused, "squared_l2_norm"), 0);
+  EXPECT_EQ(InstructionsOf(fused, "squared_global_norm"), 1);
+  EXPECT_EQ(InstructionsOf(loop, "adam"), 16 + kHalfLayers);
+  // 4 of float32, as above; of bfloat16 2, as one isn't clipped; 2 of float16, with different
+  // rates.
+  EXPECT_EQ(InstructionsOf(fused, "adam"), 8);
+}
+
+// Whether the variables lie one behind the other in one buffer, in this order.
+void ExpectFlat(Scope& scope, const std::vector<std::string>& names, int64_t alignment) {
+  const Tensor* previous = nullptr;
+  for (const std::string& name : names) {
+    const Tensor& tensor = scope.Get(name);
+    if (previous != nullptr) {
+      EXPECT_EQ(tensor.buffer(), previous->buffer()) << name;
+      const int64_t gap = tensor.offset_bytes() - previous->offset_bytes() - previous->byte_count();
+      EXPECT_THAT(gap, AllOf(Ge(0), Le(alignment - 1))) << name;
+      EXPECT_EQ(tensor.offset_bytes() % alignment, 0) << name;
+    }
+    previous = &tensor;
+  }
+}
+
+bool IsNumber(const Tensor& tensor) { return tensor.element_count() == 1; }
+
+// The lists of persistables of the updates.
+std::vector<std::vector<std::string>> FlatLists(const Program& program) {
+  std::vector<std::vector<std::string>> lists;
+  for (const auto& op : program.root()->ops()) {
+    if (op->Output("ParamOut").empty() || !op->Attr<bool>("is_flat", false)) continue;
+    for (const SlotArguments& list : op->inputs) {
+      if (list.arguments.size() > 1 && list.slot != "Grad") lists.push_back(list.arguments);
+    }
+  }
+  return lists;
+}
+
+void ExpectAllFlat(Training& training, int64_t alignment = 64) {
+  const std::vector<std::vector<std::string>> lists = FlatLists(training.program());
+  EXPECT_GE(lists.size(), 5U);  // Param, both moments, both powers
+  for (const std::vector<std::string>& names : lists) {
+    // Numbers need no place for vectors: there are thousands of them.
+    const bool is_packed = IsNumber(training.scope().Get(names[0]));
+    ExpectFlat(training.scope(), names, is_packed ? 4 : alignment);
+  }
+}
+
 TEST(FlattenedParameters, LieOneBehindTheOther) {
-  const std::unique_ptr<Net> net = MakeNet(optimizer::Adam({.learning_rate = 0.001}));
+  const std::unique_ptr<Net> net = MakeNet(
+      optimizer::Adam({.learning_rate = 0.001, .multi_precision = true}), {.half_layers = 2});
   for (const int64_t alignment : {4, 64, 4096}) {
     Training training(*net,
                       {.memory = {.flat_alignment_bytes = alignment}, .flatten_parameters = true});
     training.Steps(1);
-    int lists = 0;
-    for (const auto& op : training.program().root()->ops()) {
-      if (!op->Attr<bool>("is_flat", false)) continue;
-      for (const SlotArguments& list : op->inputs) {
-        if (list.arguments.size() < 2 || list.slot == "Grad") continue;
-        ++lists;
-        const Tensor* previous = nullptr;
-        for (const std::string& name : list.arguments) {
-          const Tensor& tensor = training.scope().Get(name);
-          if (previous != nullptr) {
-            EXPECT_EQ(tensor.buffer(), previous->buffer()) << name;
-            const int64_t gap =
-                tensor.offset_bytes() - previous->offset_bytes() - previous->byte_count();
-            EXPECT_THAT(gap, AllOf(Ge(0), Le(alignment - 1))) << name;
-            EXPECT_EQ(tensor.offset_bytes() % alignment, 0) << name;
-          }
-          previous = &tensor;
+    ExpectAllFlat(training, alignment);
+  }
+}
+
+// So do sums of parameters and of gradients, but for the parameters in them, which lie as the
+// updates have them.
+// A gradient that a single op decays is none of the scope's.
+bool AreHeld(const Scope& scope, const std::vector<std::string>& names) {
+  return std::ranges::all_of(names,
+                             [&](const std::string& name) { return scope.Find(name) != nullptr; });
+}
+
+TEST(FlattenedParameters, HaveTheirSumsFlatToo) {
+  const std::unique_ptr<Net> net =
+      MakeNet(optimizer::Adam({.learning_rate = 0.001}),
+              {.minimize = {.gradient_merge = {.steps = 2, .mean = false}}, .averages = true});
+  Training plain(*net, {});
+  plain.Steps(5);
+  for (const bool fuse : {false, true}) {
+    Training flat(*net, {.fuse_optimizer = fuse, .flatten_parameters = true});
+    flat.Steps(5);
+    EXPECT_EQ(flat.Hash(), plain.Hash());
+    ExpectAllFlat(flat);
+    int sums = 0;
+    for (const auto& op : flat.program().root()->ops()) {
+      if (op->type == "average_accumulates") {
+        EXPECT_TRUE(op->Attr<bool>("is_flat", false));
+        ++sums;
+        for (const char* slot : {"in_sum_1", "in_sum_2", "in_sum_3"}) {
+          ExpectFlat(flat.scope(), op->Input(slot), 64);
         }
+        ExpectFlat(flat.scope(), op->Input("in_num_updates"), 8);
+      } else if (op->type.ends_with("adam") && AreHeld(flat.scope(), op->Input("Grad"))) {
+        ++sums;
+        ExpectFlat(flat.scope(), op->Input("Grad"), 64);
       }
     }
-    EXPECT_GE(lists, 5);  // Param, both moments, both powers
+    EXPECT_GE(sums, fuse ? 3 : 2);  // the averages, and lists of gradients
   }
 }
 
@@ -261,6 +392,68 @@ TEST(FlattenedParameters, MayBeSetFromOutside) {
     training->Steps(2);
   }
   EXPECT_EQ(flat.Hash(), plain.Hash());
+  ExpectAllFlat(flat);
+}
+
+// Two flat programs that want the same parameters elsewhere: those of the first one are moved once,
+// and from then on neither moves anything nor plans anew.
+TEST(FlattenedParameters, StayWhereAnotherProgramHasLaidThem) {
+  const std::unique_ptr<Net> net = MakeNet(optimizer::Adam({.learning_rate = 0.01}));
+  // Trains all but a few.
+  const std::unique_ptr<Program> part = net->main.Clone();
+  size_t removed = 0;
+  for (size_t i = part->root()->ops().size(); i-- > 0 && removed < 3;) {
+    if (part->root()->ops()[i]->type != "adam" || i % 2 == 0) continue;
+    part->root()->RemoveOps(i, i + 1);
+    ++removed;
+  }
+  ASSERT_EQ(removed, 3U);
+  const CompileOptions flat{.flatten_parameters = true};
+  const std::vector<std::pair<const Program*, CompileOptions>> others = {
+      {part.get(), flat},
+      {&net->main, {.memory = {.flat_alignment_bytes = 4}, .flatten_parameters = true}}};
+  for (const auto& [program, options] : others) {
+    std::string expected;
+    for (const bool is_flat : {false, true}) {
+      Executor executor(Place::Cpu());
+      Scope& scope = executor.scope();
+      executor.Run(net->startup);
+      CompiledProgram first = executor.Compile(net->main, is_flat ? flat : CompileOptions{});
+      CompiledProgram second = executor.Compile(*program, is_flat ? options : CompileOptions{});
+      const auto run_both = [&](uint64_t step) {
+        first.Run(Batch(step), {net->loss});
+        second.Run(Batch(step + 1), {net->loss});
+      };
+      run_both(0);
+      run_both(2);
+      const uint64_t generation = scope.generation();
+      for (uint64_t step = 4; step < 10; step += 2) run_both(step);
+      EXPECT_EQ(scope.generation(), generation);
+      BoundProgram first_bound = first.Bind(Batch(0), {net->loss});
+      BoundProgram second_bound = second.Bind(Batch(0), {net->loss});
+      first_bound.Step();
+      second_bound.Step();
+      const std::string hash = WeightsHash(scope, PersistableNames(net->main));
+      if (!is_flat) expected = hash;
+      EXPECT_EQ(hash, expected);
+    }
+  }
+}
+
+// A program that comes later, and needs other lists, isn't bound to those of one that is gone.
+TEST(FlattenedParameters, AreMovedByAProgramThatIsNew) {
+  const std::unique_ptr<Net> net = MakeNet(optimizer::Adam({.learning_rate = 0.01}));
+  Executor executor(Place::Cpu());
+  executor.Run(net->startup);
+  for (const int64_t alignment : {64, 128, 64}) {
+    CompiledProgram flat = executor.Compile(
+        net->main, {.memory = {.flat_alignment_bytes = alignment}, .flatten_parameters = true});
+    flat.Run(Batch(0), {net->loss});
+    for (const std::vector<std::string>& names : FlatLists(flat.program())) {
+      const bool is_packed = IsNumber(executor.scope().Get(names[0]));
+      ExpectFlat(executor.scope(), names, is_packed ? 4 : alignment);
+    }
+  }
 }
 
 // What was bound before the parameters were laid flat says so.
@@ -283,7 +476,8 @@ TEST(FlattenedParameters, EndWhatWasBoundBefore) {
 // A checkpoint written with the one is read with the other, and training goes on as if nothing had
 // happened.
 TEST(FlattenedParameters, LeaveNoTraceInCheckpoints) {
-  const std::unique_ptr<Net> net = MakeNet(optimizer::Adam({.learning_rate = 0.01}));
+  const std::unique_ptr<Net> net = MakeNet(
+      optimizer::Adam({.learning_rate = 0.01, .multi_precision = true}), {.half_layers = 2});
   Training uninterrupted(*net, {});
   uninterrupted.Steps(6);
   const CompileOptions flat{.fuse_optimizer = true, .flatten_parameters = true};
@@ -297,6 +491,20 @@ TEST(FlattenedParameters, LeaveNoTraceInCheckpoints) {
     after.set_step(3);
     after.Steps(3);
     EXPECT_EQ(after.Hash(), uninterrupted.Hash()) << flat_first;
+  }
+}
+
+// In a program that was written by hand.
+TEST(FlattenedParameters, RefuseAMarkThatIsNoBool) {
+  const std::unique_ptr<Net> net = MakeNet(optimizer::Sgd());
+  net->main.root()->ops().back()->SetAttr("is_flat", 1);
+  Executor executor(Place::Cpu());
+  try {
+    executor.Compile(net->main);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("sgd: attribute \"is_flat\" is of type int, expected bool"));
   }
 }
 

@@ -13,7 +13,7 @@ DEFINE_string(passes, "all",
               "all, none, or names of passes to leave out, with commas between them");
 DEFINE_string(also_passes, "",
               "passes to run that don't run by default, with commas between them: fuse_optimizer, "
-              "merge_optimizer, flatten_parameters");
+              "merge_optimizer, flatten_parameters (which runs merge_optimizer as well)");
 DEFINE_int32(pass_limit, -1,
              "run only the first so many program passes, and as many plan passes, to find the one "
              "that breaks something; -1: all");

@@ -5,7 +5,7 @@ namespace skiff::optimizer {
 Adadelta::Adadelta(const AdadeltaOptions& options)
     : Optimizer("adadelta", options), options_(options) {
   CheckFraction("rho", options.rho);
-  CheckNotNegative("epsilon", options.epsilon);
+  CheckPositive("epsilon", options.epsilon);
 }
 
 void Adadelta::Complete(const Update& update, Op* op) const {

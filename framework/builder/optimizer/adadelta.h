@@ -11,9 +11,10 @@ struct AdadeltaOptions {
   float rho = 0.95f;
   GradientClip clip = {};
   Regularizer regularization = {};
+  bool multi_precision = false;  // float32 weights behind two-byte parameters
 };
 // Zeiler 2012, where the learning rate is 1; the formula stands at the op. Error unless rho is in
-// [0, 1) and epsilon >= 0.
+// [0, 1) and epsilon > 0.
 class Adadelta final : public Optimizer {
  public:
   explicit Adadelta(const AdadeltaOptions& options = {});

@@ -5,6 +5,8 @@ namespace skiff::optimizer {
 Adagrad::Adagrad(const AdagradOptions& options) : Optimizer("adagrad", options), options_(options) {
   CheckNotNegative("epsilon", options.epsilon);
   CheckNotNegative("initial_accumulator", options.initial_accumulator);
+  CheckOption(options.epsilon > 0.0f || options.initial_accumulator > 0.0f, "epsilon",
+              options.epsilon, "a positive number, or a positive initial_accumulator");
 }
 
 void Adagrad::Complete(const Update& update, Op* op) const {

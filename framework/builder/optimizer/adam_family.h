@@ -11,7 +11,7 @@ namespace skiff::optimizer {
 class AdamFamily : public Optimizer {
  protected:
   // `options` has beta1, beta2 and epsilon. Error unless both betas are in [0, 1) and
-  // epsilon >= 0.
+  // epsilon > 0.
   template <class Options>
   AdamFamily(std::string op, const Options& options)
       : Optimizer(std::move(op), options),
@@ -20,7 +20,8 @@ class AdamFamily : public Optimizer {
         epsilon_(options.epsilon) {
     CheckFraction("beta1", beta1_);
     CheckFraction("beta2", beta2_);
-    CheckNotNegative("epsilon", epsilon_);
+    // Without it 0 / 0 where there never was a gradient.
+    CheckPositive("epsilon", epsilon_);
   }
 
   // The moments, the powers of the betas, and these three attributes.

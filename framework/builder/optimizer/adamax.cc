@@ -5,7 +5,7 @@ namespace skiff::optimizer {
 Adamax::Adamax(const AdamaxOptions& options) : Optimizer("adamax", options), options_(options) {
   CheckFraction("beta1", options.beta1);
   CheckFraction("beta2", options.beta2);
-  CheckNotNegative("epsilon", options.epsilon);
+  CheckPositive("epsilon", options.epsilon);
 }
 
 void Adamax::Complete(const Update& update, Op* op) const {
@@ -16,7 +16,7 @@ void Adamax::Complete(const Update& update, Op* op) const {
   op->SetAttr("epsilon", options_.epsilon);
 }
 
-// The update op leaves the power of beta1 to the program.
+// Fluid's update op leaves the power of beta1 to the program.
 std::optional<Op> Adamax::Finish(const Op& update) const {
   Op scale("scale");
   scale.SetInput("X", update.Input("Beta1Pow")).SetOutput("Out", update.Input("Beta1Pow"));

@@ -5,7 +5,7 @@ namespace skiff::optimizer {
 DecayedAdagrad::DecayedAdagrad(const DecayedAdagradOptions& options)
     : Optimizer("decayed_adagrad", options), options_(options) {
   CheckFraction("decay", options.decay);
-  CheckNotNegative("epsilon", options.epsilon);
+  CheckPositive("epsilon", options.epsilon);
 }
 
 void DecayedAdagrad::Complete(const Update& update, Op* op) const {

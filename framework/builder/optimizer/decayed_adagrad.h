@@ -11,9 +11,10 @@ struct DecayedAdagradOptions {
   float epsilon = 1e-6f;
   GradientClip clip = {};
   Regularizer regularization = {};
+  bool multi_precision = false;  // float32 weights behind two-byte parameters
 };
 // m ← decay · m + (1 - decay) · g², p ← p - rate · g / (√m + epsilon). Error unless decay is in
-// [0, 1) and epsilon >= 0.
+// [0, 1) and epsilon > 0.
 class DecayedAdagrad final : public Optimizer {
  public:
   explicit DecayedAdagrad(const DecayedAdagradOptions& options = {});

@@ -33,10 +33,10 @@ ExponentialMovingAverage::ExponentialMovingAverage(const ExponentialMovingAverag
     : ParameterAverage(kType, options.averaged, site) {
   CheckOptions(options, site);
   std::set<DType> dtypes;
-  for (const Var& var : vars()) {
-    dtypes.insert(var.dtype);
+  for (const auto& [var, weights] : vars()) {
+    dtypes.insert(weights.dtype);
     states_.push_back(
-        {.average = NewState(var, "ema", var.dims, var.dtype, 0.0, site),
+        {.average = NewState(var, "ema", var.dims, weights.dtype, 0.0, site),
          .decay_product = NewState(var, "ema_decay_product", {1}, DType::kFloat64, 1.0, site)});
   }
   for (const DType dtype : dtypes) AppendUpdate(dtype, options, site);
@@ -47,8 +47,9 @@ void ExponentialMovingAverage::AppendUpdate(DType dtype,
                                             const std::source_location& site) {
   std::vector<std::string> params, averages, products;
   for (size_t i = 0; i < vars().size(); ++i) {
-    if (vars()[i].dtype != dtype) continue;
-    params.push_back(vars()[i].name);
+    const Var& weights = vars()[i].weights;
+    if (weights.dtype != dtype) continue;
+    params.push_back(weights.name);
     averages.push_back(states_[i].average);
     products.push_back(states_[i].decay_product);
   }
@@ -67,7 +68,7 @@ bool ExponentialMovingAverage::HasValues(const Scope& scope, size_t i) const {
 }
 
 Variable ExponentialMovingAverage::AppendAverage(size_t i) const {
-  const Var& var = vars()[i];
+  const Var& var = vars()[i].weights;
   const Variable weights = 1.0 - State(states_[i].decay_product, {1}, DType::kFloat64);
   return State(states_[i].average, var.dims, var.dtype) / weights;
 }

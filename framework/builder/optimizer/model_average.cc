@@ -35,22 +35,24 @@ ModelAverage::ModelAverage(const ModelAverageOptions& options, std::source_locat
     : ParameterAverage(kType, options.averaged, site) {
   CheckOptions(options, site);
   const OpRoleGuard role(kRoleOptimize);
-  for (const Var& var : vars()) AppendAccumulation(var, options, site);
+  for (const Averaged& averaged : vars()) AppendAccumulation(averaged, options, site);
 }
 
-void ModelAverage::AppendAccumulation(const Var& var, const ModelAverageOptions& options,
+void ModelAverage::AppendAccumulation(const Averaged& averaged, const ModelAverageOptions& options,
                                       const std::source_location& site) {
+  const auto& [var, weights] = averaged;
   const LayerCall call(kType, kType, site);
   Op op("average_accumulates");
-  op.SetInput("param", {var.name});
-  const auto add = [&](const std::string& kind, const std::vector<int64_t>& dims, DType dtype) {
+  op.SetInput("param", {weights.name});
+  const auto add = [&, &var = var](const std::string& kind, const std::vector<int64_t>& dims,
+                                   DType dtype) {
     const std::string name = NewState(var, kind, dims, dtype, 0.0, site);
     op.SetInput("in_" + kind, {name}).SetOutput("out_" + kind, {name});
     return name;
   };
   States states;
   for (const char* kind : {"sum_1", "sum_2", "sum_3"}) {
-    states.sums.push_back(add(kind, var.dims, var.dtype));
+    states.sums.push_back(add(kind, weights.dims, weights.dtype));
   }
   states.num_accumulates = add("num_accumulates", {1}, DType::kInt64);
   states.old_num_accumulates = add("old_num_accumulates", {1}, DType::kInt64);
@@ -73,7 +75,7 @@ bool ModelAverage::HasValues(const Scope& scope, size_t i) const {
 }
 
 Variable ModelAverage::AppendAverage(size_t i) const {
-  const Var& var = vars()[i];
+  const Var& var = vars()[i].weights;
   std::vector<Variable> sums;
   for (const std::string& name : states_[i].sums) sums.push_back(State(name, var.dims, var.dtype));
   const Variable count = layers::Sum({State(states_[i].num_accumulates, {1}, DType::kInt64),

@@ -39,7 +39,7 @@ class ModelAverage final : public ParameterAverage {
     std::string num_updates;
   };
 
-  void AppendAccumulation(const Var& var, const ModelAverageOptions& options,
+  void AppendAccumulation(const Averaged& averaged, const ModelAverageOptions& options,
                           const std::source_location& site);
   bool HasValues(const Scope& scope, size_t i) const override;
   Variable AppendAverage(size_t i) const override;

@@ -56,18 +56,26 @@ WrittenVariables WrittenBy(const Program& program) {
   return written;
 }
 
-// By parameter that an update op of the root block writes, what skips it; "": nothing.
-std::map<std::string, std::string> SkipsByParameter(const Program& program) {
-  std::map<std::string, std::string> skips;
+// How an update op of the root block treats a parameter.
+struct UpdateOf {
+  std::string skip;     // what skips it; "": nothing
+  std::string weights;  // its master weights; "": none
+};
+
+std::map<std::string, UpdateOf> UpdatesByParameter(const Program& program) {
+  std::map<std::string, UpdateOf> updates;
   for (const auto& op : program.root()->ops()) {
     const OpDef* def = DefaultOpRegistry().Find(op->type);
     if (def == nullptr || !def->update.has_value()) continue;
     const std::vector<std::string>& skip = op->Input("SkipUpdate");
-    for (const std::string& name : op->Output("ParamOut")) {
-      skips[name] = skip.empty() ? "" : skip.front();
+    const std::vector<std::string>& names = op->Output("ParamOut");
+    const std::vector<std::string>& weights = op->Output("MasterParamOut");
+    for (size_t i = 0; i < names.size(); ++i) {
+      updates[names[i]] = {.skip = skip.empty() ? "" : skip.front(),
+                           .weights = weights.empty() ? "" : weights.at(i)};
     }
   }
-  return skips;
+  return updates;
 }
 
 }  // namespace
@@ -93,15 +101,26 @@ ParameterAverage::ParameterAverage(const std::string& type, const AveragedVariab
   call.Enforce(!taken.empty(),
                "the program changes no parameter that is to be averaged; average behind Minimize");
   std::set<std::string> skips;
-  for (const auto& [name, skip] : SkipsByParameter(DefaultMainProgram())) {
-    if (taken.contains(name)) skips.insert(skip);
+  std::map<std::string, std::string> weights;
+  for (const auto& [name, update] : UpdatesByParameter(DefaultMainProgram())) {
+    if (!taken.contains(name)) continue;
+    skips.insert(update.skip);
+    if (!update.weights.empty()) weights[name] = update.weights;
   }
   call.Enforce(skips.size() <= 1, "the parameters are updated in different runs (\"",
                Join(std::vector<std::string>(skips.begin(), skips.end()), "\", \""),
                "\"); average those of each Minimize for themselves");
   if (!skips.empty()) skip_update_ = *skips.begin();
   if (chosen.batch_norm_statistics) taken.merge(written.statistics);
-  for (const auto& [name, var] : taken) vars_.push_back(*var);
+  for (const auto& [name, var] : taken) {
+    const auto found = weights.find(name);
+    const Var* averaged = var;
+    if (found != weights.end()) averaged = DefaultMainProgram().root()->FindVar(found->second);
+    call.Enforce(SizeOf(averaged->dtype) > 2, "\"", name, "\" is ", averaged->dtype,
+                 " without float32 master weights, which are what is averaged; set the optimizer's "
+                 "option multi_precision = true");
+    vars_.push_back({.var = *var, .weights = *averaged});
+  }
 }
 
 void ParameterAverage::ConnectSkipUpdate(Op* op) const {
@@ -110,7 +129,7 @@ void ParameterAverage::ConnectSkipUpdate(Op* op) const {
 
 std::vector<std::string> ParameterAverage::variables() const {
   std::vector<std::string> names;
-  for (const Var& var : vars_) names.push_back(var.name);
+  for (const Averaged& averaged : vars_) names.push_back(averaged.var.name);
   return names;
 }
 
@@ -129,17 +148,13 @@ Variable ParameterAverage::State(const std::string& name, const std::vector<int6
 
 void ParameterAverage::AppendApplication() const {
   for (size_t i = 0; i < vars_.size(); ++i) {
-    const Var& var = vars_[i];
+    const Var& var = vars_[i].var;
     Variable average = AppendAverage(i);
     if (var.dims.empty()) average = layers::Reshape(average, {});
     const Variable target =
         CreatePersistable(var.name, var.dims, var.dtype, 0.0, std::source_location::current());
     const LayerCall call("cast", "", std::source_location::current());
-    Op op("cast");
-    op.SetInput("X", {call.Use(average)}).SetOutput("Out", {call.Use(target)});
-    op.SetAttr("in_dtype", static_cast<int32_t>(DType::kFloat64));
-    op.SetAttr("out_dtype", static_cast<int32_t>(var.dtype));
-    call.Append(std::move(op));
+    call.Append(CastOp(average.var(), target.var()));
   }
 }
 
@@ -147,7 +162,7 @@ ReplacedValues ParameterAverage::Apply(Executor* executor) const {
   Scope& scope = executor->scope();
   for (size_t i = 0; i < vars_.size(); ++i) {
     SKIFF_ENFORCE(HasValues(scope, i), kFailedPrecondition, type_, ": no value of \"",
-                  vars_[i].name, "\" was averaged yet; train a step first");
+                  vars_[i].var.name, "\" was averaged yet; train a step first");
   }
   Program program, startup;
   {

@@ -50,17 +50,22 @@ class ParameterAverage {
 
  protected:
   // Errors (kInvalidArgument) name `type` and `site`: none takes part, a name in the list isn't a
-  // parameter that an op writes, their updates are skipped by different variables, a sub-block is
-  // open.
+  // parameter that an op writes, one of a two-byte dtype has no master weights, their updates are
+  // skipped by different variables, a sub-block is open.
   ParameterAverage(const std::string& type, const AveragedVariables& chosen,
                    const std::source_location& site);
 
-  // Their descriptions, in ascending order of the names.
-  const std::vector<Var>& vars() const { return vars_; }
+  // A variable that takes part.
+  struct Averaged {
+    Var var;
+    Var weights;  // what is averaged: the variable, or the master weights of a two-byte parameter
+  };
+  // In ascending order of the names.
+  const std::vector<Averaged>& vars() const { return vars_; }
   // Connects the variable by which their updates are skipped (gradient accumulation), if they are:
   // then nothing is averaged, either.
   void ConnectSkipUpdate(Op* op) const;
-  // <variable>_<kind>_<n>, filled with `value`; its name.
+  // <variable>_<kind>_<n>, filled with `value`; its name. Averages have the dtype of `weights`.
   static std::string NewState(const Var& var, const std::string& kind,
                               const std::vector<int64_t>& dims, DType dtype, double value,
                               const std::source_location& site);
@@ -75,7 +80,7 @@ class ParameterAverage {
   void AppendApplication() const;
 
   std::string type_;
-  std::vector<Var> vars_;
+  std::vector<Averaged> vars_;
   std::string skip_update_;  // empty: no update is skipped
 };
 

@@ -4,7 +4,7 @@ namespace skiff::optimizer {
 
 RmsProp::RmsProp(const RmsPropOptions& options) : Optimizer("rmsprop", options), options_(options) {
   CheckFraction("rho", options.rho);
-  CheckNotNegative("epsilon", options.epsilon);
+  CheckPositive("epsilon", options.epsilon);
   CheckNotNegative("momentum", options.momentum);
 }
 

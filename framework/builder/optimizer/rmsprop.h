@@ -13,10 +13,11 @@ struct RmsPropOptions {
   bool centered = false;
   GradientClip clip = {};
   Regularizer regularization = {};
+  bool multi_precision = false;  // float32 weights behind two-byte parameters
 };
 // Tieleman and Hinton 2012: s ← rho · s + (1 - rho) · g², v ← momentum · v + rate · g /
 // √(s + epsilon), p ← p - v; centered (Graves 2013) with the variance of g in place of s. Error
-// unless rho is in [0, 1) and the other numbers are at least 0.
+// unless rho is in [0, 1), epsilon > 0 and momentum >= 0.
 class RmsProp final : public Optimizer {
  public:
   explicit RmsProp(const RmsPropOptions& options = {});

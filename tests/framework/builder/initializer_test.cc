@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,18 @@ TEST_F(InitializerTest, FromArrayKeepsValuesAndDtype) {
   const Variable c =
       Parameter(initializer::FromArray(std::vector<int64_t>{int64_t{1} << 40}), {1}, DType::kInt64);
   EXPECT_EQ(ValueOf(c).Item<int64_t>(), int64_t{1} << 40);
+}
+
+TEST_F(InitializerTest, TwoByteNumbersAreRoundedFloats) {
+  const auto bits_of = [&](DType dtype) {
+    const std::vector<float> values = {1.0f, 1.0f + 0x3p-9f, -1.0f - 0x1p-8f};
+    const Tensor found = ValueOf(Parameter(initializer::FromArray(values), {3}, dtype));
+    EXPECT_EQ(found.dtype(), dtype);
+    const auto* bits = static_cast<const uint16_t*>(found.raw_data());
+    return std::vector<int>(bits, bits + 3);
+  };
+  EXPECT_THAT(bits_of(DType::kBFloat16), ElementsAre(0x3f80, 0x3f81, 0xbf80));
+  EXPECT_THAT(bits_of(DType::kFloat16), ElementsAre(0x3c00, 0x3c06, 0xbc04));
 }
 
 TEST_F(InitializerTest, FromArrayChecksCountAndDtype) {

@@ -130,7 +130,18 @@ TEST_F(OptimizerTest, RefusesOptionsThatMakeNoSense) {
        "lars_momentum: exclude_from_decay has an empty text, expected parts of parameters' names"},
       {[] { Adam({.beta1 = 1.0f}); }, "adam: beta1 = 1, expected a number in [0, 1)"},
       {[] { Adam({.beta2 = kNan}); }, "adam: beta2 = nan, expected a number in [0, 1)"},
-      {[] { AdamW({.epsilon = -1.0f}); }, "adamw: epsilon = -1, expected a number of at least 0"},
+      {[] { AdamW({.epsilon = -1.0f}); }, "adamw: epsilon = -1, expected a positive number"},
+      {[] { Adam({.epsilon = 0.0f}); }, "adam: epsilon = 0, expected a positive number"},
+      {[] { Lamb({.epsilon = 0.0f}); }, "lamb: epsilon = 0, expected a positive number"},
+      {[] { DecayedAdagrad({.epsilon = 0.0f}); },
+       "decayed_adagrad: epsilon = 0, expected a positive number"},
+      {[] { Adamax({.epsilon = 0.0f}); }, "adamax: epsilon = 0, expected a positive number"},
+      {[] { Adadelta({.epsilon = 0.0f}); }, "adadelta: epsilon = 0, expected a positive number"},
+      {[] { RmsProp({.epsilon = kNan}); }, "rmsprop: epsilon = nan, expected a positive number"},
+      {[] { Adagrad({.epsilon = 0.0f}); },
+       "adagrad: epsilon = 0, expected a positive number, or a positive initial_accumulator"},
+      {[] { Adagrad({.epsilon = -1.0f, .initial_accumulator = 1.0f}); },
+       "adagrad: epsilon = -1, expected a number of at least 0"},
       {[] { AdamW({.weight_decay = -1.0f}); },
        "adamw: weight_decay = -1, expected a number of at least 0"},
       {[] { Lamb({.weight_decay = kNan}); },
@@ -148,6 +159,22 @@ TEST_F(OptimizerTest, RefusesOptionsThatMakeNoSense) {
       {[] { Ftrl({.l1 = -1.0f}); }, "ftrl: l1 = -1, expected a number of at least 0"},
       {[] { Ftrl({.lr_power = 0.5f}); }, "ftrl: lr_power = 0.5, expected a number of at most 0"}};
   for (const auto& [call, message] : calls) EXPECT_EQ(InvalidArgument(call), message);
+}
+
+// Needs no epsilon with sums that start above 0.
+TEST_F(OptimizerTest, AdagradMayStartFromASumInPlaceOfAnEpsilon) {
+  optimizer::Adagrad({.learning_rate = 1.0, .epsilon = 0.0f, .initial_accumulator = 16.0f})
+      .Minimize(LinearLoss({.name = "w"}, "x"));
+  ExpectNear(Train("w", Feed("x")), {1.0 - 3.0 / 5.0, -2.0 - 4.0 / std::sqrt(32.0)});
+}
+
+// The first step of a warm-up from 0.
+TEST_F(OptimizerTest, FtrlStandsStillAtARateOfZero) {
+  const Variable rate = learning_rate::Piecewise({1}, {0.0f, 0.5f});
+  optimizer::Ftrl({.learning_rate = rate}).Minimize(LinearLoss({.name = "w"}, "x"));
+  EXPECT_EQ(Train("w", Feed("x"), 1), (std::vector<float>{1.0f, -2.0f}));
+  // sigma = 3 / 0.5, linear = 3 - sigma, curvature = sigma; and of the other element.
+  ExpectNear(Train("w", Feed("x"), 2), {3.0 / 6.0, -20.0 / 8.0});
 }
 
 TEST_F(OptimizerTest, StatesHaveTheNamesOfFluid) {

@@ -99,7 +99,7 @@ Trained GradientOf(const Model& model, const CompileOptions& options = {}) {
       AppendBackward(DefaultOpRegistry(), trained.program.get(), loss.name());
   std::vector<NamedGradient> gradients;
   for (const ParameterGradient& pair : result.parameters) {
-    gradients.push_back({pair.parameter, Variable(root, pair.gradient->name)});
+    gradients.push_back({pair.parameter, Variable(root, pair.gradient->name), pair.parameter});
   }
   const auto site = std::source_location::current();
   AppendClip(model.clip, &gradients, site);

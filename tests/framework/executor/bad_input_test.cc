@@ -695,6 +695,47 @@ TEST_F(BadInput, AFeedThatIsAVariableOfTheRunIsRefused) {
   program.Run({{"x", CopyToCpu(executor->scope().Get("w"))}}, {});
 }
 
+TEST_F(BadInput, IsNoFeedBesideAVariableOfTheRun) {
+  const auto executor = std::make_unique<Executor>(Place::Cpu(), nullptr, &registry_);
+  const auto buffer = std::make_shared<Buffer>(AllocatorOf(Place::Cpu()), 16, AllocationOptions{});
+  const auto part = [&](int64_t offset, float value) {
+    Tensor tensor({2}, DType::kFloat32, buffer, offset);
+    std::ranges::fill(tensor.values<float>(), value);
+    return tensor;
+  };
+  executor->scope().Set("w", part(0, 5));
+  CompiledProgram program = executor->Compile(*ParseProgramText(R"(program { block 0 {
+    var "w" float32 [2] persistable
+    var "x" float32 [2]
+    {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["x"]) {op_role = 2}
+  } })"));
+  program.Run({{"x", part(8, 2)}}, {});
+  EXPECT_THAT(executor->scope().Get("w").ToVector<float>(), ElementsAre(3, 3));
+  ExpectError(
+      [&] {
+        program.Run({{"x", Tensor({2}, DType::kFloat32, buffer, 4)}}, {});
+      },
+      ErrorCode::kInvalidArgument,
+      "feed \"x\" shares its memory with \"w\", which the run writes: feed a copy (CopyToCpu)");
+}
+
+// Of an op that updates no parameters the mark means nothing.
+TEST_F(BadInput, IsNoMarkOfFlatListsOnAnotherOp) {
+  for (const char* mark : {"true", "1", "\"yes\""}) {
+    const auto executor = MakeExecutor();
+    CompiledProgram program = executor->Compile(*ParseProgramText(StrCat(R"(program { block 0 {
+      var "x" float32 [-1, 2]
+      var "y" float32 [-1, 2]
+      var "s" float32 [1]
+      param "w" float32 [2, 2] persistable
+      {Out: ["y"]} = tiny_add(X: ["x"], Y: ["w"]) {is_flat = )",
+                                                                         mark, R"(}
+      {Out: ["s"]} = tiny_sum(X: ["y"]) {is_flat = )",
+                                                                         mark, "} } }")));
+    EXPECT_EQ(program.Run({{"x", x_}}, {"s"})[0].Item<float>(), 14) << mark;
+  }
+}
+
 TEST_F(BadInput, OfAVariableWrittenInTwoShapesIsRefused) {
   const auto executor = std::make_unique<Executor>(Place::Cpu(), nullptr, &registry_);
   const auto program = [](int64_t second) {

@@ -22,7 +22,17 @@ TEST(FlattenParametersPass, MarksUpdatesOfSeveralParameters) {
                           Not(HasSubstr("is_flat"))));
   const PassReport report = ReportOf(FlattenParametersPass(), ops);
   EXPECT_EQ(report.changes, 2);
-  EXPECT_EQ(report.summary, "2 parameters lie flat, in 1 updates");
+  EXPECT_EQ(report.summary, "2 parameters lie flat, in 1 updates; alone in their updates: w3");
+}
+
+TEST(FlattenParametersPass, MarksSumsOfGradientsAndOfParametersToo) {
+  const std::string ops = R"(
+      {AccumulatedOut: ["v1", "v2"]} = gradient_merge(Accumulated: ["v1", "v2"],
+                                                      Grad: ["g1", "g2"], Reset: ["b"]))";
+  EXPECT_THAT(OpsAfter(FlattenParametersPass(), ops), ElementsAre(HasSubstr("is_flat = true")));
+  const PassReport report = ReportOf(FlattenParametersPass(), ops);
+  EXPECT_EQ(report.changes, 0);
+  EXPECT_EQ(report.summary, "0 parameters lie flat, in 0 updates; sums in 1 ops");
 }
 
 }  // namespace

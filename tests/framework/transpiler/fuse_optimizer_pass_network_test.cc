@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/transpiler/fuse_optimizer_pass.h"
@@ -73,12 +74,99 @@ TEST(FuseOptimizerPass, KeepsWhatComesInAnotherOrder) {
             R"(GradScale: ["n1"]))");
 }
 
+std::string Adamax(const std::string& inputs, const std::string& outputs) {
+  return "{" + outputs + R"(InfNormOut: ["v2"], MomentOut: ["v1"], ParamOut: ["w1"]} = )" +
+         R"(adamax(Param: ["w1"], Grad: ["g1"], LearningRate: ["rate"], Moment: ["v1"], )" +
+         R"(InfNorm: ["v2"], Beta1Pow: ["n1"])" + inputs + ") {beta1 = 0.5}";
+}
+
+constexpr const char* kPower = R"({Out: ["n1"]} = scale(X: ["n1"]) {scale = 0.5})";
+constexpr const char* kGatedPower = R"({Out: ["n2"]} = scale(X: ["n1"]) {scale = 0.5}
+    {Out: ["n1"]} = where(Condition: ["b"], X: ["n1"], Y: ["n2"]))";
+constexpr const char* kSkip = R"(, SkipUpdate: ["b"])";
+
+TEST(FuseOptimizerPass, MovesThePowerOfAdamaxOn) {
+  for (const auto& [skip, power] : {std::pair{"", kPower}, std::pair{kSkip, kGatedPower}}) {
+    const auto program = OptimizerProgram(Adamax(skip, "") + power);
+    const PassReport report = FuseOptimizerPass().Apply(DefaultOpRegistry(), program.get());
+    ASSERT_EQ(program->root()->ops().size(), 1U) << skip;
+    EXPECT_EQ(program->root()->ops()[0]->Output("Beta1PowOut"), std::vector<std::string>{"n1"});
+    EXPECT_EQ(report.changes, 1);
+    EXPECT_THAT(report.summary, HasSubstr("1 powers"));
+  }
+}
+
+// Another power, one that somebody reads in between, or one that moves on though the update is
+// skipped.
+TEST(FuseOptimizerPass, KeepsAnotherPowerOfAdamax) {
+  const auto expect_left = [](const std::string& ops) {
+    const auto program = OptimizerProgram(ops);
+    const std::string before = PrintProgram(*program);
+    FuseOptimizerPass().Apply(DefaultOpRegistry(), program.get());
+    EXPECT_EQ(PrintProgram(*program), before);
+  };
+  const std::string plain = Adamax("", "");
+  const std::string gated = Adamax(kSkip, "");
+  expect_left(plain + R"({Out: ["n1"]} = scale(X: ["n1"]) {scale = 0.25})");
+  expect_left(plain + R"({Out: ["n1"]} = scale(X: ["n1"]) {bias = 1.0, scale = 0.5})");
+  expect_left(plain + R"({Out: ["n3"]} = scale(X: ["n1"]) {scale = 0.5})");
+  expect_left(plain + R"({Out: ["n3"]} = scale(X: ["n1"]))" + kPower);
+  expect_left(std::string(kPower) + plain);
+  expect_left(gated + kPower);
+  expect_left(plain + kGatedPower);
+  expect_left(gated + kGatedPower + R"({Out: ["n3"]} = scale(X: ["n2"]))");
+  expect_left(gated + R"({Out: ["n2"]} = scale(X: ["n1"]) {scale = 0.5}
+    {Out: ["n1"]} = where(Condition: ["b"], X: ["n2"], Y: ["n1"]))");
+}
+
 TEST(FuseOptimizerPass, MakesOneNormOfMany) {
   const std::vector<std::string> ops =
       OpsAfter(FuseOptimizerPass(), R"({Out: ["n1"]} = squared_l2_norm(X: ["g1"])
                                        {Out: ["n2"]} = squared_l2_norm(X: ["g2"])
                                        {Out: ["n3"]} = sum(X: ["n1", "n2"]))");
   EXPECT_EQ(ops[2], R"({Out: ["n3"]} = squared_global_norm(X: ["g1", "g2"]))");
+}
+
+// dtypes as Fluid numbers them: 22 is bfloat16, 5 float32.
+constexpr const char* kWidened =
+    R"({Out: ["t4"]} = cast(X: ["bg1"]) {in_dtype = 22, out_dtype = 5})";
+
+std::string MasterUpdateBy(const std::string& gradient, const std::string& more = "",
+                           const std::string& attrs = "") {
+  return R"({ParamOut: ["b1"], MasterParamOut: ["m1"]} = sgd(Param: ["b1"], Grad: [")" + gradient +
+         R"("], LearningRate: ["rate"], MasterParam: ["m1"])" + more + ") {multi_precision = true" +
+         attrs + "}";
+}
+
+// A cast of two bytes to float32 rounds nothing: the update does it, too.
+TEST(FuseOptimizerPass, ReadsTwoByteGradientsAsTheyAre) {
+  EXPECT_EQ(UpdateAfter(StrCat(kWidened, MasterUpdateBy("t4"))), MasterUpdateBy("bg1"));
+  EXPECT_EQ(UpdateAfter(StrCat(kWidened, R"({Out: ["t3"]} = elementwise_mul(X: ["t4"], Y: ["n1"])
+                                            {Out: ["t1"]} = scale(X: ["m1"]) {scale = 0.25}
+                                            {Out: ["t2"]} = sum(X: ["t3", "t1"]))",
+                               MasterUpdateBy("t2"))),
+            MasterUpdateBy("bg1", R"(, GradScale: ["n1"])",
+                           R"(, regularization_coeff = 0.25, regularization_method = "l2_decay")"));
+}
+
+TEST(FuseOptimizerPass, MakesOneNormOfTensorsOfDifferentDtypes) {
+  const std::vector<std::string> ops =
+      OpsAfter(FuseOptimizerPass(), StrCat(kWidened, R"({Out: ["n1"]} = squared_l2_norm(X: ["t4"])
+                                                        {Out: ["n2"]} = squared_l2_norm(X: ["g2"])
+                                                        {Out: ["n3"]} = sum(X: ["n1", "n2"]))"));
+  EXPECT_EQ(ops.back(), R"({Out: ["n3"]} = squared_global_norm(X: ["bg1", "g2"]))");
+}
+
+// Another cast rounds; a gradient that changes behind the cast is another one; the rounded
+// parameter isn't what decays.
+TEST(FuseOptimizerPass, KeepsCastsThatAreNotExact) {
+  ExpectLeft(R"({Out: ["bg1"]} = cast(X: ["t4"]) {in_dtype = 5, out_dtype = 22})" +
+             MasterUpdateBy("bg1"));
+  ExpectLeft(StrCat(kWidened, R"({Out: ["bg1"]} = assign(X: ["bg2"]))", MasterUpdateBy("t4")));
+  ExpectLeft(R"({Out: ["t3"]} = cast(X: ["b1"]) {in_dtype = 22, out_dtype = 5}
+                {Out: ["t1"]} = scale(X: ["t3"]) {scale = 0.25}
+                {Out: ["t2"]} = sum(X: ["g1", "t1"]))" +
+             MasterUpdateBy("t2"));
 }
 
 // The fold would read a later value, or add another parameter's decay.
@@ -114,7 +202,8 @@ TEST(FuseOptimizerPass, KeepsWhatIsNoDecayAndNoScale) {
 TEST(FuseOptimizerPass, ReportsWhatItFolded) {
   const PassReport report = ReportOf(FuseOptimizerPass(), StrCat(kDecay, kUpdateByT2));
   EXPECT_EQ(report.changes, 1);
-  EXPECT_THAT(report.summary, HasSubstr("1 decays and 0 scales folded into updates"));
+  EXPECT_THAT(report.summary, HasSubstr("1 decays, 0 scales, 0 powers and 0 casts of gradients "
+                                        "folded into updates"));
 }
 
 }  // namespace

@@ -14,11 +14,12 @@
 namespace skiff {
 
 // Parameters w1, w2, w3 of [4] with gradients g1, g2, g3 and velocities v1, v2, v3, w64 of float64
-// with its gradient, rows, whose gradient is sparse, scalars rate and slow, and temporaries t1 to
-// t9 and n1 to n9. All ops have the role Optimize unless `ops` says otherwise.
+// with its gradient, b1 and b2 of bfloat16 with gradients bg1 and bg2 and master weights m1 and m2
+// of float32, rows, whose gradient is sparse, scalars rate and slow, temporaries t1 to t9 and n1 to
+// n9, and b, a bool. All ops have the role Optimize unless `ops` says otherwise.
 inline std::unique_ptr<Program> OptimizerProgram(const std::string& ops) {
   std::string text = "program { block 0 {";
-  for (const char* name : {"w1", "w2", "w3", "v1", "v2", "v3", "rows"}) {
+  for (const char* name : {"w1", "w2", "w3", "v1", "v2", "v3", "m1", "m2", "rows"}) {
     text += StrCat(" var ", name, " float32 [4] persistable");
   }
   for (const char* name :
@@ -28,9 +29,13 @@ inline std::unique_ptr<Program> OptimizerProgram(const std::string& ops) {
   for (const char* name : {"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}) {
     text += StrCat(" var ", name, " float32 [1]");
   }
+  for (const char* name : {"b1", "b2"}) {
+    text += StrCat(" var ", name, " bfloat16 [4] persistable var ", name[0], "g", name[1],
+                   " bfloat16 [4]");
+  }
   text += " var w64 float64 [4] persistable var g64 float64 [4]";
   text += " var rate float32 [1] persistable var slow float32 [1] persistable";
-  text += " var sparse selected_rows float32 [4] ";
+  text += " var sparse selected_rows float32 [4] var b bool [1] ";
   auto program = ParseProgramText(text + ops + " } }");
   for (const auto& op : program->root()->ops()) {
     if (!op->HasAttr("op_role")) op->SetAttr("op_role", int32_t{2});

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -83,6 +84,18 @@ TEST(Pipeline, RunsNoPassTwice) {
 TEST(Pipeline, SkipsWhatIsAskedForAsWell) {
   EXPECT_THAT(PlanPassesRun({.skip = {"dead_code"}, .also = {"dead_code"}}),
               ::testing::Not(Contains("dead_code")));
+}
+
+TEST(Pipeline, RunsWhatAPassNeeds) {
+  const std::vector<std::string> ran = ProgramPassesRun({.also = {"flatten_parameters"}});
+  const auto needed = std::ranges::find(ran, "merge_optimizer");
+  ASSERT_NE(needed, ran.end());
+  EXPECT_EQ(needed[1], "flatten_parameters");
+  EXPECT_THAT(ProgramPassesRun({.skip = {"merge_optimizer"}, .also = {"flatten_parameters"}}),
+              ::testing::AllOf(Contains("flatten_parameters"),
+                               ::testing::Not(Contains("merge_optimizer"))));
+  EXPECT_THAT(ProgramPassesRun({.skip = {"flatten_parameters"}, .also = {"flatten_parameters"}}),
+              ElementsAreArray(DefaultProgramPasses()));
 }
 
 TEST(Pipeline, RefusesUnknownNames) {

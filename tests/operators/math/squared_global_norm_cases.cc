@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "tests/harness/op_case.h"
 #include "tests/harness/selected_rows_cases.h"
 
@@ -39,6 +41,18 @@ void AddSquaredGlobalNormCases(CaseList& cases) {
     cases.push_back(
         Case(name + "_among_others", {Uniform({5, 7}, 1), rows, rows, Uniform({3}, 2)}));
   }
+  const auto add_halves = [&](const std::string& name, const std::vector<Shape>& shapes,
+                              const std::vector<DType>& dtypes) {
+    std::vector<Array> tensors = Tensors(shapes);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      tensors[i] = Values(tensors[i].shape, tensors[i].values, dtypes[i % dtypes.size()]);
+    }
+    cases.push_back(Case(name, std::move(tensors)));
+    cases.back().dtypes = {DType::kFloat32};
+  };
+  add_halves("float16", {{5, 7}}, {DType::kFloat16});
+  add_halves("mixed", {{131, 257}, {5, 7}, {4099}, {16385}, {0}},
+             {DType::kBFloat16, DType::kFloat32, DType::kFloat16});
 }
 
 }  // namespace skiff::harness

@@ -143,14 +143,15 @@ void AddAverageAccumulatesCases(CaseList& cases) {
   add({.name = "several_threads", .shapes = {{131, 257}}});
   add({.name = "list",
        .shapes = {{5, 7}, {0}, {16}, {131, 257}, {1}, {3, 3}},
-       .counts = {{3, 2, 7}, {0, 0, 0}, {2, 2, 6}, {7, 8, 99}, {2, 2, 4}, {7, 8, 97}},
+       .counts = {{3, 2, 7}, {0, 0, 0}, {2, 2, 16383}, {7, 8, 99}, {2, 2, 4}, {7, 8, 16383}}});
+  add({.name = "list_with_small_sums",
+       .shapes = {{5, 7}, {16}, {3, 3}},
+       .counts = {{3, 2, 7}, {2, 2, 6}, {7, 8, 97}},
        .max_num_accumulates = 7});
   for (const bool skips : {true, false}) {
-    cases.push_back(Skipped(MakeCase({.name = "list",
-                                      .shapes = {{6, 2}, {3}},
-                                      .counts = {{3, 2, 7}, {2, 2, 6}},
-                                      .max_num_accumulates = 7}),
-                            skips));
+    cases.push_back(Skipped(
+        MakeCase({.name = "list", .shapes = {{6, 2}, {3}}, .counts = {{3, 2, 7}, {2, 2, 16383}}}),
+        skips));
   }
   OpCase large = MakeCase({.name = "4M_elements", .shapes = {{1024, 4096}}, .counts = {{2, 2, 4}}});
   large.benchmark_only = true;

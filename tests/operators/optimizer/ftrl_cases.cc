@@ -11,6 +11,7 @@ struct Settings {
 };
 
 void Update(UpdatedParameter& p, const Settings& settings) {
+  if (p.rate == 0) return;
   const double l1 = settings.l1 + 1e-10;
   const double l2 = settings.l2 + 1e-10;
   for (size_t i = 0; i < p.param.size(); ++i) {
@@ -49,6 +50,13 @@ void AddFtrlCases(CaseList& cases) {
   AddUpdateCases(cases, Ftrl("power", {.lr_power = -0.75}));
   cases.push_back(MakeUpdateCase(Ftrl("no_power", {.lr_power = 0})));
   cases.push_back(MakeUpdateCase(Ftrl("no_l1", {.l1 = 0})));
+  for (const double lr_power : {-0.5, -0.75}) {
+    UpdateCase no_rate =
+        Ftrl(lr_power == -0.5 ? "no_rate" : "power_no_rate", {.lr_power = lr_power});
+    no_rate.shapes = {{17}, {2, 5}, {4}};
+    no_rate.rates = {0.125, 0, 0.25};
+    cases.push_back(MakeUpdateCase(no_rate));
+  }
   cases.push_back(MakeUpdateCase(Ftrl("no_penalties", {.l1 = 0, .l2 = 0})));
   cases.push_back(MakeUpdateCase(Ftrl("all_shrunk", {.l1 = 64})));
   cases.push_back(MakeUpdateCase(Ftrl("first_step")));

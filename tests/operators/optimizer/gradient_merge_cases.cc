@@ -1,26 +1,37 @@
+#include <utility>
+
+#include "framework/base/error.h"
 #include "tests/harness/op_case.h"
-#include "tests/harness/selected_rows_cases.h"
 
 namespace skiff::harness {
 namespace {
 
-OpCase Merge(const std::string& name, const std::vector<Shape>& shapes, bool resets) {
-  OpCase made{.name = name, .type = "gradient_merge"};
+struct Step {
+  std::string name;
+  int64_t count = 1;
+  int64_t steps = 4;
+  bool mean = true;
+};
+
+OpCase Merge(const std::string& name, const std::vector<Shape>& shapes, const Step& step) {
+  OpCase made{.name = name + "_" + step.name, .type = "gradient_merge"};
   uint64_t seed = 1;
   for (const Shape& shape : shapes) {
     made.inputs["Accumulated"].push_back(Uniform(shape, seed++));
     made.inputs["Grad"].push_back(Uniform(shape, seed++));
   }
-  made.inputs["Reset"] = {Values({1}, {resets ? 1.0 : 0.0}, DType::kBool)};
+  made.inputs["Count"] = {Values({1}, {static_cast<double>(step.count)}, DType::kInt64)};
+  made.attrs = {{"steps", step.steps}, {"mean", step.mean}};
   made.outputs = {{"AccumulatedOut", static_cast<int>(shapes.size())}};
-  made.reference = [resets](const Arrays& inputs) {
+  made.reference = [step](const Arrays& inputs) {
     Arrays outputs;
+    const bool divides = step.mean && step.count >= step.steps;
     for (size_t i = 0; i < inputs.at("Accumulated").size(); ++i) {
       Array sum = inputs.at("Accumulated")[i];
-      const Array& given = inputs.at("Grad")[i];
-      const Array grad = given.is_selected_rows() ? Dense(given) : given;
+      const Array& grad = inputs.at("Grad")[i];
       for (size_t j = 0; j < sum.values.size(); ++j) {
-        sum.values[j] = resets ? grad.values[j] : sum.values[j] + grad.values[j];
+        sum.values[j] = step.count == 1 ? grad.values[j] : sum.values[j] + grad.values[j];
+        if (divides) sum.values[j] /= static_cast<double>(step.count);
       }
       outputs["AccumulatedOut"].push_back(std::move(sum));
     }
@@ -32,14 +43,18 @@ OpCase Merge(const std::string& name, const std::vector<Shape>& shapes, bool res
 }  // namespace
 
 void AddGradientMergeCases(CaseList& cases) {
-  for (const bool resets : {false, true}) {
-    const std::string suffix = resets ? "_reset" : "";
-    cases.push_back(Merge("one" + suffix, {{5, 7}}, resets));
-    cases.push_back(Merge("list" + suffix, {{5, 7}, {0}, Shape(), {131, 257}, {17}}, resets));
-    for (const auto& [kind, gradient] : SelectedRowsOfAllKinds()) {
-      OpCase sparse = Merge("sparse_" + kind + suffix, {Dense(gradient).shape}, resets);
-      sparse.inputs["Grad"] = {gradient};
-      cases.push_back(std::move(sparse));
+  for (const Step& step :
+       {Step{.name = "first"}, Step{.name = "middle", .count = 2}, Step{.name = "mean", .count = 4},
+        Step{.name = "sum", .count = 4, .mean = false}, Step{.name = "only", .steps = 1},
+        // Of a round that has become shorter.
+        Step{.name = "late", .count = 6}}) {
+    cases.push_back(Merge("one", {{5, 7}}, step));
+    cases.push_back(Merge("list", {{5, 7}, {0}, Shape(), {131, 257}, {17}}, step));
+    for (const DType half : {DType::kFloat16, DType::kBFloat16}) {
+      OpCase halves = Merge(StrCat(half), {{5, 7}, {0}, {131, 67}, {17}}, step);
+      for (Array& grad : halves.inputs["Grad"]) grad = Values(grad.shape, grad.values, half);
+      halves.dtypes = {DType::kFloat32};
+      cases.push_back(std::move(halves));
     }
   }
 }

@@ -19,6 +19,10 @@ void AddSgdCases(CaseList& cases) {
   l1.attrs = {{"regularization_method", std::string("l1_decay")}, {"regularization_coeff", 0.25f}};
   cases.push_back(MakeUpdateCase(l1));
   cases.back().inputs["Param"][0].values[3] = 0;  // which has no sign
+  l1.name = "growth_by_l1";
+  l1.attrs["regularization_coeff"] = -0.25f;
+  cases.push_back(MakeUpdateCase(l1));
+  cases.back().inputs["Param"][0].values[3] = 0;
 
   cases.push_back(MakeUpdateCase(sgd));
   cases.back().name = "scalar_rate";

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "framework/base/error.h"
+#include "tests/harness/array_tensor.h"
 #include "tests/harness/op_case.h"
 #include "tests/harness/selected_rows_cases.h"
 
@@ -49,6 +51,9 @@ struct UpdateCase {
   AttributeMap attrs;
   std::vector<double> rates = {0.125};  // one, or one a parameter; exact in float32
   double grad_scale = 1;                // connected unless 1
+  // float16 or bfloat16: parameters of that dtype with master weights, to which all above applies.
+  DType half = DType::kFloat32;
+  bool half_grads = false;  // of that dtype, too
   std::function<void(UpdatedParameter&)> update;
 };
 
@@ -75,14 +80,15 @@ inline double FormedGradient(const UpdateCase& made, size_t i, double grad, doub
   const auto method = EntryOr<std::string>(made.attrs, "regularization_method", i, "");
   const double coefficient = EntryOr(made.attrs, "regularization_coeff", i, 0.0f);
   if (method == "l2_decay") grad += coefficient * param;
-  if (method == "l1_decay" && param != 0) grad += std::copysign(coefficient, param);
+  if (method == "l1_decay" && param != 0) grad += coefficient * std::copysign(1.0, param);
   return grad;
 }
 
 inline Arrays UpdateAllParameters(const UpdateCase& made, const Arrays& inputs) {
   Arrays outputs;
+  const bool has_masters = made.half != DType::kFloat32;
   for (size_t i = 0; i < made.shapes.size(); ++i) {
-    const Array& param = inputs.at("Param")[i];
+    const Array& param = inputs.at(has_masters ? "MasterParam" : "Param")[i];
     const std::vector<Array>& rates = inputs.at("LearningRate");
     UpdatedParameter parameter{.param = param.values,
                                .rate = rates[rates.size() == 1 ? 0 : i].values[0],
@@ -100,7 +106,8 @@ inline Arrays UpdateAllParameters(const UpdateCase& made, const Arrays& inputs) 
       parameter.scalars.push_back(inputs.at(scalar.input)[i].values[0]);
     }
     made.update(parameter);
-    outputs["ParamOut"].push_back({.shape = param.shape, .values = parameter.param});
+    outputs[has_masters ? "MasterParamOut" : "ParamOut"].push_back(
+        {.shape = param.shape, .values = parameter.param});
     for (size_t k = 0; k < made.states.size(); ++k) {
       if (made.states[k].output.empty()) continue;
       outputs[made.states[k].output].push_back(
@@ -114,6 +121,43 @@ inline Arrays UpdateAllParameters(const UpdateCase& made, const Arrays& inputs) 
     }
   }
   return outputs;
+}
+
+// `array` in a dtype of its own, to which its values are rounded.
+inline Array In(DType dtype, const Array& array) {
+  Array rounded = ToArray(ToTensor(array, dtype));
+  rounded.rows = array.rows;
+  rounded.height = array.height;
+  return rounded;
+}
+
+// ParamOut is MasterParamOut, rounded.
+inline void CheckRounding(DType half, const Arrays& outputs) {
+  const std::vector<Array>& masters = outputs.at("MasterParamOut");
+  for (size_t i = 0; i < masters.size(); ++i) {
+    const Array& found = outputs.at("ParamOut")[i];
+    SKIFF_ENFORCE(found.dtype == half && found.values == In(half, masters[i]).values,
+                  kFailedPrecondition, "ParamOut[", i, "] isn't MasterParamOut[", i,
+                  "], rounded to ", half);
+  }
+}
+
+// The parameters of the case become master weights, of parameters that these are rounded to.
+inline void AddMasters(const UpdateCase& made, OpCase* result) {
+  result->dtypes = {DType::kFloat32};
+  result->attrs["multi_precision"] = true;
+  std::vector<Array>& params = result->inputs["Param"];
+  std::vector<Array>& masters = result->inputs["MasterParam"];
+  masters = params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    params[i] = In(made.half, In(DType::kFloat32, masters[i]));
+    Array& grad = result->inputs["Grad"][i];
+    if (made.half_grads) grad = In(made.half, grad);
+  }
+  result->outputs.emplace_back("MasterParamOut", static_cast<int>(params.size()));
+  result->check = [half = made.half](const Arrays&, const Arrays& outputs) {
+    CheckRounding(half, outputs);
+  };
 }
 
 inline OpCase MakeUpdateCase(UpdateCase made) {
@@ -146,6 +190,7 @@ inline OpCase MakeUpdateCase(UpdateCase made) {
     if (!scalar.output.empty()) result.outputs.emplace_back(scalar.output, count);
   }
   result.attrs = made.attrs;
+  if (made.half != DType::kFloat32) AddMasters(made, &result);
   result.reference = [made = std::move(made)](const Arrays& inputs) {
     return UpdateAllParameters(made, inputs);
   };
@@ -163,7 +208,7 @@ inline OpCase WithSkipUpdate(UpdateCase made, bool skips) {
 
 // The same by each kind of sparse gradient. What touches no other row (`touched`) leaves the rest
 // of the outputs as they were.
-inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched) {
+inline void AddSparseCasesOf(CaseList& cases, const UpdateCase& made, bool touched) {
   for (const auto& [kind, gradient] : SelectedRowsOfAllKinds()) {
     UpdateCase changed = made;
     changed.name += "_sparse_" + kind;
@@ -182,15 +227,26 @@ inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched
         for (size_t k = 0; k < p.states.size(); ++k) p.states[k][i] = before.states[k][i];
       }
     };
-    OpCase op_case = MakeUpdateCase(std::move(changed));
-    op_case.inputs["Grad"] = {gradient};
+    OpCase op_case = MakeUpdateCase(changed);
+    op_case.inputs["Grad"] = {changed.half_grads ? In(changed.half, gradient) : gradient};
     cases.push_back(std::move(op_case));
   }
 }
 
+// And of two-byte parameters, whose gradients are so as well.
+inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched) {
+  AddSparseCasesOf(cases, made, touched);
+  UpdateCase halves = made;
+  halves.name += "_bfloat16";
+  halves.half = DType::kBFloat16;
+  halves.half_grads = true;
+  AddSparseCasesOf(cases, halves, touched);
+}
+
 // What every update op is tried on: `made` as one parameter of a matrix, as an empty one, as lists
 // whose tensors fill no vector and are of one and of several threads' size, with a learning rate a
-// parameter, with a gradient that is rescaled, scaled and decayed, and skipped.
+// parameter, with a gradient that is rescaled, scaled and decayed, and skipped; as parameters of
+// both two-byte dtypes, by gradients of both kinds.
 inline void AddUpdateCases(CaseList& cases, const UpdateCase& made) {
   const auto add = [&](const std::string& suffix, const auto& change) {
     UpdateCase changed = made;
@@ -215,10 +271,28 @@ inline void AddUpdateCases(CaseList& cases, const UpdateCase& made) {
     c.attrs["regularization_method"] = std::string("l2_decay");
     c.attrs["regularization_coeff"] = 0.0625f;
   });
-  for (const bool skips : {true, false}) {
-    UpdateCase changed = made;
-    changed.shapes = {{6, 2}, {3}};
-    cases.push_back(WithSkipUpdate(std::move(changed), skips));
+  add("_float16", [](UpdateCase& c) {
+    c.shapes = {{5, 7}, {0}, {131, 67}, {1}, {3, 3}};
+    c.half = DType::kFloat16;
+    c.half_grads = true;
+    c.grad_scale = 0.75;
+  });
+  add("_float16_by_floats", [](UpdateCase& c) {
+    c.shapes = {{17}, {2, 5}};
+    c.half = DType::kFloat16;
+  });
+  add("_bfloat16", [](UpdateCase& c) {
+    c.half = DType::kBFloat16;
+    c.half_grads = true;
+  });
+  for (const DType half : {DType::kFloat32, DType::kBFloat16}) {
+    for (const bool skips : {true, false}) {
+      UpdateCase changed = made;
+      changed.shapes = {{6, 2}, {3}};
+      changed.half = half;
+      if (half != DType::kFloat32) changed.name += "_bfloat16";
+      cases.push_back(WithSkipUpdate(std::move(changed), skips));
+    }
   }
 }
 

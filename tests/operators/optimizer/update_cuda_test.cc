@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/optimizer/optimizer_ops.h"
 #include "tests/harness/case_op.h"
@@ -35,18 +37,39 @@ std::vector<Parameter> ParametersOf(const std::vector<int64_t>& counts) {
 
 bool IsScalar(const std::string& slot) { return slot.find("Pow") != std::string::npos; }
 
-OpCase CaseOf(const OpDef& def, const std::vector<Parameter>& parameters) {
+// Which dtypes the arrays have.
+struct Precision {
+  DType param = DType::kFloat32;  // of two bytes: with master weights
+  DType grad = DType::kFloat32;
+};
+
+constexpr Precision kPrecisions[] = {{},
+                                     {DType::kBFloat16, DType::kBFloat16},
+                                     {DType::kFloat16, DType::kFloat16},
+                                     {DType::kBFloat16, DType::kFloat32}};
+
+Array In(DType dtype, const Array& array) { return Values(array.shape, array.values, dtype); }
+
+OpCase CaseOf(const OpDef& def, const std::vector<Parameter>& parameters, Precision precision) {
   OpCase result{.name = "lists", .type = def.type};
+  const bool has_masters = precision.param != DType::kFloat32;
+  if (has_masters) result.attrs["multi_precision"] = true;
   for (const std::string& slot : def.update->lists) {
+    if (slot == "MasterParam" && !has_masters) continue;
     uint64_t seed = 1000 * result.inputs.size();
     for (const Parameter& parameter : parameters) {
       const Shape shape = IsScalar(slot) ? Shape{1} : Shape{parameter.count};
       result.inputs[slot].push_back(Uniform(shape, seed + parameter.number, 0.25, 0.75));
     }
   }
+  for (Array& param : result.inputs["Param"]) param = In(precision.param, param);
+  if (result.inputs.contains("Grad")) {
+    for (Array& grad : result.inputs["Grad"]) grad = In(precision.grad, grad);
+  }
   result.inputs["LearningRate"] = {Values({1}, {0.5})};
   result.inputs["GradScale"] = {Values({1}, {0.75})};
   for (const auto& [input, output] : def.in_place) {
+    if (!result.inputs.contains(input)) continue;
     result.outputs.emplace_back(output, static_cast<int>(parameters.size()));
   }
   for (const AttrDef& attr : def.attrs) {
@@ -72,10 +95,10 @@ class Stream {
 class PlacedUpdate {
  public:
   PlacedUpdate(const OpRegistry& registry, const std::string& type,
-               const std::vector<Parameter>& parameters, int64_t offset = 0)
+               const std::vector<Parameter>& parameters, Precision precision, int64_t offset = 0)
       : def_(registry.Get(type)),
-        op_(MakeOp(CaseOf(def_, parameters))),
-        inputs_(MakeInputs(CaseOf(def_, parameters), DType::kFloat32)),
+        op_(MakeOp(CaseOf(def_, parameters, precision))),
+        inputs_(MakeInputs(CaseOf(def_, parameters, precision), DType::kFloat32)),
         offset_(offset),
         device_{.place = Place::Cuda(), .stream = stream_.get()} {
     const OpContext context = ContextOf(def_, op_, inputs_, {}, Place::Cuda());
@@ -93,8 +116,10 @@ class PlacedUpdate {
     run_.outputs.resize(context.outputs().size());
     for (const auto& [input, output] : def_.in_place) {
       for (size_t i = 0; i < parameters.size(); ++i) {
-        const auto out = static_cast<size_t>(context.OutputIndex(output, i));
-        run_.outputs[out] = run_.inputs[static_cast<size_t>(context.InputIndex(input, i))];
+        const int out = context.OutputIndex(output, i);
+        if (out < 0) continue;
+        run_.outputs[static_cast<size_t>(out)] =
+            run_.inputs[static_cast<size_t>(context.InputIndex(input, i))];
       }
     }
   }
@@ -109,11 +134,11 @@ class PlacedUpdate {
   }
 
   // The values of all parameters and states; a vector a tensor.
-  std::vector<std::vector<float>> Values() const {
+  std::vector<std::vector<double>> Values() const {
     stream_.Wait();
-    std::vector<std::vector<float>> values;
+    std::vector<std::vector<double>> values;
     for (const Tensor* output : run_.outputs) {
-      values.push_back(CopyToCpu(*output).ToVector<float>());
+      values.push_back(ToArray(CopyToCpu(*output)).values);
     }
     return values;
   }
@@ -181,6 +206,17 @@ class UpdateOnCuda : public testing::Test {
     EXPECT_GE(types_.size(), 14U);
   }
 
+  // Every op, on parameters of every kind.
+  void ForEachKind(
+      const std::function<void(const std::string& type, Precision precision)>& body) const {
+    for (const std::string& type : types_) {
+      for (const Precision& precision : kPrecisions) {
+        SCOPED_TRACE(StrCat(type, " ", precision.param, " ", precision.grad));
+        body(type, precision);
+      }
+    }
+  }
+
   OpRegistry registry_;
   std::vector<std::string> types_;
 };
@@ -189,51 +225,51 @@ class UpdateOnCuda : public testing::Test {
 const std::vector<int64_t> kCounts = {1, 12293, 7, 0, 300, 4096};
 
 TEST_F(UpdateOnCuda, AddressesChangeNoBit) {
-  for (const std::string& type : types_) {
-    PlacedUpdate aligned(registry_, type, ParametersOf(kCounts));
-    PlacedUpdate odd(registry_, type, ParametersOf(kCounts), 4);
+  ForEachKind([&](const std::string& type, Precision precision) {
+    PlacedUpdate aligned(registry_, type, ParametersOf(kCounts), precision);
+    PlacedUpdate odd(registry_, type, ParametersOf(kCounts), precision, 4);
     aligned.Run();
     odd.Run();
     EXPECT_EQ(aligned.Values(), odd.Values()) << type;
-  }
+  });
 }
 
 TEST_F(UpdateOnCuda, AListChangesNoBit) {
-  for (const std::string& type : types_) {
+  ForEachKind([&](const std::string& type, Precision precision) {
     const std::vector<Parameter> parameters = ParametersOf(kCounts);
-    PlacedUpdate list(registry_, type, parameters);
+    PlacedUpdate list(registry_, type, parameters, precision);
     list.Run();
-    const std::vector<std::vector<float>> of_list = list.Values();
+    const std::vector<std::vector<double>> of_list = list.Values();
     for (size_t i = 0; i < parameters.size(); ++i) {
-      PlacedUpdate alone(registry_, type, {parameters[i]});
+      PlacedUpdate alone(registry_, type, {parameters[i]}, precision);
       alone.Run();
-      const std::vector<std::vector<float>> found = alone.Values();
+      const std::vector<std::vector<double>> found = alone.Values();
       // Slots stand in one order, and each has an argument a parameter.
       for (size_t slot = 0; slot < found.size(); ++slot) {
         EXPECT_EQ(found[slot], of_list[slot * parameters.size() + i]) << type << " " << slot;
       }
     }
-  }
+  });
 }
 
 TEST_F(UpdateOnCuda, TensorsMayMove) {
-  for (const std::string& type : types_) {
-    PlacedUpdate moving(registry_, type, ParametersOf(kCounts));
-    PlacedUpdate resting(registry_, type, ParametersOf(kCounts));
+  ForEachKind([&](const std::string& type, Precision precision) {
+    PlacedUpdate moving(registry_, type, ParametersOf(kCounts), precision);
+    PlacedUpdate resting(registry_, type, ParametersOf(kCounts), precision);
     for (int step = 0; step < 3; ++step) {
       moving.Run();
       moving.Move();
       resting.Run();
     }
     EXPECT_EQ(moving.Values(), resting.Values()) << type;
-  }
+  });
 }
 
 TEST_F(UpdateOnCuda, LaunchesDoNotGrowWithTheList) {
   constexpr size_t kMost = 4;
-  for (const std::string& type : types_) {
-    PlacedUpdate few(registry_, type, ParametersOf({5, 6}));
-    PlacedUpdate many(registry_, type, ParametersOf(std::vector<int64_t>(700, 9)));
+  ForEachKind([&](const std::string& type, Precision precision) {
+    PlacedUpdate few(registry_, type, ParametersOf({5, 6}), precision);
+    PlacedUpdate many(registry_, type, ParametersOf(std::vector<int64_t>(700, 9)), precision);
     std::vector<size_t> launches;
     for (PlacedUpdate* update : {&few, &many}) {
       update->Run();
@@ -243,14 +279,14 @@ TEST_F(UpdateOnCuda, LaunchesDoNotGrowWithTheList) {
     }
     EXPECT_EQ(launches[0], launches[1]) << type;
     EXPECT_LE(launches[0], kMost) << type;
-  }
+  });
 }
 
 TEST_F(UpdateOnCuda, AGraphDoesWhatRunsDo) {
-  for (const std::string& type : types_) {
+  ForEachKind([&](const std::string& type, Precision precision) {
     for (const bool runs_before : {false, true}) {
-      PlacedUpdate captured(registry_, type, ParametersOf(kCounts));
-      PlacedUpdate plain(registry_, type, ParametersOf(kCounts));
+      PlacedUpdate captured(registry_, type, ParametersOf(kCounts), precision);
+      PlacedUpdate plain(registry_, type, ParametersOf(kCounts), precision);
       if (runs_before) captured.Run();
       cudaGraph_t graph = captured.Capture();
       captured.Launch(graph, runs_before ? 2 : 3);
@@ -259,7 +295,7 @@ TEST_F(UpdateOnCuda, AGraphDoesWhatRunsDo) {
       for (int step = 0; step < 4; ++step) plain.Run();
       EXPECT_EQ(captured.Values(), plain.Values()) << type << " " << runs_before;
     }
-  }
+  });
 }
 
 }  // namespace

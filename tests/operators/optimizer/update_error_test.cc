@@ -18,16 +18,26 @@ using ::testing::HasSubstr;
 
 bool IsScalar(const std::string& slot) { return slot.find("Pow") != std::string::npos; }
 
-// What the op makes of lists of two parameters, with every slot that has one argument a parameter.
-OpCase CaseOf(const OpDef& def) {
+Array In(DType dtype, const Array& array) { return Values(array.shape, array.values, dtype); }
+
+// What the op makes of lists of two parameters, with every slot that has one argument a parameter:
+// float32, or bfloat16 with master weights.
+OpCase CaseOf(const OpDef& def, bool has_masters = true) {
   OpCase result{.name = "lists", .type = def.type};
   for (const std::string& slot : def.update->lists) {
+    if (slot == "MasterParam" && !has_masters) continue;
     for (const Shape& shape : {Shape{2, 3}, Shape{4}}) {
       result.inputs[slot].push_back(Uniform(IsScalar(slot) ? Shape{1} : shape, 1, 0.25, 0.75));
     }
   }
+  for (Array& param : result.inputs["Param"]) {
+    if (has_masters) param = In(DType::kBFloat16, param);
+  }
+  result.attrs["multi_precision"] = has_masters;
   result.inputs["LearningRate"] = {Values({1}, {0.5})};
-  for (const auto& [input, output] : def.in_place) result.outputs.emplace_back(output, 2);
+  for (const auto& [input, output] : def.in_place) {
+    if (result.inputs.contains(input)) result.outputs.emplace_back(output, 2);
+  }
   for (const AttrDef& attr : def.attrs) {
     if (!attr.default_value.has_value()) result.attrs[attr.name] = 0.5f;
   }
@@ -83,7 +93,9 @@ class UpdateError : public testing::Test {
 TEST_F(UpdateError, ListsOfAllOpsAreTaken) {
   EXPECT_EQ(Optimizers().size(), 14u);
   for (const std::string& type : Optimizers()) {
-    EXPECT_EQ(ErrorOf(CaseOf(registry_.Get(type))), "") << type;
+    for (const bool has_masters : {false, true}) {
+      EXPECT_EQ(ErrorOf(CaseOf(registry_.Get(type), has_masters)), "") << type << has_masters;
+    }
   }
 }
 
@@ -102,8 +114,8 @@ TEST_F(UpdateError, NamesAListOfAnotherLength) {
 TEST_F(UpdateError, NamesTheArgumentOfAnotherShape) {
   ForEachList([this](const OpDef& def, const std::string& slot) {
     if (slot == "Param") return;
-    const std::string message =
-        IsScalar(slot) ? "[1] has shape [5], expected one element" : "[1] is float32 [5], expected";
+    const std::string message = IsScalar(slot) ? "[1] has shape [5], expected one element"
+                                               : "[1] is float32 [5], expected float32 [4]";
     EXPECT_THAT(ErrorOf(def.type, [&](OpCase& made) { made.inputs[slot][1] = Uniform({5}, 1); }),
                 HasSubstr(def.type + ": " + slot + message));
   });
@@ -129,6 +141,57 @@ TEST_F(UpdateError, ASlotOfOneArgumentIsNamedWithoutAnIndex) {
               HasSubstr("sgd: Grad is float32 [5], expected float32 [2, 3]"));
 }
 
+TEST_F(UpdateError, TellsWhoHasMasterWeights) {
+  for (const std::string& type : Optimizers()) {
+    EXPECT_THAT(ErrorOf(type, [](OpCase& made) { made.attrs.erase("multi_precision"); }),
+                HasSubstr(type + ": multi_precision = false and Param is bfloat16, expected "
+                                 "multi_precision = true, with float32 weights in MasterParam"));
+    EXPECT_THAT(ErrorOf(type,
+                        [](OpCase& made) {
+                          for (Array& param : made.inputs["Param"]) param.fixed_dtype = false;
+                        }),
+                HasSubstr(type + ": multi_precision = true and Param is float32, expected float16 "
+                                 "or bfloat16"));
+    OpCase unasked = CaseOf(registry_.Get(type), /*has_masters=*/false);
+    unasked.inputs["MasterParam"] = unasked.inputs["Param"];
+    EXPECT_THAT(ErrorOf(unasked),
+                HasSubstr(type + ": multi_precision = false and MasterParam is connected"));
+  }
+}
+
+TEST_F(UpdateError, NamesMasterWeightsThatAreMissingOrOfAnotherDtype) {
+  for (const std::string& type : Optimizers()) {
+    EXPECT_THAT(ErrorOf(type, [](OpCase& made) { made.inputs.erase("MasterParam"); }),
+                HasSubstr(type + ": MasterParam has 0 arguments, expected 2 as Param"));
+    EXPECT_THAT(ErrorOf(type,
+                        [](OpCase& made) {
+                          std::erase_if(made.outputs, [](const auto& output) {
+                            return output.first == "MasterParamOut";
+                          });
+                        }),
+                HasSubstr(type + ": output \"MasterParamOut\" has 0 arguments, expected 2"));
+    for (const DType dtype : {DType::kFloat64, DType::kBFloat16}) {
+      const auto change = [&](OpCase& made) {
+        Array& master = made.inputs["MasterParam"][1];
+        master = In(dtype, master);
+      };
+      EXPECT_THAT(ErrorOf(type, change), HasSubstr(StrCat(type, ": MasterParam[1] is ", dtype,
+                                                          " [4], expected float32 [4]")));
+    }
+    // The other two-byte dtype, or one of each.
+    const auto by_float16 = [](OpCase& made) {
+      made.inputs["Grad"][0] = In(DType::kFloat16, made.inputs["Grad"][0]);
+    };
+    EXPECT_THAT(ErrorOf(type, by_float16),
+                HasSubstr(type + ": Grad[0] is float16 [2, 3], expected bfloat16 [2, 3]"));
+    const auto by_both = [](OpCase& made) {
+      made.inputs["Grad"][1] = In(DType::kBFloat16, made.inputs["Grad"][1]);
+    };
+    EXPECT_THAT(ErrorOf(type, by_both),
+                HasSubstr(type + ": Grad[1] is bfloat16 [4], expected float32 [4]"));
+  }
+}
+
 TEST_F(UpdateError, NamesTheOutputThatIsMissing) {
   ForEachList([this](const OpDef& def, const std::string& slot) {
     for (const auto& [input, output] : def.in_place) {
@@ -140,6 +203,24 @@ TEST_F(UpdateError, NamesTheOutputThatIsMissing) {
                                                        "\" has 1 arguments, expected 2 as Param"));
     }
   });
+}
+
+// An op may leave the next powers unconnected, but not some of them.
+TEST_F(UpdateError, NamesAPowerThatIsMissing) {
+  const auto outputs = [](int powers) {
+    return [powers](OpCase& made) {
+      for (auto& [output, count] : made.outputs) {
+        if (output == "Beta1PowOut") count = powers;
+      }
+    };
+  };
+  for (const char* type : {"adam", "merged_adam", "adamw", "adamax", "lamb"}) {
+    EXPECT_EQ(ErrorOf(type, outputs(0)), "") << type;
+    EXPECT_THAT(ErrorOf(type, outputs(1)),
+                HasSubstr(StrCat(type,
+                                 ": output \"Beta1PowOut\" has 1 arguments, expected 2 as "
+                                 "Param")));
+  }
 }
 
 TEST_F(UpdateError, NamesAListOfSettingsOfAnotherLength) {

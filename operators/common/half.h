@@ -1,4 +1,5 @@
 // The two-byte floating-point numbers, for storage: they convert from and to float, no more.
+// One by one (constexpr, which CUDA's kernels call as well), and arrays of them.
 #pragma once
 
 #include <bit>
@@ -13,15 +14,15 @@ namespace skiff {
 struct Float16 {
   uint16_t bits = 0;
 
-  Float16() = default;
+  constexpr Float16() = default;
   // The nearest number, the even one of two; infinity from 65,520 on.
-  explicit Float16(float value) {
+  constexpr explicit Float16(float value) {
     const auto all = std::bit_cast<uint32_t>(value);
     const uint32_t magnitude = all & 0x7fffffffu;
     bits = static_cast<uint16_t>((all >> 16 & 0x8000u) | BitsOfMagnitude(magnitude));
   }
 
-  explicit operator float() const {
+  constexpr explicit operator float() const {
     const uint32_t sign = (bits & 0x8000u) << 16;
     const uint32_t exponent = bits >> 10 & 0x1fu;
     const uint32_t fraction = bits & 0x3ffu;
@@ -34,7 +35,7 @@ struct Float16 {
   }
 
  private:
-  static uint32_t BitsOfMagnitude(uint32_t magnitude) {
+  static constexpr uint32_t BitsOfMagnitude(uint32_t magnitude) {
     constexpr uint32_t kInfinity = 0x7f800000u;
     constexpr uint32_t kTooLarge = 0x47800000u;     // 2^16
     constexpr uint32_t kLeastNormal = 0x38800000u;  // 2^-14
@@ -54,16 +55,16 @@ struct Float16 {
 struct BFloat16 {
   uint16_t bits = 0;
 
-  BFloat16() = default;
+  constexpr BFloat16() = default;
   // The nearest number, the even one of two.
-  explicit BFloat16(float value) {
+  constexpr explicit BFloat16(float value) {
     const auto all = std::bit_cast<uint32_t>(value);
     const bool is_nan = (all & 0x7fffffffu) > 0x7f800000u;
     const uint32_t odd = all >> 16 & 1u;
     bits = static_cast<uint16_t>((is_nan ? all | 0x400000u : all + 0x7fffu + odd) >> 16);
   }
 
-  explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
+  constexpr explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
 template <typename T>
@@ -77,5 +78,17 @@ template <>
 struct DTypeOfType<BFloat16> {
   static constexpr DType value = DType::kBFloat16;
 };
+
+inline bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+// Conversions of arrays of one of the dtypes, whose bits are given: those of the types above, bit
+// by bit, with vectors. On the calling thread.
+struct HalfArrays {
+  void (*to_floats)(const uint16_t* halves, int64_t count, float* floats) = nullptr;
+  void (*from_floats)(const float* floats, int64_t count, uint16_t* halves) = nullptr;
+};
+
+// Error unless IsHalf(dtype).
+HalfArrays HalfArraysOf(DType dtype);
 
 }  // namespace skiff
