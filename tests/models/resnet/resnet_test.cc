@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
+#include "framework/analysis/contiguous_values.h"
 #include "framework/base/error.h"
+#include "framework/executor/executor.h"
 #include "tests/harness/classifier_workload.h"
 #include "tests/harness/pass_check.h"
 #include "tests/models/common/short_training.h"
@@ -87,6 +90,41 @@ TEST(ResNet, KeepsItsResultsWithEveryPass) {
                                                     .logits = Network({.depth = 20}),
                                                     .schedule = ScheduleKind::kStep})),
               ::testing::IsEmpty());
+}
+
+// Convolutions, batch norms and the last layer write each gradient where the update reads it.
+TEST(ResNet, LiesFlatWithAllItsGradients) {
+  for (const OptimizerKind optimizer : {OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+    const harness::Workload workload = ClassifierWorkload({.name = "resnet20",
+                                                           .channels = 3,
+                                                           .extent = 8,
+                                                           .logits = Network({.depth = 20}),
+                                                           .optimizer = optimizer,
+                                                           .brief = true});
+    const Program& program = *workload.programs[0];
+    const auto parameters = std::ranges::count_if(program.root()->vars(), [](const auto& var) {
+      return var->is_parameter && var->trainable;
+    });
+    Executor executor(Place::Cpu());
+    executor.Run(*workload.startup);
+    const auto plan_of = [&](const CompileOptions& options) {
+      const harness::WorkloadRun& run = workload.runs[0];
+      return executor.Compile(program, options).Bind(run.feeds, run.fetches).plan();
+    };
+    const Plan plan = plan_of({.fuse_optimizer = true, .flatten_parameters = true});
+    const std::vector<std::vector<ContiguousSlice>> lists = ContiguousSlices(plan);
+    ASSERT_EQ(lists.size(), 1U);
+    EXPECT_EQ(lists[0].size(), static_cast<size_t>(parameters));
+    for (const ContiguousSlice& slice : lists[0]) {
+      EXPECT_EQ(plan.values[static_cast<size_t>(slice.root)].offset -
+                    plan.values[static_cast<size_t>(lists[0][0].root)].offset,
+                slice.offset);
+    }
+    const auto copies = [](const Plan& of) {
+      return std::ranges::count(of.instructions, InstructionKind::kCopy, &Instruction::kind);
+    };
+    EXPECT_EQ(copies(plan), copies(plan_of({})));
+  }
 }
 
 }  // namespace
