@@ -43,6 +43,11 @@ constexpr bool IsFloat(DType dtype) {
          dtype == DType::kBFloat16;
 }
 
+// Whether it is a floating-point dtype of two bytes, whose parameters have master weights.
+constexpr bool IsHalf(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+}
+
 std::ostream& operator<<(std::ostream& stream, DType dtype);
 
 // The DType of a C++ type.

@@ -1,8 +1,8 @@
 // Kernels: the code that runs an op for one place, dtype and layout.
 //
 // A kernel is prepared once per plan, when every shape is known: the factory parses attributes,
-// makes descriptors and primitives, and asks for workspace. Run then only reads pointers; it must
-// not allocate.
+// makes descriptors and primitives, and asks for workspace. Bind may gather where the arguments
+// lie. Run then only reads pointers; it must not allocate.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,9 @@ class KernelContext {
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  // Called before the first Run, and again before a Run for which the data of an argument or a
+  // workspace lies elsewhere than it did. It must not read what lies there.
+  virtual void Bind(const KernelContext&) {}
   virtual void Run(const KernelContext& context) = 0;
 };
 
@@ -112,6 +115,8 @@ struct KernelDef {
   int priority = 0;
   // Whether it runs where an argument is selected rows, and nowhere else. No other kernel sees any.
   bool selected_rows = false;
+  // Whether `prepare` makes a ListKernel, which may run in step with others.
+  bool is_list_kernel = false;
   // Whether it is there to be right for every dtype and attribute rather than fast. A tuner times
   // it only where it is what would run anyway.
   bool is_reference = false;

@@ -61,17 +61,27 @@ using FlopRule = std::function<double(const OpContext&)>;
 // other. The op computes the same either way.
 inline constexpr const char* kIsFlatAttr = "is_flat";
 
-// How an op updates parameters.
+// How an op updates parameters, or what is kept for each of them.
 struct UpdateRule {
-  // Input slots with one argument a parameter, "Param" and "Grad" first. The op takes the arguments
-  // of any number of parameters: argument i of each of these slots, and of the outputs that may lie
-  // on them (in_place), is parameter i's. What it does to one depends on no other.
+  // A scalar of each parameter that is multiplied by `factor`, a float attribute, in each step: by
+  // the op where `output` is connected, else by the program.
+  struct Power {
+    std::string input;
+    std::string output;
+    std::string factor;
+  };
+
+  // Input slots with one argument a parameter, the parameters first, or what becomes one. The op
+  // takes the arguments of any number of parameters: argument i of each of these slots, and of the
+  // outputs that may lie on them (in_place), is parameter i's. What it does to one depends on no
+  // other.
   std::vector<std::string> lists;
   // Attributes that are lists: of one entry for all, or of one a parameter.
   std::vector<std::string> list_attrs;
   // The op that ops of this type are merged into: one with the same slots, whose list_attrs may be
   // plain attributes of this one. Empty: this type itself.
   std::string merged_as;
+  std::vector<Power> powers;
 };
 
 struct OpDef {
@@ -106,7 +116,7 @@ struct OpDef {
   // Another op that computes outputs of this one once more, with the same bits but for less, from
   // this one's variables, inputs and outputs, in slots of the same names. Empty: none.
   std::string replayed_by;
-  // Of an op that updates parameters; none: it doesn't.
+  // Of an op that updates parameters or their averages; none: it doesn't.
   std::optional<UpdateRule> update;
   LayoutRule layout_rule = LayoutRule::kPlain;
   std::vector<std::string> layout_slots;

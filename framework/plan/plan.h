@@ -44,7 +44,9 @@ int64_t StorageBytes(const PlanValue& value);
 enum class InstructionKind {
   kOp,
   kCopy,   // one input to one output; layouts may differ
-  kFused,  // element-wise ops, block by block; made behind all passes that rewrite arguments
+  // Made behind all passes that rewrite arguments, of several ops that run block by block:
+  kFused,   // element-wise ones
+  kInStep,  // ListKernels: an update of parameters and what keeps their averages
 };
 
 // How a fused instruction is cut; see fused_blocks.h.
@@ -71,7 +73,8 @@ struct Instruction {
   std::vector<int64_t> workspace_offsets;
   // Of what is fused: the ops in the order in which they run. `inputs` are the values whose data
   // they read and none of them writes, each once; `outputs` those that somebody else reads. Values
-  // of the members that are in neither have no place in the arena.
+  // of the members that are in neither have no place in the arena. Of ops in step `outputs` are all
+  // that they write.
   std::vector<Instruction> members;
   BlockPartition blocks;
 

@@ -26,7 +26,9 @@ class Folding {
       if (op.type == "sum" && (op.role() & kRoleOptimize) != 0) FoldNorms(i);
       const OpDef* def = registry_.Find(op.type);
       if (def != nullptr && TakesFolds(op, *def)) FoldIntoUpdate(i);
-      if (def != nullptr && op.type == "adamax") FoldPower(i, *def, &op);
+      if (def != nullptr && def->update.has_value()) {
+        for (const UpdateRule::Power& power : def->update->powers) FoldPower(i, *def, power, &op);
+      }
     }
     RemoveGone();
     return {.pass = {},
@@ -80,13 +82,11 @@ class Folding {
     const Op* cast = MadeBy(position, name, "cast", &at);
     if (cast == nullptr) return nullptr;
     const std::string& from = cast->Input("X")[0];
-    const bool is_exact = IsTwoByteFloat(DTypeOf(from)) && DTypeOf(name) == DType::kFloat32;
+    const bool is_exact = IsHalf(DTypeOf(from)) && DTypeOf(name) == DType::kFloat32;
     return is_exact && IsDense(from) && IsSame(from, at, position) ? &from : nullptr;
   }
 
   DType DTypeOf(const std::string& name) const { return block_.GetVar(name)->dtype; }
-
-  static bool IsTwoByteFloat(DType dtype) { return IsFloat(dtype) && SizeOf(dtype) == 2; }
 
   // From the last op back. The update does the same in this order: cast, rescale, scale, decay.
   void FoldIntoUpdate(size_t i) {
@@ -166,11 +166,11 @@ class Folding {
     return op.type == type && (op.role() & kRoleOptimize) != 0;
   }
 
-  // Behind an adamax: Beta1Pow = scale(Beta1Pow), or, where updates may be skipped,
-  // next = scale(Beta1Pow), Beta1Pow = where(SkipUpdate, Beta1Pow, next).
-  void FoldPower(size_t i, const OpDef& def, Op* op) {
-    if (op->Input("Beta1Pow").size() != 1 || !op->Output("Beta1PowOut").empty()) return;
-    const std::vector<std::string> power = op->Input("Beta1Pow");
+  // Behind an update whose power the program moves on: power = scale(power), or, where updates may
+  // be skipped, next = scale(power), power = where(SkipUpdate, power, next).
+  void FoldPower(size_t i, const OpDef& def, const UpdateRule::Power& rule, Op* op) {
+    if (op->Input(rule.input).size() != 1 || !op->Output(rule.output).empty()) return;
+    const std::vector<std::string> power = op->Input(rule.input);
     const Definition* held = definitions_.Before(i, block_.FindVar(power[0]));
     const bool may_skip = !op->Input("SkipUpdate").empty();
     // Nobody else may see the power that the op moves on.
@@ -184,7 +184,7 @@ class Folding {
     const Op& last = *block_.ops()[at_last];
     if (!IsOptimizers(at_scale, "scale") || !IsScaleOnly(scale) || last.Output("Out") != power ||
         scale.Attr<float>("scale", 1.0f) !=
-            std::get<float>(*EffectiveAttr(*op, *def.FindAttr("beta1")))) {
+            std::get<float>(*EffectiveAttr(*op, *def.FindAttr(rule.factor)))) {
       return;
     }
     if (may_skip) {
@@ -198,7 +198,7 @@ class Folding {
         return;
       }
     }
-    op->SetOutput("Beta1PowOut", power);
+    op->SetOutput(rule.output, power);
     is_gone_[at_scale] = is_gone_[at_last] = true;
     ++powers_;
   }

@@ -79,8 +79,6 @@ struct DTypeOfType<BFloat16> {
   static constexpr DType value = DType::kBFloat16;
 };
 
-inline bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-
 // Conversions of arrays of one of the dtypes, whose bits are given: those of the types above, bit
 // by bit, with vectors. On the calling thread.
 struct HalfArrays {

@@ -45,7 +45,8 @@ UpdateOp AdamaxOp() {
                          "shape."}},
       .scalars = {{.input = "Beta1Pow",
                    .output = "Beta1PowOut",
-                   .doc = "One element: beta1 to the power of the step, from 1 on."}},
+                   .doc = "One element: beta1 to the power of the step, from 1 on.",
+                   .factor = "beta1"}},
       .attrs = {FloatAttr("beta1", 0.9f, "The decay of Moment."),
                 FloatAttr("beta2", 0.999f, "The decay of InfNorm."),
                 FloatAttr("epsilon", 1e-8f, "Keeps the quotient finite.")}};

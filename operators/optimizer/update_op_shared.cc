@@ -138,7 +138,8 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   }
   for (const UpdateOp::State& state : op.states) CheckAndSetState(context, state, dtype);
   if (dtype != param_dtype) {
-    const UpdateOp::State master{.input = "MasterParam", .output = "MasterParamOut", .doc = {}};
+    const UpdateOp::State master{
+        .input = "MasterParam", .output = "MasterParamOut", .doc = {}, .factor = {}};
     CheckAndSetState(context, master, dtype);
   }
   for (const UpdateOp::State& scalar : op.scalars) {
@@ -154,7 +155,7 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   CheckSkip(context);
   CheckListAttrs(context, op.list_attrs);
   CheckOutputs(context, "ParamOut");
-  SetOutputs(context, {.input = "Param", .output = "ParamOut", .doc = {}});
+  SetOutputs(context, {.input = "Param", .output = "ParamOut", .doc = {}, .factor = {}});
 }
 
 SlotDef ListSlot(std::string name, std::string doc, bool dispensable = false) {
@@ -212,6 +213,11 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
   };
   add_states(op.states, false);
   add_states(op.scalars, true);
+  for (const UpdateOp::State& scalar : op.scalars) {
+    if (scalar.factor.empty()) continue;
+    def.update->powers.push_back(
+        {.input = scalar.input, .output = scalar.output, .factor = scalar.factor});
+  }
   def.inputs.push_back(ListSlot("MasterParam",
                                 "With multi_precision the float32 weights, each of its parameter's "
                                 "shape; else none.",

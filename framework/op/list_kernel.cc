@@ -1,0 +1,49 @@
+#include "framework/op/list_kernel.h"
+
+#include <algorithm>
+#include <array>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+
+namespace skiff {
+namespace {
+
+// Elements that stay in the first cache from one kernel to the next.
+constexpr int64_t kBlock = 2048;
+constexpr int64_t kGrain = 4 * kBlock;
+
+}  // namespace
+
+void ListKernel::Run(const KernelContext& run) {
+  const ListStep step{.kernel = this, .context = &run};
+  RunInStep({&step, 1});
+}
+
+void RunInStep(std::span<const ListStep> steps) {
+  SKIFF_ENFORCE(steps.size() <= kMaxListSteps, kInvalidArgument, steps.size(),
+                " kernels in step, expected at most ", kMaxListSteps);
+  std::array<ListStep, kMaxListSteps> begun;
+  size_t count = 0;
+  for (const ListStep& step : steps) {
+    if (step.kernel->Begin(*step.context)) begun[count++] = step;
+  }
+  if (count == 0) return;
+  const std::span<const ListStep> active(begun.data(), count);
+  const int64_t elements = active.front().kernel->element_count();
+  for (const ListStep& step : active) {
+    SKIFF_ENFORCE(step.kernel->element_count() == elements, kInternal, "kernels in step have ",
+                  step.kernel->element_count(), " and ", elements, " elements, expected as many");
+  }
+  ParallelFor(elements, kGrain, [active](int64_t begin, int64_t end) {
+    for (; begin < end; begin += kBlock) {
+      const int64_t block_end = std::min(begin + kBlock, end);
+      for (const ListStep& step : active) {
+        step.kernel->RunElements(*step.context, begin, block_end);
+      }
+    }
+  });
+  for (const ListStep& step : active) step.kernel->End(*step.context);
+}
+
+}  // namespace skiff
