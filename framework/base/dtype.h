@@ -44,9 +44,7 @@ constexpr bool IsFloat(DType dtype) {
 }
 
 // Whether it is a floating-point dtype of two bytes, whose parameters have master weights.
-constexpr bool IsHalf(DType dtype) {
-  return dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-}
+constexpr bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
 std::ostream& operator<<(std::ostream& stream, DType dtype);
 

@@ -38,7 +38,7 @@ void AppendInitialization(const Var& var, const Initializer& initializer,
   if (startup->FindLocalVar(var.name) != nullptr) return;
   Var first = var;
   first.attrs.clear();
-  const bool is_rounded = IsFloat(var.dtype) && SizeOf(var.dtype) == 2;
+  const bool is_rounded = IsHalf(var.dtype);
   if (is_rounded) {
     first = {.name = DefaultStartupProgram().UniqueName(var.name + ".float32")};
     first.dtype = DType::kFloat32;

@@ -32,8 +32,9 @@ void RunInStep(std::span<const ListStep> steps) {
   const std::span<const ListStep> active(begun.data(), count);
   const int64_t elements = active.front().kernel->element_count();
   for (const ListStep& step : active) {
-    SKIFF_ENFORCE(step.kernel->element_count() == elements, kInternal, "kernels in step have ",
-                  step.kernel->element_count(), " and ", elements, " elements, expected as many");
+    SKIFF_ENFORCE(step.kernel->element_count() == elements, kFailedPrecondition,
+                  "kernels in step have ", step.kernel->element_count(), " and ", elements,
+                  " elements, expected as many");
   }
   ParallelFor(elements, kGrain, [active](int64_t begin, int64_t end) {
     for (; begin < end; begin += kBlock) {

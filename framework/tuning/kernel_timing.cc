@@ -97,6 +97,7 @@ class PreparedCandidate {
     context_.device_context = &device_;
     context_.seed = &kZero;
     context_.step = &kZero;
+    kernel_->Bind(context_);
   }
   // The context points to the device.
   PreparedCandidate(const PreparedCandidate&) = delete;

@@ -218,7 +218,10 @@ void PreparedOp::PoisonInput(const std::string& name, unsigned char poison) {
   input->before = CopyToCpu(input->tensor);
 }
 
-void PreparedOp::Run() { kernel_->Run(context_); }
+void PreparedOp::Run() {
+  kernel_->Bind(context_);
+  kernel_->Run(context_);
+}
 
 void PreparedOp::Wait() const {
 #ifdef WITH_CUDA

@@ -124,7 +124,10 @@ class PlacedUpdate {
     }
   }
 
-  void Run() { kernel_->Run(run_); }
+  void Run() {
+    kernel_->Bind(run_);
+    kernel_->Run(run_);
+  }
 
   // To other addresses.
   void Move() {
