@@ -76,6 +76,9 @@ struct UpdateRule {
   // outputs that may lie on them (in_place), is parameter i's. What it does to one depends on no
   // other.
   std::vector<std::string> lists;
+  // Those of them whose arguments have one element; of the others argument i has as many as the
+  // parameter.
+  std::vector<std::string> scalars;
   // Attributes that are lists: of one entry for all, or of one a parameter.
   std::vector<std::string> list_attrs;
   // The op that ops of this type are merged into: one with the same slots, whose list_attrs may be
