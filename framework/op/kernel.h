@@ -115,8 +115,6 @@ struct KernelDef {
   int priority = 0;
   // Whether it runs where an argument is selected rows, and nowhere else. No other kernel sees any.
   bool selected_rows = false;
-  // Whether `prepare` makes a ListKernel, which may run in step with others.
-  bool is_list_kernel = false;
   // Whether it is there to be right for every dtype and attribute rather than fast. A tuner times
   // it only where it is what would run anyway.
   bool is_reference = false;
