@@ -9,9 +9,7 @@
 namespace skiff {
 namespace {
 
-// Elements that stay in the first cache from one kernel to the next.
-constexpr int64_t kBlock = 2048;
-constexpr int64_t kGrain = 4 * kBlock;
+constexpr int64_t kGrain = 4 * kListBlock;
 
 }  // namespace
 
@@ -37,8 +35,8 @@ void RunInStep(std::span<const ListStep> steps) {
                   " elements, expected as many");
   }
   ParallelFor(elements, kGrain, [active](int64_t begin, int64_t end) {
-    for (; begin < end; begin += kBlock) {
-      const int64_t block_end = std::min(begin + kBlock, end);
+    for (; begin < end; begin += kListBlock) {
+      const int64_t block_end = std::min(begin + kListBlock, end);
       for (const ListStep& step : active) {
         step.kernel->RunElements(*step.context, begin, block_end);
       }

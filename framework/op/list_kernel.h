@@ -9,6 +9,9 @@
 
 namespace skiff {
 
+// Elements that stay in the first cache from one kernel to the next.
+inline constexpr int64_t kListBlock = 2048;
+
 // The kernel of an op that treats the elements of its lists one by one. Its elements are those of
 // all arrays of a list, one array behind the other; a list has as many as any other. What it does
 // to element i depends on elements i of its arguments, on single numbers, and on what Begin makes
@@ -18,11 +21,13 @@ class ListKernel : public Kernel {
   // Begin, all elements, End; or nothing more, if Begin says so.
   void Run(const KernelContext& run) final;
 
+  // Whether Begin reads elements: then no kernel that writes these can run in step before.
+  virtual bool begins_with_elements() const { return false; }
   // What comes before the elements; false if there is nothing to do for them, nor an End.
   virtual bool Begin(const KernelContext& run) = 0;
   // Of the run that has begun.
   virtual int64_t element_count() const = 0;
-  // Elements [begin, end), from any thread. Must not throw.
+  // Elements [begin, end), at most kListBlock, from any thread. Must not throw.
   virtual void RunElements(const KernelContext& run, int64_t begin, int64_t end) const = 0;
   virtual void End(const KernelContext&) {}
 };

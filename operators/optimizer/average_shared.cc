@@ -1,6 +1,5 @@
 #include "operators/optimizer/average_shared.h"
 
-#include <limits>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -10,8 +9,6 @@
 
 namespace skiff {
 namespace {
-
-constexpr int64_t kGrain = 8192;
 
 SlotDef ListSlot(std::string name, std::string doc) {
   return {.name = std::move(name), .doc = std::move(doc), .duplicable = true};
@@ -77,6 +74,7 @@ OpDef MakeAverageOpDef(AverageOp op) {
   def.doc = op.doc;
   def.inputs = {ListSlot(op.param, "The parameters after the step, float32 or float64.")};
   def.update = UpdateRule{.lists = {op.param}};
+  for (const AverageOp::State& scalar : op.scalars) def.update->scalars.push_back(scalar.input);
   for (const auto* states : {&op.arrays, &op.scalars}) {
     for (const AverageOp::State& state : *states) {
       def.inputs.push_back(ListSlot(state.input, state.doc));
@@ -110,14 +108,18 @@ AverageKernel::AverageKernel(const OpContext& context)
   }
 }
 
-void AverageKernel::Run(const KernelContext& run) {
+bool AverageKernel::Begin(const KernelContext& run) {
   if (skip_ >= 0 && run.input(skip_).Item<bool>()) {
     Keep(run);
-    return;
+    return false;
   }
   for (size_t i = 0; i < params_.size(); ++i) Advance(run, i);
-  ForEachBlock(begins_, kGrain, std::numeric_limits<int64_t>::max() / 2,
-               [&](size_t i, int64_t begin, int64_t end) { Accumulate(run, i, begin, end); });
+  return true;
+}
+
+void AverageKernel::RunElements(const KernelContext& run, int64_t begin, int64_t end) const {
+  ForEachArray(begins_, begin, end,
+               [&](size_t i, int64_t first, int64_t last) { Accumulate(run, i, first, last); });
 }
 
 void AverageKernel::Keep(const KernelContext& run) const {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/op/kernel.h"
+#include "framework/op/list_kernel.h"
 #include "framework/op/registry.h"
 #include "operators/optimizer/update_arguments_shared.h"
 
@@ -40,9 +40,11 @@ struct AverageOp {
 
 OpDef MakeAverageOpDef(AverageOp op);
 
-class AverageKernel : public Kernel {
+class AverageKernel : public ListKernel {
  public:
-  void Run(const KernelContext& run) final;
+  bool Begin(const KernelContext& run) final;
+  int64_t element_count() const final { return begins_.back(); }
+  void RunElements(const KernelContext& run, int64_t begin, int64_t end) const final;
 
  protected:
   // A state before the step, and after it.

@@ -91,7 +91,8 @@ class ExponentialMovingAverage final : public AverageKernel {
 
   void Advance(const KernelContext& run, size_t i) override {
     const State& product = state(kDecayProduct, i);
-    SetScalar(ScalarOf(run.input(product.in)) * Decay(run), &run.output(product.out));
+    const double before = run.input(product.in).template Item<double>();
+    *run.output(product.out).template data<double>() = before * Decay(run);
   }
 
   void Accumulate(const KernelContext& run, size_t i, int64_t begin, int64_t end) const override {

@@ -8,11 +8,13 @@
 // memory of its own, and a NaN of the last round is gone. Of selected rows: gradient_merge_rows.
 // Sums of float32 take gradients of float16 and bfloat16 as well.
 #include <algorithm>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/list_kernel.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/dims_agree.h"
 #include "operators/common/half.h"
@@ -24,9 +26,6 @@
 
 namespace skiff {
 namespace {
-
-constexpr int64_t kGrain = 8192;
-constexpr int64_t kBlock = 2048;
 
 void Infer(OpContext& context) {
   const size_t count = context.InputCount("Accumulated");
@@ -54,41 +53,59 @@ void Infer(OpContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  std::vector<int64_t> begins = {0};
-  std::vector<int> grads;
-  for (size_t i = 0; i < context.InputCount("Accumulated"); ++i) {
-    begins.push_back(begins.back() + context.Input("Accumulated", i).shape.element_count());
-    grads.push_back(context.InputIndex("Grad", i));
+class GradientMerge final : public ListKernel {
+ public:
+  explicit GradientMerge(const OpContext& context)
+      : sums_(PairsOf(context, "Accumulated", "AccumulatedOut")),
+        grads_(InputIndices(context, "Grad")),
+        round_(context) {
+    for (size_t i = 0; i < sums_.size(); ++i) {
+      begins_.push_back(begins_.back() + context.Input("Accumulated", i).shape.element_count());
+    }
+    const DType dtype = context.Input("Grad").dtype;
+    if (IsHalf(dtype)) halves_ = HalfArraysOf(dtype);
   }
-  const DType dtype = context.Input("Grad").dtype;
-  return MakeKernel([halves = IsHalf(dtype) ? HalfArraysOf(dtype) : HalfArrays{},
-                     sums = PairsOf(context, "Accumulated", "AccumulatedOut"),
-                     grads = std::move(grads), begins = std::move(begins),
-                     round = Round(context)](const KernelContext& run) {
-    const RoundPosition position = round.Position(run);
-    ForEachBlock(begins, kGrain, kBlock, [&](size_t i, int64_t begin, int64_t end) {
-      const Tensor& grad = run.input(grads[i]);
-      alignas(64) T widened[kBlock];
-      const T* added = widened;
-      if (halves.to_floats == nullptr) {
-        added = grad.data<T>() + begin;
-      } else if constexpr (std::is_same_v<T, float>) {
-        const auto* values = static_cast<const uint16_t*>(grad.raw_data());
-        halves.to_floats(values + begin, end - begin, widened);
-      }
-      T* out = run.output(sums[i].out).data<T>() + begin;
-      if (position.is_first) {
-        std::copy_n(added, end - begin, out);
+
+  bool Begin(const KernelContext& run) override {
+    position_ = round_.Position(run);
+    return true;
+  }
+  int64_t element_count() const override { return begins_.back(); }
+  void RunElements(const KernelContext& run, int64_t begin, int64_t end) const override {
+    ForEachArray(begins_, begin, end, [&](size_t i, int64_t first, int64_t last) {
+      alignas(64) T widened[kListBlock];
+      const T* added = Added(run, i, first, last, widened);
+      T* out = run.output(sums_[i].out).template data<T>() + first;
+      if (position_.is_first) {
+        std::copy_n(added, last - first, out);
       } else {
-        AddArrays(run.input(sums[i].in).data<T>() + begin, added, out, end - begin);
+        AddArrays(run.input(sums_[i].in).template data<T>() + first, added, out, last - first);
       }
-      if (position.factor != 1) {
-        ScaleArray(out, static_cast<T>(position.factor), out, end - begin);
+      if (position_.factor != 1) {
+        ScaleArray(out, static_cast<T>(position_.factor), out, last - first);
       }
     });
-  });
-}
+  }
+
+ private:
+  // The gradient of elements [begin, end): where it lies, or, of two bytes, in `widened`.
+  const T* Added(const KernelContext& run, size_t i, int64_t begin, int64_t end, T* widened) const {
+    const Tensor& grad = run.input(grads_[i]);
+    if (halves_.to_floats == nullptr) return grad.data<T>() + begin;
+    if constexpr (std::is_same_v<T, float>) {
+      const auto* values = static_cast<const uint16_t*>(grad.raw_data());
+      halves_.to_floats(values + begin, end - begin, widened);
+    }
+    return widened;
+  }
+
+  std::vector<UpdateArguments::Pair> sums_;
+  std::vector<int> grads_;
+  std::vector<int64_t> begins_ = {0};  // the elements before each sum, and at the end all of them
+  HalfArrays halves_;                  // of two-byte gradients
+  Round round_;
+  RoundPosition position_;  // of the run
+};
 
 }  // namespace
 
@@ -117,7 +134,9 @@ void RegisterGradientMerge(OpRegistry& registry) {
        .in_place = {{"Accumulated", "AccumulatedOut"}},
        .update = UpdateRule{.lists = {"Accumulated", "Grad"}}});
   registry.AddCpuKernels<float, double>(
-      "gradient_merge", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+      "gradient_merge", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<GradientMerge<T>>(context);
+      });
 }
 
 }  // namespace skiff

@@ -95,28 +95,6 @@ UpdateNumbers UpdateArguments::NumbersOf(size_t i) const {
   return found;
 }
 
-void UpdateArguments::ReadNumbers(const KernelContext& run, size_t i, UpdateNumbers* found) const {
-  found->learning_rate = ScalarOf(run.input(rate(i)));
-  found->param_norm = found->step_norm = 0;
-  for (size_t k = 0; k < numbers.size(); ++k) {
-    if (numbers[k].input >= 0) found->values[k] = ScalarOf(run.input(numbers[k].input));
-  }
-  for (size_t k = 0; k < scalars.size(); ++k) {
-    found->scalars[k] = ScalarOf(run.input(scalars[k].pairs[i].in));
-  }
-}
-
-void UpdateArguments::AdvanceScalars(const KernelContext& run, size_t i,
-                                     const UpdateNumbers& found) const {
-  for (size_t k = 0; k < scalars.size(); ++k) {
-    const int out = scalars[k].pairs[i].out;
-    if (out < 0) continue;
-    const double factor =
-        scalars[k].factor < 0 ? 1.0 : found[static_cast<size_t>(scalars[k].factor)];
-    SetScalar(found.scalars[k] * factor, &run.output(out));
-  }
-}
-
 std::vector<int> InputIndices(const OpContext& context, const std::string& slot) {
   std::vector<int> indices;
   for (size_t i = 0; i < context.InputCount(slot); ++i) {

@@ -36,10 +36,6 @@ struct UpdateArguments {
   int rate(size_t i) const { return rates.size() == 1 ? rates[0] : rates[i]; }
   // What attributes say of a parameter.
   UpdateNumbers NumbersOf(size_t i) const;
-  // Adds what tensors say in a run on the CPU; norms are 0.
-  void ReadNumbers(const KernelContext& run, size_t i, UpdateNumbers* found) const;
-  // Moves the scalars of a parameter on, in a run on the CPU with these numbers.
-  void AdvanceScalars(const KernelContext& run, size_t i, const UpdateNumbers& found) const;
 
   std::vector<Pair> params;       // what the formula moves: with multi_precision the master weights
   std::vector<Pair> half_params;  // with multi_precision: what these are rounded to; else empty

@@ -62,8 +62,7 @@ namespace {
 HWY_EXPORT(FormFloats);
 HWY_EXPORT(FormDoubles);
 
-// Elements that stay in the first cache from one loop to the next.
-constexpr int64_t kBlock = 2048;
+constexpr int64_t kBlock = kListBlock;
 constexpr int64_t kGrain = 4 * kBlock;
 constexpr int64_t kChunk = 8 * kBlock;
 
@@ -88,7 +87,7 @@ T* OutputData(const KernelContext& run, int index) {
   return static_cast<T*>(run.output(index).raw_data());
 }
 
-// Whether `next` goes on in memory where `range` ends, with the same formula.
+// Whether `next` goes on in memory where `range` ends, with the gradient in the same form.
 template <typename T>
 bool Continues(const UpdateRange<T>& range, const UpdateRange<T>& next) {
   const auto follows = [&](const auto* first, const auto* second) {
@@ -106,7 +105,7 @@ bool Continues(const UpdateRange<T>& range, const UpdateRange<T>& next) {
       return false;
     }
   }
-  return range.gradient == next.gradient && range.coefficients == next.coefficients;
+  return range.gradient == next.gradient;
 }
 
 }  // namespace
@@ -114,17 +113,23 @@ bool Continues(const UpdateRange<T>& range, const UpdateRange<T>& next) {
 template <typename T>
 UpdateKernel<T>::UpdateKernel(PrepareContext& context, SparseRule sparse_rule, UpdateLoops<T> loops,
                               const CoefficientRule& rule)
-    : loops_(loops), rule_(rule), arguments_(context, rule), forms_(GradientFormsOf<T>(context)) {
+    : loops_(loops),
+      rule_(rule),
+      arguments_(context, rule),
+      forms_(GradientFormsOf<T>(context)),
+      scalars_(arguments_) {
   for (const auto& [input, output] : context.def().in_place) {
     const std::vector<Pair> pairs = PairsOf(context, input, output);
     all_.insert(all_.end(), pairs.begin(), pairs.end());
   }
-  for (size_t i = 0; i < arguments_.parameter_count(); ++i) {
+  const size_t count = arguments_.parameter_count();
+  for (size_t i = 0; i < count; ++i) {
     numbers_.push_back(arguments_.NumbersOf(i));
+    has_like_attrs_.push_back(i > 0 && numbers_[i] == numbers_[i - 1]);
   }
-  for (const int64_t count : arguments_.counts) {
+  for (const int64_t elements : arguments_.counts) {
     first_chunks_.push_back(chunk_count_);
-    chunk_count_ += (count + kChunk - 1) / kChunk;
+    chunk_count_ += (elements + kChunk - 1) / kChunk;
   }
   if (!arguments_.half_params.empty()) halves_ = HalfArraysOf(arguments_.half);
   PlanSparseGradient(context, sparse_rule);
@@ -132,8 +137,12 @@ UpdateKernel<T>::UpdateKernel(PrepareContext& context, SparseRule sparse_rule, U
     chunk_workspace_ =
         context.RequestWorkspace(chunk_count_ * static_cast<int64_t>(sizeof(SquareSums)));
   }
-  ranges_.reserve(arguments_.parameter_count());
-  begins_.reserve(arguments_.parameter_count() + 1);
+  bound_.resize(count);
+  continues_.resize(count);
+  starts_range_.resize(count);
+  first_parameters_.reserve(count);
+  ranges_.reserve(count);
+  begins_.reserve(std::max(begins_.capacity(), count + 1));
 }
 
 template <typename T>
@@ -155,31 +164,58 @@ void UpdateKernel<T>::PlanSparseGradient(PrepareContext& context, SparseRule rul
   const int64_t slots = grad.shape[0];
   merge_workspace_ = context.RequestWorkspace(MergedRowsWorkspaceBytes(slots));
   row_workspace_ = context.RequestWorkspace(bytes(grad.shape.element_count()));
-  for (auto* ranges : {&ranges_, &row_ranges_}) {
-    ranges->reserve(static_cast<size_t>(2 * slots + 1));
-  }
+  row_ranges_.reserve(static_cast<size_t>(2 * slots + 1));
   begins_.reserve(static_cast<size_t>(2 * slots + 2));
 }
 
 template <typename T>
-void UpdateKernel<T>::Run(const KernelContext& run) {
+void UpdateKernel<T>::Bind(const KernelContext& run) {
+  scalars_.Bind(run);
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    bound_[i] = BoundRange(run, i);
+    // What has norms of its own has coefficients of its own.
+    continues_[i] = i > 0 && !rule_.needs_norms && Continues(bound_[i - 1], bound_[i]);
+  }
+  JoinRanges();
+}
+
+template <typename T>
+bool UpdateKernel<T>::Begin(const KernelContext& run) {
   if (arguments_.skip >= 0 && run.input(arguments_.skip).Item<bool>()) {
     Keep(run, all_);
-    return;
+    return false;
   }
-  Collect(run);
+  ReadNumbers();
+  SetCoefficients();
   if (dense_workspace_ >= 0) MakeGradientDense(run);
   if (rule_.needs_norms) {
     MeasureNorms(run);
     SetCoefficients();
   }
   if (merge_workspace_ >= 0) CutIntoRows(run);
-  JoinRanges();
-  UpdateAll();
+  return true;
+}
+
+template <typename T>
+void UpdateKernel<T>::RunElements(const KernelContext&, int64_t begin, int64_t end) const {
+  alignas(64) T buffer[kBlock];
+  const std::vector<UpdateRange<T>>& ranges = merge_workspace_ >= 0 ? row_ranges_ : ranges_;
+  ForEachArray(begins_, begin, end, [&](size_t i, int64_t first, int64_t last) {
+    const UpdateRange<T>& range = ranges[i];
+    loops_.update(range, first, last, GradientOf(range, first, last, buffer));
+    if constexpr (std::is_same_v<T, float>) {
+      if (range.half_param_out == nullptr) return;
+      halves_.from_floats(range.param_out + first, last - first, range.half_param_out + first);
+    }
+  });
+}
+
+template <typename T>
+void UpdateKernel<T>::End(const KernelContext& run) {
   for (size_t k = rule_.state_count; k < arguments_.states.size(); ++k) {
     Keep(run, arguments_.states[k]);
   }
-  for (size_t i = 0; i < numbers_.size(); ++i) arguments_.AdvanceScalars(run, i, numbers_[i]);
+  for (size_t i = 0; i < numbers_.size(); ++i) scalars_.Advance(i, numbers_[i]);
 }
 
 template <typename T>
@@ -191,33 +227,86 @@ void UpdateKernel<T>::Keep(const KernelContext& run, const std::vector<Pair>& pa
 }
 
 template <typename T>
-void UpdateKernel<T>::Collect(const KernelContext& run) {
-  const int scale_input = arguments_.scale;
-  const T scale = scale_input < 0 ? T{1} : static_cast<T>(ScalarOf(run.input(scale_input)));
-  ranges_.assign(arguments_.parameter_count(), {});
-  for (size_t i = 0; i < ranges_.size(); ++i) {
-    UpdateRange<T>& range = ranges_[i];
-    range.param = InputData<T>(run, arguments_.params[i].in);
-    if (!is_sparse_ && arguments_.has_half_grads) {
-      range.half_grad = static_cast<const uint16_t*>(run.input(arguments_.grads[i]).raw_data());
-    } else if (!is_sparse_) {
-      range.grad = InputData<T>(run, arguments_.grads[i]);
-    }
-    range.param_out = OutputData<T>(run, arguments_.params[i].out);
-    if (!arguments_.half_params.empty()) {
-      Tensor& rounded = run.output(arguments_.half_params[i].out);
-      range.half_param_out = static_cast<uint16_t*>(rounded.raw_data());
-    }
-    for (size_t k = 0; k < arguments_.states.size(); ++k) {
-      range.states[k] = InputData<T>(run, arguments_.states[k][i].in);
-      range.states_out[k] = OutputData<T>(run, arguments_.states[k][i].out);
-    }
-    range.count = arguments_.counts[i];
-    range.gradient = forms_[i];
-    range.gradient.scale = scale;
-    arguments_.ReadNumbers(run, i, &numbers_[i]);
+UpdateRange<T> UpdateKernel<T>::BoundRange(const KernelContext& run, size_t i) const {
+  UpdateRange<T> range;
+  range.param = InputData<T>(run, arguments_.params[i].in);
+  if (!is_sparse_ && arguments_.has_half_grads) {
+    range.half_grad = InputData<uint16_t>(run, arguments_.grads[i]);
+  } else if (!is_sparse_) {
+    range.grad = InputData<T>(run, arguments_.grads[i]);
   }
-  SetCoefficients();
+  range.param_out = OutputData<T>(run, arguments_.params[i].out);
+  if (!arguments_.half_params.empty()) {
+    range.half_param_out = OutputData<uint16_t>(run, arguments_.half_params[i].out);
+  }
+  for (size_t k = 0; k < arguments_.states.size(); ++k) {
+    range.states[k] = InputData<T>(run, arguments_.states[k][i].in);
+    range.states_out[k] = OutputData<T>(run, arguments_.states[k][i].out);
+  }
+  range.count = arguments_.counts[i];
+  range.gradient = forms_[i];
+  return range;
+}
+
+// One range for what one loop may run over, as starts_range_ says.
+template <typename T>
+void UpdateKernel<T>::JoinRanges() {
+  ranges_.clear();
+  first_parameters_.clear();
+  begins_.assign(1, 0);
+  for (size_t i = 0; i < bound_.size(); ++i) {
+    if (starts_range_[i] == 0 && i > 0) {
+      ranges_.back().count += bound_[i].count;
+      begins_.back() += bound_[i].count;
+      continue;
+    }
+    ranges_.push_back(bound_[i]);
+    first_parameters_.push_back(i);
+    begins_.push_back(begins_.back() + bound_[i].count);
+  }
+}
+
+// As the parameter before.
+template <typename T>
+bool UpdateKernel<T>::HasNumbersOfBefore(size_t i) const {
+  const UpdateNumbers& before = numbers_[i - 1];
+  const UpdateNumbers& own = numbers_[i];
+  return has_like_attrs_[i] != 0 && own.learning_rate == before.learning_rate &&
+         std::ranges::equal(own.scalars, before.scalars) && own.param_norm == before.param_norm &&
+         own.step_norm == before.step_norm;
+}
+
+// The numbers of a run, which mostly leave the ranges as they were.
+template <typename T>
+void UpdateKernel<T>::ReadNumbers() {
+  bool is_cut_anew = false;
+  for (size_t i = 0; i < numbers_.size(); ++i) {
+    scalars_.Read(i, &numbers_[i]);
+    numbers_[i].param_norm = numbers_[i].step_norm = 0;
+    const uint8_t starts = continues_[i] == 0 || !HasNumbersOfBefore(i) ? 1 : 0;
+    if (starts != starts_range_[i]) is_cut_anew = true;
+    starts_range_[i] = starts;
+  }
+  if (is_cut_anew) JoinRanges();
+}
+
+template <typename T>
+void UpdateKernel<T>::SetCoefficients() {
+  const T scale = static_cast<T>(scalars_.scale());
+  for (size_t k = 0; k < ranges_.size(); ++k) {
+    UpdateRange<T>& range = ranges_[k];
+    range.gradient.scale = scale;
+    const size_t i = first_parameters_[k];
+    // The parameters of an optimizer mostly differ in nothing.
+    if (k > 0 && HasNumbersOfBefore(i)) {
+      range.coefficients = ranges_[k - 1].coefficients;
+      continue;
+    }
+    double coefficients[kMaxUpdateCoefficients] = {};
+    rule_.set_coefficients(numbers_[i], coefficients);
+    std::ranges::transform(coefficients, range.coefficients.begin(),
+                           [](double value) { return static_cast<T>(value); });
+  }
 }
 
 template <typename T>
@@ -247,32 +336,19 @@ const T* UpdateKernel<T>::RowValues(const KernelContext& run) const {
 
 template <typename T>
 void UpdateKernel<T>::CutIntoRows(const KernelContext& run) {
+  UpdateRange<T> whole = ranges_[0];
   if (sparse_rows_ == SparseRows::kTouched) {
     // Rows that are left alone are in the outputs as well.
     Keep(run, all_);
-    ranges_[0].param = ranges_[0].param_out;
-    std::ranges::copy(ranges_[0].states_out, ranges_[0].states.begin());
+    whole.param = whole.param_out;
+    std::ranges::copy(whole.states_out, whole.states.begin());
   }
   row_ranges_.clear();
-  AppendRowRanges(ranges_[0], run.input(arguments_.grads[0]), RowValues(run), sparse_rows_,
+  AppendRowRanges(whole, run.input(arguments_.grads[0]), RowValues(run), sparse_rows_,
                   run.workspace(merge_workspace_), static_cast<T*>(run.workspace(row_workspace_)),
                   &row_ranges_);
-  ranges_.swap(row_ranges_);
-}
-
-template <typename T>
-void UpdateKernel<T>::SetCoefficients() {
-  for (size_t i = 0; i < numbers_.size(); ++i) {
-    // The parameters of an optimizer mostly differ in nothing.
-    if (i > 0 && numbers_[i] == numbers_[i - 1]) {
-      ranges_[i].coefficients = ranges_[i - 1].coefficients;
-      continue;
-    }
-    double coefficients[kMaxUpdateCoefficients] = {};
-    rule_.set_coefficients(numbers_[i], coefficients);
-    std::ranges::transform(coefficients, ranges_[i].coefficients.begin(),
-                           [](double value) { return static_cast<T>(value); });
-  }
+  begins_.assign(1, 0);
+  for (const UpdateRange<T>& range : row_ranges_) begins_.push_back(begins_.back() + range.count);
 }
 
 template <typename T>
@@ -304,6 +380,7 @@ void UpdateKernel<T>::MeasureNorms(const KernelContext& run) {
   const int64_t elements =
       std::accumulate(arguments_.counts.begin(), arguments_.counts.end(), int64_t{0});
   const int64_t grain = chunk_count_ * kGrain / std::max<int64_t>(elements, 1) + 1;
+  for (size_t i = 0; i < bound_.size(); ++i) ranges_[i].states = bound_[i].states;
   ParallelFor(chunk_count_, grain, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const auto above = std::ranges::upper_bound(first_chunks_, chunk);
@@ -322,6 +399,7 @@ void UpdateKernel<T>::MeasureNorms(const KernelContext& run) {
     }
     numbers_[i].param_norm = std::sqrt(total.of_param);
     numbers_[i].step_norm = std::sqrt(total.of_step);
+    // The steps have moved the states on.
     if (loops_.step != nullptr) std::ranges::copy(ranges_[i].states_out, ranges_[i].states.begin());
   }
 }
@@ -346,37 +424,6 @@ typename UpdateKernel<T>::SquareSums UpdateKernel<T>::SumsOfSquares(const Update
     sums.of_step += SumOfSquares(step, block_end - i);
   }
   return sums;
-}
-
-// One range for what one loop may run over. Ranges without elements are left out.
-template <typename T>
-void UpdateKernel<T>::JoinRanges() {
-  size_t kept = 0;
-  for (size_t i = 0; i < ranges_.size(); ++i) {
-    if (ranges_[i].count == 0) continue;
-    if (kept > 0 && Continues(ranges_[kept - 1], ranges_[i])) {
-      ranges_[kept - 1].count += ranges_[i].count;
-    } else {
-      if (kept != i) ranges_[kept] = ranges_[i];
-      ++kept;
-    }
-  }
-  ranges_.resize(kept);
-  begins_.assign(1, 0);
-  for (const UpdateRange<T>& range : ranges_) begins_.push_back(begins_.back() + range.count);
-}
-
-template <typename T>
-void UpdateKernel<T>::UpdateAll() const {
-  ForEachBlock(begins_, kGrain, kBlock, [&](size_t i, int64_t first, int64_t last) {
-    alignas(64) T buffer[kBlock];
-    const UpdateRange<T>& range = ranges_[i];
-    loops_.update(range, first, last, GradientOf(range, first, last, buffer));
-    if constexpr (std::is_same_v<T, float>) {
-      if (range.half_param_out == nullptr) return;
-      halves_.from_floats(range.param_out + first, last - first, range.half_param_out + first);
-    }
-  });
 }
 
 template class UpdateKernel<float>;

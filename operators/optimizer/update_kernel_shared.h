@@ -1,9 +1,9 @@
 // The CPU kernel of all optimizers: what is done for each parameter around an optimizer's formula.
 //
-// A run collects the arrays of all parameters, joins those that lie one behind the other and have
-// the same coefficients, cuts the whole into blocks that fit the first cache, and has the threads
-// update block by block. An element's result depends neither on where it lies nor on the number of
-// threads: parameters in one flat buffer, in a list or one an op get the same bits.
+// Bind finds the arrays of all parameters. A run joins those that lie one behind the other and have
+// the same coefficients, and has the threads update the whole block by block (ListKernel). An
+// element's result depends neither on where it lies nor on the number of threads: parameters in one
+// flat buffer, in a list or one an op get the same bits.
 //
 // With multi_precision the same kernel runs on the master weights. Parameters of a two-byte dtype
 // are only written, and their gradients read, block by block, while the block is in the first
@@ -16,13 +16,14 @@
 #include <functional>
 #include <vector>
 
-#include "framework/op/kernel.h"
+#include "framework/op/list_kernel.h"
 #include "operators/common/half.h"
 #include "operators/optimizer/sparse_ranges_shared.h"
 #include "operators/optimizer/update_arguments_shared.h"
 #include "operators/optimizer/update_numbers_shared.h"
 #include "operators/optimizer/update_op_shared.h"
 #include "operators/optimizer/update_range_shared.h"
+#include "operators/optimizer/update_scalars_shared.h"
 
 namespace skiff {
 
@@ -54,11 +55,16 @@ void RegisterUpdateOp(OpRegistry& registry, const UpdateOp& op,
                       std::function<CoefficientRule(const OpContext&)> rule);
 
 template <typename T>
-class UpdateKernel final : public Kernel {
+class UpdateKernel final : public ListKernel {
  public:
   UpdateKernel(PrepareContext& context, SparseRule sparse_rule, UpdateLoops<T> loops,
                const CoefficientRule& rule);
-  void Run(const KernelContext& run) override;
+  void Bind(const KernelContext& run) override;
+  bool begins_with_elements() const override { return rule_.needs_norms; }
+  bool Begin(const KernelContext& run) override;
+  int64_t element_count() const override { return begins_.back(); }
+  void RunElements(const KernelContext& run, int64_t begin, int64_t end) const override;
+  void End(const KernelContext& run) override;
 
  private:
   using Pair = UpdateArguments::Pair;
@@ -76,14 +82,15 @@ class UpdateKernel final : public Kernel {
                             T* buffer) const;
   const T* RowValues(const KernelContext& run) const;
   void Keep(const KernelContext& run, const std::vector<Pair>& pairs) const;
+  UpdateRange<T> BoundRange(const KernelContext& run, size_t i) const;
+  void JoinRanges();
+  bool HasNumbersOfBefore(size_t i) const;
+  void ReadNumbers();
+  void SetCoefficients();
   void MakeGradientDense(const KernelContext& run);
   void CutIntoRows(const KernelContext& run);
-  void Collect(const KernelContext& run);
   void MeasureNorms(const KernelContext& run);
   SquareSums SumsOfSquares(const UpdateRange<T>& range, int64_t begin, int64_t end) const;
-  void SetCoefficients();
-  void JoinRanges();
-  void UpdateAll() const;
 
   UpdateLoops<T> loops_;
   CoefficientRule rule_;
@@ -102,11 +109,19 @@ class UpdateKernel final : public Kernel {
   int merge_workspace_ = -1;
   int row_workspace_ = -1;    // sums of repeated rows
   int dense_workspace_ = -1;  // the gradient, for a formula that needs norms
-  // Of the run.
+  UpdateScalars scalars_;
+  std::vector<UpdateNumbers> numbers_;   // by parameter, of the run
+  std::vector<uint8_t> has_like_attrs_;  // by parameter: its attributes say what the last one's do
+  // By parameter, where its arguments lie, without coefficients; and whether it goes on where the
+  // last one ends, with a gradient in the same form.
+  std::vector<UpdateRange<T>> bound_;
+  std::vector<uint8_t> continues_;
+  // Of the run: what one loop may run over. Each parameter that needs norms is a range.
+  std::vector<uint8_t> starts_range_;  // by parameter; 0: it is joined to the last one
   std::vector<UpdateRange<T>> ranges_;
-  std::vector<UpdateRange<T>> row_ranges_;
-  std::vector<int64_t> begins_;  // the elements before each range, and at the end all of them
-  std::vector<UpdateNumbers> numbers_;  // by parameter
+  std::vector<size_t> first_parameters_;    // of each range
+  std::vector<UpdateRange<T>> row_ranges_;  // of a sparse gradient, in place of ranges_
+  std::vector<int64_t> begins_ = {0};  // the elements before each range, and at the end all of them
 };
 
 }  // namespace skiff

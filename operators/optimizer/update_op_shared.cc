@@ -214,6 +214,7 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
   add_states(op.states, false);
   add_states(op.scalars, true);
   for (const UpdateOp::State& scalar : op.scalars) {
+    def.update->scalars.push_back(scalar.input);
     if (scalar.factor.empty()) continue;
     def.update->powers.push_back(
         {.input = scalar.input, .output = scalar.output, .factor = scalar.factor});
@@ -238,19 +239,6 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
   def.kernel_dtype_slot = "Param";
   def.infer = [op = std::move(op)](OpContext& context) { InferUpdate(context, op); };
   return def;
-}
-
-double ScalarOf(const Tensor& tensor) {
-  // Thousands of them are read in a step: their shapes are the shape rule's to check.
-  return tensor.dtype() == DType::kFloat64 ? *tensor.data<double>() : *tensor.data<float>();
-}
-
-void SetScalar(double value, Tensor* tensor) {
-  if (tensor->dtype() == DType::kFloat64) {
-    *tensor->data<double>() = value;
-  } else {
-    *tensor->data<float>() = static_cast<float>(value);
-  }
 }
 
 AttrDef FloatAttr(std::string name, float default_value, std::string doc) {

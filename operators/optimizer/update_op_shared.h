@@ -63,10 +63,6 @@ struct UpdateOp {
 // lists have one entry or as many.
 OpDef MakeUpdateOpDef(UpdateOp op);
 
-// The element of a tensor of float32 or float64.
-double ScalarOf(const Tensor& tensor);
-void SetScalar(double value, Tensor* tensor);
-
 // Entry i of an attribute that is a list of one number for all, or one a parameter.
 template <typename T>
 T EntryFor(const std::vector<T>& list, size_t i) {
