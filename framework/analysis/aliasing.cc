@@ -29,7 +29,8 @@ InputOutputPairs PairsOf(const Plan& plan, const Instruction& instruction,
 
 InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction) {
   if (instruction.kind == InstructionKind::kFused) return PlaceFused(plan, instruction).in_place;
-  if (instruction.kind == InstructionKind::kCopy) return {};
+  // What runs in step writes the scope.
+  if (instruction.kind != InstructionKind::kOp) return {};
   return PairsOf(plan, instruction, instruction.def->in_place);
 }
 

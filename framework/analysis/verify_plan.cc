@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "framework/analysis/aliasing.h"
@@ -29,7 +30,7 @@ class PlanVerifier {
         continue;
       }
       where_ += StrCat(" (", instruction.Name(), ")");
-      if (instruction.kind == InstructionKind::kFused) CheckMembers(instruction);
+      if (!instruction.members.empty()) CheckMembers(instruction);
       if (!CheckCounts(instruction)) continue;
       for (size_t j = 0; j < instruction.inputs.size(); ++j) {
         if (instruction.inputs[j] >= 0 && instruction.reads_data[j]) Read(instruction.inputs[j]);
@@ -55,7 +56,7 @@ class PlanVerifier {
     if (instruction.kind == InstructionKind::kOp) {
       inputs = InputOrder(*instruction.def, *instruction.op).size();
       outputs = OutputOrder(*instruction.def, *instruction.op).size();
-    } else if (instruction.kind == InstructionKind::kFused) {
+    } else if (!instruction.members.empty()) {
       // As many as its members leave: CheckMembers.
       inputs = instruction.reads_data.size();
       outputs = instruction.outputs.size();
@@ -72,24 +73,22 @@ class PlanVerifier {
 
   // What members read must be an input or written by an earlier member, and outputs by one of them.
   void CheckMembers(const Instruction& fused) {
-    std::vector<int32_t> written;
+    std::unordered_set<int32_t> there(fused.inputs.begin(), fused.inputs.end());
+    std::unordered_set<int32_t> written;
     for (const Instruction& member : fused.members) {
       if (!CheckCounts(member)) continue;
       for (size_t j = 0; j < member.inputs.size(); ++j) {
         const int32_t input = member.inputs[j];
-        const bool there = input < 0 || !member.reads_data[j] || Contains(fused.inputs, input) ||
-                           Contains(written, input);
-        if (!there) Report(member.op->type, " reads ", Name(input), ", which isn't handed to it");
+        if (input >= 0 && member.reads_data[j] && !there.contains(input)) {
+          Report(member.op->type, " reads ", Name(input), ", which isn't handed to it");
+        }
       }
-      written.insert(written.end(), member.outputs.begin(), member.outputs.end());
+      there.insert(member.outputs.begin(), member.outputs.end());
+      written.insert(member.outputs.begin(), member.outputs.end());
     }
     for (int32_t output : fused.outputs) {
-      if (!Contains(written, output)) Report("has the output ", Name(output), " of no member");
+      if (!written.contains(output)) Report("has the output ", Name(output), " of no member");
     }
-  }
-
-  static bool Contains(const std::vector<int32_t>& values, int32_t value) {
-    return std::ranges::count(values, value) > 0;
   }
 
   void Read(int32_t value) {

@@ -51,6 +51,7 @@ class BlockRunner {
     }
     for (Step& step : steps_) {
       step.context.device_context = run.device_context;
+      step.kernel->Bind(step.context);
       step.kernel->Run(step.context);
     }
   }

@@ -15,6 +15,7 @@
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/executor/fused_kernel.h"
+#include "framework/executor/in_step_kernel.h"
 #include "framework/executor/scope_overlap.h"
 #include "framework/executor/storage.h"
 #include "framework/tensor/layout_copy.h"
@@ -184,6 +185,10 @@ void PreparedPlan::PrepareKernels() {
         step.kernel = MakeFusedKernel(*inputs_.registry, plan_, instruction);
         continue;
       }
+      if (instruction.kind == InstructionKind::kInStep) {
+        step.kernel = MakeInStepKernel(*inputs_.registry, plan_, &instruction);
+        continue;
+      }
       PrepareContext context = ContextOf(plan_, instruction);
       step.kernel_def = &ChooseKernel(instruction, context, constant);
       step.kernel = step.kernel_def->prepare(context);
@@ -275,8 +280,22 @@ void PreparedPlan::Bind() {
     }
   }
   derived_requests_.clear();
+  BindKernels();
   MakeFetches();
   generation_ = scope.generation();
+}
+
+void PreparedPlan::BindKernels() {
+  const auto is_feed = [this](int32_t value) {
+    return value >= 0 && plan_.values[static_cast<size_t>(value)].storage == Storage::kFeed;
+  };
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (std::ranges::any_of(plan_.instructions[i].inputs, is_feed)) {
+      feed_readers_.push_back(i);
+    } else {
+      steps_[i].kernel->Bind(steps_[i].context);
+    }
+  }
 }
 
 void PreparedPlan::MakeFetches() {
@@ -321,6 +340,7 @@ void PreparedPlan::BindFeeds(const FeedList& feeds) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     *value_tensors_[static_cast<size_t>(plan_.feeds[i])] = feeds[i].second;
   }
+  for (size_t i : feed_readers_) steps_[i].kernel->Bind(steps_[i].context);
 }
 
 void PreparedPlan::ReleaseFeeds() {

@@ -102,6 +102,8 @@ class PreparedPlan {
   void EraseCreated();
   void MakeFetches();
   void Bind();
+  // Of those that read feeds it is BindFeeds that does it.
+  void BindKernels();
   void PlanRollback();
   // What instructions leave behind is filled with NaN if the options ask for it.
   void PlanPoison();
@@ -124,6 +126,7 @@ class PreparedPlan {
   Plan plan_;
   Inputs inputs_;
   std::vector<Step> steps_;
+  std::vector<size_t> feed_readers_;                           // steps
   std::vector<std::vector<DerivedRequest>> derived_requests_;  // by instruction
   std::vector<Derived> derived_;
   std::shared_ptr<Buffer> arena_;

@@ -58,7 +58,8 @@ struct BlockPartition {
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kOp;
-  const Op* op = nullptr;  // for a copy: the op that needs it; of what is fused: the last one
+  // For a copy: the op that needs it; of what is fused: the last one; in step: the first one.
+  const Op* op = nullptr;
   const OpDef* def = nullptr;
   size_t position = 0;  // of the op in its block
   // Values by the index of OpContext::InputIndex/OutputIndex; -1 for @EMPTY@.
@@ -68,7 +69,7 @@ struct Instruction {
   // gone.
   std::vector<bool> reads_data;
   // Bytes of each workspace and their offsets in the arena; known once the kernel is prepared, and
-  // of what is fused from the start.
+  // of what is fused (kFused) from the start.
   std::vector<int64_t> workspace_bytes;
   std::vector<int64_t> workspace_offsets;
   // Of what is fused: the ops in the order in which they run. `inputs` are the values whose data

@@ -79,30 +79,32 @@ class StorageSharing {
   int64_t in_place_ = 0;
 };
 
-// The values of lists of flat updates that lie in the arena: gradients.
+// The values of lists of a flat update that lie in the arena: gradients.
+void LayFlat(const Instruction& update, Plan* plan) {
+  if (update.kind != InstructionKind::kOp || !IsFlatUpdate(update.def, *update.op)) return;
+  for (const std::string& slot : update.def->update->lists) {
+    ContiguousValues list;
+    int64_t largest_bytes = 0;
+    DType dtype = DType::kFloat32;
+    for (size_t i = 0; i < update.op->Input(slot).size(); ++i) {
+      const int32_t value = update.InputIn(slot, i);
+      if (value < 0) continue;
+      const PlanValue& held = plan->values[static_cast<size_t>(value)];
+      if (held.storage != Storage::kArena) continue;
+      list.values.push_back(value);
+      largest_bytes = std::max(largest_bytes, StorageBytes(held));
+      dtype = held.meta.dtype;
+    }
+    list.alignment_bytes = FlatAlignment(plan->memory.flat_alignment_bytes, largest_bytes, dtype);
+    if (list.values.size() > 1) plan->contiguous.push_back(std::move(list));
+  }
+}
+
 void LayFlat(Plan* plan) {
   plan->contiguous.clear();
   for (const Instruction& instruction : plan->instructions) {
-    if (instruction.kind != InstructionKind::kOp ||
-        !IsFlatUpdate(instruction.def, *instruction.op)) {
-      continue;
-    }
-    for (const std::string& slot : instruction.def->update->lists) {
-      ContiguousValues list;
-      int64_t largest_bytes = 0;
-      DType dtype = DType::kFloat32;
-      for (size_t i = 0; i < instruction.op->Input(slot).size(); ++i) {
-        const int32_t value = instruction.InputIn(slot, i);
-        if (value < 0) continue;
-        const PlanValue& held = plan->values[static_cast<size_t>(value)];
-        if (held.storage != Storage::kArena) continue;
-        list.values.push_back(value);
-        largest_bytes = std::max(largest_bytes, StorageBytes(held));
-        dtype = held.meta.dtype;
-      }
-      list.alignment_bytes = FlatAlignment(plan->memory.flat_alignment_bytes, largest_bytes, dtype);
-      if (list.values.size() > 1) plan->contiguous.push_back(std::move(list));
-    }
+    LayFlat(instruction, plan);
+    for (const Instruction& member : instruction.members) LayFlat(member, plan);
   }
 }
 

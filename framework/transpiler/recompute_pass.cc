@@ -219,7 +219,7 @@ class Recomputation {
   // Whether it may run twice, as far as the instruction itself says.
   bool CanRunAgain(const Cutting& cutting, size_t i) const {
     const Instruction& instruction = At(i);
-    if (instruction.kind == InstructionKind::kFused || fixed_.contains(i)) return false;
+    if (!instruction.members.empty() || fixed_.contains(i)) return false;
     if (cutting.cheap_only && IsProduct(instruction)) return false;
     if (instruction.kind == InstructionKind::kCopy) {
       return ValueOf(instruction.outputs[0]).storage == Storage::kArena;
