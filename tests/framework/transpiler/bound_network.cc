@@ -18,9 +18,10 @@ BoundNetwork::BoundNetwork(const std::function<Variable(const Variable&)>& netwo
   if (options.trains) optimizer::Sgd({.learning_rate = 0.1f}).Minimize(loss);
   if (options.edit) options.edit(&main_);
   executor_.Run(startup_);
-  compiled_.push_back(executor_.Compile(
-      main_,
-      {.memory = options.memory, .passes = {.skip = options.skip}, .kernels = options.kernels}));
+  compiled_.push_back(
+      executor_.Compile(main_, {.memory = options.memory,
+                                .passes = {.skip = options.skip, .also = options.also},
+                                .kernels = options.kernels}));
   FetchList fetches = {loss.name()};
   fetches.insert(fetches.end(), options.fetches.begin(), options.fetches.end());
   Tensor fed(options.image, DType::kFloat32);
@@ -39,7 +40,7 @@ int64_t BoundNetwork::Count(std::string_view type) const {
 std::vector<std::string> BoundNetwork::Fused() const {
   std::vector<std::string> names;
   for (const Instruction& instruction : plan().instructions) {
-    if (instruction.kind == InstructionKind::kFused) names.push_back(instruction.Name());
+    if (!instruction.members.empty()) names.push_back(instruction.Name());
   }
   return names;
 }

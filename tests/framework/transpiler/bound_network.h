@@ -20,6 +20,7 @@ class BoundNetwork {
     Shape image = {2, 3, 4, 4};
     bool trains = true;
     std::vector<std::string> skip = {};               // passes
+    std::vector<std::string> also = {};               // passes that run only when asked for
     std::vector<std::string> fetches = {};            // besides the loss
     std::function<void(Program*)> edit = {};          // of the program, before it is compiled
     std::map<std::string, std::string> kernels = {};  // forced
