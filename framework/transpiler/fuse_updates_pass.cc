@@ -1,11 +1,17 @@
 #include "framework/transpiler/fuse_updates_pass.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "framework/analysis/dependencies.h"
@@ -15,6 +21,173 @@
 
 namespace skiff {
 namespace {
+
+const std::string& ParameterSlot(const Instruction& instruction) {
+  return instruction.def->update->lists.front();
+}
+
+bool IsScalar(const Instruction& instruction, const std::string& slot) {
+  return std::ranges::count(instruction.def->update->scalars, slot) > 0;
+}
+
+// Whether it updates parameters or averages, by what the plan says.
+bool IsUpdate(const Plan& plan, const Instruction& instruction) {
+  return instruction.kind == InstructionKind::kOp && instruction.def->update.has_value() &&
+         !MustStay(instruction) && plan.ForcedKernel(instruction.def->type).empty();
+}
+
+// Where each value stands that the instruction writes element by element.
+void AddElements(const Instruction& instruction, std::unordered_map<int32_t, size_t>* element_of) {
+  for (const auto& [input, output] : instruction.def->in_place) {
+    if (IsScalar(instruction, input)) continue;
+    for (size_t k = 0; k < instruction.op->Output(output).size(); ++k) {
+      element_of->emplace(instruction.OutputIn(output, k), k);
+    }
+  }
+}
+
+// Its ListKernel; nullptr if there is none, or it is one for selected rows.
+std::unique_ptr<ListKernel> ListKernelOf(const OpRegistry& registry, const Plan& plan,
+                                         const Instruction& instruction) {
+  PrepareContext context = ContextOf(plan, instruction);
+  const KernelDef* kernel = registry.FindKernel(context);
+  if (kernel == nullptr || kernel->selected_rows) return nullptr;
+  std::unique_ptr<Kernel> prepared = kernel->prepare(context);
+  auto* list = dynamic_cast<ListKernel*>(prepared.get());
+  if (list == nullptr || !context.derived_forms().empty()) return nullptr;
+  prepared.release();
+  return std::unique_ptr<ListKernel>(list);
+}
+
+// Cuts an update whose parameters several others write, each of them all its own, into one for each
+// of these, in the order of that one's lists, and one for the rest.
+class Splitting {
+ public:
+  Splitting(const OpRegistry& registry, Plan* plan)
+      : registry_(registry), plan_(*plan), uses_(*plan) {}
+
+  void Run() {
+    std::vector<Instruction> instructions;
+    bool has_cut = false;
+    for (const Instruction& instruction : plan_.instructions) {
+      const std::vector<std::vector<size_t>> parts = PartsOf(instruction);
+      has_cut = has_cut || parts.size() > 1;
+      for (const std::vector<size_t>& part : parts) {
+        instructions.push_back(parts.size() == 1 ? instruction : Part(instruction, part));
+      }
+    }
+    if (!has_cut) return;
+    plan_.instructions = std::move(instructions);
+    plan_.CoverWithOneSegment();
+  }
+
+ private:
+  // The arguments of each part, by their place in the lists.
+  std::vector<std::vector<size_t>> PartsOf(const Instruction& instruction) const {
+    if (!IsUpdate(plan_, instruction) || !HasPlainLists(instruction)) return {{}};
+    const std::string& slot = ParameterSlot(instruction);
+    const size_t count = instruction.op->Input(slot).size();
+    std::map<size_t, std::vector<size_t>> by_writer;
+    for (size_t k = 0; k < count; ++k) {
+      by_writer[uses_.WriterOf(instruction.InputIn(slot, k))].push_back(k);
+    }
+    if (count < 2 || ListKernelOf(registry_, plan_, instruction) == nullptr) return {{}};
+    std::vector<std::vector<size_t>> parts;
+    std::vector<size_t> rest;
+    for (auto& [writer, arguments] : by_writer) {
+      if (writer != PlanUses::kNobody &&
+          OrderAs(plan_.instructions[writer], instruction, &arguments)) {
+        parts.push_back(std::move(arguments));
+      } else {
+        rest.insert(rest.end(), arguments.begin(), arguments.end());
+      }
+    }
+    std::ranges::sort(rest);
+    if (!rest.empty()) parts.push_back(std::move(rest));
+    const bool is_whole = parts.size() == 1 && std::ranges::is_sorted(parts[0]);
+    return is_whole ? std::vector<std::vector<size_t>>{{}} : parts;
+  }
+
+  // Whether what has several arguments is a list, and none of them is left out.
+  static bool HasPlainLists(const Instruction& instruction) {
+    const std::vector<std::string>& lists = instruction.def->update->lists;
+    const bool has_lists = std::ranges::all_of(instruction.op->inputs, [&](const auto& slot) {
+      return slot.arguments.size() < 2 || std::ranges::count(lists, slot.slot) > 0;
+    });
+    return has_lists && std::ranges::count(instruction.outputs, -1) == 0;
+  }
+
+  // Brings the arguments into the order in which `writer` has them; false unless it is an update,
+  // and of nothing else.
+  bool OrderAs(const Instruction& writer, const Instruction& instruction,
+               std::vector<size_t>* arguments) const {
+    if (!IsUpdate(plan_, writer) ||
+        writer.op->Input(ParameterSlot(writer)).size() != arguments->size() ||
+        ListKernelOf(registry_, plan_, writer) == nullptr) {
+      return false;
+    }
+    std::unordered_map<int32_t, size_t> places;
+    AddElements(writer, &places);
+    std::vector<size_t> ordered(arguments->size(), PlanUses::kNobody);
+    for (size_t k : *arguments) {
+      const auto place = places.find(instruction.InputIn(ParameterSlot(instruction), k));
+      if (place == places.end() || ordered[place->second] != PlanUses::kNobody) return false;
+      ordered[place->second] = k;
+    }
+    *arguments = std::move(ordered);
+    return true;
+  }
+
+  Instruction Part(const Instruction& whole, const std::vector<size_t>& arguments) {
+    const size_t count = whole.op->Input(ParameterSlot(whole)).size();
+    AttributeMap attrs = whole.op->attrs;
+    for (const std::string& name : whole.def->update->list_attrs) {
+      if (attrs.contains(name)) Pick(arguments, count, &attrs.at(name));
+    }
+    const auto picked = [&](const std::vector<SlotDef>& slots, const auto& names_of,
+                            const auto& value_in, const auto& is_list) {
+      SlotValues values;
+      for (const SlotDef& slot : slots) {
+        const size_t size = names_of(slot.name).size();
+        const bool picks = is_list(slot.name) && size == count;
+        for (size_t k = 0; k < (picks ? arguments.size() : size); ++k) {
+          values.emplace_back(slot.name, value_in(slot.name, picks ? arguments[k] : k));
+        }
+      }
+      return values;
+    };
+    const UpdateRule& rule = *whole.def->update;
+    const SlotValues inputs = picked(
+        whole.def->inputs, [&](const std::string& slot) { return whole.op->Input(slot); },
+        [&](const std::string& slot, size_t k) { return whole.InputIn(slot, k); },
+        [&](const std::string& slot) { return std::ranges::count(rule.lists, slot) > 0; });
+    const SlotValues outputs = picked(
+        whole.def->outputs, [&](const std::string& slot) { return whole.op->Output(slot); },
+        [&](const std::string& slot, size_t k) { return whole.OutputIn(slot, k); },
+        [&](const std::string& slot) {
+          return std::ranges::count(whole.def->in_place, slot, &InPlace::second) > 0;
+        });
+    return MakeInstruction(&plan_, *whole.def, whole, attrs, inputs, outputs);
+  }
+
+  using InPlace = std::pair<std::string, std::string>;
+
+  // Of a list of one entry a parameter those of the arguments.
+  static void Pick(const std::vector<size_t>& arguments, size_t count, Attribute* attr) {
+    const auto pick = [&](auto* list) {
+      if (list == nullptr || list->size() != count) return;
+      std::remove_pointer_t<decltype(list)> picked;
+      for (size_t k : arguments) picked.push_back((*list)[k]);
+      *list = std::move(picked);
+    };
+    pick(std::get_if<std::vector<float>>(attr));
+    pick(std::get_if<std::vector<std::string>>(attr));
+  }
+
+  const OpRegistry& registry_;
+  Plan& plan_;
+  PlanUses uses_;
+};
 
 class Fusion {
  public:
@@ -27,7 +200,7 @@ class Fusion {
   // Fused instructions made, and ops in them.
   std::pair<int64_t, int64_t> Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      if (!IsUpdate(plan_.instructions[i])) continue;
+      if (!IsUpdate(plan_, plan_.instructions[i])) continue;
       if (!JoinWriter(i)) Start(i);
     }
     int64_t fused = 0;
@@ -50,12 +223,6 @@ class Fusion {
   };
 
   const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
-
-  // By what a plan says; whether it has a ListKernel is asked where it matters.
-  bool IsUpdate(const Instruction& instruction) const {
-    return instruction.kind == InstructionKind::kOp && instruction.def->update.has_value() &&
-           !MustStay(instruction) && plan_.ForcedKernel(instruction.def->type).empty();
-  }
 
   void Start(size_t i) {
     group_of_[i] = groups_.size();
@@ -83,20 +250,15 @@ class Fusion {
     return true;
   }
 
-  static const std::vector<std::string>& Parameters(const Instruction& instruction) {
-    return instruction.op->Input(instruction.def->update->lists.front());
-  }
-
   // As many elements in each argument.
   bool HasListsOf(const Group& group, size_t i) const {
     const Instruction& first = plan_.instructions[group.members.front()];
     const Instruction& own = plan_.instructions[i];
-    const size_t count = Parameters(first).size();
-    if (Parameters(own).size() != count) return false;
+    const size_t count = first.op->Input(ParameterSlot(first)).size();
+    if (own.op->Input(ParameterSlot(own)).size() != count) return false;
     for (size_t k = 0; k < count; ++k) {
       const auto elements = [&](const Instruction& instruction) {
-        const int32_t value = instruction.InputIn(instruction.def->update->lists.front(), k);
-        return uses_.ShapeOf(value).element_count();
+        return uses_.ShapeOf(instruction.InputIn(ParameterSlot(instruction), k)).element_count();
       };
       if (elements(first) != elements(own)) return false;
     }
@@ -145,21 +307,6 @@ class Fusion {
     });
   }
 
-  static bool IsScalar(const Instruction& instruction, const std::string& slot) {
-    return std::ranges::count(instruction.def->update->scalars, slot) > 0;
-  }
-
-  // Where each value stands that the instruction writes element by element.
-  static void AddElements(const Instruction& instruction,
-                          std::unordered_map<int32_t, size_t>* element_of) {
-    for (const auto& [input, output] : instruction.def->in_place) {
-      if (IsScalar(instruction, input)) continue;
-      for (size_t k = 0; k < instruction.op->Output(output).size(); ++k) {
-        element_of->emplace(instruction.OutputIn(output, k), k);
-      }
-    }
-  }
-
   void AddNames(size_t i, Group* group) const {
     const Instruction& instruction = plan_.instructions[i];
     for (const auto* values : {&instruction.inputs, &instruction.outputs}) {
@@ -171,21 +318,10 @@ class Fusion {
 
   // Whether both have ListKernels, and the one that joins needs nothing before the elements.
   bool HasKernels(const Group& group, size_t i) const {
-    const std::unique_ptr<Kernel> own = PreparedKernel(i);
-    const auto* list = dynamic_cast<const ListKernel*>(own.get());
-    if (list == nullptr || list->begins_with_elements()) return false;
-    if (group.members.size() > 1) return true;
-    const std::unique_ptr<Kernel> first = PreparedKernel(group.members.front());
-    return dynamic_cast<const ListKernel*>(first.get()) != nullptr;
-  }
-
-  // nullptr if there is none, or it is one for selected rows.
-  std::unique_ptr<Kernel> PreparedKernel(size_t i) const {
-    PrepareContext context = ContextOf(plan_, plan_.instructions[i]);
-    const KernelDef* kernel = registry_.FindKernel(context);
-    if (kernel == nullptr || kernel->selected_rows) return nullptr;
-    std::unique_ptr<Kernel> prepared = kernel->prepare(context);
-    return context.derived_forms().empty() ? std::move(prepared) : nullptr;
+    const auto own = ListKernelOf(registry_, plan_, plan_.instructions[i]);
+    if (own == nullptr || own->begins_with_elements()) return false;
+    return group.members.size() > 1 ||
+           ListKernelOf(registry_, plan_, plan_.instructions[group.members.front()]) != nullptr;
   }
 
   Instruction Fused(const Group& group) const {
@@ -239,8 +375,12 @@ class Fusion {
 PassReport FuseUpdatesPass::Apply(const OpRegistry& registry, Plan* plan) const {
   SKIFF_ENFORCE(plan->reuse == ReusePolicy::kNone, kFailedPrecondition,
                 "fuse_updates: memory_reuse has run, expected to run before it");
-  const auto [fused, ops] =
-      plan->place.is_cpu() ? Fusion(registry, plan).Run() : std::pair<int64_t, int64_t>();
+  int64_t fused = 0;
+  int64_t ops = 0;
+  if (plan->place.is_cpu()) {
+    Splitting(registry, plan).Run();
+    std::tie(fused, ops) = Fusion(registry, plan).Run();
+  }
   return {.pass = {},
           .changes = fused,
           .summary = StrCat(ops, " updates and averages in ", fused, " loops")};

@@ -8,8 +8,9 @@
 //
 // An op joins the one whose results it reads if it reads them as elements of its lists, argument by
 // argument where that one writes them, and if it may stand that much earlier. So does an update
-// whose gradients gradient_merge has just added up. Each op computes what it would alone: no bit of
-// a result changes.
+// whose gradients gradient_merge has just added up. Averages of parameters that several ops update
+// are cut into one op for each of these. Each parameter gets what it would alone: no bit of a
+// result changes.
 //
 // Left alone: ops with a sparse gradient, whose kernel is forced or no ListKernel, that write into
 // the arena, and those that need all elements before the first (norms). `changes`: fused
