@@ -40,11 +40,14 @@ DEFINE_int64(most_elements, 100000000, "pairs with more elements in all are left
 DEFINE_string(forms, "loop,merged,flat",
               "what is timed, with commas between them: loop (an update op a parameter), merged "
               "(merge_optimizer: one op on lists), flat (fuse_optimizer and flatten_parameters: "
-              "one op on flat buffers, clipping and decay inside); all other passes are on");
+              "one op on flat buffers, clipping and decay inside), apart (as flat, but averages in "
+              "an instruction of their own, without fuse_updates); all other passes are on");
 DEFINE_string(clip, "none",
               "none, or global_norm: the program clips the gradients by their global norm first, "
               "which every step exceeds");
 DEFINE_string(decay, "none", "none, or l2: the program adds 0.01 of the parameter to its gradient");
+DEFINE_string(average, "none",
+              "none, or ema: the program keeps exponential averages of the parameters");
 DEFINE_string(place, "cpu", "where to run; the stream is that of the CPU's memory, so only cpu");
 DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
 DEFINE_double(seconds, 0.5,
@@ -103,6 +106,7 @@ std::vector<UpdateWork> WorksFromFlags() {
   const std::vector<int64_t> elements = ParseCounts("elements", FLAGS_elements);
   const bool clips = IsChosen("clip", FLAGS_clip, "global_norm");
   const bool decays = IsChosen("decay", FLAGS_decay, "l2");
+  const bool averages = IsChosen("average", FLAGS_average, "ema");
   std::vector<UpdateWork> works;
   for (const std::string& optimizer :
        FLAGS_optimizer == "all" ? names : ParseChoices("optimizer", FLAGS_optimizer, names)) {
@@ -113,7 +117,8 @@ std::vector<UpdateWork> WorksFromFlags() {
                          .tensors = count,
                          .elements = size,
                          .clip_global_norm = clips,
-                         .l2_decay = decays});
+                         .l2_decay = decays,
+                         .averages = averages});
       }
     }
   }
@@ -183,8 +188,9 @@ double GigabytesPerSecond(int64_t bytes, double seconds) {
 }
 
 void PrintHeader() {
-  std::printf("%s, %d threads, float32, clip %s, decay %s\n", CpuModelName().c_str(),
-              omp_get_max_threads(), FLAGS_clip.c_str(), FLAGS_decay.c_str());
+  std::printf("%s, %d threads, float32, clip %s, decay %s, average %s\n", CpuModelName().c_str(),
+              omp_get_max_threads(), FLAGS_clip.c_str(), FLAGS_decay.c_str(),
+              FLAGS_average.c_str());
   std::printf("%-16s %7s %9s %-7s %12s %12s %9s %9s %9s %10s\n", "optimizer", "tensors", "elements",
               "form", "us a step", "fastest", "GB/s", "of stream", "launches", "loop/form");
 }
@@ -249,7 +255,7 @@ void WriteJson(const std::vector<Point>& points) {
   const nlohmann::json figures = {
       {"cpu", CpuModelName()},    {"place", FLAGS_place},     {"threads", omp_get_max_threads()},
       {"dtype", "float32"},       {"clip", FLAGS_clip},       {"decay", FLAGS_decay},
-      {"seconds", FLAGS_seconds}, {"points", std::move(list)}};
+      {"average", FLAGS_average}, {"seconds", FLAGS_seconds}, {"points", std::move(list)}};
   AtomicWriteFile(FLAGS_json, figures.dump(2) + "\n");
 }
 
@@ -283,5 +289,6 @@ int main(int argc, char** argv) {
                   "arrays.",
        .run = skiff::Main,
        .flags = {"optimizer", "tensors", "elements", "most_elements", "forms", "clip", "decay",
-                 "policy", "flat_alignment_bytes", "place", "threads", "seconds", "json"}});
+                 "average", "policy", "flat_alignment_bytes", "place", "threads", "seconds",
+                 "json"}});
 }

@@ -95,6 +95,8 @@ std::vector<std::string> OptimizerNames() {
 
 std::vector<Sweep> SweepsOf(const UpdateWork& work) {
   std::vector<Sweep> sweeps = KindOf(work.optimizer).sweeps;
+  // The average, while the new parameter is at hand.
+  if (work.averages) ++sweeps.back().updates;
   // The norm of the gradients.
   if (work.clip_global_norm) sweeps.insert(sweeps.begin(), Sweep{.reads = 1, .updates = 0});
   return sweeps;
@@ -111,6 +113,7 @@ std::unique_ptr<UpdateProgram> MakeUpdateProgram(const UpdateWork& work) {
     pair.gradient->persistable = true;
     program->gradients.push_back(pair.gradient->name);
   }
+  if (work.averages) optimizer::ExponentialMovingAverage();
   KeepUpdates(program->main.root());
   return program;
 }

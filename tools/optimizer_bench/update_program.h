@@ -20,6 +20,7 @@ struct UpdateWork {
   int64_t elements = 1;           // of each
   bool clip_global_norm = false;  // by ops of the program
   bool l2_decay = false;          // by ops of the program
+  bool averages = false;          // exponentially, by an op of the program
 };
 
 // Named as their ops are.

@@ -24,7 +24,9 @@ const std::vector<Form>& Forms() {
   static const std::vector<Form> forms = {
       {kLoop, {}},
       {"merged", {.merge_optimizer = true}},
-      {"flat", {.fuse_optimizer = true, .flatten_parameters = true}}};
+      {"flat", {.fuse_optimizer = true, .flatten_parameters = true}},
+      {"apart",
+       {.passes = {.skip = {"fuse_updates"}}, .fuse_optimizer = true, .flatten_parameters = true}}};
   return forms;
 }
 

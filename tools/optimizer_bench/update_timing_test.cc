@@ -80,7 +80,7 @@ TEST(TimeUpdates, TimesEachFormBesideTheStream) {
       TimeUpdates(kAdam, FormNames(), {.in_turn = {.seconds = 0, .turns = 2}});
   EXPECT_EQ(timing.bytes, 3 * 5 * 28);
   EXPECT_GT(timing.stream_seconds, 0);
-  ASSERT_EQ(timing.forms.size(), 3u);
+  ASSERT_EQ(timing.forms.size(), 4u);
   for (const FormTiming& form : timing.forms) {
     EXPECT_GT(form.step_seconds, 0) << form.form;
     EXPECT_GT(form.fastest_seconds, 0) << form.form;
@@ -103,6 +103,17 @@ TEST(TimeUpdates, TimesEveryOptimizerWithClippingAndDecay) {
         TimeUpdates(work, {"loop", "flat"}, {.in_turn = {.seconds = 0, .turns = 1}});
     EXPECT_LT(timing.forms[1].launches, timing.forms[0].launches) << optimizer;
   }
+}
+
+TEST(TimeUpdates, AveragesInTheInstructionOfTheUpdateOrApart) {
+  UpdateWork work = kAdam;
+  work.averages = true;
+  const UpdateTiming timing = TimeUpdates(work, {"loop", "merged", "flat", "apart"},
+                                          {.in_turn = {.seconds = 0, .turns = 1}});
+  EXPECT_EQ(timing.bytes, 3 * 5 * 36);
+  std::vector<int64_t> launches;
+  for (const FormTiming& form : timing.forms) launches.push_back(form.launches);
+  EXPECT_THAT(launches, ElementsAre(3, 1, 1, 2));
 }
 
 TEST(TimeUpdates, ComparesWithNoLoopThatIsNotTimed) {
