@@ -26,7 +26,7 @@ const std::vector<Form>& Forms() {
       {"merged", {.merge_optimizer = true}},
       {"flat", {.fuse_optimizer = true, .flatten_parameters = true}},
       {"apart",
-       {.passes = {.skip = {"fuse_updates"}}, .fuse_optimizer = true, .flatten_parameters = true}}};
+       {.fuse_optimizer = true, .flatten_parameters = true, .passes = {.skip = {"fuse_updates"}}}}};
   return forms;
 }
 
