@@ -134,9 +134,10 @@ void BlockBackward::DifferentiateOp(size_t position) {
                 ": the gradient of \"", output_gradients.begin()->first,
                 "\" is needed, but the op has none: ", def.no_gradient_reason,
                 "; mark the variable stop_gradient if that is intended");
+  const GradientNames names(op);
   for (Op& gradient_op : GradientOps(op, wanted, output_gradients)) {
     if (WritesNothing(gradient_op)) continue;
-    AddGradientOp(position, std::move(gradient_op), &output_gradients);
+    AddGradientOp(position, names, std::move(gradient_op), &output_gradients);
   }
 }
 
@@ -151,23 +152,26 @@ std::vector<Op> BlockBackward::GradientOps(const Op& op, const NameSet& wanted,
   return def.grad(GradContext(op, def, wants, has, sub_block));
 }
 
-void BlockBackward::AddGradientOp(size_t position, Op gradient_op,
-                                  OutputGradients* output_gradients) {
-  const Op& forward = *forward_.ops()[position];
-  ResolveInputs(position, &gradient_op, output_gradients);
-  const int64_t index = Make(std::move(gradient_op), forward);
-  RecordOutputs(forward, wanted_[position], index);
+BlockBackward::GradientNames::GradientNames(const Op& forward) {
+  for (const std::string& x : forward.InputNames()) inputs[GradName(x)] = x;
+  for (const std::string& y : forward.OutputNames()) outputs[GradName(y)] = y;
 }
 
-void BlockBackward::ResolveInputs(size_t position, Op* gradient_op,
+void BlockBackward::AddGradientOp(size_t position, const GradientNames& names, Op gradient_op,
                                   OutputGradients* output_gradients) {
   const Op& forward = *forward_.ops()[position];
-  std::map<std::string, std::string> output_of_gradient;
-  for (const std::string& y : forward.OutputNames()) output_of_gradient[GradName(y)] = y;
+  ResolveInputs(position, names, &gradient_op, output_gradients);
+  const int64_t index = Make(std::move(gradient_op), forward);
+  RecordOutputs(names, wanted_[position], index);
+}
+
+void BlockBackward::ResolveInputs(size_t position, const GradientNames& names, Op* gradient_op,
+                                  OutputGradients* output_gradients) {
+  const Op& forward = *forward_.ops()[position];
   for (SlotArguments& slot : gradient_op->inputs) {
     for (std::string& argument : slot.arguments) {
-      const auto found = output_of_gradient.find(argument);
-      if (found == output_of_gradient.end()) {
+      const auto found = names.outputs.find(argument);
+      if (found == names.outputs.end()) {
         CheckNotOverwritten(position, *gradient_op, slot.slot, argument);
         continue;
       }
@@ -215,15 +219,14 @@ std::string BlockBackward::FillZeros(const Op& forward, const std::string& y) {
   return gradient;
 }
 
-void BlockBackward::RecordOutputs(const Op& forward, const NameSet& wanted, int64_t made_index) {
-  std::map<std::string, std::string> input_of_gradient;
-  for (const std::string& x : forward.InputNames()) input_of_gradient[GradName(x)] = x;
+void BlockBackward::RecordOutputs(const GradientNames& names, const NameSet& wanted,
+                                  int64_t made_index) {
   Op& op = made_[static_cast<size_t>(made_index)];
   for (size_t slot = 0; slot < op.outputs.size(); ++slot) {
     std::vector<std::string>& arguments = op.outputs[slot].arguments;
     for (size_t i = 0; i < arguments.size(); ++i) {
-      const auto found = input_of_gradient.find(arguments[i]);
-      if (found == input_of_gradient.end()) continue;
+      const auto found = names.inputs.find(arguments[i]);
+      if (found == names.inputs.end()) continue;
       const std::string& x = found->second;
       if (!wanted.contains(x)) {
         arguments[i] = kEmptyVarName;

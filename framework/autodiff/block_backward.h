@@ -76,14 +76,24 @@ class BlockBackward {
   };
   // For the outputs of one forward op: the names of the gradients that exist.
   using OutputGradients = std::map<std::string, std::string>;
+  // From the name of a gradient to the input, or the output, of an op whose gradient it is: for all
+  // gradient ops of the op, of which a sum has as many as inputs.
+  struct GradientNames {
+    explicit GradientNames(const Op& forward);
+
+    std::unordered_map<std::string, std::string> inputs;
+    std::unordered_map<std::string, std::string> outputs;
+  };
 
   void RecordForwardOp(const Op& op);
   void DifferentiateOp(size_t position);
   std::vector<Op> GradientOps(const Op& op, const NameSet& wanted,
                               const OutputGradients& output_gradients);
-  void AddGradientOp(size_t position, Op gradient_op, OutputGradients* output_gradients);
-  void ResolveInputs(size_t position, Op* gradient_op, OutputGradients* output_gradients);
-  void RecordOutputs(const Op& forward, const NameSet& wanted, int64_t made_index);
+  void AddGradientOp(size_t position, const GradientNames& names, Op gradient_op,
+                     OutputGradients* output_gradients);
+  void ResolveInputs(size_t position, const GradientNames& names, Op* gradient_op,
+                     OutputGradients* output_gradients);
+  void RecordOutputs(const GradientNames& names, const NameSet& wanted, int64_t made_index);
   void CheckNotOverwritten(size_t position, const Op& gradient_op, const std::string& slot,
                            const std::string& name) const;
   std::string FillZeros(const Op& forward, const std::string& y);
