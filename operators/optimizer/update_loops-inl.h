@@ -188,16 +188,20 @@ HWY_INLINE void UpdatePart(const UpdateRange<T>& range, int64_t begin, int64_t e
     UpdateFew<Formula>(math, gradient, part, count);
     return;
   }
-  // The last vector overlaps with the one before: it is read before that one is written, and has
-  // the same bits where they overlap.
-  ElementVector<Formula, T> last(part, count - lanes);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
+  const int64_t rest = count % lanes;
+  const int64_t end_of_whole = rest == 0 ? count : count - rest - lanes;
+  for (int64_t i = 0; i < end_of_whole; i += lanes) {
     ElementVector<Formula, T> vector(part, i);
     vector.Update(math, gradient);
     vector.Store(part, i);
   }
-  if (i == count) return;
+  if (rest == 0) return;
+  // The last vector overlaps with the one before: it is read before that one is written, and has
+  // the same bits where they overlap.
+  ElementVector<Formula, T> before(part, end_of_whole);
+  ElementVector<Formula, T> last(part, count - lanes);
+  before.Update(math, gradient);
+  before.Store(part, end_of_whole);
   last.Update(math, gradient);
   last.Store(part, count - lanes);
 }

@@ -21,8 +21,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 // x += a g. A power of two so small that the values stay what they are, about 1.
 constexpr float kFactor = 1.0f / (1 << 20);
 
+constexpr size_t kMostArrays = 6;
+
 template <int kReads, class D>
-HWY_INLINE hn::Vec<D> ReadAt(D d, const std::array<float*, 5>& arrays, int64_t i) {
+HWY_INLINE hn::Vec<D> ReadAt(D d, const std::array<float*, kMostArrays>& arrays, int64_t i) {
   const auto first = hn::LoadU(d, arrays[0] + i);
   if constexpr (kReads == 1) {
     return first;
@@ -32,7 +34,7 @@ HWY_INLINE hn::Vec<D> ReadAt(D d, const std::array<float*, 5>& arrays, int64_t i
 }
 
 template <int kReads, int kUpdates, class D>
-HWY_INLINE void UpdateAt(D d, const std::array<float*, 5>& arrays, int64_t i) {
+HWY_INLINE void UpdateAt(D d, const std::array<float*, kMostArrays>& arrays, int64_t i) {
   const auto read = ReadAt<kReads>(d, arrays, i);
   const auto factor = hn::Set(d, kFactor);
   for (int k = kReads; k < kReads + kUpdates; ++k) {
@@ -42,7 +44,7 @@ HWY_INLINE void UpdateAt(D d, const std::array<float*, 5>& arrays, int64_t i) {
 }
 
 template <int kReads, int kUpdates>
-void UpdateElements(const std::array<float*, 5>& arrays, int64_t begin, int64_t end) {
+void UpdateElements(const std::array<float*, kMostArrays>& arrays, int64_t begin, int64_t end) {
   const hn::ScalableTag<float> d;
   const hn::CappedTag<float, 1> one;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -53,7 +55,7 @@ void UpdateElements(const std::array<float*, 5>& arrays, int64_t begin, int64_t 
 
 // Four sums, so that none waits for the one before.
 template <int kReads>
-float SumElements(const std::array<float*, 5>& arrays, int64_t begin, int64_t end) {
+float SumElements(const std::array<float*, kMostArrays>& arrays, int64_t begin, int64_t end) {
   const hn::ScalableTag<float> d;
   const hn::CappedTag<float, 1> one;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -71,15 +73,17 @@ float SumElements(const std::array<float*, 5>& arrays, int64_t begin, int64_t en
 }
 
 template <int kReads>
-float SweepElements(int updates, const std::array<float*, 5>& arrays, int64_t begin, int64_t end) {
+float SweepElements(int updates, const std::array<float*, kMostArrays>& arrays, int64_t begin,
+                    int64_t end) {
   if (updates == 0) return SumElements<kReads>(arrays, begin, end);
   if (updates == 1) UpdateElements<kReads, 1>(arrays, begin, end);
   if (updates == 2) UpdateElements<kReads, 2>(arrays, begin, end);
   if (updates == 3) UpdateElements<kReads, 3>(arrays, begin, end);
+  if (updates == 4) UpdateElements<kReads, 4>(arrays, begin, end);
   return 0;
 }
 
-float RunSweep(const Sweep& sweep, const std::array<float*, 5>& arrays, int64_t begin,
+float RunSweep(const Sweep& sweep, const std::array<float*, kMostArrays>& arrays, int64_t begin,
                int64_t end) {
   return sweep.reads == 1 ? SweepElements<1>(sweep.updates, arrays, begin, end)
                           : SweepElements<2>(sweep.updates, arrays, begin, end);
@@ -99,9 +103,9 @@ HWY_EXPORT(RunSweep);
 constexpr int64_t kGrain = 8192;
 
 void CheckSweep(const Sweep& sweep) {
-  SKIFF_ENFORCE(sweep.reads >= 1 && sweep.reads <= 2 && sweep.updates >= 0 && sweep.updates <= 3,
+  SKIFF_ENFORCE(sweep.reads >= 1 && sweep.reads <= 2 && sweep.updates >= 0 && sweep.updates <= 4,
                 kInvalidArgument, "a stream that reads ", sweep.reads, " arrays and updates ",
-                sweep.updates, ": expected 1 or 2, and up to 3");
+                sweep.updates, ": expected 1 or 2, and up to 4");
 }
 
 }  // namespace
@@ -132,7 +136,7 @@ MemoryStream::MemoryStream(std::vector<Sweep> sweeps, int64_t elements)
 }
 
 void MemoryStream::Run() {
-  std::array<float*, 5> arrays{};
+  std::array<float*, HWY_NAMESPACE::kMostArrays> arrays{};
   std::ranges::copy(arrays_, arrays.begin());
   for (const Sweep& sweep : sweeps_) {
     std::atomic<double> sum = 0;

@@ -10,7 +10,7 @@
 namespace skiff {
 
 // One pass over arrays of float32 that lie side by side: `reads` of them (1 or 2) are read,
-// `updates` more (0 to 3) are read and written.
+// `updates` more (0 to 4) are read and written.
 struct Sweep {
   int reads = 1;
   int updates = 0;

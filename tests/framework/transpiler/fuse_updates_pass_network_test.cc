@@ -74,7 +74,7 @@ TEST(FuseUpdatesPass, AveragesListsInAllWaysThatThereAre) {
                                    .fetches = {"fc_0.w_0", "fc_0.w_0_ema_0", "fc_0.w_0_sum_1_0",
                                                "fc_0.w_0_sum_2_0", "fc_0.b_0_sum_3_0"},
                                    .edit = AddBothAverages});
-    EXPECT_THAT(fused, ElementsAre("fused(sgd,exponential_moving_average,average_accumulates)"));
+    EXPECT_THAT(fused, ElementsAre("fused(sgd,average_accumulates,exponential_moving_average)"));
   }
 }
 
@@ -86,7 +86,7 @@ TEST(FuseUpdatesPass, UpdatesByGradientsThatHaveJustBeenAddedUp) {
                                           .also = {"merge_optimizer"},
                                           .fetches = {"fc_0.w_0", "fc_0.w_0_ema_0"},
                                           .edit = AddAverage});
-  EXPECT_THAT(fused, ElementsAre("fused(gradient_merge,adam,exponential_moving_average)"));
+  EXPECT_THAT(fused, ElementsAre("fused(gradient_merge,merged_adam,exponential_moving_average)"));
 }
 
 // The norm of the whole step comes first.
