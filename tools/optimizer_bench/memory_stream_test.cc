@@ -47,7 +47,7 @@ TEST(MemoryStream, AddsUpWhatItOnlyReads) {
 
 TEST(MemoryStream, RefusesOtherNumbersOfArrays) {
   for (const Sweep sweep : {Sweep{.reads = 0, .updates = 1}, Sweep{.reads = 3, .updates = 1},
-                            Sweep{.reads = 1, .updates = 4}, Sweep{.reads = 1, .updates = -1}}) {
+                            Sweep{.reads = 1, .updates = 5}, Sweep{.reads = 1, .updates = -1}}) {
     EXPECT_THROW(MemoryStream({sweep}, 1), Error);
   }
 }
