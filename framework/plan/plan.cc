@@ -77,11 +77,13 @@ int IndexInSlots(const std::vector<SlotDef>& defs, const Slots& slots, std::stri
 void FillSlots(const Plan& plan, const std::vector<SlotDef>& defs, const SlotValues& given,
                Slots* slots, std::vector<int32_t>* values) {
   for (const SlotDef& def : defs) {
+    SlotArguments filled{.slot = def.name, .arguments = {}};
     for (const auto& [slot, value] : given) {
       if (slot != def.name || value < 0) continue;
-      slots->push_back({slot, {plan.values[static_cast<size_t>(value)].name}});
+      filled.arguments.push_back(plan.values[static_cast<size_t>(value)].name);
       values->push_back(value);
     }
+    if (!filled.arguments.empty()) slots->push_back(std::move(filled));
   }
 }
 

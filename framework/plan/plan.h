@@ -170,7 +170,7 @@ struct Plan {
   int32_t StorageOf(int32_t value) const;
 };
 
-// Values by slot; -1 leaves a slot out.
+// Values by slot, several of one in their order; -1 leaves a slot out.
 using SlotValues = std::vector<std::pair<std::string, int32_t>>;
 
 // An instruction of an op that the plan's program does not have. The op is made and kept by the

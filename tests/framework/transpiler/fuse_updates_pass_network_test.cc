@@ -78,6 +78,25 @@ TEST(FuseUpdatesPass, AveragesListsInAllWaysThatThereAre) {
   }
 }
 
+// The running statistics, which nobody updates, are averaged for themselves.
+TEST(FuseUpdatesPass, CutsAveragesByWhoUpdatesTheParameters) {
+  const auto network = [](const Variable& x) {
+    const auto layer = [](const Variable& y, float rate) {
+      return layers::Fc(y, 9, {.param_attr = {.learning_rate = rate}, .act = "tanh"});
+    };
+    return layer(layer(layers::BatchNorm(layer(layer(x, 0.5f), 1.0f)), 0.5f), 1.0f);
+  };
+  const std::vector<std::string> fused = FusedToTheSameBits(
+      network,
+      {.image = {6, 7},
+       .also = {"merge_optimizer"},
+       .fetches = {"fc_0.w_0_ema_0", "fc_1.w_0_ema_0", "fc_3.b_0_ema_0", "fc_2.w_0_sum_1_0",
+                   "batch_norm_0.w_1_ema_0", "batch_norm_0.w_2_sum_1_0"},
+       .edit = AddBothAverages});
+  EXPECT_THAT(fused, ElementsAre("fused(sgd,average_accumulates,exponential_moving_average)",
+                                 "fused(sgd,average_accumulates,exponential_moving_average)"));
+}
+
 TEST(FuseUpdatesPass, UpdatesByGradientsThatHaveJustBeenAddedUp) {
   const optimizer::Adam adam({.learning_rate = 0.1});
   const std::vector<std::string> fused =
