@@ -124,7 +124,8 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
   FillSlots(*plan, def.inputs, inputs, &op->inputs, &made.inputs);
   FillSlots(*plan, def.outputs, outputs, &op->outputs, &made.outputs);
   for (const SlotArguments& slot : op->inputs) {
-    made.reads_data.push_back(!def.FindInput(slot.slot)->shape_only);
+    made.reads_data.insert(made.reads_data.end(), slot.arguments.size(),
+                           !def.FindInput(slot.slot)->shape_only);
   }
   CheckOp(def, *op);
   made.op = op.get();
