@@ -9,6 +9,7 @@
 namespace skiff {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
@@ -40,6 +41,21 @@ TEST_F(PlanTest, IsPrintedWithWhatPassesAndStorageSay) {
   EXPECT_THAT(text, HasSubstr("\n4: @EMPTY@ = tiny_add("));
   EXPECT_THAT(text, HasSubstr(StrCat("\n3: y#5 float32[2] ", plan_.values[5].meta.layout, " = ")));
   EXPECT_THAT(text, EndsWith("\nmax live 8 bytes, planned 72, without reuse 100\n"));
+}
+
+TEST_F(PlanTest, MakesInstructionsOfSeveralArgumentsASlot) {
+  OpDef def;
+  def.type = "pairs";
+  def.inputs = {{.name = "X", .duplicable = true}, {.name = "Like", .shape_only = true}};
+  def.outputs = {{.name = "Out", .duplicable = true}};
+  const Instruction made =
+      MakeInstruction(&plan_, def, plan_.instructions[3], {},
+                      {{"Like", 3}, {"X", 1}, {"X", 0}, {"Like", -1}}, {{"Out", 5}, {"Out", 6}});
+  EXPECT_THAT(made.inputs, ElementsAre(1, 0, 3));
+  EXPECT_THAT(made.reads_data, ElementsAre(true, true, false));
+  EXPECT_THAT(made.outputs, ElementsAre(5, 6));
+  EXPECT_THAT(made.op->Input("X"), ElementsAre("a", "x"));
+  EXPECT_EQ(made.OutputIn("Out", 1), 6);
 }
 
 }  // namespace
