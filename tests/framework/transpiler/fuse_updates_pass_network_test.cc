@@ -93,8 +93,8 @@ TEST(FuseUpdatesPass, CutsAveragesByWhoUpdatesTheParameters) {
        .fetches = {"fc_0.w_0_ema_0", "fc_1.w_0_ema_0", "fc_3.b_0_ema_0", "fc_2.w_0_sum_1_0",
                    "batch_norm_0.w_1_ema_0", "batch_norm_0.w_2_sum_1_0"},
        .edit = AddBothAverages});
-  EXPECT_THAT(fused, ElementsAre("fused(sgd,average_accumulates,exponential_moving_average)",
-                                 "fused(sgd,average_accumulates,exponential_moving_average)"));
+  EXPECT_THAT(fused, ElementsAre("fused(sgd,exponential_moving_average,average_accumulates)",
+                                 "fused(sgd,exponential_moving_average,average_accumulates)"));
 }
 
 TEST(FuseUpdatesPass, UpdatesByGradientsThatHaveJustBeenAddedUp) {
