@@ -281,7 +281,7 @@ std::string Optimizer::AddNumber(const Update& update, Op* op, std::string_view 
 
 void Optimizer::CheckOption(bool holds, const char* option, float value,
                             const char* expected) const {
-  SKIFF_ENFORCE(holds, kInvalidArgument, op_, ": ", option, " = ", value, ", expected ", expected);
+  LayerCall(op_, op_, site_).Enforce(holds, option, " = ", value, ", expected ", expected);
 }
 
 void Optimizer::CheckFraction(const char* option, float value) const {
@@ -297,8 +297,9 @@ void Optimizer::CheckNotNegative(const char* option, float value) const {
 }
 
 void Optimizer::CheckNameParts(const char* option, const std::vector<std::string>& parts) const {
-  SKIFF_ENFORCE(std::ranges::count(parts, "") == 0, kInvalidArgument, op_, ": ", option,
-                " has an empty text, expected parts of parameters' names");
+  LayerCall(op_, op_, site_)
+      .Enforce(std::ranges::count(parts, "") == 0, option,
+               " has an empty text, expected parts of parameters' names");
 }
 
 bool Optimizer::HasAnyPart(const std::string& name, const std::vector<std::string>& parts) {

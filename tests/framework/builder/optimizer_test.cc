@@ -37,7 +37,9 @@
 namespace skiff {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAreArray;
 
@@ -158,7 +160,21 @@ TEST_F(OptimizerTest, RefusesOptionsThatMakeNoSense) {
        "rmsprop: momentum = -1, expected a number of at least 0"},
       {[] { Ftrl({.l1 = -1.0f}); }, "ftrl: l1 = -1, expected a number of at least 0"},
       {[] { Ftrl({.lr_power = 0.5f}); }, "ftrl: lr_power = 0.5, expected a number of at most 0"}};
-  for (const auto& [call, message] : calls) EXPECT_EQ(InvalidArgument(call), message);
+  for (const auto& [call, message] : calls) {
+    EXPECT_THAT(InvalidArgument(call),
+                AllOf(HasSubstr("optimizer_test.cc:"), EndsWith(": " + message)));
+  }
+}
+
+TEST_F(OptimizerTest, AWrongOptionNamesTheLineThatMakesTheOptimizer) {
+  const auto site = std::source_location::current();
+  EXPECT_EQ(InvalidArgument([] { optimizer::Ftrl({.l1 = -1.0f}); }),
+            StrCat(site.file_name(), ":", site.line() + 1,
+                   ": ftrl: l1 = -1, expected a number of at least 0"));
+  // Of those who make one on behalf of others.
+  EXPECT_EQ(
+      InvalidArgument([&] { optimizer::Adam({.beta1 = 1.0f}, site); }),
+      StrCat(site.file_name(), ":", site.line(), ": adam: beta1 = 1, expected a number in [0, 1)"));
 }
 
 // Needs no epsilon with sums that start above 0.
