@@ -258,6 +258,27 @@ TEST_F(MinimizeError, NamesAParameterWithTwoOptimizers) {
                         "its second optimizer"));
 }
 
+// Its gradient reads nothing that the first optimizer overwrites.
+TEST_F(MinimizeError, NamesABiasWithTwoOptimizers) {
+  const Variable sum =
+      layers::Fc(layers::Data("x", {1, 2}), 1, {.bias_attr = ParamAttr{.name = "b"}});
+  const Variable loss = layers::ReduceSum(sum);
+  optimizer::Sgd().Minimize(loss, {.parameters = {"b"}});
+  EXPECT_THAT(ErrorOf(optimizer::Adam(), loss, {.parameters = {"b"}}),
+              HasSubstr("parameter \"b\" is updated by \"sgd\" already, and \"adam\" would be its "
+                        "second optimizer"));
+}
+
+// No parameter has two optimizers, but a gradient is of a value that is gone by then.
+TEST_F(OptimizerTest, ASecondOptimizerCannotDifferentiateByWhatTheFirstOverwrites) {
+  const Variable hidden = layers::Fc(layers::Data("x", {1, 2}), 2, {.param_attr = {.name = "u"}});
+  const Variable loss = layers::ReduceSum(layers::Fc(hidden, 1, {.param_attr = {.name = "w"}}));
+  optimizer::Sgd().Minimize(loss, {.parameters = {"w"}});
+  EXPECT_THAT(MessageOf([&] { optimizer::Sgd().Minimize(loss, {.parameters = {"u"}}); }),
+              AllOf(HasSubstr("optimizer_test.cc:"), HasSubstr("reads \"w\""),
+                    HasSubstr("which is overwritten later by sgd")));
+}
+
 TEST_F(MinimizeError, EachParameterMayHaveAnOptimizerOfItsOwn) {
   const Variable loss =
       layers::ElementwiseAdd(LinearLoss({.name = "u"}, "x"), LinearLoss({.name = "w"}, "y"));
