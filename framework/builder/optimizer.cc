@@ -131,36 +131,63 @@ void CheckWanted(const LayerCall& call, const std::vector<std::string>& wanted,
   }
 }
 
-// Takes the ops that update parameters out of the program. From each parameter to the type of its
-// op.
-std::map<std::string, std::string> RemoveUpdates(Program* program) {
+// Whether the op is an optimizer's that updates parameters.
+bool IsUpdate(const Op& op) {
+  const OpDef* def = DefaultOpRegistry().Find(op.type);
+  return (op.role() & kRoleOptimize) != 0 && def != nullptr && def->update.has_value();
+}
+
+// From each parameter to the type of the op that updates it.
+std::map<std::string, std::string> UpdatesOf(const Program& program) {
   std::map<std::string, std::string> updates;
-  for (size_t k = 0; k < program->block_count(); ++k) {
-    Block* block = program->block(static_cast<int32_t>(k));
-    for (size_t i = block->ops().size(); i-- > 0;) {
-      const Op& op = *block->ops()[i];
-      const OpDef* def = DefaultOpRegistry().Find(op.type);
-      const bool is_optimizers = (op.role() & kRoleOptimize) != 0;
-      if (!is_optimizers || def == nullptr || !def->update.has_value()) continue;
-      for (const std::string& parameter : op.Output("ParamOut")) updates[parameter] = op.type;
-      block->RemoveOps(i, i + 1);
+  for (size_t k = 0; k < program.block_count(); ++k) {
+    for (const auto& op : program.block(static_cast<int32_t>(k))->ops()) {
+      if (!IsUpdate(*op)) continue;
+      for (const std::string& parameter : op->Output("ParamOut")) updates[parameter] = op->type;
     }
   }
   return updates;
 }
 
-// In a copy without updates: where a parameter is updated, gradient ops that read it are refused.
-void CheckFirstOptimizer(const LayerCall& call, const std::string& optimizer, const Variable& loss,
-                         const MinimizeOptions& options, const std::source_location& site) {
-  const std::unique_ptr<Program> copy = DefaultMainProgram().Clone();
-  const std::map<std::string, std::string> updates = RemoveUpdates(copy.get());
-  if (updates.empty()) return;
-  for (const ParameterGradient& pair : AppendGradients(copy.get(), loss, options, site)) {
-    const auto update = updates.find(pair.parameter->name);
-    if (update == updates.end()) continue;
-    call.Fail(StrCat("parameter \"", update->first, "\" is updated by \"", update->second,
-                     "\" already, and \"", optimizer, "\" would be its second optimizer"));
+std::unique_ptr<Program> WithoutUpdates(const Program& program) {
+  std::unique_ptr<Program> copy = program.Clone();
+  for (size_t k = 0; k < copy->block_count(); ++k) {
+    Block* block = copy->block(static_cast<int32_t>(k));
+    for (size_t i = block->ops().size(); i-- > 0;) {
+      if (IsUpdate(*block->ops()[i])) block->RemoveOps(i, i + 1);
+    }
   }
+  return copy;
+}
+
+// AppendGradients to the default main program, of parameters that no op of it updates.
+std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
+                                                    const std::string& optimizer,
+                                                    const Variable& loss,
+                                                    const MinimizeOptions& options,
+                                                    const std::source_location& site) {
+  Program& main = DefaultMainProgram();
+  const std::map<std::string, std::string> updates = UpdatesOf(main);
+  const auto check = [&](const std::vector<ParameterGradient>& pairs) {
+    for (const ParameterGradient& pair : pairs) {
+      const auto update = updates.find(pair.parameter->name);
+      if (update == updates.end()) continue;
+      call.Fail(StrCat("parameter \"", update->first, "\" is updated by \"", update->second,
+                       "\" already, and \"", optimizer, "\" would be its second optimizer"));
+    }
+  };
+  std::vector<ParameterGradient> pairs;
+  try {
+    pairs = AppendGradients(&main, loss, options, site);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kFailedPrecondition || updates.empty()) throw;
+    // A gradient op may read a parameter that an update overwrites: which ones this optimizer would
+    // update shows without the updates.
+    check(AppendGradients(WithoutUpdates(main).get(), loss, options, site));
+    throw;
+  }
+  check(pairs);
+  return pairs;
 }
 
 // Which runs update.
@@ -206,9 +233,7 @@ std::vector<ParameterGradient> Optimizer::Minimize(const Variable& loss,
   call.Use(loss);
   call.Enforce(&CurrentBlock() == DefaultMainProgram().root(),
                "a sub-block is open; minimize in the root block");
-  CheckFirstOptimizer(call, op_, loss, options, site);
-  std::vector<ParameterGradient> pairs =
-      AppendGradients(&DefaultMainProgram(), loss, options, site);
+  std::vector<ParameterGradient> pairs = AppendFirstGradients(call, op_, loss, options, site);
   CheckWanted(call, options.parameters, pairs);
   AppendUpdates(pairs, options, site);
   to_main.Stay();
@@ -281,7 +306,7 @@ std::string Optimizer::AddNumber(const Update& update, Op* op, std::string_view 
 
 void Optimizer::CheckOption(bool holds, const char* option, float value,
                             const char* expected) const {
-  SKIFF_ENFORCE(holds, kInvalidArgument, op_, ": ", option, " = ", value, ", expected ", expected);
+  LayerCall(op_, op_, site_).Enforce(holds, option, " = ", value, ", expected ", expected);
 }
 
 void Optimizer::CheckFraction(const char* option, float value) const {
@@ -297,8 +322,9 @@ void Optimizer::CheckNotNegative(const char* option, float value) const {
 }
 
 void Optimizer::CheckNameParts(const char* option, const std::vector<std::string>& parts) const {
-  SKIFF_ENFORCE(std::ranges::count(parts, "") == 0, kInvalidArgument, op_, ": ", option,
-                " has an empty text, expected parts of parameters' names");
+  LayerCall(op_, op_, site_)
+      .Enforce(std::ranges::count(parts, "") == 0, option,
+               " has an empty text, expected parts of parameters' names");
 }
 
 bool Optimizer::HasAnyPart(const std::string& name, const std::vector<std::string>& parts) {

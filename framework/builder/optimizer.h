@@ -57,10 +57,11 @@ class Optimizer {
  protected:
   // `op`: the type of the update op. `options` has what every optimizer's have: learning_rate,
   // clip, regularization, which is that of parameters without one of their own, and
-  // multi_precision.
+  // multi_precision. `site`: where the optimizer is made.
   template <class Options>
-  Optimizer(std::string op, const Options& options)
+  Optimizer(std::string op, const Options& options, const std::source_location& site)
       : op_(std::move(op)),
+        site_(site),
         learning_rate_(options.learning_rate),
         clip_(options.clip),
         regularization_(options.regularization),
@@ -85,7 +86,8 @@ class Optimizer {
   static std::string AddNumber(const Update& update, Op* op, std::string_view slot,
                                std::string_view kind, double value);
 
-  // Errors that name the optimizer, the option, what was found and what is expected.
+  // Errors that name the optimizer and where it is made, the option, what was found and what is
+  // expected.
   void CheckFraction(const char* option, float value) const;  // in [0, 1)
   void CheckPositive(const char* option, float value) const;
   void CheckNotNegative(const char* option, float value) const;
@@ -99,6 +101,7 @@ class Optimizer {
                      const std::source_location& site) const;
 
   std::string op_;
+  std::source_location site_;
   LearningRate learning_rate_;
   GradientClip clip_;
   Regularizer regularization_;

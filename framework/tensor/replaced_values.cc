@@ -1,7 +1,5 @@
 #include "framework/tensor/replaced_values.h"
 
-#include <algorithm>
-
 namespace skiff {
 namespace {
 
@@ -20,31 +18,47 @@ ReplacedValues::ReplacedValues(Scope* scope, const std::vector<std::string>& nam
     : scope_(scope) {
   SKIFF_ENFORCE(!scope->has_replaced_values(), kFailedPrecondition,
                 "the scope has replaced values: restore them before others are put in their place");
-  for (const std::string& name : names) own_.emplace_back(name, CopyOf(scope->Get(name)));
+  for (const std::string& name : names) own_.emplace(name, CopyOf(scope->Get(name)));
   try {
     write();
   } catch (...) {
-    PutBack();
+    PutBackOrErase();
     throw;
   }
   scope->replaced_ = this;
 }
 
+ReplacedValues::~ReplacedValues() {
+  if (scope_ == nullptr) return;
+  PutBackOrErase();
+  scope_->replaced_ = nullptr;
+}
+
 void ReplacedValues::Restore() {
   if (scope_ == nullptr) return;
-  scope_->replaced_ = nullptr;
   PutBack();
+  scope_->replaced_ = nullptr;
+  scope_ = nullptr;
 }
 
 void ReplacedValues::PutBack() {
-  for (const auto& [name, tensor] : own_) scope_->Assign(name, tensor);
-  scope_ = nullptr;
-  own_.clear();
+  for (; !own_.empty(); own_.erase(own_.begin())) {
+    scope_->Assign(own_.begin()->first, own_.begin()->second);
+  }
 }
 
-bool ReplacedValues::Contains(std::string_view name) const {
-  return std::ranges::any_of(own_, [&](const auto& own) { return own.first == name; });
+void ReplacedValues::PutBackOrErase() noexcept {
+  while (!own_.empty()) {
+    try {
+      PutBack();
+    } catch (...) {
+      scope_->Erase(own_.begin()->first);
+      own_.erase(own_.begin());
+    }
+  }
 }
+
+bool ReplacedValues::Contains(std::string_view name) const { return own_.contains(name); }
 
 void CheckNotReplaced(const Scope& scope, std::string_view name, std::string_view what) {
   const ReplacedValues* replaced = scope.replaced_values();

@@ -137,6 +137,7 @@ Trainer::Trainer(const ClassifierProgram* program, BatchReader* train, BatchRead
                 "save_every = ", options_.save_every_steps, ": expected no negative number");
   SKIFF_ENFORCE(options_.early_stop_epochs >= 0, kInvalidArgument,
                 "early_stop = ", options_.early_stop_epochs, ": expected no negative number");
+  if (program->average != nullptr) average_.emplace(program->average->Compile(&executor_));
   executor_.Run(*program->startup);
 }
 
@@ -299,12 +300,12 @@ EvaluationResult Trainer::Evaluate() {
 }
 
 std::unique_ptr<ReplacedValues> Trainer::ApplyAverages() {
-  if (program_->average == nullptr) return nullptr;
-  return std::unique_ptr<ReplacedValues>(new ReplacedValues(program_->average->Apply(&executor_)));
+  if (!average_) return nullptr;
+  return std::unique_ptr<ReplacedValues>(new ReplacedValues(average_->Apply()));
 }
 
 std::optional<EvaluationResult> Trainer::EvaluateAveraged() {
-  if (program_->average == nullptr || progress_.step == 0) return {};
+  if (!average_ || progress_.step == 0) return {};
   const std::unique_ptr<ReplacedValues> averages = ApplyAverages();
   return Evaluate();
 }

@@ -157,6 +157,7 @@ class Trainer {
   Executor executor_;
   BoundPrograms training_;
   BoundPrograms evaluation_;
+  std::optional<optimizer::CompiledAverage> average_;  // none if the program averages nothing
   Progress progress_;
   bool is_continuation_ = false;
   // Of the output directory: from Resume to the end of Run.

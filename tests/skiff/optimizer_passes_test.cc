@@ -38,6 +38,7 @@ Variable Half(const Variable& y, DType dtype, ParamAttr attr = {}) {
 }
 
 struct NetOptions {
+  std::string act = "tanh";
   int64_t plain_layers = 2;
   int64_t half_layers = 0;
   optimizer::MinimizeOptions minimize = {};
@@ -51,11 +52,11 @@ std::unique_ptr<Net> MakeNet(const Optimizer& optimizer, const NetOptions& optio
   const ProgramGuard guard(&net->main, &net->startup);
   const Variable x = layers::Data("x", {-1, 7});
   const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
-  Variable y = layers::Fc(x, 5, {.param_attr = {.learning_rate = 0.5f}, .act = "tanh"});
-  y = layers::Fc(y, 9, {.param_attr = {.regularizer = L1Decay(0.0078125f)}, .act = "tanh"});
-  y = layers::Fc(y, 5, {.param_attr = {.need_clip = false}, .act = "tanh"});
-  y = layers::Fc(y, 5, {.param_attr = {.trainable = false}, .act = "tanh"});
-  for (int64_t i = 0; i < options.plain_layers; ++i) y = layers::Fc(y, 5, {.act = "tanh"});
+  Variable y = layers::Fc(x, 5, {.param_attr = {.learning_rate = 0.5f}, .act = options.act});
+  y = layers::Fc(y, 9, {.param_attr = {.regularizer = L1Decay(0.0078125f)}, .act = options.act});
+  y = layers::Fc(y, 5, {.param_attr = {.need_clip = false}, .act = options.act});
+  y = layers::Fc(y, 5, {.param_attr = {.trainable = false}, .act = options.act});
+  for (int64_t i = 0; i < options.plain_layers; ++i) y = layers::Fc(y, 5, {.act = options.act});
   if (options.half_layers > 0) {
     y = Half(y, DType::kFloat16);
     y = Half(y, DType::kFloat16, {.learning_rate = 0.5f, .regularizer = L1Decay(0.0078125f)});
@@ -91,6 +92,11 @@ class Training {
 
   void Steps(int count) {
     for (int i = 0; i < count; ++i) loss_ = compiled_.Run(Batch(step_++), {net_.loss})[0];
+  }
+
+  // The fetches of one step.
+  std::vector<Tensor> Step(const FetchList& fetches) {
+    return compiled_.Run(Batch(step_++), fetches);
   }
 
   std::string Hash() const { return WeightsHash(executor_.scope(), PersistableNames(net_.main)); }
@@ -376,6 +382,82 @@ TEST(FlattenedParameters, HaveTheirGradientsInOnePartOfTheArena) {
   }
   EXPECT_EQ(InstructionsOf(plan, "copy"), 0);
   EXPECT_EQ(InstructionsOf(plan, "coalesce"), 0);
+}
+
+std::string BitsOf(const Tensor& tensor) {
+  return {static_cast<const char*>(tensor.raw_data()), static_cast<size_t>(tensor.byte_count())};
+}
+
+// A gradient that is fetched outlives the update that reads it, and isn't clipped or decayed; a
+// parameter is the updated one.
+TEST(FlattenedParameters, ChangeNoBitOfWhatIsFetched) {
+  const std::unique_ptr<Net> net = MakeNet(optimizer::Adam({.learning_rate = 0.01,
+                                                            .clip = ClipByGlobalNorm(0.0625f),
+                                                            .regularization = L2Decay(0.015625f),
+                                                            .multi_precision = true}),
+                                           {.half_layers = 2});
+  FetchList all = {net->loss};
+  for (const auto& var : net->main.root()->vars()) {
+    const std::string gradient = var->name + "@GRAD";
+    if (!var->is_parameter || net->main.root()->FindLocalVar(gradient) == nullptr) continue;
+    all.push_back(gradient);
+    all.push_back(var->name);
+  }
+  ASSERT_GT(all.size(), 20U);
+  const FetchList one_gradient = {all[7]};
+  const FetchList one_parameter = {all[8]};
+  for (const FetchList& fetches : {all, one_gradient, one_parameter}) {
+    for (PassesSpec& passes : PassesOn()) {
+      passes.options.memory.poison_dead_memory = true;
+      Training plain(*net, {});
+      Training changed(*net, passes.options);
+      for (int step = 0; step < 3; ++step) {
+        const std::vector<Tensor> expected = plain.Step(fetches);
+        const std::vector<Tensor> found = changed.Step(fetches);
+        for (size_t i = 0; i < fetches.size(); ++i) {
+          EXPECT_EQ(BitsOf(found[i]), BitsOf(expected[i])) << passes.name << ' ' << fetches[i];
+        }
+      }
+      EXPECT_EQ(changed.Hash(), plain.Hash()) << passes.name;
+    }
+  }
+}
+
+// Gradients that lie flat live to the update at the end, so that activations matter less; still
+// they may be computed again.
+TEST(FlattenedParameters, ChangeNoBitOfWhatIsRecomputed) {
+  const std::unique_ptr<Net> net =
+      MakeNet(optimizer::Adam({.learning_rate = 0.01, .clip = ClipByGlobalNorm(0.0625f)}),
+              {.act = "gelu", .plain_layers = 12});
+  const auto with = [](MemoryOptions memory) {
+    memory.poison_dead_memory = true;
+    return CompileOptions{.memory = memory, .fuse_optimizer = true, .flatten_parameters = true};
+  };
+  const auto planned_bytes = [&](Recompute recompute) {
+    return Training(*net, with({.recompute = recompute})).Bind().statistics().planned_bytes;
+  };
+  const int64_t most = planned_bytes(Recompute::kNothing);
+  const int64_t least = planned_bytes(Recompute::kLeastMemory);
+  ASSERT_LT(least, most);
+  Training plain(*net, {});
+  plain.Steps(5);
+  const Plan kept = Training(*net, with({})).Bind().plan();
+  for (const MemoryOptions& memory :
+       {MemoryOptions{.recompute = Recompute::kCheapOps},
+        MemoryOptions{.recompute = Recompute::kBudget, .budget_bytes = (least + most) / 2},
+        MemoryOptions{.recompute = Recompute::kBudget, .budget_bytes = least}}) {
+    Training flat(*net, with(memory));
+    flat.Steps(5);
+    EXPECT_EQ(flat.loss(), plain.loss()) << RecomputeName(memory.recompute);
+    EXPECT_EQ(flat.Hash(), plain.Hash()) << RecomputeName(memory.recompute);
+    const BoundProgram bound = flat.Bind();
+    EXPECT_GT(bound.plan().instructions.size(), kept.instructions.size());
+    EXPECT_EQ(bound.plan().contiguous.size(), kept.contiguous.size());
+    if (memory.budget_bytes > 0) {
+      EXPECT_LE(bound.statistics().planned_bytes, memory.budget_bytes);
+    }
+    ExpectAllFlat(flat);
+  }
 }
 
 // The scope's storage moves when parameters are loaded, and the next run puts it right.

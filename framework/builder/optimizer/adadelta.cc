@@ -2,8 +2,8 @@
 
 namespace skiff::optimizer {
 
-Adadelta::Adadelta(const AdadeltaOptions& options)
-    : Optimizer("adadelta", options), options_(options) {
+Adadelta::Adadelta(const AdadeltaOptions& options, std::source_location site)
+    : Optimizer("adadelta", options, site), options_(options) {
   CheckFraction("rho", options.rho);
   CheckPositive("epsilon", options.epsilon);
 }

@@ -1,6 +1,8 @@
 // Steps of the size of earlier ones.
 #pragma once
 
+#include <source_location>
+
 #include "framework/builder/optimizer.h"
 
 namespace skiff::optimizer {
@@ -17,7 +19,8 @@ struct AdadeltaOptions {
 // [0, 1) and epsilon > 0.
 class Adadelta final : public Optimizer {
  public:
-  explicit Adadelta(const AdadeltaOptions& options = {});
+  explicit Adadelta(const AdadeltaOptions& options = {},
+                    std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

@@ -2,7 +2,8 @@
 
 namespace skiff::optimizer {
 
-Adagrad::Adagrad(const AdagradOptions& options) : Optimizer("adagrad", options), options_(options) {
+Adagrad::Adagrad(const AdagradOptions& options, std::source_location site)
+    : Optimizer("adagrad", options, site), options_(options) {
   CheckNotNegative("epsilon", options.epsilon);
   CheckNotNegative("initial_accumulator", options.initial_accumulator);
   CheckOption(options.epsilon > 0.0f || options.initial_accumulator > 0.0f, "epsilon",

@@ -1,6 +1,8 @@
 // Rates that fall with the sum of the squared gradients.
 #pragma once
 
+#include <source_location>
+
 #include "framework/builder/optimizer.h"
 
 namespace skiff::optimizer {
@@ -17,7 +19,8 @@ struct AdagradOptions {
 // numbers are at least 0, and one of them above: else 0 / 0 where there never was a gradient.
 class Adagrad final : public Optimizer {
  public:
-  explicit Adagrad(const AdagradOptions& options = {});
+  explicit Adagrad(const AdagradOptions& options = {},
+                   std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

@@ -2,7 +2,8 @@
 
 namespace skiff::optimizer {
 
-Adam::Adam(const AdamOptions& options) : AdamFamily("adam", options), options_(options) {}
+Adam::Adam(const AdamOptions& options, std::source_location site)
+    : AdamFamily("adam", options, site), options_(options) {}
 
 void Adam::Complete(const Update& update, Op* op) const {
   AdamFamily::Complete(update, op);

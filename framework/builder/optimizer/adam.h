@@ -1,6 +1,8 @@
 // Steps by moments of the gradient.
 #pragma once
 
+#include <source_location>
+
 #include "framework/builder/optimizer/adam_family.h"
 
 namespace skiff::optimizer {
@@ -18,7 +20,8 @@ struct AdamOptions {
 // Kingma and Ba 2015; the formula stands at the op. Errors of AdamFamily.
 class Adam final : public AdamFamily {
  public:
-  explicit Adam(const AdamOptions& options = {});
+  explicit Adam(const AdamOptions& options = {},
+                std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

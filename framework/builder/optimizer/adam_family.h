@@ -1,6 +1,7 @@
 // What Adam and the optimizers built on it have in common.
 #pragma once
 
+#include <source_location>
 #include <string>
 #include <utility>
 
@@ -13,8 +14,8 @@ class AdamFamily : public Optimizer {
   // `options` has beta1, beta2 and epsilon. Error unless both betas are in [0, 1) and
   // epsilon > 0.
   template <class Options>
-  AdamFamily(std::string op, const Options& options)
-      : Optimizer(std::move(op), options),
+  AdamFamily(std::string op, const Options& options, const std::source_location& site)
+      : Optimizer(std::move(op), options, site),
         beta1_(options.beta1),
         beta2_(options.beta2),
         epsilon_(options.epsilon) {

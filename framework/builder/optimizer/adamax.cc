@@ -2,7 +2,8 @@
 
 namespace skiff::optimizer {
 
-Adamax::Adamax(const AdamaxOptions& options) : Optimizer("adamax", options), options_(options) {
+Adamax::Adamax(const AdamaxOptions& options, std::source_location site)
+    : Optimizer("adamax", options, site), options_(options) {
   CheckFraction("beta1", options.beta1);
   CheckFraction("beta2", options.beta2);
   CheckPositive("epsilon", options.epsilon);

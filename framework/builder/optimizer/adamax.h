@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <source_location>
 
 #include "framework/builder/optimizer.h"
 
@@ -20,7 +21,8 @@ struct AdamaxOptions {
 // [0, 1) and epsilon > 0.
 class Adamax final : public Optimizer {
  public:
-  explicit Adamax(const AdamaxOptions& options = {});
+  explicit Adamax(const AdamaxOptions& options = {},
+                  std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

@@ -2,7 +2,8 @@
 
 namespace skiff::optimizer {
 
-AdamW::AdamW(const AdamWOptions& options) : AdamFamily("adamw", options), options_(options) {
+AdamW::AdamW(const AdamWOptions& options, std::source_location site)
+    : AdamFamily("adamw", options, site), options_(options) {
   CheckNotNegative("weight_decay", options.weight_decay);
   CheckNameParts("exclude_from_decay", options.exclude_from_decay);
 }

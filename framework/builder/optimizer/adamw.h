@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct AdamWOptions {
 // AdamFamily; Error unless weight_decay >= 0.
 class AdamW final : public AdamFamily {
  public:
-  explicit AdamW(const AdamWOptions& options = {});
+  explicit AdamW(const AdamWOptions& options = {},
+                 std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

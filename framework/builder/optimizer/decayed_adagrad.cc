@@ -2,8 +2,8 @@
 
 namespace skiff::optimizer {
 
-DecayedAdagrad::DecayedAdagrad(const DecayedAdagradOptions& options)
-    : Optimizer("decayed_adagrad", options), options_(options) {
+DecayedAdagrad::DecayedAdagrad(const DecayedAdagradOptions& options, std::source_location site)
+    : Optimizer("decayed_adagrad", options, site), options_(options) {
   CheckFraction("decay", options.decay);
   CheckPositive("epsilon", options.epsilon);
 }

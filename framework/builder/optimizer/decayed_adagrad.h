@@ -1,6 +1,8 @@
 // Rates that fall with the mean of the squared gradients.
 #pragma once
 
+#include <source_location>
+
 #include "framework/builder/optimizer.h"
 
 namespace skiff::optimizer {
@@ -17,7 +19,8 @@ struct DecayedAdagradOptions {
 // [0, 1) and epsilon > 0.
 class DecayedAdagrad final : public Optimizer {
  public:
-  explicit DecayedAdagrad(const DecayedAdagradOptions& options = {});
+  explicit DecayedAdagrad(const DecayedAdagradOptions& options = {},
+                          std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

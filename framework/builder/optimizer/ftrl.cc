@@ -2,7 +2,8 @@
 
 namespace skiff::optimizer {
 
-Ftrl::Ftrl(const FtrlOptions& options) : Optimizer("ftrl", options), options_(options) {
+Ftrl::Ftrl(const FtrlOptions& options, std::source_location site)
+    : Optimizer("ftrl", options, site), options_(options) {
   CheckNotNegative("l1", options.l1);
   CheckNotNegative("l2", options.l2);
   CheckOption(options.lr_power <= 0.0f, "lr_power", options.lr_power, "a number of at most 0");

@@ -1,6 +1,8 @@
 // Follow the regularized leader: sparse parameters.
 #pragma once
 
+#include <source_location>
+
 #include "framework/builder/optimizer.h"
 
 namespace skiff::optimizer {
@@ -18,7 +20,8 @@ struct FtrlOptions {
 // lr_power at most 0.
 class Ftrl final : public Optimizer {
  public:
-  explicit Ftrl(const FtrlOptions& options = {});
+  explicit Ftrl(const FtrlOptions& options = {},
+                std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

@@ -2,7 +2,8 @@
 
 namespace skiff::optimizer {
 
-Lamb::Lamb(const LambOptions& options) : AdamFamily("lamb", options), options_(options) {
+Lamb::Lamb(const LambOptions& options, std::source_location site)
+    : AdamFamily("lamb", options, site), options_(options) {
   CheckNotNegative("weight_decay", options.weight_decay);
   CheckNameParts("exclude_from_decay", options.exclude_from_decay);
 }

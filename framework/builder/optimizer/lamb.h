@@ -1,6 +1,7 @@
 // Layer-wise adaptive Adam (LAMB) for large batches.
 #pragma once
 
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ struct LambOptions {
 // weight_decay >= 0.
 class Lamb final : public AdamFamily {
  public:
-  explicit Lamb(const LambOptions& options = {});
+  explicit Lamb(const LambOptions& options = {},
+                std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

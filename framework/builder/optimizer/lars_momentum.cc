@@ -2,8 +2,8 @@
 
 namespace skiff::optimizer {
 
-LarsMomentum::LarsMomentum(const LarsMomentumOptions& options)
-    : Optimizer("lars_momentum", options), options_(options) {
+LarsMomentum::LarsMomentum(const LarsMomentumOptions& options, std::source_location site)
+    : Optimizer("lars_momentum", options, site), options_(options) {
   CheckNotNegative("momentum", options.momentum);
   CheckNotNegative("coefficient", options.coefficient);
   CheckNotNegative("weight_decay", options.weight_decay);

@@ -1,6 +1,7 @@
 // Layer-wise adaptive rates (LARS) for large batches.
 #pragma once
 
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct LarsMomentumOptions {
 // does not adapt. Error unless all numbers are at least 0.
 class LarsMomentum final : public Optimizer {
  public:
-  explicit LarsMomentum(const LarsMomentumOptions& options = {});
+  explicit LarsMomentum(const LarsMomentumOptions& options = {},
+                        std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

@@ -2,8 +2,8 @@
 
 namespace skiff::optimizer {
 
-Momentum::Momentum(const MomentumOptions& options)
-    : Optimizer("momentum", options), options_(options) {
+Momentum::Momentum(const MomentumOptions& options, std::source_location site)
+    : Optimizer("momentum", options, site), options_(options) {
   CheckNotNegative("momentum", options.momentum);
 }
 

@@ -1,6 +1,8 @@
 // Steps with a velocity.
 #pragma once
 
+#include <source_location>
+
 #include "framework/builder/optimizer.h"
 
 namespace skiff::optimizer {
@@ -17,7 +19,8 @@ struct MomentumOptions {
 // momentum >= 0.
 class Momentum final : public Optimizer {
  public:
-  explicit Momentum(const MomentumOptions& options = {});
+  explicit Momentum(const MomentumOptions& options = {},
+                    std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

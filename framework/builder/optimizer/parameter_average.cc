@@ -158,18 +158,30 @@ void ParameterAverage::AppendApplication() const {
   }
 }
 
-ReplacedValues ParameterAverage::Apply(Executor* executor) const {
-  Scope& scope = executor->scope();
+void ParameterAverage::CheckHasValues(const Scope& scope) const {
   for (size_t i = 0; i < vars_.size(); ++i) {
     SKIFF_ENFORCE(HasValues(scope, i), kFailedPrecondition, type_, ": no value of \"",
                   vars_[i].var.name, "\" was averaged yet; train a step first");
   }
+}
+
+CompiledAverage ParameterAverage::Compile(Executor* executor) const {
   Program program, startup;
   {
     const ProgramGuard guard(&program, &startup);
     AppendApplication();
   }
-  return ReplacedValues(&scope, variables(), [&] { executor->Run(program); });
+  return {this, executor, program};
+}
+
+ReplacedValues ParameterAverage::Apply(Executor* executor) const {
+  return Compile(executor).Apply();
+}
+
+ReplacedValues CompiledAverage::Apply() {
+  Scope& scope = executor_->scope();
+  average_->CheckHasValues(scope);
+  return ReplacedValues(&scope, average_->variables(), [&] { program_.Run({}, {}); });
 }
 
 }  // namespace skiff::optimizer

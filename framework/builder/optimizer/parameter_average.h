@@ -35,6 +35,25 @@ struct AveragedVariables {
   bool batch_norm_statistics = true;
 };
 
+class ParameterAverage;
+
+// An average compiled for an executor. Executor and average outlive it. From the first Apply on it
+// keeps a plan, memory for temporaries included.
+class CompiledAverage {
+ public:
+  // As ParameterAverage::Apply.
+  ReplacedValues Apply();
+
+ private:
+  friend class ParameterAverage;
+  CompiledAverage(const ParameterAverage* average, Executor* executor, const Program& program)
+      : average_(average), executor_(executor), program_(executor->Compile(program)) {}
+
+  const ParameterAverage* average_;
+  Executor* executor_;
+  CompiledProgram program_;
+};
+
 class ParameterAverage {
  public:
   virtual ~ParameterAverage() = default;
@@ -45,8 +64,9 @@ class ParameterAverage {
   // Puts the averages in the place of the values, reckoned in float64 and rounded once, until the
   // returned object is restored or destroyed. Meanwhile nothing trains and no checkpoint is saved:
   // see ReplacedValues. Error: kFailedPrecondition if that scope has replaced values, or if no step
-  // was averaged yet; kNotFound if it lacks a variable.
+  // was averaged yet; kNotFound if it lacks a variable. Compiles, and keeps nothing of it.
   ReplacedValues Apply(Executor* executor) const;
+  CompiledAverage Compile(Executor* executor) const;
 
  protected:
   // Errors (kInvalidArgument) name `type` and `site`: none takes part, a name in the list isn't a
@@ -78,7 +98,9 @@ class ParameterAverage {
   // Appends to the default main program what computes the average of variable i in float64.
   virtual Variable AppendAverage(size_t i) const = 0;
   void AppendApplication() const;
+  void CheckHasValues(const Scope& scope) const;
 
+  friend class CompiledAverage;
   std::string type_;
   std::vector<Averaged> vars_;
   std::string skip_update_;  // empty: no update is skipped

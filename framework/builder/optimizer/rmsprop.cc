@@ -2,7 +2,8 @@
 
 namespace skiff::optimizer {
 
-RmsProp::RmsProp(const RmsPropOptions& options) : Optimizer("rmsprop", options), options_(options) {
+RmsProp::RmsProp(const RmsPropOptions& options, std::source_location site)
+    : Optimizer("rmsprop", options, site), options_(options) {
   CheckFraction("rho", options.rho);
   CheckPositive("epsilon", options.epsilon);
   CheckNotNegative("momentum", options.momentum);

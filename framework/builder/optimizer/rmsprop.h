@@ -1,6 +1,8 @@
 // Steps divided by the root of the mean square of the gradient.
 #pragma once
 
+#include <source_location>
+
 #include "framework/builder/optimizer.h"
 
 namespace skiff::optimizer {
@@ -20,7 +22,8 @@ struct RmsPropOptions {
 // unless rho is in [0, 1), epsilon > 0 and momentum >= 0.
 class RmsProp final : public Optimizer {
  public:
-  explicit RmsProp(const RmsPropOptions& options = {});
+  explicit RmsProp(const RmsPropOptions& options = {},
+                   std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

@@ -2,7 +2,7 @@
 
 namespace skiff::optimizer {
 
-Sgd::Sgd(const SgdOptions& options) : Optimizer("sgd", options) {}
+Sgd::Sgd(const SgdOptions& options, std::source_location site) : Optimizer("sgd", options, site) {}
 
 void Sgd::Complete(const Update&, Op*) const {}
 

@@ -1,6 +1,8 @@
 // Steps against the gradient.
 #pragma once
 
+#include <source_location>
+
 #include "framework/builder/optimizer.h"
 
 namespace skiff::optimizer {
@@ -14,7 +16,8 @@ struct SgdOptions {
 // p ← p - rate · g
 class Sgd final : public Optimizer {
  public:
-  explicit Sgd(const SgdOptions& options = {});
+  explicit Sgd(const SgdOptions& options = {},
+               std::source_location site = std::source_location::current());
 
  private:
   void Complete(const Update& update, Op* op) const override;

@@ -194,6 +194,13 @@ std::shared_ptr<optimizer::Optimizer> Make(const Options& options) {
   return std::make_shared<Optimizer>(options);
 }
 
+// By options of which `change` sets some otherwise.
+template <class Optimizer, class Options, class Change>
+std::shared_ptr<optimizer::Optimizer> MakeWith(Options options, const Change& change) {
+  change(options);
+  return Make<Optimizer>(options);
+}
+
 std::shared_ptr<optimizer::Optimizer> Sgd(const GradientClip& clip, const Regularizer& decay) {
   return Make<optimizer::Sgd>(
       optimizer::SgdOptions{.learning_rate = kRate, .clip = clip, .regularization = decay});
@@ -288,6 +295,16 @@ std::vector<Row> Rows() {
   constexpr float kEps = kEpsilon;
   const std::vector<std::string> biases = {".b"};
   const auto same_rate = [](const Parameter&) { return kRate; };
+  const LarsMomentumOptions lars{.learning_rate = kRate,
+                                 .momentum = kB1,
+                                 .coefficient = 0.25f,
+                                 .weight_decay = 0.125f,
+                                 .epsilon = kEps};
+  const AdamWOptions adamw{
+      .learning_rate = kRate, .beta1 = kB1, .beta2 = kB2, .epsilon = kEps, .weight_decay = 0.125f};
+  const LambOptions lamb{
+      .learning_rate = kRate, .weight_decay = 0.125f, .beta1 = kB1, .beta2 = kB2, .epsilon = kEps};
+  const RmsPropOptions rmsprop{.learning_rate = kRate, .rho = kB2, .epsilon = kEps};
   return {
       {"Sgd", Sgd({}, {}), kNothing, kSgd},
       {"ClipByValue", Sgd(ClipByValue(0.0625f), {}), ClipsValues(0.0625), kSgd},
@@ -306,93 +323,57 @@ std::vector<Row> Rows() {
                                                  .use_nesterov = true,
                                                  .regularization = L2Decay(0.03125f)}),
        Decays(0, 0.03125), Momentum(true)},
-      {"Lars",
-       Make<LarsMomentum>(LarsMomentumOptions{.learning_rate = kRate,
-                                              .momentum = kB1,
-                                              .coefficient = 0.25f,
-                                              .weight_decay = 0.125f,
-                                              .epsilon = kEps}),
-       kNothing, Lars(0.125, false)},
+      {"Lars", Make<LarsMomentum>(lars), kNothing, Lars(0.125, false)},
       {"LarsExcludesBiases",
-       Make<LarsMomentum>(LarsMomentumOptions{.learning_rate = kRate,
-                                              .momentum = kB1,
-                                              .coefficient = 0.25f,
-                                              .weight_decay = 0.125f,
-                                              .exclude_from_decay = biases,
-                                              .epsilon = kEps,
-                                              .clip = ClipByGlobalNorm(0.25f)}),
+       MakeWith<LarsMomentum>(lars,
+                              [&](auto& options) {
+                                options.exclude_from_decay = biases;
+                                options.clip = ClipByGlobalNorm(0.25f);
+                              }),
        ClipsTheNormOfAll(0.25), Lars(0, false)},
       {"LarsByNorms",
-       Make<LarsMomentum>(LarsMomentumOptions{.learning_rate = kRate,
-                                              .momentum = kB1,
-                                              .coefficient = 0.25f,
-                                              .weight_decay = 0.125f,
-                                              .exclude_from_decay = biases,
-                                              .policy = LarsMomentumOptions::Policy::kNorms,
-                                              .epsilon = kEps}),
+       MakeWith<LarsMomentum>(lars,
+                              [&](auto& options) {
+                                options.exclude_from_decay = biases;
+                                options.policy = LarsMomentumOptions::Policy::kNorms;
+                              }),
        kNothing, Lars(0, true)},
       {"Adam",
        Make<Adam>(AdamOptions{.learning_rate = kRate, .beta1 = kB1, .beta2 = kB2, .epsilon = kEps}),
        kNothing, Each([](double& p, double g, Element& state, int step) {
          p -= kRate * AdamStep(g, state, step);
        })},
-      {"AdamW",
-       Make<optimizer::AdamW>(AdamWOptions{.learning_rate = kRate,
-                                           .beta1 = kB1,
-                                           .beta2 = kB2,
-                                           .epsilon = kEps,
-                                           .weight_decay = 0.125f}),
-       kNothing, AdamW(same_rate, 0.125)},
+      {"AdamW", Make<optimizer::AdamW>(adamw), kNothing, AdamW(same_rate, 0.125)},
       {"AdamWExcludesBiases",
-       Make<optimizer::AdamW>(AdamWOptions{.learning_rate = kRate,
-                                           .beta1 = kB1,
-                                           .beta2 = kB2,
-                                           .epsilon = kEps,
-                                           .weight_decay = 0.125f,
-                                           .exclude_from_decay = biases}),
+       MakeWith<optimizer::AdamW>(adamw,
+                                  [&](auto& options) { options.exclude_from_decay = biases; }),
        kNothing, AdamW(same_rate, 0)},
       {"AdamWFiltersDecay",
-       Make<optimizer::AdamW>(AdamWOptions{
-           .learning_rate = kRate,
-           .beta1 = kB1,
-           .beta2 = kB2,
-           .epsilon = kEps,
-           .weight_decay = 0.125f,
-           .decay_filter = [](const std::string& name) { return name.ends_with(".w"); }}),
+       MakeWith<optimizer::AdamW>(adamw,
+                                  [](auto& options) {
+                                    options.decay_filter = [](const std::string& name) {
+                                      return name.ends_with(".w");
+                                    };
+                                  }),
        kNothing, AdamW(same_rate, 0)},
       {"AdamWScalesRates",
-       Make<optimizer::AdamW>(AdamWOptions{
-           .learning_rate = kRate,
-           .beta1 = kB1,
-           .beta2 = kB2,
-           .epsilon = kEps,
-           .weight_decay = 0.125f,
-           .lr_ratio =
-               [](const std::string& name) { return name.ends_with(".b") ? 0.25f : 1.0f; }}),
+       MakeWith<optimizer::AdamW>(adamw,
+                                  [](auto& options) {
+                                    options.lr_ratio = [](const std::string& name) {
+                                      return name.ends_with(".b") ? 0.25f : 1.0f;
+                                    };
+                                  }),
        kNothing, AdamW([](const Parameter& p) { return IsBias(p) ? 0.25 * kRate : kRate; }, 0.125)},
-      {"Lamb",
-       Make<optimizer::Lamb>(LambOptions{.learning_rate = kRate,
-                                         .weight_decay = 0.125f,
-                                         .beta1 = kB1,
-                                         .beta2 = kB2,
-                                         .epsilon = kEps}),
-       kNothing, Lamb(0.125, false)},
+      {"Lamb", Make<optimizer::Lamb>(lamb), kNothing, Lamb(0.125, false)},
       {"LambExcludesBiases",
-       Make<optimizer::Lamb>(LambOptions{.learning_rate = kRate,
-                                         .weight_decay = 0.125f,
-                                         .beta1 = kB1,
-                                         .beta2 = kB2,
-                                         .epsilon = kEps,
-                                         .exclude_from_decay = biases}),
+       MakeWith<optimizer::Lamb>(lamb, [&](auto& options) { options.exclude_from_decay = biases; }),
        kNothing, Lamb(0, false)},
       {"LambAlwaysAdapts",
-       Make<optimizer::Lamb>(LambOptions{.learning_rate = kRate,
-                                         .weight_decay = 0.125f,
-                                         .beta1 = kB1,
-                                         .beta2 = kB2,
-                                         .epsilon = kEps,
-                                         .exclude_from_decay = biases,
-                                         .always_adapt = true}),
+       MakeWith<optimizer::Lamb>(lamb,
+                                 [&](auto& options) {
+                                   options.exclude_from_decay = biases;
+                                   options.always_adapt = true;
+                                 }),
        kNothing, Lamb(0, true)},
       {"Adamax",
        Make<Adamax>(
@@ -426,20 +407,16 @@ std::vector<Row> Rows() {
          mean_x = kBeta2 * mean_x + (1 - kBeta2) * delta * delta;
          p += delta;
        })},
-      {"RmsProp",
-       Make<optimizer::RmsProp>(
-           RmsPropOptions{.learning_rate = kRate, .rho = kB2, .epsilon = kEps}),
-       kNothing, RmsProp(0, false)},
+      {"RmsProp", Make<optimizer::RmsProp>(rmsprop), kNothing, RmsProp(0, false)},
       {"RmsPropWithMomentum",
-       Make<optimizer::RmsProp>(
-           RmsPropOptions{.learning_rate = kRate, .rho = kB2, .epsilon = kEps, .momentum = 0.5f}),
+       MakeWith<optimizer::RmsProp>(rmsprop, [](auto& options) { options.momentum = 0.5f; }),
        kNothing, RmsProp(0.5, false)},
       {"RmsPropCentered",
-       Make<optimizer::RmsProp>(RmsPropOptions{.learning_rate = kRate,
-                                               .rho = kB2,
-                                               .epsilon = kEps,
-                                               .momentum = 0.5f,
-                                               .centered = true}),
+       MakeWith<optimizer::RmsProp>(rmsprop,
+                                    [](auto& options) {
+                                      options.momentum = 0.5f;
+                                      options.centered = true;
+                                    }),
        kNothing, RmsProp(0.5, true)},
       {"Ftrl",
        Make<optimizer::Ftrl>(FtrlOptions{.learning_rate = kRate, .l1 = 0.0625f, .l2 = 0.125f}),
@@ -466,7 +443,7 @@ ParamAttr AttrOf(const Parameter& parameter) {
   return {.name = parameter.name, .initializer = initializer::FromArray(parameter.value)};
 }
 
-Net SkiffAfterTraining(const Row& row) {
+Net SkiffAfterTraining(const Row& row, const CompileOptions& options) {
   Net net = MakeNet();
   Program main, startup;
   ProgramGuard guard(&main, &startup);
@@ -479,7 +456,7 @@ Net SkiffAfterTraining(const Row& row) {
   row.optimizer->Minimize(layers::Mean(layers::SquareErrorCost(prediction, y)));
   Executor exe(Place::Cpu());
   exe.Run(startup);
-  CompiledProgram program = exe.Compile(main);
+  CompiledProgram program = exe.Compile(main, options);
   for (int step = 1; step <= kSteps; ++step) {
     const Batch batch = BatchOf(step);
     program.Run({{"x", Tensor::FromValues<double>({kRows, kInputs}, batch.x)},
@@ -492,11 +469,7 @@ Net SkiffAfterTraining(const Row& row) {
   return net;
 }
 
-class OptimizerSteps : public testing::TestWithParam<Row> {};
-
-TEST_P(OptimizerSteps, AreThoseOfTheFormulas) {
-  const Net expected = ReferenceAfterTraining(GetParam());
-  const Net found = SkiffAfterTraining(GetParam());
+void ExpectEqualButForRounding(const Net& found, const Net& expected) {
   for (size_t k = 0; k < expected.size(); ++k) {
     double largest = 0;
     for (const double value : expected[k].value) largest = std::max(largest, std::abs(value));
@@ -504,6 +477,22 @@ TEST_P(OptimizerSteps, AreThoseOfTheFormulas) {
       EXPECT_NEAR(found[k].value[i], expected[k].value[i], 1e-12 * largest)
           << expected[k].name << '[' << i << ']';
     }
+  }
+}
+
+class OptimizerSteps : public testing::TestWithParam<Row> {};
+
+TEST_P(OptimizerSteps, AreThoseOfTheFormulas) {
+  const Net expected = ReferenceAfterTraining(GetParam());
+  const std::vector<std::pair<std::string, CompileOptions>> passes = {
+      {"no passes", {}},
+      {"merge", {.merge_optimizer = true}},
+      {"fuse", {.fuse_optimizer = true}},
+      {"flatten", {.flatten_parameters = true}},
+      {"fuse and flatten", {.fuse_optimizer = true, .flatten_parameters = true}}};
+  for (const auto& [name, options] : passes) {
+    SCOPED_TRACE(name);
+    ExpectEqualButForRounding(SkiffAfterTraining(GetParam(), options), expected);
   }
 }
 

@@ -37,7 +37,9 @@
 namespace skiff {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAreArray;
 
@@ -158,7 +160,21 @@ TEST_F(OptimizerTest, RefusesOptionsThatMakeNoSense) {
        "rmsprop: momentum = -1, expected a number of at least 0"},
       {[] { Ftrl({.l1 = -1.0f}); }, "ftrl: l1 = -1, expected a number of at least 0"},
       {[] { Ftrl({.lr_power = 0.5f}); }, "ftrl: lr_power = 0.5, expected a number of at most 0"}};
-  for (const auto& [call, message] : calls) EXPECT_EQ(InvalidArgument(call), message);
+  for (const auto& [call, message] : calls) {
+    EXPECT_THAT(InvalidArgument(call),
+                AllOf(HasSubstr("optimizer_test.cc:"), EndsWith(": " + message)));
+  }
+}
+
+TEST_F(OptimizerTest, AWrongOptionNamesTheLineThatMakesTheOptimizer) {
+  const auto site = std::source_location::current();
+  EXPECT_EQ(InvalidArgument([] { optimizer::Ftrl({.l1 = -1.0f}); }),
+            StrCat(site.file_name(), ":", site.line() + 1,
+                   ": ftrl: l1 = -1, expected a number of at least 0"));
+  // Of those who make one on behalf of others.
+  EXPECT_EQ(
+      InvalidArgument([&] { optimizer::Adam({.beta1 = 1.0f}, site); }),
+      StrCat(site.file_name(), ":", site.line(), ": adam: beta1 = 1, expected a number in [0, 1)"));
 }
 
 // Needs no epsilon with sums that start above 0.
@@ -240,6 +256,27 @@ TEST_F(MinimizeError, NamesAParameterWithTwoOptimizers) {
   EXPECT_THAT(ErrorOf(optimizer::Adam(), loss),
               HasSubstr("parameter \"w\" is updated by \"momentum\" already, and \"adam\" would be "
                         "its second optimizer"));
+}
+
+// Its gradient reads nothing that the first optimizer overwrites.
+TEST_F(MinimizeError, NamesABiasWithTwoOptimizers) {
+  const Variable sum =
+      layers::Fc(layers::Data("x", {1, 2}), 1, {.bias_attr = ParamAttr{.name = "b"}});
+  const Variable loss = layers::ReduceSum(sum);
+  optimizer::Sgd().Minimize(loss, {.parameters = {"b"}});
+  EXPECT_THAT(ErrorOf(optimizer::Adam(), loss, {.parameters = {"b"}}),
+              HasSubstr("parameter \"b\" is updated by \"sgd\" already, and \"adam\" would be its "
+                        "second optimizer"));
+}
+
+// No parameter has two optimizers, but a gradient is of a value that is gone by then.
+TEST_F(OptimizerTest, ASecondOptimizerCannotDifferentiateByWhatTheFirstOverwrites) {
+  const Variable hidden = layers::Fc(layers::Data("x", {1, 2}), 2, {.param_attr = {.name = "u"}});
+  const Variable loss = layers::ReduceSum(layers::Fc(hidden, 1, {.param_attr = {.name = "w"}}));
+  optimizer::Sgd().Minimize(loss, {.parameters = {"w"}});
+  EXPECT_THAT(MessageOf([&] { optimizer::Sgd().Minimize(loss, {.parameters = {"u"}}); }),
+              AllOf(HasSubstr("optimizer_test.cc:"), HasSubstr("reads \"w\""),
+                    HasSubstr("which is overwritten later by sgd")));
 }
 
 TEST_F(MinimizeError, EachParameterMayHaveAnOptimizerOfItsOwn) {

@@ -32,6 +32,7 @@
 #include "framework/io/checkpoint.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
+#include "memory/allocator.h"
 #include "tests/framework/builder/invalid_argument.h"
 #include "tests/harness/temp_directory.h"
 
@@ -291,6 +292,64 @@ TEST_F(ParameterAverageTest, IsAppliedOnceAtATimeAndOnlyBehindAStep) {
   EXPECT_EQ(executor_->scope().generation(), generation);
   Step();
   EXPECT_NE(Hash(), raw);
+}
+
+// Each plan has an arena.
+int64_t PlansSoFar() {
+  return AllocatorOf(Place::Cpu()).statistics().of(MemoryTag::kArena).allocations;
+}
+
+TEST_F(ParameterAverageTest, ACompiledAverageIsPlannedOnce) {
+  const ModelAverage average({.min_average_window = 2, .max_average_window = 4});
+  Start();
+  optimizer::CompiledAverage compiled = average.Compile(executor_.get());
+  EXPECT_EQ(ErrorOf([&] { compiled.Apply(); }).code(), ErrorCode::kFailedPrecondition);
+  Step();
+  compiled.Apply();
+  const auto expect_that_of_apply = [&] {
+    double mean = 0;
+    {
+      const ReplacedValues averaged = compiled.Apply();
+      mean = W(0);
+    }
+    const ReplacedValues averaged = average.Apply(executor_.get());
+    EXPECT_EQ(mean, W(0));
+  };
+  for (int i = 0; i < 6; ++i) {
+    Step();
+    const std::string raw = Hash();
+    const int64_t plans = PlansSoFar();
+    compiled.Apply();
+    EXPECT_EQ(PlansSoFar(), plans);
+    expect_that_of_apply();
+    EXPECT_EQ(PlansSoFar(), plans + 1);
+    EXPECT_EQ(Hash(), raw);
+  }
+  // As when a checkpoint is loaded.
+  Scope& scope = executor_->scope();
+  for (const std::string& name : PersistableNames(main_)) {
+    scope.Set(name, CopyToCpu(scope.Get(name)));
+  }
+  expect_that_of_apply();
+}
+
+TEST_F(ParameterAverageTest, EachExecutorHasACompiledAverageOfItsOwn) {
+  const ExponentialMovingAverage average({.decay = 0.5f});
+  Start();
+  Executor other(Place::Cpu());
+  other.Run(startup_);
+  optimizer::CompiledAverage compiled = average.Compile(executor_.get());
+  optimizer::CompiledAverage compiled_for_other = average.Compile(&other);
+  Step();
+  const double w = W(0);
+  Step();
+  EXPECT_EQ(ErrorOf([&] { compiled_for_other.Apply(); }).code(), ErrorCode::kFailedPrecondition);
+  const std::string raw_of_other = WeightsHash(other.scope(), PersistableNames(main_));
+  const double last = W(0);
+  const ReplacedValues averaged = compiled.Apply();
+  EXPECT_NEAR(W(0), (w + 2 * last) / 3, 1e-13);
+  EXPECT_FALSE(other.scope().has_replaced_values());
+  EXPECT_EQ(WeightsHash(other.scope(), PersistableNames(main_)), raw_of_other);
 }
 
 // In the middle of a window, and with averages applied in between: the same weights, states and

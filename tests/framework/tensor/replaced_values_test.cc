@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "framework/base/error.h"
+#include "memory/allocator.h"
 
 namespace skiff {
 namespace {
@@ -104,6 +105,54 @@ TEST_F(ReplacedValuesTest, BringsBackWhatWasErasedOrMoved) {
   }
   EXPECT_THAT(W(), ElementsAre(1, 2));
   EXPECT_THAT(scope_.Get("b").ToVector<float>(), ElementsAre(3, 4));
+}
+
+TEST_F(ReplacedValuesTest, MayBeGivenANameTwice) {
+  {
+    const ReplacedValues replaced(&scope_, {"w", "b", "w"}, Write(5, 6));
+    EXPECT_TRUE(replaced.Contains("w"));
+    EXPECT_TRUE(replaced.Contains("b"));
+  }
+  EXPECT_THAT(W(), ElementsAre(1, 2));
+}
+
+// Of a variable "a" that has moved, no copy can be made; the rest needs no memory.
+class ReplacedValuesWithoutMemoryTest : public ReplacedValuesTest {
+ protected:
+  ReplacedValuesWithoutMemoryTest() { scope_.Set("a", own_a_); }
+  ~ReplacedValuesWithoutMemoryTest() override { SetLimit(0); }
+
+  void MoveAndForbidMemory() {
+    scope_.Set("a", Pair(7, 8));
+    SetLimit(1);
+  }
+  static void SetLimit(int64_t bytes) { AllocatorOf(Place::Cpu()).SetLimit(bytes); }
+
+  // Larger than any free part of what the allocator holds; kept, so that it doesn't become one.
+  const Tensor own_a_{Shape({int64_t{12} << 20}), DType::kFloat32};
+};
+
+TEST_F(ReplacedValuesWithoutMemoryTest, WhatCannotBePutBackIsErased) {
+  {
+    const ReplacedValues replaced(&scope_, {"a", "w"}, Write(5, 6));
+    MoveAndForbidMemory();
+  }
+  EXPECT_FALSE(scope_.has_replaced_values());
+  EXPECT_EQ(scope_.Find("a"), nullptr);
+  EXPECT_THAT(W(), ElementsAre(1, 2));
+}
+
+TEST_F(ReplacedValuesWithoutMemoryTest, ARestoreThatFailsMayBeRepeated) {
+  ReplacedValues replaced(&scope_, {"a", "b", "w"}, Write(5, 6));
+  MoveAndForbidMemory();
+  EXPECT_EQ(CodeOf([&] { replaced.Restore(); }), ErrorCode::kResourceExhausted);
+  EXPECT_TRUE(scope_.has_replaced_values());
+  EXPECT_TRUE(replaced.Contains("a"));
+  SetLimit(0);
+  replaced.Restore();
+  EXPECT_FALSE(scope_.has_replaced_values());
+  EXPECT_EQ(scope_.Get("a").shape(), own_a_.shape());
+  EXPECT_THAT(W(), ElementsAre(1, 2));
 }
 
 TEST_F(ReplacedValuesTest, ACheckNamesWhatCannotBeDone) {

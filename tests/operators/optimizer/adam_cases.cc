@@ -1,46 +1,17 @@
-#include "tests/operators/optimizer/update_case.h"
+#include "tests/operators/optimizer/adam_case.h"
 
 namespace skiff::harness {
 namespace {
 
-struct Settings {
-  double beta1 = 0.875;
-  double beta2 = 0.96875;
-  double epsilon = 0x1.0p-20;
-  bool global_pow = false;
-};
-
-// The textbook's form: moments freed of their bias, then the quotient.
-void Update(UpdatedParameter& p, const Settings& settings) {
-  for (size_t i = 0; i < p.param.size(); ++i) {
-    const double g = p.grad[i];
-    double& m = p.states[0][i];
-    double& v = p.states[1][i];
-    m = settings.beta1 * m + (1 - settings.beta1) * g;
-    v = settings.beta2 * v + (1 - settings.beta2) * g * g;
-    const double unbiased_m = m / (1 - p.scalars[0]);
-    const double unbiased_v = v / (1 - p.scalars[1]);
-    p.param[i] -= p.rate * unbiased_m / (std::sqrt(unbiased_v) + settings.epsilon);
-  }
-  if (settings.global_pow) return;
-  p.scalars[0] *= settings.beta1;
-  p.scalars[1] *= settings.beta2;
+void Update(UpdatedParameter& p, const AdamSettings& settings) {
+  for (size_t i = 0; i < p.param.size(); ++i) p.param[i] -= p.rate * AdamStep(p, i, settings);
+  AdvancePowers(p, settings);
 }
 
-// The settings are exact in float32, as the attributes are floats.
-UpdateCase Adam(const std::string& name, const Settings& settings = {},
+UpdateCase Adam(const std::string& name, const AdamSettings& settings = {},
                 const std::string& type = "adam") {
-  return {.name = name,
-          .type = type,
-          .states = {{.input = "Moment1", .output = "Moment1Out"},
-                     {.input = "Moment2", .output = "Moment2Out", .low = 0.01}},
-          .scalars = {{.input = "Beta1Pow", .output = "Beta1PowOut", .value = 0.765625},
-                      {.input = "Beta2Pow", .output = "Beta2PowOut", .value = 0.9375}},
-          .attrs = {{"beta1", static_cast<float>(settings.beta1)},
-                    {"beta2", static_cast<float>(settings.beta2)},
-                    {"epsilon", static_cast<float>(settings.epsilon)},
-                    {"use_global_beta_pow", settings.global_pow}},
-          .update = [settings](UpdatedParameter& p) { Update(p, settings); }};
+  return AdamCase(name, type, settings, {},
+                  [settings](UpdatedParameter& p) { Update(p, settings); });
 }
 
 }  // namespace

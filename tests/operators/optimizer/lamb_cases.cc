@@ -1,17 +1,15 @@
-#include "tests/operators/optimizer/update_case.h"
+#include "tests/operators/optimizer/adam_case.h"
 
 namespace skiff::harness {
 namespace {
+
+constexpr AdamSettings kAdam = {.epsilon = 0x1.0p-10};
 
 // Numbers that are exact in float32, as the attributes are floats.
 struct Settings {
   double decay = 0.0625;
   bool always_adapt = false;
 };
-
-constexpr double kBeta1 = 0.875;
-constexpr double kBeta2 = 0.96875;
-constexpr double kEpsilon = 0x1.0p-10;
 
 double Norm(const std::vector<double>& values) {
   double sum = 0;
@@ -22,14 +20,7 @@ double Norm(const std::vector<double>& values) {
 void Update(UpdatedParameter& p, const Settings& settings) {
   std::vector<double> step;
   for (size_t i = 0; i < p.param.size(); ++i) {
-    const double g = p.grad[i];
-    double& m = p.states[0][i];
-    double& v = p.states[1][i];
-    m = kBeta1 * m + (1 - kBeta1) * g;
-    v = kBeta2 * v + (1 - kBeta2) * g * g;
-    const double unbiased_m = m / (1 - p.scalars[0]);
-    const double unbiased_v = v / (1 - p.scalars[1]);
-    step.push_back(unbiased_m / (std::sqrt(unbiased_v) + kEpsilon) + settings.decay * p.param[i]);
+    step.push_back(AdamStep(p, i, kAdam) + settings.decay * p.param[i]);
   }
   double ratio = 1;
   if (settings.decay > 0 || settings.always_adapt) {
@@ -38,23 +29,14 @@ void Update(UpdatedParameter& p, const Settings& settings) {
     if (param_norm > 0 && step_norm > 0) ratio = param_norm / step_norm;
   }
   for (size_t i = 0; i < p.param.size(); ++i) p.param[i] -= p.rate * ratio * step[i];
-  p.scalars[0] *= kBeta1;
-  p.scalars[1] *= kBeta2;
+  AdvancePowers(p, kAdam);
 }
 
 UpdateCase Lamb(const std::string& name, const Settings& settings = {}) {
-  return {.name = name,
-          .type = "lamb",
-          .states = {{.input = "Moment1", .output = "Moment1Out"},
-                     {.input = "Moment2", .output = "Moment2Out", .low = 0.01}},
-          .scalars = {{.input = "Beta1Pow", .output = "Beta1PowOut", .value = 0.765625},
-                      {.input = "Beta2Pow", .output = "Beta2PowOut", .value = 0.9375}},
-          .attrs = {{"beta1", static_cast<float>(kBeta1)},
-                    {"beta2", static_cast<float>(kBeta2)},
-                    {"epsilon", static_cast<float>(kEpsilon)},
-                    {"weight_decay", static_cast<float>(settings.decay)},
-                    {"always_adapt", settings.always_adapt}},
-          .update = [settings](UpdatedParameter& p) { Update(p, settings); }};
+  return AdamCase(name, "lamb", kAdam,
+                  {{"weight_decay", static_cast<float>(settings.decay)},
+                   {"always_adapt", settings.always_adapt}},
+                  [settings](UpdatedParameter& p) { Update(p, settings); });
 }
 
 Array Zeros() { return Values({5, 7}, std::vector<double>(35, 0.0)); }
