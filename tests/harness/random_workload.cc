@@ -14,6 +14,8 @@
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
 #include "framework/builder/optimizer/adam.h"
+#include "framework/builder/optimizer/exponential_moving_average.h"
+#include "framework/builder/optimizer/model_average.h"
 #include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
@@ -398,19 +400,23 @@ class Generator {
     std::shared_ptr<const Program> test = main_->CloneForTest();
     const GradientClip clip = Chance(0.3) ? ClipByGlobalNorm(1.0f) : GradientClip{};
     const Regularizer decay = Chance(0.3) ? L2Decay(0.01f) : Regularizer{};
+    optimizer::MinimizeOptions minimize;
+    if (Chance(0.2)) minimize.gradient_merge = {.steps = 2};
     switch (Below(3)) {
       case 0:
         optimizer::Sgd({.learning_rate = 0.05, .clip = clip, .regularization = decay})
-            .Minimize(loss);
+            .Minimize(loss, minimize);
         break;
       case 1:
         optimizer::Momentum({.learning_rate = 0.02, .clip = clip, .regularization = decay})
-            .Minimize(loss);
+            .Minimize(loss, minimize);
         break;
       default:
         optimizer::Adam({.learning_rate = 0.01, .clip = clip, .regularization = decay})
-            .Minimize(loss);
+            .Minimize(loss, minimize);
     }
+    if (Chance(0.25)) optimizer::ExponentialMovingAverage({.decay = 0.5f});
+    if (Chance(0.25)) optimizer::ModelAverage({.min_average_window = 2});
     if (Chance(0.7)) workload_.programs.push_back(std::move(test));
   }
 

@@ -23,8 +23,9 @@ struct RandomWorkloadOptions {
 // wrote, squashed into the range of the case's values where these are one-sided. Element-wise ops
 // take any shape. Where no gradient op needs the old value, an op may overwrite a variable, also
 // one that it reads or that lies in the scope; some variables of the scope are written and never
-// trained. Most programs are differentiated and trained by some optimizer, and have an evaluation
-// clone that runs between training steps. Each run is fed other values; what is fetched differs
+// trained. Most programs are differentiated and trained by some optimizer, some of them in rounds
+// of two steps and with averages of the parameters, and have an evaluation clone that runs between
+// training steps. Each run is fed other values; what is fetched differs
 // from run to run, and repeats.
 Workload RandomWorkload(const OpRegistry& registry, const CaseList& cases, uint64_t seed,
                         const RandomWorkloadOptions& options = {});
