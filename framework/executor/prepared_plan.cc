@@ -309,7 +309,6 @@ void PreparedPlan::MakeFetches() {
 void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
   KernelContext& context = step->context;
   auto* background = dynamic_cast<BackgroundKernel*>(step->kernel.get());
-  if (background != nullptr) pending_.push_back(background->pending());
   const auto tensor_of = [&](int32_t value) {
     return value < 0 ? nullptr : value_tensors_[static_cast<size_t>(value)];
   };
@@ -321,7 +320,10 @@ void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
     if (value.storage == Storage::kScope) {
       step->written_versions.push_back(inputs_.scope->Version(value.name));
       written_.emplace(value.name, tensor_of(output));
-      if (background != nullptr) inputs_.scope->SetPending(value.name, background->pending());
+      if (background != nullptr) {
+        pending_[tensor_of(output)] = background->pending();
+        inputs_.scope->SetPending(value.name, background->pending());
+      }
     }
   }
   for (int64_t offset : instruction.workspace_offsets) {
@@ -375,10 +377,9 @@ void PreparedPlan::CheckReplacedValues() const {
   }
 }
 
-// Only what doesn't lie on the plan's place is written in the background.
 void PreparedPlan::Await(const Tensor& tensor) const {
-  if (tensor.place() == plan_.place) return;
-  for (PendingWrites* pending : pending_) pending->Wait();
+  const auto found = pending_.find(&tensor);
+  if (found != pending_.end()) found->second->Wait();
 }
 
 void PreparedPlan::StartRun() {

@@ -102,7 +102,7 @@ class PreparedPlan {
   void EraseCreated();
   void MakeFetches();
   void Bind();
-  // Waits for what may still be writing it.
+  // Waits for a step that may still be writing it.
   void Await(const Tensor& tensor) const;
   // Of those that read feeds it is BindFeeds that does it.
   void BindKernels();
@@ -139,7 +139,7 @@ class PreparedPlan {
   std::vector<Rollback> rollbacks_;
   std::vector<std::vector<DeadMemory>> poisoned_;  // behind each instruction; empty: nothing is
   std::vector<Created> created_;
-  std::vector<PendingWrites*> pending_;  // of steps that write outputs in the background
+  std::map<const Tensor*, PendingWrites*> pending_;  // of outputs written in the background
   DeviceContext device_;
   uint64_t seed_ = 0;
   int64_t* step_counter_ = nullptr;

@@ -18,8 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "framework/op/host_slots.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda_chunks.cuh"
+#include "operators/common/cuda_host_kernel.cuh"
 #include "operators/common/cuda_launch.h"
 #include "operators/common/cuda_table.cuh"
 #include "operators/optimizer/update_arguments_shared.h"
@@ -186,15 +188,20 @@ class CudaAverageKernel final : public Kernel {
   typename Rule::Step* steps_ = nullptr;
 };
 
+// With kOnHostAttr it is the CPU's kernel, on what is copied to it.
 template <class Rule, typename T>
 void AddCudaAverageKernel(OpRegistry& registry, const std::string& type) {
-  registry.AddKernel(type, {.name = "cuda",
-                            .place = PlaceKind::kCuda,
-                            .dtype = kDTypeOf<T>,
-                            .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
-                              return std::make_unique<CudaAverageKernel<Rule, T>>(context);
-                            },
-                            .accepts = {}});
+  registry.AddKernel(type,
+                     {.name = "cuda",
+                      .place = PlaceKind::kCuda,
+                      .dtype = kDTypeOf<T>,
+                      .prepare = [&registry](PrepareContext& context) -> std::unique_ptr<Kernel> {
+                        if (context.Attr<bool>(kOnHostAttr)) {
+                          return std::make_unique<CudaHostKernel>(context, registry);
+                        }
+                        return std::make_unique<CudaAverageKernel<Rule, T>>(context);
+                      },
+                      .accepts = {}});
 }
 
 }  // namespace skiff

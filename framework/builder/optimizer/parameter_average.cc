@@ -158,6 +158,24 @@ void ParameterAverage::AppendApplication() const {
   }
 }
 
+// On the CPU: states needn't lie where the executor runs.
+void ParameterAverage::RunApplication(const Program& program, Executor* executor) const {
+  if (executor->place().is_cpu()) {
+    executor->Run(program);
+    return;
+  }
+  Scope& scope = executor->scope();
+  Scope on_host;
+  const std::vector<std::string> written = variables();
+  for (const auto& var : program.root()->vars()) {
+    if (!var->persistable || std::ranges::count(written, var->name) > 0) continue;
+    const Tensor& state = scope.Get(var->name);
+    on_host.Set(var->name, state.place().is_cpu() ? state : CopyToCpu(state));
+  }
+  Executor(Place::Cpu(), &on_host).Run(program);
+  for (const std::string& name : written) scope.Assign(name, on_host.Get(name));
+}
+
 ReplacedValues ParameterAverage::Apply(Executor* executor) const {
   Scope& scope = executor->scope();
   for (size_t i = 0; i < vars_.size(); ++i) {
@@ -169,7 +187,7 @@ ReplacedValues ParameterAverage::Apply(Executor* executor) const {
     const ProgramGuard guard(&program, &startup);
     AppendApplication();
   }
-  return ReplacedValues(&scope, variables(), [&] { executor->Run(program); });
+  return ReplacedValues(&scope, variables(), [&] { RunApplication(program, executor); });
 }
 
 }  // namespace skiff::optimizer

@@ -12,6 +12,10 @@
 // Made behind Minimize on the default programs. It appends ops with the role Optimize, so that
 // CloneForTest leaves them out, and keeps its states as persistables of both programs under Fluid's
 // names: checkpoints hold them, and a resumed training has the same averages.
+//
+// With the option on_host the states are CPU tensors of the scope even where the executor runs on a
+// device: parameters are copied there in each step, and the CPU averages them beside the device.
+// Whoever looks a state up in the scope waits until that is done. On a CPU it changes nothing.
 #pragma once
 
 #include <source_location>
@@ -78,6 +82,8 @@ class ParameterAverage {
   // Appends to the default main program what computes the average of variable i in float64.
   virtual Variable AppendAverage(size_t i) const = 0;
   void AppendApplication() const;
+  // Runs `program`, which AppendApplication has made.
+  void RunApplication(const Program& program, Executor* executor) const;
 
   std::string type_;
   std::vector<Averaged> vars_;
