@@ -209,7 +209,12 @@ class CudaHostKernel final : public BackgroundKernel {
     kernel.lane_.Call([&] {
       // As many threads as an op of the program would have.
       omp_set_num_threads(kernel.threads_);
-      kernel.kernel_->Run(kernel.run_);
+      try {
+        kernel.kernel_->Run(kernel.run_);
+      } catch (const Error& error) {
+        // It is told elsewhere: in a later run, of another op perhaps.
+        throw error.WithContext(StrCat(kernel.type_, " of an earlier run, in host memory"));
+      }
     });
   }
 
