@@ -10,6 +10,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/host_slots.h"
 #include "framework/op/var_meta.h"
 #include "framework/tensor/dims_agree.h"
 
@@ -98,12 +99,27 @@ class Lowering {
     SKIFF_ENFORCE(tensor.has_data() && tensor.layout().is_plain(), kFailedPrecondition,
                   "variable \"", var.name,
                   "\" in the scope has no data, or a layout: expected a plain tensor");
-    SKIFF_ENFORCE(tensor.place() == plan_.place, kFailedPrecondition, "variable \"", var.name,
-                  "\" is on ", tensor.place(), ", the program runs on ", plan_.place);
     const bool fits = var.dtype == tensor.dtype() && DimsAgree(var.dims, tensor.shape().dims());
     SKIFF_ENFORCE(fits, kInvalidArgument, "variable \"", var.name, "\": the scope holds ",
                   tensor.dtype(), " ", tensor.shape(), ", the program declares ", var.dtype, " [",
                   Join(var.dims, ", "), "]");
+  }
+
+  // What lies in the scope is where that has it, all else where the program runs.
+  Place PlaceOfValue(int32_t value) const {
+    const PlanValue& found = ValueOf(value);
+    const Tensor* held = found.storage == Storage::kScope ? scope_.Find(found.name) : nullptr;
+    return held == nullptr ? plan_.place : held->place();
+  }
+
+  void CheckPlace(int32_t value, const std::string& slot, Place expected) const {
+    if (value < 0) return;
+    const Place found = PlaceOfValue(value);
+    const std::string& name = ValueOf(value).name;
+    SKIFF_ENFORCE(found == expected || expected != plan_.place, kFailedPrecondition, "variable \"",
+                  name, "\" is on ", found, ", the program runs on ", plan_.place);
+    SKIFF_ENFORCE(found == expected, kFailedPrecondition, slot, " \"", name, "\" is on ", found,
+                  ", expected ", expected, ", as ", kOnHostAttr, " = true");
   }
 
   void AddOp(const Op& op, size_t position) {
@@ -120,8 +136,12 @@ class Lowering {
     instruction.op = &op;
     instruction.def = &def;
     instruction.position = position;
-    for (const std::string& name : InputOrder(def, op)) instruction.inputs.push_back(Read(name));
     for (const SlotDef& slot : def.inputs) {
+      const Place place = PlaceOfSlot(def, op, slot.name, plan_.place);
+      for (const std::string& name : op.Input(slot.name)) {
+        instruction.inputs.push_back(Read(name));
+        CheckPlace(instruction.inputs.back(), slot.name, place);
+      }
       instruction.reads_data.insert(instruction.reads_data.end(), op.Input(slot.name).size(),
                                     !slot.shape_only);
     }
@@ -145,6 +165,13 @@ class Lowering {
           names[i] == kEmptyVarName ? -1 : Define(def, names[i], context.outputs()[i]));
     }
     std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction);
+    size_t output = 0;
+    for (const SlotDef& slot : def.outputs) {
+      const Place place = PlaceOfSlot(def, op, slot.name, plan_.place);
+      for (size_t i = 0; i < op.Output(slot.name).size(); ++i) {
+        CheckPlace(instruction.outputs[output++], slot.name, place);
+      }
+    }
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] != kEmptyVarName)
         current_[names[i]] = FinalValue(instruction.outputs[i], copies);

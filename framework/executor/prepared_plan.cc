@@ -18,6 +18,7 @@
 #include "framework/executor/in_step_kernel.h"
 #include "framework/executor/scope_overlap.h"
 #include "framework/executor/storage.h"
+#include "framework/op/background_kernel.h"
 #include "framework/tensor/layout_copy.h"
 #include "framework/tensor/replaced_values.h"
 #include "framework/tuning/kernel_tuner.h"
@@ -136,7 +137,7 @@ void PreparedPlan::PlanRollback() {
       const std::string& name = plan_.values[static_cast<size_t>(output)].name;
       if (!saved.insert(name).second) continue;
       Tensor* live = inputs_.scope->FindMutable(name);
-      rollbacks_.push_back({live, Tensor(live->shape(), live->dtype(), plan_.place)});
+      rollbacks_.push_back({live, Tensor(live->shape(), live->dtype(), live->place())});
     }
   }
 }
@@ -307,6 +308,7 @@ void PreparedPlan::MakeFetches() {
 
 void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
   KernelContext& context = step->context;
+  auto* background = dynamic_cast<BackgroundKernel*>(step->kernel.get());
   const auto tensor_of = [&](int32_t value) {
     return value < 0 ? nullptr : value_tensors_[static_cast<size_t>(value)];
   };
@@ -318,6 +320,10 @@ void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
     if (value.storage == Storage::kScope) {
       step->written_versions.push_back(inputs_.scope->Version(value.name));
       written_.emplace(value.name, tensor_of(output));
+      if (background != nullptr) {
+        pending_[tensor_of(output)] = background->pending();
+        inputs_.scope->SetPending(value.name, background->pending());
+      }
     }
   }
   for (int64_t offset : instruction.workspace_offsets) {
@@ -371,18 +377,29 @@ void PreparedPlan::CheckReplacedValues() const {
   }
 }
 
+void PreparedPlan::Await(const Tensor& tensor) const {
+  const auto found = pending_.find(&tensor);
+  if (found != pending_.end()) found->second->Wait();
+}
+
 void PreparedPlan::StartRun() {
   if (inputs_.scope->has_replaced_values()) CheckReplacedValues();
   if (fetches_.empty()) MakeFetches();
   step_ = static_cast<uint64_t>(*step_counter_);
-  for (Rollback& rollback : rollbacks_) CopyTensor(*rollback.live, &rollback.saved);
+  for (Rollback& rollback : rollbacks_) {
+    Await(*rollback.live);
+    CopyTensor(*rollback.live, &rollback.saved);
+  }
   if (!poisoned_.empty()) Poison({.offset = 0, .bytes = plan_.planned_bytes});
 }
 
 void PreparedPlan::Undo() {
   // Versions have moved with the writes that are undone, and no plan reads a derived form of a
   // version that it wrote itself before it writes the next.
-  for (const Rollback& rollback : rollbacks_) CopyTensor(rollback.saved, rollback.live);
+  for (const Rollback& rollback : rollbacks_) {
+    Await(*rollback.live);
+    CopyTensor(rollback.saved, rollback.live);
+  }
   // The plan points to what is erased here: it must be made again.
   if (!created_.empty()) generation_ = kNeverCurrent;
   EraseCreated();
@@ -436,7 +453,9 @@ void PreparedPlan::FinishRun() {
   for (const Created& created : created_) inputs_.scope->Reveal(created.name);
   created_.clear();
   for (size_t i = 0; i < fetches_.size(); ++i) {
-    CopyTensor(*value_tensors_[static_cast<size_t>(plan_.fetches[i])], &fetches_[i]);
+    const Tensor& value = *value_tensors_[static_cast<size_t>(plan_.fetches[i])];
+    Await(value);
+    CopyTensor(value, &fetches_[i]);
   }
   if (inputs_.trains) ++*step_counter_;
 }

@@ -102,6 +102,8 @@ class PreparedPlan {
   void EraseCreated();
   void MakeFetches();
   void Bind();
+  // Waits for a step that may still be writing it.
+  void Await(const Tensor& tensor) const;
   // Of those that read feeds it is BindFeeds that does it.
   void BindKernels();
   void PlanRollback();
@@ -137,6 +139,7 @@ class PreparedPlan {
   std::vector<Rollback> rollbacks_;
   std::vector<std::vector<DeadMemory>> poisoned_;  // behind each instruction; empty: nothing is
   std::vector<Created> created_;
+  std::map<const Tensor*, PendingWrites*> pending_;  // of outputs written in the background
   DeviceContext device_;
   uint64_t seed_ = 0;
   int64_t* step_counter_ = nullptr;

@@ -4,14 +4,19 @@
 
 namespace skiff {
 
+Scope::Slot& Scope::Settled(Slot& slot) {
+  if (slot.pending != nullptr) slot.pending->Wait();
+  return slot;
+}
+
 const Tensor* Scope::Find(std::string_view name) const {
   const auto it = slots_.find(name);
-  return it == slots_.end() || it->second->is_reserved ? nullptr : &it->second->tensor;
+  return it == slots_.end() || it->second->is_reserved ? nullptr : &Settled(*it->second).tensor;
 }
 
 Tensor* Scope::FindMutable(std::string_view name) {
   const auto it = slots_.find(name);
-  return it == slots_.end() ? nullptr : &it->second->tensor;
+  return it == slots_.end() ? nullptr : &Settled(*it->second).tensor;
 }
 
 const Tensor& Scope::Get(std::string_view name) const {
@@ -23,7 +28,8 @@ const Tensor& Scope::Get(std::string_view name) const {
 void Scope::Set(const std::string& name, Tensor tensor) {
   std::unique_ptr<Slot>& slot = slots_[name];
   if (slot == nullptr) slot = std::make_unique<Slot>();
-  slot->tensor = std::move(tensor);
+  Settled(*slot).tensor = std::move(tensor);
+  slot->pending = nullptr;
   slot->is_reserved = false;
   ++slot->version;
   ++generation_;
@@ -63,8 +69,14 @@ uint64_t* Scope::Version(std::string_view name) {
 void Scope::Erase(std::string_view name) {
   const auto it = slots_.find(name);
   if (it == slots_.end()) return;
-  if (!it->second->is_reserved) ++generation_;
+  if (!Settled(*it->second).is_reserved) ++generation_;
   slots_.erase(it);
+}
+
+void Scope::SetPending(std::string_view name, PendingWrites* pending) {
+  const auto it = slots_.find(name);
+  SKIFF_ENFORCE(it != slots_.end(), kNotFound, "the scope holds no variable \"", name, "\"");
+  Settled(*it->second).pending = pending;
 }
 
 std::vector<std::string> Scope::Names() const {

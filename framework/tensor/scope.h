@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/tensor/pending_writes.h"
 #include "framework/tensor/tensor.h"
 
 namespace skiff {
@@ -46,6 +47,9 @@ class Scope {
   void Erase(std::string_view name);
   // In ascending order.
   std::vector<std::string> Names() const;
+  // From now on until the slot gets another tensor, whatever looks it up or changes it waits for
+  // `pending` first, which outlives the scope. Error if there is no such slot.
+  void SetPending(std::string_view name, PendingWrites* pending);
 
   uint64_t generation() const { return generation_; }
   // Counts the writes to a slot's values: forms derived from them compare it. Whoever writes
@@ -61,7 +65,9 @@ class Scope {
     Tensor tensor;
     uint64_t version = 0;
     bool is_reserved = false;
+    PendingWrites* pending = nullptr;  // nullptr: nobody writes it behind its users' backs
   };
+  static Slot& Settled(Slot& slot);
   std::map<std::string, std::unique_ptr<Slot>, std::less<>> slots_;
   uint64_t generation_ = 0;
   const ReplacedValues* replaced_ = nullptr;

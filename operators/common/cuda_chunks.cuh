@@ -170,6 +170,13 @@ __device__ void ForEachPack(const CudaChunk& chunk, bool is_aligned, const Body&
   }
 }
 
+// The elements of a chunk stay what they are, wherever an array has its next values.
+template <typename T>
+__device__ void KeepChunk(const T* from, const CudaChunk& chunk, T* to) {
+  if (from == to) return;
+  for (int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += kCudaThreads) to[i] = from[i];
+}
+
 // The sum of what the threads of a block have, always in the same order; thread 0 gets it. Every
 // thread must call it.
 __device__ inline double BlockSum(double value) {

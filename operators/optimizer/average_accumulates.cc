@@ -27,66 +27,24 @@
 namespace skiff {
 namespace {
 
-// Whether the window is full.
-class WindowRule {
- public:
-  explicit WindowRule(const OpContext& context)
-      : rate_(context.Attr<float>("average_window")),
-        min_(context.IntAttr("min_average_window")),
-        max_(context.IntAttr("max_average_window")) {}
-
-  // fma is rounded once, so its sign tells, for counts below 2^53, whether the product, cut off to
-  // an integer, is at most num_accumulates.
-  bool IsFull(int64_t num_accumulates, int64_t num_updates) const {
-    if (num_accumulates < min_) return false;
-    if (num_accumulates >= max_) return true;
-    const double above = static_cast<double>(num_accumulates) + 1;
-    return std::fma(static_cast<double>(num_updates), rate_, -above) < 0;
-  }
-
- private:
-  double rate_;
-  int64_t min_;
-  int64_t max_;
-};
-
-int64_t Next(int64_t count) {
-  return count < std::numeric_limits<int64_t>::max() ? count + 1 : count;
-}
+#include "operators/optimizer/average_accumulates_formula-inl.h"
 
 template <typename T>
 class AverageAccumulates final : public AverageKernel {
  public:
   explicit AverageAccumulates(const OpContext& context)
-      : AverageKernel(context),
-        rule_(context),
-        max_num_accumulates_(context.IntAttr("max_num_accumulates")),
-        folds_(parameter_count()) {}
+      : AverageKernel(context), rule_(context), folds_(parameter_count()) {}
 
  private:
-  // States, in the order of the definition.
-  enum { kSum1, kSum2, kSum3, kNumAccumulates, kOldNumAccumulates, kNumUpdates };
-  // Where sum_1 goes in this step.
-  enum class Fold { kNowhere, kToSum2, kToSum3 };
-
-  int64_t Count(const KernelContext& run, size_t k, size_t i) const {
-    return run.input(state(k, i).in).template Item<int64_t>();
-  }
-  void SetCount(const KernelContext& run, size_t k, size_t i, int64_t count) const {
-    *run.output(state(k, i).out).template data<int64_t>() = count;
-  }
-
   void Advance(const KernelContext& run, size_t i) override {
-    const int64_t num_updates = Next(Count(run, kNumUpdates, i));
-    const int64_t num_accumulates = Next(Count(run, kNumAccumulates, i));
-    const int64_t old = Count(run, kOldNumAccumulates, i);
-    const bool is_full = rule_.IsFull(num_accumulates, num_updates);
-    folds_[i] = is_full                                   ? Fold::kToSum3
-                : num_updates % max_num_accumulates_ == 0 ? Fold::kToSum2
-                                                          : Fold::kNowhere;
-    SetCount(run, kNumUpdates, i, num_updates);
-    SetCount(run, kNumAccumulates, i, is_full ? 0 : num_accumulates);
-    SetCount(run, kOldNumAccumulates, i, is_full ? num_accumulates : old);
+    int64_t counts[kCounts];
+    for (size_t k = 0; k < kCounts; ++k) {
+      counts[k] = run.input(state(kSums + k, i).in).template Item<int64_t>();
+    }
+    folds_[i] = rule_.Advance(counts);
+    for (size_t k = 0; k < kCounts; ++k) {
+      *run.output(state(kSums + k, i).out).template data<int64_t>() = counts[k];
+    }
   }
 
   const T* In(const KernelContext& run, size_t k, size_t i) const {
@@ -135,7 +93,6 @@ class AverageAccumulates final : public AverageKernel {
   }
 
   WindowRule rule_;
-  int64_t max_num_accumulates_;
   std::vector<Fold> folds_;  // by parameter, of the run
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/op/host_slots.h"
 #include "framework/tensor/dims_agree.h"
 #include "operators/optimizer/list_walk_shared.h"
 #include "operators/optimizer/update_op_shared.h"
@@ -89,6 +90,9 @@ OpDef MakeAverageOpDef(AverageOp op) {
                         .dispensable = true});
   def.attrs = op.attrs;
   def.attrs.push_back(IsFlatAttr());
+  def.attrs.push_back(BoolAttr(kOnHostAttr,
+                               "What is kept for the parameters lies in the memory of the host, "
+                               "wherever they are; the result is the same."));
   def.no_gradient_reason = "an average of parameters is no part of what is differentiated";
   def.kernel_dtype_slot = op.param;
   def.infer = [op = std::move(op)](OpContext& context) { InferAverage(context, op); };

@@ -6,7 +6,6 @@
 // divides by 1 - d^steps, which is that only for a constant d.)
 //
 // Source: Fluid's ExponentialMovingAverage, which composes it of other ops.
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -70,6 +69,8 @@ void Mix(double decay, double rest, const double* average, const double* param, 
   HWY_DYNAMIC_DISPATCH(MixDoubles)(decay, rest, average, param, count, mixed);
 }
 
+#include "operators/optimizer/exponential_moving_average_formula-inl.h"
+
 template <typename T>
 class ExponentialMovingAverage final : public AverageKernel {
  public:
@@ -81,12 +82,8 @@ class ExponentialMovingAverage final : public AverageKernel {
  private:
   enum { kAverage, kDecayProduct };
 
-  // As it is rounded for the elements, so that the product is that of what they were multiplied by.
   T Decay(const KernelContext& run) const {
-    if (thres_steps_ < 0) return decay_;
-    const auto steps =
-        static_cast<double>(std::max<int64_t>(0, run.input(thres_steps_).Item<int64_t>()));
-    return std::min(decay_, static_cast<T>((1 + steps) / (10 + steps)));
+    return thres_steps_ < 0 ? decay_ : DecayAt(decay_, run.input(thres_steps_).Item<int64_t>());
   }
 
   void Advance(const KernelContext& run, size_t i) override {

@@ -297,12 +297,6 @@ __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk&
   return {static_cast<double>(param_squares), static_cast<double>(step_squares)};
 }
 
-template <typename T>
-__device__ void KeepChunk(const T* from, const CudaChunk& chunk, T* to) {
-  if (from == to) return;
-  for (int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += kCudaThreads) to[i] = from[i];
-}
-
 // Steps, of which only the squares are kept, and of a formula with states the next ones.
 template <class Step, bool kHasHalves, typename T>
 __global__ void __launch_bounds__(kCudaThreads) MakeSteps(CudaUpdate<T> update) {

@@ -7,6 +7,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/host_slots.h"
 
 namespace skiff::optimizer {
 namespace {
@@ -58,6 +59,7 @@ void ExponentialMovingAverage::AppendUpdate(DType dtype,
   if (options.thres_steps.defined()) op.SetInput("ThresSteps", {options.thres_steps.name()});
   op.SetOutput("AverageOut", averages).SetOutput("DecayProductOut", products);
   ConnectSkipUpdate(&op);
+  if (options.on_host) op.SetAttr(kOnHostAttr, true);
   op.SetAttr("decay", options.decay);
   const OpRoleGuard role(kRoleOptimize);
   LayerCall(kType, kType, site).Append(std::move(op));

@@ -19,6 +19,7 @@ struct ExponentialMovingAverageOptions {
   // int64 [1], a number of steps t: d = min(decay, (1 + t) / (10 + t)). Undefined: d = decay.
   Variable thres_steps = {};
   AveragedVariables averaged = {};
+  bool on_host = false;  // the states lie in host memory: see ParameterAverage
 };
 
 // Appends one op exponential_moving_average for all variables of a dtype. A variable has the states

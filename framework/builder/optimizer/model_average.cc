@@ -6,6 +6,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/host_slots.h"
 
 namespace skiff::optimizer {
 namespace {
@@ -58,6 +59,7 @@ void ModelAverage::AppendAccumulation(const Averaged& averaged, const ModelAvera
   states.old_num_accumulates = add("old_num_accumulates", {1}, DType::kInt64);
   states.num_updates = add("num_updates", {1}, DType::kInt64);
   ConnectSkipUpdate(&op);
+  if (options.on_host) op.SetAttr(kOnHostAttr, true);
   op.SetAttr("average_window", options.average_window_rate);
   op.SetAttr("min_average_window", options.min_average_window);
   op.SetAttr("max_average_window", options.max_average_window);

@@ -19,6 +19,7 @@ struct ModelAverageOptions {
   // Of so many values a sum is made before it is added to others, so that no digits are lost.
   // PaddlePaddle knows none but this.
   int64_t max_num_accumulates = 16384;
+  bool on_host = false;  // the states lie in host memory: see ParameterAverage
 };
 
 // Appends an op average_accumulates for each variable, in the order of the names; the rule stands

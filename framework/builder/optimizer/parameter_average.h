@@ -12,8 +12,13 @@
 // Made behind Minimize on the default programs. It appends ops with the role Optimize, so that
 // CloneForTest leaves them out, and keeps its states as persistables of both programs under Fluid's
 // names: checkpoints hold them, and a resumed training has the same averages.
+//
+// With the option on_host the states are CPU tensors of the scope even where the executor runs on a
+// device: parameters are copied there in each step, and the CPU averages them beside the device.
+// Whoever looks a state up in the scope waits until that is done. On a CPU it changes nothing.
 #pragma once
 
+#include <memory>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -46,12 +51,15 @@ class CompiledAverage {
 
  private:
   friend class ParameterAverage;
-  CompiledAverage(const ParameterAverage* average, Executor* executor, const Program& program)
-      : average_(average), executor_(executor), program_(executor->Compile(program)) {}
+  CompiledAverage(const ParameterAverage* average, Executor* executor, const Program& program);
 
   const ParameterAverage* average_;
   Executor* executor_;
+  // Averages are reckoned on the CPU, as states needn't lie where the executor runs: where that is
+  // another place, by this one. nullptr: by the executor itself.
+  std::unique_ptr<Executor> host_;
   CompiledProgram program_;
+  std::vector<std::string> states_;  // that the program reads
 };
 
 class ParameterAverage {

@@ -478,5 +478,37 @@ TEST(ParameterAverage, IsWhatABoundEvaluationSees) {
   EXPECT_EQ(output(), raw);
 }
 
+TEST(ParameterAverage, OnHostChangesNoBitOnTheCpu) {
+  std::vector<std::vector<float>> applied;
+  for (const bool on_host : {false, true}) {
+    Program main, startup;
+    const ProgramGuard guard(&main, &startup);
+    const Variable x = layers::Data("x", {-1, 2});
+    const Variable y = layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt});
+    optimizer::Sgd({.learning_rate = 0.5f}).Minimize(layers::Mean(y));
+    const ExponentialMovingAverage moving({.decay = 0.5f, .on_host = on_host});
+    const ModelAverage window({.min_average_window = 2, .on_host = on_host});
+    for (const auto& op : main.root()->ops()) {
+      const bool is_average =
+          op->type == "exponential_moving_average" || op->type == "average_accumulates";
+      // PaddlePaddle doesn't know the attribute.
+      EXPECT_EQ(op->HasAttr("on_host"), is_average && on_host) << op->type;
+    }
+    main.seed = startup.seed = 1;
+    Executor executor(Place::Cpu());
+    executor.Run(startup);
+    CompiledProgram step = executor.Compile(main);
+    const Tensor batch = Tensor::FromValues<float>({1, 2}, {1, 2});
+    for (int i = 0; i < 5; ++i) step.Run({{"x", batch}}, {});
+    for (const optimizer::ParameterAverage* average :
+         std::initializer_list<const optimizer::ParameterAverage*>{&moving, &window}) {
+      const ReplacedValues averaged = average->Apply(&executor);
+      applied.push_back(executor.scope().Get("w").ToVector<float>());
+    }
+  }
+  EXPECT_EQ(applied[0], applied[2]);
+  EXPECT_EQ(applied[1], applied[3]);
+}
+
 }  // namespace
 }  // namespace skiff

@@ -99,5 +99,38 @@ TEST(Scope, ErasingAReservedSlotConcernsNobodyElse) {
   EXPECT_EQ(scope.generation(), generation + 2);
 }
 
+TEST(Scope, WhoeverLooksUpASlotWaitsForItsPendingWrites) {
+  class CountedWaits final : public PendingWrites {
+   public:
+    void Wait() override { ++count; }
+    int count = 0;
+  };
+  CountedWaits waits;
+  Scope scope;
+  scope.Set("w", Pair(1, 2));
+  scope.Set("b", Pair(3, 4));
+  scope.SetPending("w", &waits);
+  scope.Get("b");
+  scope.Names();
+  EXPECT_EQ(waits.count, 0);
+  scope.Get("w");
+  EXPECT_EQ(waits.count, 1);
+  scope.Find("w");
+  EXPECT_EQ(waits.count, 2);
+  scope.FindMutable("w");
+  EXPECT_EQ(waits.count, 3);
+  scope.Assign("w", Pair(5, 6));
+  EXPECT_GT(waits.count, 3);
+  const int before = waits.count;
+  scope.Set("w", Pair(5, 6));
+  EXPECT_EQ(waits.count, before + 1);
+  scope.Get("w");
+  EXPECT_EQ(waits.count, before + 1) << "it is another tensor";
+  scope.SetPending("w", &waits);
+  scope.Erase("w");
+  EXPECT_EQ(waits.count, before + 2);
+  EXPECT_THROW(scope.SetPending("w", &waits), Error);
+}
+
 }  // namespace
 }  // namespace skiff

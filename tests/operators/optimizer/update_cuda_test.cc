@@ -1,5 +1,5 @@
 // Lists of parameters on CUDA: what no case shows, as it needs tensors at odd addresses, tensors
-// that move, or a captured graph. Skipped where there is no device.
+// that move, a captured graph, or several steps. Skipped where there is no device.
 #include <gtest/gtest.h>
 
 #ifdef WITH_CUDA
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,7 +36,12 @@ std::vector<Parameter> ParametersOf(const std::vector<int64_t>& counts) {
   return parameters;
 }
 
-bool IsScalar(const std::string& slot) { return slot.find("Pow") != std::string::npos; }
+bool IsScalar(const OpDef& def, const std::string& slot) {
+  return std::ranges::count(def.update->scalars, slot) > 0;
+}
+
+// What keeps averages updates no parameter.
+bool IsAverage(const OpDef& def) { return def.FindInput("LearningRate") == nullptr; }
 
 // Which dtypes the arrays have.
 struct Precision {
@@ -43,14 +49,54 @@ struct Precision {
   DType grad = DType::kFloat32;
 };
 
-constexpr Precision kPrecisions[] = {{},
-                                     {DType::kBFloat16, DType::kBFloat16},
-                                     {DType::kFloat16, DType::kFloat16},
-                                     {DType::kBFloat16, DType::kFloat32}};
+std::vector<Precision> PrecisionsOf(const OpDef& def) {
+  if (IsAverage(def)) return {{}, {.param = DType::kFloat64}};
+  return {{},
+          {DType::kBFloat16, DType::kBFloat16},
+          {DType::kFloat16, DType::kFloat16},
+          {DType::kBFloat16, DType::kFloat32}};
+}
 
 Array In(DType dtype, const Array& array) { return Values(array.shape, array.values, dtype); }
 
+// A parameter's count, fewer than 4, or decay product.
+Array ScalarOfAverage(const std::string& slot, uint64_t number) {
+  if (slot == "DecayProduct") {
+    return Values({1}, {1.0 / static_cast<double>(1 + number)}, DType::kFloat64);
+  }
+  const uint64_t more = slot == "in_num_updates" ? 4 : 0;
+  return Values({1}, {static_cast<double>(number % 4 + more)}, DType::kInt64);
+}
+
+// A window is full at half of all updates, from 4 to 8 of them.
+OpCase AverageCaseOf(const OpDef& def, const std::vector<Parameter>& parameters, DType dtype) {
+  OpCase result{.name = "lists", .type = def.type};
+  for (const std::string& slot : def.update->lists) {
+    const uint64_t seed = 1000 * result.inputs.size();
+    for (const auto& [number, count] : parameters) {
+      result.inputs[slot].push_back(IsScalar(def, slot)
+                                        ? ScalarOfAverage(slot, number)
+                                        : In(dtype, Uniform({count}, seed + number, 0.25, 0.75)));
+    }
+  }
+  for (const auto& [input, output] : def.in_place) {
+    result.outputs.emplace_back(output, static_cast<int>(parameters.size()));
+  }
+  result.inputs["SkipUpdate"] = {Values({1}, {0}, DType::kBool)};
+  if (def.FindInput("ThresSteps") != nullptr) {
+    result.inputs["ThresSteps"] = {Values({1}, {20}, DType::kInt64)};
+    result.attrs["decay"] = 0.9375f;
+  } else {
+    result.attrs = {{"average_window", 0.5f},
+                    {"min_average_window", int64_t{4}},
+                    {"max_average_window", int64_t{8}},
+                    {"max_num_accumulates", int64_t{5}}};
+  }
+  return result;
+}
+
 OpCase CaseOf(const OpDef& def, const std::vector<Parameter>& parameters, Precision precision) {
+  if (IsAverage(def)) return AverageCaseOf(def, parameters, precision.param);
   OpCase result{.name = "lists", .type = def.type};
   const bool has_masters = precision.param != DType::kFloat32;
   if (has_masters) result.attrs["multi_precision"] = true;
@@ -58,7 +104,7 @@ OpCase CaseOf(const OpDef& def, const std::vector<Parameter>& parameters, Precis
     if (slot == "MasterParam" && !has_masters) continue;
     uint64_t seed = 1000 * result.inputs.size();
     for (const Parameter& parameter : parameters) {
-      const Shape shape = IsScalar(slot) ? Shape{1} : Shape{parameter.count};
+      const Shape shape = IsScalar(def, slot) ? Shape{1} : Shape{parameter.count};
       result.inputs[slot].push_back(Uniform(shape, seed + parameter.number, 0.25, 0.75));
     }
   }
@@ -91,27 +137,30 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// An op in place, whose tensors begin `offset` bytes behind aligned addresses.
+// An op in place, whose tensors begin `offset` bytes behind aligned addresses, or an element if
+// that is larger.
 class PlacedUpdate {
  public:
   PlacedUpdate(const OpRegistry& registry, const std::string& type,
-               const std::vector<Parameter>& parameters, Precision precision, int64_t offset = 0)
+               const std::vector<Parameter>& parameters, Precision precision, int64_t offset = 0,
+               Place place = Place::Cuda())
       : def_(registry.Get(type)),
         op_(MakeOp(CaseOf(def_, parameters, precision))),
         inputs_(MakeInputs(CaseOf(def_, parameters, precision), DType::kFloat32)),
         offset_(offset),
-        device_{.place = Place::Cuda(), .stream = stream_.get()} {
-    const OpContext context = ContextOf(def_, op_, inputs_, {}, Place::Cuda());
+        device_{.place = place, .stream = stream_.get()} {
+    const OpContext context = ContextOf(def_, op_, inputs_, {}, place);
     PrepareContext prepare(op_, def_, {context.inputs().begin(), context.inputs().end()},
-                           {context.outputs().begin(), context.outputs().end()}, Place::Cuda());
+                           {context.outputs().begin(), context.outputs().end()}, place);
     kernel_ = registry.SelectKernel(context).prepare(prepare);
     for (const int64_t bytes : prepare.workspace_bytes()) {
-      Tensor& workspace = workspaces_.emplace_back(Shape{bytes}, DType::kUint8, Place::Cuda());
+      Tensor& workspace = workspaces_.emplace_back(Shape{bytes}, DType::kUint8, place);
       run_.workspaces.push_back(workspace.raw_data());
     }
     run_.device_context = &device_;
     for (const std::string& name : InputOrder(def_, op_)) {
       run_.inputs.push_back(&tensors_.emplace_back(OnDevice(inputs_.at(name))));
+      tensor_of_[name] = run_.inputs.back();
     }
     run_.outputs.resize(context.outputs().size());
     for (const auto& [input, output] : def_.in_place) {
@@ -127,6 +176,13 @@ class PlacedUpdate {
   void Run() {
     kernel_->Bind(run_);
     kernel_->Run(run_);
+  }
+
+  // Another value of an input.
+  void Set(const std::string& name, const Tensor& value) {
+    stream_.Wait();
+    CopyTensor(value, tensor_of_.at(name));
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   }
 
   // To other addresses.
@@ -167,9 +223,10 @@ class PlacedUpdate {
 
  private:
   Tensor OnDevice(const Tensor& value) const {
-    const int64_t bytes = value.byte_count();
+    const int64_t offset = offset_ == 0 ? 0 : std::max(offset_, SizeOf(value.dtype()));
+    const int64_t bytes = value.byte_count() + offset;
     Tensor placed(value.shape(), value.dtype(),
-                  std::make_shared<Buffer>(AllocatorOf(Place::Cuda()), bytes + offset_), offset_);
+                  std::make_shared<Buffer>(AllocatorOf(device_.place), bytes), offset);
     CopyTensor(value, &placed);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     return placed;
@@ -182,6 +239,7 @@ class PlacedUpdate {
   int64_t offset_;
   DeviceContext device_;
   std::deque<Tensor> tensors_;
+  std::map<std::string, Tensor*> tensor_of_;  // of inputs
   std::deque<Tensor> left_behind_;
   std::deque<Tensor> workspaces_;
   std::unique_ptr<Kernel> kernel_;
@@ -206,14 +264,14 @@ class UpdateOnCuda : public testing::Test {
       };
       if (std::ranges::any_of(registry_.Kernels(type), is_on_cuda)) types_.push_back(type);
     }
-    EXPECT_GE(types_.size(), 14U);
+    EXPECT_GE(types_.size(), 16U);
   }
 
   // Every op, on parameters of every kind.
   void ForEachKind(
       const std::function<void(const std::string& type, Precision precision)>& body) const {
     for (const std::string& type : types_) {
-      for (const Precision& precision : kPrecisions) {
+      for (const Precision& precision : PrecisionsOf(registry_.Get(type))) {
         SCOPED_TRACE(StrCat(type, " ", precision.param, " ", precision.grad));
         body(type, precision);
       }
@@ -297,6 +355,38 @@ TEST_F(UpdateOnCuda, AGraphDoesWhatRunsDo) {
       captured.Run();
       for (int step = 0; step < 4; ++step) plain.Run();
       EXPECT_EQ(captured.Values(), plain.Values()) << type << " " << runs_before;
+    }
+  });
+}
+
+// Their steps cross every boundary of a window, most often those of one parameter at a time.
+TEST_F(UpdateOnCuda, AveragesHaveTheBitsOfTheCpu) {
+  constexpr int kSteps = 24;
+  const std::vector<Parameter> parameters = ParametersOf(kCounts);
+  ForEachKind([&](const std::string& type, Precision precision) {
+    const OpDef& def = registry_.Get(type);
+    if (!IsAverage(def)) return;
+    for (const int64_t offset : {0, 4}) {
+      PlacedUpdate on_cuda(registry_, type, parameters, precision, offset);
+      PlacedUpdate on_cpu(registry_, type, parameters, precision, 0, Place::Cpu());
+      for (int step = 0; step < kSteps; ++step) {
+        NamedTensors changed;
+        for (const auto& [number, count] : parameters) {
+          const Array value = Uniform({count}, 100 * number + static_cast<uint64_t>(step));
+          changed[VariableName(def.update->lists.front(), number)] =
+              ToTensor(value, precision.param);
+        }
+        changed[VariableName("SkipUpdate", 0)] = Tensor::FromValues<bool>({1}, {step % 5 == 3});
+        if (def.FindInput("ThresSteps") != nullptr) {
+          changed[VariableName("ThresSteps", 0)] =
+              Tensor::FromValues<int64_t>({1}, {16 * step - 1});
+        }
+        for (PlacedUpdate* update : {&on_cuda, &on_cpu}) {
+          for (const auto& [name, value] : changed) update->Set(name, value);
+          update->Run();
+        }
+        ASSERT_EQ(on_cuda.Values(), on_cpu.Values()) << type << " step " << step;
+      }
     }
   });
 }
