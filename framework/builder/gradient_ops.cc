@@ -86,7 +86,7 @@ void AppendWidening(const GradientClip& clip, const Regularizer& fallback, bool 
   const Block& root = *DefaultMainProgram().root();
   for (NamedGradient& entry : *gradients) {
     const DType dtype = entry.gradient.dtype();
-    if (!IsFloat(dtype) || SizeOf(dtype) != 2) continue;
+    if (!IsHalf(dtype)) continue;
     const Var& parameter = *entry.parameter;
     const bool is_read =
         (clip.defined() && NeedsClip(parameter)) || RegularizerOf(parameter, fallback).defined();

@@ -82,7 +82,7 @@ std::string Accumulator(const Var& weights, std::string_view kind, const std::ve
 // What is updated for a parameter.
 const Var& WeightsOf(const Var& parameter, bool multi_precision, const LayerCall& call,
                      const std::source_location& site) {
-  if (!IsFloat(parameter.dtype) || SizeOf(parameter.dtype) != 2) return parameter;
+  if (!IsHalf(parameter.dtype)) return parameter;
   call.Enforce(multi_precision, "parameter \"", parameter.name, "\" is ", parameter.dtype,
                "; set the optimizer's option multi_precision = true, which keeps float32 weights");
   const std::string name = DefaultMainProgram().UniqueName(parameter.name + "_fp32_master");
@@ -176,14 +176,20 @@ std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
                        "\" already, and \"", optimizer, "\" would be its second optimizer"));
     }
   };
+  // Where a parameter is updated, gradient ops that read it are refused, so which ones this
+  // optimizer would update shows without the updates.
+  const auto check_without_updates = [&] {
+    check(AppendGradients(WithoutUpdates(main).get(), loss, options, site));
+  };
+  // Gradient blocks would stay in the program behind an Error.
+  const bool has_sub_blocks = main.block_count() > 1;
+  if (!updates.empty() && has_sub_blocks) check_without_updates();
   std::vector<ParameterGradient> pairs;
   try {
     pairs = AppendGradients(&main, loss, options, site);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kFailedPrecondition || updates.empty()) throw;
-    // A gradient op may read a parameter that an update overwrites: which ones this optimizer would
-    // update shows without the updates.
-    check(AppendGradients(WithoutUpdates(main).get(), loss, options, site));
+    const bool may_be_of_an_update = error.code() == ErrorCode::kFailedPrecondition;
+    if (!updates.empty() && !has_sub_blocks && may_be_of_an_update) check_without_updates();
     throw;
   }
   check(pairs);

@@ -52,6 +52,9 @@ class InStepKernel final : public Kernel {
         context.workspaces[i] = run.workspaces[member.first_workspace + i];
       }
       context.device_context = run.device_context;
+      context.seed = run.seed;
+      context.step = run.step;
+      context.op_id = run.op_id;
       member.kernel->Bind(context);
     }
   }
@@ -63,10 +66,10 @@ class InStepKernel final : public Kernel {
   std::vector<ListStep> steps_;
 };
 
-std::unique_ptr<ListKernel> AsListKernel(std::unique_ptr<Kernel> kernel, const Op& op) {
+std::unique_ptr<ListKernel> AsListKernel(std::unique_ptr<Kernel> kernel) {
   auto* list = dynamic_cast<ListKernel*>(kernel.get());
-  SKIFF_ENFORCE(list != nullptr, kFailedPrecondition, op.type,
-                " runs in step with others, and its kernel is no ListKernel");
+  SKIFF_ENFORCE(list != nullptr, kFailedPrecondition,
+                "runs in step with others, and its kernel is no ListKernel");
   kernel.release();
   return std::unique_ptr<ListKernel>(list);
 }
@@ -90,21 +93,25 @@ std::unique_ptr<Kernel> MakeInStepKernel(const OpRegistry& registry, const Plan&
   std::vector<Member> members;
   instruction->workspace_bytes.clear();
   for (const Instruction& op : instruction->members) {
-    PrepareContext context = ContextOf(plan, op);
-    Member member;
-    member.kernel = AsListKernel(registry.SelectKernel(context).prepare(context), *op.op);
-    SKIFF_ENFORCE(context.derived_forms().empty(), kFailedPrecondition, op.op->type,
-                  " runs in step with others, and its kernel wants a derived form");
-    member.inputs = of(op.inputs);
-    member.outputs = of(op.outputs);
-    member.context.inputs.resize(op.inputs.size());
-    member.context.outputs.resize(op.outputs.size());
-    member.context.workspaces.resize(context.workspace_bytes().size());
-    member.first_workspace = instruction->workspace_bytes.size();
-    instruction->workspace_bytes.insert(instruction->workspace_bytes.end(),
-                                        context.workspace_bytes().begin(),
-                                        context.workspace_bytes().end());
-    members.push_back(std::move(member));
+    try {
+      PrepareContext context = ContextOf(plan, op);
+      Member member;
+      member.kernel = AsListKernel(registry.SelectKernel(context).prepare(context));
+      SKIFF_ENFORCE(context.derived_forms().empty(), kFailedPrecondition,
+                    "runs in step with others, and its kernel wants a derived form");
+      member.inputs = of(op.inputs);
+      member.outputs = of(op.outputs);
+      member.context.inputs.resize(op.inputs.size());
+      member.context.outputs.resize(op.outputs.size());
+      member.context.workspaces.resize(context.workspace_bytes().size());
+      member.first_workspace = instruction->workspace_bytes.size();
+      instruction->workspace_bytes.insert(instruction->workspace_bytes.end(),
+                                          context.workspace_bytes().begin(),
+                                          context.workspace_bytes().end());
+      members.push_back(std::move(member));
+    } catch (const Error& error) {
+      throw error.WithContext(DescribeOp(*op.op, 0, op.position));
+    }
   }
   return std::make_unique<InStepKernel>(std::move(members));
 }

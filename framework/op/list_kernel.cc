@@ -7,11 +7,6 @@
 #include "framework/base/parallel.h"
 
 namespace skiff {
-namespace {
-
-constexpr int64_t kGrain = 4 * kListBlock;
-
-}  // namespace
 
 void ListKernel::Run(const KernelContext& run) {
   const ListStep step{.kernel = this, .context = &run};
@@ -34,7 +29,7 @@ void RunInStep(std::span<const ListStep> steps) {
                   "kernels in step have ", step.kernel->element_count(), " and ", elements,
                   " elements, expected as many");
   }
-  ParallelFor(elements, kGrain, [active](int64_t begin, int64_t end) {
+  ParallelFor(elements, kListGrain, [active](int64_t begin, int64_t end) {
     for (; begin < end; begin += kListBlock) {
       const int64_t block_end = std::min(begin + kListBlock, end);
       for (const ListStep& step : active) {

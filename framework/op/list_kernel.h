@@ -9,13 +9,16 @@
 
 namespace skiff {
 
-// Elements that stay in the first cache from one kernel to the next.
+// Elements that stay in the first cache from one kernel to the next, and those that pay for a
+// thread.
 inline constexpr int64_t kListBlock = 2048;
+inline constexpr int64_t kListGrain = 4 * kListBlock;
 
 // The kernel of an op that treats the elements of its lists one by one. Its elements are those of
 // all arrays of a list, one array behind the other; a list has as many as any other. What it does
 // to element i depends on elements i of its arguments, on single numbers, and on what Begin makes
-// of the whole.
+// of the whole. In step with others Begin and End touch no element that these touch, but for what
+// begins_with_elements says, and for copies of what isn't computed in place.
 class ListKernel : public Kernel {
  public:
   // Begin, all elements, End; or nothing more, if Begin says so.

@@ -4,9 +4,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
@@ -33,15 +33,23 @@ bool IsScalar(const Instruction& instruction, const std::string& slot) {
 // Whether it updates parameters or averages, by what the plan says.
 bool IsUpdate(const Plan& plan, const Instruction& instruction) {
   return instruction.kind == InstructionKind::kOp && instruction.def->update.has_value() &&
-         !MustStay(instruction) && plan.ForcedKernel(instruction.def->type).empty();
+         !MustStay(instruction) && !ChecksData(instruction) &&
+         plan.ForcedKernel(instruction.def->type).empty();
 }
 
-// Where each value stands that the instruction writes element by element.
-void AddElements(const Instruction& instruction, std::unordered_map<int32_t, size_t>* element_of) {
+// Where each value stands that the instruction writes element by element, over its last value: what
+// goes elsewhere may be copied there as a whole (a skipped update).
+void AddElements(const Plan& plan, const Instruction& instruction,
+                 std::unordered_map<int32_t, size_t>* element_of) {
+  const auto name = [&](int32_t value) -> const std::string& {
+    return plan.values[static_cast<size_t>(value)].name;
+  };
   for (const auto& [input, output] : instruction.def->in_place) {
     if (IsScalar(instruction, input)) continue;
     for (size_t k = 0; k < instruction.op->Output(output).size(); ++k) {
-      element_of->emplace(instruction.OutputIn(output, k), k);
+      const int32_t from = instruction.InputIn(input, k);
+      const int32_t to = instruction.OutputIn(output, k);
+      if (from >= 0 && to >= 0 && name(from) == name(to)) element_of->emplace(to, k);
     }
   }
 }
@@ -59,53 +67,78 @@ std::unique_ptr<ListKernel> ListKernelOf(const OpRegistry& registry, const Plan&
   return std::unique_ptr<ListKernel>(list);
 }
 
-// Cuts an update whose parameters several others write, each of them all its own, into one for each
-// of these, in the order of that one's lists, and one for the rest.
+// Cuts averages of parameters that several ops update into one op for each of these, in the order
+// of that one's lists, and one for the rest.
 class Splitting {
  public:
-  Splitting(const OpRegistry& registry, Plan* plan)
-      : registry_(registry), plan_(*plan), uses_(*plan) {}
+  // An average, and an update whose parameters are to stay in its rest.
+  using Refused = std::set<std::pair<const Op*, const Op*>>;
 
-  void Run() {
+  // An instruction that was made for the parameters of an update.
+  struct Made {
+    size_t position = 0;
+    std::pair<const Op*, const Op*> key;  // of Refused
+  };
+
+  Splitting(const OpRegistry& registry, const Refused& refused, Plan* plan)
+      : registry_(registry), refused_(refused), plan_(*plan), uses_(*plan) {}
+
+  std::vector<Made> Run() {
+    std::vector<Made> made;
     std::vector<Instruction> instructions;
-    bool has_cut = false;
     for (const Instruction& instruction : plan_.instructions) {
-      const std::vector<std::vector<size_t>> parts = PartsOf(instruction);
-      has_cut = has_cut || parts.size() > 1;
-      for (const std::vector<size_t>& part : parts) {
-        instructions.push_back(parts.size() == 1 ? instruction : Part(instruction, part));
+      const std::vector<Part> parts = PartsOf(instruction);
+      if (parts.empty()) instructions.push_back(instruction);
+      for (const Part& part : parts) {
+        if (part.writer != nullptr) {
+          made.push_back({instructions.size(), {instruction.op, part.writer->op}});
+        }
+        instructions.push_back(Cut(instruction, part.arguments));
       }
     }
-    if (!has_cut) return;
+    if (made.empty()) return made;
     plan_.instructions = std::move(instructions);
     plan_.CoverWithOneSegment();
+    return made;
   }
 
  private:
-  // The arguments of each part, by their place in the lists.
-  std::vector<std::vector<size_t>> PartsOf(const Instruction& instruction) const {
-    if (!IsUpdate(plan_, instruction) || !HasPlainLists(instruction)) return {{}};
+  struct Part {
+    const Instruction* writer = nullptr;  // nullptr: the rest
+    std::vector<size_t> arguments;        // by their place in the lists
+  };
+
+  // Empty: it stays whole.
+  std::vector<Part> PartsOf(const Instruction& instruction) const {
+    if (!IsUpdate(plan_, instruction) || !HasPlainLists(instruction)) return {};
     const std::string& slot = ParameterSlot(instruction);
     const size_t count = instruction.op->Input(slot).size();
     std::map<size_t, std::vector<size_t>> by_writer;
     for (size_t k = 0; k < count; ++k) {
       by_writer[uses_.WriterOf(instruction.InputIn(slot, k))].push_back(k);
     }
-    if (count < 2 || ListKernelOf(registry_, plan_, instruction) == nullptr) return {{}};
-    std::vector<std::vector<size_t>> parts;
-    std::vector<size_t> rest;
+    if (count < 2 || by_writer.begin()->first == PlanUses::kNobody ||
+        ListKernelOf(registry_, plan_, instruction) == nullptr) {
+      return {};
+    }
+    std::vector<Part> parts;
+    Part rest;
     for (auto& [writer, arguments] : by_writer) {
-      if (writer != PlanUses::kNobody &&
-          OrderAs(plan_.instructions[writer], instruction, &arguments)) {
-        parts.push_back(std::move(arguments));
+      const Instruction* update =
+          writer == PlanUses::kNobody ? nullptr : &plan_.instructions[writer];
+      if (update != nullptr && !refused_.contains({instruction.op, update->op}) &&
+          OrderAs(*update, instruction, &arguments)) {
+        parts.push_back({update, std::move(arguments)});
       } else {
-        rest.insert(rest.end(), arguments.begin(), arguments.end());
+        rest.arguments.insert(rest.arguments.end(), arguments.begin(), arguments.end());
       }
     }
-    std::ranges::sort(rest);
-    if (!rest.empty()) parts.push_back(std::move(rest));
-    const bool is_whole = parts.size() == 1 && std::ranges::is_sorted(parts[0]);
-    return is_whole ? std::vector<std::vector<size_t>>{{}} : parts;
+    const bool is_whole = parts.empty() || (parts.size() == 1 && rest.arguments.empty() &&
+                                            std::ranges::is_sorted(parts[0].arguments));
+    if (is_whole) return {};
+    std::ranges::sort(rest.arguments);
+    if (!rest.arguments.empty()) parts.push_back(std::move(rest));
+    return parts;
   }
 
   // Whether what has several arguments is a list, and none of them is left out.
@@ -127,7 +160,7 @@ class Splitting {
       return false;
     }
     std::unordered_map<int32_t, size_t> places;
-    AddElements(writer, &places);
+    AddElements(plan_, writer, &places);
     std::vector<size_t> ordered(arguments->size(), PlanUses::kNobody);
     for (size_t k : *arguments) {
       const auto place = places.find(instruction.InputIn(ParameterSlot(instruction), k));
@@ -138,7 +171,7 @@ class Splitting {
     return true;
   }
 
-  Instruction Part(const Instruction& whole, const std::vector<size_t>& arguments) {
+  Instruction Cut(const Instruction& whole, const std::vector<size_t>& arguments) {
     const size_t count = whole.op->Input(ParameterSlot(whole)).size();
     AttributeMap attrs = whole.op->attrs;
     for (const std::string& name : whole.def->update->list_attrs) {
@@ -158,11 +191,13 @@ class Splitting {
     };
     const UpdateRule& rule = *whole.def->update;
     const SlotValues inputs = picked(
-        whole.def->inputs, [&](const std::string& slot) { return whole.op->Input(slot); },
+        whole.def->inputs,
+        [&](const std::string& slot) -> const auto& { return whole.op->Input(slot); },
         [&](const std::string& slot, size_t k) { return whole.InputIn(slot, k); },
         [&](const std::string& slot) { return std::ranges::count(rule.lists, slot) > 0; });
     const SlotValues outputs = picked(
-        whole.def->outputs, [&](const std::string& slot) { return whole.op->Output(slot); },
+        whole.def->outputs,
+        [&](const std::string& slot) -> const auto& { return whole.op->Output(slot); },
         [&](const std::string& slot, size_t k) { return whole.OutputIn(slot, k); },
         [&](const std::string& slot) {
           return std::ranges::count(whole.def->in_place, slot, &InPlace::second) > 0;
@@ -185,6 +220,7 @@ class Splitting {
   }
 
   const OpRegistry& registry_;
+  const Refused& refused_;
   Plan& plan_;
   PlanUses uses_;
 };
@@ -197,20 +233,36 @@ class Fusion {
         uses_(*plan),
         group_of_(plan->instructions.size(), kNobody) {}
 
-  // Fused instructions made, and ops in them.
-  std::pair<int64_t, int64_t> Run() {
+  // Finds what is to be fused.
+  void Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       if (!IsUpdate(plan_, plan_.instructions[i])) continue;
       if (!JoinWriter(i)) Start(i);
     }
+  }
+
+  bool IsFused(size_t i) const {
+    return group_of_[i] != kNobody && groups_[group_of_[i]].members.size() > 1;
+  }
+
+  // Fused instructions made, and ops in them.
+  std::pair<int64_t, int64_t> Rewrite() {
+    std::vector<Instruction> rewritten;
     int64_t fused = 0;
     int64_t ops = 0;
-    for (const Group& group : groups_) {
-      if (group.members.size() < 2) continue;
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      if (!IsFused(i)) {
+        rewritten.push_back(plan_.instructions[i]);
+        continue;
+      }
+      ++ops;
+      const Group& group = groups_[group_of_[i]];
+      if (group.members.front() != i) continue;
       ++fused;
-      ops += static_cast<int64_t>(group.members.size());
+      rewritten.push_back(Fused(group));
     }
-    if (fused > 0) Rewrite();
+    plan_.instructions = std::move(rewritten);
+    plan_.CoverWithOneSegment();
     return {fused, ops};
   }
 
@@ -240,8 +292,9 @@ class Fusion {
     if (writer == kNobody) return false;
     Group& group = groups_[group_of_[writer]];
     if (group.names.empty()) AddNames(group.members.front(), &group);
-    if (group.members.size() == kMaxListSteps || !HasListsOf(group, i) || !MayMoveTo(group, i) ||
-        !ReadsWhereItIsWritten(group, i) || !HasKernels(group, i)) {
+    if (group.members.size() == kMaxListSteps ||
+        !WritesScope(plan_.instructions[group.members.front()]) || !HasListsOf(group, i) ||
+        !MayMoveTo(group, i) || !ReadsWhereItIsWritten(group, i) || !HasKernels(group, i)) {
       return false;
     }
     AddNames(i, &group);
@@ -278,15 +331,13 @@ class Fusion {
   // writes are variables of the scope that nobody in the group touches.
   bool ReadsWhereItIsWritten(const Group& group, size_t i) const {
     const Instruction& own = plan_.instructions[i];
-    const bool writes_own = std::ranges::all_of(own.outputs, [&](int32_t output) {
-      return output >= 0 && ValueOf(output).storage == Storage::kScope &&
-             !group.names.contains(ValueOf(output).name);
-    });
-    if (!writes_own) return false;
+    const bool writes_own = std::ranges::all_of(
+        own.outputs, [&](int32_t output) { return !group.names.contains(ValueOf(output).name); });
+    if (!WritesScope(own) || !writes_own) return false;
     // From a value to its place in the lists.
     std::unordered_map<int32_t, size_t> reads;
     for (const std::string& slot : own.def->update->lists) {
-      if (IsScalar(own, slot)) continue;
+      if (IsScalar(own, slot) || IsMovedOn(own, slot)) continue;
       for (size_t k = 0; k < own.op->Input(slot).size(); ++k)
         reads.emplace(own.InputIn(slot, k), k);
     }
@@ -295,7 +346,7 @@ class Fusion {
     for (size_t member : group.members) {
       const Instruction& instruction = plan_.instructions[member];
       written.insert(instruction.outputs.begin(), instruction.outputs.end());
-      AddElements(instruction, &writes);
+      AddElements(plan_, instruction, &writes);
     }
     std::unordered_set<int32_t> seen;
     return std::ranges::all_of(own.inputs, [&](int32_t input) {
@@ -305,6 +356,18 @@ class Fusion {
       return from != writes.end() && to != reads.end() && from->second == to->second &&
              seen.insert(input).second;
     });
+  }
+
+  bool WritesScope(const Instruction& instruction) const {
+    return std::ranges::all_of(instruction.outputs, [&](int32_t output) {
+      return output >= 0 && ValueOf(output).storage == Storage::kScope;
+    });
+  }
+
+  // Whether the op may copy what is in the slot as a whole to where its next value goes.
+  static bool IsMovedOn(const Instruction& instruction, const std::string& slot) {
+    return std::ranges::any_of(instruction.def->in_place,
+                               [&](const auto& pair) { return pair.first == slot; });
   }
 
   void AddNames(size_t i, Group* group) const {
@@ -348,20 +411,6 @@ class Fusion {
     return fused;
   }
 
-  void Rewrite() {
-    std::vector<Instruction> rewritten;
-    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      const Group* group = group_of_[i] == kNobody ? nullptr : &groups_[group_of_[i]];
-      if (group == nullptr || group->members.size() < 2) {
-        rewritten.push_back(plan_.instructions[i]);
-      } else if (group->members.front() == i) {
-        rewritten.push_back(Fused(*group));
-      }
-    }
-    plan_.instructions = std::move(rewritten);
-    plan_.CoverWithOneSegment();
-  }
-
   const OpRegistry& registry_;
   Plan& plan_;
   PlanUses uses_;
@@ -375,15 +424,27 @@ class Fusion {
 PassReport FuseUpdatesPass::Apply(const OpRegistry& registry, Plan* plan) const {
   SKIFF_ENFORCE(plan->reuse == ReusePolicy::kNone, kFailedPrecondition,
                 "fuse_updates: memory_reuse has run, expected to run before it");
-  int64_t fused = 0;
-  int64_t ops = 0;
-  if (plan->place.is_cpu()) {
-    Splitting(registry, plan).Run();
-    std::tie(fused, ops) = Fusion(registry, plan).Run();
+  if (!plan->place.is_cpu()) {
+    return {.pass = {}, .changes = 0, .summary = StrCat("a plan on ", plan->place)};
   }
-  return {.pass = {},
-          .changes = fused,
-          .summary = StrCat(ops, " updates and averages in ", fused, " loops")};
+  Splitting::Refused refused;
+  for (;;) {
+    Plan changed = *plan;
+    const std::vector<Splitting::Made> parts = Splitting(registry, refused, &changed).Run();
+    Fusion fusion(registry, &changed);
+    fusion.Run();
+    const size_t known = refused.size();
+    for (const Splitting::Made& part : parts) {
+      if (!fusion.IsFused(part.position)) refused.insert(part.key);
+    }
+    // What was cut in vain is done again as a whole.
+    if (refused.size() > known) continue;
+    const auto [fused, ops] = fusion.Rewrite();
+    if (fused > 0) *plan = std::move(changed);
+    return {.pass = {},
+            .changes = fused,
+            .summary = StrCat(ops, " updates and averages in ", fused, " loops")};
+  }
 }
 
 }  // namespace skiff

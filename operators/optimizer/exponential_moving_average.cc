@@ -82,25 +82,23 @@ class ExponentialMovingAverage final : public AverageKernel {
  private:
   enum { kAverage, kDecayProduct };
 
-  T Decay(const KernelContext& run) const {
-    return thres_steps_ < 0 ? decay_ : DecayAt(decay_, run.input(thres_steps_).Item<int64_t>());
-  }
-
   void Advance(const KernelContext& run, size_t i) override {
+    step_decay_ =
+        thres_steps_ < 0 ? decay_ : DecayAt(decay_, run.input(thres_steps_).Item<int64_t>());
     const State& product = state(kDecayProduct, i);
     const double before = run.input(product.in).template Item<double>();
-    *run.output(product.out).template data<double>() = before * Decay(run);
+    *run.output(product.out).template data<double>() = before * step_decay_;
   }
 
   void Accumulate(const KernelContext& run, size_t i, int64_t begin, int64_t end) const override {
-    const T decay = Decay(run);
     const State& average = state(kAverage, i);
-    Mix(decay, 1 - decay, run.input(average.in).template data<T>() + begin,
+    Mix(step_decay_, 1 - step_decay_, run.input(average.in).template data<T>() + begin,
         run.input(param(i)).template data<T>() + begin, end - begin,
         run.output(average.out).template data<T>() + begin);
   }
 
   T decay_;
+  T step_decay_ = 0;  // of the run
   int thres_steps_;
 };
 

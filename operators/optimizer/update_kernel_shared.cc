@@ -62,9 +62,7 @@ namespace {
 HWY_EXPORT(FormFloats);
 HWY_EXPORT(FormDoubles);
 
-constexpr int64_t kBlock = kListBlock;
-constexpr int64_t kGrain = 4 * kBlock;
-constexpr int64_t kChunk = 8 * kBlock;
+constexpr int64_t kChunk = 8 * kListBlock;
 
 void FormGradient(const GradientForm<float>& form, const float* grad, const float* param,
                   int64_t count, float* formed) {
@@ -198,7 +196,7 @@ bool UpdateKernel<T>::Begin(const KernelContext& run) {
 
 template <typename T>
 void UpdateKernel<T>::RunElements(const KernelContext&, int64_t begin, int64_t end) const {
-  alignas(64) T buffer[kBlock];
+  alignas(64) T buffer[kListBlock];
   const std::vector<UpdateRange<T>>& ranges = merge_workspace_ >= 0 ? row_ranges_ : ranges_;
   ForEachArray(begins_, begin, end, [&](size_t i, int64_t first, int64_t last) {
     const UpdateRange<T>& range = ranges[i];
@@ -325,7 +323,7 @@ const T* UpdateKernel<T>::RowValues(const KernelContext& run) const {
     if (value_workspace_ >= 0) {
       const auto* halves = static_cast<const uint16_t*>(grad.raw_data());
       auto* values = static_cast<float*>(run.workspace(value_workspace_));
-      ParallelFor(grad.shape().element_count(), kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(grad.shape().element_count(), kListGrain, [&](int64_t begin, int64_t end) {
         halves_.to_floats(halves + begin, end - begin, values + begin);
       });
       return values;
@@ -379,7 +377,7 @@ void UpdateKernel<T>::MeasureNorms(const KernelContext& run) {
   auto* sums = static_cast<SquareSums*>(run.workspace(chunk_workspace_));
   const int64_t elements =
       std::accumulate(arguments_.counts.begin(), arguments_.counts.end(), int64_t{0});
-  const int64_t grain = chunk_count_ * kGrain / std::max<int64_t>(elements, 1) + 1;
+  const int64_t grain = chunk_count_ * kListGrain / std::max<int64_t>(elements, 1) + 1;
   for (size_t i = 0; i < bound_.size(); ++i) ranges_[i].states = bound_[i].states;
   ParallelFor(chunk_count_, grain, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
@@ -408,11 +406,11 @@ template <typename T>
 typename UpdateKernel<T>::SquareSums UpdateKernel<T>::SumsOfSquares(const UpdateRange<T>& range,
                                                                     int64_t begin,
                                                                     int64_t end) const {
-  alignas(64) T formed[kBlock];
-  alignas(64) T step[kBlock];
+  alignas(64) T formed[kListBlock];
+  alignas(64) T step[kListBlock];
   SquareSums sums;
-  for (int64_t i = begin; i < end; i += kBlock) {
-    const int64_t block_end = std::min(i + kBlock, end);
+  for (int64_t i = begin; i < end; i += kListBlock) {
+    const int64_t block_end = std::min(i + kListBlock, end);
     sums.of_param += SumOfSquares(range.param + i, block_end - i);
     if (loops_.step == nullptr) {
       sums.of_step += SumOfSquares(FormedGradientOf(range, i, block_end, formed), block_end - i);

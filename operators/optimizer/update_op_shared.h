@@ -47,7 +47,7 @@ struct UpdateOp {
     std::string input;
     std::string output;
     std::string doc;
-    std::string factor;  // of a scalar: of UpdateRule::Power; empty: it is none
+    std::string factor;  // of a scalar that the program may move on: of UpdateRule::Power
   };
   std::vector<State> states;            // of Param's shape; float32 where Param has a master copy
   std::vector<State> scalars;           // of one element a parameter, float32 or of Param's dtype

@@ -78,7 +78,7 @@ void SetParameters(const std::string& path, const Program& program, Scope* scope
 
 // Numbers of 16 bits have no C++ type here: they are saved as they are, but not shown.
 bool HasNumbers(const Tensor& tensor) {
-  return !IsFloat(tensor.dtype()) || SizeOf(tensor.dtype()) > 2;
+  return !IsHalf(tensor.dtype());
 }
 
 // Appends the only element of each one-element fetch to its series.

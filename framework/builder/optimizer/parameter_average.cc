@@ -116,7 +116,7 @@ ParameterAverage::ParameterAverage(const std::string& type, const AveragedVariab
     const auto found = weights.find(name);
     const Var* averaged = var;
     if (found != weights.end()) averaged = DefaultMainProgram().root()->FindVar(found->second);
-    call.Enforce(SizeOf(averaged->dtype) > 2, "\"", name, "\" is ", averaged->dtype,
+    call.Enforce(!IsHalf(averaged->dtype), "\"", name, "\" is ", averaged->dtype,
                  " without float32 master weights, which are what is averaged; set the optimizer's "
                  "option multi_precision = true");
     vars_.push_back({.var = *var, .weights = *averaged});

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/builder/math.h"
@@ -13,21 +15,21 @@
 #include "framework/builder/optimizer/model_average.h"
 #include "framework/builder/tensor.h"
 #include "tests/framework/transpiler/bound_network.h"
+#include "tests/framework/transpiler/optimizer_program.h"
 #include "tests/harness/thread_count.h"
 
 namespace skiff {
 namespace {
 
-using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Weights of more elements than a block, and no multiple of a vector, and a bias.
-Variable Layer(const Variable& x) { return layers::Fc(x, 67, {.act = "tanh"}); }
-const Shape kImage = {4, 101};
+// Enough weights for three threads, in no whole number of blocks or vectors.
+Variable Layer(const Variable& x) { return layers::Fc(x, 267, {.act = "tanh"}); }
+const Shape kImage = {2, 101};
 
 void AddAverage(Program*) { const optimizer::ExponentialMovingAverage average({.decay = 0.75f}); }
 
@@ -136,6 +138,137 @@ TEST(FuseUpdatesPass, LeavesForcedKernelsAlone) {
                   Layer, {.image = kImage, .edit = AddAverage, .kernels = {{"sgd", "plain"}}}),
               IsEmpty());
 }
+
+// ---- programs in text
+
+Tensor Filled(const Var& var, float first) {
+  Tensor tensor(Shape(var.dims), DType::kFloat32);
+  for (float& value : tensor.values<float>()) value = first += 0.25f;
+  if (var.dtype == DType::kFloat32) return tensor;
+  Tensor converted(tensor.shape(), var.dtype);
+  for (int64_t i = 0; i < tensor.element_count(); ++i) {
+    const float value = tensor.data<float>()[i];
+    if (var.dtype == DType::kFloat64) converted.data<double>()[i] = value;
+    if (var.dtype == DType::kBool) converted.data<bool>()[i] = true;
+  }
+  return converted;
+}
+
+// The ops of OptimizerProgram on a scope of its own.
+class TextRun {
+ public:
+  TextRun(const std::string& ops, std::vector<std::string> feeds, std::vector<std::string> skip)
+      : program_(OptimizerProgram(ops)),
+        feeds_(std::move(feeds)),
+        compiled_(Compile(std::move(skip))) {}
+
+  // Feeds lie elsewhere in each step.
+  std::vector<float> Step(const std::vector<std::string>& read) {
+    fed_.push_back({});
+    for (const std::string& name : feeds_) {
+      fed_.back().emplace_back(name, Filled(*program_->root()->GetVar(name), 1.0f * fed_.size()));
+    }
+    compiled_.Run(fed_.back(), {});
+    std::vector<float> values;
+    for (const std::string& name : read) {
+      for (const float value : executor_.scope().Get(name).ToVector<float>()) {
+        values.push_back(value);
+      }
+    }
+    return values;
+  }
+  void Replace(const std::string& name) {
+    executor_.scope().Set(name, Filled(*program_->root()->GetVar(name), 40.0f));
+  }
+  std::vector<std::string> Instructions() {
+    std::vector<std::string> names;
+    for (const Instruction& instruction : compiled_.Bind(fed_.back(), {}).plan().instructions) {
+      names.push_back(instruction.Name());
+    }
+    return names;
+  }
+
+ private:
+  CompiledProgram Compile(std::vector<std::string> skip) {
+    for (const auto& var : program_->root()->vars()) {
+      if (!var->persistable || var->dtype == DType::kBFloat16) continue;
+      executor_.scope().Set(var->name, Filled(*var, 0.5f));
+    }
+    skip.push_back("dead_code");
+    return executor_.Compile(*program_, {.passes = {.skip = std::move(skip)}});
+  }
+
+  std::unique_ptr<Program> program_;
+  std::vector<std::string> feeds_;
+  Executor executor_{Place::Cpu()};
+  CompiledProgram compiled_;
+  std::vector<FeedList> fed_;
+};
+
+// The instructions of a step; four steps leave the same as without the pass.
+std::vector<std::string> RunToTheSameBits(const std::string& ops,
+                                          const std::vector<std::string>& feeds,
+                                          const std::vector<std::string>& read) {
+  TextRun run(ops, feeds, {});
+  TextRun plain(ops, feeds, {"fuse_updates"});
+  for (int step = 0; step < 4; ++step) {
+    if (step == 2) {
+      run.Replace("w1");
+      plain.Replace("w1");
+    }
+    EXPECT_EQ(run.Step(read), plain.Step(read)) << step;
+  }
+  return run.Instructions();
+}
+
+const char* const kSgd =
+    R"({ParamOut: ["w1"]} = sgd(Param: ["w1"], Grad: ["g1"], LearningRate: ["rate"]))";
+
+TEST(FuseUpdatesPass, ReadsFeedsWhereverTheyLie) {
+  EXPECT_THAT(
+      RunToTheSameBits(
+          StrCat(
+              kSgd,
+              R"({ParamOut: ["v1"]} = sgd(Param: ["v1"], Grad: ["w1"], LearningRate: ["rate"]))"),
+          {"g1"}, {"w1", "v1"}),
+      ElementsAre("fused(sgd,sgd)"));
+}
+
+// What is skipped copies all of w1 to v1, and before that it must be updated.
+TEST(FuseUpdatesPass, LeavesAloneWhatMayCopyParameters) {
+  EXPECT_THAT(
+      RunToTheSameBits(StrCat(kSgd, R"({ParamOut: ["v1"]} = sgd(Param: ["w1"], Grad: ["g1"], )"
+                                    R"(LearningRate: ["rate"], SkipUpdate: ["b"]))"),
+                       {"g1", "b"}, {"w1", "v1"}),
+      ElementsAre("sgd", "sgd"));
+}
+
+const char* const kAverage =
+    R"({AverageOut: ["v2", "v1"], DecayProductOut: ["d2", "d1"]} = exponential_moving_average()"
+    R"(Param: ["w2", "w1"], Average: ["v2", "v1"], DecayProduct: ["d2", "d1"])";
+
+TEST(FuseUpdatesPass, AveragesInTheOrderOfTheUpdate) {
+  EXPECT_THAT(RunToTheSameBits(StrCat(R"({ParamOut: ["w1", "w2"]} = sgd(Param: ["w1", "w2"], )"
+                                      R"(Grad: ["g1", "g2"], LearningRate: ["rate"]))",
+                                      kAverage, ")"),
+                               {"g1", "g2"}, {"w1", "w2", "v1", "v2"}),
+              ElementsAre("fused(sgd,exponential_moving_average)"));
+}
+
+// The decay is known only behind both updates.
+TEST(FuseUpdatesPass, LeavesAveragesWholeThatCanNotMove) {
+  EXPECT_THAT(
+      RunToTheSameBits(
+          StrCat(kSgd,
+                 R"({ParamOut: ["w2"]} = sgd(Param: ["w2"], Grad: ["g2"], LearningRate: ["rate"]))",
+                 R"({Out: ["n1"]} = mean(X: ["w2"]))",
+                 R"({Out: ["k1"]} = cast(X: ["n1"]) {in_dtype = 5, out_dtype = 3})", kAverage,
+                 R"(, ThresSteps: ["k1"]))"),
+          {"g1", "g2"}, {"w1", "w2", "v1", "v2"}),
+      ElementsAre("sgd", "sgd", "mean", "cast", "exponential_moving_average"));
+}
+
+// ---- programs that somebody changes
 
 // Behind the op of that type which writes the variable.
 void InsertBehind(Program* program, const std::string& type, const std::string& written, Op op) {

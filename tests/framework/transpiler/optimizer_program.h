@@ -16,7 +16,8 @@ namespace skiff {
 // Parameters w1, w2, w3 of [4] with gradients g1, g2, g3 and velocities v1, v2, v3, w64 of float64
 // with its gradient, b1 and b2 of bfloat16 with gradients bg1 and bg2 and master weights m1 and m2
 // of float32, rows, whose gradient is sparse, scalars rate and slow, temporaries t1 to t9 and n1 to
-// n9, and b, a bool. All ops have the role Optimize unless `ops` says otherwise.
+// n9, d1 and d2 of one float64 in the scope, k1 of one int64, and b, a bool. All ops have the role
+// Optimize unless `ops` says otherwise.
 inline std::unique_ptr<Program> OptimizerProgram(const std::string& ops) {
   std::string text = "program { block 0 {";
   for (const char* name : {"w1", "w2", "w3", "v1", "v2", "v3", "m1", "m2", "rows"}) {
@@ -33,6 +34,8 @@ inline std::unique_ptr<Program> OptimizerProgram(const std::string& ops) {
     text += StrCat(" var ", name, " bfloat16 [4] persistable var ", name[0], "g", name[1],
                    " bfloat16 [4]");
   }
+  for (const char* name : {"d1", "d2"}) text += StrCat(" var ", name, " float64 [1] persistable");
+  text += " var k1 int64 [1]";
   text += " var w64 float64 [4] persistable var g64 float64 [4]";
   text += " var rate float32 [1] persistable var slow float32 [1] persistable";
   text += " var sparse selected_rows float32 [4] var b bool [1] ";
