@@ -119,6 +119,7 @@ PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTens
   context_.seed = &seed_;
   context_.step = &step_;
   context_.op_id = static_cast<uint64_t>(std::max<int64_t>(op.id, 0));
+  kernel_->Bind(context_);
   Load(inputs, 0);
 }
 
@@ -218,10 +219,7 @@ void PreparedOp::PoisonInput(const std::string& name, unsigned char poison) {
   input->before = CopyToCpu(input->tensor);
 }
 
-void PreparedOp::Run() {
-  kernel_->Bind(context_);
-  kernel_->Run(context_);
-}
+void PreparedOp::Run() { kernel_->Run(context_); }
 
 void PreparedOp::Wait() const {
 #ifdef WITH_CUDA

@@ -16,8 +16,8 @@ struct Counts {
   int64_t buffers = 0;
 };
 
-// In 10 steps after the first 2 of conv - batch norm - relu - pool - dropout - fc with Adam and
-// clipping by global norm.
+// In 10 steps after the first 2 of conv - batch norm - relu - pool - dropout - fc with Adam,
+// clipping by global norm and averages.
 Counts CountInSteps(const CompileOptions& options) {
   Program main;
   Program startup;
@@ -32,6 +32,8 @@ Counts CountInSteps(const CompileOptions& options) {
   const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
   const Variable accuracy = layers::Accuracy(layers::Softmax(logits), label);
   optimizer::Adam({.learning_rate = 0.01, .clip = ClipByGlobalNorm(1.0f)}).Minimize(loss);
+  optimizer::ExponentialMovingAverage();
+  optimizer::ModelAverage({.min_average_window = 2});
 
   Executor executor(Place::Cpu());
   executor.Run(startup);

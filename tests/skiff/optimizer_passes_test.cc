@@ -196,6 +196,11 @@ TEST_P(OptimizerPasses, ChangeNoBitOfClippedAndDecayedSteps) {
   ExpectSameWeights(*Make(ClipByValue(0.0078125f)));
 }
 
+// Those of master weights among them.
+TEST_P(OptimizerPasses, ChangeNoBitOfAverages) {
+  ExpectSameWeights(*Make({}, {}, {.half_layers = 2, .averages = true}));
+}
+
 // Ops of the optimizer that a run of the flat program does.
 int64_t OptimizerInstructions(const Net& net) {
   Training training(net, {.fuse_optimizer = true, .flatten_parameters = true});
