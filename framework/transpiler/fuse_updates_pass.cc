@@ -424,8 +424,11 @@ class Fusion {
 PassReport FuseUpdatesPass::Apply(const OpRegistry& registry, Plan* plan) const {
   SKIFF_ENFORCE(plan->reuse == ReusePolicy::kNone, kFailedPrecondition,
                 "fuse_updates: memory_reuse has run, expected to run before it");
-  if (!plan->place.is_cpu()) {
-    return {.pass = {}, .changes = 0, .summary = StrCat("a plan on ", plan->place)};
+  const bool has_updates = std::ranges::any_of(
+      plan->instructions,
+      [&](const Instruction& instruction) { return IsUpdate(*plan, instruction); });
+  if (!has_updates || !plan->place.is_cpu()) {
+    return {.pass = {}, .changes = 0, .summary = "nothing to fuse"};
   }
   Splitting::Refused refused;
   for (;;) {
