@@ -88,22 +88,23 @@ class Command(unittest.TestCase):
     def test_times_optimizers_beside_a_stream(self):
         with tempfile.TemporaryDirectory() as folder:
             result = run("optimizer_bench", "--optimizer=adam,lamb", "--tensors=2,30", "--elements=10,100",
-                         "--most_elements=300", "--clip=global_norm", "--decay=l2", "--threads=1", "--seconds=0",
-                         "--json=figures.json", BUILD_WORKING_DIRECTORY=folder)
+                         "--most_elements=300", "--clip=global_norm", "--decay=l2", "--average=ema", "--threads=1",
+                         "--seconds=0", "--json=figures.json", BUILD_WORKING_DIRECTORY=folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             # No progress but on a terminal.
             self.assertEqual(result.stderr, "")
             with open(os.path.join(folder, "figures.json"), encoding="utf-8") as stream:
                 figures = json.load(stream)
-        self.assertIn(", 1 threads, float32, clip global_norm, decay l2\n", result.stdout)
-        self.assertEqual({key: figures[key] for key in ("place", "threads", "dtype", "clip", "decay")},
-                         {"place": "cpu", "threads": 1, "dtype": "float32", "clip": "global_norm", "decay": "l2"})
+        self.assertIn(", 1 threads, float32, clip global_norm, decay l2, average ema\n", result.stdout)
+        self.assertEqual({key: figures[key] for key in ("place", "threads", "dtype", "clip", "decay", "average")},
+                         {"place": "cpu", "threads": 1, "dtype": "float32", "clip": "global_norm", "decay": "l2",
+                          "average": "ema"})
         self.assertTrue(figures["cpu"])
         points = [(point["optimizer"], point["tensors"], point["elements"]) for point in figures["points"]]
         self.assertEqual(points, [(optimizer, *sizes) for optimizer in ("adam", "lamb")
                                   for sizes in ((2, 10), (2, 100), (30, 10))])
         for point in figures["points"]:
-            per_element = {"adam": 32, "lamb": 44}[point["optimizer"]]
+            per_element = {"adam": 40, "lamb": 52}[point["optimizer"]]
             self.assertEqual(point["bytes"], per_element * point["tensors"] * point["elements"])
             self.assertGreater(point["stream_gigabytes_per_second"], 0)
             self.assertEqual(set(point["forms"]), {"loop", "merged", "flat"})
@@ -114,7 +115,7 @@ class Command(unittest.TestCase):
             launches = {name: form["launches"] for name, form in point["forms"].items()}
             self.assertLess(launches["flat"], launches["merged"])
             self.assertLess(launches["merged"], launches["loop"])
-        # Clipping and decay go into the update: as many launches for 30 tensors as for 2.
+        # Clipping, decay and averages go into the update: as many launches for 30 tensors as for 2.
         self.assertEqual(len({point["forms"]["flat"]["launches"] for point in figures["points"]}), 1)
 
     def test_times_the_forms_of_updates_that_are_asked_for(self):
@@ -126,8 +127,8 @@ class Command(unittest.TestCase):
         for flags, message in (
                 (["--optimizer=hope"], r'--optimizer=hope: found "hope", expected some of sgd, momentum, .*, lamb'),
                 (["--optimizer=adam,adam"], '--optimizer=adam,adam: "adam" stands there twice'),
-                (["--forms=flat,round"], '--forms=flat,round: found "round", expected some of loop, merged, flat'),
-                (["--forms="], "--forms=: expected some of loop, merged, flat"),
+                (["--forms=flat,round"], '--forms=flat,round: found "round", expected some of loop, merged, flat, apart'),
+                (["--forms="], "--forms=: expected some of loop, merged, flat, apart"),
                 (["--tensors=1,many"], '--tensors=1,many: found "many", expected positive numbers'),
                 (["--elements=0"], '--elements=0: found "0", expected positive numbers'),
                 (["--tensors=11", "--elements=10", "--most_elements=100"],
