@@ -43,7 +43,7 @@ int64_t StorageBytes(const PlanValue& value);
 
 enum class InstructionKind {
   kOp,
-  kCopy,   // one input to one output; layouts may differ
+  kCopy,  // one input to one output; layouts may differ
   // Made behind all passes that rewrite arguments, of several ops that run block by block:
   kFused,   // element-wise ones
   kInStep,  // ListKernels: an update of parameters and what keeps their averages

@@ -77,9 +77,7 @@ void SetParameters(const std::string& path, const Program& program, Scope* scope
 }
 
 // Numbers of 16 bits have no C++ type here: they are saved as they are, but not shown.
-bool HasNumbers(const Tensor& tensor) {
-  return !IsHalf(tensor.dtype());
-}
+bool HasNumbers(const Tensor& tensor) { return !IsHalf(tensor.dtype()); }
 
 // Appends the only element of each one-element fetch to its series.
 void AppendToSeries(const FetchList& names, const BoundProgram& bound,

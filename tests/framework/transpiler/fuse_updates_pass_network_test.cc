@@ -181,8 +181,9 @@ class TextRun {
     executor_.scope().Set(name, Filled(*program_->root()->GetVar(name), 40.0f));
   }
   std::vector<std::string> Instructions() {
+    const BoundProgram bound = compiled_.Bind(fed_.back(), {});
     std::vector<std::string> names;
-    for (const Instruction& instruction : compiled_.Bind(fed_.back(), {}).plan().instructions) {
+    for (const Instruction& instruction : bound.plan().instructions) {
       names.push_back(instruction.Name());
     }
     return names;
