@@ -127,7 +127,7 @@ std::vector<Classifier> SparseOptimizers() {
       OfWordsBy<Momentum>("nesterov", MomentumOptions{.learning_rate = 0.1, .use_nesterov = true}),
       // PaddlePaddle takes epsilon as it is in rows that a batch lacks, but corrected for the bias
       // of Moment2 in all others, as in dense tensors.
-      OfWordsBy<Adam>("adam", AdamOptions{.learning_rate = 0.02, .epsilon = 0.0f}),
+      OfWordsBy<Adam>("adam", AdamOptions{.learning_rate = 0.02, .epsilon = 1e-30f}),
       OfWordsBy<Adam>("lazy_adam", AdamOptions{.learning_rate = 0.02, .lazy_mode = true}),
       OfWordsBy<Adagrad>("adagrad", AdagradOptions{.learning_rate = 0.1}),
       OfWordsBy<RmsProp>("rmsprop", RmsPropOptions{.learning_rate = 0.02}),
