@@ -1,5 +1,6 @@
-// Writes a program for each case of each operator, but those of bfloat16, so that PaddlePaddle can
-// run it beside Skiff (check_ops_in_paddle.py; docs/outside_check.md):
+// Writes a program for each case of each operator, but those of bfloat16 and of parameters of two
+// bytes, so that PaddlePaddle can run it beside Skiff (check_ops_in_paddle.py;
+// docs/outside_check.md):
 //
 //   write_op_programs --out=DIR [--op=softmax]
 //
@@ -212,6 +213,12 @@ class CaseWriter {
   void Write(const OpCase& op_case) {
     // PaddlePaddle takes and gives none from outside of a program.
     if (harness::HasSelectedRows(op_case)) return;
+    // Its kernels for the CPU keep no master weights.
+    const auto masters = op_case.attrs.find("multi_precision");
+    if (masters != op_case.attrs.end() && SameAttribute(masters->second, true)) {
+      ++left_out_;
+      return;
+    }
     for (const DType dtype : op_case.dtypes) {
       WriteOne(op_case, dtype);
       if (!FollowsRun(op_case)) return;
@@ -221,8 +228,8 @@ class CaseWriter {
   void WriteLists() const {
     AtomicWriteFile(JoinPath(out_, "cases.json"), descriptions_.dump(1) + "\n");
     AtomicWriteFile(JoinPath(out_, "skiff_jobs.jsonl"), jobs_);
-    std::printf("%zu op programs written to %s, %d of bfloat16 left out\n", descriptions_.size(),
-                out_.c_str(), left_out_);
+    std::printf("%zu op programs written to %s, %d of two-byte numbers left out\n",
+                descriptions_.size(), out_.c_str(), left_out_);
   }
 
  private:
