@@ -36,58 +36,47 @@ class AverageAccumulates final : public AverageKernel {
       : AverageKernel(context), rule_(context), folds_(parameter_count()) {}
 
  private:
-  void Advance(const KernelContext& run, size_t i) override {
+  void Advance(const KernelContext&, size_t i) override {
     int64_t counts[kCounts];
-    for (size_t k = 0; k < kCounts; ++k) {
-      counts[k] = run.input(state(kSums + k, i).in).template Item<int64_t>();
-    }
+    for (size_t k = 0; k < kCounts; ++k) counts[k] = *In<int64_t>(kSums + k, i);
     folds_[i] = rule_.Advance(counts);
-    for (size_t k = 0; k < kCounts; ++k) {
-      *run.output(state(kSums + k, i).out).template data<int64_t>() = counts[k];
-    }
+    for (size_t k = 0; k < kCounts; ++k) *Out<int64_t>(kSums + k, i) = counts[k];
   }
 
-  const T* In(const KernelContext& run, size_t k, size_t i) const {
-    return run.input(state(k, i).in).template data<T>();
-  }
-  T* Out(const KernelContext& run, size_t k, size_t i) const {
-    return run.output(state(k, i).out).template data<T>();
-  }
-  void Keep(const KernelContext& run, size_t k, size_t i, int64_t begin, int64_t end) const {
-    const T* from = In(run, k, i) + begin;
-    T* to = Out(run, k, i) + begin;
+  void KeepSum(size_t k, size_t i, int64_t begin, int64_t end) const {
+    const T* from = In<T>(k, i) + begin;
+    T* to = Out<T>(k, i) + begin;
     if (from != to) std::memcpy(to, from, static_cast<size_t>(end - begin) * sizeof(T));
   }
-  void Clear(const KernelContext& run, size_t k, size_t i, int64_t begin, int64_t end) const {
-    std::memset(Out(run, k, i) + begin, 0, static_cast<size_t>(end - begin) * sizeof(T));
+  void Clear(size_t k, size_t i, int64_t begin, int64_t end) const {
+    std::memset(Out<T>(k, i) + begin, 0, static_cast<size_t>(end - begin) * sizeof(T));
   }
 
   // State k = sum_1 + param + sum_2, and sum_1 = 0.
-  void FoldSum1(const KernelContext& run, size_t i, int64_t begin, int64_t end, size_t k) const {
-    T* sum_1 = Out(run, kSum1, i) + begin;
-    AddParam(run, i, begin, end);
-    AddArrays(sum_1, In(run, kSum2, i) + begin, Out(run, k, i) + begin, end - begin);
-    Clear(run, kSum1, i, begin, end);
+  void FoldSum1(size_t i, int64_t begin, int64_t end, size_t k) const {
+    T* sum_1 = Out<T>(kSum1, i) + begin;
+    AddParam(i, begin, end);
+    AddArrays(sum_1, In<T>(kSum2, i) + begin, Out<T>(k, i) + begin, end - begin);
+    Clear(kSum1, i, begin, end);
   }
-  void AddParam(const KernelContext& run, size_t i, int64_t begin, int64_t end) const {
-    AddArrays(In(run, kSum1, i) + begin, run.input(param(i)).template data<T>() + begin,
-              Out(run, kSum1, i) + begin, end - begin);
+  void AddParam(size_t i, int64_t begin, int64_t end) const {
+    AddArrays(In<T>(kSum1, i) + begin, Param<T>(i) + begin, Out<T>(kSum1, i) + begin, end - begin);
   }
 
-  void Accumulate(const KernelContext& run, size_t i, int64_t begin, int64_t end) const override {
+  void Accumulate(size_t i, int64_t begin, int64_t end) const override {
     switch (folds_[i]) {
       case Fold::kNowhere:
-        AddParam(run, i, begin, end);
-        Keep(run, kSum2, i, begin, end);
-        Keep(run, kSum3, i, begin, end);
+        AddParam(i, begin, end);
+        KeepSum(kSum2, i, begin, end);
+        KeepSum(kSum3, i, begin, end);
         return;
       case Fold::kToSum2:
-        FoldSum1(run, i, begin, end, kSum2);
-        Keep(run, kSum3, i, begin, end);
+        FoldSum1(i, begin, end, kSum2);
+        KeepSum(kSum3, i, begin, end);
         return;
       case Fold::kToSum3:
-        FoldSum1(run, i, begin, end, kSum3);
-        Clear(run, kSum2, i, begin, end);
+        FoldSum1(i, begin, end, kSum3);
+        Clear(kSum2, i, begin, end);
         return;
     }
   }

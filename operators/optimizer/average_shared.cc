@@ -112,6 +112,17 @@ AverageKernel::AverageKernel(const OpContext& context)
   }
 }
 
+void AverageKernel::Bind(const KernelContext& run) {
+  param_data_.clear();
+  for (const int param : params_) param_data_.push_back(run.input(param).raw_data());
+  state_data_.assign(states_.size(), {});
+  for (size_t k = 0; k < states_.size(); ++k) {
+    for (const auto& [in, out] : states_[k]) {
+      state_data_[k].push_back({run.input(in).raw_data(), run.output(out).raw_data()});
+    }
+  }
+}
+
 bool AverageKernel::Begin(const KernelContext& run) {
   if (skip_ >= 0 && run.input(skip_).Item<bool>()) {
     Keep(run);
@@ -121,14 +132,14 @@ bool AverageKernel::Begin(const KernelContext& run) {
   return true;
 }
 
-void AverageKernel::RunElements(const KernelContext& run, int64_t begin, int64_t end) const {
+void AverageKernel::RunElements(const KernelContext&, int64_t begin, int64_t end) const {
   ForEachArray(begins_, begin, end,
-               [&](size_t i, int64_t first, int64_t last) { Accumulate(run, i, first, last); });
+               [&](size_t i, int64_t first, int64_t last) { Accumulate(i, first, last); });
 }
 
 void AverageKernel::Keep(const KernelContext& run) const {
-  for (const std::vector<State>& states : states_) {
-    for (const State& state : states) {
+  for (const std::vector<UpdateArguments::Pair>& states : states_) {
+    for (const UpdateArguments::Pair& state : states) {
       if (run.output(state.out).raw_data() == run.input(state.in).raw_data()) continue;
       CopyTensor(run.input(state.in), &run.output(state.out));
     }

@@ -85,16 +85,12 @@ class ExponentialMovingAverage final : public AverageKernel {
   void Advance(const KernelContext& run, size_t i) override {
     step_decay_ =
         thres_steps_ < 0 ? decay_ : DecayAt(decay_, run.input(thres_steps_).Item<int64_t>());
-    const State& product = state(kDecayProduct, i);
-    const double before = run.input(product.in).template Item<double>();
-    *run.output(product.out).template data<double>() = before * step_decay_;
+    *Out<double>(kDecayProduct, i) = *In<double>(kDecayProduct, i) * step_decay_;
   }
 
-  void Accumulate(const KernelContext& run, size_t i, int64_t begin, int64_t end) const override {
-    const State& average = state(kAverage, i);
-    Mix(step_decay_, 1 - step_decay_, run.input(average.in).template data<T>() + begin,
-        run.input(param(i)).template data<T>() + begin, end - begin,
-        run.output(average.out).template data<T>() + begin);
+  void Accumulate(size_t i, int64_t begin, int64_t end) const override {
+    Mix(step_decay_, 1 - step_decay_, In<T>(kAverage, i) + begin, Param<T>(i) + begin, end - begin,
+        Out<T>(kAverage, i) + begin);
   }
 
   T decay_;
