@@ -2,9 +2,7 @@
 
 #include "framework/base/error.h"
 #include "memory/cpu_allocator.h"
-#ifdef WITH_CUDA
 #include "memory/cuda_allocator.h"
-#endif
 
 namespace skiff {
 
@@ -13,20 +11,10 @@ Allocator& AllocatorOf(Place place) {
     SKIFF_ENFORCE(place.index == 0, kInvalidArgument, "there is no place cpu:", place.index);
     return CpuAllocator();
   }
-#ifdef WITH_CUDA
   return CudaAllocatorOf(place.index);
-#else
-  Throw(ErrorCode::kFailedPrecondition, "place ", place, ": built without CUDA");
-#endif
 }
 
-Allocator& PinnedAllocator() {
-#ifdef WITH_CUDA
-  return CudaPinnedAllocator();
-#else
-  Throw(ErrorCode::kFailedPrecondition, "pinned memory: built without CUDA");
-#endif
-}
+Allocator& PinnedAllocator() { return CudaPinnedAllocator(); }
 
 Buffer::Buffer(Allocator& allocator, int64_t bytes, const AllocationOptions& options)
     : allocator_(&allocator),

@@ -1,4 +1,4 @@
-// Where buffers come from.
+// Allocators, and the buffers that own their blocks.
 #pragma once
 
 #include <cstddef>
@@ -11,59 +11,62 @@
 
 namespace skiff {
 
-// Every block that an allocator hands out begins at a multiple of this.
+// Every block that an allocator returns begins at a multiple of this.
 inline constexpr int64_t kBufferAlignment = 64;
 
 struct AllocationOptions {
   MemoryTag tag = CurrentMemoryTag();
-  // A cudaStream_t, whose work alone uses the block unless RecordUse says otherwise. Of no meaning
-  // for memory that no stream orders (the CPU's and pinned memory).
+  // A cudaStream_t. Only its work uses the block, unless RecordUse names other streams. Ignored for
+  // CPU and pinned memory, which no stream orders.
   void* stream = nullptr;
 };
 
-// Thread-safe. Outlives every block that it handed out.
+// Thread-safe. Must outlive every block that it returns.
 class Allocator {
  public:
   virtual ~Allocator() = default;
   virtual Place place() const = 0;
 
-  // At least `bytes` bytes, uninitialised. 0 bytes are legal and give nullptr. OutOfMemoryError
-  // (kResourceExhausted) when there is no more memory or the limit forbids it, and whatever was
-  // cached has been given back; kInvalidArgument for a negative count.
+  // Returns an uninitialised block of at least `bytes` bytes; nullptr for 0 bytes. If memory runs
+  // out or the limit is reached, first gives back everything cached; throws OutOfMemoryError
+  // (kResourceExhausted) if that isn't enough. Throws Error (kInvalidArgument) for a negative
+  // count.
   virtual void* Allocate(int64_t bytes, const AllocationOptions& options = {}) = 0;
-  // `bytes`: as it was allocated. On a device the block is reused at once by work that its stream
-  // is given later, so what uses it must have been issued before.
+  // Frees a block; `bytes` is the size passed to Allocate. On a device, all work that uses the
+  // block must have been issued before: work that its stream receives later may reuse the block at
+  // once.
   virtual void Free(void* block, int64_t bytes) noexcept = 0;
-  // Work that was issued to another stream (a cudaStream_t) than the block's own uses the block:
-  // once freed, it is reused only after that work is done. To be called behind the work and before
-  // Free; each stream once is enough. Ignored where no streams are.
+  // Declares that work issued to `stream` (a cudaStream_t), which is not the block's own, uses the
+  // block. After Free, the block isn't reused until that work is done. Call it after issuing the
+  // work and before Free; once per stream suffices. Ignored for memory without streams.
   virtual void RecordUse(void* /*block*/, void* /*stream*/) {}
 
-  // Gives everything cached and unused back to the system; on a device, waits for its work.
+  // Returns all cached, unused memory to the system. On a device, waits for its work.
   virtual void ReleaseCached() = 0;
-  // From now on, reserved bytes stay within `bytes`; 0: no limit. What is cached beyond is given
-  // back; what is live stays, though it be more, and nothing new is reserved until it is less.
-  // kInvalidArgument for a negative limit.
+  // Limits reserved bytes to `bytes`; 0 removes the limit. Returns cached memory beyond the limit
+  // to the system. Live blocks stay; if they exceed the limit, nothing is reserved until enough of
+  // them are freed. Throws Error (kInvalidArgument) for a negative limit.
   virtual void SetLimit(int64_t bytes) = 0;
 
   virtual AllocatorStatistics statistics() const = 0;
-  // Every peak becomes what is live or reserved now.
+  // Sets every peak to the current value.
   virtual void ResetPeaks() = 0;
 };
 
-// The process-wide allocator of a place. Error for a place that this build or machine lacks.
+// Returns the process-wide allocator of a place. Throws Error if this build or machine lacks the
+// place.
 Allocator& AllocatorOf(Place place);
-// That of page-locked CPU memory, which devices copy from and to while the CPU goes on. A block
-// that copies on a stream use needs RecordUse. kFailedPrecondition in a build without CUDA, Error
-// on a machine without a device.
+// Returns the process-wide allocator of page-locked CPU memory, which devices copy to and from
+// asynchronously. A block used by copies on a stream needs RecordUse. Throws Error
+// (kFailedPrecondition) in a build without CUDA, and on a machine without a device.
 Allocator& PinnedAllocator();
 
-// A block with an owner, neither copied nor moved: tensors share it through shared_ptr.
+// Owns a block and frees it. Not copyable; tensors share a Buffer through shared_ptr.
 class Buffer {
  public:
-  // Error as Allocator::Allocate.
+  // Allocates a block. Throws what Allocator::Allocate throws.
   Buffer(Allocator& allocator, int64_t bytes, const AllocationOptions& options = {});
-  // Memory of somebody else's, who outlives the Buffer.
+  // Refers to borrowed memory, whose owner must keep it alive. The destructor doesn't free it.
   Buffer(void* borrowed, int64_t bytes, Place place);
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -73,7 +76,7 @@ class Buffer {
   int64_t bytes() const { return bytes_; }
   Place place() const { return place_; }
   MemoryTag tag() const { return tag_; }
-  // As Allocator::RecordUse; nothing for borrowed memory.
+  // Like Allocator::RecordUse; does nothing for borrowed memory.
   void RecordUse(void* stream);
 
  private:

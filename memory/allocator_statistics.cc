@@ -1,5 +1,7 @@
 #include "memory/allocator_statistics.h"
 
+#include <ostream>
+
 namespace skiff {
 namespace {
 

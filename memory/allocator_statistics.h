@@ -1,19 +1,19 @@
-// What an allocator counts, and what its blocks are for.
+// Statistics of an allocator, and tags that say what its blocks are for.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 #include <string_view>
 
 namespace skiff {
 
-// What a block holds, for statistics alone.
+// What a block holds. Tags affect statistics only.
 enum class MemoryTag : uint8_t {
   kOther,
   kParameter,       // what is trained
   kOptimizerState,  // moments, velocities
-  kGradient,        // gradients that lie outside an arena
+  kGradient,        // gradients outside an arena
   kArena,           // activations and all other temporaries of a plan
   kWorkspace,       // scratch memory of a kernel outside an arena
   kDerivedForm,     // prepacked and transformed weights
@@ -21,11 +21,11 @@ enum class MemoryTag : uint8_t {
 };
 inline constexpr size_t kMemoryTagCount = 8;
 
-// "other", "parameter", "optimizer_state", …
+// Returns "other", "parameter", "optimizer_state", ….
 std::string_view MemoryTagName(MemoryTag tag);
 
-// The tag of allocations on this thread that name none: that of the innermost MemoryTagScope,
-// otherwise kOther.
+// Returns the tag for allocations on this thread that specify none: that of the innermost
+// MemoryTagScope, else kOther.
 MemoryTag CurrentMemoryTag();
 
 class MemoryTagScope {
@@ -45,8 +45,8 @@ struct TagStatistics {
   int64_t allocations = 0;  // blocks handed out so far
 };
 
-// Live bytes are those asked for; reserved bytes are what the allocator holds of the system's
-// memory for them: live blocks with their rounding, and cached ones.
+// Live bytes are those requested. Reserved bytes are the system's memory that the allocator holds:
+// live blocks, rounded up, and cached ones.
 struct AllocatorStatistics {
   int64_t live_bytes = 0;   // handed out and not yet returned
   int64_t peak_bytes = 0;   // the highest live_bytes so far
@@ -62,7 +62,7 @@ struct AllocatorStatistics {
   const TagStatistics& of(MemoryTag tag) const { return by_tag[static_cast<size_t>(tag)]; }
 };
 
-// One line of totals, and one for each tag that was used.
+// Prints one line of totals, and one line per tag in use.
 std::ostream& operator<<(std::ostream& stream, const AllocatorStatistics& statistics);
 
 }  // namespace skiff

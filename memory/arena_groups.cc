@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kMaxGroupBytes = int64_t{1} << 60;
 constexpr int64_t kMaxBytesOfGroups = int64_t{1} << 61;
-// Pairs of slices of different groups that are compared; beyond, a group lies above all others.
+// The most pairs of slices of different groups to compare; after that, a group goes above all
+// others.
 constexpr size_t kMaxPairs = 2'000'000;
 
 void CheckSlice(const ArenaBuffer& buffer, size_t index) {
@@ -27,7 +28,8 @@ void CheckSlice(const ArenaBuffer& buffer, size_t index) {
                 ": expected at most ", kMaxGroupBytes, " bytes in all");
 }
 
-// Walks through time and compares each slice with its neighbours of that moment.
+// Walks through time and compares each new slice with its neighbours by offset among those that
+// live then. If these don't overlap it, no other one does.
 void CheckThatSlicesAreApart(std::span<const ArenaBuffer> buffers, const ArenaGroup& group) {
   std::vector<std::tuple<int32_t, bool, size_t>> events;  // instant, is a death, slice
   for (const size_t i : group.slices) {
@@ -60,7 +62,7 @@ bool LivesMeet(const ArenaBuffer& a, const ArenaBuffer& b) {
   return a.first_use <= b.last_use && b.first_use <= a.last_use;
 }
 
-// Groups one upon the other, or into each other where they leave space.
+// Stacks groups, or fits them into each other's free space.
 class GroupStack {
  public:
   explicit GroupStack(std::span<const ArenaBuffer> buffers)
@@ -83,7 +85,8 @@ class GroupStack {
   int64_t LowestBase(const ArenaGroup& group) {
     pairs_ += group.slices.size() * placed_.size();
     if (pairs_ > kMaxPairs) return RoundUp(end_, group.alignment);
-    std::vector<std::pair<int64_t, int64_t>> taken;  // bases above the first, below the second
+    std::vector<std::pair<int64_t, int64_t>>
+        taken;  // no base may be above the first and below the second
     for (const size_t i : group.slices) {
       const ArenaBuffer& slice = buffers_[i];
       for (const size_t j : placed_) {
@@ -108,7 +111,8 @@ class GroupStack {
   size_t pairs_ = 0;
 };
 
-// Buffers and groups as they look from the top of the arena.
+// Buffers and groups mirrored, as seen from the top of the arena: placing these from the bottom
+// places the originals from the top.
 struct UpsideDown {
   std::vector<ArenaBuffer> buffers;
   std::vector<ArenaGroup> groups;
@@ -118,7 +122,7 @@ struct UpsideDown {
       : buffers(from.begin(), from.end()), groups(their_groups.begin(), their_groups.end()) {
     for (ArenaBuffer& buffer : buffers) {
       alignment = std::max(alignment, buffer.alignment);
-      // Its beginning is the end that lies high.
+      // Mirrored, its end must be aligned, since that is where the original begins.
       if (buffer.group < 0) buffer.bytes = RoundUp(buffer.bytes, buffer.alignment);
     }
     for (ArenaGroup& group : groups) {
@@ -130,12 +134,12 @@ struct UpsideDown {
     }
   }
 
-  // Of a placement of these, that of the buffers they were made from.
+  // Turns a placement of the mirrored buffers into one of the originals.
   OrderedPlacement TurnBack(std::span<const ArenaBuffer> from, OrderedPlacement placement) const {
     if (placement.planned_bytes == INT64_MAX) return placement;
     int64_t top = 0;
     for (size_t i = 0; i < buffers.size(); ++i) {
-      // No base may come to lie below zero.
+      // No group's base may become negative.
       const int64_t below = from[i].group < 0 ? 0 : from[i].group_offset;
       top = std::max(top, placement.offsets[i] + buffers[i].bytes + below);
     }
@@ -161,7 +165,8 @@ OrderedPlacement PlaceGroupsFirst(std::span<const ArenaBuffer> buffers,
   return PlaceInOrders(buffers, enough_bytes, stack.offsets());
 }
 
-// With the largest group lowest, and with the smallest one.
+// Returns the better of two placements: with the largest group placed first, and with the smallest
+// one.
 OrderedPlacement PlaceGroupsFirst(std::span<const ArenaBuffer> buffers,
                                   std::span<const ArenaGroup> groups, int64_t enough_bytes) {
   std::vector<const ArenaGroup*> order;

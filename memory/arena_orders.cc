@@ -12,15 +12,16 @@
 namespace skiff {
 namespace {
 
-// Gaps and neighbours that the orders may look at in all.
+// The most gaps and neighbours that all orders together may examine.
 constexpr int64_t kMaxSteps = 15'000'000;
-// Where some are fixed, which is tried in several ways.
+// The same if some buffers are fixed; the caller then tries several ways.
 constexpr int64_t kMaxStepsIfFixed = kMaxSteps / 4;
-// Offsets stay below; a placement that would go beyond is given up.
+// Offsets stay below this; a placement that would exceed it is given up.
 constexpr int64_t kMaxOffset = int64_t{1} << 62;
 
-// Placed buffers by their lives: a centered interval tree over the instants (de Berg et al.,
-// "Computational Geometry", 3rd edition, section 10.1), whose shape doesn't depend on them.
+// The placed buffers by their lives, in a centered interval tree over the instants (de Berg et al.,
+// "Computational Geometry", 3rd edition, section 10.1). Its shape depends only on the range of
+// instants, so it never needs rebalancing.
 class PlacedByLife {
  public:
   PlacedByLife(int32_t begin, int32_t end) : begin_(begin), end_(end) {
@@ -45,7 +46,8 @@ class PlacedByLife {
     placed_[node].push_back({first, last, offset, end});
   }
 
-  // Appends offset and end of each that lives in first … last. Adds what it looks at to *steps.
+  // Appends offset and end of each buffer whose life meets first … last. Adds the number examined
+  // to *steps.
   void Find(int32_t first, int32_t last, std::vector<std::pair<int64_t, int64_t>>* found,
             int64_t* steps) const {
     Find(1, begin_, end_, first, last, found, steps);
@@ -91,7 +93,7 @@ class Orders {
   void FindLoads();
   void FindSizes();
   bool IsDone() const { return best_.planned_bytes <= enough_bytes_ || steps_ >= max_steps_; }
-  // Whether a walk ends where it is. The first one goes on to the end.
+  // Whether a walk must stop. The first one continues to its end.
   bool IsUnfinished() const { return steps_ >= max_steps_ && best_.planned_bytes < INT64_MAX; }
   void Keep(OrderedPlacement placement);
   void PlaceOnline(GapFit fit, bool is_reversed);
@@ -144,7 +146,8 @@ Orders::Orders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes,
   FindSizes();
 }
 
-// Numbers the instants at which a buffer begins; at no other one more is live.
+// Keeps only the instants at which a buffer begins: the live bytes have their maxima there, and two
+// lives that meet do so at one of them.
 void Orders::CompressLives() {
   std::vector<int32_t> begins;
   for (const ArenaBuffer& buffer : buffers_) begins.push_back(buffer.first_use);
@@ -168,8 +171,8 @@ void Orders::FindLoads() {
   peak_ = static_cast<int32_t>(std::ranges::max_element(load_) - load_.begin());
 }
 
-// Rounds the bytes up to the least alignment. What is between the end of a buffer and the next
-// multiple serves nobody, and thousands of gaps of that kind would have to be looked at.
+// Rounds the bytes up to the smallest alignment. The space between the end of a buffer and the next
+// multiple is useless, but would make thousands of gaps to examine.
 void Orders::FindSizes() {
   const int64_t unit = std::ranges::min(buffers_, {}, &ArenaBuffer::alignment).alignment;
   for (size_t i = 0; i < buffers_.size(); ++i) {
@@ -186,6 +189,7 @@ void Orders::ReverseTime() {
 }
 
 void Orders::Keep(OrderedPlacement placement) {
+  // The placement may have been cut short, with buffers that have no offset yet.
   if (IsUnfinished()) return;
   if (placement.planned_bytes < best_.planned_bytes) best_ = std::move(placement);
 }
@@ -207,8 +211,8 @@ void Orders::PlaceNext(size_t index, GapFit fit, FreeSpace* space, OrderedPlacem
   Put(index, offset, buffer.bytes, placement);
 }
 
-// Places `later` in the order of their first instants, when those of `at_start` are placed, which
-// don't begin after them.
+// Places the buffers of `at_start`, then those of `later` in the order of their first instants. The
+// latter must not begin before the former.
 void Orders::WalkForward(const Order& at_start, Order later, GapFit fit,
                          OrderedPlacement* placement) {
   SortDescending(&later, [&](size_t i) {
@@ -252,6 +256,7 @@ std::vector<Orders::Order> Orders::StacksAtPeak() const {
   SortDescending(&stacks[1], [&](size_t i) { return lives_[i].last; });
   SortDescending(&stacks[2], [&](size_t i) { return -lives_[i].first; });
   SortDescending(&stacks[3], [&](size_t i) { return buffers_[i].bytes; });
+  // Fixed buffers first: the others must avoid them.
   for (Order& stack : stacks) SortDescending(&stack, [&](size_t i) { return IsFixed(i); });
   return stacks;
 }
@@ -264,6 +269,8 @@ void Orders::PlaceFromPeak(const Order& stack, GapFit fit) {
     if (lives_[i].first > peak_) after.push_back(i);
     if (lives_[i].last < peak_) before.push_back(i);
   }
+  // Both walks start with the same stack at the same offsets, so the halves before and after the
+  // peak agree. The second one runs in reversed time.
   WalkForward(stack, after, fit, &placement);
   if (placement.planned_bytes >= best_.planned_bytes) return;
   ReverseTime();
@@ -290,7 +297,7 @@ void Orders::PlaceGreedily(const Order& order, GapFit fit) {
     neighbours.clear();
     placed.Find(lives_[i].first, lives_[i].last, &neighbours, &steps_);
     std::ranges::sort(neighbours);
-    int64_t free = 0;  // the end of all neighbours so far
+    int64_t free = 0;  // the highest end of all neighbours so far
     int64_t offset = -1;
     int64_t smallest = INT64_MAX;
     for (const auto& [begin, end] : neighbours) {
@@ -310,7 +317,7 @@ void Orders::PlaceGreedily(const Order& order, GapFit fit) {
   Keep(std::move(placement));
 }
 
-// By the load of the busiest instant of a life. Left out where that takes too long to find.
+// By the load of the busiest instant of each life. Omitted if that takes too long to find.
 void Orders::AddOrderByLoad(std::vector<Order>* orders) {
   for (size_t i = 0; i < lives_.size(); ++i) steps_ += LengthOf(i);
   if (IsDone()) return;
@@ -324,7 +331,9 @@ void Orders::AddOrderByLoad(std::vector<Order>* orders) {
 }
 
 OrderedPlacement Orders::Run() {
-  // The first one always ends: it looks at few gaps, or at none once the steps are used up.
+  // Every order runs only if the best so far is above the bound and work units remain, so the cheap
+  // ones, and those that suit training steps, come first. The first one always finishes: it
+  // examines few gaps, or none once the units are used up.
   PlaceOnline(GapFit::kSmallest, false);
   PlaceOnline(GapFit::kSmallest, true);
   const std::vector<Order> stacks = StacksAtPeak();

@@ -15,7 +15,7 @@
 namespace skiff {
 namespace {
 
-// Below these no sum overflows.
+// With these limits no sum overflows.
 constexpr int64_t kMaxLiveBytes = int64_t{1} << 60;
 constexpr int64_t kMaxAlignment = int64_t{1} << 32;
 
@@ -32,7 +32,7 @@ void Check(const ArenaBuffer& buffer) {
                 " bytes: expected at most ", kMaxLiveBytes);
 }
 
-// The most bytes live at one instant, if each buffer takes a multiple of `unit`.
+// Returns the most bytes live at one instant if each buffer takes a multiple of `unit`.
 int64_t MaxLiveBytes(std::span<const ArenaBuffer> buffers, int64_t unit) {
   std::vector<std::pair<int64_t, int64_t>> changes;  // instant, bytes
   for (const ArenaBuffer& buffer : buffers) {
@@ -53,7 +53,7 @@ int64_t MaxLiveBytes(std::span<const ArenaBuffer> buffers, int64_t unit) {
   return most;
 }
 
-// Lowers a placement by searches at the bound and between it and what is there.
+// Improves a placement by searches at the bound, and between the bound and the placement.
 class Improvement {
  public:
   Improvement(std::span<const ArenaBuffer> buffers, int64_t unit, const ArenaPlanOptions& options,
@@ -67,13 +67,16 @@ class Improvement {
     }
   }
 
-  // Until the placement takes at most `enough_bytes`, a multiple of the unit, or the search has
-  // proven that it can do no better.
+  // Searches until the placement takes at most `enough_bytes`, a multiple of the unit, or is proven
+  // to be the smallest.
   void Run(int64_t enough_bytes, OrderedPlacement* placement) {
     if (options_.max_search_nodes < std::ssize(buffers_)) return;
     least_ = enough_bytes / unit_;
     int64_t max_nodes = kFirstNodes + 4 * static_cast<int64_t>(buffers_.size());
     for (; !IsOver() && Units(*placement) > least_; max_nodes *= 2, ++seed_) {
+      // A plan at the bound ends everything, so it gets as many nodes as all capacities above it.
+      // Bisection between the bound and the best plan then lowers that step by step. Each round
+      // doubles the nodes, so that a hard capacity can't starve the others.
       int64_t failed = least_;
       if (TryCapacity(failed, kMiddles * max_nodes, placement)) return;
       for (int i = 0; i < kMiddles && !IsOver() && Units(*placement) - failed > 1; ++i) {
@@ -85,7 +88,7 @@ class Improvement {
 
  private:
   static constexpr int64_t kFirstNodes = 1000;
-  // Capacities above the least one that are tried in a round, which take half of the nodes.
+  // How many capacities above the bound each round tries; they get half of its nodes.
   static constexpr int kMiddles = 4;
 
   bool IsOver() const {
@@ -97,14 +100,14 @@ class Improvement {
     return RoundUp(placement.planned_bytes, unit_) / unit_;
   }
 
-  // Whether the placement takes no more now.
+  // Returns whether the search found a placement; replaces *placement by it.
   bool TryCapacity(int64_t capacity, int64_t max_nodes, OrderedPlacement* placement) {
     const SearchLimits limits{.max_nodes = std::min(max_nodes, options_.max_search_nodes - nodes_),
                               .max_steps = options_.max_search_steps - steps_,
                               .seed = seed_,
                               .stop = stop_};
     SearchResult result = SearchArena(search_buffers_, capacity, limits);
-    nodes_ += result.nodes + 1;  // a proof may take none
+    nodes_ += result.nodes + 1;  // a proof may take no node
     steps_ += result.steps;
     if (result.outcome == SearchOutcome::kImpossible) least_ = std::max(least_, capacity + 1);
     if (result.outcome != SearchOutcome::kFound) return false;
@@ -122,7 +125,7 @@ class Improvement {
   const ArenaPlanOptions& options_;
   const std::function<bool()> stop_;
   std::vector<SearchBuffer> search_buffers_;
-  int64_t least_ = 0;  // in units: enough, or what the search can't go below
+  int64_t least_ = 0;  // in units: what suffices, or what the search can't go below
   int64_t nodes_ = 0;
   int64_t steps_ = 0;
   uint64_t seed_ = 0;
@@ -139,7 +142,7 @@ std::function<bool()> StopAfter(double seconds) {
 // The buffers that take space, and the groups that hold them together.
 struct Task {
   std::vector<ArenaBuffer> buffers;
-  std::vector<size_t> indices;  // of the buffers, among all
+  std::vector<size_t> indices;  // of the buffers, in the input
   std::vector<ArenaGroup> groups;
 };
 
@@ -167,7 +170,7 @@ Task TaskOf(const std::vector<ArenaBuffer>& buffers, const std::vector<ArenaGrou
   return task;
 }
 
-// Slices without bytes lie where their groups have them, within the plan.
+// Places slices without bytes where their groups have them, within the arena.
 void PlaceEmptySlices(const std::vector<ArenaBuffer>& buffers,
                       const std::vector<ArenaGroup>& groups, ArenaPlan* plan) {
   for (const ArenaGroup& group : groups) {
@@ -186,7 +189,8 @@ OrderedPlacement Place(const Task& task, const ArenaPlanOptions& options) {
   const std::function<bool()> stop = StopAfter(options.time_limit_seconds);
   int64_t unit = kMaxAlignment;
   for (const ArenaBuffer& buffer : task.buffers) unit = std::min(unit, buffer.alignment);
-  // The buffer on top needn't end at a multiple of the unit; else this couldn't be undercut.
+  // Counts whole units, as the search does. A placement may take a little less, since its topmost
+  // buffer needn't fill its last unit.
   int64_t enough_bytes = MaxLiveBytes(task.buffers, unit);
   enough_bytes = std::max(enough_bytes, options.capacity / unit * unit);
   if (!task.groups.empty()) return PlaceWithGroups(task.buffers, task.groups, enough_bytes);

@@ -1,16 +1,15 @@
-// Assigns offsets in one arena to buffers with known lifetimes.
+// Assigns offsets in one arena to buffers with known lives.
 //
-// The planner knows nothing of tensors: a buffer is bytes, an alignment and a closed interval of
-// instants. Two buffers whose intervals meet never overlap in the arena.
+// The planner doesn't know tensors. A buffer has bytes, an alignment and a closed interval of
+// instants, its life. Two buffers whose lives meet never overlap in the arena.
 //
-// First come several quick orders of placement (arena_orders.h), of which the best is kept. Where
-// that is above the lower bound, a bounded search (arena_search.h) looks for placements at and near
-// the bound.
+// The planner tries several quick orders of placement (arena_orders.h) and keeps the best. If that
+// is above the lower bound, a bounded search (arena_search.h) looks for placements at and near the
+// bound.
 //
-// Buffers may be slices of a larger one: those of a group lie at given distances from each other.
-// Each still has a life of its own, and its space is for others until it begins and once it has
-// ended, as is what no slice covers. Groups are placed by quick orders alone (arena_groups.h): the
-// search doesn't know them.
+// Buffers may be slices of one larger buffer, a group: their distances in the arena are given. Each
+// slice still has a life of its own. Before and after it, other buffers may use its space, and
+// always that between slices. Only the quick orders place groups (arena_groups.h), not the search.
 #pragma once
 
 #include <cstdint>
@@ -21,39 +20,40 @@ namespace skiff {
 struct ArenaBuffer {
   int64_t bytes = 0;
   int64_t alignment = 64;  // a power of two
-  int32_t first_use = 0;   // the first instant at which the buffer holds something
-  int32_t last_use = 0;    // the last one, >= first_use
-  // Buffers of one group lie at the base of the group, which the planner chooses, + group_offset.
-  int32_t group = -1;        // any number from 0 on; negative: none
+  int32_t first_use = 0;   // the first instant of its life
+  int32_t last_use = 0;    // the last instant of its life, >= first_use
+  // A buffer of a group is placed at the group's base, which the planner chooses, + group_offset.
+  int32_t group = -1;        // >= 0; negative: in no group
   int64_t group_offset = 0;  // >= 0 and a multiple of the alignment
 };
 
 struct ArenaPlan {
-  std::vector<int64_t> offsets;  // one a buffer
+  std::vector<int64_t> offsets;  // one per buffer
   int64_t planned_bytes = 0;     // the size of the arena
-  // The lower bound: the most bytes live at one instant. (No arena is smaller than a group, either:
-  // slices of which few live at once may not come near it.)
+  // The lower bound: the most bytes live at one instant. (A group is another bound: if few of its
+  // slices are live at once, an arena that must hold it can't come near this one.)
   int64_t max_live_bytes = 0;
 };
 
 struct ArenaPlanOptions {
-  // What the plan should fit into: the planner stops as soon as it does. 0: as little as possible.
+  // The planner stops at the first plan of at most this many bytes. 0: it looks for the smallest.
   int64_t capacity = 0;
-  // How many states the search may look at. Each places one buffer: with fewer than there are
-  // buffers there is no search, nor with groups.
+  // The most states that the search may visit. Each places one buffer, so with a limit below the
+  // number of buffers there is no search.
   int64_t max_search_nodes = 4000;
-  // How many buffers and instants it may look at in all, which bounds its time whatever the set.
+  // The most buffers and instants that the search may examine, which bounds its time for any input.
   int64_t max_search_steps = 100'000'000;
-  // How long the planner may take, at least for the quick orders; 0: no limit. With one, plans may
-  // differ from run to run.
+  // The time after which the search stops; 0: no limit. The quick orders always finish. With a
+  // limit, plans may differ from run to run.
   double time_limit_seconds = 0;
 };
 
-// Plans repeat, unless there is a time limit: they depend on nothing but the arguments. Error
-// (kInvalidArgument) for negative bytes, an alignment that is no power of two, a life that ends
-// before it begins, a negative or unaligned offset in a group, and two buffers of a group, named by
-// their indices, that share a byte and an instant; kResourceExhausted where more than 2^60 bytes
-// are live at once or in one group, or 2^61 in all groups.
+// Returns a plan. Without a time limit it depends on the arguments only. Throws Error
+// - (kInvalidArgument) for negative bytes, an alignment that isn't a power of two, a life that ends
+//   before it begins, a negative or unaligned group_offset, and two buffers of a group, named by
+//   index, that share a byte at some instant;
+// - (kResourceExhausted) if more than 2^60 bytes are live at once or in one group, or more than
+//   2^61 in all groups.
 ArenaPlan PlanArena(const std::vector<ArenaBuffer>& buffers, const ArenaPlanOptions& options = {});
 
 }  // namespace skiff

@@ -12,20 +12,21 @@ namespace {
 
 using Verdict = SkylineSearch::Verdict;
 
-// Above this, joining would take longer than a dive.
+// With more buffers, joining would take longer than a dive.
 constexpr size_t kMaxBuffersToJoin = 1000;
-// A first dive gets this many nodes and some for each buffer.
+// The nodes of the first dive, plus some per buffer.
 constexpr int64_t kFirstDiveNodes = 1000;
 constexpr int64_t kFirstDiveNodesPerBuffer = 4;
-// Later ones get more, by this part. Where all capacity is in use at some instant, most choices are
-// forced and what fails is worth remembering; else a dive is lucky or not, and many are better.
+// Each later dive gets more nodes, by this fraction. If all capacity is in use at some instant,
+// most choices are forced and failures are worth remembering, so dives grow fast. Otherwise a dive
+// depends on luck, so many short ones are better.
 constexpr int64_t kGrowthIfFull = 8;
 constexpr int64_t kGrowth = 128;
 
-// One way to search, with its turns.
+// A way to search.
 struct Way {
   std::unique_ptr<SkylineSearch> search = {};
-  bool is_exact = false;   // kImpossible is the truth
+  bool is_exact = false;   // its kImpossible is a proof
   bool is_joined = false;  // its offsets are those of joined buffers
 };
 
@@ -37,7 +38,7 @@ class Turns {
         .capacity = capacity, .match_boundaries = true, .seed = limits.seed, .stop = limits.stop};
     const auto add = [&](std::span<const SearchBuffer> set, bool is_joined) {
       auto search = std::make_unique<SkylineSearch>(set, options);
-      // Matching nothing, it would be the same search as without.
+      // Without matched boundaries it would repeat the search without matching.
       if (options.match_boundaries && !is_joined && !search->has_matched_boundaries()) return;
       steps_ += search->steps();
       const bool is_exact = !is_joined && !options.match_boundaries;
@@ -55,6 +56,7 @@ class Turns {
 
   SearchResult Run(int64_t dive_nodes) {
     SearchResult result{.steps = steps_};
+    // The last way is the exact one.
     const int64_t growth = ways_.back().search->IsFull() ? kGrowthIfFull : kGrowth;
     for (size_t turn = 0; !ways_.empty(); ++turn) {
       Way& way = ways_[turn % ways_.size()];
@@ -79,6 +81,7 @@ class Turns {
         return result;
       }
       if (verdict == Verdict::kImpossible) {
+        // Its guess is refuted, which says nothing about the buffers themselves.
         ways_.erase(ways_.begin() + static_cast<std::ptrdiff_t>(turn % ways_.size()));
       }
       dive_nodes += dive_nodes / growth;

@@ -1,27 +1,28 @@
-// Finds out whether buffers fit into a given capacity: a depth-first search over the skyline.
+// Decides whether buffers fit into a given capacity: a depth-first search over the skyline.
 //
-// It looks only at pushed-down placements, where every buffer lies at offset 0 or upon another one
-// (Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
-// Learning", ASPLOS 2023: canonical solutions). That is no loss, as pushing down what can be pushed
-// keeps a placement valid. They are built from the bottom, as in strip packing by the skyline
-// (Burke, Kendall, Whitwell, "A New Placement Heuristic for the Orthogonal Stock-Cutting Problem",
-// Operations Research 52(4), 2004), but any valley may be next:
+// The search considers only pushed-down placements, in which every buffer is at offset 0 or
+// directly on top of another (Moffitt, "MiniMalloc: A Lightweight Memory Allocator for
+// Hardware-Accelerated Machine Learning", ASPLOS 2023: canonical solutions). That loses nothing,
+// since pushing buffers down keeps a placement valid. It builds them from the bottom, as strip
+// packing by the skyline does (Burke, Kendall, Whitwell, "A New Placement Heuristic for the
+// Orthogonal Stock-Cutting Problem", Operations Research 52(4), 2004), but may continue with any
+// valley:
 //
-//   - A valley is a run of instants of equal height between higher walls. What comes to lie on its
-//     floor must live within it, so its leftmost buffer is one of few, and so is its rightmost one.
-//     The valley with the fewest choices is filled first.
-//   - What is left free under the skyline is lost for good. An instant can lose no more than its
-//     slack, which is the capacity less all bytes live then; with a full capacity that is nothing,
-//     and only buffers that fit exactly are choices at all.
-//   - What lies between two walls up to the lower one's height can only be filled by buffers that
-//     live between them; if they are too few, the state is given up.
-//   - Where no buffer that is left spans a boundary, both sides are solved apart.
-//   - A state that failed is remembered by what is left to place and the skyline, so the order in
-//     which it was reached doesn't matter.
-//   - Dives that get stuck are begun anew with other preferences, in turn with joined buffers
-//     (joined_buffers.h), with matched boundaries (matched_boundaries.h) and with neither.
+// - A valley is a run of instants of equal height between higher walls. A buffer on its floor must
+//   live within it, so few buffers can be its leftmost one, and few its rightmost. The search fills
+//   the valley with the fewest choices first.
+// - Space left free under the skyline is lost for good. An instant can lose no more than its slack:
+//   the capacity less all bytes live at that instant. Where the slack is 0, only buffers that fit
+//   exactly are choices.
+// - Only buffers that live between two walls can fill the space between them, up to the height of
+//   the lower one. If they are too few, the search abandons the state.
+// - If no unplaced buffer spans a boundary between instants, the two sides are solved separately.
+// - The search remembers a failed state by the buffers left to place and the skyline, so a state is
+//   recognised whatever the order that led to it.
+// - A dive that gets stuck is restarted with other preferences, alternating between joined buffers
+//   (joined_buffers.h), matched boundaries (matched_boundaries.h) and neither.
 //
-// Deterministic: the same arguments give the same result, unless `stop` ends the search.
+// Deterministic: equal arguments give equal results unless `stop` ends the search.
 #pragma once
 
 #include <cstdint>
@@ -35,28 +36,28 @@ namespace skiff {
 
 enum class SearchOutcome {
   kFound,
-  kImpossible,  // there is no such placement (where all alignments are 1, else just not found)
+  kImpossible,  // no such placement exists, or, with an alignment above 1, none was found
   kStopped,     // out of nodes or steps, or told to stop
 };
 
 struct SearchLimits {
-  int64_t max_nodes = 0;  // states to look at
-  // The time goes by these: how many buffers and instants may be looked at. The state in which they
-  // are used up is the last one.
+  int64_t max_nodes = 0;  // states to visit
+  // Buffers and instants to examine, which bounds the time. The search ends with the state in which
+  // it reaches the limit.
   int64_t max_steps = INT64_MAX;
-  uint64_t seed = 0;                // of the preferences
-  std::function<bool()> stop = {};  // asked now and then; true ends the search
+  uint64_t seed = 0;                // selects the preferences
+  std::function<bool()> stop = {};  // called now and then; true ends the search
 };
 
 struct SearchResult {
   SearchOutcome outcome = SearchOutcome::kStopped;
-  std::vector<int64_t> offsets = {};  // one a buffer, if found
-  int64_t nodes = 0;                  // looked at
-  int64_t steps = 0;                  // taken
+  std::vector<int64_t> offsets = {};  // one per buffer if found
+  int64_t nodes = 0;                  // states visited
+  int64_t steps = 0;                  // buffers and instants examined
 };
 
-// The capacity is in the unit of the buffers' sizes. The sizes that are live at any one instant sum
-// to less than 2^61.
+// Searches for offsets within `capacity`, which has the unit of the buffers' sizes. At every
+// instant the live sizes must sum to less than 2^61.
 SearchResult SearchArena(std::span<const SearchBuffer> buffers, int64_t capacity,
                          const SearchLimits& limits);
 

@@ -9,12 +9,12 @@
 namespace skiff {
 namespace {
 
-// Fixed buffers that take as long to look at as a gap.
+// As many fixed buffers take as long to examine as one gap.
 constexpr int64_t kFixedPerStep = 8;
 
 bool Meet(const ArenaLife& a, const ArenaLife& b) { return a.first <= b.last && b.first <= a.last; }
 
-// The lowest offset in [begin, end) at which the request fits; -1: there is none.
+// Returns the lowest offset in [begin, end) at which the request fits, or -1.
 int64_t PlaceIn(int64_t begin, int64_t end, const ArenaRequest& request) {
   const int64_t offset = RoundUp(begin, request.alignment);
   return offset + request.bytes <= end ? offset : -1;
@@ -30,6 +30,8 @@ FixedBuffers::FixedBuffers(std::span<const ArenaBuffer> buffers, std::span<const
   }
   std::ranges::stable_sort(fixed_, {}, &Fixed::begin);
   int64_t highest = 0;
+  // The ends aren't sorted, but their running maximum is: a binary search over it skips all fixed
+  // buffers below a gap.
   for (const Fixed& fixed : fixed_) {
     highest = std::max(highest, fixed.end);
     highest_ends_.push_back(highest);
@@ -82,6 +84,7 @@ void FreeSpace::Return(int64_t begin, int64_t bytes) {
     begin = std::prev(next)->first;
     EraseGap(std::prev(next));
   }
+  // Free space at the top isn't a gap: everything from end_ on is free.
   if (end == end_) {
     end_ = begin;
   } else {
@@ -111,7 +114,7 @@ FreeSpace::Place FreeSpace::LowestGap(const ArenaRequest& request, int64_t* step
 
 FreeSpace::Place FreeSpace::SmallestGap(const ArenaRequest& request, int64_t* steps) {
   for (auto size = by_size_.lower_bound({request.bytes, 0}); size != by_size_.end(); ++size) {
-    // Mostly one of the first fits; with fixed buffers or several alignments, many may not.
+    // Mostly one of the first gaps fits. With fixed buffers or several alignments, many may not.
     if (*steps >= max_steps_) break;
     ++*steps;
     const auto gap = gaps_.find(size->second);

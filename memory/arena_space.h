@@ -1,5 +1,5 @@
-// The free space of an arena while buffers are placed in it one after another, through time, and
-// the buffers whose offsets are given before.
+// The free space of an arena while buffers are placed one after another, in order of time, around
+// buffers whose offsets are given. Internal to the quick orders (arena_orders.h).
 #pragma once
 
 #include <cstdint>
@@ -26,18 +26,18 @@ struct ArenaRequest {
   ArenaLife life;
 };
 
-// Buffers whose offsets are given. They are in the way of what lives with them at any time.
+// Buffers whose offsets are given. Each blocks its space for every buffer whose life meets its own.
 class FixedBuffers {
  public:
-  // Those with offsets that aren't negative. Follows the lives, which may change.
+  // Holds the buffers whose offset isn't negative. Keeps a reference to `lives`, which may change.
   FixedBuffers(std::span<const ArenaBuffer> buffers, std::span<const int64_t> offsets,
                const std::vector<ArenaLife>& lives);
 
   bool empty() const { return fixed_.empty(); }
 
-  // An offset in [begin, end) at which what is asked for fits beside those that are in the way, in
-  // the lowest or the smallest space between them; -1: there is none. Adds what it looks at to
-  // *steps.
+  // Returns an offset in [begin, end) where the request fits between the fixed buffers whose lives
+  // meet its own, in the lowest or the smallest gap; -1 if there is none. Adds the number of
+  // buffers examined to *steps.
   int64_t PlaceBeside(int64_t begin, int64_t end, const ArenaRequest& request, GapFit fit,
                       int64_t* steps) const;
 
@@ -49,27 +49,28 @@ class FixedBuffers {
   };
 
   const std::vector<ArenaLife>& lives_;
-  std::vector<Fixed> fixed_;           // by their beginnings
-  std::vector<int64_t> highest_ends_;  // by fixed one: of it and all before
+  std::vector<Fixed> fixed_;           // in ascending order of begin
+  std::vector<int64_t> highest_ends_;  // of fixed_[0] … fixed_[i]
 };
 
-// The free space of an arena without an end at one instant. Fixed buffers are free until they are
-// taken, but nothing is placed in their way.
+// The free space of an unbounded arena at one instant. The space of fixed buffers counts as free
+// until TakeAt, but requests that would be in their way aren't placed there.
 class FreeSpace {
  public:
-  // For the smallest gap, gaps are looked at only while there are fewer than max_steps.
+  // The search for the smallest gap stops after max_steps gaps and fixed buffers.
   FreeSpace(const FixedBuffers& fixed, int64_t max_steps) : fixed_(fixed), max_steps_(max_steps) {}
 
-  // The offset of what it takes. Adds the gaps and fixed buffers that it looks at to *steps.
+  // Takes space for the request and returns its offset. Adds the number of gaps and fixed buffers
+  // examined to *steps.
   int64_t Take(const ArenaRequest& request, GapFit fit, int64_t* steps);
-  // What a fixed buffer takes.
+  // Takes the space of a fixed buffer.
   void TakeAt(int64_t offset, int64_t bytes);
   void Return(int64_t begin, int64_t bytes);
 
  private:
   using Gaps = std::map<int64_t, int64_t>;  // begin -> end
   struct Place {
-    Gaps::iterator gap;  // the end: above all gaps
+    Gaps::iterator gap;  // end(): above all gaps
     int64_t offset;
   };
 
@@ -86,7 +87,7 @@ class FreeSpace {
   const int64_t max_steps_;
   Gaps gaps_;
   std::set<std::pair<int64_t, int64_t>> by_size_;  // size, begin
-  int64_t end_ = 0;                                // above is nothing
+  int64_t end_ = 0;                                // all space from here on is free
 };
 
 }  // namespace skiff

@@ -14,7 +14,8 @@ ByteRangeSet::Ends::const_iterator ByteRangeSet::EndingBehind(int64_t offset) co
 
 void ByteRangeSet::Insert(ByteRange range) {
   if (range.begin >= range.end) return;
-  // From the one on that ends where the range begins: those that touch become one with it.
+  // Ranges that overlap or touch the new one merge with it, so that neighbours in the map never
+  // touch.
   auto next = EndingBehind(range.begin - 1);
   while (next != ends_.end() && next->first <= range.end) {
     range.begin = std::min(range.begin, next->first);

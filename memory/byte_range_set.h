@@ -1,4 +1,4 @@
-// A set of bytes of a segment, as the ranges of offsets that make it up.
+// A set of byte offsets in a segment, stored as disjoint ranges. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace skiff {
 
 struct ByteRange {
   int64_t begin = 0;
-  int64_t end = 0;  // behind the last byte
+  int64_t end = 0;  // one past the last byte
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
-// Calls take O(log n + k) for n ranges in the set, k of them touched.
+// Calls take O(log n + k) for n ranges in the set and k ranges touched.
 class ByteRangeSet {
  public:
   ByteRangeSet() = default;
@@ -22,15 +22,15 @@ class ByteRangeSet {
 
   void Insert(ByteRange range);
   void Erase(ByteRange range);
-  // How many bytes of the range are in the set.
+  // Returns how many bytes of the range are in the set.
   int64_t CountIn(ByteRange range) const;
-  // The parts of the range that are in the set, ascending, and those that aren't.
+  // Return the parts of the range that are in the set, and those that aren't, in ascending order.
   std::vector<ByteRange> Within(ByteRange range) const;
   std::vector<ByteRange> MissingWithin(ByteRange range) const;
 
  private:
   using Ends = std::pmr::map<int64_t, int64_t>;  // begin -> end; neighbours don't touch
-  // The first range that ends behind `offset`.
+  // Returns the first range that ends after `offset`.
   Ends::const_iterator EndingBehind(int64_t offset) const;
 
   Ends ends_;

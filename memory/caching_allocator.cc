@@ -16,7 +16,7 @@
 namespace skiff {
 namespace {
 
-// Beyond it, rounding might overflow. No machine has as much.
+// Rounding a larger request might overflow. No machine has that much memory.
 constexpr int64_t kMaxRequestBytes = CachingOptions::kUnbounded / 4;
 
 #ifdef __SANITIZE_ADDRESS__
@@ -27,7 +27,7 @@ constexpr bool kPoisons = false;
 
 bool IsHostMemory(const BlockPool& pool) { return pool.block_class.source->is_host_memory(); }
 
-// AddressSanitizer reports whoever touches poisoned bytes.
+// AddressSanitizer reports accesses to poisoned bytes.
 void SetPoison([[maybe_unused]] const BlockPool& pool, [[maybe_unused]] void* begin,
                [[maybe_unused]] int64_t bytes, [[maybe_unused]] bool poisoned) {
 #ifdef __SANITIZE_ADDRESS__
@@ -40,7 +40,7 @@ void SetPoison([[maybe_unused]] const BlockPool& pool, [[maybe_unused]] void* be
 #endif
 }
 
-// For a caller's mistake where nothing can be thrown.
+// Reports a caller's mistake from a function that can't throw.
 [[noreturn]] void Die(const std::string& message) {
   std::fprintf(stderr, "%s\n", message.c_str());
   std::abort();
@@ -74,13 +74,13 @@ void* CachingAllocator::Allocate(int64_t bytes, const AllocationOptions& options
   failure_.clear();
   if (bytes > kMaxRequestBytes) ThrowOutOfMemory(bytes, options.tag);
   CollectDone();
-  MemoryBlock* block = Find(RequestOf(bytes, options));
+  SegmentBlock* block = Find(RequestOf(bytes, options));
   if (block == nullptr) ThrowOutOfMemory(bytes, options.tag);
   HandOut(block, bytes, options.tag);
   return block->address();
 }
 
-void CachingAllocator::HandOut(MemoryBlock* block, int64_t bytes, MemoryTag tag) {
+void CachingAllocator::HandOut(SegmentBlock* block, int64_t bytes, MemoryTag tag) {
   block->is_live = true;
   block->requested_bytes = bytes;
   block->tag = tag;
@@ -104,7 +104,7 @@ void CachingAllocator::Free(void* address, int64_t bytes) noexcept {
   if (found == blocks_.end() || !found->second->is_live) {
     Die(StrCat("free on ", options_.name, ": no block at ", address, " is live"));
   }
-  MemoryBlock* block = found->second;
+  SegmentBlock* block = found->second;
   if (block->requested_bytes != bytes) {
     Die(StrCat("free on ", options_.name, ": ", bytes, " bytes at ", address, ": expected the ",
                block->requested_bytes, " that were allocated"));
@@ -124,9 +124,10 @@ void CachingAllocator::RecordUse(void* address, void* stream) {
   const auto found = blocks_.find(address);
   SKIFF_ENFORCE(found != blocks_.end() && found->second->is_live, kInvalidArgument, "use on ",
                 options_.name, ": no block at ", address, " is live");
-  MemoryBlock& block = *found->second;
+  SegmentBlock& block = *found->second;
   const BlockPool& pool = *block.segment->pool;
-  // No stream orders what the CPU does with its memory.
+  // No stream orders what the CPU does with its memory, so here even the block's own stream needs
+  // an event.
   const bool is_ordered = stream == pool.stream && !IsHostMemory(pool);
   if (is_ordered || std::ranges::count(block.other_streams, stream) > 0) return;
   block.other_streams.push_back(stream);
@@ -190,79 +191,82 @@ BlockPool& CachingAllocator::PoolOf(size_t class_index, void* stream) {
       .first->second;
 }
 
-MemoryBlock* CachingAllocator::Find(const Request& request) {
-  if (MemoryBlock* block = TakeParked(request)) return block;
-  if (MemoryBlock* block = TakeReady(request)) return block;
-  // A few are left: joined each time, they would hardly ever be found by their size.
+SegmentBlock* CachingAllocator::Find(const Request& request) {
+  if (SegmentBlock* block = TakeParked(request)) return block;
+  if (SegmentBlock* block = TakeReady(request)) return block;
+  // Merge parked blocks only if there are many. If they were merged each time, small blocks would
+  // hardly ever be found by size.
   if (request.pool->parked_bytes > request.pool->block_class.max_parked_bytes / 2) {
     JoinParked(request.pool);
-    if (MemoryBlock* block = TakeReady(request)) return block;
+    if (SegmentBlock* block = TakeReady(request)) return block;
   }
-  if (MemoryBlock* block = TakeMore(request)) return block;
+  if (SegmentBlock* block = TakeMore(request)) return block;
   WaitForStreams();
   JoinAllParked();
-  if (MemoryBlock* block = TakeReady(request)) return block;
+  if (SegmentBlock* block = TakeReady(request)) return block;
   GiveBack(CachingOptions::kUnbounded);
-  if (MemoryBlock* block = TakeMore(request)) return block;
+  if (SegmentBlock* block = TakeMore(request)) return block;
   return TakeFromOtherClasses(request);
 }
 
-MemoryBlock* CachingAllocator::TakeParked(const Request& request) {
+SegmentBlock* CachingAllocator::TakeParked(const Request& request) {
   BlockPool& pool = *request.pool;
   if (pool.parked_bytes == 0) return nullptr;
-  std::vector<MemoryBlock*>* parked = pool.ParkedOf(request.bytes);
+  std::vector<SegmentBlock*>* parked = pool.ParkedOf(request.bytes);
   if (parked == nullptr || parked->empty()) return nullptr;
-  MemoryBlock* block = parked->back();
+  SegmentBlock* block = parked->back();
   parked->pop_back();
   pool.parked_bytes -= block->bytes;
   return block;
 }
 
-MemoryBlock* CachingAllocator::TakeReady(const Request& request) {
-  MemoryBlock* block = BestFit(request.pool->ready, request.bytes);
+SegmentBlock* CachingAllocator::TakeReady(const Request& request) {
+  SegmentBlock* block = BestFit(request.pool->ready, request.bytes);
   return block == nullptr ? nullptr : TakeFrom(block, request);
 }
 
-// Takes memory from the system: behind addresses that lack it, else with new ones.
-MemoryBlock* CachingAllocator::TakeMore(const Request& request) {
-  if (MemoryBlock* partial = BestFit(request.pool->partial, request.bytes)) {
-    if (MemoryBlock* block = TakeFrom(partial, request)) return block;
+// Takes memory from the system: for reserved addresses without memory, else in a new segment.
+SegmentBlock* CachingAllocator::TakeMore(const Request& request) {
+  if (SegmentBlock* partial = BestFit(request.pool->partial, request.bytes)) {
+    if (SegmentBlock* block = TakeFrom(partial, request)) return block;
   }
   const BlockClass& block_class = request.pool->block_class;
   const int64_t granularity = std::max<int64_t>(block_class.source->commit_granularity(), 1);
   const int64_t least = RoundUp(request.bytes, granularity);
   const int64_t usual = RoundUp(std::max(least, block_class.segment_bytes), granularity);
-  if (MemoryBlock* block = TakeFromNewSegment(request, usual)) return block;
+  if (SegmentBlock* block = TakeFromNewSegment(request, usual)) return block;
+  // Near a limit, a segment of the usual size may be too much where a small one still fits.
   return usual == least ? nullptr : TakeFromNewSegment(request, least);
 }
 
-MemoryBlock* CachingAllocator::TakeFromNewSegment(const Request& request, int64_t segment_bytes) {
+SegmentBlock* CachingAllocator::TakeFromNewSegment(const Request& request, int64_t segment_bytes) {
   const int64_t granularity = request.pool->block_class.source->commit_granularity();
   const int64_t more = granularity > 0 ? RoundUp(request.bytes, granularity) : segment_bytes;
   if (!MakeRoom(more, request.bytes, nullptr)) return nullptr;
-  MemoryBlock* whole = AddSegment(request.pool, segment_bytes);
+  SegmentBlock* whole = AddSegment(request.pool, segment_bytes);
   if (whole == nullptr) return nullptr;
-  MemoryBlock* block = TakeFrom(whole, request);
+  SegmentBlock* block = TakeFrom(whole, request);
+  // An empty segment would hold nothing but addresses.
   if (block == nullptr) GiveBackBlock(whole);
   return block;
 }
 
-// Their usable bytes are counted from another alignment on, so there must be room for this one too.
-MemoryBlock* CachingAllocator::TakeFromOtherClasses(const Request& request) {
+// A block's usable bytes count from the alignment of its own class, so leave room for this one's.
+SegmentBlock* CachingAllocator::TakeFromOtherClasses(const Request& request) {
   const int64_t bytes = request.bytes + request.pool->block_class.alignment;
   for (size_t i = 0; i < options_.classes.size(); ++i) {
     BlockPool& pool = PoolOf(i, request.pool->stream);
     if (&pool == request.pool) continue;
     for (const BlockPool::FreeBlocks* blocks : {&pool.ready, &pool.partial}) {
-      MemoryBlock* fitting = BestFit(*blocks, bytes);
+      SegmentBlock* fitting = BestFit(*blocks, bytes);
       if (fitting == nullptr) continue;
-      if (MemoryBlock* block = TakeFrom(fitting, request)) return block;
+      if (SegmentBlock* block = TakeFrom(fitting, request)) return block;
     }
   }
   return nullptr;
 }
 
-MemoryBlock* CachingAllocator::TakeFrom(MemoryBlock* block, const Request& request) {
+SegmentBlock* CachingAllocator::TakeFrom(SegmentBlock* block, const Request& request) {
   const int64_t begin = block->AlignedOffset(request.pool->block_class.alignment);
   if (block->uncommitted_bytes > 0) {
     MemorySegment* segment = block->segment;
@@ -270,8 +274,10 @@ MemoryBlock* CachingAllocator::TakeFrom(MemoryBlock* block, const Request& reque
     const ByteRange granules{begin / granularity * granularity,
                              RoundUp(begin + request.bytes, granularity)};
     const int64_t more = segment->uncommitted.CountIn(granules);
+    // MakeRoom may give memory back, but not that of this block.
     if (!MakeRoom(more, request.bytes, block)) return nullptr;
     index_.Unlist(block);
+    // The block is out of the index now, since committing changes the byte counts that order it.
     const bool is_committed = Commit(segment, granules);
     if (!is_committed) {
       index_.List(block);
@@ -281,7 +287,7 @@ MemoryBlock* CachingAllocator::TakeFrom(MemoryBlock* block, const Request& reque
     index_.Unlist(block);
   }
   if (begin > block->offset) {
-    MemoryBlock* gap = block;
+    SegmentBlock* gap = block;
     block = SplitOff(block, begin - block->offset);
     index_.List(gap);
   }
@@ -292,7 +298,7 @@ MemoryBlock* CachingAllocator::TakeFrom(MemoryBlock* block, const Request& reque
 
 // ---- segments
 
-MemoryBlock* CachingAllocator::AddSegment(BlockPool* pool, int64_t bytes) {
+SegmentBlock* CachingAllocator::AddSegment(BlockPool* pool, int64_t bytes) {
   SegmentSource& source = *pool->block_class.source;
   void* address = source.Reserve(bytes, pool->block_class.alignment);
   if (address == nullptr) {
@@ -313,7 +319,7 @@ MemoryBlock* CachingAllocator::AddSegment(BlockPool* pool, int64_t bytes) {
     AddReserved(bytes);
   }
   SetPoison(*pool, address, bytes, true);
-  MemoryBlock* whole = NewBlock({.segment = segment, .offset = 0, .bytes = bytes});
+  SegmentBlock* whole = NewBlock({.segment = segment, .offset = 0, .bytes = bytes});
   index_.List(whole);
   return whole;
 }
@@ -321,6 +327,7 @@ MemoryBlock* CachingAllocator::AddSegment(BlockPool* pool, int64_t bytes) {
 bool CachingAllocator::Commit(MemorySegment* segment, ByteRange range) {
   SegmentSource& source = *segment->pool->block_class.source;
   for (const ByteRange& part : segment->uncommitted.Within(range)) {
+    // Parts committed before a failure stay: the block is listed again with them.
     if (!source.Commit(segment->address + part.begin, part.end - part.begin)) {
       failure_ = source.failure();
       return false;
@@ -332,7 +339,7 @@ bool CachingAllocator::Commit(MemorySegment* segment, ByteRange range) {
   return true;
 }
 
-void CachingAllocator::GiveBackBlock(MemoryBlock* block) {
+void CachingAllocator::GiveBackBlock(SegmentBlock* block) {
   MemorySegment* segment = block->segment;
   SegmentSource& source = *segment->pool->block_class.source;
   const bool is_whole = block->is_whole_segment();
@@ -358,16 +365,16 @@ void CachingAllocator::GiveBackBlock(MemoryBlock* block) {
   std::pmr::polymorphic_allocator<>(&memory_).delete_object(segment);
 }
 
-void CachingAllocator::GiveBack(int64_t bytes, const MemoryBlock* kept) {
+void CachingAllocator::GiveBack(int64_t bytes, const SegmentBlock* kept) {
   while (bytes > 0) {
-    MemoryBlock* block = index_.BestToRelease(bytes, kept);
+    SegmentBlock* block = index_.BestToRelease(bytes, kept);
     if (block == nullptr) return;
     bytes -= block->releasable_bytes;
     GiveBackBlock(block);
   }
 }
 
-bool CachingAllocator::MakeRoom(int64_t more, int64_t block_bytes, const MemoryBlock* kept) {
+bool CachingAllocator::MakeRoom(int64_t more, int64_t block_bytes, const SegmentBlock* kept) {
   const int64_t wanted = statistics_.reserved_bytes + more;
   const int64_t limit = statistics_.limit_bytes;
   int64_t excess = limit > 0 ? wanted - limit : 0;
@@ -387,30 +394,30 @@ void CachingAllocator::AddReserved(int64_t bytes) {
 
 // ---- blocks
 
-MemoryBlock* CachingAllocator::NewBlock(const MemoryBlock& block) {
-  return std::pmr::polymorphic_allocator<>(&memory_).new_object<MemoryBlock>(block);
+SegmentBlock* CachingAllocator::NewBlock(const SegmentBlock& block) {
+  return std::pmr::polymorphic_allocator<>(&memory_).new_object<SegmentBlock>(block);
 }
 
-void CachingAllocator::DeleteBlock(MemoryBlock* block) {
+void CachingAllocator::DeleteBlock(SegmentBlock* block) {
   std::pmr::polymorphic_allocator<>(&memory_).delete_object(block);
 }
 
-MemoryBlock* CachingAllocator::SplitOff(MemoryBlock* block, int64_t bytes) {
-  MemoryBlock* rest = NewBlock({.segment = block->segment,
-                                .offset = block->offset + bytes,
-                                .bytes = block->bytes - bytes,
-                                .previous = block,
-                                .next = block->next});
+SegmentBlock* CachingAllocator::SplitOff(SegmentBlock* block, int64_t bytes) {
+  SegmentBlock* rest = NewBlock({.segment = block->segment,
+                                 .offset = block->offset + bytes,
+                                 .bytes = block->bytes - bytes,
+                                 .previous = block,
+                                 .next = block->next});
   if (rest->next != nullptr) rest->next->previous = rest;
   block->next = rest;
   block->bytes = bytes;
   return rest;
 }
 
-void CachingAllocator::Retire(MemoryBlock* block) {
+void CachingAllocator::Retire(SegmentBlock* block) {
   block_bytes_ -= block->bytes;
   BlockPool& pool = *block->segment->pool;
-  std::vector<MemoryBlock*>* parked = pool.ParkedOf(block->bytes);
+  std::vector<SegmentBlock*>* parked = pool.ParkedOf(block->bytes);
   if (parked == nullptr) return MakeFree(block);
   parked->push_back(block);
   pool.parked_bytes += block->bytes;
@@ -419,8 +426,8 @@ void CachingAllocator::Retire(MemoryBlock* block) {
 
 void CachingAllocator::JoinParked(BlockPool* pool) {
   if (pool->parked_bytes == 0) return;
-  for (std::vector<MemoryBlock*>& parked : pool->parked) {
-    for (MemoryBlock* block : parked) MakeFree(block);
+  for (std::vector<SegmentBlock*>& parked : pool->parked) {
+    for (SegmentBlock* block : parked) MakeFree(block);
     parked.clear();
   }
   pool->parked_bytes = 0;
@@ -430,10 +437,10 @@ void CachingAllocator::JoinAllParked() {
   for (auto& [key, pool] : pools_) JoinParked(&pool);
 }
 
-void CachingAllocator::MakeFree(MemoryBlock* block) {
+void CachingAllocator::MakeFree(SegmentBlock* block) {
   blocks_.erase(block->address());
-  const auto join_next = [this](MemoryBlock* first) {
-    MemoryBlock* second = first->next;
+  const auto join_next = [this](SegmentBlock* first) {
+    SegmentBlock* second = first->next;
     first->bytes += second->bytes;
     first->next = second->next;
     if (first->next != nullptr) first->next->previous = first;
@@ -454,9 +461,10 @@ void CachingAllocator::MakeFree(MemoryBlock* block) {
 
 // ---- streams
 
-void CachingAllocator::AwaitStreams(MemoryBlock* block) {
+void CachingAllocator::AwaitStreams(SegmentBlock* block) {
   for (void* stream : block->other_streams) {
     void* event = events_->Record(stream);
+    // Without an event, the stream's work is done already.
     if (event == nullptr) continue;
     awaited_[stream].push_back({event, block});
     ++block->awaited_events;
@@ -471,6 +479,7 @@ void CachingAllocator::Finish(const Awaited& awaited) {
 
 void CachingAllocator::CollectDone() {
   for (auto& [stream, queue] : awaited_) {
+    // A stream does its work in order, so after the first event that isn't done no other one is.
     while (!queue.empty() && events_->IsDone(queue.front().event)) {
       Finish(queue.front());
       queue.pop_front();

@@ -15,15 +15,15 @@ namespace {
 
 constexpr int64_t kKilobyte = 1024;
 constexpr int64_t kMegabyte = 1024 * kKilobyte;
-// Of x86-64 and of most other processors.
+// The size on x86-64 and most other processors.
 constexpr int64_t kHugePage = 2 * kMegabyte;
-// From two huge pages on, at least half of a block lies on such.
+// In a block of two huge pages or more, whole huge pages make up at least half.
 constexpr int64_t kMaxBlockOnSmallPages = 2 * kHugePage - 1;
 
 class PageSource final : public SegmentSource {
  public:
   void* Reserve(int64_t bytes, int64_t alignment) override {
-    // More, of which the aligned part is kept: the system aligns to a page alone.
+    // Maps more and keeps the aligned part, since the system aligns only to small pages.
     const int64_t margin = alignment > page_ ? alignment : 0;
     void* mapped = mmap(nullptr, static_cast<size_t>(bytes + margin), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -33,7 +33,7 @@ class PageSource final : public SegmentSource {
     }
     char* segment = margin == 0 ? static_cast<char*>(mapped)
                                 : KeepAligned(static_cast<char*>(mapped), bytes, alignment);
-    // Without the advice it works as well, but slower.
+    // An error is ignored: without huge pages the memory is only slower.
     if (alignment >= kHugePage && bytes >= kHugePage) {
       madvise(segment, static_cast<size_t>(bytes / kHugePage * kHugePage), MADV_HUGEPAGE);
     }
@@ -54,7 +54,7 @@ class PageSource final : public SegmentSource {
   std::string failure() const override { return StrCat("mmap: ", std::strerror(error_)); }
 
  private:
-  // Unmaps what lies around.
+  // Unmaps what is before and after the aligned part.
   static char* KeepAligned(char* mapped, int64_t bytes, int64_t alignment) {
     const auto address = static_cast<int64_t>(reinterpret_cast<intptr_t>(mapped));
     const int64_t before = RoundUp(address, alignment) - address;
@@ -78,7 +78,7 @@ class MallocSource final : public SegmentSource {
     return error_ == 0 ? segment : nullptr;
   }
   void Release(void* segment, int64_t /*bytes*/) noexcept override { std::free(segment); }
-  // The sanitizer sees to its own blocks.
+  // The sanitizer poisons malloc's blocks itself.
   bool is_host_memory() const override { return false; }
   std::string failure() const override { return StrCat("malloc: ", std::strerror(error_)); }
 

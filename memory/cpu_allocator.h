@@ -1,4 +1,4 @@
-// Memory of the CPU.
+// The allocator of CPU memory.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,23 @@
 
 namespace skiff {
 
-// Pages of the system (mmap). A page takes memory when it is first written, so committing costs
-// nothing; decommitted ones are given back (MADV_DONTNEED). Segments that are asked for at a
-// multiple of a huge page (2 MiB) get huge pages where the kernel leaves it to programs, but for
-// the rest behind the last whole one: so they take no more memory than on small pages.
+// Returns a source of system pages (mmap). A page takes memory when it is first written, so
+// committing costs nothing; decommitted pages go back to the system (MADV_DONTNEED). If the
+// requested alignment is a huge page (2 MiB) or more, the whole huge pages of the segment are
+// advised to be huge, where the kernel lets programs decide. The rest uses small pages, so the
+// segment takes no more memory than on small pages alone.
 std::unique_ptr<SegmentSource> MakePageSource();
 
-// Blocks below 64 KiB, below 4 MiB, and larger ones, which begin at a huge page: a step walks over
-// hundreds of megabytes, whose addresses then fit into the processor's translation buffers. At most
-// 256 MiB of free memory is kept, and nothing that would raise the peak of reserved bytes by more
-// than 2 MiB beyond what blocks needed at once.
-//
-// Under AddressSanitizer each block is malloc's, and nothing is kept: so the sanitizer sees leaks,
-// uses after the end of a block and after its life, and knows who allocated it.
+// Returns the options of the process-wide allocator. Its classes are blocks below 64 KiB, below 4
+// MiB, and larger ones. The latter begin at a huge page: a training step walks over hundreds of
+// megabytes, whose addresses then fit into the processor's translation buffers. It caches at most
+// 256 MiB, and nothing that would raise the peak of reserved bytes by more than 2 MiB over what
+// blocks needed at once.
 CachingOptions CpuCachingOptions();
 
-// The process-wide one.
+// Returns the process-wide allocator. Under AddressSanitizer it takes each block from malloc and
+// caches nothing, so that the sanitizer finds leaks, overruns and uses after free, and can tell who
+// allocated a block.
 Allocator& CpuAllocator();
 
 }  // namespace skiff

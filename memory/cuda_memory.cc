@@ -13,11 +13,11 @@
 namespace skiff {
 namespace {
 
-// The device is the current one, and what the calls do is not part of a graph that this thread
-// captures, until the scope ends.
+// Makes a device the current one for a scope, and keeps the calls in it out of a graph that this
+// thread is capturing.
 class DeviceScope {
  public:
-  // -1: the device that is current anyway.
+  // -1: keeps the current device.
   explicit DeviceScope(int32_t device) {
     cudaGetDevice(&outer_device_);
     device_ = device >= 0 ? device : outer_device_;
@@ -35,7 +35,7 @@ class DeviceScope {
   static void MakeCurrent(int32_t device) {
     cudaSetDevice(device);
 #if CUDART_VERSION < 12000
-    // The driver's functions need a context, which cudaSetDevice made later only.
+    // The driver's functions need a context; before CUDA 12, cudaSetDevice didn't make one.
     cudaFree(nullptr);
 #endif
   }
@@ -46,7 +46,7 @@ class DeviceScope {
 };
 
 std::string Describe(const char* call, cudaError_t status) {
-  // The error was told: it isn't the next call's.
+  // Clears the error, so that the next call doesn't report it.
   cudaGetLastError();
   return StrCat(call, ": ", cudaGetErrorString(status));
 }
@@ -98,7 +98,7 @@ class CudaPinnedSource final : public SegmentSource {
   std::string failure_;
 };
 
-// Functions of the driver, found through the runtime: so nothing links to libcuda, which only
+// Functions of the driver, looked up through the runtime. So nothing links to libcuda, which only
 // machines with a GPU have.
 struct Driver {
   decltype(&cuDeviceGet) device_get = nullptr;

@@ -1,4 +1,4 @@
-// CUDA's kinds of memory, and its events. Only in builds with CUDA.
+// CUDA's kinds of memory, and its events, for the caching allocator. Only in builds with CUDA.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace skiff {
 
-// Memory of a device by cudaMalloc, in whole segments.
+// Returns a source of a device's memory by cudaMalloc, in whole segments.
 std::unique_ptr<SegmentSource> MakeCudaMallocSource(int32_t device);
 
-// Page-locked memory of the CPU, by cudaHostAlloc, for all devices.
+// Returns a source of page-locked CPU memory by cudaHostAlloc, usable by all devices.
 std::unique_ptr<SegmentSource> MakeCudaPinnedSource();
 
-// The driver's mapping of memory to addresses (cuMemMap and its like), accessible to the device
-// itself. nullptr where device or driver don't have it.
+// Returns the driver's functions to map memory to addresses (cuMemMap and related), accessible to
+// the device. Returns nullptr if device or driver doesn't support it.
 std::unique_ptr<VirtualMemory> MakeCudaVirtualMemory(int32_t device);
 
-// Events on streams of a device; -1: of the device that is current when they are recorded. A stream
-// of another device is waited for instead.
+// Returns events for streams of a device; -1 means the device that is current when they are
+// recorded. For a stream of another device, recording waits until its work is done.
 std::unique_ptr<StreamEvents> MakeCudaEvents(int32_t device);
 
-// Bytes of a device's memory, used ones included; 0 if the driver doesn't tell.
+// Returns the bytes of a device's memory, used ones included, or 0 if the driver doesn't say.
 int64_t CudaMemoryBytes(int32_t device);
 
 }  // namespace skiff

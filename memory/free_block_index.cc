@@ -9,19 +9,19 @@
 namespace skiff {
 namespace {
 
-BlockPool::FreeBlocks& ListOf(const MemoryBlock& block) {
+BlockPool::FreeBlocks& ListOf(const SegmentBlock& block) {
   BlockPool& pool = *block.segment->pool;
   return block.uncommitted_bytes > 0 ? pool.partial : pool.ready;
 }
 
 }  // namespace
 
-bool ByUsableBytes::operator()(const MemoryBlock* a, const MemoryBlock* b) const {
+bool ByUsableBytes::operator()(const SegmentBlock* a, const SegmentBlock* b) const {
   if (a->usable_bytes != b->usable_bytes) return a->usable_bytes < b->usable_bytes;
   return a->address() < b->address();
 }
 
-bool ByReleasableBytes::operator()(const MemoryBlock* a, const MemoryBlock* b) const {
+bool ByReleasableBytes::operator()(const SegmentBlock* a, const SegmentBlock* b) const {
   if (a->releasable_bytes != b->releasable_bytes) return a->releasable_bytes < b->releasable_bytes;
   return a->address() < b->address();
 }
@@ -32,24 +32,24 @@ BlockPool::BlockPool(const BlockClass& block_class, void* stream, std::pmr::memo
   parked.resize(static_cast<size_t>(block_class.max_block_bytes / block_class.rounding) + 2);
 }
 
-std::vector<MemoryBlock*>* BlockPool::ParkedOf(int64_t block_bytes) {
+std::vector<SegmentBlock*>* BlockPool::ParkedOf(int64_t block_bytes) {
   // A block of another class that was cut here has a size of its own.
   if (parked.empty() || block_bytes % block_class.rounding != 0) return nullptr;
   const auto index = static_cast<size_t>(block_bytes / block_class.rounding);
   return index < parked.size() ? &parked[index] : nullptr;
 }
 
-int64_t MemoryBlock::AlignedOffset(int64_t alignment) const {
+int64_t SegmentBlock::AlignedOffset(int64_t alignment) const {
   const auto begin = static_cast<int64_t>(reinterpret_cast<intptr_t>(address()));
   return offset + RoundUp(begin, alignment) - begin;
 }
 
-MemoryBlock* BestFit(const BlockPool::FreeBlocks& blocks, int64_t bytes) {
+SegmentBlock* BestFit(const BlockPool::FreeBlocks& blocks, int64_t bytes) {
   const auto found = blocks.lower_bound(bytes);
   return found == blocks.end() ? nullptr : *found;
 }
 
-ByteRange ReleasableRange(const MemoryBlock& block) {
+ByteRange ReleasableRange(const SegmentBlock& block) {
   if (block.is_whole_segment()) return block.range();
   const int64_t granularity = block.segment->pool->block_class.source->commit_granularity();
   if (granularity == 0) return {};
@@ -58,7 +58,7 @@ ByteRange ReleasableRange(const MemoryBlock& block) {
   return begin < end ? ByteRange{begin, end} : ByteRange{};
 }
 
-void FreeBlockIndex::List(MemoryBlock* block) {
+void FreeBlockIndex::List(SegmentBlock* block) {
   const int64_t alignment = block->segment->pool->block_class.alignment;
   const ByteRangeSet& uncommitted = block->segment->uncommitted;
   const ByteRange releasable = ReleasableRange(*block);
@@ -72,7 +72,7 @@ void FreeBlockIndex::List(MemoryBlock* block) {
   releasable_bytes_ += block->releasable_bytes;
 }
 
-void FreeBlockIndex::Unlist(MemoryBlock* block) {
+void FreeBlockIndex::Unlist(SegmentBlock* block) {
   ListOf(*block).erase(block);
   if (block->releasable_bytes > 0) {
     releasable_.erase(block);
@@ -81,7 +81,7 @@ void FreeBlockIndex::Unlist(MemoryBlock* block) {
   block->is_free = false;
 }
 
-MemoryBlock* FreeBlockIndex::BestToRelease(int64_t bytes, const MemoryBlock* kept) const {
+SegmentBlock* FreeBlockIndex::BestToRelease(int64_t bytes, const SegmentBlock* kept) const {
   auto best = releasable_.lower_bound(bytes);
   if (best != releasable_.end() && *best == kept) ++best;
   if (best != releasable_.end()) return *best;

@@ -7,14 +7,15 @@
 namespace skiff {
 namespace {
 
-// Of buffers with the same life; more than that, and the stacks of three would be too many.
+// The most buffers with the same life to consider. With more, there would be too many stacks of
+// three.
 constexpr size_t kMaxGroup = 20;
-// Two stacks that match have no more buffers than this: of many buffers some sum to anything.
+// The most buffers in two matching stacks: among many buffers, some have any given sum.
 constexpr size_t kMaxBuffersOfMatch = 4;
-// Each joins at least two buffers; a bound of the time.
+// Each round joins at least two buffers, so this bounds the time.
 constexpr int kMaxRounds = 100;
-// Stacks and matches of all rounds. Hundreds of equal buffers have more, and a match of those is
-// nothing but a coincidence.
+// The most stacks and matches in all rounds. Only hundreds of equal buffers have more, and their
+// matches are mere coincidences.
 constexpr int64_t kMaxLookedAt = 500'000;
 
 }  // namespace
@@ -29,7 +30,7 @@ JoinedBuffers::JoinedBuffers(std::span<const SearchBuffer> buffers) : input_coun
   }
 }
 
-// false: there are none, or too many.
+// Returns false if there are no matches, or too many.
 bool JoinedBuffers::JoinMatches() {
   const std::vector<Stack> stacks = FindStacks();
   looked_at_ += std::ssize(stacks);
@@ -37,7 +38,8 @@ bool JoinedBuffers::JoinMatches() {
   for (const auto& [before, after] : FindMatches(stacks)) {
     if (!IsFree(*before) || !IsFree(*after)) continue;
     const size_t count = before->nodes.size() + after->nodes.size();
-    // What a simple match makes may have a simple match again, which counts for more.
+    // Pairs of single buffers come first. Once some are joined, a new round looks for more such
+    // pairs, which are better evidence than matches of stacks.
     if (has_joined && count > 2) break;
     Join(JoinStack(*before), JoinStack(*after), false);
     has_joined = true;
@@ -71,17 +73,18 @@ std::vector<JoinedBuffers::Stack> JoinedBuffers::FindStacks() const {
   return stacks;
 }
 
-// Pairs of stacks of the same size, one of which begins where the other ends; simple ones first.
-// None if there are too many.
+// Returns pairs of stacks of the same size, one of which begins where the other ends, simple ones
+// first. Returns none if there are too many.
 std::vector<JoinedBuffers::Match> JoinedBuffers::FindMatches(const std::vector<Stack>& stacks) {
   std::vector<const Stack*> by_start;
   for (const Stack& stack : stacks) by_start.push_back(&stack);
-  const auto key = [](const Stack* stack) { return std::pair(stack->first, stack->size); };
+  // 64 bits: a life may end at the last instant that 32 bits hold, and nothing begins after it.
+  const auto key = [](const Stack* stack) { return std::pair(int64_t{stack->first}, stack->size); };
   std::ranges::stable_sort(by_start, {}, key);
   std::vector<Match> matches;
   for (const Stack& before : stacks) {
-    const auto found =
-        std::ranges::equal_range(by_start, std::pair(before.last + 1, before.size), {}, key);
+    const auto found = std::ranges::equal_range(
+        by_start, std::pair(int64_t{before.last} + 1, before.size), {}, key);
     looked_at_ += std::ssize(found);
     if (looked_at_ > kMaxLookedAt) return {};
     for (const Stack* after : found) {
@@ -125,7 +128,7 @@ std::vector<int64_t> JoinedBuffers::OffsetsOfParts(std::span<const int64_t> offs
   for (size_t i = 0; i < offsets.size(); ++i) {
     of_nodes[static_cast<size_t>(node_of_joined_[i])] = offsets[i];
   }
-  // Parts have lower numbers than what they are part of.
+  // From the last node on: parts have lower numbers than the nodes that contain them.
   for (size_t i = nodes_.size(); i-- > input_count_;) {
     const Node& node = nodes_[i];
     const auto a = static_cast<size_t>(node.parts[0]);

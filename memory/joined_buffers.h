@@ -1,11 +1,11 @@
-// Buffers taken as one, so that a search has fewer to place.
+// Joins buffers that probably belong together, so that a search has fewer to place.
 //
-// If one buffer dies where another of just its size is born, the second may well lie in the place
-// of the first; the same holds for two stacks of buffers with equal lives whose sizes sum to the
-// same. Where sizes are arbitrary numbers, such a match is hardly ever a coincidence: it is the cut
-// that once made both out of one. So a search for a tight placement first takes them as one
-// rectangle, and joins what that matches in turn. It is a guess: that the joined set doesn't fit
-// says nothing of the set itself.
+// If one buffer dies exactly where another of the same size is born, the second may well take the
+// place of the first. The same holds for two stacks of buffers with equal lives whose sizes have
+// equal sums. Where sizes are arbitrary numbers, such a match is rarely a coincidence: a cut once
+// made two buffers out of one. So a search for a tight placement first treats them as one
+// rectangle, and joins rectangles that match in turn. This is a guess: if the joined buffers don't
+// fit, the original ones still may.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ namespace skiff {
 
 class JoinedBuffers {
  public:
-  // Buffers with an alignment above 1 are left as they are.
+  // Leaves buffers with an alignment above 1 as they are.
   explicit JoinedBuffers(std::span<const SearchBuffer> buffers);
 
   const std::vector<SearchBuffer>& buffers() const { return joined_; }
-  // The offsets of the buffers that went in, from those of buffers().
+  // Returns the offsets of the original buffers, given those of buffers().
   std::vector<int64_t> OffsetsOfParts(std::span<const int64_t> offsets) const;
-  // What the time to find them goes by, as SkylineSearch counts it.
+  // Returns the work done by the constructor, in the units of SkylineSearch::steps().
   int64_t steps() const { return kStepsPerStack * looked_at_; }
 
  private:
   struct Node {
     SearchBuffer buffer;
-    bool is_joined = false;       // part of a later node
-    bool is_stack = false;        // the second part lies on the first one, else behind it
+    bool is_joined = false;  // part of a later node
+    bool is_stack = false;   // the second part is on top of the first; else it follows it in time
     int32_t parts[2] = {-1, -1};  // nodes; -1: an input buffer
   };
   // Up to three buffers with the same life.
@@ -53,9 +53,9 @@ class JoinedBuffers {
   int32_t Join(int32_t a, int32_t b, bool is_stack);
   int32_t JoinStack(const Stack& stack);
 
-  std::vector<Node> nodes_;  // the input buffers, then what was joined
+  std::vector<Node> nodes_;  // the input buffers, then the joined ones
   size_t input_count_;
-  int64_t looked_at_ = 0;  // stacks and matches, of all rounds
+  int64_t looked_at_ = 0;  // stacks and matches, in all rounds
   std::vector<SearchBuffer> joined_;
   std::vector<int32_t> node_of_joined_;
 };

@@ -8,12 +8,13 @@
 namespace skiff {
 namespace {
 
-// Of buffers on one side of a boundary; the time to find the blocks doubles with each.
+// The most buffers on one side of a boundary. Each one more doubles the time to find the blocks.
 constexpr size_t kMaxSide = 11;
-// Coincident sums at one boundary; with more, the sizes aren't arbitrary enough.
+// The most coincident sums at one boundary. With more, the sizes aren't arbitrary enough.
 constexpr size_t kMaxMatches = 4096;
 
-// The smallest of the sets, if each of the others is a union of some of them.
+// Returns the smallest sets, if they are disjoint and every other set is a union of some of them;
+// else nullopt, since some sums then coincide by accident.
 std::optional<std::vector<uint32_t>> SmallestDisjointSets(std::vector<uint32_t> sets) {
   std::ranges::sort(sets, {}, [](uint32_t set) { return std::pair(std::popcount(set), set); });
   std::vector<uint32_t> smallest;
@@ -47,12 +48,13 @@ MatchedBoundaries::MatchedBoundaries(std::span<const SearchBuffer> buffers,
     open_[side].assign(slack.size(), -1);
   }
   for (size_t i = 0; i + 1 < slack.size(); ++i) {
+    // Only if both instants are full does what is born take exactly the space of what dies.
     if (slack[i] != 0 || slack[i + 1] != 0) continue;
     FindBlocks(static_cast<int32_t>(i), dying[i], born[i + 1]);
   }
 }
 
-// All that aren't empty.
+// Returns all groups of members but the empty one.
 std::vector<MatchedBoundaries::Group> MatchedBoundaries::GroupsOf(
     std::span<const size_t> members) const {
   std::vector<Group> groups(size_t{1} << members.size(), Group{0, 0});
@@ -104,10 +106,14 @@ bool MatchedBoundaries::AllowsSide(Side side, int32_t id, int32_t instant, int64
   for (const int32_t other : blocks_at_[static_cast<size_t>(boundary)]) {
     const Block& block = blocks_[static_cast<size_t>(other)];
     if (other == id && block.IsBegun()) {
+      // A block is filled from its base without gaps.
       if (offset != block.base + block.placed[side]) return false;
     } else if (other == id) {
+      // The block takes the same interval on both sides, so beyond the boundary it must still be
+      // free.
       if (heights[static_cast<size_t>(beyond)] > offset) return false;
     } else if (block.IsBegun() && block.placed[side] < block.bytes) {
+      // The interval of a block that isn't full yet is for its own buffers.
       if (offset < block.base + block.bytes && block.base < offset + size) return false;
     }
   }
@@ -118,6 +124,8 @@ bool MatchedBoundaries::Allows(size_t buffer, int64_t offset,
                                std::span<const int64_t> heights) const {
   const SearchBuffer& b = buffers_[buffer];
   for (int32_t i = b.first; i < b.last; ++i) {
+    // The skyline at this boundary is inside the interval of an open block, where a buffer that
+    // lives across the boundary can't be.
     const bool is_block_open =
         open_[kDying][static_cast<size_t>(i)] >= 0 || open_[kNew][static_cast<size_t>(i) + 1] >= 0;
     if (is_block_open) return false;

@@ -1,12 +1,12 @@
-// Which buffers share an interval of the arena at the moment when some die and others are born.
+// Finds which dying and new buffers share an interval of the arena at a boundary between instants.
 //
-// Let all capacity be in use just before and just after a boundary between two instants. Then what
-// dies there leaves just the space that what is born there takes. If those sizes have only a few
-// coincident sums, the two sides fall apart into blocks, the smallest groups with equal sums, and
-// in a placement each block is one interval, which its dying buffers fill on one side and its new
-// ones on the other, with nothing else between. That settles early what a search would otherwise
-// find out only many buffers later. Where sums coincide by accident it is a guess, as two blocks
-// might lie intertwined; so a search that uses it proves nothing by failing.
+// If all capacity is in use just before and just after a boundary, the new buffers take exactly the
+// space that the dying ones leave. If the sizes have few coincident sums, both sides fall apart
+// into blocks, the smallest groups with equal sums. In a placement, each block is one interval,
+// which its dying buffers fill on one side and its new ones on the other, with nothing else
+// between. This settles early what a search would find out only many buffers later. It is a guess
+// where sums coincide by accident, since two blocks might interleave. So a search that uses it
+// proves nothing by failing.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,14 @@ namespace skiff {
 
 class MatchedBoundaries {
  public:
-  // The lives of the buffers are in 0 … slack.size() - 1; slack is the capacity that is left at
-  // each instant.
+  // `slack` is the capacity left at each instant. All lives must be within [0, slack.size()).
   MatchedBoundaries(std::span<const SearchBuffer> buffers, std::span<const int64_t> slack);
 
   bool empty() const { return blocks_.empty(); }
-  // Whether a buffer may lie at `offset`, if at every instant all below heights[instant] is taken,
-  // and nothing above it.
+  // Returns whether a buffer may be placed at `offset`, given that at every instant exactly the
+  // space below heights[instant] is taken.
   bool Allows(size_t buffer, int64_t offset, std::span<const int64_t> heights) const;
-  // Buffers are placed from the bottom to the top of each instant, and removed in reverse.
+  // At each instant, buffers must be placed from bottom to top and removed in reverse order.
   void Place(size_t buffer, int64_t offset);
   void Remove(size_t buffer);
 
@@ -35,7 +34,7 @@ class MatchedBoundaries {
   enum Side { kDying, kNew };
   struct Block {
     int64_t bytes = 0;           // of either side
-    int64_t base = 0;            // its offset, once something of it is placed
+    int64_t base = 0;            // its offset, once a buffer of it is placed
     int64_t placed[2] = {0, 0};  // bytes, by side
     bool IsBegun() const { return placed[kDying] + placed[kNew] > 0; }
   };

@@ -1,4 +1,4 @@
-// The Error of an allocator that can't give what it is asked for.
+// The Error that an allocator throws when it can't provide a block.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace skiff {
 
-// All in bytes, at the moment of the failure, after whatever was cached had been given back.
+// The state at the moment of the failure, after the allocator has returned everything cached.
 struct MemoryShortage {
   Place place;
   std::string memory;  // "cpu", "cuda:0", "pinned"
@@ -19,11 +19,11 @@ struct MemoryShortage {
   int64_t live_bytes = 0;
   int64_t reserved_bytes = 0;
   int64_t limit_bytes = 0;  // 0: none
-  std::string reason;       // the system's; empty if the limit is what forbids it
+  std::string reason;       // the system's; empty if the limit caused the failure
 };
 
-// Of code kResourceExhausted. Who knows what the memory holds catches it, and throws an Error that
-// says more: WithContext keeps the code and the message, but not the figures.
+// An Error with code kResourceExhausted. Code that knows what the memory holds catches it and
+// throws an Error with more detail. (WithContext keeps code and message, but loses the figures.)
 class OutOfMemoryError final : public Error {
  public:
   explicit OutOfMemoryError(MemoryShortage shortage);

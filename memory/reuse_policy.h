@@ -1,5 +1,10 @@
-// How buffers share the memory of an arena. The ancestor's policies, which give a dead buffer to a
-// later one whole, and the planning of offsets, which they are compared with.
+// Policies by which buffers share the memory of an arena: Fluid's, which pass a dead buffer's
+// memory on to a later buffer as a whole, and, for comparison with them, planning of offsets.
+//
+// Each policy allows all sharing that the policies before it allow, and no plan is larger than one
+// of theirs. Policies choose greedily, buffer by buffer, so a policy that allows more can do worse:
+// a small buffer may take a large dead one, which a later buffer of that very size then lacks.
+// Where this happens, the smaller plan of an earlier policy stands.
 #pragma once
 
 #include <string_view>
@@ -10,10 +15,10 @@
 namespace skiff {
 
 enum class ReusePolicy {
-  kNone,     // a place of its own for each
-  kEqual,    // a dead buffer serves a later one of as many bytes
-  kBestFit,  // the smallest dead one that is large enough does
-  kGrow,     // or, if none is, the largest one, which grows
+  kNone,     // no sharing
+  kEqual,    // a buffer takes the memory of a dead one of the same size
+  kBestFit,  // a buffer takes the memory of the smallest dead one that is large enough
+  kGrow,     // like kBestFit, but if none is large enough, the largest dead one grows
   kArena,    // offsets: PlanArena
 };
 
@@ -21,16 +26,16 @@ inline constexpr ReusePolicy kReusePolicies[] = {ReusePolicy::kNone, ReusePolicy
                                                  ReusePolicy::kBestFit, ReusePolicy::kGrow,
                                                  ReusePolicy::kArena};
 
-// "none", "equal", "best_fit", "grow", "arena".
+// Returns "none", "equal", "best_fit", "grow" or "arena".
 std::string_view ReusePolicyName(ReusePolicy policy);
-// Error (kInvalidArgument) naming those that there are.
+// Returns the policy with this name. Throws Error (kInvalidArgument) that lists the known ones.
 ReusePolicy ParseReusePolicy(std::string_view name);
 
-// Offsets of buffers that share memory as the policy says, in an arena. Buffers that begin at one
-// instant are served in the order given; at its last instant a buffer isn't dead yet. Of all
-// policies but kArena, a group is one buffer that lives from the first use of its first slice to
-// the last use of its last, served behind those in no group. Errors of PlanArena, for all policies;
-// kResourceExhausted where they add up to more than 2^60 bytes.
+// Returns a plan by this policy. Buffers with the same first_use are served in input order. A
+// buffer isn't dead yet at its last_use. For all policies but kArena, a group is one buffer that
+// lives from the first use of its first slice to the last use of its last; it comes after the
+// buffers in no group in the input order. Throws what PlanArena throws, and Error
+// (kResourceExhausted) if the arena would exceed 2^60 bytes.
 ArenaPlan PlanWithPolicy(const std::vector<ArenaBuffer>& buffers, ReusePolicy policy);
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// What a caching allocator stands on: a kind of memory, and the events that order its use.
+// What a caching allocator is built on: a kind of memory, and events that order its use.
 #pragma once
 
 #include <cstdint>
@@ -6,45 +6,45 @@
 
 namespace skiff {
 
-// A kind of memory, taken and given back in segments. Called by one thread at a time.
+// A kind of memory, taken and returned in segments. One thread at a time may call it.
 //
-// Where commit_granularity() is positive, Reserve gives addresses alone, and memory lies behind
-// them from Commit to Decommit, range by range. What was decommitted holds nothing of use.
+// If commit_granularity() is positive, Reserve provides addresses only; Commit and Decommit map
+// memory to ranges of them and take it away. Decommitted memory loses its contents.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
 
-  // A segment of `bytes` bytes at a multiple of `alignment` (a power of two). nullptr if there is
-  // none: failure() says why.
+  // Returns a segment of `bytes` bytes whose address is a multiple of `alignment` (a power of two),
+  // or nullptr; failure() then says why.
   virtual void* Reserve(int64_t bytes, int64_t alignment) = 0;
-  // A whole segment, of which nothing is committed any more, and which nothing uses.
+  // Takes back a whole segment. Nothing may use it, and nothing of it may be committed.
   virtual void Release(void* segment, int64_t bytes) noexcept = 0;
 
-  // 0: a segment has its memory from Reserve to Release. Otherwise ranges begin and end at
-  // multiples of this, counted from the beginning of the segment, and so does the segment itself.
+  // Returns 0 if a segment has memory from Reserve to Release. Otherwise segment sizes, and the
+  // ends of committed ranges as offsets in the segment, are multiples of this.
   virtual int64_t commit_granularity() const { return 0; }
-  // False if there is no memory: failure() says why.
+  // Returns false if there is no memory; failure() then says why.
   virtual bool Commit(void* /*begin*/, int64_t /*bytes*/) { return true; }
-  // Any range of what is committed, also of several calls of Commit.
+  // Takes any committed range, also one that several calls of Commit made.
   virtual void Decommit(void* /*begin*/, int64_t /*bytes*/) noexcept {}
 
-  // Whether the CPU reads and writes it.
+  // Returns whether the CPU can read and write the memory.
   virtual bool is_host_memory() const = 0;
-  // The system's reason for the last failure.
+  // Returns the system's reason for the last failure.
   virtual std::string failure() const = 0;
 };
 
-// The events of a device's streams. An event is done when the work is that its stream had been
-// given when it was recorded. Called by one thread at a time.
+// Events of a device's streams. An event is done when all work that its stream had received before
+// Record is done. One thread at a time may call it.
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
 
-  // nullptr if no event can be had: the stream's work is done then.
+  // Returns an event, or nullptr after waiting for the stream if none is available.
   virtual void* Record(void* stream) noexcept = 0;
   virtual bool IsDone(void* event) noexcept = 0;
   virtual void Wait(void* event) noexcept = 0;
-  // The event isn't asked about any more.
+  // Takes back an event that isn't needed any more.
   virtual void Recycle(void* event) noexcept = 0;
 };
 

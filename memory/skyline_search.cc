@@ -19,12 +19,12 @@ uint64_t Mix(uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// The least and the greatest length of the table of failed states, powers of two.
+// The smallest and the largest length of the table of failed states, powers of two.
 constexpr size_t kFirstFailures = size_t{1} << 8;
 constexpr size_t kMostFailures = size_t{1} << 20;
-// More buffers at one boundary aren't looked at.
+// The most buffers at one boundary to consider.
 constexpr size_t kMaxNeighbours = 64;
-// Between two questions whether to stop: a few milliseconds.
+// Steps between two calls of `stop`: a few milliseconds.
 constexpr int64_t kStepsPerStop = 1 << 20;
 
 }  // namespace
@@ -41,8 +41,9 @@ SkylineSearch::SkylineSearch(std::span<const SearchBuffer> buffers, const Option
   if (options_.match_boundaries) matched_ = MatchedBoundaries(buffers_, slack_);
 }
 
-// Two buffers meet if and only if they do so at an instant that is the last one where a buffer is
-// born before another dies (the maximal cliques of an interval graph). The others decide nothing.
+// Two lives meet if and only if they meet at an instant that is the last one at which a buffer is
+// born before another dies (the maximal cliques of an interval graph). Dropping all other instants
+// makes every walk over instants shorter and loses nothing.
 void SkylineSearch::KeepDecidingInstants() {
   std::vector<int32_t> born, dying;
   for (const SearchBuffer& b : buffers_) {
@@ -64,6 +65,8 @@ void SkylineSearch::KeepDecidingInstants() {
   height_.assign(instants.size(), 0);
 }
 
+// In order of birth, so that the buffers born in a range of instants are contiguous: first_born_
+// gives their range.
 void SkylineSearch::SortBuffers() {
   input_index_.resize(buffers_.size());
   std::iota(input_index_.begin(), input_index_.end(), size_t{0});
@@ -87,7 +90,7 @@ void SkylineSearch::IndexBuffers() {
   for (const SearchBuffer& b : buffers_) {
     ++first_born_[static_cast<size_t>(b.first) + 1];
     ++first_dying_[static_cast<size_t>(b.last) + 1];
-    // What changes from the instant before; summed up below.
+    // These are changes from the instant before. The loop below sums them up.
     ++live_[static_cast<size_t>(b.first)];
     load[static_cast<size_t>(b.first)] += b.size;
     load[static_cast<size_t>(b.last) + 1] -= b.size;
@@ -132,7 +135,9 @@ std::vector<int64_t> SkylineSearch::Offsets() const {
   return offsets;
 }
 
+// The stack is explicit since its depth is the number of placed buffers, which may be thousands.
 SkylineSearch::Verdict SkylineSearch::Dive(int64_t max_nodes, int64_t max_steps) {
+  // More bytes are live at some instant than the capacity.
   if (std::ranges::any_of(slack_, [](int64_t slack) { return slack < 0; })) {
     return Verdict::kImpossible;
   }
@@ -172,13 +177,13 @@ void SkylineSearch::Begin() {
   choices_.clear();
   parts_.clear();
   ++dives_;
-  // The first frame stands for the whole. It has nothing to choose.
+  // The first frame stands for the whole arena and has nothing to choose.
   stack_.push_back(
       {.range = {.begin = 0, .end = static_cast<int32_t>(height_.size())}, .is_applied = true});
   Split(stack_.back().range);
 }
 
-// false: the state is a dead end.
+// Returns false if the state is a dead end.
 bool SkylineSearch::Push(Range range) {
   ++nodes_;
   Frame frame{.range = range, .key = KeyOf(range), .changes = trail_.size()};
@@ -201,7 +206,7 @@ void SkylineSearch::Pop() {
   stack_.pop_back();
 }
 
-// Takes back the choice of the last frame. false: it is the first one, which has none.
+// Undoes the choice of the last frame. Returns false if that is the first frame, which has none.
 bool SkylineSearch::TakeBack() {
   Frame& frame = stack_.back();
   if (stack_.size() == 1) return false;
@@ -212,7 +217,9 @@ bool SkylineSearch::TakeBack() {
   return true;
 }
 
-// Adds the parts of a range that no unplaced buffer leaves and where one lives.
+// Splits a range where no unplaced buffer crosses a boundary, and adds the parts in which an
+// unplaced buffer lives. The parts don't affect each other, so solving them one after the other
+// costs the sum of their searches, not the product.
 void SkylineSearch::Split(Range range) {
   AddSteps(range.end - range.begin);
   int32_t begin = range.begin;
@@ -224,6 +231,9 @@ void SkylineSearch::Split(Range range) {
 }
 
 uint64_t SkylineSearch::KeyOf(Range range) {
+  // A sum, so that the order in which the other buffers were placed doesn't matter. A state that
+  // collides with a failed one is skipped wrongly; with 64 bits, of which the table uses up to 20
+  // as the index, the chance is below 2^-43 per look-up.
   uint64_t key = 0;
   const int32_t begin = first_born_[static_cast<size_t>(range.begin)];
   const int32_t end = first_born_[static_cast<size_t>(range.end)];
@@ -241,6 +251,7 @@ uint64_t SkylineSearch::KeyOf(Range range) {
 }
 
 void SkylineSearch::RememberFailure(uint64_t key) {
+  // Newer keys replace older ones with the same index. A lost key costs only time.
   if (++failures_ > failed_.size() / 2 && failed_.size() < kMostFailures) {
     std::vector<uint64_t> longer(4 * failed_.size(), 0);
     for (const uint64_t old : failed_) longer[old & (longer.size() - 1)] = old;
@@ -249,7 +260,7 @@ void SkylineSearch::RememberFailure(uint64_t key) {
   failed_[key & (failed_.size() - 1)] = key;
 }
 
-// Those of the valley with the fewest. false: there is a valley without any.
+// Finds the choices of the valley with the fewest. Returns false if some valley has none.
 bool SkylineSearch::FindChoices(Range range, Frame* frame) {
   AddSteps(range.end - range.begin);
   if (!BasinsCanBeFilled(range)) return false;
@@ -260,6 +271,7 @@ bool SkylineSearch::FindChoices(Range range, Frame* frame) {
     begin = valley.end;
     valley.left_wall = valley.begin > range.begin ? HeightAt(valley.begin - 1) : options_.capacity;
     valley.right_wall = valley.end < range.end ? HeightAt(valley.end) : options_.capacity;
+    // No valley: a wall is lower than the floor, so its space belongs to a neighbour's valley.
     if (valley.depth() < 0) continue;
     const bool may_stay_empty = MayStayEmpty(valley);
     for (const bool is_rightmost : {false, true}) {
@@ -280,12 +292,13 @@ bool SkylineSearch::FindChoices(Range range, Frame* frame) {
   return true;
 }
 
-// Whether enough buffers are left for what lies under the lower one of any two walls.
+// Returns whether enough buffers are left to fill the space below the lower of any two walls.
 bool SkylineSearch::BasinsCanBeFilled(Range range) {
   const auto height = [&](int32_t i) {
     return i < range.begin || i >= range.end ? options_.capacity : HeightAt(i);
   };
-  walls_.assign(1, range.begin - 1);  // ever lower, from left to right
+  walls_.assign(
+      1, range.begin - 1);  // ever lower from left to right, so that each basin is checked once
   for (int32_t i = range.begin; i <= range.end; ++i) {
     while (walls_.size() > 1 && height(walls_.back()) < height(i)) {
       walls_.pop_back();
@@ -299,13 +312,14 @@ bool SkylineSearch::BasinsCanBeFilled(Range range) {
 }
 
 bool SkylineSearch::CanBeFilled(int32_t begin, int32_t end, int64_t level) {
-  if (IsOutOfSteps()) return true;  // unknown, and the dive is at its end
+  if (IsOutOfSteps()) return true;  // unknown, but the dive ends here anyway
   fill_.assign(static_cast<size_t>(end - begin) + 1, 0);
   const int32_t begin_buffer = first_born_[static_cast<size_t>(begin)];
   const int32_t end_buffer = first_born_[static_cast<size_t>(end)];
   AddSteps(end_buffer - begin_buffer + end - begin);
   for (int32_t k = begin_buffer; k < end_buffer; ++k) {
     const SearchBuffer& b = At(k);
+    // Only buffers that live entirely between the walls can fill the basin.
     if (IsPlaced(k) || b.last >= end) continue;
     fill_[static_cast<size_t>(b.first - begin)] += b.size;
     fill_[static_cast<size_t>(b.last + 1 - begin)] -= b.size;
@@ -323,7 +337,7 @@ bool SkylineSearch::MayStayEmpty(const Valley& valley) {
   for (int32_t i = valley.begin; i < valley.end; ++i) {
     if (SlackAt(i) < valley.depth()) return false;
   }
-  // What fits into the hole could as well be there as elsewhere.
+  // If a buffer fits into the hole, placing it there is at least as good as leaving the hole empty.
   const int32_t begin = first_born_[static_cast<size_t>(valley.begin)];
   const int32_t end = first_born_[static_cast<size_t>(valley.end)];
   AddSteps(end - begin);
@@ -335,9 +349,10 @@ bool SkylineSearch::MayStayEmpty(const Valley& valley) {
   return true;
 }
 
-// Stops soon after more than `limit` are found.
+// Stops soon after it has found `limit` choices: another valley has no more.
 void SkylineSearch::FindSideChoices(const Valley& valley, bool is_rightmost, size_t limit) {
-  int64_t slack = std::numeric_limits<int64_t>::max();  // the least one between wall and buffer
+  int64_t slack = std::numeric_limits<int64_t>::max();  // the least one between wall and buffer:
+                                                        // that space stays empty
   const int32_t width = valley.end - valley.begin;
   for (int32_t k = 0; k < width && slack > 0 && side_choices_.size() < limit; ++k) {
     const int32_t i = is_rightmost ? valley.end - 1 - k : valley.begin + k;
@@ -359,6 +374,7 @@ bool SkylineSearch::IsChoice(const Valley& valley, int32_t buffer, bool is_right
   const int64_t offset = LyingAt(b, valley.floor);
   const int64_t wall = is_rightmost ? valley.right_wall : valley.left_wall;
   const bool is_at_wall = is_rightmost ? b.last + 1 == valley.end : b.first == valley.begin;
+  // Nothing can fill the space between buffer and wall, up to the lower one's top.
   if (!is_at_wall && std::min(wall, offset + b.size) - valley.floor > slack) return false;
   if (offset > valley.floor || !matched_.empty()) AddSteps(b.last - b.first + 1);
   if (offset > valley.floor) {
@@ -369,8 +385,9 @@ bool SkylineSearch::IsChoice(const Valley& valley, int32_t buffer, bool is_right
   return matched_.empty() || matched_.Allows(static_cast<size_t>(buffer), offset, height_);
 }
 
-// How many buffers it takes, with this one, to explain the height of a wall: those born at it, less
-// those that die there. Few are hardly a coincidence. 0: more than three, or unknown.
+// Returns how many buffers, this one included, explain the height of a wall: the sum of buffers
+// born at it less that of buffers that die there. A match of few buffers is hardly a coincidence.
+// Returns 0 for more than three, or if unknown.
 int SkylineSearch::CutsThatMeet(const Valley& valley, int32_t buffer, bool at_right) {
   if (IsOutOfSteps()) return 0;
   const int64_t wall = at_right ? valley.right_wall : valley.left_wall;
@@ -405,7 +422,7 @@ int SkylineSearch::CutsThatMeet(const Valley& valley, int32_t buffer, bool at_ri
   return fewest;
 }
 
-// Higher is better. What loses space comes last, the more it loses the later.
+// Higher is better. Choices that lose space come last; the more they lose, the later.
 float SkylineSearch::PreferenceOf(const Valley& valley, const Choice& choice) {
   constexpr float kExplainsWall = 1e6f;  // twice or thrice: by fewer buffers
   constexpr float kFillsWidth = 1e3f;
@@ -421,9 +438,12 @@ float SkylineSearch::PreferenceOf(const Valley& valley, const Choice& choice) {
     const auto lost = static_cast<double>(std::min(b.size, wall - valley.floor));
     return static_cast<float>(-lost * gap / (length * size));
   }
+  // The first two dives follow the preferences exactly. Noise makes each later one try something
+  // else.
   random_ = Mix(random_);
   const float noise =
       dives_ <= 2 ? 1.0f : 0.2f + static_cast<float>(random_ >> 40) / static_cast<float>(1 << 24);
+  // Every fourth dive ignores what walls suggest, since a match of sizes may be a coincidence.
   if (dives_ % 4 != 0) {
     int buffers = is_at_left ? CutsThatMeet(valley, choice.buffer, false) : 0;
     if (is_at_right) {
@@ -474,7 +494,7 @@ void SkylineSearch::Apply(Frame* frame) {
 
 void SkylineSearch::Raise(int32_t begin, int32_t end, int64_t from, int64_t to, int32_t buffer) {
   if (begin >= end || from == to) return;
-  AddSteps(2 * (end - begin));  // to undo it, too
+  AddSteps(2 * (end - begin));  // undoing it included
   trail_.push_back({begin, end, from, to, buffer});
   const auto first = static_cast<size_t>(begin);
   const auto stop = static_cast<size_t>(end);

@@ -1,5 +1,5 @@
-// One way to search, which can be interrupted and resumed; SearchArena (arena_search.h, which
-// explains it) takes turns with several.
+// One search over the skyline, which can be interrupted and resumed. SearchArena (arena_search.h,
+// which explains the search) alternates between several.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class SkylineSearch {
  public:
   enum class Verdict {
     kFound,
-    kImpossible,  // with matched boundaries: no placement respects them
+    kImpossible,  // with matched boundaries: no placement agrees with them
     kUndecided,
   };
   struct Options {
@@ -29,20 +29,19 @@ class SkylineSearch {
 
   SkylineSearch(std::span<const SearchBuffer> buffers, const Options& options);
 
-  // Whether there are boundaries to match, if options say so.
+  // Returns whether the options ask for matched boundaries and there are any.
   bool has_matched_boundaries() const { return !matched_.empty(); }
-  // Whether all capacity is in use at some instant.
+  // Returns whether all capacity is in use at some instant.
   bool IsFull() const;
-  // Begins at the empty arena with preferences of its own, and looks at no more than `max_nodes`
-  // states, and at none once it has taken `max_steps`. States that failed in an earlier dive are
-  // remembered.
+  // Restarts from the empty arena with new preferences. Visits at most `max_nodes` states, and no
+  // more once steps() has grown by `max_steps`. Remembers states that failed in earlier dives.
   Verdict Dive(int64_t max_nodes, int64_t max_steps);
-  // Of all dives.
+  // Returns the states visited by all dives.
   int64_t nodes() const { return nodes_; }
-  // What it has looked at in all, which is what its time goes by: buffers and instants, of the
-  // construction, too.
+  // Returns the buffers and instants examined so far, including by the constructor. The time is
+  // proportional to it.
   int64_t steps() const { return steps_; }
-  // One a buffer; after kFound.
+  // Returns one offset per buffer. Call it only after kFound.
   std::vector<int64_t> Offsets() const;
 
  private:
@@ -58,8 +57,8 @@ class SkylineSearch {
     int64_t right_wall = 0;
     int64_t depth() const { return (left_wall < right_wall ? left_wall : right_wall) - floor; }
   };
-  // What to do with a valley: place a buffer on its floor as the leftmost or the rightmost one, or
-  // (buffer < 0) leave it empty.
+  // What to do with a valley: place a buffer on its floor as its leftmost or rightmost one, or
+  // leave it empty (buffer < 0).
   struct Choice {
     int32_t buffer;
     bool is_rightmost;
@@ -72,17 +71,17 @@ class SkylineSearch {
     int64_t to;
     int32_t buffer;  // -1: the space is given up
   };
-  struct Frame {  // a state where something was chosen
+  struct Frame {  // a state in which a choice was made
     Range range{};
     Valley valley{};
     uint64_t key = 0;
-    size_t changes = 0;  // in the trail when the frame began
+    size_t changes = 0;  // size of the trail when the frame began
     size_t first_choice = 0;
     size_t next_choice = 0;
     size_t end_choice = 0;
     size_t first_part = 0;  // of the parts that its choice has left
     size_t next_part = 0;
-    bool is_applied = false;  // a choice is
+    bool is_applied = false;  // whether a choice is
   };
 
   void KeepDecidingInstants();
@@ -120,20 +119,20 @@ class SkylineSearch {
 
   const Options options_;
   std::vector<SearchBuffer> buffers_;  // by first instant
-  std::vector<size_t> input_index_;    // of each
+  std::vector<size_t> input_index_;    // of each buffer
   std::vector<char> is_placed_;
   std::vector<int64_t> offsets_;
   // By instant.
-  std::vector<int64_t> height_;                    // of the skyline
-  std::vector<int64_t> slack_;                     // what may still be lost
-  std::vector<int32_t> live_;                      // how many unplaced buffers live then
-  std::vector<int32_t> crossing_;                  // and how many of them at the next instant, too
+  std::vector<int64_t> height_;    // of the skyline
+  std::vector<int64_t> slack_;     // what may still be lost
+  std::vector<int32_t> live_;      // unplaced buffers that live then
+  std::vector<int32_t> crossing_;  // those of them that live at the next instant, too
   std::vector<int32_t> first_born_, first_dying_;  // where the lists below begin
   std::vector<int32_t> born_, dying_;              // buffers
   MatchedBoundaries matched_;
 
   std::vector<Frame> stack_;
-  std::vector<Choice> choices_;  // of the frames, one behind the other
+  std::vector<Choice> choices_;  // of all frames, one after the other
   std::vector<Range> parts_;     // the same
   std::vector<Change> trail_;
   std::vector<uint64_t> failed_;  // keys by their low bits; a newer one replaces an older one
@@ -145,7 +144,7 @@ class SkylineSearch {
   uint64_t random_;
   int dives_ = 0;
 
-  // Kept for their memory.
+  // Members to reuse their memory.
   std::vector<Choice> side_choices_;
   std::vector<int32_t> walls_;
   std::vector<int64_t> fill_;

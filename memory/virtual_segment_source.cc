@@ -12,7 +12,7 @@ VirtualSegmentSource::VirtualSegmentSource(std::shared_ptr<VirtualMemory> memory
     : memory_(std::move(memory)), chunk_bytes_(RoundUp(chunk_bytes, memory_->granularity())) {}
 
 void* VirtualSegmentSource::Reserve(int64_t bytes, int64_t alignment) {
-  // Addresses come at multiples of the granularity.
+  // Address ranges begin at multiples of the granularity only.
   SKIFF_ENFORCE(memory_->granularity() % alignment == 0, kInvalidArgument,
                 "segment at a multiple of ", alignment, " bytes: expected a divisor of ",
                 memory_->granularity());

@@ -1,4 +1,4 @@
-// Segments that grow: many addresses, behind which memory is mapped chunk by chunk.
+// Segments that grow: large address ranges to which memory is mapped chunk by chunk.
 #pragma once
 
 #include <cstdint>
@@ -9,36 +9,38 @@
 
 namespace skiff {
 
-// What a driver offers for it. Sizes are multiples of granularity(), in bytes. What gives a bool or
-// a pointer says by false or nullptr that it failed, and failure() says why.
+// What a driver offers for that. Sizes are in bytes, and multiples of granularity(). Functions that
+// return a bool or a pointer report failure as false or nullptr; failure() then says why.
 class VirtualMemory {
  public:
   virtual ~VirtualMemory() = default;
   virtual int64_t granularity() const = 0;
   virtual void* ReserveAddresses(int64_t bytes) = 0;
   virtual void FreeAddresses(void* begin, int64_t bytes) noexcept = 0;
-  // New memory behind addresses. A chunk is unmapped, and its memory given back, as it was mapped.
+  // Maps new memory to addresses. A chunk is unmapped, and its memory freed, in one piece as it was
+  // mapped.
   virtual bool Map(void* chunk, int64_t bytes) = 0;
   virtual void Unmap(void* chunk, int64_t bytes) noexcept = 0;
-  // The device may read and write what is mapped.
+  // Lets the device read and write mapped memory.
   virtual bool Allow(void* begin, int64_t bytes) = 0;
-  // Waits until nothing of what the device was given to do runs any more.
+  // Waits until the device has done all its work.
   virtual void Synchronize() noexcept = 0;
   virtual std::string failure() const = 0;
 };
 
 class VirtualSegmentSource final : public SegmentSource {
  public:
-  // Memory comes in chunks of `chunk_bytes`, rounded up to the granularity: the larger, the fewer
-  // calls of the driver; the smaller, the less is reserved in vain.
+  // Maps memory in chunks of `chunk_bytes`, rounded up to the granularity. Larger chunks mean fewer
+  // driver calls; smaller ones waste less memory.
   VirtualSegmentSource(std::shared_ptr<VirtualMemory> memory, int64_t chunk_bytes);
 
   void* Reserve(int64_t bytes, int64_t alignment) override;
   void Release(void* segment, int64_t bytes) noexcept override;
   int64_t commit_granularity() const override { return chunk_bytes_; }
-  // All of the range, or nothing.
+  // Maps the whole range or nothing.
   bool Commit(void* begin, int64_t bytes) override;
-  // Waits for the device first: it may still use what was freed in the order of its streams.
+  // Waits for the device first, which may still use blocks that were freed in the order of its
+  // streams.
   void Decommit(void* begin, int64_t bytes) noexcept override;
   bool is_host_memory() const override { return false; }
   std::string failure() const override { return failure_; }

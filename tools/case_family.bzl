@@ -111,7 +111,10 @@ def case_family(name, registry = None, deps = [], size = "medium", shard_count =
         srcs = sources + [":" + generated + "_cc"],
         hdrs = [":" + generated + "_h"] + native.glob(["*.h"], allow_empty = True),
         visibility = ["//visibility:public"],
-        deps = ["//tests/harness:op_case"] + deps,
+        deps = [
+            "//tests/harness:op_case",
+            "//tools/pch:test",
+        ] + deps,
     )
     native.cc_test(
         name = name + "_test",

@@ -1,7 +1,10 @@
-"""CUDA in Bazel: if_cuda(), cuda_library().
+"""CUDA in Bazel: if_cuda(), cuda_library(), cuda_link().
 
 if_cuda(a, b) is a under --config=cuda, else b. cuda_library compiles .cu files
 with nvcc for the archs of --//tools/cuda:archs that the toolkit supports.
+cuda_link hands on what its deps link and none of their headers or defines. Host
+code depends on CUDA through it alone, so that its objects are the same with and
+without CUDA: only .cu files and links differ.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -174,6 +177,23 @@ def cuda_library(name, deps = [], **kwargs):
     _cuda_library(
         name = name,
         deps = deps + ["//tools/cuda:cuda"],
+        target_compatible_with = if_cuda([], ["//tools/cuda:unavailable"]),
+        **kwargs
+    )
+
+def _cuda_link_impl(ctx):
+    linking = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps]).linking_context
+    return [CcInfo(linking_context = linking)]
+
+_cuda_link = rule(
+    implementation = _cuda_link_impl,
+    attrs = {"deps": attr.label_list(providers = [CcInfo])},
+)
+
+def cuda_link(name, **kwargs):
+    """What `deps` link, without their headers; without --config=cuda it is skipped by //..."""
+    _cuda_link(
+        name = name,
         target_compatible_with = if_cuda([], ["//tools/cuda:unavailable"]),
         **kwargs
     )

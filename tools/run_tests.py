@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Runs `bazel test` and ends with one line: N passed, N failed, N skipped.
 
-usage: run_tests.py [--failed_before=WHAT]... [bazel test flags] [targets]
-Default target: //... --failed_before counts something that failed earlier, so
-that the last line tells of it. BAZEL: the bazel to call.
+usage: run_tests.py [bazel test flags] [targets] [--then [flags] [targets]]...
+Default target: //... Each --then starts another `bazel test`; the last line
+counts them all. BAZEL: the bazel to call.
 
 Counts test cases where a test wrote them (GoogleTest does, to Bazel's
 test.xml), else the test target as one. A target that failed without a failing
-case (crash, timeout, does not build) counts as one failure.
+case (crash, timeout, does not build) counts as one failure. So does a target
+whose test.xml has no case (unless --test_filter or --test_arg may have left
+none), and a run without any case: what tested nothing has not passed.
 Exit status: bazel's, or 1 if anything failed.
 """
 import json
@@ -20,7 +22,7 @@ import xml.etree.ElementTree as ET
 
 
 def cases(path):
-    """(passed, failed, skipped) of a test.xml, or None."""
+    """(passed, failed, skipped) of a test.xml; None if it is missing or broken."""
     try:
         root = ET.parse(path).getroot()
     except (OSError, ET.ParseError):
@@ -34,7 +36,7 @@ def cases(path):
             skipped += 1
         else:
             passed += 1
-    return (passed, failed, skipped) if passed + failed + skipped else None
+    return passed, failed, skipped
 
 
 def run_bazel(args):
@@ -79,42 +81,71 @@ class Outcome:
                 self.not_built.add(label)
 
     def count(self, label):
-        """(passed, failed, skipped) of a test target."""
-        passed = failed = skipped = 0
-        for key, path in self.xmls.items():
-            found = cases(path) if key[0] == label else None
-            if found:
-                passed, failed, skipped = passed + found[0], failed + found[1], skipped + found[2]
+        """(passed, failed, skipped) of a test target; all 0 if it passed and its test.xml has no case."""
+        found = [cases(path) for key, path in self.xmls.items() if key[0] == label]
+        found = [counts for counts in found if counts is not None]
+        passed, failed, skipped = [sum(column) for column in zip(*found)] if found else (0, 0, 0)
         ok = self.status[label] in ("PASSED", "FLAKY")
-        if passed + failed + skipped == 0:
-            return (1, 0, 0) if ok else (0, 1, 0)
-        return passed, failed if ok else max(failed, 1), skipped
+        if not ok:
+            return passed, max(failed, 1), skipped
+        return (passed, failed, skipped) if found else (1, 0, 0)
 
 
-def main():
-    bad = []
-    args = []
-    for arg in sys.argv[1:]:
-        if arg.startswith("--failed_before="):
-            bad.append(arg.partition("=")[2])
-        else:
-            args.append(arg)
-    if not any(a.startswith(("//", ":", "@")) for a in args):
-        args.append("//...")
-    status, events = run_bazel(args)
-    outcome = Outcome(events)
-    passed, failed, skipped = 0, len(bad), 0
+def tally(outcome, is_filtered):
+    """(passed, failed, skipped, what failed) of all targets."""
+    passed, failed, skipped, bad = 0, 0, 0, []
     for label in sorted(outcome.status):
         p, f, s = outcome.count(label)
         passed, failed, skipped = passed + p, failed + f, skipped + s
         if f:
             bad.append("%s (%s)" % (label, outcome.status[label]))
+        elif p + s == 0 and not is_filtered:
+            failed += 1
+            bad.append("%s (has no test case)" % label)
     for label in sorted(outcome.not_built - set(outcome.status)):
         failed += 1
         bad.append("%s (does not build)" % label)
+    return passed, failed, skipped, bad
+
+
+def is_filtered(args):
+    """Whether the flags may leave targets without a case."""
+    return any(a.startswith(("--test_filter", "--test_arg")) for a in args)
+
+
+def run_suite(args):
+    """(passed, failed, skipped, what failed, exit status) of one `bazel test`."""
+    if not any(a.startswith(("//", ":", "@")) for a in args):
+        args = args + ["//..."]
+    status, events = run_bazel(args)
+    passed, failed, skipped, bad = tally(Outcome(events), is_filtered(args))
     if status not in (0, 3, 4) and failed == 0:  # 3: tests failed, 4: no tests
         failed = 1
         bad.append("bazel exit status %d" % status)
+    if passed + failed + skipped == 0:
+        failed = 1
+        bad.append("no test ran")
+    return passed, failed, skipped, bad, status
+
+
+def suites_of(args):
+    """The arguments between one --then and the next."""
+    suites = [[]]
+    for arg in args:
+        if arg == "--then":
+            suites.append([])
+        else:
+            suites[-1].append(arg)
+    return suites
+
+
+def main():
+    passed, failed, skipped, bad, status = 0, 0, 0, [], 0
+    for args in suites_of(sys.argv[1:]):
+        p, f, s, suite_bad, suite_status = run_suite(args)
+        passed, failed, skipped = passed + p, failed + f, skipped + s
+        bad += suite_bad
+        status = status or suite_status
     for line in bad:
         print("FAILED: " + line)
     print("%d passed, %d failed, %d skipped" % (passed, failed, skipped), flush=True)

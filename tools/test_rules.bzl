@@ -1,4 +1,4 @@
-"""skiff_test, skiff_py_test: tests with this repository's defaults."""
+"""skiff_test, cuda_test, skiff_py_test: tests with this repository's defaults."""
 
 def skiff_test(name, srcs, deps = [], size = "small", **kwargs):
     """A GoogleTest program: srcs need no main()."""
@@ -6,7 +6,22 @@ def skiff_test(name, srcs, deps = [], size = "small", **kwargs):
         name = name,
         size = size,
         srcs = srcs,
-        deps = deps + ["@com_google_googletest//:gtest_main"],
+        deps = deps + [
+            "//tools/pch:test",
+            "@com_google_googletest//:gtest_main",
+        ],
+        **kwargs
+    )
+
+def cuda_test(name, deps, **kwargs):
+    """A skiff_test that calls the CUDA runtime: it sees WITH_CUDA in builds with CUDA.
+
+    tools/cuda_test.sh runs these tests, by their tag, on a machine with a GPU.
+    """
+    skiff_test(
+        name = name,
+        tags = ["cuda"],
+        deps = deps + ["//tools/cuda"],
         **kwargs
     )
 

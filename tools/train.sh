@@ -1,7 +1,7 @@
 #!/bin/bash
 # train.sh MODEL [flags]: installs what is missing, builds //models/MODEL:train
 # and runs it with the flags. Without a MODEL: lists the models.
-# CUDA is used where nvcc is found; SKIFF_CACHE and BAZEL as in test.sh.
+# CUDA is used where nvcc and a GPU are found; SKIFF_CACHE and BAZEL as in test.sh.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -39,10 +39,9 @@ fi
 
 "$root/tools/install.sh"
 flags=(--config=opt "--disk_cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}")
-if [[ "${CUDA_HOME:-}" != none ]] &&
-  { command -v nvcc >/dev/null || [[ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]]; }; then
-  flags+=(--config=cuda)
-fi
+# shellcheck source=tools/cuda_found.sh
+source "$root/tools/cuda_found.sh"
+if has_nvcc && has_gpu; then flags+=(--config=cuda); fi
 (cd "$root" && "${BAZEL:-bazel}" build "${flags[@]}" "//models/$model:train")
 output=$(cd "$root" && "${BAZEL:-bazel}" info "${flags[@]}" bazel-bin 2>/dev/null)
 # Not `bazel run`, which changes the folder: paths among the flags are meant

@@ -8,7 +8,7 @@
 namespace skiff {
 namespace {
 
-// Those of the slots that the op has.
+// Returns the pairs of slots that the op has.
 InputOutputPairs PairsOf(const Plan& plan, const Instruction& instruction,
                          const std::vector<std::pair<std::string, std::string>>& slots) {
   InputOutputPairs pairs;
@@ -29,8 +29,7 @@ InputOutputPairs PairsOf(const Plan& plan, const Instruction& instruction,
 
 InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction) {
   if (instruction.kind == InstructionKind::kFused) return PlaceFused(plan, instruction).in_place;
-  // What runs in step writes the scope.
-  if (instruction.kind != InstructionKind::kOp) return {};
+  if (instruction.kind == InstructionKind::kCopy) return {};
   return PairsOf(plan, instruction, instruction.def->in_place);
 }
 
@@ -39,10 +38,9 @@ InputOutputPairs ViewPairs(const Plan& plan, const Instruction& instruction) {
   return PairsOf(plan, instruction, instruction.def->views);
 }
 
-bool MayShareStorage(const Plan& plan, const PlanValue& a, const PlanValue& b) {
-  const auto is_free = [&](const PlanValue& value) {
-    return value.storage == Storage::kArena &&
-           std::ranges::count(plan.memory.skip, value.name) == 0;
+bool MayShareStorage(const PlanValue& a, const PlanValue& b) {
+  const auto is_free = [](const PlanValue& value) {
+    return value.storage == Storage::kArena && !value.is_alone;
   };
   return StorageBytes(a) == StorageBytes(b) && a.meta.dtype == b.meta.dtype &&
          a.meta.layout == b.meta.layout && is_free(a) && is_free(b);

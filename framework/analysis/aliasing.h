@@ -1,4 +1,4 @@
-// Which values of a plan may share storage.
+// Tells which values of a plan may share storage.
 #pragma once
 
 #include <utility>
@@ -8,18 +8,18 @@
 
 namespace skiff {
 
-// Pairs of an input and an output, as indices into those of an instruction.
+// Pairs of an input and an output of an instruction, by index.
 using InputOutputPairs = std::vector<std::pair<int, int>>;
 
-// Those that may share storage if nobody else reads the input any more.
+// Returns the pairs that may share storage if no later instruction reads the input.
 InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction);
 
-// Those whose output is the input in another shape, so that they may share storage whoever reads
-// the input, as long as nobody writes there.
+// Returns the pairs whose output is the input in another shape. They may share storage whoever else
+// reads the input, as long as nobody writes there.
 InputOutputPairs ViewPairs(const Plan& plan, const Instruction& instruction);
 
-// Whether two values may lie in one storage at all: both in the arena, of one form, and neither in
-// Plan::memory.skip.
-bool MayShareStorage(const Plan& plan, const PlanValue& a, const PlanValue& b);
+// Returns whether two values may share storage at all: both are in the arena, have equal bytes,
+// dtype and layout, and neither is_alone.
+bool MayShareStorage(const PlanValue& a, const PlanValue& b);
 
 }  // namespace skiff

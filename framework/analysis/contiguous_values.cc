@@ -9,7 +9,7 @@
 namespace skiff {
 namespace {
 
-// That of the planner.
+// The planner's limit.
 constexpr int64_t kMaxAlignment = int64_t{1} << 32;
 
 class SliceFinder {
@@ -17,8 +17,8 @@ class SliceFinder {
   explicit SliceFinder(const Plan& plan)
       : plan_(plan), is_written_(plan.values.size(), false), is_taken_(plan.values.size(), false) {
     for (const Instruction& instruction : plan.instructions) {
-      for (const int32_t output : instruction.outputs) {
-        if (output >= 0) is_written_[static_cast<size_t>(output)] = true;
+      for (const ValueId output : instruction.outputs) {
+        if (output) is_written_[output] = true;
       }
     }
   }
@@ -31,13 +31,13 @@ class SliceFinder {
                   " bytes: expected a power of two, at most ", kMaxAlignment);
     std::vector<ContiguousSlice> slices;
     int64_t end = 0;
-    for (const int32_t value : list.values) {
-      SKIFF_ENFORCE(value >= 0 && static_cast<size_t>(value) < plan_.values.size(),
-                    kInvalidArgument, "contiguous value #", value, ": the plan has ",
-                    plan_.values.size(), " values");
-      const int32_t root = plan_.StorageOf(value);
+    for (const ValueId value : list.values) {
+      SKIFF_ENFORCE(value, kInvalidArgument, "contiguous values: one of them is no value");
+      SKIFF_ENFORCE(plan_.values.contains(value), kInvalidArgument, "contiguous value ", value,
+                    ": the plan has ", plan_.values.size(), " values");
+      const ValueId root = plan_.StorageOf(value);
       if (!TakesPart(value, root)) continue;
-      is_taken_[static_cast<size_t>(root)] = true;
+      is_taken_[root] = true;
       CheckElementSize(root, alignment);
       slices.push_back({.value = value, .root = root, .offset = RoundUp(end, alignment)});
       end = slices.back().offset + StorageBytes(ValueOf(root));
@@ -46,24 +46,25 @@ class SliceFinder {
   }
 
  private:
-  const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
+  const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
 
-  bool TakesPart(int32_t value, int32_t root) const {
-    return ValueOf(root).storage == Storage::kArena && is_written_[static_cast<size_t>(value)] &&
-           !is_taken_[static_cast<size_t>(root)] &&
+  bool TakesPart(ValueId value, ValueId root) const {
+    // Passes may have dropped a value or given it another storage. Such values simply don't take
+    // part.
+    return ValueOf(root).storage == Storage::kArena && is_written_[value] && !is_taken_[root] &&
            StorageBytes(ValueOf(value)) == StorageBytes(ValueOf(root));
   }
 
-  void CheckElementSize(int32_t root, int64_t alignment) const {
+  void CheckElementSize(ValueId root, int64_t alignment) const {
     const int64_t element_bytes = SizeOf(ValueOf(root).meta.dtype);
     SKIFF_ENFORCE(alignment >= element_bytes, kInvalidArgument, "contiguous value \"",
-                  ValueOf(root).name, "\" (#", root, ") of ", DTypeName(ValueOf(root).meta.dtype),
+                  ValueOf(root).name, "\" (", root, ") of ", DTypeName(ValueOf(root).meta.dtype),
                   " aligned to ", alignment, " bytes: expected at least ", element_bytes);
   }
 
   const Plan& plan_;
-  std::vector<bool> is_written_;  // by value
-  std::vector<bool> is_taken_;    // by root: in a list
+  ValueTable<bool> is_written_;
+  ValueTable<bool> is_taken_;  // by root: in a list
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which values of a plan lie one behind the other.
+// Tells which values of a plan are stored contiguously, and at which offsets.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace skiff {
 
-// A storage that lies at a fixed distance from the others of its list.
+// A storage at a fixed distance from the others of its list.
 struct ContiguousSlice {
-  int32_t value = -1;  // of the list
-  int32_t root = -1;   // of its storage
-  int64_t offset = 0;  // from the first of the list
+  ValueId value;       // of the list
+  ValueId root;        // the root of its storage
+  int64_t offset = 0;  // from the first storage of the list
 };
 
-// By list of Plan::contiguous, those that take part, in its order. Error (kInvalidArgument) for a
-// value that the plan doesn't have, and an alignment that is no power of two or less than an
-// element of a value that takes part.
+// Returns, for each list of Plan::contiguous, the slices that take part, in the list's order.
+// Throws Error (kInvalidArgument) for a value that the plan doesn't have, and for an alignment that
+// isn't a power of two or is less than an element of a value that takes part.
 std::vector<std::vector<ContiguousSlice>> ContiguousSlices(const Plan& plan);
 
 }  // namespace skiff

@@ -13,7 +13,8 @@ namespace {
 
 using VarSet = std::unordered_set<const Var*>;
 
-// A gradient block may have one itself. The count ends a chain that leads back to its start.
+// A gradient block may have a gradient block itself. The count ends a chain that leads back to its
+// start.
 bool IsGradientBlockOf(const Block& block, const Block& forward) {
   const Block* next = ForwardBlock(block);
   for (size_t i = 0; next != nullptr && i < block.program()->block_count(); ++i) {
@@ -23,8 +24,8 @@ bool IsGradientBlockOf(const Block& block, const Block& forward) {
   return false;
 }
 
-// Whether `other` may run on what a run of the block has left: as its gradient block, or as one
-// that shares its forward block.
+// Whether `other` may run after a run of the block and read what that left: it is the block's
+// gradient block, or one that shares its forward block.
 bool RunsBehind(const Block& other, const Block& block) {
   if (&other == &block) return false;
   const Block* forward = ForwardBlock(block);
@@ -88,11 +89,13 @@ class DefinitionWalk {
 
   void AddWrite(const VisibleVar& variable, bool replaces, size_t position) {
     const bool is_there = current_.contains(variable.var) || OriginOf(variable) != Origin::kUnknown;
+    // A partial write to a variable that holds nothing yet makes its first definition.
     if (replaces || !is_there) Make(variable, Origin::kOp, static_cast<int64_t>(position));
     if (!replaces) Current(variable).updates.push_back(position);
   }
 
-  // The latest definition of the variable, which came from outside if there is none yet.
+  // Returns the latest definition of the variable. If there is none yet, its value came from
+  // outside.
   Definition& Current(const VisibleVar& variable) {
     const auto found = current_.find(variable.var);
     return found == current_.end() ? Make(variable, OriginOf(variable), -1)
@@ -106,7 +109,7 @@ class DefinitionWalk {
     return definitions_.back();
   }
 
-  // Of a definition that is there when the block starts.
+  // The origin of a definition that exists when the block starts.
   Origin OriginOf(const VisibleVar& variable) const {
     if (variable.var->persistable) return Origin::kPersistable;
     if (fed_.contains(variable.var)) return Origin::kFeed;
@@ -120,6 +123,8 @@ class DefinitionWalk {
       Definition& definition = definitions_[index];
       Outlives& outlives = definition.outlives;
       outlives.persistable = var->persistable;
+      // Persistables live in the scope, and only gradient blocks see variables of the forward
+      // block.
       outlives.captured = !var->persistable && definition.block != &block_ &&
                           definition.block != ForwardBlock(block_);
       outlives.read_by_gradient = read_by_gradient.contains(var);

@@ -1,16 +1,16 @@
 // Use-def and liveness of one block of a program, by definition.
 //
-// A program is not SSA: a definition is what a variable holds from one write to the next. A write
-// that may leave something of what was there (a sub-block that may be run zero times, a write to an
-// array) makes none: it updates the one that is there, which lives on.
+// Programs are not SSA: a definition is what a variable holds from one write to the next. A write
+// that may keep something of the old value (by a sub-block that may run zero times, or to an array)
+// makes no new definition. It updates the existing one, which lives on.
 //
 //   0: x = fill()              x, made by 0, read by 1, 2 and 3, updated by 1: lives from 0 to 3
 //   1: while (…) { x = f(x) }
 //   2: y = g(x)                y, made by 2
-//   3: x = h(x)                x once more, made by 3
+//   3: x = h(x)                a new definition of x, made by 3
 //
-// Each block counts as the body of a loop. Its own variables begin and end with each run of it;
-// what it leaves in one of an ancestor, the next run may read.
+// The analysis treats each block as the body of a loop. The block's own variables begin and end
+// with each run of it; what it leaves in a variable of an ancestor, the next run may read.
 #pragma once
 
 #include <cstddef>
@@ -26,29 +26,29 @@
 namespace skiff {
 
 struct DefinitionOptions {
-  // Names of variables that a run sets before the block starts, besides those of `feed` ops.
+  // Variables that a run sets before the block starts, besides those of `feed` ops.
   std::vector<std::string> feeds;
-  // Names of those that it reads when the block has ended.
+  // Variables that a run reads after the block has ended.
   std::vector<std::string> fetches;
 };
 
-// Where the value comes from that a definition starts with.
+// Where the initial value of a definition comes from.
 enum class Origin {
   kOp,            // an op of the block
-  kFeed,          // a feed, which nobody may write
+  kFeed,          // a feed, which no op may write
   kPersistable,   // the scope
-  kForwardBlock,  // the run of the block's own forward block, which nobody else sees then
+  kForwardBlock,  // the run of the block's own forward block, which nothing else sees
   kCaptured,      // another block that this one sees
   kUnknown,       // a feed that isn't listed, or nowhere
 };
 
-// Why a definition lives on when the block has ended.
+// Why a definition outlives the block.
 struct Outlives {
   bool fetched = false;
   bool persistable = false;
   bool captured = false;  // the next iteration, or ops of an ancestor, may read it
-  // A gradient block of this block reads its data, or another gradient block of this one's forward
-  // block.
+  // A gradient block of this block reads its data, or another gradient block of this block's
+  // forward block does.
   bool read_by_gradient = false;
 
   bool any() const { return fetched || persistable || captured || read_by_gradient; }
@@ -56,35 +56,36 @@ struct Outlives {
 
 struct Definition {
   const Var* var = nullptr;
-  const Block* block = nullptr;  // that declares the variable
+  const Block* block = nullptr;  // the block that declares the variable
   Origin origin = Origin::kOp;
-  // The op that makes it; -1: it is there when the block starts.
+  // The op that makes it; -1: it exists when the block starts.
   int64_t first = -1;
   // The last op that makes it, reads its data or updates it; the number of ops if it outlives the
-  // block; -1 if it is there and nobody cares.
+  // block; -1 if it exists at the start and nothing uses it.
   int64_t last = -1;
-  // Ops that read its data, in order. An op that only reads its shape may come later.
+  // Ops that read its data, in order. Ops that read only its shape may come later.
   std::vector<size_t> readers;
-  // Ops that may change it, in all or in part, in order. If `first` is one of them, there may have
-  // been nothing to change, and the value may be none.
+  // Ops that may change it, wholly or partly, in order. If `first` is one of them, it may have left
+  // the variable without a value.
   std::vector<size_t> updates;
   Outlives outlives;
 };
 
 class BlockDefinitions {
  public:
-  // `all` in order of `first`.
+  // `all` must be in order of `first`.
   explicit BlockDefinitions(std::vector<Definition> all);
 
-  // In order of `first`, then in that in which feeds, ops and fetches name the variables.
+  // Returns all definitions in order of `first`, then in the order in which feeds, ops and fetches
+  // name the variables.
   const std::vector<Definition>& all() const { return all_; }
 
-  // What the variable holds when the op at the position starts; with the number of ops, when the
-  // block ends. nullptr: nothing, or nothing that anybody asks for.
+  // Returns what the variable holds when the op at `position` starts; for position = number of ops,
+  // when the block ends. Returns nullptr if it holds nothing, or nothing that anyone uses.
   const Definition* Before(size_t position, const Var* var) const;
 
-  // The first op from `position` on that updates the definition, which is one of these, or makes
-  // the next one of its variable.
+  // Returns the first op from `position` on that updates the definition, which must be one of
+  // all(), or makes the next definition of its variable.
   std::optional<size_t> NextWrite(const Definition& definition, size_t position) const;
 
  private:
@@ -92,11 +93,12 @@ class BlockDefinitions {
   std::unordered_map<const Var*, std::vector<size_t>> of_var_;  // in all_, in order
 };
 
-// The definitions of all variables that the block's ops use (see UsesOf: what their sub-blocks use
-// counts, too), and that are fed or fetched. They are the same from run to run and for clones.
+// Returns the definitions of all variables that are fed, fetched, or used by the block's ops
+// (UsesOf, which includes uses by their sub-blocks). They are deterministic, and the same for
+// clones.
 //
-// Error (kNotFound) for a feed or a fetch that the block doesn't see, and as of UsesOf for the ops
-// of the block and of its gradient blocks.
+// Throws Error (kNotFound) for a feed or a fetch that the block doesn't see, and what UsesOf throws
+// for the ops of the block and of its gradient blocks.
 BlockDefinitions FindDefinitions(const OpRegistry& registry, const Block& block,
                                  const DefinitionOptions& options = {});
 

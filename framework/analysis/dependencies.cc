@@ -28,7 +28,7 @@ class DependencyFinder {
   }
 
  private:
-  // Since a storage was written last.
+  // The last write of a storage, and the reads since then.
   struct Use {
     size_t writer = kNobody;
     std::vector<size_t> readers;
@@ -41,6 +41,7 @@ class DependencyFinder {
   void AddBarrier(size_t i) {
     Add(i, barrier_);
     if (!MustStay(plan_.instructions[i])) return;
+    // What came before the last barrier precedes this one through it.
     for (size_t earlier = barrier_ == kNobody ? 0 : barrier_ + 1; earlier < i; ++earlier) {
       Add(i, earlier);
     }
@@ -50,13 +51,13 @@ class DependencyFinder {
   void AddStorageUses(size_t i) {
     const Instruction& instruction = plan_.instructions[i];
     for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-      if (instruction.inputs[j] < 0 || !instruction.reads_data[j]) continue;
+      if (!instruction.inputs[j] || !instruction.reads_data[j]) continue;
       Use& use = UseOf(instruction.inputs[j]);
       Add(i, use.writer);
       use.readers.push_back(i);
     }
-    for (const int32_t output : instruction.outputs) {
-      if (output < 0) continue;
+    for (const ValueId output : instruction.outputs) {
+      if (!output) continue;
       Use& use = UseOf(output);
       Add(i, use.writer);
       for (const size_t reader : use.readers) Add(i, reader);
@@ -69,30 +70,29 @@ class DependencyFinder {
     if (ChecksData(instruction)) {
       Add(i, check_);
       for (const size_t writer : scope_writers_) Add(i, writer);
+      // Later checks follow these writers through this check.
       scope_writers_.clear();
       check_ = i;
     }
-    const bool writes_scope = std::ranges::any_of(instruction.outputs, [&](int32_t output) {
-      return output >= 0 && StorageOf(output).storage == Storage::kScope;
+    const bool writes_scope = std::ranges::any_of(instruction.outputs, [&](ValueId output) {
+      return output && StorageOf(output).storage == Storage::kScope;
     });
     if (!writes_scope) return;
     Add(i, check_);
     scope_writers_.push_back(i);
   }
 
-  const PlanValue& StorageOf(int32_t value) const {
-    return plan_.values[static_cast<size_t>(plan_.StorageOf(value))];
-  }
+  const PlanValue& StorageOf(ValueId value) const { return plan_[plan_.StorageOf(value)]; }
 
-  Use& UseOf(int32_t value) {
+  Use& UseOf(ValueId value) {
     const PlanValue& storage = StorageOf(value);
     if (storage.storage == Storage::kScope) return scope_uses_[storage.name];
-    return uses_[static_cast<size_t>(plan_.StorageOf(value))];
+    return uses_[plan_.StorageOf(value)];
   }
 
   const Plan& plan_;
   std::vector<std::vector<size_t>> before_;
-  std::vector<Use> uses_;  // by value
+  ValueTable<Use> uses_;
   std::unordered_map<std::string_view, Use> scope_uses_;
   size_t barrier_ = kNobody;
   size_t check_ = kNobody;
@@ -104,7 +104,7 @@ class DependencyFinder {
 bool ChecksData(const Instruction& instruction) {
   if (instruction.kind != InstructionKind::kOp) return false;
   return std::ranges::any_of(instruction.def->inputs, [&](const SlotDef& slot) {
-    return slot.checks_data && instruction.InputIn(slot.name) >= 0;
+    return slot.checks_data && instruction.InputIn(slot.name);
   });
 }
 

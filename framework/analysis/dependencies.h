@@ -1,4 +1,4 @@
-// In which orders the instructions of a plan may run.
+// Tells in which orders the instructions of a plan may run.
 #pragma once
 
 #include <cstddef>
@@ -8,21 +8,22 @@
 
 namespace skiff {
 
-// Whether the instruction refuses some data of an input that it has (SlotDef::checks_data).
+// Returns whether the instruction may reject the data of one of its inputs (SlotDef::checks_data).
 bool ChecksData(const Instruction& instruction);
 
-// Whether nothing may pass the instruction, and it may be neither dropped nor run twice: it has a
-// side effect, or sub-blocks.
+// Returns whether the instruction has a side effect or sub-blocks. It then may not be dropped or
+// run twice, and no instruction may move past it.
 bool MustStay(const Instruction& instruction);
 
-// By instruction, those that have to stay before it, so that all orders that keep to this compute
-// the same and, if an instruction throws, leave the same in the scope:
-// - who reads data stands behind who writes it, and before who writes its storage next; writes of
-//   one storage keep their order. Values of the scope lie in one storage if they have one name;
-// - nothing passes an instruction that MustStay;
-// - nothing that writes the scope passes an instruction that checks data, and these keep their
-//   order, so that the same one refuses first.
-// What follows from others on the list may be left out.
+// Returns, for each instruction, those that must stay before it. All orders that respect this
+// compute the same results and, if an instruction throws, leave the same values in the scope:
+// - A reader of data stays after its writer, and before the next writer of the same storage. Writes
+//   of one storage keep their order. Scope values of one name share storage.
+// - No instruction moves past one that MustStay.
+// - No instruction that writes the scope moves past one that checks data, and those that check data
+//   keep their order, so that the same one rejects first.
+//
+// Dependencies that follow from others in the list may be omitted.
 std::vector<std::vector<size_t>> Dependencies(const Plan& plan);
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// Update ops on lists whose tensors lie one behind the other.
+// Update ops on lists of tensors that are stored contiguously ("flat").
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,20 @@
 
 namespace skiff {
 
-// Whether ops of this definition (nullptr: none) take lists that may lie flat.
+// Returns whether ops of this definition take lists that may be flat; false for nullptr.
 bool TakesFlatLists(const OpDef* def);
 
-// Whether the lists of such an op shall lie flat. Of any other op kIsFlatAttr means nothing.
+// Returns whether the lists of such an op are to be flat. kIsFlatAttr means nothing for any other
+// op.
 bool IsFlatUpdate(const OpDef* def, const Op& op);
 
-// Whether it is parameters that the op updates: not sums of gradients, nor of parameters.
+// Returns whether the op updates parameters, rather than sums of gradients or averages of
+// parameters.
 bool UpdatesParameters(const Op& op);
 
-// The tensors of a list begin at multiples of this: of what the options ask for, or, if none has
-// more than one element, of an element's size. Of numbers, powers of beta for example, there are
-// thousands, and no vector is made of them.
+// Returns the alignment of the tensors of a flat list, in bytes: `wanted`, but at least the size of
+// an element, and just that if no tensor has more than one element. Lists of single numbers, such
+// as powers of beta, can have thousands of entries, and no kernel loads vectors from them.
 int64_t FlatAlignment(int64_t wanted, int64_t largest_bytes, DType dtype);
 
 }  // namespace skiff

@@ -13,12 +13,12 @@ namespace {
 
 constexpr int kForever = std::numeric_limits<int>::max();
 
-// Memory of a thread for one block. Values that are computed in place lie in it one after another.
+// A thread's memory for one block. Values computed in place use it one after another.
 struct BlockStorage {
-  int32_t first_value = -1;
+  ValueId first_value;
   int first = 0;    // the member that writes it first
   int last = 0;     // the last member that reads it
-  int output = -1;  // of the instruction, which lies here; else it is scratch memory
+  int output = -1;  // of the instruction, which is stored here; else it is scratch memory
   int64_t scratch_offset = -1;
 };
 
@@ -29,7 +29,7 @@ class Placing {
     for (size_t k = 0; k < fused.members.size(); ++k) {
       const Instruction& member = fused.members[k];
       for (size_t j = 0; j < member.inputs.size(); ++j) {
-        if (member.inputs[j] >= 0 && member.reads_data[j]) {
+        if (member.inputs[j] && member.reads_data[j]) {
           last_read_[member.inputs[j]] = static_cast<int>(k);
         }
       }
@@ -38,33 +38,31 @@ class Placing {
 
   FusedPlacement Run() {
     for (size_t k = 0; k < fused_.members.size(); ++k) {
-      for (int32_t output : Member(static_cast<int>(k)).outputs) {
-        if (output >= 0) PlaceOutput(static_cast<int>(k), output);
+      for (ValueId output : Member(static_cast<int>(k)).outputs) {
+        if (output) PlaceOutput(static_cast<int>(k), output);
       }
     }
     PlanScratch();
     for (const Instruction& member : fused_.members) {
-      for (int32_t input : member.inputs) AddValue(input);
-      for (int32_t output : member.outputs) AddValue(output);
+      for (ValueId input : member.inputs) AddValue(input);
+      for (ValueId output : member.outputs) AddValue(output);
     }
-    for (int32_t input : fused_.inputs) FindInPlace(input);
+    for (ValueId input : fused_.inputs) FindInPlace(input);
     return std::move(placement_);
   }
 
  private:
   const Instruction& Member(int k) const { return fused_.members[static_cast<size_t>(k)]; }
 
-  const TensorMeta& MetaOf(int32_t value) const {
-    return plan_.values[static_cast<size_t>(value)].meta;
-  }
+  const TensorMeta& MetaOf(ValueId value) const { return plan_[value].meta; }
 
-  static int IndexIn(const std::vector<int32_t>& values, int32_t value) {
+  static int IndexIn(const std::vector<ValueId>& values, ValueId value) {
     const auto found = std::ranges::find(values, value);
     return found == values.end() ? -1 : static_cast<int>(found - values.begin());
   }
 
-  // Whether member k may write `output` over `input`, which it reads once.
-  bool WorksInPlace(int k, int32_t input, int32_t output) const {
+  // Returns whether member k may write `output` over `input`, which it must read only once.
+  bool WorksInPlace(int k, ValueId input, ValueId output) const {
     const Instruction& member = Member(k);
     if (MetaOf(input).dtype != MetaOf(output).dtype) return false;
     if (std::ranges::count(member.inputs, input) != 1) return false;
@@ -74,20 +72,20 @@ class Placing {
     });
   }
 
-  void PlaceOutput(int k, int32_t value) {
+  void PlaceOutput(int k, ValueId value) {
     const size_t index = StorageFor(k, value);
     storage_of_[value] = index;
     BlockStorage& storage = storages_[index];
     storage.output = IndexIn(fused_.outputs, value);
     const auto read = last_read_.find(value);
-    // One that nobody reads is still kept from the other outputs of member k.
+    // Even if nothing reads it, it must not share memory with the other outputs of member k.
     storage.last = std::max(read == last_read_.end() ? 0 : read->second, k + 1);
     if (storage.output >= 0) storage.last = kForever;
   }
 
-  // That of an input which dies at member k, or a new one.
-  size_t StorageFor(int k, int32_t output) {
-    for (int32_t input : Member(k).inputs) {
+  // Returns the storage of an input that dies at member k, or a new one.
+  size_t StorageFor(int k, ValueId output) {
+    for (ValueId input : Member(k).inputs) {
       const auto found = storage_of_.find(input);
       if (found == storage_of_.end() || storages_[found->second].last != k) continue;
       if (WorksInPlace(k, input, output)) return found->second;
@@ -113,9 +111,9 @@ class Placing {
     }
   }
 
-  void AddValue(int32_t value) {
+  void AddValue(ValueId value) {
     const bool known =
-        value < 0 || std::ranges::count(placement_.values, value, &FusedValue::value) > 0;
+        !value || std::ranges::count(placement_.values, value, &FusedValue::value) > 0;
     if (known) return;
     FusedValue added{.value = value, .is_cut = MetaOf(value).shape == cut_.shape};
     const auto found = storage_of_.find(value);
@@ -128,11 +126,13 @@ class Placing {
     placement_.values.push_back(added);
   }
 
-  void FindInPlace(int32_t input) {
+  void FindInPlace(ValueId input) {
     if (MetaOf(input).shape != cut_.shape) return;
     const int last = last_read_.at(input);
     for (const BlockStorage& storage : storages_) {
       if (storage.output < 0) continue;
+      // All members finish a block before the next one starts. So it suffices that within a block
+      // the last read of the input comes before the first write of the output.
       const bool safe = last < storage.first ||
                         (last == storage.first && WorksInPlace(last, input, storage.first_value));
       if (safe) placement_.in_place.emplace_back(IndexIn(fused_.inputs, input), storage.output);
@@ -142,20 +142,21 @@ class Placing {
   const Plan& plan_;
   const Instruction& fused_;
   const TensorMeta& cut_;
-  std::map<int32_t, int> last_read_;  // by value, the last member that reads its data
+  std::map<ValueId, int> last_read_;  // by value, the last member that reads its data
   std::vector<BlockStorage> storages_;
-  std::map<int32_t, size_t> storage_of_;  // of what members write
+  std::map<ValueId, size_t> storage_of_;  // of what members write
   FusedPlacement placement_;
 };
 
 }  // namespace
 
 const TensorMeta& CutMeta(const Plan& plan, const Instruction& fused) {
-  const std::vector<int32_t>& outputs = fused.members.front().outputs;
-  const auto written = std::ranges::find_if(outputs, [](int32_t value) { return value >= 0; });
+  const std::vector<ValueId>& outputs = fused.members.front().outputs;
+  const auto written =
+      std::ranges::find_if(outputs, [](ValueId value) { return static_cast<bool>(value); });
   SKIFF_ENFORCE(written != outputs.end(), kInvalidArgument, fused.Name(),
                 ": the first member writes nothing");
-  return plan.values[static_cast<size_t>(*written)].meta;
+  return plan[*written].meta;
 }
 
 Shape BlockShape(const Shape& shape, int row_axis, int64_t elements) {
@@ -167,11 +168,11 @@ Shape BlockShape(const Shape& shape, int row_axis, int64_t elements) {
 
 PrepareContext BlockContext(const Plan& plan, const Instruction& instruction, const Shape& cut,
                             const Shape& block) {
-  const auto metas = [&](const std::vector<int32_t>& values) {
+  const auto metas = [&](const std::vector<ValueId>& values) {
     std::vector<TensorMeta> of_block;
-    for (int32_t value : values) {
-      of_block.push_back(value < 0 ? TensorMeta{} : plan.values[static_cast<size_t>(value)].meta);
-      if (value < 0 || of_block.back().shape != cut) continue;
+    for (ValueId value : values) {
+      of_block.push_back(value ? plan[value].meta : TensorMeta{});
+      if (!value || of_block.back().shape != cut) continue;
       of_block.back().shape = block;
       of_block.back().layout = Layout::Plain();
     }

@@ -1,4 +1,4 @@
-// From when to when the values of a plan live, and what memory that takes.
+// When the values of a plan live, and how much memory that takes.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,23 @@
 
 namespace skiff {
 
-// By value, the last of its DataReaders; -1: none reads it. What every liveness of a plan is made
-// of.
-std::vector<int64_t> LastReads(const Plan& plan);
+// Returns, for each value, the last of its DataReaders, or -1 if none reads it. All liveness of a
+// plan is based on this.
+ValueTable<int64_t> LastReads(const Plan& plan);
 
-// From the instruction that writes a storage first to the last one that reads any value there; a
-// fetch is behind the last instruction. -1: never written. Variables in Plan::memory.skip live from
-// the first instruction to behind the last.
+// The life of a storage: from the first instruction that writes it to the last one that reads any
+// value in it. A fetch counts as a read after the last instruction. `first` is -1 if nothing writes
+// it. Values that are is_alone live from the first instruction to after the last.
 struct Life {
   int32_t first = -1;
   int32_t last = -1;
 };
 
-// By value, the life of the storage of which it is the root.
-std::vector<Life> StorageLives(const Plan& plan);
+// Returns, for each value, the life of the storage of which it is the root.
+ValueTable<Life> StorageLives(const Plan& plan);
 
-// By instruction, the bytes of the arena's values and known workspaces that are live while it runs.
+// Returns, for each instruction, the bytes of arena values and known workspaces that are live while
+// it runs.
 std::vector<int64_t> LiveBytes(const Plan& plan);
 
 }  // namespace skiff

@@ -1,20 +1,20 @@
 #include "framework/analysis/memory_report.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <iterator>
 #include <utility>
 
 #include "framework/analysis/liveness.h"
 #include "framework/base/error.h"
+#include "framework/base/number_text.h"
 #include "framework/ir/op_role.h"
 
 namespace skiff {
 namespace {
 
-MemoryBlock BlockWrittenBy(const Instruction& instruction) {
-  MemoryBlock block{.op = instruction.Name()};
+PlannedBuffer BlockWrittenBy(const Instruction& instruction) {
+  PlannedBuffer block{.op = instruction.Name()};
   const Op& op = *instruction.op;
   if (op.HasAttr(kOpNamescopeAttr)) block.layer = op.Attr<std::string>(kOpNamescopeAttr);
   if (op.site.line > 0) block.site = StrCat(op.site.file, ":", op.site.line);
@@ -24,18 +24,16 @@ MemoryBlock BlockWrittenBy(const Instruction& instruction) {
 }  // namespace
 
 std::string MebibytesText(int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.2f MiB", static_cast<double>(bytes) / (1 << 20));
-  return text;
+  return FormatFixed(static_cast<double>(bytes) / (1 << 20), 2) + " MiB";
 }
 
-std::vector<MemoryBlock> MemoryReport::BlocksAtPeak() const {
-  std::vector<MemoryBlock> live;
+std::vector<PlannedBuffer> MemoryReport::BlocksAtPeak() const {
+  std::vector<PlannedBuffer> live;
   const auto instant = static_cast<int32_t>(peak);
-  std::ranges::copy_if(blocks, std::back_inserter(live), [&](const MemoryBlock& block) {
+  std::ranges::copy_if(blocks, std::back_inserter(live), [&](const PlannedBuffer& block) {
     return block.first <= instant && instant <= block.last && block.bytes > 0;
   });
-  std::ranges::stable_sort(live, std::greater(), &MemoryBlock::bytes);
+  std::ranges::stable_sort(live, std::greater(), &PlannedBuffer::bytes);
   return live;
 }
 
@@ -48,16 +46,16 @@ MemoryReport ReportMemory(const Plan& plan) {
     report.peak = static_cast<size_t>(std::ranges::max_element(report.live_bytes) -
                                       report.live_bytes.begin());
   }
-  const std::vector<Life> lives = StorageLives(plan);
+  const ValueTable<Life> lives = StorageLives(plan);
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& instruction = plan.instructions[i];
     report.op_names.push_back(instruction.Name());
-    for (const int32_t output : instruction.outputs) {
-      if (output < 0) continue;
-      const PlanValue& value = plan.values[static_cast<size_t>(output)];
-      const Life& life = lives[static_cast<size_t>(output)];
-      if (value.storage != Storage::kArena || value.alias_of >= 0) continue;
-      MemoryBlock block = BlockWrittenBy(instruction);
+    for (const ValueId output : instruction.outputs) {
+      if (!output) continue;
+      const PlanValue& value = plan[output];
+      const Life& life = lives[output];
+      if (value.storage != Storage::kArena || value.alias_of) continue;
+      PlannedBuffer block = BlockWrittenBy(instruction);
       block.variable = value.name;
       block.bytes = StorageBytes(value);
       block.offset = value.offset;
@@ -66,7 +64,7 @@ MemoryReport ReportMemory(const Plan& plan) {
       report.blocks.push_back(std::move(block));
     }
     for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
-      MemoryBlock block = BlockWrittenBy(instruction);
+      PlannedBuffer block = BlockWrittenBy(instruction);
       block.bytes = instruction.workspace_bytes[j];
       if (j < instruction.workspace_offsets.size()) block.offset = instruction.workspace_offsets[j];
       block.first = block.last = static_cast<int32_t>(i);
@@ -76,7 +74,7 @@ MemoryReport ReportMemory(const Plan& plan) {
   return report;
 }
 
-std::string DescribeBlock(const MemoryBlock& block) {
+std::string DescribeBlock(const PlannedBuffer& block) {
   std::string text = StrCat(block.variable.empty() ? "workspace" : block.variable, ": ",
                             MebibytesText(block.bytes), " by ", block.op);
   if (!block.layer.empty()) text += StrCat(" in ", block.layer);
@@ -86,7 +84,7 @@ std::string DescribeBlock(const MemoryBlock& block) {
 
 std::string DescribePeak(const MemoryReport& report, size_t blocks) {
   if (report.live_bytes.empty()) return "nothing is computed";
-  const std::vector<MemoryBlock> live = report.BlocksAtPeak();
+  const std::vector<PlannedBuffer> live = report.BlocksAtPeak();
   std::string text =
       StrCat("most is live at instruction ", report.peak, " (", report.op_names[report.peak], "), ",
              MebibytesText(report.live_bytes[report.peak]), ":");

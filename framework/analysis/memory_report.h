@@ -1,4 +1,4 @@
-// What lies in the arena of a plan, and when: for people.
+// A report on the arena of a plan, for people: what it holds, and when.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace skiff {
 
-// Memory that a value or a workspace takes, from the instruction that writes it first to the last
-// one that reads it (the number of instructions: to the end, since it is fetched).
-struct MemoryBlock {
+// The memory of a value or a workspace, which lives from the instruction that writes it first to
+// the last one that reads it. `last` is the number of instructions if it is fetched.
+struct PlannedBuffer {
   std::string variable;  // empty: a workspace
-  std::string op;        // what writes it first: Instruction::Name
+  std::string op;        // the instruction that writes it first (Instruction::Name)
   std::string layer;     // the name scope of that op, if it has one
   std::string site;      // where that op was created: "models/resnet/resnet.cc:88"
   int64_t bytes = 0;
@@ -29,20 +29,23 @@ struct MemoryReport {
   size_t peak = 0;                    // the first instruction with the most live bytes
   std::vector<int64_t> live_bytes;    // by instruction
   std::vector<std::string> op_names;  // by instruction
-  std::vector<MemoryBlock> blocks;    // in the order in which they are written
+  std::vector<PlannedBuffer> blocks;  // in the order in which they are first written
 
-  // Those that live at the peak, the largest first.
-  std::vector<MemoryBlock> BlocksAtPeak() const;
+  // Returns the blocks that are live at the peak, the largest first.
+  std::vector<PlannedBuffer> BlocksAtPeak() const;
 };
 
+// Returns a report on the plan. Offsets are -1 until storage is planned.
 MemoryReport ReportMemory(const Plan& plan);
 
-// "12.50 MiB".
+// Returns a text such as "12.50 MiB".
 std::string MebibytesText(int64_t bytes);
 
-// "conv2d_3.tmp_0: 12.5 MiB by conv2d in /res2/ (models/resnet/resnet.cc:88)".
-std::string DescribeBlock(const MemoryBlock& block);
-// The instruction at the peak and the largest blocks that live there, a line each.
+// Returns a text such as "conv2d_3.tmp_0: 12.50 MiB by conv2d in /res2/
+// (models/resnet/resnet.cc:88)".
+std::string DescribeBlock(const PlannedBuffer& block);
+// Returns the instruction at the peak and up to `blocks` of the largest blocks live there, one per
+// line.
 std::string DescribePeak(const MemoryReport& report, size_t blocks);
 
 }  // namespace skiff

@@ -8,7 +8,7 @@
 namespace skiff {
 namespace {
 
-// More than any program needs, and little enough for recursion.
+// More than any program needs, and few enough for recursion.
 constexpr size_t kMaxDepth = 64;
 
 class SubBlockWalk {
@@ -21,7 +21,7 @@ class SubBlockWalk {
       const std::string reason = WhyNotNested(program_, path_, index);
       SKIFF_ENFORCE(reason.empty(), kInvalidArgument, DescribeOp(op, block.index(), position), ": ",
                     reason);
-      // Once is enough, and there may be very many ways to a block.
+      // Each block is visited once, since the number of ways to a block may be exponential.
       if (visited_.insert(index).second) VisitOps(*program_.block(index));
     }
   }
@@ -44,7 +44,7 @@ class SubBlockWalk {
   std::vector<const Block*> found_;
 };
 
-// Its namesake of the first block that has one.
+// Returns the persistable of this name in the first block that declares one.
 VisibleVar FirstPersistable(const Program& program, std::string_view name) {
   for (size_t i = 0; i < program.block_count(); ++i) {
     const Block* block = program.block(static_cast<int32_t>(i));

@@ -12,7 +12,8 @@
 namespace skiff {
 namespace {
 
-// Other kinds collect: an op that writes to an array need not be given what the array holds.
+// Variables of other kinds collect: an op that writes to an array doesn't replace what the array
+// holds.
 bool IsReplacedByAWrite(const Var& var) {
   return var.kind == VarKind::kLoDTensor || var.kind == VarKind::kSelectedRows ||
          var.kind == VarKind::kLoDRankTable;
@@ -24,7 +25,7 @@ class UseCollection {
       : registry_(registry),
         outer_(block),
         runs_blocks_(!block.ops()[position]->SubBlocks().empty()) {
-    // What it is given itself is from before its sub-blocks begin.
+    // The op's own arguments come first: it reads them before its sub-blocks run.
     AddOp(block, position, outer_);
     inner_ = BlocksRunBy(block, position);
     for (const Block* inner : inner_) {
@@ -74,6 +75,7 @@ class UseCollection {
 
   bool IsKnownOutside(const VisibleVar& found) {
     if (found.var->persistable) return true;
+    // What a sub-block declares begins and ends with each of its runs.
     return outer_.Sees(*found.block) && std::ranges::find(inner_, found.block) == inner_.end();
   }
 

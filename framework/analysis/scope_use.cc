@@ -4,18 +4,17 @@
 
 namespace skiff {
 
-bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end) {
-  const auto in_scope = [&](int32_t value) {
-    return value >= 0 && plan.values[static_cast<size_t>(value)].storage == Storage::kScope;
+bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end) {
+  const auto in_scope = [&](ValueId value) {
+    return value && plan[value].storage == Storage::kScope;
   };
-  const auto same_variable = [&](int32_t a, int32_t b) {
-    return in_scope(a) && in_scope(b) &&
-           plan.values[static_cast<size_t>(a)].name == plan.values[static_cast<size_t>(b)].name;
+  const auto same_variable = [&](ValueId a, ValueId b) {
+    return in_scope(a) && in_scope(b) && plan[a].name == plan[b].name;
   };
   for (size_t i = begin; i < end; ++i) {
-    for (int32_t output : plan.instructions[i].outputs) {
+    for (ValueId output : plan.instructions[i].outputs) {
       const bool hits =
-          std::ranges::any_of(values, [&](int32_t value) { return same_variable(value, output); });
+          std::ranges::any_of(values, [&](ValueId value) { return same_variable(value, output); });
       if (hits) return true;
     }
   }
@@ -24,9 +23,9 @@ bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t 
 
 ConstantInputs::ConstantInputs(const Plan& plan) : plan_(plan) {
   for (const Instruction& instruction : plan.instructions) {
-    for (const int32_t output : instruction.outputs) {
-      if (output < 0) continue;
-      const PlanValue& value = plan.values[static_cast<size_t>(output)];
+    for (const ValueId output : instruction.outputs) {
+      if (!output) continue;
+      const PlanValue& value = plan[output];
       if (value.storage == Storage::kScope) written_.insert(value.name);
     }
   }
@@ -34,8 +33,8 @@ ConstantInputs::ConstantInputs(const Plan& plan) : plan_(plan) {
 
 std::vector<bool> ConstantInputs::Of(const Instruction& instruction) const {
   std::vector<bool> is_constant;
-  for (const int32_t input : instruction.inputs) {
-    const PlanValue* value = input < 0 ? nullptr : &plan_.values[static_cast<size_t>(input)];
+  for (const ValueId input : instruction.inputs) {
+    const PlanValue* value = input ? &plan_[input] : nullptr;
     is_constant.push_back(value != nullptr && value->storage == Storage::kScope &&
                           !written_.contains(value->name));
   }

@@ -1,4 +1,4 @@
-// What a plan does to the variables of the scope.
+// How a plan uses the variables of the scope.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace skiff {
 
-// Whether one of the instructions [begin, end) writes the storage of the scope in which one of the
-// values lies.
-bool WritesScopeOf(const Plan& plan, const std::vector<int32_t>& values, size_t begin, size_t end);
+// Returns whether one of the instructions [begin, end) writes scope storage that holds one of the
+// values.
+bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t begin, size_t end);
 
-// Inputs whose data stays the same from run to run: of the scope, and never written by the plan.
+// The inputs whose data stays the same from run to run: scope variables that the plan never writes.
 class ConstantInputs {
  public:
-  // The plan must outlive it, and nothing that its instructions write may change.
+  // The plan must outlive this object, and what its instructions write must not change.
   explicit ConstantInputs(const Plan& plan);
 
-  // By input of one of its instructions.
+  // Returns, for each input of an instruction, whether it is constant.
   std::vector<bool> Of(const Instruction& instruction) const;
 
  private:

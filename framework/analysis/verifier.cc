@@ -22,7 +22,8 @@ class Verifier {
       : registry_(registry),
         program_(program),
         structure_only_(options.structure_only),
-        infer_feeds_(options.infer_feeds) {
+        infer_feeds_(options.infer_feeds),
+        wrong_declarations_(options.wrong_declarations) {
     for (const std::string& name : options.feeds) feeds_.insert(program.root()->FindLocalVar(name));
     feeds_.erase(nullptr);
   }
@@ -44,7 +45,7 @@ class Verifier {
     const Var* read_early = nullptr;  // the variable that is a feed, perhaps
   };
 
-  // A variable that nobody computes, as is known by now, is fed if feeds are inferred.
+  // Only now is it known which variables no op computes. If feeds are inferred, these are fed.
   std::vector<std::string> Messages() {
     std::vector<std::string> messages;
     for (Message& message : messages_) {
@@ -55,20 +56,16 @@ class Verifier {
     return messages;
   }
 
-  // Whether a tensor of these extents can be. Shape rules are asked about such variables only, so
-  // that none of them has to guard its sums and products.
+  // Why no tensor has these dims; empty if one may.
   static std::string WhyNoShape(const Var& var) {
     if (var.dims.size() > Shape::kMaxRank) {
       return StrCat("has rank ", var.dims.size(), ", expected at most ", Shape::kMaxRank);
     }
-    // Unknown extents count as 1, an empty tensor as one of its other extents.
-    std::vector<int64_t> known;
     for (int64_t dim : var.dims) {
       if (dim < -1) return StrCat("has a dim of ", dim, ", expected -1 (unknown) or more");
-      if (dim > 0) known.push_back(dim);
     }
     try {
-      ByteCount(ElementCount(known), var.dtype);
+      CheckElementLimit(var.dims);
     } catch (const Error& error) {
       return StrCat("is too large: ", error.what());
     }
@@ -149,7 +146,7 @@ class Verifier {
     if (complete && !structure_only_) CheckShapes(visible, op, *def);
   }
 
-  // Attributes that any op may have, and that no definition lists.
+  // Checks an attribute that any op may have and no definition lists.
   void CheckMark(const Op& op, const char* name, AttrType expected) {
     const auto found = op.attrs.find(name);
     if (found == op.attrs.end() || TypeOf(found->second) == expected) return;
@@ -179,8 +176,8 @@ class Verifier {
       const TensorMeta& made = context.outputs()[i];
       if (declared.dtype != made.dtype || declared.is_selected_rows() != made.is_selected_rows() ||
           !DimsAgree(declared.dense_shape().dims(), made.dense_shape().dims())) {
-        Report("output \"", names[i], "\" is declared as ", FormText(declared),
-               ", but the op makes ", FormText(made));
+        ReportDeclaration(StrCat("output \"", names[i], "\" is declared as ", FormText(declared),
+                                 ", but the op makes ", FormText(made)));
       }
     }
   }
@@ -208,18 +205,24 @@ class Verifier {
     messages_.push_back({.text = StrCat(where_, ": ", args...)});
   }
 
+  void ReportDeclaration(const std::string& text) {
+    if (wrong_declarations_ == nullptr) return Report(text);
+    wrong_declarations_->push_back(StrCat(where_, ": ", text));
+  }
+
   const OpRegistry& registry_;
   const Program& program_;
   const bool structure_only_;
   const bool infer_feeds_;
+  std::vector<std::string>* const wrong_declarations_;
   VarSet feeds_;
-  // Whatever the block: a variable of another block is another variable, and a gradient block reads
-  // what its forward block has written.
+  // For all blocks together: a variable of another block is another variable, and a gradient block
+  // reads what its forward block has written.
   VarSet written_;
-  VarSet computed_;            // by another op than feed
-  std::vector<int32_t> path_;  // indices of the blocks that are being visited
-  // Once is enough even for a block that several ops name: a program that does so again and again
-  // must not take exponential time.
+  VarSet computed_;            // written by an op other than feed
+  std::vector<int32_t> path_;  // indices of the blocks being visited
+  // Each block is visited once, even if several ops name it: otherwise a program that does so
+  // repeatedly would take exponential time.
   std::unordered_set<int32_t> visited_;
   VarSet without_shape_;
   std::string where_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -18,7 +17,7 @@ class PlanVerifier {
  public:
   explicit PlanVerifier(const Plan& plan)
       : plan_(plan), is_written_(plan.values.size(), false), content_(plan.values.size()) {
-    std::iota(content_.begin(), content_.end(), 0);
+    for (const ValueId value : plan.ids()) content_[value] = value;
   }
 
   std::vector<std::string> Run() {
@@ -30,16 +29,16 @@ class PlanVerifier {
         continue;
       }
       where_ += StrCat(" (", instruction.Name(), ")");
-      if (!instruction.members.empty()) CheckMembers(instruction);
+      if (instruction.kind == InstructionKind::kFused) CheckMembers(instruction);
       if (!CheckCounts(instruction)) continue;
       for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-        if (instruction.inputs[j] >= 0 && instruction.reads_data[j]) Read(instruction.inputs[j]);
+        if (instruction.inputs[j] && instruction.reads_data[j]) Read(instruction.inputs[j]);
       }
       for (size_t j = 0; j < instruction.outputs.size(); ++j) {
-        if (instruction.outputs[j] >= 0) Write(instruction, static_cast<int>(j));
+        if (instruction.outputs[j]) Write(instruction, static_cast<int>(j));
       }
     }
-    for (int32_t fetch : plan_.fetches) {
+    for (ValueId fetch : plan_.fetches) {
       where_ = "fetch";
       Read(fetch);
     }
@@ -48,7 +47,7 @@ class PlanVerifier {
   }
 
  private:
-  const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
+  const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
 
   bool CheckCounts(const Instruction& instruction) {
     size_t inputs = 1;
@@ -56,8 +55,8 @@ class PlanVerifier {
     if (instruction.kind == InstructionKind::kOp) {
       inputs = InputOrder(*instruction.def, *instruction.op).size();
       outputs = OutputOrder(*instruction.def, *instruction.op).size();
-    } else if (!instruction.members.empty()) {
-      // As many as its members leave: CheckMembers.
+    } else if (instruction.kind == InstructionKind::kFused) {
+      // CheckMembers checks these.
       inputs = instruction.reads_data.size();
       outputs = instruction.outputs.size();
     }
@@ -71,50 +70,53 @@ class PlanVerifier {
     return false;
   }
 
-  // What members read must be an input or written by an earlier member, and outputs by one of them.
+  // Checks that each member reads inputs of the instruction or results of earlier members, and that
+  // members write all outputs.
   void CheckMembers(const Instruction& fused) {
-    std::unordered_set<int32_t> there(fused.inputs.begin(), fused.inputs.end());
-    std::unordered_set<int32_t> written;
+    std::unordered_set<ValueId> there(fused.inputs.begin(), fused.inputs.end());
+    std::unordered_set<ValueId> written;
     for (const Instruction& member : fused.members) {
       if (!CheckCounts(member)) continue;
       for (size_t j = 0; j < member.inputs.size(); ++j) {
-        const int32_t input = member.inputs[j];
-        if (input >= 0 && member.reads_data[j] && !there.contains(input)) {
+        const ValueId input = member.inputs[j];
+        if (input && member.reads_data[j] && !there.contains(input)) {
           Report(member.op->type, " reads ", Name(input), ", which isn't handed to it");
         }
       }
       there.insert(member.outputs.begin(), member.outputs.end());
       written.insert(member.outputs.begin(), member.outputs.end());
     }
-    for (int32_t output : fused.outputs) {
+    for (ValueId output : fused.outputs) {
       if (!written.contains(output)) Report("has the output ", Name(output), " of no member");
     }
   }
 
-  void Read(int32_t value) {
-    if (ValueOf(value).storage == Storage::kArena && !is_written_[static_cast<size_t>(value)]) {
+  void Read(ValueId value) {
+    if (ValueOf(value).storage == Storage::kArena && !is_written_[value]) {
       Report("reads ", Name(value), " before anything writes it");
       return;
     }
+    // A feed or scope storage holds the value that is read from it first, until something writes
+    // it.
     const auto holder = holder_.try_emplace(StorageKey(value), value).first;
-    if (holder->second != content_[static_cast<size_t>(value)]) {
+    if (holder->second != content_[value]) {
       Report("reads ", Name(value), ", whose storage holds ", Name(holder->second), " by now");
     }
   }
 
   void Write(const Instruction& instruction, int output) {
-    const int32_t value = instruction.outputs[static_cast<size_t>(output)];
+    const ValueId value = instruction.outputs[static_cast<size_t>(output)];
     if (ValueOf(value).storage == Storage::kFeed) Report("writes the feed ", Name(value));
-    if (is_written_[static_cast<size_t>(value)]) Report("writes ", Name(value), " again");
-    is_written_[static_cast<size_t>(value)] = true;
-    // A view of what lies there leaves it as it is.
+    if (is_written_[value]) Report("writes ", Name(value), " again");
+    is_written_[value] = true;
+    // A view in the same storage doesn't change its content.
     for (const auto& [from, to] : ViewPairs(plan_, instruction)) {
-      const int32_t viewed = instruction.inputs[static_cast<size_t>(from)];
-      if (to == output && viewed >= 0 && plan_.StorageOf(viewed) == plan_.StorageOf(value)) {
-        content_[static_cast<size_t>(value)] = content_[static_cast<size_t>(viewed)];
+      const ValueId viewed = instruction.inputs[static_cast<size_t>(from)];
+      if (to == output && viewed && plan_.StorageOf(viewed) == plan_.StorageOf(value)) {
+        content_[value] = content_[viewed];
       }
     }
-    holder_[StorageKey(value)] = content_[static_cast<size_t>(value)];
+    holder_[StorageKey(value)] = content_[value];
   }
 
   void CheckContiguous() {
@@ -136,15 +138,15 @@ class PlanVerifier {
            Name(first.root), " at ", base);
   }
 
-  // Values with equal keys lie in one storage: a variable of the scope, or a root in the arena.
-  std::pair<std::string, int32_t> StorageKey(int32_t value) const {
-    const int32_t root = plan_.StorageOf(value);
-    if (ValueOf(root).storage == Storage::kScope) return {ValueOf(root).name, -1};
+  // Values with equal keys share storage: a scope variable, or a root in the arena.
+  std::pair<std::string, ValueId> StorageKey(ValueId value) const {
+    const ValueId root = plan_.StorageOf(value);
+    if (ValueOf(root).storage == Storage::kScope) return {ValueOf(root).name, ValueId()};
     return {"", root};
   }
 
-  std::string Name(int32_t value) const {
-    return StrCat("\"", ValueOf(value).name, "\" (#", value, ")");
+  std::string Name(ValueId value) const {
+    return StrCat("\"", ValueOf(value).name, "\" (", value, ")");
   }
 
   template <typename... Args>
@@ -153,9 +155,9 @@ class PlanVerifier {
   }
 
   const Plan& plan_;
-  std::vector<bool> is_written_;
-  std::vector<int32_t> content_;  // by value, the one whose elements it has: a view has another's
-  std::map<std::pair<std::string, int32_t>, int32_t> holder_;  // the value that a storage holds
+  ValueTable<bool> is_written_;
+  ValueTable<ValueId> content_;  // the one whose elements it has: a view has another's
+  std::map<std::pair<std::string, ValueId>, ValueId> holder_;  // the value that a storage holds
   std::string where_;
   std::vector<std::string> messages_;
 };

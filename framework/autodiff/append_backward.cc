@@ -76,7 +76,7 @@ std::vector<ParameterGradient> CollectParameters(
   return collected;
 }
 
-// Passes find the gradient of a parameter by the op that finishes it.
+// Passes recognise the gradient of a parameter by the op that completes it.
 void MarkLastWriters(const Block& root, size_t begin,
                      const std::vector<ParameterGradient>& parameters) {
   std::map<std::string, Op*> last_writer;
@@ -101,17 +101,15 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   const Var& loss_var = CheckedLoss(*root, loss);
   const NameSet parameters = ParameterNames(*root, options);
   const NameSet no_grad = NoGradNames(*program, options);
-  const auto excluded = [&](const Block& block, const std::string& name) {
-    const Var* var = block.FindVar(name);
-    return var == nullptr || var->stop_gradient || no_grad.contains(name);
+  const auto excluded = [&](const Var& var) {
+    return var.stop_gradient || no_grad.contains(var.name);
   };
   const auto trained = [&](const Var& var) {
     return var.trainable && (parameters.empty() || parameters.contains(var.name));
   };
-  const auto leaf_wants = [&](const Block& block, const std::string& name) {
-    if (excluded(block, name)) return false;
-    const Var* var = block.FindVar(name);
-    return !var->is_parameter || trained(*var);
+  // A feed wants a gradient if nothing excludes it; a parameter also must be one of those to train.
+  const auto leaf_wants = [&](const Var& var) {
+    return !excluded(var) && (!var.is_parameter || trained(var));
   };
 
   BackwardNames names(program);
@@ -132,9 +130,10 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   SKIFF_ENFORCE(has_parameter || !options.needs_parameter, kInvalidArgument,
                 "append_backward: the loss \"", loss, "\" depends on no trainable parameter");
 
+  // Up to here nothing but empty blocks was appended, so an Error leaves the program as it was.
   loss_op->SetAttr(kOpRoleAttr, loss_op->role() | kRoleLoss);
   const size_t first_gradient_op = root->ops().size();
-  backward.AppendTo(root, /*infer=*/true);
+  backward.AppendTo(root);
   BackwardResult result;
   result.gradients = names.gradients();
   result.parameters = CollectParameters(*root, result.gradients, trained);

@@ -1,22 +1,26 @@
-// Reverse-mode differentiation of a program: appends the gradient ops of a loss.
+// Reverse-mode differentiation: appends the gradient ops of a loss to a program.
 //
-// The ops that lead to the loss are walked backwards; each gives the gradient ops that its OpDef
-// writes. The gradient of `x` is the variable `x@GRAD` with the dtype and dims of `x`; it is
-// selected rows where the shape rule of what makes it says so (but in sub-blocks, where none runs).
-// What several ops contribute to one gradient is written to `x@GRAD@RENAME@<k>` and added by one
-// `sum` right behind the last of them.
+// AppendBackward walks the ops that lead to the loss in reverse order and appends the gradient ops
+// that each OpDef defines. The gradient of `x` is the variable `x@GRAD` with the dtype and dims of
+// `x`. It is selected rows if the shape rule of its writer says so. If several ops contribute to
+// one gradient, they write to `x@GRAD@RENAME@<k>`, and one `sum`, directly after the last of them,
+// adds these up.
 //
 //   {Out: ["loss@GRAD"]} = fill_constant() {value = 1.0, …}
 //   {X@GRAD: ["hidden@GRAD"]} = mean_grad(X: ["hidden"], Out@GRAD: ["loss@GRAD"])
 //   {X@GRAD: ["@EMPTY@"], Y@GRAD: ["w@GRAD"]} = mul_grad(X: ["image"], Y: ["w"], …)
 //
-// A variable wants a gradient if it is a float, isn't marked stop_gradient, isn't in `no_grad`, and
-// is either written by no op before (a parameter that is trained, a feed) or computed from one that
-// wants a gradient. Gradients that nobody wants are @EMPTY@, and ops that would compute nothing but
-// those are left out.
+// A variable wants a gradient if it is a float, is neither marked stop_gradient nor in `no_grad`,
+// and is either written by no earlier op (a trained parameter, a feed) or computed from a variable
+// that wants a gradient. Unwanted gradients are @EMPTY@; ops that would compute nothing else are
+// left out.
 //
-// Programs are not SSA, so the walk works on definitions: the n-th write of a name. A gradient op
-// that would read a forward value after it was overwritten is an Error, never a wrong number.
+// AppendBackward doesn't differentiate ops that run a block (loops, branches). If a gradient would
+// have to pass through one, it throws Error, whether the op's slots name the variables or the block
+// captures them. Such an op may still compute what needs no gradient, such as a mask from labels.
+//
+// Programs are not SSA, so the walk works on definitions: the n-th write of a name. If a gradient
+// op would read a forward value that has been overwritten, AppendBackward throws Error.
 #pragma once
 
 #include <map>
@@ -30,11 +34,11 @@
 namespace skiff {
 
 struct BackwardOptions {
-  // The parameters to differentiate by; empty: all that are trainable.
+  // The parameters to differentiate with respect to; empty: all that are trainable.
   std::vector<std::string> parameters;
-  // Variables whose gradient is not wanted, besides those marked stop_gradient.
+  // Variables that want no gradient, besides those marked stop_gradient.
   std::vector<std::string> no_grad;
-  // Error if the loss depends on no parameter to differentiate by.
+  // Whether to throw Error if the loss depends on none of the parameters.
   bool needs_parameter = false;
 };
 
@@ -44,22 +48,22 @@ struct ParameterGradient {
 };
 
 struct BackwardResult {
-  // In order of the parameters' creation; parameters without influence on the loss are left out.
+  // In order of the parameters' creation. Parameters that don't influence the loss are left out.
   std::vector<ParameterGradient> parameters;
-  // From each forward variable with a gradient to the name of that gradient: `x@GRAD`, or, if an
-  // earlier call took that name, `x@GRAD_<n>`.
+  // Maps each forward variable with a gradient to the gradient's name: `x@GRAD`, or `x@GRAD_<n>` if
+  // an earlier call took that name.
   std::map<std::string, std::string> gradients;
 };
 
 // Appends the gradient ops of `loss`, a variable of the root block, to the root block, and creates
-// the gradients' variables. The ops get op_role Backward, the last writer of a parameter's gradient
-// op_role_var = [parameter, gradient], and each the creation site of its forward op; the op that
-// makes the loss gets the role Loss.
+// the variables of the gradients. The ops get op_role Backward and the creation site of their
+// forward op; the last writer of a parameter's gradient gets op_role_var = [parameter, gradient].
+// The op that computes the loss gets the role Loss.
 //
-// Error if the loss isn't a float variable with one element that an op of the root block writes, if
-// it depends on nothing that wants a gradient, for a name in the options that doesn't exist, for an
-// op on the way that has no gradient, and if a value that a gradient op reads was overwritten. The
-// program is unchanged then, but for empty blocks that differentiating sub-blocks may leave.
+// Throws Error if the loss isn't a float variable with one element that an op of the root block
+// writes, if it depends on nothing that wants a gradient, if a name in the options doesn't exist,
+// if an op on the way has no gradient or runs a block (kUnimplemented), and if a value that a
+// gradient op reads was overwritten. The program is then unchanged.
 BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std::string_view loss,
                               const BackwardOptions& options = {});
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/analysis/nested_blocks.h"
+#include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 
@@ -18,8 +19,8 @@ bool CanHaveGradient(const Var& var) {
   return holds_numbers && IsFloat(var.dtype);
 }
 
-// Updates of parameters and learning rates aren't part of the function that is differentiated: what
-// they write counts as given.
+// Updates of parameters and learning rates aren't part of the function to differentiate: what they
+// write counts as given.
 bool IsOutsideOfTheFunction(const Op& op) {
   return (op.role() & (kRoleOptimize | kRoleLRSched)) != 0;
 }
@@ -30,7 +31,7 @@ bool Contains(const std::vector<std::string>& names, std::string_view name) {
 
 bool WritesNothing(const Op& op) { return op.OutputNames().empty(); }
 
-// Fluid knows the defaults of forward ops only: in its programs a gradient op states them all.
+// Fluid has defaults for forward ops only, so in its programs a gradient op states all attributes.
 void StateDefaults(const OpDef* def, Op* op) {
   if (def == nullptr) return;
   for (const AttrDef& attr : def->attrs) {
@@ -44,6 +45,7 @@ const std::string& BackwardNames::Gradient(const std::string& variable) {
   const auto found = gradients_.find(variable);
   if (found != gradients_.end()) return found->second;
   std::string name = GradName(variable);
+  // An earlier AppendBackward may have used the name.
   bool taken = false;
   for (size_t b = 0; b < program_->block_count(); ++b) {
     taken = taken || program_->block(static_cast<int32_t>(b))->FindLocalVar(name) != nullptr;
@@ -64,12 +66,15 @@ BlockBackward::BlockBackward(const OpRegistry& registry, BackwardNames* names, c
       leaf_wants_(std::move(leaf_wants)),
       excluded_(std::move(excluded)),
       definitions_(FindDefinitions(registry, forward)) {
-  for (const auto& op : forward_.ops()) RecordForwardOp(*op);
+  wanted_.resize(forward_.ops().size());
+  for (size_t i = 0; i < forward_.ops().size(); ++i) RecordForwardOp(i);
 }
 
-void BlockBackward::RecordForwardOp(const Op& op) {
+void BlockBackward::RecordForwardOp(size_t position) {
+  const Op& op = *forward_.ops()[position];
+  if (!op.SubBlocks().empty()) return RecordOpWithBlocks(position);
   const OpDef* def = registry_.Find(op.type);
-  NameSet wanted;
+  NameSet& wanted = wanted_[position];
   bool any_wanted = false;
   for (const SlotArguments& slot : op.inputs) {
     const SlotDef* slot_def = def == nullptr ? nullptr : def->FindInput(slot.slot);
@@ -77,24 +82,43 @@ void BlockBackward::RecordForwardOp(const Op& op) {
     for (const std::string& x : slot.arguments) {
       if (x == kEmptyVarName || !WantsGradient(x)) continue;
       wanted.insert(x);
+      // An input of which only the shape is read doesn't influence the outputs.
       any_wanted = any_wanted || reads_data;
     }
   }
   const bool given = IsOutsideOfTheFunction(op);
   for (const std::string& y : op.OutputNames()) {
     const Var* var = forward_.FindVar(y);
-    wants_[y] =
-        given ? leaf_wants_(forward_, y)
-              : any_wanted && var != nullptr && CanHaveGradient(*var) && !excluded_(forward_, y);
+    if (var == nullptr) continue;
+    wants_[var] =
+        given ? leaf_wants_(*var) : any_wanted && CanHaveGradient(*var) && !excluded_(*var);
   }
-  wanted_.push_back(std::move(wanted));
+}
+
+// What the blocks capture counts whether or not the op's slots name it. They may run zero times: a
+// variable that they write may keep the value from before, and its wish for a gradient.
+void BlockBackward::RecordOpWithBlocks(size_t position) {
+  const bool given = IsOutsideOfTheFunction(*forward_.ops()[position]);
+  const OpUses uses = UsesOf(registry_, forward_, position);
+  const bool any_wanted = std::ranges::any_of(
+      uses.vars, [&](const VarUse& use) { return use.reads_data && WantsGradient(*use.var); });
+  for (const VarUse& use : uses.vars) {
+    if (!use.writes) continue;
+    const Var& var = *use.var;
+    const bool computed_from_wanted = any_wanted && CanHaveGradient(var) && !excluded_(var);
+    wants_[&var] = given ? leaf_wants_(var) : computed_from_wanted || WantsGradient(var);
+  }
 }
 
 bool BlockBackward::WantsGradient(const std::string& x) const {
-  const auto found = wants_.find(x);
-  if (found != wants_.end()) return found->second;
   const Var* var = forward_.FindVar(x);
-  return var != nullptr && CanHaveGradient(*var) && leaf_wants_(forward_, x);
+  return var != nullptr && WantsGradient(*var);
+}
+
+bool BlockBackward::WantsGradient(const Var& var) const {
+  const auto found = wants_.find(&var);
+  if (found != wants_.end()) return found->second;
+  return CanHaveGradient(var) && leaf_wants_(var);
 }
 
 int64_t BlockBackward::LastWriter(const std::string& x) const {
@@ -111,12 +135,11 @@ void BlockBackward::SeedWithOp(const std::string& x, Op op) {
   open_[x].push_back({.op = static_cast<int64_t>(made_.size()) - 1});
 }
 
-void BlockBackward::SeedFromOutside(const std::string& x) { open_[x].push_back({}); }
-
 void BlockBackward::Differentiate(size_t end) {
   for (size_t position = end; position-- > 0;) DifferentiateOp(position);
   std::vector<std::string> rest;
   for (const auto& [x, contributions] : open_) rest.push_back(x);
+  // What is still open are the gradients of leaves: parameters and feeds.
   for (const std::string& x : rest) Finish(x);
 }
 
@@ -124,8 +147,11 @@ void BlockBackward::DifferentiateOp(size_t position) {
   const Op& op = *forward_.ops()[position];
   const NameSet& wanted = wanted_[position];
   if (IsOutsideOfTheFunction(op)) return;
+  if (!op.SubBlocks().empty()) return CheckNoGradientThroughBlocks(position);
   OutputGradients output_gradients;
   for (const std::string& y : op.OutputNames()) {
+    // All readers of this definition of y come later in the program and are done, so its gradient
+    // is complete. What earlier ops contribute to y from now on belongs to the definition before.
     if (open_.contains(y)) output_gradients[y] = Finish(y);
   }
   if (output_gradients.empty() || wanted.empty()) return;
@@ -141,15 +167,25 @@ void BlockBackward::DifferentiateOp(size_t position) {
   }
 }
 
+void BlockBackward::CheckNoGradientThroughBlocks(size_t position) const {
+  for (const VarUse& use : UsesOf(registry_, forward_, position).vars) {
+    const bool leads_to_loss =
+        use.writes && use.block == &forward_ && open_.contains(use.var->name);
+    SKIFF_ENFORCE(!leads_to_loss, kUnimplemented,
+                  DescribeOp(*forward_.ops()[position], forward_.index(), position),
+                  ": the gradient of \"", use.var->name,
+                  "\" is needed, but the op runs a block of ops (a loop or a branch), and Skiff "
+                  "doesn't differentiate those yet; mark the variable stop_gradient if that is "
+                  "intended");
+  }
+}
+
 std::vector<Op> BlockBackward::GradientOps(const Op& op, const NameSet& wanted,
                                            const OutputGradients& output_gradients) {
   const auto wants = [&](const std::string& x) { return wanted.contains(x); };
   const auto has = [&](const std::string& y) { return output_gradients.contains(y); };
-  const auto sub_block = [&](int32_t block) {
-    return DifferentiateSubBlock(op, wanted, output_gradients, block);
-  };
   const OpDef& def = registry_.Get(op.type);
-  return def.grad(GradContext(op, def, wants, has, sub_block));
+  return def.grad(GradContext(op, def, wants, has));
 }
 
 BlockBackward::GradientNames::GradientNames(const Op& forward) {
@@ -187,15 +223,13 @@ void BlockBackward::CheckNotOverwritten(size_t position, const Op& gradient_op,
   const Op& forward = *forward_.ops()[position];
   const bool is_input = Contains(forward.InputNames(), name);
   if (!is_input && !Contains(forward.OutputNames(), name)) return;
-  // What a sub-block does to a variable of an outer block, iteration by iteration, is the concern
-  // of the op that runs it.
-  if (forward_.FindLocalVar(name) == nullptr) return;
   const Var* var = VisibleVars(forward_).Find(name).var;
   const OpDef* gradient_def = registry_.Find(gradient_op.type);
   const SlotDef* slot_def = gradient_def == nullptr ? nullptr : gradient_def->FindInput(slot);
   if (slot_def != nullptr && slot_def->shape_only) return;
 
-  // An op that writes what it reads has two definitions under one name: the slot tells which.
+  // If an op writes a variable that it reads, the name means two definitions. The slot tells which
+  // one.
   const bool as_output =
       !is_input || (Contains(forward.Output(slot), name) && !Contains(forward.Input(slot), name));
   const size_t since = as_output ? position + 1 : position;
@@ -248,7 +282,8 @@ std::string BlockBackward::Finish(const std::string& x) {
   const std::string& gradient = names_->Gradient(x);
   forward_of_[gradient] = x;
   if (contributions.size() == 1) {
-    if (contributions[0].op >= 0) ArgumentOf(contributions[0]) = gradient;
+    // A single contribution is the gradient itself and needs no sum.
+    ArgumentOf(contributions[0]) = gradient;
     return gradient;
   }
   Op sum("sum");
@@ -256,10 +291,6 @@ std::string BlockBackward::Finish(const std::string& x) {
   int64_t last = -1;
   for (const Contribution& contribution : contributions) {
     last = std::max(last, contribution.op);
-    if (contribution.op < 0) {
-      terms.push_back(gradient);
-      continue;
-    }
     terms.push_back(names_->Contribution(x));
     forward_of_[terms.back()] = x;
     ArgumentOf(contribution) = terms.back();
@@ -267,6 +298,8 @@ std::string BlockBackward::Finish(const std::string& x) {
   sum.SetInput("X", terms).SetOutput("Out", {gradient});
   sum.SetAttr(kOpRoleAttr, kRoleBackward);
   sum.site = made_[static_cast<size_t>(last)].site;
+  // AppendTo inserts the sum. Inserting it here would shift the indices that open contributions
+  // hold.
   sums_.emplace_back(static_cast<size_t>(last), std::move(sum));
   return gradient;
 }
@@ -283,28 +316,6 @@ int64_t BlockBackward::Make(Op op, const Op& forward) {
   }
   made_.push_back(std::move(op));
   return static_cast<int64_t>(made_.size()) - 1;
-}
-
-int32_t BlockBackward::DifferentiateSubBlock(const Op& op, const NameSet& wanted,
-                                             const OutputGradients& output_gradients,
-                                             int32_t sub_block) {
-  Program* program = forward_.program();
-  const Block& block = *program->block(sub_block);
-  // A name that the op reads from outside wants what it wants here; what only exists inside follows
-  // the usual rule.
-  const auto leaf_wants = [&](const Block& inner, const std::string& x) {
-    return inner.FindLocalVar(x) == nullptr ? wanted.contains(x) : leaf_wants_(inner, x);
-  };
-  BlockBackward inner(registry_, names_, block, leaf_wants, excluded_);
-  Block* target = program->AppendBlock(gradient_block_parent_);
-  target->forward_block_index = sub_block;
-  inner.set_gradient_block_parent(target->index());
-  for (const auto& [y, gradient] : output_gradients) {
-    if (inner.LastWriter(y) >= 0 && Contains(op.OutputNames(), y)) inner.SeedFromOutside(y);
-  }
-  inner.Differentiate(block.ops().size());
-  inner.AppendTo(target, /*infer=*/false);
-  return target->index();
 }
 
 void BlockBackward::CreateGradientVars(const Op& op, Block* target) {
@@ -337,16 +348,13 @@ void BlockBackward::RestoreGradientShapes(const Op& op, Block* target) {
   }
 }
 
-void BlockBackward::AppendTo(Block* target, bool infer) {
+void BlockBackward::AppendTo(Block* target) {
   const auto append = [&](Op op) {
     CreateGradientVars(op, target);
     Op* appended = target->AppendOp(std::move(op));
-    if (!infer) {
-      CheckOp(registry_.Get(appended->type), *appended);
-      return;
-    }
     InferOp(registry_, target, appended);
-    // A shape rule may know less than the forward variable, which the gradient mirrors.
+    // The shape rule may know less than is declared for the forward variable, whose shape the
+    // gradient has.
     RestoreGradientShapes(*appended, target);
   };
   std::stable_sort(sums_.begin(), sums_.end(),

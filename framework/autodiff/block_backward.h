@@ -1,4 +1,4 @@
-// The gradient ops of one block. Sub-blocks are differentiated by a BlockBackward of their own.
+// Differentiates one block. Internal to framework/autodiff.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@
 
 namespace skiff {
 
-// What the blocks of one AppendBackward share. Outlives them.
+// The names of gradients, shared by all blocks of one AppendBackward. Must outlive them.
 class BackwardNames {
  public:
-  // Gradients get names that no variable of `program` bears yet.
+  // Gradients get names that no variable of `program` has.
   explicit BackwardNames(Program* program) : program_(program) {}
 
-  // The name of the gradient of a forward variable; the same at each call.
+  // Returns the name of a forward variable's gradient; the same for each call.
   const std::string& Gradient(const std::string& variable);
-  // A new name for one of several contributions to that gradient.
+  // Returns a new name for one of several contributions to that gradient.
   std::string Contribution(const std::string& variable);
-  // From forward variables to gradients, as given so far.
+  // Maps forward variables to the gradients named so far.
   const std::map<std::string, std::string>& gradients() const { return gradients_; }
 
  private:
@@ -41,43 +41,41 @@ class BackwardNames {
 
 class BlockBackward {
  public:
-  using Filter = std::function<bool(const Block&, const std::string&)>;
+  using Filter = std::function<bool(const Var&)>;
 
-  // `leaf_wants(block, x)` tells whether x wants a gradient if no op of the block writes it before
-  // it is read. Everything outlives this object.
+  // `leaf_wants(x)` returns whether x wants a gradient if no op of the block writes it before it is
+  // read. `excluded(x)` returns whether x wants no gradient although an op computes it from a
+  // variable that does. All arguments must outlive this object.
   BlockBackward(const OpRegistry& registry, BackwardNames* names, const Block& forward,
                 Filter leaf_wants, Filter excluded);
 
-  // Where nested gradient blocks are appended: their parent.
-  void set_gradient_block_parent(int32_t block) { gradient_block_parent_ = block; }
-
-  // Whether the value that `x` has at the end of the block wants a gradient.
+  // Returns whether the value of `x` at the end of the block wants a gradient.
   bool WantsGradient(const std::string& x) const;
-  // The last op that writes x; -1 if there is none.
+  // Returns the position of the last op that writes x, or -1.
   int64_t LastWriter(const std::string& x) const;
 
-  // The gradient of x starts as what `op` writes to its first output.
+  // Makes the first output of `op` the initial gradient of x.
   void SeedWithOp(const std::string& x, Op op);
-  // The gradient of x comes from outside of the block.
-  void SeedFromOutside(const std::string& x);
-  // Makes the gradient ops of the forward ops [0, end), last first.
+  // Makes the gradient ops of forward ops [0, end), the last op first. Throws Error
+  // (kUnimplemented) naming the op if a gradient would have to pass through an op that has no
+  // gradient or that runs a block.
   void Differentiate(size_t end);
-  // Appends what was made to `target` and creates the variables of gradients there. Where `infer`,
-  // shape rules check the ops.
-  void AppendTo(Block* target, bool infer);
+  // Appends the gradient ops to `target`, checks them by their shape rules, and creates the
+  // variables of gradients there.
+  void AppendTo(Block* target);
 
  private:
   using NameSet = std::unordered_set<std::string>;
-  // An argument of an op that was made; op -1: the gradient comes from outside.
+  // An argument of a gradient op.
   struct Contribution {
-    int64_t op = -1;
+    int64_t op = 0;
     size_t slot = 0;
     size_t argument = 0;
   };
-  // For the outputs of one forward op: the names of the gradients that exist.
+  // Maps the outputs of one forward op to the names of the gradients that exist.
   using OutputGradients = std::map<std::string, std::string>;
-  // From the name of a gradient to the input, or the output, of an op whose gradient it is: for all
-  // gradient ops of the op, of which a sum has as many as inputs.
+  // Maps the names of gradients to the inputs and outputs of a forward op whose gradients they are.
+  // Serves all gradient ops of the op; a sum has one per input.
   struct GradientNames {
     explicit GradientNames(const Op& forward);
 
@@ -85,8 +83,11 @@ class BlockBackward {
     std::unordered_map<std::string, std::string> outputs;
   };
 
-  void RecordForwardOp(const Op& op);
+  bool WantsGradient(const Var& var) const;
+  void RecordForwardOp(size_t position);
+  void RecordOpWithBlocks(size_t position);
   void DifferentiateOp(size_t position);
+  void CheckNoGradientThroughBlocks(size_t position) const;
   std::vector<Op> GradientOps(const Op& op, const NameSet& wanted,
                               const OutputGradients& output_gradients);
   void AddGradientOp(size_t position, const GradientNames& names, Op gradient_op,
@@ -97,10 +98,8 @@ class BlockBackward {
   void CheckNotOverwritten(size_t position, const Op& gradient_op, const std::string& slot,
                            const std::string& name) const;
   std::string FillZeros(const Op& forward, const std::string& y);
-  // Adds up the contributions to the gradient of x; the name of the result.
+  // Adds up the contributions to the gradient of x. Returns the name of the result.
   std::string Finish(const std::string& x);
-  int32_t DifferentiateSubBlock(const Op& op, const NameSet& wanted,
-                                const OutputGradients& output_gradients, int32_t sub_block);
   std::string& ArgumentOf(const Contribution& contribution);
   int64_t Make(Op op, const Op& forward);
   void CreateGradientVars(const Op& op, Block* target);
@@ -111,14 +110,13 @@ class BlockBackward {
   const Block& forward_;
   Filter leaf_wants_;
   Filter excluded_;
-  int32_t gradient_block_parent_ = 0;
 
-  const BlockDefinitions definitions_;  // of the forward block, before gradients are appended
+  const BlockDefinitions definitions_;  // of the forward block, before gradients were appended
   std::vector<NameSet> wanted_;         // by forward op: the inputs that want a gradient
-  std::unordered_map<std::string, bool> wants_;  // of the latest definition of each name
+  std::unordered_map<const Var*, bool> wants_;  // of the latest definition of each variable
 
   std::vector<Op> made_;
-  std::vector<std::pair<size_t, Op>> sums_;                  // each goes behind made_[first]
+  std::vector<std::pair<size_t, Op>> sums_;                  // each belongs after made_[first]
   std::map<std::string, std::vector<Contribution>> open_;    // by forward variable
   std::unordered_map<std::string, std::string> forward_of_;  // from gradients to variables
 };

@@ -4,16 +4,64 @@
 #include <cpuid.h>
 #endif
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
+
+#include "framework/base/error.h"
 
 namespace skiff {
+namespace {
+
+constexpr const char* kLimitVariable = "SKIFF_MAX_ISA";
+
+constexpr std::array<std::pair<InstructionSet, std::string_view>, 3> kNames = {
+    {{InstructionSet::kBaseline, "baseline"},
+     {InstructionSet::kAvx2, "avx2"},
+     {InstructionSet::kAvx512, "avx512"}}};
+
+InstructionSet LimitOfEnvironment() {
+  const char* text = std::getenv(kLimitVariable);
+  if (text == nullptr || *text == '\0') return kNames.back().first;
+  for (const auto& [set, name] : kNames) {
+    if (name == text) return set;
+  }
+  Throw(ErrorCode::kInvalidArgument, "environment variable ", kLimitVariable, "=\"", text,
+        "\": expected baseline, avx2 or avx512");
+}
+
+}  // namespace
+
+std::string_view InstructionSetName(InstructionSet set) {
+  return kNames.at(static_cast<size_t>(set)).second;
+}
+
+InstructionSet ProcessorInstructionSet() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
+    return InstructionSet::kAvx512;
+  }
+  if (__builtin_cpu_supports("avx2")) return InstructionSet::kAvx2;
+#endif
+  return InstructionSet::kBaseline;
+}
+
+InstructionSet UsedInstructionSet() {
+  static const InstructionSet used = std::min(ProcessorInstructionSet(), LimitOfEnvironment());
+  return used;
+}
 
 int32_t PreferredChannelBlock() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) return 16;
-  if (__builtin_cpu_supports("avx2")) return 8;
-#endif
+  switch (UsedInstructionSet()) {
+    case InstructionSet::kAvx512:
+      return 16;
+    case InstructionSet::kAvx2:
+      return 8;
+    case InstructionSet::kBaseline:
+      break;
+  }
   return 1;
 }
 

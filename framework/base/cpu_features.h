@@ -1,16 +1,38 @@
-// What the processor of this machine can do.
+// Facts about the processor of this machine, and the part of it that Skiff uses. All functions are
+// thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace skiff {
 
-// Channels in a block of a blocked layout: as many floats as a vector register holds where the
-// processor has AVX-512 (16) or AVX2 (8), else 1 (no blocking).
+// The vector instructions that layouts and kernels are made for, in ascending order.
+enum class InstructionSet {
+  kBaseline,  // what every processor of the architecture has
+  kAvx2,
+  kAvx512,
+};
+
+// Returns "baseline", "avx2" or "avx512".
+std::string_view InstructionSetName(InstructionSet set);
+
+// Returns the best instruction set of the processor.
+InstructionSet ProcessorInstructionSet();
+
+// Returns the instruction set that layouts and kernels use: the processor's, or a lesser one if the
+// environment variable SKIFF_MAX_ISA names one. A process reads the variable once. oneDNN and
+// Highway obey the same limit (operators/common/kernel_libraries.h). Throws Error
+// (kInvalidArgument) if the variable names no instruction set.
+InstructionSet UsedInstructionSet();
+
+// Returns the number of channels per block for blocked layouts: the number of floats in a vector
+// register of the used instruction set (AVX-512: 16, AVX2: 8), else 1, which means no blocking.
+// Throws what UsedInstructionSet throws.
 int32_t PreferredChannelBlock();
 
-// What the processor calls itself: "AMD EPYC 9B45". "unknown" where it has no way to say so.
+// Returns the processor's name for itself, such as "AMD EPYC 9B45", or "unknown".
 std::string CpuModelName();
 
 }  // namespace skiff

@@ -1,6 +1,7 @@
 #include "framework/base/dtype.h"
 
 #include <array>
+#include <ostream>
 #include <utility>
 
 namespace skiff {

@@ -1,9 +1,9 @@
-// Element types. The enumerators are those of Fluid's VarType.Type, so that a program file and the
-// `dtype` attributes inside it need no translation.
+// Element types of tensors. The enumerators are those of Fluid's VarType.Type, so program files and
+// `dtype` attributes need no translation.
 #pragma once
 
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 #include <string_view>
 
 #include "framework/base/error.h"
@@ -23,19 +23,19 @@ enum class DType : int32_t {
   kBFloat16 = 22,
 };
 
-// Whether the value of a file's enumerator is one of ours.
+// Returns whether a number read from a file is a DType that Skiff supports.
 bool IsDType(int32_t value);
 
-// The DType of a `dtype` attribute; Error if there is none of that value.
+// Returns the DType of a `dtype` attribute. Throws Error if Skiff supports no DType of that value.
 DType DTypeFromAttribute(int32_t value);
 
-// Bytes of one element.
+// Returns the bytes of one element.
 int64_t SizeOf(DType dtype);
 
-// "float32", "int64", …
+// Returns "float32", "int64", ….
 std::string_view DTypeName(DType dtype);
 
-// The inverse of DTypeName; Error if the name is unknown.
+// Returns the DType with this name. Throws Error if the name is unknown.
 DType DTypeFromName(std::string_view name);
 
 constexpr bool IsFloat(DType dtype) {
@@ -43,12 +43,14 @@ constexpr bool IsFloat(DType dtype) {
          dtype == DType::kBFloat16;
 }
 
-// Whether it is a floating-point dtype of two bytes, whose parameters have master weights.
+// Returns whether `dtype` is a floating-point type of two bytes. Parameters of these types have
+// master weights.
 constexpr bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
+inline std::string TextOf(DType dtype) { return std::string(DTypeName(dtype)); }
 std::ostream& operator<<(std::ostream& stream, DType dtype);
 
-// The DType of a C++ type.
+// kDTypeOf<T> is the DType of the C++ type T.
 template <typename T>
 struct DTypeOfType;
 template <>
@@ -86,8 +88,8 @@ struct DTypeOfType<int8_t> {
 template <typename T>
 inline constexpr DType kDTypeOf = DTypeOfType<T>::value;
 
-// Calls visitor(T{}) with the C++ type of dtype; `what` names the caller in the Error for a dtype
-// outside the listed ones.
+// Calls visitor(T{}), where T is the one of Ts that corresponds to `dtype`. Throws Error, starting
+// with `what`, if none does.
 template <typename... Ts, typename Visitor>
 void VisitDType(DType dtype, std::string_view what, Visitor&& visitor) {
   const bool found = ((dtype == kDTypeOf<Ts> ? (visitor(Ts{}), true) : false) || ...);

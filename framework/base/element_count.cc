@@ -17,18 +17,21 @@ int64_t AddCounts(int64_t a, int64_t b) {
   return sum;
 }
 
-int64_t ElementCount(std::span<const int64_t> dims) {
-  // A zero anywhere makes the count zero, whatever the other dims' product would be.
+void CheckElementLimit(std::span<const int64_t> dims) {
   int64_t count = 1;
-  bool empty = false;
+  for (int64_t dim : dims) {
+    const bool overflows = dim > 0 && __builtin_mul_overflow(count, dim, &count);
+    SKIFF_ENFORCE(!overflows && count <= kMaxElementCount, kOutOfRange, "shape [", Join(dims, ", "),
+                  "] has more than ", kMaxElementCount, " elements, a dim of 0 counted as 1");
+  }
+}
+
+int64_t ElementCount(std::span<const int64_t> dims) {
+  CheckElementLimit(dims);
+  int64_t count = 1;
   for (int64_t dim : dims) {
     SKIFF_ENFORCE(dim >= 0, kInvalidArgument, "negative dim in shape [", Join(dims, ", "), "]");
-    empty = empty || dim == 0;
-  }
-  if (empty) return 0;
-  for (int64_t dim : dims) {
-    SKIFF_ENFORCE(!__builtin_mul_overflow(count, dim, &count), kOutOfRange,
-                  "element count of shape [", Join(dims, ", "), "] overflows 63 bits");
+    count *= dim;
   }
   return count;
 }

@@ -26,4 +26,6 @@ std::string_view ErrorCodeName(ErrorCode code) {
   return "UNKNOWN";
 }
 
+void ThrowError(ErrorCode code, const std::string& message) { throw Error(code, message); }
+
 }  // namespace skiff

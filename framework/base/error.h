@@ -6,10 +6,11 @@
 // site) adds it with WithContext.
 #pragma once
 
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "framework/base/str_cat.h"
 
 namespace skiff {
 
@@ -43,30 +44,13 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
-// Concatenates anything that has operator<<.
-template <typename... Args>
-std::string StrCat(const Args&... args) {
-  std::ostringstream stream;
-  (stream << ... << args);
-  return stream.str();
-}
+// Throws Error(code, message).
+[[noreturn]] void ThrowError(ErrorCode code, const std::string& message);
 
-// Joins the elements of a range: Join({1, 2}, ", ") is "1, 2".
-template <typename Range>
-std::string Join(const Range& range, std::string_view separator) {
-  std::ostringstream stream;
-  bool first = true;
-  for (const auto& element : range) {
-    if (!first) stream << separator;
-    stream << element;
-    first = false;
-  }
-  return stream.str();
-}
-
+// Throws Error(code, StrCat(args...)).
 template <typename... Args>
-[[noreturn]] void Throw(ErrorCode code, const Args&... args) {
-  throw Error(code, StrCat(args...));
+[[noreturn, gnu::cold, gnu::noinline]] void Throw(ErrorCode code, const Args&... args) {
+  ThrowError(code, StrCat(args...));
 }
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// Parallel loops of kernels, on OpenMP: the only threading inside an op.
+// Parallel loops for kernels, on OpenMP. An op uses no other threads.
 #pragma once
 
 #include <omp.h>
@@ -8,11 +8,13 @@
 
 namespace skiff {
 
-// Calls body(begin, end) on equal, contiguous parts of [0, count), one a thread (several where
-// OpenMP gives fewer threads), with every part but the last a multiple of `grain`. With one part's
-// worth of work (count <= grain), or inside another parallel region, it runs on the calling thread
-// without entering OpenMP. The partition depends only on count, grain and the number of threads, so
-// results repeat bit for bit. `body` must not throw.
+// Splits [0, count) into contiguous parts of about equal length, one per thread, and calls
+// body(begin, end) on each. Every part but the last is a multiple of `grain` long. If OpenMP
+// provides fewer threads than requested, a thread takes several parts. Runs on the calling thread,
+// without entering OpenMP, if count <= grain or if called inside a parallel region.
+//
+// The partition depends only on count, grain and the number of threads, so results repeat bit for
+// bit. `body` must not throw.
 template <typename Body>
 void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   if (count <= 0) return;
@@ -24,7 +26,7 @@ void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   }
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
-    // OpenMP may give fewer threads than asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC).
+    // OpenMP may provide fewer threads than requested (OMP_THREAD_LIMIT, OMP_DYNAMIC).
     for (int64_t part = omp_get_thread_num(); part < threads; part += omp_get_num_threads()) {
       const int64_t begin = grains * part / threads * grain;
       const int64_t end = std::min(count, grains * (part + 1) / threads * grain);

@@ -1,6 +1,7 @@
 #include "framework/base/place.h"
 
 #include <charconv>
+#include <ostream>
 
 #include "framework/base/error.h"
 

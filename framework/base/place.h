@@ -1,8 +1,8 @@
-// Where a tensor lives and a kernel runs.
+// A place: the device that holds a tensor or runs a kernel.
 #pragma once
 
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
 #include <string>
 
 namespace skiff {
@@ -16,18 +16,19 @@ struct Place {
   static Place Cpu() { return {}; }
   static Place Cuda(int32_t index = 0) { return {PlaceKind::kCuda, index}; }
 
-  // Where programs run unless told otherwise: the CPU, since not every op has a CUDA kernel yet.
+  // The place where programs run by default: the CPU, since not every op has a CUDA kernel yet.
   static Place Default() { return Cpu(); }
 
-  // "cpu", "cuda" (device 0) or "cuda:1". Error for anything else.
+  // Parses "cpu", "cuda" (device 0) or "cuda:1". Throws Error for any other name.
   static Place FromName(const std::string& name);
 
   bool is_cpu() const { return kind == PlaceKind::kCpu; }
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// "cpu" or "cuda:N".
+// Returns "cpu" or "cuda:N".
 std::string PlaceName(Place place);
+inline std::string TextOf(Place place) { return PlaceName(place); }
 std::ostream& operator<<(std::ostream& stream, Place place);
 
 }  // namespace skiff

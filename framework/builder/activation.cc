@@ -74,7 +74,7 @@ Variable Softplus(const Variable& x, float beta, float threshold, Site site) {
   return Unary("softplus", x, site, {{"beta", beta}, {"threshold", threshold}});
 }
 
-Variable Softmax(const Variable& x, int32_t axis, Site site) {
+Variable Softmax(const Variable& x, int64_t axis, Site site) {
   return Unary("softmax", x, site, {{"axis", axis}});
 }
 

@@ -58,6 +58,6 @@ Variable Selu(const Variable& x, const SeluOptions& options = {}, Site site = Si
 Variable Softplus(const Variable& x, float beta = 1.0f, float threshold = 20.0f,
                   Site site = Site::current());
 // Softmax along `axis`, negative from the back.
-Variable Softmax(const Variable& x, int32_t axis = -1, Site site = Site::current());
+Variable Softmax(const Variable& x, int64_t axis = -1, Site site = Site::current());
 
 }  // namespace skiff::layers

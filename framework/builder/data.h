@@ -23,8 +23,8 @@ Variable Data(const std::string& name, const std::vector<int64_t>& dims,
               std::source_location site = std::source_location::current());
 
 // A parameter that no layer makes, in the root of both programs; Fluid's create_parameter.
-// Undefined initializer: Xavier. One that exists is shared. Error if it exists with other dims or
-// dtype, and for dims below 1.
+// Undefined initializer: Xavier. A parameter that exists by that name is shared. Error if it exists
+// with other dims or dtype, and for dims below 1. Layers use the result through ParamAttr::shared.
 Variable CreateParameter(const std::vector<int64_t>& dims, DType dtype = DType::kFloat32,
                          const ParamAttr& attr = {},
                          std::source_location site = std::source_location::current());

@@ -78,6 +78,30 @@ Var ParameterVar(const ParamAttr& attr, std::string name, std::vector<int64_t> d
   return var;
 }
 
+int32_t Narrowed(const std::string& attribute, int64_t value) {
+  SKIFF_ENFORCE(std::in_range<int32_t>(value), kInvalidArgument, attribute, " = ", value,
+                " doesn't fit into the 32 bits that a program has for it");
+  return static_cast<int32_t>(value);
+}
+
+// Layers give integers as int64; Fluid's ops have most of them in 32 bits.
+void NarrowIntegers(Op* op) {
+  const OpDef* def = DefaultOpRegistry().Find(op->type);
+  if (def == nullptr) return;
+  for (auto& [name, value] : op->attrs) {
+    const AttrDef* attr = def->FindAttr(name);
+    if (attr == nullptr) continue;
+    if (const auto* wide = std::get_if<int64_t>(&value); wide && attr->type == AttrType::kInt) {
+      value = Narrowed(name, *wide);
+    } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value);
+               list && attr->type == AttrType::kInts) {
+      std::vector<int32_t> narrowed;
+      for (const int64_t element : *list) narrowed.push_back(Narrowed(name, element));
+      value = std::move(narrowed);
+    }
+  }
+}
+
 }  // namespace
 
 LayerCall::LayerCall(std::string_view type, std::string_view name, const std::source_location& site)
@@ -117,6 +141,7 @@ Variable LayerCall::CreateParameter(const ParamAttr& attr, std::string_view suff
     Enforce(dim > 0, "a parameter of shape ", Shape(dims),
             " can't be made: each dim must be known and positive");
   }
+  if (attr.shared.defined()) return SharedParameter(attr, dims, dtype);
   Block* root = DefaultMainProgram().root();
   try {
     const std::string name =
@@ -138,11 +163,30 @@ Variable LayerCall::CreateParameter(const ParamAttr& attr, std::string_view suff
   }
 }
 
+Variable LayerCall::SharedParameter(const ParamAttr& attr, const std::vector<int64_t>& dims,
+                                    DType dtype) const {
+  const std::string& name = attr.shared.name();
+  Enforce(attr.shared.block() == DefaultMainProgram().root(), "the shared parameter \"", name,
+          "\" is not in the root block of the default main program");
+  const Var& var = attr.shared.var();
+  Enforce(var.is_parameter, "\"", name, "\" is no parameter, so that it can't be shared as one");
+  Enforce(var.dims == dims && var.dtype == dtype, "the shared parameter \"", name, "\" is ",
+          var.dtype, " ", Shape(var.dims), ", expected ", dtype, " ", Shape(dims));
+  const ParamAttr unset;
+  Enforce(attr.name.empty() && !attr.initializer.defined() && !attr.regularizer.defined() &&
+              attr.learning_rate == unset.learning_rate && attr.trainable == unset.trainable &&
+              attr.need_clip == unset.need_clip && attr.do_model_average == unset.do_model_average,
+          "the shared parameter \"", name,
+          "\" comes with other settings, expected none: it keeps those that it was made with");
+  return attr.shared;
+}
+
 Op* LayerCall::Append(Op op) const {
   const std::vector<std::string> outputs = op.OutputNames();
   if (!CurrentNameScope().empty()) op.SetAttr(kOpNamescopeAttr, CurrentNameScope());
   if (CurrentOpRole() != kRoleForward) op.SetAttr(kOpRoleAttr, CurrentOpRole());
   try {
+    NarrowIntegers(&op);
     return AppendInferred(&CurrentBlock(), std::move(op), site_);
   } catch (...) {
     for (const std::string& name : outputs) {

@@ -36,14 +36,15 @@ class LayerCall {
   // A new variable <layer>.tmp_<n> for an op's output.
   Variable NewOutput() const;
   // A parameter <layer>.<suffix>_<n>, or attr.name, in the root of both programs, with its
-  // initializer in the startup program. One that exists is shared. Error if it exists with other
-  // dims or dtype, and for dims below 1.
+  // initializer in the startup program; or attr.shared. One that exists is shared. Error if it
+  // exists with other dims or dtype, and for dims below 1.
   Variable CreateParameter(const ParamAttr& attr, std::string_view suffix,
                            std::vector<int64_t> dims, DType dtype,
                            const Initializer& default_initializer) const;
 
   // Appends the op with creation site, name scope and role, and infers the shapes of its outputs.
-  // If that throws, the op and the outputs that this call made for it are gone again.
+  // Integer attributes get the width that the op declares; Error for one that doesn't fit. If it
+  // throws, the op and the outputs that this call made for it are gone again.
   Op* Append(Op op) const;
   // The same for an op with one output in `slot`, which is made.
   Variable AppendFor(Op op, std::string_view slot = "Out") const;
@@ -54,6 +55,9 @@ class LayerCall {
   Variable Activate(const Variable& x, const std::string& act) const;
 
  private:
+  Variable SharedParameter(const ParamAttr& attr, const std::vector<int64_t>& dims,
+                           DType dtype) const;
+
   std::string type_;
   std::source_location site_;
   std::string name_;

@@ -22,7 +22,7 @@ struct SoftmaxWithCrossEntropyOptions {
   bool soft_label = false;
   int32_t ignore_index = -100;
   bool numeric_stable_mode = true;
-  int32_t axis = -1;  // the dim of the classes
+  int64_t axis = -1;  // the dim of the classes
 };
 // Cross-entropy of softmax(logits): the logits' shape with 1 for the dim of the classes.
 Variable SoftmaxWithCrossEntropy(const Variable& logits, const Variable& label,

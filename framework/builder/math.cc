@@ -20,7 +20,7 @@ Variable Reduce(const char* type, const Variable& x, const ReduceOptions& option
   const LayerCall call(type, "", site);
   Op op(type);
   op.SetInput("X", {call.Use(x)});
-  op.SetAttr("dim", options.dims.empty() ? std::vector<int32_t>{0} : options.dims);
+  op.SetAttr("dim", options.dims.empty() ? std::vector<int64_t>{0} : options.dims);
   op.SetAttr("keep_dim", options.keep_dim).SetAttr("reduce_all", options.dims.empty());
   return call.AppendFor(std::move(op));
 }
@@ -37,7 +37,7 @@ Variable ArgExtreme(const char* type, const Variable& x, const ArgExtremeOptions
                     const Site& site) {
   const LayerCall call(type, "", site);
   Op op(type);
-  op.SetInput("X", {call.Use(x)}).SetAttr("axis", int64_t{options.axis});
+  op.SetInput("X", {call.Use(x)}).SetAttr("axis", options.axis);
   op.SetAttr("keepdims", options.keep_dim).SetAttr("flatten", options.flatten);
   return call.AppendFor(std::move(op));
 }
@@ -208,7 +208,7 @@ Variable Addmm(const Variable& input, const Variable& x, const Variable& y,
   return call.AppendFor(std::move(op));
 }
 
-Variable LogSoftmax(const Variable& x, int32_t axis, Site site) {
+Variable LogSoftmax(const Variable& x, int64_t axis, Site site) {
   const LayerCall call("log_softmax", "", site);
   Op op("log_softmax");
   op.SetInput("X", {call.Use(x)}).SetAttr("axis", axis);
@@ -242,7 +242,7 @@ Variable PNorm(const Variable& x, const PNormOptions& options, Site site) {
   return call.AppendFor(std::move(op));
 }
 
-Variable L2Normalize(const Variable& x, int32_t axis, float epsilon, Site site) {
+Variable L2Normalize(const Variable& x, int64_t axis, float epsilon, Site site) {
   const LayerCall call("l2_normalize", "", site);
   Op op("norm");
   op.SetInput("X", {call.Use(x)}).SetAttr("axis", axis).SetAttr("epsilon", epsilon);

@@ -14,7 +14,7 @@ namespace skiff::layers {
 
 struct ElementwiseOptions {
   // The dim of the operand of higher rank where the other's dims begin; -1: they end together.
-  int32_t axis = -1;
+  int64_t axis = -1;
   std::string act = {};
 };
 Variable ElementwiseAdd(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
@@ -62,7 +62,7 @@ Variable Mean(const Variable& x, Site site = Site::current());
 Variable Sum(const std::vector<Variable>& xs, Site site = Site::current());
 
 struct ReduceOptions {
-  std::vector<int32_t> dims = {};  // negative from the back; empty: all
+  std::vector<int64_t> dims = {};  // negative from the back; empty: all
   bool keep_dim = false;           // leaves extents of 1
 };
 // The sums over those dims; a scalar (rank 0) if no dim is left.
@@ -90,7 +90,7 @@ Variable SquaredL2Norm(const Variable& x, Site site = Site::current());
 Variable IsFinite(const Variable& x, Site site = Site::current());
 
 struct CumsumOptions {
-  int32_t axis = -1;       // negative from the back
+  int64_t axis = -1;       // negative from the back
   bool flatten = false;    // over all elements instead, to a variable of rank 1
   bool exclusive = false;  // a sum leaves out the element at its own place
   bool reverse = false;    // the sums start at the last element
@@ -100,8 +100,8 @@ Variable Cumsum(const Variable& x, const CumsumOptions& options = {}, Site site 
 
 struct MulOptions {
   // How many leading dims become the rows of each matrix.
-  int32_t x_num_col_dims = 1;
-  int32_t y_num_col_dims = 1;
+  int64_t x_num_col_dims = 1;
+  int64_t y_num_col_dims = 1;
 };
 // The product of x and y, each flattened to a matrix.
 Variable Mul(const Variable& x, const Variable& y, const MulOptions& options = {},
@@ -130,10 +130,10 @@ Variable Addmm(const Variable& input, const Variable& x, const Variable& y,
                const AddmmOptions& options = {}, Site site = Site::current());
 
 // log(softmax(x)) along an axis, negative from the back.
-Variable LogSoftmax(const Variable& x, int32_t axis = -1, Site site = Site::current());
+Variable LogSoftmax(const Variable& x, int64_t axis = -1, Site site = Site::current());
 
 struct ArgExtremeOptions {
-  int32_t axis = -1;  // negative from the back
+  int64_t axis = -1;  // negative from the back
   bool keep_dim = false;
   bool flatten = false;  // among all elements, whatever the axis
 };
@@ -144,7 +144,7 @@ Variable ArgMin(const Variable& x, const ArgExtremeOptions& options = {},
                 Site site = Site::current());
 
 struct ArgsortOptions {
-  int32_t axis = -1;  // negative from the back
+  int64_t axis = -1;  // negative from the back
   bool descending = false;
 };
 struct ArgsortResult {
@@ -157,13 +157,13 @@ ArgsortResult Argsort(const Variable& x, const ArgsortOptions& options = {},
 
 struct PNormOptions {
   float order = 2.0f;                // p, or an infinity
-  std::optional<int32_t> axis = {};  // negative from the back; none: of all elements
+  std::optional<int64_t> axis = {};  // negative from the back; none: of all elements
   bool keep_dim = false;
 };
 // (the sum of |x|^p)^(1/p)
 Variable PNorm(const Variable& x, const PNormOptions& options = {}, Site site = Site::current());
 // x / sqrt(sum of x² along the axis + epsilon)
-Variable L2Normalize(const Variable& x, int32_t axis, float epsilon = 1e-12f,
+Variable L2Normalize(const Variable& x, int64_t axis, float epsilon = 1e-12f,
                      Site site = Site::current());
 // The cosines between the rows of x [N, ...] and y [N or 1, ...]: [N, 1].
 Variable CosSim(const Variable& x, const Variable& y, Site site = Site::current());

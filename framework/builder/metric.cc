@@ -7,7 +7,7 @@
 
 namespace skiff::layers {
 
-Variable Accuracy(const Variable& scores, const Variable& label, int32_t k, Site site) {
+Variable Accuracy(const Variable& scores, const Variable& label, int64_t k, Site site) {
   const LayerCall call("accuracy", "", site);
   call.Use(label);
   const TopKResult best = TopK(scores, k, site);

@@ -11,7 +11,7 @@ namespace skiff::layers {
 
 // The share of samples whose int64 label [N, 1] is among the k best of `scores` [N, classes]:
 // a float32 scalar (rank 0).
-Variable Accuracy(const Variable& scores, const Variable& label, int32_t k = 1,
+Variable Accuracy(const Variable& scores, const Variable& label, int64_t k = 1,
                   Site site = Site::current());
 
 }  // namespace skiff::layers

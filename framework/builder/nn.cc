@@ -10,13 +10,13 @@
 namespace skiff::layers {
 namespace {
 
-std::vector<int32_t> ValuesOf(const Extent2d& extent) { return {extent.height, extent.width}; }
-std::vector<int32_t> ValuesOf(const Extent3d& extent) {
+std::vector<int64_t> ValuesOf(const Extent2d& extent) { return {extent.height, extent.width}; }
+std::vector<int64_t> ValuesOf(const Extent3d& extent) {
   return {extent.depth, extent.height, extent.width};
 }
 
 // The product of dims [begin, rank), which a parameter's shape depends on.
-int64_t KnownProduct(const LayerCall& call, const Variable& x, int32_t begin) {
+int64_t KnownProduct(const LayerCall& call, const Variable& x, int64_t begin) {
   const std::vector<int64_t> tail(x.dims().begin() + begin, x.dims().end());
   for (const int64_t dim : tail) {
     call.Enforce(dim > 0, "dims ", begin, " and later of X \"", x.name(), "\" of shape ",
@@ -27,8 +27,8 @@ int64_t KnownProduct(const LayerCall& call, const Variable& x, int32_t begin) {
 
 Variable FcProduct(const LayerCall& call, const Variable& x, int64_t size,
                    const FcOptions& options) {
-  const int32_t rows = options.num_flatten_dims;
-  const auto rank = static_cast<int32_t>(x.dims().size());
+  const int64_t rows = options.num_flatten_dims;
+  const auto rank = static_cast<int64_t>(x.dims().size());
   call.Enforce(rows >= 1 && rows < rank, "num_flatten_dims = ", rows, " is outside [1, ", rank - 1,
                "] for X \"", x.name(), "\" of shape ", Shape(x.dims()));
   const Variable weight =
@@ -36,7 +36,7 @@ Variable FcProduct(const LayerCall& call, const Variable& x, int64_t size,
                            initializer::Xavier());
   Op op("mul");
   op.SetInput("X", {x.name()}).SetInput("Y", {weight.name()});
-  op.SetAttr("x_num_col_dims", rows).SetAttr("y_num_col_dims", int32_t{1});
+  op.SetAttr("x_num_col_dims", rows).SetAttr("y_num_col_dims", int64_t{1});
   return call.AppendFor(std::move(op));
 }
 
@@ -79,7 +79,7 @@ template <typename Options>
 Variable Convolve(const LayerCall& call, const Variable& x, Op op, const Options& options,
                   bool transposed, const FormatNames& formats = {}) {
   op.SetInput("Input", {call.Use(x)});
-  const std::vector<int32_t> kernel = ValuesOf(options.kernel);
+  const std::vector<int64_t> kernel = ValuesOf(options.kernel);
   call.Enforce(x.dims().size() == kernel.size() + 2, "X \"", x.name(), "\" has the shape ",
                Shape(x.dims()), ", expected ", kernel.size() + 2, " dims");
   const size_t axis = ChannelAxis(call, x, options.data_format, formats);
@@ -91,7 +91,7 @@ Variable Convolve(const LayerCall& call, const Variable& x, Op op, const Options
                " channels and of the ", options.filters, " filters");
   std::vector<int64_t> dims = {options.filters, channels / groups};
   if (transposed) dims = {channels, options.filters / groups};
-  for (const int32_t extent : kernel) {
+  for (const int64_t extent : kernel) {
     call.Enforce(extent > 0, "kernel = ", Join(kernel, " x "), ", expected positive extents");
     dims.push_back(extent);
   }
@@ -107,6 +107,21 @@ Variable Convolve(const LayerCall& call, const Variable& x, Op op, const Options
   op.SetAttr("data_format", options.data_format);
   const Variable out = call.AppendFor(std::move(op), "Output");
   return call.Activate(call.AddBias(out, options.bias_attr, axis, axis + 1), options.act);
+}
+
+template <typename Options>
+Variable ConvolveTransposed(const LayerCall& call, const Variable& x, const char* type,
+                            const Options& options, const FormatNames& formats = {}) {
+  Op op(type);
+  if (options.output_size.has_value()) op.SetAttr("output_size", ValuesOf(*options.output_size));
+  return Convolve(call, x, std::move(op), options, /*transposed=*/true, formats);
+}
+
+template <typename Options>
+void CheckDepthwise(const LayerCall& call, const Variable& x, const Options& options) {
+  const int64_t channels = x.dims()[ChannelAxis(call, x, options.data_format)];
+  call.Enforce(options.groups == channels, "groups = ", options.groups,
+               ", expected a group for each of the ", channels, " channels of a depthwise one");
 }
 
 template <typename Options>
@@ -135,10 +150,12 @@ ScaleAndShift CreateScaleAndShift(const LayerCall& call, const ParamAttr& scale,
           call.CreateParameter(shift, "b", {extent}, dtype, initializer::Constant(0.0))};
 }
 
-Variable MovingStatistic(const LayerCall& call, const std::string& name, int64_t channels,
-                         DType dtype, double start) {
-  return call.CreateParameter({.name = name, .trainable = false}, "w", {channels}, dtype,
-                              initializer::Constant(start));
+Variable MovingStatistic(const LayerCall& call, const std::string& name, const Variable& shared,
+                         int64_t channels, DType dtype, double start) {
+  ParamAttr attr{.shared = shared, .name = name};
+  // One that is shared keeps its settings.
+  attr.trainable = shared.defined();
+  return call.CreateParameter(attr, "w", {channels}, dtype, initializer::Constant(start));
 }
 
 // An output that only the gradient op reads.
@@ -210,19 +227,21 @@ Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site) {
   const char* type = options.depthwise ? "depthwise_conv2d" : "conv2d";
   const LayerCall call(type, options.name, site);
   call.Use(x);
-  if (options.depthwise) {
-    const int64_t channels = x.dims()[ChannelAxis(call, x, options.data_format)];
-    call.Enforce(options.groups == channels, "groups = ", options.groups,
-                 ", expected a group for each of the ", channels, " channels of a depthwise one");
-  }
+  if (options.depthwise) CheckDepthwise(call, x, options);
   return Convolve(call, x, Op(type), options, /*transposed=*/false);
 }
 
 Variable Conv2dTranspose(const Variable& x, const Conv2dTransposeOptions& options, Site site) {
-  const LayerCall call("conv2d_transpose", options.name, site);
-  Op op("conv2d_transpose");
-  if (options.output_size.has_value()) op.SetAttr("output_size", ValuesOf(*options.output_size));
-  return Convolve(call, x, std::move(op), options, /*transposed=*/true);
+  const char* type = options.depthwise ? "depthwise_conv2d_transpose" : "conv2d_transpose";
+  const LayerCall call(type, options.name, site);
+  call.Use(x);
+  if (options.depthwise) CheckDepthwise(call, x, options);
+  return ConvolveTransposed(call, x, type, options);
+}
+
+Variable Conv3dTranspose(const Variable& x, const Conv3dTransposeOptions& options, Site site) {
+  const LayerCall call("conv3d_transpose", options.name, site);
+  return ConvolveTransposed(call, x, "conv3d_transpose", options, kVolumeFormats);
 }
 
 Variable Conv3d(const Variable& x, const Conv3dOptions& options, Site site) {
@@ -244,9 +263,10 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site
   const int64_t channels = x.dims()[ChannelAxis(call, x, options.data_layout)];
   const ScaleAndShift affine =
       CreateScaleAndShift(call, options.param_attr, options.bias_attr, channels, x.dtype());
-  const Variable mean = MovingStatistic(call, options.moving_mean_name, channels, x.dtype(), 0.0);
-  const Variable variance =
-      MovingStatistic(call, options.moving_variance_name, channels, x.dtype(), 1.0);
+  const Variable mean = MovingStatistic(call, options.moving_mean_name, options.moving_mean,
+                                        channels, x.dtype(), 0.0);
+  const Variable variance = MovingStatistic(call, options.moving_variance_name,
+                                            options.moving_variance, channels, x.dtype(), 1.0);
   Op op("batch_norm");
   op.SetInput("X", {input}).SetInput("Scale", {affine.scale.name()});
   op.SetInput("Bias", {affine.shift.name()}).SetInput("Mean", {mean.name()});
@@ -265,8 +285,8 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site
 Variable LayerNorm(const Variable& x, const LayerNormOptions& options, Site site) {
   const LayerCall call("layer_norm", options.name, site);
   call.Use(x);
-  const int32_t axis = options.begin_norm_axis;
-  const auto rank = static_cast<int32_t>(x.dims().size());
+  const int64_t axis = options.begin_norm_axis;
+  const auto rank = static_cast<int64_t>(x.dims().size());
   call.Enforce(axis >= 1 && axis < rank, "begin_norm_axis = ", axis, " is outside [1, ", rank - 1,
                "] for X \"", x.name(), "\" of shape ", Shape(x.dims()));
   Op op("layer_norm");
@@ -276,7 +296,7 @@ Variable LayerNorm(const Variable& x, const LayerNormOptions& options, Site site
   return call.Activate(y, options.act);
 }
 
-Variable GroupNorm(const Variable& x, int32_t groups, const GroupNormOptions& options, Site site) {
+Variable GroupNorm(const Variable& x, int64_t groups, const GroupNormOptions& options, Site site) {
   const LayerCall call("group_norm", options.name, site);
   call.Use(x);
   Op op("group_norm");

@@ -19,7 +19,7 @@
 namespace skiff::layers {
 
 struct FcOptions {
-  int32_t num_flatten_dims = 1;  // how many leading dims index the rows
+  int64_t num_flatten_dims = 1;  // how many leading dims index the rows
   ParamAttr param_attr = {};
   BiasAttr bias_attr = ParamAttr{};
   std::string act = {};
@@ -29,19 +29,19 @@ struct FcOptions {
 // Error for size < 1, unless 1 <= num_flatten_dims < rank, and if an extent of W is unknown.
 Variable Fc(const Variable& x, int64_t size, const FcOptions& options = {},
             Site site = Site::current());
-// The same for the sum of the products of several inputs, each with a W of its own (a named
-// param_attr is shared by all).
+// The same for the sum of the products of several inputs, each with a W of its own (a named or
+// shared param_attr is used by all).
 Variable Fc(const std::vector<Variable>& xs, int64_t size, const FcOptions& options = {},
             Site site = Site::current());
 
 // Height and width; one number for both.
 struct Extent2d {
   // NOLINTNEXTLINE(google-explicit-constructor): {.kernel = 3}
-  Extent2d(int32_t both) : height(both), width(both) {}
-  Extent2d(int32_t height, int32_t width) : height(height), width(width) {}
+  Extent2d(int64_t both) : height(both), width(both) {}
+  Extent2d(int64_t height, int64_t width) : height(height), width(width) {}
 
-  int32_t height;
-  int32_t width;
+  int64_t height;
+  int64_t width;
 };
 
 struct Conv2dOptions {
@@ -50,7 +50,7 @@ struct Conv2dOptions {
   Extent2d stride = 1;
   Extent2d padding = 0;  // on both sides
   Extent2d dilation = 1;
-  int32_t groups = 1;
+  int64_t groups = 1;
   // The op depthwise_conv2d, which PaddlePaddle takes without cuDNN where groups = C. The names of
   // parameters follow the op.
   bool depthwise = false;
@@ -86,8 +86,11 @@ struct BatchNormOptions {
   ParamAttr param_attr = {};  // the scale, which starts at 1
   ParamAttr bias_attr = {};   // the shift, which starts at 0
   std::string data_layout = "NCHW";
+  // The moving statistics: a name for a new one, or the one to share.
   std::string moving_mean_name = {};
   std::string moving_variance_name = {};
+  Variable moving_mean = {};
+  Variable moving_variance = {};
   bool use_global_stats = false;
   std::string name = {};
 };
@@ -97,7 +100,7 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options = {},
                    Site site = Site::current());
 
 struct LayerNormOptions {
-  int32_t begin_norm_axis = 1;  // the first of the dims that are normalised together
+  int64_t begin_norm_axis = 1;  // the first of the dims that are normalised together
   float epsilon = 1e-5f;
   std::optional<ParamAttr> param_attr = ParamAttr{};  // the scale, which starts at 1
   BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
@@ -118,7 +121,7 @@ struct GroupNormOptions {
   std::string name = {};
 };
 // Normalises each group of neighbouring channels of each image. Error for an unknown channel count.
-Variable GroupNorm(const Variable& x, int32_t groups, const GroupNormOptions& options = {},
+Variable GroupNorm(const Variable& x, int64_t groups, const GroupNormOptions& options = {},
                    Site site = Site::current());
 
 struct InstanceNormOptions {
@@ -173,7 +176,8 @@ struct Conv2dTransposeOptions {
   Extent2d padding = 0;  // cut off the output on both sides
   Extent2d dilation = 1;
   std::optional<Extent2d> output_size = {};  // where a stride leaves a choice
-  int32_t groups = 1;
+  int64_t groups = 1;
+  bool depthwise = false;  // the op depthwise_conv2d_transpose: as in Conv2dOptions
   ParamAttr param_attr = {};
   BiasAttr bias_attr = ParamAttr{};
   std::string act = {};
@@ -189,13 +193,13 @@ Variable Conv2dTranspose(const Variable& x, const Conv2dTransposeOptions& option
 // Depth, height and width; one number for all.
 struct Extent3d {
   // NOLINTNEXTLINE(google-explicit-constructor): {.kernel = 3}
-  Extent3d(int32_t all) : depth(all), height(all), width(all) {}
-  Extent3d(int32_t depth, int32_t height, int32_t width)
+  Extent3d(int64_t all) : depth(all), height(all), width(all) {}
+  Extent3d(int64_t depth, int64_t height, int64_t width)
       : depth(depth), height(height), width(width) {}
 
-  int32_t depth;
-  int32_t height;
-  int32_t width;
+  int64_t depth;
+  int64_t height;
+  int64_t width;
 };
 
 struct Conv3dOptions {
@@ -204,7 +208,7 @@ struct Conv3dOptions {
   Extent3d stride = 1;
   Extent3d padding = 0;  // on both sides
   Extent3d dilation = 1;
-  int32_t groups = 1;
+  int64_t groups = 1;
   ParamAttr param_attr = {};
   BiasAttr bias_attr = ParamAttr{};
   std::string act = {};
@@ -213,6 +217,24 @@ struct Conv3dOptions {
 };
 // x [N, C, D, H, W] to [N, filters, D', H', W']; otherwise as Conv2d.
 Variable Conv3d(const Variable& x, const Conv3dOptions& options, Site site = Site::current());
+
+struct Conv3dTransposeOptions {
+  int64_t filters = 0;  // output channels; must be set
+  Extent3d kernel = 1;
+  Extent3d stride = 1;
+  Extent3d padding = 0;  // cut off the output on both sides
+  Extent3d dilation = 1;
+  std::optional<Extent3d> output_size = {};  // where a stride leaves a choice
+  int64_t groups = 1;
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = ParamAttr{};
+  std::string act = {};
+  std::string data_format = "NCDHW";
+  std::string name = {};
+};
+// x [N, C, D, H, W] to [N, filters, D', H', W']; otherwise as Conv2dTranspose.
+Variable Conv3dTranspose(const Variable& x, const Conv3dTransposeOptions& options,
+                         Site site = Site::current());
 
 struct Pool3dOptions {
   Extent3d kernel = 1;
@@ -231,7 +253,7 @@ struct ResizeOptions {
   std::optional<Extent2d> size = {};  // of the output; or
   float scale = 0;                    // its pixels for each of x
   bool align_corners = true;          // the centers of the corner pixels lie on each other
-  int32_t align_mode = 1;  // bilinear, without align_corners: 0 measures from centers of pixels
+  int64_t align_mode = 1;  // bilinear, without align_corners: 0 measures from centers of pixels
   std::string data_layout = "NCHW";
 };
 // Images of another size. Error unless either size or scale is set.

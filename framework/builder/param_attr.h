@@ -1,4 +1,12 @@
-// What a user may say about a parameter that a layer makes.
+// What a user may say about a parameter of a layer.
+//
+// A layer makes its parameters. To share one between layers, make it first, and give it to each:
+//
+//   const Variable w = layers::CreateParameter({256, 256});
+//   x = layers::Fc(x, 256, {.param_attr = {.shared = w}});
+//   x = layers::Fc(x, 256, {.param_attr = {.shared = w}});
+//
+// Layers that give the same name share the parameter as well.
 #pragma once
 
 #include <optional>
@@ -6,10 +14,14 @@
 
 #include "framework/builder/initializer.h"
 #include "framework/builder/regularizer.h"
+#include "framework/builder/variable.h"
 
 namespace skiff {
 
 struct ParamAttr {
+  // The parameter to use instead of a new one. It keeps its own settings: an Error if others are
+  // set here, or if dims or dtype aren't those that the layer wants.
+  Variable shared = {};
   std::string name;              // empty: <layer>.w_<n> or <layer>.b_<n>
   Initializer initializer;       // undefined: the layer's default
   float learning_rate = 1.0f;    // multiplies the optimizer's

@@ -2,18 +2,20 @@
 
 #include <utility>
 
+#include "framework/builder/fill_value.h"
 #include "framework/builder/layer_call.h"
+#include "framework/builder/math.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::layers {
 namespace {
 
 // An op with an extra output XShape, which its gradient reads instead of X.
-Variable WithXShape(const char* type, const Variable& x, const char* attribute, Attribute value,
-                    const Site& site) {
+Variable WithXShape(const char* type, const Variable& x, AttributeMap attrs, const Site& site) {
   const LayerCall call(type, "", site);
   Op op(type);
-  op.SetInput("X", {call.Use(x)}).SetAttr(attribute, std::move(value));
+  op.attrs = std::move(attrs);
+  op.SetInput("X", {call.Use(x)});
   const Variable out = call.NewOutput();
   const Variable x_shape = call.NewOutput();
   op.SetOutput("Out", {out.name()}).SetOutput("XShape", {x_shape.name()});
@@ -23,16 +25,16 @@ Variable WithXShape(const char* type, const Variable& x, const char* attribute, 
 }
 
 // The axis counted from the front. PaddlePaddle's ops don't all count from the back.
-int32_t FromTheFront(const LayerCall& call, const Variable& x, int32_t axis) {
-  const auto rank = static_cast<int32_t>(x.dims().size());
+int64_t FromTheFront(const LayerCall& call, const Variable& x, int64_t axis) {
+  const auto rank = static_cast<int64_t>(x.dims().size());
   call.Enforce(axis >= -rank && axis < rank, "axis ", axis, " is outside [", -rank, ", ", rank - 1,
                "] for \"", x.name(), "\" of shape ", Shape(x.dims()));
   return axis < 0 ? axis + rank : axis;
 }
 
-std::vector<int32_t> FromTheFront(const LayerCall& call, const Variable& x,
-                                  std::vector<int32_t> axes) {
-  for (int32_t& axis : axes) axis = FromTheFront(call, x, axis);
+std::vector<int64_t> FromTheFront(const LayerCall& call, const Variable& x,
+                                  std::vector<int64_t> axes) {
+  for (int64_t& axis : axes) axis = FromTheFront(call, x, axis);
   return axes;
 }
 
@@ -92,6 +94,39 @@ Variable FillConstant(const std::vector<int64_t>& dims, DType dtype, double valu
   return Filled("fill_constant", dims, dtype, initializer::Constant(value), site);
 }
 
+Variable FillConstantBatchSizeLike(const Variable& input, const std::vector<int64_t>& dims,
+                                   DType dtype, double value, const BatchSizeLikeOptions& options,
+                                   Site site) {
+  const LayerCall call("fill_constant_batch_size_like", "", site);
+  Op op("fill_constant_batch_size_like");
+  op.SetInput("Input", {call.Use(input)}).SetAttr("shape", dims);
+  op.SetAttr("dtype", static_cast<int32_t>(dtype));
+  op.SetAttr("input_dim_idx", options.input_dim_idx);
+  op.SetAttr("output_dim_idx", options.output_dim_idx);
+  SetFillValue(&op, dtype, value);
+  return WithoutGradient(call.AppendFor(std::move(op)));
+}
+
+Variable Range(int64_t start, int64_t end, int64_t step, Site site) {
+  const LayerCall call("range", "", site);
+  call.Enforce(step != 0 && (step > 0 ? start < end : start > end), "from ", start, " to ", end,
+               " by steps of ", step, " there is no number");
+  // Unsigned: the distance may be beyond int64.
+  const auto from = static_cast<uint64_t>(step > 0 ? start : end);
+  const auto to = static_cast<uint64_t>(step > 0 ? end : start);
+  const uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : -static_cast<uint64_t>(step);
+  const uint64_t count = (to - from - 1) / stride + 1;
+  constexpr uint64_t kMost = uint64_t{1} << 24;
+  call.Enforce(count <= kMost, "from ", start, " to ", end, " there are ", count,
+               " numbers, expected at most ", kMost, " in a program");
+  std::vector<int64_t> values;
+  for (uint64_t i = 0; i < count; ++i) {
+    values.push_back(
+        static_cast<int64_t>(static_cast<uint64_t>(start) + i * static_cast<uint64_t>(step)));
+  }
+  return AssignValue({static_cast<int64_t>(count)}, values, site);
+}
+
 Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<float>& values,
                      Site site) {
   return AssignedValue(dims, values, site);
@@ -133,6 +168,10 @@ Variable ZerosLike(const Variable& x, Site site) {
   return call.AppendFor(std::move(op));
 }
 
+Variable OnesLike(const Variable& x, Site site) {
+  return Scale(ZerosLike(x, site), {.bias = 1.0f}, site);
+}
+
 Variable Assign(const Variable& x, Site site) {
   const LayerCall call("assign", "", site);
   Op op("assign");
@@ -156,29 +195,34 @@ Variable Cast(const Variable& x, DType dtype, Site site) {
   return call.AppendFor(std::move(op));
 }
 
-Variable Reshape(const Variable& x, const std::vector<int32_t>& dims, Site site) {
-  return WithXShape("reshape2", x, "shape", dims, site);
+Variable Reshape(const Variable& x, const std::vector<int64_t>& dims, Site site) {
+  return WithXShape("reshape2", x, {{"shape", dims}}, site);
 }
 
-Variable Transpose(const Variable& x, const std::vector<int32_t>& permutation, Site site) {
-  return WithXShape("transpose2", x, "axis", permutation, site);
+Variable Transpose(const Variable& x, const std::vector<int64_t>& permutation, Site site) {
+  return WithXShape("transpose2", x, {{"axis", permutation}}, site);
 }
 
-Variable Flatten(const Variable& x, int32_t axis, Site site) {
+Variable Flatten(const Variable& x, int64_t axis, Site site) {
   const bool from_the_back = axis < 0 && x.defined();
-  if (from_the_back) axis += static_cast<int32_t>(x.dims().size());
-  return WithXShape("flatten2", x, "axis", axis, site);
+  if (from_the_back) axis += static_cast<int64_t>(x.dims().size());
+  return WithXShape("flatten2", x, {{"axis", axis}}, site);
 }
 
-Variable Squeeze(const Variable& x, const std::vector<int32_t>& axes, Site site) {
-  return WithXShape("squeeze2", x, "axes", axes, site);
+Variable FlattenRange(const Variable& x, int64_t start_axis, int64_t stop_axis, Site site) {
+  return WithXShape("flatten_contiguous_range", x,
+                    {{"start_axis", start_axis}, {"stop_axis", stop_axis}}, site);
 }
 
-Variable Unsqueeze(const Variable& x, const std::vector<int32_t>& axes, Site site) {
-  return WithXShape("unsqueeze2", x, "axes", axes, site);
+Variable Squeeze(const Variable& x, const std::vector<int64_t>& axes, Site site) {
+  return WithXShape("squeeze2", x, {{"axes", axes}}, site);
 }
 
-Variable Concat(const std::vector<Variable>& xs, int32_t axis, Site site) {
+Variable Unsqueeze(const Variable& x, const std::vector<int64_t>& axes, Site site) {
+  return WithXShape("unsqueeze2", x, {{"axes", axes}}, site);
+}
+
+Variable Concat(const std::vector<Variable>& xs, int64_t axis, Site site) {
   const LayerCall call("concat", "", site);
   call.Enforce(!xs.empty(), "there is no input");
   Op op("concat");
@@ -186,7 +230,7 @@ Variable Concat(const std::vector<Variable>& xs, int32_t axis, Site site) {
   return call.AppendFor(std::move(op));
 }
 
-std::vector<Variable> Split(const Variable& x, int32_t count, int32_t axis, Site site) {
+std::vector<Variable> Split(const Variable& x, int64_t count, int64_t axis, Site site) {
   const LayerCall call("split", "", site);
   call.Enforce(count > 0, "the number of parts is ", count, ", expected a positive one");
   Op op("split");
@@ -195,8 +239,8 @@ std::vector<Variable> Split(const Variable& x, int32_t count, int32_t axis, Site
   return SplitInto(call, x, static_cast<size_t>(count), std::move(op));
 }
 
-std::vector<Variable> SplitSections(const Variable& x, const std::vector<int32_t>& sections,
-                                    int32_t axis, Site site) {
+std::vector<Variable> SplitSections(const Variable& x, const std::vector<int64_t>& sections,
+                                    int64_t axis, Site site) {
   const LayerCall call("split", "", site);
   call.Enforce(!sections.empty(), "there are no sections");
   Op op("split");
@@ -216,11 +260,11 @@ Variable Slice(const Variable& x, const SliceOptions& options, Site site) {
   op.SetAttr("axes", FromTheFront(call, x, options.axes)).SetAttr("starts", options.starts);
   op.SetAttr("ends", options.ends);
   op.SetAttr("decrease_axis", FromTheFront(call, x, options.decrease_axis));
-  op.SetAttr("infer_flags", std::vector<int32_t>(options.axes.size(), 1));
+  op.SetAttr("infer_flags", std::vector<int64_t>(options.axes.size(), 1));
   return call.AppendFor(std::move(op));
 }
 
-TopKResult TopK(const Variable& x, int32_t k, Site site) {
+TopKResult TopK(const Variable& x, int64_t k, Site site) {
   const LayerCall call("top_k", "", site);
   Op op("top_k");
   op.SetInput("X", {call.Use(x)}).SetAttr("k", k);
@@ -231,7 +275,7 @@ TopKResult TopK(const Variable& x, int32_t k, Site site) {
   return result;
 }
 
-Variable Gather(const Variable& x, const Variable& index, int32_t axis, Site site) {
+Variable Gather(const Variable& x, const Variable& index, int64_t axis, Site site) {
   const LayerCall call("gather", "", site);
   Op op("gather");
   op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
@@ -239,7 +283,7 @@ Variable Gather(const Variable& x, const Variable& index, int32_t axis, Site sit
   return call.AppendFor(std::move(op));
 }
 
-Variable IndexSelect(const Variable& x, const Variable& index, int32_t axis, Site site) {
+Variable IndexSelect(const Variable& x, const Variable& index, int64_t axis, Site site) {
   const LayerCall call("index_select", "", site);
   Op op("index_select");
   op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
@@ -272,7 +316,7 @@ Variable ScatterNdAdd(const Variable& x, const Variable& index, const Variable& 
   return call.AppendFor(std::move(op));
 }
 
-Variable OneHot(const Variable& index, int32_t depth, DType dtype, Site site) {
+Variable OneHot(const Variable& index, int64_t depth, DType dtype, Site site) {
   const LayerCall call("one_hot_v2", "", site);
   Op op("one_hot_v2");
   op.SetInput("X", {call.Use(index)}).SetAttr("depth", depth);
@@ -280,7 +324,7 @@ Variable OneHot(const Variable& index, int32_t depth, DType dtype, Site site) {
   return WithoutGradient(call.AppendFor(std::move(op)));
 }
 
-Variable Stack(const std::vector<Variable>& xs, int32_t axis, Site site) {
+Variable Stack(const std::vector<Variable>& xs, int64_t axis, Site site) {
   const LayerCall call("stack", "", site);
   call.Enforce(!xs.empty(), "there is no input");
   Op op("stack");
@@ -288,7 +332,7 @@ Variable Stack(const std::vector<Variable>& xs, int32_t axis, Site site) {
   return call.AppendFor(std::move(op), "Y");
 }
 
-std::vector<Variable> Unstack(const Variable& x, int32_t axis, Site site) {
+std::vector<Variable> Unstack(const Variable& x, int64_t axis, Site site) {
   const LayerCall call("unstack", "", site);
   const std::string name = call.Use(x);
   axis = FromTheFront(call, x, axis);
@@ -296,7 +340,7 @@ std::vector<Variable> Unstack(const Variable& x, int32_t axis, Site site) {
   call.Enforce(parts > 0, "the extent of axis ", axis, " is ", parts,
                ", expected a known, positive one");
   Op op("unstack");
-  op.SetInput("X", {name}).SetAttr("axis", axis).SetAttr("num", static_cast<int32_t>(parts));
+  op.SetInput("X", {name}).SetAttr("axis", axis).SetAttr("num", parts);
   return AppendForParts(call, std::move(op), static_cast<size_t>(parts), "Y");
 }
 
@@ -306,19 +350,19 @@ Variable StridedSlice(const Variable& x, const StridedSliceOptions& options, Sit
   op.SetInput("Input", {call.Use(x)}).SetAttr("axes", FromTheFront(call, x, options.axes));
   op.SetAttr("starts", options.starts).SetAttr("ends", options.ends);
   op.SetAttr("strides", options.strides);
-  op.SetAttr("infer_flags", std::vector<int32_t>(options.axes.size(), 1));
+  op.SetAttr("infer_flags", std::vector<int64_t>(options.axes.size(), 1));
   return call.AppendFor(std::move(op));
 }
 
-Variable Tile(const Variable& x, const std::vector<int32_t>& times, Site site) {
+Variable Tile(const Variable& x, const std::vector<int64_t>& times, Site site) {
   return FromX("tile", x, {{"repeat_times", times}}, site);
 }
 
-Variable Expand(const Variable& x, const std::vector<int32_t>& dims, Site site) {
+Variable Expand(const Variable& x, const std::vector<int64_t>& dims, Site site) {
   return FromX("expand_v2", x, {{"shape", dims}}, site);
 }
 
-Variable Pad(const Variable& x, const std::vector<int32_t>& paddings, float value, Site site) {
+Variable Pad(const Variable& x, const std::vector<int64_t>& paddings, float value, Site site) {
   return FromX("pad", x, {{"paddings", paddings}, {"pad_value", value}}, site);
 }
 
@@ -331,11 +375,11 @@ Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site) {
                site);
 }
 
-Variable PixelShuffle(const Variable& x, int32_t factor, Site site) {
+Variable PixelShuffle(const Variable& x, int64_t factor, Site site) {
   return FromX("pixel_shuffle", x, {{"upscale_factor", factor}}, site);
 }
 
-Variable Flip(const Variable& x, const std::vector<int32_t>& axes, Site site) {
+Variable Flip(const Variable& x, const std::vector<int64_t>& axes, Site site) {
   return FromX("flip", x, {{"axis", axes}}, site);
 }
 
@@ -344,15 +388,15 @@ Variable Roll(const Variable& x, const std::vector<int64_t>& shifts,
   return FromX("roll", x, {{"shifts", shifts}, {"axis", axes}}, site);
 }
 
-Variable Tril(const Variable& x, int32_t diagonal, Site site) {
+Variable Tril(const Variable& x, int64_t diagonal, Site site) {
   return FromX("tril_triu", x, {{"diagonal", diagonal}, {"lower", true}}, site);
 }
 
-Variable Triu(const Variable& x, int32_t diagonal, Site site) {
+Variable Triu(const Variable& x, int64_t diagonal, Site site) {
   return FromX("tril_triu", x, {{"diagonal", diagonal}, {"lower", false}}, site);
 }
 
-Variable Diag(const Variable& x, int32_t offset, float padding_value, Site site) {
+Variable Diag(const Variable& x, int64_t offset, float padding_value, Site site) {
   return FromX("diag_v2", x, {{"offset", offset}, {"padding_value", padding_value}}, site);
 }
 
@@ -388,7 +432,7 @@ Variable RandInt(const std::vector<int64_t>& dims, int32_t low, int32_t high, DT
   return WithoutGradient(call.AppendFor(std::move(op)));
 }
 
-Variable RandPerm(int32_t n, DType dtype, Site site) {
+Variable RandPerm(int64_t n, DType dtype, Site site) {
   const LayerCall call("randperm", "", site);
   Op op("randperm");
   op.SetAttr("n", n).SetAttr("dtype", static_cast<int32_t>(dtype));
@@ -399,7 +443,7 @@ Variable Bernoulli(const Variable& x, Site site) {
   return WithoutGradient(FromX("bernoulli", x, {}, site));
 }
 
-Variable Multinomial(const Variable& weights, int32_t samples, bool replacement, Site site) {
+Variable Multinomial(const Variable& weights, int64_t samples, bool replacement, Site site) {
   return WithoutGradient(FromX("multinomial", weights,
                                {{"num_samples", samples}, {"replacement", replacement}}, site));
 }

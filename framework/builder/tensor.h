@@ -15,6 +15,20 @@ namespace skiff::layers {
 // A tensor of one value.
 Variable FillConstant(const std::vector<int64_t>& dims, DType dtype, double value,
                       Site site = Site::current());
+struct BatchSizeLikeOptions {
+  int64_t input_dim_idx = 0;   // the dim of `input` that is the batch size
+  int64_t output_dim_idx = 0;  // the dim of the result that becomes it
+};
+// A tensor of one value with the batch size of `input`, which may be unknown: the entry of `dims`
+// at output_dim_idx doesn't count. For initial states of recurrences, for example. No gradient
+// flows through it.
+Variable FillConstantBatchSizeLike(const Variable& input, const std::vector<int64_t>& dims,
+                                   DType dtype, double value,
+                                   const BatchSizeLikeOptions& options = {},
+                                   Site site = Site::current());
+// start, start + step, … before end: a constant int64 vector. Error for a step of 0 and where there
+// is no number.
+Variable Range(int64_t start, int64_t end, int64_t step = 1, Site site = Site::current());
 // A tensor of these values, row by row, and of their dtype. Error unless there are as many as
 // elements.
 Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<float>& values,
@@ -36,38 +50,43 @@ Variable GaussianRandom(const std::vector<int64_t>& dims,
 Variable TruncatedGaussianRandom(const std::vector<int64_t>& dims,
                                  const initializer::NormalOptions& options = {},
                                  DType dtype = DType::kFloat32, Site site = Site::current());
+// 0 (1) in the shape and dtype of x, which may have unknown dims.
 Variable ZerosLike(const Variable& x, Site site = Site::current());
+Variable OnesLike(const Variable& x, Site site = Site::current());
 Variable Assign(const Variable& x, Site site = Site::current());
 Variable Cast(const Variable& x, DType dtype, Site site = Site::current());
 // The dense tensor that selected rows, a sparse gradient, stand for. An op of Skiff's own.
 Variable SelectedRowsToDense(const Variable& x, Site site = Site::current());
 
 // At most one dim of -1, which takes what is left; 0 copies the extent of x.
-Variable Reshape(const Variable& x, const std::vector<int32_t>& dims, Site site = Site::current());
+Variable Reshape(const Variable& x, const std::vector<int64_t>& dims, Site site = Site::current());
 // Dim i of the result is dim permutation[i] of x.
-Variable Transpose(const Variable& x, const std::vector<int32_t>& permutation,
+Variable Transpose(const Variable& x, const std::vector<int64_t>& permutation,
                    Site site = Site::current());
 // A matrix whose rows are the dims before `axis` (negative from the back).
-Variable Flatten(const Variable& x, int32_t axis = 1, Site site = Site::current());
+Variable Flatten(const Variable& x, int64_t axis = 1, Site site = Site::current());
+// Makes one dim of the dims from start_axis to stop_axis, both included and negative from the back.
+Variable FlattenRange(const Variable& x, int64_t start_axis, int64_t stop_axis,
+                      Site site = Site::current());
 // Removes dims of extent 1; no axes: all of them.
-Variable Squeeze(const Variable& x, const std::vector<int32_t>& axes, Site site = Site::current());
+Variable Squeeze(const Variable& x, const std::vector<int64_t>& axes, Site site = Site::current());
 // Inserts dims of extent 1 at these positions of the result.
-Variable Unsqueeze(const Variable& x, const std::vector<int32_t>& axes,
+Variable Unsqueeze(const Variable& x, const std::vector<int64_t>& axes,
                    Site site = Site::current());
 
-Variable Concat(const std::vector<Variable>& xs, int32_t axis = 0, Site site = Site::current());
+Variable Concat(const std::vector<Variable>& xs, int64_t axis = 0, Site site = Site::current());
 // `count` equal parts. Error unless count > 0.
-std::vector<Variable> Split(const Variable& x, int32_t count, int32_t axis = -1,
+std::vector<Variable> Split(const Variable& x, int64_t count, int64_t axis = -1,
                             Site site = Site::current());
 // Parts of these extents, of which one may be -1: what is left. Error if there is none.
-std::vector<Variable> SplitSections(const Variable& x, const std::vector<int32_t>& sections,
-                                    int32_t axis = -1, Site site = Site::current());
+std::vector<Variable> SplitSections(const Variable& x, const std::vector<int64_t>& sections,
+                                    int64_t axis = -1, Site site = Site::current());
 
 struct SliceOptions {
-  std::vector<int32_t> axes;
-  std::vector<int32_t> starts;              // negative from the end
-  std::vector<int32_t> ends;                // exclusive; beyond the extent means the end
-  std::vector<int32_t> decrease_axis = {};  // axes of extent 1 to drop
+  std::vector<int64_t> axes;
+  std::vector<int64_t> starts;              // negative from the end
+  std::vector<int64_t> ends;                // exclusive; beyond the extent means the end
+  std::vector<int64_t> decrease_axis = {};  // axes of extent 1 to drop
 };
 Variable Slice(const Variable& x, const SliceOptions& options, Site site = Site::current());
 
@@ -76,12 +95,12 @@ struct TopKResult {
   Variable indices;  // int64
 };
 // The k largest along the last dim, in descending order.
-TopKResult TopK(const Variable& x, int32_t k, Site site = Site::current());
+TopKResult TopK(const Variable& x, int64_t k, Site site = Site::current());
 
 // Slices of x at int64 or int32 indices [m] along `axis`. A scalar index drops the axis in Gather.
-Variable Gather(const Variable& x, const Variable& index, int32_t axis = 0,
+Variable Gather(const Variable& x, const Variable& index, int64_t axis = 0,
                 Site site = Site::current());
-Variable IndexSelect(const Variable& x, const Variable& index, int32_t axis = 0,
+Variable IndexSelect(const Variable& x, const Variable& index, int64_t axis = 0,
                      Site site = Site::current());
 // x at tuples of indices [..., k] into its first k dims.
 Variable GatherNd(const Variable& x, const Variable& index, Site site = Site::current());
@@ -92,51 +111,51 @@ Variable Scatter(const Variable& x, const Variable& index, const Variable& updat
 Variable ScatterNdAdd(const Variable& x, const Variable& index, const Variable& updates,
                       Site site = Site::current());
 // A row of `depth` zeros with a one for each index; of indices [...] it makes [..., depth].
-Variable OneHot(const Variable& index, int32_t depth, DType dtype = DType::kFloat32,
+Variable OneHot(const Variable& index, int64_t depth, DType dtype = DType::kFloat32,
                 Site site = Site::current());
 
 // Tensors of one shape side by side along a new axis, and the reverse.
-Variable Stack(const std::vector<Variable>& xs, int32_t axis = 0, Site site = Site::current());
+Variable Stack(const std::vector<Variable>& xs, int64_t axis = 0, Site site = Site::current());
 // Error if the extent of the axis isn't known.
-std::vector<Variable> Unstack(const Variable& x, int32_t axis = 0, Site site = Site::current());
+std::vector<Variable> Unstack(const Variable& x, int64_t axis = 0, Site site = Site::current());
 
 struct StridedSliceOptions {
-  std::vector<int32_t> axes;
-  std::vector<int32_t> starts;   // negative from the end
-  std::vector<int32_t> ends;     // exclusive; -1 with a negative stride means through element 0
-  std::vector<int32_t> strides;  // negative walks down
+  std::vector<int64_t> axes;
+  std::vector<int64_t> starts;   // negative from the end
+  std::vector<int64_t> ends;     // exclusive; -1 with a negative stride means through element 0
+  std::vector<int64_t> strides;  // negative walks down
 };
 Variable StridedSlice(const Variable& x, const StridedSliceOptions& options,
                       Site site = Site::current());
 
 // x repeated times[i] times along each axis, counted from the last.
-Variable Tile(const Variable& x, const std::vector<int32_t>& times, Site site = Site::current());
+Variable Tile(const Variable& x, const std::vector<int64_t>& times, Site site = Site::current());
 // x broadcast to `dims`; -1 keeps a dim of x.
-Variable Expand(const Variable& x, const std::vector<int32_t>& dims, Site site = Site::current());
+Variable Expand(const Variable& x, const std::vector<int64_t>& dims, Site site = Site::current());
 // A border of `value`: {before axis 0, behind it, before axis 1, …} elements.
-Variable Pad(const Variable& x, const std::vector<int32_t>& paddings, float value = 0.0f,
+Variable Pad(const Variable& x, const std::vector<int64_t>& paddings, float value = 0.0f,
              Site site = Site::current());
 
 struct Pad2dOptions {
-  std::vector<int32_t> paddings;  // {top, bottom, left, right}
+  std::vector<int64_t> paddings;  // {top, bottom, left, right}
   std::string mode = "constant";  // or "reflect", "edge"
   float value = 0.0f;
   std::string data_format = "NCHW";
 };
 Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site = Site::current());
 // [n, c * factor², h, w] becomes [n, c, h * factor, w * factor].
-Variable PixelShuffle(const Variable& x, int32_t factor, Site site = Site::current());
+Variable PixelShuffle(const Variable& x, int64_t factor, Site site = Site::current());
 
 // x read backwards along the axes.
-Variable Flip(const Variable& x, const std::vector<int32_t>& axes, Site site = Site::current());
+Variable Flip(const Variable& x, const std::vector<int64_t>& axes, Site site = Site::current());
 // x moved round by shifts[i] along axes[i]; without axes as if it were flat.
 Variable Roll(const Variable& x, const std::vector<int64_t>& shifts,
               const std::vector<int64_t>& axes = {}, Site site = Site::current());
 // Matrices with zeros above (below) a diagonal.
-Variable Tril(const Variable& x, int32_t diagonal = 0, Site site = Site::current());
-Variable Triu(const Variable& x, int32_t diagonal = 0, Site site = Site::current());
+Variable Tril(const Variable& x, int64_t diagonal = 0, Site site = Site::current());
+Variable Triu(const Variable& x, int64_t diagonal = 0, Site site = Site::current());
 // Of a vector the matrix with it on a diagonal, of a matrix that diagonal.
-Variable Diag(const Variable& x, int32_t offset = 0, float padding_value = 0.0f,
+Variable Diag(const Variable& x, int64_t offset = 0, float padding_value = 0.0f,
               Site site = Site::current());
 // For vectors of extents [m, n, …] a tensor [m, n, …] each, constant along the others' axes.
 std::vector<Variable> Meshgrid(const std::vector<Variable>& xs, Site site = Site::current());
@@ -151,9 +170,9 @@ Variable ShapeOf(const Variable& x, Site site = Site::current());
 // `samples` indices of each row of weights.
 Variable RandInt(const std::vector<int64_t>& dims, int32_t low, int32_t high,
                  DType dtype = DType::kInt64, Site site = Site::current());
-Variable RandPerm(int32_t n, DType dtype = DType::kInt64, Site site = Site::current());
+Variable RandPerm(int64_t n, DType dtype = DType::kInt64, Site site = Site::current());
 Variable Bernoulli(const Variable& x, Site site = Site::current());
-Variable Multinomial(const Variable& weights, int32_t samples = 1, bool replacement = false,
+Variable Multinomial(const Variable& weights, int64_t samples = 1, bool replacement = false,
                      Site site = Site::current());
 
 struct PrintOptions {

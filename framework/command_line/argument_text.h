@@ -1,4 +1,4 @@
-// What stands on a command line, as text; for programs and for what else reads or shows it.
+// Conversions between command lines and text. Doesn't depend on gflags.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace skiff {
 
-// A list as a flag has it: "a,b" -> {"a", "b"}; empty parts are left out.
+// Splits the value of a list flag: "a,b" -> {"a", "b"}. Empty parts are left out.
 std::vector<std::string> SplitNames(const std::string& names);
 
-// Arguments as a shell takes them.
+// Returns the arguments as one line that a shell splits into them again.
 std::string ShellCommand(const std::vector<std::string>& arguments);
 
 }  // namespace skiff

@@ -1,6 +1,7 @@
 #include "framework/command_line/command_line.h"
 
 #include <gflags/gflags.h>
+#include <locale.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -61,7 +62,7 @@ bool IsOurs(const gflags::CommandLineFlagInfo& flag) {
   return false;
 }
 
-// Breaks a text into lines of at most `width` columns, each behind six spaces.
+// Breaks a text into lines of at most `width` columns, each after six spaces.
 std::string Indented(std::string_view text, size_t width) {
   std::string result;
   size_t column = 0;
@@ -91,15 +92,27 @@ bool IsHelp(const std::string& argument) {
   return argument == "--help" || argument == "-help" || argument == "-h";
 }
 
-// false: --help is among the arguments.
-bool ParseFlags(const Command& command, const std::vector<std::string>& arguments) {
+bool IsFlag(const std::string& argument) { return argument.size() > 1 && argument[0] == '-'; }
+
+// Returns false if --help is among the arguments.
+bool ParseArguments(const Command& command, const std::vector<std::string>& arguments) {
+  std::vector<std::string> operands;
   for (size_t i = 0; i < arguments.size();) {
     const std::string& argument = arguments[i];
     if (IsHelp(argument)) return false;
-    SKIFF_ENFORCE(argument.size() > 1 && argument[0] == '-', kInvalidArgument, "\"", argument,
+    if (IsFlag(argument)) {
+      i += ParseFlag(command, arguments, i);
+      continue;
+    }
+    SKIFF_ENFORCE(!command.operand.empty(), kInvalidArgument, "\"", argument,
                   "\" is no flag; --help lists them");
-    i += ParseFlag(command, arguments, i);
+    operands.push_back(argument);
+    ++i;
   }
+  if (command.operand.empty()) return true;
+  SKIFF_ENFORCE(operands.size() == 1, kInvalidArgument, "expected one argument that is no flag, ",
+                "found ", operands.size(), "; usage: ", command.usage);
+  gflags::SetCommandLineOption(command.operand.c_str(), operands[0].c_str());
   return true;
 }
 
@@ -135,7 +148,7 @@ void PrintHelp(const Command& command) {
   if (command.epilogue) std::cout << "\n" << command.epilogue();
 }
 
-// Shells that `bazel run` opened, and what is started there, have the variable too.
+// Shells that `bazel run` opened, and the programs started there, have the variable, too.
 bool IsInRunfiles(const std::filesystem::path& directory) {
   return std::ranges::any_of(directory,
                              [](const auto& part) { return part.extension() == ".runfiles"; });
@@ -151,13 +164,31 @@ void EnterDirectoryOfUser() {
   SKIFF_ENFORCE(!error, kIo, "enter directory ", directory, ": ", error.message());
 }
 
+// The C locale, for this thread, while it exists: gflags reads and shows numbers by strtod and
+// printf, and a linked library may have set the locale of the process.
+class CLocale {
+ public:
+  CLocale() : c_(newlocale(LC_ALL_MASK, "C", nullptr)), before_(uselocale(c_)) {}
+  ~CLocale() {
+    uselocale(before_);
+    freelocale(c_);
+  }
+  CLocale(const CLocale&) = delete;
+  CLocale& operator=(const CLocale&) = delete;
+
+ private:
+  locale_t c_;
+  locale_t before_;
+};
+
 }  // namespace
 
 int CommandMain(int argc, char** argv, const Command& command) {
-  int status_of_error = 2;  // while the fault is in the arguments
+  int status_of_error = 2;  // while the arguments are at fault
+  const CLocale locale;
   try {
     SetFlagDefaults(command.flag_defaults);
-    if (!ParseFlags(command, {argv + 1, argv + argc})) {
+    if (!ParseArguments(command, {argv + 1, argv + argc})) {
       PrintHelp(command);
       return 0;
     }

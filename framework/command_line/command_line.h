@@ -1,4 +1,4 @@
-// The frame of every program: flags (gflags), help, errors, exit status.
+// What all command-line programs share: flags (gflags), help, errors, exit status.
 //
 //   int main(int argc, char** argv) {
 //     return skiff::CommandMain(
@@ -14,35 +14,43 @@
 namespace skiff {
 
 struct Command {
-  std::string usage;                           // what a user types: "op_bench [flags]"
-  std::string summary;                         // what the program does
-  std::function<int()> run;                    // called once the flags are set; the exit status
-  std::function<std::string()> epilogue = {};  // ends the help
-  // Other defaults of flags: name and value.
+  std::string usage;         // what a user types: "op_bench [flags]"
+  std::string summary;       // what the program does
+  std::function<int()> run;  // called once the flags are set; returns the exit status
+  std::function<std::string()> epilogue = {};  // returns the end of the help text
+  // Overrides of flag defaults: name and value.
   std::vector<std::pair<std::string, std::string>> flag_defaults = {};
-  // The flags that it takes; empty: all.
+  // The flags that the command accepts; empty: all.
   std::vector<std::string> flags = {};
+  // The flag that the one argument without a dash sets, such as the name of a file. The command
+  // line can't set it in another way. Empty: the command accepts flags only.
+  std::string operand = {};
 };
 
 // One of several commands in one program.
 struct Subcommand {
-  std::string name;     // what a user types behind the program's name
+  std::string name;     // what a user types after the program's name
   std::string summary;  // one line of the program's help
-  Command command;      // which names its flags, as others of the program aren't its own
+  Command command;      // lists its flags; those of other subcommands aren't accepted
 };
 
-// Sets the flags from --name=value, --name value, --name and --noname (the last two for bools) and
-// returns run()'s status; 0 after --help, which lists the command's flags, or all that files below
-// `models`, `tools` and `tests` define; 2 for an argument that is no flag, an unknown flag, a
-// missing value or one that the flag can't have; 1 if run() throws. An error is printed behind
-// `error: `, on as many lines as its message has.
+// Sets the flags from --name=value, --name value, --name and --noname (the last two for bools),
+// calls command.run() and returns the exit status:
+// - the status of run();
+// - 0 after --help, which lists the command's flags, or all that files below `models`, `tools` and
+//   `tests` define;
+// - 1 if run() throws;
+// - 2 for an argument that isn't a flag, an unknown flag, or a missing or illegal value. If the
+//   command has an operand, exactly one argument that isn't a flag must be there.
 //
-// Relative paths are the user's: `bazel run` starts a program in its runfiles directory, which is
-// left here for the one where the user typed.
+// Prints errors after `error: `, on as many lines as the message has.
+//
+// Relative paths refer to the user's directory: `bazel run` starts a program in its runfiles
+// directory, and this function changes to the one where the user typed.
 int CommandMain(int argc, char** argv, const Command& command);
 
-// The same for a program with subcommands, the first argument being the name of one. `--help` alone
-// lists them; 2 for a name that is none of theirs, or no name.
+// The same for a program whose first argument names a subcommand. `--help` alone lists them.
+// Returns 2 for an unknown or missing name.
 int SubcommandMain(int argc, char** argv, const std::string& summary,
                    const std::vector<Subcommand>& subcommands);
 

@@ -52,8 +52,7 @@ Signature SignatureOf(const FeedList& feeds, const FetchList& fetches, Place pla
 }
 
 // A misspelt op type or candidate would otherwise force nothing, and nobody would notice.
-void CheckForcedKernels(const OpRegistry& registry,
-                        const std::map<std::string, std::string>& kernels) {
+void CheckForcedKernels(const OpRegistry& registry, const KernelNames& kernels) {
   for (const auto& [type, name] : kernels) {
     std::vector<std::string> names;
     for (const KernelDef& kernel : registry.Kernels(type)) names.push_back(kernel.name);
@@ -99,12 +98,6 @@ class OneRun {
  private:
   PreparedPlan* plan_;
 };
-
-void AddOptimizerPasses(const CompileOptions& options, std::vector<std::string>* also) {
-  if (options.fuse_optimizer) also->push_back("fuse_optimizer");
-  if (options.flatten_parameters) also->push_back("flatten_parameters");
-  if (options.merge_optimizer || options.fuse_optimizer) also->push_back("merge_optimizer");
-}
 
 bool HasOptimizerOps(const Program& program) {
   return std::ranges::any_of(program.root()->ops(),
@@ -193,7 +186,7 @@ struct CompiledProgram::State {
   std::string LessMemory(const Signature& signature, const MemoryOptions& memory) noexcept {
     try {
       const auto planned_bytes = [&](const MemoryOptions& other) {
-        Plan plan = MakePlan(signature, other, true);
+        Plan plan = MakePlan(signature, other, /*is_observed=*/false);
         PlanStorage(&plan);
         return plan.planned_bytes;
       };
@@ -216,20 +209,14 @@ struct CompiledProgram::State {
     }
   }
 
-  // `quietly`: without the user's tuner and observers, as nobody runs it.
-  Plan MakePlan(const Signature& signature, const MemoryOptions& memory, bool quietly = false) {
+  // A plan that nobody will run isn't shown to the user's observer.
+  Plan MakePlan(const Signature& signature, const MemoryOptions& memory, bool is_observed = true) {
     Plan plan = LowerProgram(*registry, *program, place, signature.feeds, signature.fetches, *scope,
                              positions);
-    plan.forced_kernels.insert(options.kernels.begin(), options.kernels.end());
-    plan.memory = memory;
     PipelineOptions passes = options.passes;
-    if (quietly) {
-      passes.plan_observer = nullptr;
-    } else {
-      plan.tuner = options.tuner.get();
-    }
-    RunPlanPasses(*registry, &plan, passes);
-    plan.tuner = nullptr;
+    if (!is_observed) passes.plan_observer = nullptr;
+    RunPlanPasses({.registry = *registry, .memory = memory, .forced_kernels = options.kernels},
+                  &plan, passes);
     return plan;
   }
 
@@ -237,8 +224,10 @@ struct CompiledProgram::State {
     return {.registry = registry,
             .program = program,
             .scope = scope,
+            .forced_kernels = options.kernels,
             .tuner = options.tuner.get(),
-            .trains = trains};
+            .trains = trains,
+            .poison_dead_memory = options.memory.poison_dead_memory};
   }
 
   const OpRegistry* registry = nullptr;
@@ -336,8 +325,6 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   state->place = place_;
   state->scope = scope_;
   state->options = options;
-  if (!options.layout) state->options.passes.skip.push_back("layout");
-  AddOptimizerPasses(options, &state->options.passes.also);
   state->trains = HasOptimizerOps(program);
   for (const auto& op : program.root()->ops()) {
     state->positions.emplace(op->id, state->positions.size());

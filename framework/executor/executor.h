@@ -18,7 +18,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -41,20 +40,15 @@ using FetchList = std::vector<std::string>;
 
 struct CompileOptions {
   MemoryOptions memory;
-  bool layout = true;  // the layout pass
-  // The number of update ops doesn't grow with that of the parameters (merge_optimizer), clipping
-  // by the global norm and weight decay are folded into them (fuse_optimizer, which merges, too),
-  // and parameters, states and gradients lie in flat buffers (flatten_parameters, which merges,
-  // too).
-  bool merge_optimizer = false;
-  bool fuse_optimizer = false;
-  bool flatten_parameters = false;
+  // Which passes run, by name: {.passes = {.skip = {"layout"}, .also = {"fuse_optimizer"}}}. Each
+  // pass's header (framework/transpiler) says what it does; docs/training.md explains those of
+  // optimizers, which run only when asked for.
   PipelineOptions passes;
   // op type -> name of the kernel candidate to take, where it accepts the shapes. Compile throws
   // for an op or a candidate that there isn't.
-  std::map<std::string, std::string> kernels;
-  // Chooses the kernels and layouts of the ops whose type isn't in `kernels`; none: by priority, of
-  // those that pay (KernelDef), and blocked wherever possible. Compile throws for one of another
+  KernelNames kernels;
+  // Chooses the kernels of the ops whose type isn't in `kernels`. Without a tuner the kernel of
+  // the highest priority that pays runs (KernelDef). Compile throws for a tuner of another
   // registry.
   std::shared_ptr<KernelTuner> tuner;
   size_t plan_cache_capacity = 8;  // plans kept, least recently used first to go; 0 is an Error

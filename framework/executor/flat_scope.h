@@ -1,4 +1,4 @@
-// The storage of variables that lie one behind the other in a scope.
+// Stores variables of a scope one after the other.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace skiff {
 
-// Lays flat what a scope holds for one program.
+// Flattens what a scope holds for one program.
 class FlatScope {
  public:
-  // Moves the lists of every update op of the root block that is_flat (UpdateRule::lists;
-  // persistables only): each list into a buffer of its own, its tensors at multiples of
-  // FlatAlignment(`alignment_bytes`, a power of two), in the order of the list. Of a variable in
-  // several lists the first one counts, those of ops that update parameters before those of sums.
-  // A list that lies so already stays where it is. A list of which the scope lacks a variable, or
-  // holds one with another dtype or without data, is left alone, as are the tensors that the scope
-  // shares with the caller: the caller keeps the old ones.
+  // Moves each list of every update op of the root block that is_flat (UpdateRule::lists) into a
+  // buffer of its own, if all its variables are persistables. The tensors keep the order of the
+  // list and begin at multiples of FlatAlignment(`alignment_bytes`), a power of two. A variable in
+  // several lists belongs to the first of them, where ops that update parameters come before those
+  // of sums.
   //
-  // From the second call on, a list with a variable that another program has laid beside others
-  // since is left alone, too: both programs compute the same either way, and would else move it to
-  // and fro for ever.
+  // A list stays where it is if it is flat already, and if the scope lacks one of its variables or
+  // holds one with another dtype or without data. A tensor that the scope shares with the caller
+  // stays the caller's; the scope gets another one. From the second call on, a list also stays if
+  // another program has since put one of its variables into another buffer: both programs compute
+  // the same either way and would otherwise move it to and fro for ever.
   //
-  // Moving advances the scope's generation. Error (kResourceExhausted) if there is no memory; then
-  // lists have moved as a whole or not at all.
+  // Moving advances the scope's generation. Throws an Error (kResourceExhausted) if there is no
+  // memory; each list has then moved as a whole or not at all.
   void Flatten(const OpRegistry& registry, const Program& program, int64_t alignment_bytes,
                Scope* scope);
 
  private:
-  // Buffers of lists that lay as this program wants them; those that still exist.
+  // Buffers of lists that were as this program wants them, as far as they still exist.
   std::set<std::weak_ptr<Buffer>, std::owner_less<>> own_;
   bool has_flattened_ = false;
 };

@@ -17,7 +17,7 @@ class BlockRunner {
     const Shape& cut = CutMeta(plan, fused).shape;
     const Shape block = BlockShape(cut, fused.blocks.row_axis, elements);
     for (const FusedValue& value : placement.values) {
-      const TensorMeta& meta = plan.values[static_cast<size_t>(value.value)].meta;
+      const TensorMeta& meta = plan[value.value].meta;
       views_.push_back({.placed = value,
                         .moves = value.is_cut && (value.input >= 0 || value.output >= 0),
                         .element_bytes = SizeOf(meta.dtype),
@@ -29,8 +29,8 @@ class BlockRunner {
       const std::string& name = registry.SelectKernel(ContextOf(plan, member)).name;
       PrepareContext context = BlockContext(plan, member, cut, block);
       Step step{.kernel = registry.SelectKernel(context, name).prepare(context), .context = {}};
-      for (int32_t input : member.inputs) step.context.inputs.push_back(TensorOf(input));
-      for (int32_t output : member.outputs) step.context.outputs.push_back(TensorOf(output));
+      for (ValueId input : member.inputs) step.context.inputs.push_back(TensorOf(input));
+      for (ValueId output : member.outputs) step.context.outputs.push_back(TensorOf(output));
       steps_.push_back(std::move(step));
     }
   }
@@ -68,7 +68,7 @@ class BlockRunner {
     KernelContext context;
   };
 
-  Tensor* TensorOf(int32_t value) {
+  Tensor* TensorOf(ValueId value) {
     for (View& view : views_) {
       if (view.placed.value == value) return &view.tensor;
     }

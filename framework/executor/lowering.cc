@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "framework/analysis/aliasing.h"
-#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/host_slots.h"
@@ -47,15 +46,12 @@ class Lowering {
       }
     }
     for (const std::string& name : fetches) AddFetch(name);
-    plan_.CoverWithOneSegment();
     return std::move(plan_);
   }
 
  private:
-  int32_t AddValue(const std::string& name, const TensorMeta& meta, Storage storage) {
-    plan_.values.push_back(
-        {.name = name, .meta = meta, .storage = storage, .alias_of = -1, .offset = -1});
-    return static_cast<int32_t>(plan_.values.size()) - 1;
+  ValueId AddValue(const std::string& name, const TensorMeta& meta, Storage storage) {
+    return plan_.values.Add({.name = name, .meta = meta, .storage = storage, .alias_of = {}});
   }
 
   void AddFeed(const std::string& name, const TensorMeta& meta) {
@@ -71,15 +67,15 @@ class Lowering {
     SKIFF_ENFORCE(var->lod_level == meta.lod_level, kInvalidArgument, "feed \"", name,
                   "\": LoD of ", meta.lod_level, " levels given, ", var->lod_level, " expected");
     SKIFF_ENFORCE(!current_.contains(name), kInvalidArgument, "feed \"", name, "\" is given twice");
-    const int32_t value = AddValue(name, meta, Storage::kFeed);
+    const ValueId value = AddValue(name, meta, Storage::kFeed);
     current_[name] = value;
     unread_feeds_.insert(name);
     plan_.feeds.push_back(value);
   }
 
   // The value that a read of the name sees now.
-  int32_t Read(const std::string& name) {
-    if (name == kEmptyVarName) return -1;
+  ValueId Read(const std::string& name) {
+    if (name == kEmptyVarName) return {};
     unread_feeds_.erase(name);
     const auto it = current_.find(name);
     if (it != current_.end()) return it->second;
@@ -106,14 +102,14 @@ class Lowering {
   }
 
   // What lies in the scope is where that has it, all else where the program runs.
-  Place PlaceOfValue(int32_t value) const {
+  Place PlaceOfValue(ValueId value) const {
     const PlanValue& found = ValueOf(value);
     const Tensor* held = found.storage == Storage::kScope ? scope_.Find(found.name) : nullptr;
     return held == nullptr ? plan_.place : held->place();
   }
 
-  void CheckPlace(int32_t value, const std::string& slot, Place expected) const {
-    if (value < 0) return;
+  void CheckPlace(ValueId value, const std::string& slot, Place expected) const {
+    if (!value) return;
     const Place found = PlaceOfValue(value);
     const std::string& name = ValueOf(value).name;
     SKIFF_ENFORCE(found == expected || expected != plan_.place, kFailedPrecondition, "variable \"",
@@ -155,14 +151,14 @@ class Lowering {
       outputs.push_back(var == nullptr ? TensorMeta{} : MetaOf(*var));
     }
     std::vector<TensorMeta> inputs;
-    for (int32_t value : instruction.inputs) {
-      inputs.push_back(value < 0 ? TensorMeta{} : plan_.values[static_cast<size_t>(value)].meta);
+    for (ValueId value : instruction.inputs) {
+      inputs.push_back(value ? plan_[value].meta : TensorMeta{});
     }
     OpContext context(op, def, std::move(inputs), std::move(outputs), plan_.place);
     InferOutputs(&context);
     for (size_t i = 0; i < names.size(); ++i) {
       instruction.outputs.push_back(
-          names[i] == kEmptyVarName ? -1 : Define(def, names[i], context.outputs()[i]));
+          names[i] == kEmptyVarName ? ValueId() : Define(def, names[i], context.outputs()[i]));
     }
     std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction);
     size_t output = 0;
@@ -180,18 +176,12 @@ class Lowering {
     std::ranges::move(copies, std::back_inserter(plan_.instructions));
   }
 
-  int32_t Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {
+  ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {
     SKIFF_ENFORCE(meta.shape.is_known() || !def.data_dependent_shape, kUnimplemented, "the shape ",
                   meta.shape, " of output \"", name,
-                  "\" depends on data: that needs a dynamic segment, which the executor does "
-                  "not make yet");
+                  "\" depends on data: a plan needs every shape before it runs");
     SKIFF_ENFORCE(meta.shape.is_known(), kInvalidArgument, "output \"", name,
                   "\" would have the shape ", meta.shape, ": expected extents of at least 0");
-    try {
-      StorageBytes(meta.shape, meta.dtype, meta.layout);
-    } catch (const Error& error) {
-      throw error.WithContext(StrCat("output \"", name, "\""));
-    }
     const Var* var = block_.FindVar(name);
     if (var == nullptr || !var->persistable) return AddValue(name, meta, Storage::kArena);
     SKIFF_ENFORCE(!meta.is_selected_rows(), kUnimplemented, "the persistable output \"", name,
@@ -217,16 +207,16 @@ class Lowering {
     std::vector<Instruction> copies;
     std::unordered_multimap<std::string, size_t> scope_inputs;  // by the variable's name
     for (size_t j = 0; j < instruction->inputs.size(); ++j) {
-      const int32_t input = instruction->inputs[j];
-      if (input < 0 || ValueOf(input).storage != Storage::kScope) continue;
+      const ValueId input = instruction->inputs[j];
+      if (!input || ValueOf(input).storage != Storage::kScope) continue;
       scope_inputs.emplace(ValueOf(input).name, j);
     }
     if (scope_inputs.empty()) return copies;
     const InputOutputPairs pairs = InPlacePairs(plan_, *instruction);
     const std::set<std::pair<int, int>> in_place(pairs.begin(), pairs.end());
     for (size_t i = 0; i < instruction->outputs.size(); ++i) {
-      const int32_t output = instruction->outputs[i];
-      if (output < 0 || ValueOf(output).storage != Storage::kScope) continue;
+      const ValueId output = instruction->outputs[i];
+      if (!output || ValueOf(output).storage != Storage::kScope) continue;
       const std::string name = ValueOf(output).name;
       const auto [first, last] = scope_inputs.equal_range(name);
       const bool conflicts = std::any_of(first, last, [&](const auto& input) {
@@ -235,7 +225,7 @@ class Lowering {
       if (!conflicts) continue;
       TensorMeta meta = ValueOf(output).meta;
       meta.persistable = false;
-      const int32_t aside = AddValue(name, meta, Storage::kArena);
+      const ValueId aside = AddValue(name, meta, Storage::kArena);
       Instruction copy;
       copy.kind = InstructionKind::kCopy;
       copy.op = &op;
@@ -250,7 +240,7 @@ class Lowering {
     return copies;
   }
 
-  static int32_t FinalValue(int32_t value, const std::vector<Instruction>& copies) {
+  static ValueId FinalValue(ValueId value, const std::vector<Instruction>& copies) {
     for (const Instruction& copy : copies) {
       if (copy.inputs[0] == value) return copy.outputs[0];
     }
@@ -272,14 +262,14 @@ class Lowering {
     plan_.fetches.push_back(current_[name]);
   }
 
-  const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
+  const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
 
   const OpRegistry& registry_;
   const Block& block_;
   const Scope& scope_;
   const OpPositions& positions_;
   Plan plan_;
-  std::unordered_map<std::string, int32_t> current_;
+  std::unordered_map<std::string, ValueId> current_;
   std::unordered_set<std::string> unread_feeds_;
   // Persistables that the program writes and the scope lacks.
   std::unordered_map<std::string, TensorMeta> created_;

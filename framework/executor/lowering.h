@@ -1,4 +1,5 @@
-// From a program and the metas of its feeds to a plan: shapes inferred, values instead of names.
+// Makes a plan of a program: infers shapes from the metas of its feeds, and turns names into
+// values.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,15 @@ namespace skiff {
 // Op id -> place among the ops of the root block.
 using OpPositions = std::unordered_map<int64_t, size_t>;
 
-// Lowers the root block and changes nothing else: persistables that the program writes and the
-// scope lacks are values of the scope all the same, and whoever prepares the plan makes them there.
-// Errors: a feed that the program doesn't know or overwrites unread, of another dtype or LoD level
-// or a shape that its variable doesn't admit; a variable read before it is written, or that the
-// scope holds in another shape, dtype or place than the program says; a fetch that nothing writes;
-// whatever a shape rule finds. They name op, block and creation site, and the op's place in the
-// program as `positions` (by op id) knows it from before the passes; ops that a pass made stand
-// where the lowered program has them.
+// Returns the plan of the root block. Changes nothing else: a persistable that the program writes
+// and the scope lacks is a scope value all the same, and whoever prepares the plan makes it.
+//
+// Throws an Error for a feed that the program doesn't know or overwrites unread, or that has
+// another dtype, LoD level or shape than its variable admits; for a variable that is read before it
+// is written, or that the scope holds in another shape, dtype or place than the program says; for a
+// fetch that nothing writes; and for whatever a shape rule finds. It names op, block, creation site
+// and the op's place in the program. `positions` (by op id) are the places before the passes; an op
+// that a pass made has the place where it is now.
 Plan LowerProgram(const OpRegistry& registry, const Program& program, Place place,
                   const std::vector<std::pair<std::string, TensorMeta>>& feeds,
                   const std::vector<std::string>& fetches, const Scope& scope,

@@ -33,9 +33,9 @@ std::vector<Held> HeldVariables(const Plan& plan, Scope& scope) {
     if (value.storage == Storage::kScope) is_written.emplace(value.name, false);
   }
   for (const Instruction& instruction : plan.instructions) {
-    for (const int32_t output : instruction.outputs) {
-      if (output < 0) continue;
-      const PlanValue& value = plan.values[static_cast<size_t>(output)];
+    for (const ValueId output : instruction.outputs) {
+      if (!output) continue;
+      const PlanValue& value = plan[output];
       if (value.storage == Storage::kScope) is_written[value.name] = true;
     }
   }

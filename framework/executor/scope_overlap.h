@@ -1,4 +1,4 @@
-// Tensors that lie on each other.
+// Finds tensors that share memory.
 #pragma once
 
 #include "framework/plan/plan.h"
@@ -6,11 +6,11 @@
 
 namespace skiff {
 
-// Whether a byte belongs to both.
+// Returns whether a byte belongs to both tensors.
 bool ShareBytes(const Tensor& a, const Tensor& b);
 
-// Error (kFailedPrecondition) if two variables of the plan share bytes in the scope and the plan
-// writes one of them, which would change the other. All of them must be in the scope.
+// Throws an Error (kFailedPrecondition) if two variables of the plan share bytes in the scope and
+// the plan writes one of them, which would change the other. The scope must have all of them.
 void CheckScopeOverlap(const Plan& plan, Scope& scope);
 
 }  // namespace skiff

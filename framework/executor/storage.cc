@@ -21,7 +21,7 @@ constexpr int64_t kLimitBytes = int64_t{1} << 60;
 class StorageRequests {
  public:
   explicit StorageRequests(Plan* plan) : plan_(*plan), lives_(StorageLives(*plan)) {
-    for (size_t i = 0; i < plan_.values.size(); ++i) AddValue(i);
+    for (const ValueId value : plan_.ids()) AddValue(value);
     AddGroups();
     for (size_t i = 0; i < plan_.instructions.size(); ++i) AddWorkspaces(i);
   }
@@ -35,15 +35,15 @@ class StorageRequests {
   }
 
  private:
-  void AddValue(size_t index) {
-    PlanValue& value = plan_.values[index];
+  void AddValue(ValueId id) {
+    PlanValue& value = plan_[id];
     if (value.storage != Storage::kArena) return;
     const int64_t bytes = StorageBytes(value);
-    const Life& life = lives_[index];
-    if (value.alias_of >= 0) {
+    const Life& life = lives_[id];
+    if (value.alias_of) {
       CountUnshared(bytes);
     } else if (life.first >= 0) {  // else its instruction was dropped
-      buffer_of_[index] = buffers_.size();
+      buffer_of_[id] = buffers_.size();
       Add(bytes, life, &value.offset);
     }
   }
@@ -53,7 +53,7 @@ class StorageRequests {
     for (size_t group = 0; group < groups.size(); ++group) {
       int64_t alignment = std::max(kBufferAlignment, plan_.contiguous[group].alignment_bytes);
       for (const ContiguousSlice& slice : groups[group]) {
-        ArenaBuffer& buffer = buffers_[buffer_of_[static_cast<size_t>(slice.root)]];
+        ArenaBuffer& buffer = buffers_[buffer_of_[slice.root]];
         buffer.alignment = alignment;
         buffer.group = static_cast<int32_t>(group);
         buffer.group_offset = slice.offset;
@@ -89,10 +89,10 @@ class StorageRequests {
   }
 
   Plan& plan_;
-  const std::vector<Life> lives_;
+  const ValueTable<Life> lives_;
   std::vector<ArenaBuffer> buffers_;
-  std::vector<int64_t*> offsets_;       // where the offset of each buffer goes
-  std::map<size_t, size_t> buffer_of_;  // by value
+  std::vector<int64_t*> offsets_;  // where the offset of each buffer goes
+  std::map<ValueId, size_t> buffer_of_;
   int64_t unshared_bytes_ = 0;
 };
 

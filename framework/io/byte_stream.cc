@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
+
+#include "framework/base/number_text.h"
 
 namespace skiff {
 
@@ -54,10 +55,6 @@ uint32_t Crc32(uint32_t crc, const void* data, int64_t bytes) {
   return crc;
 }
 
-std::string Crc32Text(uint32_t crc) {
-  char text[9];
-  std::snprintf(text, sizeof(text), "%08x", crc);
-  return text;
-}
+std::string Crc32Text(uint32_t crc) { return FormatHex(crc, 8); }
 
 }  // namespace skiff

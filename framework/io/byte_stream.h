@@ -1,7 +1,7 @@
-// Where the readers of this package take bytes from, and where its writers put them.
+// Byte sources and sinks: what the readers of this package read from and its writers write to.
 //
-// A source knows how many bytes remain, so that a size found in a file is checked before memory is
-// taken for it. Not thread-safe.
+// A source knows how many bytes remain, so readers check a size found in a file before they
+// allocate memory for it. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  // The path of the file, or what else messages should call the source.
+  // Returns the path of the file, or another name of the source, for messages.
   const std::string& name() const { return name_; }
   int64_t size() const { return size_; }
   int64_t offset() const { return offset_; }
   int64_t remaining() const { return size_ - offset_; }
 
-  // Reads exactly `bytes` bytes. Error (kDataLoss), naming source, offset and `what`, if fewer
-  // remain; kIo if the system refuses.
+  // Reads exactly `bytes` bytes. Throws Error (kDataLoss), naming source, offset and `what`, if
+  // fewer remain, and (kIo) if the system fails.
   void Read(void* out, int64_t bytes, std::string_view what);
-  // The same as a number, little-endian in the file.
+  // Reads a number, little-endian. Throws what Read throws.
   template <typename Number>
   Number ReadNumber(std::string_view what) {
     Number number;
@@ -38,7 +38,7 @@ class ByteSource {
   }
   std::string ReadString(int64_t bytes, std::string_view what);
 
-  // Error (kDataLoss) unless `bytes` is between 0 and remaining().
+  // Throws Error (kDataLoss) unless `bytes` is between 0 and remaining().
   void CheckRemaining(int64_t bytes, std::string_view what) const;
   // Throws Error (kDataLoss): `<name>, byte <position>: …`.
   template <typename... Args>
@@ -48,7 +48,7 @@ class ByteSource {
 
  protected:
   ByteSource(std::string name, int64_t size) : name_(std::move(name)), size_(size) {}
-  // Reads `bytes` > 0 bytes that lie at offset(); the size promises that they are there.
+  // Reads `bytes` > 0 bytes from offset() on. At least that many remain, according to size().
   virtual void ReadNext(void* out, int64_t bytes) = 0;
 
  private:
@@ -57,7 +57,7 @@ class ByteSource {
   int64_t offset_ = 0;
 };
 
-// Bytes in memory that the caller keeps alive.
+// A source of bytes in memory, which the caller keeps alive.
 class MemorySource : public ByteSource {
  public:
   MemorySource(std::string_view bytes, std::string name);
@@ -74,12 +74,12 @@ class ByteSink {
   ByteSink(const ByteSink&) = delete;
   ByteSink& operator=(const ByteSink&) = delete;
 
-  // Error as the sink's: kResourceExhausted where a disk is full, kIo otherwise.
+  // Writes all bytes. Throws Error (kResourceExhausted) if a disk is full, else (kIo).
   virtual void Write(const void* data, int64_t bytes) = 0;
   void Write(std::string_view bytes) { Write(bytes.data(), static_cast<int64_t>(bytes.size())); }
 };
 
-// Collects in memory what is written.
+// A sink that collects all bytes in memory.
 class StringSink : public ByteSink {
  public:
   using ByteSink::Write;
@@ -98,9 +98,10 @@ void AppendNumber(Number number, std::string* bytes) {
   bytes->append(raw, sizeof(number));
 }
 
-// The CRC-32 of zlib, gzip and zip (polynomial 0xEDB88320), continued from `crc` (0: the start).
+// Returns the CRC-32 of zlib, gzip and zip (polynomial 0xEDB88320), continued from `crc`; 0 starts
+// one.
 uint32_t Crc32(uint32_t crc, const void* data, int64_t bytes);
-// Eight hexadecimal digits.
+// Returns eight hexadecimal digits.
 std::string Crc32Text(uint32_t crc);
 
 }  // namespace skiff

@@ -1,11 +1,11 @@
 #include "framework/io/checkpoint.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 
+#include "framework/base/number_text.h"
 #include "framework/io/checkpoint_manifest.h"
 #include "framework/io/file.h"
 #include "framework/io/parameters.h"
@@ -20,7 +20,6 @@ constexpr const char* kTempPrefix = ".tmp-save-";
 constexpr std::string_view kSavePrefix = "save-";
 constexpr std::string_view kStepInfix = "-step-";
 constexpr int64_t kSequenceLimit = INT64_MAX;
-constexpr int64_t kStateLimitBytes = int64_t{1} << 30;
 
 struct CheckpointFolder {
   int64_t sequence = 0;
@@ -28,14 +27,11 @@ struct CheckpointFolder {
 };
 
 std::optional<int64_t> ParseCount(std::string_view digits) {
-  int64_t value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  if (digits.empty() || digits[0] == '-' || error != std::errc() || stop != end) return {};
-  return value;
+  const std::optional<int64_t> count = ParseNumber<int64_t>(digits);
+  return digits.starts_with('-') ? std::nullopt : count;
 }
 
-// The sequence number of a folder's name; none if the name isn't a checkpoint's.
+// Returns the sequence number in a folder's name, or none if the name isn't a checkpoint's.
 std::optional<int64_t> SequenceOf(std::string_view name) {
   if (name.substr(0, kSavePrefix.size()) != kSavePrefix) return {};
   name.remove_prefix(kSavePrefix.size());
@@ -43,7 +39,7 @@ std::optional<int64_t> SequenceOf(std::string_view name) {
   if (infix == std::string_view::npos) return {};
   if (!ParseCount(name.substr(infix + kStepInfix.size()))) return {};
   const std::optional<int64_t> sequence = ParseCount(name.substr(0, infix));
-  // The next save needs a number too.
+  // The next save needs a number, too, so the largest one is no checkpoint.
   return sequence && *sequence < kSequenceLimit ? sequence : std::nullopt;
 }
 
@@ -73,15 +69,14 @@ std::vector<CheckpointFolder> ListCheckpoints(const std::string& directory) {
 }
 
 std::string FolderName(int64_t sequence, int64_t step) {
-  std::string digits = std::to_string(sequence);
-  if (digits.size() < 6) digits.insert(0, 6 - digits.size(), '0');
-  return StrCat(kSavePrefix, digits, kStepInfix, step);
+  return StrCat(kSavePrefix, FormatPadded(static_cast<uint64_t>(sequence), 6), kStepInfix, step);
 }
 
-// A folder that is removed again unless it gets its final name.
+// Owns a folder and removes it unless it gets its final name.
 class TempFolder {
  public:
-  explicit TempFolder(std::string path) : path_(std::move(path)) { CreateDirectories(path_); }
+  // Error (kAlreadyExists) if another process is writing there.
+  explicit TempFolder(std::string path) : path_(std::move(path)) { CreateNewDirectory(path_); }
   ~TempFolder() {
     std::error_code ignored;
     if (!path_.empty()) fs::remove_all(path_, ignored);
@@ -125,6 +120,7 @@ void WriteFolder(const std::string& folder, const std::vector<std::string>& name
   OutputFile state_file(JoinPath(folder, kStateFile));
   state_file.Write(PrintTrainerState(state));
   manifest.files.push_back(Finish(kStateFile, &state_file));
+  // The manifest comes last: a folder without one is incomplete.
   OutputFile manifest_file(JoinPath(folder, kManifestFile));
   manifest_file.Write(PrintManifest(manifest));
   manifest_file.Sync();
@@ -140,7 +136,8 @@ bool IsComplete(const std::string& folder, FileCheck check) {
   }
 }
 
-// Deletes under another name: a deletion that is cut short must not leave a torn checkpoint.
+// Renames a folder before deleting it, so that an interrupted deletion doesn't leave a torn
+// checkpoint.
 void RemoveFolder(const std::string& directory, const std::string& path, SavedCheckpoint* saved) {
   const std::string doomed =
       JoinPath(directory, StrCat(kTempPrefix, "removed-", fs::path(path).filename().string()));
@@ -165,7 +162,7 @@ void RemoveBeyond(const std::string& directory, const SaveCheckpointOptions& opt
       RemoveFolder(directory, path, saved);
       continue;
     }
-    // Nothing is deleted on account of the last in the list, so it needn't be read.
+    // No deletion depends on the last one in the list, so it isn't read.
     if (i + 1 == folders.size()) return;
     if (path == saved->path || IsComplete(path, check)) ++complete;
   }
@@ -181,7 +178,8 @@ CheckpointContents ReadCheckpoint(const std::string& folder) {
   CheckpointContents contents;
   contents.manifest = CheckCheckpoint(folder, FileCheck::kContents);
   const std::string state_path = JoinPath(folder, kStateFile);
-  contents.state = ParseTrainerState(ReadFile(state_path, kStateLimitBytes), state_path);
+  const int64_t state_bytes = contents.manifest.files[kStateEntry].bytes;
+  contents.state = ParseTrainerState(ReadFile(state_path, state_bytes), state_path);
   InputFile tensors(JoinPath(folder, kTensorsFile));
   contents.tensors = ReadTensorStreams(contents.manifest.variables, &tensors);
   return contents;
@@ -208,7 +206,7 @@ void CheckAllThere(const std::vector<std::string>& expected, const NamedTensors&
   }
 }
 
-// The variables of a checkpoint: the program's persistables, and the step counter of runs, which no
+// Returns the variables of a checkpoint: the program's persistables, and the step counter, which no
 // program declares.
 std::vector<std::string> SavedNames(const Program& program, const Scope& scope) {
   std::vector<std::string> names = PersistableNames(program);
@@ -229,6 +227,7 @@ void Install(const Program& program, const LoadCheckpointOptions& options,
   const std::vector<std::string> expected = PersistableNames(program);
   const auto counter = std::ranges::find(contents.tensors, std::string(kStepCounterName),
                                          &NamedTensors::value_type::first);
+  // The step counter is no persistable of the program, so the checks below don't apply to it.
   std::optional<Tensor> steps;
   if (counter != contents.tensors.end()) {
     CheckStepCounter(counter->second);
@@ -259,12 +258,12 @@ std::vector<CheckpointFolder> FindCheckpoints(const std::string& directory) {
 }
 
 bool IsThere(const std::string& path) {
-  std::error_code ignored;  // what can't be looked at is there
+  std::error_code ignored;  // if the system can't tell, assume it exists
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
 }
 
-// Sets path and refused of `loaded`. None if another process has deleted a folder of the list: it
-// keeps newer ones.
+// Sets path and refused of `loaded`. Returns nullopt if another process has deleted a folder of the
+// list, since there are newer ones then.
 std::optional<CheckpointContents> ReadNewestIntact(const std::string& directory,
                                                    LoadedCheckpoint* loaded) {
   loaded->refused.clear();
@@ -273,7 +272,7 @@ std::optional<CheckpointContents> ReadNewestIntact(const std::string& directory,
     try {
       return ReadCheckpoint(folder.path);
     } catch (const Error& error) {
-      // Without memory the older ones fare no better.
+      // If memory ran out, older checkpoints would fail the same way.
       if (error.code() == ErrorCode::kResourceExhausted) throw;
       if (!IsThere(folder.path)) return {};
       loaded->refused.push_back({folder.path, error.what()});
@@ -301,16 +300,18 @@ SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& prog
 
   SavedCheckpoint saved;
   saved.path = JoinPath(directory, name);
+  // Until the rename, loading doesn't see the folder; after it, the folder is complete.
   TempFolder folder(JoinPath(directory, StrCat(".tmp-", name)));
   WriteFolder(folder.path(), names, scope, step, state);
   folder.RenameTo(saved.path);
   SyncDirectory(directory);
+  // The rename is on disk now, so older checkpoints may go.
   RemoveBeyond(directory, options, &saved);
   return saved;
 }
 
 bool HasCheckpoint(const std::string& directory) {
-  std::error_code ignored;  // what can't be looked into can't be written to
+  std::error_code ignored;  // a directory that can't be read can't be written either
   return fs::exists(directory, ignored) && !ListCheckpoints(directory).empty();
 }
 
@@ -318,6 +319,7 @@ LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Progra
                                       Scope* scope, const LoadCheckpointOptions& options) {
   LoadedCheckpoint loaded;
   std::optional<CheckpointContents> contents;
+  // If a folder vanishes while it is read, another process has saved a newer one: list again.
   while (!contents) contents = ReadNewestIntact(directory, &loaded);
   loaded.step = contents->manifest.step;
   loaded.state = std::move(contents->state);

@@ -13,7 +13,6 @@ using Json = nlohmann::json;
 
 constexpr const char* kFormat = "skiff-checkpoint";
 constexpr int64_t kFormatVersion = 1;
-constexpr int64_t kManifestLimitBytes = int64_t{256} << 20;
 constexpr int64_t kCrcChunkBytes = int64_t{1} << 20;
 
 uint32_t CrcOf(std::string_view bytes) {
@@ -30,7 +29,8 @@ auto ParseJson(const std::string& source, Parse parse) {
   }
 }
 
-// Deeper nesting than ours is corruption, and printing it again would take a call a level.
+// A file with deeper nesting than ours is corrupt, and printing it again would recurse once per
+// level.
 Json ParseDocument(std::string_view text, const std::string& source) {
   constexpr int kDepthLimit = 8;
   return Json::parse(text, [&](int depth, Json::parse_event_t, const Json&) {
@@ -74,7 +74,7 @@ std::string FromHex(const std::string& hex, const std::string& source) {
   return bytes;
 }
 
-// nlohmann's get() converts; a file has to be exact.
+// nlohmann's get() converts types; a file must have the exact ones.
 int64_t CountOf(const Json& object, const char* key, const std::string& source) {
   const Json& value = object.at(key);
   SKIFF_ENFORCE(value.is_number_unsigned() && value.get<uint64_t>() <= INT64_MAX, kDataLoss, source,
@@ -116,8 +116,8 @@ void CheckFormat(const Json& manifest, const std::string& source) {
 
 void CheckFileList(const CheckpointManifest& manifest, const std::string& source) {
   const auto& files = manifest.files;
-  const bool complete =
-      files.size() == 2 && files[0].name == kTensorsFile && files[1].name == kStateFile;
+  const bool complete = files.size() == 2 && files[kTensorsEntry].name == kTensorsFile &&
+                        files[kStateEntry].name == kStateFile;
   SKIFF_ENFORCE(complete, kDataLoss, source, ": expected the files ", kTensorsFile, " and ",
                 kStateFile);
 }
@@ -158,19 +158,24 @@ void CheckFile(const std::string& folder, const ManifestEntry& entry, FileCheck 
 }  // namespace
 
 std::string PrintManifest(const CheckpointManifest& manifest) {
-  // Names are bytes of the user's, but every program file needs UTF-8 for them too.
+  // Names are any bytes of the user, but every program file also needs them in UTF-8.
   Json object = {{"format", kFormat},
                  {"version", kFormatVersion},
                  {"step", manifest.step},
                  {"variables", manifest.variables},
                  {"files", Json::array()}};
   for (const ManifestEntry& entry : manifest.files) object["files"].push_back(WriteEntry(entry));
+  std::string text;
   try {
     const std::string crc = Crc32Text(CrcOf(object.dump()));
-    return Json{{"manifest", std::move(object)}, {"crc32", crc}}.dump(1) + "\n";
+    text = Json{{"manifest", std::move(object)}, {"crc32", crc}}.dump(1) + "\n";
   } catch (const Json::type_error& error) {
     Throw(ErrorCode::kInvalidArgument, "a variable's name can't be saved: ", error.what());
   }
+  SKIFF_ENFORCE(std::ssize(text) <= kManifestLimitBytes, kOutOfRange, "the names of ",
+                manifest.variables.size(), " variables make a manifest of ", text.size(),
+                " bytes: expected at most ", kManifestLimitBytes);
+  return text;
 }
 
 CheckpointManifest ParseManifest(std::string_view text, const std::string& source) {

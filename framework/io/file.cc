@@ -1,27 +1,31 @@
 #include "framework/io/file.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "framework/base/number_text.h"
+
 namespace skiff {
 namespace {
 
-// Linux moves at most 0x7ffff000 bytes a call.
+// Linux transfers at most 0x7ffff000 bytes per call.
 constexpr int64_t kBytesPerCall = int64_t{1} << 30;
 
 ErrorCode CodeOf(int error_number) {
   switch (error_number) {
     case ENOENT:
       return ErrorCode::kNotFound;
+    case EEXIST:
+      return ErrorCode::kAlreadyExists;
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
@@ -35,8 +39,9 @@ ErrorCode CodeOf(int error_number) {
 }
 
 int OpenForWriting(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  // A missing directory is a path that can't be written, not a thing that was looked for.
+  const int descriptor =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  // Here a missing directory means that a path can't be written, not that something wasn't found.
   if (descriptor < 0 && errno == ENOENT) {
     Throw(ErrorCode::kIo, "create ", path, ": the directory doesn't exist");
   }
@@ -62,7 +67,8 @@ void ThrowSystemError(std::string_view action, const std::string& path, int erro
 }
 
 InputFile::Opened InputFile::Open(const std::string& path) {
-  // Not blocking, lest a named pipe hold us before we see what it is.
+  // Non-blocking, since opening a named pipe would otherwise wait for a writer before we see what
+  // it is.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) ThrowSystemError("open", path, errno);
   struct stat status {};
@@ -122,7 +128,7 @@ void OutputFile::Sync() {
 
 namespace {
 
-// Renaming over a device, a pipe or a directory would destroy what no file can stand for.
+// Renaming over a device, a pipe or a directory would destroy what a file can't replace.
 const std::string& CheckReplaceable(const std::string& path) {
   struct stat status {};
   const bool replaceable = stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
@@ -130,42 +136,58 @@ const std::string& CheckReplaceable(const std::string& path) {
   return path;
 }
 
+constexpr std::string_view kTempInfix = ".tmp-";
+constexpr int kTempDigits = 16;
+
+bool IsTempName(std::string_view name) {
+  const size_t infix = name.rfind(kTempInfix);
+  if (infix == std::string_view::npos) return false;
+  const std::string_view digits = name.substr(infix + kTempInfix.size());
+  return digits.size() == size_t{kTempDigits} &&
+         digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// From the system: two processes that were forked from one, or that bear one number in two
+// containers, must not draw the same.
+uint64_t RandomBits() {
+  uint64_t bits = 0;
+  ssize_t got = 0;
+  do {
+    got = getrandom(&bits, sizeof(bits), 0);
+  } while (got < 0 && errno == EINTR);
+  SKIFF_ENFORCE(got == sizeof(bits), kIo,
+                "the system gives no random bytes: ", std::generic_category().message(errno));
+  return bits;
+}
+
 }  // namespace
 
+std::unique_ptr<OutputFile> AtomicFile::CreateTempFile(const std::string& path) {
+  // Of 2^64 names hardly one is taken; many in a row are no accident.
+  constexpr int kMaxAttempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return std::make_unique<OutputFile>(
+          StrCat(path, kTempInfix, FormatHex(RandomBits(), kTempDigits)));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kAlreadyExists || attempt == kMaxAttempts) throw;
+    }
+  }
+}
+
 AtomicFile::AtomicFile(const std::string& path)
-    : path_(CheckReplaceable(path)), file_(TempPathFor(path)) {}
+    : path_(CheckReplaceable(path)), file_(CreateTempFile(path)) {}
 
 AtomicFile::~AtomicFile() {
   if (!committed_) unlink(temp_path().c_str());
 }
 
 void AtomicFile::Commit() {
-  // By name: who was given temp_path() may have put another file there.
+  // By name, since users of temp_path() may have put another file there.
   SyncPath(temp_path(), O_RDONLY);
   RenamePath(temp_path(), path_);
   committed_ = true;
   SyncDirectory(ParentDirectory(path_));
-}
-
-namespace {
-
-constexpr std::string_view kTempInfix = ".tmp-";
-
-bool IsTempName(std::string_view name) {
-  const size_t infix = name.rfind(kTempInfix);
-  if (infix == std::string_view::npos) return false;
-  const std::string_view numbers = name.substr(infix + kTempInfix.size());
-  const size_t dash = numbers.find('-');
-  return dash != std::string_view::npos && dash > 0 && dash + 1 < numbers.size() &&
-         numbers.find_first_not_of("0123456789") == dash &&
-         numbers.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
-}
-
-}  // namespace
-
-std::string TempPathFor(const std::string& path) {
-  static std::atomic<int64_t> next{0};
-  return StrCat(path, kTempInfix, getpid(), "-", next.fetch_add(1));
 }
 
 void RemoveTempFiles(const std::string& directory) {
@@ -197,13 +219,40 @@ void AtomicWriteFile(const std::string& path, std::string_view bytes) {
   file.Commit();
 }
 
+namespace {
+
+// The directories at the end of a path that aren't there, the deepest one first.
+std::vector<std::string> MissingDirectories(const std::string& path) {
+  std::vector<std::string> missing;
+  std::string next = path;
+  std::error_code ignored;  // what can't be looked at is told when it is to be created
+  while (std::filesystem::status(next, ignored).type() == std::filesystem::file_type::not_found) {
+    missing.push_back(next);
+    const std::string parent = ParentDirectory(next);
+    if (parent == next) break;
+    next = parent;
+  }
+  return missing;
+}
+
+}  // namespace
+
 void CreateDirectories(const std::string& path) {
+  const std::vector<std::string> missing = MissingDirectories(path);
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (!error && !std::filesystem::is_directory(path, error)) {
     error = std::make_error_code(std::errc::not_a_directory);
   }
   if (error) ThrowSystemError("create directory", path, error.value());
+  // From the outermost: what is on the disk can then be found there.
+  for (auto created = missing.rbegin(); created != missing.rend(); ++created) {
+    SyncDirectory(ParentDirectory(*created));
+  }
+}
+
+void CreateNewDirectory(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) != 0) ThrowSystemError("create directory", path, errno);
 }
 
 bool PathExists(const std::string& path) {

@@ -1,10 +1,10 @@
-// Files, with every refusal of the system as an Error that names path and reason.
-//
-// Errors: kNotFound for a file to read that isn't there, kResourceExhausted for a full disk, quota
-// or file-size limit, kIo for every other refusal. Not thread-safe.
+// Files. Every failure of the system becomes an Error that names path and reason: kNotFound for a
+// file to read that doesn't exist, kResourceExhausted for a full disk, quota or file-size limit,
+// kIo for all others. Not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -12,12 +12,12 @@
 
 namespace skiff {
 
-// Throws the Error of errno's value: "<action> <path>: <reason>".
+// Throws the Error for this value of errno: "<action> <path>: <reason>".
 [[noreturn]] void ThrowSystemError(std::string_view action, const std::string& path,
                                    int error_number);
 
-// A regular file, read from its start. Its size is that of the moment it was opened; a file that
-// shrinks while it is read is an Error (kDataLoss).
+// Reads a regular file from its start. size() is the size when it was opened; reading throws Error
+// (kDataLoss) if the file shrinks.
 class InputFile : public ByteSource {
  public:
   explicit InputFile(const std::string& path);
@@ -35,17 +35,18 @@ class InputFile : public ByteSource {
   int descriptor_;
 };
 
-// A file written from its start, counted and with a running CRC-32.
+// Writes a file from its start, counting bytes and updating a CRC-32.
 class OutputFile : public ByteSink {
  public:
-  // Creates the file or empties the one that is there.
+  // Creates the file. Throws Error (kAlreadyExists) if something has that name, even a symbolic
+  // link that leads nowhere: whoever can plant a link must not choose which file is written.
   explicit OutputFile(const std::string& path);
-  // Closes. What Sync didn't confirm may be lost.
+  // Closes the file. Bytes written since the last Sync may be lost.
   ~OutputFile() override;
 
   using ByteSink::Write;
   void Write(const void* data, int64_t bytes) override;
-  // Brings the contents to the disk (fsync).
+  // Brings the contents to disk (fsync).
   void Sync();
 
   const std::string& path() const { return path_; }
@@ -59,52 +60,61 @@ class OutputFile : public ByteSink {
   uint32_t crc32_ = 0;
 };
 
-// A file that appears under its name only when it is complete. Until Commit its bytes lie in
-// temp_path() beside it; without Commit they are removed again.
+// Writes a file that appears under its name only when it is complete. Until Commit, its bytes are
+// in temp_path() in the same directory; the destructor removes that file if Commit wasn't called.
+//
+// The temporary file is new and has a random name, `<path>.tmp-<16 hexadecimal digits>`. Processes
+// that write the same file, even in two containers, write one temporary file each; the last Commit
+// wins as a whole.
 class AtomicFile {
  public:
-  // Error (kIo) if `path` bears the name of something else than a file: a directory, a device.
+  // Throws Error (kIo) if `path` names something other than a file, such as a directory or a
+  // device.
   explicit AtomicFile(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  ByteSink& sink() { return file_; }
-  // Instead of writing to the sink, another file may be put there.
-  const std::string& temp_path() const { return file_.path(); }
-  // Syncs, renames over whatever bears the name, syncs the directory.
+  ByteSink& sink() { return *file_; }
+  // Callers may put another file there instead of writing to the sink.
+  const std::string& temp_path() const { return file_->path(); }
+  // Syncs the file, renames it to its name, replacing an existing file, and syncs the directory.
   void Commit();
 
  private:
+  static std::unique_ptr<OutputFile> CreateTempFile(const std::string& path);
+
   std::string path_;
-  OutputFile file_;
+  std::unique_ptr<OutputFile> file_;
   bool committed_ = false;
 };
 
-// A name beside `path` that no other call gives: `<path>.tmp-<process>-<number>`.
-std::string TempPathFor(const std::string& path);
-// Removes the regular files of a directory that have such names: what processes that were killed
-// have left there. None may be writing there now. A directory that isn't there holds none.
+// Removes regular files with the names of temporary files from a directory: the remains of killed
+// processes. No process may be writing there. Does nothing if the directory doesn't exist.
 void RemoveTempFiles(const std::string& directory);
 
 inline constexpr int64_t kReadFileLimitBytes = int64_t{1} << 31;
 
-// The whole file. Error (kOutOfRange) if it is longer than `limit_bytes`.
+// Returns the contents of a file. Throws Error (kOutOfRange) if it is longer than `limit_bytes`.
 std::string ReadFile(const std::string& path, int64_t limit_bytes = kReadFileLimitBytes);
-// Writes through an AtomicFile.
+// Writes a file through AtomicFile.
 void AtomicWriteFile(const std::string& path, std::string_view bytes);
 
-// Creates a directory and its parents; one that is there is fine.
+// Creates a directory and its parents, unless it exists, and brings their entries to disk.
 void CreateDirectories(const std::string& path);
-// Whether there is a file, directory or device of that name. Error if the system can't tell.
+// Creates a directory whose parent exists. Throws Error (kAlreadyExists) if something has that
+// name. Syncing the parent is left to the caller.
+void CreateNewDirectory(const std::string& path);
+// Returns whether a file, directory or device of that name exists. Throws Error if the system can't
+// tell.
 bool PathExists(const std::string& path);
-// Brings the entries of a directory to the disk.
+// Brings the entries of a directory to disk.
 void SyncDirectory(const std::string& path);
-// rename(2), for files and directories.
+// Renames a file or directory (rename(2)).
 void RenamePath(const std::string& from, const std::string& to);
-// The directory that holds `path`; "." for a bare name.
+// Returns the directory that holds `path`, "." for a bare name.
 std::string ParentDirectory(const std::string& path);
-// `directory`/`name`.
+// Returns `directory`/`name`.
 std::string JoinPath(const std::string& directory, std::string_view name);
 
 }  // namespace skiff

@@ -1,22 +1,22 @@
-// A lock between processes: a file that at most one of them holds.
+// A lock between processes: a file that at most one of them holds at a time.
 #pragma once
 
 #include <string>
 
 namespace skiff {
 
-// Tries to take the lock when it is made and gives it back when it is destroyed; when the process
-// ends, however it does, the system gives it back. The file stays, empty. On file systems that know
-// no locks everyone holds it.
+// The constructor tries to take the lock, the destructor releases it, and the system releases it
+// when the process ends in any way. The file stays, empty. On file systems without locks every
+// process holds it.
 class FileLock {
  public:
-  // Creates the file if it isn't there. Error as for files (file.h).
+  // Creates the file unless it exists. Throws the Errors of file.h.
   explicit FileLock(const std::string& path);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  // false: someone else does.
+  // Returns false if another process holds the lock.
   bool is_held() const { return is_held_; }
 
  private:

@@ -1,6 +1,7 @@
 #include "framework/io/inference_model.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "framework/io/file.h"
@@ -61,7 +62,7 @@ bool NeedsScale(const Block& root, const Var& fetch) {
   return !is_scaled;
 }
 
-// The variable that takes the fetched one's place.
+// Returns the name of the variable that replaces the fetched one.
 std::string AppendScale(const std::string& fetch, size_t column, Block* root) {
   std::string name = StrCat(kFetchScalePrefix, column);
   if (root->FindVar(name) != nullptr) name = root->program()->UniqueName(name);
@@ -119,7 +120,7 @@ void AddFeedsAndFetches(const std::vector<std::string>& feeds,
   }
 }
 
-// Marks of training; Fluid's savers remove them as well.
+// Attributes that only matter in training. Fluid's savers remove them as well.
 void RemoveTrainingMarks(const Program& program) {
   for (size_t i = 0; i < program.block_count(); ++i) {
     for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) {
@@ -169,6 +170,26 @@ InferenceModel ReadModel(const std::string& path) {
   }
 }
 
+std::string Normal(const std::string& name) {
+  return std::filesystem::path(name).lexically_normal().string();
+}
+
+// Error if two of the files would be one.
+void CheckFileNames(const InferenceModelFiles& files, std::vector<std::string> variables) {
+  const std::string model = Normal(files.model_filename);
+  SKIFF_ENFORCE(!model.empty(), kInvalidArgument, "the file of the program has no name");
+  if (!files.params_filename.empty()) {
+    SKIFF_ENFORCE(Normal(files.params_filename) != model, kInvalidArgument,
+                  "program and parameters would both be saved as \"", files.model_filename,
+                  "\": expected two names");
+    return;
+  }
+  SKIFF_ENFORCE(std::ranges::count(variables, model) == 0, kInvalidArgument, "variable \"", model,
+                "\" would be saved as the file of the program: save the parameters combined");
+  variables.push_back(model);
+  CheckNoFolderAmong(variables);
+}
+
 }  // namespace
 
 std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
@@ -198,6 +219,8 @@ std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
     SKIFF_ENFORCE(test->root()->FindLocalVar(feed) != nullptr, kInvalidArgument, "feed \"", feed,
                   "\" isn't needed to compute the fetches: leave it out");
   }
+  // These checks come first since Prune's messages would name variables that the caller hasn't
+  // seen.
   std::unique_ptr<Program> pruned = test->Prune(feeds, outputs);
   CheckFeedsUsed(*pruned, feeds);
   AddFeedsAndFetches(feeds, outputs, pruned->root());
@@ -212,12 +235,11 @@ void SaveInferenceModel(const std::string& directory, const std::vector<std::str
       MakeInferenceProgram(program, feeds, fetches, options.ops_with_is_test);
   const InferenceModelFiles& files = options.files;
   const std::vector<std::string> names = PersistableNames(*model);
+  // Everything that can fail without the disk comes before the first write.
   const std::string bytes = SerializeProgram(*model);
+  CheckFileNames(files, names);
   CreateDirectories(directory);
   if (files.params_filename.empty()) {
-    SKIFF_ENFORCE(std::find(names.begin(), names.end(), files.model_filename) == names.end(),
-                  kInvalidArgument, "variable \"", files.model_filename,
-                  "\" would lie in the file of the program: save the parameters combined");
     SaveSeparate(scope, names, directory);
   } else {
     SaveCombined(scope, names, JoinPath(directory, files.params_filename));

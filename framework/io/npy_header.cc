@@ -10,7 +10,7 @@ namespace skiff {
 namespace {
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
-// Nine dims take less than 200 bytes; NumPy itself refuses texts beyond 10000.
+// Nine dims take less than 200 bytes. NumPy itself refuses texts of more than 10000 bytes.
 constexpr int64_t kTextLimitBytes = 10000;
 constexpr int64_t kAlignment = 64;
 
@@ -26,10 +26,10 @@ constexpr std::array<std::pair<std::string_view, DType>, 9> kDescrs{{
     {"<f8", DType::kFloat64},
 }};
 
-// Reads the dict, and nothing else that Python would.
+// Parses the dict, and nothing else that Python would accept.
 class HeaderParser {
  public:
-  // `position`: where the text begins in the source, for messages.
+  // `position` is the start of the text in the source, for messages.
   HeaderParser(std::string_view text, int64_t position, const ByteSource& source)
       : text_(text), position_(position), source_(source) {}
 
@@ -133,7 +133,7 @@ class HeaderParser {
       header_.dims.push_back(ParseDim());
       comma = Accept(',');
     }
-    // (3) is a number to Python, (3,) a shape.
+    // In Python, (3) is a number and (3,) a tuple.
     if (header_.dims.size() == 1 && !comma) Fail("a shape of one dim needs a comma");
   }
 

@@ -1,8 +1,8 @@
-// The head of a .npy file. Internal to framework/io.
+// The header of a .npy file. Internal to framework/io.
 //
-// "\x93NUMPY", two bytes of version, the length of the text (uint16 in version 1.0, uint32 later),
-// and the text: a Python dict with the keys descr, fortran_order and shape, spaces, a line break.
-// Source: NumPy, "A simple file format for NumPy arrays" (numpy.lib.format).
+// It consists of "\x93NUMPY", two bytes of version, the length of the text (uint16 in version 1.0,
+// uint32 later), and the text: a Python dict with the keys descr, fortran_order and shape, spaces,
+// a line break. Source: NumPy, "A simple file format for NumPy arrays" (numpy.lib.format).
 #pragma once
 
 #include <string>
@@ -18,10 +18,11 @@ struct NpyHeader {
   std::vector<int64_t> dims;
 };
 
-// Leaves the source at the first element. Error (kDataLoss) for anything but the above,
-// kUnimplemented for Fortran order and dtypes that Skiff doesn't read.
+// Reads a header and leaves the source at the first element. Throws Error (kDataLoss) for anything
+// else, and (kUnimplemented) for Fortran order and for dtypes that Skiff doesn't read.
 NpyHeader ReadNpyHeader(ByteSource* source);
-// Version 1.0, padded to a multiple of 64 bytes. Error (kUnimplemented) for bfloat16.
+// Returns a header of version 1.0, padded to a multiple of 64 bytes. Throws Error (kUnimplemented)
+// for bfloat16.
 std::string NpyHeaderBytes(DType dtype, const Shape& shape);
 
 }  // namespace skiff

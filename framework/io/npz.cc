@@ -2,7 +2,9 @@
 
 #include <zip.h>
 
+#include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -14,10 +16,11 @@ namespace skiff {
 namespace {
 
 constexpr std::string_view kEntrySuffix = ".npy";
-// Deflate makes at most 1032 bytes of one (and some of the few that end a stream).
+// Deflate expands a byte to at most 1032 (and some of the few that end a stream).
 constexpr uint64_t kDeflateRatioLimit = 1032;
 constexpr std::string_view kEmptyArchive("PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22);
-// zip begins in 1980; a fixed day, so that equal tensors give equal archives.
+// The time of all entries, fixed so that equal tensors give equal archives. zip can't store a time
+// before 1980.
 constexpr time_t kEntryTime = 315619200;  // 1980-01-02 00:00 UTC
 
 std::string ZipErrorText(int zip_code) {
@@ -45,7 +48,7 @@ class EntrySource : public ByteSource {
   EntrySource(std::string name, int64_t size, EntryFile file)
       : ByteSource(std::move(name), size), file_(std::move(file)) {}
 
-  // libzip compares the CRC-32 when it meets the end.
+  // libzip compares the CRC-32 at the end of an entry.
   void CheckEnd() {
     char byte;
     const zip_int64_t got = zip_fread(file_.get(), &byte, 1);
@@ -90,7 +93,8 @@ zip_stat_t StatOf(zip_t* archive, zip_uint64_t index, const std::string& path) {
   return stat;
 }
 
-// The size that the archive claims, if the bytes it has can make it.
+// Returns the uncompressed size that the archive claims. Throws Error if its compressed bytes can't
+// expand to that.
 int64_t PlausibleSize(const zip_stat_t& stat, int64_t file_bytes, const std::string& name) {
   const bool stored = stat.comp_method == ZIP_CM_STORE;
   SKIFF_ENFORCE(stored || stat.comp_method == ZIP_CM_DEFLATE, kUnimplemented, name,
@@ -110,10 +114,45 @@ std::string TensorName(std::string_view entry, const std::string& path) {
   return std::string(entry.substr(0, entry.size() - kEntrySuffix.size()));
 }
 
-Tensor ReadEntry(zip_t* archive, zip_uint64_t index, std::string name, int64_t size) {
+// What an archive says of an entry.
+struct EntryHead {
+  std::string name;   // of the tensor
+  std::string where;  // for messages
+  int64_t bytes = 0;  // uncompressed
+};
+
+// Looks at all entries before one is read: their names, and that the bytes of the archive can make
+// what they claim.
+std::vector<EntryHead> EntryHeads(zip_t* archive, const std::string& path, int64_t file_bytes,
+                                  int64_t limit_bytes) {
+  std::vector<EntryHead> heads;
+  std::set<std::string> names;
+  int64_t compressed_bytes = 0;
+  int64_t grown_bytes = 0;
+  const zip_int64_t count = zip_get_num_entries(archive, 0);
+  for (zip_int64_t i = 0; i < count; ++i) {
+    const zip_stat_t stat = StatOf(archive, static_cast<zip_uint64_t>(i), path);
+    EntryHead head{.where = StrCat(path, "(", stat.name, ")")};
+    head.bytes = PlausibleSize(stat, file_bytes, head.where);
+    const auto compressed = static_cast<int64_t>(stat.comp_size);
+    SKIFF_ENFORCE(compressed <= file_bytes - compressed_bytes, kDataLoss, path,
+                  ": the entries take more bytes than the ", file_bytes, " of the file");
+    compressed_bytes += compressed;
+    const int64_t growth = std::max<int64_t>(head.bytes - compressed, 0);
+    SKIFF_ENFORCE(growth <= limit_bytes - grown_bytes, kOutOfRange, path, " would take more than ",
+                  limit_bytes, " bytes beyond those of the file, uncompressed");
+    grown_bytes += growth;
+    head.name = TensorName(stat.name, path);
+    SKIFF_ENFORCE(names.insert(head.name).second, kDataLoss, head.where, " is there twice");
+    heads.push_back(std::move(head));
+  }
+  return heads;
+}
+
+Tensor ReadEntry(zip_t* archive, zip_uint64_t index, const EntryHead& head) {
   EntryFile file(zip_fopen_index(archive, index, 0));
-  SKIFF_ENFORCE(file != nullptr, kDataLoss, name, ": ", zip_strerror(archive));
-  EntrySource source(std::move(name), size, std::move(file));
+  SKIFF_ENFORCE(file != nullptr, kDataLoss, head.where, ": ", zip_strerror(archive));
+  EntrySource source(head.where, head.bytes, std::move(file));
   Tensor tensor = ReadNpy(&source);
   source.CheckEnd();
   return tensor;
@@ -124,7 +163,7 @@ void CheckWritable(const Tensor& tensor) {
                 "a tensor can't be saved: expected one with storage, of plain layout");
 }
 
-// What an archive being written points to until it is closed.
+// Data that an archive being written refers to until it is closed.
 struct PendingEntry {
   Tensor tensor;  // on the CPU
   std::string header;
@@ -192,25 +231,15 @@ void WriteNpyFile(const std::string& path, const Tensor& tensor) {
 }
 
 TensorMap ReadNpz(const std::string& path, int64_t limit_bytes) {
-  // Its errors tell more than libzip's.
+  // Our own errors say more than libzip's.
   const int64_t file_bytes = InputFile(path).size();
   // libzip takes an empty file for an archive without entries.
   SKIFF_ENFORCE(file_bytes > 0, kDataLoss, path, " is empty, expected an archive");
   const Archive archive = OpenForReading(path);
-  const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
+  const std::vector<EntryHead> heads = EntryHeads(archive.get(), path, file_bytes, limit_bytes);
   TensorMap tensors;
-  int64_t total_bytes = 0;
-  for (zip_int64_t i = 0; i < count; ++i) {
-    const auto index = static_cast<zip_uint64_t>(i);
-    const zip_stat_t stat = StatOf(archive.get(), index, path);
-    const std::string where = StrCat(path, "(", stat.name, ")");
-    const int64_t size = PlausibleSize(stat, file_bytes, where);
-    SKIFF_ENFORCE(size <= limit_bytes - total_bytes, kOutOfRange, path, " holds more than ",
-                  limit_bytes, " bytes uncompressed");
-    total_bytes += size;
-    const std::string name = TensorName(stat.name, path);
-    SKIFF_ENFORCE(!tensors.contains(name), kDataLoss, where, " is there twice");
-    tensors.emplace(name, ReadEntry(archive.get(), index, where, size));
+  for (size_t i = 0; i < heads.size(); ++i) {
+    tensors.emplace(heads[i].name, ReadEntry(archive.get(), i, heads[i]));
   }
   return tensors;
 }
@@ -218,7 +247,13 @@ TensorMap ReadNpz(const std::string& path, int64_t limit_bytes) {
 void WriteNpz(const std::string& path, const TensorMap& tensors, bool compress) {
   std::vector<PendingEntry> entries;
   entries.reserve(tensors.size());
-  for (const auto& [name, tensor] : tensors) entries.push_back(MakeEntry(tensor));
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) {
+    bytes += tensor.byte_count();
+    SKIFF_ENFORCE(!compress || bytes <= kNpzLimitBytes, kOutOfRange, path, ": more than ",
+                  kNpzLimitBytes, " bytes to compress: write them uncompressed");
+    entries.push_back(MakeEntry(tensor));
+  }
 
   AtomicFile file(path);
   if (tensors.empty()) {

@@ -23,7 +23,8 @@ bool HoldsParameter(const Var& var) {
   }
 }
 
-// The first of that name, root first; persistables bear one name in all blocks.
+// Returns the first variable of that name, starting at the root: a persistable has one name in all
+// blocks.
 const Var& FindInBlocks(const Program& program, const std::string& name) {
   for (size_t i = 0; i < program.block_count(); ++i) {
     const Var* var = program.block(static_cast<int32_t>(i))->FindLocalVar(name);
@@ -38,7 +39,8 @@ void SortNames(std::vector<std::string>* names) {
   SKIFF_ENFORCE(twice == names->end(), kAlreadyExists, "variable \"", *twice, "\" is named twice");
 }
 
-// A name comes from a program, which may come from anywhere: it must not lead out of the directory.
+// Names come from programs, which may come from anywhere, so they must not lead out of the
+// directory.
 std::string FileOf(const std::string& directory, const std::string& name) {
   bool legal = !name.empty() && name.find('\0') == std::string::npos;
   for (size_t begin = 0; legal && begin <= name.size();) {
@@ -53,6 +55,17 @@ std::string FileOf(const std::string& directory, const std::string& name) {
 }
 
 }  // namespace
+
+void CheckNoFolderAmong(const std::vector<std::string>& names) {
+  const std::set<std::string> files(names.begin(), names.end());
+  for (const std::string& name : names) {
+    for (size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1)) {
+      const std::string folder = name.substr(0, end);
+      SKIFF_ENFORCE(!files.contains(folder), kInvalidArgument, "\"", name, "\" and \"", folder,
+                    "\" can't be files of their own: the second would be the folder of the first");
+    }
+  }
+}
 
 std::vector<std::string> PersistableNames(const Program& program) {
   std::set<std::string> names;
@@ -129,6 +142,7 @@ void SaveSeparate(const Scope& scope, std::vector<std::string> names,
                   const std::string& directory) {
   CheckSavable(scope, &names);
   for (const std::string& name : names) FileOf(directory, name);
+  CheckNoFolderAmong(names);
   CreateDirectories(directory);
   for (const std::string& name : names) {
     const std::string path = FileOf(directory, name);

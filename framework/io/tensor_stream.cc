@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kOffsetBytes = sizeof(uint64_t);
 
-// Runs `check`; the mistakes it finds are the file's.
+// Runs `check` and reports its Errors as damage to the file.
 template <typename Check>
 auto AsDataLoss(const ByteSource& source, int64_t position, Check check) {
   try {
@@ -51,7 +51,7 @@ std::vector<uint64_t> ReadLoDLevel(uint64_t level, ByteSource* source) {
 LoD ReadLoD(ByteSource* source) {
   const int64_t position = source->offset();
   const auto levels = source->ReadNumber<uint64_t>("number of LoD levels");
-  // A level takes its size and two offsets at least.
+  // A level takes at least its size and two offsets.
   const auto limit = static_cast<uint64_t>(source->remaining() / (3 * kOffsetBytes));
   if (levels > limit) {
     source->ThrowCorrupt(position, levels, " LoD levels, but the ", source->remaining(),
@@ -77,7 +77,7 @@ TensorHead ReadTensorHead(ByteSource* source) {
   return head;
 }
 
-// Another byte than 0 or 1 in a bool is undefined behaviour for whoever reads it.
+// A bool with a byte other than 0 or 1 would be undefined behaviour when read.
 void CheckBools(const Tensor& tensor, const ByteSource& source) {
   if (tensor.dtype() != DType::kBool) return;
   const auto* begin = static_cast<const uint8_t*>(tensor.raw_data());

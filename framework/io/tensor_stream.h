@@ -1,4 +1,4 @@
-// One tensor as a stream of bytes, in Fluid's format (what its save and save_combine ops write).
+// A tensor as a stream of bytes, in Fluid's format (what its save and save_combine ops write).
 //
 // Little-endian, in this order:
 //   uint32 0                                  version
@@ -14,21 +14,21 @@
 
 namespace skiff {
 
-// Writes a tensor of any place. Error (kFailedPrecondition) for a tensor without storage or of a
-// blocked layout; else the sink's.
+// Writes a tensor of any place. Throws Error (kFailedPrecondition) for a tensor without storage or
+// of a blocked layout, and what the sink throws.
 void WriteTensorStream(const Tensor& tensor, ByteSink* sink);
 
-// Reads one tensor, on the CPU, and leaves the source behind it. Every size is checked against the
-// bytes that remain before memory is taken. Error (kDataLoss), naming source, offset, what was
-// found and what was expected, for anything the format doesn't allow: versions other than 0,
+// Reads one tensor to the CPU and leaves the source after it. Checks every size against the
+// remaining bytes before allocating memory. Throws Error (kDataLoss), naming source, offset, what
+// was found and what was expected, for anything the format doesn't allow: versions other than 0,
 // truncation, an invalid LoD, a desc that doesn't parse, dims that are negative, too many or too
-// large, a bool that is neither 0 nor 1. Error (kUnimplemented) for a dtype that Skiff doesn't
-// have.
+// large, a bool that is neither 0 nor 1. Throws Error (kUnimplemented) for a dtype that Skiff
+// doesn't support.
 Tensor ReadTensorStream(ByteSource* source);
 
-// Reads the elements of a tensor, row-major and little-endian, as they end a tensor stream. Error
-// (kDataLoss) if `dims` make no shape, or fewer bytes remain, or for a bool that is neither 0
-// nor 1.
+// Reads the elements at the end of a tensor stream: row-major, little-endian. Throws Error
+// (kDataLoss) if `dims` aren't a shape, if fewer bytes remain, or for a bool that is neither 0 nor
+// 1.
 Tensor ReadElements(DType dtype, const std::vector<int64_t>& dims, ByteSource* source);
 
 }  // namespace skiff

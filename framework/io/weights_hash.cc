@@ -1,7 +1,6 @@
 #include "framework/io/weights_hash.h"
 
-#include <cstdio>
-
+#include "framework/base/number_text.h"
 #include "framework/io/byte_stream.h"
 #include "framework/io/parameters.h"
 
@@ -38,9 +37,7 @@ std::string WeightsHash(const Scope& scope, std::vector<std::string> names) {
   CheckSavable(scope, &names);
   Fnv1a hash;
   for (const std::string& name : names) AddTensor(name, scope.Get(name), &hash);
-  char text[17];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash.state()));
-  return text;
+  return FormatHex(hash.state(), 16);
 }
 
 }  // namespace skiff

@@ -10,7 +10,7 @@
 namespace skiff {
 namespace {
 
-constexpr std::array<std::string_view, std::variant_size_v<Attribute>> kAttrTypeNames{
+constexpr std::array<std::string_view, std::variant_size_v<AttributeVariant>> kAttrTypeNames{
     "int",   "float", "string", "ints",  "floats",  "strings", "bool", "bools",
     "block", "long",  "blocks", "longs", "doubles", "var",     "vars", "double"};
 
@@ -37,6 +37,13 @@ struct SameValue {
 };
 
 }  // namespace
+
+Attribute::Attribute() = default;
+Attribute::Attribute(const Attribute& other) = default;
+Attribute::Attribute(Attribute&& other) noexcept = default;
+Attribute& Attribute::operator=(const Attribute& other) = default;
+Attribute& Attribute::operator=(Attribute&& other) noexcept = default;
+Attribute::~Attribute() = default;
 
 std::string_view AttrTypeName(AttrType type) {
   const auto index = static_cast<size_t>(type);

@@ -22,12 +22,26 @@ struct VarName {
   friend auto operator<=>(const VarName&, const VarName&) = default;
 };
 
-// The alternatives stand in the order of Fluid's AttrType, so that index() is the enumerator.
-using Attribute =
+// The alternatives are in the order of Fluid's AttrType, so that index() is the enumerator.
+using AttributeVariant =
     std::variant<int32_t, float, std::string, std::vector<int32_t>, std::vector<float>,
                  std::vector<std::string>, bool, std::vector<bool>, BlockIndex, int64_t,
                  std::vector<BlockIndex>, std::vector<int64_t>, std::vector<double>, VarName,
                  std::vector<VarName>, double>;
+
+// A variant whose special members are out of line: inlined, they would be compiled anew, for
+// sixteen alternatives, in every file that copies or destroys an attribute.
+class Attribute : public AttributeVariant {
+ public:
+  using AttributeVariant::AttributeVariant;
+
+  Attribute();
+  Attribute(const Attribute& other);
+  Attribute(Attribute&& other) noexcept;
+  Attribute& operator=(const Attribute& other);
+  Attribute& operator=(Attribute&& other) noexcept;
+  ~Attribute();
+};
 
 enum class AttrType : int32_t {
   kInt = 0,
@@ -52,14 +66,14 @@ inline AttrType TypeOf(const Attribute& attribute) {
   return static_cast<AttrType>(attribute.index());
 }
 
-// "int", "float", "string", "ints", … as the text form writes them.
+// Returns "int", "float", "string", "ints", …, the names that the text format uses.
 std::string_view AttrTypeName(AttrType type);
 
-// Ordered by name, so that printing and saving repeat.
+// Ordered by name, so that printing and saving are deterministic.
 using AttributeMap = std::map<std::string, Attribute>;
 
-// Equal type and value. Floating point compares bit by bit, so that a NaN equals itself and 0.0
-// differs from -0.0.
+// Returns whether type and value are equal. Floating-point values compare bit by bit: a NaN equals
+// itself, and 0.0 differs from -0.0.
 bool SameAttribute(const Attribute& a, const Attribute& b);
 bool SameAttributes(const AttributeMap& a, const AttributeMap& b);
 

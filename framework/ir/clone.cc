@@ -15,6 +15,7 @@ using NameSet = std::unordered_set<std::string>;
 
 bool KeepAll(const Op&) { return true; }
 
+// Block attributes may come from a file. The walks below use them as indices.
 void CheckSubBlocks(const Program& program) {
   const auto count = static_cast<int64_t>(program.block_count());
   for (int32_t b = 0; b < count; ++b) {
@@ -29,7 +30,8 @@ void CheckSubBlocks(const Program& program) {
   }
 }
 
-// Whether each block is referred to, from the root on, by an op that the filter keeps.
+// Returns which blocks ops refer to, directly or through other blocks, starting at the root and
+// following only ops that the filter keeps.
 std::vector<bool> ReferencedBlocks(const Program& program, const OpFilter& keep_op) {
   std::vector<bool> referenced(program.block_count(), false);
   std::vector<int32_t> pending{0};
@@ -49,7 +51,8 @@ std::vector<bool> ReferencedBlocks(const Program& program, const OpFilter& keep_
   return referenced;
 }
 
-// Blocks that aren't selected are copied empty.
+// Blocks that aren't selected are copied empty, so that the others keep the indices that attributes
+// name.
 void CopyBlocks(const Program& from, const std::vector<bool>& selected, const OpFilter& keep_op,
                 Program* to) {
   for (size_t i = 0; i < from.block_count(); ++i) {
@@ -102,7 +105,7 @@ void RemoveUnusedVars(Block* block, const std::unordered_set<const Var*>& used) 
   block->RemoveVars(unused);
 }
 
-// What an op of the root block reads and writes there, itself or from inside its sub-blocks.
+// The variables of the root block that an op reads and writes, itself or in its sub-blocks.
 struct RootAccess {
   NameSet reads;
   NameSet writes;
@@ -142,6 +145,8 @@ RootAccess AccessOf(const Program& program, const Op& root_op) {
   return access;
 }
 
+// Nothing needs to compute a feed. But an op that also reads the feed changes its value, so it
+// stays.
 bool IsNeeded(const RootAccess& access, const NameSet& needed, const NameSet& feeds) {
   return std::any_of(access.writes.begin(), access.writes.end(), [&](const std::string& name) {
     return needed.contains(name) && (!feeds.contains(name) || access.reads.contains(name));
@@ -171,6 +176,8 @@ std::unordered_set<const Op*> OpsNeededFor(const Program& program, const NameSet
     RootAccess access = AccessOf(program, **op);
     if (!IsNeeded(access, needed, feeds)) continue;
     kept.insert(op->get());
+    // Names that the op writes stay needed: earlier writes may matter, too, since an op may write
+    // only a part of a variable.
     needed.merge(access.reads);
   }
   return kept;
@@ -235,6 +242,7 @@ std::unique_ptr<Program> Program::Prune(const std::vector<std::string>& feeds,
   CopyBlocks(*this, ReferencedBlocks(*this, keep_op), keep_op, copy.get());
   CopySettingsTo(copy.get());
   std::unordered_set<const Var*> used = UsedVars(*copy);
+  // Feeds and targets stay even if no op that is kept uses them.
   for (const std::string& name : feeds) used.insert(copy->root()->FindLocalVar(name));
   for (const std::string& name : targets) used.insert(copy->root()->FindLocalVar(name));
   RemoveUnusedVars(copy->root(), used);

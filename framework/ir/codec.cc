@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <unordered_set>
 
 #include "framework/base/error.h"
@@ -26,7 +27,7 @@ proto::VarType::Type ToProto(DType dtype) {
 
 void WriteTensorDesc(DType dtype, const std::vector<int64_t>& dims,
                      proto::VarType::TensorDesc* desc) {
-  DTypeName(dtype);  // throws for a value that is no dtype
+  DTypeName(dtype);  // throws for a value that isn't a dtype
   desc->set_data_type(ToProto(dtype));
   desc->mutable_dims()->Add(dims.begin(), dims.end());
 }
@@ -38,7 +39,7 @@ void WriteLoDDesc(const Var& var, LoDDesc* desc) {
 }
 
 void WriteVarType(const Var& var, proto::VarType* type) {
-  VarKindName(var.kind);  // throws for a value that is no kind
+  VarKindName(var.kind);  // throws for a value that isn't a kind
   type->set_type(static_cast<proto::VarType::Type>(static_cast<int32_t>(var.kind)));
   switch (var.kind) {
     case VarKind::kLoDTensor:
@@ -52,7 +53,7 @@ void WriteVarType(const Var& var, proto::VarType* type) {
     default:
       break;
   }
-  // Fluid describes no tensor in the other kinds.
+  // In Fluid, variables of other kinds have no tensor description.
   const bool is_default = var.dtype == Var().dtype && var.dims.empty() && var.lod_level == 0;
   if (!is_default) WriteLoDDesc(var, type->mutable_lod_tensor());
 }
@@ -84,7 +85,8 @@ void WriteVar(const Var& var, proto::VarDesc* out) {
   out->set_name(var.name);
   WriteVarType(var, out->mutable_type());
   out->set_persistable(var.persistable);
-  // Fields of later versions are left out where they say nothing, as their writers do.
+  // Fields that later versions of Fluid added are omitted if they hold the default, as those
+  // versions do.
   if (var.need_check_feed) out->set_need_check_feed(true);
   if (var.is_parameter) out->set_is_parameter(true);
   if (var.stop_gradient) out->set_stop_gradient(true);
@@ -163,6 +165,8 @@ void WriteBlock(const Block& block, proto::BlockDesc* out) {
 
 // ---- from bytes
 
+using Warnings = std::vector<std::string>;
+
 template <typename... Args>
 [[noreturn]] void ThrowCorrupt(const Args&... args) {
   Throw(ErrorCode::kDataLoss, args...);
@@ -175,7 +179,7 @@ Message ParseMessage(std::string_view bytes, std::string_view what) {
   if (!fits || !message.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     ThrowCorrupt("the ", bytes.size(), " bytes are no ", what);
   }
-  // Partial parsing first: the other way, protobuf writes its complaints to stderr.
+  // Parses partially first: a full parse would write protobuf's complaints to stderr.
   if (!message.IsInitialized()) {
     ThrowCorrupt("the ", what, " lacks required fields, or has unknown enumerators in them: ",
                  message.InitializationErrorString());
@@ -229,13 +233,24 @@ Attribute ReadVarAttr(const proto::VarDesc::Attr& attr) {
   }
 }
 
-template <typename Value>
-void AddAttr(const std::string& name, Value value, AttributeMap* attrs) {
-  const bool added = attrs->emplace(name, std::move(value)).second;
-  if (!added) ThrowCorrupt("attribute \"", name, "\" is there twice");
+// The attributes of what is at `place`, each as `read` makes it of its message. PaddlePaddle writes
+// some attributes of reshape2 and its like twice, and reads the last one of a name.
+template <typename Messages, typename Read>
+AttributeMap ReadAttrs(const Messages& messages, const std::string& place, Warnings* warnings,
+                       const Read& read) {
+  AttributeMap attrs;
+  std::set<std::string_view> repeated;
+  for (const auto& message : messages) {
+    const bool is_new = attrs.insert_or_assign(message.name(), read(message)).second;
+    if (!is_new) repeated.insert(message.name());
+  }
+  if (warnings == nullptr || repeated.empty()) return attrs;
+  warnings->push_back(StrCat(place, ": each of these attributes is there more than once, and its ",
+                             "last value counts: ", Join(repeated, ", ")));
+  return attrs;
 }
 
-Var ReadVar(const proto::VarDesc& desc) {
+Var ReadVar(const proto::VarDesc& desc, const std::string& place, Warnings* warnings) {
   Var var;
   var.name = desc.name();
   ReadVarType(desc.type(), &var);
@@ -243,7 +258,7 @@ Var ReadVar(const proto::VarDesc& desc) {
   var.need_check_feed = desc.need_check_feed();
   var.is_parameter = desc.is_parameter();
   var.stop_gradient = desc.stop_gradient();
-  for (const auto& attr : desc.attrs()) AddAttr(attr.name(), ReadVarAttr(attr), &var.attrs);
+  var.attrs = ReadAttrs(desc.attrs(), place, warnings, ReadVarAttr);
   return var;
 }
 
@@ -350,18 +365,18 @@ Slots ReadSlots(const google::protobuf::RepeatedPtrField<proto::OpDesc::Var>& va
   return slots;
 }
 
-Op ReadOp(const proto::OpDesc& desc, int block_count) {
+Op ReadOp(const proto::OpDesc& desc, int block_count, const std::string& place,
+          Warnings* warnings) {
   Op op(desc.type());
   op.inputs = ReadSlots(desc.inputs());
   op.outputs = ReadSlots(desc.outputs());
-  for (const auto& attr : desc.attrs()) {
-    AddAttr(attr.name(), ReadAttr(attr, block_count), &op.attrs);
-  }
+  op.attrs = ReadAttrs(desc.attrs(), place, warnings,
+                       [&](const auto& attr) { return ReadAttr(attr, block_count); });
   op.is_target = desc.is_target();
   return op;
 }
 
-// Runs `read`, and tells in its Error where in the program it was.
+// Runs `read` and adds the place in the program to its Error.
 template <typename Read>
 void ReadAt(const std::string& place, const Read& read) {
   try {
@@ -387,22 +402,25 @@ void CheckBlockHeader(const proto::BlockDesc& desc, int position, int block_coun
   }
 }
 
-void CreateVar(const proto::VarDesc& desc, Block* block) {
-  if (desc.name().empty()) ThrowCorrupt("a variable has an empty name");
-  if (block->FindLocalVar(desc.name()) != nullptr) {
-    ThrowCorrupt("variable \"", desc.name(), "\" is there twice");
-  }
-  ReadAt(StrCat("variable \"", desc.name(), "\""), [&] { block->CreateVar(ReadVar(desc)); });
+void CreateVar(const proto::VarDesc& desc, Block* block, Warnings* warnings) {
+  const std::string block_place = StrCat("block ", block->index());
+  const std::string place = StrCat(block_place, ": variable \"", desc.name(), "\"");
+  ReadAt(block_place, [&] {
+    if (desc.name().empty()) ThrowCorrupt("a variable has an empty name");
+    if (block->FindLocalVar(desc.name()) != nullptr) {
+      ThrowCorrupt("variable \"", desc.name(), "\" is there twice");
+    }
+  });
+  ReadAt(place, [&] { block->CreateVar(ReadVar(desc, place, warnings)); });
 }
 
-void ReadBlock(const proto::BlockDesc& desc, int block_count, Block* block) {
+void ReadBlock(const proto::BlockDesc& desc, int block_count, Block* block, Warnings* warnings) {
   block->forward_block_index = desc.forward_block_idx();
-  for (const proto::VarDesc& var : desc.vars()) {
-    ReadAt(StrCat("block ", block->index()), [&] { CreateVar(var, block); });
-  }
+  for (const proto::VarDesc& var : desc.vars()) CreateVar(var, block, warnings);
   for (int i = 0; i < desc.ops_size(); ++i) {
-    ReadAt(StrCat("block ", block->index(), ", op #", i, " \"", desc.ops(i).type(), "\""),
-           [&] { block->AppendOp(ReadOp(desc.ops(i), block_count)); });
+    const std::string place =
+        StrCat("block ", block->index(), ", op #", i, " \"", desc.ops(i).type(), "\"");
+    ReadAt(place, [&] { block->AppendOp(ReadOp(desc.ops(i), block_count, place, warnings)); });
   }
 }
 
@@ -429,14 +447,14 @@ std::string SerializeProgram(const Program& program) {
   return Serialize(desc, "the program");
 }
 
-std::unique_ptr<Program> ParseProgram(std::string_view bytes) {
+std::unique_ptr<Program> ParseProgram(std::string_view bytes, Warnings* warnings) {
   const auto desc = ParseMessage<proto::ProgramDesc>(bytes, "ProgramDesc");
   if (desc.blocks_size() == 0) ThrowCorrupt("the ProgramDesc has no blocks, expected one at least");
   auto program = std::make_unique<Program>();
   for (int i = 0; i < desc.blocks_size(); ++i) {
     CheckBlockHeader(desc.blocks(i), i, desc.blocks_size());
     Block* block = i == 0 ? program->root() : program->AppendBlock(desc.blocks(i).parent_idx());
-    ReadBlock(desc.blocks(i), desc.blocks_size(), block);
+    ReadBlock(desc.blocks(i), desc.blocks_size(), block, warnings);
   }
   ReadVersions(desc, program.get());
   return program;

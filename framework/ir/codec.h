@@ -1,31 +1,37 @@
-// Programs as bytes: the ProgramDesc message of Fluid (framework.proto).
+// Conversion between programs and the bytes of a program file: Fluid's ProgramDesc message
+// (framework.proto). Nothing outside the codec sees protobuf.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "framework/base/dtype.h"
 #include "framework/ir/program.h"
 
 namespace skiff {
 
-// The serialised ProgramDesc. What the format has no place for isn't saved: the program's seed, op
-// ids and creation sites, a parameter's trainable and learning_rate_factor, the lod_level of
-// selected rows. Error (kInvalidArgument) for an attribute of a variable that is neither int,
-// string nor ints.
+// Returns the serialised ProgramDesc. The format has no fields for the program's seed, op ids,
+// creation sites, a parameter's `trainable` and `learning_rate_factor`, and the lod_level of
+// selected rows, so these are lost. Throws Error (kInvalidArgument) if an attribute of a variable
+// is neither int, string nor ints.
 std::string SerializeProgram(const Program& program);
 
-// The program of a serialised ProgramDesc; ops get their ids in order. Error (kDataLoss) for bytes
-// that are no ProgramDesc, for blocks out of place, parents that don't precede, block attributes
-// out of range, duplicate variables, slots or attributes, attributes without a value, unknown
-// enumerators; Error (kUnimplemented) for known types that Skiff doesn't have (complex numbers, …).
-// Of a reader's tensors only the first is read.
-std::unique_ptr<Program> ParseProgram(std::string_view bytes);
+// Returns the program in a serialised ProgramDesc. Ops get ids in order. Of a reader variable only
+// the first tensor is read. If an op or variable has an attribute more than once, the last value
+// counts, as in PaddlePaddle, which writes such programs; `*warnings`, if given, gets a message for
+// each such op or variable. Throws Error
+// - (kDataLoss) if the bytes are no ProgramDesc, or contain a block out of order, a parent that
+//   doesn't precede its block, a block attribute out of range, a duplicate variable or slot, an
+//   attribute without a value, or an unknown enumerator;
+// - (kUnimplemented) for types that Fluid has and Skiff doesn't, such as complex numbers.
+std::unique_ptr<Program> ParseProgram(std::string_view bytes,
+                                      std::vector<std::string>* warnings = nullptr);
 
-// The serialised VarType.TensorDesc of a tensor stream, and its inverse. Parsing: Error (kDataLoss)
-// for bytes that are no TensorDesc, kUnimplemented for a dtype that Skiff doesn't have. Dims are
-// returned as they are, negative ones too.
+// Convert between a tensor's dtype and dims and the serialised VarType.TensorDesc of a tensor
+// stream. ParseTensorDesc returns dims unchecked, negative ones too. It throws Error (kDataLoss) if
+// the bytes are no TensorDesc, and (kUnimplemented) for a dtype that Skiff doesn't support.
 std::string SerializeTensorDesc(DType dtype, const std::vector<int64_t>& dims);
 void ParseTensorDesc(std::string_view bytes, DType* dtype, std::vector<int64_t>* dims);
 

@@ -14,13 +14,14 @@ constexpr std::string_view kParameterStyle = "shape=ellipse, style=filled, fillc
 constexpr std::string_view kVarStyle = "shape=ellipse";
 constexpr std::string_view kUndeclaredStyle = "shape=ellipse, style=dashed";
 
-// A string between the quotes of a label, shown with the escapes of the text form. DOT has escapes
-// of its own (\n, \N, \G, ...), so each backslash is doubled.
+// Returns a string for a quoted label, which shows the escapes of the text format. DOT has its own
+// escapes (\n, \N, \G, ...), so each backslash is doubled.
 std::string LabelText(std::string_view text) {
   const std::string quoted = Quote(text);
   std::string label;
   for (char c : std::string_view(quoted).substr(1, quoted.size() - 2)) {
-    // Quote put a backslash before each quote already; doubled, it no longer escapes it.
+    // Quote has put a backslash before each quote. Doubling it would end its effect, so the quote
+    // needs another one.
     label += c == '\\' ? "\\\\" : c == '"' ? "\\\"" : std::string(1, c);
   }
   return label;
@@ -40,8 +41,8 @@ class DotPrinter {
   }
 
  private:
-  // Clusters lie in each other as blocks do. By hand instead of by recursion: a program may nest
-  // deeper than the stack.
+  // Clusters nest as blocks do. The stack is explicit, since a program may nest deeper than the
+  // call stack.
   void PrintBlocks() {
     std::vector<std::vector<int32_t>> children(program_.block_count());
     std::vector<int32_t> pending;
@@ -67,7 +68,7 @@ class DotPrinter {
   }
 
   void PrintNodes(const Block& block) {
-    // An empty cluster isn't drawn, and has nothing for the edge of its op to point to.
+    // Graphviz doesn't draw an empty cluster, and the edge of its op would have no target.
     if (block.index() != 0) out_ += StrCat("  ", EntryName(block.index()), " [shape=point];\n");
     for (const auto& var : block.vars()) PrintVar(block, *var);
     for (size_t i = 0; i < block.ops().size(); ++i) {

@@ -1,4 +1,5 @@
-// What an op is there for: the bits of Fluid's `op_role` attribute.
+// The role of an op in training: the bits of Fluid's `op_role` attribute, and the names that Fluid
+// gives to attributes and variables with a fixed meaning.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ inline constexpr const char* kOpRoleAttr = "op_role";
 inline constexpr const char* kOpRoleVarAttr = "op_role_var";
 inline constexpr const char* kOpNamescopeAttr = "op_namescope";
 
-// "No variable here", kept where the position counts.
+// Stands for an absent argument in a slot where the positions of the others count.
 inline constexpr const char* kEmptyVarName = "@EMPTY@";
 inline constexpr const char* kGradSuffix = "@GRAD";
 

@@ -255,7 +255,7 @@ Block* Program::AppendBlock(int32_t parent) {
 }
 
 bool Program::HasOpId(int64_t id) const {
-  if (id >= next_op_id_) return false;  // a clone, which appends in order, never looks further
+  if (id >= next_op_id_) return false;  // the fast path of a clone, which appends ids in order
   return std::ranges::any_of(blocks_, [id](const auto& block) {
     return std::ranges::any_of(block->ops(), [id](const auto& op) { return op->id == id; });
   });

@@ -1,8 +1,8 @@
-// The program: blocks of op descriptors over variable descriptors, as in Paddle Fluid.
+// A program: blocks of op descriptors over variable descriptors, as in Paddle Fluid.
 //
-// A Program owns its Blocks, a Block its Vars and Ops; all are plain data with stable addresses.
-// Programs are not SSA: a variable may be written more than once, and an op may write what it
-// reads. Not thread-safe; a const Program may be read by many threads.
+// A Program owns its Blocks; a Block owns its Vars and Ops. All are plain data with stable
+// addresses. Programs are not SSA: several ops may write a variable, and an op may write a variable
+// that it reads. Not thread-safe, but many threads may read a const Program.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace skiff {
 
-// Enumerators are Fluid's VarType.Type.
+// The enumerators are those of Fluid's VarType.Type.
 enum class VarKind : int32_t {
   kLoDTensor = 7,
   kSelectedRows = 8,
@@ -32,11 +32,11 @@ enum class VarKind : int32_t {
   kRaw = 17,
 };
 
-// "lod_tensor", "selected_rows", …
+// Returns "lod_tensor", "selected_rows", ….
 std::string_view VarKindName(VarKind kind);
-// The inverse of VarKindName; Error if the name is unknown.
+// Returns the kind with this name. Throws Error if the name is unknown.
 VarKind VarKindFromName(std::string_view name);
-// Whether the value of a file's enumerator is one of ours.
+// Returns whether a number read from a file is a VarKind.
 bool IsVarKind(int32_t value);
 
 struct Var {
@@ -51,22 +51,23 @@ struct Var {
   bool need_check_feed = false;
   AttributeMap attrs;
 
-  // Settings of a parameter that the builder hands to the optimizer; they aren't saved.
+  // The builder hands these settings of a parameter to the optimizer. Files don't hold them.
   float learning_rate_factor = 1.0f;
   bool trainable = true;
 
-  // Equal fields; floating point compares bit by bit.
+  // Compares all fields; floating-point values bit by bit.
   friend bool operator==(const Var& a, const Var& b);
 };
 
-// The builder call that made an op. Not part of equality; the text form shows it in a comment,
-// which parsing skips.
+// The builder call that made an op. Comparing ops ignores it. The text format shows it in a
+// comment, which parsing skips.
 struct CreationSite {
   std::string file;
   int32_t line = 0;
 };
 
-// The arguments of one slot. Slots keep the order in which they were set.
+// A slot (a named argument list of an op) and the variables in it. An op keeps its slots in the
+// order in which they were set.
 struct SlotArguments {
   std::string slot;
   std::vector<std::string> arguments;
@@ -85,34 +86,35 @@ class Op {
   AttributeMap attrs;
   bool is_target = false;
   CreationSite site;
-  // Unique in its program and kept by clones: random ops draw by it.
+  // Unique in the program. Clones keep it, since the id selects the numbers that a random op draws.
   int64_t id = -1;
 
-  // The arguments of a slot; empty if the op has no such slot.
+  // Returns the variables in a slot, none if the op has no such slot.
   const std::vector<std::string>& Input(std::string_view slot) const;
   const std::vector<std::string>& Output(std::string_view slot) const;
-  // Sets (or replaces) the arguments of a slot.
+  // Sets or replaces the variables in a slot.
   Op& SetInput(std::string_view slot, std::vector<std::string> arguments);
   Op& SetOutput(std::string_view slot, std::vector<std::string> arguments);
   Op& SetAttr(std::string_view name, Attribute value);
 
   bool HasAttr(std::string_view name) const;
-  // The attribute's value, or `fallback` if it isn't set. Error if it is of another type.
+  // Returns the attribute's value, or `fallback` if it isn't set. Throws Error if the attribute has
+  // another type.
   template <typename T>
   T Attr(std::string_view name, T fallback) const;
-  // The attribute's value. Error if it isn't set or is of another type.
+  // Returns the attribute's value. Throws Error if it isn't set or has another type.
   template <typename T>
   const T& Attr(std::string_view name) const;
 
-  // All arguments that name a variable (@EMPTY@ left out), in slot order, repetitions kept.
+  // Returns all arguments but @EMPTY@, in slot order, with repetitions.
   std::vector<std::string> InputNames() const;
   std::vector<std::string> OutputNames() const;
 
   int32_t role() const { return Attr<int32_t>("op_role", 0); }
-  // Indices of the blocks that its attributes name.
+  // Returns the indices of the blocks that the op's attributes name.
   std::vector<int32_t> SubBlocks() const;
 
-  // Equal type, slots, attributes (floating point bit by bit) and target mark.
+  // Compares type, slots, attributes (floating-point values bit by bit) and is_target.
   friend bool operator==(const Op& a, const Op& b);
 
  private:
@@ -132,34 +134,34 @@ class Block {
   Program* program() const { return program_; }
   int32_t index() const { return index_; }
   int32_t parent_index() const { return parent_; }
-  // nullptr for the root.
+  // Returns nullptr for a block without a parent.
   Block* parent() const;
   int32_t forward_block_index = -1;
 
   const std::vector<std::unique_ptr<Op>>& ops() const { return ops_; }
-  // Appends (inserts before `position`). An op without an id, or with the id of an op that is in
-  // the program, gets one of its own. Error for a position beyond the end.
+  // Appends an op, or inserts it before `position`. Assigns a new id unless the op has one that no
+  // other op of the program has. Throws Error if `position` is greater than the number of ops.
   Op* AppendOp(Op op);
   Op* InsertOp(size_t position, Op op);
-  // Removes the ops [begin, end). Error unless begin <= end <= number of ops.
+  // Removes ops [begin, end). Throws Error unless begin <= end <= number of ops.
   void RemoveOps(size_t begin, size_t end);
-  // Puts the ops into another order: op i of the result was op order[i]. Ops not named are removed;
-  // Error for an index out of range or named twice.
+  // Reorders the ops: op i becomes what op order[i] was. Ops not in `order` are removed. Throws
+  // Error if an index is out of range or occurs twice.
   void ReorderOps(const std::vector<size_t>& order);
 
   // In order of creation.
   const std::vector<std::unique_ptr<Var>>& vars() const { return vars_; }
-  // Error if the name exists in this block or is empty.
+  // Throws Error if the name is empty or this block already has it.
   Var* CreateVar(Var var);
-  // In this block only; nullptr if there is none.
+  // Searches this block only. Returns nullptr if there is no such variable.
   Var* FindLocalVar(std::string_view name) const;
-  // In this block or its ancestors; nullptr if there is none.
+  // Searches this block, then its ancestors. Returns nullptr if there is no such variable.
   Var* FindVar(std::string_view name) const;
-  // Like FindVar. Error if there is none.
+  // Like FindVar, but throws Error if there is no such variable.
   Var* GetVar(std::string_view name) const;
   // Does nothing if this block has no such variable.
   void RemoveVar(std::string_view name);
-  // Removes many in one sweep.
+  // Removes all of them in one pass over the block's variables.
   void RemoveVars(const std::vector<std::string>& names);
 
  private:
@@ -173,55 +175,55 @@ class Block {
 
 class Program {
  public:
-  Program();  // with an empty root block
+  Program();  // Creates an empty root block.
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   Program(Program&&) = delete;
 
   size_t block_count() const { return blocks_.size(); }
-  // Error if there is no such block.
+  // Throws Error if there is no such block.
   Block* block(int32_t index) const;
   Block* root() const { return blocks_.front().get(); }
-  // A new block; `parent` must exist (or be -1 for a detached one).
+  // Appends an empty block. `parent` must exist, or be -1 for a block without a parent.
   Block* AppendBlock(int32_t parent);
 
-  // Where the format of the file comes from; kept when a program is loaded and saved.
+  // The version of Fluid that wrote the file, and its op versions. Loading and saving keep both.
   int64_t version = 0;
   std::vector<std::pair<std::string, int32_t>> op_versions;
-  // The seed of random ops whose own `seed` attribute is 0; 0: not set. The file format has no
-  // place for it; the text form has.
+  // The seed of random ops whose own `seed` attribute is 0. 0: not set. The text format saves it;
+  // the file format has no field for it.
   uint64_t seed = 0;
 
-  // A name that no variable of the program bears: `prefix`, `_` and a number. Each call gives
-  // another.
+  // Returns a name that no variable of the program has: `prefix`, `_` and a number. Each call
+  // returns a different name.
   std::string UniqueName(std::string_view prefix);
 
-  // A deep copy. Ops keep their ids.
+  // Returns a deep copy. Ops keep their ids.
   std::unique_ptr<Program> Clone() const;
-  // A deep copy for evaluation: without the ops whose role is backward, optimize or learning-rate
-  // schedule, with `is_test` set to true wherever an op has that attribute (or is one of
-  // `ops_with_is_test`, for ops that leave the default out), and without variables nobody uses.
-  // Blocks that no op refers to any more keep their index but become empty.
+  // Returns a deep copy for evaluation. It drops the ops whose role is backward, optimize or
+  // learning-rate schedule, and the variables that nothing uses any more. It sets `is_test` to true
+  // on every op that has the attribute or whose type is in `ops_with_is_test` (for ops that omit
+  // the default). Blocks that no op refers to any more become empty but keep their index.
   std::unique_ptr<Program> CloneForTest(
       const std::vector<std::string>& ops_with_is_test = {}) const;
-  // A deep copy that keeps in its root block only what the targets need, given the feeds;
-  // sub-blocks are kept whole. Error if a target is no variable or is written by no op and isn't
-  // persistable or a feed.
+  // Returns a deep copy that keeps only those ops of the root block that the targets need, given
+  // the feeds. Sub-blocks are kept whole. Throws Error if a target is not a variable, or if no op
+  // writes it and it is neither persistable nor a feed.
   std::unique_ptr<Program> Prune(const std::vector<std::string>& feeds,
                                  const std::vector<std::string>& targets) const;
 
-  // Whether an op of some block has the id.
+  // Returns whether any op of any block has this id.
   bool HasOpId(int64_t id) const;
-  // Takes the next op id.
+  // Returns an id that no op has, and never returns it again.
   int64_t NextOpId() { return next_op_id_++; }
-  // Makes sure that ids below `id` are not given again.
+  // Keeps NextOpId from returning ids below `id`.
   void ReserveOpIds(int64_t id) { next_op_id_ = next_op_id_ < id ? id : next_op_id_; }
 
-  // Equal blocks, variables and ops (order included), whatever their ids and creation sites.
+  // Compares blocks, variables and ops, including their order, but not ids and creation sites.
   friend bool operator==(const Program& a, const Program& b);
 
  private:
-  // Everything but the blocks.
+  // Copies everything but the blocks.
   void CopySettingsTo(Program* copy) const;
 
   std::vector<std::unique_ptr<Block>> blocks_;

@@ -20,7 +20,8 @@ std::string NanText(Float value) {
   return "nan(0x" + std::string(digits, end) + ")";
 }
 
-// The shortest text that reads back the same, with a mark that tells it from an integer.
+// Returns the shortest text that reads back as the same bits, and that can't be mistaken for an
+// integer.
 template <typename Float, typename Bits>
 std::string FloatText(Float value) {
   if (std::isnan(value)) return NanText<Float, Bits>(value);
@@ -34,11 +35,11 @@ std::string FloatText(Float value) {
 
 std::string ValueText(float value) { return FloatText<float, uint32_t>(value); }
 std::string ValueText(double value) { return FloatText<double, uint64_t>(value); }
-std::string ValueText(int32_t value) { return std::to_string(value); }
-std::string ValueText(int64_t value) { return std::to_string(value); }
+std::string ValueText(int32_t value) { return StrCat(value); }
+std::string ValueText(int64_t value) { return StrCat(value); }
 std::string ValueText(bool value) { return value ? "true" : "false"; }
 std::string ValueText(const std::string& value) { return Quote(value); }
-std::string ValueText(BlockIndex value) { return std::to_string(value.value); }
+std::string ValueText(BlockIndex value) { return StrCat(value.value); }
 std::string ValueText(const VarName& value) { return Quote(value.value); }
 
 template <typename T>
@@ -91,7 +92,8 @@ std::string VarText(const Var& var) {
   return text;
 }
 
-// What would end the comment early, or isn't ASCII, is escaped as in a string.
+// Returns a comment in which everything that would end it early, or isn't ASCII, is escaped as in a
+// string.
 std::string SiteText(const CreationSite& site) {
   const std::string quoted = Quote(site.file);
   return StrCat(std::string_view(quoted).substr(1, quoted.size() - 2), ":", site.line);

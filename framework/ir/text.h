@@ -1,4 +1,4 @@
-// The text form of programs: printed for people, parsed back to an equal program.
+// The text format of programs, printed for people. Parsing gives back an equal program.
 //
 //   program seed=7 version=2006002 {
 //     op_version relu = 1
@@ -12,19 +12,19 @@
 //     }
 //   }
 //
-// - A variable: `var` or `param` (a parameter), its name, its kind if it isn't lod_tensor, dtype,
-//   dims, then those of lod=N, persistable, stop_gradient, check_feed, not_trainable and
-//   learning_rate_factor=F that apply, then its attributes.
-// - An op: outputs, type, inputs, `target` if it is marked so, attributes.
-// - A value of an attribute: 1 is an int, 0.5 a float (so are inf, -inf, nan and, with its bits,
-//   nan(0x7fc00001)), "text" a string, true a bool; every other type is named: `long 1`,
-//   `double 0.5`, `block 1`, `var "x"`, `ints [1, 2]`, `floats [0.5]`, `strings ["a"]`,
-//   `bools [true]`, `blocks [1]`, `longs [1]`, `doubles [0.5]`, `vars ["x"]`. Naming it is allowed
-//   for the first four too. Floating point is printed as the shortest text that reads back as the
-//   same bits.
-// - Strings escape with \", \\, \n, \t, \r and \xHH (any byte). A name of letters, digits and
-//   `_.@/-` that starts with a letter or `_` needs no quotes.
-// - `#` starts a comment that ends with the line. Line breaks mean nothing else.
+// - A variable: `var`, or `param` for a parameter; its name; its kind unless it is lod_tensor; its
+//   dtype and dims; whichever apply of lod=N, persistable, stop_gradient, check_feed, not_trainable
+//   and learning_rate_factor=F; its attributes.
+// - An op: outputs, type, inputs, `target` if is_target is set, attributes.
+// - An attribute value: 1 is an int; 0.5 is a float, and so are inf, -inf, nan and nan(0x7fc00001),
+//   a NaN with its bits; "text" is a string; true is a bool. Values of all other types start with
+//   the type: `long 1`, `double 0.5`, `block 1`, `var "x"`, `ints [1, 2]`, `floats [0.5]`, `strings
+//   ["a"]`, `bools [true]`, `blocks [1]`, `longs [1]`, `doubles [0.5]`, `vars ["x"]`. The type is
+//   optional for the first four. Floating-point values are printed as the shortest text that reads
+//   back as the same bits.
+// - Strings escape with \", \\, \n, \t, \r and \xHH (any byte). A name needs no quotes if it
+//   consists of letters, digits and `_.@/-` and starts with a letter or `_`.
+// - A comment starts with `#` and ends with the line. Line breaks have no other meaning.
 #pragma once
 
 #include <memory>
@@ -35,17 +35,17 @@
 
 namespace skiff {
 
-// Without a line break.
+// PrintAttribute and PrintOp return text without line breaks.
 std::string PrintAttribute(const Attribute& attribute);
 std::string PrintOp(const Op& op);
 std::string PrintProgram(const Program& program);
 
-// The program of a text; ops get their ids in order. Error (kInvalidArgument) that starts with line
-// and column for text that isn't a program.
+// Parses a program. Ops get ids in order. Throws Error (kInvalidArgument), starting with line and
+// column, if the text is not a program.
 std::unique_ptr<Program> ParseProgramText(std::string_view text);
 
-// Graphviz: a box an op, an ellipse a variable with its shape, parameters coloured; sub-blocks are
-// clusters.
+// Returns a Graphviz graph: a box per op, an ellipse with the shape per variable, parameters in
+// colour, and a cluster per sub-block.
 std::string PrintDot(const Program& program);
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// Names and strings as the text form and the DOT form write them. Internal to framework/ir.
+// Names and strings as the text format and DOT write them. Internal to framework/ir.
 #pragma once
 
 #include <string>
@@ -6,15 +6,16 @@
 
 namespace skiff {
 
-// Whether a name may stand without quotes.
+// IsBareName returns whether a name needs no quotes: whether its first character satisfies
+// IsBareNameStart and all satisfy IsBareNamePart.
 bool IsBareName(std::string_view name);
 bool IsBareNameStart(char character);
 bool IsBareNamePart(char character);
 
-// The string in quotes, on one line, in printable ASCII.
+// Returns the string in quotes, escaped to one line of printable ASCII.
 std::string Quote(std::string_view text);
 
-// The name, in quotes where it needs them.
+// Returns the name, in quotes if it needs them.
 std::string NameText(std::string_view name);
 
 }  // namespace skiff

@@ -1,10 +1,11 @@
-// ParseProgramText: one function a rule of the text form. Values don't nest deeper than a list, so
-// the depth of the calls is bounded whatever the text.
+// ParseProgramText, with one function per rule of the text format. Values nest no deeper than a
+// list, so the depth of calls is bounded for any text.
 #include <algorithm>
 #include <bit>
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <unordered_set>
 
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
@@ -13,7 +14,7 @@
 namespace skiff {
 namespace {
 
-// A position in the text, and the tokens read from there.
+// A position in the text, and functions that read tokens there.
 class TextScanner {
  public:
   explicit TextScanner(std::string_view text) : text_(text) { SkipSpace(); }
@@ -34,7 +35,7 @@ class TextScanner {
     if (!TryPunctuation(character)) ThrowExpected(std::string("'") + character + "'");
   }
 
-  // The bare name that comes next, which is left there; empty if there is none.
+  // Returns the next bare name without consuming it; empty if there is none.
   std::string_view PeekWord() const {
     size_t end = position_;
     if (AtEnd() || !IsBareNameStart(Peek())) return {};
@@ -59,7 +60,7 @@ class TextScanner {
     return word;
   }
 
-  // Quoted or bare.
+  // Reads a quoted or bare name.
   std::string Name(std::string_view what) {
     return Peek() == '"' ? String(what) : std::string(AnyWord(what));
   }
@@ -77,7 +78,7 @@ class TextScanner {
     return value;
   }
 
-  // The characters of the number, or of the word for a special value, that comes next.
+  // Returns the characters of the next number, or of the word for a special value.
   std::string_view PeekNumber() const {
     size_t end = position_;
     while (end < text_.size() && IsNumberPart(text_[end])) ++end;
@@ -106,7 +107,7 @@ class TextScanner {
       return digits == "inf" ? infinity : -infinity;
     }
     Float value{};
-    // from_chars reads more spellings of the special values than the text form has.
+    // from_chars accepts more spellings of the special values than the text format.
     const bool is_number = digits.find_first_of("0123456789") != std::string_view::npos;
     if (!is_number || !ReadWhole(digits, &value)) {
       ThrowExpected(StrCat(what, " within the range of its type"));
@@ -274,7 +275,7 @@ class ProgramParser {
     while (!scan_.TryPunctuation('}')) VarOrOp(block);
   }
 
-  // parent=N forward=N, either may be missing.
+  // Reads parent=N forward=N, of which either may be missing.
   Block* CreateBlock() {
     int32_t parent = -1;
     if (scan_.TryWord("parent")) {
@@ -291,7 +292,7 @@ class ProgramParser {
     return block;
   }
 
-  // A forward block may stand behind the block that names it.
+  // A forward block may come after the block that names it, so this check must wait for all blocks.
   void CheckForwardBlocks() const {
     for (const auto& [position, block] : forward_positions_) {
       const int32_t forward = block->forward_block_index;
@@ -383,7 +384,8 @@ class ProgramParser {
     return true;
   }
 
-  // Whether a '{' opens the outputs of an op, `{}` or `{Out: …`, rather than attributes, `{a = …`.
+  // Returns whether a '{' starts the outputs of an op, `{}` or `{Out: …`, rather than attributes,
+  // `{a = …`.
   bool IsOpNext() const {
     TextScanner ahead = scan_;
     ahead.Punctuation('{');
@@ -408,10 +410,11 @@ class ProgramParser {
   Slots ParseSlots(char close) {
     Slots slots;
     if (scan_.TryPunctuation(close)) return slots;
+    std::unordered_set<std::string> seen;  // a text may have any number
     do {
       const size_t start = scan_.position();
       std::string slot = scan_.Name("the name of a slot");
-      if (std::ranges::count(slots, slot, &SlotArguments::slot) > 0) {
+      if (!seen.insert(slot).second) {
         scan_.ThrowAt(start, StrCat("slot ", Quote(slot), " is there twice"));
       }
       scan_.Punctuation(':');
@@ -459,7 +462,7 @@ class ProgramParser {
     return is_float ? Attribute(Value<float>()) : Attribute(Value<int32_t>());
   }
 
-  // The type's name, then the value.
+  // Reads the name of a type, then a value.
   Attribute TypedValue() {
     const size_t start = scan_.position();
     const std::string_view type = scan_.AnyWord("the type of an attribute");
@@ -473,7 +476,7 @@ class ProgramParser {
     std::optional<Attribute> value;
     (void)((AttrTypeName(static_cast<AttrType>(kTypes)) == type &&
             (value.emplace(std::in_place_index<kTypes>,
-                           Value<std::variant_alternative_t<kTypes, Attribute>>()),
+                           Value<std::variant_alternative_t<kTypes, AttributeVariant>>()),
              true)) ||
            ...);
     return value;
@@ -523,7 +526,7 @@ class ProgramParser {
     return values;
   }
 
-  static constexpr size_t kAttrTypes = std::variant_size_v<Attribute>;
+  static constexpr size_t kAttrTypes = std::variant_size_v<AttributeVariant>;
 
   TextScanner scan_;
   std::unique_ptr<Program> program_;

@@ -1,4 +1,4 @@
-// Kernels whose outputs in the memory of the host are still being written when Run is back.
+// Kernels that write outputs in host memory in the background, after Run has returned.
 #pragma once
 
 #include "framework/op/kernel.h"
@@ -6,12 +6,12 @@
 
 namespace skiff {
 
-// Runs follow each other in the order in which they were given, also those of different kernels
-// with one pending(). The destructor waits. Run throws the Error of an earlier run that failed.
+// Runs execute in the order in which they were submitted, across all kernels that share one
+// pending(). The destructor waits for them. Run throws the Error of an earlier run that failed.
 class BackgroundKernel : public Kernel {
  public:
-  // What to wait for before the outputs are read, or written by others. It outlives the kernel, and
-  // every scope.
+  // Returns what to wait for before anything else reads or writes the outputs. It outlives the
+  // kernel and every scope.
   virtual PendingWrites* pending() const = 0;
 };
 

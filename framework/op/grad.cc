@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/op_context.h"
 
@@ -37,12 +36,6 @@ bool GradContext::WantsInputGrad(std::string_view slot) const {
     if (wants_grad_(x)) return true;
   }
   return false;
-}
-
-int32_t GradContext::GradBlock(int32_t forward_block) const {
-  SKIFF_ENFORCE(grad_block_ != nullptr, kUnimplemented, forward_.type,
-                ": gradients of sub-blocks are not available here");
-  return grad_block_(forward_block);
 }
 
 GradRule GradOp(std::string type, std::vector<std::string> inputs,

@@ -1,4 +1,4 @@
-// Arguments that lie in the memory of the host though the program runs on a device.
+// Arguments that stay in host memory while the program runs on a device.
 #pragma once
 
 #include <string_view>
@@ -8,12 +8,13 @@
 
 namespace skiff {
 
-// A bool attribute of ops that keep something for each parameter: whether that lies in the memory
-// of the host, on every place. The op computes the same either way.
+// A bool attribute of ops that keep a state per parameter: whether that state stays in host memory
+// on every place. The results are the same either way.
 inline constexpr const char* kOnHostAttr = "on_host";
 
-// Where the arguments of a slot, an input or output, lie when the op runs on `place`: there, but
-// for what the op moves on in place (OpDef::in_place) with kOnHostAttr.
+// Returns the place of the arguments of a slot, an input or output, of an op that runs on `place`.
+// That is the CPU for states that the op updates in place (OpDef::in_place) with kOnHostAttr set,
+// else `place`.
 Place PlaceOfSlot(const OpDef& def, const Op& op, std::string_view slot, Place place);
 
 }  // namespace skiff

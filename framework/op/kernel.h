@@ -1,8 +1,9 @@
-// Kernels: the code that runs an op for one place, dtype and layout.
+// Kernels: the code that runs an op on one kind of place, for one dtype and some layouts.
 //
-// A kernel is prepared once per plan, when every shape is known: the factory parses attributes,
-// makes descriptors and primitives, and asks for workspace. Bind may gather where the arguments
-// lie. Run then only reads pointers; it must not allocate.
+// A plan owns its kernels. It prepares each one once, when every shape is known: the factory parses
+// attributes, makes descriptors and primitives, and requests workspace. Bind may look up the
+// addresses of the arguments. Run then only follows pointers; it must not allocate. One thread at a
+// time uses a kernel.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +20,19 @@
 
 namespace skiff {
 
-// The arguments of a prepared kernel. Indices are those of OpContext::InputIndex/OutputIndex.
+// The arguments of a prepared kernel. Indices are those of OpContext::InputIndex and OutputIndex.
 class KernelContext {
  public:
   const Tensor& input(int index) const { return *inputs[static_cast<size_t>(index)]; }
   Tensor& output(int index) const { return *outputs[static_cast<size_t>(index)]; }
-  // Workspace i as asked for in the factory; its contents are undefined.
+  // Returns the workspace that the factory requested under this index. Its contents are undefined.
   void* workspace(int index) const { return workspaces[static_cast<size_t>(index)]; }
-  // Derived form i of an input, up to date.
+  // Returns the derived form that the factory requested under this index, up to date.
   const void* derived(int index) const { return derived_forms[static_cast<size_t>(index)]; }
   const DeviceContext& device() const { return *device_context; }
   RandomKey random_key() const { return {*seed, op_id, *step}; }
 
-  // Filled in by the executor. An absent argument is nullptr.
+  // The executor fills these in. An absent argument is nullptr.
   std::vector<Tensor*> inputs;
   std::vector<Tensor*> outputs;
   std::vector<void*> workspaces;
@@ -45,13 +46,13 @@ class KernelContext {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // Called before the first Run, and again before a Run for which the data of an argument or a
-  // workspace lies elsewhere than it did. It must not read what lies there.
+  // Called before the first Run, and again before a Run if the address of an argument or workspace
+  // has changed. It must not read the data at these addresses.
   virtual void Bind(const KernelContext&) {}
   virtual void Run(const KernelContext& context) = 0;
 };
 
-// A Kernel that calls a function object.
+// Returns a Kernel whose Run calls `function`.
 template <typename Function>
 std::unique_ptr<Kernel> MakeKernel(Function function) {
   class FunctionKernel final : public Kernel {
@@ -65,27 +66,30 @@ std::unique_ptr<Kernel> MakeKernel(Function function) {
   return std::make_unique<FunctionKernel>(std::move(function));
 }
 
-// Another form of the data of some inputs (blocked, prepacked, transformed, folded weights).
+// A derived form: the data of some inputs in another form, such as blocked, prepacked, transformed
+// or folded weights.
 struct DerivedForm {
-  std::vector<int> inputs;  // indices of those that it is made of
+  std::vector<int> inputs;  // indices of the inputs that it is computed from
   int64_t bytes = 0;
-  // Fills `derived` from these inputs of the run; it may read no other ones and no workspace.
+  // Writes `derived`. May read these inputs of the run, but no others and no workspace.
   std::function<void(const KernelContext& run, void* derived)> refresh;
 };
 
-// What a factory sees: the op with every shape known, and what it may ask for.
+// What a factory sees, the op with every shape known, and what it may request.
 class PrepareContext : public OpContext {
  public:
   using OpContext::OpContext;
 
-  // Scratch memory for each Run, 64-byte aligned. Returns its index for KernelContext::workspace.
+  // Requests scratch memory for each Run, 64-byte aligned. Returns its index for
+  // KernelContext::workspace.
   int RequestWorkspace(int64_t bytes) {
     workspace_bytes_.push_back(bytes);
     return static_cast<int>(workspace_bytes_.size()) - 1;
   }
-  // A form that is kept across runs and refreshed when one of its inputs changed. If one is no
-  // persistable, or the plan writes it, the form is refreshed in every run and lives only while
-  // the kernel runs. Returns its index for KernelContext::derived.
+  // Requests a derived form. Returns its index for KernelContext::derived. The plan keeps the form
+  // across runs and refreshes it after one of its inputs has changed. If an input isn't
+  // persistable, or the plan writes it, every run refreshes the form, which then lives only while
+  // the kernel runs.
   int RequestDerivedForm(DerivedForm form) {
     derived_forms_.push_back(std::move(form));
     return static_cast<int>(derived_forms_.size()) - 1;
@@ -101,22 +105,24 @@ class PrepareContext : public OpContext {
 using KernelFactory = std::function<std::unique_ptr<Kernel>(PrepareContext&)>;
 
 struct KernelDef {
-  std::string name = "plain";  // of the candidate: "plain", "onednn", "winograd", …
+  std::string name = "plain";  // names the candidate: "plain", "onednn", "winograd", …
   PlaceKind place = PlaceKind::kCpu;
   DType dtype = DType::kFloat32;
   KernelFactory prepare;
-  // Whether the candidate can run on these shapes and layouts. Empty: if every layout is plain, or
-  // the kernel one for selected rows.
+  // Returns whether the candidate can run on these shapes and layouts. If empty, it runs if every
+  // layout is plain; a kernel for selected rows always runs.
   std::function<bool(const OpContext&)> accepts;
-  // Whether the candidate is worth taking for shapes that it accepts; if not, it runs only where
-  // it is asked for by name. Empty: always.
+  // Returns whether the candidate is a good choice for shapes that it accepts; if not, it runs only
+  // when requested by name. Empty: always.
   std::function<bool(const OpContext&)> pays;
-  // Of the candidates that accept and pay, the highest runs; ties go to the one registered first.
+  // The candidate with the highest priority runs, of those that accept and pay; of equals, the one
+  // registered first.
   int priority = 0;
-  // Whether it runs where an argument is selected rows, and nowhere else. No other kernel sees any.
+  // Whether this kernel runs exactly where an argument is selected rows. No other kernel receives
+  // any.
   bool selected_rows = false;
-  // Whether it is there to be right for every dtype and attribute rather than fast. A tuner times
-  // it only where it is what would run anyway.
+  // Whether this kernel's purpose is correctness for every dtype and attribute, not speed. A tuner
+  // times it only if it would run anyway.
   bool is_reference = false;
 };
 

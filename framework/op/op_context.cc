@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 
@@ -37,6 +38,7 @@ int OpContext::IndexOf(const std::vector<SlotDef>& slots, bool is_input, std::st
       const bool present = i < arguments.size() && arguments[i] != kEmptyVarName;
       return present ? index + static_cast<int>(i) : -1;
     }
+    // @EMPTY@ arguments count, too: every argument has an index.
     index += static_cast<int>(arguments.size());
   }
   Throw(ErrorCode::kInvalidArgument, op_.type, ": the definition has no slot \"", slot, "\"");
@@ -130,16 +132,26 @@ void OpContext::ThrowAttrType(std::string_view name, AttrType expected) const {
 
 namespace {
 
-void CheckSelectedRows(const Op& op, const std::vector<SlotDef>& slots, bool is_input,
-                       std::span<const TensorMeta> metas) {
+// Error for arguments that no op may have: a shape that no tensor has, selected rows in a slot that
+// doesn't take them.
+void CheckArguments(const Op& op, const std::vector<SlotDef>& slots, bool is_input,
+                    std::span<const TensorMeta> metas) {
+  const char* kind = is_input ? "input" : "output";
   size_t index = 0;
   for (const SlotDef& slot : slots) {
     for (const std::string& name : is_input ? op.Input(slot.name) : op.Output(slot.name)) {
       const TensorMeta& meta = metas[index++];
       const bool fits = slot.selected_rows || !meta.is_selected_rows();
-      SKIFF_ENFORCE(fits, kInvalidArgument, op.type, ": ", is_input ? "input" : "output", " \"",
-                    slot.name, "\" would be selected rows, variable \"", name,
+      SKIFF_ENFORCE(fits, kInvalidArgument, op.type, ": ", kind, " \"", slot.name,
+                    "\" would be selected rows, variable \"", name,
                     "\": expected a dense tensor (selected_rows_to_dense makes one)");
+      try {
+        CheckElementLimit(meta.shape.dims());
+        if (meta.is_selected_rows()) CheckElementLimit(meta.dense_shape().dims());
+      } catch (const Error& error) {
+        throw error.WithContext(
+            StrCat(op.type, ": ", kind, " \"", slot.name, "\", variable \"", name, "\""));
+      }
     }
   }
 }
@@ -148,9 +160,9 @@ void CheckSelectedRows(const Op& op, const std::vector<SlotDef>& slots, bool is_
 
 void InferOutputs(OpContext* context) {
   const OpDef& def = context->def();
-  CheckSelectedRows(context->op(), def.inputs, /*is_input=*/true, context->inputs());
+  CheckArguments(context->op(), def.inputs, /*is_input=*/true, context->inputs());
   def.infer(*context);
-  CheckSelectedRows(context->op(), def.outputs, /*is_input=*/false, context->outputs());
+  CheckArguments(context->op(), def.outputs, /*is_input=*/false, context->outputs());
 }
 
 int64_t MergeDims(int64_t a, int64_t b, std::string_view what) {

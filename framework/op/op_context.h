@@ -1,5 +1,5 @@
-// What a shape rule, a kernel choice and a kernel factory see of one op: attributes with defaults
-// filled in, and the shape, dtype and layout of each argument.
+// One op as a shape rule, a kernel choice and a kernel factory see it: its attributes with defaults
+// filled in, and the shape, dtype and layout of each argument. Not thread-safe.
 #pragma once
 
 #include <span>
@@ -15,23 +15,23 @@
 namespace skiff {
 
 struct TensorMeta {
-  Shape shape;  // dims of -1 are legal outside of a run
+  Shape shape;  // -1 is a legal dim outside of a run
   DType dtype = DType::kFloat32;
   int32_t lod_level = 0;
   Layout layout;
   bool persistable = false;
 
-  // Of selected rows: `shape` is that of the values, dim 0 being the number of slots.
+  // For selected rows, `shape` is that of the values: dim 0 is the number of rows held.
   bool is_selected_rows() const { return layout.selected_rows; }
   int64_t height() const { return layout.height; }
-  // Of selected rows that of the dense tensor they stand for.
+  // For selected rows, the shape of the dense tensor they represent.
   Shape dense_shape() const { return DenseShape(shape, layout); }
 };
 
 class OpContext {
  public:
-  // `op` and `def` outlive the context. One meta per argument of each slot, slots in the order of
-  // `def`, absent ones left out; see InputOrder.
+  // `op` and `def` must outlive the context. `inputs` and `outputs` have one meta per argument in
+  // the order of InputOrder and OutputOrder.
   OpContext(const Op& op, const OpDef& def, std::vector<TensorMeta> inputs,
             std::vector<TensorMeta> outputs, Place place = Place::Cpu());
 
@@ -39,38 +39,39 @@ class OpContext {
   const OpDef& def() const { return def_; }
   Place place() const { return place_; }
 
-  // The op's attribute, or the definition's default. Error if neither is there or of another type.
+  // Returns the op's attribute or the definition's default. Throws Error if there is neither or it
+  // has another type.
   template <typename T>
   const T& Attr(std::string_view name) const;
   bool HasAttr(std::string_view name) const;
-  // An integer attribute that files carry as int or long, and a list of either.
+  // Return an integer attribute that files store as int or long, and a list of either.
   int64_t IntAttr(std::string_view name) const;
   std::vector<int64_t> IntsAttr(std::string_view name) const;
 
-  // Position of argument `i` of a slot among the op's inputs (outputs), as KernelContext counts
-  // them; -1 if the slot is absent or has fewer arguments, or the argument is @EMPTY@.
+  // Return the index of argument `i` of a slot among the op's inputs (outputs), as KernelContext
+  // counts them; -1 if the slot is absent or has fewer arguments, or the argument is @EMPTY@.
   int InputIndex(std::string_view slot, size_t i = 0) const;
   int OutputIndex(std::string_view slot, size_t i = 0) const;
-  // Number of arguments in a slot, 0 if absent.
+  // Return the number of arguments in a slot, 0 if it is absent.
   size_t InputCount(std::string_view slot) const;
   size_t OutputCount(std::string_view slot) const;
   bool HasInput(std::string_view slot) const { return InputIndex(slot) >= 0; }
   bool HasOutput(std::string_view slot) const { return OutputIndex(slot) >= 0; }
 
-  // Error if the argument is absent.
+  // Throw Error if the argument is absent.
   const TensorMeta& Input(std::string_view slot, size_t i = 0) const;
   const TensorMeta& Output(std::string_view slot, size_t i = 0) const;
   std::span<const TensorMeta> inputs() const { return inputs_; }
   std::span<const TensorMeta> outputs() const { return outputs_; }
 
-  // For shape rules; does nothing for an absent argument (outputs are optional to whoever needs
-  // them not). The output is dense.
+  // For shape rules: declares an output as dense. Does nothing if the output is absent, which is
+  // legal for outputs that nobody needs.
   void SetOutput(std::string_view slot, const Shape& shape, DType dtype, size_t i = 0);
-  // The output is selected rows; `shape` is that of the values.
+  // Declares an output as selected rows. `shape` is that of the values.
   void SetSelectedRows(std::string_view slot, const Shape& shape, DType dtype, int64_t height,
                        size_t i = 0);
-  // Output i of `slot` takes shape, dtype and LoD level of an input, and is selected rows if that
-  // is.
+  // Gives output i of `slot` the shape, dtype and LoD level of an input. It is selected rows if the
+  // input is.
   void SetOutputLike(std::string_view slot, std::string_view input_slot, size_t i = 0);
 
   std::span<TensorMeta> mutable_outputs() { return outputs_; }
@@ -88,9 +89,8 @@ class OpContext {
   Place place_;
 };
 
-// The arguments of an op in the order of the definition's slots: what KernelContext's indices
-// count.
-// @EMPTY@ keeps its position.
+// Return the op's arguments in the order of the definition's slots, the order that KernelContext's
+// indices count. @EMPTY@ keeps its position.
 std::vector<std::string> InputOrder(const OpDef& def, const Op& op);
 std::vector<std::string> OutputOrder(const OpDef& def, const Op& op);
 
@@ -101,11 +101,12 @@ const T& OpContext::Attr(std::string_view name) const {
   return *value;
 }
 
-// Runs the shape rule. Error, naming slot and variable, for selected rows in a slot that isn't
-// marked as one for them.
+// Runs the shape rule. Throws Error, naming slot and variable, for selected rows in a slot whose
+// SlotDef::selected_rows is false.
 void InferOutputs(OpContext* context);
 
-// a and b, if both are known, must be equal; the known one is returned. Error naming `what`.
+// Returns the one of `a` and `b` that is known (not negative). Throws Error, starting with `what`,
+// if both are known and differ.
 int64_t MergeDims(int64_t a, int64_t b, std::string_view what);
 
 }  // namespace skiff

@@ -45,12 +45,12 @@ void CheckRequired(const Op& op, const OpDef& def) {
     const std::vector<std::string>& arguments = op.Output(slot.name);
     SKIFF_ENFORCE(!arguments.empty(), kInvalidArgument, op.type, ": output slot \"", slot.name,
                   "\" is missing");
-    // Several gradients of one slot, of which not all are asked for.
+    // The slot holds several gradients, of which some may be unwanted.
     if (slot.duplicable) continue;
     SKIFF_ENFORCE(arguments[0] != kEmptyVarName, kInvalidArgument, op.type, ": output slot \"",
                   slot.name, "\" holds ", kEmptyVarName, ", expected a variable");
   }
-  // A gradient op may be asked for some of its outputs only, and Fluid leaves out intermediates.
+  // A gradient op may compute only some of its outputs, and Fluid omits intermediates.
   const bool some_output = op.outputs.empty() ? def.outputs.empty() : true;
   SKIFF_ENFORCE(some_output, kInvalidArgument, op.type, ": no output slot is set");
 }
@@ -61,8 +61,8 @@ AttrType Widened(AttrType type) {
   return type == AttrType::kInts ? AttrType::kLongs : type;
 }
 
-// The value in the type that the definition declares: an int may stand for a long, and a
-// long for an int if it fits.
+// Returns the value in the type that the definition declares: an int may stand for a long, and a
+// long that fits for an int.
 Attribute InTypeOf(const Attribute& value, const AttrDef& attr) {
   if (TypeOf(value) == attr.type) return value;
   const auto narrow = [&](int64_t wide) {
@@ -80,8 +80,9 @@ Attribute InTypeOf(const Attribute& value, const AttrDef& attr) {
   return narrowed;
 }
 
-// What Fluid's inference passes leave on an op that does the work of its neighbours from then on,
-// or that computes in int8, with the value under which it still does what its type says.
+// Attributes that Fluid's inference passes leave on an op which now also does the work of its
+// neighbours, or computes in int8, each with the value at which the op still does what its type
+// says.
 const AttributeMap& MarksOfFusion() {
   const std::string no_activation;
   const std::vector<int32_t> nothing;
@@ -113,7 +114,7 @@ const AttributeMap& MarksOfFusion() {
   return marks;
 }
 
-// Error for an attribute without which the op would silently compute something else.
+// Throws Error for an attribute that, if ignored, would make the op compute something else.
 void CheckUnknownAttribute(const Op& op, const std::string& name, const Attribute& value) {
   const auto mark = MarksOfFusion().find(name);
   if (mark == MarksOfFusion().end()) return;
@@ -164,8 +165,8 @@ void CheckOp(const OpDef& def, const Op& op) {
     SKIFF_ENFORCE(Widened(found) == Widened(attr->type), kInvalidArgument, op.type,
                   ": attribute \"", name, "\" is of type ", AttrTypeName(found), ", expected ",
                   AttrTypeName(attr->type));
-    // A long that is no int would be cut off by whoever takes it for one. Of lists each op checks
-    // the values: an end beyond all ends is legal.
+    // A long outside the range of int would be truncated later, so it is rejected here. Values of
+    // lists are left to the ops: for some, an end beyond all ends is legal.
     if (!attr->accepts && attr->type != AttrType::kInt) continue;
     const Attribute typed = InTypeOf(value, *attr);
     if (attr->accepts && !attr->accepts(typed)) {
@@ -187,7 +188,7 @@ const Attribute* EffectiveAttr(const Op& op, const AttrDef& attr) {
 
 std::string DescribeOp(const Op& op, int32_t block, size_t position) {
   std::string where = StrCat(op.type, " (block ", block, ", op #", position);
-  // Of another type it is a mistake, but not the one that the caller is about to report.
+  // An attribute of another type is a mistake, but not the one that the caller is about to report.
   const auto found = op.attrs.find("op_namescope");
   const auto* scope = found == op.attrs.end() ? nullptr : std::get_if<std::string>(&found->second);
   if (scope != nullptr && !scope->empty() && *scope != "/") where += StrCat(" \"", *scope, "\"");

@@ -5,6 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/no_work.h"
 #include "framework/op/var_meta.h"
 
 namespace skiff {
@@ -31,6 +32,14 @@ TensorMeta MetaOf(const Block& block, const std::string& name, const Op& op) {
   const Var* var = block.FindVar(name);
   SKIFF_ENFORCE(var != nullptr, kNotFound, op.type, ": variable \"", name, "\" does not exist");
   return MetaOf(*var);
+}
+
+// The same factory, but for an op without work it makes a kernel that does nothing.
+KernelFactory PreparedIfThereIsWork(KernelFactory prepare) {
+  return [prepare = std::move(prepare)](PrepareContext& context) -> std::unique_ptr<Kernel> {
+    if (HasNoWork(context)) return MakeKernel([](const KernelContext&) {});
+    return prepare(context);
+  };
 }
 
 }  // namespace
@@ -64,6 +73,7 @@ void OpRegistry::AddKernel(std::string_view type, KernelDef kernel) {
         kAlreadyExists, "kernel \"", kernel.name, "\" of op \"", type, "\" for ", kernel.dtype,
         " is registered already");
   }
+  kernel.prepare = PreparedIfThereIsWork(std::move(kernel.prepare));
   it->second.kernels.push_back(std::move(kernel));
 }
 
@@ -176,14 +186,14 @@ const KernelDef& OpRegistry::SelectKernel(const OpContext& context, std::string_
 
 namespace {
 
-// For messages: where the op stands, or would stand if it isn't in the block yet.
+// Returns where the op is, for messages, or where it would be if it isn't in the block yet.
 size_t PositionOf(const Block& block, const Op& op) {
   const auto& ops = block.ops();
   const auto found = std::ranges::find(ops, &op, [](const auto& owned) { return owned.get(); });
   return static_cast<size_t>(found - ops.begin());
 }
 
-// Creates the variables that the block lacks, and removes them again unless they are kept.
+// Creates the variables that the block lacks, and removes them again unless Keep is called.
 class NewVars {
  public:
   NewVars(Block* block, const std::vector<std::string>& names) : block_(block) {
@@ -216,6 +226,7 @@ void InferOp(const OpRegistry& registry, Block* block, Op* op) {
       inputs.push_back(MetaOf(*block, name, *op));
     }
     const std::vector<std::string> names = OutputOrder(def, *op);
+    // The shape rule needs metas of all outputs. If it throws, the new variables disappear again.
     NewVars created(block, names);
     std::vector<TensorMeta> outputs;
     for (const std::string& name : names) outputs.push_back(MetaOf(*block, name, *op));

@@ -1,7 +1,8 @@
-// The table of operators and their kernels.
+// The registry of operators and their kernels.
 //
-// Filled by plain calls (no static initialisers): each op's file defines Register<Op>(OpRegistry&).
-// Not thread-safe while it is being filled; reading is.
+// Plain calls fill it, not static initialisers: the file of each op defines
+// Register<Op>(OpRegistry&). The registry owns all definitions, whose addresses are stable. Filling
+// it is not thread-safe; reading it is.
 #pragma once
 
 #include <map>
@@ -20,13 +21,15 @@ class OpRegistry {
   OpRegistry(const OpRegistry&) = delete;
   OpRegistry& operator=(const OpRegistry&) = delete;
 
-  // Error (kAlreadyExists) for a type that is there, kInvalidArgument for a definition without a
-  // shape rule or documentation, or with neither a gradient nor a reason for none.
+  // Adds an op. Throws Error (kAlreadyExists) if the type exists, and (kInvalidArgument) if the
+  // definition lacks a shape rule or documentation, or has neither a gradient nor a reason for
+  // having none.
   void Add(OpDef def);
-  // The op must have been added. Error for a candidate that is there.
+  // Adds a kernel of an op that has been added. Throws Error if the op has a kernel of this name,
+  // place and dtype.
   void AddKernel(std::string_view type, KernelDef kernel);
-  // One kernel a type of Ts, the reference for others of the op: `prepare` is called as
-  // prepare.template operator()<T>(context).
+  // Adds one CPU kernel for each of Ts as the op's reference. The factory is prepare.template
+  // operator()<T>(context).
   template <typename... Ts, typename Prepare>
   void AddCpuKernels(std::string_view type, Prepare prepare, std::string name = "plain") {
     (AddKernel(type, KernelDef{.name = name,
@@ -41,7 +44,7 @@ class OpRegistry {
      ...);
   }
 
-  // The same, called "selected_rows", for where an argument is selected rows.
+  // The same for kernels on selected rows, under the name "selected_rows".
   template <typename... Ts, typename Prepare>
   void AddSelectedRowsKernels(std::string_view type, Prepare prepare) {
     (AddKernel(type, KernelDef{.name = "selected_rows",
@@ -57,27 +60,27 @@ class OpRegistry {
      ...);
   }
 
-  // nullptr if there is none.
+  // Returns nullptr if there is none.
   const OpDef* Find(std::string_view type) const;
-  // Error (kNotFound) if there is none, with the nearest names.
+  // Throw Error (kNotFound), with the nearest names, if there is no such op.
   const OpDef& Get(std::string_view type) const;
   const std::vector<KernelDef>& Kernels(std::string_view type) const;
-  // All types in ascending order.
+  // Returns all types in ascending order.
   std::vector<std::string> Types() const;
 
-  // The dtype that chooses the op's kernel.
+  // Returns the dtype that selects the op's kernel (OpDef::kernel_dtype_slot).
   static DType KernelDType(const OpContext& context);
-  // The kernel for the context's place, dtype, shapes and layouts. `forced` names a candidate;
-  // empty: by priority, of those that pay. nullptr if none fits.
+  // Returns the kernel for the context's place, dtype, shapes and layouts, or nullptr if none fits:
+  // the candidate named `forced` or, if that is empty, the one with the highest priority that pays.
   const KernelDef* FindKernel(const OpContext& context, std::string_view forced = {}) const;
-  // FindKernel, with an Error that lists the candidates if none fits.
+  // Like FindKernel, but throws Error with a list of the candidates if none fits.
   const KernelDef& SelectKernel(const OpContext& context, std::string_view forced = {}) const;
-  // All that accept the context's place, dtype, shapes and layouts, whether they pay or not, in the
-  // order in which they were registered.
+  // Returns all kernels that accept the context's place, dtype, shapes and layouts, whether they
+  // pay or not, in the order of registration.
   std::vector<const KernelDef*> AcceptingKernels(const OpContext& context) const;
 
-  // A library that kernels call, with its version and the instruction set that it uses here: what
-  // the times of kernels depend on besides the processor.
+  // Records a library that kernels call, with its version and the instruction set that it uses on
+  // this machine. Besides the processor, kernel times depend on these.
   void SetLibrary(const std::string& name, std::string version);
   const std::map<std::string, std::string>& libraries() const { return libraries_; }
 
@@ -92,16 +95,16 @@ class OpRegistry {
   std::map<std::string, std::string> libraries_;
 };
 
-// The registry that holds every operator of Skiff. Defined in //operators:default_registry; made at
-// the first call, never destroyed. Users add their own ops to it before they build programs.
+// Returns the registry of every operator of Skiff. The first call makes it; it is never destroyed.
+// Users add their own ops to it before they build programs. Defined in
+// //operators:default_registry.
 OpRegistry& DefaultOpRegistry();
 
-// Whether all tensors are plain whose data the op reads or writes.
+// Returns whether all tensors whose data the op reads or writes are plain.
 bool AllPlain(const OpContext& context);
 
-// Runs the shape rule of an op of a block and writes shapes, dtypes and LoD levels to the output
-// variables; output variables that don't exist are created. Checks the op first. Error naming op
-// and creation site.
+// Checks an op, runs its shape rule, and sets shape, dtype and LoD level of its output variables,
+// creating those that don't exist. Throws Error, naming op and creation site.
 void InferOp(const OpRegistry& registry, Block* block, Op* op);
 
 }  // namespace skiff

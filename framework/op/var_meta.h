@@ -5,11 +5,12 @@
 
 namespace skiff {
 
-// What a program declares of a variable. Error for a rank that no shape has. Selected rows are
-// declared with the dims of the dense tensor that they stand for; how many there are is unknown.
+// Returns what a program declares about a variable. Selected rows are declared with the dims of the
+// dense tensor they represent; the number of rows held is unknown. Throws Error if the rank exceeds
+// Shape::kMaxRank.
 TensorMeta MetaOf(const Var& var);
 
-// Declares the variable so: dims, dtype, LoD level, and whether it is selected rows.
+// Declares dims, dtype and LoD level of a variable, and whether it is selected rows.
 void SetMeta(const TensorMeta& meta, Var* var);
 
 }  // namespace skiff

@@ -1,7 +1,7 @@
 #include "framework/plan/plan.h"
 
 #include <algorithm>
-#include <array>
+#include <locale>
 #include <sstream>
 #include <utility>
 
@@ -12,29 +12,22 @@
 namespace skiff {
 namespace {
 
-constexpr std::array<std::pair<Recompute, std::string_view>, 5> kRecomputeNames = {
-    {{Recompute::kNothing, "nothing"},
-     {Recompute::kCheapOps, "cheap_ops"},
-     {Recompute::kCheckpoints, "checkpoints"},
-     {Recompute::kBudget, "budget"},
-     {Recompute::kLeastMemory, "least_memory"}}};
-
-std::vector<TensorMeta> MetasOf(const Plan& plan, const std::vector<int32_t>& values) {
+std::vector<TensorMeta> MetasOf(const Plan& plan, const std::vector<ValueId>& values) {
   std::vector<TensorMeta> metas;
   metas.reserve(values.size());
-  for (int32_t value : values) {
-    metas.push_back(value < 0 ? TensorMeta{} : plan.values[static_cast<size_t>(value)].meta);
+  for (ValueId value : values) {
+    metas.push_back(value ? plan[value].meta : TensorMeta{});
   }
   return metas;
 }
 
-void PrintValue(const Plan& plan, int32_t index, std::ostream& stream) {
-  if (index < 0) {
+void PrintValue(const Plan& plan, ValueId id, std::ostream& stream) {
+  if (!id) {
     stream << kEmptyVarName;
     return;
   }
-  const PlanValue& value = plan.values[static_cast<size_t>(index)];
-  stream << value.name << "#" << index << " " << value.meta.dtype << value.meta.shape;
+  const PlanValue& value = plan[id];
+  stream << value.name << "#" << id.index() << " " << value.meta.dtype << value.meta.shape;
   if (!value.meta.layout.is_plain()) stream << " " << value.meta.layout;
   switch (value.storage) {
     case Storage::kScope:
@@ -44,8 +37,8 @@ void PrintValue(const Plan& plan, int32_t index, std::ostream& stream) {
       stream << " @feed";
       break;
     case Storage::kArena:
-      if (value.alias_of >= 0) {
-        stream << " =#" << value.alias_of;
+      if (value.alias_of) {
+        stream << " =#" << value.alias_of.index();
       } else if (value.offset >= 0) {
         stream << " @" << value.offset;
       }
@@ -53,7 +46,7 @@ void PrintValue(const Plan& plan, int32_t index, std::ostream& stream) {
   }
 }
 
-void PrintValues(const Plan& plan, const std::vector<int32_t>& values, std::ostream& stream) {
+void PrintValues(const Plan& plan, const std::vector<ValueId>& values, std::ostream& stream) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (i > 0) stream << ", ";
     PrintValue(plan, values[i], stream);
@@ -75,12 +68,12 @@ int IndexInSlots(const std::vector<SlotDef>& defs, const Slots& slots, std::stri
 
 // Fills the slots of an op and the values of an instruction, in the order of the definition.
 void FillSlots(const Plan& plan, const std::vector<SlotDef>& defs, const SlotValues& given,
-               Slots* slots, std::vector<int32_t>* values) {
+               Slots* slots, std::vector<ValueId>* values) {
   for (const SlotDef& def : defs) {
     SlotArguments filled{.slot = def.name, .arguments = {}};
     for (const auto& [slot, value] : given) {
-      if (slot != def.name || value < 0) continue;
-      filled.arguments.push_back(plan.values[static_cast<size_t>(value)].name);
+      if (slot != def.name || !value) continue;
+      filled.arguments.push_back(plan[value].name);
       values->push_back(value);
     }
     if (!filled.arguments.empty()) slots->push_back(std::move(filled));
@@ -89,14 +82,14 @@ void FillSlots(const Plan& plan, const std::vector<SlotDef>& defs, const SlotVal
 
 }  // namespace
 
-int32_t Instruction::InputIn(std::string_view slot, size_t i) const {
+ValueId Instruction::InputIn(std::string_view slot, size_t i) const {
   const int index = IndexInSlots(def->inputs, op->inputs, slot, i);
-  return index < 0 ? -1 : inputs[static_cast<size_t>(index)];
+  return index < 0 ? ValueId() : inputs[static_cast<size_t>(index)];
 }
 
-int32_t Instruction::OutputIn(std::string_view slot, size_t i) const {
+ValueId Instruction::OutputIn(std::string_view slot, size_t i) const {
   const int index = IndexInSlots(def->outputs, op->outputs, slot, i);
-  return index < 0 ? -1 : outputs[static_cast<size_t>(index)];
+  return index < 0 ? ValueId() : outputs[static_cast<size_t>(index)];
 }
 
 std::string Instruction::Name() const {
@@ -133,39 +126,12 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
   return made;
 }
 
-std::string_view RecomputeName(Recompute recompute) {
-  return std::ranges::find(kRecomputeNames, recompute,
-                           &std::pair<Recompute, std::string_view>::first)
-      ->second;
-}
-
-Recompute ParseRecompute(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const auto& [recompute, known] : kRecomputeNames) {
-    if (known == name) return recompute;
-    names.push_back(known);
-  }
-  Throw(ErrorCode::kInvalidArgument, "recompute \"", name, "\": expected one of ",
-        Join(names, ", "));
-}
-
-void Plan::CoverWithOneSegment() {
-  segments = {{.begin = 0, .end = instructions.size(), .row_capacity = 0}};
-}
-
 int64_t StorageBytes(const PlanValue& value) {
   return StorageBytes(value.meta.shape, value.meta.dtype, value.meta.layout);
 }
 
-std::string_view Plan::ForcedKernel(std::string_view type) const {
-  const auto found = forced_kernels.find(type);
-  return found == forced_kernels.end() ? std::string_view() : found->second;
-}
-
-int32_t Plan::StorageOf(int32_t value) const {
-  while (values[static_cast<size_t>(value)].alias_of >= 0) {
-    value = values[static_cast<size_t>(value)].alias_of;
-  }
+ValueId Plan::StorageOf(ValueId value) const {
+  while (values[value].alias_of) value = values[value].alias_of;
   return value;
 }
 
@@ -176,6 +142,7 @@ PrepareContext ContextOf(const Plan& plan, const Instruction& instruction) {
 
 std::string PrintPlan(const Plan& plan) {
   std::ostringstream stream;
+  stream.imbue(std::locale::classic());
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& instruction = plan.instructions[i];
     stream << i << ": ";

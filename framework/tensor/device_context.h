@@ -1,4 +1,4 @@
-// Where a kernel's work is issued: the place, and on a GPU the stream.
+// Where a kernel issues its work: a place and, on a GPU, a stream.
 #pragma once
 
 #include "framework/base/place.h"

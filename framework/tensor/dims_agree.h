@@ -5,8 +5,8 @@
 
 namespace skiff {
 
-// Whether two lists of dims have one length and the same dims; a negative one, which is unknown,
-// agrees with any.
+// Returns whether two lists of dims have equal length and equal dims. A negative dim is unknown and
+// equals any other.
 bool DimsAgree(std::span<const int64_t> a, std::span<const int64_t> b);
 
 }  // namespace skiff

@@ -1,5 +1,7 @@
 #include "framework/tensor/layout.h"
 
+#include <ostream>
+
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 
@@ -45,10 +47,12 @@ Shape DenseShape(const Shape& shape, Layout layout) {
   return dense;
 }
 
-std::ostream& operator<<(std::ostream& stream, Layout layout) {
-  if (layout.is_plain()) return stream << "plain";
-  if (layout.selected_rows) return stream << "selected_rows(height " << layout.height << ")";
-  return stream << "blocked" << layout.channel_block;
+std::string TextOf(Layout layout) {
+  if (layout.is_plain()) return "plain";
+  if (layout.selected_rows) return StrCat("selected_rows(height ", layout.height, ")");
+  return StrCat("blocked", layout.channel_block);
 }
+
+std::ostream& operator<<(std::ostream& stream, Layout layout) { return stream << TextOf(layout); }
 
 }  // namespace skiff

@@ -1,26 +1,32 @@
-// How the elements of a tensor lie in memory.
+// The layout of a tensor: how its elements are ordered in memory.
 #pragma once
 
 #include <cstdint>
-#include <ostream>
+#include <iosfwd>
+#include <string>
 
 #include "framework/base/dtype.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff {
 
-// kPlain: row-major over the shape (NCHW for an image batch).
-// Blocked by B: a [N, C, H, W] tensor lies as [N, ceil(C/B), H, W, B]; the channels that fill up
-// the last block are zero. Only activations inside a plan are blocked: what a user sees, feeds,
-// feeds or saves is plain.
-// Selected rows of a dense tensor of `height` rows: values [n, D, …], row-major, and behind them,
-// at the next multiple of 8 bytes, the n row numbers as int64. A row may be there more than once:
-// the tensor meant is the sum of its values. A row number of -1 marks an unused slot, whose values
-// are undefined. All others are in [0, height): whoever makes selected rows sees to that.
+// A tensor is plain, channel-blocked, or selected rows.
+//
+// Plain: row-major over the shape (NCHW for a batch of images).
+//
+// Channel-blocked by B: a tensor [N, C, H, W] is stored as [N, ceil(C/B), H, W, B]; the channels
+// that fill up the last block are zero. Only activations inside a plan are blocked. Everything that
+// users see, feed, fetch or save is plain.
+//
+// Selected rows: n rows of a dense tensor of `height` rows. Storage holds the values [n, D, …],
+// row-major, then, at the next multiple of 8 bytes, the n row numbers as int64. A row number may
+// occur several times; the dense tensor holds the sum of its values. A row number of -1 marks an
+// unused row with undefined values. All others are in [0, height); whoever writes the row numbers
+// ensures that.
 struct Layout {
   int32_t channel_block = 1;
   bool selected_rows = false;
-  int64_t height = -1;  // of selected rows; outside of a run -1 is legal: unknown
+  int64_t height = -1;  // of the dense tensor; -1, unknown, is legal outside of a run
 
   static Layout Plain() { return {}; }
   static Layout Blocked(int32_t block) {
@@ -40,22 +46,23 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// Elements that a tensor of `shape` occupies, padding included; of selected rows the values. Error
-// for a blocked layout of a rank below 2, for selected rows of rank 0, for an unknown dim and for
-// overflow.
+// Returns the number of elements that a tensor of `shape` occupies, padding included; for selected
+// rows, that of the values. Throws Error for a blocked layout with rank below 2, for selected rows
+// of rank 0, for an unknown dim, and on overflow.
 int64_t StorageElements(const Shape& shape, Layout layout);
 
-// The same in bytes, row numbers included.
+// Returns the same in bytes, row numbers included.
 int64_t StorageBytes(const Shape& shape, DType dtype, Layout layout);
 
-// Where the row numbers of selected rows begin, in bytes behind the first value.
+// Returns the offset of the row numbers of selected rows from the first value, in bytes.
 int64_t RowNumbersOffset(const Shape& shape, DType dtype);
 
-// The shape of the dense tensor that `shape` stands for in this layout: of selected rows with
-// `height` as dim 0.
+// For selected rows, returns the shape of the dense tensor they represent: `shape` with `height` as
+// dim 0. Returns `shape` for all other layouts. Throws Error for selected rows of rank 0.
 Shape DenseShape(const Shape& shape, Layout layout);
 
 // "plain", "blocked16" or "selected_rows(height 100)".
+std::string TextOf(Layout layout);
 std::ostream& operator<<(std::ostream& stream, Layout layout);
 
 }  // namespace skiff

@@ -8,10 +8,10 @@
 namespace skiff {
 namespace {
 
-// Positions of one channel block that are transposed together: 16 cache lines.
+// The number of positions of one channel block that are transposed together: 16 cache lines.
 constexpr int64_t kTile = 16;
 
-// plain [N, C, P] -> blocked [N, ceil(C/B), P, B], P being the positions of one channel.
+// Plain [N, C, P] -> blocked [N, ceil(C/B), P, B], where P counts the positions of one channel.
 template <typename T>
 void BlockChannels(const T* from, T* to, int64_t batch, int64_t channels, int64_t positions,
                    int64_t block) {

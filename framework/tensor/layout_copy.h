@@ -5,8 +5,9 @@
 
 namespace skiff {
 
-// Copies `from` into `to`: equal shape and dtype, CPU; each may be plain or channel-blocked. The
-// padding of a blocked `to` becomes zero. Allocates nothing. Error if they don't match.
+// Copies `from` into `to`, zeroing the padding if `to` is blocked. Both are on the CPU and have
+// equal shape and dtype; each is plain or channel-blocked. Allocates nothing. Throws Error if the
+// tensors don't match.
 void CopyBetweenLayouts(const Tensor& from, Tensor* to);
 
 }  // namespace skiff

@@ -1,4 +1,5 @@
-// Work that goes on writing tensors in the memory of the host when whoever gave it is back.
+// Background work that may still be writing tensors in host memory after the call that started it
+// has returned.
 #pragma once
 
 namespace skiff {
@@ -6,8 +7,8 @@ namespace skiff {
 class PendingWrites {
  public:
   virtual ~PendingWrites() = default;
-  // Returns when all that was given is done. Throws the Error of a work that failed since it was
-  // called last.
+  // Blocks until all work submitted so far is done. Throws the Error of any work that failed since
+  // the last call.
   virtual void Wait() = 0;
 };
 

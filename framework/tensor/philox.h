@@ -1,6 +1,6 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as
-// 1, 2, 3", SC 2011, section 3.3). The value at a position depends on key and counter alone, so any
-// thread (or a GPU, or a replay) draws the same numbers.
+// 1, 2, 3", SC 2011, section 3.3). The value at a position depends on key and position alone, so
+// any thread, GPU or replica draws the same numbers. Thread-safe.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace skiff {
 
-// What a random op draws by. `op_id` is kept by clones, `step` is the training step.
+// What the numbers of a random op depend on. Clones keep `op_id`; `step` is the training step.
 struct RandomKey {
   uint64_t seed = 0;
   uint64_t op_id = 0;
@@ -24,7 +24,7 @@ class Philox {
       : key_{static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32)},
         stream_{static_cast<uint32_t>(key.op_id), static_cast<uint32_t>(key.step)} {}
 
-  // The four words at `position` (128 bits of the stream); positions are below 2^64.
+  // Returns the four words (128 bits) at `position` of the stream.
   Block At(uint64_t position) const {
     Block c{static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), stream_[0],
             stream_[1]};
@@ -46,15 +46,15 @@ class Philox {
   std::array<uint32_t, 2> stream_;
 };
 
-// A uniform number in [0, 1) with 24 bits.
+// Returns a uniform number in [0, 1) with 24 random bits.
 inline float UnitFloat(uint32_t word) { return static_cast<float>(word >> 8) * 0x1.0p-24f; }
 
-// A uniform number in [0, 1) with 53 bits.
+// Returns a uniform number in [0, 1) with 53 random bits.
 inline double UnitDouble(uint32_t high, uint32_t low) {
   return static_cast<double>((uint64_t{high} << 21) ^ (low >> 11)) * 0x1.0p-53;
 }
 
-// Two independent standard normal numbers from two words each (Box & Muller 1958).
+// Returns two independent standard normal numbers (Box & Muller 1958).
 inline std::array<double, 2> NormalPair(const Philox::Block& words) {
   const double radius = std::sqrt(-2.0 * std::log1p(-UnitDouble(words[0], words[1])));
   const double angle = 6.283185307179586 * UnitDouble(words[2], words[3]);

@@ -3,7 +3,7 @@
 namespace skiff {
 namespace {
 
-// On its own place.
+// Returns a copy on the same place.
 Tensor CopyOf(const Tensor& tensor) {
   Tensor copy(tensor.shape(), tensor.dtype(), tensor.place(), tensor.layout());
   CopyTensor(tensor, &copy);

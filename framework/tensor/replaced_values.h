@@ -1,17 +1,17 @@
-// Variables of a scope that hold other values than their own for a while: averaged parameters
-// during an evaluation, say.
+// Temporarily replaces the values of variables of a scope, for example parameters by their averages
+// during an evaluation.
 //
 //   {
 //     const ReplacedValues replaced(&scope, {"w"}, [&] { scope.Assign("w", average); });
 //     …                                                   // w is the average
-//   }                                                     // w is its own value again, bit for bit
+//   }                                                     // w has its own value again, bit for bit
 //
-// Meanwhile the executor refuses training steps and runs that write one of these variables, and
-// none of them is saved into a checkpoint or loaded (kFailedPrecondition). So their own values
-// can't get lost: checkpoints hold nothing else, and what other code writes into the variables is
-// gone when they are put back. Storage stays where it is, so plans stay valid.
+// While values are replaced, the executor refuses training steps and runs that write one of these
+// variables, and checkpoints neither save nor load them (kFailedPrecondition). So no checkpoint can
+// hold a replaced value. Anything else that writes these variables loses its writes when the object
+// puts the original values back. The storage of the variables doesn't move, so plans stay valid.
 //
-// The scope outlives the object. Not thread-safe, as the scope.
+// The scope must outlive the object. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -27,21 +27,21 @@ namespace skiff {
 
 class ReplacedValues {
  public:
-  // Copies the values of the variables, then calls `write`, which writes others into their storage
-  // and advances their versions, as a run and Scope::Assign do. Error: kFailedPrecondition if the
-  // scope has replaced values; kNotFound if it lacks a variable; what `write` throws, the values
-  // put back as by the destructor.
+  // Saves copies of the variables' values, then calls `write`, which must write other values into
+  // their storage and advance their versions, as Scope::Assign and runs do. If `write` throws,
+  // restores the values as the destructor does and rethrows. Throws Error (kFailedPrecondition) if
+  // the scope already has replaced values, and (kNotFound) if it lacks one of the variables.
   ReplacedValues(Scope* scope, const std::vector<std::string>& names,
                  const std::function<void()>& write);
-  // Puts the values back, which takes no memory and can't fail on the CPU: but for a variable with
-  // LoD, or one that was erased or moved meanwhile. One that can't be put back is erased, so that
-  // the next run says that it isn't there, instead of taking another value for its own.
+  // Restores the values. On the CPU this allocates nothing and can't fail, except for a variable
+  // that has LoD, or that was erased or moved since. Erases a variable that it can't restore, so
+  // that the next run reports it as missing instead of using a wrong value.
   ~ReplacedValues();
   ReplacedValues(const ReplacedValues&) = delete;
   ReplacedValues& operator=(const ReplacedValues&) = delete;
 
-  // Puts the values back. Does nothing the second time. Error if that fails (kResourceExhausted,
-  // kIo); then the rest is still replaced, and another call goes on with it.
+  // Restores the values; does nothing if that has been done. Throws Error (kResourceExhausted, kIo)
+  // on failure. The remaining variables then stay replaced, and another call continues with them.
   void Restore();
   bool Contains(std::string_view name) const;
 
@@ -49,11 +49,11 @@ class ReplacedValues {
   void PutBack();
   void PutBackOrErase() noexcept;
 
-  Scope* scope_;                                    // nullptr: restored
-  std::map<std::string, Tensor, std::less<>> own_;  // not put back yet
+  Scope* scope_;                                    // nullptr once restored
+  std::map<std::string, Tensor, std::less<>> own_;  // values not restored yet
 };
 
-// Error (kFailedPrecondition) if the variable's value is a replaced one; `what` can't be done then.
+// Throws Error (kFailedPrecondition), starting with `what`, if the variable's value is replaced.
 void CheckNotReplaced(const Scope& scope, std::string_view name, std::string_view what);
 
 }  // namespace skiff

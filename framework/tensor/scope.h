@@ -1,7 +1,9 @@
-// Named tensors that outlive a run: parameters, optimizer states, running statistics.
+// A scope: named tensors that outlive a run, such as parameters, optimizer states and running
+// statistics.
 //
-// Not thread-safe. Slots have stable addresses. Whatever moves the storage of a slot (a new shape,
-// a new buffer, erase) advances the generation; plans that hold pointers into the scope compare it.
+// A Scope owns its entries, whose addresses are stable. Whatever moves the storage of an entry
+// (another shape, another buffer, Erase) advances the generation; plans hold pointers into the
+// scope and compare it. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +18,8 @@
 
 namespace skiff {
 
-// int64[1]: training steps run so far. Random ops draw by it; a run of a program with optimizer ops
-// advances it, evaluation does not. Checkpoints hold it.
+// An int64[1] variable: the number of training steps run so far. Random ops depend on it. A run of
+// a program with optimizer ops advances it; an evaluation doesn't. Checkpoints hold it.
 inline constexpr const char* kStepCounterName = "@SKIFF_STEP@";
 
 class ReplacedValues;
@@ -28,34 +30,35 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  // nullptr if there is none.
+  // Return nullptr if there is no such variable. FindMutable finds reserved entries, too.
   const Tensor* Find(std::string_view name) const;
   Tensor* FindMutable(std::string_view name);
-  // Error if there is none.
+  // Throws Error if there is no such variable.
   const Tensor& Get(std::string_view name) const;
-  // Puts a tensor in the slot; the buffer is shared with the caller's. Advances the generation.
+  // Sets the variable to `tensor`, whose buffer both then share. Advances the generation.
   void Set(const std::string& name, Tensor tensor);
-  // A slot that is to be written through FindMutable for the first time: Find, Get and Names don't
-  // show it before Reveal. Advances the generation.
+  // Like Set, but hides the entry from Find, Get and Names until Reveal is called: it has storage
+  // but no values yet.
   void Reserve(const std::string& name, Tensor tensor);
   void Reveal(std::string_view name);
-  // Copies values and LoD into the slot's storage, wherever that is, if shape, dtype and layout are
-  // equal (the generation stays), else puts a CPU copy there.
+  // Copies values and LoD into the variable's storage, on whatever place that is, if shape, dtype
+  // and layout are equal; the generation doesn't change. Otherwise sets the variable to a CPU copy.
   void Assign(const std::string& name, const Tensor& tensor);
-  // Does nothing if there is none. Advances the generation, but for a reserved slot: only who
-  // reserved it holds pointers to it.
+  // Removes the variable, if there is one. Advances the generation unless the entry is reserved:
+  // nobody but its reserver holds pointers to it.
   void Erase(std::string_view name);
-  // In ascending order.
+  // Returns all names in ascending order, without reserved entries.
   std::vector<std::string> Names() const;
-  // From now on until the slot gets another tensor, whatever looks it up or changes it waits for
-  // `pending` first, which outlives the scope. Error if there is no such slot.
+  // Makes every access to the variable wait for `pending` first, until Set gives it another tensor.
+  // `pending` must outlive the scope. Throws Error if there is no such variable.
   void SetPending(std::string_view name, PendingWrites* pending);
 
   uint64_t generation() const { return generation_; }
-  // Counts the writes to a slot's values: forms derived from them compare it. Whoever writes
-  // through FindMutable advances it. The address is stable. Error if there is no such slot.
+  // Returns the counter of writes to the variable's values, which derived forms compare. Whoever
+  // writes through FindMutable must advance it. The address is stable. Throws Error if there is no
+  // such variable.
   uint64_t* Version(std::string_view name);
-  // The variables that hold other values than their own for the moment; nullptr: there are none.
+  // Returns the object that currently replaces values of this scope, or nullptr.
   const ReplacedValues* replaced_values() const { return replaced_; }
   bool has_replaced_values() const { return replaced_ != nullptr; }
 
@@ -65,7 +68,7 @@ class Scope {
     Tensor tensor;
     uint64_t version = 0;
     bool is_reserved = false;
-    PendingWrites* pending = nullptr;  // nullptr: nobody writes it behind its users' backs
+    PendingWrites* pending = nullptr;  // nullptr: nobody writes it in the background
   };
   static Slot& Settled(Slot& slot);
   std::map<std::string, std::unique_ptr<Slot>, std::less<>> slots_;

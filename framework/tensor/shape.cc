@@ -1,6 +1,7 @@
 #include "framework/tensor/shape.h"
 
 #include <algorithm>
+#include <ostream>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
@@ -45,8 +46,10 @@ int NormalizeAxis(int64_t axis, int rank, std::string_view what) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+std::string TextOf(const Shape& shape) { return StrCat("[", Join(shape.dims(), ", "), "]"); }
+
 std::ostream& operator<<(std::ostream& stream, const Shape& shape) {
-  return stream << "[" << Join(shape.dims(), ", ") << "]";
+  return stream << TextOf(shape);
 }
 
 }  // namespace skiff

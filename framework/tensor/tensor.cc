@@ -3,9 +3,7 @@
 #include <cstring>
 
 #include "framework/base/element_count.h"
-#ifdef WITH_CUDA
-#include <cuda_runtime.h>
-#endif
+#include "memory/cuda_copy.h"
 
 namespace skiff {
 
@@ -108,14 +106,7 @@ void CopyTensor(const Tensor& from, Tensor* to) {
     std::memmove(to->raw_data(), from.raw_data(), bytes);
     return;
   }
-#ifdef WITH_CUDA
-  const cudaError_t status = cudaMemcpy(to->raw_data(), from.raw_data(), bytes, cudaMemcpyDefault);
-  SKIFF_ENFORCE(status == cudaSuccess, kIo, "copy from ", from.place(), " to ", to->place(), ": ",
-                cudaGetErrorString(status));
-#else
-  Throw(ErrorCode::kFailedPrecondition, "copy from ", from.place(), " to ", to->place(),
-        ": built without CUDA");
-#endif
+  CopyBytes(to->raw_data(), to->place(), from.raw_data(), from.place(), bytes);
 }
 
 Tensor CopyToCpu(const Tensor& tensor) {

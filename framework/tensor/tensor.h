@@ -1,7 +1,8 @@
-// A tensor: a typed, shaped view of a buffer, dense or some rows of a dense one (see layout.h).
+// A tensor: a typed and shaped view of a buffer. It is dense, or some rows of a dense tensor (see
+// layout.h).
 //
-// Copying a Tensor shares its buffer. Level-of-detail offsets (LoD) mark ragged sequences along
-// dimension 0. Not thread-safe.
+// Copying a Tensor copies the view and shares the buffer, which lives as long as any tensor on it.
+// Level-of-detail offsets (LoD) mark ragged sequences along dimension 0. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +20,28 @@
 
 namespace skiff {
 
-// Offsets per level, outermost first: each starts at 0 and does not descend; the last of level k is
-// the number of sequences of level k + 1, the last of the lowest level is dim 0.
+// Offsets per level, outermost first. Each level starts at 0 and never descends. It ends with the
+// number of sequences of the next level; the lowest level ends with dim 0.
 using LoD = std::vector<std::vector<uint64_t>>;
 
-// Error unless lod is valid for a tensor with `rows` rows.
+// Throws Error unless `lod` is valid for a tensor with `rows` rows.
 void CheckLoD(const LoD& lod, int64_t rows);
 
 class Tensor {
  public:
   Tensor() = default;  // no buffer, rank 0
-  // A new, uninitialised buffer. Error for a negative or overflowing shape.
+  // Allocates an uninitialised buffer. Throws Error if a dim is negative or the size overflows.
   Tensor(const Shape& shape, DType dtype, Place place = Place::Cpu(), Layout layout = {});
-  // A view of `buffer` from `offset_bytes` on. Error if it doesn't fit.
+  // A view of `buffer` that begins at `offset_bytes`. Throws Error if the tensor doesn't fit.
   Tensor(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer, int64_t offset_bytes = 0,
          Layout layout = {});
-  // A view of memory that the caller owns and keeps alive.
+  // Returns a view of memory that the caller owns and keeps alive.
   static Tensor Borrow(void* data, const Shape& shape, DType dtype, Place place = Place::Cpu());
-  // Makes a tensor of borrowed memory a view of other such memory; its buffer() is left behind.
+  // Moves a view of borrowed memory to `data`, which must hold as many bytes. buffer() keeps the
+  // old address.
   void Rebind(void* data) { data_ = data; }
-  // A CPU tensor with a copy of `values`. Error unless their number is the shape's.
+  // Returns a CPU tensor with a copy of `values`. Throws Error unless there are as many as `shape`
+  // has elements.
   template <typename T>
   static Tensor FromValues(const Shape& shape, const std::vector<T>& values);
 
@@ -47,16 +50,18 @@ class Tensor {
   Layout layout() const { return layout_; }
   Place place() const { return buffer_ ? buffer_->place() : Place::Cpu(); }
   const LoD& lod() const { return lod_; }
-  // Error unless valid for dim 0.
+  // Throws Error unless `lod` is valid for dim 0.
   void set_lod(LoD lod);
 
   bool has_data() const { return buffer_ != nullptr; }
   int64_t element_count() const { return shape_.element_count(); }
-  // Bytes that the elements occupy, padding of a blocked layout and row numbers included.
+  // Returns the bytes that the tensor occupies, including the padding of a blocked layout and the
+  // row numbers of selected rows.
   int64_t byte_count() const;
 
-  // Whether this is some rows of a dense tensor of `height` rows: element_count() and values() are
-  // those of the rows, which `rows` names, -1 being an unused slot. Error if it isn't.
+  // For selected rows, shape(), element_count() and values() describe the rows held; `rows` are
+  // their row numbers, -1 for an unused row, in a dense tensor of `height` rows. height() and
+  // rows() throw Error for any other tensor.
   bool is_selected_rows() const { return layout_.selected_rows; }
   int64_t height() const;
   std::span<int64_t> rows() { return {RowNumbers(), held_rows()}; }
@@ -67,7 +72,8 @@ class Tensor {
 
   void* raw_data() { return data_; }
   const void* raw_data() const { return data_; }
-  // Error if the dtype isn't T's. Without a buffer (or elements): nullptr.
+  // Throws Error unless T is the C++ type of the dtype. Returns nullptr for a tensor without a
+  // buffer or elements.
   template <typename T>
   T* data() {
     CheckDType(kDTypeOf<T>);
@@ -86,7 +92,8 @@ class Tensor {
   std::span<const T> values() const {
     return {data<T>(), held_elements()};
   }
-  // The only element, as T. Error unless there is exactly one and the dtype is T's.
+  // Returns the only element. Throws Error unless there is exactly one, it is on the CPU, and T is
+  // the C++ type of the dtype.
   template <typename T>
   T Item() const;
   template <typename T>
@@ -94,15 +101,17 @@ class Tensor {
     return {values<T>().begin(), values<T>().end()};
   }
 
-  // The same buffer under another shape of as many elements. Error otherwise, or if blocked.
+  // Returns a view with another shape of as many elements, without LoD. Throws Error if the counts
+  // differ or the layout isn't plain.
   Tensor Reshaped(const Shape& shape) const;
-  // Rows [begin, end) of dimension 0, same buffer. Error outside, for rank 0, or if blocked.
+  // Returns a view of rows [begin, end) of dimension 0, without LoD. Throws Error if the range is
+  // out of bounds, the rank is 0, or the layout isn't plain.
   Tensor Rows(int64_t begin, int64_t end) const;
 
  private:
   size_t held_rows() const { return has_data() ? static_cast<size_t>(shape_[0]) : 0; }
   int64_t* RowNumbers() const;
-  // Without a buffer there are none, whatever the shape.
+  // A tensor without a buffer holds no elements, whatever its shape.
   size_t held_elements() const { return has_data() ? static_cast<size_t>(element_count()) : 0; }
   void CheckDType(DType expected) const {
     SKIFF_ENFORCE(dtype_ == expected, kInvalidArgument, "tensor of ", DTypeName(dtype_), " ",
@@ -118,10 +127,10 @@ class Tensor {
   LoD lod_;
 };
 
-// A CPU copy, of the same layout, with the LoD.
+// Returns a CPU copy with the same layout and LoD.
 Tensor CopyToCpu(const Tensor& tensor);
-// Copies bytes between tensors of equal shape, dtype and layout, whatever their places. Error if
-// they differ.
+// Copies the bytes of `from` to `to`, on any places. Throws Error unless shape, dtype and layout
+// are equal.
 void CopyTensor(const Tensor& from, Tensor* to);
 
 template <typename T>
@@ -129,7 +138,7 @@ Tensor Tensor::FromValues(const Shape& shape, const std::vector<T>& values) {
   Tensor tensor(shape, kDTypeOf<T>);
   SKIFF_ENFORCE(static_cast<int64_t>(values.size()) == tensor.element_count(), kInvalidArgument,
                 values.size(), " values given for shape ", shape);
-  // Not memcpy: vector<bool> has no array.
+  // A loop, since vector<bool> has no array to memcpy from.
   T* out = tensor.data<T>();
   for (size_t i = 0; i < values.size(); ++i) out[i] = values[i];
   return tensor;

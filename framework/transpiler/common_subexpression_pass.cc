@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -46,14 +45,14 @@ class Merging {
  public:
   explicit Merging(Plan* plan)
       : plan_(*plan), last_(LastReads(*plan)), merged_(plan->values.size()) {
-    std::iota(merged_.begin(), merged_.end(), 0);
+    for (const ValueId value : plan->ids()) merged_[value] = value;
   }
 
   int64_t Run() {
     std::vector<Instruction> kept;
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       Instruction& instruction = plan_.instructions[i];
-      for (int32_t& input : instruction.inputs) input = Resolve(input);
+      for (ValueId& input : instruction.inputs) input = Resolve(input);
       if (!MayMerge(instruction)) {
         kept.push_back(std::move(instruction));
         continue;
@@ -69,25 +68,22 @@ class Merging {
       alike.push_back(kept.size());
       kept.push_back(std::move(instruction));
     }
-    for (int32_t& fetch : plan_.fetches) fetch = Resolve(fetch);
+    for (ValueId& fetch : plan_.fetches) fetch = Resolve(fetch);
     const auto dropped = static_cast<int64_t>(plan_.instructions.size() - kept.size());
     plan_.instructions = std::move(kept);
     return dropped;
   }
 
  private:
-  int32_t Resolve(int32_t value) const {
-    return value < 0 ? value : merged_[static_cast<size_t>(value)];
-  }
+  ValueId Resolve(ValueId value) const { return value ? merged_[value] : value; }
 
-  const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
+  const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
 
   bool MayMerge(const Instruction& instruction) const {
     if (instruction.def->random || MustStay(instruction)) return false;
-    return std::ranges::all_of(instruction.outputs, [&](int32_t output) {
-      return output < 0 ||
-             (ValueOf(output).storage == Storage::kArena && ValueOf(output).alias_of < 0 &&
-              std::ranges::count(plan_.memory.checkpoints, ValueOf(output).name) == 0);
+    return std::ranges::all_of(instruction.outputs, [&](ValueId output) {
+      return !output || (ValueOf(output).storage == Storage::kArena && !ValueOf(output).alias_of &&
+                         !ValueOf(output).is_checkpoint);
     });
   }
 
@@ -97,39 +93,37 @@ class Merging {
     if (!SameAttributesFor(*second.def, *first.op, *second.op)) return false;
     if (first.outputs.size() != second.outputs.size()) return false;
     for (size_t i = 0; i < second.outputs.size(); ++i) {
-      const int32_t wanted = second.outputs[i];
-      if (wanted < 0) continue;
-      const int32_t there = first.outputs[i];
-      if (there < 0 || !SameMeta(ValueOf(there).meta, ValueOf(wanted).meta)) return false;
-      const bool needed = last_[static_cast<size_t>(wanted)] >= 0;
-      const bool lives = last_[static_cast<size_t>(there)] >= position;
+      const ValueId wanted = second.outputs[i];
+      if (!wanted) continue;
+      const ValueId there = first.outputs[i];
+      if (!there || !SameMeta(ValueOf(there).meta, ValueOf(wanted).meta)) return false;
+      const bool needed = last_[wanted] >= 0;
+      const bool lives = last_[there] >= position;
       const bool cheap = StorageBytes(ValueOf(there)) <= CommonSubexpressionPass::kCheapBytes;
       if (needed && !lives && !cheap) return false;
     }
     return true;
   }
 
-  void Redirect(const std::vector<int32_t>& from, const std::vector<int32_t>& to) {
+  void Redirect(const std::vector<ValueId>& from, const std::vector<ValueId>& to) {
     for (size_t i = 0; i < from.size(); ++i) {
-      if (from[i] < 0) continue;
-      const auto old_value = static_cast<size_t>(from[i]);
-      const auto new_value = static_cast<size_t>(to[i]);
-      merged_[old_value] = to[i];
-      last_[new_value] = std::max(last_[new_value], last_[old_value]);
+      if (!from[i]) continue;
+      merged_[from[i]] = to[i];
+      last_[to[i]] = std::max(last_[to[i]], last_[from[i]]);
     }
   }
 
   Plan& plan_;
-  std::vector<int64_t> last_;
-  std::vector<int32_t> merged_;  // by value: the one that stands for it
+  ValueTable<int64_t> last_;
+  ValueTable<ValueId> merged_;  // the one that stands for it
   // What was computed so far, as indices of kept instructions. Attributes are compared one by one.
-  std::map<std::tuple<InstructionKind, const OpDef*, std::vector<int32_t>>, std::vector<size_t>>
+  std::map<std::tuple<InstructionKind, const OpDef*, std::vector<ValueId>>, std::vector<size_t>>
       known_;
 };
 
 }  // namespace
 
-PassReport CommonSubexpressionPass::Apply(const OpRegistry&, Plan* plan) const {
+PassReport CommonSubexpressionPass::Apply(const PassContext&, Plan* plan) const {
   const int64_t dropped = Merging(plan).Run();
   return {.pass = {},
           .changes = dropped,

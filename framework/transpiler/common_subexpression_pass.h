@@ -1,5 +1,5 @@
-// Computes once what a plan would compute twice: of two instructions with the same op, attributes
-// and input values, the second goes, and whoever reads its results reads those of the first.
+// Computes once what a plan would compute twice. Of two instructions with the same op, attributes
+// and input values it drops the second, and whoever reads its results reads those of the first.
 //
 //   before                              after
 //     #2 lr_a = scale(#1 lr)              #2 lr_a = scale(#1 lr)
@@ -11,11 +11,11 @@
 // fetch of lr_b gets #2. Fluid's notes on an op (op_role, op_namescope, …) make no difference, nor
 // does a default that is spelled out.
 //
-// Not merged: ops that draw random numbers, have a side effect or sub-blocks, or write to the
-// scope; and what would take memory: the first result must be needed up to the second instruction
-// anyway, or be no larger than kCheapBytes. So the plan never needs more memory than before, but
-// for such small values. No kernel sees another shape or layout than before, so no bit of a result
-// changes. `changes`: instructions dropped.
+// The pass doesn't merge ops that draw random numbers, have a side effect or sub-blocks, or write
+// to the scope. Nor does it merge where that would take memory: the first result must be needed up
+// to the second instruction anyway, or be no larger than kCheapBytes. So, except for such small
+// values, the plan never needs more memory than before. No kernel sees another shape or layout, so
+// no bit of a result changes. `changes`: instructions dropped.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ namespace skiff {
 
 class CommonSubexpressionPass final : public PlanPass {
  public:
-  // Results up to this size are kept for later whatever it takes.
+  // Results up to this size are kept for later in any case.
   static constexpr int64_t kCheapBytes = 4096;
 
   std::string_view name() const override { return "common_subexpression"; }
-  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 
 }  // namespace skiff

@@ -9,20 +9,19 @@
 
 namespace skiff {
 
-PassReport DeadCodePass::Apply(const OpRegistry&, Plan* plan) const {
-  std::vector<bool> needed(plan->values.size(), false);
-  for (int32_t fetch : plan->fetches) needed[static_cast<size_t>(fetch)] = true;
+PassReport DeadCodePass::Apply(const PassContext&, Plan* plan) const {
+  ValueTable<bool> needed(plan->values.size(), false);
+  for (ValueId fetch : plan->fetches) needed[fetch] = true;
   std::vector<Instruction> kept;
   for (auto it = plan->instructions.rbegin(); it != plan->instructions.rend(); ++it) {
     bool live = MustStay(*it);
-    for (int32_t output : it->outputs) {
-      if (output < 0) continue;
-      const size_t value = static_cast<size_t>(output);
-      live = live || needed[value] || plan->values[value].storage == Storage::kScope;
+    for (ValueId output : it->outputs) {
+      if (!output) continue;
+      live = live || needed[output] || (*plan)[output].storage == Storage::kScope;
     }
     if (!live) continue;
-    for (int32_t input : it->inputs) {
-      if (input >= 0) needed[static_cast<size_t>(input)] = true;
+    for (ValueId input : it->inputs) {
+      if (input) needed[input] = true;
     }
     kept.push_back(std::move(*it));
   }

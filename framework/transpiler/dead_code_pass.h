@@ -1,7 +1,7 @@
-// Drops instructions whose results nobody needs for this set of fetches: what isn't fetched,
-// written to the scope, a side effect, or read by something that is needed.
+// Drops instructions that nobody needs for these fetches: instructions that have no side effect,
+// write nothing to the scope, and whose results are neither fetched nor read by a needed one.
 //
-//   fetching only loss: the accuracy branch (top_k, accuracy) of a training program goes.
+//   if only the loss is fetched, the accuracy branch (top_k, accuracy) of a training program goes
 //
 // `changes`: instructions dropped.
 #pragma once
@@ -13,7 +13,7 @@ namespace skiff {
 class DeadCodePass final : public PlanPass {
  public:
   std::string_view name() const override { return "dead_code"; }
-  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// What the passes make of a program, step by step, in files to read and to compare.
+// Writes what each pass makes of a program to a file, to read and to compare.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace skiff {
 
-// Makes each pass that runs write what it left to <directory>/<number>_<pass>.txt, numbered from 1
-// in the order in which they run, every plan of a program included: the program as text
-// (framework/ir/text.h) or the plan (PrintPlan), below a line `# <pass>: <summary>`. Makes the
-// directory. Sets both observers of the options.
+// Sets both observers of the options so that each pass that runs writes what it left to
+// <directory>/<number>_<pass>.txt: a line `# <pass>: <summary>`, then the program as text
+// (framework/ir/text.h) or the plan (PrintPlan). Numbers begin at 1 and follow the order in which
+// the passes run, over all plans of a program. Creates the directory.
 void DumpPasses(const std::string& directory, PipelineOptions* options);
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// Moves each optimizer update right behind the op that makes it possible, so that a gradient dies
+// Moves each optimizer update to right after the op that makes it possible, so that a gradient dies
 // as soon as it exists and its space serves the gradients of earlier layers.
 //
 //   before                              after
@@ -7,10 +7,10 @@
 //     w1      = sgd(w1, w1@GRAD)          w1@GRAD = mul_grad(…, w1)
 //     w2      = sgd(w2, w2@GRAD)          w1      = sgd(w1, w1@GRAD)
 //
-// An op never crosses one that writes what it reads, reads what it writes, or writes what it
-// writes; what a sub-block does counts as done by the op that runs it. Ops with side effects stay,
-// and nothing crosses them. Error for a program that isn't well formed, as of UsesOf. `changes`:
-// ops moved.
+// An op never crosses an op that writes what it reads, reads what it writes, or writes what it
+// writes; an op that runs a sub-block does what the sub-block does. Ops with side effects stay, and
+// nothing crosses them. Throws an Error for a program that isn't well formed, as UsesOf does.
+// `changes`: ops moved.
 #pragma once
 
 #include "framework/transpiler/pass.h"

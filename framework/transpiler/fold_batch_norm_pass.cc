@@ -14,8 +14,10 @@ namespace {
 
 class Folding {
  public:
-  Folding(const OpRegistry& registry, Plan* plan)
-      : plan_(*plan), def_(registry.Find("conv2d_batch_norm_act")), rewrite_(registry, plan) {}
+  Folding(const PassContext& context, Plan* plan)
+      : plan_(*plan),
+        def_(context.registry.Find("conv2d_batch_norm_act")),
+        rewrite_(context, plan) {}
 
   int64_t Run() {
     if (def_ == nullptr) return 0;
@@ -36,7 +38,7 @@ class Folding {
            (AttrOf<bool>(norm, "is_test") && !AttrOf<bool>(norm, "trainable_statistics"));
   }
 
-  const PlanValue& Value(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
+  const PlanValue& Value(ValueId value) const { return plan_[value]; }
 
   // Whether what the batch norm writes besides Y may stay unwritten: nobody reads it, and what lies
   // in the scope is the running statistics, which stay what they are.
@@ -46,8 +48,8 @@ class Folding {
     };
     for (const char* slot :
          {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "ReserveSpace"}) {
-      const int32_t output = norm.OutputIn(slot);
-      if (output < 0) continue;
+      const ValueId output = norm.OutputIn(slot);
+      if (!output) continue;
       if (!rewrite_.ReadersOf(output).empty()) return false;
       if (Value(output).storage == Storage::kArena) continue;
       if (std::string_view(slot) == "MeanOut" && is_same_variable(slot, "Mean")) continue;
@@ -59,7 +61,7 @@ class Folding {
 
   void TryFold(size_t at) {
     const Instruction& norm = plan_.instructions[at];
-    const int32_t x = norm.InputIn("X");
+    const ValueId x = norm.InputIn("X");
     const size_t from = rewrite_.WriterOf(x);
     if (from == PlanRewrite::kNobody || !rewrite_.Is(from, "conv2d") ||
         rewrite_.OnlyReader(x) != at || !UsesRunningStatistics(norm) || !WritesNothingElse(norm)) {
@@ -69,11 +71,11 @@ class Folding {
     const bool channels_last = AttrOf<std::string>(convolution, "data_format") == "NHWC";
     if (channels_last != (AttrOf<std::string>(norm, "data_layout") == "NHWC")) return;
 
-    const std::vector<int32_t> kept = {convolution.InputIn("Filter"), norm.InputIn("Scale"),
+    const std::vector<ValueId> kept = {convolution.InputIn("Filter"), norm.InputIn("Scale"),
                                        norm.InputIn("Bias"), norm.InputIn("Mean"),
                                        norm.InputIn("Variance")};
     const bool in_scope = std::ranges::all_of(
-        kept, [&](int32_t value) { return value < 0 || Value(value).storage == Storage::kScope; });
+        kept, [&](ValueId value) { return !value || Value(value).storage == Storage::kScope; });
     if (!in_scope || WritesScopeOf(plan_, kept, 0, at) ||
         WritesScopeOf(plan_, kept, at + 1, plan_.instructions.size()) ||
         WritesScopeOf(plan_, {convolution.InputIn("Input")}, from + 1, at)) {
@@ -94,7 +96,7 @@ class Folding {
                                           {"Bias", kept[2]},
                                           {"Mean", kept[3]},
                                           {"Variance", kept[4]},
-                                          {"Z", is_fused ? norm.InputIn("Z") : -1}},
+                                          {"Z", is_fused ? norm.InputIn("Z") : ValueId()}},
                                          {{"Output", norm.OutputIn("Y")}});
     if (!rewrite_.HasKernel(folded)) return;
     rewrite_.Replace(at, std::move(folded));
@@ -108,8 +110,8 @@ class Folding {
 
 }  // namespace
 
-PassReport FoldBatchNormPass::Apply(const OpRegistry& registry, Plan* plan) const {
-  const int64_t folded = Folding(registry, plan).Run();
+PassReport FoldBatchNormPass::Apply(const PassContext& context, Plan* plan) const {
+  const int64_t folded = Folding(context, plan).Run();
   return {.pass = {}, .changes = folded, .summary = StrCat(folded, " batch norms folded")};
 }
 

@@ -15,11 +15,11 @@ namespace {
 
 class Fusion {
  public:
-  Fusion(const OpRegistry& registry, Plan* plan)
+  Fusion(const PassContext& context, Plan* plan)
       : plan_(*plan),
-        forward_def_(registry.Find("batch_norm_act")),
-        backward_def_(registry.Find("batch_norm_act_grad")),
-        rewrite_(registry, plan) {}
+        forward_def_(context.registry.Find("batch_norm_act")),
+        backward_def_(context.registry.Find("batch_norm_act_grad")),
+        rewrite_(context, plan) {}
 
   int64_t Run() {
     if (forward_def_ == nullptr || backward_def_ == nullptr) return 0;
@@ -37,11 +37,11 @@ class Fusion {
     size_t norm = 0;
     size_t at = 0;  // where it stands
     size_t add = kNobody;
-    int32_t sum = -1;  // what the addition read besides the normalized value
+    ValueId sum;  // what the addition read besides the normalized value
   };
 
   // The batch norm whose output is `value`, read by instruction `reader` alone.
-  size_t NormFor(int32_t value, size_t reader) const {
+  size_t NormFor(ValueId value, size_t reader) const {
     const size_t norm = rewrite_.WriterOf(value);
     if (norm == kNobody || !rewrite_.Is(norm, "batch_norm") || rewrite_.OnlyReader(value) != reader)
       return kNobody;
@@ -49,7 +49,7 @@ class Fusion {
   }
 
   void TryForward(size_t relu) {
-    const int32_t x = plan_.instructions[relu].InputIn("X");
+    const ValueId x = plan_.instructions[relu].InputIn("X");
     Forward forward{.norm = NormFor(x, relu), .at = relu};
     if (forward.norm == kNobody) {
       const size_t add = rewrite_.WriterOf(x);
@@ -65,7 +65,7 @@ class Fusion {
     for (const char* slot : {"X", "Scale", "Bias", "Mean", "Variance", "MomentumTensor"}) {
       inputs.emplace_back(slot, norm.InputIn(slot));
     }
-    const int32_t y = plan_.instructions[relu].OutputIn("Out");
+    const ValueId y = plan_.instructions[relu].OutputIn("Out");
     SlotValues outputs = {{"Y", y}};
     for (const char* slot :
          {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "ReserveSpace"}) {
@@ -83,8 +83,8 @@ class Fusion {
   // The operand of the addition that a batch norm made; of two, the later one.
   void FindOperand(size_t add, Forward* forward) const {
     const Instruction& instruction = plan_.instructions[add];
-    const int32_t operands[] = {instruction.InputIn("X"), instruction.InputIn("Y")};
-    if (operands[0] < 0 || operands[1] < 0 || operands[0] == operands[1] ||
+    const ValueId operands[] = {instruction.InputIn("X"), instruction.InputIn("Y")};
+    if (!operands[0] || !operands[1] || operands[0] == operands[1] ||
         rewrite_.ShapeOf(operands[0]) != rewrite_.ShapeOf(operands[1])) {
       return;
     }
@@ -99,11 +99,11 @@ class Fusion {
   // Whether the batch norm may run where the relu does.
   bool MayMove(const Forward& forward) const {
     const Instruction& norm = plan_.instructions[forward.norm];
-    std::vector<int32_t> touched = norm.inputs;
+    std::vector<ValueId> touched = norm.inputs;
     touched.push_back(forward.sum);
-    for (int32_t output : norm.outputs) {
+    for (ValueId output : norm.outputs) {
       touched.push_back(output);
-      if (output < 0 || output == norm.OutputIn("Y")) continue;
+      if (!output || output == norm.OutputIn("Y")) continue;
       const std::vector<size_t>& readers = rewrite_.ReadersOf(output);
       if (!readers.empty() && readers.front() <= forward.at) return false;
     }
@@ -115,12 +115,12 @@ class Fusion {
     const auto found = forwards_.find(outer.InputIn("Out"));
     if (found == forwards_.end()) return;
     const Forward& forward = found->second;
-    int32_t gradient = outer.OutputIn("X@GRAD");
+    ValueId gradient = outer.OutputIn("X@GRAD");
     size_t at = rewrite_.OnlyReader(gradient);
     if (at == kNobody) return;
     std::optional<size_t> add_grad;
-    int32_t sum_gradient = -1;
-    if (forward.sum >= 0) {
+    ValueId sum_gradient;
+    if (forward.sum) {
       if (!rewrite_.Is(at, "elementwise_add_grad")) return;
       add_grad = at;
       const Instruction& add = plan_.instructions[at];
@@ -139,7 +139,7 @@ class Fusion {
       return;
     }
     SlotValues inputs = {{"Y@GRAD", outer.InputIn("Out@GRAD")},
-                         {"Y", forward.sum < 0 ? -1 : outer.InputIn("Out")}};
+                         {"Y", forward.sum ? outer.InputIn("Out") : ValueId()}};
     for (const char* slot : {"X", "Scale", "Bias", "Mean", "Variance", "MeanOut", "VarianceOut",
                              "SavedMean", "SavedVariance", "ReserveSpace"}) {
       inputs.emplace_back(slot, inner.InputIn(slot));
@@ -160,7 +160,7 @@ class Fusion {
   bool IsGradientOf(size_t norm_grad, const Forward& forward) const {
     const Instruction& inner = plan_.instructions[norm_grad];
     const Instruction& norm = plan_.instructions[forward.norm];
-    const auto reads = [&](const char* slot, int32_t value) {
+    const auto reads = [&](const char* slot, ValueId value) {
       return inner.InputIn(slot) == value;
     };
     return reads("X", norm.InputIn("X")) && reads("Scale", norm.InputIn("Scale")) &&
@@ -173,8 +173,8 @@ class Fusion {
   }
 
   bool WritesArenaOnly(const Instruction& instruction) const {
-    return std::ranges::all_of(instruction.outputs, [&](int32_t output) {
-      return output < 0 || plan_.values[static_cast<size_t>(output)].storage == Storage::kArena;
+    return std::ranges::all_of(instruction.outputs, [&](ValueId output) {
+      return !output || plan_[output].storage == Storage::kArena;
     });
   }
 
@@ -182,13 +182,13 @@ class Fusion {
   const OpDef* forward_def_;
   const OpDef* backward_def_;
   PlanRewrite rewrite_;
-  std::map<int32_t, Forward> forwards_;  // by the output of the relu
+  std::map<ValueId, Forward> forwards_;  // by the output of the relu
 };
 
 }  // namespace
 
-PassReport FuseBatchNormActPass::Apply(const OpRegistry& registry, Plan* plan) const {
-  const int64_t made = Fusion(registry, plan).Run();
+PassReport FuseBatchNormActPass::Apply(const PassContext& context, Plan* plan) const {
+  const int64_t made = Fusion(context, plan).Run();
   return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
 }
 

@@ -1,4 +1,4 @@
-// Makes one instruction of a batch norm, what is added to it, and the relu behind; likewise of
+// Makes one instruction of a batch norm, what is added to it, and the relu after that; likewise of
 // their gradients.
 //
 //   before                                     after
@@ -14,7 +14,7 @@
 // memory become one, and neither y nor s is kept. Without the addition the gradient reads x where
 // relu_grad reads r, so that r may go early (replay_activation).
 //
-// Not made where anyone else reads y, s, ds or dy, where the addition repeats an operand, and where
+// It fuses nothing if anyone else reads y, s, ds or dy, if the addition repeats an operand, or if
 // an instruction in between writes a variable that the fused one reads. The fused kernels round as
 // the single ones do: no bit of a result changes. `changes`: instructions made.
 #pragma once
@@ -26,7 +26,7 @@ namespace skiff {
 class FuseBatchNormActPass final : public PlanPass {
  public:
   std::string_view name() const override { return "fuse_batch_norm_act"; }
-  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 
 }  // namespace skiff

@@ -14,11 +14,11 @@ namespace {
 
 class Fusion {
  public:
-  Fusion(const OpRegistry& registry, Plan* plan)
+  Fusion(const PassContext& context, Plan* plan)
       : plan_(*plan),
-        forward_def_(registry.Find("bias_act")),
-        backward_def_(registry.Find("bias_act_grad")),
-        rewrite_(registry, plan) {}
+        forward_def_(context.registry.Find("bias_act")),
+        backward_def_(context.registry.Find("bias_act_grad")),
+        rewrite_(context, plan) {}
 
   int64_t Run() {
     if (forward_def_ == nullptr || backward_def_ == nullptr) return 0;
@@ -48,7 +48,7 @@ class Fusion {
   }
 
   void TryForward(size_t relu) {
-    const int32_t sum = plan_.instructions[relu].InputIn("X");
+    const ValueId sum = plan_.instructions[relu].InputIn("X");
     const size_t at = rewrite_.WriterOf(sum);
     if (at == kNobody || !rewrite_.Is(at, "elementwise_add") || rewrite_.OnlyReader(sum) != relu) {
       return;
@@ -59,7 +59,7 @@ class Fusion {
         WritesScopeOf(plan_, add.inputs, at + 1, relu)) {
       return;
     }
-    const int32_t out = plan_.instructions[relu].OutputIn("Out");
+    const ValueId out = plan_.instructions[relu].OutputIn("Out");
     Instruction fused =
         MakeInstruction(&plan_, *forward_def_, add, *attrs,
                         {{"X", add.InputIn("X")}, {"Bias", add.InputIn("Y")}}, {{"Out", out}});
@@ -71,14 +71,14 @@ class Fusion {
 
   void TryBackward(size_t relu_grad) {
     const Instruction& outer = plan_.instructions[relu_grad];
-    const int32_t out = outer.InputIn("Out");
-    const int32_t sum_gradient = outer.OutputIn("X@GRAD");
+    const ValueId out = outer.InputIn("Out");
+    const ValueId sum_gradient = outer.OutputIn("X@GRAD");
     const size_t at = rewrite_.OnlyReader(sum_gradient);
     const auto bias = biases_.find(out);
     if (bias == biases_.end() || at == kNobody || !rewrite_.Is(at, "elementwise_add_grad")) return;
     const Instruction& inner = plan_.instructions[at];
     const std::optional<AttributeMap> attrs = AttrsFor(inner, rewrite_.ShapeOf(out));
-    if (!attrs || inner.InputIn("Y") != bias->second || inner.OutputIn("Y@GRAD") < 0 ||
+    if (!attrs || inner.InputIn("Y") != bias->second || !inner.OutputIn("Y@GRAD") ||
         WritesScopeOf(plan_, outer.inputs, relu_grad + 1, at)) {
       return;
     }
@@ -95,13 +95,13 @@ class Fusion {
   const OpDef* forward_def_;
   const OpDef* backward_def_;
   PlanRewrite rewrite_;
-  std::map<int32_t, int32_t> biases_;  // by the output of the fused op
+  std::map<ValueId, ValueId> biases_;  // by the output of the fused op
 };
 
 }  // namespace
 
-PassReport FuseBiasActPass::Apply(const OpRegistry& registry, Plan* plan) const {
-  const int64_t made = Fusion(registry, plan).Run();
+PassReport FuseBiasActPass::Apply(const PassContext& context, Plan* plan) const {
+  const int64_t made = Fusion(context, plan).Run();
   return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
 }
 

@@ -1,4 +1,4 @@
-// Makes one instruction of a bias by channel and the relu behind; likewise of their gradients.
+// Makes one instruction of a bias by channel and the relu after it; likewise of their gradients.
 //
 //   before                                     after
 //     s = elementwise_add(x, b)                  r = bias_act(x, b)
@@ -8,12 +8,12 @@
 //     dx, db = elementwise_add_grad(ds)
 //
 // b is a vector along dim 1 of x, or along its last. Unlike an addition of other shapes, bias_act
-// takes blocked layouts, so that no copy stands behind a convolution.
+// takes blocked layouts, so that no copy follows a convolution.
 //
-// Not made where x has another rank than 2 to 5, where anyone else reads s, where an instruction in
-// between writes a variable that the fused one reads, and where a kernel is forced on one of the
-// ops. The gradients stay apart where anyone else reads ds, or nobody wants db. `changes`:
-// instructions made.
+// It fuses nothing if x has another rank than 2 to 5, if anyone else reads s, if an instruction in
+// between writes a variable that the fused one reads, or if a kernel is forced on one of the ops.
+// The gradients stay apart if anyone else reads ds or nobody wants db. `changes`: instructions
+// made.
 #pragma once
 
 #include "framework/transpiler/pass.h"
@@ -25,7 +25,7 @@ class FuseBiasActPass final : public PlanPass {
   std::string_view name() const override { return "fuse_bias_act"; }
   // db is summed in another order, and a convolution may find another layout.
   double tolerance() const override { return 2e-5; }
-  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 
 }  // namespace skiff

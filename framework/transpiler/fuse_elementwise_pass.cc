@@ -53,8 +53,8 @@ std::optional<int> TrailingAxis(const Op& op, const OpDef& def, const Shape& rep
 
 class Fusion {
  public:
-  Fusion(const OpRegistry& registry, int64_t block_elements, Plan* plan)
-      : registry_(registry),
+  Fusion(const PassContext& context, int64_t block_elements, Plan* plan)
+      : context_(context),
         block_elements_(block_elements),
         plan_(*plan),
         uses_(*plan),
@@ -69,7 +69,7 @@ class Fusion {
     }
     std::erase_if(groups_, [](const Group& group) { return group.members.size() < 2; });
     if (groups_.empty()) return {0, 0};
-    const std::vector<int64_t> live = LiveBytesWithReuse(registry_, plan_);
+    const std::vector<int64_t> live = LiveBytesWithReuse(context_, plan_);
     std::pair<Plan, std::vector<size_t>> fused = Fused();
     while (DropWhatTakesMemory(live, fused)) fused = Fused();
     plan_ = std::move(fused.first);
@@ -86,21 +86,19 @@ class Fusion {
     Form form;
   };
 
-  const TensorMeta& MetaOf(int32_t value) const {
-    return plan_.values[static_cast<size_t>(value)].meta;
-  }
+  const TensorMeta& MetaOf(ValueId value) const { return plan_[value].meta; }
 
   bool MayRunInBlocks(const Instruction& instruction) const {
     if (instruction.kind != InstructionKind::kOp) return false;
     const OpDef& def = *instruction.def;
     return def.elementwise && !def.random && !def.data_dependent_shape && !MustStay(instruction) &&
-           plan_.ForcedKernel(def.type).empty() && !ChecksData(instruction);
+           context_.ForcedKernel(def.type).empty() && !ChecksData(instruction);
   }
 
   std::optional<Form> FormOf(const Instruction& instruction) const {
     if (!MayRunInBlocks(instruction)) return std::nullopt;
-    const auto written =
-        std::ranges::find_if(instruction.outputs, [](int32_t value) { return value >= 0; });
+    const auto written = std::ranges::find_if(
+        instruction.outputs, [](ValueId value) { return static_cast<bool>(value); });
     if (written == instruction.outputs.end()) return std::nullopt;
     const TensorMeta& cut = MetaOf(*written);
     Form form{.shape = cut.shape, .layout = cut.layout, .row_axis = cut.shape.rank()};
@@ -113,17 +111,17 @@ class Fusion {
   }
 
   bool WritesForm(const Instruction& instruction, const Form& form) const {
-    return std::ranges::all_of(instruction.outputs, [&](int32_t output) {
-      return output < 0 ||
+    return std::ranges::all_of(instruction.outputs, [&](ValueId output) {
+      return !output ||
              (MetaOf(output).shape == form.shape && MetaOf(output).layout == form.layout &&
-              plan_.values[static_cast<size_t>(output)].storage == Storage::kArena);
+              plan_[output].storage == Storage::kArena);
     });
   }
 
   // Whether each input is cut like the outputs, or may be seen whole by each block.
   bool ReadsForm(const Instruction& instruction, Form* form) const {
     for (size_t i = 0; i < instruction.inputs.size(); ++i) {
-      if (instruction.inputs[i] < 0) continue;
+      if (!instruction.inputs[i]) continue;
       const TensorMeta& meta = MetaOf(instruction.inputs[i]);
       if (meta.shape == form->shape) {
         if (instruction.reads_data[i] && meta.layout != form->layout) return false;
@@ -142,11 +140,11 @@ class Fusion {
 
   // Whether the kernel runs on a block, too, and needs nothing that a block hasn't.
   bool HasKernel(const Instruction& instruction, const Form& form) const {
-    const KernelDef* kernel = registry_.FindKernel(ContextOf(plan_, instruction));
+    const KernelDef* kernel = context_.registry.FindKernel(ContextOf(plan_, instruction));
     if (kernel == nullptr) return false;
     const Shape block = BlockShape(form.shape, form.row_axis, form.UnitElements());
     PrepareContext context = BlockContext(plan_, instruction, form.shape, block);
-    kernel = registry_.FindKernel(context, kernel->name);
+    kernel = context_.registry.FindKernel(context, kernel->name);
     if (kernel == nullptr) return false;
     kernel->prepare(context);
     return context.workspace_bytes().empty() && context.derived_forms().empty();
@@ -156,7 +154,7 @@ class Fusion {
   // the latest of them that it may join.
   void JoinOrStart(size_t i) {
     std::set<size_t> makers;  // groups
-    for (int32_t input : plan_.instructions[i].inputs) {
+    for (ValueId input : plan_.instructions[i].inputs) {
       const size_t writer = uses_.WriterOf(input);
       if (writer == kNobody || group_of_[writer] == kNobody) continue;
       const Form& form = groups_[group_of_[writer]].form;
@@ -192,8 +190,8 @@ class Fusion {
     const size_t end = group.members.back();
     return std::ranges::all_of(group.members, [&](size_t member) {
       const Instruction& instruction = plan_.instructions[member];
-      for (int32_t output : instruction.outputs) {
-        if (output < 0) continue;
+      for (ValueId output : instruction.outputs) {
+        if (!output) continue;
         for (size_t reader : uses_.ReadersOf(output)) {
           if (reader < end && !std::ranges::binary_search(group.members, reader)) return false;
         }
@@ -210,12 +208,12 @@ class Fusion {
     for (size_t member : group.members) {
       const Instruction& instruction = plan_.instructions[member];
       for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-        if (instruction.inputs[j] >= 0 && instruction.reads_data[j]) {
+        if (instruction.inputs[j] && instruction.reads_data[j]) {
           AddInput(group, instruction.inputs[j], &fused);
         }
       }
-      for (int32_t output : instruction.outputs) {
-        if (output >= 0 && IsReadOutside(group, output)) fused.outputs.push_back(output);
+      for (ValueId output : instruction.outputs) {
+        if (output && IsReadOutside(group, output)) fused.outputs.push_back(output);
       }
       fused.members.push_back(instruction);
     }
@@ -224,13 +222,13 @@ class Fusion {
     return fused;
   }
 
-  void AddInput(const Group& group, int32_t value, Instruction* fused) const {
+  void AddInput(const Group& group, ValueId value, Instruction* fused) const {
     const size_t writer = uses_.WriterOf(value);
     const bool inside = writer != kNobody && std::ranges::binary_search(group.members, writer);
     if (!inside && std::ranges::count(fused->inputs, value) == 0) fused->inputs.push_back(value);
   }
 
-  bool IsReadOutside(const Group& group, int32_t value) const {
+  bool IsReadOutside(const Group& group, ValueId value) const {
     return std::ranges::any_of(uses_.ReadersOf(value), [&](size_t reader) {
       return !std::ranges::binary_search(group.members, reader);
     });
@@ -273,7 +271,7 @@ class Fusion {
   bool DropWhatTakesMemory(const std::vector<int64_t>& live,
                            const std::pair<Plan, std::vector<size_t>>& fused) {
     const int64_t peak = std::ranges::max(live);
-    const std::vector<int64_t> live_now = LiveBytesWithReuse(registry_, fused.first);
+    const std::vector<int64_t> live_now = LiveBytesWithReuse(context_, fused.first);
     std::vector<size_t> grown;  // positions
     for (size_t i = 0; i < live_now.size(); ++i) {
       const bool is_fused = fused.first.instructions[i].kind == InstructionKind::kFused;
@@ -287,7 +285,7 @@ class Fusion {
            }) > 0;
   }
 
-  const OpRegistry& registry_;
+  const PassContext& context_;
   const int64_t block_elements_;
   Plan& plan_;
   PlanUses uses_;
@@ -298,10 +296,8 @@ class Fusion {
 
 }  // namespace
 
-PassReport FuseElementwisePass::Apply(const OpRegistry& registry, Plan* plan) const {
-  SKIFF_ENFORCE(plan->reuse == ReusePolicy::kNone, kFailedPrecondition,
-                "fuse_elementwise: memory_reuse has run, expected to run before it");
-  const auto [fused, ops] = plan->place.is_cpu() ? Fusion(registry, block_elements_, plan).Run()
+PassReport FuseElementwisePass::Apply(const PassContext& context, Plan* plan) const {
+  const auto [fused, ops] = plan->place.is_cpu() ? Fusion(context, block_elements_, plan).Run()
                                                  : std::pair<int64_t, int64_t>();
   return {.pass = {},
           .changes = fused,

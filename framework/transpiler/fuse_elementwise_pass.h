@@ -12,10 +12,10 @@
 // no op whose results somebody reads before, or whose inputs in the scope are written before. The
 // kernels are those that would have run on the whole arrays, so no bit of a result changes.
 //
-// Left alone: arrays of one block, which stay in the cache anyway; ops that draw random numbers,
-// may refuse data, have a side effect, write to the scope, or whose kernel is forced or wants
-// workspace; and groups that might raise the plan's peak of live memory. Runs before memory_reuse.
-// `changes`: fused instructions made.
+// The pass leaves alone arrays of one block, which stay in the cache anyway; ops that draw random
+// numbers, may refuse data, have a side effect, write to the scope, or whose kernel is forced or
+// wants workspace; and groups that might raise the plan's peak of live memory. `changes`: fused
+// instructions made.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class FuseElementwisePass final : public PlanPass {
   explicit FuseElementwisePass(int64_t block_elements) : block_elements_(block_elements) {}
 
   std::string_view name() const override { return "fuse_elementwise"; }
-  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
 
  private:
   int64_t block_elements_ = kBlockElements;

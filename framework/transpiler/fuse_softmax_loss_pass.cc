@@ -12,11 +12,11 @@ namespace {
 
 class Fusion {
  public:
-  Fusion(const OpRegistry& registry, Plan* plan)
+  Fusion(const PassContext& context, Plan* plan)
       : plan_(*plan),
-        forward_def_(registry.Find("softmax_with_cross_entropy")),
-        backward_def_(registry.Find("softmax_with_cross_entropy_grad")),
-        rewrite_(registry, plan) {}
+        forward_def_(context.registry.Find("softmax_with_cross_entropy")),
+        backward_def_(context.registry.Find("softmax_with_cross_entropy_grad")),
+        rewrite_(context, plan) {}
 
   int64_t Run() {
     if (forward_def_ == nullptr || backward_def_ == nullptr) return 0;
@@ -45,8 +45,8 @@ class Fusion {
 
   void TryForward(size_t at) {
     const Instruction& loss = plan_.instructions[at];
-    const int32_t p = loss.InputIn("X");
-    const int32_t label = loss.InputIn("Label");
+    const ValueId p = loss.InputIn("X");
+    const ValueId label = loss.InputIn("Label");
     const size_t from = rewrite_.WriterOf(p);
     if (from == kNobody || !rewrite_.Is(from, "softmax") || losses_.contains(p)) return;
     const Instruction& softmax = plan_.instructions[from];
@@ -60,7 +60,7 @@ class Fusion {
     Instruction fused = MakeInstruction(
         &plan_, *forward_def_, softmax, AttrsOf(loss),
         {{"Logits", softmax.InputIn("X")}, {"Label", label}},
-        {{"Softmax", rewrite_.OnlyReader(p) == at ? -1 : p}, {"Loss", loss.OutputIn("Y")}});
+        {{"Softmax", rewrite_.OnlyReader(p) == at ? ValueId() : p}, {"Loss", loss.OutputIn("Y")}});
     if (!rewrite_.HasKernel(fused)) return;
     rewrite_.Replace(from, std::move(fused));
     rewrite_.Drop(at);
@@ -69,13 +69,13 @@ class Fusion {
 
   void TryBackward(size_t loss_grad) {
     const Instruction& outer = plan_.instructions[loss_grad];
-    const int32_t p = outer.InputIn("X");
+    const ValueId p = outer.InputIn("X");
     const auto found = losses_.find(p);
     const size_t at = rewrite_.OnlyReader(outer.OutputIn("X@GRAD"));
     if (found == losses_.end() || at == kNobody || !rewrite_.Is(at, "softmax_grad")) return;
     const Instruction& loss = plan_.instructions[found->second];
     const Instruction& inner = plan_.instructions[at];
-    const int32_t label = outer.InputIn("Label");
+    const ValueId label = outer.InputIn("Label");
     const bool is_its_gradient = inner.InputIn("Out") == p && label == loss.InputIn("Label") &&
                                  AttrsOf(outer) == AttrsOf(loss) &&
                                  IsAlongLastAxis(inner, rewrite_.ShapeOf(p).rank());
@@ -93,13 +93,13 @@ class Fusion {
   const OpDef* forward_def_;
   const OpDef* backward_def_;
   PlanRewrite rewrite_;
-  std::map<int32_t, size_t> losses_;  // fused cross-entropies, by the softmax's output
+  std::map<ValueId, size_t> losses_;  // fused cross-entropies, by the softmax's output
 };
 
 }  // namespace
 
-PassReport FuseSoftmaxLossPass::Apply(const OpRegistry& registry, Plan* plan) const {
-  const int64_t made = Fusion(registry, plan).Run();
+PassReport FuseSoftmaxLossPass::Apply(const PassContext& context, Plan* plan) const {
+  const int64_t made = Fusion(context, plan).Run();
   return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
 }
 

@@ -1,4 +1,4 @@
-// A cross-entropy of a softmax becomes one op, and so do their gradients:
+// Makes one op of a softmax and the cross-entropy of its result, and one of their gradients:
 //
 //   before                                     after
 //     p = softmax(x)                             p, y = softmax_with_cross_entropy(x, label)
@@ -10,9 +10,9 @@
 // It saves the passes over p and dp, and takes the logarithm of no probability: where one
 // rounds to 0, the loss is the true one instead of 1e20, and the gradient is no 0 / 0.
 //
-// Others may read p; where nobody does, it is left out. It is not made where the softmax isn't
-// along the last axis, where the label lacks that axis or is computed behind the softmax, and where
-// a kernel is forced on one of the ops. The gradients stay apart where dp is a sum, or somebody
+// Others may read p; if nobody does, the fused op doesn't write it. The pass fuses nothing if the
+// softmax isn't along the last axis, if the label lacks that axis or is computed after the softmax,
+// or if a kernel is forced on one of the ops. The gradients stay apart if dp is a sum or somebody
 // else reads it.
 #pragma once
 
@@ -26,7 +26,7 @@ class FuseSoftmaxLossPass final : public PlanPass {
   // log(exp(x) / sum) is x - log(sum), but for the rounding of the probability.
   double tolerance() const override { return 1e-5; }
   // `changes`: fused instructions made.
-  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 
 }  // namespace skiff

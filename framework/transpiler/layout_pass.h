@@ -8,10 +8,9 @@
 //     p = reshape2(z)       plain              z' = reorder(z)         blocked16 -> plain
 //                                              p = reshape2(z')
 //
-// Only float32 temporaries on the CPU are blocked: feeds, fetches and what lives in the scope stay
-// plain. OpDef's layout rule says what an op can take, its kernels confirm it. A tensor with fewer
-// channels than a block stays plain. Where the plan has a tuner, ops whose times say so stay plain,
-// too (layout_choice.h). `changes`: values blocked.
+// The pass blocks float32 temporaries on the CPU only: feeds, fetches and scope variables stay
+// plain. OpDef's layout rule says what an op can take, and its kernels confirm it. A tensor with
+// fewer channels than a block stays plain. `changes`: values blocked.
 #pragma once
 
 #include "framework/transpiler/pass.h"
@@ -24,7 +23,7 @@ class LayoutPass final : public PlanPass {
   // Blocked and plain kernels sum in other orders. Rounding apart, it may put a rectified unit that
   // is nearly 0 on the other side of it, which shows in the gradients of its channel.
   double tolerance() const override { return 1e-2; }
-  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 
 }  // namespace skiff

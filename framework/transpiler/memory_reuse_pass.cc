@@ -35,21 +35,21 @@ class StorageSharing {
   int64_t in_place() const { return in_place_; }
 
  private:
-  PlanValue& ValueOf(int32_t value) { return plan_.values[static_cast<size_t>(value)]; }
-  int64_t& LastReadOf(int32_t value) { return last_[static_cast<size_t>(value)]; }
+  PlanValue& ValueOf(ValueId value) { return plan_[value]; }
+  int64_t& LastReadOf(ValueId value) { return last_[value]; }
 
   // Nobody writes to the storage before the last reader of any value on it: ShareInPlace sees to
   // that.
-  void ShareView(int32_t input, int32_t output) {
+  void ShareView(ValueId input, ValueId output) {
     if (!MayShare(input, output)) return;
     PutOn(input, output);
     ++views_;
   }
 
-  void ShareInPlace(const Instruction& instruction, int64_t position, int32_t input,
-                    int32_t output) {
+  void ShareInPlace(const Instruction& instruction, int64_t position, ValueId input,
+                    ValueId output) {
     if (!MayShare(input, output)) return;
-    const int32_t root = plan_.StorageOf(input);
+    const ValueId root = plan_.StorageOf(input);
     if (LastReadOf(root) != position || ReadsOfStorage(instruction, root) != 1) return;
     PutOn(input, output);
     ++in_place_;
@@ -57,72 +57,69 @@ class StorageSharing {
     if (LastReadOf(root) == position) LastReadOf(root) = position + 1;
   }
 
-  bool MayShare(int32_t input, int32_t output) {
-    return ValueOf(output).alias_of < 0 && MayShareStorage(plan_, ValueOf(input), ValueOf(output));
+  bool MayShare(ValueId input, ValueId output) {
+    return !ValueOf(output).alias_of && MayShareStorage(ValueOf(input), ValueOf(output));
   }
 
-  void PutOn(int32_t input, int32_t output) {
-    const int32_t root = plan_.StorageOf(input);
+  void PutOn(ValueId input, ValueId output) {
+    const ValueId root = plan_.StorageOf(input);
     ValueOf(output).alias_of = root;  // so that no chain grows long
     LastReadOf(root) = std::max(LastReadOf(root), LastReadOf(output));
   }
 
-  int64_t ReadsOfStorage(const Instruction& instruction, int32_t root) const {
-    return std::ranges::count_if(instruction.inputs, [&](int32_t input) {
-      return input >= 0 && plan_.StorageOf(input) == root;
-    });
+  int64_t ReadsOfStorage(const Instruction& instruction, ValueId root) const {
+    return std::ranges::count_if(
+        instruction.inputs, [&](ValueId input) { return input && plan_.StorageOf(input) == root; });
   }
 
   Plan& plan_;
-  std::vector<int64_t> last_;  // of a storage's root: of all values that lie on it
+  ValueTable<int64_t> last_;  // of a storage's root: of all values that lie on it
   int64_t views_ = 0;
   int64_t in_place_ = 0;
 };
 
 // The values of lists of a flat update that lie in the arena: gradients.
-void LayFlat(const Instruction& update, Plan* plan) {
+void LayFlat(const Instruction& update, int64_t wanted_alignment, Plan* plan) {
   if (update.kind != InstructionKind::kOp || !IsFlatUpdate(update.def, *update.op)) return;
   for (const std::string& slot : update.def->update->lists) {
     ContiguousValues list;
     int64_t largest_bytes = 0;
     DType dtype = DType::kFloat32;
     for (size_t i = 0; i < update.op->Input(slot).size(); ++i) {
-      const int32_t value = update.InputIn(slot, i);
-      if (value < 0) continue;
-      const PlanValue& held = plan->values[static_cast<size_t>(value)];
+      const ValueId value = update.InputIn(slot, i);
+      if (!value) continue;
+      const PlanValue& held = (*plan)[value];
       if (held.storage != Storage::kArena) continue;
       list.values.push_back(value);
       largest_bytes = std::max(largest_bytes, StorageBytes(held));
       dtype = held.meta.dtype;
     }
-    list.alignment_bytes = FlatAlignment(plan->memory.flat_alignment_bytes, largest_bytes, dtype);
+    list.alignment_bytes = FlatAlignment(wanted_alignment, largest_bytes, dtype);
     if (list.values.size() > 1) plan->contiguous.push_back(std::move(list));
   }
 }
 
-void LayFlat(Plan* plan) {
+void LayFlat(int64_t wanted_alignment, Plan* plan) {
   plan->contiguous.clear();
-  for (const Instruction& instruction : plan->instructions) {
-    LayFlat(instruction, plan);
-    for (const Instruction& member : instruction.members) LayFlat(member, plan);
-  }
+  for (const Instruction& instruction : plan->instructions)
+    LayFlat(instruction, wanted_alignment, plan);
 }
 
 }  // namespace
 
-std::vector<int64_t> LiveBytesWithReuse(const OpRegistry& registry, Plan plan) {
-  MemoryReusePass().Apply(registry, &plan);
+std::vector<int64_t> LiveBytesWithReuse(const PassContext& context, Plan plan) {
+  MemoryReusePass().Apply(context, &plan);
   return LiveBytes(plan);
 }
 
-int64_t MostLiveBytesWithReuse(const OpRegistry& registry, Plan plan) {
-  const std::vector<int64_t> live = LiveBytesWithReuse(registry, std::move(plan));
+int64_t MostLiveBytesWithReuse(const PassContext& context, Plan plan) {
+  const std::vector<int64_t> live = LiveBytesWithReuse(context, std::move(plan));
   return live.empty() ? 0 : std::ranges::max(live);
 }
 
-PassReport MemoryReusePass::Apply(const OpRegistry&, Plan* plan) const {
-  plan->reuse = plan->memory.policy;
-  LayFlat(plan);
+PassReport MemoryReusePass::Apply(const PassContext& context, Plan* plan) const {
+  plan->reuse = context.memory.policy;
+  LayFlat(context.memory.flat_alignment_bytes, plan);
   if (plan->reuse == ReusePolicy::kNone)
     return {.pass = {}, .changes = 0, .summary = "policy none"};
   StorageSharing sharing(plan);

@@ -1,12 +1,12 @@
-// Lets values share storage: an op's output takes the place of an input that dies there, where
-// OpDef says that the kernel works in place; a view lies on what it shows; and values with disjoint
-// lives share arena space as the policy says (Plan::memory, memory/reuse_policy.h).
+// Lets values share storage. An op's output takes the place of an input that dies there if OpDef
+// says that the kernel works in place. A view uses the storage of what it shows. Values with
+// disjoint lives share arena space as the policy says (MemoryOptions, memory/reuse_policy.h).
 //
-//   y = relu(x)       x not read again, not fetched, no feed and not in the scope -> y lies on x
-//   y = reshape2(x)   x no feed and not in the scope                              -> y lies on x
+//   y = relu(x)       x not read again, not fetched, no feed, not in the scope: y is stored over x
+//   y = reshape2(x)   x no feed and not in the scope: y is stored over x
 //
-// The gradients of an update that is_flat (flatten_parameters) get places one behind the other.
-// Reuse is an allocation decision on the liveness of values: the program is not changed, and what
+// The gradients of an update that is_flat (flatten_parameters) are stored one after the other.
+// Reuse is an allocation decision on the liveness of values: the program doesn't change, and what
 // is fetched lives to the end. `changes`: values computed in place, and views.
 #pragma once
 
@@ -20,13 +20,13 @@ namespace skiff {
 class MemoryReusePass final : public PlanPass {
  public:
   std::string_view name() const override { return "memory_reuse"; }
-  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 
-// By instruction, the bytes that are live once this pass has run: by which those that run before
-// judge what they do.
-std::vector<int64_t> LiveBytesWithReuse(const OpRegistry& registry, Plan plan);
-// The most of them; 0 for a plan of nothing.
-int64_t MostLiveBytesWithReuse(const OpRegistry& registry, Plan plan);
+// Returns the bytes that are live at each instruction once this pass has run. Passes that run
+// before it judge by this what they do.
+std::vector<int64_t> LiveBytesWithReuse(const PassContext& context, Plan plan);
+// Returns the most of them; 0 for a plan without instructions.
+int64_t MostLiveBytesWithReuse(const PassContext& context, Plan plan);
 
 }  // namespace skiff

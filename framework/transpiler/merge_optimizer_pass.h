@@ -1,5 +1,5 @@
-// Puts one update op, on lists of tensors, in the place of all those that update their parameters
-// alike, so that their number doesn't grow with that of the parameters.
+// Replaces all ops that update their parameters alike by one op on lists of tensors, so that the
+// number of update ops doesn't grow with that of the parameters.
 //
 //   before                              after
 //     w1 = sgd(w1, w1@GRAD, rate)         w1, w2 = sgd(Param: [w1, w2],

@@ -1,4 +1,4 @@
-// Names in the report of a pass.
+// Lists of names in the report of a pass.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace skiff {
 
-// "a, b, c and 4 more": a few in ascending order, which tell as much as all.
+// Returns "a, b, c and 4 more": the first few names in ascending order.
 std::string FewNames(std::vector<std::string> names);
 
 }  // namespace skiff

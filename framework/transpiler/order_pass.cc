@@ -21,7 +21,7 @@ namespace {
 class TaskGraphOfPlan {
  public:
   explicit TaskGraphOfPlan(const Plan& plan) : plan_(plan), buffers_(plan.values.size()) {
-    std::iota(buffers_.begin(), buffers_.end(), 0);
+    for (const ValueId value : plan.ids()) buffers_[value] = static_cast<int32_t>(value.index());
   }
 
   TaskGraph Make() {
@@ -36,17 +36,16 @@ class TaskGraphOfPlan {
   }
 
  private:
-  int32_t BufferOf(int32_t value) const { return buffers_[static_cast<size_t>(value)]; }
+  int32_t BufferOf(ValueId value) const { return buffers_[value]; }
 
   // The values of those pairs that may share storage.
-  std::vector<std::pair<int32_t, int32_t>> Sharing(const Instruction& instruction,
+  std::vector<std::pair<ValueId, ValueId>> Sharing(const Instruction& instruction,
                                                    const InputOutputPairs& pairs) const {
-    std::vector<std::pair<int32_t, int32_t>> sharing;
+    std::vector<std::pair<ValueId, ValueId>> sharing;
     for (const auto& [input, output] : pairs) {
-      const int32_t from = instruction.inputs[static_cast<size_t>(input)];
-      const int32_t to = instruction.outputs[static_cast<size_t>(output)];
-      const bool may_share = MayShareStorage(plan_, plan_.values[static_cast<size_t>(from)],
-                                             plan_.values[static_cast<size_t>(to)]);
+      const ValueId from = instruction.inputs[static_cast<size_t>(input)];
+      const ValueId to = instruction.outputs[static_cast<size_t>(output)];
+      const bool may_share = MayShareStorage(plan_[from], plan_[to]);
       if (may_share) sharing.emplace_back(from, to);
     }
     return sharing;
@@ -54,18 +53,17 @@ class TaskGraphOfPlan {
 
   void JoinViews(const Instruction& instruction) {
     for (const auto& [viewed, view] : Sharing(instruction, ViewPairs(plan_, instruction))) {
-      buffers_[static_cast<size_t>(view)] = BufferOf(viewed);
+      buffers_[view] = BufferOf(viewed);
     }
   }
 
   void AddBuffers() {
     for (const PlanValue& value : plan_.values) {
       // Variables that share with nothing live all the time, whatever the order.
-      const bool counts = value.storage == Storage::kArena &&
-                          std::ranges::count(plan_.memory.skip, value.name) == 0;
+      const bool counts = value.storage == Storage::kArena && !value.is_alone;
       graph_.buffers.push_back({.bytes = counts ? StorageBytes(value) : 0});
     }
-    for (const int32_t fetch : plan_.fetches) {
+    for (const ValueId fetch : plan_.fetches) {
       graph_.buffers[static_cast<size_t>(BufferOf(fetch))].lives_to_end = true;
     }
   }
@@ -73,8 +71,8 @@ class TaskGraphOfPlan {
   TaskGraph::Task TaskOf(const Instruction& instruction) const {
     TaskGraph::Task task;
     for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-      const int32_t input = instruction.inputs[j];
-      if (input >= 0 && instruction.reads_data[j]) task.buffers.push_back(BufferOf(input));
+      const ValueId input = instruction.inputs[j];
+      if (input && instruction.reads_data[j]) task.buffers.push_back(BufferOf(input));
     }
     for (const auto& [from, to] : Sharing(instruction, InPlacePairs(plan_, instruction))) {
       const bool is_read_once = std::ranges::count(task.buffers, BufferOf(from)) == 1;
@@ -82,8 +80,8 @@ class TaskGraphOfPlan {
         task.in_place.emplace_back(BufferOf(from), BufferOf(to));
       }
     }
-    for (const int32_t output : instruction.outputs) {
-      if (output >= 0) task.buffers.push_back(BufferOf(output));
+    for (const ValueId output : instruction.outputs) {
+      if (output) task.buffers.push_back(BufferOf(output));
     }
     std::erase_if(task.buffers, [&](int32_t buffer) {
       return graph_.buffers[static_cast<size_t>(buffer)].bytes == 0;
@@ -97,7 +95,7 @@ class TaskGraphOfPlan {
 
   const Plan& plan_;
   TaskGraph graph_;
-  std::vector<int32_t> buffers_;  // by value
+  ValueTable<int32_t> buffers_;
 };
 
 // How many have to move for this order: all but the most that keep theirs.
@@ -117,11 +115,9 @@ int64_t MovedCount(const std::vector<int32_t>& order) {
 
 }  // namespace
 
-PassReport OrderPass::Apply(const OpRegistry& registry, Plan* plan) const {
-  SKIFF_ENFORCE(plan->reuse == ReusePolicy::kNone, kFailedPrecondition,
-                "order: memory_reuse has run, expected to run before it");
+PassReport OrderPass::Apply(const PassContext& context, Plan* plan) const {
   const PassReport left = {.pass = {}, .changes = 0, .summary = "no order takes less"};
-  if (plan->memory.policy == ReusePolicy::kNone) return left;
+  if (context.memory.policy == ReusePolicy::kNone) return left;
   const std::vector<int32_t> order = OrderForMemory(TaskGraphOfPlan(*plan).Make());
   const int64_t moved = MovedCount(order);
   if (moved == 0) return left;
@@ -129,8 +125,8 @@ PassReport OrderPass::Apply(const OpRegistry& registry, Plan* plan) const {
   for (size_t i = 0; i < order.size(); ++i) {
     ordered.instructions[i] = plan->instructions[static_cast<size_t>(order[i])];
   }
-  const int64_t before = MostLiveBytesWithReuse(registry, *plan);
-  const int64_t after = MostLiveBytesWithReuse(registry, ordered);
+  const int64_t before = MostLiveBytesWithReuse(context, *plan);
+  const int64_t after = MostLiveBytesWithReuse(context, ordered);
   if (after >= before) return left;
   *plan = std::move(ordered);
   return {.pass = {},

@@ -1,9 +1,11 @@
 #include "framework/transpiler/pass.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
+#include "framework/transpiler/pass_order.h"
 
 namespace skiff {
 namespace {
@@ -32,6 +34,9 @@ PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std
     if (wanted && !Contains(options.skip, name)) passes.push_back(make(name));
   }
   passes.insert(passes.end(), own.begin(), own.end());
+  std::vector<std::string_view> names;
+  for (const auto& pass : passes) names.push_back(pass->name());
+  CheckPassOrder(names);
   return passes;
 }
 
@@ -48,14 +53,14 @@ void CheckAfter(const PassReport& report, const Plan& plan) {
 }
 #endif
 
-template <typename Kind, typename Subject>
+template <typename Kind, typename Context, typename Subject>
 std::vector<PassReport> RunPasses(
-    const PassList<Kind>& passes, const OpRegistry& registry, Subject* subject, int32_t limit,
+    const PassList<Kind>& passes, const Context& context, Subject* subject, int32_t limit,
     const std::function<void(const PassReport&, const Subject&)>& observer) {
   std::vector<PassReport> reports;
   for (const std::shared_ptr<const Kind>& pass : passes) {
     if (limit >= 0 && static_cast<int32_t>(reports.size()) >= limit) break;
-    PassReport report = pass->Apply(registry, subject);
+    PassReport report = pass->Apply(context, subject);
     report.pass = std::string(pass->name());
 #ifndef NDEBUG
     CheckAfter(report, *subject);
@@ -81,6 +86,26 @@ void CheckNames(const PipelineOptions& options) {
 
 }  // namespace
 
+PipelineOptions ParsePasses(std::string_view text) {
+  PipelineOptions options;
+  if (text == "none") {
+    options.skip = ProgramPassNames();
+    std::ranges::copy(PlanPassNames(), std::back_inserter(options.skip));
+    return options;
+  }
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const std::string_view entry = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    SKIFF_ENFORCE(entry.starts_with('+') || entry.starts_with('-'), kInvalidArgument, "passes \"",
+                  entry,
+                  "\": expected a + (to run it as well) or a - (to leave it out) and the "
+                  "name of a pass, or none");
+    (entry[0] == '+' ? options.also : options.skip).emplace_back(entry.substr(1));
+  }
+  return options;
+}
+
 std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, Program* program,
                                          const PipelineOptions& options) {
   CheckNames(options);
@@ -89,14 +114,13 @@ std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, Program* pr
                    registry, program, options.pass_limit, options.program_observer);
 }
 
-std::vector<PassReport> RunPlanPasses(const OpRegistry& registry, Plan* plan,
+std::vector<PassReport> RunPlanPasses(const PassContext& context, Plan* plan,
                                       const PipelineOptions& options) {
   CheckNames(options);
-  std::vector<PassReport> reports = RunPasses(
+  MarkNamedValues(context.memory, plan);
+  return RunPasses(
       Select(PlanPassNames(), DefaultPlanPasses(), MakePlanPass, options.plan_passes, options),
-      registry, plan, options.pass_limit, options.plan_observer);
-  plan->CoverWithOneSegment();
-  return reports;
+      context, plan, options.pass_limit, options.plan_observer);
 }
 
 }  // namespace skiff

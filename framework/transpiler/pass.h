@@ -15,6 +15,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
+#include "framework/transpiler/pass_context.h"
 
 namespace skiff {
 
@@ -29,31 +30,33 @@ class Pass {
  public:
   virtual ~Pass() = default;
   virtual std::string_view name() const = 0;
-  // Another pass, without which this one finds nothing to do: who asks for this one
-  // (PipelineOptions::also) gets both. Empty: none.
+  // Returns the name of the pass that finishes what this one begins, or "". Whoever asks for this
+  // pass (PipelineOptions::also) gets both.
   virtual std::string_view needs() const { return {}; }
-  // How far the pass may move a result, relative to the root mean square of its tensor. 0, no bit
-  // at all, for every pass but one that changes kernels, so that sums are rounded in another order.
-  // The test of all passes (tests/framework/transpiler/every_pass_test.cc) holds it to this.
+  // Returns how far the pass may move a result, relative to the root mean square of its tensor. A
+  // pass that changes kernels rounds sums in another order; every other pass returns 0 and changes
+  // no bit. tests/framework/transpiler/every_pass_test.cc checks this.
   virtual double tolerance() const { return 0; }
 };
 
 class ProgramPass : public Pass {
  public:
+  // Rewrites the program and returns what it did. The caller sets PassReport::pass.
   virtual PassReport Apply(const OpRegistry& registry, Program* program) const = 0;
 };
 
 class PlanPass : public Pass {
  public:
-  virtual PassReport Apply(const OpRegistry& registry, Plan* plan) const = 0;
+  // Rewrites the plan and returns what it did. The caller sets PassReport::pass.
+  virtual PassReport Apply(const PassContext& context, Plan* plan) const = 0;
 };
 
 struct PipelineOptions {
-  std::vector<std::string> skip;  // names of passes to leave out; Error for an unknown one
-  // Names of passes that run only when asked for, in the place that default_pipelines.txt gives
-  // them, with those that they need; Error for an unknown one. `skip` wins.
+  std::vector<std::string> skip;  // names of passes to leave out
+  // Names of passes that run only on request. They and the passes that they need run where
+  // default_pipelines.txt has them. `skip` wins.
   std::vector<std::string> also;
-  // Passes of the caller's own: they run after the others.
+  // Passes of the caller's own. They run after the others.
   std::vector<std::shared_ptr<const ProgramPass>> program_passes;
   std::vector<std::shared_ptr<const PlanPass>> plan_passes;
   int32_t pass_limit = -1;  // of each kind, run only the first so many passes; -1: all
@@ -62,19 +65,28 @@ struct PipelineOptions {
   std::function<void(const PassReport&, const Plan&)> plan_observer;
 };
 
-// Names of the passes of the default pipelines, in order (default_pipelines.txt).
+// Returns the `skip` and `also` that a flag asks for: "+fuse_optimizer,-layout" runs the first as
+// well and leaves out the second; "none" leaves out every pass, and "" none. Throws an Error
+// (kInvalidArgument) for a name without a sign; unknown names are found when passes run.
+PipelineOptions ParsePasses(std::string_view text);
+
+// Return the names of the passes that run by default, in order (default_pipelines.txt).
 const std::vector<std::string>& DefaultProgramPasses();
 const std::vector<std::string>& DefaultPlanPasses();
 
-// All passes there are; Error for an unknown name.
+// Return the names of all passes, in the order in which they would run.
 std::vector<std::string> ProgramPassNames();
 std::vector<std::string> PlanPassNames();
+// Return the pass of that name. Throw an Error (kNotFound) that lists the names if there is none.
 std::unique_ptr<ProgramPass> MakeProgramPass(std::string_view name);
 std::unique_ptr<PlanPass> MakePlanPass(std::string_view name);
 
+// Run the passes that the options choose and return what each did. Throw an Error (kNotFound) for
+// an unknown name in the options, one (kFailedPrecondition) for an order that breaks a constraint
+// (pass_order.h), and what passes throw. RunPlanPasses marks values first (MarkNamedValues).
 std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, Program* program,
                                          const PipelineOptions& options = {});
-std::vector<PassReport> RunPlanPasses(const OpRegistry& registry, Plan* plan,
+std::vector<PassReport> RunPlanPasses(const PassContext& context, Plan* plan,
                                       const PipelineOptions& options = {});
 
 }  // namespace skiff

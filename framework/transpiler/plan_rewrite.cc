@@ -5,17 +5,17 @@
 
 namespace skiff {
 
-PlanRewrite::PlanRewrite(const OpRegistry& registry, Plan* plan)
-    : PlanUses(*plan), registry_(registry), plan_(*plan) {}
+PlanRewrite::PlanRewrite(const PassContext& context, Plan* plan)
+    : PlanUses(*plan), context_(context), plan_(*plan) {}
 
 bool PlanRewrite::Is(size_t i, std::string_view type) const {
   const Instruction& instruction = plan_.instructions[i];
   return instruction.kind == InstructionKind::kOp && instruction.op->type == type &&
-         plan_.ForcedKernel(type).empty();
+         context_.ForcedKernel(instruction.op->type).empty();
 }
 
 bool PlanRewrite::HasKernel(const Instruction& instruction) const {
-  return registry_.FindKernel(ContextOf(plan_, instruction)) != nullptr;
+  return context_.registry.FindKernel(ContextOf(plan_, instruction)) != nullptr;
 }
 
 void PlanRewrite::Replace(size_t at, Instruction made) { made_.emplace(at, std::move(made)); }

@@ -1,4 +1,4 @@
-// For plan passes that put one instruction in the place of several.
+// For plan passes that replace several instructions by one.
 #pragma once
 
 #include <cstddef>
@@ -8,29 +8,30 @@
 #include <string_view>
 
 #include "framework/analysis/plan_uses.h"
-#include "framework/op/registry.h"
 #include "framework/plan/plan.h"
+#include "framework/transpiler/pass_context.h"
 
 namespace skiff {
 
-// A plan's uses, and the replacements that Apply then makes.
+// The uses of a plan as it is, and replacements that Apply then makes all at once.
 class PlanRewrite : public PlanUses {
  public:
-  PlanRewrite(const OpRegistry& registry, Plan* plan);
+  PlanRewrite(const PassContext& context, Plan* plan);
 
-  // Whether instruction i is an op of the type, and no kernel is forced on it.
+  // Returns whether instruction i is an op of the type on which no kernel is forced.
   bool Is(size_t i, std::string_view type) const;
-  // Whether a kernel takes the instruction.
+  // Returns whether there is a kernel for the instruction.
   bool HasKernel(const Instruction& instruction) const;
 
-  // From Apply on, `made` stands where instruction `at` did.
+  // Has Apply put `made` in the place of instruction `at`.
   void Replace(size_t at, Instruction made);
+  // Has Apply remove instruction i.
   void Drop(size_t i) { dropped_.insert(i); }
-  // Returns the number of replacements.
+  // Rewrites the plan and returns the number of replacements. The uses no longer hold afterwards.
   int64_t Apply();
 
  private:
-  const OpRegistry& registry_;
+  const PassContext& context_;
   Plan& plan_;
   std::map<size_t, Instruction> made_;  // by the instruction that they replace
   std::set<size_t> dropped_;

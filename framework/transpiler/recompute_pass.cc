@@ -29,12 +29,12 @@ constexpr double kSmallShare = 1e-3;
 struct Cutting {
   std::vector<size_t> cuts;  // instructions that begin a segment; ascending
   bool cheap_only = false;
-  std::set<int32_t> kept;  // values, whatever reads them
+  std::set<ValueId> kept;  // values, whatever reads them
 };
 
 // What runs again.
 struct Reruns {
-  std::vector<int32_t> dropped;  // what isn't kept of the values that the backward pass reads
+  std::vector<ValueId> dropped;  // what isn't kept of the values that the backward pass reads
   // By instruction of the forward pass that runs again, the one of the backward pass before which
   // it does so: the first that reads any of it, itself or through others that run again.
   std::map<size_t, size_t> positions;
@@ -51,8 +51,8 @@ struct Outcome {
 
 class Recomputation {
  public:
-  Recomputation(const OpRegistry& registry, const Plan& plan)
-      : registry_(registry), plan_(plan), uses_(plan) {
+  Recomputation(const PassContext& context, const Plan& plan)
+      : context_(context), plan_(plan), uses_(plan) {
     backward_ = plan.instructions.size();
     for (size_t i = plan.instructions.size(); i-- > 0;) {
       if ((plan.instructions[i].op->role() & kRoleBackward) != 0) backward_ = i;
@@ -70,10 +70,9 @@ class Recomputation {
     for (const std::string& name : checkpoints) {
       bool is_known = false;
       bool is_forward = false;
-      for (size_t v = 0; v < plan_.values.size(); ++v) {
-        if (plan_.values[v].name != name) continue;
+      for (const ValueId value : plan_.ids()) {
+        if (ValueOf(value).name != name) continue;
         is_known = true;
-        const auto value = static_cast<int32_t>(v);
         const bool is_dropped =
             uses_.WriterOf(value) == kNobody && ValueOf(value).storage == Storage::kArena;
         is_forward = is_forward || is_dropped;  // nobody needs it, so there is nothing to keep
@@ -130,26 +129,26 @@ class Recomputation {
     } while (fixed_grew_);
     if (!tried_.insert(reruns).second) return std::nullopt;
     Outcome outcome = Rewrite(cutting, reruns);
-    outcome.max_live_bytes = MostLiveBytesWithReuse(registry_, outcome.plan);
+    outcome.max_live_bytes = MostLiveBytesWithReuse(context_, outcome.plan);
     return outcome;
   }
 
  private:
   static constexpr size_t kNobody = PlanUses::kNobody;
 
-  const PlanValue& ValueOf(int32_t value) const { return plan_.values[static_cast<size_t>(value)]; }
+  const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
   const Instruction& At(size_t i) const { return plan_.instructions[i]; }
   // The instruction of the forward pass that writes an arena value; else kNobody.
-  size_t ForwardWriter(int32_t value) const {
-    if (value < 0 || ValueOf(value).storage != Storage::kArena) return kNobody;
+  size_t ForwardWriter(ValueId value) const {
+    if (!value || ValueOf(value).storage != Storage::kArena) return kNobody;
     const size_t writer = uses_.WriterOf(value);
     return writer < backward_ ? writer : kNobody;
   }
 
   void FindScopeWrites() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      for (int32_t output : At(i).outputs) {
-        if (output < 0 || ValueOf(output).storage != Storage::kScope) continue;
+      for (ValueId output : At(i).outputs) {
+        if (!output || ValueOf(output).storage != Storage::kScope) continue;
         scope_writes_[ValueOf(output).name].insert(i);
       }
     }
@@ -162,14 +161,13 @@ class Recomputation {
   static double CostOf(const Plan& plan, const Instruction& instruction) {
     if (!ViewPairs(plan, instruction).empty()) return 0;
     double bytes = 0;
-    const auto bytes_of = [&](int32_t value) {
-      return value < 0 ? 0.0
-                       : static_cast<double>(StorageBytes(plan.values[static_cast<size_t>(value)]));
+    const auto bytes_of = [&](ValueId value) {
+      return !value ? 0.0 : static_cast<double>(StorageBytes(plan[value]));
     };
     for (size_t j = 0; j < instruction.inputs.size(); ++j) {
       if (instruction.reads_data[j]) bytes += bytes_of(instruction.inputs[j]);
     }
-    for (int32_t output : instruction.outputs) bytes += bytes_of(output);
+    for (ValueId output : instruction.outputs) bytes += bytes_of(output);
     const double flop =
         IsProduct(instruction) ? instruction.def->flop(ContextOf(plan, instruction)) : 0;
     return kFlopPerByte * bytes + flop;
@@ -178,18 +176,17 @@ class Recomputation {
   // By instruction of the forward pass, what it hands to the backward pass.
   void FindHeld() {
     held_bytes_.resize(backward_);
-    for (size_t v = 0; v < plan_.values.size(); ++v) {
-      const auto value = static_cast<int32_t>(v);
+    for (const ValueId value : plan_.ids()) {
       const size_t writer = ForwardWriter(value);
       const std::vector<size_t>& readers = uses_.ReadersOf(value);
       if (writer == kNobody || readers.empty() || readers.back() < backward_) continue;
-      const int64_t bytes = StorageBytes(plan_.values[v]);
+      const int64_t bytes = StorageBytes(ValueOf(value));
       held_bytes_[writer] += bytes;
       all_held_bytes_ += bytes;
     }
   }
 
-  size_t LastForwardReader(int32_t value) const {
+  size_t LastForwardReader(ValueId value) const {
     const std::vector<size_t>& readers = uses_.ReadersOf(value);
     const auto behind = std::ranges::lower_bound(readers, backward_);
     return behind == readers.begin() ? kNobody : *std::prev(behind);
@@ -198,13 +195,12 @@ class Recomputation {
   // By cut, the bytes that are written before it and read by the forward pass behind it.
   std::vector<int64_t> CrossingBytes() const {
     std::vector<int64_t> crossing(backward_ + 2);
-    for (size_t v = 0; v < plan_.values.size(); ++v) {
-      const auto value = static_cast<int32_t>(v);
+    for (const ValueId value : plan_.ids()) {
       const size_t writer = ForwardWriter(value);
       const size_t last = LastForwardReader(value);
       if (writer == kNobody || last == kNobody) continue;
-      crossing[writer + 1] += StorageBytes(plan_.values[v]);
-      crossing[last + 1] -= StorageBytes(plan_.values[v]);
+      crossing[writer + 1] += StorageBytes(ValueOf(value));
+      crossing[last + 1] -= StorageBytes(ValueOf(value));
     }
     for (size_t i = 1; i < crossing.size(); ++i) crossing[i] += crossing[i - 1];
     return crossing;
@@ -219,22 +215,22 @@ class Recomputation {
   // Whether it may run twice, as far as the instruction itself says.
   bool CanRunAgain(const Cutting& cutting, size_t i) const {
     const Instruction& instruction = At(i);
-    if (!instruction.members.empty() || fixed_.contains(i)) return false;
+    if (instruction.kind == InstructionKind::kFused || fixed_.contains(i)) return false;
     if (cutting.cheap_only && IsProduct(instruction)) return false;
     if (instruction.kind == InstructionKind::kCopy) {
       return ValueOf(instruction.outputs[0]).storage == Storage::kArena;
     }
     if (MustStay(instruction)) return false;
-    const std::vector<int32_t> state = RunningState(instruction);
-    return std::ranges::all_of(instruction.outputs, [&](int32_t output) {
-      return output < 0 || ValueOf(output).storage == Storage::kArena ||
+    const std::vector<ValueId> state = RunningState(instruction);
+    return std::ranges::all_of(instruction.outputs, [&](ValueId output) {
+      return !output || ValueOf(output).storage == Storage::kArena ||
              std::ranges::count(state, output) > 0;
     });
   }
 
   // Inputs and outputs, by turns, of an instruction in which it moves statistics on.
-  static std::vector<int32_t> RunningState(const Instruction& instruction) {
-    std::vector<int32_t> values;
+  static std::vector<ValueId> RunningState(const Instruction& instruction) {
+    std::vector<ValueId> values;
     if (instruction.kind != InstructionKind::kOp) return values;
     for (const auto& [input, output] : instruction.def->running_state) {
       values.push_back(instruction.InputIn(input));
@@ -246,9 +242,9 @@ class Recomputation {
   // Whether the scope still holds at `position` what instruction i has read there.
   bool ScopeIsAsBefore(size_t i, size_t position) const {
     const Instruction& instruction = At(i);
-    const std::vector<int32_t> state = RunningState(instruction);
-    return std::ranges::all_of(instruction.inputs, [&](int32_t input) {
-      if (input < 0 || ValueOf(input).storage != Storage::kScope) return true;
+    const std::vector<ValueId> state = RunningState(instruction);
+    return std::ranges::all_of(instruction.inputs, [&](ValueId input) {
+      if (!input || ValueOf(input).storage != Storage::kScope) return true;
       const auto writes = scope_writes_.find(ValueOf(input).name);
       if (writes == scope_writes_.end()) return true;
       // Statistics that it moves on itself don't matter to it.
@@ -259,7 +255,7 @@ class Recomputation {
   }
 
   // Whether the value stays as the forward pass has computed it.
-  bool IsKept(const Cutting& cutting, int32_t value) const {
+  bool IsKept(const Cutting& cutting, ValueId value) const {
     const size_t writer = ForwardWriter(value);
     if (writer == kNobody || !CanRunAgain(cutting, writer)) return true;
     const size_t segment = SegmentOf(cutting, writer);
@@ -269,29 +265,26 @@ class Recomputation {
     const bool is_fetched = !readers.empty() && readers.back() == plan_.instructions.size();
     const bool is_small = static_cast<double>(StorageBytes(ValueOf(value))) <
                           kSmallShare * static_cast<double>(all_held_bytes_);
-    const std::vector<std::string>& skipped = plan_.memory.skip;
-    const bool is_skipped = std::ranges::count(skipped, ValueOf(value).name) > 0;
-    return crosses || is_fetched || is_skipped || cutting.kept.contains(value) || is_small ||
-           segment == cutting.cuts.size() || ValueOf(value).alias_of >= 0;
+    return crosses || is_fetched || ValueOf(value).is_alone || cutting.kept.contains(value) ||
+           is_small || segment == cutting.cuts.size() || ValueOf(value).alias_of;
   }
 
   Reruns FindReruns(const Cutting& cutting) {
     Reruns reruns;
-    for (size_t v = 0; v < plan_.values.size(); ++v) {
-      const auto value = static_cast<int32_t>(v);
+    for (const ValueId value : plan_.ids()) {
       const std::vector<size_t>& readers = uses_.ReadersOf(value);
       if (readers.empty() || readers.back() < backward_ || IsKept(cutting, value)) continue;
       reruns.dropped.push_back(value);
     }
-    std::vector<int32_t> wanted = reruns.dropped;
+    std::vector<ValueId> wanted = reruns.dropped;
     while (!wanted.empty()) {
       const size_t writer = uses_.WriterOf(wanted.back());
       wanted.pop_back();
       if (!reruns.positions.emplace(writer, kNobody).second) continue;
       const Instruction& instruction = At(writer);
       for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-        const int32_t input = instruction.inputs[j];
-        if (input >= 0 && instruction.reads_data[j] && !IsKept(cutting, input)) {
+        const ValueId input = instruction.inputs[j];
+        if (input && instruction.reads_data[j] && !IsKept(cutting, input)) {
           wanted.push_back(input);
         }
       }
@@ -303,8 +296,8 @@ class Recomputation {
   // Readers come behind their writers, so that what they need is known.
   void Place(const Cutting& cutting, std::map<size_t, size_t>* positions) {
     for (auto it = positions->rbegin(); it != positions->rend(); ++it) {
-      for (const int32_t output : At(it->first).outputs) {
-        if (output < 0 || IsKept(cutting, output)) continue;
+      for (const ValueId output : At(it->first).outputs) {
+        if (!output || IsKept(cutting, output)) continue;
         for (const size_t reader : uses_.ReadersOf(output)) {
           const auto again = positions->find(reader);
           if (reader >= backward_) it->second = std::min(it->second, reader);
@@ -325,7 +318,7 @@ class Recomputation {
     }
     Plan& plan = outcome.plan;
     std::vector<Instruction> rewritten;
-    std::map<int32_t, int32_t> again;  // values of the forward pass -> the same, computed again
+    std::map<ValueId, ValueId> again;  // values of the forward pass -> the same, computed again
     for (size_t i = 0; i < plan.instructions.size(); ++i) {
       const auto [begin, end] = by_position.equal_range(i);
       for (auto it = begin; it != end; ++it) {
@@ -341,7 +334,7 @@ class Recomputation {
     return outcome;
   }
 
-  static void Redirect(const std::map<int32_t, int32_t>& again, Instruction* instruction) {
+  static void Redirect(const std::map<ValueId, ValueId>& again, Instruction* instruction) {
     for (size_t j = 0; j < instruction->inputs.size(); ++j) {
       const auto found = again.find(instruction->inputs[j]);
       if (found != again.end() && instruction->reads_data[j])
@@ -351,11 +344,11 @@ class Recomputation {
 
   // What the first run has moved on in the scope is what is there for the second one to read.
   void ReadMovedState(const Instruction& original, Instruction* copy) const {
-    const std::vector<int32_t> state = RunningState(original);
+    const std::vector<ValueId> state = RunningState(original);
     for (size_t i = 0; i + 1 < state.size(); i += 2) {
-      const int32_t input = state[i];
-      const int32_t output = state[i + 1];
-      if (input < 0 || output < 0 || ValueOf(input).storage != Storage::kScope ||
+      const ValueId input = state[i];
+      const ValueId output = state[i + 1];
+      if (!input || !output || ValueOf(input).storage != Storage::kScope ||
           ValueOf(output).storage != Storage::kScope || ValueOf(input).name != ValueOf(output).name)
         continue;
       std::ranges::replace(copy->inputs, input, output);
@@ -364,21 +357,20 @@ class Recomputation {
 
   // The instruction once more, with outputs of its own. What is kept is read as it is.
   Instruction RunAgain(const Cutting& cutting, size_t original, Plan* plan,
-                       std::map<int32_t, int32_t>* again) const {
+                       std::map<ValueId, ValueId>* again) const {
     std::optional<Instruction> replay = Replay(cutting, original, plan);
     Instruction copy = replay ? *std::move(replay) : At(original);
     Redirect(*again, &copy);
     ReadMovedState(At(original), &copy);
-    for (int32_t& output : copy.outputs) {
-      if (output < 0) continue;
+    for (ValueId& output : copy.outputs) {
+      if (!output) continue;
       PlanValue value = ValueOf(output);
       value.storage = Storage::kArena;
       value.meta.persistable = false;
-      value.alias_of = -1;
-      const auto index = static_cast<int32_t>(plan->values.size());
-      plan->values.push_back(std::move(value));
-      if (!IsKept(cutting, output)) again->emplace(output, index);
-      output = index;
+      value.alias_of = {};
+      const ValueId copied = plan->values.Add(std::move(value));
+      if (!IsKept(cutting, output)) again->emplace(output, copied);
+      output = copied;
     }
     return copy;
   }
@@ -386,10 +378,10 @@ class Recomputation {
   // The replay of an instruction, if it makes all that isn't kept, from what is.
   std::optional<Instruction> Replay(const Cutting& cutting, size_t original, Plan* plan) const {
     const Instruction& instruction = At(original);
-    std::optional<Instruction> replay = MakeReplay(registry_, plan, instruction, instruction);
+    std::optional<Instruction> replay = MakeReplay(context_, plan, instruction, instruction);
     if (!replay) return std::nullopt;
-    const auto is_there = [&](int32_t output) {
-      if (output < 0) return true;
+    const auto is_there = [&](ValueId output) {
+      if (!output) return true;
       const bool is_read = std::ranges::count(replay->inputs, output) > 0;
       const bool is_made = std::ranges::count(replay->outputs, output) > 0;
       return IsKept(cutting, output) || (is_made && !is_read);
@@ -399,7 +391,7 @@ class Recomputation {
     return std::nullopt;
   }
 
-  const OpRegistry& registry_;
+  const PassContext& context_;
   const Plan& plan_;
   const PlanUses uses_;
   size_t backward_ = 0;  // the first instruction of the backward pass
@@ -452,12 +444,12 @@ Outcome BestOf(Recomputation* recomputation, const MemoryOptions& options) {
 
 }  // namespace
 
-PassReport RecomputePass::Apply(const OpRegistry& registry, Plan* plan) const {
-  const MemoryOptions& options = plan->memory;
+PassReport RecomputePass::Apply(const PassContext& context, Plan* plan) const {
+  const MemoryOptions& options = context.memory;
   if (options.recompute == Recompute::kNothing) {
     return {.pass = {}, .changes = 0, .summary = "not asked for"};
   }
-  Recomputation recomputation(registry, *plan);
+  Recomputation recomputation(context, *plan);
   if (!recomputation.has_backward()) {
     return {.pass = {}, .changes = 0, .summary = "no backward pass"};
   }

@@ -20,18 +20,18 @@ AttributeMap AttributesFor(const OpDef& replay, const Instruction& instruction) 
 
 }  // namespace
 
-std::optional<Instruction> MakeReplay(const OpRegistry& registry, Plan* plan,
+std::optional<Instruction> MakeReplay(const PassContext& context, Plan* plan,
                                       const Instruction& instruction, const Instruction& origin) {
   if (instruction.kind != InstructionKind::kOp || instruction.def->replayed_by.empty() ||
-      !plan->ForcedKernel(instruction.op->type).empty()) {
+      !context.ForcedKernel(instruction.op->type).empty()) {
     return std::nullopt;
   }
-  const OpDef& def = registry.Get(instruction.def->replayed_by);
+  const OpDef& def = context.registry.Get(instruction.def->replayed_by);
   SlotValues inputs;
   for (const SlotDef& slot : def.inputs) {
-    const int32_t input = instruction.InputIn(slot.name);
-    const int32_t value = input >= 0 ? input : instruction.OutputIn(slot.name);
-    if (value < 0 && !slot.dispensable) return std::nullopt;
+    const ValueId input = instruction.InputIn(slot.name);
+    const ValueId value = input ? input : instruction.OutputIn(slot.name);
+    if (!value && !slot.dispensable) return std::nullopt;
     inputs.emplace_back(slot.name, value);
   }
   SlotValues outputs;
@@ -40,7 +40,7 @@ std::optional<Instruction> MakeReplay(const OpRegistry& registry, Plan* plan,
   }
   Instruction replay =
       MakeInstruction(plan, def, origin, AttributesFor(def, instruction), inputs, outputs);
-  if (registry.FindKernel(ContextOf(*plan, replay)) != nullptr) return replay;
+  if (context.registry.FindKernel(ContextOf(*plan, replay)) != nullptr) return replay;
   plan->made_ops.pop_back();
   return std::nullopt;
 }

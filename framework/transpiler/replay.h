@@ -1,18 +1,19 @@
-// Instructions that compute what another one has computed once more, for less.
+// Makes instructions that compute a result once more, for less work than the first time.
 #pragma once
 
 #include <optional>
 
-#include "framework/op/registry.h"
 #include "framework/plan/plan.h"
+#include "framework/transpiler/pass_context.h"
 
 namespace skiff {
 
-// The op that OpDef::replayed_by names, with the attributes of `instruction` (defaults written
-// out), its inputs and outputs, and the outputs that it computes again, which the caller replaces;
-// `origin` as in MakeInstruction. None if there is no such op, a kernel is forced on this one, a
-// value is missing that the replay needs, or no kernel takes it.
-std::optional<Instruction> MakeReplay(const OpRegistry& registry, Plan* plan,
+// Returns an instruction of the op that OpDef::replayed_by names, with the attributes of
+// `instruction` (defaults written out), its inputs and outputs, and the outputs that it computes
+// again, which the caller replaces. `origin` is as in MakeInstruction. Returns nothing if there is
+// no such op, if a kernel is forced on this one, if a value is missing that the replay needs, or if
+// no kernel takes the replay.
+std::optional<Instruction> MakeReplay(const PassContext& context, Plan* plan,
                                       const Instruction& instruction, const Instruction& origin);
 
 }  // namespace skiff

@@ -18,8 +18,8 @@ namespace {
 
 class Replaying {
  public:
-  Replaying(const OpRegistry& registry, Plan* plan)
-      : registry_(registry), plan_(*plan), uses_(*plan) {}
+  Replaying(const PassContext& context, Plan* plan)
+      : context_(context), plan_(*plan), uses_(*plan) {}
 
   int64_t Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
@@ -37,44 +37,42 @@ class Replaying {
     return i < plan_.instructions.size() && (plan_.instructions[i].op->role() & kRoleBackward) != 0;
   }
 
-  // The one input of a replay that is as large as its output; -1 if there are none or several.
-  int32_t LargeInput(const OpDef& replay, const Instruction& instruction, int32_t output) const {
-    int32_t large = -1;
+  // The one input of a replay that is as large as its output; none if there is none or several.
+  ValueId LargeInput(const OpDef& replay, const Instruction& instruction, ValueId output) const {
+    ValueId large;
     for (const SlotDef& slot : replay.inputs) {
-      const int32_t input = instruction.InputIn(slot.name);
-      if (input < 0 || BytesOf(input) < BytesOf(output)) continue;
-      if (large >= 0) return -1;
+      const ValueId input = instruction.InputIn(slot.name);
+      if (!input || BytesOf(input) < BytesOf(output)) continue;
+      if (large) return {};
       large = input;
     }
     return large;
   }
 
-  int64_t BytesOf(int32_t value) const {
-    return StorageBytes(plan_.values[static_cast<size_t>(value)]);
-  }
+  int64_t BytesOf(ValueId value) const { return StorageBytes(plan_[value]); }
 
   void TryReplay(size_t position) {
     const Instruction instruction = plan_.instructions[position];
-    const OpDef& def = registry_.Get(instruction.def->replayed_by);
-    const int32_t y = def.outputs.size() == 1 ? instruction.OutputIn(def.outputs[0].name) : -1;
-    if (y < 0 || plan_.values[static_cast<size_t>(y)].storage != Storage::kArena) return;
-    const int32_t x = LargeInput(def, instruction, y);
-    if (x < 0 || replayed_.contains(x)) return;
+    const OpDef& def = context_.registry.Get(instruction.def->replayed_by);
+    const ValueId y =
+        def.outputs.size() == 1 ? instruction.OutputIn(def.outputs[0].name) : ValueId();
+    if (!y || plan_[y].storage != Storage::kArena) return;
+    const ValueId x = LargeInput(def, instruction, y);
+    if (!x || replayed_.contains(x)) return;
     const std::vector<size_t>& of_y = uses_.ReadersOf(y);
     const std::vector<size_t>& of_x = uses_.ReadersOf(x);
     const auto first = std::ranges::find_if(of_y, [&](size_t i) { return IsBackward(i); });
     const bool to_the_end = std::all_of(first, of_y.end(), [&](size_t i) { return IsBackward(i); });
     if (first == of_y.end() || !to_the_end || of_x.back() < of_y.back()) return;
     std::optional<Instruction> replay =
-        MakeReplay(registry_, &plan_, instruction, plan_.instructions[*first]);
+        MakeReplay(context_, &plan_, instruction, plan_.instructions[*first]);
     if (!replay || WritesScopeOf(plan_, replay->inputs, position + 1, *first)) return;
-    const auto again = static_cast<int32_t>(plan_.values.size());
-    plan_.values.push_back(plan_.values[static_cast<size_t>(y)]);
+    const ValueId again = plan_.values.Add(plan_[y]);
     replay->outputs = {again};
     replays_.emplace(*first, *std::move(replay));
     replayed_.insert(y);
     for (auto reader = first; reader != of_y.end(); ++reader) {
-      for (int32_t& input : plan_.instructions[*reader].inputs) {
+      for (ValueId& input : plan_.instructions[*reader].inputs) {
         if (input == y) input = again;
       }
     }
@@ -92,17 +90,17 @@ class Replaying {
     plan_.instructions = std::move(rewritten);
   }
 
-  const OpRegistry& registry_;
+  const PassContext& context_;
   Plan& plan_;
   const PlanUses uses_;  // before anything is replayed
-  std::set<int32_t> replayed_;
+  std::set<ValueId> replayed_;
   std::multimap<size_t, Instruction> replays_;  // by the instruction that they go before
 };
 
 }  // namespace
 
-PassReport ReplayActivationPass::Apply(const OpRegistry& registry, Plan* plan) const {
-  const int64_t replays = Replaying(registry, plan).Run();
+PassReport ReplayActivationPass::Apply(const PassContext& context, Plan* plan) const {
+  const int64_t replays = Replaying(context, plan).Run();
   return {.pass = {}, .changes = replays, .summary = StrCat(replays, " activations replayed")};
 }
 

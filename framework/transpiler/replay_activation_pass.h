@@ -1,5 +1,5 @@
 // Computes the output of an op that can be replayed for less (OpDef::replayed_by), a batch norm,
-// once more where the backward pass needs it, so that it is not kept from the forward pass on.
+// again where the backward pass needs it, so that it isn't kept from the forward pass on.
 //
 //   before                                          after
 //     r = batch_norm_act(x, …)                  r = batch_norm_act(x, …)
@@ -9,10 +9,10 @@
 //     dx, … = batch_norm_act_grad(x, dr, …)     dr, dw = conv2d_grad(r', w, dc)
 //                                                     dx, … = batch_norm_act_grad(x, dr, …)
 //
-// x is kept for the gradient of the batch norm anyway; it costs one pass over memory. Not made
-// where the replay reads a second input as large as r (what was added), where r is fetched, where x
-// is not needed any longer than r, and where x is such an output itself, which is not kept either.
-// The replay gives the same bits. `changes`: replays.
+// x is kept for the gradient of the batch norm anyway; the replay costs one pass over memory. The
+// pass replays nothing if the replay reads a second input as large as r (what was added), if r is
+// fetched, if x isn't needed longer than r, or if x is such an output itself, which isn't kept
+// either. The replay gives the same bits. `changes`: replays.
 #pragma once
 
 #include "framework/transpiler/pass.h"
@@ -22,7 +22,7 @@ namespace skiff {
 class ReplayActivationPass final : public PlanPass {
  public:
   std::string_view name() const override { return "replay_activation"; }
-  PassReport Apply(const OpRegistry& registry, Plan* plan) const override;
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 
 }  // namespace skiff

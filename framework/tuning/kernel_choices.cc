@@ -1,12 +1,11 @@
 #include "framework/tuning/kernel_choices.h"
 
-#include <array>
-#include <charconv>
-#include <cmath>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/base/number_text.h"
 
 namespace skiff {
 namespace {
@@ -15,12 +14,6 @@ constexpr std::string_view kTitle = "skiff kernel choices, version ";
 constexpr std::string_view kVersion = "1";
 // Of one run of a kernel: an hour.
 constexpr double kMaxSeconds = 3600;
-
-std::string NumberText(double value) {
-  std::array<char, 32> text{};
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
-  return {text.data(), end};
-}
 
 // The lines of a text one by one, counted for messages.
 class Lines {
@@ -74,14 +67,13 @@ void ParseMachine(Lines* lines, std::map<std::string, std::string>* machine) {
 }
 
 double ParseSeconds(std::string_view text, const Lines& lines) {
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  const bool is_time = error == std::errc() && end == text.data() + text.size() &&
-                       std::isfinite(seconds) && seconds >= 0 && seconds <= kMaxSeconds;
+  const std::optional<double> seconds = ParseNumber<double>(text);
+  // Not true of NaN.
+  const bool is_time = seconds && *seconds >= 0 && *seconds <= kMaxSeconds;
   if (!is_time) {
     lines.Throw("\"", text, "\" is no number of seconds, expected 0 to ", kMaxSeconds);
   }
-  return seconds;
+  return *seconds;
 }
 
 void ParseChoice(Lines* lines, std::map<std::string, KernelChoice>* by_key) {
@@ -110,7 +102,7 @@ std::string PrintKernelChoices(const KernelChoices& choices) {
   for (const auto& [key, choice] : choices.by_key) {
     std::vector<std::string> times;
     for (const auto& [kernel, seconds] : choice.seconds) {
-      times.push_back(StrCat(kernel, "=", NumberText(seconds)));
+      times.push_back(StrCat(kernel, "=", FormatShortest(seconds)));
     }
     text += StrCat(choice.kernel, "\t", Join(times, ", "), "\t", key, "\n");
   }

@@ -128,41 +128,26 @@ class PreparedCandidate {
   std::vector<Derived> refreshed_;  // before each run
 };
 
-// The least seconds of each, which run in turn.
-std::vector<double> LeastSeconds(const std::vector<std::function<double()>>& runs) {
-  const Clock::time_point start = Clock::now();
-  // The first runs pay for pages that are touched first.
-  for (const auto& run : runs) run();
-  std::vector<double> seconds(runs.size(), std::numeric_limits<double>::infinity());
-  for (int round = 0; round < kMaxRounds; ++round) {
-    if (round > 0 && SecondsSince(start) > kBudgetSeconds) break;
-    for (size_t i = 0; i < runs.size(); ++i) seconds[i] = std::min(seconds[i], runs[i]());
-  }
-  return seconds;
-}
-
 }  // namespace
 
 std::vector<double> TimeKernels(const TuningRequest& request,
                                 const std::vector<const KernelDef*>& candidates) {
   Arguments arguments(request.context);
   std::vector<std::unique_ptr<PreparedCandidate>> prepared;
-  std::vector<std::function<double()>> runs;
   for (const KernelDef* def : candidates) {
     prepared.push_back(std::make_unique<PreparedCandidate>(request, *def, &arguments));
-    runs.emplace_back([candidate = prepared.back().get()] { return candidate->SecondsOfRun(); });
   }
-  return LeastSeconds(runs);
-}
-
-double TimeCopy(const TensorMeta& from, Layout to) {
-  const Tensor source = RandomTensor(from, 0);
-  Tensor target(from.shape, from.dtype, Place::Cpu(), to);
-  return LeastSeconds({[&] {
-    const Clock::time_point start = Clock::now();
-    CopyBetweenLayouts(source, &target);
-    return SecondsSince(start);
-  }})[0];
+  const Clock::time_point start = Clock::now();
+  // The first runs pay for pages that are touched first.
+  for (const auto& candidate : prepared) candidate->SecondsOfRun();
+  std::vector<double> seconds(prepared.size(), std::numeric_limits<double>::infinity());
+  for (int round = 0; round < kMaxRounds; ++round) {
+    if (round > 0 && SecondsSince(start) > kBudgetSeconds) break;
+    for (size_t i = 0; i < prepared.size(); ++i) {
+      seconds[i] = std::min(seconds[i], prepared[i]->SecondsOfRun());
+    }
+  }
+  return seconds;
 }
 
 }  // namespace skiff

@@ -1,17 +1,20 @@
 #include "framework/tuning/kernel_tuner.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
+#include "framework/base/number_text.h"
 #include "framework/io/file.h"
+#include "framework/op/kernel_choice.h"
 
 namespace skiff {
 namespace {
 
 constexpr int64_t kCacheLimitBytes = int64_t{64} << 20;
+// A difference of times below this is noise: no reason to leave the rule.
+constexpr double kNoiseFactor = 1.05;
 
 bool CanBeTriedOut(const OpContext& context) {
   const OpDef& def = context.def();
@@ -36,28 +39,23 @@ const KernelDef* FindByName(const std::vector<const KernelDef*>& kernels, const 
 // The first name, the rule's, stays unless another is faster by more than noise.
 KernelChoice Fastest(const std::vector<std::string>& names, const std::vector<double>& seconds) {
   const auto best = std::ranges::min_element(seconds);
-  const bool rule_stays = seconds.front() <= KernelTuner::kNoiseFactor * *best;
+  const bool rule_stays = seconds.front() <= kNoiseFactor * *best;
   KernelChoice choice;
   choice.kernel = names[rule_stays ? size_t{0} : static_cast<size_t>(best - seconds.begin())];
   for (size_t i = 0; i < names.size(); ++i) choice.seconds[names[i]] = seconds[i];
   return choice;
 }
 
-std::optional<double> SecondsOf(const TunedKernel* decision) {
-  if (decision == nullptr) return std::nullopt;
-  const KernelChoice& choice = decision->choice;
-  const auto found = choice.seconds.find(choice.kernel);
-  SKIFF_ENFORCE(found != choice.seconds.end(), kInvalidArgument, "a choice of the kernel \"",
-                choice.kernel, "\" without its time");
-  return found->second;
+// Of the contents of a cache file: no choices, too long, or of another version.
+bool IsDamage(ErrorCode code) {
+  return code == ErrorCode::kDataLoss || code == ErrorCode::kOutOfRange ||
+         code == ErrorCode::kUnimplemented;
 }
 
 std::string TimesText(const KernelChoice& choice) {
   std::vector<std::string> texts;
   for (const auto& [kernel, seconds] : choice.seconds) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.4g ms", seconds * 1e3);
-    texts.push_back(StrCat(kernel, " ", text));
+    texts.push_back(StrCat(kernel, " ", FormatGeneral(seconds * 1e3, 4), " ms"));
   }
   return Join(texts, ", ");
 }
@@ -78,45 +76,27 @@ KernelTuner::KernelTuner(const OpRegistry& registry, KernelTunerOptions options)
 
 const KernelDef& KernelTuner::Choose(const TuningRequest& request) {
   const OpContext& context = request.context;
-  const KernelDef& rule = registry_.SelectKernel(context);
+  const KernelDef& rule = KernelByRule(registry_, context);
   if (!CanBeTriedOut(context)) return rule;
   const std::vector<const KernelDef*> candidates = Candidates(context, rule);
   if (candidates.size() == 1 && !fixed_) return rule;
-  TunedKernel* decision = Decide(request, candidates);
+  const TunedKernel* decision = Decide(request, candidates);
   if (decision == nullptr) return rule;
-  decision->runs = true;
   // A fixed one may be a reference.
   return KernelOf(context, decision->choice.kernel);
 }
 
-std::optional<double> KernelTuner::Seconds(const TuningRequest& request) {
-  const KernelDef& rule = registry_.SelectKernel(request.context);
-  if (!CanBeTriedOut(request.context)) return std::nullopt;
-  return SecondsOf(Decide(request, Candidates(request.context, rule)));
-}
-
-std::optional<double> KernelTuner::SecondsOfCopy(const TensorMeta& from, Layout to) {
-  return SecondsOf(Decide(CopyTuningKey(from, to),
-                          StrCat("copy ", from.shape, " ", from.layout, " -> ", to), {"copy"},
-                          [&] { return std::vector<double>{options_.copy_timer(from, to)}; }));
-}
-
-TunedKernel* KernelTuner::Decide(const TuningRequest& request,
-                                 const std::vector<const KernelDef*>& candidates) {
+const TunedKernel* KernelTuner::Decide(const TuningRequest& request,
+                                       const std::vector<const KernelDef*>& candidates) {
   std::vector<std::string> names;
   for (const KernelDef* kernel : candidates) names.push_back(kernel->name);
-  return Decide(TuningKey(request), ShortTuningKey(request), names,
-                [&] { return options_.timer(request, candidates); });
-}
-
-TunedKernel* KernelTuner::Decide(const std::string& key, const std::string& op,
-                                 const std::vector<std::string>& names, const Timer& timer) {
-  TunedKernel decision{.op = op, .rule = names.front(), .choice = {}};
+  const std::string key = TuningKey(request);
+  TunedKernel decision{.op = ShortTuningKey(request), .rule = names.front(), .choice = {}};
   const auto remembered = remembered_.find(key);
   if (fixed_) {
     const KernelChoice* fixed = FixedChoice(key);
     if (fixed == nullptr) {
-      WarnOfUnknown(op, names);
+      if (names.size() > 1) WarnOfUnknown(decision.op);
       return nullptr;
     }
     decision.choice = *fixed;
@@ -125,11 +105,11 @@ TunedKernel* KernelTuner::Decide(const std::string& key, const std::string& op,
     decision.choice = remembered->second;
   } else {
     // A remembered candidate that is gone was another version's.
-    decision.choice = Fastest(names, timer());
+    decision.choice = Fastest(names, options_.timer(request, candidates));
     decision.is_timed = true;
     Remember(key, decision);
   }
-  // One that is met again keeps its marks.
+  // One that is met again keeps its mark.
   TunedKernel& known = decisions_[key];
   if (known.choice != decision.choice) known = std::move(decision);
   return &known;
@@ -138,8 +118,10 @@ TunedKernel* KernelTuner::Decide(const std::string& key, const std::string& op,
 std::vector<const KernelDef*> KernelTuner::Candidates(const OpContext& context,
                                                       const KernelDef& rule) const {
   std::vector<const KernelDef*> candidates{&rule};
+  const int64_t modest = ModestScratchBytes(context);
   for (const KernelDef* kernel : registry_.AcceptingKernels(context)) {
-    if (kernel != &rule && !kernel->is_reference) candidates.push_back(kernel);
+    if (kernel == &rule || kernel->is_reference) continue;
+    if (ScratchBytes(*kernel, context) <= modest) candidates.push_back(kernel);
   }
   return candidates;
 }
@@ -189,29 +171,30 @@ KernelChoices KernelTuner::choices() const {
 }
 
 std::string KernelTuner::Summary() const {
-  int64_t kernels = 0;
-  int64_t kernels_timed = 0;
-  int64_t changed = 0;
-  int64_t others = 0;
-  int64_t others_timed = 0;
-  for (const auto& [key, decision] : decisions_) {
-    const bool is_choice = decision.runs && decision.choice.seconds.size() > 1;
-    (is_choice ? kernels : others) += 1;
-    if (decision.is_timed) (is_choice ? kernels_timed : others_timed) += 1;
-    if (is_choice && decision.choice.kernel != decision.rule) ++changed;
-  }
-  std::string text = StrCat(kernels, " kernels tuned, ", kernels_timed, " of them timed now, ",
-                            changed, " not those of the rule");
-  if (others > 0) {
-    text += StrCat("; ", others, " other times for layouts, ", others_timed, " of them taken now");
-  }
-  return text;
+  const auto count = [this](const auto& is_counted) {
+    return std::ranges::count_if(decisions_,
+                                 [&](const auto& known) { return is_counted(known.second); });
+  };
+  const auto timed = count([](const TunedKernel& kernel) { return kernel.is_timed; });
+  const auto changed =
+      count([](const TunedKernel& kernel) { return kernel.choice.kernel != kernel.rule; });
+  return StrCat(decisions_.size(), " kernels tuned, ", timed, " of them timed now, ", changed,
+                " not those of the rule");
 }
 
-KernelChoices KernelTuner::ReadCache() const {
+KernelChoices KernelTuner::ReadCache() {
   const std::string& path = options_.cache_file;
   if (path.empty() || !PathExists(path)) return {.machine = machine_, .by_key = {}};
-  return ParseKernelChoices(ReadFile(path, kCacheLimitBytes), path);
+  try {
+    return ParseKernelChoices(ReadFile(path, kCacheLimitBytes), path);
+  } catch (const Error& error) {
+    // What is lost is time. A file that can't be read can't be written either: that is an Error.
+    if (!IsDamage(error.code())) throw;
+    if (!std::exchange(warned_of_damage_, true)) {
+      Warn(StrCat("the cache of kernel choices is damaged and is made anew: ", error.what()));
+    }
+    return {.machine = machine_, .by_key = {}};
+  }
 }
 
 void KernelTuner::WriteCache() {
@@ -226,9 +209,8 @@ void KernelTuner::Log(const std::string& line) const {
   if (options_.log) options_.log(line);
 }
 
-void KernelTuner::WarnOfUnknown(const std::string& op, const std::vector<std::string>& names) {
-  // Nothing to decide, and for layouts the rule stays.
-  if (names.size() == 1 || warned_of_unknown_) return;
+void KernelTuner::WarnOfUnknown(const std::string& op) {
+  if (warned_of_unknown_) return;
   warned_of_unknown_ = true;
   Warn(StrCat("the choices of an earlier run don't know ", op,
               ", and perhaps others: by rule, so that results may differ from that run's"));

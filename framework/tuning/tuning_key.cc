@@ -69,10 +69,6 @@ std::string TuningKey(const TuningRequest& request) {
 
 std::string_view WithoutThreads(std::string_view key) { return key.substr(0, key.rfind(kThreads)); }
 
-std::string CopyTuningKey(const TensorMeta& from, Layout to) {
-  return StrCat("copy ", MetaText(from), " -> ", to, ThreadsText());
-}
-
 std::string ShortTuningKey(const TuningRequest& request) {
   std::vector<std::string> inputs;
   for (const TensorMeta& meta : request.context.inputs()) {

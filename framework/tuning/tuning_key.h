@@ -28,9 +28,6 @@ std::string TuningKey(const TuningRequest& request);
 // The key without the number of threads.
 std::string_view WithoutThreads(std::string_view key);
 
-// Of a copy between layouts: "copy float32 [64, 16, 32, 32] plain -> blocked16, threads=2".
-std::string CopyTuningKey(const TensorMeta& from, Layout to);
-
 // For people: "conv2d [64, 16, 32, 32] blocked16, [16, 16, 3, 3]", the type with the shapes of the
 // inputs and those of their layouts that aren't plain.
 std::string ShortTuningKey(const TuningRequest& request);

@@ -1,7 +1,7 @@
 #include "models/common/augmentation.h"
 
 #include "framework/base/error.h"
-#include "models/common/data_random.h"
+#include "framework/training/data_random.h"
 
 namespace skiff::models {
 namespace {
@@ -17,7 +17,7 @@ Augmentation DrawAugmentation(const AugmentationOptions& options, uint64_t seed,
                               int64_t sample) {
   SKIFF_ENFORCE(options.padding >= 0, kInvalidArgument, "padding = ", options.padding,
                 " for random crops: expected no negative number");
-  const Philox philox = DataRandom(seed, DataStream::kAugmentation, epoch);
+  const Philox philox = training::DataRandom(seed, training::DataStream::kAugmentation, epoch);
   const Philox::Block words = philox.At(static_cast<uint64_t>(sample));
   return {.flip = options.flip && (words[0] & 1) != 0,
           .shift_y = UniformShift(words[1], options.padding),

@@ -24,7 +24,7 @@ DatasetPair Generate(const DatasetChoice& choice) {
   options.images = OrElse(choice.limit_samples, choice.generated_samples);
   pair.train = GenerateImages(options);
   options.images = OrElse(choice.validation_samples, kGeneratedValidation);
-  options.stream = DataStream::kValidationImages;
+  options.stream = training::DataStream::kValidationSamples;
   pair.validation = GenerateImages(options);
   return pair;
 }

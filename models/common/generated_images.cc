@@ -37,7 +37,7 @@ constexpr std::array<uint8_t, 10> kLitSegments = {0x3F, 0x06, 0x5B, 0x4F, 0x66,
 // Numbers of one image, in the order they are asked for.
 class ImageRandom {
  public:
-  ImageRandom(uint64_t seed, DataStream stream, int64_t image)
+  ImageRandom(uint64_t seed, training::DataStream stream, int64_t image)
       : philox_(DataRandom(seed, stream, image)) {}
 
   float Uniform(float low, float high) {

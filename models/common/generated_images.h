@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "models/common/data_random.h"
+#include "framework/training/data_random.h"
 #include "models/common/dataset.h"
 
 namespace skiff::models {
@@ -19,7 +19,8 @@ struct GeneratedImagesOptions {
   int32_t height = 32;
   int32_t width = 32;
   uint64_t seed = 1;
-  DataStream stream = DataStream::kTrainingImages;  // or kValidationImages: other images
+  // kTrainingSamples or kValidationSamples: other images.
+  training::DataStream stream = training::DataStream::kTrainingSamples;
   float noise = 0.12f;  // deviation of the pixel noise, of a full range of 1
 };
 

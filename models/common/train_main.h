@@ -1,37 +1,49 @@
-// What the train programs of image classifiers have in common: flags, data, training, messages.
+// What the train programs of all models have in common: flags, training, messages.
 //
-// A model's train.cc defines main and the flags of its own:
-//
-//   int main(int argc, char** argv) {
-//     return skiff::models::TrainMain(argc, argv, {.name = "lenet", …, .logits = …});
-//   }
+// A model gives the readers and the programs; classifier_main.h does that for image classifiers.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "models/common/classifier_program.h"
+#include "framework/training/optimization.h"
+#include "framework/training/reader.h"
+#include "framework/training/training_program.h"
 
 namespace skiff::models {
+
+// What the common flags say about a task.
+struct TaskOptions {
+  int64_t batch_size = 0;
+  int64_t epochs = 0;
+  uint64_t seed = 0;
+  training::OptimizationOptions optimization;  // the task sets total_steps
+};
+
+struct TrainingTask {
+  std::string title;                 // such as "ResNet-20 on generated images"
+  std::string extent;                // such as "2000 to train, 500 to validate"
+  std::string samples;               // what they are called: "images"
+  std::shared_ptr<const void> data;  // what the readers read; may be empty
+  std::unique_ptr<training::Reader> train;
+  std::unique_ptr<training::Reader> validation;
+  std::unique_ptr<training::TrainingProgram> program;
+};
 
 struct TrainableModel {
   std::string name;     // the folder's, and the default output directory's
   std::string summary;  // what it trains, for --help
-  // Of generated images; so many for training.
-  int64_t generated_samples = 2000;
-  int32_t channels = 3;
-  int32_t height = 32;
-  int32_t width = 32;
   // Defaults of flags that aren't the common ones.
   std::vector<std::pair<std::string, std::string>> flag_defaults;
-  // The flags of the model's own that decide what the network is; a training can't be resumed with
+  // The flags of the model's own that decide what is computed; a training can't be resumed with
   // other values.
-  std::vector<std::string> network_flags;
-  // Called once the flags are set: a title such as "ResNet-20", and the network.
-  std::function<std::string()> title;
-  BuildLogits logits;
+  std::vector<std::string> fixed_flags;
+  // Called once the flags are set. Must use nothing but flags and its argument.
+  std::function<TrainingTask(const TaskOptions&)> make_task;
   // Command lines (flags only) that are worth trying next. Each is shown with an --output_dir of
   // its own.
   std::vector<std::string> try_next;

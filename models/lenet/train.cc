@@ -1,10 +1,10 @@
 // Trains LeNet. `train --help` lists the flags.
 
-#include "models/common/train_main.h"
+#include "models/common/classifier_main.h"
 #include "models/lenet/lenet.h"
 
 int main(int argc, char** argv) {
-  return skiff::models::TrainMain(
+  return skiff::models::TrainClassifierMain(
       argc, argv,
       {.name = "lenet",
        .summary = "Trains LeNet-5 (LeCun et al. 1998) to classify images.",

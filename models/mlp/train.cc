@@ -3,7 +3,7 @@
 #include <gflags/gflags.h>
 
 #include "framework/base/error.h"
-#include "models/common/train_main.h"
+#include "models/common/classifier_main.h"
 #include "models/mlp/mlp.h"
 
 DEFINE_int32(hidden_layers, 2, "Fully connected layers before the last.");
@@ -11,7 +11,7 @@ DEFINE_int64(hidden_units, 256, "Units of each.");
 DEFINE_double(dropout, 0.0, "Share of the hidden units that a training step leaves out.");
 
 int main(int argc, char** argv) {
-  return skiff::models::TrainMain(
+  return skiff::models::TrainClassifierMain(
       argc, argv,
       {.name = "mlp",
        .summary = "Trains a multilayer perceptron to classify images.",

@@ -3,7 +3,7 @@
 #include <gflags/gflags.h>
 
 #include "framework/base/error.h"
-#include "models/common/train_main.h"
+#include "models/common/classifier_main.h"
 #include "models/resnet/resnet.h"
 
 DEFINE_int32(depth, 20,
@@ -11,7 +11,7 @@ DEFINE_int32(depth, 20,
              "for ImageNet, with a 3x3 stem for images below 64x64.");
 
 int main(int argc, char** argv) {
-  return skiff::models::TrainMain(
+  return skiff::models::TrainClassifierMain(
       argc, argv,
       {.name = "resnet",
        .summary = "Trains a residual network (He et al. 2016) to classify images.",

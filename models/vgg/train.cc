@@ -2,13 +2,13 @@
 #include <gflags/gflags.h>
 
 #include "framework/base/error.h"
-#include "models/common/train_main.h"
+#include "models/common/classifier_main.h"
 #include "models/vgg/vgg.h"
 
 DEFINE_int32(depth, 11, "layers of the network: 11, 13, 16 or 19");
 
 int main(int argc, char** argv) {
-  return skiff::models::TrainMain(
+  return skiff::models::TrainClassifierMain(
       argc, argv,
       {.name = "vgg",
        .summary = "Trains a VGG (Simonyan and Zisserman 2015) to classify images.",

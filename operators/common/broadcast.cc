@@ -7,7 +7,7 @@
 namespace skiff {
 namespace {
 
-// `small` with the rank of `large`: placed at `axis`, 1 elsewhere.
+// Returns `small` with the rank of `large`: its dims from `axis` on, 1 elsewhere.
 Shape Align(const Shape& small, const Shape& large, int64_t axis, std::string_view op) {
   const int64_t difference = large.rank() - small.rank();
   const int64_t start = axis < 0 ? difference + axis + 1 : axis;
@@ -24,7 +24,7 @@ Shape Align(const Shape& small, const Shape& large, int64_t axis, std::string_vi
   return aligned;
 }
 
-// Equal, as far as the dims are known.
+// Returns whether the known dims are equal.
 bool MayBeEqual(const Shape& x, const Shape& y) {
   return std::equal(x.begin(), x.end(), y.begin(), y.end(),
                     [](int64_t a, int64_t b) { return a == b || a < 0 || b < 0; });
@@ -43,7 +43,7 @@ int64_t BroadcastDimSize(int64_t x, int64_t y) {
 }
 
 AlignedShapes AlignShapes(const Shape& x, const Shape& y, int64_t axis, std::string_view op) {
-  // Operands of one shape match as they are: Fluid doesn't look at the axis then.
+  // Fluid ignores the axis if the operands have one shape.
   if (MayBeEqual(x, y)) axis = -1;
   AlignedShapes shapes{x, y, {}};
   if (x.rank() >= y.rank()) {
@@ -93,6 +93,7 @@ Broadcast::Broadcast(const Shape& x, const Shape& y, int64_t axis, std::string_v
 void Broadcast::Append(const BroadcastDim& dim) {
   if (rank_ > 0) {
     BroadcastDim& outer = dims_[rank_ - 1];
+    // The result is contiguous, so only the strides of the operands decide.
     if (outer.x_stride == dim.size * dim.x_stride && outer.y_stride == dim.size * dim.y_stride) {
       const int64_t size = outer.size * dim.size;
       outer = dim;
@@ -104,7 +105,7 @@ void Broadcast::Append(const BroadcastDim& dim) {
 }
 
 BroadcastReduction::BroadcastReduction(const Broadcast& broadcast, BroadcastOperand operand)
-    : operand_(operand), run_(broadcast.run()) {
+    : operand_(operand), is_empty_(broadcast.count() == 0), run_(broadcast.run()) {
   const auto is_kept = [&](const BroadcastDim& dim) {
     return (operand == BroadcastOperand::kX ? dim.x_stride : dim.y_stride) != 0;
   };
@@ -126,6 +127,8 @@ BroadcastReduction::BroadcastReduction(const Broadcast& broadcast, BroadcastOper
   for (size_t i = 0; i < reduced_rank_; ++i) {
     if (reduced_[i].size > reduced_[cut_].size) cut_ = i;
   }
+  // Few tiles would keep few threads busy. Cut the longest reduced dim; Run adds up the sums of the
+  // parts in order, so the number of threads doesn't matter.
   if (tiles_ < kEnoughTiles && reduced_rank_ > 0) {
     const int64_t most =
         std::min({kMaxParts, reduced_[cut_].size, broadcast.count() / kMinPartElements});

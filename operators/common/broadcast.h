@@ -1,11 +1,11 @@
-// Broadcasting of two operands against each other, and the sums that undo it.
+// Broadcasting of two operands, and the sums that undo it.
 //
-// The rule is that of PaddlePaddle 2.6 (`axis` of the elementwise ops): the operand of lower rank
-// stands at dimension `axis` of the other (-1: at its end), the missing dimensions count as 1, and
-// a dimension of 1 is repeated along the other operand's. As in Fluid 1.x, trailing dims of 1 that
+// The rule is that of PaddlePaddle 2.6 (`axis` of the elementwise ops): the dims of the operand of
+// lower rank stand at dimension `axis` of the other (-1: at its end), the missing dims count as 1,
+// and a dim of 1 is repeated along the other operand's. As in Fluid 1.x, trailing dims of 1 that
 // reach beyond the larger operand are dropped first: [4, 1] fits [2, 3, 4] at axis 2.
 //
-// Everything here is computed when a kernel is prepared; the walks over memory allocate nothing.
+// Everything here is computed when a kernel is prepared; walking over memory allocates nothing.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,12 @@
 
 namespace skiff {
 
-// Shape of the result. Dims of -1 stay unknown unless the other operand settles them. Error,
-// starting with `op`, for shapes that don't fit or an axis outside of the larger operand.
+// Returns the shape of the result. A dim of -1 stays unknown unless the other operand determines
+// it. Throws Error, starting with `op`, for shapes that don't fit and for an axis outside the
+// larger operand.
 Shape BroadcastShape(const Shape& x, const Shape& y, int64_t axis, std::string_view op);
 
-// One loop over the result; strides count elements, 0 where an operand is repeated.
+// A loop over the result. Strides count elements; 0: the operand is repeated.
 struct BroadcastDim {
   int64_t size = 1;
   int64_t x_stride = 0;
@@ -45,7 +46,7 @@ struct BroadcastOffsets {
   }
 };
 
-// Nested loops over dims, the last the fastest, with the offsets of each step.
+// Nested loops over dims, the last one fastest, with the offsets of each iteration.
 class BroadcastWalk {
  public:
   explicit BroadcastWalk(std::span<const BroadcastDim> dims, BroadcastOffsets start = {})
@@ -53,7 +54,7 @@ class BroadcastWalk {
 
   const BroadcastOffsets& offsets() const { return offsets_; }
 
-  // To step `index`, from the start.
+  // Moves from the start to iteration `index`.
   void Seek(int64_t index) {
     for (size_t i = dims_.size(); i-- > 0;) {
       position_[i] = index % dims_[i].size;
@@ -77,27 +78,27 @@ class BroadcastWalk {
   BroadcastOffsets offsets_;
 };
 
-// The loops over the result of two operands: neighbouring dims that are walked alike are merged and
-// dims of 1 dropped, so equal shapes are one loop, and a channel bias on [N, C, H, W] three.
+// The loops over the result of two operands. Dims that are walked alike are merged and dims of 1
+// dropped, so equal shapes make one loop, and a channel bias on [N, C, H, W] makes three.
 class Broadcast {
  public:
-  // Of `count` pairs of elements, whatever their shape.
+  // Pairs `count` elements of both operands, whatever their shapes.
   explicit Broadcast(int64_t count);
-  // Shapes must be known; errors as of BroadcastShape.
+  // The shapes must be known. Throws what BroadcastShape throws.
   Broadcast(const Shape& x, const Shape& y, int64_t axis, std::string_view op);
 
-  // Elements of the result and of the operands.
+  // The number of elements of the result and of the operands.
   int64_t count() const { return count_; }
   int64_t x_count() const { return x_count_; }
   int64_t y_count() const { return y_count_; }
 
-  // Outermost first, at least one. In the last one the result's stride is 1, an operand's 0 or 1
-  // and one of them is 1.
+  // Outermost first; at least one. In the last one the result has stride 1, and the operands have
+  // strides 0 or 1, not both 0.
   std::span<const BroadcastDim> dims() const { return {dims_.data(), rank_}; }
   const BroadcastDim& run() const { return dims_[rank_ - 1]; }
 
-  // Calls body(offsets, length) for the runs that make up elements [begin, end) of the result. In a
-  // run an operand moves by its stride in run().
+  // Calls body(offsets, length) for the runs that make up elements [begin, end) of the result.
+  // Within a run an operand moves by its stride in run().
   template <typename Body>
   void ForEachRun(int64_t begin, int64_t end, const Body& body) const {
     if (begin >= end) return;
@@ -130,28 +131,34 @@ enum class BroadcastOperand { kX, kY };
 // Sums values at the positions of the result into the operand's elements that were repeated there:
 // the gradient of a broadcast.
 //
-// The order of the additions depends on the shapes alone, so the number of threads changes no bit.
-// Floating point is carried in float64 from one segment to the next.
+// The order of the additions depends only on the shapes, so the number of threads changes no bit.
+// Floating-point sums are carried in float64 from one segment to the next.
 class BroadcastReduction {
  public:
   template <typename T>
   using Sum = std::conditional_t<std::is_floating_point_v<T>, double, T>;
 
-  // Segments are at most this long.
+  // The maximum length of a segment.
   static constexpr int64_t kSegment = 1024;
 
   BroadcastReduction(const Broadcast& broadcast, BroadcastOperand operand);
 
-  // Bytes of scratch memory that Run needs for T; 0: none.
+  // Returns the bytes of scratch memory that Run needs for T.
   template <typename T>
   int64_t ScratchBytes() const {
     return parts_ == 1 ? 0 : parts_ * kept_count_ * static_cast<int64_t>(sizeof(Sum<T>));
   }
 
-  // segment(offsets, length, buffer) returns `length` values of T that stand at the offsets: in the
-  // buffer of kSegment elements or anywhere else. `sums` has the operand's elements.
+  // Fills `sums`, which has as many elements as the operand. segment(offsets, length, buffer) must
+  // return `length` values of T at the offsets, either in the buffer of kSegment elements or
+  // elsewhere.
   template <typename T, typename Segment>
   void Run(const Segment& segment, T* sums, void* scratch) const {
+    // Not by loops: those over the other dims would still turn, about nothing.
+    if (is_empty_) {
+      std::fill_n(sums, kept_count_, T{0});
+      return;
+    }
     auto* partial = static_cast<Sum<T>*>(scratch);
     ParallelFor(parts_ * tiles_, grain_, [&](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) {
@@ -172,18 +179,19 @@ class BroadcastReduction {
  private:
   using Dims = std::array<BroadcastDim, Shape::kMaxRank>;
 
-  // Enough independent pieces of work for many threads, and little scratch memory.
+  // Enough independent pieces of work for many threads, with little scratch memory.
   static constexpr int64_t kEnoughTiles = 16;
   static constexpr int64_t kMaxParts = 64;
   static constexpr int64_t kMinPartElements = 32768;
   static constexpr int64_t kGrainElements = 16384;
 
-  // What lies in `operand` at the offsets.
+  // The operand's own offset.
   int64_t OperandOffset(const BroadcastOffsets& offsets) const {
     return operand_ == BroadcastOperand::kX ? offsets.x : offsets.y;
   }
 
-  // Part `part` of the reduced loops: one of them is cut into parts_.
+  // Sets *dims to part `part` of the reduced loops, of which one is cut into parts_. Returns its
+  // start.
   BroadcastOffsets CutReduced(int64_t part, Dims* dims) const {
     *dims = reduced_;
     BroadcastOffsets start;
@@ -234,7 +242,7 @@ class BroadcastReduction {
     }
   }
 
-  // Adds up the segments at every step of `dims`, element by element.
+  // Adds up the segments at every iteration of `dims`, element by element.
   template <typename T, typename Segment>
   static void SumColumns(const Segment& segment, std::span<const BroadcastDim> dims,
                          const BroadcastOffsets& start, int64_t length, Sum<T>* columns) {
@@ -250,7 +258,7 @@ class BroadcastReduction {
     }
   }
 
-  // The sum over all steps of `dims`, the last of which is a run.
+  // Returns the sum over all iterations of `dims`, of which the last is a run.
   template <typename T, typename Segment>
   static Sum<T> SumAll(const Segment& segment, std::span<const BroadcastDim> dims,
                        const BroadcastOffsets& start) {
@@ -270,7 +278,7 @@ class BroadcastReduction {
     return sum;
   }
 
-  // Independent lanes, so that the compiler may use vectors.
+  // Sums independent lanes, so that the compiler can use vectors.
   template <typename T>
   static Sum<T> SumSegment(const T* values, int64_t length) {
     constexpr int64_t kLanes = 16;
@@ -288,8 +296,9 @@ class BroadcastReduction {
   }
 
   BroadcastOperand operand_;
+  bool is_empty_ = false;  // whether the result has no elements
   // The result's dims along which the operand moves, and those along which it is repeated. The run
-  // is in neither list if it is kept, else it is the last one of the reduced.
+  // is in neither list if it is kept, else it is the last of the reduced dims.
   Dims kept_{};
   Dims reduced_{};
   size_t kept_rank_ = 0;
@@ -297,8 +306,8 @@ class BroadcastReduction {
   BroadcastDim run_;
   bool run_is_kept_ = false;
   int64_t kept_count_ = 1;
-  // Work is cut into tiles of kept elements, and where these are few into parts of the longest
-  // reduced dim too.
+  // Work is cut into tiles of kept elements and, if there are few of these, also into parts of the
+  // longest reduced dim.
   int64_t tiles_per_run_ = 1;
   int64_t tiles_ = 0;
   int64_t parts_ = 1;

@@ -1,10 +1,10 @@
 // Kernels over the elements of many arrays, in one launch for any number of them.
 //
-// The arrays are cut into chunks of one size, none across two arrays, and block b of a kernel takes
-// the chunks b, b + blocks, … So what becomes of an array depends on no other one of its list.
-// Within a chunk a thread takes packs of 16 bytes, wherever the array lies, so that not even the
-// order of sums depends on addresses; it loads a pack at once if the array begins at a multiple of
-// 16 bytes.
+// The arrays are cut into chunks of one size, none across two arrays. Block b of a kernel takes
+// chunks b, b + blocks, …, so what happens to an array doesn't depend on the others of its list.
+// Within a chunk a thread takes packs of 16 bytes, counted from the start of the array, so that not
+// even the order of sums depends on addresses. It loads a pack at once if the array begins at a
+// multiple of 16 bytes.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,7 +19,7 @@ namespace skiff {
 
 inline constexpr int64_t kCudaChunk = 4096;  // elements
 
-// The chunks before each array, and at the end all.
+// Returns the number of chunks before each array, and at the end their total.
 inline std::vector<int64_t> FirstChunks(const std::vector<int64_t>& counts) {
   std::vector<int64_t> first = {0};
   for (const int64_t count : counts) {
@@ -28,7 +28,7 @@ inline std::vector<int64_t> FirstChunks(const std::vector<int64_t>& counts) {
   return first;
 }
 
-// On the device: what FirstChunks says.
+// FirstChunks on the device.
 struct CudaChunks {
   const int64_t* first;
   int64_t array_count;
@@ -42,7 +42,7 @@ struct CudaChunk {
   int64_t end;
 };
 
-// Chunk number `chunk` of arrays whose number of elements count_of(array) tells.
+// Returns chunk `chunk` of arrays with count_of(array) elements each.
 template <class CountOf>
 __device__ CudaChunk ChunkOf(const CudaChunks& chunks, int64_t chunk, const CountOf& count_of) {
   int64_t array = 0;
@@ -64,7 +64,7 @@ struct alignas(16) Pack {
   T values[kPackSize<T>];
 };
 
-// In one instruction: nvcc takes an assignment apart.
+// In one instruction; nvcc would split an assignment.
 __device__ inline void StoreWhole(const Pack<float>& pack, float* to) {
   const float(&values)[4] = pack.values;
   __stwb(reinterpret_cast<float4*>(to), make_float4(values[0], values[1], values[2], values[3]));
@@ -78,7 +78,7 @@ inline bool IsPackAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % 16 == 0;
 }
 
-// The first `count` elements of a pack. kIsWhole: all, at a multiple of 16 bytes.
+// The first `count` elements of a pack. kIsWhole: all of them, at a multiple of 16 bytes.
 template <bool kIsWhole, typename T>
 __device__ Pack<T> LoadPack(const T* from, int count) {
   if constexpr (kIsWhole) return *reinterpret_cast<const Pack<T>*>(from);
@@ -102,7 +102,8 @@ __device__ void StorePack(const Pack<T>& pack, int count, T* to) {
   }
 }
 
-// Where a pack of floats has its two-byte numbers: at a multiple of 8 bytes, if it is whole.
+// Returns the address of the two-byte numbers of a pack of floats: a multiple of 8 bytes if the
+// pack is whole.
 inline bool IsHalfPackAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % 8 == 0;
 }
@@ -118,7 +119,7 @@ __device__ inline uint16_t HalfOfFloat(float value, bool is_float16) {
   return is_float16 ? Float16(value).bits : BFloat16(value).bits;
 }
 
-// LoadPack of float16 or bfloat16, as floats.
+// LoadPack for float16 or bfloat16; returns floats.
 template <bool kIsWhole>
 __device__ Pack<float> LoadHalves(const uint16_t* from, bool is_float16, int count) {
   Pack<float> pack{};
@@ -137,7 +138,7 @@ __device__ Pack<float> LoadHalves(const uint16_t* from, bool is_float16, int cou
   return pack;
 }
 
-// StorePack of floats, rounded to float16 or bfloat16.
+// StorePack that rounds floats to float16 or bfloat16.
 template <bool kIsWhole>
 __device__ void StoreHalves(const Pack<float>& pack, bool is_float16, int count, uint16_t* to) {
   uint16_t halves[kPackSize<float>];
@@ -154,8 +155,8 @@ __device__ void StoreHalves(const Pack<float>& pack, bool is_float16, int count,
   }
 }
 
-// Calls body.template operator()<kIsWhole>(i, count) for each of the thread's packs: it begins at
-// element i and has `count`. is_aligned: the arrays begin at multiples of 16 bytes.
+// Calls body.template operator()<kIsWhole>(i, count) for each of the thread's packs, which starts
+// at element i and has `count` elements. is_aligned: the arrays begin at multiples of 16 bytes.
 template <typename T, class Body>
 __device__ void ForEachPack(const CudaChunk& chunk, bool is_aligned, const Body& body) {
   constexpr int64_t kStride = int64_t{kCudaThreads} * kPackSize<T>;
@@ -170,22 +171,22 @@ __device__ void ForEachPack(const CudaChunk& chunk, bool is_aligned, const Body&
   }
 }
 
-// The elements of a chunk stay what they are, wherever an array has its next values.
+// The elements of a chunk stay the same wherever the next values of an array are stored.
 template <typename T>
 __device__ void KeepChunk(const T* from, const CudaChunk& chunk, T* to) {
   if (from == to) return;
   for (int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += kCudaThreads) to[i] = from[i];
 }
 
-// The sum of what the threads of a block have, always in the same order; thread 0 gets it. Every
-// thread must call it.
+// Returns, on thread 0, the sum of the values of a block's threads, always added in the same order.
+// Every thread must call it.
 __device__ inline double BlockSum(double value) {
   constexpr int kWarp = 32;
   __shared__ double of_warps[kCudaThreads / kWarp];
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
     value += __shfl_down_sync(0xFFFFFFFF, value, distance);
   }
-  __syncthreads();  // thread 0 has read what the call before left
+  __syncthreads();  // until thread 0 has read what the last call left
   if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = value;
   __syncthreads();
   if (threadIdx.x == 0) {

@@ -1,22 +1,22 @@
-// Runs the CPU's kernel of an op on what the op keeps in the memory of the host (host_slots.h),
-// beside a program on a device.
+// Runs the CPU kernel of an op on states that the op keeps in host memory (host_slots.h), beside a
+// program on a device.
 //
-// Everything is given to streams, and the CPU waits for nothing. Per device there is one more
-// stream, the host lane, for all such ops of all plans. Per run:
+// All work is issued to streams, so the CPU never waits. Each device has one more stream, the host
+// lane, for all such ops of all plans. In each run:
 //
 //   the program's stream   … writes the inputs ─┐            ┌─ goes on, may write them again …
 //   the host lane                               └─ copies ───┴─ CPU kernel ─ …
 //
-// The inputs are copied into pinned memory; what lies one behind the other, as parameters do that
-// are flat, in one copy. The program's stream goes on behind the copies and not only where the
-// inputs are written again: another plan of the same parameters, for a batch of another shape, may
-// be what writes them, and knows nothing of this kernel.
+// The inputs are copied into pinned memory; contiguous inputs, such as flat parameters, in one
+// copy. The program's stream waits for the copies even if this plan doesn't write the inputs again:
+// another plan with the same parameters, for a batch of another shape, may write them, and knows
+// nothing of this kernel.
 //
-// The CPU kernel is a host function of the lane, and no work of a thread of ours that such a
-// function wakes: so runs are in the order of the lane, no copy overwrites what is still being
-// read, and if the CPU takes longer than a step, the copies of the next one wait for it and with
-// them the device, instead of work piling up. The thread that CUDA calls it on has nobody else's
-// functions to call, and OpenMP's threads it may use as any thread does.
+// The CPU kernel is a host function on the lane, not work for a thread of ours that such a function
+// wakes. So runs happen in the order of the lane, and no copy overwrites data that is still being
+// read. If the CPU takes longer than a step, the copies of the next step wait for it, and the
+// device with them, instead of work piling up. CUDA calls the function on a thread that has no
+// other functions to call; it may use OpenMP's threads as any thread does.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -51,7 +51,7 @@ inline void CheckHostLane(cudaError_t status, const char* call) {
 // The host lane of a device: its stream, and the first failure on it.
 class CudaHostLane final : public PendingWrites {
  public:
-  // Never destroyed: scopes of static lifetime may ask it at exit.
+  // Never destroyed, since scopes of static lifetime may use it at exit.
   static CudaHostLane& Of(Place place) {
     static std::mutex mutex;
     static auto& lanes = *new std::map<int32_t, CudaHostLane*>;
@@ -78,7 +78,8 @@ class CudaHostLane final : public PendingWrites {
     if (failure != nullptr) std::rethrow_exception(failure);
   }
 
-  // On the lane: calls the function unless an earlier one has failed and nobody knows it yet.
+  // Runs on the lane: calls the function unless an earlier one has failed and nobody has learned of
+  // it yet.
   template <class Function>
   void Call(const Function& function) noexcept {
     if (HasFailure()) return;
@@ -91,8 +92,8 @@ class CudaHostLane final : public PendingWrites {
   }
 
  private:
-  // On the device that is current, as all that kernels do. Not ordered by the default stream: that
-  // waits for the copies by events.
+  // On the current device, like everything that kernels do. Not ordered by the default stream:
+  // events make it wait for the copies.
   CudaHostLane() {
     CheckHostLane(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
                   "cudaStreamCreateWithFlags");
@@ -118,7 +119,7 @@ class CudaEvent {
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
-  // What is given to `later` from now on comes behind what `earlier` has been given.
+  // Makes work issued to `later` from now on wait for what `earlier` has received.
   void Order(cudaStream_t earlier, cudaStream_t later) const {
     CheckHostLane(cudaEventRecord(event_, earlier), "cudaEventRecord");
     CheckHostLane(cudaStreamWaitEvent(later, event_, 0), "cudaStreamWaitEvent");
@@ -130,7 +131,7 @@ class CudaEvent {
 
 class CudaHostKernel final : public BackgroundKernel {
  public:
-  // Of an op all whose outputs lie in host memory.
+  // The kernel of an op whose outputs are all in host memory.
   CudaHostKernel(const PrepareContext& context, const OpRegistry& registry)
       : type_(context.op().type), lane_(CudaHostLane::Of(context.place())) {
     AddInputs(context);
@@ -146,7 +147,7 @@ class CudaHostKernel final : public BackgroundKernel {
     run_.device_context = &host_;
   }
 
-  // What was given points to this object.
+  // The issued work points to this object.
   ~CudaHostKernel() override { cudaStreamSynchronize(lane_.stream()); }
 
   PendingWrites* pending() const override { return &lane_; }
@@ -196,23 +197,23 @@ class CudaHostKernel final : public BackgroundKernel {
   }
 
  private:
-  // Between parameters that lie flat there is less.
+  // Gaps between flat parameters are smaller.
   static constexpr int64_t kLargestGap = 256;
 
   static std::vector<TensorMeta> MetasOf(std::span<const TensorMeta> metas) {
     return {metas.begin(), metas.end()};
   }
 
-  // By a thread of CUDA's, where nothing of CUDA may be called.
+  // Called on a thread of CUDA, where no CUDA function may be called.
   static void RunOnHost(void* self) {
     auto& kernel = *static_cast<CudaHostKernel*>(self);
     kernel.lane_.Call([&] {
-      // As many threads as an op of the program would have.
+      // As many threads as an op of the program would use.
       omp_set_num_threads(kernel.threads_);
       try {
         kernel.kernel_->Run(kernel.run_);
       } catch (const Error& error) {
-        // It is told elsewhere: in a later run, of another op perhaps.
+        // Reported elsewhere: in a later run, perhaps of another op.
         throw error.WithContext(StrCat(kernel.type_, " of an earlier run, in host memory"));
       }
     });
@@ -247,7 +248,7 @@ class CudaHostKernel final : public BackgroundKernel {
   CudaHostLane& lane_;
   CudaEvent inputs_written_;           // by the program
   CudaEvent inputs_copied_;            // by the lane
-  std::vector<size_t> copied_inputs_;  // inputs that lie on the device
+  std::vector<size_t> copied_inputs_;  // inputs on the device
   StagedCopies plan_;
   std::unique_ptr<Buffer> staging_;
   std::vector<Tensor> staged_;  // by copied_inputs_

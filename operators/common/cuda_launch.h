@@ -1,4 +1,4 @@
-// What every launch of a CUDA kernel needs. For .cu files.
+// What every launch of a CUDA kernel needs. For .cu files only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,13 +11,14 @@
 
 namespace skiff {
 
-inline constexpr int kCudaThreads = 256;  // of a block
+inline constexpr int kCudaThreads = 256;  // per block
 inline constexpr int64_t kMaxCudaBlocks = 4096;
 
-// Blocks for work in `count` parts, of which a kernel takes those that lie a grid apart.
+// Returns the number of blocks for `count` parts of work. Each block takes the parts that are a
+// grid apart.
 inline int CudaBlocks(int64_t count) { return static_cast<int>(std::min(count, kMaxCudaBlocks)); }
 
-// The same for one part a thread.
+// The same for one part per thread.
 inline int CudaBlocksOfThreads(int64_t count) {
   return CudaBlocks((count + kCudaThreads - 1) / kCudaThreads);
 }
@@ -26,7 +27,7 @@ inline cudaStream_t StreamOf(const KernelContext& run) {
   return static_cast<cudaStream_t>(run.device().stream);
 }
 
-// Error if the launch before it was refused; `what`: whose it was.
+// Throws Error, starting with `what`, if the last launch failed.
 inline void CheckLaunch(const char* what) {
   const cudaError_t status = cudaGetLastError();
   SKIFF_ENFORCE(status == cudaSuccess, kIo, what, ": launch failed: ", cudaGetErrorString(status));

@@ -1,8 +1,8 @@
-// An array in the memory of a device that holds what a kernel must know of each tensor of a list.
+// An array in device memory that holds what a kernel must know of each tensor of a list.
 //
-// It is kept up to date by kernels of its own, which carry the entries among their arguments: so
-// the CPU waits for nothing, holds nothing for the device to read, and may change its mind at once.
-// In a run in which no entry has changed, none is launched.
+// Kernels of its own keep it up to date; they carry the entries among their arguments. So the CPU
+// waits for nothing, holds nothing for the device to read, and may change entries at any time. A
+// run in which no entry has changed launches none.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,7 +18,7 @@
 
 namespace skiff {
 
-// Entries of a table, as many as the 4 KiB of a kernel's arguments hold.
+// As many entries of a table as fit into the 4 KiB of a kernel's arguments.
 template <class Entry>
 struct CudaTableBatch {
   static constexpr size_t kCapacity = 4000 / (sizeof(Entry) + sizeof(int32_t));
@@ -43,16 +43,16 @@ class CudaTable {
   CudaTable(Place place, size_t count)
       : stored_(count), buffer_(AllocatorOf(place), static_cast<int64_t>(count * sizeof(Entry))) {}
 
-  // The table, which holds `entries` for all work that is given to the stream from now on. Always
-  // of the same number.
+  // Returns the table, which holds `entries` for all work issued to the stream from now on. The
+  // number of entries must always be the same.
   const Entry* Store(const std::vector<Entry>& entries, cudaStream_t stream) {
     if (stream != stream_) {
-      // What the other stream was given may be still to come.
+      // Work issued to the other stream may still be pending.
       stored_.assign(stored_.size(), std::nullopt);
       buffer_.RecordUse(stream);
       stream_ = stream;
     }
-    // What is captured into a graph happens when the graph is launched, again each time.
+    // Captured work runs when the graph is launched, each time again.
     const bool happens = !IsCaptured(stream);
     CudaTableBatch<Entry> batch;
     for (size_t i = 0; i < entries.size(); ++i) {

@@ -1,4 +1,4 @@
-// What threads, which may not throw, have found wrong in data: the first place of it.
+// Collects what the threads of a loop, which may not throw, find wrong in data: its first position.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace skiff {
 
-// The smallest of the indices recorded, so that a message doesn't depend on which thread is faster.
+// Keeps the smallest index recorded, so that a message doesn't depend on which thread is faster.
 // Thread-safe.
 class FirstBadIndex {
  public:
@@ -17,7 +17,7 @@ class FirstBadIndex {
            !index_.compare_exchange_weak(known, index, std::memory_order_relaxed)) {
     }
   }
-  // nullopt if none was recorded.
+  // Returns the smallest index, or nullopt if none was recorded.
   std::optional<int64_t> Find() const {
     const int64_t index = index_.load(std::memory_order_relaxed);
     return index == kNone ? std::nullopt : std::optional(index);

@@ -24,16 +24,19 @@ int64_t LeadingDim(int64_t given, int64_t columns, const char* matrix) {
   return given == 0 ? std::max<int64_t>(columns, 1) : given;
 }
 
-// Folds the innermost batch dim into m or k. False if the matrices don't lie that way.
+// Folds the innermost batch dim into m or k. Returns false if the matrices aren't contiguous in
+// that way.
 bool FoldInnermost(GemmSpec* spec) {
   if (spec->batch.empty()) return false;
   const GemmBatchDim& dim = spec->batch.back();
   const bool rows_of_a_follow = dim.stride_a == RowsOfA(*spec) * spec->lda;
   if (dim.stride_b == 0 && dim.stride_c == spec->m * spec->ldc && !spec->trans_a &&
       rows_of_a_follow) {
+    // All matrices have the same B, and the rows of A and C continue from one to the next.
     spec->m *= dim.size;
   } else if (dim.stride_c == 0 && spec->trans_a && !spec->trans_b && rows_of_a_follow &&
              dim.stride_b == RowsOfB(*spec) * spec->ldb) {
+    // The products are summed into one C: A, stored as [k, m], and B, [k, n], continue along k.
     spec->k *= dim.size;
   } else {
     return false;
@@ -65,7 +68,7 @@ struct Offsets {
   int64_t c = 0;
 };
 
-// Where matrices number `index` of the batch start.
+// Returns where the matrices of batch index `index` start.
 Offsets BatchOffsets(const std::vector<GemmBatchDim>& batch, int64_t index) {
   Offsets offsets;
   for (auto dim = batch.rbegin(); dim != batch.rend(); ++dim) {
@@ -84,7 +87,7 @@ int64_t BatchCount(const std::vector<GemmBatchDim>& batch) {
   return count;
 }
 
-// A batch as the dims that have a C of their own, and those that are summed.
+// The dims of a batch that have separate results, and those whose products are summed.
 struct SplitBatch {
   std::vector<GemmBatchDim> kept;
   std::vector<GemmBatchDim> summed;
@@ -98,7 +101,7 @@ SplitBatch Split(const std::vector<GemmBatchDim>& batch) {
   return split;
 }
 
-// C = beta * C, for a product without a term.
+// Sets C = beta * C: the result if a product has no terms. For beta = 0 this overwrites NaN, too.
 template <typename T>
 void ScaleMatrices(const GemmSpec& spec, const std::vector<GemmBatchDim>& kept, T* c) {
   const int64_t count = BatchCount(kept);
@@ -112,7 +115,7 @@ void ScaleMatrices(const GemmSpec& spec, const std::vector<GemmBatchDim>& kept, 
 
 // ---- float: oneDNN
 
-// oneDNN broadcasts a dim of 1.
+// A stride of 0 becomes a dim of 1, which oneDNN broadcasts.
 dnnl::memory::desc Describe(int64_t rows, int64_t columns, int64_t row_stride,
                             int64_t column_stride, const std::vector<GemmBatchDim>& kept,
                             int64_t GemmBatchDim::*stride) {
@@ -123,7 +126,8 @@ dnnl::memory::desc Describe(int64_t rows, int64_t columns, int64_t row_stride,
   dims[rank - 1] = columns;
   strides[rank - 2] = row_stride;
   strides[rank - 1] = column_stride;
-  // The stride of a dim of 1 is never stepped, but oneDNN looks at it to recognise a dense batch.
+  // The stride of a dim of 1 is never used as a step, but oneDNN looks at it to recognise a
+  // contiguous batch.
   int64_t extent = std::max(rows * row_stride, columns * column_stride);
   for (size_t i = kept.size(); i-- > 0;) {
     const bool is_broadcast = kept[i].*stride == 0;
@@ -177,7 +181,7 @@ class MatmulPrimitive {
   }
 
  private:
-  // The number of the derived form.
+  // Requests the derived form of B. Returns its index.
   static int Prepack(const dnnl::memory::desc& lying, const dnnl::memory::desc& wanted, int input,
                      PrepareContext& context) {
     return context.RequestDerivedForm(
@@ -196,7 +200,7 @@ class MatmulPrimitive {
   int packed_b_ = -1;
 };
 
-// ---- double: blocks that fit the caches
+// ---- double: blocks that fit into the caches
 
 constexpr int64_t kBlockRows = 32;
 constexpr int64_t kBlockColumns = 64;
@@ -206,6 +210,7 @@ constexpr int64_t kTileColumns = 8;
 
 // sum[4][8] += panel of A, [depth][4], times panel of B, [depth][8].
 void MultiplyTile(const double* a, const double* b, int64_t depth, double* sum) {
+  // A local array of fixed size, so that the compiler can keep the sums in registers.
   double tile[kTileRows][kTileColumns] = {};
   for (int64_t p = 0; p < depth; ++p, a += kTileRows, b += kTileColumns) {
     for (int64_t i = 0; i < kTileRows; ++i) {
@@ -217,8 +222,9 @@ void MultiplyTile(const double* a, const double* b, int64_t depth, double* sum) 
   }
 }
 
-// Copies a block of `lines` x `depth` numbers into panels of `width` lines each, zeros behind the
-// last line. Element (line, p) is source[line * line_stride + p * depth_stride].
+// Copies a block of `lines` x `depth` numbers into panels of `width` lines each, with zeros after
+// the last line. Element (line, p) is source[line * line_stride + p * depth_stride]. So
+// MultiplyTile reads contiguous memory, whatever is transposed, and needs no code for edges.
 void Pack(const double* source, int64_t line_stride, int64_t depth_stride, int64_t lines,
           int64_t depth, int64_t width, double* panels) {
   for (int64_t first = 0; first < lines; first += width) {
@@ -230,7 +236,7 @@ void Pack(const double* source, int64_t line_stride, int64_t depth_stride, int64
   }
 }
 
-// The block of C that starts at (row, column).
+// Computes the block of C that starts at (row, column).
 void MultiplyBlock(const GemmSpec& spec, double beta, const double* a, const double* b, double* c,
                    int64_t row, int64_t column) {
   const int64_t rows = std::min(kBlockRows, spec.m - row);
@@ -386,6 +392,7 @@ KernelDef PrepackedProductKernel(std::function<GemmSpec(const OpContext&)> spec_
           .dtype = DType::kFloat32,
           .prepare = prepare,
           .accepts = accepts,
+          // Packing pays if Y stays the same from step to step, which the context doesn't tell.
           .pays = [](const OpContext&) { return false; }};
 }
 

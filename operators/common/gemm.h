@@ -1,10 +1,10 @@
-// General matrix multiplication, C = alpha * op(A) * op(B) + beta * C, on row-major matrices:
-// op(A) is [m, k], op(B) [k, n], C [m, n]; op transposes or not.
+// General matrix multiplication, C = alpha * op(A) * op(B) + beta * C, on row-major matrices: op(A)
+// is [m, k], op(B) [k, n], C [m, n]; op transposes or not.
 //
-// float runs on oneDNN's matmul (2.x and 3.x), double on a blocked, threaded loop of ours (oneDNN
-// has no float64). A Gemm is prepared once and may run many times, one thread at a time. In double,
-// every element of C is summed in an order that depends on the sizes alone; in float the order is
-// oneDNN's, which may also depend on the number of threads and on the instruction set.
+// float runs on oneDNN's matmul (2.x and 3.x), double on a blocked, threaded loop of our own, since
+// oneDNN has no float64. A Gemm is prepared once and can run many times, one thread at a time. In
+// double, the order in which each element of C is summed depends only on the sizes. In float it is
+// oneDNN's order, which may also depend on the number of threads and on the instruction set.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace skiff {
 
-// One dimension of a batch. Strides count elements. 0 for A or B: every index reads the same
-// matrix. 0 for C: the products of all indices are added into one matrix.
+// One dimension of a batch. Strides count elements. Stride 0 of A or B: every index reads the same
+// matrix. Stride 0 of C: the products of all indices are summed into one matrix.
 struct GemmBatchDim {
   int64_t size = 1;
   int64_t stride_a = 0;
@@ -29,12 +29,12 @@ struct GemmSpec {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  bool trans_a = false;  // A lies as [k, m]
-  bool trans_b = false;  // B lies as [n, k]
+  bool trans_a = false;  // A is stored as [k, m]
+  bool trans_b = false;  // B is stored as [n, k]
   double alpha = 1;
-  // 0 overwrites C, whatever it holds.
+  // 0 overwrites C, whatever it contains.
   double beta = 0;
-  // Elements from a row, as it lies, to the next. 0: rows are dense.
+  // The distance between stored rows, in elements; 0: rows are contiguous.
   int64_t lda = 0;
   int64_t ldb = 0;
   int64_t ldc = 0;
@@ -42,31 +42,31 @@ struct GemmSpec {
   std::vector<GemmBatchDim> batch;
 };
 
-// The same product with leading dimensions filled in and the batch as small as can be: dims of size
-// 1 dropped, neighbours merged, and a dim folded into m (one B for all rows) or k (a sum over the
-// batch) where the matrices lie dense. Error for a negative size or a leading dimension below the
-// row's length.
+// Returns the same product with leading dimensions filled in and the smallest batch: dims of size 1
+// are dropped, neighbours merged, and a dim is folded into m (one B for all rows) or k (a sum over
+// the batch) if the matrices are contiguous. Throws Error for a negative size or a leading
+// dimension below the row's length.
 GemmSpec SimplifyGemm(GemmSpec spec);
 
-// Whether it comes down to one product of two matrices, neither of them empty.
+// Returns whether the product simplifies to one of two matrices, neither of them empty.
 bool IsOneProduct(const GemmSpec& spec);
 
 // T is float or double.
 template <typename T>
 class Gemm {
  public:
-  // Asks `context` for the scratch memory that oneDNN wants. Error for an invalid spec.
+  // Requests the scratch memory that oneDNN needs from `context`. Throws Error for an invalid spec.
   //
-  // `prepacked_b`: the index of the op's input that B is. Run then reads a derived form of it, in
-  // the layout that suits oneDNN best, which the plan makes anew when the input changes (but B
-  // itself if that suits it best as it lies). Error unless T is float and IsOneProduct(spec). -1: B
-  // is read as it lies.
+  // `prepacked_b` is the index of the op's input that is B, or -1. Run then reads a derived form of
+  // B in the layout that suits oneDNN best, or B itself if that is its own layout. The plan
+  // recomputes the form when the input changes. Throws Error unless T is float and
+  // IsOneProduct(spec). With -1, Run reads B as it is.
   Gemm(const GemmSpec& spec, PrepareContext& context, int prepacked_b = -1);
   ~Gemm();
   Gemm(Gemm&&) noexcept;
   Gemm& operator=(Gemm&&) noexcept;
 
-  // c must overlap neither a nor b.
+  // Computes the product. c must overlap neither a nor b.
   void Run(const KernelContext& context, const T* a, const T* b, T* c) const;
 
  private:
@@ -77,9 +77,10 @@ class Gemm {
 extern template class Gemm<float>;
 extern template class Gemm<double>;
 
-// The float32 kernel "prepacked" of an op with the slots X, Y and Out that is the product X * Y as
-// `spec_of` says: Y is read prepacked. That pays for weights that stay the same from step to step,
-// which shapes don't tell: it runs where it is asked for by name, or measured to be faster.
+// Returns the float32 kernel "prepacked" of an op with slots X, Y and Out that computes the product
+// X * Y that `spec_of` specifies. It reads Y prepacked, which pays if Y stays the same from step to
+// step. Shapes don't tell that, so the kernel runs only when requested by name or measured to be
+// faster.
 KernelDef PrepackedProductKernel(std::function<GemmSpec(const OpContext&)> spec_of);
 
 }  // namespace skiff

@@ -18,8 +18,8 @@ using Halves = hn::Rebind<uint16_t, Floats>;
 using FloatVec = hn::Vec<Floats>;
 using WordVec = hn::Vec<Words>;
 
-// The steps of the types in half.h on vectors, not the instructions that x86 has for some of them:
-// those treat NaN otherwise. A half stands in the lower two bytes of a word.
+// The conversions of half.h on vectors. They don't use x86's instructions for some of them, which
+// treat NaN differently. A half is in the lower two bytes of a word.
 struct Float16Lanes {
   using Number = Float16;
 
@@ -41,10 +41,13 @@ struct Float16Lanes {
     const Floats floats;
     const auto all = hn::BitCast(d, values);
     const auto magnitude = hn::And(all, hn::Set(d, 0x7fffffff));
+    // Rounds to nearest, ties to even: adds just less than half a unit, and one more if the last
+    // bit kept is odd.
     const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1));
     const auto rebiased = hn::Sub(magnitude, hn::Set(d, (uint32_t{127 - 15} << 23) - 0xfff));
     const auto normal = hn::ShiftRight<13>(hn::Add(rebiased, odd));
     const auto half = hn::Set(floats, 0.5f);
+    // The last bit of 0.5f is the unit of the subnormal numbers, so this addition rounds to it.
     const auto sum = hn::Add(hn::BitCast(floats, magnitude), half);
     const auto subnormal = hn::Sub(hn::BitCast(d, sum), hn::BitCast(d, half));
     const auto payload = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 0x1ff));
@@ -68,6 +71,7 @@ struct BFloat16Lanes {
     const auto all = hn::BitCast(d, values);
     const auto odd = hn::And(hn::ShiftRight<16>(all), hn::Set(d, 1));
     const auto rounded = hn::Add(hn::Add(all, hn::Set(d, 0x7fff)), odd);
+    // Sets the quiet bit, so that truncating the fraction can't turn NaN into infinity.
     const auto quiet = hn::Or(all, hn::Set(d, 0x400000));
     const auto is_nan = hn::RebindMask(d, hn::IsNaN(values));
     return hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded));

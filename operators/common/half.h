@@ -1,5 +1,5 @@
-// The two-byte floating-point numbers, for storage: they convert from and to float, no more.
-// One by one (constexpr, which CUDA's kernels call as well), and arrays of them.
+// The two-byte floating-point types. They are for storage: they convert from and to float, and
+// nothing else. Conversions of single numbers are constexpr, so CUDA kernels can call them, too.
 #pragma once
 
 #include <bit>
@@ -10,12 +10,12 @@
 
 namespace skiff {
 
-// binary16 of IEEE 754: 1 bit of sign, 5 of exponent, 10 of fraction.
+// IEEE 754 binary16: 1 sign bit, 5 exponent bits, 10 fraction bits.
 struct Float16 {
   uint16_t bits = 0;
 
   constexpr Float16() = default;
-  // The nearest number, the even one of two; infinity from 65,520 on.
+  // Rounds to nearest, ties to even; becomes infinity from 65,520 on.
   constexpr explicit Float16(float value) {
     const auto all = std::bit_cast<uint32_t>(value);
     const uint32_t magnitude = all & 0x7fffffffu;
@@ -51,12 +51,12 @@ struct Float16 {
   }
 };
 
-// The upper half of a float: 8 bits of exponent, 7 of fraction.
+// The upper half of a float: 8 exponent bits, 7 fraction bits.
 struct BFloat16 {
   uint16_t bits = 0;
 
   constexpr BFloat16() = default;
-  // The nearest number, the even one of two.
+  // Rounds to nearest, ties to even.
   constexpr explicit BFloat16(float value) {
     const auto all = std::bit_cast<uint32_t>(value);
     const bool is_nan = (all & 0x7fffffffu) > 0x7f800000u;
@@ -79,14 +79,14 @@ struct DTypeOfType<BFloat16> {
   static constexpr DType value = DType::kBFloat16;
 };
 
-// Conversions of arrays of one of the dtypes, whose bits are given: those of the types above, bit
-// by bit, with vectors. On the calling thread.
+// Conversions of arrays of one of these types, given as their bits. They use vectors and give the
+// same bits as the conversions above. They run on the calling thread.
 struct HalfArrays {
   void (*to_floats)(const uint16_t* halves, int64_t count, float* floats) = nullptr;
   void (*from_floats)(const float* floats, int64_t count, uint16_t* halves) = nullptr;
 };
 
-// Error unless IsHalf(dtype).
+// Returns the conversions for a dtype. Throws Error unless IsHalf(dtype).
 HalfArrays HalfArraysOf(DType dtype);
 
 }  // namespace skiff

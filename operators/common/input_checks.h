@@ -1,4 +1,4 @@
-// Checks that shape rules have in common.
+// Checks that several shape rules share.
 #pragma once
 
 #include <string_view>
@@ -7,17 +7,18 @@
 
 namespace skiff {
 
-// Error, naming the op and `slot`, unless input `slot` has the shape `expected` and the dtype.
-// Selected rows have the shape of the dense tensor that they stand for.
+// Throws Error, naming the op and `slot`, unless input `slot` has the shape `expected` and the
+// dtype. For selected rows, the shape is that of the dense tensor they represent.
 void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
                     DType dtype);
 
-// The same for the gradient of a sum, but one element may have any rank: Fluid's scalars were [1]
-// before they were [].
+// The same for the gradient of a sum, except that a single element may have any rank: Fluid's
+// scalars were [1] before they were [].
 void CheckGradientLike(const OpContext& context, std::string_view slot, const Shape& expected,
                        DType dtype);
 
-// Error unless input `slot` has one element, as far as its dims are known. An absent one passes.
+// Throws Error if the known dims of input `slot` rule out that it has one element. An absent input
+// passes.
 void CheckOneElement(const OpContext& context, std::string_view slot);
 
 }  // namespace skiff

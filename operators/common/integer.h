@@ -7,8 +7,8 @@
 
 namespace skiff {
 
-// What T's arithmetic runs in: unsigned for integers, wide enough that nothing is promoted to a
-// signed type.
+// The type in which arithmetic on T runs: for integers an unsigned type, wide enough not to be
+// promoted to a signed one.
 template <typename T, bool kInteger = std::is_integral_v<T>>
 struct ArithmeticType {
   using Type = T;
@@ -35,8 +35,9 @@ T WrappingMul(T x, T y) {
   return static_cast<T>(static_cast<Arithmetic<T>>(x) * static_cast<Arithmetic<T>>(y));
 }
 
-// A floating-point number as T: towards zero for an integer T, where what is out of range becomes
-// the nearest number of T and NaN becomes 0; for bool, whether it isn't 0.
+// Converts a floating-point number to T. For an integer T, rounds towards zero; a value out of
+// range becomes the nearest number of T, and NaN becomes 0. For bool, returns whether the value
+// isn't 0.
 template <typename T, typename F>
 T FromFloat(F value) {
   if constexpr (std::is_same_v<T, bool>) {

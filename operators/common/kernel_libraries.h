@@ -1,11 +1,13 @@
-// The libraries that Skiff's kernels call.
+// Registration of the libraries that Skiff's kernels call.
 #pragma once
 
 #include "framework/op/registry.h"
 
 namespace skiff {
 
-// Names them to the registry, each with its version and what it uses of this processor.
+// Limits the libraries to the instruction set that Skiff uses (UsedInstructionSet) and registers
+// each with its version and what it uses of this processor. Throws what UsedInstructionSet throws,
+// and Error (kFailedPrecondition) if oneDNN can't be limited any more.
 void SetKernelLibraries(OpRegistry& registry);
 
 }  // namespace skiff

@@ -12,10 +12,10 @@
 namespace skiff {
 namespace {
 
-// Columns of a row whose duplicates are added at a time.
+// The number of columns in which repeated rows are added at a time.
 constexpr int64_t kColumns = 512;
 
-// The slots in use, in order; their number.
+// Writes the slots in use to `slots`, in order. Returns their number.
 int64_t ListSlots(std::span<const int64_t> rows, int64_t height, int64_t* slots) {
   CheckRowNumbers(rows, height);
   int64_t count = 0;
@@ -38,7 +38,7 @@ MergedRows MergeRows(std::span<const int64_t> rows, int64_t height, void* worksp
   merged.begins_ = merged.numbers_ + rows.size();
   const int64_t used = ListSlots(rows, height, merged.slots_);
   const auto row_of = [&](int64_t slot) { return rows[static_cast<size_t>(slot)]; };
-  // By slot as well: std::stable_sort would allocate.
+  // Comparing slots, too, makes the order unique. std::stable_sort would allocate.
   std::sort(merged.slots_, merged.slots_ + used, [&](int64_t a, int64_t b) {
     return row_of(a) != row_of(b) ? row_of(a) < row_of(b) : a < b;
   });
@@ -85,6 +85,7 @@ double MergedSquares<T>::Of(const KernelContext& run, const Tensor& x) const {
       for (int64_t begin = 0; begin < width; begin += kColumns) {
         const int64_t end = std::min(width, begin + kColumns);
         AddSlots(values, width, rows.slots(i), begin, end, sums);
+        // One sum per row, added in order below, so that the number of threads changes no bit.
         row_sums[i] += SumOfSquares(sums, end - begin);
       }
     }

@@ -1,9 +1,11 @@
 #include "operators/common/onednn.h"
 
-#include <sstream>
+#include <array>
+#include <charconv>
 #include <string_view>
 #include <utility>
 
+#include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
 
 namespace skiff {
@@ -11,7 +13,7 @@ namespace {
 
 constexpr auto kFloat = dnnl::memory::data_type::f32;
 
-// The result of `create`, with oneDNN's exceptions as ours.
+// Returns the result of `create`; turns oneDNN's exceptions into Errors.
 template <typename Create>
 auto Checked(std::string_view what, const Create& create) {
   try {
@@ -27,10 +29,25 @@ dnnl::memory::dims MinusOne(dnnl::memory::dims dims) {
   return dims;
 }
 
+// Holds oneDNN to the used instruction set. Works only before oneDNN first looks for its own limit.
+void LimitInstructionSet() {
+  const InstructionSet used = UsedInstructionSet();
+  if (used == ProcessorInstructionSet()) return;
+  const dnnl::status status = dnnl::set_max_cpu_isa(
+      used == InstructionSet::kAvx2 ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::sse41);
+  SKIFF_ENFORCE(status == dnnl::status::success, kFailedPrecondition,
+                "oneDNN can't be limited to the instruction set ", InstructionSetName(used),
+                " (status ", static_cast<int>(status), ")");
+}
+
 }  // namespace
 
+// Engine and stream are never destroyed: kernels of static lifetime may use them at exit.
 dnnl::engine& OnednnEngine() {
-  static dnnl::engine& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static dnnl::engine& engine = *[] {
+    LimitInstructionSet();
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
@@ -40,11 +57,13 @@ dnnl::stream& OnednnStream() {
 }
 
 std::string OnednnVersion() {
+  OnednnEngine();  // else asking for the instruction set would fix it
   const dnnl_version_t& version = *dnnl_version();
-  std::ostringstream text;
-  text << version.major << '.' << version.minor << '.' << version.patch << ", cpu isa " << std::hex
-       << std::showbase << static_cast<int>(dnnl::get_effective_cpu_isa());
-  return text.str();
+  std::array<char, 8> isa;
+  const auto [end, error] = std::to_chars(isa.data(), isa.data() + isa.size(),
+                                          static_cast<uint32_t>(dnnl::get_effective_cpu_isa()), 16);
+  return StrCat(version.major, ".", version.minor, ".", version.patch, ", cpu isa 0x",
+                std::string_view(isa.data(), static_cast<size_t>(end - isa.data())));
 }
 
 dnnl::memory::desc OnednnImage(const dnnl::memory::dims& nchw, Layout layout, ChannelOrder order) {
@@ -91,6 +110,7 @@ dnnl::primitive_attr OnednnAttributes() {
 
 void AppendOnednnScale(float factor, dnnl::post_ops* post_ops) {
 #if DNNL_VERSION_MAJOR >= 3
+  // Version 3 dropped the scale argument.
   post_ops->append_eltwise(dnnl::algorithm::eltwise_linear, factor, 0.0f);
 #else
   post_ops->append_eltwise(1.0f, dnnl::algorithm::eltwise_linear, factor, 0.0f);
@@ -129,6 +149,7 @@ dnnl::convolution_backward_data::primitive_desc OnednnConvolutionBackwardData(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source_gradient,
     const dnnl::memory::desc& weights, const dnnl::memory::desc& destination_gradient,
     const OnednnWindow& window) {
+  // oneDNN makes a gradient's descriptor from that of its forward op.
   const auto forward = OnednnConvolutionForward(algorithm, source_gradient, weights, {},
                                                 destination_gradient, window);
   const dnnl::memory::dims dilations = MinusOne(window.dilations);
@@ -244,7 +265,7 @@ void OnednnCall::SetData(int argument, const void* data) {
 }
 
 void OnednnCall::Run() const {
-  // Not primitive::execute, which puts the arguments into a vector of its own each time.
+  // primitive::execute would copy the arguments into a new vector each time.
   const dnnl_status_t status =
       dnnl_primitive_execute(primitive_.get(), OnednnStream().get(),
                              static_cast<int>(arguments_.size()), arguments_.data());

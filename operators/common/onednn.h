@@ -1,9 +1,10 @@
-// The one adapter to oneDNN: everything that differs between its versions 2 and 3 is in here.
+// The adapter to oneDNN. It contains everything that differs between versions 2 and 3; all other
+// code uses oneDNN through it.
 //
-// Descriptors are float32. Primitive descriptors are made with the caller's scratchpad (unless the
-// attributes say otherwise), so that a plan can put it into its arena. A descriptor that oneDNN
-// can't make is an Error of code kUnimplemented. Engine and stream live as long as the process and
-// may be used by several threads.
+// Descriptors are float32. Primitive descriptors use the caller's scratchpad (unless the attributes
+// say otherwise), so that a plan can put it into its arena. If oneDNN can't make a descriptor,
+// functions throw Error (kUnimplemented). Engine and stream live as long as the process; several
+// threads may use them.
 #pragma once
 
 #include <cstdint>
@@ -17,41 +18,46 @@
 
 namespace skiff {
 
+// The first call limits oneDNN to UsedInstructionSet. Throws Error (kFailedPrecondition) if other
+// code used oneDNN before.
 dnnl::engine& OnednnEngine();
 dnnl::stream& OnednnStream();
 
-// With the number of the best instruction set that it uses (dnnl::cpu_isa): "2.6.3, cpu isa 0xe7".
+// Returns the version and the number of the best instruction set that oneDNN uses (dnnl::cpu_isa):
+// "2.6.3, cpu isa 0xe7".
 std::string OnednnVersion();
 
-// Where a plain image batch has its channels.
+// The position of the channels in a plain batch of images.
 enum class ChannelOrder { kFirst, kLast };
 
-// A memory descriptor of the logical dims N, C, H, W. `order` counts only where the layout is
-// plain. Error for a block that is none of 1, 8, 16.
+// Returns a memory descriptor for the logical dims N, C, H, W. `order` applies only to a plain
+// layout. Throws Error for a block other than 1, 8, 16.
 dnnl::memory::desc OnednnImage(const dnnl::memory::dims& nchw, Layout layout,
                                ChannelOrder order = ChannelOrder::kFirst);
-// Row-major, of any rank.
+// Returns a row-major descriptor of any rank.
 dnnl::memory::desc OnednnPlain(const dnnl::memory::dims& dims);
-// Row-major with given strides, counted in elements.
+// Returns a row-major descriptor with the given strides, in elements.
 dnnl::memory::desc OnednnStrided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides);
-// The layout is oneDNN's choice: ask the primitive descriptor for it.
+// Returns a descriptor that leaves the layout to oneDNN; the primitive descriptor then says which
+// it is.
 dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims);
 dnnl::memory::dims OnednnDims(const Shape& shape);
-// Bytes of a descriptor's memory, padding included.
+// Returns the bytes of a descriptor's memory, padding included.
 int64_t OnednnBytes(const dnnl::memory::desc& desc);
 
-// Whether a primitive is one of oneDNN's reference implementations, which are many times slower
-// than the others.
+// Returns whether a primitive is one of oneDNN's reference implementations, which are many times
+// slower than the others.
 bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor);
 
-// Attributes with the scratchpad at the caller.
+// Returns attributes that leave the scratchpad to the caller.
 dnnl::primitive_attr OnednnAttributes();
-// Multiplies the result by `factor`, before the post-operations that are appended later.
+// Appends a multiplication of the result by `factor`.
 void AppendOnednnScale(float factor, dnnl::post_ops* post_ops);
-// Puts 0 in the place of what is less.
+// Appends a relu.
 void AppendOnednnRelu(dnnl::post_ops* post_ops);
 
-// Windows of a convolution or a pooling. A dilation of 1 is none (oneDNN itself counts from 0).
+// The windows of a convolution or a pooling. A dilation of 1 means none (oneDNN itself counts from
+// 0).
 struct OnednnWindow {
   dnnl::memory::dims kernel;  // read by pooling only
   dnnl::memory::dims strides;
@@ -60,8 +66,8 @@ struct OnednnWindow {
   dnnl::memory::dims padding_end;
 };
 
-// Convolutions. `algorithm` is convolution_direct or convolution_auto; an empty descriptor of the
-// bias is none.
+// Convolutions. `algorithm` is convolution_direct or convolution_auto. An empty bias descriptor
+// means no bias.
 dnnl::convolution_forward::primitive_desc OnednnConvolutionForward(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source, const dnnl::memory::desc& weights,
     const dnnl::memory::desc& bias, const dnnl::memory::desc& destination,
@@ -75,8 +81,8 @@ dnnl::convolution_backward_weights::primitive_desc OnednnConvolutionBackwardWeig
     const dnnl::memory::desc& weights_gradient, const dnnl::memory::desc& destination_gradient,
     const OnednnWindow& window);
 
-// `algorithm` is pooling_max, pooling_avg_include_padding or pooling_avg_exclude_padding. Forward
-// of kind forward_inference leaves no workspace behind.
+// Poolings. `algorithm` is pooling_max, pooling_avg_include_padding or pooling_avg_exclude_padding.
+// A forward pooling of kind forward_inference needs no workspace.
 dnnl::pooling_forward::primitive_desc OnednnPoolingForward(dnnl::prop_kind kind,
                                                            dnnl::algorithm algorithm,
                                                            const dnnl::memory::desc& source,
@@ -86,25 +92,26 @@ dnnl::pooling_backward::primitive_desc OnednnPoolingBackward(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source_gradient,
     const dnnl::memory::desc& destination_gradient, const OnednnWindow& window);
 
-// destination = source · weights (+ bias, unless its descriptor is empty).
+// Computes destination = source · weights (+ bias, unless its descriptor is empty).
 dnnl::matmul::primitive_desc OnednnMatmul(
     const dnnl::memory::desc& source, const dnnl::memory::desc& weights,
     const dnnl::memory::desc& bias, const dnnl::memory::desc& destination,
     const dnnl::primitive_attr& attributes = OnednnAttributes());
 
-// A primitive with its arguments: put together once, run many times without allocating. Copies
-// share the primitive and the arguments.
+// A primitive with its arguments: assembled once, run many times without allocating. Copies share
+// the primitive and the arguments.
 class OnednnCall {
  public:
   OnednnCall() = default;
   explicit OnednnCall(dnnl::primitive primitive) : primitive_(std::move(primitive)) {}
 
-  // Each argument once. `argument` is a DNNL_ARG_… number.
+  // Adds an argument, once each. `argument` is a DNNL_ARG_… number.
   void AddArgument(int argument, const dnnl::memory::desc& desc);
-  // The data of an argument; a constant one must be an input. In oneDNN 2 a new address makes it
-  // write zeros to the padding of the memory, so the same address again costs nothing.
+  // Sets the address of an argument's data; const data must belong to an input. In oneDNN 2 a new
+  // address writes zeros to the padding of the memory; setting the same address again costs
+  // nothing.
   void SetData(int argument, const void* data);
-  // Error if oneDNN reports one.
+  // Runs the primitive. Throws Error if oneDNN reports one.
   void Run() const;
 
   explicit operator bool() const { return static_cast<bool>(primitive_); }
@@ -115,8 +122,8 @@ class OnednnCall {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-// Copies between layouts: arguments DNNL_ARG_FROM and DNNL_ARG_TO. Padding of the target becomes
-// zero.
+// Returns a call that copies between layouts, with arguments DNNL_ARG_FROM and DNNL_ARG_TO. It
+// zeros the padding of the target.
 OnednnCall OnednnReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
 }  // namespace skiff

@@ -23,7 +23,7 @@ namespace skiff {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Adds up transform(x) in four vectors, so that additions overlap.
+// Adds up transform(x) in four independent vectors, so that additions overlap.
 template <typename Transform>
 double SumBlock(const float* HWY_RESTRICT x, size_t count, const Transform& transform) {
   const hn::ScalableTag<float> d;
@@ -108,12 +108,12 @@ void ScaleFloats(const float* x, float factor, float* out, size_t count) {
   for (; i < count; ++i) out[i] = x[i] * factor;
 }
 
-// Rows are walked through in memory's order, four at a time, which the results of a tile of columns
-// accompany in the first cache.
+// Rows are read in memory order, four at a time, while the results of a tile of columns stay in the
+// first-level cache.
 constexpr size_t kRowsAtOnce = 4;
 constexpr size_t kTileColumns = 1024;
 
-// totals[j] += the sum of column j, for a block of few rows and at most kTileColumns columns.
+// Adds the sum of column j to totals[j], for a block of few rows and at most kTileColumns columns.
 void AddColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, size_t columns,
                 double* HWY_RESTRICT totals) {
   const hn::ScalableTag<float> d;
@@ -138,7 +138,7 @@ void AddColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, size_t 
   AddFloatsToDoubles(sums, totals, columns);
 }
 
-// Where the first is the larger or NaN (kIsMax), or the smaller or NaN.
+// Returns the lanes in which `value` is greater (kIsMax) or less than `best`, or NaN.
 template <bool kIsMax, class V>
 HWY_INLINE auto Wins(V value, V best) {
   const auto beyond = kIsMax ? hn::Gt(value, best) : hn::Lt(value, best);
@@ -269,7 +269,8 @@ void MultiplyColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, si
   }
 }
 
-// dx = gradient where x equals out, else 0; one value of both for all elements, or one for each.
+// Sets dx to the gradient where x equals out, else to 0. There is one value of both for all
+// elements (kIsOne), or one for each.
 template <bool kIsOne>
 void SpreadFloats(const float* x, const float* out, const float* gradient, float* dx,
                   size_t count) {
@@ -321,14 +322,14 @@ HWY_EXPORT(MultiplyColumns);
 HWY_EXPORT(SpreadOne);
 HWY_EXPORT(SpreadEach);
 
-// What one float accumulates before float64 takes over.
+// The number of elements, or rows, summed in float before the sum goes on in float64.
 constexpr int64_t kBlock = 4096;
 constexpr int64_t kBlockRows = 64;
-// Below this many elements a part of the work isn't worth a thread.
+// A part of the work with fewer elements isn't worth a thread.
 constexpr int64_t kGrain = 16384;
 constexpr int64_t kMaxParts = 256;
 constexpr int64_t kColumns = HWY_NAMESPACE::kTileColumns;
-// Of columns: partial results that a thread's stack takes.
+// The most partial results of columns, which are on the stack.
 constexpr int64_t kMaxCarries = 8192;
 
 template <typename T>
@@ -359,7 +360,6 @@ double BlockSumOfSquares(const T* x, int64_t count) {
   return sum;
 }
 
-// Of elements [first, first + count).
 template <typename T>
 double BlockSumOfSquares(const typename SumsOfSquares<T>::Array& array, int64_t first,
                          int64_t count) {
@@ -396,10 +396,11 @@ SumOf<T> BlockSumOfProducts(const T* a, const T* b, int64_t count) {
   return sum;
 }
 
-// Elements of a part of `count`: at most kMaxParts make up all.
+// Returns the elements of a part, such that at most kMaxParts parts make up `count`.
 int64_t PartSize(int64_t count) { return std::max(kGrain, (count + kMaxParts - 1) / kMaxParts); }
 
-// Splits [0, count) into parts that depend on count alone and joins what they give in order.
+// Splits [0, count) into parts that depend only on count, and joins their results in order. So the
+// number of threads doesn't change the result.
 template <typename Total, typename OfPart, typename Join>
 Total FoldParts(int64_t count, const OfPart& of_part, const Join& join) {
   const int64_t part = PartSize(count);
@@ -416,7 +417,7 @@ Total FoldParts(int64_t count, const OfPart& of_part, const Join& join) {
   return total;
 }
 
-// totals[j] += the sum of column j.
+// Adds the sum of column j to totals[j].
 template <typename T>
 void AddColumnSums(const T* x, int64_t stride, int64_t rows, int64_t columns, SumOf<T>* totals) {
   if constexpr (std::is_same_v<T, float>) {
@@ -432,8 +433,9 @@ void AddColumnSums(const T* x, int64_t stride, int64_t rows, int64_t columns, Su
   }
 }
 
-// A rule says what becomes of elements: Carry is what they are collected in, from Identity() on;
-// OfRow collects contiguous ones, AddColumns those of each column, Join puts two parts together.
+// A rule defines a reduction. Carry holds a partial result, which starts as Identity(); OfRow
+// reduces contiguous elements, AddColumns the elements of each column, and Join combines two
+// partial results.
 
 template <typename T>
 struct Addition {
@@ -448,7 +450,7 @@ struct Addition {
   }
 };
 
-// For rules without vector loops of their own: `Rule` has Identity and Join.
+// The loops of a rule that has no vector loops: `Rule` defines Identity and Join.
 template <typename Rule, typename T, typename Carry>
 struct PlainLoops {
   static Carry OfRow(const T* x, int64_t count) {
@@ -538,8 +540,8 @@ struct Extreme<float, kIsMax> {
   }
 };
 
-// Whether all (kOfAll) or any of some bools are true: whether the other value is not found, or true
-// is.
+// Whether all (kOfAll) or any of some bools are true. The search ends at the first false (true)
+// one.
 template <bool kOfAll>
 struct Quantifier : PlainLoops<Quantifier<kOfAll>, bool, bool> {
   using Value = bool;
@@ -649,7 +651,6 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
   output_count_ = ElementCount(kept);
   reduced_elements_ = ElementCount(reduced);
   if (shape.element_count() == 0) {
-    // There is nothing to walk through, and the other dims may have any product.
     kept_count_ = 0;
     return;
   }
@@ -713,7 +714,7 @@ void AxisReduction::FoldColumns(const typename Rule::Value* x, Out* out,
   using Carry = typename Rule::Carry;
   const int64_t tiles = (run_length_ + kColumns - 1) / kColumns;
   const Dim rows = reduced_.empty() ? Dim{1, 0} : reduced_.back();
-  // Adds rows [begin, end) of tile number `tile` to the carries.
+  // Adds rows [begin, end) of a tile to the carries.
   const auto collect = [&](int64_t tile, int64_t begin, int64_t end, Carry* carries) {
     const int64_t column = tile % tiles * kColumns;
     const int64_t columns = std::min(kColumns, run_length_ - column);
@@ -726,7 +727,8 @@ void AxisReduction::FoldColumns(const typename Rule::Value* x, Out* out,
     }
     return columns;
   };
-  // Few columns of many rows are cut into parts, by the sizes alone.
+  // Few columns don't keep all threads busy, so their rows are cut into parts. The sizes alone
+  // determine the cut.
   const int64_t outputs = kept_count_ * run_length_;
   const int64_t parts = std::min(kMaxCarries / outputs, reduced_count_ * outputs / kGrain);
   if (parts > 1) {
@@ -777,7 +779,7 @@ void AxisReduction::Fold(const typename Rule::Value* x, Out* out, const Finish& 
 
 template <typename T, typename Out>
 void AxisReduction::Sum(const T* x, Out* out, int64_t divisor) const {
-  // Of a sum that has wrapped around, what is divided is the number that it stands for.
+  // A sum of integers has wrapped around modulo 2^64; divide the signed number that it represents.
   using Signed = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
   Fold<Addition<T>>(x, out, [divisor](SumOf<T> sum) {
     return static_cast<Out>(static_cast<Signed>(sum) / static_cast<Signed>(divisor));

@@ -1,8 +1,8 @@
 // Sums, products and extremes over arrays and over axes of tensors.
 //
-// Floating point is added up in float64 across blocks of some thousand elements, in an order that
-// depends on the sizes alone: results don't change with the number of threads. Integers
-// wrap around. T is float, double, int32_t or int64_t.
+// Floating-point sums are carried in float64 across blocks of some thousand elements, in an order
+// that depends only on the sizes: the number of threads doesn't change results. Integers wrap
+// around. T is float, double, int32_t or int64_t.
 #pragma once
 
 #include <algorithm>
@@ -16,34 +16,36 @@
 
 namespace skiff {
 
-// What a sum of T is carried in; of integers modulo 2^64, which is what two's complement says once
-// it is cast to T.
+// The type that carries a sum of T. Integers are summed modulo 2^64, which the cast to T turns into
+// two's complement.
 template <typename T>
 using SumOf = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
 
-// The sum of x[0, count). Threaded.
+// Returns the sum of x[0, count). Threaded.
 template <typename T>
 SumOf<T> Sum(const T* x, int64_t count);
-// The sum of x[i]². Threaded; T is float or double.
+// Returns the sum of x[i]². Threaded; T is float or double.
 template <typename T>
 double SumOfSquares(const T* x, int64_t count);
 
-// The sums of squares of several arrays, threaded over all of them together: many small arrays cost
-// no more than a large one. Each sum has the bits that SumOfSquares gives. T is float or double.
+// The sums of squares of several arrays, threaded over all of them together, so that many small
+// arrays cost no more than one large one. Each sum has the same bits as SumOfSquares. T is float or
+// double.
 template <typename T>
 class SumsOfSquares {
  public:
-  // Elements of T; of two-byte dtypes (half.h) for a T of float, whose squares are those of floats.
+  // The elements have type T, or, if T is float, may have a two-byte dtype (half.h); they are then
+  // squared as floats.
   struct Array {
     const void* data = nullptr;
     DType dtype = kDTypeOf<T>;
   };
 
-  // Elements of each array.
+  // `counts` has the number of elements of each array.
   explicit SumsOfSquares(std::vector<int64_t> counts);
 
   int64_t workspace_bytes() const { return part_count() * static_cast<int64_t>(sizeof(double)); }
-  // sums[i] = the sum of arrays[i][j]², for as many arrays as there are counts.
+  // Sets sums[i] to the sum of arrays[i][j]², for as many arrays as there are counts.
   void Add(const std::vector<Array>& arrays, void* workspace, double* sums) const;
 
  private:
@@ -53,12 +55,12 @@ class SumsOfSquares {
   std::vector<int64_t> first_parts_;  // of each array, and at the end the number of all parts
 };
 
-// The sum of a[i] · b[i]. Threaded.
+// Returns the sum of a[i] · b[i]. Threaded.
 template <typename T>
 SumOf<T> SumOfProducts(const T* a, const T* b, int64_t count);
 
-// The largest (smallest) of x[0, count) on the calling thread, NaN if there is one; `count` is at
-// least 1.
+// Return the largest (smallest) of x[0, count), or NaN if there is one. `count` must be at least 1.
+// Run on the calling thread.
 template <typename T>
 T Largest(const T* x, int64_t count);
 template <typename T>
@@ -75,47 +77,49 @@ void AddToSums(const float* x, double* sums, int64_t count);
 template <typename T>
 void ScaleArray(const T* x, T factor, T* out, int64_t count);
 
-// How a reduction over some axes of a tensor walks through memory. Neighbouring axes of one kind
-// are merged, so a few nested loops do for any shape.
+// A reduction over some axes of a tensor. Neighbouring axes of one kind are merged, so a few nested
+// loops suffice for any shape.
 //
 // Reductions read x[shape] and write out[output_count()], which don't overlap. All are threaded.
 class AxisReduction {
  public:
-  // Axes whose `is_reduced` is true are reduced. The shape must be known.
+  // Reduces the axes whose `is_reduced` is true. The shape must be known.
   AxisReduction(const Shape& shape, const std::vector<bool>& is_reduced);
 
   int64_t output_count() const { return output_count_; }
-  // Elements that make up one output.
+  // The number of elements that make up one output.
   int64_t reduced_count() const { return reduced_elements_; }
 
-  // out = sums of x, divided by `divisor`; integers are cut to the next one towards 0. Out is T, or
-  // int64_t for a T of int32_t or bool.
+  // Sets out to the sums of x, divided by `divisor`; integer quotients are truncated. Out is T, or
+  // int64_t if T is int32_t or bool.
   template <typename T, typename Out>
   void Sum(const T* x, Out* out, int64_t divisor = 1) const;
-  // Of no elements: 1. Floating point is multiplied in float64, integers wrap around.
+  // The product of no elements is 1. Floating-point numbers are multiplied in float64, integers
+  // wrap around.
   template <typename T>
   void Product(const T* x, T* out) const;
-  // NaN counts as the largest and the smallest number. Of no elements: the lowest (highest) value.
+  // NaN wins against every number. The maximum (minimum) of no elements is the lowest (highest)
+  // value of T.
   template <typename T>
   void Max(const T* x, T* out) const;
   template <typename T>
   void Min(const T* x, T* out) const;
-  // Of no elements: true (All), false (Any).
+  // For no elements, All is true and Any is false.
   void All(const bool* x, bool* out) const;
   void Any(const bool* x, bool* out) const;
 
-  // The reverse of Sum: every element of x[shape] = factor * the element of `sums` that it was
-  // added to.
+  // The reverse of Sum: sets every element of x[shape] to factor * the element of `sums` that it
+  // was added to.
   template <typename T>
   void Broadcast(const T* sums, T factor, T* x) const;
-  // The reverse of Max and Min: dx = the output's gradient where x equals the output, else 0. T is
-  // float or double; dx may be x.
+  // The reverse of Max and Min: sets dx to the output's gradient where x equals the output, else to
+  // 0. dx may be x. T is float or double.
   template <typename T>
   void SpreadToEqual(const T* x, const T* out, const T* gradient, T* dx) const;
 
-  // Calls body(offset in x, size, output, is_one_output) for contiguous pieces that cover x. Either
-  // all elements of a piece belong to `output`, or each to the next one from there on. Threaded;
-  // `body` must not throw.
+  // Calls body(offset in x, size, output, is_one_output) for contiguous pieces that cover x. If
+  // is_one_output, all elements of the piece belong to `output`; else they belong to `output`,
+  // `output` + 1, …. Threaded; `body` must not throw.
   template <typename Body>
   void ForEachPiece(const Body& body) const;
   // Calls body(offset in x) for each element that makes up an output, on the calling thread.
@@ -123,16 +127,16 @@ class AxisReduction {
   void ForEachElementOf(int64_t output, const Body& body) const;
 
  private:
-  // The longest piece, and how many elements are worth a thread.
+  // The longest piece, and the number of elements worth a thread.
   static constexpr int64_t kPiece = 16384;
 
   struct Dim {
     int64_t size;
     int64_t stride;
   };
-  // The offset in x of number `index` of the dims, the last of them fastest.
+  // Returns the offset in x of iteration `index` of the dims, the last dim fastest.
   static int64_t Offset(const std::vector<Dim>& dims, int64_t index);
-  // out = finish(what Rule makes of the elements); the rules are in reduce.cc.
+  // Sets out to finish(what Rule makes of the elements); the rules are in reduce.cc.
   template <typename Rule, typename Out, typename Finish>
   void Fold(const typename Rule::Value* x, Out* out, const Finish& finish) const;
   template <typename Rule, typename Out, typename Finish>
@@ -143,7 +147,7 @@ class AxisReduction {
   // The innermost run of contiguous elements, of one kind.
   int64_t run_length_ = 1;
   bool run_is_reduced_ = true;
-  // The dims outside of the run.
+  // The dims outside the run.
   std::vector<Dim> kept_;
   std::vector<Dim> reduced_;
   // 0: x has no elements.

@@ -1,4 +1,4 @@
-// What kernels on selected rows share. Those that must add up repeated rows: merged_rows.h.
+// What kernels on selected rows share. Kernels that must add up repeated rows use merged_rows.h.
 #pragma once
 
 #include <algorithm>
@@ -13,27 +13,27 @@
 
 namespace skiff {
 
-// Copies the row numbers of selected rows of as many slots; they may be one storage.
+// Copies the row numbers between selected rows with equally many rows; both may share storage.
 void CopyRowNumbers(const Tensor& from, Tensor* to);
 
-// Elements of a row.
+// Returns the number of elements of a row.
 inline int64_t RowWidth(const Shape& shape) { return shape.element_count(1, shape.rank()); }
 
-// Error (kOutOfRange) that names the first slot whose row number is neither one of `height` rows
-// nor -1.
+// Throws Error (kOutOfRange), naming the first offending position, unless all row numbers are -1 or
+// in [0, height).
 void CheckRowNumbers(std::span<const int64_t> rows, int64_t height);
 
-// dense[row, :] += the values of each slot in use, in the order of the slots. Threaded by columns,
-// so that their number changes no bit. `dense` has the shape that `rows` stands for. T is float or
-// double. Error as of CheckRowNumbers.
+// Adds the values of each row in use to dense[row, :], in order. Threaded by columns, so that the
+// number of threads changes no bit. `dense` must have the shape that `rows` represents. T is float
+// or double. Throws what CheckRowNumbers throws.
 template <typename T>
 void AddSelectedRows(const Tensor& rows, T* dense);
-// The same of other values, one for each of `rows`.
+// The same with other values for `rows`.
 template <typename T>
 void AddSelectedRows(const Tensor& rows, const T* values, T* dense);
 
-// Adds a kernel for selected rows X -> Out to an op that is linear in X: what `prepare` makes runs
-// on the values as if they were all, and the row numbers stay.
+// Adds a kernel for selected rows X -> Out to an op that is linear in X: it runs the kernel of
+// `prepare` on the values as if they were a dense tensor, and copies the row numbers.
 template <typename T>
 void AddValuesKernel(OpRegistry& registry, const std::string& type, KernelFactory prepare) {
   const auto prepare_both = [prepare = std::move(prepare)]<typename>(PrepareContext& context) {

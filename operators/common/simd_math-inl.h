@@ -1,5 +1,5 @@
-// Exponential and logarithm of float32 vectors for every input: Highway's own leave infinities, NaN
-// and what overflows undefined.
+// Exponential and logarithm of float32 vectors, defined for every input: Highway's own leave
+// infinities, NaN and overflow undefined.
 //
 // Included once per instruction set, through Highway's foreach_target.
 #include <limits>
@@ -18,15 +18,15 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Highway's Exp is exact to a unit in the last place up to 104, beyond the overflow; it takes NaN
-// for a small number.
+// Highway's Exp is exact to a unit in the last place up to 104, which is beyond overflow. It treats
+// NaN as a small number.
 template <class D, class V>
 HWY_INLINE V ExpOf(D d, V x) {
   const V exp = hn::Exp(d, hn::Min(x, hn::Set(d, 104.0f)));
   return hn::IfThenElse(hn::IsNaN(x), x, exp);
 }
 
-// Highway's Log wants finite numbers above 0.
+// Highway's Log requires finite numbers above 0.
 template <class D, class V>
 HWY_INLINE V LogOf(D d, V x) {
   const V zero = hn::Zero(d);

@@ -13,7 +13,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 
-// Behind foreach_target.h: these are compiled once per instruction set as well.
+// After foreach_target.h, since these headers are compiled once per instruction set as well.
 #include "hwy/highway.h"
 #include "operators/common/simd_math-inl.h"
 
@@ -27,7 +27,7 @@ using Vector = hn::Vec<Floats>;
 
 HWY_INLINE int64_t LaneCount() { return static_cast<int64_t>(hn::Lanes(Floats())); }
 
-// The first `count` of a vector's lanes from memory, `fill` in the others.
+// Loads the first `count` lanes of a vector from memory and sets the others to `fill`.
 HWY_INLINE Vector LoadPart(const float* from, int64_t count, float fill) {
   HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
   for (int64_t i = 0; i < LaneCount(); ++i) lanes[i] = i < count ? from[i] : fill;
@@ -40,9 +40,9 @@ HWY_INLINE void StorePart(Vector v, int64_t count, float* to) {
   std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(float));
 }
 
-// Calls visit(offset, item, count) for the vectors of a tile, item after item where classes are
-// contiguous, else class after class for a vector of items. `start` and `finish`, called around the
-// vectors that belong together, get (item, count of items).
+// Calls visit(offset, item, count) for the vectors of a tile: item after item if classes are
+// contiguous, else class after class for a vector of items. Calls start(item, count of items)
+// before, and finish(item, count of items) after the vectors that belong together.
 template <typename Start, typename Visit, typename Finish>
 HWY_INLINE void VisitTile(const SoftmaxTile& tile, const Start& start, const Visit& visit,
                           const Finish& finish) {
@@ -78,7 +78,7 @@ HWY_INLINE void StoreLanes(Vector v, int64_t count, float* to) {
   }
 }
 
-// The value of an item (rows: in every lane) or of a vector of items (columns).
+// Returns the value of an item (rows: in every lane) or of a vector of items (columns).
 HWY_INLINE Vector LoadStatistic(const SoftmaxTile& tile, const float* values, int64_t item,
                                 int64_t count) {
   if (tile.class_stride == 1) return hn::Set(Floats(), values[item]);
@@ -110,15 +110,15 @@ void MaxOfTile(const SoftmaxTile& tile, const float* x, float* max) {
       });
 }
 
-// While the exponentials of a row are computed, memory brings the row as far behind as the tile is
-// long: the next tile. It may lie behind the last element, where nothing is brought.
+// Prefetches the next tile, which begins one tile length later, while the exponentials of this one
+// are computed. The address may be beyond the last element, where a prefetch does nothing.
 HWY_INLINE void PrefetchBehind(const SoftmaxTile& tile, const float* x) {
   const auto bytes = static_cast<uintptr_t>(tile.items * tile.item_stride) * sizeof(float);
   hwy::Prefetch(reinterpret_cast<const float*>(reinterpret_cast<uintptr_t>(x) + bytes));
 }
 
 void ExpOfTile(const SoftmaxTile& tile, const float* x, const float* max, float* y, float* sums) {
-  // Lanes beyond the end hold -inf, whose exponential adds nothing.
+  // Lanes beyond the end are -inf, whose exponential adds nothing.
   const float nothing = -std::numeric_limits<float>::infinity();
   Vector shift = hn::Zero(Floats());
   Vector sum = hn::Zero(Floats());
@@ -171,7 +171,7 @@ void DistanceOfTile(const SoftmaxTile& tile, const float* a, const float* x, con
       [&](int64_t at, int64_t count) HWY_ATTR {
         const Vector weight = LoadLanes(a + at, count, 0.0f);
         const Vector distance = hn::Sub(top, LoadLanes(x + at, count, 0.0f));
-        // A class of weight 0 counts for nothing, even if its logit is -inf.
+        // A class of weight 0 contributes nothing, even if its logit is -inf.
         const Vector term =
             hn::IfThenZeroElse(hn::Eq(weight, hn::Zero(Floats())), hn::Mul(weight, distance));
         sum = hn::Add(sum, term);
@@ -268,7 +268,7 @@ HWY_EXPORT(SumOfTile);
 HWY_EXPORT(SubtractFromTile);
 HWY_EXPORT(LogGradOfTile);
 
-// Calls visit(position, item), class after class of each item.
+// Calls visit(position, item) for each class of each item.
 template <typename Visit>
 void VisitPlain(const SoftmaxTile& tile, const Visit& visit) {
   for (int64_t item = 0; item < tile.items; ++item) {

@@ -1,9 +1,9 @@
-// The loops of softmax and of the losses on it, on tiles: a few neighbouring items, each with a
-// value per class.
+// The loops of softmax and of the losses based on it, on tiles: a few neighbouring items, each with
+// one value per class.
 //
-// softmax: y_c = exp(x_c - max x) / sum_j exp(x_j - max x). A tile is small enough for a core's
-// cache, so that its maximum, exponentials and scaling read memory once. Single-threaded: ForTiles
-// hands tiles to threads. T is float (vectorised) or double.
+// softmax: y_c = exp(x_c - max x) / sum_j exp(x_j - max x). A tile fits into a core's cache, so
+// that maximum, exponentials and scaling read memory once. The functions are single-threaded;
+// ForTiles distributes tiles over threads. T is float (vectorised) or double.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,15 @@
 
 namespace skiff {
 
-// Class c of item i lies at i * item_stride + c * class_stride; one of the strides is 1.
+// Class c of item i is at i * item_stride + c * class_stride; one of the strides is 1.
 struct SoftmaxTile {
   static constexpr int64_t kMaxItems = 64;
   int64_t items = 0;
   int64_t classes = 0;
   int64_t item_stride = 0;
   int64_t class_stride = 0;
-  // Of the tile's first class in the tensor, and of its first item among all items.
+  // The offset of the tile's first value in the tensor, and the index of its first item among all
+  // items.
   int64_t offset = 0;
   int64_t first_item = 0;
 };
@@ -37,8 +38,8 @@ void TileScale(const SoftmaxTile& tile, const T* x, const T* factor, T* y);
 // dot[i] = the item's sum of a * b.
 template <typename T>
 void TileDot(const SoftmaxTile& tile, const T* a, const T* b, T* dot);
-// dot[i] = the item's sum of a * (max[i] - x): with a label as a, the part of a cross-entropy that
-// lies below the maximum.
+// dot[i] = the item's sum of a * (max[i] - x). With a label as a, this is the part of a
+// cross-entropy below the maximum.
 template <typename T>
 void TileDistance(const SoftmaxTile& tile, const T* a, const T* x, const T* max, T* dot);
 // dx = (dy - dot[i]) * y. dx may be y or dy.
@@ -59,15 +60,14 @@ void TileSubtract(const SoftmaxTile& tile, const T* x, const T* max, const T* sh
 template <typename T>
 void TileLogSoftmaxGrad(const SoftmaxTile& tile, const T* y, const T* dy, const T* sum, T* dx);
 
-// Calls body(tile) for all tiles of a [outer, classes, inner] tensor, on threads. The pointers of
-// the functions above then start at tile.offset. Items without classes are visited as well: what is
-// one value an item has to be written. `body` must not throw.
+// Calls body(tile) for all tiles of an [outer, classes, inner] tensor, on several threads. The
+// pointers passed to the functions above must start at tile.offset. Items are visited even if there
+// are no classes, since results with one value per item must be written. `body` must not throw.
 template <typename Body>
 void ForTiles(int64_t outer, int64_t classes, int64_t inner, const Body& body) {
-  // Of short rows of float32, two arrays of a tile fit the first-level cache.
+  // For short float32 rows, two arrays of a tile fit into the first-level cache.
   constexpr int64_t kTileElements = 4096;
   constexpr int64_t kGrainElements = 16384;
-  if (outer == 0 || inner == 0) return;
   const bool is_row = inner == 1;
   const int64_t line = is_row ? outer : inner;
   const int64_t item_elements = std::max<int64_t>(classes, 1);

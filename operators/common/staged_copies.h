@@ -1,4 +1,4 @@
-// How tensors that lie anywhere are copied into one buffer, in few copies.
+// Plans how to copy scattered tensors into one buffer with few copies.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace skiff {
 
-// Bytes to be copied; `buffer` tells what they are a part of (any address of its own will do).
+// Bytes to copy. `buffer` identifies the buffer that they are part of, by any address unique to it.
 struct StagedTensor {
   const char* from = nullptr;
   int64_t bytes = 0;
@@ -21,11 +21,11 @@ struct StagedCopies {
   };
   std::vector<Copy> copies;
   std::vector<int64_t> offsets;  // of each tensor in the staging buffer
-  int64_t bytes = 0;             // that it takes
+  int64_t bytes = 0;             // size of the staging buffer
 };
 
-// Tensors of one buffer with at most `largest_gap` bytes between them are one copy, gaps included;
-// so parameters that lie flat are. Each copy begins at a multiple of kBufferAlignment.
+// Returns the copies. Tensors of one buffer with at most `largest_gap` bytes between them share one
+// copy, gaps included; flat parameters do. Each copy begins at a multiple of kBufferAlignment.
 StagedCopies PlanStagedCopies(const std::vector<StagedTensor>& tensors, int64_t largest_gap);
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// Squares of float32 transposed in registers, as many vectors as a vector has lanes.
+// Transposes squares of float32 in registers: as many vectors as a vector has lanes.
 //
 // Included once per instruction set, through Highway's foreach_target.
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include "framework/op/grad.h"
 #include "operators/common/half.h"
 #include "operators/common/integer.h"
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 namespace skiff {
 namespace {

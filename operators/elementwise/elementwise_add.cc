@@ -2,12 +2,12 @@
 //
 // X@GRAD = Y@GRAD = Out@GRAD.
 #include "operators/common/integer.h"
-#include "operators/elementwise/binary_shared.h"
+#include "operators/elementwise/kernels/binary.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/elementwise_add.cc"
 #include "hwy/foreach_target.h"
-#include "operators/elementwise/simd_loops-inl.h"
+#include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

@@ -2,13 +2,13 @@
 // by zero is an Error.
 //
 // X@GRAD = Out@GRAD / Y, Y@GRAD = -Out@GRAD * Out / Y.
-#include "operators/elementwise/binary_shared.h"
-#include "operators/elementwise/division_shared.h"
+#include "operators/elementwise/kernels/binary.h"
+#include "operators/elementwise/kernels/integer_division.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/elementwise_div.cc"
 #include "hwy/foreach_target.h"
-#include "operators/elementwise/simd_loops-inl.h"
+#include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "operators/elementwise/binary_shared.h"
-#include "operators/elementwise/division_shared.h"
+#include "operators/elementwise/kernels/binary.h"
+#include "operators/elementwise/kernels/integer_division.h"
 
 namespace skiff {
 namespace {

@@ -3,12 +3,12 @@
 // X@GRAD = Out@GRAD * Y, Y@GRAD = Out@GRAD * X. X may be selected rows where Y is one number.
 #include "operators/common/integer.h"
 #include "operators/common/selected_rows.h"
-#include "operators/elementwise/binary_shared.h"
+#include "operators/elementwise/kernels/binary.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/elementwise_mul.cc"
 #include "hwy/foreach_target.h"
-#include "operators/elementwise/simd_loops-inl.h"
+#include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

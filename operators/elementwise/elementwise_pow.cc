@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "operators/common/integer.h"
-#include "operators/elementwise/binary_shared.h"
+#include "operators/elementwise/kernels/binary.h"
 
 namespace skiff {
 namespace {

@@ -1,5 +1,5 @@
 // equal: Out = X == Y. Source: Fluid's equal.
-#include "operators/elementwise/compare_shared.h"
+#include "operators/elementwise/kernels/comparison.h"
 
 namespace skiff {
 namespace {

@@ -1,5 +1,5 @@
 // greater_than: Out = X > Y. Source: Fluid's greater_than.
-#include "operators/elementwise/compare_shared.h"
+#include "operators/elementwise/kernels/comparison.h"
 
 namespace skiff {
 namespace {

@@ -2,12 +2,12 @@
 // hard_sigmoid, after Courbariaux, Bengio, David: BinaryConnect (2015).
 //
 // X@GRAD = slope * Out@GRAD where 0 < Out < 1, else 0.
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/hard_sigmoid.cc"
 #include "hwy/foreach_target.h"
-#include "operators/elementwise/simd_loops-inl.h"
+#include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

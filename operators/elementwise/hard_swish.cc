@@ -3,12 +3,12 @@
 //
 // X@GRAD = Out@GRAD * (2 X + offset) / scale where 0 < X + offset < threshold, 0 below and
 // Out@GRAD * threshold / scale above (where Fluid takes that slope for 1, as it is by default).
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/hard_swish.cc"
 #include "hwy/foreach_target.h"
-#include "operators/elementwise/simd_loops-inl.h"
+#include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

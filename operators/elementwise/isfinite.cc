@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "operators/common/selected_rows.h"
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 namespace skiff {
 namespace {

@@ -2,12 +2,12 @@
 // after Maas, Hannun, Ng: Rectifier Nonlinearities Improve Neural Network Acoustic Models (2013).
 //
 // X@GRAD = alpha * Out@GRAD where X < 0, else Out@GRAD.
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/leaky_relu.cc"
 #include "hwy/foreach_target.h"
-#include "operators/elementwise/simd_loops-inl.h"
+#include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

@@ -1,5 +1,5 @@
 // less_equal: Out = X <= Y. Source: Fluid's less_equal.
-#include "operators/elementwise/compare_shared.h"
+#include "operators/elementwise/kernels/comparison.h"
 
 namespace skiff {
 namespace {

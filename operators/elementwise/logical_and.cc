@@ -1,5 +1,5 @@
 // logical_and: Out = X and Y. Source: Fluid's logical_and.
-#include "operators/elementwise/compare_shared.h"
+#include "operators/elementwise/kernels/comparison.h"
 
 namespace skiff {
 namespace {

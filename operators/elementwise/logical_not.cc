@@ -1,7 +1,7 @@
 // logical_not: Out = not X. Source: Fluid's logical_not.
 #include <utility>
 
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 namespace skiff {
 namespace {

@@ -1,5 +1,5 @@
 // logical_or: Out = X or Y. Source: Fluid's logical_or.
-#include "operators/elementwise/compare_shared.h"
+#include "operators/elementwise/kernels/comparison.h"
 
 namespace skiff {
 namespace {

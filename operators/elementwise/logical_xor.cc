@@ -1,5 +1,5 @@
 // logical_xor: Out = either X or Y, but not both. Source: Fluid's logical_xor.
-#include "operators/elementwise/compare_shared.h"
+#include "operators/elementwise/kernels/comparison.h"
 
 namespace skiff {
 namespace {

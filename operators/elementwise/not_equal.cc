@@ -1,5 +1,5 @@
 // not_equal: Out = X != Y. Source: Fluid's not_equal.
-#include "operators/elementwise/compare_shared.h"
+#include "operators/elementwise/kernels/comparison.h"
 
 namespace skiff {
 namespace {

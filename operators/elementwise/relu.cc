@@ -1,12 +1,12 @@
 // relu: Out = max(X, 0), and NaN stays NaN. Source: Fluid's relu.
 //
 // X@GRAD = Out@GRAD where Out > 0, else 0.
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/relu.cc"
 #include "hwy/foreach_target.h"
-#include "operators/elementwise/simd_loops-inl.h"
+#include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

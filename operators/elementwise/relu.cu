@@ -25,7 +25,6 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareRelu(PrepareContext& context) {
   const int64_t count = context.Input("X").shape.element_count();
   return MakeKernel([count](const KernelContext& kernel) {
-    if (count == 0) return;
     Relu<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(kernel)>>>(
         kernel.input(0).data<T>(), kernel.output(0).data<T>(), count);
     CheckLaunch("relu");
@@ -38,7 +37,6 @@ std::unique_ptr<Kernel> PrepareReluGrad(PrepareContext& context) {
   const int dout = context.InputIndex("Out@GRAD");
   const int64_t count = context.Input("Out").shape.element_count();
   return MakeKernel([=](const KernelContext& kernel) {
-    if (count == 0) return;
     ReluGrad<T><<<CudaBlocksOfThreads(count), kCudaThreads, 0, StreamOf(kernel)>>>(
         kernel.input(out).data<T>(), kernel.input(dout).data<T>(), kernel.output(0).data<T>(),
         count);

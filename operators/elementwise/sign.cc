@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "framework/op/grad.h"
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 namespace skiff {
 namespace {

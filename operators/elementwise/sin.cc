@@ -3,7 +3,7 @@
 // X@GRAD = Out@GRAD * cos X.
 #include <cmath>
 
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 namespace skiff {
 namespace {

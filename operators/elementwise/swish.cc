@@ -4,12 +4,12 @@
 // X@GRAD = Out@GRAD * s * (1 + X * (1 - s)) with s = 1 / (1 + exp(-X)).
 #include <cmath>
 
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/elementwise/swish.cc"
 #include "hwy/foreach_target.h"
-#include "operators/elementwise/simd_loops-inl.h"
+#include "operators/elementwise/kernels/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {

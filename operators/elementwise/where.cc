@@ -6,7 +6,7 @@
 
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
-#include "operators/elementwise/unary_shared.h"
+#include "operators/elementwise/kernels/unary.h"
 
 namespace skiff {
 namespace {

@@ -9,7 +9,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/loss/label_shared.h"
+#include "operators/loss/kernels/labels.h"
 
 namespace skiff {
 namespace {

@@ -20,7 +20,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/loss/loss_elements_shared.h"
+#include "operators/loss/kernels/element_grains.h"
 
 namespace skiff {
 namespace {

@@ -15,7 +15,7 @@
 #include "operators/common/axis_extents.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/softmax_tiles.h"
-#include "operators/loss/label_shared.h"
+#include "operators/loss/kernels/labels.h"
 
 namespace skiff {
 namespace {

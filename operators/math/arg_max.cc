@@ -1,6 +1,6 @@
 // arg_max: the place of the largest element along an axis, or among all elements.
 // Source: Fluid's arg_max. NaN counts as the largest.
-#include "operators/math/arg_extreme_shared.h"
+#include "operators/math/kernels/arg_extreme.h"
 
 namespace skiff {
 

@@ -1,6 +1,6 @@
 // arg_min: the place of the smallest element along an axis, or among all elements.
 // Source: Fluid's arg_min. NaN counts as the smallest.
-#include "operators/math/arg_extreme_shared.h"
+#include "operators/math/kernels/arg_extreme.h"
 
 namespace skiff {
 

@@ -11,7 +11,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/axis_extents.h"
 #include "operators/common/input_checks.h"
-#include "operators/math/order_shared.h"
+#include "operators/math/kernels/element_order.h"
 
 namespace skiff {
 namespace {

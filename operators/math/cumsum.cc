@@ -86,7 +86,6 @@ template <typename T>
 void RunningSums(const AxisExtents& extents, bool exclusive, bool reverse, const T* x, T* out) {
   const int64_t blocks = (extents.inner + kColumns - 1) / kColumns;
   const int64_t block_elements = extents.length * std::min(extents.inner, kColumns);
-  if (block_elements == 0) return;
   const int64_t first_row = reverse ? (extents.length - 1) * extents.inner : 0;
   const int64_t step = reverse ? -extents.inner : extents.inner;
   if (extents.inner == 1) {

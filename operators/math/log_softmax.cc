@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "operators/common/softmax_tiles.h"
-#include "operators/math/softmax_op_shared.h"
+#include "operators/math/kernels/softmax_definition.h"
 
 namespace skiff {
 namespace {

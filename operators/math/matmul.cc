@@ -2,14 +2,14 @@
 // count as one batch, which both factors have or one of them. A vector X is a row, a vector Y a
 // column, and unlike in matmul_v2 transposing makes it the other. A dim of 1 that a vector brings
 // is left out of Out.
-// Source: Fluid's matmul; the gradient is that of matmul_shared.h.
+// Source: Fluid's matmul; the gradient is that of kernels/matrix_product.h.
 #include <utility>
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/math/matmul_shared.h"
+#include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {
 namespace {

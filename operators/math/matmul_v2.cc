@@ -10,7 +10,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/math/matmul_shared.h"
+#include "operators/math/kernels/matrix_product.h"
 
 namespace skiff {
 namespace {

@@ -1,7 +1,7 @@
 // reduce_mean: Out = the mean of X over the axes `dim`, or over all of them.
 // Source: Fluid's reduce_mean; dX at an element = dOut at its mean / the number of its elements.
 // Means of integers are cut towards 0. There is no mean of no elements.
-#include "operators/math/reduction_shared.h"
+#include "operators/math/kernels/reduction.h"
 
 namespace skiff {
 namespace {

@@ -2,7 +2,7 @@
 // Source: Fluid's reduce_prod; dX at an element = dOut times the product of the other elements.
 // Fluid computes that as dOut * Out / X, which is NaN where X is 0; here it is right there as well.
 #include "framework/base/parallel.h"
-#include "operators/math/reduction_shared.h"
+#include "operators/math/kernels/reduction.h"
 
 namespace skiff {
 namespace {

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "operators/math/reduction_shared.h"
+#include "operators/math/kernels/reduction.h"
 
 namespace skiff {
 namespace {

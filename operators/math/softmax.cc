@@ -1,7 +1,7 @@
 // softmax: y_c = exp(x_c - max x) / sum_j exp(x_j - max x) along `axis`.
 // Source: Fluid's softmax (Bridle 1990); dX = (dOut - sum_c dOut_c * y_c) * y.
 #include "operators/common/softmax_tiles.h"
-#include "operators/math/softmax_op_shared.h"
+#include "operators/math/kernels/softmax_definition.h"
 
 namespace skiff {
 namespace {

@@ -1,6 +1,6 @@
 // CUDA kernels of squared_global_norm; squared_global_norm.cc has the formula.
 #include "framework/op/registry.h"
-#include "operators/math/squared_norm_shared.cuh"
+#include "operators/math/kernels/squared_norm.cuh"
 
 namespace skiff {
 

@@ -7,10 +7,10 @@
 // forward to the backward pass: X is kept anyway, and the statistics aren't computed again.
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/batch_norm_kernels_shared.h"
-#include "operators/nn/batch_norm_op_shared.h"
-#include "operators/nn/batch_norm_shared.h"
-#include "operators/nn/norm_arguments_shared.h"
+#include "operators/nn/kernels/batch_norm_definition.h"
+#include "operators/nn/kernels/batch_norm_kernels.h"
+#include "operators/nn/kernels/batch_norm_passes.h"
+#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {

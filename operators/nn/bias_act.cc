@@ -14,8 +14,8 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/batch_norm_shared.h"
-#include "operators/nn/norm_arguments_shared.h"
+#include "operators/nn/kernels/batch_norm_passes.h"
+#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {

@@ -4,7 +4,7 @@
 // lies at ratio · (k + 1/2) - 1/2, from 0 on. One pixel of output takes the first of input, an
 // output as large as the input is a copy.
 // Source: Fluid's bilinear_interp_v2 (PaddlePaddle 2.6).
-#include "operators/nn/interpolation_shared.h"
+#include "operators/nn/kernels/interpolation.h"
 
 namespace skiff {
 

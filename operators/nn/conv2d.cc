@@ -3,9 +3,9 @@
 //   Output[n, o, y, x] = sum over c, i, j of
 //       Filter[o, c, i, j] · Input[n, g(o) · C / groups + c, y · s + i · d - p, x · s + j · d - p]
 //
-// Source: Fluid's conv2d (PaddlePaddle 2.6). Kernels: convolution_shared.cc,
-// convolution_onednn_kernel.cc and convolution_winograd_kernel.cc.
-#include "operators/nn/convolution_shared.h"
+// Source: Fluid's conv2d (PaddlePaddle 2.6). Kernels: kernels/convolution.cc,
+// kernels/convolution_onednn.cc and kernels/convolution_winograd.cc.
+#include "operators/nn/kernels/convolution.h"
 
 namespace skiff {
 

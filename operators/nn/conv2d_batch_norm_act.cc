@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "operators/common/input_checks.h"
-#include "operators/nn/convolution_epilogue_shared.h"
-#include "operators/nn/convolution_shared.h"
-#include "operators/nn/norm_arguments_shared.h"
+#include "operators/nn/kernels/convolution.h"
+#include "operators/nn/kernels/convolution_epilogue.h"
+#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 

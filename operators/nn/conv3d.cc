@@ -12,7 +12,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/column_convolution_shared.h"
+#include "operators/nn/kernels/column_convolution.h"
 
 namespace skiff {
 namespace {

@@ -4,8 +4,8 @@
 //       Filter[o, 0, i, j] · Input[n, o / multiplier, y · s + i · d - p, x · s + j · d - p]
 //
 // Source: Fluid's depthwise_conv2d (PaddlePaddle 2.6), a conv2d by another name: groups is its
-// attribute too. Kernels: convolution_shared.cc and convolution_onednn_kernel.cc.
-#include "operators/nn/convolution_shared.h"
+// attribute too. Kernels: kernels/convolution.cc and kernels/convolution_onednn.cc.
+#include "operators/nn/kernels/convolution.h"
 
 namespace skiff {
 

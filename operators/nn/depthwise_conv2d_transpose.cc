@@ -1,7 +1,7 @@
 // depthwise_conv2d_transpose: conv2d_transpose by another name, for a group a channel; groups
 // is its attribute too.
 // Source: Fluid's depthwise_conv2d_transpose (PaddlePaddle 2.6).
-#include "operators/nn/transposed_convolution_shared.h"
+#include "operators/nn/kernels/transposed_convolution.h"
 
 namespace skiff {
 

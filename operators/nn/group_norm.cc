@@ -4,7 +4,7 @@
 //   Y = (X - mean) / sqrt(variance + epsilon) · Scale + Bias
 //
 // Mean and Variance (biased, without epsilon) are [N, groups]. The gradient is that of
-// group_norm_shared.h; it needs no Y, which Fluid's gradient op takes as well.
+// kernels/group_normalization.h; it needs no Y, which Fluid's gradient op takes as well.
 //
 // Source: Wu & He 2018; Fluid's group_norm (PaddlePaddle 2.6).
 #include <utility>
@@ -14,8 +14,8 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/group_norm_shared.h"
-#include "operators/nn/norm_arguments_shared.h"
+#include "operators/nn/kernels/group_normalization.h"
+#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {

@@ -3,7 +3,7 @@
 //   Y = (X - mean) / sqrt(variance + epsilon) · Scale + Bias
 //
 // SavedMean and SavedVariance are [N · C], the second being 1 / sqrt(variance + epsilon). The
-// gradient is that of group_norm_shared.h with one group a channel.
+// gradient is that of kernels/group_normalization.h with one group a channel.
 //
 // Source: Ulyanov, Vedaldi & Lempitsky 2016; Fluid's instance_norm (PaddlePaddle 2.6).
 #include <utility>
@@ -13,8 +13,8 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/group_norm_shared.h"
-#include "operators/nn/norm_arguments_shared.h"
+#include "operators/nn/kernels/group_normalization.h"
+#include "operators/nn/kernels/norm_arguments.h"
 
 namespace skiff {
 namespace {

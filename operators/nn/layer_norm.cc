@@ -22,9 +22,9 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/image_window_shared.h"
-#include "operators/nn/norm_arguments_shared.h"
-#include "operators/nn/row_norm_shared.h"
+#include "operators/nn/kernels/image_window.h"
+#include "operators/nn/kernels/norm_arguments.h"
+#include "operators/nn/kernels/row_norm.h"
 
 namespace skiff {
 namespace {

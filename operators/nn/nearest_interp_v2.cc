@@ -3,7 +3,7 @@
 // (outputs - 1) with align_corners, else 1 / scale or inputs / outputs. An output as large as the
 // input is a copy.
 // Source: Fluid's nearest_interp_v2 (PaddlePaddle 2.6).
-#include "operators/nn/interpolation_shared.h"
+#include "operators/nn/kernels/interpolation.h"
 
 namespace skiff {
 

@@ -6,11 +6,12 @@
 // The mean divides by the pixels on X (exclusive) or by the window's size, which ends at the size
 // of X plus the padding in front. Adaptive: ksize is the output's size, window y covers
 // [floor(y · H / ksize), ceil((y + 1) · H / ksize)). A window on padding alone gives the lowest
-// number (max) or 0 (avg). In the gradient of the maximum the first of equal pixels, row by row,
-// takes all.
+// number (max) or 0 (avg). The maximum of a window with a NaN is NaN. In the gradient of the
+// maximum the first of equal pixels, row by row, takes all; if there are NaNs, the first of them.
 //
 // Source: Fluid's pool2d (PaddlePaddle 2.6).
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -23,8 +24,8 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/pooling_shared.h"
-#include "operators/nn/scratched_call_shared.h"
+#include "operators/nn/kernels/pooling.h"
+#include "operators/nn/kernels/scratched_call.h"
 
 namespace skiff {
 namespace {
@@ -168,9 +169,11 @@ class PlainPooling {
   }
 
   T Maximum(const T* plane, const WindowSpan& row, const WindowSpan& column) const {
-    T best = std::numeric_limits<T>::lowest();
+    const bool is_empty = row.begin >= row.end || column.begin >= column.end;
+    if (is_empty) return std::numeric_limits<T>::lowest();
+    T best = -std::numeric_limits<T>::infinity();
     for (int64_t y = row.begin; y < row.end; ++y) {
-      for (int64_t x = column.begin; x < column.end; ++x) best = std::max(best, plane[At(y, x)]);
+      for (int64_t x = column.begin; x < column.end; ++x) best = MaxOrNan(best, plane[At(y, x)]);
     }
     return best;
   }
@@ -194,7 +197,7 @@ class PlainPooling {
                      T gradient, T* plane_gradient) const {
     for (int64_t y = row.begin; y < row.end; ++y) {
       for (int64_t x = column.begin; x < column.end; ++x) {
-        if (plane[At(y, x)] != best) continue;
+        if (!IsMaximum(plane[At(y, x)], best)) continue;
         plane_gradient[At(y, x)] += gradient;
         return;
       }
@@ -343,9 +346,10 @@ bool OnednnAccepts(const OpContext& context) {
   const auto layout = CommonLayout(context);
   if (!layout || !(layout->is_plain() || IsBlockOf8Or16(*layout))) return false;
   if (!layout->is_plain()) {
-    // One sum of a whole plane is for the vector kernel.
+    // One sum of a whole plane is for the vector kernel, and so are maxima, which it takes without
+    // a look at the image before.
     const bool is_global = pooling.output.size == Extents{1, 1};
-    if (is_global || pooling.order != ChannelOrder::kFirst) return false;
+    if (is_global || pooling.is_max || pooling.order != ChannelOrder::kFirst) return false;
   }
   const OnednnWindow window = PaddedForOnednn(pooling);
   for (size_t axis = 0; axis < 2; ++axis) {
@@ -362,6 +366,22 @@ dnnl::algorithm AlgorithmOf(const Pooling& pooling) {
                            : dnnl::algorithm::pooling_avg_include_padding;
 }
 
+// Whether an element is NaN or minus infinity. The maximum of oneDNN drops the first, on most
+// instruction sets, and takes the lowest finite number for the second.
+bool HoldsNanOrMinusInfinity(const float* values, int64_t count) {
+  constexpr int64_t kGrain = int64_t{1} << 15;
+  std::atomic<bool> found = false;
+  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+    // Without a branch the loop is one of vectors.
+    int32_t any = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      any |= static_cast<int32_t>(!(values[i] > -std::numeric_limits<float>::infinity()));
+    }
+    if (any != 0) found = true;
+  });
+  return found;
+}
+
 std::unique_ptr<Kernel> PrepareOnednn(PrepareContext& context) {
   const Pooling pooling = ParsePooling(context);
   const Layout layout = context.Input("X").layout;
@@ -372,9 +392,14 @@ std::unique_ptr<Kernel> PrepareOnednn(PrepareContext& context) {
   auto call = ScratchedCall::Make<dnnl::pooling_forward>(context, chosen);
   call.AddArgument(DNNL_ARG_SRC, input);
   call.AddArgument(DNNL_ARG_DST, output);
-  return MakeKernel([call, x = context.InputIndex("X"),
+  return MakeKernel([call, loops = PlainPooling<float>(pooling), is_max = pooling.is_max,
+                     x = context.InputIndex("X"),
                      out = context.OutputIndex("Out")](const KernelContext& run) mutable {
-    call.SetData(DNNL_ARG_SRC, run.input(x).raw_data());
+    const Tensor& image = run.input(x);
+    if (is_max && HoldsNanOrMinusInfinity(image.data<float>(), image.element_count())) {
+      return loops.Forward(image.data<float>(), run.output(out).data<float>());
+    }
+    call.SetData(DNNL_ARG_SRC, image.raw_data());
     call.SetData(DNNL_ARG_DST, run.output(out).raw_data());
     call.Run(run);
   });

@@ -6,8 +6,8 @@
 // The mean divides by the points on X (exclusive) or by the window's size, which ends at the size
 // of X plus the padding in front. Adaptive: ksize is the output's size, window p covers [floor(p ·
 // size / ksize), ceil((p + 1) · size / ksize)). A window on padding alone gives the lowest number
-// (max) or 0 (avg). In the gradient of the maximum the first of equal points, in row-major order,
-// takes all.
+// (max) or 0 (avg). The maximum of a window with a NaN is NaN. In the gradient of the maximum the
+// first of equal points, in row-major order, takes all; if there are NaNs, the first of them.
 //
 // Source: Fluid's pool3d (PaddlePaddle 2.6).
 #include <algorithm>
@@ -23,8 +23,8 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/pooling_shared.h"
-#include "operators/nn/volume_window_shared.h"
+#include "operators/nn/kernels/pooling.h"
+#include "operators/nn/kernels/volume_window.h"
 
 namespace skiff {
 namespace {
@@ -177,8 +177,11 @@ class PoolingLoops {
   }
 
   T Maximum(const T* channel, const Window3& window) const {
-    T best = std::numeric_limits<T>::lowest();
-    ForEachPoint(window, [&](int64_t at) { best = std::max(best, channel[at]); });
+    const bool is_empty =
+        std::ranges::any_of(window, [](const WindowSpan& span) { return span.begin >= span.end; });
+    if (is_empty) return std::numeric_limits<T>::lowest();
+    T best = -std::numeric_limits<T>::infinity();
+    ForEachPoint(window, [&](int64_t at) { best = MaxOrNan(best, channel[at]); });
     return best;
   }
 
@@ -193,7 +196,7 @@ class PoolingLoops {
   int64_t PlaceOf(const T* channel, T maximum, const Window3& window) const {
     int64_t place = -1;
     ForEachPoint(window, [&](int64_t at) {
-      if (place < 0 && channel[at] == maximum) place = at;
+      if (place < 0 && IsMaximum(channel[at], maximum)) place = at;
     });
     return place;
   }

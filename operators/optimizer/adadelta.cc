@@ -4,19 +4,19 @@
 // ParamOut = Param - LearningRate * update.
 //
 // Source: Zeiler 2012, algorithm 1, which has a LearningRate of 1, as Fluid 2.x has it; g stands in
-// update_op_shared.h.
-#include "operators/optimizer/update_kernel_shared.h"
+// kernels/update_op.h.
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/adadelta.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/adadelta_formula-inl.h"
+#include "operators/optimizer/kernels/adadelta_formula-inl.h"
 
 UpdateLoopSet AdadeltaLoops() { return LoopsOf<AdadeltaFormula>(); }
 

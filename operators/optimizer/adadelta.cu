@@ -1,10 +1,10 @@
 // CUDA kernels of adadelta; adadelta.cc has the formula.
-#include "operators/optimizer/update_kernel_shared.cuh"
+#include "operators/optimizer/kernels/cuda_update.cuh"
 
 namespace skiff {
 namespace {
 
-#include "operators/optimizer/adadelta_formula-inl.h"
+#include "operators/optimizer/kernels/adadelta_formula-inl.h"
 
 }  // namespace
 

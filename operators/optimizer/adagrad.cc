@@ -2,19 +2,19 @@
 // epsilon); decayed_adagrad the same with MomentOut = decay * Moment + (1 - decay) * g².
 //
 // Source: Duchi, Hazan & Singer 2011 with a diagonal matrix, as Fluid has it (decayed_adagrad:
-// Fluid 1.x; 2.6.2 has lost its kernel); g stands in update_op_shared.h.
-#include "operators/optimizer/update_kernel_shared.h"
+// Fluid 1.x; 2.6.2 has lost its kernel); g stands in kernels/update_op.h.
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/adagrad.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/adagrad_formula-inl.h"
+#include "operators/optimizer/kernels/adagrad_formula-inl.h"
 
 UpdateLoopSet AdagradLoops() { return LoopsOf<AdagradFormula>(); }
 

@@ -1,10 +1,10 @@
 // CUDA kernels of adagrad and decayed_adagrad; adagrad.cc has the formula.
-#include "operators/optimizer/update_kernel_shared.cuh"
+#include "operators/optimizer/kernels/cuda_update.cuh"
 
 namespace skiff {
 namespace {
 
-#include "operators/optimizer/adagrad_formula-inl.h"
+#include "operators/optimizer/kernels/adagrad_formula-inl.h"
 
 }  // namespace
 

@@ -6,19 +6,20 @@
 // step size and epsilon: lr * sqrt(1 - Beta2Pow) / (1 - Beta1Pow) and epsilon * sqrt(1 - Beta2Pow).
 // Beta1Pow holds b1^t in step t (b1 in the first). Beta1PowOut = Beta1Pow * b1 unless
 // use_global_beta_pow, where the program advances the powers itself. lazy_mode concerns sparse
-// gradients only. g stands in update_op_shared.h.
-#include "operators/optimizer/adam_shared.h"
+// gradients only. g stands in kernels/update_op.h.
+#include "operators/optimizer/kernels/adam_definition.h"
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/adam.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/adam_formula-inl.h"
+#include "operators/optimizer/kernels/adam_formula-inl.h"
 
 UpdateLoopSet AdamLoops() { return LoopsOf<AdamFormula>(); }
 

@@ -3,19 +3,19 @@
 //
 // Source: Kingma & Ba 2015, algorithm 2, with Fluid's epsilon. Beta1Pow holds b1^t in step t. In
 // Fluid it is the program that moves it on; where fuse_optimizer has connected Beta1PowOut, the op
-// does: Beta1PowOut = Beta1Pow * b1. g stands in update_op_shared.h.
-#include "operators/optimizer/update_kernel_shared.h"
+// does: Beta1PowOut = Beta1Pow * b1. g stands in kernels/update_op.h.
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/adamax.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/adamax_formula-inl.h"
+#include "operators/optimizer/kernels/adamax_formula-inl.h"
 
 UpdateLoopSet AdamaxLoops() { return LoopsOf<AdamaxFormula>(); }
 

@@ -5,18 +5,19 @@
 // multiplies the decay. As in its CUDA kernel lr_ratio multiplies the rate wherever that stands;
 // Fluid's CPU kernel leaves it out of all but the decay, and its Python refuses it on CPU. For the
 // rest see adam.cc.
-#include "operators/optimizer/adam_shared.h"
+#include "operators/optimizer/kernels/adam_definition.h"
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/adamw.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/adamw_formula-inl.h"
+#include "operators/optimizer/kernels/adamw_formula-inl.h"
 
 UpdateLoopSet AdamwLoops() { return LoopsOf<AdamwFormula>(); }
 

@@ -21,13 +21,13 @@
 #include <utility>
 
 #include "operators/common/reduce.h"
-#include "operators/optimizer/average_shared.h"
-#include "operators/optimizer/update_op_shared.h"
+#include "operators/optimizer/kernels/average.h"
+#include "operators/optimizer/kernels/update_op.h"
 
 namespace skiff {
 namespace {
 
-#include "operators/optimizer/average_accumulates_formula-inl.h"
+#include "operators/optimizer/kernels/average_accumulates_formula-inl.h"
 
 template <typename T>
 class AverageAccumulates final : public AverageKernel {

@@ -1,10 +1,10 @@
 // CUDA kernels of average_accumulates; average_accumulates.cc has the formula.
-#include "operators/optimizer/average_kernel_shared.cuh"
+#include "operators/optimizer/kernels/cuda_average.cuh"
 
 namespace skiff {
 namespace {
 
-#include "operators/optimizer/average_accumulates_formula-inl.h"
+#include "operators/optimizer/kernels/average_accumulates_formula-inl.h"
 
 template <typename T>
 class AccumulatesRule {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
-#include "operators/optimizer/average_shared.h"
-#include "operators/optimizer/update_op_shared.h"
+#include "operators/optimizer/kernels/average.h"
+#include "operators/optimizer/kernels/update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/exponential_moving_average.cc"
@@ -69,7 +69,7 @@ void Mix(double decay, double rest, const double* average, const double* param, 
   HWY_DYNAMIC_DISPATCH(MixDoubles)(decay, rest, average, param, count, mixed);
 }
 
-#include "operators/optimizer/exponential_moving_average_formula-inl.h"
+#include "operators/optimizer/kernels/exponential_moving_average_formula-inl.h"
 
 template <typename T>
 class ExponentialMovingAverage final : public AverageKernel {

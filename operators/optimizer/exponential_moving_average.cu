@@ -1,10 +1,10 @@
 // CUDA kernels of exponential_moving_average; exponential_moving_average.cc has the formula.
-#include "operators/optimizer/average_kernel_shared.cuh"
+#include "operators/optimizer/kernels/cuda_average.cuh"
 
 namespace skiff {
 namespace {
 
-#include "operators/optimizer/exponential_moving_average_formula-inl.h"
+#include "operators/optimizer/kernels/exponential_moving_average_formula-inl.h"
 
 template <typename T>
 class MovingAverageRule {

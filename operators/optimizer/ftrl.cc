@@ -8,19 +8,19 @@
 // Source: McMahan et al. 2013, algorithm 1, as Fluid 1.x has it (2.6.2 has lost its kernel):
 // without a beta, with twice the l2, and with a little of both so that the quotient is finite. At a
 // rate of 0, the first of a warm-up, Fluid divides by it and has NaN from then on. g stands in
-// update_op_shared.h.
-#include "operators/optimizer/update_kernel_shared.h"
+// kernels/update_op.h.
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/ftrl.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/ftrl_formula-inl.h"
+#include "operators/optimizer/kernels/ftrl_formula-inl.h"
 
 UpdateLoopSet FtrlLoops(bool is_root) {
   return is_root ? LoopsOf<FtrlFormula<true>>() : LoopsOf<FtrlFormula<false>>();

@@ -1,10 +1,10 @@
 // CUDA kernels of ftrl; ftrl.cc has the formula.
-#include "operators/optimizer/update_kernel_shared.cuh"
+#include "operators/optimizer/kernels/cuda_update.cuh"
 
 namespace skiff {
 namespace {
 
-#include "operators/optimizer/ftrl_formula-inl.h"
+#include "operators/optimizer/kernels/ftrl_formula-inl.h"
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {

@@ -14,15 +14,14 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/op/list_kernel.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/dims_agree.h"
 #include "operators/common/half.h"
 #include "operators/common/reduce.h"
-#include "operators/optimizer/gradient_merge_shared.h"
-#include "operators/optimizer/list_walk_shared.h"
-#include "operators/optimizer/update_arguments_shared.h"
-#include "operators/optimizer/update_op_shared.h"
+#include "operators/optimizer/kernels/gradient_merge_definition.h"
+#include "operators/optimizer/kernels/list_walk.h"
+#include "operators/optimizer/kernels/update_arguments.h"
+#include "operators/optimizer/kernels/update_op.h"
 
 namespace skiff {
 namespace {
@@ -53,7 +52,7 @@ void Infer(OpContext& context) {
 }
 
 template <typename T>
-class GradientMerge final : public ListKernel {
+class GradientMerge final : public Kernel {
  public:
   explicit GradientMerge(const OpContext& context)
       : sums_(PairsOf(context, "Accumulated", "AccumulatedOut")),
@@ -66,28 +65,32 @@ class GradientMerge final : public ListKernel {
     if (IsHalf(dtype)) halves_ = HalfArraysOf(dtype);
   }
 
-  bool Begin(const KernelContext& run) override {
-    position_ = round_.Position(run);
-    return true;
-  }
-  int64_t element_count() const override { return begins_.back(); }
-  void RunElements(const KernelContext& run, int64_t begin, int64_t end) const override {
-    ForEachArray(begins_, begin, end, [&](size_t i, int64_t first, int64_t last) {
-      alignas(64) T widened[kListBlock];
-      const T* added = Added(run, i, first, last, widened);
-      T* out = run.output(sums_[i].out).template data<T>() + first;
-      if (position_.is_first) {
-        std::copy_n(added, last - first, out);
-      } else {
-        AddArrays(run.input(sums_[i].in).template data<T>() + first, added, out, last - first);
-      }
-      if (position_.factor != 1) {
-        ScaleArray(out, static_cast<T>(position_.factor), out, last - first);
-      }
+  void Run(const KernelContext& run) override {
+    const RoundPosition position = round_.Position(run);
+    ForEachBlock(begins_.back(), [&](int64_t begin, int64_t end) {
+      ForEachArray(begins_, begin, end, [&](size_t i, int64_t first, int64_t last) {
+        Merge(run, position, i, first, last);
+      });
     });
   }
 
  private:
+  // Elements [begin, end) of sum i: at most a block.
+  void Merge(const KernelContext& run, const RoundPosition& position, size_t i, int64_t begin,
+             int64_t end) const {
+    alignas(64) T widened[kListBlock];
+    const T* added = Added(run, i, begin, end, widened);
+    T* out = run.output(sums_[i].out).template data<T>() + begin;
+    if (position.is_first) {
+      std::copy_n(added, end - begin, out);
+    } else {
+      AddArrays(run.input(sums_[i].in).template data<T>() + begin, added, out, end - begin);
+    }
+    if (position.factor != 1) {
+      ScaleArray(out, static_cast<T>(position.factor), out, end - begin);
+    }
+  }
+
   // The gradient of elements [begin, end): where it lies, or, of two bytes, in `widened`.
   const T* Added(const KernelContext& run, size_t i, int64_t begin, int64_t end, T* widened) const {
     const Tensor& grad = run.input(grads_[i]);
@@ -104,7 +107,6 @@ class GradientMerge final : public ListKernel {
   std::vector<int64_t> begins_ = {0};  // the elements before each sum, and at the end all of them
   HalfArrays halves_;                  // of two-byte gradients
   Round round_;
-  RoundPosition position_;  // of the run
 };
 
 }  // namespace

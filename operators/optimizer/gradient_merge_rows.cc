@@ -14,8 +14,8 @@
 #include "operators/common/merged_rows.h"
 #include "operators/common/reduce.h"
 #include "operators/common/selected_rows.h"
-#include "operators/optimizer/gradient_merge_shared.h"
-#include "operators/optimizer/update_arguments_shared.h"
+#include "operators/optimizer/kernels/gradient_merge_definition.h"
+#include "operators/optimizer/kernels/update_arguments.h"
 
 namespace skiff {
 namespace {

@@ -5,19 +5,20 @@
 //
 // Source: You et al. 2020, algorithm 2 with phi(x) = x, as Fluid 2.x has it. The ratio is 1 if a
 // norm is 0, and, unless always_adapt, for a weight_decay of 0. The norms are those of whole
-// parameters. g stands in update_op_shared.h.
-#include "operators/optimizer/adam_shared.h"
+// parameters. g stands in kernels/update_op.h.
+#include "operators/optimizer/kernels/adam_definition.h"
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/lamb.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/lamb_formula-inl.h"
+#include "operators/optimizer/kernels/lamb_formula-inl.h"
 
 UpdateLoopSet LambLoops() { return LoopsOf<LambFormula::Apply, LambFormula::Step>(); }
 

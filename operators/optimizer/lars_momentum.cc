@@ -4,23 +4,23 @@
 // LearningRate itself where the parameter does not adapt.
 //
 // Source: You, Gitman & Ginsburg 2017, algorithm 1, as Fluid has it; g stands in
-// update_op_shared.h. Fluid's versions and kernels disagree on which parameters adapt. Here
+// kernels/update_op.h. Fluid's versions and kernels disagree on which parameters adapt. Here
 // lars_policy says it: "decay_and_norms": those with decay > 0 and both norms above 0 (Fluid since
 // 2020 and its CPU kernel; what its accuracies on ResNet-50 were measured with), so that a
 // parameter excluded from decay is updated as by momentum; "norms": those with both norms above 0
 // (Fluid's CUDA kernel since 2022). The norms are those of whole parameters.
-#include "operators/optimizer/update_kernel_shared.h"
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/lars_momentum.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/lars_momentum_formula-inl.h"
+#include "operators/optimizer/kernels/lars_momentum_formula-inl.h"
 
 UpdateLoopSet LarsMomentumLoops() { return LoopsOf<LarsMomentumFormula>(); }
 

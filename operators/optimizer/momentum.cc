@@ -2,19 +2,19 @@
 // Nesterov's form ParamOut = Param - LearningRate * (g + mu * VelocityOut).
 //
 // Source: Fluid's momentum (and its merged form, from which the order of rescaling and decay is);
-// g stands in update_op_shared.h.
-#include "operators/optimizer/update_kernel_shared.h"
+// g stands in kernels/update_op.h.
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/momentum.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/momentum_formula-inl.h"
+#include "operators/optimizer/kernels/momentum_formula-inl.h"
 
 UpdateLoopSet MomentumLoops() { return LoopsOf<MomentumFormula>(); }
 

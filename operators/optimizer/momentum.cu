@@ -1,10 +1,10 @@
 // CUDA kernels of momentum and merged_momentum; momentum.cc has the formula.
-#include "operators/optimizer/update_kernel_shared.cuh"
+#include "operators/optimizer/kernels/cuda_update.cuh"
 
 namespace skiff {
 namespace {
 
-#include "operators/optimizer/momentum_formula-inl.h"
+#include "operators/optimizer/kernels/momentum_formula-inl.h"
 
 }  // namespace
 

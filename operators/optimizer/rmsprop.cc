@@ -5,19 +5,19 @@
 //
 // Source: Tieleman & Hinton 2012; centered: Graves 2013, equations 38 to 45; as Fluid has them, but
 // for the max: gradients that stay the same leave a variance of 0, which rounding may turn into a
-// negative number and Fluid's root then into NaN. g stands in update_op_shared.h.
-#include "operators/optimizer/update_kernel_shared.h"
+// negative number and Fluid's root then into NaN. g stands in kernels/update_op.h.
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/rmsprop.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/rmsprop_formula-inl.h"
+#include "operators/optimizer/kernels/rmsprop_formula-inl.h"
 
 UpdateLoopSet RmspropLoops(bool is_centered) {
   return is_centered ? LoopsOf<RmspropFormula<true>>() : LoopsOf<RmspropFormula<false>>();

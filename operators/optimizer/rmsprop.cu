@@ -1,10 +1,10 @@
 // CUDA kernels of rmsprop; rmsprop.cc has the formula.
-#include "operators/optimizer/update_kernel_shared.cuh"
+#include "operators/optimizer/kernels/cuda_update.cuh"
 
 namespace skiff {
 namespace {
 
-#include "operators/optimizer/rmsprop_formula-inl.h"
+#include "operators/optimizer/kernels/rmsprop_formula-inl.h"
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {

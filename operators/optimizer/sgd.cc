@@ -1,16 +1,16 @@
-// sgd: ParamOut = Param - LearningRate * g. Source: Fluid's sgd; g stands in update_op_shared.h.
-#include "operators/optimizer/update_kernel_shared.h"
+// sgd: ParamOut = Param - LearningRate * g. Source: Fluid's sgd; g stands in kernels/update_op.h.
+#include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/sgd.cc"
 #include "hwy/foreach_target.h"
-#include "operators/optimizer/update_loops-inl.h"
+#include "operators/optimizer/kernels/update_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-#include "operators/optimizer/sgd_formula-inl.h"
+#include "operators/optimizer/kernels/sgd_formula-inl.h"
 
 UpdateLoopSet SgdLoops() { return LoopsOf<SgdFormula>(); }
 

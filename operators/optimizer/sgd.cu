@@ -1,10 +1,10 @@
 // CUDA kernels of sgd; sgd.cc has the formula.
-#include "operators/optimizer/update_kernel_shared.cuh"
+#include "operators/optimizer/kernels/cuda_update.cuh"
 
 namespace skiff {
 namespace {
 
-#include "operators/optimizer/sgd_formula-inl.h"
+#include "operators/optimizer/kernels/sgd_formula-inl.h"
 
 }  // namespace
 

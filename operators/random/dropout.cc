@@ -24,8 +24,8 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
-#include "operators/random/blocked_tiles_shared.h"
-#include "operators/random/random_tensor_shared.h"
+#include "operators/random/kernels/blocked_tiles.h"
+#include "operators/random/kernels/random_tensor.h"
 
 namespace skiff {
 namespace {

@@ -3,7 +3,7 @@
 // Source: Fluid's gaussian_random; Box & Muller (1958). Elements 2i and 2i + 1 are the two numbers
 // that NormalPair makes of the four words of block i, in double precision, whatever the dtype.
 #include "framework/base/error.h"
-#include "operators/random/random_tensor_shared.h"
+#include "operators/random/kernels/random_tensor.h"
 
 namespace skiff {
 namespace {

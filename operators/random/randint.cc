@@ -2,7 +2,7 @@
 //
 // Source: Fluid's randint. Element i is drawn from words 2i and 2i + 1 of the stream.
 #include "framework/base/error.h"
-#include "operators/random/random_tensor_shared.h"
+#include "operators/random/kernels/random_tensor.h"
 
 namespace skiff {
 namespace {

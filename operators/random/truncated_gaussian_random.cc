@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "framework/base/error.h"
-#include "operators/random/random_tensor_shared.h"
+#include "operators/random/kernels/random_tensor.h"
 
 namespace skiff {
 namespace {

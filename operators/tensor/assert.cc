@@ -7,7 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/tensor/tensor_text_shared.h"
+#include "operators/tensor/kernels/tensor_text.h"
 
 namespace skiff {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Source: Fluid's assign. Its gradient is an assign from Out@GRAD to X@GRAD. In Fluid X may be
 // absent, where a branch did not run, and Out then stays as it is.
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "framework/base/error.h"
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

@@ -12,9 +12,9 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
-#include "operators/tensor/data_movement_shared.h"
-#include "operators/tensor/fill_shared.h"
-#include "operators/tensor/strided_copy_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/fill.h"
+#include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
 namespace {

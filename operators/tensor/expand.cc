@@ -3,7 +3,7 @@
 // Source: Fluid's expand. The gradient sums Out@GRAD over the copies.
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
-#include "operators/tensor/repeat_shared.h"
+#include "operators/tensor/kernels/repetition.h"
 
 namespace skiff {
 namespace {

@@ -4,7 +4,7 @@
 // where X has another dim than `shape` asks for, it is 1. The gradient sums Out@GRAD over the
 // copies.
 #include "framework/base/error.h"
-#include "operators/tensor/repeat_shared.h"
+#include "operators/tensor/kernels/repetition.h"
 
 namespace skiff {
 namespace {

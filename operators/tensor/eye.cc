@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
-#include "operators/tensor/fill_shared.h"
-#include "operators/tensor/strided_copy_shared.h"
+#include "operators/tensor/kernels/fill.h"
+#include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
 namespace {

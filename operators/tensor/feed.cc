@@ -3,7 +3,7 @@
 // Source: Fluid's program format, where a saved program begins with one feed op an input. The
 // executor resolves the columns when it binds feeds and runs no kernel; the kernel here serves
 // whoever runs a program op by op and holds the fed tensor in X.
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 

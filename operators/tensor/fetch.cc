@@ -3,7 +3,7 @@
 // Source: Fluid's program format, where a saved program ends with one fetch op an output. The
 // executor resolves the columns when it binds fetches and runs no kernel; the kernel here serves
 // whoever runs a program op by op.
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 

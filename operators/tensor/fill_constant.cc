@@ -5,8 +5,8 @@
 // which the float attribute can't promise.
 #include "framework/base/error.h"
 #include "operators/common/input_checks.h"
-#include "operators/tensor/data_movement_shared.h"
-#include "operators/tensor/fill_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/fill.h"
 
 namespace skiff {
 namespace {

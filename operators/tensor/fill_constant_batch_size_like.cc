@@ -5,8 +5,8 @@
 // the rows where Input has LoD and input_dim_idx is 0: that number is no part of a shape, so such
 // an Input is refused here.
 #include "framework/base/error.h"
-#include "operators/tensor/data_movement_shared.h"
-#include "operators/tensor/fill_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/fill.h"
 
 namespace skiff {
 namespace {

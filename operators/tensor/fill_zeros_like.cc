@@ -1,8 +1,8 @@
 // fill_zeros_like: Out = 0 in the shape of X.
 //
 // Source: Fluid's fill_zeros_like, which append_backward puts where a gradient does not exist.
-#include "operators/tensor/data_movement_shared.h"
-#include "operators/tensor/strided_copy_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
 

@@ -2,7 +2,7 @@
 //
 // Source: Fluid's flatten2.
 #include "framework/base/error.h"
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Source: Fluid's flatten_contiguous_range. A scalar becomes a vector of one element.
 #include "framework/base/error.h"
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Source: Fluid's gather. Index is [m] or [m, 1]; a scalar drops the axis. A negative axis is an
 // Error: Fluid's shape rule and kernel disagree about it.
-#include "operators/tensor/take_op_shared.h"
+#include "operators/tensor/kernels/take.h"
 
 namespace skiff {
 

@@ -5,9 +5,9 @@
 // the sum of the rows of Out@GRAD whose tuples name it, in their order.
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
-#include "operators/tensor/data_movement_shared.h"
-#include "operators/tensor/index_rows_shared.h"
-#include "operators/tensor/strided_copy_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/index_rows.h"
+#include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "operators/common/selected_rows.h"
-#include "operators/tensor/row_ops_shared.h"
+#include "operators/tensor/kernels/selected_rows_op.h"
 
 namespace skiff {
 

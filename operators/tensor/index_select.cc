@@ -2,7 +2,7 @@
 //
 // Source: Fluid's index_select: gather with an axis that may count from the back and an Index that
 // is never a scalar.
-#include "operators/tensor/take_op_shared.h"
+#include "operators/tensor/kernels/take.h"
 
 namespace skiff {
 

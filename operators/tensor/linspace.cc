@@ -10,7 +10,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/tensor/fill_shared.h"
+#include "operators/tensor/kernels/fill.h"
 
 namespace skiff {
 namespace {

@@ -6,7 +6,7 @@
 // with the values Out@GRAD[i, :], and unused for padding_idx (Fluid gives that row a gradient). An
 // id outside the table is an Error, raised after the op's loop; with padding_idx it need not lie in
 // the table.
-#include "operators/tensor/lookup_shared.h"
+#include "operators/tensor/kernels/table_lookup.h"
 
 namespace skiff {
 

@@ -5,7 +5,7 @@
 // unused slots. (Fluid's Out has as many rows as there are different ones.)
 #include "operators/common/merged_rows.h"
 #include "operators/common/selected_rows.h"
-#include "operators/tensor/row_ops_shared.h"
+#include "operators/tensor/kernels/selected_rows_op.h"
 
 namespace skiff {
 namespace {

@@ -9,8 +9,8 @@
 #include "framework/base/error.h"
 #include "framework/tensor/dims_agree.h"
 #include "operators/common/reduce.h"
-#include "operators/tensor/data_movement_shared.h"
-#include "operators/tensor/strided_copy_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Source: one_hot of Fluid 1.x (gone in PaddlePaddle 2.6), the older form of one_hot_v2: the last
 // dim of X is 1 and becomes `depth`.
-#include "operators/tensor/one_hot_shared.h"
+#include "operators/tensor/kernels/one_hot_rows.h"
 
 namespace skiff {
 

@@ -2,7 +2,7 @@
 //
 // Source: Fluid's one_hot_v2: Out has the dims of X and `depth`. `allow_out_of_range` means what
 // Fluid 1.x means by it; PaddlePaddle 2.6 takes the attribute and ignores it.
-#include "operators/tensor/one_hot_shared.h"
+#include "operators/tensor/kernels/one_hot_rows.h"
 
 namespace skiff {
 

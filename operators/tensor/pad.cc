@@ -3,8 +3,8 @@
 //
 // Source: Fluid's pad. Gradient: X@GRAD is Out@GRAD without the border.
 #include "framework/base/error.h"
-#include "operators/tensor/data_movement_shared.h"
-#include "operators/tensor/pad_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/padding.h"
 
 namespace skiff {
 namespace {

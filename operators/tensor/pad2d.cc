@@ -12,8 +12,8 @@
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "operators/common/input_checks.h"
-#include "operators/tensor/data_movement_shared.h"
-#include "operators/tensor/pad_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/padding.h"
 
 namespace skiff {
 namespace {

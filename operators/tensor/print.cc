@@ -6,9 +6,9 @@
 #include <cstdio>
 
 #include "framework/op/grad.h"
-#include "operators/tensor/fill_shared.h"
-#include "operators/tensor/strided_copy_shared.h"
-#include "operators/tensor/tensor_text_shared.h"
+#include "operators/tensor/kernels/fill.h"
+#include "operators/tensor/kernels/strided_copy.h"
+#include "operators/tensor/kernels/tensor_text.h"
 
 namespace skiff {
 namespace {

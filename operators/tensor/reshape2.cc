@@ -4,7 +4,7 @@
 // for whatever is left. Copied dims cancel out before -1 is worked out, so -1 has a value also
 // where a copied dim is unknown or 0.
 #include "framework/base/error.h"
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

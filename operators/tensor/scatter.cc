@@ -10,9 +10,9 @@
 // the row as if it had reached Out.
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
-#include "operators/tensor/data_movement_shared.h"
-#include "operators/tensor/index_rows_shared.h"
-#include "operators/tensor/strided_copy_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/index_rows.h"
+#include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
 namespace {
@@ -85,7 +85,8 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
   const AxisExtents axis = ExtentsOfAxis(context.Input("Out@GRAD").shape, 0);
   const int x = context.OutputIndex("X@GRAD");
   const int updates = context.OutputIndex("Updates@GRAD");
-  const bool finds_last = updates >= 0 && context.Attr<bool>("overwrite");
+  // Rows without elements may be any number, which would be the size of the workspace.
+  const bool finds_last = updates >= 0 && axis.inner > 0 && context.Attr<bool>("overwrite");
   const int last = finds_last ? context.RequestWorkspace(axis.length * 8) : -1;
   return MakeKernel([=, ids = context.InputIndex("Ids"),
                      grad = context.InputIndex("Out@GRAD")](const KernelContext& run) {

@@ -3,8 +3,8 @@
 //
 // An op of Skiff's own: in Fluid `sum` with a dense tensor of zeros does that.
 #include "operators/common/selected_rows.h"
-#include "operators/tensor/row_ops_shared.h"
-#include "operators/tensor/strided_copy_shared.h"
+#include "operators/tensor/kernels/selected_rows_op.h"
+#include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
 

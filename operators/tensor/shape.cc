@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "framework/base/error.h"
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "framework/base/error.h"
-#include "operators/tensor/axis_parts_shared.h"
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/axis_parts.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

@@ -4,7 +4,7 @@
 // whose extent is unknown counts as 1. Without `axes` every axis of extent 1 goes.
 #include <algorithm>
 
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

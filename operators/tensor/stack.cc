@@ -2,8 +2,8 @@
 //
 // Source: Fluid's stack; the gradient takes Y@GRAD apart along the axis.
 #include "operators/common/input_checks.h"
-#include "operators/tensor/axis_parts_shared.h"
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/axis_parts.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

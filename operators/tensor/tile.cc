@@ -6,7 +6,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
-#include "operators/tensor/repeat_shared.h"
+#include "operators/tensor/kernels/repetition.h"
 
 namespace skiff {
 namespace {

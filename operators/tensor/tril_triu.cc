@@ -8,7 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

@@ -3,7 +3,7 @@
 // Source: Fluid's unsqueeze2. The axes are put in one after the other, each counted in the shape
 // that those before it have made; a negative one counts from the end of the shape that it makes.
 #include "framework/base/error.h"
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

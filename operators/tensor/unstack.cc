@@ -3,8 +3,8 @@
 // Source: Fluid's unstack: `num` and the number of outputs are the extent of the axis. The gradient
 // stacks the gradients of Y.
 #include "framework/base/error.h"
-#include "operators/tensor/axis_parts_shared.h"
-#include "operators/tensor/data_movement_shared.h"
+#include "operators/tensor/kernels/axis_parts.h"
+#include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {

@@ -1,4 +1,4 @@
-// The cases of every operator of Skiff. Defined in //tests/operators:all_cases.
+// The cases of every operator of Skiff. AddAllCases is defined in //tests/operators:all_cases.
 #pragma once
 
 #include "tests/harness/op_case.h"
@@ -8,7 +8,7 @@ namespace skiff::harness {
 // Appends the cases of every family.
 void AddAllCases(CaseList& cases);
 
-// All of them, made at the first call.
+// Returns all of them. The first call makes the list.
 inline const CaseList& AllCases() {
   static const CaseList& cases = *[] {
     auto* list = new CaseList;

@@ -1,5 +1,5 @@
-// Counts every operator new of the process. A program that links this has its operator new and
-// delete replaced, in all their forms.
+// Counts every operator new of the process. Linking this replaces operator new and delete in all
+// their forms.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@ namespace skiff::harness {
 
 struct AllocationCount {
   int64_t own = 0;     // from anywhere but oneDNN's library
-  int64_t onednn = 0;  // from code of oneDNN's library itself
+  int64_t onednn = 0;  // from code inside oneDNN's library
 };
 
-// Since the start of the process.
+// Returns the counts since the start of the process.
 AllocationCount CountAllocations();
 
 }  // namespace skiff::harness

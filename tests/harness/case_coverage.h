@@ -1,4 +1,4 @@
-// Whether every operator of a registry is documented, runs on the CPU and is tested.
+// Checks that every operator of a registry is documented, runs on the CPU and is tested.
 #pragma once
 
 #include <map>
@@ -10,14 +10,14 @@
 
 namespace skiff::harness {
 
-// One message for each thing that is missing, beginning with the op's type. An op must have
+// Returns one message for each missing thing, starting with the op's type. An op must have
 // documentation for itself, its slots and its attributes; defaults of the declared type; facts that
-// name slots it has; a CPU kernel; a gradient rule, which a case checks, or a reason for none; and
-// a case of its own, or one of another op whose checked gradient runs it.
+// name slots it has; a CPU kernel; a gradient rule, which a case checks, or a reason for having
+// none; and a case of its own, or one of another op whose checked gradient runs it.
 //
-// `without_case` gives ops that need no case, and why; a case may say why none checks the gradient
-// rule (OpCase::unchecked_gradient). To excuse an op from what it has, or one that does not exist,
-// is a problem as well, as are two cases of one name.
+// `without_case` lists ops that need no case, with reasons. A case may say why none checks the
+// gradient rule (OpCase::unchecked_gradient). An excuse that isn't needed, or for an op that
+// doesn't exist, is a problem as well, and so are two cases of one name.
 std::vector<std::string> CoverageProblems(const OpRegistry& registry, const CaseList& cases,
                                           const std::map<std::string, std::string>& without_case);
 

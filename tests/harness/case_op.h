@@ -1,4 +1,4 @@
-// From a case to an op and its inputs.
+// Makes an op and its inputs from a case.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace skiff::harness {
 
-// "X.0": the variable in position `i` of a slot.
+// Returns the name of the variable at position `i` of a slot: "X.0".
 std::string VariableName(const std::string& slot, size_t i);
 
 Op MakeOp(const OpCase& op_case);
 
-// The inputs by variable, in a run of `dtype`.
+// Returns the inputs by variable, for a run of `dtype`.
 NamedTensors MakeInputs(const OpCase& op_case, DType dtype);
 
-// "relu/odd_size"
+// Returns "<op type>/<case name>": "relu/odd_size".
 std::string CaseName(const OpCase& op_case);
 
 }  // namespace skiff::harness

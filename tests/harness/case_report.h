@@ -1,4 +1,4 @@
-// What a case has shown.
+// The results of running a case.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 namespace skiff::harness {
 
 struct RunnerOptions {
-  // Where kernels run. Elsewhere than on the CPU one thread and instruction set are enough, results
-  // are also compared with those of the CPU, and gradient rules count as checked.
+  // Where kernels run. On a place other than the CPU, one thread and one instruction set suffice,
+  // results are also compared with the CPU's, and gradient rules count as checked.
   Place place = Place::Cpu();
-  // Only finds which kernels there are to run (CaseReport::kernels).
+  // Only determines which kernels would run (CaseReport::kernels).
   bool choose_only = false;
   std::vector<int> threads = {1, 2, 3};
-  // Blocked layouts that are tried where the op and a kernel allow them.
+  // Blocked layouts to try if the op and a kernel allow them.
   std::vector<int32_t> channel_blocks = {8, 16};
-  // Also run on every instruction set of the machine that Highway kernels are compiled for.
+  // Whether to run on every instruction set of the machine that Highway kernels are compiled for.
   bool every_instruction_set = true;
 };
 
 struct CaseReport {
-  // One message a failure: case, dtype, candidate, threads, what was found and expected.
+  // One message per failure: case, dtype, candidate, threads, what was found and what was expected.
   std::vector<std::string> failures;
-  // Calls of a kernel.
+  // The number of kernel calls.
   int64_t runs = 0;
-  // "relu/plain/float32" of every kernel that ran.
+  // Every kernel that ran, as "relu/plain/float32".
   std::set<std::string> kernels;
 };
 

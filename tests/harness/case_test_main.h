@@ -1,4 +1,4 @@
-// The main programs of tests that run cases.
+// Main programs of the tests that run cases.
 #pragma once
 
 #include "framework/op/registry.h"
@@ -6,13 +6,13 @@
 
 namespace skiff::harness {
 
-// Runs each case (but those for the benchmark alone) as the GoogleTest test <op type>.<case name>,
-// in order. Returns the exit code of the program.
+// Runs each case, except those for the benchmark only, as the GoogleTest test <op type>.<case
+// name>, in order. Returns the exit status.
 int RunCaseTests(int* argc, char** argv, const OpRegistry& registry, const CaseList& cases);
 
-// Runs each case that has a kernel for CUDA as the test cuda_<op type>.<case name>, comparing the
-// device with the case's reference and with the CPU. Without a device each is skipped, and so is
-// Cuda.HasKernels in a build without such kernels: what isn't tested counts as skipped.
+// Runs each case that has a CUDA kernel as the test cuda_<op type>.<case name>, comparing the
+// device with the case's reference and with the CPU. Skips all of them without a device, and skips
+// Cuda.HasKernels in a build without CUDA kernels, so that what isn't tested counts as skipped.
 int RunCudaCaseTests(int* argc, char** argv, const OpRegistry& registry, const CaseList& cases);
 
 }  // namespace skiff::harness

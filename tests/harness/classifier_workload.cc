@@ -15,7 +15,7 @@ models::ClassifierProgram BuildPrograms(const ClassifierWorkloadOptions& options
                                    .height = options.extent,
                                    .width = options.extent,
                                    .classes = kClasses};
-  const bool adam = options.optimizer == models::OptimizerKind::kAdam;
+  const bool adam = options.optimizer == "adam";
   return models::BuildClassifier(shape, options.logits,
                                  {.optimizer = options.optimizer,
                                   .learning_rate = adam ? 1e-3f : 0.02f,

@@ -1,4 +1,4 @@
-// An image classifier as a workload: for the test of a model that passes leave its results alone.
+// An image classifier as a workload, for a model's test that passes don't change its results.
 //
 //   EXPECT_THAT(FaultsOfEveryPass(ClassifierWorkload({.extent = 12, .logits = LeNet})), IsEmpty());
 #pragma once
@@ -16,15 +16,15 @@ struct ClassifierWorkloadOptions {
   int32_t channels = 1;
   int32_t extent = 12;  // of the images, which are square
   models::BuildLogits logits;
-  models::OptimizerKind optimizer = models::OptimizerKind::kMomentum;
-  models::ScheduleKind schedule = models::ScheduleKind::kConstant;
+  std::string optimizer = "momentum";
+  training::ScheduleKind schedule = training::ScheduleKind::kConstant;
   int64_t batch_size = 6;
-  bool brief = false;  // three runs, for networks that take their time
+  bool brief = false;  // three runs only, for slow networks
 };
 
-// Trains for several steps, with evaluation by the same parameters in between, on batches of two
-// sizes. Over the steps everything is fetched that a user may fetch: the loss, every gradient of a
-// parameter, parameters, activations; and in one step nothing (unless brief).
+// Returns a workload that trains for several steps on batches of two sizes, and evaluates with the
+// same parameters in between. Over the steps it fetches everything that a user may fetch: the loss,
+// every gradient of a parameter, parameters, activations; and in one step nothing (unless brief).
 Workload ClassifierWorkload(const ClassifierWorkloadOptions& options);
 
 }  // namespace skiff::harness

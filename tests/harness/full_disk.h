@@ -1,4 +1,4 @@
-// Disks that have no room left, in two ways.
+// Two ways to simulate a full disk.
 #pragma once
 
 #include <signal.h>
@@ -11,8 +11,8 @@
 
 namespace skiff {
 
-// While one exists, no file of this process grows beyond `bytes`. Works everywhere, but the system
-// calls it "File too large".
+// While an object exists, no file of this process can grow beyond `bytes`. Works everywhere, but
+// the system reports "File too large".
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
@@ -32,7 +32,8 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-// A file system of `bytes` bytes at an empty directory, for those who may mount one.
+// A file system of `bytes` bytes, mounted at an empty directory. is_mounted() is false without the
+// permission to mount.
 class TinyDisk {
  public:
   TinyDisk(std::string path, int64_t bytes) : path_(std::move(path)) {
@@ -51,7 +52,7 @@ class TinyDisk {
   int64_t free_bytes() const {
     return static_cast<int64_t>(std::filesystem::space(path_).available);
   }
-  // Leaves room for about `bytes`.
+  // Fills the file system until about `bytes` are free.
   void FillUpTo(int64_t bytes) {
     std::ofstream file(path_ + "/filling", std::ios::binary);
     const std::string page(4096, 'x');

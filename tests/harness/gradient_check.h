@@ -1,4 +1,4 @@
-// The gradient of an op: its rule, and the ops that the rule names.
+// Checks the gradient of an op: its rule, and the ops that the rule names.
 #pragma once
 
 #include <functional>
@@ -12,30 +12,31 @@
 
 namespace skiff::harness {
 
-// What the op's gradient rule gives for a case that asks for the gradients of the variables that
-// `wants` accepts. Error if the op has no rule.
+// Returns what the op's gradient rule returns if the gradients of exactly the variables that
+// `wants` accepts are wanted. Throws Error if the op has no rule.
 std::vector<Op> GradientOps(const OpRegistry& registry, const OpCase& op_case, const Op& forward,
                             const std::function<bool(const std::string&)>& wants);
 
-// The variables whose gradients the case checks: the arguments of OpCase::gradients. Error for a
-// slot that the case does not fill.
+// Returns the variables whose gradients the case checks: the arguments of OpCase::gradients. Throws
+// Error for a slot that the case doesn't fill.
 std::vector<std::string> GradientVariables(const OpCase& op_case);
 
-// A run of the forward op, and what its gradient ops may read.
+// The results of a run of the forward op, and what its gradient ops may read.
 struct ForwardRun {
   NamedTensors outputs;
-  std::set<std::string> loss;  // the float outputs that a loss is made of
-  // Inputs, outputs, and the gradients of these: pseudo-random ones of `loss`, else zeros.
+  std::set<std::string> loss;  // the float outputs that the loss sums
+  // Inputs, outputs, and gradients of the outputs: pseudo-random for `loss`, else zeros.
   NamedTensors values;
 };
 
-// Error if no output can be a loss.
+// Runs the forward op. Throws Error if no output can be part of a loss.
 ForwardRun RunForward(const OpRegistry& registry, const OpCase& op_case, const Op& forward,
                       const NamedTensors& inputs);
 
-// Checks, in float64, the gradients of sum(weights * outputs) against central differences, each
-// gradient alone against all together, and shapes and dtypes; then every gradient op by itself as
-// CheckOpEverywhere does: in float64 and, if the case runs in float32, in float32 against float64.
+// Checks in float64 the gradients of sum(weights * outputs) against central differences, each
+// gradient alone against all together, and shapes and dtypes. Then checks every gradient op by
+// itself with CheckOpEverywhere, in float64 and, if the case runs in float32, in float32 against
+// float64.
 void CheckGradients(const OpRegistry& registry, const OpCase& op_case, const RunnerOptions& options,
                     CaseReport* report);
 

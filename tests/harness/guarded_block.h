@@ -1,5 +1,5 @@
-// Memory with guard zones before and after it: a write out of bounds is found afterwards, and a
-// read out of bounds gives not-a-number, which shows in the results.
+// Memory with guard zones before and after it. guards_are_intact() reveals a write out of bounds; a
+// read out of bounds gives NaN, which shows in the results.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace skiff::harness {
 
 class GuardedBlock {
  public:
-  // Error for a place that this machine lacks.
+  // Throws Error for a place that this machine lacks.
   explicit GuardedBlock(int64_t bytes, Place place = Place::Cpu());
 
-  // 64-byte aligned; not nullptr even for 0 bytes.
+  // 64-byte aligned, and not nullptr even for 0 bytes.
   void* data() const;
   int64_t bytes() const { return bytes_; }
-  // The memory that holds the block, and where the block begins in it: for a Tensor.
+  // The memory that holds the block, and the block's offset in it, to make a Tensor.
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
   int64_t offset_bytes() const;
 

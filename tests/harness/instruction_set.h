@@ -1,4 +1,4 @@
-// Which instruction set the Highway kernels use.
+// The instruction sets that Highway kernels can use.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace skiff::harness {
 
-// Those that the kernels are compiled for, the best first: the targets of Highway.
+// Returns the instruction sets that kernels are compiled for (Highway's targets), the best first.
 std::vector<int64_t> CompiledInstructionSets();
 
-// Those that this machine has and the kernels are compiled for, the best first.
+// Returns those of them that this machine has, the best first.
 std::vector<int64_t> InstructionSets();
 
-// "AVX2"
+// Returns a name such as "AVX2".
 std::string InstructionSetName(int64_t instruction_set);
 
-// While it lives, kernels that are prepared use no better instruction set than this one.
+// While an object exists, kernels are prepared for this instruction set or a lesser one.
 class InstructionSetLimit {
  public:
   explicit InstructionSetLimit(int64_t instruction_set);

@@ -1,4 +1,4 @@
-// Which kernels the cases run.
+// Tells which kernels the cases run.
 #pragma once
 
 #include <set>
@@ -10,14 +10,14 @@
 
 namespace skiff::harness {
 
-// "conv2d_grad/onednn/float32" of every kernel of the place that RunCase runs for the case. Runs
-// kernels of the CPU only, so the place needn't be there.
+// Returns every kernel of the place that RunCase runs for the case, as
+// "conv2d_grad/onednn/float32". Runs kernels of the CPU only, so the machine may lack the place.
 std::set<std::string> KernelsOfCase(const OpRegistry& registry, const OpCase& op_case,
                                     Place place = Place::Cpu());
 
-// The registered kernels of the place that no case runs, benchmarks left out. For float32 and
-// float64 each candidate must have run; for other dtypes, which are often the same code, it is
-// enough if the candidate has run in any.
+// Returns the registered kernels of the place that no case runs, not counting benchmark cases. For
+// float32 and float64 each candidate must run; other dtypes often share code, so it is enough if
+// the candidate runs in any of them.
 std::vector<std::string> KernelsWithoutCase(const OpRegistry& registry, const CaseList& cases,
                                             Place place = Place::Cpu());
 

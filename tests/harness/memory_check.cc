@@ -58,9 +58,9 @@ std::optional<std::set<std::string>> ForwardVariables(const Plan& plan) {
   for (const PlanValue& value : plan.values) ++definitions[value.name];
   std::set<std::string> names;
   for (auto it = plan.instructions.begin(); it != backward; ++it) {
-    for (const int32_t output : it->outputs) {
-      if (output < 0) continue;
-      const std::string& name = plan.values[static_cast<size_t>(output)].name;
+    for (const ValueId output : it->outputs) {
+      if (!output) continue;
+      const std::string& name = plan[output].name;
       if (definitions[name] == 1) names.insert(name);
     }
   }

@@ -1,4 +1,4 @@
-// Whether programs compute the same, to the bit, however their memory is planned.
+// Checks that programs compute the same bits however their memory is planned.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace skiff::harness {
 
-// A way to plan memory.
+// Compile options that plan memory in some way.
 struct MemoryChoice {
   std::string name;  // letters, digits and underscores
   CompileOptions options;
@@ -23,33 +23,33 @@ struct MemoryChoice {
   }
 };
 
-// A place of its own for each value, and nothing computed again: what the others are held against.
+// No sharing and no recomputation: the reference for all other choices.
 MemoryChoice NoReuse();
-// Every policy, what can be recomputed, updates at the end, and instructions in the order of the
-// program, each with dead memory full of NaN.
+// Returns one choice for every policy, for recomputing what can be recomputed, for updates at the
+// end, and for instructions in program order; each fills dead memory with NaN.
 std::vector<MemoryChoice> MemoryChoices();
-// Every fourth variable that all programs of the workload have shares memory with nothing.
+// Excludes every fourth variable that all programs of the workload have from sharing memory.
 MemoryChoice SkippingChoice(const Workload& workload);
-// Recomputes between checkpoints: some variables that every training run computes in the forward
-// pass, others for another seed. None, if there are no such variables. Fusions are as without
-// checkpoints, so that results are as well.
+// Recomputes between checkpoints: variables that every training run computes in the forward pass,
+// others for each seed. Fusions stay as without checkpoints, and so do the results. Returns nullopt
+// if there are no such variables.
 std::optional<MemoryChoice> CheckpointChoice(const Workload& workload, uint64_t seed);
-// Recomputes for a budget from the least that all runs can do with to what they take if nothing is
-// recomputed. Who fetches much leaves little to recompute.
+// Recomputes for a budget between the least that all runs can do with and what they take without
+// recomputing. A run that fetches much leaves little to recompute.
 MemoryChoice BudgetChoice(const Workload& workload, uint64_t seed);
 
-// Runs the workload with the choice and compares each run with those of NoReuse(): one message for
-// each difference (see workload.h), and for an Error.
+// Runs the workload with the choice and compares each run with `without_reuse`, the trace of
+// NoReuse(). Returns one message per difference (see workload.h), and one for an Error.
 std::vector<std::string> MemoryFaults(const Workload& workload,
                                       const std::vector<RunTrace>& without_reuse,
                                       const MemoryChoice& choice);
-// Those of all MemoryChoices(), with the name of the choice in front. Of each the first few.
+// Returns the first few faults of each of MemoryChoices(), after the name of the choice.
 std::vector<std::string> FaultsOfEveryMemoryChoice(const Workload& workload);
 
-// A smaller workload that fails as well: of the runs, fetches and ops, those are left out that
-// aren't needed for that. `fails` must be true of `workload`, and false of one that can't run.
+// Returns a smaller workload that still fails, without the runs, fetches and ops that the failure
+// doesn't need. `fails` must be true for `workload`, and false for a workload that can't run.
 Workload Shrink(const Workload& workload, const std::function<bool(const Workload&)>& fails);
-// Its programs as text, and what is fetched.
+// Returns the programs of a workload as text, and what it fetches.
 std::string WorkloadText(const Workload& workload);
 
 }  // namespace skiff::harness

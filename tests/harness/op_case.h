@@ -1,6 +1,6 @@
-// A case of an op: inputs, attributes and a float64 reference. The harness runs each case against
-// the reference, finite differences, every dtype, in place, every kernel candidate, 1, 2 and 3
-// threads; the op benchmark times the same cases.
+// A test case of an op: inputs, attributes and a float64 reference. The harness runs each case
+// against the reference and finite differences, in every dtype, in place, on every kernel
+// candidate, with 1, 2 and 3 threads. The op benchmark times the same cases.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace skiff::harness {
 
-// A vector of numbers that is not made before somebody looks: a list of all cases takes no memory
-// for those that only the benchmark runs. Not thread-safe, reading included.
+// A vector of numbers that is made when it is first used, so that a list of all cases takes no
+// memory for those that only the benchmark runs. Not thread-safe, not even for reading.
 class LazyValues {
  public:
   using value_type = double;
@@ -26,7 +26,7 @@ class LazyValues {
   using const_iterator = std::vector<double>::const_iterator;
 
   LazyValues() = default;
-  // NOLINTBEGIN(google-explicit-constructor): it stands for a vector.
+  // NOLINTBEGIN(google-explicit-constructor): it is used like a vector.
   LazyValues(std::vector<double> values) : made_(std::move(values)) {}
   LazyValues(std::initializer_list<double> values) : made_(values) {}
   explicit LazyValues(std::function<std::vector<double>()> make) : make_(std::move(make)) {}
@@ -64,15 +64,15 @@ class LazyValues {
   mutable std::function<std::vector<double>()> make_;
 };
 
-// Values as float64, whatever the dtype of a run; integers and bools are exact in it.
+// Values in float64, whatever the dtype of a run; integers and bools are exact.
 struct Array {
   Shape shape;
   LazyValues values;
-  // Unless set, an array follows the dtype of the run (float32, float64).
+  // If false, the array takes the dtype of the run (float32, float64).
   bool fixed_dtype = false;
   DType dtype = DType::kFloat64;
-  // Of selected rows: the row numbers, one for each slot, and the rows of the dense tensor. Values
-  // of unused slots (row -1) count for nothing: an op finds NaN there.
+  // For selected rows: the row numbers, one per row held, and the number of rows of the dense
+  // tensor. The values of unused rows (-1) are ignored; the op finds NaN there.
   std::vector<int64_t> rows = {};
   int64_t height = -1;
 
@@ -82,28 +82,28 @@ struct Array {
 // slot -> arguments
 using Arrays = std::map<std::string, std::vector<Array>>;
 
-// Pseudo-random values in [low, high), the same on every machine for one seed.
+// Returns pseudo-random values in [low, high), the same on every machine for one seed.
 Array Uniform(const Shape& shape, uint64_t seed, double low = -1.0, double high = 1.0);
-// Uniform, but no value within `margin` of a point where a derivative jumps, and no two values
-// closer than `margin` to each other (for max, sort, top_k) when `distinct`.
+// Like Uniform, but no value of UniformAwayFrom is within `margin` of one of the points, where a
+// derivative jumps, and no two values of Distinct are equal or almost equal (for max, sort, top_k).
 Array UniformAwayFrom(const Shape& shape, uint64_t seed, const std::vector<double>& points,
                       double margin = 0.05, double low = -1.0, double high = 1.0);
 Array Distinct(const Shape& shape, uint64_t seed, double low = -1.0, double high = 1.0);
-// Integers in [low, high) of a dtype of its own.
+// Returns integers in [low, high) with a fixed dtype.
 Array Integers(const Shape& shape, uint64_t seed, int64_t low, int64_t high,
                DType dtype = DType::kInt64);
 Array Values(const Shape& shape, std::vector<double> values);
 Array Values(const Shape& shape, std::vector<double> values, DType dtype);
 
-// Selected rows: `values` [n, …] in n slots.
+// Returns selected rows with `values` [n, …] in the n given rows.
 Array SelectedRows(Array values, std::vector<int64_t> rows, int64_t height);
-// The dense tensor that selected rows stand for.
+// Returns the dense tensor that selected rows represent.
 Array Dense(const Array& selected_rows);
-// Selected rows in as many slots: the different rows, ascending, each the sum of its slots; the
-// rest is unused.
+// Returns equally many selected rows: first the different rows, ascending, each with the sum of its
+// values, then unused ones.
 Array Merged(const Array& selected_rows);
 
-// An input that does not fit, but that nothing tells the gradient op to refuse.
+// A wrong input that the gradient op accepts, since nothing tells it that the input is wrong.
 struct AcceptedWrongInput {
   std::string slot;    // of the gradient op: "Out@GRAD"
   std::string form;    // "other dims", "other rank" or "other dtype"
@@ -115,37 +115,38 @@ struct OpCase {
   std::string type;
   Arrays inputs;
   AttributeMap attrs;
-  // The expected outputs in float64: fills the slots that are to be compared. Slots listed in
-  // `outputs` but not filled are produced and not compared.
+  // Returns the expected outputs in float64, for the slots to compare. Slots in `outputs` that it
+  // doesn't fill are produced but not compared.
   std::function<Arrays(const Arrays& inputs)> reference;
-  // Output slots and how many variables each has.
+  // Output slots, and the number of variables in each.
   std::vector<std::pair<std::string, int>> outputs;
   // Input slots whose gradient is checked against central differences of
   // sum(weights * Out), with fixed pseudo-random weights, over `loss_outputs` (empty: all float
   // outputs that are not intermediate). Empty: no gradient is checked.
   std::vector<std::string> gradients;
   std::vector<std::string> loss_outputs;
-  // Why no case of the op lists `gradients`, though it has a gradient rule; one case says so.
+  // Why no case of the op lists `gradients` although it has a gradient rule. One case per op says
+  // so.
   std::string unchecked_gradient;
-  // What the gradient op accepts though the forward op does not lead to it, in this case or another
-  // of the op: see wrong_inputs.h.
+  // Wrong inputs that the gradient op accepts, in this case or another of the op: see
+  // wrong_inputs.h.
   std::vector<AcceptedWrongInput> accepted_wrong_inputs;
-  // Dtypes of a run, for arrays that follow it.
+  // The dtypes to run in, for arrays without a fixed one.
   std::vector<DType> dtypes = {DType::kFloat32, DType::kFloat64};
-  // Overrides of the tolerance table, with the observed error in a comment at the case. 0: the
-  // table.
+  // Overrides of the tolerance table; 0: the table. A comment at the case states the observed
+  // error.
   double float32_tolerance = 0;
   double float64_tolerance = 0;
   double gradient_tolerance = 0;
-  // For random ops and others whose values can't be predicted: checks the outputs itself.
+  // Checks the outputs of ops whose values can't be predicted, such as random ops.
   std::function<void(const Arrays& inputs, const Arrays& outputs)> check;
-  // A realistic size for the op benchmark only; the tests skip it.
+  // A realistic size for the op benchmark. Tests skip it.
   bool benchmark_only = false;
 };
 
 using CaseList = std::vector<OpCase>;
 
-// Whether an input is selected rows, or the attribute is_sparse asks for a gradient that is.
+// Returns whether an input is selected rows, or the attribute is_sparse requests such a gradient.
 bool HasSelectedRows(const OpCase& op_case);
 
 }  // namespace skiff::harness

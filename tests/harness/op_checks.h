@@ -1,4 +1,4 @@
-// What must hold for one op, whatever it computes.
+// Properties that hold for every op, whatever it computes.
 #pragma once
 
 #include <map>
@@ -15,24 +15,28 @@ struct OpCheck {
   const Op& op;
   // Plain, by variable.
   const NamedTensors& inputs;
-  // By variable; an output that is not listed is produced, but its values are not compared.
+  // By variable. An output that isn't listed is produced but not compared.
   std::map<std::string, Array> expected;
-  // What expected arrays without a dtype of their own have.
+  // The dtype of expected arrays without a fixed one.
   DType dtype = DType::kFloat32;
   double tolerance = 0;
-  // In front of every failure: "relu/odd_size float32".
+  // Starts every failure: "relu/odd_size float32".
   std::string label;
 };
 
-// On every kernel candidate, layout, instruction set and number of threads: the shapes and values
-// expected; equal bits on all numbers of threads (but of oneDNN and Winograd), in a second run over
-// other leftovers in memory, in place (each pair of OpDef::in_place, and all together), with
-// the bytes of their inputs in OpDef::views, the same from OpDef::replayed_by, with default
-// attributes written out, and whatever the data of shape-only inputs; the same without one of the
-// outputs, or an Error that names its slot; zeros of zeros where the definition says so; no write
-// out of bounds, into an input or into padding. And the shape rule accepts unknown dims. On another
-// place than the CPU, the kernels of that place (if there are any) on every layout, with the values
-// of the CPU expected.
+// Checks, on every kernel candidate, layout, instruction set and number of threads:
+// - shapes and values are as expected;
+// - the bits are equal for all numbers of threads (except with oneDNN and Winograd), in a second
+//   run over other leftovers in memory, in place (each pair of OpDef::in_place, and all together),
+//   from OpDef::replayed_by, with default attributes written out, and whatever the data of
+//   shape-only inputs; outputs in OpDef::views have the bytes of their inputs;
+// - without one of the outputs the others are the same, or an Error names the missing slot;
+// - zeros give zeros if the definition says so;
+// - nothing is written out of bounds, into an input or into padding;
+// - the shape rule accepts unknown dims.
+//
+// On a place other than the CPU, checks the kernels of that place (if there are any) on every
+// layout against the values of the CPU.
 void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseReport* report);
 
 }  // namespace skiff::harness

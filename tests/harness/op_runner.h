@@ -1,8 +1,8 @@
-// Runs a case of an op: everything that the design asks of an operator, checked in one place.
+// Runs a case of an op through all checks that every operator must pass.
 //
-// For each dtype of the case: the reference (or the case's own check), every kernel candidate,
-// layout, instruction set and number of threads, in place, default attributes, unknown dims (see
-// op_checks.h); then the gradients (see gradient_check.h).
+// For each dtype of the case, checks the reference (or the case's own check), every kernel
+// candidate, layout, instruction set and number of threads, in place, default attributes, and
+// unknown dims (see op_checks.h); then the gradients (see gradient_check.h).
 #pragma once
 
 #include "tests/harness/case_report.h"
@@ -10,8 +10,8 @@
 
 namespace skiff::harness {
 
-// Never throws: whatever goes wrong is a failure of the report. On another place than the CPU,
-// nothing is run that has no kernel there.
+// Runs the case. Never throws: every problem is a failure in the report. On a place other than the
+// CPU, runs only what has a kernel there.
 CaseReport RunCase(const OpRegistry& registry, const OpCase& op_case,
                    const RunnerOptions& options = {});
 

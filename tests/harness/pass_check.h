@@ -1,4 +1,4 @@
-// Whether passes leave alone what programs compute.
+// Checks that passes don't change what programs compute.
 #pragma once
 
 #include <string>
@@ -9,33 +9,32 @@
 
 namespace skiff::harness {
 
-// A choice of passes, and of what else a program is compiled with.
+// Compile options that choose passes.
 struct PassChoice {
   std::string name;  // letters, digits and underscores
   CompileOptions options;
-  // The sum over the passes chosen: 0 if each promises equal bits.
+  // The sum of the tolerances of the chosen passes; 0 if each promises equal bits.
   double tolerance = 0;
 };
 
 // No pass at all.
 PassChoice NoPasses();
-// Everything that a registered pass has to stand, made from the registry: each pass alone, the
-// default pipeline, that without each of its passes and with each pass that it leaves out, all that
-// it leaves out, and all passes.
+// Returns the choices that every registered pass must pass, made from the registry: each pass
+// alone; the default pipeline; that without each of its passes, and with each pass that it omits;
+// all that it omits; and all passes.
 std::vector<PassChoice> PassChoices();
-// No registered pass, but one of the caller's.
+// Chooses no registered pass, only the given one.
 PassChoice OnlyPass(std::shared_ptr<const ProgramPass> pass);
 PassChoice OnlyPass(std::shared_ptr<const PlanPass> pass);
 
-// Runs the workload with the passes and compares each run with the one without any: one message for
-// each difference (see workload.h), and for an Error. Where the choice has a tolerance, each run
-// starts from the state that it starts from without passes, so that differences don't add up.
+// Runs the workload with the passes and compares each run with `without_passes`. Returns one
+// message per difference (see workload.h), and one for an Error. If the choice has a tolerance,
+// each run starts from the state it starts from without passes, so that differences don't add up.
 std::vector<std::string> PassFaults(const Workload& workload,
                                     const std::vector<RunTrace>& without_passes,
                                     const PassChoice& choice);
 
-// The faults of all PassChoices(), with the name of the choice in front. Of each choice the first
-// few.
+// Returns the first few faults of each of PassChoices(), after the name of the choice.
 std::vector<std::string> FaultsOfEveryPass(const Workload& workload);
 
 }  // namespace skiff::harness

@@ -86,7 +86,7 @@ class RewritesPlan final : public PlanPass {
  public:
   explicit RewritesPlan(std::function<void(Plan*)> rewrite) : rewrite_(std::move(rewrite)) {}
   std::string_view name() const override { return "rewrites_plan"; }
-  PassReport Apply(const OpRegistry&, Plan* plan) const override {
+  PassReport Apply(const PassContext&, Plan* plan) const override {
     rewrite_(plan);
     return {};
   }
@@ -137,7 +137,7 @@ void StretchScale(Program* program) {
 // As if nobody read the value after its first reader: other values get its space.
 void FreeTooEarly(Plan* plan) {
   plan->reuse = ReusePolicy::kArena;
-  for (int32_t value = 0; value < static_cast<int32_t>(plan->values.size()); ++value) {
+  for (const ValueId value : plan->ids()) {
     bool read = false;
     for (Instruction& instruction : plan->instructions) {
       for (size_t j = 0; j < instruction.inputs.size(); ++j) {
@@ -152,9 +152,9 @@ void FreeTooEarly(Plan* plan) {
 // The output of the first reader of `batch_norm`'s result lies on that result, which is read again.
 void ShareTooEarly(Plan* plan) {
   for (const Instruction& instruction : plan->instructions) {
-    if (instruction.inputs.empty() || instruction.inputs[0] < 0) continue;
-    const PlanValue& input = plan->values[static_cast<size_t>(instruction.inputs[0])];
-    PlanValue& output = plan->values[static_cast<size_t>(instruction.outputs[0])];
+    if (instruction.inputs.empty() || !instruction.inputs[0]) continue;
+    const PlanValue& input = (*plan)[instruction.inputs[0]];
+    PlanValue& output = (*plan)[instruction.outputs[0]];
     const bool normed = input.name.starts_with("batch_norm") && input.storage == Storage::kArena;
     if (!normed || !(input.meta.shape == output.meta.shape)) continue;
     output.alias_of = instruction.inputs[0];

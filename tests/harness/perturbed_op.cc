@@ -29,6 +29,9 @@ constexpr unsigned char kOtherPoison = 0xA5;
 constexpr int64_t kMaxInputElements = 4096;
 constexpr double kMaxOutputElements = 1 << 20;
 
+// A dim that an empty tensor may have, and whose loops and tables nobody waits for.
+constexpr int64_t kHugeDim = int64_t{1} << 40;
+
 constexpr DType kDTypes[] = {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64,
                              DType::kBool};
 
@@ -117,6 +120,25 @@ Tensor Resized(const Tensor& tensor, const Shape& shape) {
   return ToTensor(to, tensor.dtype());
 }
 
+// Whether `tensor` may have another shape, without taking much memory.
+bool IsPossible(const Tensor& tensor, const Shape& shape) {
+  if (tensor.is_selected_rows() && (shape.rank() == 0 || shape[0] > kMaxInputElements))
+    return false;
+  try {
+    return static_cast<double>(shape.element_count()) <= kMaxOutputElements;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Every dim of `from` becomes `to`.
+Shape Replaced(Shape shape, int64_t from, int64_t to) {
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] == from) shape[axis] = to;
+  }
+  return shape;
+}
+
 std::vector<Shape> OtherShapes(const Shape& shape) {
   std::vector<Shape> others;
   const auto add = [&](const Shape& other) {
@@ -129,6 +151,13 @@ std::vector<Shape> OtherShapes(const Shape& shape) {
       if (dim >= 0) add(other);
     }
   }
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    Shape other = shape;
+    other[axis] = 0;
+    if (shape.rank() > 1) other[(axis + 1) % shape.rank()] = kHugeDim;
+    add(other);
+  }
+  add({kHugeDim, 0});
   add(Shape{});
   if (shape.rank() > 0) add(Shape(shape.dims().first(static_cast<size_t>(shape.rank()) - 1)));
   if (shape.rank() < Shape::kMaxRank) {
@@ -150,6 +179,7 @@ class Perturbations {
       if (name != kEmptyVarName && seen_.insert(name).second) AddForms(name);
     }
     for (const SlotDef& slot : def_.inputs) AddArguments(slot.name);
+    AddEmptyForms();
     return std::move(all_);
   }
 
@@ -174,7 +204,7 @@ class Perturbations {
   void AddForms(const std::string& name) {
     const Tensor& tensor = inputs_.at(name);
     for (const Shape& shape : OtherShapes(tensor.shape())) {
-      if (tensor.is_selected_rows() && shape.rank() == 0) continue;
+      if (!IsPossible(tensor, shape)) continue;
       all_.push_back({StrCat(name, " of shape ", shape), op_, inputs_});
       all_.back().inputs[name] = Resized(tensor, shape);
     }
@@ -183,6 +213,31 @@ class Perturbations {
       all_.push_back({StrCat(name, " of ", dtype), op_, inputs_});
       all_.back().inputs[name] = Cast(tensor, dtype);
     }
+  }
+
+  // Dims of one extent become 0 in all inputs, and those of another huge, so that shapes that fit
+  // each other still do.
+  void AddEmptyForms() {
+    std::set<int64_t> extents;
+    for (const auto& [name, tensor] : inputs_) {
+      extents.insert(tensor.shape().begin(), tensor.shape().end());
+    }
+    for (const int64_t empty : extents) {
+      for (const int64_t huge : extents) {
+        if (empty != huge) AddEmptyForm(empty, huge);
+      }
+    }
+  }
+
+  void AddEmptyForm(int64_t empty, int64_t huge) {
+    PerturbedOp perturbed{StrCat("dims of 0 for ", empty, " and ", kHugeDim, " for ", huge), op_,
+                          inputs_};
+    for (auto& [name, tensor] : perturbed.inputs) {
+      const Shape shape = Replaced(Replaced(tensor.shape(), huge, kHugeDim), empty, 0);
+      if (!IsPossible(tensor, shape)) return;
+      tensor = Resized(tensor, shape);
+    }
+    all_.push_back(std::move(perturbed));
   }
 
   void AddArguments(const std::string& slot) {
@@ -272,11 +327,10 @@ class PerturbationCheck {
     }
   }
 
-  // Dims of 0 count as 1: a kernel may have a table along another dim.
   static bool IsSmall(const OpContext& context) {
     return std::ranges::all_of(context.outputs(), [](const TensorMeta& output) {
       double elements = 1;
-      for (const int64_t dim : output.shape) elements *= std::max(static_cast<double>(dim), 1.0);
+      for (const int64_t dim : output.shape) elements *= dim < 0 ? 1 : static_cast<double>(dim);
       return elements <= kMaxOutputElements;
     });
   }

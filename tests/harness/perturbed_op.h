@@ -1,4 +1,4 @@
-// What ops do with attributes and arguments that nobody meant for them.
+// Tests ops with wrong attributes and arguments.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,30 @@ struct PerturbedOp {
   NamedTensors inputs;
 };
 
-// The op with one thing changed: an attribute at a bound of its type or beyond (a long
-// for an int), small, next to its value (of
-// integers), with an element more or less, or of another type; an input of another dim, rank or
-// dtype (its numbers repeated or cut off); an argument missing or given twice.
+// Returns variants of the op with one thing changed: an attribute at a bound of its type or beyond
+// (a long for an int), small, next to its value (of integers), with one element more or less, or of
+// another type; an input of another dim, rank or dtype (its numbers repeated or cut off), or empty
+// with a huge dim; an argument missing or given twice. The last variants replace one extent by 0
+// and another by a huge one in all inputs, so that shapes still fit each other.
 std::vector<PerturbedOp> PerturbationsOf(const OpDef& def, const Op& op,
                                          const NamedTensors& inputs);
 
 struct PerturbationReport {
-  // What went wrong with a perturbation that was not refused with an Error.
+  // Problems of perturbations that weren't rejected with an Error.
   std::vector<std::string> problems;
   int64_t refused = 0;
   int64_t computed = 0;  // ran, or would make outputs too large to run here
 };
 
-// Not a benchmark, and of few elements: a larger case of an op shows nothing more.
+// Returns whether to perturb a case: it isn't a benchmark and has few elements. A larger case of an
+// op shows nothing more.
 bool IsPerturbed(const OpCase& op_case);
 
-// Perturbs the op of a case, and its gradient ops, in every dtype of the case, plain layouts only.
-// Whatever is not refused runs on every kernel that accepts it: all say the same, whatever lies
-// about in memory, and write nowhere else; so do the gradient ops of what the forward op computes.
-// An empty report unless the case IsPerturbed. Error if the case as it is can't run.
+// Perturbs the op of a case and its gradient ops, in every dtype of the case, in plain layouts
+// only. Runs whatever isn't rejected on every kernel that accepts it: all must agree, whatever is
+// in memory, and write nowhere else; so must the gradient ops of what the forward op computes.
+// Returns an empty report unless the case IsPerturbed. Throws Error if the unchanged case can't
+// run.
 PerturbationReport CheckPerturbations(const OpRegistry& registry, const OpCase& op_case);
 
 }  // namespace skiff::harness

@@ -17,6 +17,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 enum class Bug {
@@ -152,12 +153,33 @@ TEST(Perturbations, ChangeEachAttributeAndArgument) {
                                "X.0 of shape [2]",
                                "X.0 of shape [4]",
                                "X.0 of shape [3, 2]",
+                               "X.0 of shape [1099511627776, 0]",
                                "X.0 of float64",
                                "X.0 of int64",
                                "X of 0 arguments",
                                "X of 2 arguments"}) {
     EXPECT_THAT(found, Contains(expected));
   }
+}
+
+TEST(Perturbations, MakeAllInputsEmptyWithHugeDimsThatFitEachOther) {
+  OpDef def;
+  def.type = "any";
+  def.inputs = {{.name = "X"}, {.name = "Y"}};
+  Op op("any");
+  op.SetInput("X", {"X.0"}).SetInput("Y", {"Y.0"});
+  const auto tensor = [](const Shape& shape) {
+    return ToTensor(Uniform(shape, 1), DType::kFloat32);
+  };
+  const std::vector<PerturbedOp> all =
+      PerturbationsOf(def, op, {{"X.0", tensor({3, 4})}, {"Y.0", tensor({4, 3, 3})}});
+  const auto found =
+      std::ranges::find(all, "dims of 0 for 3 and 1099511627776 for 4", &PerturbedOp::what);
+  ASSERT_NE(found, all.end());
+  EXPECT_EQ(found->inputs.at("X.0").shape(), (Shape{0, int64_t{1} << 40}));
+  EXPECT_EQ(found->inputs.at("Y.0").shape(), (Shape{int64_t{1} << 40, 0, 0}));
+  // No tensor has two dims of 2^40.
+  EXPECT_THAT(Descriptions(all), Not(Contains("dims of 0 for 4 and 1099511627776 for 3")));
 }
 
 }  // namespace

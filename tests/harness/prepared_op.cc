@@ -1,14 +1,11 @@
 #include "tests/harness/prepared_op.h"
 
-#ifdef WITH_CUDA
-#include <cuda_runtime.h>
-#endif
-
 #include <algorithm>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "memory/cuda_copy.h"
 
 namespace skiff::harness {
 namespace {
@@ -222,11 +219,7 @@ void PreparedOp::PoisonInput(const std::string& name, unsigned char poison) {
 void PreparedOp::Run() { kernel_->Run(context_); }
 
 void PreparedOp::Wait() const {
-#ifdef WITH_CUDA
-  if (device_.place.is_cpu()) return;
-  const cudaError_t status = cudaStreamSynchronize(static_cast<cudaStream_t>(device_.stream));
-  SKIFF_ENFORCE(status == cudaSuccess, kIo, def_.type, ": ", cudaGetErrorString(status));
-#endif
+  if (!device_.place.is_cpu()) WaitForStream(device_.stream);
 }
 
 NamedTensors PreparedOp::Outputs() const {

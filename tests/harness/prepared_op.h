@@ -1,6 +1,6 @@
-// One op outside of any program: shapes inferred, kernel chosen and prepared, every argument,
-// workspace and derived form in guarded memory of its own, on the op's place. What goes in and
-// comes out is on the CPU. The op must outlive it.
+// One op without a program: shapes inferred, kernel selected and prepared, and every argument,
+// workspace and derived form in guarded memory of its own, on the op's place. Inputs and outputs of
+// the functions are on the CPU. The op must outlive the object.
 #pragma once
 
 #include <deque>
@@ -22,50 +22,52 @@ using VariablePairs = std::vector<std::pair<std::string, std::string>>;
 // How to run it.
 struct OpSettings {
   Place place = Place::Cpu();
-  // The kernel candidate; empty: the one of the highest priority that accepts.
+  // The kernel candidate; empty: the accepting one with the highest priority.
   std::string candidate;
-  // Of variables; whoever is absent is plain.
+  // By variable; all others are plain.
   std::map<std::string, Layout> layouts;
-  // {input variable, output variable} that share storage. Error unless their bytes agree.
+  // Pairs {input variable, output variable} that share storage. Error unless their bytes are equal.
   VariablePairs in_place;
 };
 
-// One meta a variable of InputOrder, with the given layouts. Error for a variable without tensor.
+// Returns one meta per variable of InputOrder, with the given layouts. Throws Error for a variable
+// without tensor.
 std::vector<TensorMeta> InputMetas(const OpDef& def, const Op& op, const NamedTensors& inputs,
                                    const std::map<std::string, Layout>& layouts = {});
-// What the shape rule says of the variables of OutputOrder. Error if it leaves one out.
+// Returns the metas that the shape rule gives to the variables of OutputOrder. Throws Error if it
+// leaves one out.
 std::vector<TensorMeta> InferOutputMetas(const OpDef& def, const Op& op,
                                          const std::vector<TensorMeta>& inputs);
-// Both, as kernel selection sees them.
+// Returns both, as kernel selection sees them.
 OpContext ContextOf(const OpDef& def, const Op& op, const NamedTensors& inputs,
                     const std::map<std::string, Layout>& layouts = {}, Place place = Place::Cpu());
 
 class PreparedOp {
  public:
-  // Error as the op's checks, shape rule and factory throw them.
+  // Throws the Errors of the op's checks, shape rule and factory.
   PreparedOp(const OpRegistry& registry, const Op& op, const NamedTensors& inputs,
              const OpSettings& settings = {});
   PreparedOp(const PreparedOp&) = delete;
   PreparedOp& operator=(const PreparedOp&) = delete;
 
-  // Copies plain inputs of the shapes given at construction in, and fills outputs, workspaces and
-  // derived forms with `poison`; then refreshes the derived forms.
+  // Copies plain inputs in, which must have the shapes given at construction, and fills outputs,
+  // workspaces and derived forms with `poison`. Then refreshes the derived forms.
   void Load(const NamedTensors& inputs, unsigned char poison);
-  // Overwrites the data of an input (but not one that an output shares); row numbers of selected
-  // rows with one that may be there.
+  // Overwrites the data of an input, unless an output shares it. For selected rows, sets row
+  // numbers to a legal one.
   void PoisonInput(const std::string& name, unsigned char poison);
-  // The kernel alone; on a device it is issued, not done.
+  // Runs the kernel. On a device, only issues it.
   void Run();
-  // Until what was issued is done.
+  // Waits until what was issued is done.
   void Wait() const;
-  // Plain copies of the outputs.
+  // Returns plain copies of the outputs.
   NamedTensors Outputs() const;
-  // What a kernel must never do and this one did in the last Run: writes out of bounds, into an
-  // input, or into the padding of an output.
+  // Returns the forbidden writes of the last Run: out of bounds, into an input, or into the padding
+  // of an output.
   std::vector<std::string> Faults() const;
 
   const std::string& candidate() const { return candidate_; }
-  // Bytes of all inputs and outputs.
+  // The bytes of all inputs and outputs.
   int64_t argument_bytes() const;
 
  private:

@@ -208,13 +208,9 @@ class Generator {
     if (!source) return std::nullopt;
     const bool trained = values_[*source].trained;
     const size_t flat = AddLayer(layers::Reshape(VariableOf(*source), {-1}), trained);
-    const size_t cut =
-        AddLayer(layers::Slice(VariableOf(flat),
-                               {.axes = {0}, .starts = {0}, .ends = {static_cast<int32_t>(count)}}),
-                 trained);
-    std::vector<int32_t> dims;
-    for (const int64_t dim : array.shape) dims.push_back(static_cast<int32_t>(dim));
-    return AddLayer(layers::Reshape(VariableOf(cut), dims), trained);
+    const size_t cut = AddLayer(
+        layers::Slice(VariableOf(flat), {.axes = {0}, .starts = {0}, .ends = {count}}), trained);
+    return AddLayer(layers::Reshape(VariableOf(cut), array.shape.ToVector()), trained);
   }
 
   size_t ChooseInput(const Array& array, bool may_be_trained, bool checks_data) {

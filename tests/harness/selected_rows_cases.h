@@ -1,4 +1,4 @@
-// Selected rows of all kinds for cases of ops.
+// Selected rows of all kinds, for cases of ops.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace skiff::harness {
 
-// {name of the case, X}: repeated and unused slots, all of them unused, none, one row, rows of one
-// number, enough for several threads, rows wider than a tile.
+// Returns pairs {name of the case, X}: with repeated and unused rows, only unused rows, no rows,
+// one row, rows of one number, enough rows for several threads, and rows wider than a tile.
 std::vector<std::pair<std::string, Array>> SelectedRowsOfAllKinds();
 
 }  // namespace skiff::harness

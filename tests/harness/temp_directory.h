@@ -1,4 +1,4 @@
-// A directory of a test's own, and files as plain strings.
+// A temporary directory for a test, and files as strings.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ inline void PutBytes(const std::string& path, const std::string& bytes) {
   EXPECT_TRUE(file.good()) << path;
 }
 
-// The names in a directory, sorted.
+// Returns the names in a directory, sorted.
 inline std::vector<std::string> NamesIn(const std::string& directory) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -57,7 +57,7 @@ inline std::vector<std::string> NamesIn(const std::string& directory) {
   return names;
 }
 
-// The Error that `action` throws; a failure of the test if it throws none.
+// Returns the Error that `action` throws. Fails the test if it throws none.
 inline Error ErrorOf(const std::function<void()>& action) {
   try {
     action();

@@ -1,11 +1,11 @@
-// OpenMP's number of threads, for a scope.
+// Sets OpenMP's number of threads for a scope.
 #pragma once
 
 #include <omp.h>
 
 namespace skiff::harness {
 
-// Sets it, and puts back what it was.
+// Sets the number of threads; the destructor restores it.
 class ThreadCount {
  public:
   explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {

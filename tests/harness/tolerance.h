@@ -1,8 +1,8 @@
-// The one table of tolerances of the op tests.
+// The table of tolerances of the op tests.
 //
-// A value may differ from its reference by tolerance * max(|expected|, rms(expected), kFloor): an
-// element-wise relative error, but elements that are small through cancellation are measured by
-// the size of the whole array. kFloor is for arrays that are zero up to rounding.
+// A value may differ from its reference by tolerance * max(|expected|, rms(expected), kFloor). This
+// is an element-wise relative error, except that elements that are small through cancellation are
+// measured by the size of the whole array. kFloor is for arrays that are zero up to rounding.
 #pragma once
 
 #include "framework/base/dtype.h"
@@ -14,7 +14,8 @@ struct Tolerances {
   // Against the float64 reference.
   static constexpr double kFloat32 = 1e-5;
   static constexpr double kFloat64 = 1e-12;
-  // Float32 gradients against float64 ones. Wider than kFloat32: a chain of ops.
+  // Float32 gradients against float64 ones. Wider than kFloat32, since a gradient is a chain of
+  // ops.
   static constexpr double kFloat32Gradient = 3e-5;
   // Float64 gradients against central differences.
   static constexpr double kCentralDifference = 2e-6;

@@ -68,7 +68,7 @@ std::string Difference(const Tensor& found, const Tensor& expected, double toler
 class VerifyPass final : public PlanPass {
  public:
   std::string_view name() const override { return "verify"; }
-  PassReport Apply(const OpRegistry&, Plan* plan) const override {
+  PassReport Apply(const PassContext&, Plan* plan) const override {
     CheckPlan(*plan);
     return {.pass = {}, .changes = 0, .summary = "sound"};
   }

@@ -32,7 +32,10 @@ class Layers:
                 continue
             if fields[1] in self.ranks:
                 raise ValueError("layers.txt:%d: %s is listed twice" % (number, fields[1]))
-            self.ranks[fields[1]] = float(fields[0])
+            if not fields[0].isdigit():
+                raise ValueError("layers.txt:%d: rank %s of %s: expected a whole number" %
+                                 (number, fields[0], fields[1]))
+            self.ranks[fields[1]] = int(fields[0])
 
     def package(self, path):
         """(package, rank) of a file; None if the table doesn't cover it."""
@@ -76,7 +79,7 @@ def check(layers, sources):
                 continue
             graph[path].append(include)
             if other[0] != own[0] and other[1] >= own[1]:
-                mistakes.append("%s: %s has rank %g, %s only %g" % (where, other[0], other[1], own[0], own[1]))
+                mistakes.append("%s: %s has rank %d, %s only %d" % (where, other[0], other[1], own[0], own[1]))
     return mistakes + ["include cycle: " + " -> ".join(cycle) for cycle in cycles(graph)]
 
 

@@ -8,8 +8,8 @@ TABLE = """
 0    framework/base
 1    framework/ir
 1    memory
-3.5  operators/common
-4    operators/*
+2    operators/common
+3    operators/*
 11   tests/*
 external hwy/
 """
@@ -48,7 +48,7 @@ class CheckLayers(unittest.TestCase):
 
     def test_rejects_include_of_another_family(self):
         found = self.mistakes(operators__nn__bad='#  include "operators/math/scale.h"\n')
-        self.expect_one(found, "operators/nn/bad.h:1", "operators/math has rank 4")
+        self.expect_one(found, "operators/nn/bad.h:1", "operators/math has rank 3")
 
     def test_shared_kernels_do_not_include_a_family(self):
         found = self.mistakes(operators__common__bad='#include "operators/math/scale.h"\n')
@@ -74,3 +74,7 @@ class CheckLayers(unittest.TestCase):
     def test_rejects_a_malformed_table(self):
         self.assertRaises(ValueError, Layers, "1 a b\n")
         self.assertRaises(ValueError, Layers, "1 a\n2 a\n")
+
+    def test_rejects_a_rank_that_is_no_whole_number(self):
+        for rank in ("3.5", "-1", "high"):
+            self.assertRaisesRegex(ValueError, "whole number", Layers, rank + " a\n")

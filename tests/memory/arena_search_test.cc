@@ -197,6 +197,17 @@ TEST(SearchArena, RepeatsForOneInput) {
   EXPECT_EQ(first.nodes, second.nodes);
 }
 
+// Nothing begins after the last instant that there is. (The sum of it and 1 would overflow, which
+// UndefinedBehaviorSanitizer tells.)
+TEST(JoinedBuffers, ThatLiveToTheLastInstantHaveNoNext) {
+  const std::vector<SearchBuffer> buffers = {{.size = 5, .first = 0, .last = 3},
+                                             {.size = 5, .first = 4, .last = INT32_MAX},
+                                             {.size = 5, .first = 0, .last = INT32_MAX}};
+  const JoinedBuffers joined(buffers);
+  EXPECT_EQ(joined.buffers().size(), 2u);
+  EXPECT_EQ(SearchArena(buffers, 10, {.max_nodes = 1000}).outcome, SearchOutcome::kFound);
+}
+
 TEST(SearchArena, FindsNothingToDoForNothing) {
   EXPECT_EQ(Search({}, 0).outcome, SearchOutcome::kFound);
   EXPECT_EQ(Search({Bytes(1, 0, 0)}, 0).outcome, SearchOutcome::kImpossible);

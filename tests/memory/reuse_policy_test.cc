@@ -57,6 +57,24 @@ TEST(ReusePolicyTest, GrowEnlargesTheLargestDeadBuffer) {
   EXPECT_EQ(plan.max_live_bytes, 10);
 }
 
+// Greedily, the buffer of 6 takes the dead one of 8, and the second one of 8 needs new memory: 16.
+TEST(ReusePolicyTest, BestFitAndGrowTakeThePlanOfEqualIfThatIsSmaller) {
+  const std::vector<ArenaBuffer> buffers = {Buffer(8, 0, 0), Buffer(6, 1, 3), Buffer(8, 2, 3)};
+  for (const ReusePolicy policy :
+       {ReusePolicy::kEqual, ReusePolicy::kBestFit, ReusePolicy::kGrow, ReusePolicy::kArena}) {
+    EXPECT_EQ(PlanWithPolicy(buffers, policy).planned_bytes, 14) << ReusePolicyName(policy);
+  }
+}
+
+// One policy's plan is no answer if the sum of its places has no offsets.
+TEST(ReusePolicyTest, APolicyThatAllowsLessMayExceedTheLimit) {
+  const int64_t huge = int64_t{1} << 60;
+  const std::vector<ArenaBuffer> buffers = {Buffer(huge, 0, 0), Buffer(huge - 1, 1, 1)};
+  EXPECT_EQ(ErrorOf([&] { PlanWithPolicy(buffers, ReusePolicy::kEqual); }).code(),
+            ErrorCode::kResourceExhausted);
+  EXPECT_EQ(PlanWithPolicy(buffers, ReusePolicy::kBestFit).planned_bytes, huge);
+}
+
 TEST(ReusePolicyTest, PlacesAreAligned) {
   EXPECT_THAT(
       Offsets({Buffer(5, 0, 0), Buffer(5, 0, 1, 64), Buffer(5, 2, 2, 16)}, ReusePolicy::kNone),
@@ -101,7 +119,7 @@ TEST(ReusePolicyTest, PlansNothing) {
   }
 }
 
-// No two buffers that are live at one instant overlap.
+// No two buffers that are live at one instant overlap, and no policy takes more than a lesser one.
 TEST(ReusePolicyTest, PlansAreValid) {
   std::mt19937 random(7);
   const auto below = [&](int32_t end) {
@@ -114,8 +132,11 @@ TEST(ReusePolicyTest, PlansAreValid) {
       buffer =
           Buffer(below(8) == 0 ? 0 : below(300), first, first + below(8), int64_t{1} << below(7));
     }
+    int64_t bytes_of_lesser_policy = INT64_MAX;
     for (const ReusePolicy policy : kReusePolicies) {
       const ArenaPlan plan = PlanWithPolicy(buffers, policy);
+      ASSERT_LE(plan.planned_bytes, bytes_of_lesser_policy) << ReusePolicyName(policy);
+      bytes_of_lesser_policy = plan.planned_bytes;
       for (size_t i = 0; i < buffers.size(); ++i) {
         const ArenaBuffer& a = buffers[i];
         ASSERT_EQ(plan.offsets[i] % a.alignment, 0);

@@ -102,15 +102,23 @@ class ReverseComparison(unittest.TestCase):
                        "skiff_params.npz": {"w": array(3.0)},
                        "paddle_params.npz": {"w": array(3.0)}}
 
-    def problems(self, watched=("loss",)):
+    def problems(self, watched=("loss",), dtype="float64"):
         for name in os.listdir(self.folder):
             os.remove(os.path.join(self.folder, name))
         for name, arrays in self.arrays.items():
             np.savez(os.path.join(self.folder, name), **arrays)
-        return compare(self.folder, {"dtype": "float64", "watched": list(watched)})[2]
+        return compare(self.folder, {"dtype": dtype, "watched": list(watched)})[2]
 
     def test_accepts_equal_runs(self):
         self.assertEqual(self.problems(), [])
+
+    def test_asks_more_of_losses_than_of_the_state_in_float32(self):
+        self.arrays["skiff_params.npz"]["w"] = array(3.0 * (1 + 9e-4))
+        self.assertEqual(self.problems(dtype="float32"), [])
+        self.arrays["skiff.npz"]["loss.steps"] = array(2.0, 1.0 + 9e-5)
+        self.assertEqual(self.problems(dtype="float32"), [])
+        self.arrays["skiff.npz"]["loss.steps"] = array(2.0, 1.0 + 2e-4)
+        self.assertEqual(len(self.problems(dtype="float32")), 1)
 
     def test_refuses_another_loss_or_a_missing_step(self):
         for steps in (array(2.0, 1.0 + 2e-9), array(2.0)):

@@ -1,7 +1,7 @@
 """Says in PaddlePaddle's ops what Skiff's update ops do beyond PaddlePaddle's, so that their results can be compared.
 
 An update op of Skiff's takes the tensors of many parameters, forms the gradient from Grad, rescale_grad,
-GradScale and a decay, and may be skipped (operators/optimizer/update_op_shared.h). Here it becomes an op
+GradScale and a decay, and may be skipped (operators/optimizer/kernels/update_op.h). Here it becomes an op
 of PaddlePaddle's a parameter, or one with lists as PaddlePaddle wants them, with the gradient formed by
 ops before it: scalings, products and sums. What it then computes is left to PaddlePaddle's kernel.
 Attributes that this kernel, the CPU's, passes over, unlike PaddlePaddle's documentation and its kernel of

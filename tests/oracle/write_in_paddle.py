@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """Writes training programs with PaddlePaddle's own layers and trains them, for Skiff to do the same.
 
-usage: write_in_paddle.py DIR
+usage: write_in_paddle.py DIR [--fixture]
 
 DIR/<name>/ then holds main.pb, startup.pb, params.npz (all persistable variables after the startup
 program), feed.npz, and paddle.npz with the losses of 20 steps; DIR/programs.json lists the programs,
 and DIR/skiff_jobs.jsonl is for tools/run_program. compare_with_paddle.py compares (run.sh does all).
+With --fixture, DIR becomes tests/tools/run_program/paddle_encoder, what the test there needs of one
+program, without the stacks of the calls that made its ops, which name folders of a machine.
 Needs numpy and paddlepaddle==2.6.2 in the interpreter that runs it.
 """
 import json
 import os
 import sys
 
-if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-") or sys.argv[2:] not in ([], ["--fixture"]):
     print(__doc__)
     sys.exit(0 if sys.argv[1:] == ["--help"] else 2)
 
@@ -21,75 +23,204 @@ import numpy as np
 from paddle_oracle import Session, paddle
 
 STEPS = 20
-BATCH = 16
+nn, functional, optimizers = paddle.nn, paddle.nn.functional, paddle.optimizer
+
+
+# ---- networks: each returns (loss, other variables to watch)
+
+
+class Images:
+    """Convolutions, batch normalization, both poolings and fully connected layers."""
+
+    BATCH = 16
+
+    @staticmethod
+    def build(dtype):
+        static = paddle.static.nn
+        image = paddle.static.data("image", [-1, 1, 28, 28], dtype)
+        label = paddle.static.data("label", [-1, 1], "int64")
+        # No bias before a normalization: its gradient is zero but for rounding, and so is all that follows from it.
+        hidden = functional.relu(static.batch_norm(static.conv2d(image, 6, 5, padding=2, bias_attr=False)))
+        hidden = functional.max_pool2d(hidden, 2, 2)
+        hidden = static.conv2d(hidden, 16, 5, act="relu")
+        hidden = functional.avg_pool2d(hidden, 2, 2)
+        hidden = static.fc(hidden, 84, activation="tanh")
+        logits = static.fc(hidden, 10)
+        loss = paddle.mean(functional.softmax_with_cross_entropy(logits, label))
+        return loss, [paddle.static.accuracy(functional.softmax(logits), label)]
+
+    @classmethod
+    def feed(cls, dtype):
+        draw = np.random.RandomState(1)
+        return {"image": draw.uniform(-2, 2, (cls.BATCH, 1, 28, 28)).astype(dtype),
+                "label": draw.randint(0, 10, (cls.BATCH, 1))}
+
+
+class Encoder:
+    """A transformer encoder that predicts a class for each word: embeddings of words and positions, attention in
+    heads (reshape, transpose, matmul, softmax), layer normalization, gelu."""
+
+    BATCH, LENGTH, WORDS, WIDTH, HEADS, CLASSES = 4, 6, 20, 8, 2, 5
+
+    @classmethod
+    def build(cls, dtype):
+        words = paddle.static.data("words", [-1, cls.LENGTH], "int64")
+        positions = paddle.static.data("positions", [-1, cls.LENGTH], "int64")
+        # Added to the scores of attention: a large negative number where there is no word.
+        mask = paddle.static.data("mask", [-1, 1, 1, cls.LENGTH], dtype)
+        label = paddle.static.data("label", [-1, cls.LENGTH, 1], "int64")
+        hidden = nn.Embedding(cls.WORDS, cls.WIDTH)(words) + nn.Embedding(cls.LENGTH, cls.WIDTH)(positions)
+        # No biases in attention: softmax cancels that of the keys, so its gradient is zero but for rounding.
+        layer = nn.TransformerEncoderLayer(cls.WIDTH, cls.HEADS, 2 * cls.WIDTH, dropout=0.0, activation="gelu",
+                                           bias_attr=[False, None])
+        hidden = nn.TransformerEncoder(layer, 1)(hidden, mask)
+        logits = nn.Linear(cls.WIDTH, cls.CLASSES)(hidden)
+        return paddle.mean(functional.softmax_with_cross_entropy(logits, label)), []
+
+    @classmethod
+    def feed(cls, dtype):
+        draw = np.random.RandomState(1)
+        lengths = draw.randint(2, cls.LENGTH + 1, cls.BATCH)
+        positions = np.tile(np.arange(cls.LENGTH), (cls.BATCH, 1))
+        missing = positions >= lengths[:, np.newaxis]
+        return {"words": draw.randint(0, cls.WORDS, (cls.BATCH, cls.LENGTH)), "positions": positions,
+                "mask": np.where(missing, -1e4, 0.0).astype(dtype)[:, np.newaxis, np.newaxis, :],
+                "label": draw.randint(0, cls.CLASSES, (cls.BATCH, cls.LENGTH, 1))}
+
+
+class Word2Vec:
+    """Predicts a word from four before it, by one table of embeddings."""
+
+    BATCH, CONTEXT, WORDS, WIDTH = 32, 4, 50, 8
+    SPARSE = False
+
+    @classmethod
+    def build(cls, dtype):
+        context = [paddle.static.data("word_%d" % i, [-1, 1], "int64") for i in range(cls.CONTEXT)]
+        target = paddle.static.data("target", [-1, 1], "int64")
+        table = nn.Embedding(cls.WORDS, cls.WIDTH, sparse=cls.SPARSE)
+        embedded = paddle.concat([paddle.reshape(table(word), [-1, cls.WIDTH]) for word in context], axis=1)
+        hidden = functional.sigmoid(nn.Linear(cls.CONTEXT * cls.WIDTH, 32)(embedded))
+        logits = nn.Linear(32, cls.WORDS)(hidden)
+        return paddle.mean(functional.cross_entropy(logits, target)), []
+
+    @classmethod
+    def feed(cls, dtype):
+        text = np.random.RandomState(1).randint(0, cls.WORDS, cls.BATCH + cls.CONTEXT)
+        column = lambda i: text[i:i + cls.BATCH, np.newaxis]
+        return {**{"word_%d" % i: column(i) for i in range(cls.CONTEXT)}, "target": column(cls.CONTEXT)}
+
+
+class SparseWord2Vec(Word2Vec):
+    """The same with sparse gradients: selected rows, four of them added up."""
+
+    SPARSE = True
+
+
+# ---- optimizers
 
 
 def momentum():
-    return paddle.optimizer.Momentum(0.01, 0.9, weight_decay=paddle.regularizer.L2Decay(1e-4))
+    return optimizers.Momentum(0.01, 0.9, weight_decay=paddle.regularizer.L2Decay(1e-4))
 
 
 def clipped_adam():
     # With the epsilon of 1e-8, a gradient that is zero but for float32's rounding moves its parameter by a whole step.
-    return paddle.optimizer.Adam(1e-3, epsilon=1e-5, grad_clip=paddle.nn.ClipGradByGlobalNorm(1.0))
+    return optimizers.Adam(1e-3, epsilon=1e-5, grad_clip=nn.ClipGradByGlobalNorm(1.0))
 
 
 def sgd():
-    return paddle.optimizer.SGD(0.01)
+    return optimizers.SGD(0.01)
 
 
-OPTIMIZERS = {"momentum": momentum, "clipped_adam": clipped_adam, "sgd": sgd}
+def clipped_adamw():
+    return optimizers.AdamW(1e-2, epsilon=1e-5, weight_decay=0.01, grad_clip=nn.ClipGradByGlobalNorm(1.0),
+                            apply_decay_param_fun=lambda name: ".w_" in name)
 
 
-def network(image):
-    """Convolutions, batch normalization, both poolings and fully connected layers."""
-    static, functional = paddle.static.nn, paddle.nn.functional
-    # No bias before a normalization: its gradient is zero but for rounding, and so is all that follows from it.
-    hidden = functional.relu(static.batch_norm(static.conv2d(image, 6, 5, padding=2, bias_attr=False)))
-    hidden = functional.max_pool2d(hidden, 2, 2)
-    hidden = static.conv2d(hidden, 16, 5, act="relu")
-    hidden = functional.avg_pool2d(hidden, 2, 2)
-    hidden = static.fc(hidden, 84, activation="tanh")
-    return static.fc(hidden, 10)
+def adagrad():
+    return optimizers.Adagrad(0.1)
 
 
-def build(dtype, make_optimizer):
-    """(main program, startup program, names of loss and accuracy)."""
+def lars():
+    return paddle.incubate.optimizer.LarsMomentumOptimizer(1.0, 0.9, lars_coeff=0.02, lars_weight_decay=1e-3)
+
+
+def lamb():
+    return optimizers.Lamb(1e-2, lamb_weight_decay=0.01)
+
+
+# By name: network and optimizer.
+PROGRAMS = {
+    "momentum": (Images, momentum),
+    "clipped_adam": (Images, clipped_adam),
+    "sgd": (Images, sgd),
+    "encoder_adamw": (Encoder, clipped_adamw),
+    "encoder_lars": (Encoder, lars),
+    "encoder_lamb": (Encoder, lamb),
+    "word2vec_adagrad": (Word2Vec, adagrad),
+    "word2vec_sparse_adagrad": (SparseWord2Vec, adagrad),
+    "word2vec_lars": (Word2Vec, lars),
+    "word2vec_lamb": (Word2Vec, lamb),
+}
+
+
+def build(dtype, network, make_optimizer):
+    """(main program, startup program, names of the loss and of what else is watched)."""
     main, startup = paddle.static.Program(), paddle.static.Program()
     startup.random_seed = 1
     paddle.set_default_dtype(dtype)
     with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-        image = paddle.static.data("image", [-1, 1, 28, 28], dtype)
-        label = paddle.static.data("label", [-1, 1], "int64")
-        logits = network(image)
-        loss = paddle.mean(paddle.nn.functional.softmax_with_cross_entropy(logits, label))
-        accuracy = paddle.static.accuracy(paddle.nn.functional.softmax(logits), label)
+        loss, others = network.build(dtype)
         make_optimizer().minimize(loss)
-    return main, startup, (loss.name, accuracy.name)
+    return main, startup, [loss.name] + [other.name for other in others]
 
 
-def batch(dtype):
-    draw = np.random.RandomState(1)
-    return {"image": draw.uniform(-2, 2, (BATCH, 1, 28, 28)).astype(dtype), "label": draw.randint(0, 10, (BATCH, 1))}
+def write_program(path, program, with_call_stacks=True):
+    if not with_call_stacks:
+        for op in (op for block in program.blocks for op in block.ops):
+            op.desc.remove_attr("op_callstack")
+    with open(path, "wb") as f:
+        f.write(program.desc.serialize_to_string())
 
 
-def write(folder, dtype, make_optimizer):
+def train(session, main, feed, watched):
+    """The numbers of each step by name."""
+    series = [session.run(main, feed, watched) for _ in range(STEPS)]
+    return {name: np.array([float(values[name]) for values in series]) for name in watched}
+
+
+def write(folder, dtype, network, make_optimizer):
     """Writes and trains one program; the description of it."""
     os.makedirs(folder, exist_ok=True)
     at = lambda name: os.path.join(folder, name)
-    main, startup, watched = build(dtype, make_optimizer)
-    for name, program in (("main.pb", main), ("startup.pb", startup)):
-        with open(at(name), "wb") as f:
-            f.write(program.desc.serialize_to_string())
+    main, startup, watched = build(dtype, network, make_optimizer)
+    write_program(at("main.pb"), main)
+    write_program(at("startup.pb"), startup)
     session = Session()
     session.run(startup)
     kept = [v.name for v in main.list_vars() if v.persistable and session.get(v.name) is not None]
     np.savez(at("params.npz"), **{name: session.get(name) for name in kept})
-    feed = batch(dtype)
+    feed = network.feed(dtype)
     np.savez(at("feed.npz"), **feed)
-    series = [session.run(main, feed, watched) for _ in range(STEPS)]
-    np.savez(at("paddle.npz"), **{name: np.array([float(values[name]) for values in series]) for name in watched})
+    np.savez(at("paddle.npz"), **train(session, main, feed, watched))
     np.savez(at("paddle_params.npz"), **{name: session.get(name) for name in kept})
     return {"name": os.path.basename(folder), "dtype": dtype, "steps": STEPS, "watched": watched}
+
+
+def write_fixture(folder):
+    """Writes one small program, what it starts from, and its losses (under the name "loss")."""
+    os.makedirs(folder, exist_ok=True)
+    at = lambda name: os.path.join(folder, name)
+    main, startup, (loss,) = build("float32", *PROGRAMS["encoder_adamw"])
+    write_program(at("main.pb"), main, with_call_stacks=False)
+    session = Session()
+    session.run(startup)
+    persistables = {v.name: session.get(v.name) for v in main.list_vars() if v.persistable}
+    np.savez_compressed(at("params.npz"), **persistables)
+    feed = Encoder.feed("float32")
+    np.savez_compressed(at("feed.npz"), **feed)
+    np.savez_compressed(at("losses.npz"), **train(session, main, feed, [loss]))
 
 
 def job(folder, description):
@@ -101,10 +232,10 @@ def job(folder, description):
 
 def main(root):
     descriptions, jobs = [], []
-    for optimizer, make_optimizer in OPTIMIZERS.items():
+    for name, (network, make_optimizer) in PROGRAMS.items():
         for dtype in ("float64", "float32"):
-            folder = os.path.join(root, "%s_%s" % (optimizer, dtype))
-            descriptions.append(write(folder, dtype, make_optimizer))
+            folder = os.path.join(root, "%s_%s" % (name, dtype))
+            descriptions.append(write(folder, dtype, network, make_optimizer))
             jobs.append(job(folder, descriptions[-1]))
     with open(os.path.join(root, "programs.json"), "w", encoding="utf-8") as f:
         json.dump(descriptions, f, indent=1)
@@ -114,4 +245,7 @@ def main(root):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if sys.argv[2:] == ["--fixture"]:
+        write_fixture(sys.argv[1])
+    else:
+        main(sys.argv[1])

@@ -61,7 +61,7 @@ TEST(SteadyStateTraining, AllocatesNothingWithOnednnAndBlockedLayouts) {
 
 // The matrix products in them, of convolution and fc, are oneDNN's.
 TEST(SteadyStateTraining, AllocatesNothingWithPlainKernelsAndLayouts) {
-  const Counts counts = CountInSteps({.layout = false,
+  const Counts counts = CountInSteps({.passes = {.skip = {"layout"}},
                                       .kernels = {{"conv2d", "plain"},
                                                   {"conv2d_grad", "plain"},
                                                   {"pool2d", "plain"},

@@ -22,6 +22,10 @@ namespace {
 using optimizer::MinimizeOptions;
 using optimizer::Optimizer;
 
+// Passes that run only when asked for.
+const std::vector<std::string> kNone = {};
+const std::vector<std::string> kFlat = {"fuse_optimizer", "flatten_parameters"};
+
 constexpr int64_t kWords = 61;  // more than a test looks up
 constexpr int64_t kSteps = 4;   // small batches that make a large one
 constexpr int64_t kSmall = 3;   // rows of a small one
@@ -192,7 +196,7 @@ TEST_P(GradientMergeOf, UpdatesInTheLastRunOfARoundOnly) {
 TEST_P(GradientMergeOf, PassesChangeNoBit) {
   const std::unique_ptr<Net> net = Make({.steps = kSteps});
   Training plain(*net);
-  Training fused(*net, {.fuse_optimizer = true, .flatten_parameters = true});
+  Training fused(*net, {.passes = {.also = kFlat}});
   for (Training* training : {&plain, &fused}) training->RunSmall(0, 2 * kSteps + 1);
   EXPECT_EQ(fused.Hash(), plain.Hash());
 }
@@ -251,10 +255,10 @@ TEST(GradientMerge, AveragesUpdatesNotRuns) {
   const auto w = [&] { return executor.scope().Get("w").Item<float>(); };
   EXPECT_EQ(w(), 5.0f);
   {
-    const ReplacedValues averaged = window.Apply(&executor);
+    const ReplacedValues averaged = training::ApplyAverage(window, &executor);
     EXPECT_EQ(w(), (9.0f + 5.0f) / 2);
   }
-  const ReplacedValues averaged = moving.Apply(&executor);
+  const ReplacedValues averaged = training::ApplyAverage(moving, &executor);
   EXPECT_FLOAT_EQ(w(), (0.25f * 9 + 0.5f * 5) / 0.75f);
 }
 
@@ -338,7 +342,7 @@ TEST(GradientMerge, HasAsManyOpsForManyParameters) {
     const auto net =
         MakeNet(SpecNamed("clipped_momentum").make,
                 {.gradient_merge = {.steps = kSteps}, .skip_non_finite = true}, layers);
-    Training training(*net, {.fuse_optimizer = true, .flatten_parameters = true});
+    Training training(*net, {.passes = {.also = kFlat}});
     std::map<std::string, int> counts;
     const Plan plan = training.PlanOf(Rows(0, kSmall));
     for (const Instruction& instruction : plan.instructions) {
@@ -487,7 +491,7 @@ TEST(SkipNonFinite, LeavesEverythingAsItIsAndCounts) {
 TEST(SkipNonFinite, IsAsIfTheRunHadNotBeen) {
   for (const bool fuse : {false, true}) {
     const auto net = MakeNet(SpecNamed("adamax").make, {.skip_non_finite = true});
-    const CompileOptions options{.fuse_optimizer = fuse, .flatten_parameters = fuse};
+    const CompileOptions options{.passes = {.also = fuse ? kFlat : kNone}};
     Training with(*net, options);
     Training without(*net, options);
     with.RunSmall(0, 2);

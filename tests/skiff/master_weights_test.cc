@@ -26,6 +26,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+// Passes that run only when asked for.
+const std::vector<std::string> kNone = {};
+const std::vector<std::string> kFlat = {"fuse_optimizer", "flatten_parameters"};
+
 constexpr int64_t kSize = 21;  // fills no vector
 constexpr float kRate = 0x1p-6f;
 constexpr const char* kMaster = "w_fp32_master_0";
@@ -181,7 +185,7 @@ TEST_P(MasterWeights, GoOnFromACheckpoint) {
   Training before(*net);
   before.Steps(0, 3);
   SaveCheckpoint(directory.path(), net->main, before.scope(), 3, {});
-  Training after(*net, {.fuse_optimizer = true, .flatten_parameters = true});
+  Training after(*net, {.passes = {.also = kFlat}});
   LoadLatestCheckpoint(directory.path(), net->main, &after.scope());
   after.Steps(3, 3);
   EXPECT_EQ(after.Hash(), uninterrupted.Hash());
@@ -243,7 +247,7 @@ TEST(MasterWeightsOfAProgram, AddUpGradientsOfSmallBatches) {
       MakeNet(DType::kBFloat16, optimizer::Sgd({.learning_rate = kRate, .multi_precision = true}),
               {.gradient_merge = {.steps = 2, .mean = false}});
   for (const bool fused : {false, true}) {
-    Training training(*net, {.fuse_optimizer = fused, .flatten_parameters = fused});
+    Training training(*net, {.passes = {.also = fused ? kFlat : kNone}});
     std::vector<float> weights = training.Floats(kMaster);
     for (int round = 0; round < 5; ++round) {
       training.Run(FeedOf(2 * round));
@@ -309,7 +313,7 @@ TEST(MasterWeightsOfAProgram, AreWhatIsAveraged) {
     for (size_t i = 0; i < kSize; ++i) EXPECT_NEAR(state[i], sums[i], 1e-5) << i;
     const std::vector<uint16_t> raw = training.Bits("w");
     {
-      const ReplacedValues replaced = average->Apply(training.executor());
+      const ReplacedValues replaced = training::ApplyAverage(*average, training.executor());
       const std::vector<uint16_t> applied = training.Bits("w");
       for (size_t i = 0; i < kSize; ++i) {
         float found = 0;

@@ -24,6 +24,10 @@ using ::testing::AllOf;
 using ::testing::Ge;
 using ::testing::Le;
 
+// Passes that run only when asked for.
+const std::vector<std::string> kFlat = {"flatten_parameters"};
+const std::vector<std::string> kFusedAndFlat = {"fuse_optimizer", "flatten_parameters"};
+
 struct Net {
   Program main;
   Program startup;
@@ -159,12 +163,12 @@ struct PassesSpec {
 };
 
 std::vector<PassesSpec> PassesOn() {
-  return {{"merge", {.merge_optimizer = true}},
-          {"fuse", {.fuse_optimizer = true}},
-          {"flatten", {.flatten_parameters = true}},
-          {"fuse and flatten", {.fuse_optimizer = true, .flatten_parameters = true}},
+  return {{"merge", {.passes = {.also = {"merge_optimizer"}}}},
+          {"fuse", {.passes = {.also = {"fuse_optimizer"}}}},
+          {"flatten", {.passes = {.also = kFlat}}},
+          {"fuse and flatten", {.passes = {.also = kFusedAndFlat}}},
           // Float32 lies without gaps then, and an odd number of two-byte elements doesn't.
-          {"flatten densely", {.memory = {.flat_alignment_bytes = 4}, .flatten_parameters = true}}};
+          {"flatten densely", {.memory = {.flat_alignment_bytes = 4}, .passes = {.also = kFlat}}}};
 }
 
 class OptimizerPasses : public ::testing::TestWithParam<OptimizerSpec> {
@@ -203,7 +207,7 @@ TEST_P(OptimizerPasses, ChangeNoBitOfAverages) {
 
 // Ops of the optimizer that a run of the flat program does.
 int64_t OptimizerInstructions(const Net& net) {
-  Training training(net, {.fuse_optimizer = true, .flatten_parameters = true});
+  Training training(net, {.passes = {.also = kFusedAndFlat}});
   const Plan plan = training.Bind().plan();
   return std::ranges::count_if(plan.instructions, [](const Instruction& instruction) {
     return (instruction.op->role() & kRoleOptimize) != 0;
@@ -244,7 +248,7 @@ TEST(OptimizerPassesOnManyTensors, ChangeNoBitAndMakeFewOps) {
   const std::unique_ptr<Net> net = ManyTensors();
   Training plain(*net, {});
   plain.Steps(3);
-  Training flat(*net, {.fuse_optimizer = true, .flatten_parameters = true});
+  Training flat(*net, {.passes = {.also = kFusedAndFlat}});
   flat.Steps(3);
   EXPECT_EQ(flat.Hash(), plain.Hash());
   const Plan loop = plain.Bind().plan();
@@ -268,7 +272,7 @@ TEST(OptimizerPassesOnManyTensors, ReadTwoByteGradientsAsTheyAre) {
                                            {.half_layers = kHalfLayers});
   Training plain(*net, {});
   plain.Steps(3);
-  Training flat(*net, {.fuse_optimizer = true, .flatten_parameters = true});
+  Training flat(*net, {.passes = {.also = kFusedAndFlat}});
   flat.Steps(3);
   EXPECT_EQ(flat.Hash(), plain.Hash());
   const Plan loop = plain.Bind().plan();
@@ -326,7 +330,7 @@ TEST(FlattenedParameters, LieOneBehindTheOther) {
       optimizer::Adam({.learning_rate = 0.001, .multi_precision = true}), {.half_layers = 2});
   for (const int64_t alignment : {4, 64, 4096}) {
     Training training(*net,
-                      {.memory = {.flat_alignment_bytes = alignment}, .flatten_parameters = true});
+                      {.memory = {.flat_alignment_bytes = alignment}, .passes = {.also = kFlat}});
     training.Steps(1);
     ExpectAllFlat(training, alignment);
   }
@@ -347,7 +351,7 @@ TEST(FlattenedParameters, HaveTheirSumsFlatToo) {
   Training plain(*net, {});
   plain.Steps(5);
   for (const bool fuse : {false, true}) {
-    Training flat(*net, {.fuse_optimizer = fuse, .flatten_parameters = true});
+    Training flat(*net, {.passes = {.also = fuse ? kFusedAndFlat : kFlat}});
     flat.Steps(5);
     EXPECT_EQ(flat.Hash(), plain.Hash());
     ExpectAllFlat(flat);
@@ -372,15 +376,13 @@ TEST(FlattenedParameters, HaveTheirSumsFlatToo) {
 // Backward ops write each gradient where the update reads it: there is nothing to copy.
 TEST(FlattenedParameters, HaveTheirGradientsInOnePartOfTheArena) {
   const std::unique_ptr<Net> net = ManyTensors();
-  Training flat(*net, {.fuse_optimizer = true, .flatten_parameters = true});
+  Training flat(*net, {.passes = {.also = kFusedAndFlat}});
   const Plan plan = flat.Bind().plan();
   ASSERT_EQ(plan.contiguous.size(), 1U);
   EXPECT_EQ(plan.contiguous[0].values.size(), 398U);
   const std::vector<std::vector<ContiguousSlice>> slices = ContiguousSlices(plan);
   ASSERT_EQ(slices[0].size(), 398U);
-  const auto offset = [&](const ContiguousSlice& slice) {
-    return plan.values[static_cast<size_t>(slice.root)].offset;
-  };
+  const auto offset = [&](const ContiguousSlice& slice) { return plan[slice.root].offset; };
   for (const ContiguousSlice& slice : slices[0]) {
     EXPECT_EQ(offset(slice) - offset(slices[0][0]), slice.offset);
     EXPECT_EQ(slice.offset % 64, 0);
@@ -436,7 +438,7 @@ TEST(FlattenedParameters, ChangeNoBitOfWhatIsRecomputed) {
               {.act = "gelu", .plain_layers = 12});
   const auto with = [](MemoryOptions memory) {
     memory.poison_dead_memory = true;
-    return CompileOptions{.memory = memory, .fuse_optimizer = true, .flatten_parameters = true};
+    return CompileOptions{.memory = memory, .passes = {.also = kFusedAndFlat}};
   };
   const auto planned_bytes = [&](Recompute recompute) {
     return Training(*net, with({.recompute = recompute})).Bind().statistics().planned_bytes;
@@ -469,7 +471,7 @@ TEST(FlattenedParameters, ChangeNoBitOfWhatIsRecomputed) {
 TEST(FlattenedParameters, MayBeSetFromOutside) {
   const std::unique_ptr<Net> net = MakeNet(optimizer::Adam({.learning_rate = 0.001}));
   Training plain(*net, {});
-  Training flat(*net, {.flatten_parameters = true});
+  Training flat(*net, {.passes = {.also = kFlat}});
   for (Training* training : {&plain, &flat}) {
     training->Steps(1);
     for (const std::string& name : PersistableNames(net->main)) {
@@ -495,10 +497,10 @@ TEST(FlattenedParameters, StayWhereAnotherProgramHasLaidThem) {
     ++removed;
   }
   ASSERT_EQ(removed, 3U);
-  const CompileOptions flat{.flatten_parameters = true};
+  const CompileOptions flat{.passes = {.also = kFlat}};
   const std::vector<std::pair<const Program*, CompileOptions>> others = {
       {part.get(), flat},
-      {&net->main, {.memory = {.flat_alignment_bytes = 4}, .flatten_parameters = true}}};
+      {&net->main, {.memory = {.flat_alignment_bytes = 4}, .passes = {.also = kFlat}}}};
   for (const auto& [program, options] : others) {
     std::string expected;
     for (const bool is_flat : {false, true}) {
@@ -534,7 +536,7 @@ TEST(FlattenedParameters, AreMovedByAProgramThatIsNew) {
   executor.Run(net->startup);
   for (const int64_t alignment : {64, 128, 64}) {
     CompiledProgram flat = executor.Compile(
-        net->main, {.memory = {.flat_alignment_bytes = alignment}, .flatten_parameters = true});
+        net->main, {.memory = {.flat_alignment_bytes = alignment}, .passes = {.also = kFlat}});
     flat.Run(Batch(0), {net->loss});
     for (const std::vector<std::string>& names : FlatLists(flat.program())) {
       const bool is_packed = IsNumber(executor.scope().Get(names[0]));
@@ -549,7 +551,7 @@ TEST(FlattenedParameters, EndWhatWasBoundBefore) {
   Executor executor(Place::Cpu());
   executor.Run(net->startup);
   CompiledProgram plain = executor.Compile(net->main);
-  CompiledProgram flat = executor.Compile(net->main, {.flatten_parameters = true});
+  CompiledProgram flat = executor.Compile(net->main, {.passes = {.also = kFlat}});
   BoundProgram before = plain.Bind(Batch(0), {net->loss});
   EXPECT_TRUE(before.is_current());
   BoundProgram bound = flat.Bind(Batch(0), {net->loss});
@@ -567,7 +569,7 @@ TEST(FlattenedParameters, LeaveNoTraceInCheckpoints) {
       optimizer::Adam({.learning_rate = 0.01, .multi_precision = true}), {.half_layers = 2});
   Training uninterrupted(*net, {});
   uninterrupted.Steps(6);
-  const CompileOptions flat{.fuse_optimizer = true, .flatten_parameters = true};
+  const CompileOptions flat{.passes = {.also = kFusedAndFlat}};
   for (const bool flat_first : {false, true}) {
     const TempDirectory directory;
     Training before(*net, flat_first ? flat : CompileOptions{});

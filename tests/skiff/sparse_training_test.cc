@@ -93,9 +93,9 @@ TEST_P(SparseTraining, IsAsWithDenseGradients) {
 }
 
 TEST_P(SparseTraining, PassesChangeNoBit) {
-  EXPECT_EQ(
-      TrainedTable(*GetParam().make(), true, {.fuse_optimizer = true, .flatten_parameters = true}),
-      TrainedTable(*GetParam().make(), true));
+  EXPECT_EQ(TrainedTable(*GetParam().make(), true,
+                         {.passes = {.also = {"fuse_optimizer", "flatten_parameters"}}}),
+            TrainedTable(*GetParam().make(), true));
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, SparseTraining, ::testing::ValuesIn(Specs()),
@@ -107,7 +107,7 @@ TEST(ClipOfSparseGradients, HasOneNormWhenFused) {
   optimizer::Sgd({.clip = ClipByGlobalNorm(0.1f)}).Minimize(Loss(true));
   Executor executor(Place::Cpu());
   executor.Run(startup);
-  CompiledProgram step = executor.Compile(main, {.fuse_optimizer = true});
+  CompiledProgram step = executor.Compile(main, {.passes = {.also = {"fuse_optimizer"}}});
   const BoundProgram bound = step.Bind(Batch(0), {});
   std::map<std::string, int> counts;
   for (const Instruction& instruction : bound.plan().instructions) ++counts[instruction.Name()];

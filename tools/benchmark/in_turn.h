@@ -1,4 +1,5 @@
-// Several pieces of work timed in turn, so that the noise of a shared machine hits all of them.
+// Times several pieces of work in turn, so that the noise of a shared machine affects all of them
+// alike.
 #pragma once
 
 #include <functional>
@@ -7,26 +8,27 @@
 namespace skiff {
 
 struct InTurnOptions {
-  double seconds = 0.5;  // least measured time of each work, over all its turns
+  double seconds = 0.5;  // the least measured time of each work, over all turns
   int turns = 5;
 };
 
-// Seconds of one run of a work.
+// The times of one run of a work, in seconds.
 struct TurnTimes {
   std::vector<double> medians;  // of each turn
-  double fastest = 0;           // of all turns: what the neighbours disturbed the least
+  double fastest = 0;           // over all turns: the run least disturbed by others
 };
 
-// In each turn every work runs, in the given order, until its share of the time is over: once or
-// twice without being counted, which brings its data back to the caches, then at least once. Short
-// runs are timed several at a time, so that the clock doesn't count. Error for no turns.
+// Times the works. In each turn every work runs, in the given order, for its share of the time:
+// first once or twice without being timed, to bring its data back into the caches, then at least
+// once. Short runs are timed several at a time, so that reading the clock doesn't matter. Throws
+// Error for no turns.
 std::vector<TurnTimes> TimeInTurn(const std::vector<std::function<void()>>& works,
                                   const InTurnOptions& options);
 
-// The median of the turns.
+// Returns the median of the turns.
 double MedianOf(const TurnTimes& times);
-// The median over the turns of how many times as long as `shorter` the other one took in the same
-// turn. Error unless both have as many turns, at least one.
+// Returns the median over the turns of the ratio of both times in the same turn. Throws Error
+// unless both have equally many turns, at least one.
 double MedianRatio(const TurnTimes& longer, const TurnTimes& shorter);
 
 }  // namespace skiff

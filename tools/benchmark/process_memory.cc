@@ -1,7 +1,10 @@
 #include "tools/benchmark/process_memory.h"
 
+#include <algorithm>
 #include <fstream>
 #include <string>
+
+#include "framework/base/number_text.h"
 
 namespace skiff {
 namespace {
@@ -10,7 +13,10 @@ namespace {
 double MegabytesIn(const char* path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(key)) return std::stod(line.substr(key.size())) / 1024;
+    if (!line.starts_with(key)) continue;
+    const size_t begin = std::min(line.find_first_of("0123456789"), line.size());
+    const size_t end = line.find(' ', begin);
+    return ParseNumber<double>(line.substr(begin, end - begin)).value_or(0) / 1024;
   }
   return 0;
 }

@@ -1,12 +1,12 @@
-// Memory of this process, and what is left for it, as the system counts it.
+// The memory of this process, and what is available to it, as the system counts it.
 #pragma once
 
 namespace skiff {
 
-// What is resident now, and the most that ever was; 0 where the system doesn't tell.
+// Return the resident memory now and at its peak; 0 if the system doesn't tell.
 double RssMegabytes();
 double PeakRssMegabytes();
-// What processes can take before the system must swap; 0 where it doesn't tell.
+// Returns the memory that processes can take before the system must swap; 0 if it doesn't tell.
 double AvailableMegabytes();
 
 }  // namespace skiff

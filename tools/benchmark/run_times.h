@@ -1,4 +1,4 @@
-// Times of a piece of work that runs many times.
+// Statistics of the times of a repeated piece of work.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace skiff {
 
-// Seconds that run() takes.
+// Returns the seconds that run() takes.
 template <typename Run>
 double SecondsOf(const Run& run) {
   const auto start = std::chrono::steady_clock::now();
@@ -14,14 +14,14 @@ double SecondsOf(const Run& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The values that a tenth, a half and nine tenths of all don't exceed.
+// The values that 10 %, 50 % and 90 % of all values don't exceed.
 struct Percentiles {
   double p10 = 0;
   double median = 0;
   double p90 = 0;
 };
 
-// By the nearest rank, so each is one of the values. Error for no values.
+// Returns percentiles by nearest rank, so each is one of the values. Throws Error for no values.
 Percentiles PercentilesOf(std::vector<double> values);
 
 }  // namespace skiff

@@ -1,10 +1,10 @@
-// The machine's float32 FMA peak, measured: what compute-bound kernels are held against.
+// Measures the machine's float32 FMA peak, the yardstick of compute-bound kernels.
 #pragma once
 
 namespace skiff {
 
-// FLOP/s over all OpenMP threads with the widest vectors of this processor, best of several short
-// runs. Takes about 0.1 s.
+// Returns FLOP/s over all OpenMP threads with the widest vectors of this processor, the best of
+// several short runs. Takes about 0.1 s.
 double MeasureFmaPeak();
 
 }  // namespace skiff

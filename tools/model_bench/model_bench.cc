@@ -44,7 +44,7 @@ DEFINE_string(kernels, "",
               "conv2d=onednn,conv2d_grad=onednn");
 DEFINE_string(
     tune_kernels, "",
-    "file that remembers which kernels and layouts are fastest on this machine, made if it "
+    "file that remembers which kernels are fastest on this machine, made if it "
     "isn't there; kernels that it doesn't know are timed first, a fraction of a second each (which "
     "the peaks of memory show), and what differs from the rule is printed; --kernels wins; empty: "
     "kernels by rule");
@@ -87,7 +87,7 @@ void PrintTuning(const KernelTuner& tuner) {
   std::printf("%s\n", tuner.Summary().c_str());
   for (const auto& [key, decision] : tuner.decisions()) {
     const KernelChoice& choice = decision.choice;
-    if (!decision.runs || choice.kernel == decision.rule) continue;
+    if (choice.kernel == decision.rule) continue;
     const auto rule = choice.seconds.find(decision.rule);
     std::printf("%s: %s %.3f ms", decision.op.c_str(), choice.kernel.c_str(),
                 choice.seconds.at(choice.kernel) * 1e3);

@@ -1,4 +1,4 @@
-// The models of models/ as programs to run: what tools time and look at.
+// The models of models/ as programs for tools to time and inspect.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace skiff {
 
-// A program whose parameters lie in the executor's scope, and what it is fed and asked for.
+// A program whose parameters are in the executor's scope, with its feeds and its fetch.
 struct ModelWorkload {
   std::unique_ptr<Program> program;
   FeedList feeds;
@@ -24,15 +24,16 @@ struct ModelWorkloadOptions {
   std::string optimizer = "momentum";
 };
 
-// One of mlp, lenet (1x28x28), resnet18, 20, 32, 44, 56, 110, vgg11, 13, 16, 19 (3x32x32),
-// resnet34, 50, 101 (3x224x224), on generated images, or transformer (334 parameter tensors, 32
-// words a sequence) on generated words. Error for another name, and for another optimizer.
+// Returns the workload of mlp, lenet (1x28x28), resnet18, 20, 32, 44, 56, 110, vgg11, 13, 16, 19
+// (3x32x32), or resnet34, 50, 101 (3x224x224), on generated images, or of transformer (334
+// parameter tensors, 32 words per sequence) on generated words. Throws Error for any other name or
+// optimizer.
 ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOptions& options,
                                 Executor* executor);
 
-// A model that was saved for inference, as trainings save it or with one file a parameter, on
-// generated numbers. Errors of LoadInferenceModel; kUnimplemented for other feeds than float32 of
-// known extents but the first.
+// Returns the workload of a model saved for inference, by a training or with one file per
+// parameter, on generated numbers. Throws what LoadInferenceModel throws, and Error
+// (kUnimplemented) unless all feeds are float32 with known dims after the first.
 ModelWorkload LoadModelWorkload(const std::string& directory, const ModelWorkloadOptions& options,
                                 Executor* executor);
 

@@ -10,16 +10,13 @@
 namespace skiff {
 namespace {
 
-Variable Rows(const Variable& x, int64_t width) {
-  return layers::Reshape(x, {-1, static_cast<int32_t>(width)});
-}
+Variable Rows(const Variable& x, int64_t width) { return layers::Reshape(x, {-1, width}); }
 
 // [N, L, W] -> [N, heads, L, W / heads]
 Variable SplitHeads(const Variable& x, const TransformerOptions& options) {
-  const std::vector<int32_t> dims{0, static_cast<int32_t>(options.length),
-                                  static_cast<int32_t>(options.heads),
-                                  static_cast<int32_t>(options.width / options.heads)};
-  return layers::Transpose(layers::Reshape(x, dims), {0, 2, 1, 3});
+  const int64_t head_width = options.width / options.heads;
+  const Variable heads = layers::Reshape(x, {0, options.length, options.heads, head_width});
+  return layers::Transpose(heads, {0, 2, 1, 3});
 }
 
 Variable Dense(const Variable& x, int64_t size, const std::string& act = "") {

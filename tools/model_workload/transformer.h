@@ -1,5 +1,5 @@
-// A transformer with the parameter tensors of an ERNIE 2.0 of 20 layers, 334 of them, and narrow
-// layers: what a step costs besides its products of matrices.
+// A transformer with as many parameter tensors as an ERNIE 2.0 of 20 layers, 334, but narrow
+// layers. It shows what a step costs besides its matrix products.
 #pragma once
 
 #include <cstdint>

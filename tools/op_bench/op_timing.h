@@ -14,8 +14,8 @@ namespace skiff {
 struct TimingOptions {
   Place place = Place::Cpu();
   DType dtype = DType::kFloat32;
-  std::string candidate;       // empty: the kernel that the registry chooses
-  double least_seconds = 0.2;  // measured time a case
+  std::string candidate;       // empty: the kernel that the registry selects
+  double least_seconds = 0.2;  // measured time per case
   int64_t least_runs = 5;
 };
 
@@ -29,14 +29,14 @@ struct OpTiming {
   std::optional<double> flop;  // of one run, by OpDef::flop
 };
 
-// The median time of a run; workspaces and derived forms are made before. Error as the op's checks
-// and kernels throw them.
+// Returns the median time of a run; workspaces and derived forms are made before. Throws the Errors
+// of the op's checks and kernels.
 OpTiming TimeCase(const OpRegistry& registry, const harness::OpCase& op_case,
                   const TimingOptions& options);
 
-// Of the ops that compute the gradients of all inputs of floats, from the outputs of a run of the
-// case and pseudo-random gradients of these. The candidate is one of a gradient op. Error as
-// TimeCase, and for an op without a gradient.
+// Returns the times of the ops that compute the gradients of all float inputs, from the outputs of
+// a run of the case and pseudo-random gradients of these. The candidate is one of a gradient op.
+// Throws what TimeCase throws, and Error for an op without a gradient.
 std::vector<OpTiming> TimeGradients(const OpRegistry& registry, const harness::OpCase& op_case,
                                     const TimingOptions& options);
 

@@ -1,4 +1,4 @@
-// docs/operators.md, made from the registry.
+// Generates docs/operators.md from the registry.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace skiff {
 
-// A section for each op that has a gradient or is none, in the order of the types: what it
-// computes, slots, attributes with their defaults, kernels, its gradient op, and how it differs
-// from PaddlePaddle. `known_differences` is the text of tests/oracle/known_differences.txt.
+// Returns the text: a section for each op that isn't a gradient op or has a gradient itself, in the
+// order of the types, with what it computes, slots, attributes and defaults, kernels, its gradient
+// op, and how it differs from PaddlePaddle. `known_differences` is the text of
+// tests/oracle/known_differences.txt.
 std::string OperatorDocs(const OpRegistry& registry, std::string_view known_differences);
 
 }  // namespace skiff

@@ -1,5 +1,5 @@
-// What an update of parameters costs in memory alone: the same passes over as many arrays, with the
-// least arithmetic.
+// Measures what an update of parameters costs in memory traffic alone: the same passes over as many
+// arrays, with the least arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +9,33 @@
 
 namespace skiff {
 
-// One pass over arrays of float32 that lie side by side: `reads` of them (1 or 2) are read,
-// `updates` more (0 to 4) are read and written.
+// One pass over several float32 arrays: it reads `reads` of them (1 or 2), and reads and writes
+// `updates` more (0 to 4).
 struct Sweep {
   int reads = 1;
   int updates = 0;
 };
 
-// Bytes that the passes read and write for each element.
+// Returns the bytes that the passes read and write per element.
 int64_t BytesPerElement(const std::vector<Sweep>& sweeps);
-// Arrays that they need, if each pass takes those of the others.
+// Returns the number of arrays that the passes need if they share them.
 int ArrayCount(const std::vector<Sweep>& sweeps);
 
-// Arrays of its own, and the passes over them, one after the other: x[k] += a g for each updated
-// array, g being what is read, or their sum. Without an array to update the elements of what is
-// read are added up. Vectors of this machine's width, over all OpenMP threads, divided as the
-// kernels of update ops are.
+// Owns arrays and runs the passes over them, one after the other: x[k] += a g for each updated
+// array, where g is the array read or the sum of both. A pass that updates nothing sums the
+// elements it reads. Uses this machine's vectors and all OpenMP threads, divided as in the kernels
+// of update ops.
 class MemoryStream {
  public:
-  // Error for a number of arrays that Sweep doesn't name, and if there is no memory.
+  // Throws Error for a number of arrays that Sweep doesn't allow, and if memory runs out.
   MemoryStream(std::vector<Sweep> sweeps, int64_t elements);
 
   void Run();
 
   int64_t bytes() const { return elements_ * BytesPerElement(sweeps_); }
-  // Array i; the first ones are those that are read.
+  // Returns array i. The first ones are those that are only read.
   const Tensor& array(size_t i) const { return tensors_[i]; }
-  // Of all elements that passes without updates have read.
+  // Returns the sum of all elements read by passes without updates.
   double sum() const { return sum_; }
 
  private:

@@ -40,8 +40,7 @@ DEFINE_int64(most_elements, 100000000, "pairs with more elements in all are left
 DEFINE_string(forms, "loop,merged,flat",
               "what is timed, with commas between them: loop (an update op a parameter), merged "
               "(merge_optimizer: one op on lists), flat (fuse_optimizer and flatten_parameters: "
-              "one op on flat buffers, clipping and decay inside), apart (as flat, but averages in "
-              "an instruction of their own, without fuse_updates); all other passes are on");
+              "one op on flat buffers, clipping and decay inside); all other passes are on");
 DEFINE_string(clip, "none",
               "none, or global_norm: the program clips the gradients by their global norm first, "
               "which every step exceeds");

@@ -1,5 +1,5 @@
-// Programs that do nothing but update parameters: what Minimize appends to a training program, with
-// gradients that are there already.
+// Programs that only update parameters: what Minimize appends to a training program, with given
+// gradients.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,32 @@
 
 namespace skiff {
 
-// What is updated, and how.
+// What to update, and how.
 struct UpdateWork {
   std::string optimizer;  // one of OptimizerNames
   int64_t tensors = 1;
-  int64_t elements = 1;           // of each
+  int64_t elements = 1;           // per tensor
   bool clip_global_norm = false;  // by ops of the program
   bool l2_decay = false;          // by ops of the program
   bool averages = false;          // exponentially, by an op of the program
 };
 
-// Named as their ops are.
+// Returns the names of the optimizers' ops.
 std::vector<std::string> OptimizerNames();
 
-// What the formulas must read and write, each array as often as it has to go through memory if a
-// processor holds none of them: what must be known of all elements before any is updated (norms)
-// takes a pass of its own. Numbers that a tensor has one of aren't counted. Error for an unknown
-// optimizer.
+// Returns the passes that the formulas need if no array fits into the caches. What depends on all
+// elements before any is updated (norms) takes a pass of its own. Single numbers per tensor aren't
+// counted. Throws Error for an unknown optimizer.
 std::vector<Sweep> SweepsOf(const UpdateWork& work);
 
 struct UpdateProgram {
-  Program main;  // the ops with the role Optimize alone
+  Program main;  // only the ops with the role Optimize
   Program startup;
   std::vector<std::string> gradients;  // persistable variables of main, which nothing writes
 };
 
-// With the options' defaults, a largest norm that every step exceeds and a decay of 0.01. Error for
-// an unknown optimizer.
+// Returns a program with default options, a clip norm that every step exceeds, and a decay of 0.01.
+// Throws Error for an unknown optimizer.
 std::unique_ptr<UpdateProgram> MakeUpdateProgram(const UpdateWork& work);
 
 // Fills the executor's scope with what the program needs. The gradients are such that nothing

@@ -23,10 +23,8 @@ struct Form {
 const std::vector<Form>& Forms() {
   static const std::vector<Form> forms = {
       {kLoop, {}},
-      {"merged", {.merge_optimizer = true}},
-      {"flat", {.fuse_optimizer = true, .flatten_parameters = true}},
-      {"apart",
-       {.fuse_optimizer = true, .flatten_parameters = true, .passes = {.skip = {"fuse_updates"}}}}};
+      {"merged", {.passes = {.also = {"merge_optimizer"}}}},
+      {"flat", {.passes = {.also = {"fuse_optimizer", "flatten_parameters"}}}}};
   return forms;
 }
 

@@ -14,7 +14,7 @@
 namespace skiff {
 
 // The options of CompileOptions that make them: loop (none), merged (merge_optimizer), flat
-// (fuse_optimizer and flatten_parameters), apart (as flat, without the pass fuse_updates).
+// (fuse_optimizer and flatten_parameters).
 std::vector<std::string> FormNames();
 
 struct FormTiming {

@@ -2,18 +2,15 @@
 
 #include <gflags/gflags.h>
 
-#include <algorithm>
-#include <iterator>
-
 #include "framework/base/error.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/transpiler/dump_passes.h"
 
-DEFINE_string(passes, "all",
-              "all, none, or names of passes to leave out, with commas between them");
-DEFINE_string(also_passes, "",
-              "passes to run that don't run by default, with commas between them: fuse_optimizer, "
-              "merge_optimizer, flatten_parameters (which runs merge_optimizer as well)");
+DEFINE_string(
+    passes, "",
+    "changes to the passes that run, with commas between them: -layout leaves a pass out, "
+    "+fuse_optimizer runs one that doesn't run by default (fuse_optimizer, "
+    "flatten_parameters, merge_optimizer); none leaves all out");
 DEFINE_int32(pass_limit, -1,
              "run only the first so many program passes, and as many plan passes, to find the one "
              "that breaks something; -1: all");
@@ -37,15 +34,8 @@ namespace skiff {
 PipelineOptions PassesFromFlags() {
   SKIFF_ENFORCE(FLAGS_pass_limit >= -1, kInvalidArgument, "--pass_limit=", FLAGS_pass_limit,
                 ": expected at least 0, or -1 for all");
-  PipelineOptions options;
+  PipelineOptions options = ParsePasses(FLAGS_passes);
   options.pass_limit = FLAGS_pass_limit;
-  if (FLAGS_passes == "none") {
-    options.skip = ProgramPassNames();
-    std::ranges::copy(PlanPassNames(), std::back_inserter(options.skip));
-  } else if (FLAGS_passes != "all") {
-    options.skip = SplitNames(FLAGS_passes);
-  }
-  options.also = SplitNames(FLAGS_also_passes);
   if (!FLAGS_dump_passes.empty()) DumpPasses(FLAGS_dump_passes, &options);
   return options;
 }

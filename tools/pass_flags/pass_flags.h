@@ -1,5 +1,5 @@
-// The flags of tools that compile programs: --passes, --also_passes, --pass_limit and
-// --dump_passes, and those of their memory.
+// Flags of tools that compile programs: --passes, --also_passes, --pass_limit and --dump_passes,
+// and those of memory planning.
 #pragma once
 
 #include <gflags/gflags_declare.h>
@@ -12,13 +12,14 @@ DECLARE_string(recompute);
 
 namespace skiff {
 
-// What the flags say. Error for a --pass_limit that is none, and if --dump_passes can't be made.
+// Returns the options that the flags select. Throws Error for an illegal --pass_limit, and if
+// --dump_passes can't be created.
 PipelineOptions PassesFromFlags();
 
-// --policy, --recompute, --checkpoints, --budget_bytes and --flat_alignment_bytes. Error for values
-// that there aren't.
+// Returns the options that --policy, --recompute, --checkpoints, --budget_bytes and
+// --flat_alignment_bytes select. Throws Error for illegal values.
 MemoryOptions MemoryFromFlags();
-// Of this policy, whatever --policy says.
+// The same with this policy instead of --policy.
 MemoryOptions MemoryFromFlags(ReusePolicy policy);
 
 }  // namespace skiff

@@ -2,19 +2,19 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iomanip>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "framework/base/error.h"
+#include "framework/base/number_text.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/npz.h"
 #include "framework/io/parameters.h"
 #include "framework/ir/codec.h"
-#include "operators/tensor/tensor_text_shared.h"
+#include "operators/tensor/kernels/tensor_text.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
 
@@ -180,23 +180,22 @@ std::string DescribeRun(const RunProgramResult& result) {
   constexpr size_t kUntimedSteps = 2;  // they touch memory for the first time
   constexpr int64_t kShownValues = 8;
   const size_t steps = result.step_ms.size();
-  std::ostringstream text;
-  text << steps << (steps == 1 ? " step" : " steps");
+  std::string text = StrCat(steps, steps == 1 ? " step" : " steps");
   if (steps >= 5) {
     const Percentiles times =
         PercentilesOf({result.step_ms.begin() + kUntimedSteps, result.step_ms.end()});
-    text << std::fixed << std::setprecision(2) << ": " << times.median << " ms a step (median of "
-         << steps - kUntimedSteps << "), peak RSS " << std::setprecision(0) << PeakRssMegabytes()
-         << " MB";
+    text +=
+        StrCat(": ", FormatFixed(times.median, 2), " ms a step (median of ", steps - kUntimedSteps,
+               "), peak RSS ", FormatFixed(PeakRssMegabytes(), 0), " MB");
   }
-  text << "\n";
+  text += "\n";
   for (const auto& [name, value] : result.fetches) {
-    text << name << " " << value.dtype() << " " << value.shape();
-    if (HasNumbers(value)) text << " = " << ElementsAsText(value, kShownValues);
-    if (HasNumbers(value) && value.element_count() > kShownValues) text << " …";
-    text << "\n";
+    text += StrCat(name, " ", value.dtype(), " ", value.shape());
+    if (HasNumbers(value)) text += StrCat(" = ", ElementsAsText(value, kShownValues));
+    if (HasNumbers(value) && value.element_count() > kShownValues) text += " …";
+    text += "\n";
   }
-  return text.str();
+  return text;
 }
 
 int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults) {

@@ -28,21 +28,22 @@ struct RunProgramResult {
   std::vector<double> step_ms;                          // of every run
 };
 
-// Writes to `out` the last value of each fetch under its name (offsets as `<name>.lod0`, …) and,
-// for fetches of one element, the value of every step as `<name>.steps`. Error for unreadable or
-// corrupt files, for a params entry that is no persistable of the program, for offsets that are not
-// int64 or skip a level, and as Executor.
+// Runs the program and writes to `out` the last value of each fetch under its name (offsets as
+// `<name>.lod0`, …) and, for fetches of one element, the value of every step as `<name>.steps`.
+// Throws Error for unreadable or corrupt files, for a params entry that isn't a persistable of the
+// program, for offsets that aren't int64 or skip a level, and as Executor.
 RunProgramResult RunProgramFile(const RunProgramOptions& options);
 
-// For people: how many steps, from 5 on the median milliseconds of those after the second and the
-// peak RSS; and a line a fetch, with dtype, shape and the first values.
+// Returns a description for people: the number of steps; from 5 steps on, the median milliseconds
+// of those after the second, and the peak RSS; and a line per fetch with dtype, shape and the first
+// values.
 std::string DescribeRun(const RunProgramResult& result);
 
-// Runs a job for each line of a JSON-lines file: an object with the options as keys (`save-params`
-// or `save_params`; `fetch` a string of names with commas); keys that are absent come from
-// `defaults`. A job that fails prints the number of its line and a message, and the rest go on; one
-// with another key fails. Empty lines are no jobs. Returns how many failed. Error if the file
-// itself can't be read.
+// Runs a job for each line of a JSON-lines file. A line is an object with the options as keys
+// (`save-params` or `save_params`; `fetch` is a string of names separated by commas); `defaults`
+// provides absent keys. A job that fails, or has an unknown key, prints its line number and a
+// message, and the others still run. Empty lines are skipped. Returns how many failed. Throws Error
+// if the file itself can't be read.
 int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults);
 
 }  // namespace skiff

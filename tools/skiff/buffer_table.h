@@ -1,6 +1,6 @@
-// A table of buffers as CSV: the columns id, lower, upper, size in any order, one buffer a line. A
-// buffer lives from `lower` to just before `upper`; its size is in bytes, its id any text without
-// comma.
+// A table of buffers as CSV, with the columns id, lower, upper, size in any order, one buffer per
+// line. A buffer lives from `lower` to just before `upper`. Its size is in bytes; its id is any
+// text without a comma.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,17 @@ namespace skiff {
 
 struct BufferTable {
   std::string header;              // as in the file
-  std::vector<std::string> lines;  // one a buffer, as in the file
-  // In the same order. The instants are numbered by rank, so that those of the file may be any
-  // 64-bit numbers.
+  std::vector<std::string> lines;  // one per buffer, as in the file
+  // In the same order. Instants are ranks, so those of the file may be any 64-bit numbers.
   std::vector<ArenaBuffer> buffers;
 };
 
-// Error (kInvalidArgument), with the line, for a header without one of the columns, with another
-// one or with one twice; for a line with another number of columns, for what is no number, for a
-// negative size, and where lower isn't below upper. `name` is what errors call the text.
+// Parses a table, which messages call `name`. Throws Error (kInvalidArgument), with the line, for a
+// header in which a column is missing, unknown or repeated, for a line with another number of
+// columns, for text that isn't a number, for a negative size, and unless lower < upper.
 BufferTable ParseBufferTable(std::string_view text, const std::string& name, int64_t alignment);
 
-// The table with a column `offset` behind the others.
+// Returns the table with a last column `offset`.
 std::string TableWithOffsets(const BufferTable& table, const std::vector<int64_t>& offsets);
 
 }  // namespace skiff

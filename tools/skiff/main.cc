@@ -3,10 +3,12 @@
 #include "framework/command_line/command_line.h"
 #include "tools/skiff/memory.h"
 #include "tools/skiff/plan_memory.h"
+#include "tools/skiff/verify.h"
 
 DEFINE_bool(json, false, "print the figures as JSON");
 
 int main(int argc, char** argv) {
-  return skiff::SubcommandMain(argc, argv, "Tools of Skiff.",
-                               {skiff::MemorySubcommand(), skiff::PlanMemorySubcommand()});
+  return skiff::SubcommandMain(
+      argc, argv, "Tools of Skiff.",
+      {skiff::MemorySubcommand(), skiff::PlanMemorySubcommand(), skiff::VerifySubcommand()});
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/analysis/memory_report.h"
+#include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
 #include "framework/io/file.h"
 #include "memory/allocator.h"
@@ -76,10 +77,11 @@ double Saving(const PolicyFigures& figures) {
 
 void PrintTable(const std::vector<PolicyFigures>& all) {
   std::printf(
-      "%s, batch %lld, %s, recompute %s: %lld instructions, %.1f MiB of parameters and "
+      "%s, batch %lld, %s, recompute %s, %s: %lld instructions, %.1f MiB of parameters and "
       "states\n",
       FLAGS_model.c_str(), static_cast<long long>(FLAGS_batch_size),
       FLAGS_inference ? "inference" : "training", FLAGS_recompute.c_str(),
+      std::string(InstructionSetName(UsedInstructionSet())).c_str(),
       static_cast<long long>(all[0].statistics.instructions),
       static_cast<double>(all[0].statistics.persistable_bytes) / kMegabyte);
   std::printf("%-9s %13s %12s %13s %9s %8s\n", "policy", "max live MiB", "planned MiB",
@@ -94,8 +96,8 @@ void PrintTable(const std::vector<PolicyFigures>& all) {
   }
 }
 
-std::vector<MemoryBlock> TopBlocks(const MemoryReport& report) {
-  std::vector<MemoryBlock> blocks = report.BlocksAtPeak();
+std::vector<PlannedBuffer> TopBlocks(const MemoryReport& report) {
+  std::vector<PlannedBuffer> blocks = report.BlocksAtPeak();
   if (blocks.size() > static_cast<size_t>(FLAGS_top)) blocks.resize(static_cast<size_t>(FLAGS_top));
   return blocks;
 }
@@ -107,7 +109,7 @@ void PrintTop(const PolicyFigures& figures) {
               report.BlocksAtPeak().size(), report.peak, report.op_names[report.peak].c_str(),
               std::string(ReusePolicyName(figures.policy)).c_str());
   std::printf("%10s  %-11s %-28s %s\n", "MiB", "lives", "op", "variable");
-  for (const MemoryBlock& block : TopBlocks(report)) {
+  for (const PlannedBuffer& block : TopBlocks(report)) {
     const std::string lives = StrCat(block.first, "-", block.last);
     std::printf("%10.2f  %-11s %-28s %s%s%s\n", static_cast<double>(block.bytes) / kMegabyte,
                 lives.c_str(), block.op.c_str(),
@@ -120,7 +122,7 @@ nlohmann::ordered_json Json(const std::vector<PolicyFigures>& all) {
   nlohmann::ordered_json policies = nlohmann::ordered_json::array();
   for (const PolicyFigures& figures : all) {
     nlohmann::ordered_json top = nlohmann::ordered_json::array();
-    for (const MemoryBlock& block : TopBlocks(figures.report)) {
+    for (const PlannedBuffer& block : TopBlocks(figures.report)) {
       top.push_back({{"variable", block.variable},
                      {"bytes", block.bytes},
                      {"op", block.op},
@@ -143,6 +145,7 @@ nlohmann::ordered_json Json(const std::vector<PolicyFigures>& all) {
           {"batch_size", FLAGS_batch_size},
           {"inference", FLAGS_inference},
           {"recompute", FLAGS_recompute},
+          {"instruction_set", InstructionSetName(UsedInstructionSet())},
           {"instructions", all[0].statistics.instructions},
           {"persistable_bytes", all[0].statistics.persistable_bytes},
           {"policies", policies}};
@@ -181,7 +184,8 @@ Subcommand MemorySubcommand() {
                       .summary =
                           "Plans a step of a model with each policy of reuse and prints the bytes "
                           "that must live at\nonce, planned and reserved, and the largest tensors "
-                          "at the peak with op and layer.",
+                          "at the peak with op and layer.\nSKIFF_MAX_ISA=avx2 in the environment "
+                          "plans the layouts of a processor without AVX-512.",
                       .run = Run,
                       .flag_defaults = {{"policy", "all"}},
                       .flags = {"model", "batch_size", "inference", "policy", "recompute",

@@ -1,4 +1,4 @@
-// skiff memory: what the arena of a model's step takes, by policy, and who holds it.
+// skiff memory: reports the arena of a model's step by policy, and what takes it.
 #pragma once
 
 #include "framework/command_line/command_line.h"

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "framework/base/error.h"
-#include "models/common/svg.h"
+#include "framework/training/svg.h"
 
 namespace skiff {
 namespace {
@@ -70,7 +70,7 @@ class TimelineWriter {
   }
 
   void WriteBlock(size_t index) {
-    const MemoryBlock& block = report_.blocks[index];
+    const PlannedBuffer& block = report_.blocks[index];
     if (block.bytes == 0 || block.offset < 0) return;
     const double last = std::min<double>(static_cast<double>(block.last) + 1, instants_);
     const double top = Y(static_cast<double>(block.offset + block.bytes));

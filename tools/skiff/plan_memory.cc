@@ -10,6 +10,7 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/base/number_text.h"
 #include "framework/io/file.h"
 #include "memory/arena_planner.h"
 #include "tools/skiff/buffer_table.h"
@@ -40,11 +41,10 @@ struct Figures {
 };
 
 std::string Text(const Figures& figures) {
-  char line[200];
-  std::snprintf(line, sizeof(line),
-                "%zu buffers: bound %lld bytes, peak %lld bytes, ratio %.6f, %.3f s\n",
-                figures.buffers, static_cast<long long>(figures.bound),
-                static_cast<long long>(figures.peak), figures.ratio(), figures.seconds);
+  const std::string line =
+      StrCat(figures.buffers, " buffers: bound ", figures.bound, " bytes, peak ", figures.peak,
+             " bytes, ratio ", FormatFixed(figures.ratio(), 6), ", ",
+             FormatFixed(figures.seconds, 3), " s\n");
   if (figures.fits()) return line;
   return line + StrCat("the peak is ", figures.peak - figures.capacity,
                        " bytes above the capacity of ", figures.capacity, " bytes\n");

@@ -165,46 +165,12 @@ void ParameterAverage::CheckHasValues(const Scope& scope) const {
   }
 }
 
-CompiledAverage ParameterAverage::Compile(Executor* executor) const {
-  Program program, startup;
-  {
-    const ProgramGuard guard(&program, &startup);
-    AppendApplication();
-  }
-  return {this, executor, program};
-}
-
-ReplacedValues ParameterAverage::Apply(Executor* executor) const {
-  return Compile(executor).Apply();
-}
-
-CompiledAverage::CompiledAverage(const ParameterAverage* average, Executor* executor,
-                                 const Program& program)
-    : average_(average),
-      executor_(executor),
-      host_(executor->place().is_cpu() ? nullptr : std::make_unique<Executor>(Place::Cpu())),
-      program_((host_ == nullptr ? executor : host_.get())->Compile(program)) {
-  const std::vector<std::string> written = average->variables();
-  for (const auto& var : program.root()->vars()) {
-    const bool is_state = var->persistable && std::ranges::count(written, var->name) == 0;
-    if (is_state) states_.push_back(var->name);
-  }
-}
-
-ReplacedValues CompiledAverage::Apply() {
-  Scope& scope = executor_->scope();
-  average_->CheckHasValues(scope);
-  const std::vector<std::string> written = average_->variables();
-  return ReplacedValues(&scope, written, [&] {
-    if (host_ == nullptr) {
-      program_.Run({}, {});
-      return;
-    }
-    Scope& on_host = host_->scope();
-    for (const std::string& name : states_) on_host.Assign(name, scope.Get(name));
-    program_.Run({}, {});
-    for (const std::string& name : written) scope.Assign(name, on_host.Get(name));
-  });
+std::unique_ptr<Program> ParameterAverage::ApplicationProgram() const {
+  auto program = std::make_unique<Program>();
+  Program startup;
+  const ProgramGuard guard(program.get(), &startup);
+  AppendApplication();
+  return program;
 }
 
 }  // namespace skiff::optimizer

@@ -3,19 +3,17 @@
 //
 //   optimizer::Momentum({…}).Minimize(loss);            // any optimizer
 //   const optimizer::ModelAverage average({…});         // or ExponentialMovingAverage
-//   …                                                   // train
-//   {
-//     const ReplacedValues averaged = average.Apply(&executor);
-//     …                                                 // evaluate, SaveInferenceModel
-//   }                                                   // the raw values again, bit for bit
+//   …                                                   // train, then evaluate with the averages:
+//                                                       // framework/training/average.h
 //
-// Made behind Minimize on the default programs. It appends ops with the role Optimize, so that
-// CloneForTest leaves them out, and keeps its states as persistables of both programs under Fluid's
-// names: checkpoints hold them, and a resumed training has the same averages.
+// Construct an average after Minimize. It appends ops to the default programs with the role
+// Optimize, so CloneForTest leaves them out. Its states are persistables of both programs under
+// Fluid's names: checkpoints hold them, and a resumed training has the same averages.
 //
-// With the option on_host the states are CPU tensors of the scope even where the executor runs on a
-// device: parameters are copied there in each step, and the CPU averages them beside the device.
-// Whoever looks a state up in the scope waits until that is done. On a CPU it changes nothing.
+// With the option on_host, the states are CPU tensors of the scope even if the executor runs on a
+// device: each step copies the parameters to the host, and the CPU averages them while the device
+// goes on. A look-up of such a state in the scope waits until that is done. On a CPU the option
+// changes nothing.
 #pragma once
 
 #include <memory>
@@ -24,9 +22,7 @@
 #include <vector>
 
 #include "framework/builder/variable.h"
-#include "framework/executor/executor.h"
 #include "framework/ir/program.h"
-#include "framework/tensor/replaced_values.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff::optimizer {
@@ -40,41 +36,19 @@ struct AveragedVariables {
   bool batch_norm_statistics = true;
 };
 
-class ParameterAverage;
-
-// An average compiled for an executor. Executor and average outlive it. From the first Apply on it
-// keeps a plan, memory for temporaries included.
-class CompiledAverage {
- public:
-  // As ParameterAverage::Apply.
-  ReplacedValues Apply();
-
- private:
-  friend class ParameterAverage;
-  CompiledAverage(const ParameterAverage* average, Executor* executor, const Program& program);
-
-  const ParameterAverage* average_;
-  Executor* executor_;
-  // Averages are reckoned on the CPU, as states needn't lie where the executor runs: where that is
-  // another place, by this one. nullptr: by the executor itself.
-  std::unique_ptr<Executor> host_;
-  CompiledProgram program_;
-  std::vector<std::string> states_;  // that the program reads
-};
-
 class ParameterAverage {
  public:
   virtual ~ParameterAverage() = default;
 
-  // Names of the variables that take part, in ascending order.
+  // Returns the names of the variables that take part, in ascending order.
   std::vector<std::string> variables() const;
 
-  // Puts the averages in the place of the values, reckoned in float64 and rounded once, until the
-  // returned object is restored or destroyed. Meanwhile nothing trains and no checkpoint is saved:
-  // see ReplacedValues. Error: kFailedPrecondition if that scope has replaced values, or if no step
-  // was averaged yet; kNotFound if it lacks a variable. Compiles, and keeps nothing of it.
-  ReplacedValues Apply(Executor* executor) const;
-  CompiledAverage Compile(Executor* executor) const;
+  // Returns a program that writes each variable's average into the variable. It computes them in
+  // float64 and rounds once.
+  std::unique_ptr<Program> ApplicationProgram() const;
+  // Throws an Error (kFailedPrecondition) unless the scope holds an average of at least one value
+  // for each variable.
+  void CheckHasValues(const Scope& scope) const;
 
  protected:
   // Errors (kInvalidArgument) name `type` and `site`: none takes part, a name in the list isn't a
@@ -106,9 +80,7 @@ class ParameterAverage {
   // Appends to the default main program what computes the average of variable i in float64.
   virtual Variable AppendAverage(size_t i) const = 0;
   void AppendApplication() const;
-  void CheckHasValues(const Scope& scope) const;
 
-  friend class CompiledAverage;
   std::string type_;
   std::vector<Averaged> vars_;
   std::string skip_update_;  // empty: no update is skipped

@@ -43,8 +43,8 @@ class PlaceFusedTest : public ::testing::Test {
     Instruction fused = plan_.instructions.back();
     fused.kind = InstructionKind::kFused;
     fused.inputs.clear();
-    for (int32_t feed : plan_.feeds) {
-      if (!DataReaders(plan_)[static_cast<size_t>(feed)].empty()) fused.inputs.push_back(feed);
+    for (ValueId feed : plan_.feeds) {
+      if (!DataReaders(plan_)[feed].empty()) fused.inputs.push_back(feed);
     }
     fused.outputs = plan_.fetches;
     fused.members = plan_.instructions;
@@ -53,9 +53,8 @@ class PlaceFusedTest : public ::testing::Test {
   }
 
   FusedValue Of(const FusedPlacement& placement, const std::string& name) const {
-    return *std::ranges::find_if(placement.values, [&](const FusedValue& value) {
-      return plan_.values[static_cast<size_t>(value.value)].name == name;
-    });
+    return *std::ranges::find_if(
+        placement.values, [&](const FusedValue& value) { return plan_[value.value].name == name; });
   }
 
   OpRegistry registry_;

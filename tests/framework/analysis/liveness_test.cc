@@ -32,10 +32,10 @@ TEST_F(LivenessTest, LastReadsLeaveOutWhatIsReadOnlyForItsShape) {
 TEST_F(LivenessTest, LiveBytesCountAStorageFromItsFirstWriteToItsLastRead) {
   // a and y are fetched, b is read until 4, idle never.
   EXPECT_THAT(LiveBytes(plan_), ElementsAre(8, 16, 16, 24, 32));
-  EXPECT_EQ(StorageLives(plan_)[2].first, 1);
-  EXPECT_EQ(StorageLives(plan_)[2].last, 4);
+  EXPECT_EQ(StorageLives(plan_)[ValueId(2)].first, 1);
+  EXPECT_EQ(StorageLives(plan_)[ValueId(2)].last, 4);
   plan_.instructions[2].workspace_bytes = {100, 20};
-  plan_.values[6].alias_of = 2;
+  plan_[ValueId(6)].alias_of = ValueId(2);
   EXPECT_THAT(LiveBytes(plan_), ElementsAre(8, 16, 136, 24, 24));
 }
 

@@ -35,9 +35,9 @@ class MemoryReportTest : public ::testing::Test {
     program_->root()->ops()[0]->site = {.file = "net.cc", .line = 7};
     const TensorMeta fed{.shape = {2}};
     plan_ = LowerProgram(registry_, *program_, Place::Cpu(), {{"x", fed}}, {"y"}, scope_);
-    for (size_t i = 0; i < plan_.values.size(); ++i) {
-      if (plan_.values[i].name == "b") b_ = static_cast<int32_t>(i);
-      if (plan_.values[i].name == "c") plan_.values[i].alias_of = b_;
+    for (const ValueId value : plan_.ids()) {
+      if (plan_[value].name == "b") b_ = value;
+      if (plan_[value].name == "c") plan_[value].alias_of = b_;
     }
   }
 
@@ -45,7 +45,7 @@ class MemoryReportTest : public ::testing::Test {
   std::unique_ptr<Program> program_;
   Scope scope_;
   Plan plan_;
-  int32_t b_ = -1;
+  ValueId b_;
 };
 
 TEST_F(MemoryReportTest, NamesWhatLivesWhen) {
@@ -53,10 +53,10 @@ TEST_F(MemoryReportTest, NamesWhatLivesWhen) {
   EXPECT_THAT(report.live_bytes, ElementsAre(8, 16, 8, 12));
   EXPECT_THAT(report.op_names, ElementsAre("tiny_copy", "tiny_add", "tiny_scale", "tiny_sum"));
   EXPECT_EQ(report.peak, 1u);
-  EXPECT_THAT(report.blocks,
-              ElementsAre(Field(&MemoryBlock::variable, "a"), Field(&MemoryBlock::variable, "b"),
-                          Field(&MemoryBlock::variable, "y")));
-  const MemoryBlock& a = report.blocks[0];
+  EXPECT_THAT(report.blocks, ElementsAre(Field(&PlannedBuffer::variable, "a"),
+                                         Field(&PlannedBuffer::variable, "b"),
+                                         Field(&PlannedBuffer::variable, "y")));
+  const PlannedBuffer& a = report.blocks[0];
   EXPECT_EQ(a.op, "tiny_copy");
   EXPECT_EQ(a.layer, "/first/");
   EXPECT_EQ(a.site, "net.cc:7");
@@ -74,7 +74,7 @@ TEST_F(MemoryReportTest, NamesWorkspaces) {
   const MemoryReport report = ReportMemory(plan_);
   EXPECT_EQ(report.peak, 2u);
   ASSERT_EQ(report.blocks.size(), 4u);
-  const MemoryBlock& workspace = report.blocks[2];
+  const PlannedBuffer& workspace = report.blocks[2];
   EXPECT_EQ(workspace.variable, "");
   EXPECT_EQ(workspace.op, "tiny_scale");
   EXPECT_EQ(workspace.bytes, 100);
@@ -83,10 +83,10 @@ TEST_F(MemoryReportTest, NamesWorkspaces) {
 
 TEST_F(MemoryReportTest, ListsTheLargestAtThePeakFirst) {
   plan_.instructions[1].workspace_bytes = {100, 0};
-  const std::vector<MemoryBlock> blocks = ReportMemory(plan_).BlocksAtPeak();
+  const std::vector<PlannedBuffer> blocks = ReportMemory(plan_).BlocksAtPeak();
   EXPECT_THAT(blocks,
-              ElementsAre(Field(&MemoryBlock::bytes, 100), Field(&MemoryBlock::variable, "a"),
-                          Field(&MemoryBlock::variable, "b")));
+              ElementsAre(Field(&PlannedBuffer::bytes, 100), Field(&PlannedBuffer::variable, "a"),
+                          Field(&PlannedBuffer::variable, "b")));
 }
 
 TEST(MemoryReport, OfNothingIsEmpty) {

@@ -76,6 +76,16 @@ TEST(Verifier, FindsShapesAndDtypesThatTheOpDoesNotMake) {
               ElementsAre(HasSubstr("declared as int64 [-1], but the op makes float32 [-1]")));
 }
 
+TEST(Verifier, KeepsWrongDeclarationsApartIfAskedTo) {
+  std::vector<std::string> wrong;
+  EXPECT_THAT(Messages("{Out: [s]} = tiny_copy(X: [w])\n{Out: [q]} = tiny_copy(X: [x])",
+                       {.wrong_declarations = &wrong}),
+              ElementsAre(HasSubstr("output \"q\" has no variable")));
+  EXPECT_THAT(wrong,
+              ElementsAre(HasSubstr("tiny_copy (block 0, op #0): output \"s\" is declared as "
+                                    "float32 [1], but the op makes float32 [3]")));
+}
+
 TEST(Verifier, LeavesToTheRunWhatDependsOnItsFeeds) {
   const VerifyOptions structure{.structure_only = true};
   // x is fed or not, and s need not be what the file of another version says.
@@ -218,10 +228,12 @@ TEST(Verifier, FindsVariablesOfImpossibleShape) {
   EXPECT_THAT(with_var("var q float32 [-9223372036854775808]"), ElementsAre(HasSubstr("-9223372")));
   EXPECT_THAT(with_var("var q float32 [-1, 4294967296, 4294967296]"),
               ElementsAre("variable \"q\" (block 0) of shape [-1, 4294967296, 4294967296]: is too "
-                          "large: element count of shape [4294967296, 4294967296] overflows 63 "
-                          "bits"));
+                          "large: shape [-1, 4294967296, 4294967296] has more than "
+                          "281474976710656 elements, a dim of 0 counted as 1"));
   EXPECT_THAT(with_var("var q float32 [0, 4611686018427387904]"),
-              ElementsAre(HasSubstr("is too large: 4611686018427387904 x 4 overflows 63 bits")));
+              ElementsAre(HasSubstr("is too large: shape [0, 4611686018427387904] has more than")));
+  EXPECT_THAT(with_var("var q float32 [2305843009213693952, 0]"),
+              ElementsAre(HasSubstr("is too large: shape [2305843009213693952, 0] has more than")));
   EXPECT_THAT(with_var("var q float32 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"),
               ElementsAre(HasSubstr("has rank 10, expected at most 9")));
   EXPECT_THAT(with_var("var q float32 [1] lod=-1"),

@@ -56,7 +56,7 @@ TEST_F(VerifyPlanTest, FindsNothingInWhatLoweringMakes) {
 TEST_F(VerifyPlanTest, TakesAViewForWhatItShows) {
   OpDef def = *At(1).def;
   At(1).def = &def;
-  plan_.values[static_cast<size_t>(At(1).outputs[0])].alias_of = At(0).outputs[0];
+  plan_[At(1).outputs[0]].alias_of = At(0).outputs[0];
   plan_.fetches.push_back(At(0).outputs[0]);
   EXPECT_THAT(VerifyPlan(plan_), ElementsAre(HasSubstr("fetch: reads \"a\"")));
   def.views = {{"X", "Out"}};
@@ -79,7 +79,7 @@ TEST_F(VerifyPlanTest, FindsAVariableThatWasWrittenSince) {
 }
 
 TEST_F(VerifyPlanTest, FindsAValueWhoseStorageWasTaken) {
-  plan_.values[static_cast<size_t>(At(1).outputs[0])].alias_of = At(0).outputs[0];
+  plan_[At(1).outputs[0]].alias_of = At(0).outputs[0];
   EXPECT_THAT(VerifyPlan(plan_), IsEmpty());
   At(3).inputs[0] = At(0).outputs[0];
   EXPECT_THAT(VerifyPlan(plan_), ElementsAre(HasSubstr("whose storage holds \"b\"")));
@@ -118,14 +118,14 @@ TEST_F(VerifyPlanTest, FindsAFetchThatNothingWrites) {
 }
 
 TEST_F(VerifyPlanTest, FindsContiguousValuesThatAreNot) {
-  const int32_t a = At(0).outputs[0];
-  const int32_t b = At(1).outputs[0];
+  const ValueId a = At(0).outputs[0];
+  const ValueId b = At(1).outputs[0];
   plan_.contiguous = {{.values = {a, b, plan_.feeds[0]}, .alignment_bytes = 4}};
   EXPECT_THAT(VerifyPlan(plan_), IsEmpty());
-  plan_.values[static_cast<size_t>(a)].offset = 64;
-  plan_.values[static_cast<size_t>(b)].offset = 72;
+  plan_[a].offset = 64;
+  plan_[b].offset = 72;
   EXPECT_THAT(VerifyPlan(plan_), IsEmpty());
-  plan_.values[static_cast<size_t>(b)].offset = 128;
+  plan_[b].offset = 128;
   EXPECT_THAT(VerifyPlan(plan_),
               ElementsAre("contiguous values: \"b\" (#2) lies at 128: expected 8 bytes behind "
                           "\"a\" (#1) at 64"));

@@ -372,67 +372,116 @@ TEST(AppendBackward, KeepsTheCreationSiteOfTheForwardOp) {
   EXPECT_EQ(program->root()->ops()[5]->site.line, 7);
 }
 
-// An op that runs its sub-block once, with the gradient block beside it.
-OpDef RunBlockDef(const std::string& type) {
-  OpDef def{.type = type,
-            .doc = "For the test: runs a sub-block.",
-            .inputs = {{.name = "X", .duplicable = true},
-                       {.name = "Out@GRAD", .duplicable = true, .dispensable = true}},
-            .outputs = {{.name = "Out", .duplicable = true, .dispensable = true},
-                        {.name = "X@GRAD", .duplicable = true, .dispensable = true}},
-            .infer = [](OpContext&) {}};
-  if (type == "run_block_grad") {
-    def.no_gradient_reason = "it is a gradient";
-    return def;
-  }
-  def.grad = [](const GradContext& context) {
-    Op op("run_block_grad");
-    op.SetInput("X", context.Input("X")).SetInput("Out@GRAD", context.OutputGrad("Out"));
-    op.SetOutput("X@GRAD", context.InputGrad("X"));
-    const auto block = context.forward().Attr<BlockIndex>("sub_block");
-    op.SetAttr("sub_block", BlockIndex{context.GradBlock(block.value)});
-    return std::vector<Op>{std::move(op)};
-  };
-  return def;
+// Runs a block, and has a gradient rule that an op without one could have.
+OpDef RunBlockDef() {
+  return {.type = "run_block",
+          .doc = "For the test: runs a block any number of times.",
+          .inputs = {{.name = "X", .duplicable = true, .dispensable = true}},
+          .outputs = {{.name = "Out", .duplicable = true, .dispensable = true}},
+          .infer = [](OpContext&) {},
+          .grad = GradOp("run_block_grad", {"X", "Out@GRAD"}, {"X@GRAD"})};
 }
 
 const OpRegistry& RegistryWithRunBlock() {
   static const OpRegistry& registry = *[] {
     auto* made = new OpRegistry;
-    for (const char* type : {"square", "square_grad", "mean", "mean_grad", "fill_constant"}) {
+    for (const char* type : {"square", "square_grad", "mean", "mean_grad", "fill_constant",
+                             "elementwise_add", "elementwise_mul", "elementwise_mul_grad"}) {
       made->Add(DefaultOpRegistry().Get(type));
     }
-    made->Add(RunBlockDef("run_block"));
-    made->Add(RunBlockDef("run_block_grad"));
+    made->Add(RunBlockDef());
     return made;
   }();
   return registry;
 }
 
-TEST(AppendBackward, DifferentiatesASubBlockInABlockOfItsOwn) {
-  const auto program = ParseProgramText(R"(program {
+// A program whose op #1 runs a block; loss = mean(w * state).
+std::unique_ptr<Program> ProgramThatRunsABlock(const std::string& start,
+                                               const std::string& run_block,
+                                               const std::string& block) {
+  return ParseProgramText(R"(program {
     block 0 {
+      var x float32 [3] stop_gradient check_feed
       param w float32 [3] persistable
-      var a float32 [3]
+      param v float32 [3] persistable
+      var state float32 [3]
+      var other float32 [3]
+      var product float32 [3]
       var loss float32 []
-      {Out: [a]} = run_block(X: [w]) {sub_block = block 1}
-      {Out: [loss]} = mean(X: [a])
+      {Out: [state]} = )" +
+                          start + "\n" + run_block + R"( {sub_block = block 1}
+      {Out: [product]} = elementwise_mul(X: [w], Y: [state])
+      {Out: [loss]} = mean(X: [product])
     }
     block 1 parent=0 {
-      var inner float32 [3]
-      {Out: [inner]} = square(X: [w])
-      {Out: [a]} = square(X: [inner])
+      param u float32 [3] persistable
+      )" + block + "\n} }");
+}
+
+constexpr const char* kZeros = "fill_constant() {shape = longs [3], dtype = 5, value = 0.0}";
+
+TEST(AppendBackward, RefusesToDifferentiateAnOpThatRunsABlock) {
+  const auto expect_refusal = [](const std::string& start, const std::string& run_block,
+                                 const std::string& block) {
+    SCOPED_TRACE(start + "\n" + run_block + "\n" + block);
+    const auto program = ProgramThatRunsABlock(start, run_block, block);
+    const auto before = program->Clone();
+    try {
+      AppendBackward(RegistryWithRunBlock(), program.get(), "loss");
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
+      EXPECT_THAT(error.what(),
+                  HasSubstr("run_block (block 0, op #1): the gradient of \"state\" is needed, but "
+                            "the op runs a block of ops (a loop or a branch), and Skiff doesn't "
+                            "differentiate those yet"));
     }
-  })");
-  AppendBackward(RegistryWithRunBlock(), program.get(), "loss");
-  ASSERT_EQ(program->block_count(), 3u);
-  EXPECT_EQ(program->block(2)->forward_block_index, 1);
-  EXPECT_EQ(program->block(2)->parent_index(), 0);
-  EXPECT_EQ(GradientOps(*program->block(2)),
-            "square_grad(X=inner, Out@GRAD=a@GRAD) -> X@GRAD=inner@GRAD\n"
-            "square_grad(X=w, Out@GRAD=inner@GRAD) -> X@GRAD=w@GRAD\n");
-  EXPECT_EQ(program->root()->ops().back()->Attr<BlockIndex>("sub_block").value, 2);
-  EXPECT_THAT(VerifyProgram(RegistryWithRunBlock(), *program), IsEmpty());
+    EXPECT_TRUE(*program == *before);
+  };
+  // A state that starts at zero and adds up a parameter.
+  const std::string add = "{Out: [state]} = elementwise_add(X: [state], Y: [v])";
+  expect_refusal(kZeros, "{Out: [state]} = run_block(X: [state, v])", add);
+  // The same, though the slots don't tell.
+  expect_refusal(kZeros, "{} = run_block()", add);
+  expect_refusal(kZeros, "{} = run_block(X: [v])", add);
+  // The parameter is the block's own.
+  expect_refusal(kZeros, "{Out: [state]} = run_block()", "{Out: [state]} = square(X: [u])");
+  // The block may run zero times and leave what was there.
+  const std::string overwrite = std::string("{Out: [state]} = ") + kZeros;
+  expect_refusal("square(X: [v])", "{Out: [state]} = run_block()", overwrite);
+  expect_refusal("square(X: [v])", "{} = run_block()", overwrite);
+}
+
+TEST(AppendBackward, AllowsBlocksThatNoGradientPassesThrough) {
+  const auto expect_gradient_of_w_only = [](const std::string& start, const std::string& run_block,
+                                            const std::string& block) {
+    SCOPED_TRACE(start + "\n" + run_block + "\n" + block);
+    const auto program = ProgramThatRunsABlock(start, run_block, block);
+    const BackwardResult result = AppendBackward(RegistryWithRunBlock(), program.get(), "loss");
+    ASSERT_EQ(result.parameters.size(), 1u);
+    EXPECT_EQ(result.parameters[0].parameter->name, "w");
+    EXPECT_EQ(program->block_count(), 2u);
+    EXPECT_THAT(GradientOps(*program->root()),
+                HasSubstr("elementwise_mul_grad(Out@GRAD=product@GRAD, X=w, Y=state) -> "
+                          "X@GRAD=w@GRAD, Y@GRAD=@EMPTY@\n"));
+    EXPECT_THAT(VerifyProgram(RegistryWithRunBlock(), *program), IsEmpty());
+  };
+  // A mask that is computed from a feed.
+  expect_gradient_of_w_only(kZeros, "{Out: [state]} = run_block(X: [x])",
+                            "{Out: [state]} = elementwise_add(X: [state], Y: [x])");
+  // What the loss doesn't depend on.
+  expect_gradient_of_w_only(kZeros, "{Out: [other]} = run_block(X: [w, v])",
+                            "{Out: [other]} = elementwise_add(X: [w], Y: [v])");
+}
+
+TEST(AppendBackward, AllowsBlocksWhoseResultsAreMarkedStopGradient) {
+  const auto program =
+      ProgramThatRunsABlock(kZeros, "{Out: [state]} = run_block(X: [v])",
+                            "{Out: [state]} = elementwise_add(X: [state], Y: [v])");
+  program->root()->GetVar("state")->stop_gradient = true;
+  const BackwardResult result = AppendBackward(RegistryWithRunBlock(), program.get(), "loss");
+  ASSERT_EQ(result.parameters.size(), 1u);
+  EXPECT_EQ(result.parameters[0].parameter->name, "w");
 }
 
 TEST(AppendBackward, RefusesToReadWhatASubBlockOverwrote) {

@@ -2,11 +2,59 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <set>
+#include <string>
+
+#include "framework/base/error.h"
 
 namespace skiff {
 namespace {
+
+using ::testing::ExitedWithCode;
+
+// A process reads the environment once: each case is one of its own, begun anew.
+class InstructionSetLimitTest : public ::testing::Test {
+ protected:
+  InstructionSetLimitTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  // Exits with the block of channels, or 99 where the limit is refused.
+  [[noreturn]] static void ExitWithChannelBlock(const char* limit) {
+    setenv("SKIFF_MAX_ISA", limit, 1);
+    try {
+      std::_Exit(PreferredChannelBlock());
+    } catch (const Error& error) {
+      std::fputs(error.what(), stderr);
+      std::_Exit(error.code() == ErrorCode::kInvalidArgument ? 99 : 98);
+    }
+  }
+  static int BlockOf(InstructionSet set) {
+    return set == InstructionSet::kAvx512 ? 16 : set == InstructionSet::kAvx2 ? 8 : 1;
+  }
+};
+
+using InstructionSetLimitDeathTest = InstructionSetLimitTest;
+
+TEST_F(InstructionSetLimitDeathTest, BlocksFollowTheLimitAsFarAsTheProcessorGoes) {
+  for (const InstructionSet set :
+       {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+    const int block = BlockOf(std::min(set, ProcessorInstructionSet()));
+    EXPECT_EXIT(ExitWithChannelBlock(std::string(InstructionSetName(set)).c_str()),
+                ExitedWithCode(block), "");
+  }
+}
+
+TEST_F(InstructionSetLimitDeathTest, WithoutALimitItIsTheProcessorsBlock) {
+  EXPECT_EXIT(ExitWithChannelBlock(""), ExitedWithCode(BlockOf(ProcessorInstructionSet())), "");
+}
+
+TEST_F(InstructionSetLimitDeathTest, RefusesWhatIsNoInstructionSet) {
+  EXPECT_EXIT(ExitWithChannelBlock("AVX"), ExitedWithCode(99),
+              "SKIFF_MAX_ISA=\"AVX\": expected baseline, avx2 or avx512");
+}
 
 TEST(CpuModelName, IsTheOneThatTheSystemTells) {
   std::ifstream file("/proc/cpuinfo");

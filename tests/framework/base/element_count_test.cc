@@ -26,13 +26,13 @@ TEST(ElementCount, IsTheProductOfTheDims) {
   EXPECT_EQ(CountOf({}), 1);
   EXPECT_EQ(CountOf({7}), 7);
   EXPECT_EQ(CountOf({2, 3, 4}), 24);
-  EXPECT_EQ(CountOf({kMax}), kMax);
+  EXPECT_EQ(CountOf({kMaxElementCount}), kMaxElementCount);
 }
 
-TEST(ElementCount, AZeroMakesItZeroWhateverTheRest) {
+TEST(ElementCount, IsZeroIfADimIs) {
   EXPECT_EQ(CountOf({0}), 0);
-  EXPECT_EQ(CountOf({kMax, kMax, 0}), 0);
-  EXPECT_EQ(CountOf({0, kMax, kMax}), 0);
+  EXPECT_EQ(CountOf({kMaxElementCount, 0, 1}), 0);
+  EXPECT_EQ(CountOf({0, kMaxElementCount / 4, 0, 4}), 0);
 }
 
 TEST(ElementCount, RefusesNegativeDims) {
@@ -40,10 +40,35 @@ TEST(ElementCount, RefusesNegativeDims) {
   EXPECT_EQ(CodeOf({0, -1}), ErrorCode::kInvalidArgument);
 }
 
-TEST(ElementCount, RefusesOverflow) {
+TEST(ElementCount, RefusesMoreThanATensorMayHave) {
+  EXPECT_EQ(CodeOf({kMaxElementCount + 1}), ErrorCode::kOutOfRange);
   EXPECT_EQ(CodeOf({kMax, 2}), ErrorCode::kOutOfRange);
-  EXPECT_EQ(CodeOf({int64_t{1} << 32, int64_t{1} << 31}), ErrorCode::kOutOfRange);
-  EXPECT_EQ(CountOf({int64_t{1} << 31, int64_t{1} << 31}), int64_t{1} << 62);
+  EXPECT_EQ(CodeOf({int64_t{1} << 32, int64_t{1} << 32}), ErrorCode::kOutOfRange);
+  EXPECT_EQ(CountOf({int64_t{1} << 24, int64_t{1} << 24}), kMaxElementCount);
+}
+
+TEST(ElementCount, RefusesAnEmptyShapeWhoseOtherDimsMakeTooMany) {
+  EXPECT_EQ(CodeOf({int64_t{1} << 61, 0}), ErrorCode::kOutOfRange);
+  EXPECT_EQ(CodeOf({0, kMaxElementCount + 1}), ErrorCode::kOutOfRange);
+  // 2^64 is 0 in 64 bits.
+  EXPECT_EQ(CodeOf({int64_t{1} << 32, 0, int64_t{1} << 32}), ErrorCode::kOutOfRange);
+  EXPECT_EQ(CodeOf({kMax, kMax, 0}), ErrorCode::kOutOfRange);
+}
+
+TEST(CheckElementLimit, CountsUnknownDimsAsOne) {
+  const auto is_legal = [](const std::vector<int64_t>& dims) {
+    try {
+      CheckElementLimit(dims);
+      return true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
+      return false;
+    }
+  };
+  EXPECT_TRUE(is_legal({}));
+  EXPECT_TRUE(is_legal({-1, kMaxElementCount, -1}));
+  EXPECT_FALSE(is_legal({-1, kMaxElementCount, 2}));
+  EXPECT_FALSE(is_legal({kMaxElementCount + 1, -1}));
 }
 
 TEST(ByteCount, ScalesByTheElementAndRefusesOverflow) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vector>
+#include <string>
 
 namespace skiff {
 namespace {
@@ -54,12 +54,6 @@ TEST(ErrorCodeName, NamesEveryCode) {
   EXPECT_EQ(ErrorCodeName(ErrorCode::kResourceExhausted), "RESOURCE_EXHAUSTED");
   EXPECT_EQ(ErrorCodeName(ErrorCode::kDataLoss), "DATA_LOSS");
   EXPECT_EQ(ErrorCodeName(ErrorCode::kIo), "IO");
-}
-
-TEST(Join, SeparatesElements) {
-  EXPECT_EQ(Join(std::vector<int>{}, ", "), "");
-  EXPECT_EQ(Join(std::vector<int>{1}, ", "), "1");
-  EXPECT_EQ(Join(std::vector<int>{1, 2, 3}, ", "), "1, 2, 3");
 }
 
 }  // namespace

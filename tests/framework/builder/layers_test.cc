@@ -147,6 +147,79 @@ TEST_F(LayersTest, NamedParametersAreShared) {
               HasSubstr("\"shared\" exists as float32 [5, 4], expected float32 [5, 5]"));
 }
 
+TEST_F(LayersTest, ParametersAreSharedWithoutAName) {
+  const Variable w = layers::CreateParameter({5, 5}, DType::kFloat32, {.learning_rate = 0.5f});
+  const Variable b = layers::CreateParameter({5});
+  const layers::FcOptions options{.param_attr = {.shared = w}, .bias_attr = ParamAttr{.shared = b}};
+  layers::Fc(layers::Fc(rows_, 5, options), 5, options);
+  EXPECT_THAT(ParameterNames(), ElementsAre(w.name(), b.name()));
+  EXPECT_EQ(startup_.root()->ops().size(), 2u);
+  std::vector<std::string> read;
+  for (const auto& op : main_.root()->ops()) read.push_back(op->Input("Y")[0]);
+  EXPECT_THAT(read, ElementsAre(w.name(), b.name(), w.name(), b.name()));
+  EXPECT_EQ(w.var().learning_rate_factor, 0.5f);
+}
+
+TEST_F(LayersTest, EveryLayerTakesSharedParameters) {
+  const Variable ids = layers::Data("ids", {-1, 7}, DType::kInt64);
+  const Variable table = layers::CreateParameter({100, 16});
+  const layers::EmbeddingOptions embedding{
+      .rows = 100, .width = 16, .param_attr = {.shared = table}};
+  layers::Embedding(ids, embedding);
+  layers::Embedding(ids, embedding);
+  const Variable filter = layers::CreateParameter({4, 3, 3, 3});
+  layers::Conv2d(
+      image_,
+      {.filters = 4, .kernel = 3, .param_attr = {.shared = filter}, .bias_attr = std::nullopt});
+  const auto of_channels = [&](bool trainable) {
+    return layers::CreateParameter({3}, DType::kFloat32, {.trainable = trainable});
+  };
+  const Variable scale = of_channels(true), shift = of_channels(true);
+  const Variable mean = of_channels(false), variance = of_channels(false);
+  const size_t parameters = ParameterNames().size();
+  const layers::BatchNormOptions norm{.param_attr = {.shared = scale},
+                                      .bias_attr = {.shared = shift},
+                                      .moving_mean = mean,
+                                      .moving_variance = variance};
+  layers::BatchNorm(image_, norm);
+  layers::BatchNorm(image_, norm);
+  EXPECT_EQ(ParameterNames().size(), parameters);
+  EXPECT_THAT(LastOp().Output("MeanOut"), ElementsAre(mean.name()));
+  EXPECT_THAT(LastOp().Output("VarianceOut"), ElementsAre(variance.name()));
+}
+
+TEST_F(LayersTest, RefusesToShareWhatDoesNotFit) {
+  const Variable w = layers::CreateParameter({5, 4});
+  const auto message = [&](const ParamAttr& attr, int64_t size) {
+    return MessageOf([&] { layers::Fc(rows_, size, {.param_attr = attr}); });
+  };
+  EXPECT_THAT(message({.shared = w}, 5),
+              HasSubstr(StrCat("fc: the shared parameter \"", w.name(),
+                               "\" is float32 [5, 4], expected float32 [5, 5]")));
+  EXPECT_THAT(message({.shared = rows_}, 4), HasSubstr("\"rows\" is no parameter"));
+  EXPECT_THAT(message({.shared = w, .name = "mine"}, 4), HasSubstr("comes with other settings"));
+  EXPECT_THAT(message({.shared = w, .trainable = false}, 4),
+              HasSubstr("comes with other settings"));
+  Program other, other_startup;
+  const ProgramGuard guard(&other, &other_startup);
+  const Variable x = layers::Data("x", {-1, 5});
+  EXPECT_THAT(MessageOf([&] { layers::Fc(x, 4, {.param_attr = {.shared = w}}); }),
+              HasSubstr("is not in the root block of the default main program"));
+}
+
+TEST_F(LayersTest, IntegersThatDoNotFitAreToldByAttribute) {
+  const int64_t wide = int64_t{1} << 40;
+  EXPECT_THAT(MessageOf([&] {
+                layers::Reshape(rows_, {0, wide});
+              }),
+              HasSubstr("shape = 1099511627776 doesn't fit into the 32 bits"));
+  EXPECT_THAT(MessageOf([&] { layers::Softmax(rows_, wide); }),
+              HasSubstr("axis = 1099511627776 doesn't fit into the 32 bits"));
+  EXPECT_THAT(OpTypes(), ElementsAre());
+  // An op that declares 64 bits has them.
+  EXPECT_THAT(layers::Roll(rows_, {wide}, {1}).dims(), ElementsAre(-1, 5));
+}
+
 TEST_F(LayersTest, ParamAttrReachesTheVariable) {
   layers::Fc(rows_, 4,
              {.param_attr = {.learning_rate = 0.5f,
@@ -247,6 +320,28 @@ TEST_F(LayersTest, TransposedConvolutionsMakeImagesLarger) {
                                             "conv2d_transpose_1.w_0"));
   EXPECT_THAT(MessageOf([&] { layers::Conv2dTranspose(image_, {.filters = 4, .groups = 3}); }),
               HasSubstr("groups = 3, expected a divisor of the 3 channels and of the 4 filters"));
+}
+
+TEST_F(LayersTest, TransposedConvolutionsMayBeDepthwiseOrOfVolumes) {
+  EXPECT_THAT(layers::Conv2dTranspose(image_, {.filters = 6,
+                                               .kernel = 3,
+                                               .stride = 2,
+                                               .groups = 3,
+                                               .depthwise = true,
+                                               .bias_attr = std::nullopt})
+                  .dims(),
+              ElementsAre(-1, 6, 17, 17));
+  EXPECT_EQ(LastOp().type, "depthwise_conv2d_transpose");
+  EXPECT_THAT(
+      MessageOf([&] { layers::Conv2dTranspose(image_, {.filters = 6, .depthwise = true}); }),
+      HasSubstr("groups = 1, expected a group for each of the 3 channels"));
+  const Variable volume = layers::Data("volume", {-1, 4, 8, 9, 10});
+  EXPECT_THAT(
+      layers::Conv3dTranspose(
+          volume, {.filters = 6, .kernel = {1, 2, 3}, .stride = 2, .bias_attr = std::nullopt})
+          .dims(),
+      ElementsAre(-1, 6, 15, 18, 21));
+  EXPECT_EQ(LastOp().type, "conv3d_transpose");
 }
 
 TEST_F(LayersTest, VolumesHaveThreeExtents) {
@@ -353,6 +448,7 @@ TEST_F(LayersTest, TensorLayersInferShapes) {
   EXPECT_THAT(layers::Reshape(image_, {0, -1}).dims(), ElementsAre(-1, 192));
   EXPECT_THAT(layers::Transpose(image_, {0, 2, 3, 1}).dims(), ElementsAre(-1, 8, 8, 3));
   EXPECT_THAT(layers::Flatten(image_).dims(), ElementsAre(-1, 192));
+  EXPECT_THAT(layers::FlattenRange(image_, 1, -2).dims(), ElementsAre(-1, 24, 8));
   EXPECT_THAT(layers::Concat({rows_, rows_}, 1).dims(), ElementsAre(-1, 10));
   EXPECT_THAT(layers::SplitSections(rows_, {2, -1}, 1)[1].dims(), ElementsAre(-1, 3));
   EXPECT_EQ(layers::Split(image_, 4, 3).size(), 4u);

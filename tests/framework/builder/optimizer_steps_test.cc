@@ -486,10 +486,10 @@ TEST_P(OptimizerSteps, AreThoseOfTheFormulas) {
   const Net expected = ReferenceAfterTraining(GetParam());
   const std::vector<std::pair<std::string, CompileOptions>> passes = {
       {"no passes", {}},
-      {"merge", {.merge_optimizer = true}},
-      {"fuse", {.fuse_optimizer = true}},
-      {"flatten", {.flatten_parameters = true}},
-      {"fuse and flatten", {.fuse_optimizer = true, .flatten_parameters = true}}};
+      {"merge", {.passes = {.also = {"merge_optimizer"}}}},
+      {"fuse", {.passes = {.also = {"fuse_optimizer"}}}},
+      {"flatten", {.passes = {.also = {"flatten_parameters"}}}},
+      {"fuse and flatten", {.passes = {.also = {"fuse_optimizer", "flatten_parameters"}}}}};
   for (const auto& [name, options] : passes) {
     SCOPED_TRACE(name);
     ExpectEqualButForRounding(SkiffAfterTraining(GetParam(), options), expected);

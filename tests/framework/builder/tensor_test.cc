@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "tests/framework/builder/invalid_argument.h"
 
 namespace skiff {
 namespace {
@@ -75,6 +77,52 @@ TEST(AssignValue, RefusesAnotherNumberOfValues) {
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("\"assign_value_0\": 3 values, expected 4"));
+  }
+}
+
+TEST(Range, CountsInEitherDirection) {
+  const auto values = [](int64_t start, int64_t end, int64_t step) {
+    return ResultOf([&] { return layers::Range(start, end, step); }).ToVector<int64_t>();
+  };
+  EXPECT_THAT(values(0, 4, 1), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(values(2, 9, 3), ElementsAre(2, 5, 8));
+  EXPECT_THAT(values(1, -4, -2), ElementsAre(1, -1, -3));
+  EXPECT_THAT(values(INT64_MAX - 3, INT64_MAX, 2), ElementsAre(INT64_MAX - 3, INT64_MAX - 1));
+  EXPECT_THAT(values(INT64_MIN, INT64_MAX, INT64_MAX), ElementsAre(INT64_MIN, -1, INT64_MAX - 1));
+}
+
+TEST(Range, RefusesNoNumbersAndTooMany) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  const auto message = [](int64_t start, int64_t end, int64_t step) {
+    return InvalidArgument([&] { layers::Range(start, end, step); });
+  };
+  EXPECT_THAT(message(0, 4, 0), HasSubstr("range: from 0 to 4 by steps of 0 there is no number"));
+  EXPECT_THAT(message(4, 0, 1), HasSubstr("there is no number"));
+  EXPECT_THAT(message(INT64_MIN, INT64_MAX, 1), HasSubstr("expected at most 16777216"));
+}
+
+TEST(FillConstantBatchSizeLike, TakesTheBatchSizeOfEachRun) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, 3});
+  const Variable state = layers::FillConstantBatchSizeLike(x, {-1, 2}, DType::kFloat64, 0.1);
+  EXPECT_THAT(state.dims(), ElementsAre(-1, 2));
+  EXPECT_TRUE(state.var().stop_gradient);
+  const Variable across = layers::FillConstantBatchSizeLike(
+      x, {4, 1}, DType::kInt64, 7, {.input_dim_idx = 0, .output_dim_idx = 1});
+  const Variable ones = layers::OnesLike(x);
+  Executor executor;
+  CompiledProgram compiled = executor.Compile(main);
+  for (const int64_t batch : {2, 5}) {
+    const std::vector<Tensor> made =
+        compiled.Run({{"x", Tensor({batch, 3}, DType::kFloat32)}}, {state, across, ones});
+    EXPECT_EQ(made[0].shape(), (Shape{batch, 2}));
+    EXPECT_THAT(made[0].ToVector<double>(), Each(0.1));
+    EXPECT_EQ(made[1].shape(), (Shape{4, batch}));
+    EXPECT_THAT(made[1].ToVector<int64_t>(), Each(7));
+    EXPECT_EQ(made[2].shape(), (Shape{batch, 3}));
+    EXPECT_THAT(made[2].ToVector<float>(), Each(1.0f));
   }
 }
 

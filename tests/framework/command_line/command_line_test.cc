@@ -9,11 +9,14 @@
 
 #include "framework/base/error.h"
 #include "framework/command_line/argument_text.h"
+#include "tests/harness/foreign_locale.h"
 #include "tests/harness/temp_directory.h"
 
 DEFINE_int64(test_count, 1,
              "How many there are, told in a text that takes more than one line of the help.");
 DEFINE_bool(test_switch, false, "Whether it is on.");
+DEFINE_string(test_operand, "", "What no flag sets.");
+DEFINE_double(test_share, 0.5, "How much of it.");
 
 namespace skiff {
 namespace {
@@ -65,6 +68,19 @@ TEST(CommandMain, SetsTheFlagsAndReturnsTheStatusOfTheRun) {
   expect({"--test_switch=false"}, 4, false);
 }
 
+INSTANTIATE_TEST_SUITE_P(, InForeignLocale, ForeignLocales(), ForeignLocaleName);
+
+TEST_P(InForeignLocale, FlagsAreNumbersAsEverywhere) {
+  const gflags::FlagSaver saver;
+  const Command command{.run = [] {
+    EXPECT_EQ(FLAGS_test_share, 0.25);
+    return 5;
+  }};
+  EXPECT_EQ(Call({"--test_share=0.25"}, command), (Outcome{.status = 5}));
+  EXPECT_NE(Call({"--help"}, command).out.find("--test_share  (double, default 0.5)"),
+            std::string::npos);
+}
+
 TEST(CommandMain, RefusesArgumentsWithStatus2) {
   const auto expect = [](const std::vector<std::string>& arguments, const std::string& message) {
     EXPECT_EQ(Refusal(arguments), (Outcome{.status = 2, .error = "error: " + message + "\n"}));
@@ -102,9 +118,51 @@ TEST(CommandMain, HelpListsTheFlagsOfTheProgramWithItsDefaults) {
                                      "      How many there are, told in a text that takes more "
                                      "than one line of the\n"
                                      "      help.\n"
+                                     "  --test_operand  (string, default \"\")\n"
+                                     "      What no flag sets.\n"
+                                     "  --test_share  (double, default 0.5)\n"
+                                     "      How much of it.\n"
                                      "  --test_switch  (bool, default false)\n"
                                      "      Whether it is on.\n\n"
                                      "The end.\n"}));
+}
+
+TEST(CommandMain, TakesAnOperandAmongTheFlags) {
+  const auto expect = [](const std::vector<std::string>& arguments, const std::string& operand) {
+    SCOPED_TRACE(ShellCommand(arguments));
+    const Command command{.usage = "program FILE",
+                          .run =
+                              [&] {
+                                EXPECT_EQ(FLAGS_test_operand, operand);
+                                return 5;
+                              },
+                          .flags = {"test_switch"},
+                          .operand = "test_operand"};
+    EXPECT_EQ(Call(arguments, command), (Outcome{.status = 5}));
+  };
+  expect({"a.pb"}, "a.pb");
+  expect({"--test_switch", "folder/b c.pb"}, "folder/b c.pb");
+  expect({"-", "--notest_switch"}, "-");
+  expect({""}, "");
+}
+
+TEST(CommandMain, RefusesAnotherNumberOfOperandsThanOne) {
+  const Command command{.usage = "program FILE",
+                        .run =
+                            [] {
+                              ADD_FAILURE() << "run";
+                              return 0;
+                            },
+                        .flags = {"test_switch"},
+                        .operand = "test_operand"};
+  const auto expect = [&](const std::vector<std::string>& arguments, const std::string& message) {
+    EXPECT_EQ(Call(arguments, command),
+              (Outcome{.status = 2, .error = "error: " + message + "\n"}));
+  };
+  expect({}, "expected one argument that is no flag, found 0; usage: program FILE");
+  expect({"a", "--test_switch", "b"},
+         "expected one argument that is no flag, found 2; usage: program FILE");
+  expect({"--test_operand=a"}, "there is no flag --test_operand");
 }
 
 TEST(CommandMain, ACommandThatNamesItsFlagsTakesNoOthers) {

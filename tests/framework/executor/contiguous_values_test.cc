@@ -74,17 +74,16 @@ class ContiguousValuesTest : public ::testing::Test {
   Plan LowerStep() { return Lower(kStep, {"s", "r"}); }
 
   // The last value of a variable.
-  static int32_t ValueOf(const Plan& plan, const std::string& name) {
-    for (size_t i = plan.values.size(); i-- > 0;) {
-      if (plan.values[i].name == name) return static_cast<int32_t>(i);
+  static ValueId ValueOf(const Plan& plan, const std::string& name) {
+    ValueId last;
+    for (const ValueId value : plan.ids()) {
+      if (plan[value].name == name) last = value;
     }
-    ADD_FAILURE() << "no value of " << name;
-    return 0;
+    EXPECT_TRUE(last) << "no value of " << name;
+    return last;
   }
 
-  static PlanValue& At(Plan& plan, const std::string& name) {
-    return plan.values[static_cast<size_t>(ValueOf(plan, name))];
-  }
+  static PlanValue& At(Plan& plan, const std::string& name) { return plan[ValueOf(plan, name)]; }
 
   static ContiguousValues List(const Plan& plan, const std::vector<std::string>& names,
                                int64_t alignment) {
@@ -95,10 +94,11 @@ class ContiguousValuesTest : public ::testing::Test {
 
   // What the plan computes: the fetches, then the parameters.
   std::vector<std::vector<float>> Run(Plan plan) {
-    plan.memory.poison_dead_memory = true;
-    const std::vector<int32_t> feeds = plan.feeds;
-    PreparedPlan prepared(std::move(plan),
-                          {.registry = &registry_, .program = program_, .scope = &scope_});
+    const std::vector<ValueId> feeds = plan.feeds;
+    PreparedPlan prepared(std::move(plan), {.registry = &registry_,
+                                            .program = program_,
+                                            .scope = &scope_,
+                                            .poison_dead_memory = true});
     prepared.Allocate();
     EXPECT_THAT(VerifyPlan(prepared.plan()), IsEmpty());
     planned_bytes_ = prepared.plan().planned_bytes;
@@ -131,7 +131,7 @@ TEST_F(ContiguousValuesTest, LieOneBehindTheOther) {
       EXPECT_EQ(At(plan, "gy").offset - base, alignment == 4 ? 12 : 64);
       EXPECT_EQ(At(plan, "gz").offset - base, alignment == 4 ? 32 : 128);
       EXPECT_THAT(VerifyPlan(plan), IsEmpty());
-      for (const MemoryBlock& block : ReportMemory(plan).blocks) {
+      for (const PlannedBuffer& block : ReportMemory(plan).blocks) {
         EXPECT_EQ(block.offset, At(plan, block.variable).offset) << block.variable;
       }
     }
@@ -183,7 +183,6 @@ TEST_F(ContiguousValuesTest, LeaveOutWhatHasNoPlaceOfItsOwn) {
                       .alignment_bytes = 8}};
   plan.instructions.erase(plan.instructions.begin(), plan.instructions.begin() + 2);  // of t and s
   plan.fetches = {ValueOf(plan, "r")};
-  plan.CoverWithOneSegment();
   const std::vector<std::vector<ContiguousSlice>> lists = ContiguousSlices(plan);
   ASSERT_EQ(lists.size(), 2u);
   ASSERT_EQ(lists[0].size(), 2u);
@@ -203,7 +202,7 @@ TEST_F(ContiguousValuesTest, LeaveOutWhatHasNoPlaceOfItsOwn) {
 // gz lies on v, in place; the sum of v is read before.
 TEST_F(ContiguousValuesTest, WhatLiesOnAnotherIsPlacedWithIt) {
   Plan plan = LowerStep();
-  const int32_t v = ValueOf(plan, "v");
+  const ValueId v = ValueOf(plan, "v");
   At(plan, "gz").alias_of = v;
   plan.instructions[5].inputs[0] = v;
   plan.contiguous = {List(plan, {"gx", "gz", "v", "gy"}, 4)};
@@ -224,7 +223,7 @@ TEST_F(ContiguousValuesTest, WhatLiesOnAnotherIsPlacedWithIt) {
 TEST_F(ContiguousValuesTest, SkippedVariablesShareWithNothingThereEither) {
   Plan plan = LowerStep();
   plan.contiguous = {List(plan, {"gx", "gy", "gz"}, 4)};
-  plan.memory.skip = {"gz"};
+  At(plan, "gz").is_alone = true;
   plan.reuse = ReusePolicy::kArena;
   PlanStorage(&plan);
   EXPECT_THAT(VerifyPlan(plan), IsEmpty());
@@ -265,8 +264,9 @@ TEST_F(ContiguousValuesTest, RefuseWhatIsNoList) {
     }
     return "no error";
   };
-  EXPECT_EQ(error_of({.values = {1000}}), "contiguous value #1000: the plan has 16 values");
-  EXPECT_EQ(error_of({.values = {-1}}), "contiguous value #-1: the plan has 16 values");
+  EXPECT_EQ(error_of({.values = {ValueId(1000)}}),
+            "contiguous value #1000: the plan has 16 values");
+  EXPECT_EQ(error_of({.values = {ValueId()}}), "contiguous values: one of them is no value");
   EXPECT_THAT(error_of(List(plan, {"gx"}, 12)),
               HasSubstr("aligned to 12 bytes: expected a power of two"));
   EXPECT_THAT(error_of(List(plan, {"gx"}, 0)), HasSubstr("aligned to 0 bytes"));
@@ -295,7 +295,7 @@ class RandomPlan {
     for (ContiguousValues& list : lists) {
       list.alignment_bytes = int64_t{4} << Below(7);
       for (int i = Below(10); i > 0; --i) {
-        list.values.push_back(Below(static_cast<int>(plan.values.size())));
+        list.values.emplace_back(static_cast<size_t>(Below(static_cast<int>(plan.values.size()))));
       }
     }
     return lists;

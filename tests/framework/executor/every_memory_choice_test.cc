@@ -223,7 +223,7 @@ class PlantedBug : public PlanPass {
   using Break = std::function<bool(Plan* plan, size_t instruction)>;
   PlantedBug(std::string name, Break broken) : name_(std::move(name)), break_(std::move(broken)) {}
   std::string_view name() const override { return name_; }
-  PassReport Apply(const OpRegistry&, Plan* plan) const override {
+  PassReport Apply(const PassContext&, Plan* plan) const override {
     for (size_t i = plan->instructions.size(); i-- > 0;) {
       if (break_(plan, i)) return {.pass = {}, .changes = 1, .summary = "planted"};
     }
@@ -235,10 +235,10 @@ class PlantedBug : public PlanPass {
   Break break_;
 };
 
-PlanValue& ValueOf(Plan* plan, int32_t value) { return plan->values[static_cast<size_t>(value)]; }
+PlanValue& ValueOf(Plan* plan, ValueId value) { return (*plan)[value]; }
 
-bool IsArena(Plan* plan, int32_t value) {
-  return value >= 0 && ValueOf(plan, value).storage == Storage::kArena;
+bool IsArena(Plan* plan, ValueId value) {
+  return value && ValueOf(plan, value).storage == Storage::kArena;
 }
 
 // Copies bear the op of their reader.
@@ -252,9 +252,9 @@ bool DropUse(Plan* plan, size_t i) {
   if (instruction.kind != InstructionKind::kOp) return false;
   const auto readers = DataReaders(*plan);
   for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-    const int32_t input = instruction.inputs[j];
+    const ValueId input = instruction.inputs[j];
     if (!IsArena(plan, input) || !instruction.reads_data[j]) continue;
-    const std::vector<size_t>& of_input = readers[static_cast<size_t>(input)];
+    const std::vector<size_t>& of_input = readers[input];
     if (of_input.size() < 2 || of_input.back() != i || of_input[of_input.size() - 2] + 2 > i)
       continue;
     instruction.reads_data[j] = false;
@@ -265,14 +265,13 @@ bool DropUse(Plan* plan, size_t i) {
 
 // A value that is fetched counts as dead behind its last reader, since the fetch names another one.
 bool ForgetFetch(Plan* plan, size_t i) {
-  for (const int32_t output : plan->instructions[i].outputs) {
+  for (const ValueId output : plan->instructions[i].outputs) {
     if (!IsArena(plan, output)) continue;
     const auto fetch = std::ranges::find(plan->fetches, output);
     if (fetch == plan->fetches.end() || i + 2 > plan->instructions.size()) continue;
     PlanValue twin = ValueOf(plan, output);
     twin.alias_of = output;
-    plan->values.push_back(std::move(twin));
-    *fetch = static_cast<int32_t>(plan->values.size()) - 1;
+    *fetch = plan->values.Add(std::move(twin));
     return true;
   }
   return false;
@@ -283,12 +282,11 @@ bool WorkInPlaceTooEarly(Plan* plan, size_t i) {
   const Instruction& instruction = plan->instructions[i];
   const auto readers = DataReaders(*plan);
   for (const auto& [from, to] : InPlacePairs(*plan, instruction)) {
-    const int32_t input = instruction.inputs[static_cast<size_t>(from)];
-    const int32_t output = instruction.outputs[static_cast<size_t>(to)];
-    if (!IsArena(plan, input) || !IsArena(plan, output) || ValueOf(plan, output).alias_of >= 0)
-      continue;
+    const ValueId input = instruction.inputs[static_cast<size_t>(from)];
+    const ValueId output = instruction.outputs[static_cast<size_t>(to)];
+    if (!IsArena(plan, input) || !IsArena(plan, output) || ValueOf(plan, output).alias_of) continue;
     if (StorageBytes(ValueOf(plan, input)) != StorageBytes(ValueOf(plan, output))) continue;
-    if (readers[static_cast<size_t>(input)].back() <= i) continue;
+    if (readers[input].back() <= i) continue;
     ValueOf(plan, output).alias_of = input;
     return true;
   }
@@ -301,13 +299,13 @@ bool WriteOnAView(Plan* plan, size_t i) {
   const Instruction& instruction = plan->instructions[i];
   const auto readers = DataReaders(*plan);
   for (const auto& [from, to] : InPlacePairs(*plan, instruction)) {
-    const int32_t view = instruction.inputs[static_cast<size_t>(from)];
-    const int32_t output = instruction.outputs[static_cast<size_t>(to)];
+    const ValueId view = instruction.inputs[static_cast<size_t>(from)];
+    const ValueId output = instruction.outputs[static_cast<size_t>(to)];
     if (!IsArena(plan, view) || !IsArena(plan, output)) continue;
-    const int32_t shown = ValueOf(plan, view).alias_of;
-    if (shown < 0 || ValueOf(plan, output).alias_of >= 0) continue;
-    if (readers[static_cast<size_t>(view)].back() > i) continue;
-    const std::vector<size_t>& of_shown = readers[static_cast<size_t>(shown)];
+    const ValueId shown = ValueOf(plan, view).alias_of;
+    if (!shown || ValueOf(plan, output).alias_of) continue;
+    if (readers[view].back() > i) continue;
+    const std::vector<size_t>& of_shown = readers[shown];
     if (of_shown.empty() || of_shown.back() <= i) continue;
     ValueOf(plan, output).alias_of = view;
     return true;
@@ -322,10 +320,10 @@ bool TakeForAView(Plan* plan, size_t i) {
       !ViewPairs(*plan, instruction).empty()) {
     return false;
   }
-  for (const int32_t output : instruction.outputs) {
-    if (!IsArena(plan, output) || ValueOf(plan, output).alias_of >= 0) continue;
+  for (const ValueId output : instruction.outputs) {
+    if (!IsArena(plan, output) || ValueOf(plan, output).alias_of) continue;
     for (size_t j = 0; j < instruction.inputs.size(); ++j) {
-      const int32_t input = instruction.inputs[j];
+      const ValueId input = instruction.inputs[j];
       if (!IsArena(plan, input) || !instruction.reads_data[j]) continue;
       if (StorageBytes(ValueOf(plan, input)) != StorageBytes(ValueOf(plan, output))) continue;
       ValueOf(plan, output).alias_of = input;
@@ -337,8 +335,8 @@ bool TakeForAView(Plan* plan, size_t i) {
 
 // The reads of a value that lies on another one don't keep that one alive.
 bool ForgetAlias(Plan* plan, size_t i) {
-  for (const int32_t output : plan->instructions[i].outputs) {
-    if (!IsArena(plan, output) || ValueOf(plan, output).alias_of < 0) continue;
+  for (const ValueId output : plan->instructions[i].outputs) {
+    if (!IsArena(plan, output) || !ValueOf(plan, output).alias_of) continue;
     bool found = false;
     for (size_t j = i + 2; j < plan->instructions.size(); ++j) {
       Instruction& reader = plan->instructions[j];
@@ -358,7 +356,7 @@ bool SwapDependent(Plan* plan, size_t i) {
   if (i == 0) return false;
   Instruction& first = plan->instructions[i - 1];
   Instruction& second = plan->instructions[i];
-  const bool depends = std::ranges::any_of(second.inputs, [&](int32_t input) {
+  const bool depends = std::ranges::any_of(second.inputs, [&](ValueId input) {
     return IsArena(plan, input) && std::ranges::count(first.outputs, input) > 0;
   });
   if (!depends) return false;

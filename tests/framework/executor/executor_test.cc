@@ -106,7 +106,7 @@ TEST_F(ExecutorTest, VariablesThatAreSkippedShareStorageWithNothing) {
   const Plan& plan = bound.plan();
   for (const PlanValue& value : plan.values) {
     const bool is_skipped = value.name == "a" || value.name == "b";
-    EXPECT_TRUE(!is_skipped || value.alias_of < 0) << value.name;
+    EXPECT_TRUE(!is_skipped || !value.alias_of) << value.name;
   }
   ExpectError([&] { Compile(kTraining, {.memory = {.skip = {"nobody"}}}); }, ErrorCode::kNotFound,
               "option memory.skip: the program has no variable \"nobody\"");

@@ -104,11 +104,18 @@ TEST_F(HostStates, AreNothingThatTheDeviceReads) {
 class LateWrites final : public PendingWrites {
  public:
   void Wait() override {
+    if (std::exchange(fails_, false)) {
+      writes_.clear();
+      throw Error(ErrorCode::kIo, "the writes are lost");
+    }
     for (const std::function<void()>& write : std::exchange(writes_, {})) write();
   }
   void Add(std::function<void()> write) { writes_.push_back(std::move(write)); }
+  // The next Wait fails.
+  void Fail() { fails_ = true; }
 
  private:
+  bool fails_ = false;
   std::vector<std::function<void()>> writes_;
 };
 
@@ -171,6 +178,19 @@ TEST_F(BackgroundOutputs, AreFetchedWhenTheyAreThere) {
     step.Step();
     EXPECT_EQ(step.fetch(0).Item<float>(), static_cast<float>(i));
   }
+}
+
+// A run that fails while its fetches are copied is undone like one that fails before.
+TEST_F(BackgroundOutputs, ThatAreLostWhenTheyAreFetchedUndoTheRun) {
+  const auto program = ParseProgramText(
+      "program { block 0 { var n float32 [1] persistable var made float32 [1] persistable "
+      "{Out: [made]} = late_increment(X: [n]) } }");
+  CompiledProgram compiled = executor_.Compile(*program);
+  writes_.Fail();
+  EXPECT_THROW(compiled.Run({}, {"made"}), Error);
+  EXPECT_EQ(executor_.scope().Find("made"), nullptr);
+  EXPECT_EQ(compiled.Run({}, {"made"})[0].Item<float>(), 1);
+  EXPECT_THAT(executor_.scope().Get("made").ToVector<float>(), ElementsAre(1));
 }
 
 TEST_F(BackgroundOutputs, AreWrittenWhenTheProgramIsGone) {

@@ -54,25 +54,25 @@ struct ByteRange {
   int64_t end = 0;
 };
 
-ByteRange RangeOf(const Plan& plan, int32_t value) {
-  const auto& root = plan.values[static_cast<size_t>(plan.StorageOf(value))];
+ByteRange RangeOf(const Plan& plan, ValueId value) {
+  const auto& root = plan[plan.StorageOf(value)];
   return {root.offset, root.offset + StorageBytes(root)};
 }
 
 bool Meet(const ByteRange& a, const ByteRange& b) { return a.begin < b.end && b.begin < a.end; }
 
-bool IsInArena(const Plan& plan, int32_t value) {
-  return value >= 0 && plan.values[static_cast<size_t>(value)].storage == Storage::kArena;
+bool IsInArena(const Plan& plan, ValueId value) {
+  return value && plan[value].storage == Storage::kArena;
 }
 
 // The outputs that show, under another shape, what one of `shown` holds.
-std::set<int32_t> ViewsOf(const Plan& plan, const Instruction& instruction,
-                          const std::set<int32_t>& shown) {
-  std::set<int32_t> views;
+std::set<ValueId> ViewsOf(const Plan& plan, const Instruction& instruction,
+                          const std::set<ValueId>& shown) {
+  std::set<ValueId> views;
   for (const auto& [from, to] : ViewPairs(plan, instruction)) {
-    const int32_t input = instruction.inputs[static_cast<size_t>(from)];
-    const int32_t output = instruction.outputs[static_cast<size_t>(to)];
-    const bool is_alias = output >= 0 && plan.values[static_cast<size_t>(output)].alias_of >= 0;
+    const ValueId input = instruction.inputs[static_cast<size_t>(from)];
+    const ValueId output = instruction.outputs[static_cast<size_t>(to)];
+    const bool is_alias = output && plan[output].alias_of;
     if (is_alias && shown.contains(input)) views.insert(output);
   }
   return views;
@@ -162,33 +162,33 @@ Tensor ReuseFixture::Ids(const Shape& shape, int64_t limit, uint64_t seed) {
   return ToTensor(harness::Integers(shape, seed, 0, limit), DType::kInt64);
 }
 
-std::vector<int32_t> ValuesOf(const Plan& plan, const std::string& variable) {
-  std::vector<int32_t> values;
+std::vector<ValueId> ValuesOf(const Plan& plan, const std::string& variable) {
+  std::vector<ValueId> values;
   for (const Instruction& instruction : plan.instructions) {
-    for (const int32_t output : instruction.outputs) {
+    for (const ValueId output : instruction.outputs) {
       if (!IsInArena(plan, output)) continue;
-      if (plan.values[static_cast<size_t>(output)].name == variable) values.push_back(output);
+      if (plan[output].name == variable) values.push_back(output);
     }
   }
   return values;
 }
 
-int32_t ValueOf(const Plan& plan, const std::string& variable) {
-  const std::vector<int32_t> values = ValuesOf(plan, variable);
+ValueId ValueOf(const Plan& plan, const std::string& variable) {
+  const std::vector<ValueId> values = ValuesOf(plan, variable);
   EXPECT_EQ(values.size(), 1u) << variable << " in\n" << PrintPlan(plan);
-  return values.empty() ? 0 : values[0];
+  return values.empty() ? ValueId() : values[0];
 }
 
-bool ShareBytes(const Plan& plan, int32_t a, int32_t b) {
+bool ShareBytes(const Plan& plan, ValueId a, ValueId b) {
   return Meet(RangeOf(plan, a), RangeOf(plan, b));
 }
 
-bool IsOverwritten(const Plan& plan, int32_t value) {
+bool IsOverwritten(const Plan& plan, ValueId value) {
   const ByteRange range = RangeOf(plan, value);
-  std::set<int32_t> shown;  // the value and its views, once it is written
+  std::set<ValueId> shown;  // the value and its views, once it is written
   for (const Instruction& instruction : plan.instructions) {
-    const std::set<int32_t> views = ViewsOf(plan, instruction, shown);
-    for (const int32_t output : instruction.outputs) {
+    const std::set<ValueId> views = ViewsOf(plan, instruction, shown);
+    for (const ValueId output : instruction.outputs) {
       if (!IsInArena(plan, output) || views.contains(output)) continue;
       if (!shown.empty() && Meet(range, RangeOf(plan, output))) return true;
     }

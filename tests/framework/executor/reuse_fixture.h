@@ -72,14 +72,14 @@ class ReuseFixture : public ::testing::Test {
 };
 
 // The values of a variable in the arena, in the order in which they are written.
-std::vector<int32_t> ValuesOf(const Plan& plan, const std::string& variable);
+std::vector<ValueId> ValuesOf(const Plan& plan, const std::string& variable);
 // The only one. A failure of the test if there isn't one.
-int32_t ValueOf(const Plan& plan, const std::string& variable);
+ValueId ValueOf(const Plan& plan, const std::string& variable);
 
 // Whether some byte of the arena belongs to both of two values, be it at different times.
-bool ShareBytes(const Plan& plan, int32_t a, int32_t b);
+bool ShareBytes(const Plan& plan, ValueId a, ValueId b);
 // Whether something else is written later where the value lies. A view writes nothing.
-bool IsOverwritten(const Plan& plan, int32_t value);
+bool IsOverwritten(const Plan& plan, ValueId value);
 // How many instructions are of this op.
 int64_t CountOf(const Plan& plan, const std::string& type);
 

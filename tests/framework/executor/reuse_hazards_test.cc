@@ -41,7 +41,7 @@ constexpr ReusePolicy kSharing[] = {ReusePolicy::kEqual, ReusePolicy::kBestFit, 
 
 class ReuseHazards : public ReuseFixture {
  protected:
-  static int32_t RootOf(const Plan& plan, const std::string& variable) {
+  static ValueId RootOf(const Plan& plan, const std::string& variable) {
     return plan.StorageOf(ValueOf(plan, variable));
   }
 };
@@ -147,7 +147,7 @@ TEST_F(ReuseHazards, AVariableThatAnOpReadsAndWritesIsReadBeforeItIsWritten) {
     SCOPED_TRACE(ReusePolicyName(policy));
     const Plan& plan = PlanOf(0, policy);
     // Of the five definitions the product alone isn't in place, nor is what squares them.
-    const std::vector<int32_t> t = ValuesOf(plan, "t");
+    const std::vector<ValueId> t = ValuesOf(plan, "t");
     ASSERT_THAT(t, SizeIs(5));
     EXPECT_EQ(plan.StorageOf(t[2]), t[0]);
     EXPECT_FALSE(ShareBytes(plan, t[2], t[3]));
@@ -181,7 +181,7 @@ TEST_F(ReuseHazards, AnEarlierVersionStaysForItsLateReader) {
   for (const ReusePolicy policy : kSharing) {
     SCOPED_TRACE(ReusePolicyName(policy));
     const Plan& plan = PlanOf(0, policy);
-    const std::vector<int32_t> v = ValuesOf(plan, "v");
+    const std::vector<ValueId> v = ValuesOf(plan, "v");
     ASSERT_THAT(v, SizeIs(3));
     EXPECT_EQ(plan.StorageOf(v[1]), RootOf(plan, "late"));
     EXPECT_FALSE(ShareBytes(plan, v[1], v[2]));
@@ -234,10 +234,10 @@ TEST_F(ReuseHazards, WhatTheFirstOpWritesIsFreedLikeAnyOther) {
   for (const ReusePolicy policy : kPools) {
     SCOPED_TRACE(ReusePolicyName(policy));
     const Plan& plan = PlanOf(0, policy);
-    const std::vector<Life> lives = StorageLives(plan);
+    const ValueTable<Life> lives = StorageLives(plan);
     // Nobody reads the places; a is read until b.
-    EXPECT_EQ(lives[static_cast<size_t>(ValueOf(plan, "places"))].last, 0);
-    EXPECT_EQ(lives[static_cast<size_t>(ValueOf(plan, "a"))].last, 2);
+    EXPECT_EQ(lives[ValueOf(plan, "places")].last, 0);
+    EXPECT_EQ(lives[ValueOf(plan, "a")].last, 2);
     EXPECT_TRUE(ShareBytes(plan, ValueOf(plan, "places"), ValueOf(plan, "wide")));
     EXPECT_TRUE(ShareBytes(plan, ValueOf(plan, "a"), ValueOf(plan, "c")));
   }
@@ -303,18 +303,17 @@ TEST_F(ReuseHazards, BytesPassFromOneTypeToAnother) {
     AddRun({{"x", Floats({4, 16}, 7)}}, fetches);
   }
   ExpectSameResults();
-  const auto dtype_of = [](const Plan& plan, int32_t value) {
-    return plan.values[static_cast<size_t>(value)].meta.dtype;
-  };
+  const auto dtype_of = [](const Plan& plan, ValueId value) { return plan[value].meta.dtype; };
   for (const ReusePolicy policy : kSharing) {
     SCOPED_TRACE(ReusePolicyName(policy));
     const Plan& plan = PlanOf(0, policy);
     int64_t passed_on = 0;
-    for (int32_t a = 0; a < static_cast<int32_t>(plan.values.size()); ++a) {
+    for (const ValueId a : plan.ids()) {
       EXPECT_EQ(dtype_of(plan, a), dtype_of(plan, plan.StorageOf(a)));
-      for (int32_t b = 0; b < a; ++b) {
-        const bool both = plan.values[static_cast<size_t>(plan.StorageOf(a))].offset >= 0 &&
-                          plan.values[static_cast<size_t>(plan.StorageOf(b))].offset >= 0;
+      for (const ValueId b : plan.ids()) {
+        if (b == a) break;
+        const bool both =
+            plan[plan.StorageOf(a)].offset >= 0 && plan[plan.StorageOf(b)].offset >= 0;
         passed_on += both && dtype_of(plan, a) != dtype_of(plan, b) && ShareBytes(plan, a, b);
       }
     }
@@ -437,12 +436,10 @@ TEST_F(ReuseHazards, WhatIsNamedToBeSkippedSharesWithNothing) {
     const CompileOptions options = {.memory = {.policy = policy, .skip = {a, b, c, gradient}}};
     const Plan& plan = PlanOf(0, options);
     for (const std::string& skipped : options.memory.skip) {
-      const int32_t value = ValueOf(plan, skipped);
-      for (int32_t other = 0; other < static_cast<int32_t>(plan.values.size()); ++other) {
-        if (other == value || plan.values[static_cast<size_t>(plan.StorageOf(other))].offset < 0)
-          continue;
-        EXPECT_FALSE(ShareBytes(plan, value, other))
-            << skipped << " and " << plan.values[static_cast<size_t>(other)].name;
+      const ValueId value = ValueOf(plan, skipped);
+      for (const ValueId other : plan.ids()) {
+        if (other == value || plan[plan.StorageOf(other)].offset < 0) continue;
+        EXPECT_FALSE(ShareBytes(plan, value, other)) << skipped << " and " << plan[other].name;
       }
     }
     EXPECT_GT(plan.planned_bytes, PlanOf(0, policy).planned_bytes);

@@ -351,6 +351,19 @@ TEST_F(Checkpoints, CheckTheArgumentsBeforeTheyWrite) {
   EXPECT_TRUE(Folders().empty());
 }
 
+// What is written is read again: nothing is saved that no reader takes.
+TEST_F(Checkpoints, SaveNoMoreNamesThanAreRead) {
+  Save(1);
+  const std::string name(size_t{64} << 20, 'n');
+  AddPersistable(name, DType::kFloat32, {1});
+  scope.Set(name, Tensor::FromValues<float>({1}, {1}));
+  const Error error = ErrorOf([&] { Save(2); });
+  EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
+  EXPECT_EQ(std::string(error.what()).find("the names of 3 variables make a manifest of "), 0u)
+      << std::string(error.what()).substr(0, 100);
+  EXPECT_EQ(Folders(), std::vector<std::string>{"save-000001-step-1"});
+}
+
 TEST_F(Checkpoints, RefuseAnotherProgram) {
   Save(1);
   const std::string path = directory / "save-000001-step-1";

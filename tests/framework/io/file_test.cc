@@ -1,10 +1,41 @@
 #include "framework/io/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <deque>
 
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
+
+namespace {
+
+// What the program synced, in order, and the random numbers that it is given before those of the
+// system.
+std::vector<std::string> synced_paths;
+std::deque<uint64_t> next_random_bits;
+
+}  // namespace
+
+// In the place of the C library's.
+extern "C" int fsync(int descriptor) {
+  synced_paths.push_back(
+      std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor)));
+  return static_cast<int>(syscall(SYS_fsync, descriptor));
+}
+
+extern "C" ssize_t getrandom(void* out, size_t bytes, unsigned flags) {
+  if (next_random_bits.empty() || bytes != sizeof(uint64_t)) {
+    return syscall(SYS_getrandom, out, bytes, flags);
+  }
+  std::memcpy(out, &next_random_bits.front(), bytes);
+  next_random_bits.pop_front();
+  return static_cast<ssize_t>(bytes);
+}
 
 namespace skiff {
 namespace {
@@ -73,12 +104,27 @@ TEST(OutputFile, CountsBytesAndKeepsTheCrc) {
 }
 
 TEST(OutputFile, SaysThatTheDiskIsFull) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
-  OutputFile file("/dev/full");
-  const Error error = ErrorOf([&] { file.Write("x"); });
+  const TempDirectory directory;
+  const TinyDisk disk(directory / "disk", 64 << 10);
+  if (!disk.is_mounted()) GTEST_SKIP() << "no permission to mount";
+  OutputFile file(disk.path() + "/f");
+  const Error error = ErrorOf([&] { file.Write(std::string(128 << 10, 'x')); });
   EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
-  EXPECT_NE(std::string(error.what()).find("/dev/full: No space left"), std::string::npos)
-      << error.what();
+  EXPECT_NE(std::string(error.what()).find("/f: No space left"), std::string::npos) << error.what();
+}
+
+// Whoever can put a link into a folder must not choose the file that is written.
+TEST(OutputFile, FollowsNoLinkAndTakesNoFileThatIsThere) {
+  const TempDirectory directory;
+  PutBytes(directory / "victim", "old");
+  std::filesystem::create_symlink("victim", directory / "link");
+  std::filesystem::create_symlink("nowhere", directory / "dangling");
+  for (const char* name : {"victim", "link", "dangling"}) {
+    ExpectError([&] { OutputFile file(directory / name); }, ErrorCode::kAlreadyExists,
+                "create " + directory / name + ": File exists");
+  }
+  EXPECT_EQ(BytesOf(directory / "victim"), "old");
+  EXPECT_EQ(NamesIn(directory.path()), (std::vector<std::string>{"dangling", "link", "victim"}));
 }
 
 TEST(OutputFile, RefusesAPathThatCannotBe) {
@@ -88,8 +134,8 @@ TEST(OutputFile, RefusesAPathThatCannotBe) {
               "create " + directory / "f/g: Not a directory");
   ExpectError([&] { OutputFile file(directory / "no/g"); }, ErrorCode::kIo,
               "create " + directory / "no/g: the directory doesn't exist");
-  ExpectError([&] { OutputFile file(directory.path()); }, ErrorCode::kIo,
-              "create " + directory.path() + ": Is a directory");
+  ExpectError([&] { OutputFile file(directory.path()); }, ErrorCode::kAlreadyExists,
+              "create " + directory.path() + ": File exists");
   // Not even root makes files there.
   EXPECT_EQ(ErrorOf([] { OutputFile file("/proc/skiff"); }).code(), ErrorCode::kIo);
 }
@@ -138,6 +184,51 @@ TEST(AtomicFile, ReplacesOnlyOnCommit) {
   EXPECT_EQ(NamesIn(directory.path()), std::vector<std::string>{"f"});
 }
 
+TEST(AtomicFile, TakesAnotherNameWhereItsOwnIsTaken) {
+  const TempDirectory directory;
+  const std::string path = directory / "f";
+  PutBytes(directory / "victim", "old");
+  std::filesystem::create_symlink("victim", path + ".tmp-0000000000000007");
+  PutBytes(path + ".tmp-0123456789abcdef", "another writer's");
+  next_random_bits = {7, 0x0123456789abcdef, 0xfedcba9876543210};
+  AtomicFile file(path);
+  EXPECT_EQ(file.temp_path(), path + ".tmp-fedcba9876543210");
+  file.sink().Write("new");
+  file.Commit();
+  EXPECT_EQ(BytesOf(path), "new");
+  EXPECT_EQ(BytesOf(directory / "victim"), "old");
+  EXPECT_EQ(BytesOf(path + ".tmp-0123456789abcdef"), "another writer's");
+}
+
+TEST(AtomicFile, GivesUpWhereNoNameIsFree) {
+  const TempDirectory directory;
+  PutBytes(directory / "f.tmp-0000000000000007", "mine");
+  next_random_bits = std::deque<uint64_t>(1000, 7);
+  ExpectError([&] { AtomicFile file(directory / "f"); }, ErrorCode::kAlreadyExists,
+              "create " + directory / "f.tmp-0000000000000007: File exists");
+  next_random_bits.clear();
+}
+
+// In two containers two processes may have one number, and start from one image.
+TEST(AtomicFile, HasANameThatNoOtherProcessGives) {
+  const TempDirectory directory;
+  for (int i = 0; i < 2; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      // Killed, it leaves its file.
+      const AtomicFile file(directory / "f");
+      _exit(file.temp_path().find(std::to_string(getpid()) + "-") == std::string::npos ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "the name holds the number of the process";
+  }
+  EXPECT_EQ(NamesIn(directory.path()).size(), 2u);
+  RemoveTempFiles(directory.path());
+  EXPECT_TRUE(NamesIn(directory.path()).empty());
+}
+
 TEST(AtomicFile, LeavesTheOldFileWhenTheLimitIsHit) {
   const TempDirectory directory;
   PutBytes(directory / "f", "old");
@@ -175,19 +266,52 @@ TEST(CreateDirectories, MakesParentsAndRefusesFiles) {
   }
 }
 
+// An entry of a directory is on the disk once the directory is.
+TEST(CreateDirectories, BringsTheEntriesOfNewOnesToTheDisk) {
+  const TempDirectory directory;
+  CreateDirectories(directory / "a");
+  const std::string a = std::filesystem::canonical(directory / "a");
+  synced_paths.clear();
+  CreateDirectories(directory / "a/b/c/d");
+  EXPECT_EQ(synced_paths, (std::vector<std::string>{a, a + "/b", a + "/b/c"}));
+  synced_paths.clear();
+  CreateDirectories(directory / "a/b/c/d");
+  EXPECT_TRUE(synced_paths.empty());
+}
+
+TEST(CreateNewDirectory, RefusesOneThatIsThere) {
+  const TempDirectory directory;
+  CreateNewDirectory(directory / "a");
+  EXPECT_TRUE(std::filesystem::is_directory(directory / "a"));
+  std::filesystem::create_symlink("a", directory / "link");
+  for (const char* name : {"a", "link"}) {
+    ExpectError([&] { CreateNewDirectory(directory / name); }, ErrorCode::kAlreadyExists,
+                "create directory " + directory / name + ": File exists");
+  }
+}
+
 TEST(RemoveTempFiles, RemovesWhatKilledWritersLeft) {
   const TempDirectory directory;
-  const std::vector<std::string> kept = {".tmp-1-", "a",           "a.tmp",        "a.tmp--1",
-                                         "a.tmp-1", "a.tmp-1-2-3", "a.tmp-1-2.gz", "a.tmp-x-1"};
+  const std::vector<std::string> kept = {".tmp-1-",
+                                         "a",
+                                         "a.tmp",
+                                         "a.tmp-",
+                                         "a.tmp-0123456789abcde",
+                                         "a.tmp-0123456789abcdef0",
+                                         "a.tmp-0123456789abcdef.gz",
+                                         "a.tmp-0123456789abcdeg",
+                                         "a.tmp-1"};
   for (const std::string& name : kept) PutBytes(directory / name, "mine");
-  PutBytes(TempPathFor(directory / "a"), "half");
-  PutBytes(TempPathFor(directory / "a.tmp-1"), "half");
+  PutBytes(directory / "a.tmp-0123456789abcdef", "half");
+  PutBytes(directory / "a.tmp-1.tmp-0000000000000000", "half");
   RemoveTempFiles(directory.path());
-  EXPECT_EQ(NamesIn(directory.path()), kept);
+  std::vector<std::string> sorted = kept;
+  std::ranges::sort(sorted);
+  EXPECT_EQ(NamesIn(directory.path()), sorted);
   // No writer of ours leaves folders or links.
-  CreateDirectories(directory / "b.tmp-1-1/c");
-  CreateDirectories(directory / "b.tmp-1-2");
-  std::filesystem::create_symlink("a", directory / "b.tmp-1-3");
+  CreateDirectories(directory / "b.tmp-0000000000000001/c");
+  CreateDirectories(directory / "b.tmp-0000000000000002");
+  std::filesystem::create_symlink("a", directory / "b.tmp-0000000000000003");
   const std::vector<std::string> names = NamesIn(directory.path());
   RemoveTempFiles(directory.path());
   EXPECT_EQ(NamesIn(directory.path()), names);

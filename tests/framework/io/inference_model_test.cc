@@ -271,6 +271,31 @@ TEST_F(InferenceModels, RefuseADirectoryThatCannotBe) {
               ErrorCode::kIo, "create directory " + directory / "f/m: Not a directory");
 }
 
+// One would overwrite the other.
+TEST_F(InferenceModels, HaveNoTwoFilesOfOneName) {
+  const auto refuse = [&](const InferenceModelFiles& files, const std::string& message) {
+    ExpectError(
+        [&] {
+          SaveInferenceModel(directory / "m", {"x"}, {"out"}, *training, scope, {.files = files});
+        },
+        ErrorCode::kInvalidArgument, message);
+    EXPECT_FALSE(std::filesystem::exists(directory / "m"));
+  };
+  for (const char* params : {"all", "./all", "x/../all"}) {
+    refuse({.model_filename = "all", .params_filename = params},
+           "program and parameters would both be saved as \"all\": expected two names");
+  }
+  for (const char* model : {"w", "./w"}) {
+    refuse(
+        {.model_filename = model},
+        "variable \"w\" would be saved as the file of the program: save the parameters combined");
+  }
+  refuse({.model_filename = "w/model"},
+         "\"w/model\" and \"w\" can't be files of their own: the second would be the folder of the "
+         "first");
+  refuse({.model_filename = ""}, "the file of the program has no name");
+}
+
 TEST_F(InferenceModels, NeverHaveAProgramWithoutItsParameters) {
   scope.Erase("b");
   EXPECT_EQ(ErrorOf([&] {

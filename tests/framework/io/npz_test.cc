@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
+#include <optional>
 #include <random>
 
 #include "tests/framework/ir/damage_bytes.h"
@@ -114,7 +116,8 @@ TEST(Npy, SaysWhereWhatWasFoundAndWhatWasExpected) {
   corrupt(Npy(Dict("<i4", "(-2,)"), kInts),
           "61: header of a NumPy array: expected a dim from 0 to 2^63 - 1");
   corrupt(Npy(Dict("<i4", "(4294967296, 4294967296)"), kInts),
-          "128: element count of shape [4294967296, 4294967296] overflows 63 bits");
+          "128: shape [4294967296, 4294967296] has more than 281474976710656 elements, a dim of 0 "
+          "counted as 1");
   corrupt(Npy(Dict("<i4", "(3,)"), kInts),
           "128: elements of int32 [3]: expected 12 bytes, found 8");
   corrupt(Npy(Dict("<i4", "(1,)"), kInts), "132: 4 bytes remain after the array, expected none");
@@ -138,6 +141,8 @@ TEST(Npy, RefusesMalformedHeaders) {
       Dict("<i4", "(9223372036854775808,)"),
       Dict("<i4", "(9223372036854775807,)"),
       Dict("<i4", "(4294967296, 4294967296)"),
+      Dict("<i4", "(2305843009213693960, 0)"),
+      Dict("<i4", "(0, 2305843009213693960)"),
       Dict("<i4", "(1,1,1,1,1,1,1,1,1,2)"),
       Dict("<i4", "2"),
       Dict("<i4", "(3,)"),
@@ -329,7 +334,60 @@ TEST(Npz, RefusesMoreThanTheLimit) {
   const TempDirectory directory;
   WriteNpz(directory / "a.npz", Samples(), true);
   ExpectError([&] { ReadNpz(directory / "a.npz", 1000); }, ErrorCode::kOutOfRange,
-              directory / "a.npz holds more than 1000 bytes uncompressed");
+              directory /
+                  "a.npz would take more than 1000 bytes beyond those of the file, "
+                  "uncompressed");
+  // What isn't compressed is no larger than the file.
+  WriteNpz(directory / "a.npz", Samples());
+  ExpectSame(ReadNpz(directory / "a.npz", 0), Samples());
+}
+
+// Sets the compressed size (at 20) and the size (at 24) in each entry of the central directory.
+std::string WithSizes(std::string bytes, std::optional<uint32_t> compressed, uint32_t size) {
+  for (size_t at = 0; (at = bytes.find("PK\x01\x02", at)) != std::string::npos; at += 28) {
+    if (compressed) std::memcpy(bytes.data() + at + 20, &*compressed, sizeof(*compressed));
+    std::memcpy(bytes.data() + at + 24, &size, sizeof(size));
+  }
+  return bytes;
+}
+
+// Megabytes that claim to be gigabytes, below the ratio that deflate can reach.
+TEST(Npz, RefusesByDefaultWhatWouldTakeAllMemory) {
+  const TempDirectory directory;
+  std::mt19937 random(1);
+  std::vector<float> noise(1 << 20);
+  for (float& value : noise) value = std::bit_cast<float>(static_cast<uint32_t>(random()));
+  const Tensor tensor = Tensor::FromValues<float>({1 << 20}, noise);
+  const std::string path = directory / "a.npz";
+  WriteNpz(path, {{"x", tensor}, {"y", tensor}}, true);
+  PutBytes(path, WithSizes(BytesOf(path), {}, 3u << 30));
+  ExpectError([&] { ReadNpz(path); }, ErrorCode::kOutOfRange,
+              path +
+                  " would take more than 4294967296 bytes beyond those of the file, "
+                  "uncompressed");
+}
+
+TEST(Npz, RefusesEntriesThatOverlap) {
+  const TempDirectory directory;
+  const std::string path = directory / "a.npz";
+  WriteNpz(path, {{"x", Tensor::FromValues<int32_t>({2}, {1, 2})},
+                  {"y", Tensor::FromValues<int32_t>({2}, {1, 2})}});
+  const std::string bytes = BytesOf(path);
+  const auto most = static_cast<uint32_t>(bytes.size() / 2 + 1);
+  PutBytes(path, WithSizes(bytes, most, most));
+  ExpectError([&] { ReadNpz(path); }, ErrorCode::kDataLoss,
+              path + ": the entries take more bytes than the " + std::to_string(bytes.size()) +
+                  " of the file");
+}
+
+TEST(Npz, CompressesNoMoreThanIsReadAgain) {
+  const TempDirectory directory;
+  const Tensor gigabyte({1 << 28}, DType::kFloat32);
+  TensorMap tensors;
+  for (const char* name : {"a", "b", "c", "d", "e"}) tensors.emplace(name, gigabyte);
+  ExpectError([&] { WriteNpz(directory / "a.npz", tensors, true); }, ErrorCode::kOutOfRange,
+              directory / "a.npz: more than 4294967296 bytes to compress: write them uncompressed");
+  EXPECT_TRUE(NamesIn(directory.path()).empty());
 }
 
 TEST(Npz, RefusesWhatIsNoArchive) {

@@ -269,6 +269,31 @@ TEST_F(Parameters, NeverLeaveTheirDirectory) {
   }
 }
 
+// a/b would need a folder where a is a file. Nothing is written before that is seen.
+TEST_F(Parameters, AreNoFilesAndFoldersAtOnce) {
+  for (const char* name : {"a", "B/c/d"}) {
+    scope.Set(name, Tensor::FromValues<float>({1}, {1}));
+  }
+  const std::string path = directory / "m";
+  ExpectError(
+      [&] {
+        SaveSeparate(scope, {"w", "a", "a/b"}, path);
+      },
+      ErrorCode::kInvalidArgument,
+      "\"a/b\" and \"a\" can't be files of their own: the second would be the folder of "
+      "the first");
+  ExpectError(
+      [&] {
+        SaveSeparate(scope, {"B/c/d", "B"}, path);
+      },
+      ErrorCode::kInvalidArgument,
+      "\"B/c/d\" and \"B\" can't be files of their own: the second would be the folder of "
+      "the first");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  SaveCombined(scope, {"w", "a", "a/b"}, directory / "combined");
+  SaveSeparate(scope, {"w", "a/b"}, path);
+}
+
 TEST_F(Parameters, RefuseADirectoryThatCannotBe) {
   PutBytes(directory / "f", "x");
   ExpectError([&] { SaveSeparate(scope, names, directory / "f/m"); }, ErrorCode::kIo,

@@ -184,12 +184,17 @@ TEST(TensorStream, SaysWhereWhatWasFoundAndWhatWasExpected) {
          "20: data type COMPLEX64 is not supported");
   const std::string negative("\x08\x05\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13);
   corrupt(Head(negative), "33: negative dim in shape [-1]");
-  // The count fits 63 bits, the bytes don't; then neither does.
   const std::string huge_dim("\x10\x80\x80\x80\x80\x80\x80\x80\x80\x40", 10);
-  corrupt(Head("\x08\x05" + huge_dim), "32: 4611686018427387904 x 4 overflows 63 bits");
-  corrupt(
-      Head("\x08\x05" + huge_dim + huge_dim),
-      "42: element count of shape [4611686018427387904, 4611686018427387904] overflows 63 bits");
+  corrupt(Head("\x08\x05" + huge_dim),
+          "32: shape [4611686018427387904] has more than 281474976710656 elements, a dim "
+          "of 0 counted as 1");
+  corrupt(Head("\x08\x05" + huge_dim + huge_dim),
+          "42: shape [4611686018427387904, 4611686018427387904] has more than 281474976710656 "
+          "elements, a dim "
+          "of 0 counted as 1");
+  corrupt(Head("\x08\x05" + huge_dim + std::string("\x10\x00", 2)),
+          "34: shape [4611686018427387904, 0] has more than 281474976710656 elements, a dim "
+          "of 0 counted as 1");
   corrupt(Head(Desc(5, std::string(10, '\x01'))), "42: tensor of rank 10, expected at most 9");
   corrupt(Head(Desc(5, "\x7f\x7f")) + Little(1.f),
           "26: elements of float32 [127, 127]: expected 64516 bytes, found 4");

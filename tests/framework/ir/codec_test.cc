@@ -240,8 +240,52 @@ TEST(ProgramCodec, RefusesNamesTwiceOrEmpty) {
       "empty name");
   const Bytes slot = BytesField(1, BytesField(1, "X"));
   ExpectDataLoss(RootWithOp(slot + slot + BytesField(3, "f")), "slot \"X\" is there twice");
-  const Bytes attr = Attr("a", 0, IntField(3, 1));
-  ExpectDataLoss(RootWithOp(BytesField(3, "f") + attr + attr), "attribute \"a\" is there twice");
+}
+
+// PaddlePaddle 2.6 writes some attributes of reshape2, transpose2 and their gradients twice.
+TEST(ProgramCodec, TakesTheLastOfAttributesThatAreThereTwice) {
+  const Bytes first = Attr("mkldnn_data_type", 2, BytesField(5, "float32"));
+  const Bytes last = Attr("mkldnn_data_type", 2, BytesField(5, "bfloat16"));
+  const Bytes once = Attr("use_mkldnn", 6, IntField(10, 1));
+  const Bytes of_another_type = Attr("use_mkldnn", 0, IntField(3, 7));
+  const auto program = ParseProgram(
+      RootWithOp(BytesField(3, "reshape2") + first + of_another_type + first + once + last));
+  const Op& op = *program->root()->ops()[0];
+  EXPECT_EQ(op.attrs.size(), 2u);
+  EXPECT_EQ(op.Attr<std::string>("mkldnn_data_type"), "bfloat16");
+  EXPECT_EQ(op.Attr<bool>("use_mkldnn"), true);
+}
+
+TEST(ProgramCodec, TakesTheLastOfAVariablesAttributesThatAreThereTwice) {
+  const auto attr = [](int64_t value) {
+    return BytesField(7, BytesField(1, "i") + IntField(2, 0) + IntField(3, value));
+  };
+  const auto program = ParseProgram(BlockBytes(0, -1, BytesField(3, VarX() + attr(1) + attr(2))));
+  EXPECT_EQ(std::get<int32_t>(program->root()->GetVar("x")->attrs.at("i")), 2);
+}
+
+TEST(ProgramCodec, WarnsOfAttributesThatAreThereTwice) {
+  const auto attr = [](const Bytes& name) { return Attr(name, 0, IntField(3, 1)); };
+  const Bytes fine = BytesField(4, BytesField(3, "fine") + attr("a") + attr("b"));
+  const Bytes twice =
+      BytesField(4, BytesField(3, "f") + attr("b") + attr("a") + attr("b") + attr("a") + attr("a"));
+  const Bytes var_attr = BytesField(7, BytesField(1, "i") + IntField(2, 0) + IntField(3, 9));
+  std::vector<std::string> warnings;
+  ParseProgram(BlockBytes(0, -1, BytesField(3, VarX() + var_attr + var_attr) + fine) +
+                   BlockBytes(1, 0, fine + twice),
+               &warnings);
+  EXPECT_EQ(warnings,
+            (std::vector<std::string>{
+                "block 0: variable \"x\": each of these attributes is there more than once, and "
+                "its last value counts: i",
+                "block 1, op #1 \"f\": each of these attributes is there more than once, and its "
+                "last value counts: a, b"}));
+}
+
+TEST(ProgramCodec, ChecksEachOfTheAttributesThatAreThereTwice) {
+  const Bytes type = BytesField(3, "f");
+  const Bytes good = Attr("sub_block", 8, IntField(12, 0));
+  ExpectDataLoss(RootWithOp(type + Attr("sub_block", 8, IntField(12, 5)) + good), "names block 5");
 }
 
 TEST(ProgramCodec, RefusesSubBlocksOutOfRange) {

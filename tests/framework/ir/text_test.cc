@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "tests/framework/ir/random_program.h"
+#include "tests/harness/foreign_locale.h"
 
 namespace skiff {
 namespace {
@@ -142,7 +143,7 @@ TEST(ProgramText, RoundTripsEveryAttributeType) {
       std::vector<VarName>{{"x"}, {"y z"}},
       0.1,
   };
-  ASSERT_EQ(attributes.size(), std::variant_size_v<Attribute>);
+  ASSERT_EQ(attributes.size(), std::variant_size_v<AttributeVariant>);
   for (size_t i = 0; i < attributes.size(); ++i) {
     ASSERT_EQ(attributes[i].index(), i);
     EXPECT_TRUE(SameAttribute(ThroughText(attributes[i]), attributes[i])) << i;
@@ -235,6 +236,33 @@ TEST(ProgramText, SkipsComments) {
   const auto program = ParseProgramText(
       "# before\nprogram { # {\n block 0 {\n # }\n {} = f(){a = \"# no comment\"}#\n}\n} # after");
   EXPECT_EQ(program->root()->ops().at(0)->Attr<std::string>("a"), "# no comment");
+}
+
+// A program of 300,000 slots takes as long as 300,000 programs of one. (With a search among the
+// slots before, this would outlast the test's time.)
+TEST(ProgramText, MayHaveAnyNumberOfSlots) {
+  constexpr int kSlots = 300000;
+  std::string text = "program { block 0 { {} = op(";
+  for (int i = 0; i < kSlots; ++i)
+    text += StrCat(i == 0 ? "" : ", ", "slot_with_a_name_", i, ": []");
+  const auto program = ParseProgramText(text + ") } }");
+  EXPECT_EQ(program->root()->ops()[0]->inputs.size(), size_t{kSlots});
+}
+
+INSTANTIATE_TEST_SUITE_P(, InForeignLocale, ForeignLocales(), ForeignLocaleName);
+
+TEST_P(InForeignLocale, ProgramTextStaysTheSame) {
+  constexpr const char* kText = R"(program seed=1234567 version=2006002 {
+  op_version relu = 1000
+  block 0 {
+    param "w" float32 [123456, 784] persistable learning_rate_factor=0.5
+    {Out: ["w"]} = scale(X: ["w"]) {axis = 1000, scale = 1234.5, shape = longs [1000000], sizes = ints [1000, -2000], step = double 0.125}
+  }
+}
+)";
+  const auto program = ParseProgramText(kText);
+  EXPECT_EQ(PrintProgram(*program), kText);
+  EXPECT_EQ(program->root()->ops()[0]->Attr<float>("scale"), 1234.5f);
 }
 
 TEST(ProgramText, GivesOpsTheirIdsInOrder) {

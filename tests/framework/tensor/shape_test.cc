@@ -28,12 +28,13 @@ TEST(Shape, CountsElements) {
   EXPECT_EQ((Shape{2, 0, 4}).element_count(), 0);
 }
 
-TEST(Shape, RefusesUnknownDimsAndOverflowInCounts) {
+TEST(Shape, RefusesUnknownDimsAndTooManyElementsInCounts) {
   EXPECT_FALSE((Shape{-1, 3}).is_known());
   EXPECT_THROW((Shape{-1, 3}).element_count(), Error);
   EXPECT_EQ((Shape{-1, 3}).element_count(1, 2), 3);
   const int64_t large = std::numeric_limits<int64_t>::max() / 2;
   EXPECT_THROW((Shape{large, 3}).element_count(), Error);
+  EXPECT_THROW((Shape{large, 0}).element_count(), Error);
 }
 
 TEST(Shape, CountsAxesFromTheBack) {

@@ -106,6 +106,9 @@ TEST(Tensor, BlockedLayoutHasPaddingAndNoViews) {
 TEST(Tensor, RefusesImpossibleShapes) {
   EXPECT_THROW(Tensor({-1}, DType::kFloat32), Error);
   EXPECT_THROW(Tensor({std::numeric_limits<int64_t>::max() / 2}, DType::kFloat32), Error);
+  EXPECT_THROW(Tensor({int64_t{1} << 61, 0}, DType::kFloat32), Error);
+  float number = 0;
+  EXPECT_THROW(Tensor::Borrow(&number, {0, int64_t{1} << 61}, DType::kFloat32), Error);
 }
 
 TEST(Tensor, CopyTensorRefusesDifferences) {

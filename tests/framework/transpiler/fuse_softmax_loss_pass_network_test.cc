@@ -70,7 +70,7 @@ TEST(FuseSoftmaxLossPass, LeavesOutProbabilitiesThatNobodyReads) {
         *std::ranges::find_if(network.plan().instructions, [](const Instruction& instruction) {
           return instruction.op->type == "softmax_with_cross_entropy";
         });
-    return fused.OutputIn("Softmax") >= 0;
+    return static_cast<bool>(fused.OutputIn("Softmax"));
   };
   EXPECT_TRUE(writes_probabilities(true));
   EXPECT_FALSE(writes_probabilities(false));

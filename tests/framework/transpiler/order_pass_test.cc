@@ -141,7 +141,7 @@ class OrderPassTest : public ::testing::Test {
                                    const std::vector<std::string>& fetches = {}) {
     const std::unique_ptr<Program> program = Parse(ops);
     Plan plan = Lower(*program, fetches);
-    OrderPass().Apply(registry_, &plan);
+    OrderPass().Apply({.registry = registry_}, &plan);
     EXPECT_THAT(VerifyPlan(plan), IsEmpty());
     ExpectTheSameResults(*program, fetches);
     return Outputs(plan);
@@ -150,7 +150,7 @@ class OrderPassTest : public ::testing::Test {
   static std::vector<std::string> Outputs(const Plan& plan) {
     std::vector<std::string> outputs;
     for (const Instruction& instruction : plan.instructions) {
-      outputs.push_back(plan.values[static_cast<size_t>(instruction.outputs[0])].name);
+      outputs.push_back(plan[instruction.outputs[0]].name);
     }
     return outputs;
   }
@@ -306,7 +306,7 @@ TEST_F(OrderPassTest, LeavesAPlanInWhichNothingIsGained) {
   const std::unique_ptr<Program> program = Parse(kOps);
   Plan plan = Lower(*program, {"m"});
   const std::string before = PrintPlan(plan);
-  EXPECT_EQ(OrderPass().Apply(registry_, &plan).changes, 0);
+  EXPECT_EQ(OrderPass().Apply({.registry = registry_}, &plan).changes, 0);
   EXPECT_EQ(PrintPlan(plan), before);
 }
 
@@ -318,7 +318,7 @@ TEST_F(OrderPassTest, SaysWhatItHasGained) {
     {Out: [l]} = tiny_sum(X: [b]))";
   const std::unique_ptr<Program> program = Parse(kOps);
   Plan plan = Lower(*program, {"k", "l"});
-  const PassReport report = OrderPass().Apply(registry_, &plan);
+  const PassReport report = OrderPass().Apply({.registry = registry_}, &plan);
   EXPECT_EQ(report.changes, 1);
   EXPECT_EQ(report.summary, "1 instructions moved, 4104 bytes live at the most instead of 8196");
 }
@@ -330,12 +330,9 @@ TEST_F(OrderPassTest, LeavesPlansThatReuseNothing) {
     {Out: [k]} = tiny_sum(X: [a])
     {Out: [l]} = tiny_sum(X: [b]))");
   Plan plan = Lower(*program, {"k", "l"});
-  plan.memory.policy = ReusePolicy::kNone;
-  EXPECT_EQ(OrderPass().Apply(registry_, &plan).changes, 0);
-  plan.memory.policy = ReusePolicy::kArena;
-  MemoryReusePass().Apply(registry_, &plan);
-  ExpectError([&] { OrderPass().Apply(registry_, &plan); }, ErrorCode::kFailedPrecondition,
-              "order: memory_reuse has run, expected to run before it");
+  const PassContext without_reuse = {.registry = registry_,
+                                     .memory = {.policy = ReusePolicy::kNone}};
+  EXPECT_EQ(OrderPass().Apply(without_reuse, &plan).changes, 0);
 }
 
 // d shares memory with nothing: it lives beside a and b just as beside c.
@@ -350,14 +347,14 @@ TEST_F(OrderPassTest, KnowsThatASkippedVariableLivesAllTheTime) {
     {Out: [m]} = sum_of(X: [d], After: [k])
     {Out: [n]} = sum_of(X: [c], After: [m]))");
   Plan plan = Lower(*program, {"n"});
-  EXPECT_EQ(OrderPass().Apply(registry_, &plan).changes, 0);
-  plan.memory.skip = {"d"};
-  EXPECT_EQ(OrderPass().Apply(registry_, &plan).changes, 1);
+  EXPECT_EQ(OrderPass().Apply({.registry = registry_}, &plan).changes, 0);
+  MarkNamedValues({.skip = {"d"}}, &plan);
+  EXPECT_EQ(OrderPass().Apply({.registry = registry_}, &plan).changes, 1);
   EXPECT_THAT(Outputs(plan), ElementsAre("a", "k", "b", "l", "c", "d", "m", "n"));
   // Nor does it gain anything by its own place.
   plan = Lower(*program, {"n"});
-  plan.memory.skip = {"a", "d"};
-  EXPECT_EQ(OrderPass().Apply(registry_, &plan).changes, 0);
+  MarkNamedValues({.skip = {"a", "d"}}, &plan);
+  EXPECT_EQ(OrderPass().Apply({.registry = registry_}, &plan).changes, 0);
 }
 
 // ---- what nothing crosses; in each case less would live if something did
@@ -401,7 +398,7 @@ TEST_F(OrderPassTest, CrossesNoSubBlock) {
   Op loop = *plan.instructions[4].op;
   loop.SetAttr("sub_block", BlockIndex{1});
   plan.instructions[4].op = &loop;
-  EXPECT_EQ(OrderPass().Apply(registry_, &plan).changes, 0);
+  EXPECT_EQ(OrderPass().Apply({.registry = registry_}, &plan).changes, 0);
   EXPECT_THAT(Outputs(plan), ElementsAre("a", "k", "b", "l", "c", "w"));
 }
 
@@ -560,11 +557,11 @@ TEST_F(OrderPassTest, OnlyReordersRandomProgramsAndNeverTakesMore) {
     const std::vector<std::string> fetches = ops.Fetches();
     Plan plan = Lower(*program, fetches);
     const Plan before = plan;
-    const PassReport report = OrderPass().Apply(registry_, &plan);
+    const PassReport report = OrderPass().Apply({.registry = registry_}, &plan);
     ASSERT_THAT(VerifyPlan(plan), IsEmpty());
     ASSERT_EQ(Sorted(plan), Sorted(before));
-    const int64_t bytes_before = MostLiveBytesWithReuse(registry_, before);
-    const int64_t bytes = MostLiveBytesWithReuse(registry_, plan);
+    const int64_t bytes_before = MostLiveBytesWithReuse({.registry = registry_}, before);
+    const int64_t bytes = MostLiveBytesWithReuse({.registry = registry_}, plan);
     if (report.changes > 0) {
       ASSERT_LT(bytes, bytes_before);
       ++gained;

@@ -16,6 +16,7 @@ namespace skiff {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
@@ -31,7 +32,7 @@ class OwnProgramPass final : public ProgramPass {
 class OwnPlanPass final : public PlanPass {
  public:
   std::string_view name() const override { return "own"; }
-  PassReport Apply(const OpRegistry&, Plan* plan) const override {
+  PassReport Apply(const PassContext&, Plan* plan) const override {
     plan->reuse = plan->reuse == ReusePolicy::kNone ? ReusePolicy::kArena : ReusePolicy::kNone;
     return {};
   }
@@ -52,7 +53,7 @@ std::vector<std::string> PlanPassesRun(const PipelineOptions& options) {
   const OpRegistry registry;
   Plan plan;
   std::vector<std::string> ran;
-  for (const PassReport& report : RunPlanPasses(registry, &plan, options)) {
+  for (const PassReport& report : RunPlanPasses({.registry = registry}, &plan, options)) {
     ran.push_back(report.pass);
   }
   return ran;
@@ -111,6 +112,27 @@ TEST(Pipeline, RefusesUnknownNames) {
   EXPECT_THAT(
       message({.also = {"dead_cod"}}),
       HasSubstr("no pass \"dead_cod\" to run as well; there are: fuse_optimizer, merge_optimizer"));
+}
+
+TEST(Pipeline, IsChangedByATextOfNames) {
+  const PipelineOptions options = ParsePasses("+fuse_optimizer,-layout,-order");
+  EXPECT_THAT(options.also, ElementsAre("fuse_optimizer"));
+  EXPECT_THAT(options.skip, ElementsAre("layout", "order"));
+  EXPECT_TRUE(ParsePasses("").skip.empty());
+  EXPECT_TRUE(ParsePasses("").also.empty());
+  EXPECT_THAT(ProgramPassesRun(ParsePasses("none")), ElementsAre());
+  EXPECT_THAT(PlanPassesRun(ParsePasses("none")), ElementsAre());
+  // What an optimizer pass needs runs as well.
+  EXPECT_THAT(ProgramPassesRun(options), Contains("merge_optimizer"));
+  for (const char* text : {"layout", "+order,layout", "-order,,-layout"}) {
+    try {
+      ParsePasses(text);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_THAT(error.what(), HasSubstr("expected a + (to run it as well) or a -"));
+    }
+  }
 }
 
 TEST(Pipeline, RunsTheCallersOwnPassesLast) {

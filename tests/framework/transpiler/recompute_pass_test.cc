@@ -104,9 +104,8 @@ class RecomputePassTest : public ::testing::Test {
   static int64_t Computed(const BoundProgram& bound, const std::string& name) {
     const Plan& plan = bound.plan();
     return std::ranges::count_if(plan.instructions, [&](const Instruction& instruction) {
-      return std::ranges::any_of(instruction.outputs, [&](int32_t output) {
-        return output >= 0 && plan.values[static_cast<size_t>(output)].name == name;
-      });
+      return std::ranges::any_of(
+          instruction.outputs, [&](ValueId output) { return output && plan[output].name == name; });
     });
   }
   static int64_t Count(const BoundProgram& bound, const std::string& type) {

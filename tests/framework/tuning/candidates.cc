@@ -70,8 +70,6 @@ void RegisterShift(OpRegistry& registry) {
   OpDef effect = ShiftDef("shift_effect");
   effect.has_side_effect = true;
   AddShift(registry, std::move(effect));
-  registry.Add(ShiftDef("shift_alone"));
-  registry.AddKernel("shift_alone", Candidate("alone", 0, 5));
 }
 
 ShiftOp::ShiftOp(const OpRegistry& registry, int64_t row, const std::string& type)

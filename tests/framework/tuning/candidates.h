@@ -18,7 +18,7 @@ namespace skiff::candidates {
 //   odd     priority 3, adds 3, accepts rows of odd length only and doesn't pay
 //   plain   a reference, adds 4
 // shift_random, shift_checked and shift_effect are the same, but draw numbers, check X and have a
-// side effect. shift_alone has one kernel, "alone", which adds 5.
+// side effect.
 void RegisterShift(OpRegistry& registry);
 
 // The context of an op of one of these types. `row`: X is [2, row].

@@ -173,16 +173,5 @@ TEST_F(KernelTimingTest, PassesErrorsOn) {
       Error);
 }
 
-TEST(CopyTimingTest, TimesACopyEitherWay) {
-  const TensorMeta plain{.shape = {2, 5, 3, 3}, .dtype = DType::kFloat32, .layout = {}};
-  TensorMeta blocked = plain;
-  blocked.layout = Layout::Blocked(8);
-  for (const auto& [from, to] : {std::pair(plain, blocked.layout), {blocked, plain.layout}}) {
-    const double seconds = TimeCopy(from, to);
-    EXPECT_GT(seconds, 0);
-    EXPECT_LT(seconds, 10);
-  }
-}
-
 }  // namespace
 }  // namespace skiff

@@ -59,12 +59,6 @@ TEST_F(TuningKeyTest, LeavesOutTheLayoutWhereOnlyTheShapeIsRead) {
   EXPECT_EQ(KeyOf(shift), key);
 }
 
-TEST_F(TuningKeyTest, DescribesCopies) {
-  const TensorMeta image{.shape = {2, 16, 3, 3}, .dtype = DType::kFloat32, .layout = {}};
-  EXPECT_EQ(CopyTuningKey(image, Layout::Blocked(8)),
-            "copy float32 [2, 16, 3, 3] plain -> blocked8, threads=1");
-}
-
 TEST_F(TuningKeyTest, NamesTheThreads) {
   const std::string key = KeyOf(Shift());
   const harness::ThreadCount two(2);

@@ -110,8 +110,9 @@ TEST(GeneratedImages, DoNotDependOnHowManyThereAre) {
 TEST(GeneratedImages, DifferBySeedAndStream) {
   const ImageDataset images = GenerateImages({.images = 1});
   EXPECT_NE(images.pixels, GenerateImages({.images = 1, .seed = 2}).pixels);
-  EXPECT_NE(images.pixels,
-            GenerateImages({.images = 1, .stream = DataStream::kValidationImages}).pixels);
+  EXPECT_NE(
+      images.pixels,
+      GenerateImages({.images = 1, .stream = training::DataStream::kValidationSamples}).pixels);
 }
 
 TEST(DatasetChoice, RefusesUnknownTexts) {

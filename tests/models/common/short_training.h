@@ -13,7 +13,8 @@ namespace skiff::models {
 
 struct ShortTrainingOptions {
   GeneratedImagesOptions images = {.images = 16, .channels = 1, .height = 12, .width = 12};
-  OptimizationOptions optimization = {.learning_rate = 0.02f, .schedule = ScheduleKind::kConstant};
+  training::OptimizationOptions optimization = {.learning_rate = 0.02f,
+                                                .schedule = training::ScheduleKind::kConstant};
   int steps = 20;
   uint64_t seed = 1;
 };

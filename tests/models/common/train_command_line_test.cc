@@ -84,7 +84,20 @@ TEST_F(CommandLine, NamesTheFlagTheValueAndWhatIsExpected) {
       {"--save_every=-1", "save_every = -1: expected no negative number"},
       {"--early_stop=-1", "early_stop = -1: expected no negative number"},
       {"--stop_after=-1", "stop_after = -1: expected no negative number"},
-      {"--optimizer=adamw", "optimizer \"adamw\": expected momentum, adam or sgd"},
+      {"--optimizer=adamq",
+       "optimizer \"adamq\": expected one of adadelta, adagrad, adam, adamax, adamw, "
+       "decayed_adagrad, ftrl, lamb, lars_momentum, momentum, rmsprop, sgd"},
+      {"--optimizer=adamw --optimizer_options=momentum=0.9",
+       "optimizer \"adamw\" has no option \"momentum\": expected one of beta1, beta2, epsilon, "
+       "lazy_mode"},
+      {"--optimizer_options=momentum",
+       "optimizer_options \"momentum\": expected a name, an equals sign and a number"},
+      {"--optimizer_options=momentum=0.5,momentum=0.6", "optimizer_options name momentum twice"},
+      {"--optimizer_options=use_nesterov=2", "option use_nesterov = 2: expected 0 or 1"},
+      {"--exclude_from_decay=.b_",
+       "optimizer \"momentum\" excludes no parameter from decay: expected adamw, lamb or "
+       "lars_momentum"},
+      {"--clip_norm=-1", "clip_norm = -1: expected a finite number, not negative"},
       {"--model_average=median", "model_average \"median\": expected none, window or ema"},
       {"--model_average=window --average_window=2", "average_window = 2, expected one in [0, 1]"},
       {"--model_average=ema --ema_decay=1", "ema_decay = 1, expected one in [0, 1)"},
@@ -122,10 +135,17 @@ TEST_F(CommandLine, NamesTheDataThatIsNotThere) {
                 "open /no/such/place/train.bin: No such file or directory");
 }
 
-TEST_F(CommandLine, NamesTheLineOfADamagedFileOfKernels) {
+TEST_F(CommandLine, MakesADamagedFileOfKernelsAnew) {
   const std::string file = directory_ / "kernels";
-  AtomicWriteFile(file, "skiff kernel choices, version 1\ncpu\n");
-  ExpectRefused("mlp", "--tune_kernels=" + file, file + ", line 2: expected \"name: value\"");
+  const std::string damaged = "skiff kernel choices, version 1\ncpu\n";
+  AtomicWriteFile(file, damaged);
+  const Outcome outcome =
+      Train("mlp", "--epochs=1 --hidden_units=16 --tune_kernels=" + file + OutputDir());
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_EQ(outcome.Line("warning: "),
+            "warning: the cache of kernel choices is damaged and is made anew: " + file +
+                ", line 2: expected \"name: value\"");
+  EXPECT_NE(BytesOf(file), damaged);
 }
 
 TEST_F(CommandLine, NamesAnOutputDirectoryThatCannotBe) {

@@ -72,8 +72,8 @@ TEST(LeNet, KeepsItsResultsWithEveryPass) {
 TEST(LeNet, KeepsItsResultsWithEveryPassUnderAdam) {
   EXPECT_THAT(FaultsOfEveryPass(ClassifierWorkload({.name = "lenet",
                                                     .logits = LeNet,
-                                                    .optimizer = OptimizerKind::kAdam,
-                                                    .schedule = ScheduleKind::kCosine})),
+                                                    .optimizer = "adam",
+                                                    .schedule = training::ScheduleKind::kCosine})),
               IsEmpty());
 }
 

@@ -84,7 +84,7 @@ TEST(Mlp, KeepsItsResultsWithEveryPass) {
                   ClassifierWorkload({.name = "mlp",
                                       .extent = 5,
                                       .logits = Network({.hidden_units = 20, .dropout = 0.3f}),
-                                      .optimizer = OptimizerKind::kAdam})),
+                                      .optimizer = "adam"})),
               IsEmpty());
 }
 

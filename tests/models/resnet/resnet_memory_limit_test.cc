@@ -34,7 +34,10 @@ class ResNetMemoryLimit : public ::testing::Test {
             [](const Variable& image, int64_t classes) {
               return ResNet(image, {.depth = 20, .classes = classes});
             },
-            {.learning_rate = 0.05f, .schedule = ScheduleKind::kCosine, .total_steps = 10}, 3)) {
+            {.learning_rate = 0.05f,
+             .schedule = training::ScheduleKind::kCosine,
+             .total_steps = 10},
+            3)) {
     allocator_.ReleaseCached();
   }
   ~ResNetMemoryLimit() override { allocator_.SetLimit(0); }

@@ -65,7 +65,7 @@ ShortTraining TrainSmallImages(int steps, uint64_t seed) {
   return TrainShortly(
       Network({.depth = 20}),
       {.images = {.images = 16, .height = 16, .width = 16},
-       .optimization = {.learning_rate = 0.05f, .schedule = ScheduleKind::kConstant},
+       .optimization = {.learning_rate = 0.05f, .schedule = training::ScheduleKind::kConstant},
        .steps = steps,
        .seed = seed});
 }
@@ -88,13 +88,13 @@ TEST(ResNet, KeepsItsResultsWithEveryPass) {
                                                     .channels = 3,
                                                     .extent = 8,
                                                     .logits = Network({.depth = 20}),
-                                                    .schedule = ScheduleKind::kStep})),
+                                                    .schedule = training::ScheduleKind::kStep})),
               ::testing::IsEmpty());
 }
 
 // Convolutions, batch norms and the last layer write each gradient where the update reads it.
 TEST(ResNet, LiesFlatWithAllItsGradients) {
-  for (const OptimizerKind optimizer : {OptimizerKind::kMomentum, OptimizerKind::kAdam}) {
+  for (const char* optimizer : {"momentum", "adam"}) {
     const harness::Workload workload = ClassifierWorkload({.name = "resnet20",
                                                            .channels = 3,
                                                            .extent = 8,
@@ -111,14 +111,12 @@ TEST(ResNet, LiesFlatWithAllItsGradients) {
       const harness::WorkloadRun& run = workload.runs[0];
       return executor.Compile(program, options).Bind(run.feeds, run.fetches).plan();
     };
-    const Plan plan = plan_of({.fuse_optimizer = true, .flatten_parameters = true});
+    const Plan plan = plan_of({.passes = {.also = {"fuse_optimizer", "flatten_parameters"}}});
     const std::vector<std::vector<ContiguousSlice>> lists = ContiguousSlices(plan);
     ASSERT_EQ(lists.size(), 1U);
     EXPECT_EQ(lists[0].size(), static_cast<size_t>(parameters));
     for (const ContiguousSlice& slice : lists[0]) {
-      EXPECT_EQ(plan.values[static_cast<size_t>(slice.root)].offset -
-                    plan.values[static_cast<size_t>(lists[0][0].root)].offset,
-                slice.offset);
+      EXPECT_EQ(plan[slice.root].offset - plan[lists[0][0].root].offset, slice.offset);
     }
     const auto copies = [](const Plan& of) {
       return std::ranges::count(of.instructions, InstructionKind::kCopy, &Instruction::kind);

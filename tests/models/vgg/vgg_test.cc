@@ -94,9 +94,10 @@ BuildLogits Vgg11() {
 
 TEST(Vgg, AFewStepsLowerTheLoss) {
   const ShortTraining training = TrainShortly(
-      Vgg11(), {.images = {.images = 8},
-                .optimization = {.learning_rate = 0.01f, .schedule = ScheduleKind::kConstant},
-                .steps = 11});
+      Vgg11(),
+      {.images = {.images = 8},
+       .optimization = {.learning_rate = 0.01f, .schedule = training::ScheduleKind::kConstant},
+       .steps = 11});
   EXPECT_LT(training.losses.back(), 0.7f * training.losses.front());
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -49,12 +50,13 @@ double Pool(const PoolingSpec& spec, const ImageView& in, int64_t n, int64_t c, 
                               spec.stride.height, spec.padding.top);
   const Range columns = WindowOf(spec.adaptive, x, in.width(), spec.output.width, spec.kernel.width,
                                  spec.stride.width, spec.padding.left);
-  double best = -1e300;
+  double best = -INFINITY;
   double sum = 0;
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     for (int64_t j = columns.begin; j < columns.end; ++j) {
-      best = std::max(best, in.at(n, c, i, j));
-      sum += in.at(n, c, i, j);
+      const double value = in.at(n, c, i, j);
+      if (!std::isnan(best) && !(value <= best)) best = value;
+      sum += value;
     }
   }
   if (is_max) return best;
@@ -252,6 +254,36 @@ OpCase TiesCase() {
   return op_case;
 }
 
+// NaNs at the first, at the last and at other places of windows, in several channels; a window of
+// nothing but the lowest number of all.
+OpCase NanCase(const PoolingSpec& spec, const std::string& kind) {
+  OpCase op_case = PoolingCase(spec, kind);
+  Array& x = op_case.inputs.at("X")[0];
+  for (size_t i = 0; i < x.values.size(); i += 37) x.values[i] = NAN;
+  const ImageView image(&x, spec.channels_last);
+  for (int64_t i = 0; i < 2; ++i) {
+    for (int64_t j = 0; j < 2; ++j) image.at(0, 1, i, j) = -INFINITY;
+  }
+  op_case.gradients = {};
+  return op_case;
+}
+
+OpCase NanGradientCase() {
+  OpCase op_case;
+  op_case.name = "max_nan_takes_the_gradient_if_it_is_the_first";
+  op_case.type = "pool2d_grad";
+  op_case.inputs = {{"X", {Values({1, 1, 3, 4}, {0, NAN, 5, 6, 5, NAN, 1, 7, 2, 2, 2, 2})}},
+                    {"Out", {Values({1, 1, 2, 3}, {NAN, NAN, 7, NAN, NAN, 7})}},
+                    {"Out@GRAD", {Values({1, 1, 2, 3}, {1, 10, 100, 1000, 10000, 100000})}}};
+  op_case.attrs = {{"pooling_type", std::string("max")}, {"ksize", Ints{2, 2}}};
+  op_case.reference = [](const Arrays&) {
+    return Arrays{
+        {"X@GRAD", {Values({1, 1, 3, 4}, {0, 11, 0, 0, 0, 11000, 0, 100100, 0, 0, 0, 0})}}};
+  };
+  op_case.outputs = {{"X@GRAD", 1}};
+  return op_case;
+}
+
 // Windows at rows and columns -1 and 2 of three: only the last one lies on the image. `nothing` is
 // what the others give.
 OpCase PaddingAloneCase(const std::string& kind, double nothing) {
@@ -283,6 +315,16 @@ void AddPool2dCases(CaseList& cases) {
   for (const char* kind : {"max", "avg"}) {
     for (const PoolingSpec& spec : Specs()) cases.push_back(PoolingCase(spec, kind));
   }
+  PoolingSpec with_nan = {.name = "nan_and_infinities",
+                          .input = {2, 17, 6, 8},
+                          .output = {3, 4},
+                          .kernel = {2, 2},
+                          .stride = {2, 2}};
+  for (const char* kind : {"max", "avg"}) cases.push_back(NanCase(with_nan, kind));
+  with_nan.name += "_channels_last";
+  with_nan.channels_last = true;
+  cases.push_back(NanCase(with_nan, "max"));
+  cases.push_back(NanGradientCase());
   cases.push_back(TiesCase());
   cases.push_back(
       PaddingAloneCase("max", static_cast<double>(std::numeric_limits<float>::lowest())));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -57,13 +58,13 @@ Arrays Reference(const Pool3dSpec& spec, bool is_max, const Arrays& inputs) {
           size[axis] = windows[axis].end - windows[axis].begin;
           whole *= windows[axis].size;
         }
-        double best = -1e300;
+        double best = -INFINITY;
         double sum = 0;
         ForEachPoint(size, [&](const Triple& t) {
           const Triple q = {windows[0].begin + t[0], windows[1].begin + t[1],
                             windows[2].begin + t[2]};
           const double value = x[spec.input.Index(spec.channels_last, n, c, q)];
-          best = std::max(best, value);
+          if (!std::isnan(best) && !(value <= best)) best = value;
           sum += value;
         });
         const int64_t divisor = spec.exclusive ? size[0] * size[1] * size[2] : whole;
@@ -109,6 +110,38 @@ OpCase TiesCase() {
   op_case.attrs = {{"pooling_type", std::string("max")}, {"ksize", Ints{2, 2, 2}}};
   op_case.reference = [](const Arrays&) {
     return Arrays{{"X@GRAD", {Values({1, 1, 2, 2, 3}, {0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})}}};
+  };
+  op_case.outputs = {{"X@GRAD", 1}};
+  return op_case;
+}
+
+// NaNs at the first, at the last and at other places of windows; a window of nothing but the lowest
+// number of all.
+OpCase NanCase(const std::string& kind) {
+  const Pool3dSpec spec = {.name = "nan_and_infinities",
+                           .input = {2, 3, {2, 4, 6}},
+                           .output = {1, 2, 3},
+                           .kernel = {2, 2, 2},
+                           .stride = {2, 2, 2}};
+  OpCase op_case = Case(spec, kind);
+  LazyValues& values = op_case.inputs.at("X")[0].values;
+  for (size_t i = 0; i < values.size(); i += 37) values[i] = NAN;
+  ForEachPoint({2, 2, 2},
+               [&](const Triple& p) { values[spec.input.Index(false, 1, 0, p)] = -INFINITY; });
+  op_case.gradients = {};
+  return op_case;
+}
+
+OpCase NanGradientCase() {
+  OpCase op_case;
+  op_case.name = "max_nan_takes_the_gradient_if_it_is_the_first";
+  op_case.type = "pool3d_grad";
+  op_case.inputs = {{"X", {Values({1, 1, 2, 2, 3}, {0, 5, 6, 1, NAN, 3, NAN, 5, 1, 1, 2, 9})}},
+                    {"Out", {Values({1, 1, 1, 1, 2}, {NAN, NAN})}},
+                    {"Out@GRAD", {Values({1, 1, 1, 1, 2}, {1, 10})}}};
+  op_case.attrs = {{"pooling_type", std::string("max")}, {"ksize", Ints{2, 2, 2}}};
+  op_case.reference = [](const Arrays&) {
+    return Arrays{{"X@GRAD", {Values({1, 1, 2, 2, 3}, {0, 0, 0, 0, 11, 0, 0, 0, 0, 0, 0, 0})}}};
   };
   op_case.outputs = {{"X@GRAD", 1}};
   return op_case;
@@ -231,6 +264,8 @@ void AddPool3dCases(CaseList& cases) {
     cases.push_back(Case(spec, "max"));
     cases.push_back(Case(spec, "avg"));
   }
+  for (const char* kind : {"max", "avg"}) cases.push_back(NanCase(kind));
+  cases.push_back(NanGradientCase());
   cases.push_back(TiesCase());
   cases.push_back(
       PaddingAloneCase("max", static_cast<double>(std::numeric_limits<float>::lowest())));

@@ -1,6 +1,6 @@
 // Cases of ops that update parameters: the formula is written once, for one parameter; the case
 // calls it for each parameter of a list, on the gradient that the op's common attributes and inputs
-// make (operators/optimizer/update_op_shared.h).
+// make (operators/optimizer/kernels/update_op.h).
 #pragma once
 
 #include <algorithm>

@@ -10,6 +10,8 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/tensor/kernels/tensor_text.h"
+#include "tests/harness/foreign_locale.h"
 
 namespace skiff {
 namespace {
@@ -130,6 +132,19 @@ TEST_F(TensorOps, FillConstantRefusesValuesThatTheDtypeCannotHold) {
   EXPECT_EQ(InferenceError(Op(op).SetAttr("value", 255.0f)), "");
 }
 
+TEST_F(TensorOps, NumbersInTextsAreTheSameInForeignLocales) {
+  Op op("fill_constant");
+  op.SetOutput("Out", {"out"}).SetAttr("str_value", std::string("0.5"));
+  op.SetAttr("shape", std::vector<int64_t>{2});
+  for (const auto kind : {ForeignLocale::kCpp, ForeignLocale::kC}) {
+    const ForeignLocale locale(kind);
+    if (!locale.is_set()) GTEST_SKIP() << ForeignLocale::why_not();
+    EXPECT_EQ(InferenceError(op), "");
+    const Tensor numbers = Tensor::FromValues<double>({3}, {0.5, 1234567, NAN});
+    EXPECT_EQ(ElementsAsText(numbers, -1), "[0.5 1.23457e+06 nan]");
+  }
+}
+
 TEST_F(TensorOps, FillConstantTakesTheLowestIntegers) {
   Op op("fill_constant");
   op.SetOutput("Out", {"out"});
@@ -183,24 +198,43 @@ TEST_F(TensorOps, SplitsGradientHasTheAttributesOfConcatOnly) {
   EXPECT_EQ(grads[0].attrs, (AttributeMap{{"axis", 1}}));
 }
 
+Op LookupOp(const std::string& type) {
+  Op op(type);
+  op.SetInput("Ids", {"ids"}).SetInput("W", {"w"});
+  if (!type.ends_with("_grad")) return op.SetOutput("Out", {"out"});
+  return op.SetInput("Out@GRAD", {"gradient"}).SetOutput("W@GRAD", {"dw"});
+}
+
 TEST_F(TensorOps, LookupTablesRefuseATableOnAServer) {
+  const auto expect_refusal = [&](Op op, const char* attribute, const Attribute& value) {
+    try {
+      CheckOp(registry_.Get(op.type), op.SetAttr(attribute, value));
+      ADD_FAILURE() << op.type << " takes " << attribute;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
+      EXPECT_NE(std::string(error.what()).find(attribute), std::string::npos) << error.what();
+    }
+  };
   for (const char* type :
        {"lookup_table", "lookup_table_grad", "lookup_table_v2", "lookup_table_v2_grad"}) {
-    for (const char* attribute : {"is_distributed", "remote_prefetch"}) {
-      Op op(type);
-      op.SetInput("Ids", {"ids"}).SetInput("W", {"w"}).SetOutput("Out", {"out"});
-      if (std::string_view(type).ends_with("_grad")) {
-        op.SetInput("Out@GRAD", {"gradient"}).SetOutput("Out", {}).SetOutput("W@GRAD", {"dw"});
-      }
-      EXPECT_NO_THROW(CheckOp(registry_.Get(type), op.SetAttr(attribute, false)));
-      try {
-        CheckOp(registry_.Get(type), op.SetAttr(attribute, true));
-        ADD_FAILURE() << type << " takes " << attribute << " = true";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
-        EXPECT_NE(std::string(error.what()).find(attribute), std::string::npos) << error.what();
-      }
-    }
+    EXPECT_NO_THROW(CheckOp(registry_.Get(type), LookupOp(type).SetAttr("is_distributed", false)));
+    expect_refusal(LookupOp(type), "is_distributed", true);
+  }
+  for (const char* type : {"lookup_table", "lookup_table_grad"}) {
+    const std::vector<std::string> servers = {"10.0.0.1:6174"};
+    EXPECT_NO_THROW(
+        CheckOp(registry_.Get(type), LookupOp(type).SetAttr("epmap", std::vector<std::string>{})));
+    expect_refusal(LookupOp(type), "epmap", servers);
+  }
+}
+
+// PaddlePaddle sets remote_prefetch in every program with a sparse table.
+TEST_F(TensorOps, LookupTablesTakeTheHintOfSparseTables) {
+  for (const char* type :
+       {"lookup_table", "lookup_table_grad", "lookup_table_v2", "lookup_table_v2_grad"}) {
+    Op op = LookupOp(type);
+    op.SetAttr("is_sparse", true).SetAttr("remote_prefetch", true);
+    EXPECT_NO_THROW(CheckOp(registry_.Get(type), op)) << type;
   }
 }
 

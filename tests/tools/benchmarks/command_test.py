@@ -127,8 +127,8 @@ class Command(unittest.TestCase):
         for flags, message in (
                 (["--optimizer=hope"], r'--optimizer=hope: found "hope", expected some of sgd, momentum, .*, lamb'),
                 (["--optimizer=adam,adam"], '--optimizer=adam,adam: "adam" stands there twice'),
-                (["--forms=flat,round"], '--forms=flat,round: found "round", expected some of loop, merged, flat, apart'),
-                (["--forms="], "--forms=: expected some of loop, merged, flat, apart"),
+                (["--forms=flat,round"], '--forms=flat,round: found "round", expected some of loop, merged, flat'),
+                (["--forms="], "--forms=: expected some of loop, merged, flat"),
                 (["--tensors=1,many"], '--tensors=1,many: found "many", expected positive numbers'),
                 (["--elements=0"], '--elements=0: found "0", expected positive numbers'),
                 (["--tensors=11", "--elements=10", "--most_elements=100"],
@@ -178,28 +178,24 @@ class Command(unittest.TestCase):
 
             first = model_bench()
             self.assertEqual(first.returncode, 0, first.stderr)
-            summary = re.search(r"\n(\d+) kernels tuned, (\d+) of them timed now, \d+ not those of the rule"
-                                r"(?:; (\d+) other times for layouts, (\d+) of them taken now)?\n", first.stdout)
+            summary = re.search(r"\n(\d+) kernels tuned, (\d+) of them timed now, \d+ not those of the rule\n", first.stdout)
             self.assertIsNotNone(summary, first.stdout)
-            # Without a vector of 8 floats the layouts have no choice.
-            kernels, others = int(summary[1]), int(summary[3] or 0)
+            kernels = int(summary[1])
             self.assertGreater(kernels, 0)
             self.assertEqual(summary[1], summary[2])
-            self.assertEqual(summary[3], summary[4])
-            layouts = r"tuning: layouts: \d+ of \d+ ops plain, as timed: .* ms, by rule .* ms\n" if others else ""
-            self.assertEqual(first.stderr.count("\n"), kernels + others + (1 if others else 0))
-            self.assertRegex(first.stderr, layouts)
+            self.assertEqual(first.stderr.count("\n"), kernels)
             with open(os.path.join(folder, "kernels"), encoding="utf-8") as stream:
                 self.assertTrue(stream.read().startswith("skiff kernel choices, version 1\n"))
             second = model_bench()
             self.assertEqual(second.returncode, 0, second.stderr)
             self.assertIn(f"\n{kernels} kernels tuned, 0 of them timed now", second.stdout)
-            self.assertRegex(second.stderr, "^" + layouts + "$")
+            self.assertEqual(second.stderr, "")
             with open(os.path.join(folder, "kernels"), "w", encoding="utf-8") as stream:
                 stream.write("?")
             third = model_bench()
-            self.assertEqual(third.returncode, 1)
-            self.assertEqual(third.stderr, "error: kernels, line 1: expected another line\n")
+            self.assertEqual(third.returncode, 0, third.stderr)
+            self.assertIn("kernels, line 1: expected another line", third.stderr)
+            self.assertIn(f"\n{kernels} kernels tuned, {kernels} of them timed now", third.stdout)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Command(unittest.TestCase):
 
     def test_dumps_the_passes_that_run(self):
         dumped = os.path.join(self.folder, "passes")
-        result = run("--program=" + self.program, "--fetch=y", "--passes=early_update", "--pass_limit=2",
+        result = run("--program=" + self.program, "--fetch=y", "--passes=-early_update", "--pass_limit=2",
                      "--dump_passes=" + dumped)
         self.assertEqual(result.returncode, 0, result.stderr)
         names = sorted(os.listdir(dumped))

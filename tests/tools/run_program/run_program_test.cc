@@ -297,5 +297,31 @@ TEST_F(RunProgram, NamesLinesThatAreNoJobs) {
   EXPECT_THROW(RunProgramJobs(folder_ / "nowhere.jsonl", {}), Error);
 }
 
+// tests/oracle/write_in_paddle.py --fixture wrote the folder: a transformer encoder with the
+// gradients and AdamW ops of PaddlePaddle 2.6.2, and the losses of PaddlePaddle. It writes
+// attributes of reshape2 and transpose2 twice.
+TEST(ProgramOfPaddlePaddle, TrainsWithTheLossesOfPaddlePaddle) {
+  const std::string folder = "tests/tools/run_program/paddle_encoder/";
+  const TensorMap expected = ReadNpz(folder + "losses.npz");
+  ASSERT_EQ(expected.size(), 1u);
+  const auto& [loss, losses] = *expected.begin();
+  ASSERT_EQ(losses.element_count(), 20);
+  const TempDirectory out;
+  RunProgramFile({.program = folder + "main.pb",
+                  .startup = "",
+                  .params = folder + "params.npz",
+                  .feed = folder + "feed.npz",
+                  .fetch = {loss},
+                  .steps = losses.element_count(),
+                  .save_params = "",
+                  .out = out / "out.npz"});
+  const Tensor found = ReadNpz(out / "out.npz").at(loss + ".steps");
+  ASSERT_EQ(found.element_count(), losses.element_count());
+  for (size_t i = 0; i < losses.values<double>().size(); ++i) {
+    const double wanted = losses.values<double>()[i];
+    EXPECT_NEAR(found.values<double>()[i], wanted, 1e-4 * wanted) << "step " << i;
+  }
+}
+
 }  // namespace
 }  // namespace skiff

@@ -44,7 +44,7 @@ class MemoryCommand(unittest.TestCase):
         result = run("--model=lenet", "--batch_size=4", "--top=2")
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = result.stdout.splitlines()
-        self.assertRegex(lines[0], r"^lenet, batch 4, training, recompute nothing: \d+ instructions, ")
+        self.assertRegex(lines[0], r"^lenet, batch 4, training, recompute nothing, \w+: \d+ instructions, ")
         self.assertEqual([line.split()[0] for line in lines[2:7]], POLICIES)
         self.assertRegex(lines[8], r"^largest of the \d+ live at the peak, instruction \d+ \(\w+.*\), policy arena:$")
         self.assertEqual(len(lines), 12)

@@ -1,0 +1,38 @@
+#include "framework/executor/arena_poison.h"
+
+#include <cstring>
+
+#include "framework/analysis/liveness.h"
+
+namespace skiff {
+
+ArenaPoison::ArenaPoison(const Plan& plan, const BoundValues& values)
+    : values_(values), arena_bytes_(plan.planned_bytes), dead_after_(plan.instructions.size()) {
+  const ValueTable<Life> lives = StorageLives(plan);
+  for (const ValueId id : plan.ids()) {
+    const PlanValue& value = plan[id];
+    const auto last = static_cast<size_t>(lives[id].last);
+    const bool dies = value.storage == Storage::kArena && lives[id].first >= 0;
+    if (!dies || last >= dead_after_.size()) continue;
+    dead_after_[last].push_back({value.offset, StorageBytes(value)});
+  }
+  for (size_t i = 0; i < dead_after_.size(); ++i) {
+    const Instruction& instruction = plan.instructions[i];
+    for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
+      dead_after_[i].push_back({instruction.workspace_offsets[j], instruction.workspace_bytes[j]});
+    }
+  }
+}
+
+void ArenaPoison::PoisonAfter(size_t instruction) const {
+  for (const Range& range : dead_after_[instruction]) Poison(range);
+}
+
+void ArenaPoison::Poison(Range range) const {
+  if (range.bytes == 0) return;
+  // Of every floating-point dtype a NaN, of an integer -1.
+  constexpr int kPoison = 0xff;
+  std::memset(values_.InArena(range.offset), kPoison, static_cast<size_t>(range.bytes));
+}
+
+}  // namespace skiff

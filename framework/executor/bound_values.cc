@@ -1,0 +1,85 @@
+#include "framework/executor/bound_values.h"
+
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "framework/executor/scope_overlap.h"
+#include "memory/allocator.h"
+
+namespace skiff {
+
+BoundValues::BoundValues(const Plan& plan, Scope* scope)
+    : plan_(plan),
+      scope_(*scope),
+      arena_(std::make_shared<Buffer>(AllocatorOf(plan.place), plan.planned_bytes,
+                                      AllocationOptions{.tag = MemoryTag::kArena})),
+      tensors_(plan.values.size()),
+      tensor_of_(plan.values.size(), nullptr) {
+  try {
+    ReservePersistables();
+    for (const ValueId id : plan.ids()) {
+      const PlanValue& value = plan[id];
+      tensor_of_[id] = &tensors_[id];
+      if (value.storage == Storage::kScope) {
+        tensor_of_[id] = scope->FindMutable(value.name);
+      } else if (value.storage == Storage::kArena) {
+        const int64_t offset = plan[plan.StorageOf(id)].offset;
+        if (offset < 0) continue;  // nothing writes it any more
+        tensors_[id] =
+            Tensor(value.meta.shape, value.meta.dtype, arena_, offset, value.meta.layout);
+      }
+    }
+    CheckScopeOverlap(plan, *scope);
+  } catch (...) {
+    EraseHidden();
+    throw;
+  }
+  for (const Instruction& instruction : plan.instructions) {
+    for (const ValueId output : instruction.outputs) {
+      if (!output || plan[output].storage != Storage::kScope) continue;
+      written_.emplace(plan[output].name, Of(output));
+    }
+  }
+}
+
+BoundValues::~BoundValues() { EraseHidden(); }
+
+void BoundValues::ReservePersistables() {
+  std::unordered_set<std::string_view> names;
+  for (const PlanValue& value : plan_.values) {
+    if (value.storage != Storage::kScope || !names.insert(value.name).second) continue;
+    if (scope_.Find(value.name) != nullptr) continue;
+    Tensor tensor(value.meta.shape, value.meta.dtype, plan_.place);
+    hidden_.push_back({value.name, tensor.buffer()});
+    scope_.Reserve(value.name, std::move(tensor));
+  }
+}
+
+void BoundValues::Reveal() {
+  for (const Hidden& hidden : hidden_) scope_.Reveal(hidden.name);
+  hidden_.clear();
+}
+
+// Somebody else may have taken the name since, for another plan or for good.
+bool BoundValues::EraseHidden() {
+  const bool had_any = !hidden_.empty();
+  for (const Hidden& hidden : hidden_) {
+    const Tensor* tensor = scope_.FindMutable(hidden.name);
+    if (tensor != nullptr && tensor->buffer() == hidden.buffer) scope_.Erase(hidden.name);
+  }
+  hidden_.clear();
+  return had_any;
+}
+
+void BoundValues::SetPending(ValueId value, PendingWrites* pending) {
+  pending_[Of(value)] = pending;
+  scope_.SetPending(plan_[value].name, pending);
+}
+
+void BoundValues::Await(const Tensor& tensor) const {
+  const auto found = pending_.find(&tensor);
+  if (found != pending_.end()) found->second->Wait();
+}
+
+}  // namespace skiff

@@ -1,0 +1,67 @@
+// The memory of a plan's values: its arena and the tensors in it, in the scope and in what is fed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/plan/plan.h"
+#include "framework/tensor/pending_writes.h"
+#include "framework/tensor/scope.h"
+#include "framework/tensor/tensor.h"
+
+namespace skiff {
+
+class BoundValues {
+ public:
+  // Takes the arena and a tensor in the scope for each persistable that the plan writes and the
+  // scope lacks; the scope hides these until Reveal. Throws an Error (kResourceExhausted) if there
+  // is no memory, and one (kFailedPrecondition) if variables share memory in the scope and the plan
+  // writes one of them. Plan and scope must outlive it.
+  BoundValues(const Plan& plan, Scope* scope);
+  // Erases hidden persistables.
+  ~BoundValues();
+  BoundValues(const BoundValues&) = delete;
+  BoundValues& operator=(const BoundValues&) = delete;
+
+  // Returns the value's tensor, or nullptr if there is no value. The address is stable; the tensor
+  // of a feed has no data until Feed.
+  Tensor* Of(ValueId value) const { return value ? tensor_of_[value] : nullptr; }
+  // Returns the address of an arena offset.
+  void* InArena(int64_t offset) const { return static_cast<char*>(arena_->data()) + offset; }
+
+  // The variables of the scope that the plan writes, by name.
+  const std::map<std::string, const Tensor*>& written() const { return written_; }
+  // Shows the hidden persistables to everybody, since a run has filled them.
+  void Reveal();
+  // Erases the hidden persistables from the scope. Returns whether there were any: if so, the
+  // tensors of their values are gone.
+  bool EraseHidden();
+
+  // Notes that a kernel writes the tensor of a scope value in the background.
+  void SetPending(ValueId value, PendingWrites* pending);
+  // Waits for a kernel that may still be writing the tensor.
+  void Await(const Tensor& tensor) const;
+
+ private:
+  // A persistable that no run has filled yet, and the storage that was reserved for it.
+  struct Hidden {
+    std::string name;
+    std::shared_ptr<Buffer> buffer;
+  };
+
+  void ReservePersistables();
+
+  const Plan& plan_;
+  Scope& scope_;
+  std::shared_ptr<Buffer> arena_;
+  std::vector<Hidden> hidden_;
+  ValueTable<Tensor> tensors_;     // of arena values and feeds
+  ValueTable<Tensor*> tensor_of_;  // in tensors_ or in the scope
+  std::map<std::string, const Tensor*> written_;
+  std::map<const Tensor*, PendingWrites*> pending_;
+};
+
+}  // namespace skiff

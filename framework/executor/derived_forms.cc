@@ -1,0 +1,48 @@
+#include "framework/executor/derived_forms.h"
+
+#include <utility>
+
+namespace skiff {
+
+DerivedForms::DerivedForms(const Plan& plan, const Instruction& instruction,
+                           std::vector<DerivedRequest> requests, Scope* scope,
+                           KernelContext* context) {
+  for (DerivedRequest& request : requests) {
+    Form form;
+    if (request.workspace >= 0) {
+      form.data = context->workspace(request.workspace);
+    } else {
+      form.storage = std::make_unique<Buffer>(AllocatorOf(plan.place), request.form.bytes,
+                                              AllocationOptions{.tag = MemoryTag::kDerivedForm});
+      form.data = form.storage->data();
+      for (const int input : request.form.inputs) {
+        const ValueId value = instruction.inputs[static_cast<size_t>(input)];
+        form.source_versions.push_back(scope->Version(plan[value].name));
+      }
+    }
+    form.refresh = std::move(request.form.refresh);
+    context->derived_forms.push_back(form.data);
+    forms_.push_back(std::move(form));
+  }
+}
+
+void DerivedForms::Refresh(const KernelContext& context) {
+  for (Form& form : forms_) {
+    uint64_t version = 0;
+    for (const uint64_t* source : form.source_versions) version += *source;
+    if (form.storage != nullptr && form.is_made && form.version == version) continue;
+    form.refresh(context, form.data);
+    form.is_made = true;
+    form.version = version;
+  }
+}
+
+int64_t DerivedForms::kept_bytes() const {
+  int64_t bytes = 0;
+  for (const Form& form : forms_) {
+    if (form.storage != nullptr) bytes += form.storage->bytes();
+  }
+  return bytes;
+}
+
+}  // namespace skiff

@@ -1,0 +1,48 @@
+// Forms of inputs that kernels want: prepacked weights, for example.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "framework/executor/plan_kernels.h"
+#include "framework/op/kernel.h"
+#include "framework/plan/plan.h"
+#include "framework/tensor/scope.h"
+#include "memory/allocator.h"
+
+namespace skiff {
+
+// The derived forms of one instruction. A form whose inputs may change in every run is a workspace
+// of the instruction and made in every run. Any other form has storage of its own and is made when
+// a variable that it comes from has changed.
+class DerivedForms {
+ public:
+  // Takes the storage of forms that are kept, and adds all forms to `context`, which must have its
+  // workspaces. Throws an Error (kResourceExhausted) if there is no memory. The scope must outlive
+  // the forms.
+  DerivedForms(const Plan& plan, const Instruction& instruction,
+               std::vector<DerivedRequest> requests, Scope* scope, KernelContext* context);
+
+  // Makes the forms that aren't up to date. `context` is that of the constructor.
+  void Refresh(const KernelContext& context);
+
+  // Returns the bytes of the storage that forms keep from run to run.
+  int64_t kept_bytes() const;
+
+ private:
+  struct Form {
+    std::vector<const uint64_t*> source_versions;  // of a form that is kept
+    uint64_t version = 0;  // sum of theirs when it was made: versions only grow
+    bool is_made = false;
+    std::function<void(const KernelContext&, void*)> refresh;
+    std::unique_ptr<Buffer> storage;  // nullptr: a workspace
+    void* data = nullptr;
+  };
+
+  std::vector<Form> forms_;
+};
+
+}  // namespace skiff

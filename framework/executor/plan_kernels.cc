@@ -1,0 +1,94 @@
+#include "framework/executor/plan_kernels.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/analysis/scope_use.h"
+#include "framework/base/error.h"
+#include "framework/executor/fused_kernel.h"
+#include "framework/op/kernel_choice.h"
+#include "framework/tensor/layout_copy.h"
+#include "framework/tuning/kernel_tuner.h"
+
+namespace skiff {
+namespace {
+
+class KernelPreparation {
+ public:
+  KernelPreparation(const KernelSelection& selection, Plan* plan)
+      : selection_(selection), plan_(*plan), constant_(*plan) {}
+
+  PreparedKernel Prepare(Instruction* instruction) const {
+    if (instruction->kind == InstructionKind::kCopy) {
+      return {.kernel = MakeKernel([](const KernelContext& context) {
+                CopyBetweenLayouts(context.input(0), &context.output(0));
+              })};
+    }
+    if (instruction->kind == InstructionKind::kFused) {
+      return {.kernel = MakeFusedKernel(selection_.registry, plan_, *instruction)};
+    }
+    PreparedKernel prepared;
+    PrepareContext context = ContextOf(plan_, *instruction);
+    prepared.def = &Choose(*instruction, context);
+    prepared.kernel = prepared.def->prepare(context);
+    instruction->workspace_bytes = context.workspace_bytes();
+    prepared.derived = RequestDerived(context.derived_forms(), instruction);
+    return prepared;
+  }
+
+ private:
+  const KernelDef& Choose(const Instruction& instruction, const OpContext& context) const {
+    const OpRegistry& registry = selection_.registry;
+    const auto forced = selection_.forced.find(instruction.op->type);
+    if (forced != selection_.forced.end()) {
+      const KernelDef* kernel = registry.FindKernel(context, forced->second);
+      return kernel != nullptr ? *kernel : KernelByRule(registry, context);
+    }
+    if (selection_.tuner == nullptr) return KernelByRule(registry, context);
+    return selection_.tuner->Choose({.context = context, .is_constant = constant_.Of(instruction)});
+  }
+
+  // Forms that must be made in each run become workspaces of the instruction.
+  std::vector<DerivedRequest> RequestDerived(const std::vector<DerivedForm>& forms,
+                                             Instruction* instruction) const {
+    std::vector<DerivedRequest> requests;
+    if (forms.empty()) return requests;
+    const std::vector<bool> is_constant = constant_.Of(*instruction);
+    for (const DerivedForm& form : forms) {
+      const bool is_kept = std::ranges::all_of(
+          form.inputs, [&](int input) { return is_constant[static_cast<size_t>(input)]; });
+      DerivedRequest request{.form = form};
+      if (!is_kept) {
+        request.workspace = static_cast<int>(instruction->workspace_bytes.size());
+        instruction->workspace_bytes.push_back(form.bytes);
+      }
+      requests.push_back(std::move(request));
+    }
+    return requests;
+  }
+
+  const KernelSelection& selection_;
+  const Plan& plan_;
+  const ConstantInputs constant_;
+};
+
+}  // namespace
+
+std::vector<PreparedKernel> PrepareKernels(const KernelSelection& selection, Plan* plan) {
+  const KernelPreparation preparation(selection, plan);
+  std::vector<PreparedKernel> kernels;
+  for (Instruction& instruction : plan->instructions) {
+    try {
+      kernels.push_back(preparation.Prepare(&instruction));
+    } catch (const Error& error) {
+      ThrowIn(error, instruction);
+    }
+  }
+  return kernels;
+}
+
+void ThrowIn(const Error& error, const Instruction& instruction) {
+  throw error.WithContext(DescribeOp(*instruction.op, 0, instruction.position));
+}
+
+}  // namespace skiff

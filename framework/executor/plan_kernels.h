@@ -1,0 +1,44 @@
+// The kernels of a plan: which one each instruction runs, prepared once.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework/op/kernel.h"
+#include "framework/op/registry.h"
+#include "framework/plan/plan.h"
+#include "framework/transpiler/pass_context.h"
+
+namespace skiff {
+
+class KernelTuner;
+
+// A form that a kernel derives from its inputs, and where it is stored.
+struct DerivedRequest {
+  DerivedForm form;
+  // The index of the workspace that holds the form, which is then made in each run; -1 if it is
+  // kept from run to run, since its inputs stay the same.
+  int workspace = -1;
+};
+
+struct PreparedKernel {
+  std::unique_ptr<Kernel> kernel;
+  const KernelDef* def = nullptr;       // nullptr for a copy and for a fused instruction
+  std::vector<DerivedRequest> derived;  // in the order in which the kernel asks for them
+};
+
+// Who decides which kernel runs.
+struct KernelSelection {
+  const OpRegistry& registry;
+  const KernelNames& forced;     // PassContext::forced_kernels
+  KernelTuner* tuner = nullptr;  // nullptr: KernelByRule
+};
+
+// Chooses and prepares the kernel of each instruction, and sets workspace_bytes of the
+// instructions. Throws an Error that names the op if no kernel takes it, and what kernels throw.
+std::vector<PreparedKernel> PrepareKernels(const KernelSelection& selection, Plan* plan);
+
+// Throws the error with the place of the instruction's op in the user's program.
+[[noreturn]] void ThrowIn(const Error& error, const Instruction& instruction);
+
+}  // namespace skiff

@@ -1,0 +1,78 @@
+#include "framework/executor/rollback.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "framework/analysis/dependencies.h"
+
+namespace skiff {
+namespace {
+
+// Whether `earlier` has refused whatever `later` could refuse: see OpDef::data_checked_by.
+bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
+  if (earlier.kind != InstructionKind::kOp) return false;
+  // Computed again.
+  if (earlier.op == later.op && earlier.inputs == later.inputs) return true;
+  if (earlier.def->type != later.def->data_checked_by) return false;
+  const bool same_values = std::ranges::all_of(later.def->inputs, [&](const SlotDef& slot) {
+    const ValueId value = later.InputIn(slot.name);
+    if (earlier.def->FindInput(slot.name) != nullptr) return earlier.InputIn(slot.name) == value;
+    return earlier.def->FindOutput(slot.name) == nullptr || earlier.OutputIn(slot.name) == value;
+  });
+  return same_values && std::ranges::all_of(later.def->attrs, [&](const AttrDef& attr) {
+           const AttrDef* of_earlier = earlier.def->FindAttr(attr.name);
+           if (of_earlier == nullptr) return false;
+           const Attribute* a = EffectiveAttr(*later.op, attr);
+           const Attribute* b = EffectiveAttr(*earlier.op, *of_earlier);
+           return a != nullptr && b != nullptr && SameAttribute(*a, *b);
+         });
+}
+
+// Whether only the data can tell if the instruction fails.
+bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
+  const Instruction& instruction = instructions[index];
+  if (!ChecksData(instruction)) return false;
+  return std::none_of(
+      instructions.begin(), instructions.begin() + static_cast<ptrdiff_t>(index),
+      [&](const Instruction& earlier) { return HasCheckedFor(instruction, earlier); });
+}
+
+}  // namespace
+
+Rollback::Rollback(const Plan& plan, const BoundValues& values) : values_(values) {
+  size_t end = plan.instructions.size();
+  while (end > 0 && !MayRefuseData(plan.instructions, end - 1)) --end;
+  std::set<std::string> saved;
+  for (size_t i = 0; i < end; ++i) {
+    for (const ValueId output : plan.instructions[i].outputs) {
+      if (!output || plan[output].storage != Storage::kScope) continue;
+      const std::string& name = plan[output].name;
+      if (!saved.insert(name).second) continue;
+      Tensor* live = values.Of(output);
+      copies_.push_back({live, Tensor(live->shape(), live->dtype(), live->place())});
+    }
+  }
+}
+
+void Rollback::Save() {
+  for (Copy& copy : copies_) {
+    values_.Await(*copy.live);
+    CopyTensor(*copy.live, &copy.saved);
+  }
+}
+
+void Rollback::Restore() const {
+  for (const Copy& copy : copies_) {
+    values_.Await(*copy.live);
+    CopyTensor(copy.saved, copy.live);
+  }
+}
+
+int64_t Rollback::bytes() const {
+  int64_t bytes = 0;
+  for (const Copy& copy : copies_) bytes += copy.saved.byte_count();
+  return bytes;
+}
+
+}  // namespace skiff

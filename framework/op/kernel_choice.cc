@@ -1,0 +1,64 @@
+#include "framework/op/kernel_choice.h"
+
+#include <algorithm>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "framework/tensor/layout.h"
+
+namespace skiff {
+namespace {
+
+// Below this, scratch memory is small beside any plan in which it could be a burden.
+constexpr int64_t kAlwaysModestBytes = int64_t{4} << 20;
+// Transformed images and filters take about as much as the tensors that they are made of.
+constexpr int64_t kModestShare = 2;
+
+int64_t BytesOf(std::span<const TensorMeta> metas) {
+  int64_t bytes = 0;
+  for (const TensorMeta& meta : metas) bytes += StorageBytes(meta.shape, meta.dtype, meta.layout);
+  return bytes;
+}
+
+bool Pays(const KernelDef& kernel, const OpContext& context) {
+  return !kernel.pays || kernel.pays(context);
+}
+
+}  // namespace
+
+int64_t ScratchBytes(const KernelDef& kernel, const OpContext& context) {
+  PrepareContext prepare(context.op(), context.def(),
+                         {context.inputs().begin(), context.inputs().end()},
+                         {context.outputs().begin(), context.outputs().end()}, context.place());
+  kernel.prepare(prepare);
+  int64_t bytes = 0;
+  for (const int64_t workspace : prepare.workspace_bytes()) bytes += workspace;
+  for (const DerivedForm& form : prepare.derived_forms()) bytes += form.bytes;
+  return bytes;
+}
+
+int64_t ModestScratchBytes(const OpContext& context) {
+  return kModestShare * (BytesOf(context.inputs()) + BytesOf(context.outputs())) +
+         kAlwaysModestBytes;
+}
+
+const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& context) {
+  const KernelDef& first = registry.SelectKernel(context);
+  std::vector<const KernelDef*> others = registry.AcceptingKernels(context);
+  std::erase_if(others,
+                [&](const KernelDef* kernel) { return kernel == &first || kernel->is_reference; });
+  if (others.empty()) return first;
+  const int64_t modest = ModestScratchBytes(context);
+  if (ScratchBytes(first, context) <= modest) return first;
+  std::ranges::stable_sort(others, std::greater(), [&](const KernelDef* kernel) {
+    return std::pair(Pays(*kernel, context), kernel->priority);
+  });
+  for (const KernelDef* kernel : others) {
+    if (ScratchBytes(*kernel, context) <= modest) return *kernel;
+  }
+  return first;
+}
+
+}  // namespace skiff

@@ -1,0 +1,43 @@
+#include "framework/training/average.h"
+
+#include <algorithm>
+
+namespace skiff::training {
+
+CompiledAverage::CompiledAverage(const optimizer::ParameterAverage* average, Executor* executor)
+    : CompiledAverage(average, executor, *average->ApplicationProgram()) {}
+
+CompiledAverage::CompiledAverage(const optimizer::ParameterAverage* average, Executor* executor,
+                                 const Program& program)
+    : average_(average),
+      executor_(executor),
+      host_(executor->place().is_cpu() ? nullptr : std::make_unique<Executor>(Place::Cpu())),
+      program_((host_ == nullptr ? executor : host_.get())->Compile(program)) {
+  const std::vector<std::string> written = average->variables();
+  for (const auto& var : program.root()->vars()) {
+    const bool is_state = var->persistable && std::ranges::count(written, var->name) == 0;
+    if (is_state) states_.push_back(var->name);
+  }
+}
+
+ReplacedValues CompiledAverage::Apply() {
+  Scope& scope = executor_->scope();
+  average_->CheckHasValues(scope);
+  const std::vector<std::string> written = average_->variables();
+  return ReplacedValues(&scope, written, [&] {
+    if (host_ == nullptr) {
+      program_.Run({}, {});
+      return;
+    }
+    Scope& on_host = host_->scope();
+    for (const std::string& name : states_) on_host.Assign(name, scope.Get(name));
+    program_.Run({}, {});
+    for (const std::string& name : written) scope.Assign(name, on_host.Get(name));
+  });
+}
+
+ReplacedValues ApplyAverage(const optimizer::ParameterAverage& average, Executor* executor) {
+  return CompiledAverage(&average, executor).Apply();
+}
+
+}  // namespace skiff::training

@@ -1,0 +1,54 @@
+#include "framework/training/bound_feeds.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace skiff::training {
+namespace {
+
+bool AreAlike(const FeedList& x, const FeedList& y) {
+  return std::ranges::equal(x, y, [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.shape() == b.second.shape() &&
+           a.second.dtype() == b.second.dtype() && a.second.lod() == b.second.lod();
+  });
+}
+
+}  // namespace
+
+BoundFeeds::Bound& BoundFeeds::For(const FeedList& feeds) {
+  const auto found = std::ranges::find_if(
+      bound_, [&](const Bound& bound) { return AreAlike(bound.feeds, feeds); });
+  if (found != bound_.end()) {
+    bound_.splice(bound_.begin(), bound_, found);
+    // Parameters move once when they are laid flat.
+    if (bound_.front().program->is_current()) return bound_.front();
+    bound_.pop_front();
+  }
+  Bound bound;
+  for (const auto& [name, tensor] : feeds) {
+    Tensor copy(tensor.shape(), tensor.dtype());
+    copy.set_lod(tensor.lod());
+    bound.feeds.emplace_back(name, std::move(copy));
+  }
+  bound.program = std::make_unique<BoundProgram>(program_.Bind(bound.feeds, fetches_));
+  bound_.push_front(std::move(bound));
+  if (bound_.size() > capacity_) bound_.pop_back();
+  return bound_.front();
+}
+
+const BoundProgram& BoundFeeds::Step(const FeedList& feeds) {
+  Bound& bound = For(feeds);
+  for (size_t i = 0; i < feeds.size(); ++i) CopyTensor(feeds[i].second, &bound.feeds[i].second);
+  bound.program->Step();
+  return *bound.program;
+}
+
+void BoundFeeds::Prepare(const std::vector<FeedShape>& feeds) {
+  FeedList like;
+  for (const FeedShape& feed : feeds) {
+    like.emplace_back(feed.name, Tensor(feed.shape, feed.dtype));
+  }
+  For(like);
+}
+
+}  // namespace skiff::training

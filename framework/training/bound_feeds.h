@@ -1,0 +1,40 @@
+// A program bound to storage of its own for each kind of batch that comes.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+
+#include "framework/executor/executor.h"
+#include "framework/training/reader.h"
+
+namespace skiff::training {
+
+// Batches of one kind have feeds of the same names, shapes, dtypes and LoD. Keeps the programs of
+// the last `capacity` kinds.
+class BoundFeeds {
+ public:
+  BoundFeeds(CompiledProgram program, FetchList fetches, size_t capacity = 8)
+      : program_(std::move(program)), fetches_(std::move(fetches)), capacity_(capacity) {}
+
+  // Copies the feeds into the storage of their kind and runs the program once. The result is valid
+  // until the next call. Errors as CompiledProgram::Bind and BoundProgram::Step.
+  const BoundProgram& Step(const FeedList& feeds);
+  // Makes the plan for a kind of batch.
+  void Prepare(const std::vector<FeedShape>& feeds);
+
+ private:
+  struct Bound {
+    FeedList feeds;
+    std::unique_ptr<BoundProgram> program;
+  };
+  // Returns what is bound for feeds like these, whose values don't matter.
+  Bound& For(const FeedList& feeds);
+
+  CompiledProgram program_;
+  FetchList fetches_;
+  size_t capacity_;
+  std::list<Bound> bound_;  // used last first
+};
+
+}  // namespace skiff::training

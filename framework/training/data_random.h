@@ -1,0 +1,28 @@
+// The random numbers of what a training reads: generated samples, their order, their changes.
+//
+// They are drawn with the training's seed, as are those of its programs, but they are never the
+// same ones: the ids of their streams have a bit that no op's id has. (Op ids count from 0, and the
+// highest bit says whether a program trains: see docs/determinism.md.)
+#pragma once
+
+#include <cstdint>
+
+#include "framework/tensor/philox.h"
+
+namespace skiff::training {
+
+enum class DataStream : uint32_t {
+  kTrainingSamples,  // of data that is generated, as the next; a step is a sample
+  kValidationSamples,
+  kShuffle,       // a step is an epoch
+  kAugmentation,  // likewise
+};
+
+inline Philox DataRandom(uint64_t seed, DataStream stream, int64_t step) {
+  constexpr uint64_t kOfData = uint64_t{1} << 30;
+  return Philox({.seed = seed,
+                 .op_id = kOfData | static_cast<uint64_t>(stream),
+                 .step = static_cast<uint64_t>(step)});
+}
+
+}  // namespace skiff::training

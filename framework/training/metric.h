@@ -1,0 +1,56 @@
+// Numbers that a program computes in each step and that a training reports for each epoch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace skiff::training {
+
+struct Metric {
+  std::string name;      // in messages, the log and the learning curve
+  std::string variable;  // what to fetch: one number of any dtype but bool
+  // What to fetch as the weight of a step in the mean over an epoch: the number of tokens, for
+  // example. Empty: the number of samples in the batch.
+  std::string weight = {};
+  bool percent = false;  // printed as a percentage
+  bool larger_is_better = false;
+};
+
+// Values of metrics by name, in the order of the metrics.
+class MetricValues {
+ public:
+  MetricValues() = default;
+  explicit MetricValues(std::vector<std::pair<std::string, double>> entries)
+      : entries_(std::move(entries)) {}
+
+  void Add(std::string name, double value) { entries_.emplace_back(std::move(name), value); }
+  // Throws an Error (kNotFound) if there is no such metric.
+  double at(std::string_view name) const;
+  bool contains(std::string_view name) const;
+  bool empty() const { return entries_.empty(); }
+  const std::vector<std::pair<std::string, double>>& entries() const { return entries_; }
+  friend bool operator==(const MetricValues&, const MetricValues&) = default;
+
+ private:
+  std::vector<std::pair<std::string, double>> entries_;
+};
+
+// The sums from which the mean of one metric is made.
+struct WeightedSum {
+  double sum = 0;
+  double weight = 0;
+
+  void Add(double value, double value_weight) {
+    sum += value_weight * value;
+    weight += value_weight;
+  }
+  double Mean() const { return sum / weight; }
+};
+
+// Returns "24.50 %" or "0.2450".
+std::string MetricText(const Metric& metric, double value);
+
+}  // namespace skiff::training

@@ -1,0 +1,111 @@
+#include "framework/training/optimization.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/base/error.h"
+#include "framework/builder/gradient_clip.h"
+#include "framework/builder/learning_rate.h"
+#include "framework/builder/optimizer/exponential_moving_average.h"
+#include "framework/builder/optimizer/model_average.h"
+#include "framework/builder/optimizer/named_optimizer.h"
+
+namespace skiff::training {
+namespace {
+
+optimizer::NamedOptimizer Named(const OptimizationOptions& options, const LearningRate& rate) {
+  return {.name = options.optimizer,
+          .learning_rate = rate,
+          .weight_decay = options.weight_decay,
+          .exclude_from_decay = options.exclude_from_decay,
+          .clip = options.clip_norm > 0 ? ClipByGlobalNorm(options.clip_norm) : GradientClip{},
+          .options = options.optimizer_options};
+}
+
+Variable ScheduledRate(const OptimizationOptions& options) {
+  const float base = options.learning_rate;
+  switch (options.schedule) {
+    case ScheduleKind::kConstant:
+      return learning_rate::Constant(base);
+    case ScheduleKind::kCosine:
+      // An epoch of one step: the rate changes at each.
+      return learning_rate::Cosine(
+          {.start = base, .steps_per_epoch = 1, .epochs = options.total_steps});
+    case ScheduleKind::kStep: {
+      const int64_t half = std::max<int64_t>(1, options.total_steps / 2);
+      const int64_t three_quarters = std::max(half + 1, options.total_steps * 3 / 4);
+      return learning_rate::Piecewise({half, three_quarters}, {base, base / 10, base / 100});
+    }
+  }
+  Throw(ErrorCode::kInvalidArgument, "unknown schedule");
+}
+
+Variable RateWithWarmup(const OptimizationOptions& options) {
+  const Variable rate = ScheduledRate(options);
+  if (options.warmup_steps == 0) return rate;
+  return learning_rate::LinearWarmup(
+      rate, {.warmup_steps = options.warmup_steps,
+             .start = options.learning_rate / static_cast<float>(options.warmup_steps + 1),
+             .end = options.learning_rate});
+}
+
+std::unique_ptr<optimizer::ParameterAverage> MakeAverage(const OptimizationOptions& options) {
+  switch (options.averaging) {
+    case AveragingKind::kNone:
+      return nullptr;
+    case AveragingKind::kWindow:
+      return std::make_unique<optimizer::ModelAverage>(
+          optimizer::ModelAverageOptions{.average_window_rate = options.average_window,
+                                         .min_average_window = 1,
+                                         .max_average_window = options.total_steps});
+    case AveragingKind::kEma:
+      return std::make_unique<optimizer::ExponentialMovingAverage>(
+          optimizer::ExponentialMovingAverageOptions{.decay = options.ema_decay});
+  }
+  Throw(ErrorCode::kInvalidArgument, "unknown average");
+}
+
+}  // namespace
+
+ScheduleKind ScheduleKindFromName(const std::string& name) {
+  if (name == "constant") return ScheduleKind::kConstant;
+  if (name == "cosine") return ScheduleKind::kCosine;
+  if (name == "step") return ScheduleKind::kStep;
+  Throw(ErrorCode::kInvalidArgument, "schedule \"", name, "\": expected constant, cosine or step");
+}
+
+AveragingKind AveragingKindFromName(const std::string& name) {
+  if (name == "none") return AveragingKind::kNone;
+  if (name == "window") return AveragingKind::kWindow;
+  if (name == "ema") return AveragingKind::kEma;
+  Throw(ErrorCode::kInvalidArgument, "model_average \"", name, "\": expected none, window or ema");
+}
+
+void CheckOptimizationOptions(const OptimizationOptions& options) {
+  SKIFF_ENFORCE(options.learning_rate >= 0 && std::isfinite(options.learning_rate),
+                kInvalidArgument, "learning_rate = ", options.learning_rate,
+                ": expected a finite number, not negative");
+  SKIFF_ENFORCE(options.clip_norm >= 0 && std::isfinite(options.clip_norm), kInvalidArgument,
+                "clip_norm = ", options.clip_norm, ": expected a finite number, not negative");
+  SKIFF_ENFORCE(options.total_steps >= 1, kInvalidArgument, "total_steps = ", options.total_steps,
+                ": expected at least 1");
+  SKIFF_ENFORCE(options.warmup_steps >= 0 && options.warmup_steps < options.total_steps,
+                kInvalidArgument, "warm-up over ", options.warmup_steps, " of ",
+                options.total_steps, " steps: expected at least one step after it");
+  SKIFF_ENFORCE(options.average_window >= 0 && options.average_window <= 1, kInvalidArgument,
+                "average_window = ", options.average_window, ", expected one in [0, 1]");
+  SKIFF_ENFORCE(options.ema_decay >= 0 && options.ema_decay < 1, kInvalidArgument,
+                "ema_decay = ", options.ema_decay, ", expected one in [0, 1)");
+  optimizer::MakeOptimizer(Named(options, options.learning_rate));
+}
+
+Optimization Optimize(const Variable& loss, const OptimizationOptions& options) {
+  CheckOptimizationOptions(options);
+  Optimization result;
+  result.learning_rate = RateWithWarmup(options);
+  optimizer::MakeOptimizer(Named(options, result.learning_rate))->Minimize(loss);
+  result.average = MakeAverage(options);
+  return result;
+}
+
+}  // namespace skiff::training

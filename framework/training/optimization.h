@@ -1,0 +1,64 @@
+// How a model is optimized: optimizer, learning-rate schedule, clipping and averages, as plain
+// options that a command line can fill.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/builder/optimizer/parameter_average.h"
+#include "framework/builder/variable.h"
+
+namespace skiff::training {
+
+enum class ScheduleKind {
+  kConstant,
+  kCosine,  // falls to 0 over total_steps along half a cosine
+  kStep,    // a tenth after one half of total_steps, a hundredth after three quarters
+};
+// Throws an Error (kInvalidArgument) that names the choices: constant, cosine, step.
+ScheduleKind ScheduleKindFromName(const std::string& name);
+
+// What is kept beside the parameters to evaluate with (framework/builder/optimizer).
+enum class AveragingKind {
+  kNone,
+  kWindow,  // ModelAverage
+  kEma,     // ExponentialMovingAverage
+};
+// Throws an Error (kInvalidArgument) that names the choices: none, window, ema.
+AveragingKind AveragingKindFromName(const std::string& name);
+
+struct OptimizationOptions {
+  std::string optimizer = "momentum";  // one of optimizer::OptimizerNames()
+  // Of the optimizer, by name; what isn't there has its default (NamedOptimizer).
+  std::map<std::string, double> optimizer_options = {};
+  float learning_rate = 0.1f;
+  ScheduleKind schedule = ScheduleKind::kCosine;
+  int64_t total_steps = 1;
+  int64_t warmup_steps = 0;  // the rate grows linearly over these first
+  // The optimizer's own decay if it has one (adamw, lamb, lars_momentum), else L2 regularization.
+  float weight_decay = 1e-4f;
+  std::vector<std::string> exclude_from_decay = {};  // parts of names; only for an own decay
+  float clip_norm = 0.0f;                            // of all gradients together; 0: no clipping
+  AveragingKind averaging = AveragingKind::kNone;
+  float average_window = 0.15f;  // of kWindow: a window is this share of the steps so far
+  float ema_decay = 0.999f;      // of kEma
+};
+
+// Throws an Error (kInvalidArgument) for a rate or a norm below 0, a warm-up of all steps, and what
+// MakeOptimizer and the averages refuse without a program. For callers that have a program to build
+// first.
+void CheckOptimizationOptions(const OptimizationOptions& options);
+
+struct Optimization {
+  Variable learning_rate;                                // [1]
+  std::unique_ptr<optimizer::ParameterAverage> average;  // nullptr: nothing is averaged
+};
+
+// Appends to the default programs what trains the parameters of `loss`. Throws an Error as
+// CheckOptimizationOptions, Minimize and the averages.
+Optimization Optimize(const Variable& loss, const OptimizationOptions& options);
+
+}  // namespace skiff::training

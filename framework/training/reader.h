@@ -1,0 +1,69 @@
+// Where a training gets its batches from.
+//
+//   reader.StartEpoch(3);
+//   while (reader.Next(&batch)) step.Run(batch.feeds, {loss});
+//
+// A reader is deterministic: its batches depend on its options (a seed among them) and on the epoch
+// alone. It can be resumed: a reader that restores the state of another one goes on with the very
+// batch that would have come next there. SampleReader reads numbered samples; PrefetchingReader
+// lets any reader read ahead.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/dtype.h"
+#include "framework/executor/executor.h"
+#include "framework/tensor/shape.h"
+#include "framework/tensor/tensor.h"
+
+namespace skiff::training {
+
+struct Batch {
+  FeedList feeds;       // by the names of the variables that they feed; the same in each batch
+  int64_t samples = 0;  // what the means over an epoch weigh the batch by
+
+  // Returns the tensor that is fed to `name`. Throws an Error (kNotFound) if there is none.
+  const Tensor& feed(std::string_view name) const;
+};
+
+struct FeedShape {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::kFloat32;
+  friend bool operator==(const FeedShape&, const FeedShape&) = default;
+};
+
+// The place where a reader is, as text by name. Checkpoints hold it.
+using ReaderState = std::map<std::string, std::string>;
+
+// One thread uses a reader.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+
+  // Goes to the first batch of an epoch, counted from 0. Throws an Error (kOutOfRange) for a
+  // negative one.
+  virtual void StartEpoch(int64_t epoch) = 0;
+  // Puts the next batch of the epoch into *batch and returns true, or returns false after the last
+  // one. May use the storage of *batch again. After an Error the reader is where it was, and
+  // another call tries the same batch again.
+  virtual bool Next(Batch* batch) = 0;
+
+  // Returns what Restore needs to go on after the batch that Next returned last.
+  virtual ReaderState state() const = 0;
+  // Throws an Error (kDataLoss) for a state that isn't one of a reader with these options. After an
+  // Error the reader is where it was.
+  virtual void Restore(const ReaderState& state) = 0;
+
+  // Returns the number of batches of the epoch where the reader is.
+  virtual int64_t batches_in_epoch() const = 0;
+  // Returns the feeds of each kind of batch that Next may give, or nothing if that isn't known in
+  // advance.
+  virtual std::vector<std::vector<FeedShape>> batch_shapes() const { return {}; }
+};
+
+}  // namespace skiff::training

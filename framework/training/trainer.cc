@@ -1,0 +1,506 @@
+#include "framework/training/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/base/number_text.h"
+#include "framework/base/parallel.h"
+#include "framework/io/file.h"
+#include "framework/io/inference_model.h"
+#include "framework/io/parameters.h"
+#include "framework/io/weights_hash.h"
+#include "framework/training/learning_curve.h"
+#include "framework/training/progress.h"
+#include "framework/training/state_text.h"
+#include "framework/training/stop_request.h"
+
+namespace skiff::training {
+namespace {
+
+// In the state: how many threads computed.
+constexpr const char* kThreads = "threads";
+// Which kernels a tuner has chosen; absent if there was no tuner.
+constexpr const char* kKernelChoices = "kernel_choices";
+constexpr const char* kConfigurationPrefix = "configuration.";
+constexpr const char* kReaderPrefix = "reader.";
+
+std::string SumName(const Metric& metric) { return metric.name + ".sum"; }
+std::string WeightName(const Metric& metric) { return metric.name + ".weight"; }
+
+double NumberIn(const Tensor& value, const std::string& name) {
+  switch (value.dtype()) {
+    case DType::kFloat32:
+      return value.Item<float>();
+    case DType::kFloat64:
+      return value.Item<double>();
+    case DType::kInt32:
+      return value.Item<int32_t>();
+    case DType::kInt64:
+      return static_cast<double>(value.Item<int64_t>());
+    default:
+      Throw(ErrorCode::kInvalidArgument, "the metric \"", name, "\" is of ",
+            DTypeName(value.dtype()), ": expected float32, float64, int32 or int64");
+  }
+}
+
+// The entries of a state whose names start with `prefix`, without it.
+std::map<std::string, std::string> PartOf(const TrainerState& state, const std::string& prefix) {
+  std::map<std::string, std::string> part;
+  for (const auto& [name, value] : state) {
+    if (name.starts_with(prefix)) part[name.substr(prefix.size())] = value;
+  }
+  return part;
+}
+
+void CheckConfiguration(const std::map<std::string, std::string>& expected,
+                        const TrainerState& state) {
+  const std::string prefix = kConfigurationPrefix;
+  for (const auto& [name, value] : expected) {
+    const auto saved = state.find(prefix + name);
+    SKIFF_ENFORCE(saved != state.end(), kInvalidArgument,
+                  "the checkpoint is another program's: it was made without ", name,
+                  ", but now that is ", value);
+    SKIFF_ENFORCE(saved->second == value, kInvalidArgument, "the checkpoint was made with ", name,
+                  " = ", saved->second, ", but now it is ", value,
+                  ": resume with the old value, or begin anew in another output directory");
+  }
+  for (const auto& [name, value] : state) {
+    const bool is_known =
+        !name.starts_with(prefix) || expected.contains(name.substr(prefix.size()));
+    SKIFF_ENFORCE(is_known, kInvalidArgument,
+                  "the checkpoint is another program's: it was made with ",
+                  name.substr(prefix.size()), " = ", value, ", which there isn't now");
+  }
+}
+
+// None if the checkpoint's training had no tuner.
+std::optional<KernelChoices> SavedChoices(const TrainerState& state) {
+  const auto saved = state.find(kKernelChoices);
+  if (saved == state.end()) return {};
+  return ParseKernelChoices(saved->second, StrCat("the checkpoint's state, ", kKernelChoices));
+}
+
+// false for an empty file or directory as well.
+bool HoldsSomething(const std::string& path) {
+  if (!PathExists(path)) return false;
+  std::error_code error;
+  const bool is_empty = std::filesystem::is_empty(path, error);
+  if (error) ThrowSystemError("look into", path, error.value());
+  return !is_empty;
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validation,
+                 TrainerOptions options, std::ostream* out)
+    : program_(program),
+      train_(train),
+      validation_(validation),
+      options_(std::move(options)),
+      out_(out) {
+  CheckOptions();
+  ListMetrics();
+  progress_.sums.resize(metrics_.size());
+  Compile(options_.compile.tuner);
+  if (program->average != nullptr) average_.emplace(program->average.get(), &executor_);
+  executor_.Run(*program->startup);
+}
+
+void Trainer::CheckOptions() const {
+  SKIFF_ENFORCE(options_.epochs >= 1, kInvalidArgument, "epochs = ", options_.epochs,
+                ": expected at least 1");
+  SKIFF_ENFORCE(options_.save_every_steps >= 0, kInvalidArgument,
+                "save_every = ", options_.save_every_steps, ": expected no negative number");
+  SKIFF_ENFORCE(options_.early_stop_epochs >= 0, kInvalidArgument,
+                "early_stop = ", options_.early_stop_epochs, ": expected no negative number");
+  for (const Reader* reader : {train_, validation_}) {
+    SKIFF_ENFORCE(options_.compile.tuner == nullptr || !reader->batch_shapes().empty(),
+                  kInvalidArgument,
+                  "kernels can't be tuned: a reader doesn't know the shapes of its batches before "
+                  "the first step");
+  }
+}
+
+void Trainer::ListMetrics() {
+  metrics_ = {{.name = "loss", .variable = program_->loss, .weight = program_->loss_weight}};
+  metrics_.insert(metrics_.end(), program_->metrics.begin(), program_->metrics.end());
+  const auto place_of = [&](const std::string& variable) {
+    const auto found = std::ranges::find(fetches_, variable);
+    if (found == fetches_.end()) {
+      fetches_.push_back(variable);
+      return fetches_.size() - 1;
+    }
+    return static_cast<size_t>(found - fetches_.begin());
+  };
+  std::vector<std::string> names;
+  for (const Metric& metric : metrics_) {
+    SKIFF_ENFORCE(std::ranges::count(names, metric.name) == 0, kInvalidArgument,
+                  "there are two metrics \"", metric.name, "\"");
+    names.push_back(metric.name);
+    MetricPlace place{.value = place_of(metric.variable), .weight = {}};
+    if (!metric.weight.empty()) place.weight = place_of(metric.weight);
+    places_.push_back(place);
+  }
+  decisive_ =
+      static_cast<size_t>(std::ranges::find(names, program_->decisive_metric) - names.begin());
+  SKIFF_ENFORCE(decisive_ < names.size(), kInvalidArgument, "the decisive metric \"",
+                program_->decisive_metric, "\" is none of ", Join(names, ", "));
+}
+
+void Trainer::Compile(std::shared_ptr<KernelTuner> tuner) {
+  CompileOptions options = options_.compile;
+  options.tuner = std::move(tuner);
+  FetchList of_training = fetches_;
+  of_training.push_back(program_->learning_rate);
+  training_.emplace(executor_.Compile(*program_->main, options), of_training);
+  evaluation_.emplace(executor_.Compile(*program_->test, options), fetches_);
+}
+
+std::string Trainer::CheckpointDirectory() const {
+  return JoinPath(options_.output_dir, "checkpoints");
+}
+
+std::string Trainer::ModelDirectory() const { return JoinPath(options_.output_dir, "model"); }
+
+std::string Trainer::LogPath() const { return JoinPath(options_.output_dir, "training_log.jsonl"); }
+
+void Trainer::RefuseToOverwriteTraining() const {
+  SKIFF_ENFORCE(!HasCheckpoint(CheckpointDirectory()), kFailedPrecondition, options_.output_dir,
+                " holds a training: --resume to go on with it, or another --output_dir");
+  for (const std::string& path : {ModelDirectory(), LogPath()}) {
+    SKIFF_ENFORCE(!HoldsSomething(path), kFailedPrecondition, path,
+                  " is of a training without a checkpoint to go on from: remove it, or take "
+                  "another --output_dir");
+  }
+}
+
+std::unique_ptr<FileLock> Trainer::NewLock() const {
+  auto lock = std::make_unique<FileLock>(JoinPath(options_.output_dir, ".lock"));
+  SKIFF_ENFORCE(lock->is_held(), kFailedPrecondition, "another training is writing in ",
+                options_.output_dir, ": wait for its end, or take another --output_dir");
+  return lock;
+}
+
+void Trainer::Resume() {
+  // Before the lock, which would be left in a directory that has nothing to do with trainings.
+  SKIFF_ENFORCE(HasCheckpoint(CheckpointDirectory()), kNotFound, CheckpointDirectory(),
+                " holds no checkpoint");
+  std::unique_ptr<FileLock> taken = lock_ == nullptr ? NewLock() : nullptr;
+  const TrainerState state = Load();
+  if (taken != nullptr) lock_ = std::move(taken);
+  is_continuation_ = true;
+  const std::string threads = std::to_string(omp_get_max_threads());
+  const auto saved = state.find(kThreads);
+  if (saved != state.end() && saved->second != threads) {
+    *out_ << "warning: the checkpoint was made with threads = " << saved->second
+          << ", but now it is " << threads
+          << ": the result will not be that of the unbroken training, bit for bit\n";
+  }
+}
+
+void Trainer::LoadForEvaluation() { Load(); }
+
+TrainerState Trainer::Load() {
+  // What the user changed is told as that, not as the variables that differ for it.
+  Progress restored;
+  std::optional<KernelChoices> choices;
+  LoadedCheckpoint loaded =
+      LoadLatestCheckpoint(CheckpointDirectory(), *program_->main, &executor_.scope(),
+                           {.check_state = [&](const TrainerState& state) {
+                             CheckConfiguration(options_.configuration, state);
+                             restored = RestoredProgress(state);
+                             choices = SavedChoices(state);
+                           }});
+  for (const RefusedCheckpoint& refused : loaded.refused) {
+    *out_ << "skipped " << refused.path << ": " << refused.reason << "\n";
+  }
+  restored.step = loaded.step;
+  progress_ = restored;
+  *out_ << "resumed from " << loaded.path << ": step " << progress_.step << ", epoch "
+        << progress_.epoch + 1 << ", batch " << progress_.batch << "\n";
+  ContinueWith(std::move(choices));
+  return std::move(loaded.state);
+}
+
+// Other kernels give other bits: what the checkpoint's training did is done again.
+void Trainer::ContinueWith(std::optional<KernelChoices> choices) {
+  std::shared_ptr<KernelTuner>& tuner = options_.compile.tuner;
+  if (!choices && tuner == nullptr) return;
+  if (!choices) {
+    *out_ << "warning: kernels aren't tuned, since those of the checkpoint's training weren't\n";
+    tuner = nullptr;
+  } else {
+    if (tuner == nullptr) {
+      tuner = std::make_shared<KernelTuner>(
+          DefaultOpRegistry(), KernelTunerOptions{.warn = [out = out_](const std::string& message) {
+            *out << "warning: " << message << "\n";
+          }});
+    }
+    tuner->FixChoices(*std::move(choices));
+  }
+  Compile(tuner);
+}
+
+void Trainer::PreparePlans() {
+  for (const auto& feeds : train_->batch_shapes()) training_->Prepare(feeds);
+  for (const auto& feeds : validation_->batch_shapes()) evaluation_->Prepare(feeds);
+  *out_ << options_.compile.tuner->Summary() << std::endl;
+}
+
+TrainingResult Trainer::Run() {
+  CreateDirectories(options_.output_dir);
+  const std::unique_ptr<FileLock> lock = lock_ == nullptr ? NewLock() : std::move(lock_);
+  if (!is_continuation_) RefuseToOverwriteTraining();
+  is_continuation_ = true;
+  for (const std::string& directory : {options_.output_dir, ModelDirectory()}) {
+    RemoveTempFiles(directory);
+  }
+  TrainingLog log(LogPath(), progress_.epoch);
+  for (const std::string& message : log.warnings()) *out_ << "warning: " << message << "\n";
+  const StopRequest request;
+  const auto stop = [&] {
+    return request.signal() != 0 ||
+           (options_.stop_after_steps > 0 && progress_.step >= options_.stop_after_steps);
+  };
+  if (options_.compile.tuner != nullptr) PreparePlans();
+  TrainingResult result;
+  result.finished = true;
+  while (progress_.epoch < options_.epochs && !StoppedEarly()) {
+    if (!TrainEpoch(stop)) {
+      Save();
+      result.finished = false;
+      result.signal = request.signal();
+      break;
+    }
+    EndEpoch(&log);
+  }
+  if (result.finished && StoppedEarly()) {
+    *out_ << "stopped early: no better " << decisive_metric().name << " in " << EpochsWithoutGain()
+          << " epochs\n";
+  }
+  result.decisive_metric = decisive_metric();
+  result.best_value = progress_.best_value;
+  result.best_epoch = progress_.best_epoch;
+  result.records = log.records();
+  result.weights_hash = WeightsHash();
+  return result;
+}
+
+int64_t Trainer::EpochsWithoutGain() const { return progress_.epoch - progress_.best_epoch; }
+
+// Of the saved state alone, so that a resumed training ends where the unbroken one does.
+bool Trainer::StoppedEarly() const {
+  return options_.early_stop_epochs > 0 && EpochsWithoutGain() >= options_.early_stop_epochs;
+}
+
+double Trainer::AddMetrics(const BoundProgram& step, int64_t samples,
+                           std::vector<WeightedSum>* sums) const {
+  double loss = 0;
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    const auto [place, weight_place] = places_[i];
+    const double value = NumberIn(step.fetch(place), metrics_[i].name);
+    const double weight = weight_place ? NumberIn(step.fetch(*weight_place), metrics_[i].name)
+                                       : static_cast<double>(samples);
+    (*sums)[i].Add(value, weight);
+    if (i == 0) loss = value;
+  }
+  return loss;
+}
+
+MetricValues Trainer::Means(const std::vector<WeightedSum>& sums) const {
+  MetricValues means;
+  for (size_t i = 0; i < metrics_.size(); ++i) means.Add(metrics_[i].name, sums[i].Mean());
+  return means;
+}
+
+std::string Trainer::MeansText(const MetricValues& values) const {
+  std::string text;
+  for (const Metric& metric : metrics_) {
+    text += StrCat(text.empty() ? "" : "  ", metric.name, " ",
+                   MetricText(metric, values.at(metric.name)));
+  }
+  return text;
+}
+
+MetricValues Trainer::Evaluate() {
+  validation_->StartEpoch(0);
+  std::vector<WeightedSum> sums(metrics_.size());
+  Batch batch;
+  while (validation_->Next(&batch)) {
+    AddMetrics(evaluation_->Step(batch.feeds), batch.samples, &sums);
+  }
+  return Means(sums);
+}
+
+std::unique_ptr<ReplacedValues> Trainer::ApplyAverages() {
+  if (!average_) return nullptr;
+  return std::unique_ptr<ReplacedValues>(new ReplacedValues(average_->Apply()));
+}
+
+MetricValues Trainer::EvaluateAveraged() {
+  if (!average_ || progress_.step == 0) return {};
+  const std::unique_ptr<ReplacedValues> averages = ApplyAverages();
+  return Evaluate();
+}
+
+std::string Trainer::WeightsHash() const {
+  return skiff::WeightsHash(executor_.scope(), PersistableNames(*program_->test));
+}
+
+void Trainer::GoToProgress() {
+  if (progress_.reader.empty()) {
+    train_->StartEpoch(progress_.epoch);
+  } else {
+    train_->Restore(progress_.reader);
+  }
+}
+
+bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
+  GoToProgress();
+  training::Progress bar(StrCat("epoch ", progress_.epoch + 1, "/", options_.epochs),
+                         progress_.batch, train_->batches_in_epoch(), options_.is_terminal, out_);
+  Batch batch;
+  while (true) {
+    if (stop()) return false;
+    const double start = SteadySeconds();
+    if (!train_->Next(&batch)) return true;
+    TrainBatch(batch);
+    const double seconds = SteadySeconds() - start;
+    progress_.seconds += seconds;
+    progress_.epoch_seconds += seconds;
+    bar.Update(progress_.batch, MeansText(Means(progress_.sums)));
+    if (options_.save_every_steps > 0 && progress_.step % options_.save_every_steps == 0) Save();
+  }
+}
+
+void Trainer::TrainBatch(const Batch& batch) {
+  const BoundProgram& step = training_->Step(batch.feeds);
+  progress_.learning_rate = NumberIn(step.fetch(fetches_.size()), "learning_rate");
+  const double loss = AddMetrics(step, batch.samples, &progress_.sums);
+  SKIFF_ENFORCE(std::isfinite(loss), kFailedPrecondition, "the loss is ", loss, " at step ",
+                progress_.step + 1, ", learning rate ", progress_.learning_rate,
+                ": try a lower learning rate or a longer warm-up");
+  progress_.samples += batch.samples;
+  ++progress_.step;
+  ++progress_.batch;
+  progress_.reader = train_->state();
+}
+
+void Trainer::EndEpoch(TrainingLog* log) {
+  const double start = SteadySeconds();
+  const MetricValues validation = Evaluate();
+  const MetricValues averaged = EvaluateAveraged();
+  progress_.seconds += SteadySeconds() - start;
+  const TrainingRecord record = {
+      .epoch = progress_.epoch + 1,
+      .step = progress_.step,
+      .seconds = progress_.seconds,
+      .learning_rate = progress_.learning_rate,
+      .samples_per_second = static_cast<double>(progress_.samples) / progress_.epoch_seconds,
+      .train = Means(progress_.sums),
+      .validation = validation,
+      .averaged = averaged};
+  Report(record);
+  log->Append(record);
+  AtomicWriteFile(JoinPath(options_.output_dir, "learning_curve.svg"),
+                  RenderLearningCurve(options_.title, log->records()));
+  KeepIfBest(record.epoch, (averaged.empty() ? validation : averaged).at(decisive_metric().name));
+  ++progress_.epoch;
+  progress_.batch = 0;
+  progress_.reader.clear();
+  progress_.sums.assign(metrics_.size(), {});
+  progress_.epoch_seconds = 0;
+  progress_.samples = 0;
+  Save();
+}
+
+void Trainer::KeepIfBest(int64_t epoch, double value) {
+  const bool is_better = decisive_metric().larger_is_better ? value > progress_.best_value
+                                                            : value < progress_.best_value;
+  const bool is_first = progress_.best_epoch == 0 || std::isnan(progress_.best_value);
+  if (!is_first && !is_better) return;
+  progress_.best_value = value;
+  progress_.best_epoch = epoch;
+  const std::unique_ptr<ReplacedValues> averages = ApplyAverages();
+  SaveInferenceModel(ModelDirectory(), program_->model_inputs, program_->model_outputs,
+                     *program_->test, executor_.scope(),
+                     // In one file: never the weights of two epochs, whenever it is cut off.
+                     {.files = {.params_filename = "__params__"}});
+}
+
+void Trainer::Report(const TrainingRecord& record) const {
+  *out_ << "epoch " << record.epoch << "/" << options_.epochs << "  " << MeansText(record.train)
+        << "  |  validation " << MeansText(record.validation);
+  if (!record.averaged.empty()) *out_ << "  |  averaged " << MeansText(record.averaged);
+  *out_ << "  |  " << FormatFixed(record.samples_per_second, 0) << " " << options_.samples << "/s"
+        << std::endl;
+}
+
+void Trainer::Save() {
+  const SavedCheckpoint saved = SaveCheckpoint(CheckpointDirectory(), *program_->main,
+                                               executor_.scope(), progress_.step, SavedState());
+  for (const std::string& message : saved.not_removed) *out_ << "warning: " << message << "\n";
+}
+
+TrainerState Trainer::SavedState() const {
+  TrainerState state = {
+      {"epoch", std::to_string(progress_.epoch)},
+      {"batch", std::to_string(progress_.batch)},
+      {"seconds", FormatShortest(progress_.seconds)},
+      {"samples", std::to_string(progress_.samples)},
+      {"epoch_seconds", FormatShortest(progress_.epoch_seconds)},
+      {"learning_rate", FormatShortest(progress_.learning_rate)},
+      {"best_value", FormatShortest(progress_.best_value)},
+      {"best_epoch", std::to_string(progress_.best_epoch)},
+      {kThreads, std::to_string(omp_get_max_threads())},
+  };
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    state[SumName(metrics_[i])] = FormatShortest(progress_.sums[i].sum);
+    state[WeightName(metrics_[i])] = FormatShortest(progress_.sums[i].weight);
+  }
+  for (const auto& [name, value] : progress_.reader) state[kReaderPrefix + name] = value;
+  if (options_.compile.tuner != nullptr) {
+    state[kKernelChoices] = PrintKernelChoices(options_.compile.tuner->choices());
+  }
+  for (const auto& [name, value] : options_.configuration) {
+    state[kConfigurationPrefix + name] = value;
+  }
+  return state;
+}
+
+Trainer::Progress Trainer::RestoredProgress(const TrainerState& state) {
+  Progress restored;
+  restored.epoch = IntegerOf(state, "epoch");
+  restored.batch = IntegerOf(state, "batch");
+  SKIFF_ENFORCE(restored.epoch >= 0 && restored.batch >= 0, kDataLoss,
+                "the checkpoint's state is in epoch ", restored.epoch, ", batch ", restored.batch,
+                ": expected no negative numbers");
+  restored.seconds = NumberOf(state, "seconds");
+  for (const Metric& metric : metrics_) {
+    restored.sums.push_back(
+        {.sum = NumberOf(state, SumName(metric)), .weight = NumberOf(state, WeightName(metric))});
+  }
+  restored.samples = IntegerOf(state, "samples");
+  restored.epoch_seconds = NumberOf(state, "epoch_seconds");
+  restored.learning_rate = NumberOf(state, "learning_rate");
+  restored.best_value = NumberOf(state, "best_value");
+  restored.best_epoch = IntegerOf(state, "best_epoch");
+  restored.reader = PartOf(state, kReaderPrefix);
+  SKIFF_ENFORCE(restored.batch == 0 || !restored.reader.empty(), kDataLoss,
+                "the checkpoint's state is in batch ", restored.batch,
+                " of an epoch, but holds no state of the reader");
+  if (restored.reader.empty()) return restored;
+  try {
+    // Only to see whether the reader takes it: a run begins by going there.
+    train_->Restore(restored.reader);
+  } catch (const Error& error) {
+    throw error.WithContext("the reader");
+  }
+  return restored;
+}
+
+}  // namespace skiff::training

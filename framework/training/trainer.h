@@ -1,0 +1,181 @@
+// Trains a model over epochs: evaluation, checkpoints, log, learning curve, early stop.
+//
+// The trainer knows nothing of the model: readers give named tensors, which it feeds; the loss and
+// the metrics are numbers that it fetches by name.
+//
+// In the output directory it writes
+//   checkpoints/         the newest states to go on from (framework/io/checkpoint.h)
+//   model/               the weights of the best epoch, as an inference model; if the program
+//                        averages weights, the averaged ones, which then also decide which epoch is
+//                        best
+//   training_log.jsonl   one line an epoch
+//   learning_curve.svg   drawn again after each epoch
+//   .lock                held while a training writes there (framework/io/file_lock.h)
+//
+// A resumed training gives, bit for bit, what it would have given without the break: the checkpoint
+// holds parameters, optimizer states, step counters, the state of the reader and, if a tuner chose
+// kernels, its choices. One thread uses a Trainer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "framework/executor/executor.h"
+#include "framework/io/checkpoint.h"
+#include "framework/io/file_lock.h"
+#include "framework/tensor/replaced_values.h"
+#include "framework/training/average.h"
+#include "framework/training/bound_feeds.h"
+#include "framework/training/metric.h"
+#include "framework/training/reader.h"
+#include "framework/training/training_log.h"
+#include "framework/training/training_program.h"
+
+namespace skiff::training {
+
+struct TrainerOptions {
+  std::string title;                // of the learning curve
+  std::string output_dir;           // made if it doesn't exist
+  std::string samples = "samples";  // what messages call them: images, sentences, …
+  int64_t epochs = 1;
+  int64_t save_every_steps = 0;   // in addition to the end of each epoch
+  int64_t early_stop_epochs = 0;  // stops after so many epochs without a better value; 0: never
+  int64_t stop_after_steps = 0;   // saves and stops there as a signal would; 0: never
+  // What must not change between a training and its continuation: name and value.
+  std::map<std::string, std::string> configuration;
+  bool is_terminal = false;  // of `out`
+  // How both programs are compiled. With a tuner, which must be one of the default registry, all
+  // choices are made before the first step, so that every checkpoint holds them; the readers must
+  // then know the shapes of their batches.
+  CompileOptions compile;
+};
+
+struct TrainingResult {
+  bool finished = false;   // false: asked to stop, and saved
+  int signal = 0;          // the one that asked
+  Metric decisive_metric;  // the one that says which epoch is best
+  double best_value = 0;   // in validation; with averaged parameters, if there are any
+  int64_t best_epoch = 0;  // counted from 1; 0: none yet
+  std::vector<TrainingRecord> records;
+  std::string weights_hash;  // of what the evaluation program keeps
+};
+
+class Trainer {
+ public:
+  // Runs the startup program. All arguments outlive the trainer. `out` gets what a person reads.
+  // Throws an Error (kInvalidArgument) for options out of range, for a decisive metric that isn't
+  // one of the program's, and for a tuner with readers that don't know their batches.
+  Trainer(const TrainingProgram* program, Reader* train, Reader* validation, TrainerOptions options,
+          std::ostream* out);
+
+  // Goes on from the newest checkpoint of the output directory, and keeps other trainers out of
+  // that directory until Run ends or the trainer is destroyed. Warns if the number of threads is
+  // another one, because the bits of the result depend on it. Takes over the kernel choices of the
+  // checkpoint, with or without a tuner in the options; if the checkpoint's training had no tuner,
+  // it warns and doesn't use that of the options. Errors as LoadForEvaluation, and
+  // kFailedPrecondition if another trainer runs there. After an Error the trainer is as it was.
+  void Resume();
+
+  // Takes over what the newest checkpoint holds, kernel choices included, to Evaluate or to get the
+  // WeightsHash; another trainer may write there. Throws an Error as LoadLatestCheckpoint;
+  // kInvalidArgument if the configuration is another one, saying in what; kDataLoss if the state
+  // isn't one of a trainer. After an Error the trainer is as it was.
+  void LoadForEvaluation();
+
+  // Trains up to the last epoch. SIGINT and SIGTERM are answered between two steps. Throws an Error
+  // (kFailedPrecondition) if another trainer runs in the output directory, if that holds
+  // checkpoints, a model or lines of a log and this is no continuation, or if the loss isn't a
+  // finite number; and as executor, reader and files.
+  TrainingResult Run();
+
+  // Returns the means of the metrics over the validation reader's epoch 0.
+  MetricValues Evaluate();
+  // The same with averaged parameters. Returns nothing if the program averages nothing, or before
+  // the first step.
+  MetricValues EvaluateAveraged();
+  // Puts averages in the place of the weights (training::ApplyAverage). Returns nullptr if the
+  // program averages nothing.
+  std::unique_ptr<ReplacedValues> ApplyAverages();
+  std::string WeightsHash() const;
+
+ private:
+  struct Progress {
+    int64_t epoch = 0;
+    int64_t batch = 0;   // of the epoch
+    ReaderState reader;  // empty: at the start of the epoch
+    int64_t step = 0;
+    double seconds = 0;
+    // Of the epoch so far.
+    std::vector<WeightedSum> sums;  // of the metrics
+    int64_t samples = 0;
+    double epoch_seconds = 0;
+    double learning_rate = 0;
+    double best_value = 0;
+    int64_t best_epoch = 0;
+  };
+
+  // Where a metric is among the fetches.
+  struct MetricPlace {
+    size_t value;
+    std::optional<size_t> weight;
+  };
+
+  void ListMetrics();
+  void CheckOptions() const;
+  const Metric& decisive_metric() const { return metrics_[decisive_]; }
+  // Compiles both programs.
+  void Compile(std::shared_ptr<KernelTuner> tuner);
+  int64_t EpochsWithoutGain() const;
+  bool StoppedEarly() const;
+  std::string CheckpointDirectory() const;
+  std::string ModelDirectory() const;
+  std::string LogPath() const;
+  void RefuseToOverwriteTraining() const;
+  std::unique_ptr<FileLock> NewLock() const;
+  // Returns the state of the newest checkpoint, once everything in it is taken over.
+  TrainerState Load();
+  void ContinueWith(std::optional<KernelChoices> choices);
+  // Makes the plans of all batches.
+  void PreparePlans();
+  // Adds what the step computed to one sum for each metric; returns its loss.
+  double AddMetrics(const BoundProgram& step, int64_t samples,
+                    std::vector<WeightedSum>* sums) const;
+  MetricValues Means(const std::vector<WeightedSum>& sums) const;
+  std::string MeansText(const MetricValues& values) const;
+  void GoToProgress();
+  // Trains to the end of the epoch; returns false if it was asked to stop before.
+  bool TrainEpoch(const std::function<bool()>& stop);
+  void TrainBatch(const Batch& batch);
+  void EndEpoch(TrainingLog* log);
+  void KeepIfBest(int64_t epoch, double value);
+  void Report(const TrainingRecord& record) const;
+  void Save();
+  TrainerState SavedState() const;
+  Progress RestoredProgress(const TrainerState& state);
+
+  const TrainingProgram* program_;
+  Reader* train_;
+  Reader* validation_;
+  TrainerOptions options_;
+  std::ostream* out_;
+  std::vector<Metric> metrics_;  // the loss, then the program's
+  std::vector<MetricPlace> places_;
+  FetchList fetches_;    // of the metrics; a training step fetches the learning rate as well
+  size_t decisive_ = 0;  // among metrics_
+  Executor executor_;
+  std::optional<BoundFeeds> training_;
+  std::optional<BoundFeeds> evaluation_;
+  std::optional<CompiledAverage> average_;  // none if the program averages nothing
+  Progress progress_;
+  bool is_continuation_ = false;
+  // Of the output directory: from Resume to the end of Run.
+  std::unique_ptr<FileLock> lock_;
+};
+
+}  // namespace skiff::training

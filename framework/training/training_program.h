@@ -1,0 +1,32 @@
+// The programs of a training, made from a model's network.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/builder/optimizer/parameter_average.h"
+#include "framework/ir/program.h"
+#include "framework/training/metric.h"
+
+namespace skiff::training {
+
+// Variables are given by their names.
+struct TrainingProgram {
+  std::unique_ptr<Program> main;     // a training step
+  std::unique_ptr<Program> startup;  // initialises what `main` keeps
+  std::unique_ptr<Program> test;     // evaluation, with the same parameters
+  std::string loss;                  // one number; reported as the metric "loss"
+  std::string loss_weight;           // as Metric::weight
+  std::vector<Metric> metrics;       // what is reported besides the loss; in both programs
+  // The metric that decides which epoch is best, in validation. "loss": the lowest.
+  std::string decisive_metric = "loss";
+  std::string learning_rate;  // one number; in `main` only
+  // What the saved inference model is fed, and what it gives; in `test`.
+  std::vector<std::string> model_inputs;
+  std::vector<std::string> model_outputs;
+  // What `main` averages. nullptr: nothing.
+  std::unique_ptr<optimizer::ParameterAverage> average;
+};
+
+}  // namespace skiff::training

@@ -1,0 +1,60 @@
+#include "framework/transpiler/pass_order.h"
+
+#include <algorithm>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+constexpr std::string_view kMatchesPlainOps =
+    "copies between layouts stand between the ops that it looks for";
+constexpr std::string_view kMembersKeepArguments =
+    "it rewrites the arguments of instructions, but not those of the members of a fused one";
+constexpr std::string_view kStorageIsShared =
+    "it takes each value for one with a storage of its own";
+
+constexpr PassOrder kOrders[] = {
+    {"fuse_optimizer", "merge_optimizer", "it folds ops into updates of one parameter"},
+    {"fuse_optimizer", "early_update", "it leaves an update ready earlier, which then may move"},
+    {"merge_optimizer", "flatten_parameters", "it makes the lists that are to lie flat"},
+    {"merge_optimizer", "early_update", "it merges updates that stand in one place"},
+
+    {"fuse_batch_norm_act", "fold_batch_norm", "a fused batch norm folds with its activation"},
+    {"fuse_batch_norm_act", "replay_activation", "only the fused op can be replayed"},
+    {"fuse_softmax_loss", "layout", kMatchesPlainOps},
+    {"fuse_batch_norm_act", "layout", kMatchesPlainOps},
+    {"fuse_bias_act", "layout", kMatchesPlainOps},
+    {"fold_batch_norm", "layout", kMatchesPlainOps},
+    {"layout", "common_subexpression", "it may copy one value to one layout twice"},
+    {"common_subexpression", "recompute",
+     "it would merge what is computed again with the original"},
+
+    {"replay_activation", "fuse_elementwise", kMembersKeepArguments},
+    {"layout", "fuse_elementwise", kMembersKeepArguments},
+    {"common_subexpression", "fuse_elementwise", kMembersKeepArguments},
+    {"recompute", "fuse_elementwise", kMembersKeepArguments},
+    {"fuse_elementwise", "order", "a fused instruction moves as one"},
+
+    {"replay_activation", "memory_reuse", kStorageIsShared},
+    {"layout", "memory_reuse", kStorageIsShared},
+    {"common_subexpression", "memory_reuse", kStorageIsShared},
+    {"recompute", "memory_reuse", kStorageIsShared},
+    {"fuse_elementwise", "memory_reuse", kStorageIsShared},
+    {"order", "memory_reuse", kStorageIsShared},
+};
+
+}  // namespace
+
+std::span<const PassOrder> PassOrders() { return kOrders; }
+
+void CheckPassOrder(const std::vector<std::string_view>& passes) {
+  for (const PassOrder& order : kOrders) {
+    const auto later = std::ranges::find(passes, order.later);
+    const auto broken = std::find(later, passes.end(), order.earlier);
+    SKIFF_ENFORCE(broken == passes.end(), kFailedPrecondition, "the pass ", order.earlier,
+                  " would run after ", order.later, ", expected before it, since ", order.reason);
+  }
+}
+
+}  // namespace skiff

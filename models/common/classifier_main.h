@@ -1,0 +1,44 @@
+// The train programs of image classifiers.
+//
+// A model's train.cc defines main and the flags of its own:
+//
+//   int main(int argc, char** argv) {
+//     return skiff::models::TrainClassifierMain(argc, argv, {.name = "lenet", …, .logits = …});
+//   }
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/common/classifier_program.h"
+
+namespace skiff::models {
+
+struct TrainableClassifier {
+  std::string name;     // the folder's, and the default output directory's
+  std::string summary;  // what it trains, for --help
+  // Of generated images; so many for training.
+  int64_t generated_samples = 2000;
+  int32_t channels = 3;
+  int32_t height = 32;
+  int32_t width = 32;
+  // Defaults of flags that aren't the common ones.
+  std::vector<std::pair<std::string, std::string>> flag_defaults;
+  // The flags of the model's own that decide what the network is; a training can't be resumed with
+  // other values.
+  std::vector<std::string> network_flags;
+  // Called once the flags are set: a title such as "ResNet-20", and the network.
+  std::function<std::string()> title;
+  BuildLogits logits;
+  // Command lines (flags only) that are worth trying next. Each is shown with an --output_dir of
+  // its own.
+  std::vector<std::string> try_next;
+};
+
+// TrainMain with the data, readers and programs of an image classifier, and flags for the data.
+int TrainClassifierMain(int argc, char** argv, const TrainableClassifier& classifier);
+
+}  // namespace skiff::models

@@ -1,0 +1,151 @@
+#include "operators/elementwise/kernels/binary.h"
+
+#include <utility>
+
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+
+namespace skiff {
+namespace {
+
+AttrDef AxisAttr() {
+  return {.name = "axis",
+          .type = AttrType::kInt,
+          .default_value = int32_t{-1},
+          .doc =
+              "Dimension of the operand of higher rank where the other one starts; -1: its "
+              "dims are the last ones."};
+}
+
+// Ops without the attribute (logical_and, …) align at the end.
+int64_t AxisOf(const OpContext& context) {
+  return context.HasAttr("axis") ? context.IntAttr("axis") : -1;
+}
+
+void CheckOperandDTypes(const OpContext& context) {
+  const DType x = context.Input("X").dtype;
+  const DType y = context.Input("Y").dtype;
+  SKIFF_ENFORCE(x == y, kInvalidArgument, context.op().type, ": X is ", x, " and Y ", y,
+                ", expected one dtype");
+}
+
+void InferGradient(OpContext& context) {
+  CheckOperandDTypes(context);
+  const TensorMeta& x = context.Input("X");
+  const Shape out =
+      BroadcastShape(x.shape, context.Input("Y").shape, AxisOf(context), context.op().type);
+  CheckInputLike(context, "Out@GRAD", out, x.dtype);
+  if (context.def().FindInput("Out") != nullptr) CheckInputLike(context, "Out", out, x.dtype);
+  context.SetOutputLike("X@GRAD", "X");
+  context.SetOutputLike("Y@GRAD", "Y");
+}
+
+OpDef BinaryGradOpDef(const BinaryFacts& facts) {
+  OpDef def;
+  def.type = facts.type + "_grad";
+  def.doc = facts.grad_doc + " Each is summed over the dims along which its operand was repeated.";
+  if (facts.grad_reads_out) {
+    def.inputs.push_back({.name = "Out", .doc = "Out of " + facts.type + "."});
+  }
+  def.inputs.push_back({.name = "Out@GRAD", .doc = "Gradient of Out."});
+  def.inputs.push_back(
+      {.name = "X", .doc = "X of " + facts.type + ".", .shape_only = !facts.grad_reads_x});
+  def.inputs.push_back(
+      {.name = "Y", .doc = "Y of " + facts.type + ".", .shape_only = !facts.grad_reads_y});
+  def.outputs = {{.name = "X@GRAD", .doc = "Gradient of X, of its shape.", .dispensable = true},
+                 {.name = "Y@GRAD", .doc = "Gradient of Y, of its shape.", .dispensable = true}};
+  def.attrs = {AxisAttr()};
+  def.infer = InferGradient;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.in_place = {{"Out@GRAD", "X@GRAD"}};
+  def.elementwise = true;  // but for the sums over what was repeated, which have other shapes
+  def.zero_preserving = facts.grad_zero_preserving;
+  if (facts.grad_zero_preserving) {
+    def.layout_rule = LayoutRule::kSame;
+    def.layout_slots = GradLayoutSlots(facts);
+  }
+  return def;
+}
+
+}  // namespace
+
+OpDef BinaryOpDef(const std::string& type, const std::string& doc, const DType* out_dtype) {
+  OpDef def;
+  def.type = type;
+  def.doc = doc;
+  def.inputs = {{.name = "X", .doc = "The left operand."},
+                {.name = "Y", .doc = "The right operand, of X's dtype."}};
+  def.outputs = {{.name = "Out", .doc = "The result, of the shape that both broadcast to."}};
+  def.attrs = {AxisAttr()};
+  const bool like_x = out_dtype == nullptr;
+  const DType dtype = like_x ? DType::kFloat32 : *out_dtype;
+  def.infer = [like_x, dtype](OpContext& context) {
+    CheckOperandDTypes(context);
+    const TensorMeta& x = context.Input("X");
+    const bool is_selected_rows = x.is_selected_rows();
+    if (is_selected_rows) CheckOneElement(context, "Y");
+    const Shape out =
+        BroadcastShape(x.shape, context.Input("Y").shape, AxisOf(context), context.op().type);
+    context.SetOutputLike("Out", "X");  // for its LoD level
+    if (is_selected_rows) return;
+    context.SetOutput("Out", out, like_x ? x.dtype : dtype);
+  };
+  def.elementwise = true;
+  return def;
+}
+
+void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
+  OpDef def = BinaryOpDef(facts.type, facts.doc);
+  def.inputs[1].checks_data = facts.checks_y;
+  def.inputs[0].selected_rows = facts.takes_selected_rows;
+  def.outputs[0].selected_rows = facts.takes_selected_rows;
+  def.in_place = {{"X", "Out"}, {"Y", "Out"}};
+  def.zero_preserving = facts.zero_preserving;
+  if (facts.zero_preserving) {
+    def.layout_rule = LayoutRule::kSame;
+    def.layout_slots = {"X", "Y", "Out"};
+  }
+  def.no_gradient_reason = facts.no_gradient_reason;
+  const bool has_gradient = facts.no_gradient_reason.empty();
+  if (has_gradient) {
+    std::vector<std::string> reads = {"Out@GRAD", "X", "Y"};
+    if (facts.grad_reads_out) reads.insert(reads.begin(), "Out");
+    def.grad = GradOp(facts.type + "_grad", std::move(reads), {"X@GRAD", "Y@GRAD"});
+  }
+  registry.Add(std::move(def));
+  if (has_gradient) registry.Add(BinaryGradOpDef(facts));
+}
+
+Broadcast BroadcastOf(const OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  const TensorMeta& y = context.Input("Y");
+  if (x.shape == y.shape) return Broadcast(StorageElements(x));
+  return Broadcast(x.shape, y.shape, AxisOf(context), context.op().type);
+}
+
+Broadcast GradBroadcastOf(const OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  const TensorMeta& y = context.Input("Y");
+  // Not by X or Y: their layouts don't count where only their shapes are read.
+  if (x.shape == y.shape) return Broadcast(StorageElements(context.Input("Out@GRAD")));
+  return Broadcast(x.shape, y.shape, AxisOf(context), context.op().type);
+}
+
+std::vector<std::string> GradLayoutSlots(const BinaryFacts& facts) {
+  std::vector<std::string> slots = {"Out@GRAD", "X@GRAD", "Y@GRAD"};
+  if (facts.grad_reads_x) slots.push_back("X");
+  if (facts.grad_reads_y) slots.push_back("Y");
+  if (facts.grad_reads_out) slots.push_back("Out");
+  return slots;
+}
+
+BinaryGradInputs FindBinaryGradInputs(const OpContext& context) {
+  const auto read = [&](const std::string& slot) {
+    const SlotDef* def = context.def().FindInput(slot);
+    return def == nullptr || def->shape_only ? -1 : context.InputIndex(slot);
+  };
+  return {.x = read("X"), .y = read("Y"), .out = read("Out"), .dout = read("Out@GRAD")};
+}
+
+}  // namespace skiff

@@ -1,0 +1,29 @@
+// Integer division that neither traps nor overflows.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "framework/base/error.h"
+#include "operators/common/integer.h"
+
+namespace skiff {
+
+// Returns x / y, rounded towards zero. y must not be 0. The lowest number divided by -1 wraps
+// around to itself.
+template <typename T>
+T WrappingDivide(T x, T y) {
+  if (std::is_signed_v<T> && y == static_cast<T>(-1)) return WrappingSub(T{0}, x);
+  return static_cast<T>(x / y);
+}
+
+// Throws Error that names the op's `type` if one of the divisors is 0.
+template <typename T>
+void CheckDivisors(const char* type, const T* divisors, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    SKIFF_ENFORCE(divisors[i] != T{0}, kInvalidArgument, type, ": Y[", i,
+                  "] (in storage order) is 0, expected integers to be divided by others than 0");
+  }
+}
+
+}  // namespace skiff

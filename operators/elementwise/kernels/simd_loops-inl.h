@@ -1,0 +1,175 @@
+// The float32 loops of element-wise ops. The file that includes this one through Highway's
+// foreach_target compiles them once per instruction set. A loop calls a functor with a Highway tag
+// and vectors. The last elements are vectors of one lane, so a loop touches nothing beyond them.
+//
+// A result may share the storage of an operand: a loop reads element i before it writes it.
+// Functors belong in an anonymous namespace. A file exports one function, which returns the loops
+// of its op for an instruction set (UnaryLoops, BinaryLoops).
+#include <cstdint>
+#include <type_traits>
+
+#include "hwy/highway.h"
+#include "operators/common/simd_math-inl.h"
+#include "operators/elementwise/kernels/binary.h"
+
+#if defined(SKIFF_OPERATORS_ELEMENTWISE_KERNELS_SIMD_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SKIFF_OPERATORS_ELEMENTWISE_KERNELS_SIMD_LOOPS_INL_H_
+#undef SKIFF_OPERATORS_ELEMENTWISE_KERNELS_SIMD_LOOPS_INL_H_
+#else
+#define SKIFF_OPERATORS_ELEMENTWISE_KERNELS_SIMD_LOOPS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+using OneFloatTag = hn::CappedTag<float, 1>;
+
+// Sets out[i] = f(x[i]).
+template <class Functor>
+HWY_INLINE void UnaryLoop(const Functor& f, const float* x, float* out, int64_t count) {
+  const FloatTag d;
+  const OneFloatTag one;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, out + i);
+  for (; i < count; ++i) hn::StoreU(f(one, hn::LoadU(one, x + i)), one, out + i);
+}
+
+// Loads the next elements of an operand, or repeats its only one.
+template <bool kMoves, class D>
+HWY_INLINE hn::Vec<D> LoadOperand(D d, const float* x, int64_t i) {
+  if constexpr (kMoves) return hn::LoadU(d, x + i);
+  return hn::Set(d, *x);
+}
+
+template <bool kXMoves, bool kYMoves, class Functor>
+HWY_INLINE void BinaryRun(const Functor& f, const float* x, const float* y, float* out,
+                          int64_t count) {
+  const FloatTag d;
+  const OneFloatTag one;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(f(d, LoadOperand<kXMoves>(d, x, i), LoadOperand<kYMoves>(d, y, i)), d, out + i);
+  }
+  for (; i < count; ++i) {
+    hn::StoreU(f(one, LoadOperand<kXMoves>(one, x, i), LoadOperand<kYMoves>(one, y, i)), one,
+               out + i);
+  }
+}
+
+// Sets out[i] = f(x[i * x_step], y[i * y_step]). A step is 0 or 1.
+template <class Functor>
+HWY_INLINE void BinaryLoop(const Functor& f, const float* x, int64_t x_step, const float* y,
+                           int64_t y_step, float* out, int64_t count) {
+  if (x_step == 0) {
+    BinaryRun<false, true>(f, x, y, out, count);
+  } else if (y_step == 0) {
+    BinaryRun<true, false>(f, x, y, out, count);
+  } else {
+    BinaryRun<true, true>(f, x, y, out, count);
+  }
+}
+
+template <bool kXMoves, bool kYMoves, class D, class Functor>
+HWY_INLINE void BinaryGradStep(D d, const Functor& f, const float* x, const float* y,
+                               const float* out, const float* dout, float* grad, int64_t i) {
+  hn::StoreU(f(d, LoadOperand<kXMoves>(d, x, i), LoadOperand<kYMoves>(d, y, i),
+               hn::LoadU(d, out + i), hn::LoadU(d, dout + i)),
+             d, grad + i);
+}
+
+template <bool kXMoves, bool kYMoves, class Functor>
+HWY_INLINE void BinaryGradRun(const Functor& f, const float* x, const float* y, const float* out,
+                              const float* dout, float* grad, int64_t count) {
+  const FloatTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    BinaryGradStep<kXMoves, kYMoves>(d, f, x, y, out, dout, grad, i);
+  }
+  for (; i < count; ++i) {
+    BinaryGradStep<kXMoves, kYMoves>(OneFloatTag(), f, x, y, out, dout, grad, i);
+  }
+}
+
+// Sets grad[i] = f(x[i * x_step], y[i * y_step], out[i], dout[i]).
+template <class Functor>
+HWY_INLINE void BinaryGradLoop(const Functor& f, const float* x, int64_t x_step, const float* y,
+                               int64_t y_step, const float* out, const float* dout, float* grad,
+                               int64_t count) {
+  if (x_step == 0) {
+    BinaryGradRun<false, true>(f, x, y, out, dout, grad, count);
+  } else if (y_step == 0) {
+    BinaryGradRun<true, false>(f, x, y, out, dout, grad, count);
+  } else {
+    BinaryGradRun<true, true>(f, x, y, out, dout, grad, count);
+  }
+}
+
+// The gradient of a step function: 0, its slope wherever it has one.
+struct ZeroGradient {
+  template <class D, class V>
+  V operator()(D d, V, V) const {
+    return hn::Zero(d);
+  }
+  template <typename T>
+  T operator()(T, T) const {
+    return T{0};
+  }
+};
+
+template <class Functor>
+struct UnaryLoopOf {
+  void operator()(const float* x, float* out, int64_t count) const { UnaryLoop(f, x, out, count); }
+  Functor f;
+};
+
+template <class Functor>
+struct UnaryGradLoopOf {
+  void operator()(const float* saved, const float* dout, float* dx, int64_t count) const {
+    BinaryLoop(f, saved, 1, dout, 1, dx, count);
+  }
+  Functor f;
+};
+
+// Returns the loops of f(x) and of the gradient f(saved, dout).
+template <class Functor, class GradFunctor>
+UnaryFloatLoops UnaryLoops(const OpContext& context) {
+  return {UnaryLoopOf<Functor>{MakeFunctor<Functor>(context)},
+          UnaryGradLoopOf<GradFunctor>{MakeFunctor<GradFunctor>(context)}};
+}
+
+template <class Functor>
+void BinaryLoopOf(const float* x, int64_t x_step, const float* y, int64_t y_step, float* out,
+                  int64_t count) {
+  BinaryLoop(Functor(), x, x_step, y, y_step, out, count);
+}
+
+template <class Functor>
+void BinaryGradLoopOf(const float* x, int64_t x_step, const float* y, int64_t y_step,
+                      const float* out, const float* dout, float* grad, int64_t count) {
+  BinaryGradLoop(Functor(), x, x_step, y, y_step, out, dout, grad, count);
+}
+
+template <class Functor>
+constexpr BinaryGradKernelLoop<float> GradLoopUnlessPassed() {
+  if constexpr (std::is_same_v<Functor, PassGradient>) {
+    return nullptr;
+  } else {
+    return BinaryGradLoopOf<Functor>;
+  }
+}
+
+// Returns the loops of f(x, y) and of the gradients f(x, y, out, dout) of x and y, or PassGradient.
+template <class Functor, class XGrad, class YGrad>
+BinaryFloatLoops BinaryLoops() {
+  return {BinaryLoopOf<Functor>, {GradLoopUnlessPassed<XGrad>(), GradLoopUnlessPassed<YGrad>()}};
+}
+
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // SKIFF_OPERATORS_ELEMENTWISE_KERNELS_SIMD_LOOPS_INL_H_

@@ -1,0 +1,54 @@
+#include "operators/loss/kernels/labels.h"
+
+#include <optional>
+
+#include "framework/base/error.h"
+#include "framework/tensor/dims_agree.h"
+#include "operators/common/input_checks.h"
+
+namespace skiff {
+
+Shape LossShape(const Shape& scores, int axis) {
+  Shape shape = scores;
+  shape[axis] = 1;
+  return shape;
+}
+
+namespace {
+
+void CheckDims(std::string_view where, const Shape& label, const Shape& expected) {
+  SKIFF_ENFORCE(DimsAgree(label.dims(), expected.dims()), kInvalidArgument, where,
+                ": Label is of shape ", label, ", expected ", expected);
+}
+
+}  // namespace
+
+void CheckLabel(std::string_view where, const TensorMeta& scores, const TensorMeta& label, int axis,
+                bool is_soft) {
+  if (is_soft) {
+    SKIFF_ENFORCE(label.dtype == scores.dtype, kInvalidArgument, where, ": a soft Label is ",
+                  label.dtype, ", expected ", scores.dtype, " as the scores");
+    return CheckDims(where, label.shape, scores.shape);
+  }
+  SKIFF_ENFORCE(label.dtype == DType::kInt64 || label.dtype == DType::kInt32, kInvalidArgument,
+                where, ": Label is ", label.dtype, ", expected int64 or int32");
+  const Shape expected = LossShape(scores.shape, axis);
+  if (label.shape.rank() != scores.shape.rank() - 1) {
+    return CheckDims(where, label.shape, expected);
+  }
+  Shape without_axis;
+  for (int i = 0; i < expected.rank(); ++i) {
+    if (i != axis) without_axis.Append(expected[i]);
+  }
+  CheckDims(where, label.shape, without_axis);
+}
+
+void ThrowIfFound(const FirstBadIndex& bad, std::string_view where, const LabelReader& labels,
+                  int64_t classes, int64_t ignore_index) {
+  const std::optional<int64_t> item = bad.Find();
+  if (!item) return;
+  Throw(ErrorCode::kOutOfRange, where, ": the label of row ", *item, " is ", labels[*item],
+        ", expected a class in [0, ", classes, ") or ignore_index = ", ignore_index);
+}
+
+}  // namespace skiff

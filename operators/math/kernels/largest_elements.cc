@@ -1,0 +1,227 @@
+#include "operators/math/kernels/largest_elements.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/math/kernels/element_order.h"
+
+namespace skiff {
+namespace {
+
+// What top_k has no attributes for.
+struct Selection {
+  int axis = 0;
+  bool largest = true;
+};
+
+Selection SelectionOf(const OpContext& context) {
+  const bool is_v2 = context.def().FindAttr("axis") != nullptr;
+  return {.axis = AxisIndex(context, context.Input("X").shape,
+                            is_v2 ? context.IntAttr("axis") : int64_t{-1}),
+          .largest = !is_v2 || context.Attr<bool>("largest")};
+}
+
+void CheckK(std::string_view type, int64_t k, const Shape& x, int axis) {
+  const int64_t length = x.rank() == 0 ? 1 : x[axis];
+  SKIFF_ENFORCE(k >= 1 && (length < 0 || k <= length), kInvalidArgument, type, ": k = ", k,
+                " is outside [1, ", length, "] for X of shape ", x, " along axis ", axis);
+}
+
+Shape OutputShape(const Shape& x, int axis, int64_t k) {
+  Shape out = x;
+  if (x.rank() > 0) out[axis] = k;
+  return out;
+}
+
+void Infer(OpContext& context) {
+  const std::string& type = context.op().type;
+  const Shape& x = context.Input("X").shape;
+  const int axis = SelectionOf(context).axis;
+  int64_t k = -1;
+  if (context.HasInput("K")) {
+    const DType dtype = context.Input("K").dtype;
+    SKIFF_ENFORCE(dtype == DType::kInt32 || dtype == DType::kInt64, kInvalidArgument, type,
+                  ": K is ", dtype, ", expected int32 or int64");
+    CheckOneElement(context, "K");
+  } else {
+    k = context.IntAttr("k");
+    CheckK(type, k, x, axis);
+  }
+  const Shape out = OutputShape(x, axis, k);
+  if (axis != 0 || x.rank() == 1) {
+    context.SetOutputLike("Out", "X");
+    context.SetOutputLike("Indices", "X");
+  }
+  context.SetOutput("Out", out, context.Input("X").dtype);
+  context.SetOutput("Indices", out, DType::kInt64);
+}
+
+void InferGrad(OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  const int axis = SelectionOf(context).axis;
+  // k is what Indices has: the attribute is not read where K was given.
+  const Shape& indices = context.Input("Indices").shape;
+  CheckInputLike(context, "Indices", OutputShape(x.shape, axis, -1), DType::kInt64);
+  if (indices.rank() > 0 && indices[axis] >= 0) {
+    CheckK(context.op().type, indices[axis], x.shape, axis);
+  }
+  CheckInputLike(context, "Out@GRAD", indices, x.dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+template <typename T>
+void Select(bool largest, const AxisExtents& extents, int64_t k, const T* x, T* values,
+            int64_t* indices) {
+  if (largest) {
+    SelectLines<true>(extents, k, x, values, indices);
+  } else {
+    SelectLines<false>(extents, k, x, values, indices);
+  }
+}
+
+// Where K is a tensor, the shape of the outputs is found in the run; their memory is there before,
+// enough for the largest k.
+template <typename T>
+std::unique_ptr<Kernel> PrepareDynamic(const PrepareContext& context) {
+  const Selection selection = SelectionOf(context);
+  const Shape shape = context.Input("X").shape;
+  const AxisExtents extents = ExtentsOfAxis(shape, selection.axis);
+  const int x = context.InputIndex("X");
+  const int k_input = context.InputIndex("K");
+  const int out = context.OutputIndex("Out");
+  const int indices = context.OutputIndex("Indices");
+  const Tensor values(shape, kDTypeOf<T>);
+  const Tensor places(shape, DType::kInt64);
+  return MakeKernel([=, type = context.op().type](const KernelContext& run) {
+    const Tensor& wanted = run.input(k_input);
+    const int64_t k = wanted.dtype() == DType::kInt32 ? int64_t{*wanted.data<int32_t>()}
+                                                      : *wanted.data<int64_t>();
+    CheckK(type, k, shape, selection.axis);
+    const Shape selected = OutputShape(shape, selection.axis, k);
+    Tensor to(selected, kDTypeOf<T>, values.buffer());
+    Tensor to_places(selected, DType::kInt64, places.buffer());
+    Select(selection.largest, extents, k, run.input(x).data<T>(), to.data<T>(),
+           to_places.data<int64_t>());
+    if (out >= 0) run.output(out) = to;
+    if (indices >= 0) run.output(indices) = to_places;
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  if (context.HasInput("K")) return PrepareDynamic<T>(context);
+  const Selection selection = SelectionOf(context);
+  const AxisExtents extents = ExtentsOfAxis(context.Input("X").shape, selection.axis);
+  const int64_t k = context.IntAttr("k");
+  CheckK(context.op().type, k, context.Input("X").shape, selection.axis);
+  const int x = context.InputIndex("X");
+  const int out = context.OutputIndex("Out");
+  const int indices = context.OutputIndex("Indices");
+  const int64_t count = MultiplyCounts(extents.lines(), k);
+  const int scratch_out = out >= 0 ? -1 : context.RequestWorkspace(ByteCount(count, kDTypeOf<T>));
+  const int scratch_indices =
+      indices >= 0 ? -1 : context.RequestWorkspace(ByteCount(count, DType::kInt64));
+  return MakeKernel([=](const KernelContext& run) {
+    T* values = out >= 0 ? run.output(out).data<T>() : static_cast<T*>(run.workspace(scratch_out));
+    int64_t* places = indices >= 0 ? run.output(indices).data<int64_t>()
+                                   : static_cast<int64_t*>(run.workspace(scratch_indices));
+    Select(selection.largest, extents, k, run.input(x).data<T>(), values, places);
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const int axis = SelectionOf(context).axis;
+  const AxisExtents extents = ExtentsOfAxis(context.Input("X").shape, axis);
+  const int64_t k = ExtentsOfAxis(context.Input("Indices").shape, axis).length;
+  const int indices = context.InputIndex("Indices");
+  const int gradient = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  return MakeKernel([=, type = context.op().type](const KernelContext& run) {
+    SpreadToPlaces(type, extents, k, run.input(indices).data<int64_t>(),
+                   run.input(gradient).data<T>(), run.output(dx).data<T>());
+  });
+}
+
+std::vector<AttrDef> Attributes(bool is_v2) {
+  std::vector<AttrDef> attributes = {{.name = "k",
+                                      .type = AttrType::kInt,
+                                      .default_value = Attribute(int32_t{1}),
+                                      .doc = "How many values; ignored where K is given."}};
+  if (!is_v2) return attributes;
+  attributes.push_back({.name = "axis",
+                        .type = AttrType::kInt,
+                        .default_value = Attribute(int32_t{-1}),
+                        .doc = "The axis; negative ones count from the back."});
+  attributes.push_back(
+      {.name = "largest",
+       .type = AttrType::kBool,
+       .default_value = Attribute(true),
+       .doc = "The largest values, in descending order; else the smallest, in ascending."});
+  attributes.push_back({.name = "sorted",
+                        .type = AttrType::kBool,
+                        .default_value = Attribute(true),
+                        .doc = "Whether the order matters; the outputs are sorted in any case."});
+  return attributes;
+}
+
+OpDef ForwardDef(const std::string& type, bool is_v2) {
+  OpDef def;
+  def.type = type;
+  def.doc = StrCat("The k largest ", is_v2 ? "or smallest values of X along `axis`" : "of each row",
+                   ", in order, and their places. Fluid's ", type, ".");
+  def.inputs = {
+      {.name = "X", .doc = "Of any shape."},
+      {.name = "K", .doc = "k, as an integer tensor.", .dispensable = true, .checks_data = true}};
+  def.outputs = {
+      {.name = "Out", .doc = "The values; X's shape with k along the axis.", .dispensable = true},
+      {.name = "Indices", .doc = "Their places along the axis, int64.", .dispensable = true}};
+  def.attrs = Attributes(is_v2);
+  def.infer = Infer;
+  // Like Fluid, whose top_k_grad takes no K.
+  std::vector<std::string> inputs = {"X", "Indices", "Out@GRAD"};
+  if (is_v2) inputs.emplace_back("K");
+  def.grad = GradOp(type + "_grad", std::move(inputs), {"X@GRAD"});
+  def.data_dependent_shape = true;
+  return def;
+}
+
+OpDef GradientDef(const std::string& type, bool is_v2) {
+  OpDef def;
+  def.type = type + "_grad";
+  def.doc = "The gradient of " + type + ": dX is dOut at the places found, 0 elsewhere.";
+  def.inputs = {{.name = "X", .doc = "The input of " + type + ".", .shape_only = true},
+                {.name = "Indices", .doc = "The places found.", .checks_data = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  if (is_v2) {
+    def.inputs.push_back(
+        {.name = "K", .doc = "Of top_k_v2; unused.", .dispensable = true, .shape_only = true});
+  }
+  def.outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}};
+  def.attrs = Attributes(is_v2);
+  def.infer = InferGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.data_checked_by = type;
+  return def;
+}
+
+}  // namespace
+
+void RegisterTopKOp(OpRegistry& registry, bool is_v2) {
+  const std::string type = is_v2 ? "top_k_v2" : "top_k";
+  registry.Add(ForwardDef(type, is_v2));
+  registry.Add(GradientDef(type, is_v2));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      type, []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>(
+      type + "_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

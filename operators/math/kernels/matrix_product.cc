@@ -1,0 +1,177 @@
+#include "operators/math/kernels/matrix_product.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/op/op_context.h"
+
+namespace skiff {
+namespace {
+
+// Of the dims of the product's batch: elements between a factor's matrices, 0 where it broadcasts.
+std::vector<int64_t> BatchStrides(const Shape& batch, int64_t matrix, const Shape& out_batch) {
+  std::vector<int64_t> strides(static_cast<size_t>(out_batch.rank()));
+  int64_t stride = matrix;
+  for (int axis = out_batch.rank() - 1; axis >= 0; --axis) {
+    const int64_t size = AlignedDim(batch, out_batch.rank(), axis);
+    strides[static_cast<size_t>(axis)] = size == 1 ? 0 : stride;
+    stride *= size;
+  }
+  return strides;
+}
+
+struct Strides {
+  explicit Strides(const MatrixProduct& product)
+      : x(BatchStrides(product.x.batch, product.x.rows * product.x.columns, product.batch)),
+        y(BatchStrides(product.y.batch, product.y.rows * product.y.columns, product.batch)),
+        out(BatchStrides(product.batch, product.m * product.n, product.batch)) {}
+  std::vector<int64_t> x;
+  std::vector<int64_t> y;
+  std::vector<int64_t> out;
+};
+
+GemmSpec WithBatch(GemmSpec spec, const Shape& batch, const std::vector<int64_t>& a,
+                   const std::vector<int64_t>& b, const std::vector<int64_t>& c) {
+  for (int axis = 0; axis < batch.rank(); ++axis) {
+    const auto i = static_cast<size_t>(axis);
+    spec.batch.push_back({batch[axis], a[i], b[i], c[i]});
+  }
+  return spec;
+}
+
+// dX = dOut * op(Y)', or its transpose op(Y) * dOut' where X lies transposed.
+template <typename T>
+Gemm<T> GradientOfX(const MatrixProduct& p, PrepareContext& context) {
+  const Strides strides(p);
+  if (!p.x.transposed) {
+    const GemmSpec spec{.m = p.m, .n = p.k, .k = p.n, .trans_b = !p.y.transposed, .alpha = p.alpha};
+    return Gemm<T>(WithBatch(spec, p.batch, strides.out, strides.y, strides.x), context);
+  }
+  const GemmSpec spec{
+      .m = p.k, .n = p.m, .k = p.n, .trans_a = p.y.transposed, .trans_b = true, .alpha = p.alpha};
+  return Gemm<T>(WithBatch(spec, p.batch, strides.y, strides.out, strides.x), context);
+}
+
+// dY = op(X)' * dOut, or its transpose dOut' * op(X) where Y lies transposed.
+template <typename T>
+Gemm<T> GradientOfY(const MatrixProduct& p, PrepareContext& context) {
+  const Strides strides(p);
+  if (!p.y.transposed) {
+    const GemmSpec spec{.m = p.k, .n = p.n, .k = p.m, .trans_a = !p.x.transposed, .alpha = p.alpha};
+    return Gemm<T>(WithBatch(spec, p.batch, strides.x, strides.out, strides.y), context);
+  }
+  const GemmSpec spec{
+      .m = p.n, .n = p.k, .k = p.m, .trans_a = true, .trans_b = p.x.transposed, .alpha = p.alpha};
+  return Gemm<T>(WithBatch(spec, p.batch, strides.out, strides.x, strides.y), context);
+}
+
+}  // namespace
+
+int64_t AlignedDim(const Shape& batch, int rank, int axis) {
+  const int own = axis - (rank - batch.rank());
+  return own < 0 ? 1 : batch[own];
+}
+
+void SetProductSizes(const OpContext& context, MatrixProduct* product) {
+  const auto describe = [&](const char* slot, const MatrixFactor& factor) {
+    return StrCat(slot, " ", context.Input(slot).shape, factor.transposed ? " (transposed)" : "");
+  };
+  product->m = product->x.height();
+  product->n = product->y.width();
+  product->k = MergeDims(product->x.width(), product->y.height(),
+                         StrCat(context.op().type, ": the dims that ", describe("X", product->x),
+                                " and ", describe("Y", product->y), " are summed over"));
+}
+
+void CheckFactors(const OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  const TensorMeta& y = context.Input("Y");
+  const std::string& type = context.op().type;
+  SKIFF_ENFORCE(x.dtype == y.dtype, kInvalidArgument, type, ": X is ", x.dtype, ", Y is ", y.dtype,
+                ", expected one dtype");
+  SKIFF_ENFORCE(x.shape.rank() >= 1 && y.shape.rank() >= 1, kInvalidArgument, type, ": X ", x.shape,
+                " and Y ", y.shape, ", expected at least one dim each");
+}
+
+GemmSpec SpecOf(const MatrixProduct& p) {
+  const Strides strides(p);
+  return WithBatch({.m = p.m,
+                    .n = p.n,
+                    .k = p.k,
+                    .trans_a = p.x.transposed,
+                    .trans_b = p.y.transposed,
+                    .alpha = p.alpha},
+                   p.batch, strides.x, strides.y, strides.out);
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareMatrixProduct(PrepareContext& context, const MatrixProduct& p) {
+  Gemm<T> gemm(SpecOf(p), context);
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int out = context.OutputIndex("Out");
+  return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
+    gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>());
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context, const MatrixProduct& p) {
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int dout = context.InputIndex("Out@GRAD");
+  const int dx = context.OutputIndex("X@GRAD");
+  const int dy = context.OutputIndex("Y@GRAD");
+  std::optional<Gemm<T>> to_x;
+  std::optional<Gemm<T>> to_y;
+  if (dx >= 0) to_x = GradientOfX<T>(p, context);
+  if (dy >= 0) to_y = GradientOfY<T>(p, context);
+  const bool x_transposed = p.x.transposed;
+  const bool y_transposed = p.y.transposed;
+  return MakeKernel([=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
+    const T* gradient = run.input(dout).data<T>();
+    if (to_x) {
+      const T* factor = run.input(y).data<T>();
+      to_x->Run(run, x_transposed ? factor : gradient, x_transposed ? gradient : factor,
+                run.output(dx).data<T>());
+    }
+    if (to_y) {
+      const T* factor = run.input(x).data<T>();
+      to_y->Run(run, y_transposed ? gradient : factor, y_transposed ? factor : gradient,
+                run.output(dy).data<T>());
+    }
+  });
+}
+
+template std::unique_ptr<Kernel> PrepareMatrixProduct<float>(PrepareContext&, const MatrixProduct&);
+template std::unique_ptr<Kernel> PrepareMatrixProduct<double>(PrepareContext&,
+                                                              const MatrixProduct&);
+template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(PrepareContext&,
+                                                                 const MatrixProduct&);
+template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(PrepareContext&,
+                                                                  const MatrixProduct&);
+
+double FlopOf(const MatrixProduct& product) {
+  return 2.0 * static_cast<double>(product.batch.element_count()) * static_cast<double>(product.m) *
+         static_cast<double>(product.k) * static_cast<double>(product.n);
+}
+
+OpDef MatrixProductGradDef(const std::string& type) {
+  OpDef def;
+  def.type = type + "_grad";
+  def.doc =
+      "The gradient of " + type +
+      ", Out = alpha * P * Q with P = op(X) and Q = op(Y): dP = alpha * dOut * Q', dQ = alpha "
+      "* P' * dOut, summed over broadcast dims.";
+  def.inputs = {{.name = "X", .doc = "The left factor."},
+                {.name = "Y", .doc = "The right factor."},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "Of X's shape.", .dispensable = true},
+                 {.name = "Y@GRAD", .doc = "Of Y's shape.", .dispensable = true}};
+  def.no_gradient_reason = "second derivatives are not provided";
+  return def;
+}
+
+}  // namespace skiff

@@ -1,0 +1,74 @@
+// Batched matrix products, shared by matmul_v2, matmul and bmm.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "framework/op/kernel.h"
+#include "framework/op/op_def.h"
+#include "framework/tensor/shape.h"
+#include "operators/common/gemm.h"
+
+namespace skiff {
+
+// A factor as a batch of matrices.
+struct MatrixFactor {
+  Shape batch;
+  int64_t rows = 1;  // as stored, before transposition
+  int64_t columns = 1;
+  bool transposed = false;
+
+  // The sizes after transposition.
+  int64_t height() const { return transposed ? columns : rows; }
+  int64_t width() const { return transposed ? rows : columns; }
+};
+
+// Out = alpha · op(X) · op(Y), where op transposes or not. The batches of the factors are aligned
+// at their last dims and broadcast to the batch of Out.
+struct MatrixProduct {
+  MatrixFactor x;
+  MatrixFactor y;
+  Shape batch;  // of Out
+  int64_t m = 0;
+  int64_t k = 0;
+  int64_t n = 0;
+  double alpha = 1;
+};
+
+// Returns dim `axis` of a batch of rank `rank` to whose last dims `batch` is aligned; 1 for an axis
+// before the first dim of `batch`.
+int64_t AlignedDim(const Shape& batch, int rank, int axis);
+
+// Sets m, k and n from the factors. Throws Error, with the shapes of X and Y, if they don't fit.
+void SetProductSizes(const OpContext& context, MatrixProduct* product);
+// Throws Error unless X and Y have the same dtype and at least one dim each.
+void CheckFactors(const OpContext& context);
+
+GemmSpec SpecOf(const MatrixProduct& product);
+// Returns 2 · m · k · n times the size of the batch; see OpDef::flop.
+double FlopOf(const MatrixProduct& product);
+
+// Returns the kernel from X and Y to Out. T is float or double; every dim must be known.
+template <typename T>
+std::unique_ptr<Kernel> PrepareMatrixProduct(PrepareContext& context, const MatrixProduct& product);
+// Returns the kernel from X, Y and Out@GRAD to X@GRAD and Y@GRAD, either of which may be absent.
+// With P = op(X), Q = op(Y): dP = alpha · dOut · Q', dQ = alpha · P' · dOut, summed over broadcast
+// dims.
+template <typename T>
+std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context,
+                                                 const MatrixProduct& product);
+
+extern template std::unique_ptr<Kernel> PrepareMatrixProduct<float>(PrepareContext&,
+                                                                    const MatrixProduct&);
+extern template std::unique_ptr<Kernel> PrepareMatrixProduct<double>(PrepareContext&,
+                                                                     const MatrixProduct&);
+extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(PrepareContext&,
+                                                                        const MatrixProduct&);
+extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(PrepareContext&,
+                                                                         const MatrixProduct&);
+
+// Returns the definition of the gradient op <type>_grad, without attributes and shape rule.
+OpDef MatrixProductGradDef(const std::string& type);
+
+}  // namespace skiff

@@ -1,0 +1,143 @@
+#include "operators/math/kernels/reduction.h"
+
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+
+namespace skiff {
+namespace {
+
+void CheckDtypes(const OpContext& context, DType out) {
+  const auto check = [&](const char* name, const char* of, DType dtype) {
+    const int64_t wanted = context.IntAttr(name);
+    SKIFF_ENFORCE(wanted < 0 || wanted == static_cast<int64_t>(dtype), kUnimplemented,
+                  context.op().type, ": ", name, " = ", wanted, ", expected -1 or ", of, " own, ",
+                  static_cast<int32_t>(dtype), " (", dtype, "); cast X before");
+  };
+  check("in_dtype", "X's", context.Input("X").dtype);
+  check("out_dtype", "Out's", out);
+}
+
+}  // namespace
+
+std::vector<AttrDef> ReductionAttributes(AttrType type_of_dim) {
+  const Attribute first_axis = type_of_dim == AttrType::kLongs ? Attribute(std::vector<int64_t>{0})
+                                                               : Attribute(std::vector<int32_t>{0});
+  return {{.name = "dim",
+           .type = type_of_dim,
+           .default_value = first_axis,
+           .doc = "The axes to reduce over; negative ones count from the back, none means all."},
+          {.name = "keep_dim",
+           .type = AttrType::kBool,
+           .default_value = Attribute(false),
+           .doc = "Reduced axes stay as dims of 1."},
+          {.name = "reduce_all",
+           .type = AttrType::kBool,
+           .default_value = Attribute(false),
+           .doc = "Reduce over all axes, whatever `dim` says."},
+          {.name = "in_dtype",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{-1}),
+           .doc = "-1 or X's dtype."},
+          {.name = "out_dtype",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{-1}),
+           .doc = "-1 or Out's dtype."}};
+}
+
+std::vector<bool> ReducedAxes(const OpContext& context) {
+  const Shape& shape = context.Input("X").shape;
+  const std::vector<int64_t> axes = context.IntsAttr("dim");
+  const bool all = context.Attr<bool>("reduce_all") || axes.empty();
+  std::vector<bool> reduced(static_cast<size_t>(shape.rank()), all);
+  if (all) return reduced;
+  for (const int64_t axis : axes) {
+    // As in Fluid, a scalar has an axis 0.
+    const int index =
+        NormalizeAxis(axis, std::max(shape.rank(), 1), StrCat(context.op().type, ": dim"));
+    if (shape.rank() == 0) continue;
+    SKIFF_ENFORCE(!reduced[static_cast<size_t>(index)], kInvalidArgument, context.op().type,
+                  ": dim = [", Join(axes, ", "), "]: axis ", axis, " is listed twice for X ",
+                  shape);
+    reduced[static_cast<size_t>(index)] = true;
+  }
+  return reduced;
+}
+
+Shape ReducedShape(const OpContext& context) {
+  const Shape& shape = context.Input("X").shape;
+  const std::vector<bool> reduced = ReducedAxes(context);
+  const bool keep_dim = context.Attr<bool>("keep_dim");
+  Shape out;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (!reduced[static_cast<size_t>(axis)]) {
+      out.Append(shape[axis]);
+    } else if (keep_dim) {
+      out.Append(1);
+    }
+  }
+  return out;
+}
+
+void InferReduction(OpContext& context, DType dtype) {
+  CheckDtypes(context, dtype);
+  const bool keeps_rows = context.Input("X").shape.rank() > 0 && !ReducedAxes(context).front();
+  if (keeps_rows) context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", ReducedShape(context), dtype);
+}
+
+void InferReductionGrad(OpContext& context) {
+  const DType dtype = context.Input("X").dtype;
+  CheckDtypes(context, dtype);
+  const Shape expected = ReducedShape(context);
+  if (context.def().FindInput("Out") != nullptr) CheckInputLike(context, "Out", expected, dtype);
+  CheckGradientLike(context, "Out@GRAD", expected, dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+AxisReduction ReductionOf(const OpContext& context) {
+  return {context.Input("X").shape, ReducedAxes(context)};
+}
+
+void CheckSomethingIsReduced(const OpContext& context, const AxisReduction& reduction) {
+  SKIFF_ENFORCE(reduction.reduced_count() > 0 || reduction.output_count() == 0, kInvalidArgument,
+                context.op().type, ": X of shape ", context.Input("X").shape,
+                " leaves no elements for an output, expected at least one");
+}
+
+OpDef ReductionDef(const std::string& type, const std::string& doc,
+                   const std::vector<std::string>& forward_slots) {
+  OpDef def;
+  def.type = type;
+  def.doc = doc;
+  def.inputs = {{.name = "X", .doc = "Of any shape."}};
+  def.outputs = {{.name = "Out", .doc = "The results; of rank 0 if no dim is left."}};
+  def.attrs = ReductionAttributes();
+  def.infer = [](OpContext& context) { InferReduction(context, context.Input("X").dtype); };
+  std::vector<std::string> inputs = forward_slots;
+  inputs.emplace_back("Out@GRAD");
+  def.grad = GradOp(type + "_grad", std::move(inputs), {"X@GRAD"});
+  return def;
+}
+
+OpDef ReductionGradDef(const std::string& type, const std::string& doc,
+                       const std::vector<std::string>& forward_slots, bool reads_x) {
+  OpDef def;
+  def.type = type + "_grad";
+  def.doc = doc;
+  for (const std::string& slot : forward_slots) {
+    const bool shape_only = slot == "X" && !reads_x;
+    def.inputs.push_back({.name = slot, .doc = "Of " + type + ".", .shape_only = shape_only});
+  }
+  def.inputs.push_back({.name = "Out@GRAD", .doc = "The gradient of Out."});
+  def.outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}};
+  def.attrs = ReductionAttributes();
+  def.infer = InferReductionGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  return def;
+}
+
+}  // namespace skiff

@@ -1,0 +1,67 @@
+#include "operators/math/kernels/softmax_definition.h"
+
+#include <vector>
+
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+
+namespace skiff {
+namespace {
+
+int AxisOf(const OpContext& context, const Shape& shape) {
+  return AxisIndex(context, shape, context.IntAttr("axis"));
+}
+
+void Infer(OpContext& context) {
+  AxisOf(context, context.Input("X").shape);
+  context.SetOutputLike("Out", "X");
+}
+
+void InferGrad(OpContext& context) {
+  const TensorMeta& out = context.Input("Out");
+  AxisOf(context, out.shape);
+  CheckInputLike(context, "Out@GRAD", out.shape, out.dtype);
+  context.SetOutputLike("X@GRAD", "Out");
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "axis",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{-1}),
+           .doc = "The axis of the classes; negative ones count from the back."}};
+}
+
+}  // namespace
+
+AxisExtents SoftmaxExtents(const OpContext& context, const Shape& shape) {
+  return ExtentsOfAxis(shape, AxisOf(context, shape));
+}
+
+OpDef SoftmaxDef(const std::string& type, const std::string& doc, const std::string& out_doc) {
+  OpDef def;
+  def.type = type;
+  def.doc = doc;
+  def.inputs = {{.name = "X", .doc = "Logits, of any rank; a scalar is one class."}};
+  def.outputs = {{.name = "Out", .doc = out_doc}};
+  def.attrs = Attributes();
+  def.infer = Infer;
+  def.grad = GradOp(type + "_grad", {"Out", "Out@GRAD"}, {"X@GRAD"});
+  def.in_place = {{"X", "Out"}};
+  return def;
+}
+
+OpDef SoftmaxGradDef(const std::string& type, const std::string& doc) {
+  OpDef def;
+  def.type = type + "_grad";
+  def.doc = doc;
+  def.inputs = {{.name = "Out", .doc = "The output of " + type + "."},
+                {.name = "Out@GRAD", .doc = "Its gradient."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "Of Out's shape."}};
+  def.attrs = Attributes();
+  def.infer = InferGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.in_place = {{"Out@GRAD", "X@GRAD"}, {"Out", "X@GRAD"}};
+  return def;
+}
+
+}  // namespace skiff

@@ -1,0 +1,19 @@
+// The definitions of softmax and log_softmax.
+#pragma once
+
+#include <string>
+
+#include "framework/op/registry.h"
+#include "operators/common/axis_extents.h"
+
+namespace skiff {
+
+// Returns the extents of a tensor along the attribute `axis`. The shape must be known.
+AxisExtents SoftmaxExtents(const OpContext& context, const Shape& shape);
+
+// Return the definitions of the op `type` from X to Out, of the same shape, and of its gradient op
+// <type>_grad, which reads Out and Out@GRAD. `doc` is the formula; `out_doc` describes Out.
+OpDef SoftmaxDef(const std::string& type, const std::string& doc, const std::string& out_doc);
+OpDef SoftmaxGradDef(const std::string& type, const std::string& doc);
+
+}  // namespace skiff

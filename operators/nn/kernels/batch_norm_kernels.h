@@ -1,0 +1,17 @@
+// The kernels of batch_norm, batch_norm_act and batch_norm_replay.
+#pragma once
+
+#include <string>
+
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// Registers the kernels of `type`, which has the slots of batch_norm or batch_norm_act, and of
+// <type>_grad.
+void AddBatchNormKernels(OpRegistry& registry, const std::string& type);
+
+// Registers the kernels of `type`, which has the slots and attributes of batch_norm_replay.
+void AddBatchNormReplayKernels(OpRegistry& registry, const std::string& type);
+
+}  // namespace skiff

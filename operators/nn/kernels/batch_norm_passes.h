@@ -1,0 +1,195 @@
+// The passes over the data that batch normalization consists of, and what its kernels share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "framework/op/kernel.h"
+#include "framework/op/op_context.h"
+#include "framework/op/registry.h"
+#include "framework/tensor/layout.h"
+#include "operators/nn/kernels/image_window.h"
+
+namespace skiff {
+
+// The dims of an input [N, C, …] or [N, …, C], seen as [batch, channels, pixels].
+struct NormGeometry {
+  int64_t batch = 0;
+  int64_t channels = 0;
+  int64_t pixels = 1;
+  ChannelOrder order = ChannelOrder::kFirst;
+  int64_t block = 1;  // of the layout
+
+  // The number of elements that a channel's statistics summarize.
+  int64_t count() const { return batch * pixels; }
+  // The number of channels, rounded up to whole blocks. Arrays with a value for each channel have
+  // this length.
+  int64_t padded_channels() const { return (channels + block - 1) / block * block; }
+  // Returns whether the channels of a pixel are contiguous: rows of channels.
+  bool is_rows() const { return block == 1 && (order == ChannelOrder::kLast || pixels == 1); }
+};
+
+// Returns the geometry of the tensor in the slot, by its shape and data_layout. Dims of -1 stay
+// unknown. Throws Error for a rank outside [2, 5].
+NormGeometry ParseNormGeometry(const OpContext& context, std::string_view slot = "X");
+
+// Values for each channel: (x - mean) · slope + shift is the normalized x.
+template <typename T>
+struct NormLines {
+  const T* mean = nullptr;
+  const T* slope = nullptr;
+  const T* shift = nullptr;
+};
+
+// Returns the lines of the channels from `channel` on.
+template <typename T>
+NormLines<T> LinesFrom(const NormLines<T>& lines, int64_t channel) {
+  const auto from = [channel](const T* line) { return line == nullptr ? line : line + channel; };
+  return {from(lines.mean), from(lines.slope), from(lines.shift)};
+}
+
+// Which gradients of the output pass the rectifier that follows the normalization.
+enum class NormMask {
+  kNone,    // all: there is no rectifier
+  kInput,   // where the normalized x is positive
+  kOutput,  // where the output is positive
+};
+
+template <typename T>
+struct NormOutputGradient {
+  const T* dy = nullptr;
+  NormMask mask = NormMask::kNone;
+  const T* output = nullptr;  // for kOutput
+};
+
+// Returns the gradient of the elements from `element` on.
+template <typename T>
+NormOutputGradient<T> GradientFrom(const NormOutputGradient<T>& gradient, int64_t element) {
+  return {gradient.dy + element, gradient.mask,
+          gradient.output == nullptr ? nullptr : gradient.output + element};
+}
+
+// The passes over the data. Arrays with a value for each channel have padded_channels() elements.
+// For the channels that pad the last block, a pass writes 0 (z has zeros there). T is float or
+// double.
+template <typename T>
+class NormLoops {
+ public:
+  virtual ~NormLoops() = default;
+  // The size of the scratch memory that the reducing passes need.
+  virtual int64_t scratch_bytes() const = 0;
+  // Computes mean[c] and the sum of squared distances from it.
+  virtual void Moments(const T* x, void* scratch, double* mean, double* squares) const = 0;
+  // Sets y = (x - mean) · slope + shift, plus z unless z is nullptr. With `rectify`, negative
+  // results become 0.
+  virtual void Normalize(const T* x, const T* z, const NormLines<T>& lines, bool rectify,
+                         T* y) const = 0;
+  // Computes the sums of g and of g · (x - mean), where g is dy, or 0 where the mask blocks it.
+  // With kOutput it also writes g to `masked`, which may be dy.
+  virtual void GradientSums(const T* x, const NormOutputGradient<T>& gradient,
+                            const NormLines<T>& lines, void* scratch, double* sums,
+                            double* products, T* masked) const = 0;
+  // Sets dx = slope · (g - offset - (x - mean) · factor). The mask must be kNone or kInput.
+  virtual void Gradient(const T* x, const NormOutputGradient<T>& gradient,
+                        const NormLines<T>& lines, const T* offset, const T* factor,
+                        T* dx) const = 0;
+};
+
+// How a reduction is cut into items, each a block of channels in a part of the batch. Depends only
+// on the sizes.
+struct NormParts {
+  // More than most machines have threads.
+  static constexpr int64_t kEnoughItems = 64;
+
+  int64_t units = 0;          // images or rows; a part consists of several
+  int64_t values_a_unit = 1;  // of one channel
+  int64_t parts = 1;
+  int64_t blocks = 1;
+  int64_t block = 1;     // channels
+  int64_t channels = 0;  // the length of arrays with a value for each channel
+
+  int64_t Begin(int64_t part) const { return units * part / parts; }
+};
+
+struct NormItem {
+  int64_t begin = 0;  // units
+  int64_t end = 0;
+  int64_t block = 0;
+};
+
+// Passes that reduce item by item and combine the items in order, so that results don't depend on
+// the number of threads.
+class PartedNormLoops : public NormLoops<float> {
+ public:
+  int64_t scratch_bytes() const final;
+  void Moments(const float* x, void* scratch, double* mean, double* squares) const final;
+  void GradientSums(const float* x, const NormOutputGradient<float>& gradient,
+                    const NormLines<float>& lines, void* scratch, double* sums, double* products,
+                    float* masked) const final;
+
+ protected:
+  explicit PartedNormLoops(const NormParts& parts) : parts_(parts) {}
+
+  // Sets pivot[c] to the mean of x[i * stride + c], i < values, for `width` channels.
+  static void FindPivot(const float* x, int64_t values, int64_t stride, int64_t width,
+                        float* pivot);
+  // Turns, for `width` channels of `count` values, the sums of distances from a pivot and of their
+  // squares into the mean and the sum of squared distances from it.
+  static void CenterMoments(const float* pivot, int64_t width, int64_t count, double* means,
+                            double* squares);
+
+ private:
+  // Computes the mean, and the sum of squared distances from it, for each channel of an item.
+  virtual void PartMoments(const float* x, const NormItem& item, double* means,
+                           double* squares) const = 0;
+  // Adds the sums of g and of g · (x - mean) for each channel of an item. With kOutput it writes g.
+  virtual void PartGradientSums(const float* x, const NormOutputGradient<float>& gradient,
+                                const NormLines<float>& lines, const NormItem& item, double* sums,
+                                double* products, float* masked) const = 0;
+
+  // Calls visit(item, index of its channels in arrays of [part, channel]) on several threads.
+  template <typename Visit>
+  void ForEachItem(const Visit& visit) const;
+
+  NormParts parts_;
+};
+
+// Returns loops for channels first, plain or blocked by 8 or 16: one pass over memory for each
+// reduction.
+std::unique_ptr<NormLoops<float>> MakeVectorNormLoops(const NormGeometry& geometry);
+// Returns such loops for rows of channels: geometry.is_rows() must be true.
+std::unique_ptr<NormLoops<float>> MakeColumnNormLoops(const NormGeometry& geometry);
+
+// Return whichever of the two fits, and whether one does: the op's images must all be blocked, or
+// plain with long enough rows of pixels, or rows of channels.
+std::unique_ptr<NormLoops<float>> MakeFastNormLoops(const NormGeometry& geometry);
+bool HasFastNormLoops(const OpContext& context);
+
+// Returns loops for the plain layout in any channel order.
+template <typename T>
+std::unique_ptr<NormLoops<T>> MakePlainNormLoops(const NormGeometry& geometry);
+
+template <typename T>
+using MakeNormLoops = std::unique_ptr<NormLoops<T>> (*)(const NormGeometry&);
+
+// Adds the kernels "plain", for float32 and float64, and "vector", for float32. Both are
+// KernelOf<T>(PrepareContext&, MakeNormLoops<T>). The first of the op's layout_slots must be an
+// input.
+template <template <typename> class KernelOf>
+void AddNormKernels(OpRegistry& registry, const std::string& type) {
+  registry.AddCpuKernels<float, double>(
+      type, []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<KernelOf<T>>(context, MakePlainNormLoops<T>);
+      });
+  registry.AddKernel(type, {.name = "vector",
+                            .dtype = DType::kFloat32,
+                            .prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+                              return std::make_unique<KernelOf<float>>(context, MakeFastNormLoops);
+                            },
+                            .accepts = HasFastNormLoops,
+                            .priority = 10});
+}
+
+}  // namespace skiff

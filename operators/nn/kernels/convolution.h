@@ -1,0 +1,70 @@
+// Two-dimensional convolution, shared by conv2d and depthwise_conv2d.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "framework/op/kernel.h"
+#include "framework/op/op_def.h"
+#include "framework/op/registry.h"
+#include "operators/nn/kernels/image_window.h"
+
+namespace skiff {
+
+// A convolution with known shapes.
+struct Convolution {
+  ImageDims input;
+  ImageDims output;
+  int64_t groups = 1;
+  Window window;
+  ChannelOrder order = ChannelOrder::kFirst;
+
+  int64_t group_inputs() const { return input.channels / groups; }
+  int64_t group_outputs() const { return output.channels / groups; }
+  int64_t filter_elements() const {
+    return output.channels * group_inputs() * window.kernel[0] * window.kernel[1];
+  }
+  // Each element of the filter is used at each point of the output. See OpDef::flop.
+  double flop() const {
+    return 2.0 * static_cast<double>(output.batch) * static_cast<double>(filter_elements()) *
+           static_cast<double>(output.size[0] * output.size[1]);
+  }
+  bool is_empty() const { return input.is_empty() || output.is_empty() || filter_elements() == 0; }
+};
+
+// Returns the convolution of an op or of its gradient op, by the slots Input and Filter and the
+// attributes. Dims of -1 stay unknown. Throws Error for shapes and attributes that don't fit.
+Convolution ParseConvolution(const OpContext& context);
+
+// Return the definitions of a convolution and of its gradient op, <type>_grad.
+OpDef ConvolutionDef(const std::string& type, const std::string& doc);
+OpDef ConvolutionGradDef(const std::string& type);
+
+// The functions below add kernels to `type`, with an epilogue if its definition has one
+// (convolution_epilogue.h), and to its gradient op, <type>_grad, if there is one.
+//
+// "plain": direct loops in float32 and float64, for every attribute.
+void AddPlainConvolution(OpRegistry& registry, const std::string& type);
+// "onednn": float32, for images that are plain or blocked by 8 or 16.
+void AddOnednnConvolution(OpRegistry& registry, const std::string& type);
+// "winograd": float32, 3x3 of stride 1, for images blocked by the lanes of a vector.
+void AddWinogradConvolution(OpRegistry& registry, const std::string& type);
+
+// Adds a float32 kernel Forward to `type` and, if there is a gradient op, Backward to it.
+// `candidate` has everything but the dtype and the factory.
+template <typename Forward, typename Backward>
+void AddConvolutionKernels(OpRegistry& registry, const std::string& type, KernelDef candidate) {
+  candidate.dtype = DType::kFloat32;
+  candidate.prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+    return std::make_unique<Forward>(context);
+  };
+  registry.AddKernel(type, candidate);
+  if (registry.Find(type + "_grad") == nullptr) return;
+  candidate.prepare = [](PrepareContext& context) -> std::unique_ptr<Kernel> {
+    return std::make_unique<Backward>(context);
+  };
+  registry.AddKernel(type + "_grad", candidate);
+}
+
+}  // namespace skiff

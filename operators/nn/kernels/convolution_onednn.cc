@@ -1,0 +1,342 @@
+// Convolution by oneDNN: float32, images plain or blocked by 8 or 16, the filter always plain in
+// the scope.
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "framework/op/kernel.h"
+#include "operators/common/onednn.h"
+#include "operators/nn/kernels/convolution.h"
+#include "operators/nn/kernels/convolution_epilogue.h"
+#include "operators/nn/kernels/scratched_call.h"
+
+namespace skiff {
+namespace {
+
+using Desc = dnnl::memory::desc;
+
+// A tensor as a primitive wants it: as it lies, or through a reorder and a workspace.
+class StagedTensor {
+ public:
+  StagedTensor(PrepareContext& context, const Desc& lying, const Desc& wanted, bool is_output) {
+    if (lying == wanted) return;
+    workspace_ = context.RequestWorkspace(OnednnBytes(wanted));
+    reorder_ = is_output ? OnednnReorder(wanted, lying) : OnednnReorder(lying, wanted);
+  }
+
+  // What the primitive reads.
+  const void* Read(const KernelContext& run, const void* data) {
+    if (workspace_ < 0) return data;
+    void* staged = run.workspace(workspace_);
+    Copy(data, staged);
+    return staged;
+  }
+  // Where the primitive writes; Finish then takes it to the tensor.
+  void* Target(const KernelContext& run, void* data) const {
+    return workspace_ < 0 ? data : run.workspace(workspace_);
+  }
+  void Finish(const KernelContext& run, void* data) {
+    if (workspace_ >= 0) Copy(run.workspace(workspace_), data);
+  }
+
+ private:
+  void Copy(const void* from, const void* to) {
+    reorder_.SetData(DNNL_ARG_FROM, from);
+    reorder_.SetData(DNNL_ARG_TO, to);
+    reorder_.Run();
+  }
+
+  int workspace_ = -1;
+  OnednnCall reorder_;
+};
+
+// The filter as a primitive wants it, with the epilogue's normalization folded into it: a form that
+// the plan keeps and refreshes with the parameters.
+class DerivedFilter {
+ public:
+  DerivedFilter(PrepareContext& context, const Desc& plain, const Desc& wanted,
+                const std::optional<ConvolutionEpilogue>& epilogue = {})
+      : input_(context.InputIndex("Filter")) {
+    if (plain == wanted && !epilogue) return;
+    form_ = context.RequestDerivedForm(
+        {.inputs = epilogue ? epilogue->inputs() : std::vector<int>{input_},
+         .bytes = OnednnBytes(wanted),
+         .refresh = [reorder = OnednnReorder(plain, wanted), input = input_, epilogue](
+                        const KernelContext& run, void* derived) mutable {
+           std::vector<float> folded;
+           if (epilogue) folded = epilogue->FoldFilters(run);
+           reorder.SetData(DNNL_ARG_FROM, epilogue ? folded.data() : run.input(input).raw_data());
+           reorder.SetData(DNNL_ARG_TO, derived);
+           reorder.Run();
+         }});
+  }
+
+  const void* Read(const KernelContext& run) const {
+    return form_ >= 0 ? run.derived(form_) : run.input(input_).raw_data();
+  }
+
+ private:
+  int input_;
+  int form_ = -1;
+};
+
+// How the three tensors of a convolution lie, and their descriptors when oneDNN may choose.
+struct Descriptors {
+  Desc input;
+  Desc filter;  // plain
+  Desc output;
+  Desc any_input;
+  Desc any_filter;
+  Desc any_output;
+};
+
+Descriptors DescriptorsOf(const Convolution& conv, Layout input, Layout output) {
+  const Extents& kernel = conv.window.kernel;
+  dnnl::memory::dims filter = {conv.output.channels, conv.group_inputs(), kernel[0], kernel[1]};
+  if (conv.groups > 1)
+    filter = {conv.groups, conv.group_outputs(), conv.group_inputs(), kernel[0], kernel[1]};
+  return {.input = OnednnImage(conv.input.Nchw(), input, conv.order),
+          .filter = OnednnPlain(filter),
+          .output = OnednnImage(conv.output.Nchw(), output, conv.order),
+          .any_input = OnednnAny(conv.input.Nchw()),
+          .any_filter = OnednnAny(filter),
+          .any_output = OnednnAny(conv.output.Nchw())};
+}
+
+// The implementation for the tensors as they lie; where there is only the reference one, that for
+// layouts of oneDNN's choice, which reorders more than pay for.
+template <typename Make>
+auto FastDescriptor(const Descriptors& descs, const Make& make) {
+  auto as_lying = make(descs.input, descs.output);
+  if (!IsOnednnReference(as_lying)) return as_lying;
+  auto free = make(descs.any_input, descs.any_output);
+  return IsOnednnReference(free) ? as_lying : free;
+}
+
+constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+
+// A primitive that adds to what its output holds, and rectifies, as the epilogue says.
+dnnl::primitive_attr AttributesFor(const std::optional<ConvolutionEpilogue>& epilogue) {
+  dnnl::primitive_attr attributes = OnednnAttributes();
+  dnnl::post_ops post_ops;
+  if (epilogue && epilogue->addend() >= 0) post_ops.append_sum();
+  if (epilogue && epilogue->rectifies()) AppendOnednnRelu(&post_ops);
+  attributes.set_post_ops(post_ops);
+  return attributes;
+}
+
+class ForwardKernel final : public Kernel {
+ public:
+  explicit ForwardKernel(PrepareContext& context)
+      : ForwardKernel(context, ParseConvolution(context)) {}
+
+  void Run(const KernelContext& run) override {
+    void* output = run.output(output_index_).raw_data();
+    void* target = output_.Target(run, output);
+    if (addend_) {
+      const void* addend = run.input(epilogue_->addend()).raw_data();
+      if (addend != target) {
+        addend_.SetData(DNNL_ARG_FROM, addend);
+        addend_.SetData(DNNL_ARG_TO, target);
+        addend_.Run();
+      }
+    }
+    call_.SetData(DNNL_ARG_SRC, input_.Read(run, run.input(input_index_).raw_data()));
+    call_.SetData(DNNL_ARG_WEIGHTS, filter_.Read(run));
+    if (epilogue_) call_.SetData(DNNL_ARG_BIAS, run.derived(shifts_));
+    call_.SetData(DNNL_ARG_DST, target);
+    call_.Run(run);
+    output_.Finish(run, output);
+  }
+
+ private:
+  using Chosen = dnnl::convolution_forward::primitive_desc;
+
+  ForwardKernel(PrepareContext& context, const Convolution& conv)
+      : ForwardKernel(
+            context, EpilogueOf(context, conv), conv,
+            DescriptorsOf(conv, context.Input("Input").layout, context.Output("Output").layout)) {}
+
+  ForwardKernel(PrepareContext& context, const std::optional<ConvolutionEpilogue>& epilogue,
+                const Convolution& conv, const Descriptors& descs)
+      : ForwardKernel(context, epilogue, descs,
+                      FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
+                        return OnednnConvolutionForward(
+                            kAlgorithm, input, descs.any_filter,
+                            epilogue ? OnednnPlain({epilogue->channels()}) : Desc(), output,
+                            conv.window.ForOnednn(), AttributesFor(epilogue));
+                      })) {}
+
+  ForwardKernel(PrepareContext& context, const std::optional<ConvolutionEpilogue>& epilogue,
+                const Descriptors& descs, const Chosen& chosen)
+      : input_index_(context.InputIndex("Input")),
+        output_index_(context.OutputIndex("Output")),
+        epilogue_(epilogue),
+        input_(context, descs.input, chosen.src_desc(), false),
+        filter_(context, descs.filter, chosen.weights_desc(), epilogue),
+        output_(context, descs.output, chosen.dst_desc(), true),
+        call_(ScratchedCall::Make<dnnl::convolution_forward>(context, chosen)) {
+    call_.AddArgument(DNNL_ARG_SRC, chosen.src_desc());
+    call_.AddArgument(DNNL_ARG_WEIGHTS, chosen.weights_desc());
+    call_.AddArgument(DNNL_ARG_DST, chosen.dst_desc());
+    if (!epilogue_) return;
+    call_.AddArgument(DNNL_ARG_BIAS, chosen.bias_desc());
+    shifts_ = epilogue_->RequestShifts(context);
+    if (epilogue_->addend() >= 0) addend_ = OnednnReorder(descs.output, chosen.dst_desc());
+  }
+
+  int input_index_;
+  int output_index_;
+  std::optional<ConvolutionEpilogue> epilogue_;
+  StagedTensor input_;
+  DerivedFilter filter_;
+  StagedTensor output_;
+  ScratchedCall call_;
+  int shifts_ = -1;
+  OnednnCall addend_;  // takes Z to where the primitive adds to it
+};
+
+class BackwardData {
+ public:
+  BackwardData(PrepareContext& context, const Convolution& conv)
+      : BackwardData(context, conv,
+                     DescriptorsOf(conv, context.Output("Input@GRAD").layout,
+                                   context.Input("Output@GRAD").layout)) {}
+
+  void Run(const KernelContext& run) {
+    void* input_gradient = run.output(input_gradient_index_).raw_data();
+    const void* output_gradient = run.input(output_gradient_index_).raw_data();
+    call_.SetData(DNNL_ARG_DIFF_DST, output_gradient_.Read(run, output_gradient));
+    call_.SetData(DNNL_ARG_WEIGHTS, filter_.Read(run));
+    call_.SetData(DNNL_ARG_DIFF_SRC, input_gradient_.Target(run, input_gradient));
+    call_.Run(run);
+    input_gradient_.Finish(run, input_gradient);
+  }
+
+ private:
+  using Chosen = dnnl::convolution_backward_data::primitive_desc;
+
+  BackwardData(PrepareContext& context, const Convolution& conv, const Descriptors& descs)
+      : BackwardData(context, descs,
+                     FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
+                       return OnednnConvolutionBackwardData(kAlgorithm, input, descs.any_filter,
+                                                            output, conv.window.ForOnednn());
+                     })) {}
+
+  BackwardData(PrepareContext& context, const Descriptors& descs, const Chosen& chosen)
+      : input_gradient_index_(context.OutputIndex("Input@GRAD")),
+        output_gradient_index_(context.InputIndex("Output@GRAD")),
+        output_gradient_(context, descs.output, chosen.diff_dst_desc(), false),
+        filter_(context, descs.filter, chosen.weights_desc()),
+        input_gradient_(context, descs.input, chosen.diff_src_desc(), true),
+        call_(ScratchedCall::Make<dnnl::convolution_backward_data>(context, chosen)) {
+    call_.AddArgument(DNNL_ARG_DIFF_DST, chosen.diff_dst_desc());
+    call_.AddArgument(DNNL_ARG_WEIGHTS, chosen.weights_desc());
+    call_.AddArgument(DNNL_ARG_DIFF_SRC, chosen.diff_src_desc());
+  }
+
+  int input_gradient_index_;
+  int output_gradient_index_;
+  StagedTensor output_gradient_;
+  DerivedFilter filter_;
+  StagedTensor input_gradient_;
+  ScratchedCall call_;
+};
+
+class BackwardFilter {
+ public:
+  BackwardFilter(PrepareContext& context, const Convolution& conv)
+      : BackwardFilter(context, conv,
+                       DescriptorsOf(conv, context.Input("Input").layout,
+                                     context.Input("Output@GRAD").layout)) {}
+
+  void Run(const KernelContext& run) {
+    void* filter_gradient = run.output(filter_gradient_index_).raw_data();
+    const void* output_gradient = run.input(output_gradient_index_).raw_data();
+    call_.SetData(DNNL_ARG_SRC, input_.Read(run, run.input(input_index_).raw_data()));
+    call_.SetData(DNNL_ARG_DIFF_DST, output_gradient_.Read(run, output_gradient));
+    call_.SetData(DNNL_ARG_DIFF_WEIGHTS, filter_gradient_.Target(run, filter_gradient));
+    call_.Run(run);
+    filter_gradient_.Finish(run, filter_gradient);
+  }
+
+ private:
+  using Chosen = dnnl::convolution_backward_weights::primitive_desc;
+
+  BackwardFilter(PrepareContext& context, const Convolution& conv, const Descriptors& descs)
+      : BackwardFilter(context, descs,
+                       FastDescriptor(descs, [&](const Desc& input, const Desc& output) {
+                         return OnednnConvolutionBackwardWeights(
+                             kAlgorithm, input, descs.any_filter, output, conv.window.ForOnednn());
+                       })) {}
+
+  BackwardFilter(PrepareContext& context, const Descriptors& descs, const Chosen& chosen)
+      : input_index_(context.InputIndex("Input")),
+        output_gradient_index_(context.InputIndex("Output@GRAD")),
+        filter_gradient_index_(context.OutputIndex("Filter@GRAD")),
+        input_(context, descs.input, chosen.src_desc(), false),
+        output_gradient_(context, descs.output, chosen.diff_dst_desc(), false),
+        filter_gradient_(context, descs.filter, chosen.diff_weights_desc(), true),
+        call_(ScratchedCall::Make<dnnl::convolution_backward_weights>(context, chosen)) {
+    call_.AddArgument(DNNL_ARG_SRC, chosen.src_desc());
+    call_.AddArgument(DNNL_ARG_DIFF_DST, chosen.diff_dst_desc());
+    call_.AddArgument(DNNL_ARG_DIFF_WEIGHTS, chosen.diff_weights_desc());
+  }
+
+  int input_index_;
+  int output_gradient_index_;
+  int filter_gradient_index_;
+  StagedTensor input_;
+  StagedTensor output_gradient_;
+  StagedTensor filter_gradient_;
+  ScratchedCall call_;
+};
+
+class BackwardKernel final : public Kernel {
+ public:
+  explicit BackwardKernel(PrepareContext& context) {
+    const Convolution conv = ParseConvolution(context);
+    if (context.HasOutput("Input@GRAD")) data_.emplace(context, conv);
+    if (context.HasOutput("Filter@GRAD")) filter_.emplace(context, conv);
+  }
+  void Run(const KernelContext& run) override {
+    if (data_) data_->Run(run);
+    if (filter_) filter_->Run(run);
+  }
+
+ private:
+  std::optional<BackwardData> data_;
+  std::optional<BackwardFilter> filter_;
+};
+
+bool IsImageLayout(Layout layout, ChannelOrder order) {
+  if (layout.is_plain()) return true;
+  return order == ChannelOrder::kFirst && (layout.channel_block == 8 || layout.channel_block == 16);
+}
+
+bool Accepts(const OpContext& context) {
+  const Convolution conv = ParseConvolution(context);
+  if (conv.is_empty() || !context.Input("Filter").layout.is_plain()) return false;
+  if (!IsImageLayout(context.Input("Input").layout, conv.order)) return false;
+  const bool is_gradient = context.def().FindInput("Output@GRAD") != nullptr;
+  if (!is_gradient) {
+    const Layout output = context.Output("Output").layout;
+    const bool adds = ConvolutionEpilogue::IsIn(context) && context.HasInput("Z");
+    return IsImageLayout(output, conv.order) && (!adds || context.Input("Z").layout == output);
+  }
+  if (context.HasOutput("Filter@GRAD") && !context.Output("Filter@GRAD").layout.is_plain())
+    return false;
+  return IsImageLayout(context.Input("Output@GRAD").layout, conv.order) &&
+         (!context.HasOutput("Input@GRAD") ||
+          IsImageLayout(context.Output("Input@GRAD").layout, conv.order));
+}
+
+}  // namespace
+
+void AddOnednnConvolution(OpRegistry& registry, const std::string& type) {
+  AddConvolutionKernels<ForwardKernel, BackwardKernel>(
+      registry, type, {.name = "onednn", .accepts = Accepts, .pays = {}, .priority = 10});
+}
+
+}  // namespace skiff

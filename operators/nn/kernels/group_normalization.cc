@@ -1,0 +1,239 @@
+#include "operators/nn/kernels/group_normalization.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/base/element_count.h"
+#include "framework/base/parallel.h"
+#include "operators/nn/kernels/norm_arguments.h"
+#include "operators/nn/kernels/row_norm.h"
+
+namespace skiff {
+namespace {
+
+// One group of an image, as runs of a channel's pixels (channels first) or element by element.
+template <typename T>
+class Group {
+ public:
+  Group(const GroupGeometry& geometry, int64_t item)
+      : geometry_(geometry),
+        first_channel_(item % geometry.groups * geometry.group_channels()),
+        image_(item / geometry.groups * geometry.channels * geometry.pixels) {}
+
+  int64_t first_channel() const { return first_channel_; }
+
+  RunMoments Moments(const T* x) const {
+    if (is_first()) return MomentsOf(x + ChannelOffset(0), geometry_.count());
+    RunMoments moments;
+    ForEachElement([&](int64_t, int64_t at) { moments.mean += x[at]; });
+    moments.mean /= static_cast<double>(std::max<int64_t>(geometry_.count(), 1));
+    ForEachElement([&](int64_t, int64_t at) {
+      const double distance = static_cast<double>(x[at]) - moments.mean;
+      moments.squares += distance * distance;
+    });
+    return moments;
+  }
+
+  // `scale` and `bias`, nullptr or by channel of the group.
+  void Normalize(const T* x, T mean, T slope, const T* scale, const T* bias, T* y) const {
+    if (geometry_.pixels == 0) return;  // an empty tensor may have any number of channels
+    if (is_first()) {
+      for (int64_t c = 0; c < geometry_.group_channels(); ++c) {
+        const int64_t at = ChannelOffset(c);
+        NormalizeRun(x + at, geometry_.pixels, mean, scale == nullptr ? slope : slope * scale[c],
+                     bias == nullptr ? T{0} : bias[c], y + at);
+      }
+      return;
+    }
+    ForEachElement([&](int64_t c, int64_t at) {
+      const T factor = scale == nullptr ? slope : slope * scale[c];
+      y[at] = (x[at] - mean) * factor + (bias == nullptr ? T{0} : bias[c]);
+    });
+  }
+
+  // Of each channel, the sums of dy and of dy · (x - mean).
+  void GradientSums(const T* x, const T* dy, T mean, double* sums, double* products) const {
+    if (is_first()) {
+      for (int64_t c = 0; c < geometry_.group_channels(); ++c) {
+        const int64_t at = ChannelOffset(c);
+        const RunGradientSums of_run =
+            GradientSumsOf<T>(x + at, dy + at, nullptr, geometry_.pixels, mean);
+        sums[c] = of_run.sum;
+        products[c] = of_run.product;
+      }
+      return;
+    }
+    std::fill_n(sums, geometry_.group_channels(), 0.0);
+    std::fill_n(products, geometry_.group_channels(), 0.0);
+    ForEachElement([&](int64_t c, int64_t at) {
+      sums[c] += static_cast<double>(dy[at]);
+      products[c] += static_cast<double>(dy[at]) * (static_cast<double>(x[at]) - mean);
+    });
+  }
+
+  void Gradient(const T* x, const T* dy, const T* scale, const RunGradient<T>& gradient,
+                T* dx) const {
+    if (is_first()) {
+      for (int64_t c = 0; c < geometry_.group_channels(); ++c) {
+        const int64_t at = ChannelOffset(c);
+        RunGradient<T> of_channel = gradient;
+        if (scale != nullptr) of_channel.slope *= scale[c];
+        GradientRow<T>(x + at, dy + at, nullptr, geometry_.pixels, of_channel, dx + at);
+      }
+      return;
+    }
+    ForEachElement([&](int64_t c, int64_t at) {
+      const T slope = scale == nullptr ? gradient.slope : gradient.slope * scale[c];
+      dx[at] = dy[at] * slope - (x[at] - gradient.mean) * gradient.factor - gradient.offset;
+    });
+  }
+
+ private:
+  bool is_first() const { return geometry_.order == ChannelOrder::kFirst; }
+  // Of channel c of the group, channels first.
+  int64_t ChannelOffset(int64_t c) const {
+    return image_ + (first_channel_ + c) * geometry_.pixels;
+  }
+  // Channels last: calls visit(channel in the group, offset).
+  template <typename Visit>
+  void ForEachElement(const Visit& visit) const {
+    if (geometry_.group_channels() == 0) return;  // an empty tensor may have any number of pixels
+    for (int64_t pixel = 0; pixel < geometry_.pixels; ++pixel) {
+      const int64_t first = image_ + pixel * geometry_.channels + first_channel_;
+      for (int64_t c = 0; c < geometry_.group_channels(); ++c) visit(c, first + c);
+    }
+  }
+
+  const GroupGeometry& geometry_;
+  int64_t first_channel_;
+  int64_t image_;
+};
+
+template <typename T>
+const T* ByChannel(const T* values, int64_t channel) {
+  return values == nullptr ? nullptr : values + channel;
+}
+
+}  // namespace
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGroupNorm(PrepareContext& context,
+                                         const GroupNormArguments& arguments) {
+  const GroupGeometry geometry = arguments.geometry;
+  const bool saves_variance = arguments.statistic == GroupStatistic::kVariance;
+  const double epsilon = context.Attr<float>("epsilon");
+  const int x_input = context.InputIndex("X");
+  const int scale_input = context.InputIndex("Scale");
+  const int bias_input = context.InputIndex("Bias");
+  const int y_output = context.OutputIndex("Y");
+  const int mean_output = context.OutputIndex(arguments.mean_slot);
+  const int statistic_output = context.OutputIndex(arguments.statistic_slot);
+  return MakeKernel([=](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    const T* scale = InputData<T>(run, scale_input);
+    const T* bias = InputData<T>(run, bias_input);
+    T* y = run.output(y_output).data<T>();
+    T* means = OutputData<T>(run, mean_output);
+    T* statistics = OutputData<T>(run, statistic_output);
+    const auto normalize = [&](int64_t item) {
+      const Group<T> group(geometry, item);
+      const RunMoments moments = group.Moments(x);
+      const double variance =
+          moments.squares / static_cast<double>(std::max<int64_t>(geometry.count(), 1));
+      const T mean = static_cast<T>(moments.mean);
+      const T slope = static_cast<T>(1 / std::sqrt(variance + epsilon));
+      if (means != nullptr) means[item] = mean;
+      if (statistics != nullptr) statistics[item] = saves_variance ? T(variance) : slope;
+      group.Normalize(x, mean, slope, ByChannel(scale, group.first_channel()),
+                      ByChannel(bias, group.first_channel()), y);
+    };
+    ParallelFor(geometry.batch * geometry.groups, GrainOf(geometry.count()),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t item = begin; item < end; ++item) normalize(item);
+                });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGroupNormGrad(PrepareContext& context,
+                                             const GroupNormArguments& arguments) {
+  const GroupGeometry geometry = arguments.geometry;
+  const bool saves_variance = arguments.statistic == GroupStatistic::kVariance;
+  const double epsilon = context.Attr<float>("epsilon");
+  const int x_input = context.InputIndex("X");
+  const int scale_input = context.InputIndex("Scale");
+  const int mean_input = context.InputIndex(arguments.mean_slot);
+  const int statistic_input = context.InputIndex(arguments.statistic_slot);
+  const int gradient_input = context.InputIndex("Y@GRAD");
+  const int dx_output = context.OutputIndex("X@GRAD");
+  const int scale_output = context.OutputIndex("Scale@GRAD");
+  const int bias_output = context.OutputIndex("Bias@GRAD");
+  // For each image and channel, the sums of Y@GRAD and of Y@GRAD · z.
+  const int64_t sum_count = MultiplyCounts(geometry.batch, geometry.channels);
+  const int memory =
+      context.RequestWorkspace(ByteCount(MultiplyCounts(2, sum_count), DType::kFloat64));
+  return MakeKernel([=](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    const T* dy = run.input(gradient_input).data<T>();
+    const T* scale = InputData<T>(run, scale_input);
+    const T* means = run.input(mean_input).data<T>();
+    const T* statistics = run.input(statistic_input).data<T>();
+    T* dx = OutputData<T>(run, dx_output);
+    auto* sums = static_cast<double*>(run.workspace(memory));
+    double* products = sums + sum_count;
+    const auto differentiate = [&](int64_t item) {
+      const Group<T> group(geometry, item);
+      const T mean = means[item];
+      const auto statistic = static_cast<double>(statistics[item]);
+      double h = saves_variance ? 1 / std::sqrt(statistic + epsilon) : statistic;
+      // A single element is its group's mean: Y doesn't depend on it, and the general formula would
+      // leave rounding errors.
+      if (geometry.count() == 1) h = 0;
+      const int64_t first = item / geometry.groups * geometry.channels + group.first_channel();
+      const T* group_scale = ByChannel(scale, group.first_channel());
+      group.GradientSums(x, dy, mean, sums + first, products + first);
+      double sum = 0;
+      double product = 0;
+      for (int64_t c = 0; c < geometry.group_channels(); ++c) {
+        const double factor = group_scale == nullptr ? 1 : static_cast<double>(group_scale[c]);
+        sum += factor * sums[first + c];
+        product += factor * products[first + c];
+        products[first + c] *= h;
+      }
+      if (dx == nullptr) return;
+      const auto count = static_cast<double>(std::max<int64_t>(geometry.count(), 1));
+      group.Gradient(x, dy, group_scale,
+                     {.mean = mean,
+                      .slope = static_cast<T>(h),
+                      .factor = static_cast<T>(h * h * h * product / count),
+                      .offset = static_cast<T>(h * sum / count)},
+                     dx);
+    };
+    ParallelFor(geometry.batch * geometry.groups, GrainOf(geometry.count()),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t item = begin; item < end; ++item) differentiate(item);
+                });
+    const auto add_up = [&](const double* values, int output) {
+      if (output < 0) return;
+      T* totals = run.output(output).template data<T>();
+      for (int64_t c = 0; c < geometry.channels; ++c) {
+        double total = 0;
+        for (int64_t n = 0; n < geometry.batch; ++n) total += values[n * geometry.channels + c];
+        totals[c] = static_cast<T>(total);
+      }
+    };
+    add_up(products, scale_output);
+    add_up(sums, bias_output);
+  });
+}
+
+template std::unique_ptr<Kernel> PrepareGroupNorm<float>(PrepareContext&,
+                                                         const GroupNormArguments&);
+template std::unique_ptr<Kernel> PrepareGroupNorm<double>(PrepareContext&,
+                                                          const GroupNormArguments&);
+template std::unique_ptr<Kernel> PrepareGroupNormGrad<float>(PrepareContext&,
+                                                             const GroupNormArguments&);
+template std::unique_ptr<Kernel> PrepareGroupNormGrad<double>(PrepareContext&,
+                                                              const GroupNormArguments&);
+
+}  // namespace skiff

@@ -1,0 +1,169 @@
+#include "operators/nn/kernels/image_window.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+// Files may carry 64 bits, of which sums and products of windows would overflow.
+constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+
+void CheckValues(const OpContext& context, std::string_view name,
+                 const std::vector<int64_t>& values, int64_t least) {
+  for (const int64_t value : values) {
+    SKIFF_ENFORCE(value >= least && value <= kLargest, kInvalidArgument, context.op().type, ": ",
+                  name, " = [", Join(values, ", "), "]: expected values from ", least, " to ",
+                  kLargest);
+  }
+}
+
+void ParsePaddings(const OpContext& context, Window* window) {
+  const std::vector<int64_t> values = context.IntsAttr("paddings");
+  SKIFF_ENFORCE(values.size() == 2 || values.size() == 4, kInvalidArgument, context.op().type,
+                ": paddings = [", Join(values, ", "),
+                "]: expected [height, width] or [top, bottom, left, right]");
+  CheckValues(context, "paddings", values, 0);
+  const bool symmetric = values.size() == 2;
+  for (size_t axis = 0; axis < 2; ++axis) {
+    window->pad_begin[axis] = values[symmetric ? axis : 2 * axis];
+    window->pad_end[axis] = values[symmetric ? axis : 2 * axis + 1];
+  }
+}
+
+void PadToSame(const Extents& input_size, Window* window) {
+  window->dilation = {1, 1};
+  for (size_t axis = 0; axis < 2; ++axis) {
+    if (input_size[axis] < 0 || window->kernel[axis] < 0) continue;
+    const int64_t stride = window->stride[axis];
+    const int64_t outputs = (input_size[axis] + stride - 1) / stride;
+    const int64_t needed = (outputs - 1) * stride + window->kernel[axis] - input_size[axis];
+    const int64_t padding = std::max<int64_t>(needed, 0);
+    window->pad_begin[axis] = padding / 2;
+    window->pad_end[axis] = padding - padding / 2;
+  }
+}
+
+// Any step beyond the padded image is as good as another, but oneDNN reckons in 32 bits, in which
+// the largest ones overflow. Twice the image, so that a last window of ceil_mode, one step on,
+// begins behind all padding as well.
+void LimitStride(const Extents& input_size, Window* window) {
+  for (size_t axis = 0; axis < 2; ++axis) {
+    if (input_size[axis] < 0) continue;
+    const int64_t padded = window->pad_begin[axis] + input_size[axis] + window->pad_end[axis];
+    window->stride[axis] = std::min(window->stride[axis], std::max<int64_t>(2 * padded, 1));
+  }
+}
+
+constexpr bool IsChannelOrder(std::string_view value) {
+  return value == "NCHW" || value == "NHWC" || value == "AnyLayout";
+}
+
+}  // namespace
+
+Extents ParsePair(const OpContext& context, std::string_view name) {
+  const std::vector<int64_t> values = context.IntsAttr(name);
+  SKIFF_ENFORCE(values.size() == 2, kInvalidArgument, context.op().type, ": ", name, " = [",
+                Join(values, ", "), "]: expected 2 values, for height and width");
+  CheckValues(context, name, values, 1);
+  return {values[0], values[1]};
+}
+
+ChannelOrder ParseChannelOrder(const OpContext& context, std::string_view attribute) {
+  const std::string& value = context.Attr<std::string>(attribute);
+  SKIFF_ENFORCE(IsChannelOrder(value), kInvalidArgument, context.op().type, ": ", attribute,
+                " = \"", value, "\": expected NCHW or NHWC");
+  return value == "NHWC" ? ChannelOrder::kLast : ChannelOrder::kFirst;
+}
+
+AttrDef ChannelOrderAttr(std::string_view name) {
+  return {.name = std::string(name),
+          .type = AttrType::kString,
+          .default_value = std::string("NCHW"),
+          .doc = "NCHW or NHWC: where images have their channels."};
+}
+
+AttrDef PaddingAlgorithmAttr() {
+  return {.name = "padding_algorithm",
+          .type = AttrType::kString,
+          .default_value = std::string("EXPLICIT"),
+          .doc =
+              "EXPLICIT: as in paddings; SAME: so that the output has ceil(input / stride) "
+              "pixels; VALID: none."};
+}
+
+AttrDef IntsAttrDef(std::string_view name, std::vector<int32_t> default_value,
+                    std::string_view doc) {
+  return {.name = std::string(name),
+          .type = AttrType::kInts,
+          .default_value = std::move(default_value),
+          .doc = std::string(doc)};
+}
+
+ImageDims ImageOf(const OpContext& context, std::string_view slot, const Shape& shape,
+                  ChannelOrder order) {
+  SKIFF_ENFORCE(shape.rank() == 4, kInvalidArgument, context.op().type, ": ", slot, " of shape ",
+                shape, ": expected rank 4, ",
+                order == ChannelOrder::kFirst ? "[N, C, H, W]" : "[N, H, W, C]");
+  if (order == ChannelOrder::kFirst) return {shape[0], shape[1], {shape[2], shape[3]}};
+  return {shape[0], shape[3], {shape[1], shape[2]}};
+}
+
+Shape ShapeOf(const ImageDims& image, ChannelOrder order) {
+  const auto& [height, width] = image.size;
+  if (order == ChannelOrder::kFirst) return {image.batch, image.channels, height, width};
+  return {image.batch, height, width, image.channels};
+}
+
+ImageStrides StridesOf(const ImageDims& image, ChannelOrder order) {
+  const auto& [height, width] = image.size;
+  const int64_t pixels = height * width;
+  if (order == ChannelOrder::kFirst) return {image.channels * pixels, pixels, {width, 1}};
+  return {image.channels * pixels, 1, {width * image.channels, image.channels}};
+}
+
+OnednnWindow Window::ForOnednn() const {
+  const auto dims = [](const Extents& values) { return dnnl::memory::dims{values[0], values[1]}; };
+  return {dims(kernel), dims(stride), dims(dilation), dims(pad_begin), dims(pad_end)};
+}
+
+Window ParseWindow(const OpContext& context, const Extents& kernel, const Extents& dilation,
+                   const Extents& input_size) {
+  Window window{.kernel = kernel,
+                .stride = ParsePair(context, "strides"),
+                .dilation = dilation,
+                .pad_begin = {},
+                .pad_end = {}};
+  const std::string& algorithm = context.Attr<std::string>("padding_algorithm");
+  if (algorithm == "SAME") {
+    PadToSame(input_size, &window);
+  } else if (algorithm != "VALID") {
+    SKIFF_ENFORCE(algorithm == "EXPLICIT", kInvalidArgument, context.op().type,
+                  ": padding_algorithm = \"", algorithm, "\": expected EXPLICIT, SAME or VALID");
+    ParsePaddings(context, &window);
+  }
+  LimitStride(input_size, &window);
+  return window;
+}
+
+int64_t WindowCount(const OpContext& context, const Window& window, int axis, int64_t size,
+                    bool round_up) {
+  const auto at = [axis](const Extents& values) { return values[static_cast<size_t>(axis)]; };
+  if (size < 0 || at(window.kernel) < 0) return -1;
+  const int64_t reach = MultiplyCounts(at(window.dilation), at(window.kernel) - 1) + 1;
+  const int64_t room = size + at(window.pad_begin) + at(window.pad_end) - reach;
+  SKIFF_ENFORCE(room >= 0 || size == 0, kInvalidArgument, context.op().type, ": a window of ",
+                reach, " pixels does not fit the input's ", axis == 0 ? "height" : "width", " of ",
+                size, " padded by ", at(window.pad_begin), " and ", at(window.pad_end));
+  if (room < 0) return 0;
+  return (room + (round_up ? at(window.stride) - 1 : 0)) / at(window.stride) + 1;
+}
+
+}  // namespace skiff

@@ -1,0 +1,318 @@
+#include "operators/nn/kernels/interpolation.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/nn/kernels/image_window.h"
+
+namespace skiff {
+namespace {
+
+// What an axis of an image may have.
+constexpr auto kMostPixels = static_cast<float>(std::numeric_limits<int32_t>::max());
+
+struct Resizing {
+  Interpolation method = Interpolation::kNearest;
+  ImageDims input;
+  ImageDims output;
+  // Of output to input pixels; 0: as the sizes are.
+  std::array<double, 2> scale{};
+  bool align_corners = true;
+  int64_t align_mode = 1;
+  ChannelOrder order = ChannelOrder::kFirst;
+};
+
+std::string NameOf(Interpolation method) {
+  return method == Interpolation::kNearest ? "nearest" : "bilinear";
+}
+
+Resizing ParseResizing(const OpContext& context, Interpolation method) {
+  const std::string& type = context.op().type;
+  // PaddlePaddle does what the attribute says, whatever the type.
+  SKIFF_ENFORCE(context.Attr<std::string>("interp_method") == NameOf(method), kInvalidArgument,
+                type, ": interp_method = \"", context.Attr<std::string>("interp_method"),
+                "\", expected \"", NameOf(method), "\"");
+  Resizing resizing;
+  resizing.method = method;
+  resizing.order = ParseChannelOrder(context, "data_layout");
+  resizing.input = ImageOf(context, "X", context.Input("X").shape, resizing.order);
+  resizing.align_corners = context.Attr<bool>("align_corners");
+  resizing.align_mode = context.IntAttr("align_mode");
+  SKIFF_ENFORCE(resizing.align_mode == 0 || resizing.align_mode == 1, kInvalidArgument, type,
+                ": align_mode = ", resizing.align_mode, ", expected 0 or 1");
+  const std::vector<float>& scale = context.Attr<std::vector<float>>("scale");
+  SKIFF_ENFORCE(scale.size() <= 2, kInvalidArgument, type, ": scale has ", scale.size(),
+                " values, expected none, one, or one for height and one for width");
+  resizing.output = {resizing.input.batch, resizing.input.channels, {}};
+  const char* const names[] = {"out_h", "out_w"};
+  for (size_t axis = 0; axis < 2; ++axis) {
+    int64_t& size = resizing.output.size[axis];
+    size = context.IntAttr(names[axis]);
+    if (!scale.empty()) {
+      const float factor = scale[scale.size() == 1 ? 0 : axis];
+      SKIFF_ENFORCE(factor > 0, kInvalidArgument, type, ": scale = ", factor,
+                    ", expected a value above 0");
+      resizing.scale[axis] = static_cast<double>(factor);
+      const int64_t input = resizing.input.size[axis];
+      // As Fluid does: in float32.
+      const float pixels = static_cast<float>(input) * factor;
+      SKIFF_ENFORCE(pixels < kMostPixels, kInvalidArgument, type, ": scale = ", factor,
+                    " makes more than ", kMostPixels, " pixels of the ", input, " of X");
+      size = input < 0 ? -1 : static_cast<int64_t>(pixels);
+      if (size < 0) continue;
+    }
+    SKIFF_ENFORCE(size >= 1, kInvalidArgument, type, ": ", axis == 0 ? "height" : "width", " of ",
+                  size, " for X of shape ", context.Input("X").shape,
+                  ", expected at least 1; set out_h and out_w, or scale");
+  }
+  return resizing;
+}
+
+void Infer(OpContext& context, Interpolation method) {
+  const Resizing resizing = ParseResizing(context, method);
+  context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", ShapeOf(resizing.output, resizing.order), context.Input("X").dtype);
+}
+
+void InferGrad(OpContext& context, Interpolation method) {
+  const Resizing resizing = ParseResizing(context, method);
+  CheckInputLike(context, "Out@GRAD", ShapeOf(resizing.output, resizing.order),
+                 context.Input("X").dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+// What a row (column) of the output is made of: (1 - weight) · low + weight · high.
+struct Blend {
+  int64_t low = 0;
+  int64_t high = 0;
+  double weight = 0;
+};
+
+double RatioOf(const Resizing& resizing, size_t axis) {
+  // An image of its own size is copied, as in Fluid: a scale of 1.1 may make 4 pixels of 4.
+  if (resizing.input.size == resizing.output.size) return 1;
+  const auto inputs = static_cast<double>(resizing.input.size[axis]);
+  const int64_t outputs = resizing.output.size[axis];
+  if (outputs <= 1) return 0;
+  if (resizing.align_corners) return (inputs - 1) / static_cast<double>(outputs - 1);
+  if (resizing.scale[axis] > 0) return 1 / resizing.scale[axis];
+  return inputs / static_cast<double>(outputs);
+}
+
+Blend NearestOf(const Resizing& resizing, size_t axis, int64_t pixel) {
+  // In float32, but rounded in float64, so that the same pixel is the nearest as in Fluid.
+  const float position = static_cast<float>(RatioOf(resizing, axis)) * static_cast<float>(pixel);
+  const auto nearest =
+      static_cast<int64_t>(static_cast<double>(position) + (resizing.align_corners ? 0.5 : 0.0));
+  const int64_t place = std::min(nearest, resizing.input.size[axis] - 1);
+  return {.low = place, .high = place};
+}
+
+Blend BilinearOf(const Resizing& resizing, size_t axis, int64_t pixel) {
+  const double ratio = RatioOf(resizing, axis);
+  const bool by_centers = resizing.align_mode == 0 && !resizing.align_corners;
+  double position = ratio * static_cast<double>(pixel);
+  if (by_centers) position = std::max(ratio * (static_cast<double>(pixel) + 0.5) - 0.5, 0.0);
+  const int64_t last = resizing.input.size[axis] - 1;
+  Blend blend;
+  blend.low = std::min(static_cast<int64_t>(position), last);
+  blend.high = std::min(blend.low + 1, last);
+  blend.weight = blend.high == blend.low ? 0 : position - static_cast<double>(blend.low);
+  return blend;
+}
+
+template <typename T>
+class ResizingLoops {
+ public:
+  ResizingLoops(const OpContext& context, Interpolation method)
+      : resizing_(ParseResizing(context, method)),
+        in_(StridesOf(resizing_.input, resizing_.order)),
+        out_(StridesOf(resizing_.output, resizing_.order)) {
+    SKIFF_ENFORCE(resizing_.input.size[0] > 0 && resizing_.input.size[1] > 0, kInvalidArgument,
+                  context.op().type, ": X of shape ", context.Input("X").shape,
+                  " has no pixels, expected at least one");
+    for (size_t axis = 0; axis < 2; ++axis) {
+      for (int64_t pixel = 0; pixel < resizing_.output.size[axis]; ++pixel) {
+        blends_[axis].push_back(method == Interpolation::kNearest
+                                    ? NearestOf(resizing_, axis, pixel)
+                                    : BilinearOf(resizing_, axis, pixel));
+      }
+    }
+  }
+
+  void Forward(const T* input, T* output) const {
+    const int64_t rows = resizing_.output.size[0];
+    const auto& [images, lines] = Planes();
+    ParallelFor(
+        images * rows, GrainOf(resizing_.output.size[1] * lines), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            ForwardRow(input + InputPlane(i / rows), i % rows, output + OutputPlane(i / rows));
+          }
+        });
+  }
+
+  void Backward(const T* output_gradient, T* input_gradient) const {
+    const int64_t rows = resizing_.output.size[0];
+    const auto& [images, lines] = Planes();
+    const int64_t pixels = resizing_.input.size[0] * resizing_.input.size[1] * lines;
+    ParallelFor(images, GrainOf(rows * resizing_.output.size[1] * lines),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    T* to = input_gradient + InputPlane(i);
+                    std::fill_n(to, pixels, T{0});
+                    for (int64_t row = 0; row < rows; ++row) {
+                      BackwardRow(output_gradient + OutputPlane(i), row, to);
+                    }
+                  }
+                });
+  }
+
+ private:
+  struct PlaneCount {
+    int64_t count;
+    int64_t values_a_pixel;
+  };
+
+  bool is_first() const { return resizing_.order == ChannelOrder::kFirst; }
+  // A plane is what is resized as one: a channel, or an image whose pixels hold all channels.
+  PlaneCount Planes() const {
+    const int64_t channels = resizing_.input.channels;
+    if (is_first()) return {resizing_.input.batch * channels, 1};
+    return {resizing_.input.batch, channels};
+  }
+  int64_t InputPlane(int64_t i) const { return i * (is_first() ? in_.channel : in_.batch); }
+  int64_t OutputPlane(int64_t i) const { return i * (is_first() ? out_.channel : out_.batch); }
+
+  void ForwardRow(const T* plane, int64_t row, T* output) const {
+    const Blend& rows = blends_[0][static_cast<size_t>(row)];
+    const T* top = plane + rows.low * in_.size[0];
+    const T* bottom = plane + rows.high * in_.size[0];
+    T* to = output + row * out_.size[0];
+    const int64_t step = in_.size[1];
+    const auto down = static_cast<T>(rows.weight);
+    for (const Blend& columns : blends_[1]) {
+      const int64_t left = columns.low * step;
+      const int64_t right = columns.high * step;
+      if (resizing_.method == Interpolation::kNearest) {
+        std::copy_n(top + left, step, to);
+      } else {
+        const auto across = static_cast<T>(columns.weight);
+        for (int64_t c = 0; c < step; ++c) {
+          const T above = top[left + c] * (1 - across) + top[right + c] * across;
+          const T below = bottom[left + c] * (1 - across) + bottom[right + c] * across;
+          to[c] = above * (1 - down) + below * down;
+        }
+      }
+      to += step;
+    }
+  }
+
+  void BackwardRow(const T* output_gradient, int64_t row, T* plane) const {
+    const Blend& rows = blends_[0][static_cast<size_t>(row)];
+    T* top = plane + rows.low * in_.size[0];
+    T* bottom = plane + rows.high * in_.size[0];
+    const T* from = output_gradient + row * out_.size[0];
+    const int64_t step = in_.size[1];
+    const auto down = static_cast<T>(rows.weight);
+    for (const Blend& columns : blends_[1]) {
+      const int64_t left = columns.low * step;
+      const int64_t right = columns.high * step;
+      const auto across = static_cast<T>(columns.weight);
+      for (int64_t c = 0; c < step; ++c) {
+        if (resizing_.method == Interpolation::kNearest) {
+          top[left + c] += from[c];
+          continue;
+        }
+        const T above = from[c] * (1 - down);
+        const T below = from[c] * down;
+        top[left + c] += above * (1 - across);
+        top[right + c] += above * across;
+        bottom[left + c] += below * (1 - across);
+        bottom[right + c] += below * across;
+      }
+      from += step;
+    }
+  }
+
+  Resizing resizing_;
+  ImageStrides in_;
+  ImageStrides out_;
+  std::array<std::vector<Blend>, 2> blends_;
+};
+
+std::vector<AttrDef> Attributes() {
+  const auto size = [](const char* name, const char* doc) {
+    return AttrDef{
+        .name = name, .type = AttrType::kInt, .default_value = Attribute(int32_t{0}), .doc = doc};
+  };
+  return {ChannelOrderAttr("data_layout"),
+          size("out_d", "Of volumes; unused."),
+          size("out_h", "Height of the output, unless scale is set."),
+          size("out_w", "Width of the output, unless scale is set."),
+          {.name = "scale",
+           .type = AttrType::kFloats,
+           .default_value = Attribute(std::vector<float>{}),
+           .doc = "Output pixels for each of the input: one value, or height and width."},
+          {.name = "interp_method",
+           .type = AttrType::kString,
+           .default_value = std::string("bilinear"),
+           .doc = "Says what the op's type says: bilinear or nearest."},
+          {.name = "align_corners",
+           .type = AttrType::kBool,
+           .default_value = Attribute(true),
+           .doc = "The centers of the corner pixels lie on each other."},
+          {.name = "align_mode",
+           .type = AttrType::kInt,
+           .default_value = Attribute(int32_t{1}),
+           .doc = "Bilinear, without align_corners: 0 measures from centers of pixels, 1 from "
+                  "their corners."}};
+}
+
+}  // namespace
+
+void RegisterInterpolation(OpRegistry& registry, const std::string& type, Interpolation method) {
+  const std::string what = method == Interpolation::kNearest
+                               ? "Each pixel of Out is the nearest one of X."
+                               : "Each pixel of Out is blended from the four around it in X.";
+  registry.Add({.type = type,
+                .doc = what + " Fluid's " + type + ".",
+                .inputs = {{.name = "X", .doc = "Images, [N, C, H, W] or [N, H, W, C]."}},
+                .outputs = {{.name = "Out", .doc = "Images of the size wanted."}},
+                .attrs = Attributes(),
+                .infer = [method](OpContext& context) { Infer(context, method); },
+                .grad = GradOp(type + "_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
+  registry.Add({.type = type + "_grad",
+                .doc = "The gradient of " + type +
+                       ": X@GRAD sums Out@GRAD with the weights that the pixel had.",
+                .inputs = {{.name = "X", .doc = "Of " + type + ".", .shape_only = true},
+                           {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                .outputs = {{.name = "X@GRAD", .doc = "Like X."}},
+                .attrs = Attributes(),
+                .infer = [method](OpContext& context) { InferGrad(context, method); },
+                .no_gradient_reason = "second derivatives are not provided",
+                .kernel_dtype_slot = "Out@GRAD"});
+  registry.AddCpuKernels<float, double>(type, [method]<typename T>(PrepareContext& context) {
+    return MakeKernel([loops = ResizingLoops<T>(context, method), x = context.InputIndex("X"),
+                       out = context.OutputIndex("Out")](const KernelContext& run) {
+      loops.Forward(run.input(x).data<T>(), run.output(out).data<T>());
+    });
+  });
+  registry.AddCpuKernels<float, double>(
+      type + "_grad", [method]<typename T>(PrepareContext& context) {
+        return MakeKernel([loops = ResizingLoops<T>(context, method),
+                           gradient = context.InputIndex("Out@GRAD"),
+                           dx = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+          loops.Backward(run.input(gradient).data<T>(), run.output(dx).data<T>());
+        });
+      });
+}
+
+}  // namespace skiff

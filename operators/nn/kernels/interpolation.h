@@ -1,0 +1,19 @@
+// bilinear_interp_v2 and nearest_interp_v2, which resize images.
+//
+// Pixel (y, x) of the output is a weighted sum of up to four pixels of the input. Each weight is
+// the product of a weight of the row and one of the column.
+#pragma once
+
+#include <string>
+
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+enum class Interpolation { kNearest, kBilinear };
+
+// Registers an op and its gradient op. The attributes out_h and out_w, or scale, give the output's
+// size. The op refuses sizes that are data (OutSize, SizeTensor, Scale).
+void RegisterInterpolation(OpRegistry& registry, const std::string& type, Interpolation method);
+
+}  // namespace skiff

@@ -1,0 +1,32 @@
+// The arguments that all normalizations share.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "framework/op/kernel.h"
+#include "framework/op/op_context.h"
+
+namespace skiff {
+
+// Returns the attribute `epsilon`, which is at least 0.
+AttrDef EpsilonAttr();
+// Returns the attribute `act_type`, which is always relu.
+AttrDef ReluTypeAttr();
+
+// Throws Error unless each slot that is present has `size` values (-1: unknown) of the dtype of the
+// op's first input. In the message, `meaning` says what has one value each.
+void CheckVectors(const OpContext& context, std::initializer_list<const char*> slots, int64_t size,
+                  const char* meaning);
+
+// Return the data of an argument, or nullptr if it is absent.
+template <typename T>
+const T* InputData(const KernelContext& run, int index) {
+  return index < 0 ? nullptr : run.input(index).data<T>();
+}
+template <typename T>
+T* OutputData(const KernelContext& run, int index) {
+  return index < 0 ? nullptr : run.output(index).data<T>();
+}
+
+}  // namespace skiff

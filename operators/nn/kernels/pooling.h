@@ -1,0 +1,98 @@
+// The geometry of a pooling, and its loops on channel-blocked images.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "framework/op/op_context.h"
+#include "operators/nn/kernels/image_window.h"
+
+namespace skiff {
+
+// The pixels [begin, end) of the input that a window covers along an axis. `extent` also counts the
+// padding that the window covers, as far as Fluid counts it for averages: up to the input's size
+// plus the padding in front.
+struct WindowSpan {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t extent = 0;
+};
+
+// Windows along an axis: of `kernel` pixels from -padding on in steps of `stride`; adaptive, window
+// o of n covers [floor(o * inputs / n), ceil((o + 1) * inputs / n)).
+struct AxisWindows {
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  bool adaptive = false;
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t padding = 0;
+  // Whether the input has no pixels: then `inputs` may be any number, and all spans are empty.
+  bool is_empty = false;
+};
+
+// Of a pooling of images or volumes.
+template <typename Geometry>
+AxisWindows WindowsAlong(const Geometry& pooling, size_t axis) {
+  return {.inputs = pooling.input.size[axis],
+          .outputs = pooling.output.size[axis],
+          .adaptive = pooling.adaptive,
+          .kernel = pooling.window.kernel[axis],
+          .stride = pooling.window.stride[axis],
+          .padding = pooling.window.pad_begin[axis],
+          .is_empty = std::ranges::count(pooling.input.size, 0) > 0};
+}
+
+// One for each output. Error for more windows than pixels where there are millions of them: a
+// mistake in an attribute, whose table might take all memory.
+std::vector<WindowSpan> WindowSpans(const OpContext& context, const AxisWindows& windows);
+
+struct Pooling {
+  ImageDims input;
+  ImageDims output;
+  Window window;          // of no meaning if `adaptive`
+  bool is_max = false;    // else the average
+  bool exclusive = true;  // averages count the pixels on the input only
+  bool adaptive = false;  // windows of several sizes
+  ChannelOrder order = ChannelOrder::kFirst;
+  // One for each output row and column; empty while the input's size is unknown.
+  std::vector<WindowSpan> rows;
+  std::vector<WindowSpan> columns;
+
+  // Whether some window lies on padding alone.
+  bool has_empty_window() const;
+  // What an average over these spans divides by.
+  int64_t Divisor(const WindowSpan& row, const WindowSpan& column) const {
+    if (exclusive) return (row.end - row.begin) * (column.end - column.begin);
+    return row.extent * column.extent;
+  }
+};
+
+// Returns the greater number, or NaN if one of them is: the maximum of a window with a NaN is NaN.
+template <typename T>
+T MaxOrNan(T best, T value) {
+  return best > value || best != best ? best : value;
+}
+
+// Whether a pixel takes the gradient of a window whose maximum is `best`, unless one before it did:
+// if there are NaNs, the first of them is the maximum.
+template <typename T>
+bool IsMaximum(T value, T best) {
+  return value == best || value != value;
+}
+
+// From slot X and the attributes of pool2d or its gradient op. Adaptive pooling with windows of one
+// size comes back as plain pooling. Error for what doesn't fit. The first one leaves `rows` and
+// `columns` empty: shape rules meet images of any size, also those that no memory holds.
+Pooling ParsePoolingExtents(const OpContext& context);
+Pooling ParsePooling(const OpContext& context);
+
+// One plane [H, W, block] of an image blocked by 8 or 16; no window may be empty.
+void PoolBlockedPlane(const Pooling& pooling, int64_t block, const float* input, float* output);
+// The gradient of a plane of the input. The first maximum of a window (IsMaximum), row by row,
+// takes its gradient; averages read neither `input` nor `output`.
+void PoolGradBlockedPlane(const Pooling& pooling, int64_t block, const float* input,
+                          const float* output, const float* output_gradient, float* input_gradient);
+
+}  // namespace skiff

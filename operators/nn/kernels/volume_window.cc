@@ -1,0 +1,142 @@
+#include "operators/nn/kernels/volume_window.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+// Files may carry 64 bits, of which sums and products of windows would overflow.
+constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+
+void CheckValues(const OpContext& context, std::string_view name,
+                 const std::vector<int64_t>& values, int64_t least) {
+  for (const int64_t value : values) {
+    SKIFF_ENFORCE(value >= least && value <= kLargest, kInvalidArgument, context.op().type, ": ",
+                  name, " = [", Join(values, ", "), "], expected values from ", least, " to ",
+                  kLargest);
+  }
+}
+
+void ParsePaddings(const OpContext& context, VolumeAxes axes, VolumeWindow* window) {
+  const std::vector<int64_t> values = context.IntsAttr("paddings");
+  const size_t count = AxisCount(axes);
+  SKIFF_ENFORCE(values.size() == count || values.size() == 2 * count, kInvalidArgument,
+                context.op().type, ": paddings = [", Join(values, ", "), "], expected ", count,
+                " values, one an axis, or ", 2 * count, ", in front of and behind each");
+  CheckValues(context, "paddings", values, 0);
+  const bool symmetric = values.size() == count;
+  for (size_t i = 0; i < count; ++i) {
+    window->pad_begin[FirstAxis(axes) + i] = values[symmetric ? i : 2 * i];
+    window->pad_end[FirstAxis(axes) + i] = values[symmetric ? i : 2 * i + 1];
+  }
+}
+
+void PadToSame(const VolumeExtents& input_size, VolumeWindow* window) {
+  window->dilation = {1, 1, 1};
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (input_size[axis] < 0 || window->kernel[axis] < 0) continue;
+    const int64_t stride = window->stride[axis];
+    const int64_t outputs = (input_size[axis] + stride - 1) / stride;
+    const int64_t needed = (outputs - 1) * stride + window->kernel[axis] - input_size[axis];
+    const int64_t padding = std::max<int64_t>(needed, 0);
+    window->pad_begin[axis] = padding / 2;
+    window->pad_end[axis] = padding - padding / 2;
+  }
+}
+
+}  // namespace
+
+ChannelOrder ParseVolumeOrder(const OpContext& context, std::string_view attribute,
+                              VolumeAxes axes) {
+  if (axes == VolumeAxes::kImage) return ParseChannelOrder(context, attribute);
+  const std::string& value = context.Attr<std::string>(attribute);
+  SKIFF_ENFORCE(value == "NCDHW" || value == "NDHWC", kInvalidArgument, context.op().type, ": ",
+                attribute, " = \"", value, "\", expected NCDHW or NDHWC");
+  return value == "NDHWC" ? ChannelOrder::kLast : ChannelOrder::kFirst;
+}
+
+AttrDef VolumeOrderAttr(std::string_view name, VolumeAxes axes) {
+  if (axes == VolumeAxes::kImage) return ChannelOrderAttr(name);
+  return {.name = std::string(name),
+          .type = AttrType::kString,
+          .default_value = std::string("NCDHW"),
+          .doc = "NCDHW or NDHWC: where volumes have their channels."};
+}
+
+VolumeDims VolumeOf(const OpContext& context, std::string_view slot, const Shape& shape,
+                    ChannelOrder order, VolumeAxes axes) {
+  const auto count = static_cast<int>(AxisCount(axes));
+  const bool is_first = order == ChannelOrder::kFirst;
+  SKIFF_ENFORCE(shape.rank() == count + 2, kInvalidArgument, context.op().type, ": ", slot,
+                " of shape ", shape, ", expected rank ", count + 2, ", ",
+                is_first ? "channels first" : "channels last");
+  VolumeDims dims;
+  dims.batch = shape[0];
+  dims.channels = shape[is_first ? 1 : count + 1];
+  for (int i = 0; i < count; ++i) {
+    dims.size[FirstAxis(axes) + static_cast<size_t>(i)] = shape[i + (is_first ? 2 : 1)];
+  }
+  return dims;
+}
+
+Shape ShapeOf(const VolumeDims& volume, ChannelOrder order, VolumeAxes axes) {
+  Shape shape = {volume.batch};
+  if (order == ChannelOrder::kFirst) shape.Append(volume.channels);
+  for (size_t axis = FirstAxis(axes); axis < 3; ++axis) shape.Append(volume.size[axis]);
+  if (order == ChannelOrder::kLast) shape.Append(volume.channels);
+  return shape;
+}
+
+VolumeStrides StridesOf(const VolumeDims& volume, ChannelOrder order) {
+  const int64_t step = order == ChannelOrder::kFirst ? 1 : volume.channels;
+  return {volume.channels * volume.points(),
+          order == ChannelOrder::kFirst ? volume.points() : 1,
+          {volume.size[1] * volume.size[2] * step, volume.size[2] * step, step}};
+}
+
+VolumeExtents ParseVolumeExtents(const OpContext& context, std::string_view name, VolumeAxes axes) {
+  const std::vector<int64_t> values = context.IntsAttr(name);
+  SKIFF_ENFORCE(values.size() == AxisCount(axes), kInvalidArgument, context.op().type, ": ", name,
+                " = [", Join(values, ", "), "], expected ", AxisCount(axes),
+                " values, one an axis");
+  CheckValues(context, name, values, 1);
+  VolumeExtents extents{1, 1, 1};
+  for (size_t i = 0; i < values.size(); ++i) extents[FirstAxis(axes) + i] = values[i];
+  return extents;
+}
+
+VolumeWindow ParseVolumeWindow(const OpContext& context, VolumeAxes axes,
+                               const VolumeExtents& kernel, const VolumeExtents& dilation,
+                               const VolumeExtents& input_size) {
+  VolumeWindow window{.kernel = kernel,
+                      .stride = ParseVolumeExtents(context, "strides", axes),
+                      .dilation = dilation};
+  const std::string& algorithm = context.Attr<std::string>("padding_algorithm");
+  if (algorithm == "SAME") {
+    PadToSame(input_size, &window);
+  } else if (algorithm != "VALID") {
+    SKIFF_ENFORCE(algorithm == "EXPLICIT", kInvalidArgument, context.op().type,
+                  ": padding_algorithm = \"", algorithm, "\", expected EXPLICIT, SAME or VALID");
+    ParsePaddings(context, axes, &window);
+  }
+  return window;
+}
+
+int64_t VolumeWindowCount(const OpContext& context, const VolumeWindow& window, size_t axis,
+                          int64_t size, bool round_up) {
+  if (size < 0 || window.kernel[axis] < 0) return -1;
+  const int64_t reach = window.reach(axis);
+  const int64_t room = size + window.pad_begin[axis] + window.pad_end[axis] - reach;
+  SKIFF_ENFORCE(room >= 0 || size == 0, kInvalidArgument, context.op().type, ": a window of ",
+                reach, " points does not fit the input's ", kVolumeAxisNames[axis], " of ", size,
+                " padded by ", window.pad_begin[axis], " and ", window.pad_end[axis]);
+  if (room < 0) return 0;
+  return (room + (round_up ? window.stride[axis] - 1 : 0)) / window.stride[axis] + 1;
+}
+
+}  // namespace skiff

@@ -1,0 +1,499 @@
+// The CUDA kernel of all optimizers, around the same formulas as the CPU kernels (update_kernel.h).
+// An op's .cu includes its formula and calls RegisterCudaUpdate.
+//
+// A run is a constant number of launches, however many parameters there are: 2, or 3 for a formula
+// that needs norms, or 4 if it needs the norm of its step. The first launch makes the coefficients
+// of each parameter from its attributes and from scalars on the device (learning rates, powers of
+// beta, GradScale), and advances the powers; the last one updates all elements. The device reads
+// SkipUpdate as well, so the CPU waits for nothing. A table on the device has the addresses of the
+// tensors; it changes when they move.
+//
+// An element is rounded as on the CPU with AVX2 or better, except powers (ftrl): products and sums
+// are fused only where the formula says so (the family is compiled without contraction). A norm is
+// a sum in an order that depends only on the parameter's size.
+//
+// With multi_precision the kernels update the master weights (kHasHalves). A thread takes as many
+// two-byte parameters and gradients as others, 8 bytes at once.
+//
+// There is no kernel for sparse gradients on CUDA yet.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "framework/op/registry.h"
+#include "operators/common/cuda_chunks.cuh"
+#include "operators/common/cuda_launch.h"
+#include "operators/common/cuda_table.cuh"
+#include "operators/optimizer/kernels/update_arguments.h"
+#include "operators/optimizer/kernels/update_numbers.h"
+#include "operators/optimizer/kernels/update_range.h"
+
+namespace skiff {
+
+// What formulas compute with: see VectorMath in update_loops-inl.h.
+template <typename T>
+class CudaMath {
+ public:
+  __host__ __device__ explicit CudaMath(const T* coefficients) {
+    for (size_t i = 0; i < kMaxUpdateCoefficients; ++i) coefficients_[i] = coefficients[i];
+  }
+
+  __host__ __device__ T operator[](size_t i) const { return coefficients_[i]; }
+  __host__ __device__ T Number(double value) const { return static_cast<T>(value); }
+  __host__ __device__ T Add(T a, T b) const { return a + b; }
+  __host__ __device__ T Sub(T a, T b) const { return a - b; }
+  __host__ __device__ T Mul(T a, T b) const { return a * b; }
+  __host__ __device__ T Div(T a, T b) const { return a / b; }
+  __host__ __device__ T MulAdd(T a, T b, T c) const { return std::fma(a, b, c); }
+  __host__ __device__ T NegMulAdd(T a, T b, T c) const { return std::fma(-a, b, c); }
+  __host__ __device__ T Sqrt(T a) const { return std::sqrt(a); }
+  __host__ __device__ T Abs(T a) const { return std::fabs(a); }
+  // As x86 has it: b if either is no number.
+  __host__ __device__ T Max(T a, T b) const { return a > b ? a : b; }
+  __host__ __device__ T CopySign(T a, T b) const { return std::copysign(a, b); }
+  __host__ __device__ T WhereGreater(T a, T b, T x, T y) const { return a > b ? x : y; }
+  __host__ __device__ T WhereEqual(T a, T b, T x, T y) const { return a == b ? x : y; }
+  __host__ __device__ T Pow(T a, T b) const { return std::pow(a, b); }
+
+ private:
+  T coefficients_[kMaxUpdateCoefficients];
+};
+
+// A tensor of one element on the device, float32 or float64.
+struct CudaScalar {
+  friend bool operator==(const CudaScalar&, const CudaScalar&) = default;
+
+  void* data = nullptr;  // nullptr: none
+  bool is_double = false;
+};
+
+inline CudaScalar CudaScalarOf(const Tensor& tensor) {
+  return {.data = const_cast<void*>(tensor.raw_data()),
+          .is_double = tensor.dtype() == DType::kFloat64};
+}
+
+__device__ inline double Load(const CudaScalar& scalar) {
+  return scalar.is_double ? *static_cast<const double*>(scalar.data)
+                          : static_cast<double>(*static_cast<const float*>(scalar.data));
+}
+
+__device__ inline void Store(double value, const CudaScalar& scalar) {
+  if (scalar.is_double) {
+    *static_cast<double*>(scalar.data) = value;
+  } else {
+    *static_cast<float*>(scalar.data) = static_cast<float>(value);
+  }
+}
+
+// One parameter, in the table.
+template <typename T>
+struct CudaParameter {
+  friend bool operator==(const CudaParameter&, const CudaParameter&) = default;
+
+  const T* param = nullptr;
+  const T* grad = nullptr;
+  T* param_out = nullptr;
+  const T* states[kMaxUpdateStates] = {};
+  T* states_out[kMaxUpdateStates] = {};
+  // With multi_precision, where `param` are the master weights.
+  const uint16_t* half_param = nullptr;
+  const uint16_t* half_grad = nullptr;  // instead of `grad`; nullptr: none
+  uint16_t* half_param_out = nullptr;
+  bool is_aligned = false;  // all of them: see cuda_chunks.cuh
+  int64_t count = 0;
+  GradientForm<T> form;  // but for `scale`
+  CudaScalar learning_rate;
+  double numbers[kMaxUpdateNumbers] = {};
+  CudaScalar scalars[kMaxUpdateScalars];
+  CudaScalar scalars_out[kMaxUpdateScalars];
+};
+
+// Sums of squares.
+struct CudaSquares {
+  double param = 0;
+  double step = 0;
+};
+
+// All parameters of a run, as kernels get them.
+template <typename T>
+struct CudaUpdate {
+  const CudaParameter<T>* parameters = nullptr;
+  CudaChunks chunks;
+  const bool* skip = nullptr;  // nullptr: never
+  CudaScalar scale;
+  CudaScalar overrides[kMaxUpdateNumbers];  // of the numbers
+  int factors[kMaxUpdateScalars] = {};      // the number that moves a scalar on; -1: none
+  size_t state_count = 0;
+  bool is_float16 = false;  // the two-byte dtype; else bfloat16
+  // Workspaces.
+  std::array<T, kMaxUpdateCoefficients>* coefficients = nullptr;  // of each parameter
+  CudaSquares* squares = nullptr;                                 // of each chunk
+};
+
+template <typename T>
+__device__ bool Skips(const CudaUpdate<T>& update) {
+  return update.skip != nullptr && *update.skip;
+}
+
+template <typename T>
+__device__ CudaChunk ChunkOf(const CudaUpdate<T>& update, int64_t chunk) {
+  return ChunkOf(update.chunks, chunk, [&](int64_t i) { return update.parameters[i].count; });
+}
+
+template <typename T>
+__device__ GradientForm<T> FormOf(const CudaUpdate<T>& update, const CudaParameter<T>& parameter) {
+  GradientForm<T> form = parameter.form;
+  if (update.scale.data != nullptr) form.scale = static_cast<T>(Load(update.scale));
+  return form;
+}
+
+// By one thread. `is_last`: the scalars move on as well.
+template <class Formula, typename T>
+__device__ void SetParameter(const CudaUpdate<T>& update, int64_t i, const CudaSquares& squares,
+                             bool is_last) {
+  const CudaParameter<T>& parameter = update.parameters[i];
+  UpdateNumbers numbers;
+  numbers.learning_rate = Load(parameter.learning_rate);
+  numbers.param_norm = std::sqrt(squares.param);
+  numbers.step_norm = std::sqrt(squares.step);
+  constexpr int kNumbers = static_cast<int>(Formula::kNumbers.size());
+  for (int k = 0; k < kNumbers; ++k) {
+    const bool is_overridden = update.overrides[k].data != nullptr;
+    numbers.values[k] = is_overridden ? Load(update.overrides[k]) : parameter.numbers[k];
+  }
+  for (size_t k = 0; k < kMaxUpdateScalars; ++k) {
+    if (parameter.scalars[k].data != nullptr) numbers.scalars[k] = Load(parameter.scalars[k]);
+  }
+  double coefficients[kMaxUpdateCoefficients] = {};
+  Formula::SetCoefficients(numbers, coefficients);
+  for (size_t k = 0; k < kMaxUpdateCoefficients; ++k) {
+    update.coefficients[i][k] = static_cast<T>(coefficients[k]);
+  }
+  if (!is_last) return;
+  for (size_t k = 0; k < kMaxUpdateScalars; ++k) {
+    if (parameter.scalars_out[k].data == nullptr) continue;
+    const bool stays = Skips(update) || update.factors[k] < 0;
+    const double factor = stays ? 1.0 : numbers[update.factors[k]];
+    Store(numbers.scalars[k] * factor, parameter.scalars_out[k]);
+  }
+}
+
+template <class Formula, typename T>
+__global__ void SetCoefficients(CudaUpdate<T> update, bool is_last) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  const int64_t first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (int64_t i = first; i < update.chunks.array_count; i += stride) {
+    SetParameter<Formula>(update, i, CudaSquares{}, is_last);
+  }
+}
+
+// A block takes a parameter: it adds up the sums of its chunks, too.
+template <class Formula, typename T>
+__global__ void __launch_bounds__(kCudaThreads) SetCoefficientsByNorms(CudaUpdate<T> update) {
+  for (int64_t i = blockIdx.x; i < update.chunks.array_count; i += gridDim.x) {
+    CudaSquares sums;
+    const int64_t end = update.chunks.first[i + 1];
+    for (int64_t chunk = update.chunks.first[i] + threadIdx.x; chunk < end; chunk += kCudaThreads) {
+      sums.param += update.squares[chunk].param;
+      sums.step += update.squares[chunk].step;
+    }
+    const CudaSquares total = {BlockSum(sums.param), BlockSum(sums.step)};
+    if (threadIdx.x == 0) SetParameter<Formula>(update, i, total, true);
+  }
+}
+
+// The step of a formula that needs the norms of its gradient.
+struct GradientStep {
+  static constexpr size_t kStates = 0;
+
+  template <class Math, class V>
+  static constexpr void Update(const Math&, V grad, V& param, V*) {
+    param = grad;
+  }
+};
+
+enum class UpdatePass {
+  kWhole,  // from the states to their next values and the parameter's
+  kSteps,  // from the states to their next values and the squares of parameters and steps
+  kApply,  // from the next values of the states to the parameter's
+};
+
+namespace {
+
+#include "operators/optimizer/kernels/gradient_formula-inl.h"
+
+template <bool kIsWhole, bool kHasHalves, typename T>
+__device__ Pack<T> LoadGradient(const CudaUpdate<T>& update, const CudaParameter<T>& parameter,
+                                int64_t at, int count) {
+  if constexpr (kHasHalves) {
+    if (parameter.half_grad != nullptr) {
+      return LoadHalves<kIsWhole>(parameter.half_grad + at, update.is_float16, count);
+    }
+  }
+  return LoadPack<kIsWhole>(parameter.grad + at, count);
+}
+
+// Returns the thread's part of the sums, of pass kSteps.
+template <class Formula, UpdatePass kPass, bool kHasHalves, typename T>
+__device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk& chunk) {
+  constexpr int kStates = static_cast<int>(Formula::kStates);
+  constexpr bool kStoresStates = kPass != UpdatePass::kApply && kMovesStates<Formula>;
+  const CudaParameter<T>& parameter = update.parameters[chunk.array];
+  const CudaMath<T> math(update.coefficients[chunk.array].data());
+  const GradientForm<T> form = FormOf(update, parameter);
+  const T* params = parameter.param;
+  T* params_out = parameter.param_out;
+  const T* states[kStates + 1];
+  T* states_out[kStates + 1];
+  for (int k = 0; k < kStates; ++k) {
+    states_out[k] = parameter.states_out[k];
+    states[k] = kPass == UpdatePass::kApply ? states_out[k] : parameter.states[k];
+  }
+  T param_squares = 0;
+  T step_squares = 0;
+  ForEachPack<T>(chunk, parameter.is_aligned, [&]<bool kIsWhole>(int64_t at, int count) {
+    Pack<T> param = LoadPack<kIsWhole>(params + at, count);
+    const Pack<T> grad = LoadGradient<kIsWhole, kHasHalves>(update, parameter, at, count);
+    Pack<T> moved[kStates + 1];
+#pragma unroll
+    for (int k = 0; k < kStates; ++k) moved[k] = LoadPack<kIsWhole>(states[k] + at, count);
+#pragma unroll
+    for (int j = 0; j < kPackSize<T>; ++j) {
+      const T old_param = param.values[j];
+      T of_element[kStates + 1];
+#pragma unroll
+      for (int k = 0; k < kStates; ++k) of_element[k] = moved[k].values[j];
+      const T formed = GradientFormula::Formed(math, form, grad.values[j], old_param);
+      Formula::Update(math, formed, param.values[j], of_element);
+#pragma unroll
+      for (int k = 0; k < kStates; ++k) moved[k].values[j] = of_element[k];
+      if (kPass == UpdatePass::kSteps && j < count) {
+        param_squares += old_param * old_param;
+        step_squares += param.values[j] * param.values[j];
+      }
+    }
+    if constexpr (kPass != UpdatePass::kSteps) {
+      StorePack<kIsWhole>(param, count, params_out + at);
+      if constexpr (kHasHalves) {
+        StoreHalves<kIsWhole>(param, update.is_float16, count, parameter.half_param_out + at);
+      }
+    }
+    if constexpr (kStoresStates) {
+#pragma unroll
+      for (int k = 0; k < kStates; ++k) {
+        StorePack<kIsWhole>(moved[k], count, states_out[k] + at);
+      }
+    }
+  });
+  return {static_cast<double>(param_squares), static_cast<double>(step_squares)};
+}
+
+// Steps, of which only the squares are kept, and of a formula with states the next ones.
+template <class Step, bool kHasHalves, typename T>
+__global__ void __launch_bounds__(kCudaThreads) MakeSteps(CudaUpdate<T> update) {
+  if (Skips(update)) return;
+  for (int64_t i = blockIdx.x; i < update.chunks.count; i += gridDim.x) {
+    const CudaSquares sums =
+        UpdateChunk<Step, UpdatePass::kSteps, kHasHalves>(update, ChunkOf(update, i));
+    const CudaSquares total = {BlockSum(sums.param), BlockSum(sums.step)};
+    if (threadIdx.x == 0) update.squares[i] = total;
+  }
+}
+
+template <class Formula, UpdatePass kPass, bool kHasHalves, typename T>
+__global__ void __launch_bounds__(kCudaThreads) UpdateElements(CudaUpdate<T> update) {
+  const bool skips = Skips(update);
+  for (int64_t i = blockIdx.x; i < update.chunks.count; i += gridDim.x) {
+    const CudaChunk chunk = ChunkOf(update, i);
+    const CudaParameter<T>& parameter = update.parameters[chunk.array];
+    if (skips) {
+      KeepChunk(parameter.param, chunk, parameter.param_out);
+      if constexpr (kHasHalves) {
+        KeepChunk(parameter.half_param, chunk, parameter.half_param_out);
+      }
+    } else {
+      UpdateChunk<Formula, kPass, kHasHalves>(update, chunk);
+    }
+    for (size_t k = skips ? 0 : Formula::kStates; k < update.state_count; ++k) {
+      KeepChunk(parameter.states[k], chunk, parameter.states_out[k]);
+    }
+  }
+}
+
+// The kernel of an op. Step: of a formula that needs the norm of its step, what makes it.
+// kHasHalves: with multi_precision; T is float then.
+template <class Formula, class Step, bool kHasHalves, typename T>
+class CudaUpdateKernel final : public Kernel {
+ public:
+  explicit CudaUpdateKernel(PrepareContext& context)
+      : type_(context.op().type),
+        arguments_(context, RuleOf<Formula>()),
+        first_chunks_(FirstChunks(arguments_.counts)),
+        parameters_(ParametersOf(context, arguments_)),
+        parameter_table_(context.place(), parameters_.size()),
+        chunk_table_(context.place(), first_chunks_.size()) {
+    using Coefficients = std::array<T, kMaxUpdateCoefficients>;
+    coefficient_workspace_ =
+        context.RequestWorkspace(static_cast<int64_t>(parameters_.size() * sizeof(Coefficients)));
+    square_workspace_ = kNeedsNorms<Formula>
+                            ? context.RequestWorkspace(first_chunks_.back() *
+                                                       static_cast<int64_t>(sizeof(CudaSquares)))
+                            : -1;
+  }
+
+  void Run(const KernelContext& run) override {
+    const cudaStream_t stream = StreamOf(run);
+    const CudaUpdate<T> update = Collect(run, stream);
+    const int blocks = CudaBlocks(update.chunks.count);
+    if constexpr (kNeedsNorms<Formula>) {
+      if constexpr (Step::kStates > 0) SetAll(update, /*is_last=*/false, stream);
+      if (blocks > 0) MakeSteps<Step, kHasHalves><<<blocks, kCudaThreads, 0, stream>>>(update);
+      const int blocks_of_parameters = CudaBlocks(update.chunks.array_count);
+      SetCoefficientsByNorms<Formula><<<blocks_of_parameters, kCudaThreads, 0, stream>>>(update);
+    } else {
+      SetAll(update, /*is_last=*/true, stream);
+    }
+    constexpr UpdatePass kPass = kMovesStates<Formula> ? UpdatePass::kWhole : UpdatePass::kApply;
+    if (blocks > 0) {
+      UpdateElements<Formula, kPass, kHasHalves><<<blocks, kCudaThreads, 0, stream>>>(update);
+    }
+    CheckLaunch(type_.c_str());
+  }
+
+ private:
+  // What no run changes.
+  static std::vector<CudaParameter<T>> ParametersOf(const OpContext& context,
+                                                    const UpdateArguments& arguments) {
+    const std::vector<GradientForm<T>> forms = GradientFormsOf<T>(context);
+    std::vector<CudaParameter<T>> parameters(arguments.parameter_count());
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      parameters[i].count = arguments.counts[i];
+      parameters[i].form = forms[i];
+      for (size_t k = 0; k < arguments.numbers.size(); ++k) {
+        const std::vector<double>& values = arguments.numbers[k].values;
+        parameters[i].numbers[k] = values.size() == 1 ? values[0] : values[i];
+      }
+    }
+    return parameters;
+  }
+
+  static void SetAll(const CudaUpdate<T>& update, bool is_last, cudaStream_t stream) {
+    const int blocks = CudaBlocksOfThreads(update.chunks.array_count);
+    SetCoefficients<Formula><<<blocks, kCudaThreads, 0, stream>>>(update, is_last);
+  }
+
+  void Locate(const KernelContext& run, size_t i, CudaParameter<T>* parameter) const {
+    const UpdateArguments::Pair param = arguments_.params[i];
+    parameter->param = run.input(param.in).template data<T>();
+    parameter->param_out = run.output(param.out).template data<T>();
+    const Tensor& grad = run.input(arguments_.grads[i]);
+    if (arguments_.has_half_grads) {
+      parameter->half_grad = static_cast<const uint16_t*>(grad.raw_data());
+    } else {
+      parameter->grad = grad.template data<T>();
+    }
+    bool is_aligned = IsPackAligned(parameter->param) && IsPackAligned(parameter->grad) &&
+                      IsPackAligned(parameter->param_out) &&
+                      IsHalfPackAligned(parameter->half_grad);
+    if constexpr (kHasHalves) {
+      const UpdateArguments::Pair half = arguments_.half_params[i];
+      parameter->half_param = static_cast<const uint16_t*>(run.input(half.in).raw_data());
+      parameter->half_param_out = static_cast<uint16_t*>(run.output(half.out).raw_data());
+      is_aligned = is_aligned && IsHalfPackAligned(parameter->half_param_out);
+    }
+    for (size_t k = 0; k < arguments_.states.size(); ++k) {
+      const UpdateArguments::Pair state = arguments_.states[k][i];
+      parameter->states[k] = run.input(state.in).template data<T>();
+      parameter->states_out[k] = run.output(state.out).template data<T>();
+      is_aligned = is_aligned && IsPackAligned(parameter->states[k]) &&
+                   IsPackAligned(parameter->states_out[k]);
+    }
+    parameter->is_aligned = is_aligned;
+    parameter->learning_rate = CudaScalarOf(run.input(arguments_.rate(i)));
+    for (size_t k = 0; k < arguments_.scalars.size(); ++k) {
+      const UpdateArguments::Pair scalar = arguments_.scalars[k].pairs[i];
+      parameter->scalars[k] = CudaScalarOf(run.input(scalar.in));
+      if (scalar.out >= 0) parameter->scalars_out[k] = CudaScalarOf(run.output(scalar.out));
+    }
+  }
+
+  CudaUpdate<T> Collect(const KernelContext& run, cudaStream_t stream) {
+    for (size_t i = 0; i < parameters_.size(); ++i) Locate(run, i, &parameters_[i]);
+    CudaUpdate<T> update;
+    update.parameters = parameter_table_.Store(parameters_, stream);
+    update.chunks = {.first = chunk_table_.Store(first_chunks_, stream),
+                     .array_count = static_cast<int64_t>(parameters_.size()),
+                     .count = first_chunks_.back()};
+    if (arguments_.skip >= 0) update.skip = run.input(arguments_.skip).template data<bool>();
+    if (arguments_.scale >= 0) update.scale = CudaScalarOf(run.input(arguments_.scale));
+    for (size_t k = 0; k < arguments_.numbers.size(); ++k) {
+      const int input = arguments_.numbers[k].input;
+      if (input >= 0) update.overrides[k] = CudaScalarOf(run.input(input));
+    }
+    for (size_t k = 0; k < arguments_.scalars.size(); ++k) {
+      update.factors[k] = arguments_.scalars[k].factor;
+    }
+    update.state_count = arguments_.states.size();
+    update.is_float16 = arguments_.half == DType::kFloat16;
+    update.coefficients =
+        static_cast<std::array<T, kMaxUpdateCoefficients>*>(run.workspace(coefficient_workspace_));
+    if (square_workspace_ >= 0) {
+      update.squares = static_cast<CudaSquares*>(run.workspace(square_workspace_));
+    }
+    return update;
+  }
+
+  std::string type_;
+  UpdateArguments arguments_;
+  std::vector<int64_t> first_chunks_;
+  std::vector<CudaParameter<T>> parameters_;
+  CudaTable<CudaParameter<T>> parameter_table_;
+  CudaTable<int64_t> chunk_table_;
+  int coefficient_workspace_ = -1;
+  int square_workspace_ = -1;  // CudaSquares of each chunk
+};
+
+template <class Formula, class Step, typename T>
+std::unique_ptr<Kernel> MakeCudaUpdateKernel(PrepareContext& context) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (context.Attr<bool>("multi_precision")) {
+      return std::make_unique<CudaUpdateKernel<Formula, Step, true, T>>(context);
+    }
+  }
+  return std::make_unique<CudaUpdateKernel<Formula, Step, false, T>>(context);
+}
+
+// The kernels of an op; the definition is there. That of floats is given master weights, too.
+inline void AddCudaUpdateKernels(OpRegistry& registry, const std::string& type,
+                                 KernelFactory of_float, KernelFactory of_double) {
+  const auto add = [&](DType dtype, KernelFactory prepare) {
+    registry.AddKernel(type, {.name = "cuda",
+                              .place = PlaceKind::kCuda,
+                              .dtype = dtype,
+                              .prepare = std::move(prepare),
+                              .accepts = {}});
+  };
+  add(DType::kFloat16, of_float);
+  add(DType::kBFloat16, of_float);
+  add(DType::kFloat32, std::move(of_float));
+  add(DType::kFloat64, std::move(of_double));
+}
+
+// Of one formula, with what makes its steps if it needs their norms.
+template <class Formula, class Step = GradientStep>
+void RegisterCudaUpdate(OpRegistry& registry, const std::string& type) {
+  AddCudaUpdateKernels(registry, type, MakeCudaUpdateKernel<Formula, Step, float>,
+                       MakeCudaUpdateKernel<Formula, Step, double>);
+}
+
+}  // namespace
+}  // namespace skiff

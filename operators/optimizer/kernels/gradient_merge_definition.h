@@ -1,0 +1,40 @@
+// What gradient_merge and gradient_merge_rows share: rounds of runs whose gradients add up.
+//
+// A round is `steps` runs. The sum after the first run is that run's gradient. With `mean`, the
+// last run divides the sum by `steps`.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/op/kernel.h"
+#include "framework/op/op_def.h"
+
+namespace skiff {
+
+// Return the definitions of the input Count and of the attributes steps and mean.
+SlotDef RoundCountSlot();
+std::vector<AttrDef> RoundAttrs();
+// Throws Error unless Count is one int64 and steps is positive.
+void CheckRound(const OpContext& context);
+
+// Where in a round a run is.
+struct RoundPosition {
+  bool is_first = false;
+  bool is_last = false;
+  double factor = 1;  // multiplies the sum, after the addition
+};
+
+class Round {
+ public:
+  explicit Round(const OpContext& context);
+  // Returns the position of the run that Count says.
+  RoundPosition Position(const KernelContext& run) const;
+
+ private:
+  int count_;
+  int64_t steps_;
+  bool mean_;
+};
+
+}  // namespace skiff

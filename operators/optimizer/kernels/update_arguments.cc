@@ -1,0 +1,128 @@
+#include "operators/optimizer/kernels/update_arguments.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "operators/optimizer/kernels/update_op.h"
+
+namespace skiff {
+namespace {
+
+std::vector<double> ValuesOf(const OpContext& context, const NumberSource& source) {
+  switch (context.def().FindAttr(source.attr)->type) {
+    case AttrType::kFloat:
+      return {context.Attr<float>(source.attr)};
+    case AttrType::kFloats: {
+      const auto& list = context.Attr<std::vector<float>>(source.attr);
+      return {list.begin(), list.end()};
+    }
+    case AttrType::kBool:
+      return {context.Attr<bool>(source.attr) ? 1.0 : 0.0};
+    case AttrType::kString:
+      return {context.Attr<std::string>(source.attr) == source.choice ? 1.0 : 0.0};
+    default:
+      Throw(ErrorCode::kUnimplemented, context.op().type, ": attribute ", source.attr,
+            " is no number, bool or choice");
+  }
+}
+
+UpdateArguments::Number NumberOf(const OpContext& context, const NumberSource& source) {
+  const bool has_slot = source.slot != nullptr && context.def().FindInput(source.slot) != nullptr;
+  return {.input = has_slot ? context.InputIndex(source.slot) : -1,
+          .values = ValuesOf(context, source)};
+}
+
+UpdateArguments::Scalar ScalarOfRule(const OpContext& context, const ScalarSource& source) {
+  const std::string output = source.output == nullptr ? "" : source.output;
+  const bool is_global =
+      context.HasAttr("use_global_beta_pow") && context.Attr<bool>("use_global_beta_pow");
+  return {.pairs = PairsOf(context, source.input, output),
+          .factor = is_global ? -1 : static_cast<int>(source.factor)};
+}
+
+template <typename T>
+GradientForm<T> GradientFormOf(const OpContext& context, size_t i) {
+  GradientForm<T> form;
+  form.rescale = static_cast<T>(context.Attr<float>("rescale_grad"));
+  std::string method;
+  float coefficient = 0;
+  if (context.def().FindAttr("regularization_method")->type == AttrType::kStrings) {
+    method = EntryFor(context.Attr<std::vector<std::string>>("regularization_method"), i);
+    coefficient = EntryFor(context.Attr<std::vector<float>>("regularization_coeff"), i);
+  } else {
+    method = context.Attr<std::string>("regularization_method");
+    coefficient = context.Attr<float>("regularization_coeff");
+  }
+  if (method == "l1_decay") form.l1_decay = static_cast<T>(coefficient);
+  if (method == "l2_decay") form.l2_decay = static_cast<T>(coefficient);
+  return form;
+}
+
+}  // namespace
+
+UpdateArguments::UpdateArguments(const OpContext& context, const CoefficientRule& rule)
+    : params(PairsOf(context, "Param", "ParamOut")),
+      grads(InputIndices(context, "Grad")),
+      rates(InputIndices(context, "LearningRate")),
+      skip(context.InputIndex("SkipUpdate")),
+      scale(context.InputIndex("GradScale")) {
+  for (const NumberSource& source : rule.numbers) numbers.push_back(NumberOf(context, source));
+  for (const ScalarSource& source : rule.scalars) scalars.push_back(ScalarOfRule(context, source));
+  for (const auto& [input, output] : context.def().in_place) {
+    const auto is_scalar = [&](const ScalarSource& source) { return source.input == input; };
+    const bool is_param = input == "Param" || input == "MasterParam";
+    if (is_param || std::ranges::any_of(rule.scalars, is_scalar)) continue;
+    states.push_back(PairsOf(context, input, output));
+  }
+  SKIFF_ENFORCE(states.size() >= rule.state_count && states.size() <= kMaxUpdateStates,
+                kFailedPrecondition, context.op().type, " has ", states.size(),
+                " states, expected at least ", rule.state_count, ", as its formula, and at most ",
+                kMaxUpdateStates);
+  for (size_t i = 0; i < params.size(); ++i) {
+    counts.push_back(context.Input("Param", i).shape.element_count());
+  }
+  if (!context.Attr<bool>("multi_precision")) return;
+  half_params = std::move(params);
+  params = PairsOf(context, "MasterParam", "MasterParamOut");
+  half = context.Input("Param").dtype;
+  has_half_grads = context.Input("Grad").dtype == half;
+}
+
+UpdateNumbers UpdateArguments::NumbersOf(size_t i) const {
+  UpdateNumbers found;
+  for (size_t k = 0; k < numbers.size(); ++k) found.values[k] = EntryFor(numbers[k].values, i);
+  return found;
+}
+
+std::vector<int> InputIndices(const OpContext& context, const std::string& slot) {
+  std::vector<int> indices;
+  for (size_t i = 0; i < context.InputCount(slot); ++i) {
+    indices.push_back(context.InputIndex(slot, i));
+  }
+  return indices;
+}
+
+std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, const std::string& input,
+                                           const std::string& output) {
+  std::vector<UpdateArguments::Pair> pairs;
+  for (size_t i = 0; i < context.InputCount(input); ++i) {
+    pairs.push_back({.in = context.InputIndex(input, i),
+                     .out = output.empty() ? -1 : context.OutputIndex(output, i)});
+  }
+  return pairs;
+}
+
+template <typename T>
+std::vector<GradientForm<T>> GradientFormsOf(const OpContext& context) {
+  std::vector<GradientForm<T>> forms;
+  for (size_t i = 0; i < context.InputCount("Param"); ++i) {
+    forms.push_back(GradientFormOf<T>(context, i));
+  }
+  return forms;
+}
+
+template std::vector<GradientForm<float>> GradientFormsOf(const OpContext&);
+template std::vector<GradientForm<double>> GradientFormsOf(const OpContext&);
+
+}  // namespace skiff

@@ -1,0 +1,70 @@
+// The indices of an update op's arguments and the values of its attributes for each parameter, as
+// the CPU kernels and the CUDA kernel need them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/op/kernel.h"
+#include "operators/optimizer/kernels/update_numbers.h"
+#include "operators/optimizer/kernels/update_range.h"
+
+namespace skiff {
+
+struct UpdateArguments {
+  // The indices of an input and of the output that is its next value; -1: there is none.
+  struct Pair {
+    int in = -1;
+    int out = -1;
+  };
+  // A number of the rule: the index of an input, or -1 and one value for all parameters or for
+  // each.
+  struct Number {
+    int input = -1;
+    std::vector<double> values;
+  };
+  // A scalar of the rule, by parameter, and the index of the number that multiplies it in each
+  // step; -1: none does.
+  struct Scalar {
+    std::vector<Pair> pairs;
+    int factor = -1;
+  };
+
+  // Throws Error (kFailedPrecondition) if the op has fewer states than the rule or more than
+  // kMaxUpdateStates.
+  UpdateArguments(const OpContext& context, const CoefficientRule& rule);
+
+  size_t parameter_count() const { return params.size(); }
+  int rate(size_t i) const { return rates.size() == 1 ? rates[0] : rates[i]; }
+  // Returns the numbers of parameter i that attributes give.
+  UpdateNumbers NumbersOf(size_t i) const;
+
+  std::vector<Pair> params;  // what the formula updates: with multi_precision the master weights
+  std::vector<Pair> half_params;  // with multi_precision: Param and ParamOut; else empty
+  std::vector<int> grads;
+  std::vector<std::vector<Pair>> states;  // by state, by parameter
+  std::vector<int> rates;                 // one, or one a parameter
+  std::vector<Number> numbers;
+  std::vector<Scalar> scalars;
+  int skip = -1;
+  int scale = -1;
+  std::vector<int64_t> counts;   // elements, by parameter
+  DType half = DType::kFloat32;  // with multi_precision: the dtype of Param
+  bool has_half_grads = false;   // whether gradients have that dtype, too
+};
+
+// Returns the indices of the arguments of an input slot, as KernelContext takes them.
+std::vector<int> InputIndices(const OpContext& context, const std::string& slot);
+
+// Returns the indices of the arguments of an input slot, each with that of its next value in the
+// output slot.
+std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, const std::string& input,
+                                           const std::string& output);
+
+// Returns the form of each parameter's gradient. GradientForm::scale, which an input gives, is 1.
+template <typename T>
+std::vector<GradientForm<T>> GradientFormsOf(const OpContext& context);
+
+}  // namespace skiff

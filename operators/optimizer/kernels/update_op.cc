@@ -1,0 +1,264 @@
+#include "operators/optimizer/kernels/update_op.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "framework/base/error.h"
+#include "framework/tensor/dims_agree.h"
+#include "operators/common/half.h"
+
+namespace skiff {
+namespace {
+
+// Of a parameter in a list only messages say which.
+std::string Argument(const OpContext& context, const std::string& slot, size_t i) {
+  if (context.InputCount("Param") == 1) return slot;
+  return StrCat(slot, "[", i, "]");
+}
+
+void CheckCount(const OpContext& context, const std::string& slot, bool may_be_shared) {
+  const size_t found = context.InputCount(slot);
+  const size_t expected = context.InputCount("Param");
+  SKIFF_ENFORCE(found == expected || (may_be_shared && found == 1), kInvalidArgument,
+                context.op().type, ": ", slot, " has ", found, " arguments, expected ", expected,
+                may_be_shared ? " as Param, or one for all" : " as Param");
+}
+
+// Argument i has the shape of Param i, and a dtype.
+void CheckLikeParam(const OpContext& context, const std::string& slot, size_t i, DType dtype) {
+  const TensorMeta& found = context.Input(slot, i);
+  const Shape& expected = context.Input("Param", i).shape;
+  SKIFF_ENFORCE(DimsAgree(found.dense_shape().dims(), expected.dims()) && found.dtype == dtype,
+                kInvalidArgument, context.op().type, ": ", Argument(context, slot, i), " is ",
+                found.dtype, " ", found.dense_shape(), ", expected ", dtype, " ", expected);
+}
+
+void CheckScalar(const OpContext& context, const std::string& slot, size_t i, DType math) {
+  const TensorMeta& found = context.Input(slot, i);
+  SKIFF_ENFORCE(!found.shape.is_known() || found.shape.element_count() == 1, kInvalidArgument,
+                context.op().type, ": ", Argument(context, slot, i), " has shape ", found.shape,
+                ", expected one element");
+  SKIFF_ENFORCE(found.dtype == DType::kFloat32 || found.dtype == math, kInvalidArgument,
+                context.op().type, ": ", Argument(context, slot, i), " is ", found.dtype,
+                ", expected float32",
+                math == DType::kFloat32 ? "" : StrCat(" or Param's dtype, ", math));
+}
+
+void CheckListAttrs(const OpContext& context, const std::vector<std::string>& names) {
+  const size_t expected = context.InputCount("Param");
+  for (const std::string& name : names) {
+    const Attribute* value = EffectiveAttr(context.op(), *context.def().FindAttr(name));
+    const auto* floats = std::get_if<std::vector<float>>(value);
+    const auto* texts = std::get_if<std::vector<std::string>>(value);
+    const size_t found = floats != nullptr ? floats->size() : texts->size();
+    SKIFF_ENFORCE(found == 1 || found == expected, kInvalidArgument, context.op().type,
+                  ": attribute ", name, " has ", found, " entries, expected ",
+                  expected == 1 ? "1" : StrCat("1 for all or ", expected, " as Param has"));
+  }
+}
+
+// What the op computes in. Parameters of a two-byte dtype, and no others, have master weights.
+DType MathDType(const OpContext& context) {
+  const std::string& op = context.op().type;
+  const DType dtype = context.Input("Param").dtype;
+  if (context.Attr<bool>("multi_precision")) {
+    SKIFF_ENFORCE(IsHalf(dtype), kInvalidArgument, op, ": multi_precision = true and Param is ",
+                  dtype, ", expected float16 or bfloat16");
+    return DType::kFloat32;
+  }
+  SKIFF_ENFORCE(!IsHalf(dtype), kInvalidArgument, op, ": multi_precision = false and Param is ",
+                dtype, ", expected multi_precision = true, with float32 weights in MasterParam");
+  SKIFF_ENFORCE(
+      context.InputCount("MasterParam") == 0 && context.OutputCount("MasterParamOut") == 0,
+      kInvalidArgument, op, ": multi_precision = false and MasterParam is connected, expected ",
+      "multi_precision = true, or no MasterParam");
+  return dtype;
+}
+
+void CheckSkip(const OpContext& context) {
+  if (!context.HasInput("SkipUpdate")) return;
+  const TensorMeta& skip = context.Input("SkipUpdate");
+  SKIFF_ENFORCE(
+      skip.dtype == DType::kBool && (!skip.shape.is_known() || skip.shape.element_count() == 1),
+      kInvalidArgument, context.op().type, ": SkipUpdate is ", skip.dtype, " ", skip.shape,
+      ", expected one bool");
+}
+
+void CheckOutputCount(const OpContext& context, const std::string& output) {
+  const size_t found = context.OutputCount(output);
+  const size_t expected = context.InputCount("Param");
+  SKIFF_ENFORCE(found == expected, kInvalidArgument, context.op().type, ": output \"", output,
+                "\" has ", found, " arguments, expected ", expected, " as Param");
+}
+
+// Every argument is there: what isn't written would still be the old state in the next step.
+void CheckOutputs(const OpContext& context, const std::string& output) {
+  CheckOutputCount(context, output);
+  for (size_t i = 0; i < context.InputCount("Param"); ++i) {
+    SKIFF_ENFORCE(context.OutputIndex(output, i) >= 0, kInvalidArgument, context.op().type,
+                  ": output \"", output, "\" has no argument ", i, ", expected one for each Param");
+  }
+}
+
+void SetOutputs(OpContext& context, const UpdateOp::State& state) {
+  if (state.output.empty()) return;
+  for (size_t i = 0; i < context.InputCount(state.input); ++i) {
+    context.SetOutputLike(state.output, state.input, i);
+  }
+}
+
+// A list of arrays of Param's shapes, with their next values.
+void CheckAndSetState(OpContext& context, const UpdateOp::State& state, DType dtype) {
+  CheckCount(context, state.input, false);
+  for (size_t i = 0; i < context.InputCount("Param"); ++i) {
+    CheckLikeParam(context, state.input, i, dtype);
+  }
+  CheckOutputs(context, state.output);
+  SetOutputs(context, state);
+}
+
+void InferUpdate(OpContext& context, const UpdateOp& op) {
+  const size_t count = context.InputCount("Param");
+  SKIFF_ENFORCE(count > 0, kInvalidArgument, op.type, ": no Param, expected at least one");
+  const DType dtype = MathDType(context);
+  CheckCount(context, "Grad", false);
+  CheckCount(context, "LearningRate", true);
+  const DType param_dtype = context.Input("Param").dtype;
+  const DType grad_dtype = context.Input("Grad").dtype == dtype ? dtype : param_dtype;
+  for (size_t i = 0; i < count; ++i) {
+    CheckLikeParam(context, "Param", i, param_dtype);
+    CheckLikeParam(context, "Grad", i, grad_dtype);
+    SKIFF_ENFORCE(count == 1 || !context.Input("Grad", i).is_selected_rows(), kInvalidArgument,
+                  op.type, ": Grad[", i,
+                  "] is selected rows: expected a dense tensor in a list of ", count);
+  }
+  for (size_t i = 0; i < context.InputCount("LearningRate"); ++i) {
+    CheckScalar(context, "LearningRate", i, dtype);
+  }
+  for (const UpdateOp::State& state : op.states) CheckAndSetState(context, state, dtype);
+  if (dtype != param_dtype) {
+    const UpdateOp::State master{
+        .input = "MasterParam", .output = "MasterParamOut", .doc = {}, .factor = {}};
+    CheckAndSetState(context, master, dtype);
+  }
+  for (const UpdateOp::State& scalar : op.scalars) {
+    CheckCount(context, scalar.input, false);
+    for (size_t i = 0; i < count; ++i) CheckScalar(context, scalar.input, i, dtype);
+    if (context.OutputCount(scalar.output) > 0) CheckOutputCount(context, scalar.output);
+    SetOutputs(context, scalar);
+  }
+  for (const SlotDef& slot : op.shared_scalars) {
+    if (context.HasInput(slot.name)) CheckScalar(context, slot.name, 0, dtype);
+  }
+  if (context.HasInput("GradScale")) CheckScalar(context, "GradScale", 0, dtype);
+  CheckSkip(context);
+  CheckListAttrs(context, op.list_attrs);
+  CheckOutputs(context, "ParamOut");
+  SetOutputs(context, {.input = "Param", .output = "ParamOut", .doc = {}, .factor = {}});
+}
+
+SlotDef ListSlot(std::string name, std::string doc, bool dispensable = false) {
+  return {.name = std::move(name),
+          .doc = std::move(doc),
+          .duplicable = true,
+          .dispensable = dispensable};
+}
+
+// What every update op has, but for those attributes that it defines itself.
+std::vector<AttrDef> CommonAttrs(std::vector<AttrDef> own) {
+  std::vector<AttrDef> attrs = std::move(own);
+  for (AttrDef& attr : std::vector<AttrDef>{
+           BoolAttr("multi_precision",
+                    "The parameters are float16 or bfloat16 and MasterParam is what is updated: "
+                    "ParamOut = MasterParamOut, rounded."),
+           FloatAttr("rescale_grad", 1.0f, "The gradient is multiplied by this first."),
+           ChoiceAttr("regularization_method", "", {"", "l1_decay", "l2_decay"},
+                      "What is added to the gradient: \"l2_decay\": regularization_coeff * Param; "
+                      "\"l1_decay\": regularization_coeff * sign(Param)."),
+           FloatAttr("regularization_coeff", 0.0f, "Of regularization_method."), IsFlatAttr()}) {
+    if (std::ranges::count(attrs, attr.name, &AttrDef::name) > 0) continue;
+    attrs.push_back(std::move(attr));
+  }
+  return attrs;
+}
+
+}  // namespace
+
+OpDef MakeUpdateOpDef(UpdateOp op) {
+  OpDef def;
+  def.type = op.type;
+  def.doc = op.doc;
+  def.inputs = {
+      ListSlot("Param",
+               "The parameters, float32 or float64; with multi_precision float16 or bfloat16."),
+      ListSlot("Grad",
+               "Their gradients, each of its parameter's shape; of one parameter selected rows, "
+               "too. With multi_precision all of Param's dtype, or all float32."),
+      ListSlot("LearningRate", "One element, for all parameters or for each: the learning rate.")};
+  def.inputs[1].selected_rows = true;
+  def.outputs = {ListSlot("ParamOut", "The parameters after the step; usually Param itself.")};
+  def.in_place = {{"Param", "ParamOut"}};
+  def.update = UpdateRule{
+      .lists = {"Param", "Grad"}, .list_attrs = op.list_attrs, .merged_as = op.merged_as};
+  const auto add_states = [&def](const std::vector<UpdateOp::State>& states, bool may_be_unwanted) {
+    for (const UpdateOp::State& state : states) {
+      def.inputs.push_back(ListSlot(state.input, state.doc));
+      def.update->lists.push_back(state.input);
+      if (state.output.empty()) continue;
+      def.outputs.push_back(
+          ListSlot(state.output, StrCat(state.input, " after the step."), may_be_unwanted));
+      def.in_place.emplace_back(state.input, state.output);
+    }
+  };
+  add_states(op.states, false);
+  add_states(op.scalars, true);
+  for (const UpdateOp::State& scalar : op.scalars) {
+    def.update->scalars.push_back(scalar.input);
+    if (scalar.factor.empty()) continue;
+    def.update->powers.push_back(
+        {.input = scalar.input, .output = scalar.output, .factor = scalar.factor});
+  }
+  def.inputs.push_back(ListSlot("MasterParam",
+                                "With multi_precision the float32 weights, each of its parameter's "
+                                "shape; else none.",
+                                true));
+  def.outputs.push_back(ListSlot("MasterParamOut", "MasterParam after the step.", true));
+  def.update->lists.emplace_back("MasterParam");
+  def.in_place.emplace_back("MasterParam", "MasterParamOut");
+  def.inputs.insert(def.inputs.end(), op.shared_scalars.begin(), op.shared_scalars.end());
+  def.inputs.push_back({.name = "SkipUpdate",
+                        .doc = "One bool: whether to leave everything as it is.",
+                        .dispensable = true});
+  def.inputs.push_back({.name = "GradScale",
+                        .doc = "One element: the gradients are multiplied by it, after "
+                               "rescale_grad.",
+                        .dispensable = true});
+  def.attrs = CommonAttrs(op.attrs);
+  def.no_gradient_reason = "an update of parameters is no part of what is differentiated";
+  def.kernel_dtype_slot = "Param";
+  def.infer = [op = std::move(op)](OpContext& context) { InferUpdate(context, op); };
+  return def;
+}
+
+AttrDef FloatAttr(std::string name, float default_value, std::string doc) {
+  return {.name = std::move(name),
+          .type = AttrType::kFloat,
+          .default_value = default_value,
+          .doc = std::move(doc)};
+}
+
+AttrDef IsFlatAttr() {
+  return BoolAttr(
+      kIsFlatAttr,
+      "The tensors of each list shall lie one behind the other; the result is the same.");
+}
+
+AttrDef BoolAttr(std::string name, std::string doc) {
+  return {.name = std::move(name),
+          .type = AttrType::kBool,
+          .default_value = false,
+          .doc = std::move(doc)};
+}
+
+}  // namespace skiff

@@ -1,0 +1,80 @@
+// The slots, attributes and shape rule that all ops that update parameters share.
+//
+// An update op takes the tensors of any number of parameters. Argument i of each list (Param, Grad,
+// the states) belongs to parameter i. Fluid's own programs give each op one parameter; the pass
+// merge_optimizer merges the ops, so that one op updates all parameters of a kind.
+//
+// The formula of the optimizer takes g instead of the gradient. It is computed in this order, each
+// step rounded:
+//   g = Grad * rescale_grad * GradScale
+//   g = g + regularization_coeff * Param         with "l2_decay"
+//   g = g + regularization_coeff * sign(Param)   with "l1_decay"
+// If SkipUpdate is true, no variable changes.
+//
+// With multi_precision, parameters are float16 or bfloat16, and each has float32 master weights
+// (MasterParam). The formula, g and norms then use the master weights. States and scalars are
+// float32; the gradients all have the parameters' dtype or are all float32. ParamOut is
+// MasterParamOut rounded as the op cast does: to the nearest number, ties to even. What an update
+// leaves alone (SkipUpdate, rows) stays as it is in both.
+//
+// If the op has one parameter, its gradient may be selected rows. The slots of a row are added up
+// first, in order of occurrence. Rows that aren't there have a gradient of 0, or are left alone
+// (SparseRule).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "framework/op/kernel.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// What a sparse gradient does to the rows that it lacks.
+enum class SparseRule {
+  kAllRows,      // updates them by a gradient of 0
+  kTouchedRows,  // leaves them alone
+  kLazyMode,     // as kTouchedRows if the attribute lazy_mode is true, else as kAllRows
+};
+
+// What distinguishes one update op from the others.
+struct UpdateOp {
+  std::string type;
+  std::string doc;
+
+  // A state of a parameter: an input, and the output that is its next value. A scalar may have no
+  // output (""), and a program may leave a scalar's output unconnected.
+  struct State {
+    std::string input;
+    std::string output;
+    std::string doc;
+    std::string factor;  // UpdateRule::Power::factor, for a scalar that the program may advance
+  };
+  std::vector<State> states;            // of Param's shape; float32 where Param has a master copy
+  std::vector<State> scalars;           // of one element a parameter, float32 or of Param's dtype
+  std::vector<SlotDef> shared_scalars;  // one element for all parameters
+  std::vector<AttrDef> attrs;           // replace common ones of the same name
+  std::vector<std::string> list_attrs;  // attributes with one entry for all parameters or for each
+  std::string merged_as;                // UpdateRule::merged_as
+  SparseRule sparse_rule = SparseRule::kAllRows;
+};
+
+// Returns the definition of the op. Its shape rule throws Error unless each list has as many
+// arguments as Param and agrees with it in shape and dtype, LearningRate has one or as many, and so
+// have the attributes that are lists.
+OpDef MakeUpdateOpDef(UpdateOp op);
+
+// Returns the entry for parameter i of a list with one entry for all parameters or for each.
+template <typename T>
+T EntryFor(const std::vector<T>& list, size_t i) {
+  return list.size() == 1 ? list[0] : list[i];
+}
+
+// Return the definition of an optional attribute; a bool is false by default.
+AttrDef FloatAttr(std::string name, float default_value, std::string doc);
+AttrDef BoolAttr(std::string name, std::string doc);
+// Returns the definition of the attribute kIsFlatAttr.
+AttrDef IsFlatAttr();
+
+}  // namespace skiff

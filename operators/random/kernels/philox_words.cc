@@ -1,0 +1,166 @@
+#include "operators/random/kernels/philox_words.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/random/kernels/philox_words.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET != HWY_SCALAR
+
+// The full products of 32-bit lanes: high and low words.
+template <class V>
+struct Product {
+  V high;
+  V low;
+};
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE Product<V> MultiplyWide(D d, V a, V b) {
+  const auto even = hn::BitCast(d, hn::MulEven(a, b));
+  const auto odd = hn::BitCast(d, hn::MulEven(hn::Shuffle2301(a), hn::Shuffle2301(b)));
+  return {hn::OddEven(odd, hn::Shuffle2301(even)), hn::OddEven(hn::Shuffle2301(odd), even)};
+}
+
+// Philox4x32-10 on as many consecutive positions as a vector has lanes; see
+// framework/tensor/philox.h for the scalar form and the source.
+template <class D>
+HWY_INLINE void WriteBlocks(D d, const RandomKey& key, uint64_t first_block, uint32_t* words) {
+  constexpr size_t kMaxLanes = hn::MaxLanes(D());
+  const size_t lanes = hn::Lanes(d);
+  HWY_ALIGN uint32_t high[kMaxLanes];
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    high[lane] = static_cast<uint32_t>((first_block + lane) >> 32);
+  }
+  auto c0 = hn::Add(hn::Set(d, static_cast<uint32_t>(first_block)), hn::Iota(d, 0));
+  auto c1 = hn::Load(d, high);
+  auto c2 = hn::Set(d, static_cast<uint32_t>(key.op_id));
+  auto c3 = hn::Set(d, static_cast<uint32_t>(key.step));
+  uint32_t k0 = static_cast<uint32_t>(key.seed);
+  uint32_t k1 = static_cast<uint32_t>(key.seed >> 32);
+  const auto m0 = hn::Set(d, 0xD2511F53u);
+  const auto m1 = hn::Set(d, 0xCD9E8D57u);
+  for (int round = 0; round < 10; ++round) {
+    const auto p0 = MultiplyWide(d, c0, m0);
+    const auto p1 = MultiplyWide(d, c2, m1);
+    c0 = hn::Xor(hn::Xor(p1.high, c1), hn::Set(d, k0));
+    c1 = p1.low;
+    c2 = hn::Xor(hn::Xor(p0.high, c3), hn::Set(d, k1));
+    c3 = p0.low;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  hn::StoreInterleaved4(c0, c1, c2, c3, d, words);
+}
+
+#endif
+
+void Words(const RandomKey& key, uint64_t first_block, int64_t blocks, uint32_t* words) {
+  int64_t done = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<uint32_t> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; done + lanes <= blocks; done += lanes) {
+    WriteBlocks(d, key, first_block + static_cast<uint64_t>(done), words + 4 * done);
+  }
+#endif
+  const Philox philox(key);
+  for (; done < blocks; ++done) {
+    const Philox::Block block = philox.At(first_block + static_cast<uint64_t>(done));
+    std::copy(block.begin(), block.end(), words + 4 * done);
+  }
+}
+
+// Elements [0, count) of which word i belongs to element i.
+void DropByWords(const uint32_t* words, const DropoutRule& rule, int64_t count, const float* x,
+                 float* out, uint8_t* mask) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> d_words;
+  const hn::RebindToSigned<decltype(d)> d_ints;
+  const hn::Rebind<uint8_t, decltype(d)> d_bytes;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto threshold = hn::Set(d_words, rule.threshold);
+  const auto scale = hn::Set(d, rule.scale);
+  const auto one = hn::Set(d_ints, 1);
+  for (; i + lanes <= count; i += lanes) {
+    const auto dropped = hn::RebindMask(d, hn::Lt(hn::LoadU(d_words, words + i), threshold));
+    const auto scaled = hn::Mul(hn::LoadU(d, x + i), scale);
+    hn::StoreU(hn::IfThenZeroElse(dropped, scaled), d, out + i);
+    if (mask == nullptr) continue;
+    const auto kept = hn::IfThenZeroElse(hn::RebindMask(d_ints, dropped), one);
+    hn::StoreU(hn::DemoteTo(d_bytes, kept), d_bytes, mask + i);
+  }
+#endif
+  for (; i < count; ++i) {
+    const bool kept = words[i] >= rule.threshold;
+    out[i] = kept ? x[i] * rule.scale : 0.0f;
+    if (mask != nullptr) mask[i] = kept ? 1 : 0;
+  }
+}
+
+void Dropout(const DropoutRule& rule, uint64_t first, int64_t count, const float* x, float* out,
+             uint8_t* mask) {
+  // Few enough words to stay in the first-level cache.
+  constexpr int64_t kBatch = 1024;
+  HWY_ALIGN uint32_t words[kBatch];
+  for (int64_t done = 0; done < count; done += kBatch) {
+    const int64_t batch = std::min(kBatch, count - done);
+    Words(rule.key, (first + static_cast<uint64_t>(done)) / 4, (batch + 3) / 4, words);
+    DropByWords(words, rule, batch, x + done, out + done, mask == nullptr ? nullptr : mask + done);
+  }
+}
+
+void MaskedScale(const uint8_t* mask, const float* out_grad, float factor, int64_t count,
+                 float* x_grad) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> d_ints;
+  const hn::Rebind<uint8_t, decltype(d)> d_bytes;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto scale = hn::Set(d, factor);
+  for (; i + lanes <= count; i += lanes) {
+    const auto bytes = hn::PromoteTo(d_ints, hn::LoadU(d_bytes, mask + i));
+    const auto dropped = hn::RebindMask(d, hn::Eq(bytes, hn::Zero(d_ints)));
+    const auto scaled = hn::Mul(hn::LoadU(d, out_grad + i), scale);
+    hn::StoreU(hn::IfThenZeroElse(dropped, scaled), d, x_grad + i);
+  }
+#endif
+  for (; i < count; ++i) x_grad[i] = mask[i] != 0 ? out_grad[i] * factor : 0.0f;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace skiff
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(Words);
+HWY_EXPORT(Dropout);
+HWY_EXPORT(MaskedScale);
+
+void PhiloxWords(const RandomKey& key, uint64_t first_block, int64_t blocks, uint32_t* words) {
+  HWY_DYNAMIC_DISPATCH(Words)(key, first_block, blocks, words);
+}
+
+void DropoutFloat(const DropoutRule& rule, uint64_t first, int64_t count, const float* x,
+                  float* out, uint8_t* mask) {
+  HWY_DYNAMIC_DISPATCH(Dropout)(rule, first, count, x, out, mask);
+}
+
+void MaskedScaleFloat(const uint8_t* mask, const float* out_grad, float scale, int64_t count,
+                      float* x_grad) {
+  HWY_DYNAMIC_DISPATCH(MaskedScale)(mask, out_grad, scale, count, x_grad);
+}
+
+}  // namespace skiff
+#endif

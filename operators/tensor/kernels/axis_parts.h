@@ -1,0 +1,51 @@
+// A tensor and its parts along one axis: what concat, split, stack and unstack and their gradients
+// share.
+#pragma once
+
+#include <vector>
+
+#include "framework/op/registry.h"
+#include "operators/tensor/kernels/strided_copy.h"
+
+namespace skiff {
+
+// The copy between a part of extent `extent` and the slice that starts at `offset` along `axis` in
+// a tensor of shape `whole`. `from_part`: from the part into the tensor, else back.
+class PartCopy {
+ public:
+  PartCopy(const Shape& whole, int axis, int64_t offset, int64_t extent, DType dtype,
+           bool from_part);
+  // `whole` points to the first element of the tensor, whatever the offset.
+  void Run(const void* part, void* whole) const;      // from the part
+  void Extract(const void* whole, void* part) const;  // to the part
+
+ private:
+  StridedCopy copy_;
+  int64_t offset_bytes_ = 0;
+};
+
+// Returns `part` with an axis of `extent` inserted before dim `axis`.
+Shape WithAxis(const Shape& part, int axis, int64_t extent);
+
+// Returns the kernel that splits `whole` along `axis` into `outputs`, of which some may be absent.
+// `extents` has the extent of every part.
+std::unique_ptr<Kernel> MakeSplitKernel(const PrepareContext& context, const std::string& whole,
+                                        const std::string& parts, int axis,
+                                        const std::vector<int64_t>& extents);
+
+// Returns the reverse: the kernel that joins the inputs `parts` along `axis` to the output `whole`.
+std::unique_ptr<Kernel> MakeJoinKernel(const PrepareContext& context, const std::string& parts,
+                                       const std::string& whole, int axis,
+                                       const std::vector<int64_t>& extents);
+
+// Return the same for parts that lack the axis, as in stack and unstack: each takes one index.
+std::unique_ptr<Kernel> MakeUnstackKernel(const PrepareContext& context, const std::string& whole,
+                                          const std::string& parts, int axis);
+std::unique_ptr<Kernel> MakeStackKernel(const PrepareContext& context, const std::string& parts,
+                                        const std::string& whole, int axis);
+
+// Returns the common shape of all arguments of the slot. A dim is known if one of them knows it.
+// Throws Error for an argument of another shape or dtype.
+Shape CommonShape(const OpContext& context, const std::string& slot);
+
+}  // namespace skiff

@@ -1,0 +1,148 @@
+#include "operators/tensor/kernels/data_movement.h"
+
+#include <array>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "operators/tensor/kernels/strided_copy.h"
+
+namespace skiff {
+
+void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
+                            const KernelFactory& prepare,
+                            const std::function<bool(const OpContext&)>& accepts) {
+  for (const DType dtype :
+       {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,
+        DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+    registry.AddKernel(type, KernelDef{.dtype = dtype, .prepare = prepare, .accepts = accepts});
+  }
+}
+
+void RejectRuntimeArguments(const OpContext& context, const std::vector<std::string>& slots) {
+  for (const std::string& slot : slots) {
+    SKIFF_ENFORCE(context.InputCount(slot) == 0, kUnimplemented, context.op().type, ": input \"",
+                  slot, "\" is connected; expected the values in the attribute instead");
+  }
+}
+
+SlotDef RuntimeArgumentSlot(std::string name, bool duplicable) {
+  return {.name = std::move(name),
+          .doc = "Not supported: an Error if connected. Fluid reads the attribute from here.",
+          .duplicable = duplicable,
+          .dispensable = true};
+}
+
+int64_t ProductOrUnknown(const Shape& shape, int begin, int end) {
+  bool unknown = false;
+  Shape known;
+  for (int axis = begin; axis < end; ++axis) {
+    if (shape[axis] < 0) {
+      unknown = true;
+    } else {
+      known.Append(shape[axis]);
+    }
+  }
+  const int64_t product = known.element_count();
+  return unknown && product != 0 ? -1 : product;
+}
+
+void SetLodLevel(OpContext& context, bool same_rows, std::string_view input, std::string_view slot,
+                 size_t i) {
+  const int index = context.OutputIndex(slot, i);
+  if (index < 0) return;
+  context.mutable_outputs()[static_cast<size_t>(index)].lod_level =
+      same_rows ? context.Input(input).lod_level : 0;
+}
+
+Shape WithoutDecreasedAxes(const OpContext& context, const Shape& extent) {
+  std::array<bool, Shape::kMaxRank> drop{};
+  for (const int64_t given : context.IntsAttr("decrease_axis")) {
+    const int axis = NormalizeAxis(given, extent.rank(), context.op().type + ": decrease_axis");
+    SKIFF_ENFORCE(extent[axis] == 1 || extent[axis] < 0, kInvalidArgument, context.op().type,
+                  ": decrease_axis names axis ", axis, ", which has extent ", extent[axis],
+                  " after slicing; expected 1");
+    drop[axis] = true;
+  }
+  Shape out;
+  for (int axis = 0; axis < extent.rank(); ++axis) {
+    if (!drop[axis]) out.Append(extent[axis]);
+  }
+  return out;
+}
+
+void SetReshapedOutput(OpContext& context, const Shape& shape) {
+  const TensorMeta& x = context.Input("X");
+  context.SetOutput("Out", shape, x.dtype);
+  SetLodLevel(context, x.shape.rank() > 0 && shape.rank() > 0 && x.shape[0] == shape[0]);
+  if (!context.HasOutput("XShape")) return;
+  Shape x_shape{0};
+  for (const int64_t dim : x.shape) x_shape.Append(dim);
+  context.SetOutput("XShape", x_shape, x.dtype);
+}
+
+SlotDef XShapeOutput() {
+  return {.name = "XShape",
+          .doc = "[0] + the dims of X: carries the shape to the gradient and holds no elements.",
+          .dispensable = true,
+          .intermediate = true};
+}
+
+Shape DimsInXShape(const OpContext& context) {
+  const TensorMeta& grad = context.Input("Out@GRAD");
+  const TensorMeta& x_shape = context.Input("XShape");
+  SKIFF_ENFORCE(x_shape.shape.rank() >= 1 && x_shape.shape[0] <= 0 && x_shape.dtype == grad.dtype,
+                kInvalidArgument, context.op().type, ": XShape is ", x_shape.dtype, " ",
+                x_shape.shape, ", expected ", grad.dtype, " [0] + the dims of X, for Out@GRAD of ",
+                grad.shape);
+  return Shape(x_shape.shape.dims().subspan(1));
+}
+
+void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::string& forward) {
+  OpDef def;
+  def.type = type;
+  def.doc =
+      "X@GRAD has the elements of Out@GRAD in the same order and the shape of X, which are "
+      "the dims of XShape but the first. Gradient of " +
+      forward + ".";
+  def.inputs = {{.name = "Out@GRAD", .doc = "The gradient of Out."},
+                {.name = "XShape", .doc = "XShape of the forward op.", .shape_only = true}};
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.infer = [](OpContext& context) {
+    const TensorMeta& grad = context.Input("Out@GRAD");
+    const Shape shape = DimsInXShape(context);
+    if (shape.is_known() && grad.shape.is_known()) {
+      SKIFF_ENFORCE(shape.element_count() == grad.shape.element_count(), kInvalidArgument,
+                    context.op().type, ": Out@GRAD of shape ", grad.shape,
+                    " has not as many elements as X of shape ", shape);
+    }
+    context.SetOutput("X@GRAD", shape, grad.dtype);
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.in_place = {{"Out@GRAD", "X@GRAD"}};
+  def.views = {{"Out@GRAD", "X@GRAD"}};
+  registry.Add(std::move(def));
+  AddKernelsForAllDTypes(registry, type, CopyFactory("Out@GRAD", "X@GRAD"));
+}
+
+GradRule ReshapeGradRule(const std::string& grad_type) {
+  return GradOp(grad_type, {"Out@GRAD", "XShape"}, {"X@GRAD"});
+}
+
+KernelFactory CopyFactory(const std::string& input, const std::string& output) {
+  return [input, output](PrepareContext& context) {
+    const int from = context.InputIndex(input);
+    const int to = context.OutputIndex(output);
+    return MakeKernel([from, to](const KernelContext& run) {
+      if (from < 0 || to < 0) return;
+      const Tensor& source = run.input(from);
+      Tensor& target = run.output(to);
+      SKIFF_ENFORCE(source.byte_count() == target.byte_count(), kInvalidArgument, "copy of ",
+                    source.dtype(), " ", source.shape(), " into ", target.dtype(), " ",
+                    target.shape(), ", expected as many bytes");
+      CopyBytes(source.raw_data(), target.raw_data(), source.byte_count());
+    });
+  };
+}
+
+}  // namespace skiff

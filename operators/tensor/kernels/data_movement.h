@@ -1,0 +1,58 @@
+// What many ops of this family share: registration for all dtypes, shape rules, reshaping.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// Registers `prepare` as the plain CPU kernel for every dtype: the kernel reads no element.
+// `accepts` is KernelDef::accepts.
+void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
+                            const KernelFactory& prepare,
+                            const std::function<bool(const OpContext&)>& accepts = {});
+
+// Throws Error (kUnimplemented) if one of these slots is connected. They would replace an attribute
+// at run time, but shapes must be known before a kernel runs.
+void RejectRuntimeArguments(const OpContext& context, const std::vector<std::string>& slots);
+
+// Returns the definition of such a slot.
+SlotDef RuntimeArgumentSlot(std::string name, bool duplicable = false);
+
+// Returns the product of dims [begin, end), or -1 if one is unknown and none is 0.
+int64_t ProductOrUnknown(const Shape& shape, int begin, int end);
+
+// Sets the LoD level of output i of `slot`: with `same_rows` the level of `input`, else 0.
+void SetLodLevel(OpContext& context, bool same_rows, std::string_view input = "X",
+                 std::string_view slot = "Out", size_t i = 0);
+
+// Returns `extent` without the dims that the attribute decrease_axis names. Throws Error if one
+// isn't 1.
+Shape WithoutDecreasedAxes(const OpContext& context, const Shape& extent);
+
+// Sets Out to `shape` with X's dtype (and LoD level if the rows stay the same), and XShape to [0] +
+// X's dims, which is how Fluid hands the shape of X to the gradient.
+void SetReshapedOutput(OpContext& context, const Shape& shape);
+
+// Returns the dims of X, which input XShape of a gradient op carries. Throws Error unless XShape is
+// [0] + dims and has the dtype of Out@GRAD.
+Shape DimsInXShape(const OpContext& context);
+
+// Returns the definition of the output XShape.
+SlotDef XShapeOutput();
+// Registers a gradient op `type` of `forward`, which gives Out@GRAD the shape of X, with its
+// kernels.
+void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::string& forward);
+// Returns the gradient rule that makes such an op.
+GradRule ReshapeGradRule(const std::string& grad_type);
+
+// Returns the factory of a kernel that copies the elements of one slot to another, in order.
+KernelFactory CopyFactory(const std::string& input, const std::string& output);
+
+}  // namespace skiff

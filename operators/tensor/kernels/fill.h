@@ -1,0 +1,40 @@
+// Filling a tensor with one value: what fill_constant and its relatives share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// A constant that the attributes `value` and `str_value`, or a tensor of one element, give.
+// Integers stay exact.
+struct FillValue {
+  bool is_integer = false;
+  double real = 0;
+  int64_t integer = 0;
+};
+
+// Returns `str_value` if it isn't empty, else `value`. Throws Error for text that isn't a number.
+FillValue FillValueFromAttributes(const OpContext& context);
+
+// Returns the value of a tensor with one element of any number type. Throws Error for other counts
+// and dtypes.
+FillValue FillValueFromTensor(const Tensor& tensor, std::string_view what);
+
+// Throws Error that names `what` unless `dtype` can hold `value`: integers can't hold NaN,
+// infinities and numbers out of their range.
+void CheckFillValue(const FillValue& value, DType dtype, std::string_view what);
+
+// Sets every element of `out`, whose dtype has passed CheckFillValue. Threaded.
+void FillTensor(const FillValue& value, Tensor* out);
+
+// Throws Error unless FillTensor knows the dtype.
+void CheckFillDType(DType dtype, std::string_view what);
+
+// Registers `prepare` for every dtype that FillTensor knows.
+void AddFillKernels(OpRegistry& registry, std::string_view type, const KernelFactory& prepare);
+
+}  // namespace skiff

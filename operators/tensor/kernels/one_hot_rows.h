@@ -1,0 +1,22 @@
+// one_hot and one_hot_v2: rows of zeros with one 1.
+#pragma once
+
+#include <string>
+
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+struct OneHotFacts {
+  std::string type;
+  std::string doc;
+  std::string x_doc;
+  // Whether the last dim of X must be 1 and is ignored.
+  bool ids_are_columns = false;
+};
+
+// Registers the op with its kernels. When the op runs, it throws Error for an index outside [0,
+// depth) unless the attribute allow_out_of_range is true.
+void AddOneHotOp(OpRegistry& registry, const OneHotFacts& facts);
+
+}  // namespace skiff

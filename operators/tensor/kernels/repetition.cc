@@ -1,0 +1,198 @@
+#include "operators/tensor/kernels/repetition.h"
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/common/reduce.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/strided_copy.h"
+
+namespace skiff {
+namespace {
+
+Repetition RepetitionOf(const RepeatFacts& facts, const OpContext& context) {
+  RejectRuntimeArguments(context, {facts.tensor_slot, facts.tensor_list_slot});
+  return facts.repetition(context, context.Input("X").shape, context.IntsAttr(facts.attr));
+}
+
+// Axis i of Out counts [times[i], dims[i]]: the first of the two stands still in X.
+StridedCopy RepeatCopy(const Repetition& repetition, DType dtype) {
+  const int rank = repetition.dims.rank();
+  const auto x_strides = RowMajorStrides(repetition.dims);
+  const auto out_strides = RowMajorStrides(repetition.out);
+  std::array<int64_t, StridedCopy::kMaxAxes> dims{};
+  std::array<int64_t, StridedCopy::kMaxAxes> from{};
+  std::array<int64_t, StridedCopy::kMaxAxes> to{};
+  for (int axis = 0; axis < rank; ++axis) {
+    const size_t i = 2 * static_cast<size_t>(axis);
+    dims[i] = repetition.times[axis];
+    dims[i + 1] = repetition.dims[axis];
+    from[i + 1] = x_strides[axis];
+    to[i] = out_strides[axis] * repetition.dims[axis];
+    to[i + 1] = out_strides[axis];
+  }
+  const size_t count = 2 * static_cast<size_t>(rank);
+  return StridedCopy(std::span(dims).first(count), std::span(from).first(count),
+                     std::span(to).first(count), SizeOf(dtype));
+}
+
+// The axes of Out as RepeatCopy counts them, neighbours of one kind as one.
+struct FoldedAxes {
+  std::vector<int64_t> dims;
+  std::vector<bool> is_repeat;
+
+  void Append(int64_t dim, bool repeat) {
+    if (dim == 1) return;
+    if (!dims.empty() && is_repeat.back() == repeat) {
+      dims.back() = MultiplyCounts(dims.back(), dim);
+    } else {
+      dims.push_back(dim);
+      is_repeat.push_back(repeat);
+    }
+  }
+};
+
+// The sums over all copies of each element. A Shape may hold fewer axes than there are; then
+// several reductions follow each other, outer axes first.
+class RepeatSum {
+ public:
+  RepeatSum(const Repetition& repetition, DType dtype, PrepareContext& context) {
+    FoldedAxes axes;
+    for (int axis = 0; axis < repetition.dims.rank(); ++axis) {
+      axes.Append(repetition.times[axis], /*repeat=*/true);
+      axes.Append(repetition.dims[axis], /*repeat=*/false);
+    }
+    while (axes.dims.size() > Shape::kMaxRank) {
+      axes = Fold(axes);
+      workspaces_.push_back(
+          context.RequestWorkspace(ByteCount(stages_.back().output_count(), dtype)));
+    }
+    stages_.emplace_back(Shape(std::span<const int64_t>(axes.dims)), axes.is_repeat);
+  }
+
+  template <typename T>
+  void Run(const KernelContext& run, const T* copies, T* sums) const {
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const bool last = i + 1 == stages_.size();
+      T* to = last ? sums : static_cast<T*>(run.workspace(workspaces_[i]));
+      stages_[i].Sum(copies, to);
+      copies = to;
+    }
+  }
+
+ private:
+  // Adds a stage that sums over the repeats among the first axes; returns what is left.
+  FoldedAxes Fold(const FoldedAxes& axes) {
+    constexpr size_t kOuter = Shape::kMaxRank - 1;
+    FoldedAxes stage;
+    FoldedAxes left;
+    int64_t inner = 1;
+    for (size_t i = 0; i < axes.dims.size(); ++i) {
+      const bool outer = i < kOuter;
+      if (outer) stage.Append(axes.dims[i], axes.is_repeat[i]);
+      if (!outer) inner = MultiplyCounts(inner, axes.dims[i]);
+      if (!outer || !axes.is_repeat[i]) left.Append(axes.dims[i], axes.is_repeat[i]);
+    }
+    stage.Append(inner, /*repeat=*/false);
+    stages_.emplace_back(Shape(std::span<const int64_t>(stage.dims)), stage.is_repeat);
+    return left;
+  }
+
+  std::vector<AxisReduction> stages_;
+  std::vector<int> workspaces_;  // of all stages but the last
+};
+
+std::unique_ptr<Kernel> PrepareRepeat(const RepeatFacts& facts, PrepareContext& context) {
+  return MakeKernel([copy = RepeatCopy(RepetitionOf(facts, context), context.Input("X").dtype),
+                     from = context.InputIndex("X"),
+                     to = context.OutputIndex("Out")](const KernelContext& run) {
+    copy.Run(run.input(from).raw_data(), run.output(to).raw_data());
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareRepeatGrad(const RepeatFacts& facts, PrepareContext& context) {
+  return MakeKernel([sum = RepeatSum(RepetitionOf(facts, context), kDTypeOf<T>, context),
+                     from = context.InputIndex("Out@GRAD"),
+                     to = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    sum.Run(run, run.input(from).data<T>(), run.output(to).data<T>());
+  });
+}
+
+std::vector<SlotDef> RuntimeSlots(const RepeatFacts& facts) {
+  return {RuntimeArgumentSlot(facts.tensor_slot),
+          RuntimeArgumentSlot(facts.tensor_list_slot, /*duplicable=*/true)};
+}
+
+std::vector<AttrDef> RepeatAttrs(const RepeatFacts& facts) {
+  return {{.name = facts.attr,
+           .type = AttrType::kInts,
+           .default_value = std::vector<int32_t>{},
+           .doc = facts.attr_doc}};
+}
+
+OpDef RepeatDef(const RepeatFacts& facts) {
+  OpDef def;
+  def.type = facts.type;
+  def.doc = facts.doc;
+  def.inputs = {{.name = "X", .doc = "Any tensor."}};
+  for (SlotDef& slot : RuntimeSlots(facts)) def.inputs.push_back(std::move(slot));
+  def.outputs = {{.name = "Out", .doc = "X repeated."}};
+  def.attrs = RepeatAttrs(facts);
+  def.infer = [facts](OpContext& context) {
+    const Shape& x = context.Input("X").shape;
+    const Repetition repetition = RepetitionOf(facts, context);
+    context.SetOutput("Out", repetition.out, context.Input("X").dtype);
+    SetLodLevel(context,
+                x.rank() > 0 && repetition.times.rank() == x.rank() && repetition.times[0] == 1);
+  };
+  def.grad = GradOp(facts.type + "_grad",
+                    {"X", "Out@GRAD", facts.tensor_slot, facts.tensor_list_slot}, {"X@GRAD"});
+  return def;
+}
+
+OpDef RepeatGradDef(const RepeatFacts& facts) {
+  OpDef def;
+  def.type = facts.type + "_grad";
+  def.doc = "X@GRAD = the sum of Out@GRAD over all copies of an element.";
+  def.inputs = {{.name = "X", .doc = "X of " + facts.type + ".", .shape_only = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  for (SlotDef& slot : RuntimeSlots(facts)) def.inputs.push_back(std::move(slot));
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.attrs = RepeatAttrs(facts);
+  def.infer = [facts](OpContext& context) {
+    CheckInputLike(context, "Out@GRAD", RepetitionOf(facts, context).out, context.Input("X").dtype);
+    context.SetOutputLike("X@GRAD", "X");
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  return def;
+}
+
+}  // namespace
+
+Shape WithLeadingOnes(const Shape& x, int rank) {
+  Shape shape;
+  for (int axis = x.rank(); axis < rank; ++axis) shape.Append(1);
+  for (const int64_t dim : x) shape.Append(dim);
+  return shape;
+}
+
+void AddRepeatOps(OpRegistry& registry, const RepeatFacts& facts) {
+  registry.Add(RepeatDef(facts));
+  AddKernelsForAllDTypes(registry, facts.type, [facts](PrepareContext& context) {
+    return PrepareRepeat(facts, context);
+  });
+  registry.Add(RepeatGradDef(facts));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      facts.type + "_grad", [facts]<typename T>(PrepareContext& context) {
+        return PrepareRepeatGrad<T>(facts, context);
+      });
+}
+
+}  // namespace skiff

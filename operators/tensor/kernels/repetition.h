@@ -1,0 +1,42 @@
+// Repeating a tensor along its axes: what expand, expand_v2 and tile share.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// Out is X, seen with the dims `dims`, repeated times[i] times along axis i. Both have the rank of
+// Out. A dim of X may be -1; that of Out is then unknown.
+struct Repetition {
+  Shape dims;
+  Shape times;
+  // The dims of Out that are known although `dims` isn't; -1 for others.
+  Shape out;
+};
+
+struct RepeatFacts {
+  std::string type;
+  std::string doc;
+  // The attribute (a list of ints) that says how often to repeat, and the slots in which Fluid
+  // accepts it at run time.
+  std::string attr;
+  std::string attr_doc;
+  std::string tensor_slot;
+  std::string tensor_list_slot;
+  // Returns the repetition that the attribute and the shape of X ask for. Throws Error if they
+  // don't fit.
+  std::function<Repetition(const OpContext&, const Shape& x, const std::vector<int64_t>& values)>
+      repetition;
+};
+
+// Returns `x` with leading dims of 1, so that it has rank `rank`.
+Shape WithLeadingOnes(const Shape& x, int rank);
+
+// Registers the op (X -> Out) and <type>_grad with their kernels.
+void AddRepeatOps(OpRegistry& registry, const RepeatFacts& facts);
+
+}  // namespace skiff

@@ -1,0 +1,258 @@
+#include "operators/tensor/kernels/table_lookup.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string_view>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/index_rows.h"
+#include "operators/tensor/kernels/stream_copy.h"
+#include "operators/tensor/kernels/strided_copy.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kNoPadding = -1;
+
+struct Table {
+  int64_t rows = 0;
+  int64_t width = 0;
+  int64_t padding_id = kNoPadding;
+
+  bool is_padding(int64_t id) const { return padding_id != kNoPadding && id == padding_id; }
+  bool has(int64_t id) const { return id >= 0 && id < rows; }
+};
+
+Table TableOf(const OpContext& context) {
+  const Shape& w = context.Input("W").shape;
+  return {.rows = w[0], .width = w[1], .padding_id = context.IntAttr("padding_idx")};
+}
+
+// The first position whose id is neither in the table nor padding; `count` if there is none.
+template <typename Id>
+int64_t FirstBadPosition(const Id* ids, int64_t count, const Table& table) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (!table.has(ids[i]) && !table.is_padding(ids[i])) return i;
+  }
+  return count;
+}
+
+template <typename Id>
+void CheckIds(const Id* ids, int64_t count, const Table& table, std::string_view op) {
+  const int64_t bad = FirstBadPosition(ids, count, table);
+  SKIFF_ENFORCE(bad == count, kOutOfRange, op, ": Ids[", bad, "] = ", ids[bad], " is outside [0, ",
+                table.rows, ")");
+}
+
+template <typename T, typename Id>
+void Gather(std::string_view op, const Table& table, const T* weights, const Id* ids, int64_t count,
+            T* out) {
+  const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, table.width));
+  const int64_t row_bytes = table.width * static_cast<int64_t>(sizeof(T));
+  const bool streams = count * row_bytes >= kLeastStreamedBytes;
+  std::atomic<bool> bad{false};
+  ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T* row = out + i * table.width;
+      if (table.has(ids[i]) && !table.is_padding(ids[i])) {
+        CopyRow(weights + ids[i] * table.width, row, row_bytes, streams);
+      } else {
+        std::fill_n(row, table.width, T{0});
+        if (!table.is_padding(ids[i])) bad.store(true, std::memory_order_relaxed);
+      }
+    }
+    if (streams) EndStreams();
+  });
+  if (bad.load()) CheckIds(ids, count, table, op);
+}
+
+// Every thread adds all rows, each in a range of columns of its own: no two threads write the same
+// element and the order of the additions is that of the ids, however many threads there are.
+template <typename T, typename Id>
+void ScatterAdd(std::string_view op, const Table& table, const T* grad, const Id* ids,
+                int64_t count, T* out) {
+  ZeroBytes(out, table.rows * table.width * static_cast<int64_t>(sizeof(T)));
+  CheckIds(ids, count, table, op);
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const int64_t grain_for_work = 8192 / std::max<int64_t>(1, count);
+  ParallelFor(table.width, std::max(kLine, grain_for_work), [&](int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (table.is_padding(ids[i])) continue;
+      const T* from = grad + i * table.width;
+      T* to = out + static_cast<int64_t>(ids[i]) * table.width;
+      for (int64_t column = begin; column < end; ++column) to[column] += from[column];
+    }
+  });
+}
+
+void CheckTableAndIds(const LookupFacts& facts, const OpContext& context) {
+  const TensorMeta& w = context.Input("W");
+  const TensorMeta& ids = context.Input("Ids");
+  SKIFF_ENFORCE(w.shape.rank() == 2, kInvalidArgument, context.op().type, ": W has shape ", w.shape,
+                ", expected [rows, width]");
+  CheckIndexDType(context, "Ids");
+  if (facts.ids_are_columns) {
+    const int rank = ids.shape.rank();
+    SKIFF_ENFORCE(rank >= 1 && (ids.shape[rank - 1] == 1 || ids.shape[rank - 1] < 0),
+                  kInvalidArgument, context.op().type, ": Ids has shape ", ids.shape,
+                  ", expected a last dim of 1");
+  }
+  SKIFF_ENFORCE(context.IntAttr("padding_idx") >= kNoPadding, kOutOfRange, context.op().type,
+                ": padding_idx = ", context.IntAttr("padding_idx"),
+                ", expected -1 (none) or an id");
+}
+
+// The dims of Ids, each id now a row.
+Shape RowsShape(const LookupFacts& facts, const OpContext& context) {
+  const Shape& ids = context.Input("Ids").shape;
+  Shape rows = ids;
+  if (facts.ids_are_columns) {
+    rows = Shape(ids.dims().first(static_cast<size_t>(ids.rank() - 1)));
+  }
+  rows.Append(context.Input("W").shape[1]);
+  return rows;
+}
+
+void InferLookup(const LookupFacts& facts, OpContext& context) {
+  CheckTableAndIds(facts, context);
+  context.SetOutput("Out", RowsShape(facts, context), context.Input("W").dtype);
+  SetLodLevel(context, /*same_rows=*/true, "Ids");
+}
+
+void InferLookupGrad(const LookupFacts& facts, OpContext& context) {
+  CheckTableAndIds(facts, context);
+  const TensorMeta& w = context.Input("W");
+  CheckInputLike(context, "Out@GRAD", RowsShape(facts, context), w.dtype);
+  if (context.Attr<bool>("is_sparse")) {
+    const Shape& ids = context.Input("Ids").shape;
+    const int64_t slots = ProductOrUnknown(ids, 0, ids.rank());
+    context.SetSelectedRows("W@GRAD", {slots, w.shape[1]}, w.dtype, w.shape[0]);
+  } else {
+    context.SetOutput("W@GRAD", w.shape, w.dtype);
+  }
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareLookup(PrepareContext& context) {
+  return MakeKernel([op = context.op().type, table = TableOf(context), w = context.InputIndex("W"),
+                     ids = context.InputIndex("Ids"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    VisitIndices(run.input(ids), [&](const auto* data) {
+      Gather(op, table, run.input(w).data<T>(), data, run.input(ids).element_count(),
+             run.output(out).data<T>());
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
+  return MakeKernel([op = context.op().type, table = TableOf(context),
+                     ids = context.InputIndex("Ids"), grad = context.InputIndex("Out@GRAD"),
+                     out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
+    VisitIndices(run.input(ids), [&](const auto* data) {
+      ScatterAdd(op, table, run.input(grad).data<T>(), data, run.input(ids).element_count(),
+                 run.output(out).data<T>());
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareSparseLookupGrad(PrepareContext& context) {
+  return MakeKernel([op = context.op().type, table = TableOf(context),
+                     ids = context.InputIndex("Ids"), grad = context.InputIndex("Out@GRAD"),
+                     out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
+    Tensor& rows = run.output(out);
+    VisitIndices(run.input(ids), [&](const auto* data) {
+      const int64_t count = run.input(ids).element_count();
+      CheckIds(data, count, table, op);
+      std::transform(data, data + count, rows.rows().begin(),
+                     [&](int64_t id) { return table.is_padding(id) ? int64_t{-1} : id; });
+    });
+    const T* from = run.input(grad).data<T>();
+    T* to = rows.data<T>();
+    constexpr int64_t kGrain = 16384;
+    ParallelFor(rows.element_count(), kGrain, [=](int64_t begin, int64_t end) {
+      std::copy(from + begin, from + end, to + begin);
+    });
+  });
+}
+
+std::vector<AttrDef> LookupAttrs(const LookupFacts& facts) {
+  std::vector<AttrDef> attrs = {
+      {.name = "padding_idx",
+       .type = AttrType::kLong,
+       .default_value = kNoPadding,
+       .doc = "The id whose row counts as zeros and learns nothing; -1: none."},
+      {.name = "is_sparse",
+       .type = AttrType::kBool,
+       .default_value = false,
+       .doc = "Whether the gradient is selected rows: the rows of the ids alone."},
+      {.name = "is_distributed",
+       .type = AttrType::kBool,
+       .default_value = false,
+       .doc = "Whether the table lies on a parameter server; only false is supported.",
+       .accepts = [](const Attribute& value) { return !std::get<bool>(value); },
+       .expected = "false: the table must lie in this process",
+       .refusal = ErrorCode::kUnimplemented},
+      // PaddlePaddle sets it in every program with a sparse table.
+      {.name = "remote_prefetch",
+       .type = AttrType::kBool,
+       .default_value = false,
+       .doc = "A hint for tables on Fluid's parameter servers; ignored."}};
+  attrs.insert(attrs.end(), facts.more_attrs.begin(), facts.more_attrs.end());
+  return attrs;
+}
+
+void AddLookupGrad(OpRegistry& registry, const LookupFacts& facts) {
+  OpDef def;
+  def.type = facts.type + "_grad";
+  def.doc =
+      "W@GRAD[r, :] = the sum of Out@GRAD[i, :] over all i with Ids[i] == r, except for the "
+      "row padding_idx, which is zero. With is_sparse, W@GRAD is selected rows with a slot for "
+      "each "
+      "id, repeated ones too; slots of padding_idx are unused, while Fluid trains that row then.";
+  def.inputs = {{.name = "Ids", .doc = "Ids of the forward op.", .checks_data = true},
+                {.name = "W", .doc = "The table.", .shape_only = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "W@GRAD",
+                  .doc = "The gradient of W, dense or selected rows.",
+                  .selected_rows = true}};
+  def.attrs = LookupAttrs(facts);
+  def.infer = [facts](OpContext& context) { InferLookupGrad(facts, context); };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.data_checked_by = facts.type;
+  const std::string type = def.type;
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>(
+      type, []<typename T>(PrepareContext& context) { return PrepareLookupGrad<T>(context); });
+  registry.AddSelectedRowsKernels<float, double>(type, []<typename T>(PrepareContext& context) {
+    return PrepareSparseLookupGrad<T>(context);
+  });
+}
+
+}  // namespace
+
+void AddLookupOps(OpRegistry& registry, const LookupFacts& facts) {
+  OpDef def;
+  def.type = facts.type;
+  def.doc = facts.doc;
+  def.inputs = {{.name = "Ids", .doc = facts.ids_doc, .checks_data = true},
+                {.name = "W", .doc = "The table, [rows, width]."}};
+  def.outputs = {{.name = "Out", .doc = "The rows: each id of Ids became one of `width`."}};
+  def.attrs = LookupAttrs(facts);
+  def.infer = [facts](OpContext& context) { InferLookup(facts, context); };
+  def.grad = GradOp(facts.type + "_grad", {"Ids", "W", "Out@GRAD"}, {"W@GRAD"});
+  def.kernel_dtype_slot = "W";
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>(
+      facts.type, []<typename T>(PrepareContext& context) { return PrepareLookup<T>(context); });
+  AddLookupGrad(registry, facts);
+}
+
+}  // namespace skiff

@@ -1,0 +1,138 @@
+#include "operators/tensor/kernels/take.h"
+
+#include <utility>
+#include <vector>
+
+#include "framework/op/grad.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/kernels/data_movement.h"
+#include "operators/tensor/kernels/index_rows.h"
+#include "operators/tensor/kernels/strided_copy.h"
+
+namespace skiff {
+namespace {
+
+int AxisOf(const TakeFacts& facts, const OpContext& context) {
+  const int64_t axis = context.IntAttr(facts.axis_attr);
+  const Shape& x = context.Input("X").shape;
+  SKIFF_ENFORCE(facts.negative_axis || axis >= 0, kOutOfRange, context.op().type, ": ",
+                facts.axis_attr, " = ", axis, " is outside [0, ", x.rank(), ") for X of shape ", x);
+  return NormalizeAxis(axis, x.rank(), context.op().type + ": " + facts.axis_attr);
+}
+
+Shape TakenShape(const TakeFacts& facts, const OpContext& context) {
+  if (facts.axis_slot) RejectRuntimeArguments(context, {"Axis"});
+  const Shape& x = context.Input("X").shape;
+  const int axis = AxisOf(facts, context);
+  const int64_t count = CountOfIndexVector(context, "Index");
+  const bool drops_axis = context.Input("Index").shape.rank() == 0;
+  SKIFF_ENFORCE(facts.scalar_index || !drops_axis, kInvalidArgument, context.op().type,
+                ": Index is a scalar, expected shape [m] or [m, 1]");
+  Shape out;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != axis) out.Append(x[i]);
+    if (i == axis && !drops_axis) out.Append(count);
+  }
+  return out;
+}
+
+void InferTakeGrad(const TakeFacts& facts, OpContext& context) {
+  CheckInputLike(context, "Out@GRAD", TakenShape(facts, context), context.Input("X").dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+std::unique_ptr<Kernel> PrepareTake(const TakeFacts& facts, PrepareContext& context) {
+  return MakeKernel([type = facts.type,
+                     axis = ExtentsOfAxis(context.Input("X").shape, AxisOf(facts, context)),
+                     bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
+                     index = context.InputIndex("Index"),
+                     out = context.OutputIndex("Out")](const KernelContext& run) {
+    const int64_t count = run.input(index).element_count();
+    VisitIndices(run.input(index), [&](const auto* indices) {
+      CheckIndices(indices, count, axis.length, type, "Index");
+      TakeRows(axis, run.input(x).raw_data(), indices, count, bytes, run.output(out).raw_data());
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareTakeGrad(const TakeFacts& facts, PrepareContext& context) {
+  return MakeKernel([type = context.op().type,
+                     axis = ExtentsOfAxis(context.Input("X").shape, AxisOf(facts, context)),
+                     index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
+                     out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    Tensor& x_grad = run.output(out);
+    const int64_t count = run.input(index).element_count();
+    VisitIndices(run.input(index), [&](const auto* indices) {
+      CheckIndices(indices, count, axis.length, type, "Index");
+      ZeroBytes(x_grad.raw_data(), x_grad.byte_count());
+      AddRows(axis, run.input(grad).data<T>(), indices, count, x_grad.data<T>());
+    });
+  });
+}
+
+std::vector<AttrDef> TakeAttrs(const TakeFacts& facts) {
+  return {{.name = facts.axis_attr,
+           .type = AttrType::kInt,
+           .default_value = int32_t{0},
+           .doc = facts.negative_axis ? "The axis of X that is indexed, negative from the back."
+                                      : "The axis of X that is indexed, not negative."}};
+}
+
+OpDef TakeGradDef(const TakeFacts& facts) {
+  OpDef def;
+  def.type = facts.type + "_grad";
+  def.doc =
+      "X@GRAD[..., r, ...] = the sum of Out@GRAD[..., i, ...] over all i with Index[i] == r, in "
+      "the order of i.";
+  def.inputs = {{.name = "X", .doc = "X of " + facts.type + ".", .shape_only = true},
+                {.name = "Index", .doc = "Index of " + facts.type + ".", .checks_data = true}};
+  if (facts.axis_slot) def.inputs.push_back(RuntimeArgumentSlot("Axis"));
+  def.inputs.push_back({.name = "Out@GRAD", .doc = "The gradient of Out."});
+  def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
+  def.attrs = TakeAttrs(facts);
+  def.infer = [facts](OpContext& context) { InferTakeGrad(facts, context); };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.data_checked_by = facts.type;
+  return def;
+}
+
+OpDef TakeDef(const TakeFacts& facts) {
+  OpDef def;
+  def.type = facts.type;
+  def.doc = facts.doc;
+  def.inputs = {{.name = "X", .doc = "Of rank 1 or more."},
+                {.name = "Index",
+                 .doc = facts.scalar_index ? "int32 or int64, [m], [m, 1] or a scalar."
+                                           : "int32 or int64, [m] or [m, 1].",
+                 .checks_data = true}};
+  std::vector<std::string> grad_inputs = {"X", "Index", "Out@GRAD"};
+  if (facts.axis_slot) {
+    def.inputs.push_back(RuntimeArgumentSlot("Axis"));
+    grad_inputs.emplace_back("Axis");
+  }
+  def.outputs = {{.name = "Out", .doc = "X with m in place of the extent of the axis."}};
+  def.attrs = TakeAttrs(facts);
+  def.infer = [facts](OpContext& context) {
+    context.SetOutput("Out", TakenShape(facts, context), context.Input("X").dtype);
+    SetLodLevel(context, /*same_rows=*/AxisOf(facts, context) != 0);
+  };
+  def.grad = GradOp(facts.type + "_grad", std::move(grad_inputs), {"X@GRAD"});
+  def.kernel_dtype_slot = "X";
+  return def;
+}
+
+}  // namespace
+
+void AddTakeOps(OpRegistry& registry, const TakeFacts& facts) {
+  registry.Add(TakeDef(facts));
+  AddKernelsForAllDTypes(registry, facts.type,
+                         [facts](PrepareContext& context) { return PrepareTake(facts, context); });
+  registry.Add(TakeGradDef(facts));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      facts.type + "_grad",
+      [facts]<typename T>(PrepareContext& context) { return PrepareTakeGrad<T>(facts, context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,127 @@
+#include "framework/training/prefetching_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "framework/base/error.h"
+#include "tests/framework/training/counting_source.h"
+#include "tests/harness/temp_directory.h"
+
+namespace skiff::training {
+namespace {
+
+using ::testing::ElementsAre;
+
+PrefetchingReader Ahead(const CountingSource& source, const SampleReaderOptions& options,
+                        int32_t batches) {
+  return PrefetchingReader(std::make_unique<SampleReader>(&source, options), batches);
+}
+
+TEST(PrefetchingReader, ReadingAheadChangesNothing) {
+  const CountingSource source(101);
+  const SampleReaderOptions options{.batch_size = 7, .shuffle = true};
+  for (const int32_t batches : {1, 2, 100}) {
+    PrefetchingReader ahead = Ahead(source, options, batches);
+    SampleReader plain(&source, options);
+    EXPECT_EQ(ahead.batches_in_epoch(), plain.batches_in_epoch());
+    EXPECT_EQ(ahead.batch_shapes(), plain.batch_shapes());
+    for (int64_t epoch = 0; epoch < 3; ++epoch) {
+      ahead.StartEpoch(epoch);
+      plain.StartEpoch(epoch);
+      Batch a, b;
+      while (plain.Next(&b)) {
+        ASSERT_TRUE(ahead.Next(&a));
+        EXPECT_EQ(a.samples, b.samples);
+        EXPECT_EQ(a.feed("place").ToVector<float>(), b.feed("place").ToVector<float>());
+        EXPECT_EQ(a.feed("label").ToVector<int64_t>(), b.feed("label").ToVector<int64_t>());
+        EXPECT_EQ(ahead.state(), plain.state());
+      }
+      EXPECT_FALSE(ahead.Next(&a));
+      EXPECT_FALSE(ahead.Next(&a));
+      EXPECT_EQ(ahead.state(), plain.state());
+    }
+  }
+}
+
+// Its state is that of what was taken, not of what was read.
+TEST(PrefetchingReader, GoesOnFromASavedState) {
+  const CountingSource source(40);
+  const SampleReaderOptions options{.batch_size = 3, .shuffle = true, .seed = 9};
+  PrefetchingReader whole = Ahead(source, options, 4);
+  whole.StartEpoch(4);
+  Batch batch;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(whole.Next(&batch));
+  const ReaderState saved = whole.state();
+  const Labels rest = RestOfEpoch(&whole);
+  PrefetchingReader resumed = Ahead(source, options, 2);
+  resumed.Restore(saved);
+  EXPECT_EQ(RestOfEpoch(&resumed), rest);
+  SampleReader plain(&source, options);
+  plain.Restore(saved);
+  EXPECT_EQ(RestOfEpoch(&plain), rest);
+}
+
+TEST(PrefetchingReader, IsWhereItWasAfterARefusedMove) {
+  const CountingSource source(12);
+  PrefetchingReader reader = Ahead(source, {.batch_size = 2}, 3);
+  Batch batch;
+  ASSERT_TRUE(reader.Next(&batch));
+  EXPECT_EQ(ErrorOf([&] { reader.StartEpoch(-1); }).code(), ErrorCode::kOutOfRange);
+  ASSERT_TRUE(reader.Next(&batch));
+  EXPECT_THAT(batch.feed("label").ToVector<int64_t>(), ElementsAre(2, 3));
+  EXPECT_EQ(ErrorOf([&] {
+              reader.Restore({{"epoch", "0"}, {"batch", "9"}});
+            }).code(),
+            ErrorCode::kDataLoss);
+  ASSERT_TRUE(reader.Next(&batch));
+  EXPECT_THAT(batch.feed("label").ToVector<int64_t>(), ElementsAre(4, 5));
+}
+
+TEST(PrefetchingReader, EndsWithAFullQueue) {
+  const CountingSource source(1000);
+  for (int round = 0; round < 20; ++round) {
+    PrefetchingReader reader = Ahead(source, {.batch_size = 1}, 2);
+    Batch batch;
+    ASSERT_TRUE(reader.Next(&batch));
+    if (round % 2 == 0) continue;
+    reader.Restore({{"epoch", "1"}, {"batch", "500"}});
+    ASSERT_TRUE(reader.Next(&batch));
+    EXPECT_EQ(batch.feed("label").Item<int64_t>(), 500);
+  }
+}
+
+TEST(PrefetchingReader, ReadsNoFurtherAheadThanToldTo) {
+  const CountingSource source(1000);
+  PrefetchingReader reader = Ahead(source, {.batch_size = 1}, 3);
+  Batch batch;
+  for (int taken = 1; taken <= 20; ++taken) {
+    ASSERT_TRUE(reader.Next(&batch));
+    // The queue, what was taken, and one in the thread's hands.
+    EXPECT_LE(source.reads.load(), taken + 3 + 1);
+  }
+}
+
+TEST(PrefetchingReader, RethrowsWhatTheReaderThrewWhereItHappened) {
+  CountingSource source(6);
+  source.failing_sample = 3;
+  PrefetchingReader reader = Ahead(source, {.batch_size = 2}, 4);
+  Batch batch;
+  ASSERT_TRUE(reader.Next(&batch));
+  const ReaderState before = reader.state();
+  EXPECT_THROW(reader.Next(&batch), Error);
+  EXPECT_EQ(reader.state(), before);
+  EXPECT_THROW(reader.Next(&batch), Error);
+  source.failing_sample = -1;
+  EXPECT_THAT(RestOfEpoch(&reader), ElementsAre(ElementsAre(2, 3), ElementsAre(4, 5)));
+}
+
+TEST(PrefetchingReader, RefusesToReadNothingAhead) {
+  const CountingSource source(6);
+  ExpectError([&] { Ahead(source, {}, 0); }, ErrorCode::kInvalidArgument,
+              "prefetch 0 batches: expected at least 1");
+}
+
+}  // namespace
+}  // namespace skiff::training

@@ -1,0 +1,617 @@
+#include "framework/training/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <sstream>
+
+#include "framework/base/error.h"
+#include "framework/io/file.h"
+#include "framework/io/file_lock.h"
+#include "framework/io/parameters.h"
+#include "framework/io/weights_hash.h"
+#include "models/common/classifier_program.h"
+#include "models/mlp/mlp.h"
+#include "tests/harness/full_disk.h"
+#include "tests/harness/image_training.h"
+#include "tests/harness/temp_directory.h"
+#include "tests/harness/thread_count.h"
+
+namespace skiff::training {
+namespace {
+
+using models::BuildClassifier;
+using models::ClassifierProgram;
+using models::ImageTraining;
+using models::Mlp;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// A small perceptron with dropout, whose batches don't divide the validation set.
+class TrainerTest : public ::testing::Test {
+ protected:
+  TrainerTest()
+      : images_(320, 50, 32),
+        program_(Perceptron({.learning_rate = 0.05f, .total_steps = 40, .warmup_steps = 5})) {}
+
+  ClassifierProgram Perceptron(const OptimizationOptions& options) const {
+    return BuildClassifier(
+        images_.train_images,
+        [](const Variable& image, int64_t classes) {
+          return Mlp(image, {.hidden_units = 24, .classes = classes, .dropout = 0.1f});
+        },
+        options, 5);
+  }
+
+  TrainerOptions Options(const std::string& name) {
+    return {.title = "test",
+            .output_dir = directory_ / name,
+            .epochs = 4,
+            .configuration = {{"seed", "5"}}};
+  }
+  Trainer Make(const TrainerOptions& options) {
+    return Trainer(&program_, &images_.train, &images_.validation, options, &out_);
+  }
+
+  TempDirectory directory_;
+  ImageTraining images_;
+  ClassifierProgram program_;
+  std::ostringstream out_;
+};
+
+TEST_F(TrainerTest, LowersTheLossAndWritesItsFiles) {
+  const TrainerOptions options = Options("run");
+  const TrainingResult result = Make(options).Run();
+  ASSERT_TRUE(result.finished);
+  ASSERT_EQ(result.records.size(), 4u);
+  EXPECT_LT(result.records[3].train.at("loss"), result.records[0].train.at("loss"));
+  EXPECT_EQ(result.records[3].step, 40);
+  for (const char* file : {"checkpoints", "model/__model__", "model/__params__",
+                           "training_log.jsonl", "learning_curve.svg"}) {
+    EXPECT_TRUE(std::filesystem::exists(options.output_dir + "/" + file)) << file;
+  }
+}
+
+TEST_F(TrainerTest, ResumesToTheSameBitsFromWithinAnEpoch) {
+  const TrainingResult whole = Make(Options("whole")).Run();
+  TrainerOptions options = Options("broken");
+  for (const int64_t stop : {7, 20, 33}) {
+    options.stop_after_steps = stop;
+    Trainer trainer = Make(options);
+    if (stop > 7) trainer.Resume();
+    EXPECT_FALSE(trainer.Run().finished);
+  }
+  options.stop_after_steps = 0;
+  Trainer last = Make(options);
+  last.Resume();
+  const TrainingResult resumed = last.Run();
+  EXPECT_TRUE(resumed.finished);
+  EXPECT_EQ(resumed.weights_hash, whole.weights_hash);
+  ASSERT_EQ(resumed.records.size(), whole.records.size());
+  for (size_t i = 0; i < whole.records.size(); ++i) {
+    EXPECT_EQ(resumed.records[i].train.at("loss"), whole.records[i].train.at("loss"));
+    EXPECT_EQ(resumed.records[i].validation.at("loss"), whole.records[i].validation.at("loss"));
+    EXPECT_EQ(resumed.records[i].learning_rate, whole.records[i].learning_rate);
+  }
+}
+
+// Cut off behind the line of an epoch and before its checkpoint, the training writes that line
+// anew, and removes what was half-written.
+TEST_F(TrainerTest, LeavesNothingOfWhereItWasCutOff) {
+  TrainerOptions options = Options("run");
+  options.save_every_steps = 10;  // an epoch's; saved once more at its end
+  const std::string curve = options.output_dir + "/learning_curve.svg";
+  CreateDirectories(curve + "/in the way");
+  EXPECT_THAT(ErrorOf([&] { Make(options).Run(); }).what(), HasSubstr(curve));
+  std::filesystem::remove_all(curve);
+  Trainer trainer = Make(options);
+  trainer.Resume();
+  // What a kill in the middle of a file leaves.
+  PutBytes(options.output_dir + "/training_log.jsonl.tmp-0123456789abcdef", "{");
+  CreateDirectories(options.output_dir + "/model");
+  PutBytes(options.output_dir + "/model/__model__.tmp-fedcba9876543210", "x");
+  const TrainingResult result = trainer.Run();
+  EXPECT_THAT(NamesIn(options.output_dir), ElementsAre(".lock", "checkpoints", "learning_curve.svg",
+                                                       "model", "training_log.jsonl"));
+  EXPECT_FALSE(
+      std::filesystem::exists(options.output_dir + "/model/__model__.tmp-fedcba9876543210"));
+  ASSERT_EQ(result.records.size(), 4u);
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(result.records[i].epoch, i + 1);
+}
+
+TEST_F(TrainerTest, GoesOnWithADamagedLog) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 25;
+  const TrainingResult before = Make(options).Run();
+  options.stop_after_steps = 0;
+  const std::string path = options.output_dir + "/training_log.jsonl";
+  std::string log = BytesOf(path);
+  log[0] = '?';
+  PutBytes(path, log);
+  Trainer trainer = Make(options);
+  trainer.Resume();
+  const TrainingResult result = trainer.Run();
+  EXPECT_TRUE(result.finished);
+  ASSERT_EQ(result.records.size(), 3u);
+  EXPECT_EQ(result.records[0], before.records[1]);
+  EXPECT_THAT(out_.str(),
+              HasSubstr("\nwarning: " + path + ", line 1: dropped, no training record"));
+}
+
+// At learning rate 0 the first epoch stays the best: with a patience of 2 the third is the last,
+// wherever the training was broken off, and however often it is resumed after its end.
+TEST_F(TrainerTest, StopsEarlyInTheSameEpochWhenResumed) {
+  const ClassifierProgram still = BuildClassifier(
+      images_.train_images,
+      [](const Variable& image, int64_t classes) {
+        return Mlp(image, {.hidden_units = 24, .classes = classes});
+      },
+      {.learning_rate = 0, .total_steps = 60}, 5);
+  TrainerOptions options = Options("run");
+  options.epochs = 6;
+  options.early_stop_epochs = 2;
+  for (const int64_t stop : {5, 10, 15, 20, 25}) {
+    options.stop_after_steps = stop;
+    Trainer trainer(&still, &images_.train, &images_.validation, options, &out_);
+    if (stop > 5) trainer.Resume();
+    EXPECT_FALSE(trainer.Run().finished) << stop;
+  }
+  options.stop_after_steps = 0;
+  const auto resume = [&] {
+    Trainer trainer(&still, &images_.train, &images_.validation, options, &out_);
+    trainer.Resume();
+    const TrainingResult result = trainer.Run();
+    EXPECT_TRUE(result.finished);
+    EXPECT_EQ(result.best_epoch, 1);
+    return result.records.size();
+  };
+  EXPECT_EQ(resume(), 3u);
+  EXPECT_THAT(out_.str(), EndsWith("stopped early: no better accuracy in 2 epochs\n"));
+  EXPECT_EQ(resume(), 3u);
+  options.early_stop_epochs = 4;
+  EXPECT_EQ(resume(), 5u);
+}
+
+TEST_F(TrainerTest, RefusesToResumeWithAnotherConfiguration) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 3;
+  Make(options).Run();
+  const std::string where = options.output_dir + "/checkpoints/save-000001-step-3: the checkpoint ";
+  const auto expect = [&](const std::map<std::string, std::string>& configuration,
+                          const std::string& message) {
+    options.configuration = configuration;
+    Trainer trainer = Make(options);
+    const std::string hash = trainer.WeightsHash();
+    ExpectError([&] { trainer.Resume(); }, ErrorCode::kInvalidArgument, where + message);
+    EXPECT_EQ(trainer.WeightsHash(), hash);
+  };
+  expect({{"seed", "6"}},
+         "was made with seed = 5, but now it is 6: resume with the old value, or begin anew in "
+         "another output directory");
+  expect({{"seed", "5"}, {"depth", "20"}},
+         "is another program's: it was made without depth, but now that is 20");
+  expect({}, "is another program's: it was made with seed = 5, which there isn't now");
+}
+
+TEST_F(TrainerTest, RefusesToBeginWhereATrainingIs) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 3;
+  Make(options).Run();
+  const auto expect_refusal = [&](Trainer* trainer) {
+    ExpectError([&] { trainer->Run(); }, ErrorCode::kFailedPrecondition,
+                options.output_dir +
+                    " holds a training: --resume to go on with it, or another --output_dir");
+    EXPECT_THAT(NamesIn(options.output_dir + "/checkpoints"), ElementsAre("save-000001-step-3"));
+  };
+  options.stop_after_steps = 0;
+  Trainer trainer = Make(options);
+  expect_refusal(&trainer);
+  // Also after a refused continuation; an accepted one goes on.
+  TrainerOptions other = options;
+  other.configuration["seed"] = "6";
+  Trainer stranger = Make(other);
+  EXPECT_THROW(stranger.Resume(), Error);
+  expect_refusal(&stranger);
+  trainer.Resume();
+  EXPECT_EQ(trainer.Run().weights_hash, Make(Options("whole")).Run().weights_hash);
+}
+
+// Whether a kill came before the first checkpoint, or someone has deleted them all.
+TEST_F(TrainerTest, RefusesToOverwriteAModelOrALogWithoutACheckpoint) {
+  TrainerOptions options = Options("run");
+  options.epochs = 1;
+  Make(options).Run();
+  const std::string model = options.output_dir + "/model";
+  const std::string log = options.output_dir + "/training_log.jsonl";
+  const auto expect_refusal = [&](const std::string& path) {
+    const std::string log_bytes = BytesOf(log);
+    ExpectError([&] { Make(options).Run(); }, ErrorCode::kFailedPrecondition,
+                path +
+                    " is of a training without a checkpoint to go on from: remove it, or take "
+                    "another --output_dir");
+    EXPECT_EQ(BytesOf(log), log_bytes);
+  };
+  std::filesystem::remove_all(options.output_dir + "/checkpoints");
+  expect_refusal(model);
+  std::filesystem::remove_all(model);
+  expect_refusal(log);
+  PutBytes(log, "");
+  CreateDirectories(model);
+  EXPECT_TRUE(Make(options).Run().finished);
+}
+
+TEST_F(TrainerTest, RefusesToWriteWhereAnotherTrainingDoes) {
+  const TrainerOptions options = Options("run");
+  CreateDirectories(options.output_dir);
+  Trainer trainer = Make(options);
+  {
+    const FileLock of_another(options.output_dir + "/.lock");
+    ExpectError([&] { trainer.Run(); }, ErrorCode::kFailedPrecondition,
+                "another training is writing in " + options.output_dir +
+                    ": wait for its end, or take another --output_dir");
+  }
+  EXPECT_THAT(NamesIn(options.output_dir), ElementsAre(".lock"));
+  EXPECT_TRUE(trainer.Run().finished);
+  // It holds the lock no longer than it writes.
+  EXPECT_TRUE(FileLock(options.output_dir + "/.lock").is_held());
+}
+
+// Else another training might delete the checkpoint while it is read, or begin before Run does.
+TEST_F(TrainerTest, KeepsOthersOutFromResumeToTheEndOfRun) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 3;
+  Make(options).Run();
+  options.stop_after_steps = 6;
+  Trainer other = Make(options);
+  const auto expect_refusal = [&](const std::function<void()>& run) {
+    ExpectError(run, ErrorCode::kFailedPrecondition,
+                "another training is writing in " + options.output_dir +
+                    ": wait for its end, or take another --output_dir");
+  };
+  Trainer trainer = Make(options);
+  {
+    const FileLock of_another(options.output_dir + "/.lock");
+    expect_refusal([&] { trainer.Resume(); });
+  }
+  trainer.Resume();
+  trainer.Resume();
+  expect_refusal([&] { other.Resume(); });
+  expect_refusal([&] { other.Run(); });
+  const std::string hash = trainer.WeightsHash();
+  other.LoadForEvaluation();
+  EXPECT_EQ(other.WeightsHash(), hash);
+  EXPECT_FALSE(trainer.Run().finished);
+  other.Resume();
+  EXPECT_EQ(other.WeightsHash(), trainer.WeightsHash());
+}
+
+TEST_F(TrainerTest, WarnsOfAnotherNumberOfThreads) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer takes the barriers of libgomp for races";
+#endif
+  TrainerOptions options = Options("run");
+  const auto train = [&](int threads, int64_t until) {
+    const harness::ThreadCount thread_count(threads);
+    options.stop_after_steps = until;
+    out_.str("");
+    Trainer trainer = Make(options);
+    if (until > 1) trainer.Resume();
+    trainer.Run();
+    return out_.str();
+  };
+  const std::string warning = "warning: the checkpoint was made with threads = ";
+  train(1, 1);
+  EXPECT_THAT(train(1, 2), Not(HasSubstr(warning)));
+  EXPECT_THAT(train(2, 3), HasSubstr(warning + "1, but now it is 2: the result will not be that of "
+                                               "the unbroken training, bit for bit\n"));
+  EXPECT_THAT(train(2, 4), Not(HasSubstr(warning)));
+}
+
+TEST_F(TrainerTest, NamesWhatTheSystemCannotTell) {
+  const TrainerOptions options = Options("run");
+  CreateDirectories(options.output_dir);
+  const std::string log = options.output_dir + "/training_log.jsonl";
+  std::filesystem::create_symlink("training_log.jsonl", log);
+  ExpectError([&] { Make(options).Run(); }, ErrorCode::kIo,
+              "look for " + log + ": Too many levels of symbolic links");
+  EXPECT_EQ(ErrorOf([&] { TrainingLog(log, 1); }).code(), ErrorCode::kIo);
+}
+
+TEST_F(TrainerTest, RefusesAStateThatIsNotATrainers) {
+  const TrainerOptions options = Options("run");
+  Trainer trainer = Make(options);
+  const TrainerState good = {
+      {"configuration.seed", "5"}, {"epoch", "0"},          {"batch", "1"},
+      {"reader.epoch", "0"},       {"reader.batch", "1"},   {"seconds", "1.5"},
+      {"loss.sum", "70.5"},        {"loss.weight", "32.0"}, {"accuracy.sum", "4.0"},
+      {"accuracy.weight", "32.0"}, {"samples", "32"},       {"epoch_seconds", "1.5"},
+      {"learning_rate", "0.0625"}, {"best_value", "0.5"},   {"best_epoch", "0"}};
+  Executor executor(Place::Cpu());
+  executor.Run(*program_.startup);
+  const std::string checkpoints = options.output_dir + "/checkpoints";
+  const auto save = [&](const TrainerState& state) {
+    return SaveCheckpoint(checkpoints, *program_.main, executor.scope(), 1, state).path;
+  };
+  for (const auto& [name, value] : good) {
+    if (name == "configuration.seed") continue;
+    SCOPED_TRACE(name);
+    TrainerState state = good;
+    state.erase(name);
+    const bool is_readers = name.starts_with("reader.");
+    const std::string part = is_readers ? ": the reader" : "";
+    const std::string told = is_readers ? name.substr(7) : name;
+    std::string path = save(state);
+    ExpectError([&] { trainer.Resume(); }, ErrorCode::kDataLoss,
+                path + part + ": the checkpoint's state has no \"" + told + "\"");
+    state[name] = "much";
+    path = save(state);
+    const bool is_integer = value.find('.') == std::string::npos;
+    ExpectError([&] { trainer.Resume(); }, ErrorCode::kDataLoss,
+                path + part + ": the checkpoint's state has " + told + " = \"much\": expected " +
+                    (is_integer ? "an integer of 64 bits" : "a number"));
+    if (!is_integer) continue;
+    state[name] = "99999999999999999999";
+    save(state);
+    EXPECT_THROW(trainer.Resume(), Error);
+  }
+  const auto expect = [&](const std::string& name, const std::string& value,
+                          const std::string& message) {
+    TrainerState state = good;
+    if (value.empty()) {
+      std::erase_if(state, [&](const auto& entry) { return entry.first.starts_with(name); });
+    } else {
+      state[name] = value;
+    }
+    const std::string path = save(state);
+    ExpectError([&] { trainer.Resume(); }, ErrorCode::kDataLoss, path + ": " + message);
+  };
+  expect("batch", "-1",
+         "the checkpoint's state is in epoch 0, batch -1: expected no negative numbers");
+  expect("reader.batch", "11",
+         "the reader: epoch 0, batch 11 is no place to read from: there are 10 batches an epoch");
+  expect("reader.", "",
+         "the checkpoint's state is in batch 1 of an epoch, but holds no state of the reader");
+  save(good);
+  EXPECT_NO_THROW(trainer.Resume());
+}
+
+// Whatever can't be written, the last checkpoint stays and the training goes on from it.
+TEST_F(TrainerTest, AFullDiskLeavesTheLastCheckpoint) {
+  TrainerOptions options = Options("run");
+  options.stop_after_steps = 20;
+  Make(options).Run();
+  options.stop_after_steps = 0;
+  for (const rlim_t room : {rlim_t{0}, rlim_t{2000}}) {
+    Trainer trainer = Make(options);
+    trainer.Resume();
+    try {
+      const FileSizeLimit limit(room);
+      trainer.Run();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr(": File too large"));
+    }
+  }
+  Trainer last = Make(options);
+  last.Resume();
+  EXPECT_EQ(last.Run().weights_hash, Make(Options("whole")).Run().weights_hash);
+}
+
+TEST_F(TrainerTest, RefusesOptionsOutOfRange) {
+  const auto expect = [&](const TrainerOptions& options, const std::string& message) {
+    ExpectError([&] { Make(options); }, ErrorCode::kInvalidArgument, message);
+  };
+  TrainerOptions options = Options("run");
+  options.epochs = 0;
+  expect(options, "epochs = 0: expected at least 1");
+  options = Options("run");
+  options.save_every_steps = -1;
+  expect(options, "save_every = -1: expected no negative number");
+  options = Options("run");
+  options.early_stop_epochs = -2;
+  expect(options, "early_stop = -2: expected no negative number");
+}
+
+TEST_F(TrainerTest, AnEmptyBatchHasNoLossButPredictions) {
+  Executor executor(Place::Cpu());
+  executor.Run(*program_.startup);
+  const std::string before = WeightsHash(executor.scope(), PersistableNames(*program_.main));
+  const Tensor images({0, 1, 12, 12}, DType::kFloat32);
+  const Tensor labels({0, 1}, DType::kInt64);
+  CompiledProgram step = executor.Compile(*program_.main);
+  try {
+    step.Run({{program_.image, images}, {program_.label, labels}}, {program_.loss});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.what(), StartsWith("mean (block 0, op #"));
+    EXPECT_THAT(error.what(),
+                EndsWith("mean: X of shape [0, 1] has no elements, expected at least one"));
+  }
+  EXPECT_EQ(WeightsHash(executor.scope(), PersistableNames(*program_.main)), before);
+  EXPECT_EQ(executor.scope().Get(kStepCounterName).Item<int64_t>(), 0);
+  const auto inference = program_.test->Prune({program_.image}, {program_.probabilities});
+  const auto values =
+      executor.Compile(*inference).Run({{program_.image, images}}, {program_.probabilities});
+  EXPECT_EQ(values[0].shape(), (Shape{0, 10}));
+}
+
+// A label that is no class fails its step only: the next one is as if it hadn't been.
+TEST_F(TrainerTest, ABatchWithABadLabelLeavesNoTrace) {
+  const auto run = [&](bool disturbed) {
+    Executor executor(Place::Cpu());
+    executor.Run(*program_.startup);
+    CompiledProgram step = executor.Compile(*program_.main);
+    images_.train.StartEpoch(0);
+    Batch batch;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(images_.train.Next(&batch));
+      const FetchList fetches = {program_.loss};
+      if (disturbed) {
+        for (const int64_t label : {int64_t{10}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
+          Tensor labels = CopyToCpu(batch.feed("label"));
+          labels.data<int64_t>()[7] = label;
+          try {
+            step.Run({{program_.image, batch.feed("image")}, {program_.label, labels}}, fetches);
+            ADD_FAILURE() << "no error for label " << label;
+          } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
+            EXPECT_THAT(error.what(), StartsWith("softmax_with_cross_entropy (block 0, op #"));
+            EXPECT_THAT(error.what(), HasSubstr("models/common/classifier_program.cc:"));
+            EXPECT_THAT(
+                error.what(),
+                EndsWith(StrCat("): softmax_with_cross_entropy: the label of row 7 is ", label,
+                                ", expected a class in [0, 10) or ignore_index = -100")));
+          }
+        }
+      }
+      step.Run({{program_.image, batch.feed("image")}, {program_.label, batch.feed("label")}},
+               fetches);
+    }
+    EXPECT_EQ(executor.scope().Get(kStepCounterName).Item<int64_t>(), 3);
+    return WeightsHash(executor.scope(), PersistableNames(*program_.main));
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST_F(TrainerTest, ABatchOfAnotherShapeIsRefused) {
+  Executor executor(Place::Cpu());
+  executor.Run(*program_.startup);
+  CompiledProgram step = executor.Compile(*program_.main);
+  images_.train.StartEpoch(0);
+  Batch batch;
+  ASSERT_TRUE(images_.train.Next(&batch));
+  const auto run = [&](const Tensor& image, const Tensor& label) {
+    return [&, image, label] {
+      step.Run({{program_.image, image}, {program_.label, label}}, {program_.loss});
+    };
+  };
+  const Tensor large({32, 1, 12, 13}, DType::kFloat32);
+  ExpectError(run(large, batch.feed("label")), ErrorCode::kInvalidArgument,
+              "feed \"image\": shape [32, 1, 12, 13] given, [-1, 1, 12, 12] expected");
+  const Tensor column({32}, DType::kInt64);
+  ExpectError(run(batch.feed("image"), column), ErrorCode::kInvalidArgument,
+              "feed \"label\": shape [32] given, [-1, 1] expected");
+  const Tensor floats({32, 1}, DType::kFloat32);
+  ExpectError(run(batch.feed("image"), floats), ErrorCode::kInvalidArgument,
+              "feed \"label\": dtype float32 given, int64 expected");
+  // One more label than images: only the op can tell.
+  Tensor more({33, 1}, DType::kInt64);
+  std::ranges::fill(more.values<int64_t>(), 0);
+  try {
+    run(batch.feed("image"), more)();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.what(), StartsWith("softmax_with_cross_entropy (block 0, op #"));
+    EXPECT_THAT(error.what(), EndsWith("Label is of shape [33, 1], expected [32, 1]"));
+  }
+  EXPECT_NO_THROW(run(batch.feed("image"), batch.feed("label"))());
+}
+
+// The weights that are trained are those of a training without averages; what is saved as the model
+// is the average.
+TEST_F(TrainerTest, AveragesAreReportedSavedAsTheModelAndResumed) {
+  for (const AveragingKind kind : {AveragingKind::kWindow, AveragingKind::kEma}) {
+    const std::string name = kind == AveragingKind::kEma ? "ema" : "window";
+    SCOPED_TRACE(name);
+    const ClassifierProgram averaging = Perceptron({.learning_rate = 0.05f,
+                                                    .total_steps = 40,
+                                                    .warmup_steps = 5,
+                                                    .averaging = kind,
+                                                    .average_window = 0.25f,
+                                                    .ema_decay = 0.9f});
+    const auto make = [&](const TrainerOptions& options) {
+      return Trainer(&averaging, &images_.train, &images_.validation, options, &out_);
+    };
+    const TrainingResult raw = Make(Options(name + "_raw")).Run();
+    const TrainerOptions whole_options = Options(name + "_whole");
+    const TrainingResult whole = make(whole_options).Run();
+    EXPECT_EQ(whole.weights_hash, raw.weights_hash);
+    double best = 0;
+    for (size_t i = 0; i < whole.records.size(); ++i) {
+      const TrainingRecord& record = whole.records[i];
+      EXPECT_EQ(record.validation.at("loss"), raw.records[i].validation.at("loss"));
+      EXPECT_NE(record.averaged.at("loss"), record.validation.at("loss"));
+      best = std::max(best, record.averaged.at("accuracy"));
+    }
+    EXPECT_EQ(whole.best_value, best);
+    EXPECT_THAT(out_.str(), HasSubstr("  |  averaged loss "));
+
+    TrainerOptions options = Options(name + "_broken");
+    for (const int64_t stop : {7, 20, 33, 0}) {
+      options.stop_after_steps = stop;
+      Trainer trainer = make(options);
+      if (stop != 7) trainer.Resume();
+      const TrainingResult result = trainer.Run();
+      if (stop != 0) continue;
+      EXPECT_EQ(result.weights_hash, whole.weights_hash);
+      for (size_t i = 0; i < whole.records.size(); ++i) {
+        EXPECT_EQ(result.records[i].averaged.at("loss"), whole.records[i].averaged.at("loss"));
+      }
+    }
+    for (const char* file : {"/model/__params__", "/model/__model__"}) {
+      EXPECT_EQ(BytesOf(options.output_dir + file), BytesOf(whole_options.output_dir + file));
+    }
+    EXPECT_NE(BytesOf(options.output_dir + "/model/__params__"),
+              BytesOf(Options(name + "_raw").output_dir + "/model/__params__"));
+    Trainer evaluator = make(options);
+    evaluator.LoadForEvaluation();
+    EXPECT_EQ(evaluator.EvaluateAveraged().at("loss"), whole.records.back().averaged.at("loss"));
+    EXPECT_EQ(evaluator.WeightsHash(), whole.weights_hash);
+  }
+}
+
+// Between two steps of an evaluation with averages, the process is gone: what is on the disk is
+// raw.
+TEST_F(TrainerTest, AKillWhileAveragesStandInForTheWeightsLosesNothing) {
+  const ClassifierProgram averaging =
+      Perceptron({.learning_rate = 0.05f, .total_steps = 40, .averaging = AveragingKind::kEma});
+  TrainerOptions options = Options("run");
+  options.epochs = 2;
+  const auto make = [&] {
+    return Trainer(&averaging, &images_.train, &images_.validation, options, &out_);
+  };
+  options.stop_after_steps = 7;
+  const std::string raw = make().Run().weights_hash;
+  // Ends the thread that reads ahead: a forked process doesn't have it.
+  images_.train.StartEpoch(0);
+  EXPECT_EXIT(
+      {
+        Trainer trainer = make();
+        trainer.LoadForEvaluation();
+        const auto averages = trainer.ApplyAverages();
+        if (trainer.WeightsHash() == raw) _exit(3);
+        raise(SIGKILL);
+      },
+      testing::KilledBySignal(SIGKILL), "");
+  Trainer resumed = make();
+  resumed.Resume();
+  EXPECT_EQ(resumed.WeightsHash(), raw);
+}
+
+TEST_F(TrainerTest, EvaluatesWhatACheckpointHolds) {
+  const TrainerOptions options = Options("run");
+  const TrainingResult result = Make(options).Run();
+  Trainer evaluator = Make(options);
+  evaluator.LoadForEvaluation();
+  EXPECT_EQ(evaluator.Evaluate().at("loss"), result.records.back().validation.at("loss"));
+  EXPECT_EQ(evaluator.WeightsHash(), result.weights_hash);
+}
+
+TEST_F(TrainerTest, ResumeWithoutACheckpointIsAnError) {
+  ExpectError([&] { Make(Options("nothing")).Resume(); }, ErrorCode::kNotFound,
+              directory_ / "nothing/checkpoints holds no checkpoint");
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "nothing"));
+}
+
+}  // namespace
+}  // namespace skiff::training
