@@ -33,6 +33,7 @@ std::vector<PlannedBuffer> MemoryReport::BlocksAtPeak() const {
   std::ranges::copy_if(blocks, std::back_inserter(live), [&](const PlannedBuffer& block) {
     return block.first <= instant && instant <= block.last && block.bytes > 0;
   });
+  // Stable, so that equal plans give equal reports.
   std::ranges::stable_sort(live, std::greater(), &PlannedBuffer::bytes);
   return live;
 }
@@ -54,6 +55,7 @@ MemoryReport ReportMemory(const Plan& plan) {
       if (!output) continue;
       const PlanValue& value = plan[output];
       const Life& life = lives[output];
+      // An alias takes no memory of its own; its root is in the report.
       if (value.storage != Storage::kArena || value.alias_of) continue;
       PlannedBuffer block = BlockWrittenBy(instruction);
       block.variable = value.name;

@@ -62,6 +62,8 @@ const Block* ForwardBlock(const Block& block) {
   return exists ? block.program()->block(index) : nullptr;
 }
 
+// Breadth-first: blocks_ is both the queue and the order of the search. found_ makes it end for
+// damaged programs, too, whose blocks may be their own ancestors.
 void VisibleVars::Add(const Block* block) {
   if (block != nullptr && found_.insert(block).second) blocks_.push_back(block);
 }
@@ -79,6 +81,7 @@ VisibleVar VisibleVars::Find(std::string_view name) {
   for (size_t i = 0; const Block* block = Nearest(i); ++i) {
     const Var* var = block->FindLocalVar(name);
     if (var == nullptr) continue;
+    // The scope knows persistables by name, so all declarations mean one variable.
     return var->persistable ? FirstPersistable(*block->program(), name) : VisibleVar{var, block};
   }
   return {};

@@ -59,6 +59,7 @@ class UseCollection {
     for (const SlotArguments& slot : op.outputs) {
       AddArguments(slot, find, [this](VarUse& use) {
         use.writes = true;
+        // A sub-block may run zero times; then the old value remains.
         use.replaces = !runs_blocks_ && IsReplacedByAWrite(*use.var);
       });
     }

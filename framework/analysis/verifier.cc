@@ -1,3 +1,7 @@
+// Walks all blocks as a run would enter them and collects messages instead of stopping at the first
+// problem. Programs may come from files, so nothing is taken for granted: indices may be out of
+// range, blocks may nest in circles, dims may be absurd. Every walk is therefore bounded (visited_,
+// path_), and shape rules only see variables whose dims have passed CheckVar.
 #include "framework/analysis/verifier.h"
 
 #include <algorithm>
@@ -45,7 +49,8 @@ class Verifier {
     const Var* read_early = nullptr;  // the variable that is a feed, perhaps
   };
 
-  // Only now is it known which variables no op computes. If feeds are inferred, these are fed.
+  // Only now is it known which variables no op computes. With infer_feeds these count as feeds, so
+  // reads of them before any write aren't problems.
   std::vector<std::string> Messages() {
     std::vector<std::string> messages;
     for (Message& message : messages_) {
@@ -56,7 +61,7 @@ class Verifier {
     return messages;
   }
 
-  // Why no tensor has these dims; empty if one may.
+  // Returns why no tensor can have these dims, or an empty string if one can.
   static std::string WhyNoShape(const Var& var) {
     if (var.dims.size() > Shape::kMaxRank) {
       return StrCat("has rank ", var.dims.size(), ", expected at most ", Shape::kMaxRank);
@@ -121,6 +126,7 @@ class Verifier {
       Report(error.what());
       return;
     }
+    // A shape rule may rely on all arguments being there, so it runs only then.
     bool complete = true;
     for (const std::string& name : op.InputNames()) {
       const Var* var = visible.Find(name).var;

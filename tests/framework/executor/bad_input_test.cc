@@ -133,7 +133,7 @@ TEST_F(BadInput, OfFeedsIsToldByNameFoundAndExpected) {
       {{{"x", x_}, {"s", Row({1})}},
        ErrorCode::kInvalidArgument,
        "tiny_sum (block 0, op #1): feed \"s\": the op computes this variable before anything reads "
-       "what is fed"},
+       "the feed"},
   };
   for (const auto& [feeds, code, message] : cases) {
     ExpectError([&] { program.Run(feeds, {"s"}); }, code, message);
