@@ -32,8 +32,8 @@ class Fusion {
  private:
   static constexpr size_t kNobody = PlanRewrite::kNobody;
 
-  // The attributes of the fused op if the addition, or its gradient, is that of a bias to something
-  // of shape `x`; else none.
+  // Returns the attributes of the fused op if the addition (or its gradient) adds a bias to a
+  // tensor of shape `x`, or none.
   std::optional<AttributeMap> AttrsFor(const Instruction& add, const Shape& x) const {
     const Shape& bias = rewrite_.ShapeOf(add.InputIn("Y"));
     // What bias_act takes.
@@ -55,6 +55,8 @@ class Fusion {
     }
     const Instruction& add = plan_.instructions[at];
     const std::optional<AttributeMap> attrs = AttrsFor(add, rewrite_.ShapeOf(sum));
+    // If X were broadcast, too, the sum would have another shape. The fused op runs at the relu, so
+    // X and the bias mustn't be overwritten before that.
     if (!attrs || rewrite_.ShapeOf(add.InputIn("X")) != rewrite_.ShapeOf(sum) ||
         WritesScopeOf(plan_, add.inputs, at + 1, relu)) {
       return;
@@ -66,6 +68,8 @@ class Fusion {
     if (!rewrite_.HasKernel(fused)) return;
     rewrite_.Replace(relu, std::move(fused));
     rewrite_.Drop(at);
+    // Only gradients of a forward op that was fused are fused: they read its output instead of the
+    // sum.
     biases_[out] = add.InputIn("Y");
   }
 

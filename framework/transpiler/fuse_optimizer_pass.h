@@ -1,6 +1,6 @@
 // Folds what is done to a gradient on its way to the update into the update op, which then reads
 // the gradient once: clipping by the global norm, weight decay and rescaling. So does the op that
-// moves the power of beta1 on behind adamax, of which there is one a parameter.
+// advances the power of beta1 after adamax, one for each parameter.
 //
 //   before                                   after
 //     n1 = squared_l2_norm(g1), n2 = …(g2)     n = squared_global_norm(g1, g2)

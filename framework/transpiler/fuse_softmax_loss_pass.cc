@@ -51,6 +51,8 @@ class Fusion {
     if (from == kNobody || !rewrite_.Is(from, "softmax") || losses_.contains(p)) return;
     const Instruction& softmax = plan_.instructions[from];
     const int rank = rewrite_.ShapeOf(p).rank();
+    // The fused op runs where the softmax did, since p may have other readers in between. So the
+    // label must be there by then.
     const size_t label_writer = rewrite_.WriterOf(label);
     const bool has_label = label_writer == kNobody || label_writer < from;
     if (!IsAlongLastAxis(softmax, rank) || rewrite_.ShapeOf(label).rank() != rank || !has_label ||
@@ -76,6 +78,8 @@ class Fusion {
     const Instruction& loss = plan_.instructions[found->second];
     const Instruction& inner = plan_.instructions[at];
     const ValueId label = outer.InputIn("Label");
+    // The fused gradient is (p - label) · dy, which is right only for the gradient of this very
+    // pair.
     const bool is_its_gradient = inner.InputIn("Out") == p && label == loss.InputIn("Label") &&
                                  AttrsOf(outer) == AttrsOf(loss) &&
                                  IsAlongLastAxis(inner, rewrite_.ShapeOf(p).rank());

@@ -17,13 +17,14 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 template <typename Kind>
 using PassList = std::vector<std::shared_ptr<const Kind>>;
 
-// The passes to run: `all` in order, those of them that are in `defaults`, asked for or needed by
-// one that is asked for, then `own`.
+// Returns the passes to run: those of `all`, in that order, that are in `defaults`, asked for, or
+// needed by one that is asked for; then `own`.
 template <typename Kind, typename Make>
 PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std::string>& defaults,
                       const Make& make, const PassList<Kind>& own, const PipelineOptions& options) {
   std::vector<std::string> asked;
   for (const std::string& name : all) {
+    // A pass that is skipped needs no other one.
     if (!Contains(options.also, name) || Contains(options.skip, name)) continue;
     asked.push_back(name);
     asked.emplace_back(make(name)->needs());
@@ -41,7 +42,7 @@ PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std
 }
 
 #ifndef NDEBUG
-// A program is checked by the executor, which knows whether it was sound before.
+// The executor checks programs, since it knows whether the program was sound before the passes.
 void CheckAfter(const PassReport&, const Program&) {}
 
 void CheckAfter(const PassReport& report, const Plan& plan) {
