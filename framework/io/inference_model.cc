@@ -49,6 +49,7 @@ const Op* ProducerOf(const Block& root, const std::string& name) {
   const Op* producer = nullptr;
   for (const auto& op : root.ops()) {
     const std::vector<std::string> names = op->OutputNames();
+    // The last writer counts, since a program may write a variable several times.
     if (std::find(names.begin(), names.end(), name) != names.end()) producer = op.get();
   }
   return producer;
@@ -110,6 +111,7 @@ void AddFeedsAndFetches(const std::vector<std::string>& feeds,
     Op op("feed");
     op.SetInput("X", {kFeedHolder}).SetOutput("Out", {feeds[i]});
     op.SetAttr("col", static_cast<int32_t>(i));
+    // Each at the front, so that columns descend as in Fluid's files.
     root->InsertOp(0, std::move(op));
   }
   for (size_t i = 0; i < fetches.size(); ++i) {
@@ -120,7 +122,7 @@ void AddFeedsAndFetches(const std::vector<std::string>& feeds,
   }
 }
 
-// Attributes that only matter in training. Fluid's savers remove them as well.
+// Removes marks that only matter in training, as Fluid's savers do.
 void RemoveTrainingMarks(const Program& program) {
   for (size_t i = 0; i < program.block_count(); ++i) {
     for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) {
@@ -174,7 +176,7 @@ std::string Normal(const std::string& name) {
   return std::filesystem::path(name).lexically_normal().string();
 }
 
-// Error if two of the files would be one.
+// Throws Error if two of the files would be one.
 void CheckFileNames(const InferenceModelFiles& files, std::vector<std::string> variables) {
   const std::string model = Normal(files.model_filename);
   SKIFF_ENFORCE(!model.empty(), kInvalidArgument, "the file of the program has no name");
@@ -206,6 +208,7 @@ std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
     const bool scale = NeedsScale(*whole->root(), *whole->root()->GetVar(fetches[i]));
     outputs.push_back(scale ? AppendScale(fetches[i], i, whole->root()) : fetches[i]);
   }
+  // Prune works backwards from `outputs`, so the scale ops had to be there before.
   const std::unique_ptr<Program> test = whole->CloneForTest(ops_with_is_test);
   for (const std::string& fetch : fetches) {
     const Var* var = test->root()->FindLocalVar(fetch);

@@ -122,6 +122,7 @@ Tensor ReadElements(DType dtype, const std::vector<int64_t>& dims, ByteSource* s
   const Shape shape{std::span<const int64_t>(dims)};
   const int64_t bytes =
       AsDataLoss(*source, position, [&] { return ByteCount(ElementCount(dims), dtype); });
+  // Before the tensor takes its memory.
   source->CheckRemaining(bytes, StrCat("elements of ", DTypeName(dtype), " ", shape));
   Tensor tensor(shape, dtype);
   source->Read(tensor.raw_data(), tensor.byte_count(), "elements");

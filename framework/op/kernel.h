@@ -115,8 +115,8 @@ struct KernelDef {
   // Returns whether the candidate is a good choice for shapes that it accepts; if not, it runs only
   // when requested by name. Empty: always.
   std::function<bool(const OpContext&)> pays;
-  // The candidate with the highest priority runs, of those that accept and pay; of equals, the one
-  // registered first.
+  // Of the candidates that accept and pay, the one with the highest priority runs; of equals, the
+  // one registered first.
   int priority = 0;
   // Whether this kernel runs exactly where an argument is selected rows. No other kernel receives
   // any.
