@@ -37,6 +37,8 @@ Variable SquaredNorm(const Variable& x, const std::source_location& site) {
 Variable GlobalNormFactor(float max_norm, const Variable& squared_norm,
                           const std::source_location& site) {
   const Variable norm = layers::Sqrt(squared_norm, site);
+  // The maximum in the divisor makes the factor 1 for small norms, without a branch, and finite for
+  // a norm of 0.
   const Variable limit = layers::FillConstant({1}, norm.dtype(), max_norm, site);
   return layers::ElementwiseDiv(limit, layers::ElementwiseMax(norm, limit, {}, site), {}, site);
 }
@@ -85,6 +87,8 @@ void AppendWidening(const GradientClip& clip, const Regularizer& fallback, bool 
                     std::vector<NamedGradient>* gradients, const std::source_location& site) {
   const Block& root = *DefaultMainProgram().root();
   for (NamedGradient& entry : *gradients) {
+    // Squares and sums of float16 overflow early and those of bfloat16 lose digits, so both steps
+    // work in float32. An update op reads two-byte gradients as they are.
     const DType dtype = entry.gradient.dtype();
     if (!IsHalf(dtype)) continue;
     const Var& parameter = *entry.parameter;
@@ -113,6 +117,8 @@ void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
   if (clip.kind == GradientClip::Kind::kGlobalNorm) {
     std::vector<NamedGradient> counted;
     for (const NamedGradient* entry : clipped) counted.push_back(*entry);
+    // The norm that the check for finite gradients has computed serves here, if it is over the same
+    // gradients.
     const bool is_known = squared_norm.defined() && counted.size() == gradients->size();
     factor = GlobalNormFactor(clip.max_norm,
                               is_known ? squared_norm : SquaredGlobalNorm(counted, site), site);

@@ -21,8 +21,8 @@ namespace skiff {
 
 inline constexpr const char* kStepCounter = "@LR_DECAY_COUNTER@";
 
-// The position of the op that moves the step counter on, by runs or by rounds, in the root block of
-// a program; the number of ops if there is none.
+// Returns the position of the op that advances the step counter, by runs or by rounds, in the root
+// block of a program; the number of ops if there is none.
 size_t FindStepAdvance(const Block& root);
 
 // What an optimizer takes: a number, or a float32 or float64 variable of shape [1], which it casts

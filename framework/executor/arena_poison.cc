@@ -8,8 +8,8 @@ namespace skiff {
 
 ArenaPoison::ArenaPoison(const Plan& plan, const BoundValues& values)
     : values_(values), arena_bytes_(plan.planned_bytes), dead_after_(plan.instructions.size()) {
-  // From the same lives as the planner's: a planner that gave the space away too early and a kernel
-  // that reads it too late then both show as NaN in a result.
+  // From the lives that the planner uses: whatever reads a value after its life, because an
+  // analysis or a kernel is wrong, then reads NaN.
   const ValueTable<Life> lives = StorageLives(plan);
   for (const ValueId id : plan.ids()) {
     const PlanValue& value = plan[id];

@@ -36,7 +36,7 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope)
     }
     // Last, since it needs every variable of the plan in the scope.
     CheckScopeOverlap(plan, *scope);
-  // The destructor doesn't run for a constructor that throws.
+    // The destructor doesn't run for a constructor that throws.
   } catch (...) {
     EraseHidden();
     throw;

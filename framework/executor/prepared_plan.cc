@@ -51,7 +51,7 @@ void PreparedPlan::Allocate() {
   constexpr size_t kListed = 8;
   try {
     AllocateAll();
-  // Says what fills the arena: the allocator's own message only knows the number of bytes.
+    // Says what fills the arena: the allocator's own message only knows the number of bytes.
   } catch (const OutOfMemoryError& error) {
     throw Error(error.code(),
                 StrCat(error.what(), "\n", DescribePeak(ReportMemory(plan_), kListed)));
@@ -139,7 +139,7 @@ void PreparedPlan::MakeFetches() {
 }
 
 void PreparedPlan::BindFeeds(const FeedList& feeds) {
-  // The pass memory_reuse takes feeds for memory that no instruction writes.
+  // A write to that variable would change the feed before later instructions have read it.
   for (const auto& [feed, fed] : feeds) {
     for (const auto& [name, tensor] : values_->written()) {
       SKIFF_ENFORCE(!ShareBytes(fed, *tensor), kInvalidArgument, "feed \"", feed,

@@ -67,8 +67,7 @@ std::vector<CheckpointFolder> ListCheckpoints(const std::string& directory) {
     const std::optional<int64_t> sequence = SequenceOf(name);
     if (sequence) folders.push_back({*sequence, JoinPath(directory, name)});
   }
-  // By path as well: two processes that saved at the same time may have left equal numbers, and the
-  // order must not depend on the file system.
+  // By path as well, so that the order never depends on the file system.
   std::sort(folders.begin(), folders.end(),
             [](const CheckpointFolder& a, const CheckpointFolder& b) {
               return a.sequence != b.sequence ? a.sequence > b.sequence : a.path > b.path;

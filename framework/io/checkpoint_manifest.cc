@@ -13,7 +13,6 @@ using Json = nlohmann::json;
 
 constexpr const char* kFormat = "skiff-checkpoint";
 constexpr int64_t kFormatVersion = 1;
-// Large enough for few system calls, small enough for the cache.
 constexpr int64_t kCrcChunkBytes = int64_t{1} << 20;
 
 uint32_t CrcOf(std::string_view bytes) {

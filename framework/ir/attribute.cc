@@ -23,6 +23,7 @@ struct SameValue {
   bool operator()(const T&, const U&) const {
     return false;
   }
+  // By bits: a program with a NaN must equal its copy, and 0.0 and -0.0 are different constants.
   bool operator()(float a, float b) const {
     return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
   }

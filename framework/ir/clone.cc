@@ -176,8 +176,8 @@ std::unordered_set<const Op*> OpsNeededFor(const Program& program, const NameSet
     RootAccess access = AccessOf(program, **op);
     if (!IsNeeded(access, needed, feeds)) continue;
     kept.insert(op->get());
-    // Names that the op writes stay needed: earlier writes may matter, too, since an op may write
-    // only a part of a variable.
+    // Names that the op writes stay needed: the op may write only a part of a variable, so earlier
+    // writes may matter, too.
     needed.merge(access.reads);
   }
   return kept;
@@ -202,6 +202,7 @@ void Program::CopySettingsTo(Program* copy) const {
   copy->version = version;
   copy->op_versions = op_versions;
   copy->seed = seed;
+  // Ids must stay unique even among ops that this copy has dropped: random ops draw by them.
   copy->next_op_id_ = next_op_id_;
   copy->name_counters_ = name_counters_;
 }

@@ -1,3 +1,7 @@
+// One function per message, in both directions. Reading takes nothing for granted: required fields,
+// enumerators, indices and duplicates are checked here. Writing omits fields that old versions of
+// Fluid don't know if they hold the default, so that a program of such a version is written back as
+// it was.
 #include "framework/ir/codec.h"
 
 #include <algorithm>
@@ -233,8 +237,9 @@ Attribute ReadVarAttr(const proto::VarDesc::Attr& attr) {
   }
 }
 
-// The attributes of what is at `place`, each as `read` makes it of its message. PaddlePaddle writes
-// some attributes of reshape2 and its like twice, and reads the last one of a name.
+// Returns the attributes of the op or variable at `place`; `read` converts each message.
+// PaddlePaddle writes some attributes of reshape2 and similar ops twice, and reads the last one of
+// a name.
 template <typename Messages, typename Read>
 AttributeMap ReadAttrs(const Messages& messages, const std::string& place, Warnings* warnings,
                        const Read& read) {

@@ -37,6 +37,8 @@ class DotPrinter {
     for (size_t i = 0; i < program_.block_count(); ++i) {
       PrintEdges(*program_.block(static_cast<int32_t>(i)));
     }
+    // Edges come last, outside of all clusters: an edge inside a cluster would draw its nodes into
+    // that.
     return std::move(out_) + edges_ + "}\n";
   }
 

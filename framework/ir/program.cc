@@ -161,6 +161,7 @@ Op* Block::AppendOp(Op op) { return InsertOp(ops_.size(), std::move(op)); }
 Op* Block::InsertOp(size_t position, Op op) {
   SKIFF_ENFORCE(position <= ops_.size(), kOutOfRange, "block ", index_, ": can't insert op ",
                 op.type, " at position ", position, " of ", ops_.size(), " ops");
+  // A copied op keeps its id, by which it draws random numbers, if that is free in this program.
   if (op.id < 0 || program_->HasOpId(op.id)) {
     op.id = program_->NextOpId();
   } else {
@@ -225,6 +226,7 @@ Var* Block::GetVar(std::string_view name) const {
 void Block::RemoveVar(std::string_view name) { RemoveVars({std::string(name)}); }
 
 void Block::RemoveVars(const std::vector<std::string>& names) {
+  // One pass over vars_: removing them one by one would take quadratic time.
   std::unordered_set<const Var*> removed;
   for (const std::string& name : names) {
     const auto found = vars_by_name_.find(name);
@@ -266,6 +268,8 @@ std::string Program::UniqueName(std::string_view prefix) {
     return std::any_of(blocks_.begin(), blocks_.end(),
                        [&name](const auto& block) { return block->FindLocalVar(name) != nullptr; });
   };
+  // The counter goes on even if variables are removed: a name is never used for two variables of a
+  // program's history.
   int64_t& counter = name_counters_[std::string(prefix)];
   while (true) {
     std::string name = StrCat(prefix, "_", counter++);

@@ -29,6 +29,7 @@ std::string FloatText(Float value) {
   char characters[64];
   const auto end = std::to_chars(characters, characters + sizeof(characters), value).ptr;
   std::string text(characters, end);
+  // "1" would be read as an int.
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }

@@ -120,6 +120,7 @@ class TextScanner {
     ThrowAt(position_, StrCat("expected ", what, ", found ", Found()));
   }
 
+  // Lines are counted only for a message, so that scanning doesn't pay for it.
   [[noreturn]] void ThrowAt(size_t position, std::string_view message) const {
     size_t line = 1;
     size_t line_start = 0;
@@ -268,7 +269,7 @@ class ProgramParser {
     scan_.Word("block");
     const size_t start = scan_.position();
     if (scan_.Number<int32_t>("a block index") != next_block_) {
-      scan_.ThrowAt(start, StrCat("blocks stand in order: expected block ", next_block_));
+      scan_.ThrowAt(start, StrCat("blocks must be in order: expected block ", next_block_));
     }
     Block* block = CreateBlock();
     scan_.Punctuation('{');
@@ -387,6 +388,7 @@ class ProgramParser {
   // Returns whether a '{' starts the outputs of an op, `{}` or `{Out: …`, rather than attributes,
   // `{a = …`.
   bool IsOpNext() const {
+    // A copy of the scanner is a position in the text: looking ahead costs nothing more.
     TextScanner ahead = scan_;
     ahead.Punctuation('{');
     if (ahead.TryPunctuation('}')) return ahead.Peek() == '=';

@@ -53,7 +53,8 @@ void PrintValues(const Plan& plan, const std::vector<ValueId>& values, std::ostr
   }
 }
 
-// Where the arguments of `slot` begin among those of all slots; -1 if it has no argument i.
+// Returns the index of argument `i` of `slot` among the arguments of all slots; -1 if there is
+// none.
 int IndexInSlots(const std::vector<SlotDef>& defs, const Slots& slots, std::string_view slot,
                  size_t i) {
   size_t index = 0;
@@ -106,6 +107,7 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
   auto op = std::make_shared<Op>(def.type);
   op->attrs = attrs;
   op->site = origin.op->site;
+  // Random ops draw by their id, so a replay of one gets the same numbers.
   op->id = origin.op->id;
   op->SetAttr(kOpRoleAttr, origin.op->role());
   if (origin.op->HasAttr(kOpNamescopeAttr)) {
@@ -142,6 +144,7 @@ PrepareContext ContextOf(const Plan& plan, const Instruction& instruction) {
 
 std::string PrintPlan(const Plan& plan) {
   std::ostringstream stream;
+  // Otherwise the locale of the host program could group the digits of numbers.
   stream.imbue(std::locale::classic());
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& instruction = plan.instructions[i];

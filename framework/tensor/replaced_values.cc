@@ -25,6 +25,7 @@ ReplacedValues::ReplacedValues(Scope* scope, const std::vector<std::string>& nam
     PutBackOrErase();
     throw;
   }
+  // Last: from here on the executor refuses writes, and `write` had to make some.
   scope->replaced_ = this;
 }
 
@@ -42,6 +43,7 @@ void ReplacedValues::Restore() {
 }
 
 void ReplacedValues::PutBack() {
+  // A value leaves own_ only after it has been restored, so that a failure can be continued.
   for (; !own_.empty(); own_.erase(own_.begin())) {
     scope_->Assign(own_.begin()->first, own_.begin()->second);
   }
@@ -52,6 +54,8 @@ void ReplacedValues::PutBackOrErase() noexcept {
     try {
       PutBack();
     } catch (...) {
+      // A missing variable is an Error in the next run; an average that stays would be silently
+      // trained.
       scope_->Erase(own_.begin()->first);
       own_.erase(own_.begin());
     }

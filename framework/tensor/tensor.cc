@@ -46,6 +46,7 @@ Tensor::Tensor(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer,
 
 Tensor Tensor::Borrow(void* data, const Shape& shape, DType dtype, Place place) {
   const int64_t bytes = ByteCount(shape.element_count(), dtype);
+  // A Buffer that doesn't own its bytes, so that borrowed tensors need no case of their own.
   return Tensor(shape, dtype, std::make_shared<Buffer>(data, bytes, place));
 }
 
@@ -103,6 +104,7 @@ void CopyTensor(const Tensor& from, Tensor* to) {
   SKIFF_ENFORCE(from.has_data() && to->has_data(), kFailedPrecondition, "copy of ", from.dtype(),
                 " ", from.shape(), ": the ", from.has_data() ? "target" : "source", " has no data");
   if (from.place().is_cpu() && to->place().is_cpu()) {
+    // memmove, since both may be views of one buffer that overlap.
     std::memmove(to->raw_data(), from.raw_data(), bytes);
     return;
   }

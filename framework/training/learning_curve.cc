@@ -32,6 +32,7 @@ Range RoundRange(double low, double high) {
     low -= 0.5;
     high += 0.5;
   }
+  // The smallest of 1, 2, 5 and 10 times the power that gives at most five steps.
   const double rough = (high - low) / 5;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   double step = 10 * power;
@@ -115,6 +116,7 @@ class PanelWriter {
                      "\" stroke-width=\"2\"/>\n", dots);
     }
     const double x = left_ + kPanelWidth - kRight - 100;
+    // The legend grows upwards into the title's line, so that it never covers a curve.
     const double y = kTitleHeight + 16 - 14 * static_cast<double>(panel_.curves.size() - 1 - index);
     out_ += StrCat("<rect x=\"", SvgNumber(x), "\" y=\"", SvgNumber(y - 9),
                    "\" width=\"10\" height=\"10\" fill=\"", color, "\"/>\n");

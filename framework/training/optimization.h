@@ -21,7 +21,7 @@ enum class ScheduleKind {
 // Throws an Error (kInvalidArgument) that names the choices: constant, cosine, step.
 ScheduleKind ScheduleKindFromName(const std::string& name);
 
-// What is kept beside the parameters to evaluate with (framework/builder/optimizer).
+// Which average of the parameters is kept to evaluate with (framework/builder/optimizer).
 enum class AveragingKind {
   kNone,
   kWindow,  // ModelAverage

@@ -59,6 +59,7 @@ void Progress::Update(int64_t done, std::string_view note) {
                                           static_cast<double>(total_ - done)
                                     : NAN;
   if (is_terminal_) {
+    // A step may take less than drawing it.
     if (drawn_seconds_ >= 0 && elapsed - drawn_seconds_ < 0.1 && done < total_) return;
     drawn_seconds_ = elapsed;
     DrawBar(done, left, note);

@@ -22,7 +22,7 @@ struct SampleReaderOptions {
 // A batch feeds each field of the source under its name. Reads in the thread that calls Next.
 class SampleReader final : public Reader {
  public:
-  // Stands at the start of epoch 0. The source outlives the reader. Throws an Error
+  // Begins at the start of epoch 0. The source outlives the reader. Throws an Error
   // (kInvalidArgument) for batch_size < 1, an empty source, and if drop_last leaves no batch.
   SampleReader(const SampleSource* source, const SampleReaderOptions& options);
 

@@ -1,3 +1,9 @@
+// What makes a resumed training equal to an unbroken one, bit for bit: everything that decides what
+// comes next is in the checkpoint (parameters, optimizer states, step counter, reader state, sums
+// of the epoch, best value, kernel choices), and every decision is a function of that alone, early
+// stopping included. Files are written in an order in which each crash leaves a state to resume
+// from: log, curve, model, and last the checkpoint. If the checkpoint is missing, the epoch is run
+// again and writes the same files again.
 #include "framework/training/trainer.h"
 
 #include <algorithm>
@@ -47,7 +53,7 @@ double NumberIn(const Tensor& value, const std::string& name) {
   }
 }
 
-// The entries of a state whose names start with `prefix`, without it.
+// Returns the entries of a state whose names start with `prefix`, without the prefix.
 std::map<std::string, std::string> PartOf(const TrainerState& state, const std::string& prefix) {
   std::map<std::string, std::string> part;
   for (const auto& [name, value] : state) {
@@ -77,14 +83,14 @@ void CheckConfiguration(const std::map<std::string, std::string>& expected,
   }
 }
 
-// None if the checkpoint's training had no tuner.
+// Returns the kernel choices in the state; none if the checkpoint's training had no tuner.
 std::optional<KernelChoices> SavedChoices(const TrainerState& state) {
   const auto saved = state.find(kKernelChoices);
   if (saved == state.end()) return {};
   return ParseKernelChoices(saved->second, StrCat("the checkpoint's state, ", kKernelChoices));
 }
 
-// false for an empty file or directory as well.
+// Returns false for an empty file or directory, too.
 bool HoldsSomething(const std::string& path) {
   if (!PathExists(path)) return false;
   std::error_code error;
@@ -186,7 +192,8 @@ std::unique_ptr<FileLock> Trainer::NewLock() const {
 }
 
 void Trainer::Resume() {
-  // Before the lock, which would be left in a directory that has nothing to do with trainings.
+  // Before taking the lock, which would leave its file in a directory that has nothing to do with
+  // trainings.
   SKIFF_ENFORCE(HasCheckpoint(CheckpointDirectory()), kNotFound, CheckpointDirectory(),
                 " holds no checkpoint");
   std::unique_ptr<FileLock> taken = lock_ == nullptr ? NewLock() : nullptr;
@@ -205,7 +212,8 @@ void Trainer::Resume() {
 void Trainer::LoadForEvaluation() { Load(); }
 
 TrainerState Trainer::Load() {
-  // What the user changed is told as that, not as the variables that differ for it.
+  // check_state runs before the variables are compared. So a changed option is reported as such,
+  // and not as the variables that differ because of it.
   Progress restored;
   std::optional<KernelChoices> choices;
   LoadedCheckpoint loaded =
@@ -226,7 +234,7 @@ TrainerState Trainer::Load() {
   return std::move(loaded.state);
 }
 
-// Other kernels give other bits: what the checkpoint's training did is done again.
+// Repeats the choices of the checkpoint's training, since other kernels give other bits.
 void Trainer::ContinueWith(std::optional<KernelChoices> choices) {
   std::shared_ptr<KernelTuner>& tuner = options_.compile.tuner;
   if (!choices && tuner == nullptr) return;
@@ -292,7 +300,7 @@ TrainingResult Trainer::Run() {
 
 int64_t Trainer::EpochsWithoutGain() const { return progress_.epoch - progress_.best_epoch; }
 
-// Of the saved state alone, so that a resumed training ends where the unbroken one does.
+// Depends on saved state alone, so that a resumed training ends where the unbroken one does.
 bool Trainer::StoppedEarly() const {
   return options_.early_stop_epochs > 0 && EpochsWithoutGain() >= options_.early_stop_epochs;
 }
@@ -365,6 +373,7 @@ bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
                          progress_.batch, train_->batches_in_epoch(), options_.is_terminal, out_);
   Batch batch;
   while (true) {
+    // Between two steps, so that a checkpoint is always of whole steps.
     if (stop()) return false;
     const double start = SteadySeconds();
     if (!train_->Next(&batch)) return true;
@@ -379,14 +388,18 @@ bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
 
 void Trainer::TrainBatch(const Batch& batch) {
   const BoundProgram& step = training_->Step(batch.feeds);
+  // Compile has put it after the metrics.
   progress_.learning_rate = NumberIn(step.fetch(fetches_.size()), "learning_rate");
   const double loss = AddMetrics(step, batch.samples, &progress_.sums);
+  // Before the counters advance and before anything is saved: the last checkpoint is then from
+  // before the loss diverged.
   SKIFF_ENFORCE(std::isfinite(loss), kFailedPrecondition, "the loss is ", loss, " at step ",
                 progress_.step + 1, ", learning rate ", progress_.learning_rate,
                 ": try a lower learning rate or a longer warm-up");
   progress_.samples += batch.samples;
   ++progress_.step;
   ++progress_.batch;
+  // The state after this batch, though the reader may have read ahead.
   progress_.reader = train_->state();
 }
 
@@ -421,6 +434,8 @@ void Trainer::EndEpoch(TrainingLog* log) {
 void Trainer::KeepIfBest(int64_t epoch, double value) {
   const bool is_better = decisive_metric().larger_is_better ? value > progress_.best_value
                                                             : value < progress_.best_value;
+  // A comparison with NaN is always false, so without this a NaN would stay the best value for
+  // ever.
   const bool is_first = progress_.best_epoch == 0 || std::isnan(progress_.best_value);
   if (!is_first && !is_better) return;
   progress_.best_value = value;
@@ -428,7 +443,8 @@ void Trainer::KeepIfBest(int64_t epoch, double value) {
   const std::unique_ptr<ReplacedValues> averages = ApplyAverages();
   SaveInferenceModel(ModelDirectory(), program_->model_inputs, program_->model_outputs,
                      *program_->test, executor_.scope(),
-                     // In one file: never the weights of two epochs, whenever it is cut off.
+                     // In one file, so that it never holds the weights of two epochs, whenever
+                     // writing is cut off.
                      {.files = {.params_filename = "__params__"}});
 }
 
@@ -495,7 +511,7 @@ Trainer::Progress Trainer::RestoredProgress(const TrainerState& state) {
                 " of an epoch, but holds no state of the reader");
   if (restored.reader.empty()) return restored;
   try {
-    // Only to see whether the reader takes it: a run begins by going there.
+    // Only checks whether the reader accepts the state; Run goes there when it begins.
     train_->Restore(restored.reader);
   } catch (const Error& error) {
     throw error.WithContext("the reader");

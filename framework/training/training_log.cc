@@ -38,7 +38,7 @@ std::string PrintTrainingRecord(const TrainingRecord& record) {
 }
 
 TrainingRecord ParseTrainingRecord(std::string_view line) {
-  // Ordered: metrics stay in their order.
+  // Ordered, since metrics must keep their order.
   const auto json = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
   SKIFF_ENFORCE(json.is_object(), kDataLoss, "no training record: ", line.substr(0, 80));
   TrainingRecord record;
@@ -66,6 +66,8 @@ TrainingRecord ParseTrainingRecord(std::string_view line) {
 }
 
 TrainingLog::TrainingLog(std::string path, int64_t keep_epochs) : path_(std::move(path)) {
+  // Lines of later epochs are from a training that was cut off between its log and its checkpoint.
+  // They will be written again.
   if (keep_epochs > 0) Read(keep_epochs);
   Write();
 }
@@ -101,6 +103,8 @@ void TrainingLog::Read(int64_t keep_epochs) {
 void TrainingLog::Write() const {
   std::string text;
   for (const TrainingRecord& record : records_) text += PrintTrainingRecord(record) + "\n";
+  // The whole file for each epoch: appending could leave half a line, and a line takes some hundred
+  // bytes.
   AtomicWriteFile(path_, text);
 }
 

@@ -136,7 +136,7 @@ PassReport OrderPass::Apply(const PassContext& context, Plan* plan) const {
   return {.pass = {},
           .changes = moved,
           .summary = StrCat(moved, " instructions moved, ", after,
-                            " bytes live at the most instead of ", before)};
+                            " bytes live at most instead of ", before)};
 }
 
 }  // namespace skiff

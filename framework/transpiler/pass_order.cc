@@ -27,8 +27,7 @@ constexpr PassOrder kOrders[] = {
     {"fuse_bias_act", "layout", kMatchesPlainOps},
     {"fold_batch_norm", "layout", kMatchesPlainOps},
     {"layout", "common_subexpression", "it may copy one value to one layout twice"},
-    {"common_subexpression", "recompute",
-     "it would merge a recomputed value with the original"},
+    {"common_subexpression", "recompute", "it would merge a recomputed value with the original"},
 
     {"replay_activation", "fuse_elementwise", kMembersKeepArguments},
     {"layout", "fuse_elementwise", kMembersKeepArguments},

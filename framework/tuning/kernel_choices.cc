@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kTitle = "skiff kernel choices, version ";
 constexpr std::string_view kVersion = "1";
-// Of one run of a kernel: an hour.
+// The longest time of one run of a kernel that a file may have: an hour.
 constexpr double kMaxSeconds = 3600;
 
 // The lines of a text one by one, counted for messages.
@@ -88,6 +88,7 @@ void ParseChoice(Lines* lines, std::map<std::string, KernelChoice>* by_key) {
     if (mark == std::string_view::npos) lines->Throw("expected \"kernel=seconds\"");
     choice.seconds.emplace(time.substr(0, mark), ParseSeconds(time.substr(mark + 1), *lines));
   }
+  // A line that contradicts itself was damaged or edited.
   if (!choice.seconds.contains(choice.kernel)) lines->Throw("no time of ", choice.kernel);
   const bool is_new = by_key->emplace(fields[2], std::move(choice)).second;
   if (!is_new) lines->Throw("the key is there twice");

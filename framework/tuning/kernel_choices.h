@@ -19,7 +19,7 @@ namespace skiff {
 
 struct KernelChoice {
   std::string kernel;
-  std::map<std::string, double> seconds;  // by candidate, of those that were timed
+  std::map<std::string, double> seconds;  // by candidate that was timed
   friend bool operator==(const KernelChoice&, const KernelChoice&) = default;
 };
 

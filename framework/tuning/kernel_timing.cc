@@ -143,7 +143,10 @@ std::vector<double> TimeKernels(const TuningRequest& request,
   std::vector<double> seconds(prepared.size(), std::numeric_limits<double>::infinity());
   for (int round = 0; round < kMaxRounds; ++round) {
     if (round > 0 && SecondsSince(start) > kBudgetSeconds) break;
+    // In turn, and not one candidate after the other: whatever slows the machine for a while then
+    // slows all candidates.
     for (size_t i = 0; i < prepared.size(); ++i) {
+      // The minimum, since disturbances only add time.
       seconds[i] = std::min(seconds[i], prepared[i]->SecondsOfRun());
     }
   }

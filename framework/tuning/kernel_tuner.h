@@ -1,5 +1,5 @@
 // Chooses among the kernel candidates of an op by timing them. Nothing is timed unless a caller
-// makes a tuner and hands it to what is compiled:
+// makes a tuner and passes it to Compile:
 //
 //   auto tuner = std::make_shared<KernelTuner>(DefaultOpRegistry(),
 //                                              KernelTunerOptions{.cache_file = "kernels.txt"});
@@ -11,10 +11,11 @@
 // than 5 %. A candidate that is a reference, or whose scratch memory isn't modest, is timed only if
 // it is the rule's.
 //
-// Two timings needn't agree, and kernels differ in the last bits. To repeat a run to the bit, keep
-// choices() with it and give them to FixChoices of the tuner of the next.
+// Two timings may disagree, and kernels differ in the last bits. To repeat a run to the bit, keep
+// choices() with it and give them to FixChoices of the next run's tuner.
 //
-// One thread at a time uses a tuner, that which prepares plans. Several executors may share one.
+// Only one thread at a time may use a tuner: the one that prepares plans. Several executors may
+// share one.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ struct AdamWOptions {
   bool lazy_mode = false;  // a sparse gradient updates its own rows only
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // Loshchilov and Hutter 2019: p ← p - rate · weight_decay · p, then the step of Adam. Errors of
 // AdamFamily; Error unless weight_decay >= 0.

@@ -35,6 +35,7 @@ ExponentialMovingAverage::ExponentialMovingAverage(const ExponentialMovingAverag
   CheckOptions(options, site);
   std::set<DType> dtypes;
   for (const auto& [var, weights] : vars()) {
+    // One op averages all variables of a dtype, so that a step costs no op per parameter.
     dtypes.insert(weights.dtype);
     states_.push_back(
         {.average = NewState(var, "ema", var.dims, weights.dtype, 0.0, site),

@@ -77,6 +77,8 @@ Entry EntryOf(Members<Options> members) {
   return entry;
 }
 
+// One line per optimizer: its name on a command line, its class, and the members of its option
+// struct that can be set by name. New options need only an entry here.
 const std::map<std::string, Entry>& Entries() {
   static const auto& entries = *new std::map<std::string, Entry>{
       {"adadelta", EntryOf<Adadelta, AdadeltaOptions>(

@@ -230,7 +230,7 @@ TEST_F(ParameterAverageTest, ChoosesItsVariables) {
   EXPECT_THAT(ModelAverage({.averaged = {.parameters = {"b"}}}).variables(), ElementsAre("b"));
   EXPECT_THAT(ExponentialMovingAverage().variables(), ElementsAre("w"));
   const std::string expected =
-      "model_average: \"x\" is no parameter that the program changes; average behind Minimize";
+      "model_average: \"x\" is no parameter that the program changes; average after Minimize";
   EXPECT_THAT(InvalidArgument([] { ModelAverage({.averaged = {.parameters = {"x"}}}); }),
               HasSubstr(expected));
 }

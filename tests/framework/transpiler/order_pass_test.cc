@@ -320,7 +320,7 @@ TEST_F(OrderPassTest, SaysWhatItHasGained) {
   Plan plan = Lower(*program, {"k", "l"});
   const PassReport report = OrderPass().Apply({.registry = registry_}, &plan);
   EXPECT_EQ(report.changes, 1);
-  EXPECT_EQ(report.summary, "1 instructions moved, 4104 bytes live at the most instead of 8196");
+  EXPECT_EQ(report.summary, "1 instructions moved, 4104 bytes live at most instead of 8196");
 }
 
 TEST_F(OrderPassTest, LeavesPlansThatReuseNothing) {
