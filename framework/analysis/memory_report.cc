@@ -1,3 +1,6 @@
+// A report is for people who want to know what fills the memory, so each buffer is named as in
+// their program: by variable, op, layer and source line. Only roots and workspaces appear; their
+// bytes add up to the live bytes of each instruction.
 #include "framework/analysis/memory_report.h"
 
 #include <algorithm>
@@ -29,6 +32,7 @@ std::string MebibytesText(int64_t bytes) {
 
 std::vector<PlannedBuffer> MemoryReport::BlocksAtPeak() const {
   std::vector<PlannedBuffer> live;
+  // A life includes both its ends, as in StorageLives.
   const auto instant = static_cast<int32_t>(peak);
   std::ranges::copy_if(blocks, std::back_inserter(live), [&](const PlannedBuffer& block) {
     return block.first <= instant && instant <= block.last && block.bytes > 0;

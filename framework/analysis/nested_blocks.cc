@@ -1,3 +1,6 @@
+// Programs come from files, so nesting may be anything: blocks that run themselves, chains of
+// parents or forward blocks that lead back, thousands of levels. Every walk here visits a block
+// once and limits its depth.
 #include "framework/analysis/nested_blocks.h"
 
 #include <algorithm>

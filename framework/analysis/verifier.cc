@@ -98,6 +98,7 @@ class Verifier {
 
   void VisitBlock(const Block& block) {
     visited_.insert(block.index());
+    // The path of blocks being visited, to refuse blocks that contain themselves.
     path_.push_back(block.index());
     VisibleVars visible(block);
     for (size_t i = 0; i < block.ops().size(); ++i) {
@@ -144,6 +145,7 @@ class Verifier {
       const Var* var = visible.Find(name).var;
       if (var == nullptr) Report("output \"", name, "\" has no variable");
       complete = complete && var != nullptr && !without_shape_.contains(var);
+      // Which of the two outputs would remain depends on the kernel.
       if (!outputs.insert(name).second) Report("output \"", name, "\" is written twice by the op");
       if (!structure_only_ && feeds_.contains(var) && op.type != "feed") {
         Report("output \"", name, "\" is a feed");

@@ -53,6 +53,7 @@ class PlanVerifier {
  private:
   const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
 
+  // The executor indexes values by the op's arguments, so both must have the same number.
   bool CheckCounts(const Instruction& instruction) {
     size_t inputs = 1;
     size_t outputs = 1;

@@ -163,7 +163,7 @@ void BlockBackward::DifferentiateOp(size_t position) {
     // is complete. What earlier ops contribute to y from now on belongs to the definition before.
     if (open_.contains(y)) output_gradients[y] = Finish(y);
   }
-  // The op doesn't influence the loss, or nobody wants what it could pass on.
+  // The op doesn't influence the loss, or no input wants a gradient.
   if (output_gradients.empty() || wanted.empty()) return;
   const OpDef& def = registry_.Get(op.type);
   SKIFF_ENFORCE(def.grad != nullptr, kUnimplemented, DescribeOp(op, forward_.index(), position),

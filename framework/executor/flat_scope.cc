@@ -109,7 +109,7 @@ class Flattening {
 
   Scope& scope_;
   const Buffers* movable_;
-  std::unordered_map<const Buffer*, int64_t> uses_;  // how many variables lie in each
+  std::unordered_map<const Buffer*, int64_t> uses_;  // how many variables are in each
   Buffers made_;
 };
 

@@ -80,6 +80,7 @@ class Lowering {
   // The value that a read of the name sees now.
   ValueId Read(const std::string& name) {
     if (name == kEmptyVarName) return {};
+    // AddOp refuses an op that overwrites a feed before anything has read it.
     unread_feeds_.erase(name);
     const auto it = current_.find(name);
     if (it != current_.end()) return it->second;

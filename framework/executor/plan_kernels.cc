@@ -1,3 +1,7 @@
+// Which kernel runs is decided in this order: the one that the user forces, if it takes the shapes;
+// the tuner's; the rule of priorities and scratch memory (KernelByRule). Copies and fused
+// instructions have kernels of their own. Kernels are prepared before storage is planned, since
+// only prepared kernels know their workspaces.
 #include "framework/executor/plan_kernels.h"
 
 #include <algorithm>

@@ -177,7 +177,7 @@ void PreparedPlan::StartRun() {
   if (scope_.has_replaced_values()) CheckReplacedValues();
   if (fetches_.empty()) MakeFetches();
   state_.step = static_cast<uint64_t>(*step_counter_);
-  // Before the first kernel. What is copied is what may change before an op refuses its data.
+  // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
   // A value that is read before it is written then shows, too, not only one that is read too late.
   if (poison_) poison_->PoisonAll();
@@ -187,7 +187,7 @@ void PreparedPlan::Undo() {
   // Versions aren't put back. They have advanced with the writes that are undone, so forms made
   // since are remade, which is all that a version is for.
   rollback_->Restore();
-  // The plan points to what is erased here: it must be made again.
+  // As in AllocateAll.
   if (values_->EraseHidden()) generation_ = kNeverCurrent;
 }
 

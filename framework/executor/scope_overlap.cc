@@ -42,6 +42,7 @@ std::vector<Held> HeldVariables(const Plan& plan, Scope& scope) {
   std::vector<Held> held;
   for (const auto& [name, written] : is_written) {
     const Range range = RangeOf(*scope.FindMutable(name));
+    // Empty tensors share no byte with any other.
     if (range.begin < range.end) held.push_back({range, name, written});
   }
   std::ranges::sort(held, {}, &Held::begin);

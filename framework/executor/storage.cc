@@ -1,3 +1,6 @@
+// Values in the arena that have a storage of their own, and workspaces, become buffers of the
+// planner, each with the first and the last instruction at which it is needed. Afterwards the
+// planner's offsets are written back.
 #include "framework/executor/storage.h"
 
 #include <algorithm>

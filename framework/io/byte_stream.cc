@@ -19,6 +19,7 @@ void ByteSource::CheckRemaining(int64_t bytes, std::string_view what) const {
 
 void ByteSource::Read(void* out, int64_t bytes, std::string_view what) {
   CheckRemaining(bytes, what);
+  // `out` may be null then.
   if (bytes == 0) return;
   ReadNext(out, bytes);
   offset_ += bytes;

@@ -1,3 +1,6 @@
+// MakeInferenceProgram does what Fluid's save_inference_model does, in its order: drop feeds and
+// fetches of an earlier save, append a scale after each fetch, drop training ops, prune to what the
+// fetches need, append feeds and fetches. So PaddlePaddle reads the result as its own.
 #include "framework/io/inference_model.h"
 
 #include <algorithm>
@@ -144,6 +147,7 @@ void PlaceColumn(const Op& op, std::vector<std::string>* names) {
   SKIFF_ENFORCE(column >= 0 && static_cast<size_t>(column) < names->size(), kDataLoss, "a ",
                 op.type, " op has col = ", column, ", expected a value in [0, ", names->size(),
                 ")");
+  // The columns must be a permutation: every place filled once.
   std::string& name = (*names)[static_cast<size_t>(column)];
   SKIFF_ENFORCE(name.empty(), kDataLoss, "two ", op.type, " ops have col = ", column);
   name = arguments.front();

@@ -157,6 +157,8 @@ int64_t ReadTextLength(ByteSource* source) {
     source->ThrowCorrupt(position, "version ", static_cast<int>(major), ".",
                          static_cast<int>(minor), " of a NumPy array, expected 1.0, 2.0 or 3.0");
   }
+  // Version 1.0 has 16 bits for the length, later versions 32. The text is the same, except that
+  // version 3.0 allows UTF-8 names of fields, which only structures have.
   const int64_t length = major == 1 ? int64_t{source->ReadNumber<uint16_t>("length of the header")}
                                     : int64_t{source->ReadNumber<uint32_t>("length of the header")};
   if (length > kTextLimitBytes) {
@@ -191,6 +193,7 @@ NpyHeader ReadNpyHeader(ByteSource* source) {
 }
 
 std::string NpyHeaderBytes(DType dtype, const Shape& shape) {
+  // The very text that NumPy writes, including the comma at the end.
   std::string text = StrCat("{'descr': '", DescrOf(dtype),
                             "', 'fortran_order': False, 'shape': ", ShapeText(shape), ", }");
   const auto head_bytes = static_cast<int64_t>(kMagic.size()) + 4;

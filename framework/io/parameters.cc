@@ -59,6 +59,7 @@ std::string FileOf(const std::string& directory, const std::string& name) {
 void CheckNoFolderAmong(const std::vector<std::string>& names) {
   const std::set<std::string> files(names.begin(), names.end());
   for (const std::string& name : names) {
+    // Every prefix that ends before a slash is a folder.
     for (size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1)) {
       const std::string folder = name.substr(0, end);
       SKIFF_ENFORCE(!files.contains(folder), kInvalidArgument, "\"", name, "\" and \"", folder,

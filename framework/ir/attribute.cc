@@ -10,6 +10,8 @@
 namespace skiff {
 namespace {
 
+// In the order of AttrType, which is Fluid's. The text format uses these names, so they can't
+// change.
 constexpr std::array<std::string_view, std::variant_size_v<AttributeVariant>> kAttrTypeNames{
     "int",   "float", "string", "ints",  "floats",  "strings", "bool", "bools",
     "block", "long",  "blocks", "longs", "doubles", "var",     "vars", "double"};
@@ -19,6 +21,7 @@ struct SameValue {
   bool operator()(const T& a, const T& b) const {
     return a == b;
   }
+  // Values of different types are never equal, even if they are the same number.
   template <typename T, typename U>
   bool operator()(const T&, const U&) const {
     return false;

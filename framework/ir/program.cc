@@ -1,3 +1,6 @@
+// Blocks, variables and ops are held by unique_ptr, so their addresses stay valid while others are
+// added or removed; passes and analyses rely on that. Slots are vectors, not maps: an op has a
+// handful of them, and files must keep their order.
 #include "framework/ir/program.h"
 
 #include <algorithm>
@@ -78,6 +81,7 @@ bool IsVarKind(int32_t value) {
   });
 }
 
+// Floating-point fields by bits, so that a NaN equals itself.
 bool operator==(const Var& a, const Var& b) {
   return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.dims == b.dims &&
          a.lod_level == b.lod_level && a.persistable == b.persistable &&
@@ -179,6 +183,7 @@ void Block::RemoveOps(size_t begin, size_t end) {
 }
 
 void Block::ReorderOps(const std::vector<size_t>& order) {
+  // All checks come first: a wrong order must not leave half of the ops moved.
   std::vector<bool> named(ops_.size(), false);
   for (size_t position : order) {
     SKIFF_ENFORCE(position < ops_.size(), kOutOfRange, "block ", index_, ": order names op ",
@@ -210,6 +215,7 @@ Var* Block::FindLocalVar(std::string_view name) const {
 }
 
 Var* Block::FindVar(std::string_view name) const {
+  // A parent has a lower index than its block (AppendBlock), so this ends.
   for (const Block* block = this; block != nullptr; block = block->parent()) {
     if (Var* var = block->FindLocalVar(name)) return var;
   }
@@ -248,6 +254,8 @@ Block* Program::block(int32_t index) const {
 }
 
 Block* Program::AppendBlock(int32_t parent) {
+  // Parents come before their children. So walks towards the root end, and a copy can append blocks
+  // in order.
   SKIFF_ENFORCE(parent >= -1 && parent < static_cast<int64_t>(blocks_.size()), kOutOfRange,
                 "a new block can't have the parent ", parent, ": the program has ", blocks_.size(),
                 " blocks");

@@ -134,6 +134,8 @@ class TextScanner {
   }
 
  private:
+  // Also letters, for exponents, hexadecimal digits, inf and nan: a token such as 12ab is read
+  // whole and then refused, instead of being split into a number and a word.
   static bool IsNumberPart(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
            c == '+' || c == '-';
@@ -364,6 +366,7 @@ class ProgramParser {
     }
   }
 
+  // Marks may come in any order, though the printer has one.
   bool TryVarMark(Var* var) {
     if (scan_.TryWord("lod")) {
       scan_.Punctuation('=');

@@ -40,6 +40,7 @@ bool GradContext::WantsInputGrad(std::string_view slot) const {
 
 GradRule GradOp(std::string type, std::vector<std::string> inputs,
                 std::vector<std::string> outputs) {
+  // The rule is made once per op type and called for each op, so it owns its slots.
   return [type = std::move(type), inputs = std::move(inputs),
           outputs = std::move(outputs)](const GradContext& context) {
     const std::string_view suffix = kGradSuffix;

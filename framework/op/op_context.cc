@@ -30,6 +30,8 @@ OpContext::OpContext(const Op& op, const OpDef& def, std::vector<TensorMeta> inp
 
 int OpContext::IndexOf(const std::vector<SlotDef>& slots, bool is_input, std::string_view slot,
                        size_t i) const {
+  // Arguments of all slots are numbered through, in the order of the definition, not of the op: so
+  // a kernel's indices don't depend on the order in which a program names slots.
   int index = 0;
   for (const SlotDef& def : slots) {
     const std::vector<std::string>& arguments =

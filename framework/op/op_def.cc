@@ -62,8 +62,8 @@ AttrType Widened(AttrType type) {
   return type == AttrType::kInts ? AttrType::kLongs : type;
 }
 
-// Returns the value in the type that the definition declares: an int may stand for a long, and a
-// long that fits for an int.
+// Returns the value in the type that the definition declares: an int is widened to a long, and a
+// long that fits is narrowed to an int.
 Attribute InTypeOf(const Attribute& value, const AttrDef& attr) {
   if (TypeOf(value) == attr.type) return value;
   const auto narrow = [&](int64_t wide) {

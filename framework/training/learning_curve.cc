@@ -1,3 +1,6 @@
+// SVG by hand: a picture of a few polylines needs no library, and the file needs no script, font or
+// network. Each panel scales its curves to round limits; points that aren't finite (a diverged
+// loss, an epoch without a value) are left out, and the curve goes on after them.
 #include "framework/training/learning_curve.h"
 
 #include <algorithm>
@@ -86,6 +89,8 @@ class PanelWriter {
   }
 
   void WriteGrid() {
+    // A multiple of the step each time: adding it up would accumulate rounding errors, and the last
+    // line could be missing. The tolerance allows for the rounding of one product.
     for (int i = 0; x_.low + i * x_.step <= x_.high + 1e-9 * x_.step; ++i) {
       const double x = x_.low + i * x_.step;
       Line(PlaceX(x), PlaceY(y_.low), PlaceX(x), PlaceY(y_.high));

@@ -49,12 +49,15 @@ Progress::Progress(std::string label, int64_t first, int64_t total, bool is_term
       quarters_(4 * first / total_) {}
 
 Progress::~Progress() {
+  // Leaves no half line behind for the messages that follow.
   if (is_terminal_ && drawn_seconds_ >= 0) *out_ << "\r\033[K" << std::flush;
 }
 
 void Progress::Update(int64_t done, std::string_view note) {
   const double now = clock_();
   const double elapsed = now - start_seconds_;
+  // By the mean speed since this process began. Steps that an earlier process made say nothing
+  // about this one's speed.
   const double left = done > first_ ? elapsed / static_cast<double>(done - first_) *
                                           static_cast<double>(total_ - done)
                                     : NAN;

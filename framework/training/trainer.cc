@@ -134,6 +134,7 @@ void Trainer::CheckOptions() const {
 void Trainer::ListMetrics() {
   metrics_ = {{.name = "loss", .variable = program_->loss, .weight = program_->loss_weight}};
   metrics_.insert(metrics_.end(), program_->metrics.begin(), program_->metrics.end());
+  // Two metrics may share a variable, a weight for example, which is then fetched once.
   const auto place_of = [&](const std::string& variable) {
     const auto found = std::ranges::find(fetches_, variable);
     if (found == fetches_.end()) {
@@ -198,6 +199,7 @@ void Trainer::Resume() {
                 " holds no checkpoint");
   std::unique_ptr<FileLock> taken = lock_ == nullptr ? NewLock() : nullptr;
   const TrainerState state = Load();
+  // Kept only now: if loading fails, the trainer must be as it was.
   if (taken != nullptr) lock_ = std::move(taken);
   is_continuation_ = true;
   const std::string threads = std::to_string(omp_get_max_threads());
@@ -267,6 +269,7 @@ TrainingResult Trainer::Run() {
   for (const std::string& directory : {options_.output_dir, ModelDirectory()}) {
     RemoveTempFiles(directory);
   }
+  // Drops the lines of epochs that this run will train again.
   TrainingLog log(LogPath(), progress_.epoch);
   for (const std::string& message : log.warnings()) *out_ << "warning: " << message << "\n";
   const StopRequest request;
@@ -284,6 +287,7 @@ TrainingResult Trainer::Run() {
       result.signal = request.signal();
       break;
     }
+    // The epoch ends with a checkpoint, so a stop between epochs loses nothing.
     EndEpoch(&log);
   }
   if (result.finished && StoppedEarly()) {
@@ -335,6 +339,8 @@ std::string Trainer::MeansText(const MetricValues& values) const {
 }
 
 MetricValues Trainer::Evaluate() {
+  // Always epoch 0: each evaluation sees the same samples in the same order, so its sums round in
+  // the same way.
   validation_->StartEpoch(0);
   std::vector<WeightedSum> sums(metrics_.size());
   Batch batch;
@@ -382,6 +388,7 @@ bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
     progress_.seconds += seconds;
     progress_.epoch_seconds += seconds;
     bar.Update(progress_.batch, MeansText(Means(progress_.sums)));
+    // By steps since the very beginning, so that a resumed training saves at the same steps.
     if (options_.save_every_steps > 0 && progress_.step % options_.save_every_steps == 0) Save();
   }
 }

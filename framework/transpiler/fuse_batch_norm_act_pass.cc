@@ -1,3 +1,7 @@
+// Looks for relu and relu_grad and walks back through writers that have one reader. The fused
+// forward instruction takes the place of the relu, where all its inputs are there. The fused
+// gradient takes the place of the addition's gradient, or without an addition that of the batch
+// norm's. A gradient is fused only if its forward instructions were.
 #include "framework/transpiler/fuse_batch_norm_act_pass.h"
 
 #include <algorithm>

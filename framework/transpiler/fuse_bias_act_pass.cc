@@ -1,3 +1,7 @@
+// An addition of a vector along the channels and the relu after it become bias_act, and likewise
+// their gradients. The relu's gradient needs only the sign of its output, so the sum isn't kept.
+// What is gained is a pass over memory in each direction and, more important after convolutions,
+// that bias_act takes blocked tensors.
 #include "framework/transpiler/fuse_bias_act_pass.h"
 
 #include <map>

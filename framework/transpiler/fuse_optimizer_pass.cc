@@ -181,7 +181,7 @@ class Folding {
     const std::vector<std::string> power = op->Input(rule.input);
     const Definition* held = definitions_.Before(i, block_.FindVar(power[0]));
     const bool may_skip = !op->Input("SkipUpdate").empty();
-    // Nobody else may see the power that the op moves on.
+    // No other op may see the power that the op advances.
     if (held == nullptr || !held->updates.empty() || held->readers.size() != (may_skip ? 3U : 2U) ||
         held->readers[0] != i) {
       return;

@@ -1,3 +1,6 @@
+// Matches a cross_entropy with the softmax that computes its input, and a cross_entropy_grad with
+// the softmax_grad that alone reads its result. A gradient is fused only if its forward ops were
+// (losses_).
 #include "framework/transpiler/fuse_softmax_loss_pass.h"
 
 #include <map>
@@ -48,6 +51,7 @@ class Fusion {
     const ValueId p = loss.InputIn("X");
     const ValueId label = loss.InputIn("Label");
     const size_t from = rewrite_.WriterOf(p);
+    // Of several losses on one softmax only the first is fused: the softmax is gone then.
     if (from == kNobody || !rewrite_.Is(from, "softmax") || losses_.contains(p)) return;
     const Instruction& softmax = plan_.instructions[from];
     const int rank = rewrite_.ShapeOf(p).rank();

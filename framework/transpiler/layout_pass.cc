@@ -1,3 +1,7 @@
+// Rewrites the plan in one pass, in order. A blocked instruction gives its outputs the blocked
+// layout; each input that isn't in the layout that an instruction wants is replaced by its twin, a
+// copy in that layout. A value is written in one layout only, and its twins are made right before
+// their first readers.
 #include "framework/transpiler/layout_pass.h"
 
 #include <algorithm>
@@ -40,6 +44,7 @@ class LayoutAssignment {
 
   void Block(Instruction& instruction, const BlockedForm& form) {
     for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+      // An input of which only the shape is read may stay in any layout.
       if (instruction.inputs[i] && instruction.reads_data[i]) {
         instruction.inputs[i] = InLayout(instruction.inputs[i], form.inputs[i].layout, instruction);
       }

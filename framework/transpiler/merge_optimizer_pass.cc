@@ -241,6 +241,7 @@ class Merging {
     for (const std::string& attr : def.update->list_attrs) {
       merged.SetAttr(attr, JoinedAttr(group, attr));
     }
+    // Fluid's op_role_var: pairs of a parameter and its gradient, one after the other.
     std::vector<std::string> role_vars;
     for (const size_t member : group.members) {
       const auto names = block_.ops()[member]->Attr<std::vector<std::string>>(kOpRoleVarAttr, {});

@@ -13,7 +13,7 @@
 //
 // Away from the peak the order stays as it is. It stays as a whole if less than kLeastGain of the
 // peak would be gained (task_order.h). Workspaces aren't known yet, except those of fused
-// instructions, so what lives beside a large one may grow by what is gained elsewhere.
+// instructions, so more may live at the same time as a large workspace than before.
 // pass_order.cc says which passes must run before and after. `changes`: instructions moved.
 #pragma once
 

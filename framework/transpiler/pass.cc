@@ -1,3 +1,6 @@
+// A pipeline is a list of names from default_pipelines.txt, in its order, whatever order a user
+// names passes in. So any choice of passes keeps the constraints of pass_order.cc, and
+// CheckPassOrder can only fail for passes of the caller's own.
 #include "framework/transpiler/pass.h"
 
 #include <algorithm>
@@ -60,10 +63,13 @@ std::vector<PassReport> RunPasses(
     const std::function<void(const PassReport&, const Subject&)>& observer) {
   std::vector<PassReport> reports;
   for (const std::shared_ptr<const Kind>& pass : passes) {
+    // For bisection: with a wrong result, the smallest limit that shows it names the pass.
     if (limit >= 0 && static_cast<int32_t>(reports.size()) >= limit) break;
     PassReport report = pass->Apply(context, subject);
     report.pass = std::string(pass->name());
 #ifndef NDEBUG
+    // In debug builds after every pass, so that a broken plan is blamed on the pass that broke it
+    // and not on a later one.
     CheckAfter(report, *subject);
 #endif
     if (observer) observer(report, *subject);

@@ -1,3 +1,7 @@
+// For each forward instruction with a cheap replay: if the backward pass keeps x for its own sake
+// until after the last reader of y, then y needn't be kept. The first backward reader of y gets a
+// replay right before it, and all backward readers read the replay's result. So y dies at its last
+// forward reader.
 #include "framework/transpiler/replay_activation_pass.h"
 
 #include <algorithm>
@@ -53,6 +57,7 @@ class Replaying {
   int64_t BytesOf(ValueId value) const { return StorageBytes(plan_[value]); }
 
   void TryReplay(size_t position) {
+    // A copy: MakeReplay below adds to the plan.
     const Instruction instruction = plan_.instructions[position];
     const OpDef& def = context_.registry.Get(instruction.def->replayed_by);
     const ValueId y =
