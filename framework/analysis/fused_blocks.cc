@@ -69,6 +69,8 @@ class Placing {
   bool WorksInPlace(int k, ValueId input, ValueId output) const {
     const Instruction& member = Member(k);
     if (MetaOf(input).dtype != MetaOf(output).dtype) return false;
+    // A member that reads the value twice could overwrite what it still reads through the other
+    // argument.
     if (std::ranges::count(member.inputs, input) != 1) return false;
     return std::ranges::any_of(InPlacePairs(plan_, member), [&](const std::pair<int, int>& pair) {
       return member.inputs[static_cast<size_t>(pair.first)] == input &&

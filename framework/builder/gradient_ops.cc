@@ -60,6 +60,8 @@ Variable Clipped(const GradientClip& clip, const Variable& gradient, const Varia
 
 Variable Decay(const Regularizer& regularizer, const Variable& parameter,
                const std::source_location& site) {
+  // The gradient of coefficient · |w| is coefficient · sign(w); that of coefficient / 2 · w² is
+  // coefficient · w.
   const bool is_l1 = regularizer.kind == Regularizer::Kind::kL1;
   const Variable direction = is_l1 ? layers::Sign(parameter, site) : parameter;
   return layers::Scale(direction, {.scale = regularizer.coefficient}, site);
@@ -139,6 +141,7 @@ void AppendRegularization(const Regularizer& fallback, std::vector<NamedGradient
     if (!regularizer.defined()) continue;
     const size_t first = root->ops().size();
     const std::string plain = entry.gradient.name();
+    // Of the master weights where there are any: the rounded parameter would decay in coarse steps.
     const Variable decay = Decay(regularizer, {root, entry.weights->name}, site);
     entry.gradient = layers::Sum({entry.gradient, decay}, site);
     MarkParameterOps(first, {entry.parameter->name, plain});

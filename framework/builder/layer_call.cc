@@ -144,6 +144,7 @@ Variable LayerCall::CreateParameter(const ParamAttr& attr, std::string_view suff
     Enforce(dim > 0, "a parameter of shape ", Shape(dims),
             " can't be made: each dim must be known and positive");
   }
+  // A Variable that is given counts more than a name.
   if (attr.shared.defined()) return SharedParameter(attr, dims, dtype);
   Block* root = DefaultMainProgram().root();
   try {

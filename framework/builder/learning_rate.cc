@@ -197,6 +197,7 @@ Variable LinearWarmup(const LearningRate& after, const WarmupOptions& options, S
   const Variable share = Divide(schedule, StepAsFloat(schedule), options.warmup_steps);
   const Variable rising =
       Linear(schedule, share, static_cast<double>(options.end) - options.start, options.start);
+  // One of the factors is 0 and the other 1, so the sum is exactly one of the two terms.
   const Variable first = ElementwiseMul(rising, Linear(schedule, reached, -1.0, 1.0), {}, site);
   const Variable second = ElementwiseMul(AsVariable(after, site), reached, {}, site);
   return Finished(ElementwiseAdd(first, second, {}, site));

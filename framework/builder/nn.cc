@@ -90,6 +90,8 @@ Variable Convolve(const LayerCall& call, const Variable& x, Op op, const Options
   call.Enforce(groups > 0 && channels % groups == 0 && options.filters % groups == 0,
                "groups = ", groups, ", expected a divisor of the ", channels,
                " channels and of the ", options.filters, " filters");
+  // A transposed convolution is the gradient of a convolution, whose filter has the input channels
+  // first.
   std::vector<int64_t> dims = {options.filters, channels / groups};
   if (transposed) dims = {channels, options.filters / groups};
   for (const int64_t extent : kernel) {
@@ -122,6 +124,7 @@ Variable ConvolveTransposed(const LayerCall& call, const Variable& x, const char
 template <typename Options>
 void CheckDepthwise(const LayerCall& call, const Variable& x, const Options& options) {
   const int64_t channels = x.dims()[ChannelAxis(call, x, options.data_format)];
+  // Fluid's depthwise op is conv2d with one group per channel; its kernels rely on that.
   call.Enforce(options.groups == channels, "groups = ", options.groups,
                ", expected a group for each of the ", channels, " channels of a depthwise one");
 }

@@ -62,6 +62,9 @@ Variable MergedGradient(const GradientMerge& merge, const MergeRound& round,
     call.Append(MergeOp("gradient_merge", merge, round, sum, entry.gradient));
     return sum;
   }
+  // The sum of a sparse gradient is dense, with a mark for each row. So the merged gradient has
+  // just the rows that some batch of the round looked up, and updates that change only rows of the
+  // gradient stay sparse.
   const Variable touched =
       CreatePersistable(name + "Rows", {parameter.dims[0]}, DType::kBool, 0.0, site);
   Op op = MergeOp("gradient_merge_rows", merge, round, sum, entry.gradient);
@@ -155,6 +158,7 @@ Variable AppendNonFiniteCheck(const Variable& squared_norm, const Variable& skip
   // One sum over all gradients serves for all: infinities and NaNs survive squaring and adding.
   const Variable finite = layers::IsFinite(squared_norm, site);
   const Variable broken = layers::LogicalNot(finite, site);
+  // Only runs that would have updated count as skipped.
   const Variable counted =
       skip.defined() ? layers::LogicalAnd(broken, layers::LogicalNot(skip, site), site) : broken;
   const Variable count = CreatePersistable(kSkippedUpdates, {1}, DType::kInt64, 0.0, site);

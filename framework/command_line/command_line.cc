@@ -57,6 +57,8 @@ size_t ParseFlag(const Command& command, const std::vector<std::string>& argumen
   return 2;
 }
 
+// gflags knows the source file of each flag. Flags of linked libraries, such as glog's, would fill
+// the help.
 bool IsOurs(const gflags::CommandLineFlagInfo& flag) {
   for (const char* folder : {"models/", "tools/", "tests/"}) {
     if (flag.filename.find(folder) != std::string::npos) return true;

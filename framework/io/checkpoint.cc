@@ -163,6 +163,8 @@ void RemoveBeyond(const std::string& directory, const SaveCheckpointOptions& opt
                   SavedCheckpoint* saved) {
   const std::vector<CheckpointFolder> folders = ListCheckpoints(directory);
   const FileCheck check = options.verify_kept ? FileCheck::kContents : FileCheck::kSizes;
+  // From the newest on. Only complete checkpoints count: a damaged newer one must never cause an
+  // intact older one to be deleted.
   int complete = 0;
   for (size_t i = 0; i < folders.size(); ++i) {
     const std::string& path = folders[i].path;

@@ -244,6 +244,7 @@ std::vector<std::string> MissingDirectories(const std::string& path) {
 }  // namespace
 
 void CreateDirectories(const std::string& path) {
+  // Noted before they exist, since each new entry must be synced in its parent.
   const std::vector<std::string> missing = MissingDirectories(path);
   std::error_code error;
   std::filesystem::create_directories(path, error);

@@ -172,6 +172,7 @@ std::unordered_set<const Op*> OpsNeededFor(const Program& program, const NameSet
   std::unordered_set<const Op*> kept;
   NameSet needed(targets.begin(), targets.end());
   const auto& ops = program.root()->ops();
+  // Backward, so that all readers of a variable have been decided on before its writers.
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
     RootAccess access = AccessOf(program, **op);
     if (!IsNeeded(access, needed, feeds)) continue;

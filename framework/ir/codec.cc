@@ -179,6 +179,7 @@ template <typename... Args>
 template <typename Message>
 Message ParseMessage(std::string_view bytes, std::string_view what) {
   Message message;
+  // protobuf takes lengths as int.
   const bool fits = bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max());
   if (!fits || !message.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     ThrowCorrupt("the ", bytes.size(), " bytes are no ", what);
@@ -396,6 +397,7 @@ void CheckBlockHeader(const proto::BlockDesc& desc, int position, int block_coun
     ThrowCorrupt("block ", position, " says that its index is ", desc.idx());
   }
   const int32_t parent = desc.parent_idx();
+  // So blocks can be appended in the order of the file.
   if (parent < -1 || parent >= position) {
     ThrowCorrupt("block ", position, " has the parent ", parent, ", expected one in [-1, ",
                  position, ")");

@@ -122,6 +122,7 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
     made.reads_data.insert(made.reads_data.end(), slot.arguments.size(),
                            !def.FindInput(slot.slot)->shape_only);
   }
+  // A pass that makes a malformed op fails here, and not in a kernel.
   CheckOp(def, *op);
   made.op = op.get();
   plan->made_ops.push_back(std::move(op));
@@ -133,6 +134,7 @@ int64_t StorageBytes(const PlanValue& value) {
 }
 
 ValueId Plan::StorageOf(ValueId value) const {
+  // Passes put values directly on a root, but a caller may chain them.
   while (values[value].alias_of) value = values[value].alias_of;
   return value;
 }

@@ -30,6 +30,7 @@ struct Range {
 
 // Round limits around [low, high] with about five steps of 1, 2 or 5 times a power of ten.
 Range RoundRange(double low, double high) {
+  // There is no point at all.
   if (low > high) return {};
   if (low == high) {
     low -= 0.5;

@@ -266,6 +266,7 @@ TrainingResult Trainer::Run() {
   const std::unique_ptr<FileLock> lock = lock_ == nullptr ? NewLock() : std::move(lock_);
   if (!is_continuation_) RefuseToOverwriteTraining();
   is_continuation_ = true;
+  // Under the lock: no other training's temporary files are in use.
   for (const std::string& directory : {options_.output_dir, ModelDirectory()}) {
     RemoveTempFiles(directory);
   }
@@ -439,6 +440,7 @@ void Trainer::EndEpoch(TrainingLog* log) {
 }
 
 void Trainer::KeepIfBest(int64_t epoch, double value) {
+  // Strictly better: of equal epochs the first one stays.
   const bool is_better = decisive_metric().larger_is_better ? value > progress_.best_value
                                                             : value < progress_.best_value;
   // A comparison with NaN is always false, so without this a NaN would stay the best value for

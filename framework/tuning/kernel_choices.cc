@@ -24,6 +24,7 @@ class Lines {
   std::string_view Next() {
     ++number_;
     const size_t end = rest_.find('\n');
+    // Each line must have its line break: a file that was cut off in a line is damaged.
     if (end == std::string_view::npos) Throw("expected another line");
     const std::string_view line = rest_.substr(0, end);
     rest_.remove_prefix(end + 1);

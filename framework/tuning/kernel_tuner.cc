@@ -119,6 +119,8 @@ const TunedKernel* KernelTuner::Decide(const TuningRequest& request,
 
 std::vector<const KernelDef*> KernelTuner::Candidates(const OpContext& context,
                                                       const KernelDef& rule) const {
+  // References are slow by design. A kernel with much scratch memory could raise the arena, which
+  // its time doesn't show.
   std::vector<const KernelDef*> candidates{&rule};
   const int64_t modest = ModestScratchBytes(context);
   for (const KernelDef* kernel : registry_.AcceptingKernels(context)) {
@@ -129,6 +131,8 @@ std::vector<const KernelDef*> KernelTuner::Candidates(const OpContext& context,
 }
 
 const KernelChoice* KernelTuner::FixedChoice(const std::string& key) const {
+  // First for the same number of threads. A choice that was made for another number counts as well,
+  // so that a training can be resumed with it.
   if (const auto found = fixed_->find(key); found != fixed_->end()) return &found->second;
   const auto found = fixed_for_any_threads_.find(WithoutThreads(key));
   return found == fixed_for_any_threads_.end() ? nullptr : &found->second;
@@ -162,6 +166,7 @@ void KernelTuner::FixChoices(KernelChoices choices) {
   for (const auto& [key, choice] : *fixed_) {
     fixed_for_any_threads_.emplace(WithoutThreads(key), choice);
   }
+  // Decisions of before would otherwise be saved beside the fixed choices.
   decisions_.clear();
 }
 

@@ -50,6 +50,8 @@ void SetOption(const Members<Options>& members, const std::string& name, double 
 
 template <class Options>
 void SetDecay(const NamedOptimizer& named, Options* options) {
+  // An optimizer with a decay of its own (adamw, lamb, lars_momentum) decays apart from the
+  // gradient; for all others, decay is an L2 term of the gradient.
   if constexpr (requires { options->weight_decay; }) {
     options->weight_decay = named.weight_decay;
     options->exclude_from_decay = named.exclude_from_decay;
