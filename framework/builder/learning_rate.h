@@ -25,8 +25,8 @@ inline constexpr const char* kStepCounter = "@LR_DECAY_COUNTER@";
 // block of a program; the number of ops if there is none.
 size_t FindStepAdvance(const Block& root);
 
-// What an optimizer takes: a number, or a float32 or float64 variable of shape [1], which it casts
-// to the dtype of the parameters.
+// The learning rate of an optimizer: a number, or a float32 or float64 variable of shape [1], which
+// it casts to the dtype of the parameters.
 class LearningRate {
  public:
   // NOLINTBEGIN(google-explicit-constructor): {.learning_rate = 0.1f}

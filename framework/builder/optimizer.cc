@@ -35,6 +35,7 @@ std::vector<ParameterGradient> AppendGradients(Program* program, const Variable&
   } catch (const Error& error) {
     throw error.WithContext(StrCat(site.file_name(), ":", site.line()));
   }
+  // By name, so that the updates don't depend on the order in which layers made the parameters.
   std::sort(result.parameters.begin(), result.parameters.end(),
             [](const ParameterGradient& a, const ParameterGradient& b) {
               return a.parameter->name < b.parameter->name;

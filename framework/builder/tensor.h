@@ -154,7 +154,7 @@ Variable Roll(const Variable& x, const std::vector<int64_t>& shifts,
 // Matrices with zeros above (below) a diagonal.
 Variable Tril(const Variable& x, int64_t diagonal = 0, Site site = Site::current());
 Variable Triu(const Variable& x, int64_t diagonal = 0, Site site = Site::current());
-// Of a vector the matrix with it on a diagonal, of a matrix that diagonal.
+// For a vector, the matrix with it on a diagonal; for a matrix, that diagonal.
 Variable Diag(const Variable& x, int64_t offset = 0, float padding_value = 0.0f,
               Site site = Site::current());
 // For vectors of extents [m, n, …] a tensor [m, n, …] each, constant along the others' axes.

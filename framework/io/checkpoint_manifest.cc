@@ -40,6 +40,7 @@ Json ParseDocument(std::string_view text, const std::string& source) {
   });
 }
 
+// The library checks strings only when it prints them.
 bool IsUtf8(const std::string& text) {
   try {
     Json(text).dump();

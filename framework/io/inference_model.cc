@@ -58,6 +58,8 @@ const Op* ProducerOf(const Block& root, const std::string& name) {
   return producer;
 }
 
+// A model that is saved again has its scales already; another layer of them would change the names
+// of its fetches.
 bool NeedsScale(const Block& root, const Var& fetch) {
   if (fetch.dtype == DType::kBool) return false;
   const Op* producer = ProducerOf(root, fetch.name);
@@ -206,6 +208,7 @@ std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
   CheckNames(*program.root(), feeds, "feed");
   CheckNames(*program.root(), fetches, "fetch");
   const std::unique_ptr<Program> whole = program.Clone();
+  // Those of an earlier save would count as readers and writers.
   RemoveFeedsAndFetches(whole->root());
   std::vector<std::string> outputs;
   for (size_t i = 0; i < fetches.size(); ++i) {

@@ -88,6 +88,7 @@ Archive OpenForReading(const std::string& path) {
 }
 
 zip_stat_t StatOf(zip_t* archive, zip_uint64_t index, const std::string& path) {
+  // libzip leaves out what it couldn't read, and says so only in `valid`.
   constexpr zip_uint64_t kNeeded =
       ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
   zip_stat_t stat;
@@ -148,6 +149,7 @@ std::vector<EntryHead> EntryHeads(zip_t* archive, const std::string& path, int64
                   limit_bytes, " bytes beyond those of the file, uncompressed");
     grown_bytes += growth;
     head.name = TensorName(stat.name, path);
+    // Which of two entries a reader takes depends on the reader.
     SKIFF_ENFORCE(names.insert(head.name).second, kDataLoss, head.where, " is there twice");
     heads.push_back(std::move(head));
   }
@@ -257,6 +259,7 @@ void WriteNpz(const std::string& path, const TensorMap& tensors, bool compress) 
   int64_t bytes = 0;
   for (const auto& [name, tensor] : tensors) {
     bytes += tensor.byte_count();
+    // Data that deflates well could exceed what ReadNpz accepts.
     SKIFF_ENFORCE(!compress || bytes <= kNpzLimitBytes, kOutOfRange, path, ": more than ",
                   kNpzLimitBytes, " bytes to compress: write them uncompressed");
     entries.push_back(MakeEntry(tensor));

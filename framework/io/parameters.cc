@@ -11,6 +11,8 @@
 namespace skiff {
 namespace {
 
+// In Fluid's programs, the holders of feeds and fetches are persistable, but they have no tensor to
+// save.
 bool HoldsParameter(const Var& var) {
   switch (var.kind) {
     case VarKind::kFeedMinibatch:

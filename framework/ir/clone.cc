@@ -126,6 +126,8 @@ void AddAccess(const Block& block, const Op& op, RootAccess* access) {
   }
 }
 
+// What sub-blocks read and write counts for the op that runs them, to any depth; each block is
+// visited once, also in programs whose blocks refer to each other in circles.
 RootAccess AccessOf(const Program& program, const Op& root_op) {
   RootAccess access;
   AddAccess(*program.root(), root_op, &access);

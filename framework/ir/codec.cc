@@ -42,6 +42,7 @@ void WriteLoDDesc(const Var& var, LoDDesc* desc) {
   desc->set_lod_level(var.lod_level);
 }
 
+// Each kind has its own message for dtype and dims.
 void WriteVarType(const Var& var, proto::VarType* type) {
   VarKindName(var.kind);  // throws for a value that isn't a kind
   type->set_type(static_cast<proto::VarType::Type>(static_cast<int32_t>(var.kind)));
@@ -209,6 +210,7 @@ void ReadLoDDesc(const LoDDesc& desc, Var* var) {
   var->lod_level = desc.lod_level();
 }
 
+// Messages may be missing; the defaults of Var then hold.
 void ReadVarType(const proto::VarType& type, Var* var) {
   SKIFF_ENFORCE(IsVarKind(type.type()), kUnimplemented, "type ",
                 proto::VarType::Type_Name(type.type()), " is not supported for a variable");
@@ -305,6 +307,7 @@ std::vector<T> ToVector(const Field& field) {
 }
 
 Attribute ReadAttr(const proto::OpDesc::Attr& attr, int block_count) {
+  // protobuf would give 0 for a missing value, which a file can't have meant.
   if (!HasScalar(attr)) {
     ThrowCorrupt("attribute \"", attr.name(), "\" of type ", proto::AttrType_Name(attr.type()),
                  " has no value");

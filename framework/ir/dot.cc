@@ -118,6 +118,7 @@ class DotPrinter {
     edges_ += StrCat("  ", op, " -> ", EntryName(index), " [style=dashed];\n");
   }
 
+  // Damaged programs should be drawn, too, so a name without a variable gets a dashed node.
   const std::string& NodeOf(const Block& block, const std::string& name) {
     if (const Var* var = block.FindVar(name)) return var_names_.at(var);
     const auto [found, added] =

@@ -272,6 +272,7 @@ bool Program::HasOpId(int64_t id) const {
 }
 
 std::string Program::UniqueName(std::string_view prefix) {
+  // In all blocks, since a name in a sub-block would hide a variable outside.
   const auto exists = [this](const std::string& name) {
     return std::any_of(blocks_.begin(), blocks_.end(),
                        [&name](const auto& block) { return block->FindLocalVar(name) != nullptr; });

@@ -334,6 +334,8 @@ class ProgramParser {
     block->CreateVar(std::move(var));
   }
 
+  // `{` may begin the attributes of the variable or the next op. Only looking ahead tells
+  // (IsOpNext).
   Var ParseVar() {
     Var var;
     var.name = scan_.Name("the name of a variable");
@@ -346,6 +348,8 @@ class ProgramParser {
     return var;
   }
 
+  // A kind is a bare word like a dtype, and most variables have none: if the word isn't a kind, it
+  // must be the dtype.
   VarKind OptionalKind() {
     try {
       const VarKind kind = VarKindFromName(scan_.PeekWord());
@@ -476,6 +480,8 @@ class ProgramParser {
     return *std::move(value);
   }
 
+  // Tries the types one after the other at compile time, so that a type added to the variant needs
+  // no line here.
   template <size_t... kTypes>
   std::optional<Attribute> ValueOfType(std::string_view type, std::index_sequence<kTypes...>) {
     std::optional<Attribute> value;

@@ -75,7 +75,7 @@ struct DerivedForm {
   std::function<void(const KernelContext& run, void* derived)> refresh;
 };
 
-// What a factory sees, the op with every shape known, and what it may request.
+// The context of a factory: the op with every shape known, and functions to request memory.
 class PrepareContext : public OpContext {
  public:
   using OpContext::OpContext;

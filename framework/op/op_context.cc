@@ -115,6 +115,7 @@ bool OpContext::HasAttr(std::string_view name) const {
 
 int64_t OpContext::IntAttr(std::string_view name) const {
   const Attribute& attribute = GetAttr(name);
+  // Files of different versions of Fluid store one attribute as int or as long.
   if (const auto* value = std::get_if<int32_t>(&attribute)) return *value;
   if (const auto* value = std::get_if<int64_t>(&attribute)) return *value;
   ThrowAttrType(name, AttrType::kLong);

@@ -58,6 +58,7 @@ void OpRegistry::Add(OpDef def) {
                   "\": the view ", view.first, " -> ", view.second, " isn't among its in_place");
   }
   const std::string type = def.type;
+  // A map, so that definitions have stable addresses: plans point to them.
   const bool added = entries_.emplace(type, Entry{std::move(def), {}}).second;
   SKIFF_ENFORCE(added, kAlreadyExists, "op \"", type, "\" is registered already");
 }

@@ -16,6 +16,7 @@ Tensor CopyOf(const Tensor& tensor) {
 ReplacedValues::ReplacedValues(Scope* scope, const std::vector<std::string>& names,
                                const std::function<void()>& write)
     : scope_(scope) {
+  // Two at a time could be restored in the wrong order, and the first one's values would stay.
   SKIFF_ENFORCE(!scope->has_replaced_values(), kFailedPrecondition,
                 "the scope has replaced values: restore them before others are put in their place");
   for (const std::string& name : names) own_.emplace(name, CopyOf(scope->Get(name)));

@@ -28,6 +28,7 @@ void CheckLoD(const LoD& lod, int64_t rows) {
 
 Tensor::Tensor(const Shape& shape, DType dtype, Place place, Layout layout)
     : shape_(shape), dtype_(dtype), layout_(layout) {
+  // byte_count checks for overflow and for unknown dims.
   buffer_ = std::make_shared<Buffer>(AllocatorOf(place), byte_count());
   data_ = buffer_->data();
 }

@@ -22,6 +22,7 @@ CompiledAverage::CompiledAverage(const optimizer::ParameterAverage* average, Exe
 
 ReplacedValues CompiledAverage::Apply() {
   Scope& scope = executor_->scope();
+  // Before anything is replaced: without a value, the formula would give 0 / 0.
   average_->CheckHasValues(scope);
   const std::vector<std::string> written = average_->variables();
   // ReplacedValues keeps copies of the raw values and puts them back bit for bit, so the program

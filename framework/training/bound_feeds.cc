@@ -27,6 +27,7 @@ BoundFeeds::Bound& BoundFeeds::For(const FeedList& feeds) {
   Bound bound;
   for (const auto& [name, tensor] : feeds) {
     Tensor copy(tensor.shape(), tensor.dtype());
+    // CopyTensor copies no LoD, so batches with another LoD are of another kind.
     copy.set_lod(tensor.lod());
     bound.feeds.emplace_back(name, std::move(copy));
   }

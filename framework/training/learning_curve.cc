@@ -175,6 +175,7 @@ std::string RenderLearningCurve(std::string_view title,
                       .curves = {curve("training", &TrainingRecord::train),
                                  curve("validation", &TrainingRecord::validation)}});
     const Curve averaged = curve("averaged", &TrainingRecord::averaged);
+    // No empty curve in the legend if nothing is averaged.
     if (!averaged.points.empty()) panels.back().curves.push_back(averaged);
   }
   return RenderCurves(title, panels);

@@ -90,6 +90,7 @@ void CheckOptimizationOptions(const OptimizationOptions& options) {
                 "clip_norm = ", options.clip_norm, ": expected a finite number, not negative");
   SKIFF_ENFORCE(options.total_steps >= 1, kInvalidArgument, "total_steps = ", options.total_steps,
                 ": expected at least 1");
+  // A warm-up of all steps would never reach the learning rate.
   SKIFF_ENFORCE(options.warmup_steps >= 0 && options.warmup_steps < options.total_steps,
                 kInvalidArgument, "warm-up over ", options.warmup_steps, " of ",
                 options.total_steps, " steps: expected at least one step after it");

@@ -18,6 +18,7 @@ double SteadySeconds() {
 
 std::string DurationText(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
+  // The limit keeps the cast defined for absurd estimates.
   const auto whole = static_cast<int64_t>(std::min(seconds + 0.5, 1e9));
   char text[32];
   if (whole < 60) {

@@ -60,6 +60,7 @@ std::vector<FeedShape> SampleReader::FeedsOf(int64_t batch_size) const {
 std::vector<std::vector<FeedShape>> SampleReader::batch_shapes() const {
   std::vector<std::vector<FeedShape>> shapes;
   const int64_t samples = source_->size();
+  // At most two kinds of batches: full ones and the last.
   if (samples >= options_.batch_size) shapes.push_back(FeedsOf(options_.batch_size));
   const int64_t rest = samples % options_.batch_size;
   if (rest > 0 && !options_.drop_last) shapes.push_back(FeedsOf(rest));
@@ -106,6 +107,7 @@ bool SampleReader::Next(Batch* batch) {
 
 void SampleReader::ReadBatch(Batch* batch) {
   const int64_t first = batch_ * options_.batch_size;
+  // Only the last batch of an epoch may be smaller.
   const int64_t size = std::min(options_.batch_size, source_->size() - first);
   const std::vector<FeedShape> feeds = FeedsOf(size);
   batch->feeds.resize(feeds.size());

@@ -37,6 +37,7 @@ constexpr const char* kReaderPrefix = "reader.";
 std::string SumName(const Metric& metric) { return metric.name + ".sum"; }
 std::string WeightName(const Metric& metric) { return metric.name + ".weight"; }
 
+// Metrics may be counts, so integers are accepted; float64 holds them exactly up to 2^53.
 double NumberIn(const Tensor& value, const std::string& name) {
   switch (value.dtype()) {
     case DType::kFloat32:
@@ -185,6 +186,8 @@ void Trainer::RefuseToOverwriteTraining() const {
   }
 }
 
+// Two trainings in one directory would delete each other's checkpoints, each taking them for older
+// ones of its own.
 std::unique_ptr<FileLock> Trainer::NewLock() const {
   auto lock = std::make_unique<FileLock>(JoinPath(options_.output_dir, ".lock"));
   SKIFF_ENFORCE(lock->is_held(), kFailedPrecondition, "another training is writing in ",
@@ -256,6 +259,8 @@ void Trainer::ContinueWith(std::optional<KernelChoices> choices) {
 }
 
 void Trainer::PreparePlans() {
+  // All choices before the first step: a checkpoint in the middle of the first epoch must hold them
+  // all, since timings made after a resume would differ.
   for (const auto& feeds : train_->batch_shapes()) training_->Prepare(feeds);
   for (const auto& feeds : validation_->batch_shapes()) evaluation_->Prepare(feeds);
   *out_ << options_.compile.tuner->Summary() << std::endl;
@@ -415,6 +420,7 @@ void Trainer::EndEpoch(TrainingLog* log) {
   const double start = SteadySeconds();
   const MetricValues validation = Evaluate();
   const MetricValues averaged = EvaluateAveraged();
+  // Evaluation counts as training time, but not for samples_per_second.
   progress_.seconds += SteadySeconds() - start;
   const TrainingRecord record = {
       .epoch = progress_.epoch + 1,
@@ -432,6 +438,7 @@ void Trainer::EndEpoch(TrainingLog* log) {
   KeepIfBest(record.epoch, (averaged.empty() ? validation : averaged).at(decisive_metric().name));
   ++progress_.epoch;
   progress_.batch = 0;
+  // Empty means the start of the next epoch, whatever the reader's state looks like.
   progress_.reader.clear();
   progress_.sums.assign(metrics_.size(), {});
   progress_.epoch_seconds = 0;

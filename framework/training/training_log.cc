@@ -54,6 +54,7 @@ TrainingRecord ParseTrainingRecord(std::string_view line) {
     const auto found = json.find(name);
     SKIFF_ENFORCE(found != json.end() && (found->is_number() || found->is_null()), kDataLoss,
                   "a training record without a number \"", name, "\"");
+    // JSON has no NaN and no infinity; the writer made them null.
     return found->is_null() ? std::numeric_limits<double>::quiet_NaN() : found->get<double>();
   };
   for (const auto& [name, member] : kNumbers) record.*member = number(name);
@@ -89,6 +90,7 @@ void TrainingLog::Read(int64_t keep_epochs) {
     }
   }
   int64_t last = 0;
+  // Epochs count from 1. The last call, for the epoch after the kept ones, finds a gap at the end.
   const auto warn_of_gap_before = [&](int64_t epoch) {
     if (last + 1 < epoch) {
       const std::string until = last + 2 < epoch ? StrCat(" to ", epoch - 1) : "";

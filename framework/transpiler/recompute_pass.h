@@ -30,7 +30,8 @@ namespace skiff {
 class RecomputePass final : public PlanPass {
  public:
   std::string_view name() const override { return "recompute"; }
-  // Error (kNotFound, kInvalidArgument) for a checkpoint that the forward pass doesn't write.
+  // Throws an Error (kNotFound, kInvalidArgument) for a checkpoint that the forward pass doesn't
+  // write.
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 

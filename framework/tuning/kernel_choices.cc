@@ -55,6 +55,7 @@ void ParseTitle(Lines* lines, const std::string& source) {
   const std::string_view title = lines->Next();
   if (!title.starts_with(kTitle)) lines->Throw("expected \"", kTitle, kVersion, "\"");
   const std::string_view version = title.substr(kTitle.size());
+  // An Error of its own, since a file of another version isn't damaged.
   SKIFF_ENFORCE(version == kVersion, kUnimplemented, source, ", line 1: version ", version,
                 ", expected ", kVersion);
 }

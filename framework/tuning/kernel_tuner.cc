@@ -66,6 +66,7 @@ std::string TimesText(const KernelChoice& choice) {
 
 KernelTuner::KernelTuner(const OpRegistry& registry, KernelTunerOptions options)
     : registry_(registry), options_(std::move(options)), machine_(registry.libraries()) {
+  // Times hold for a processor and for the versions and instruction sets of the libraries.
   machine_["cpu"] = CpuModelName();
   KernelChoices cached = ReadCache();
   const std::string difference = MachineDifference(machine_, cached);
@@ -97,6 +98,8 @@ const TunedKernel* KernelTuner::Decide(const TuningRequest& request,
   const auto remembered = remembered_.find(key);
   if (fixed_) {
     const KernelChoice* fixed = FixedChoice(key);
+    // Nothing is timed any more, even for ops that the fixed choices don't know: results must not
+    // depend on new timings.
     if (fixed == nullptr) {
       if (names.size() > 1) WarnOfUnknown(decision.op);
       return nullptr;

@@ -18,7 +18,7 @@ struct AdamWOptions {
   float weight_decay = 0.01f;
   // Parts of names: parameters that don't decay, biases and normalisation for example.
   std::vector<std::string> exclude_from_decay = {};
-  // Whether a parameter decays that isn't excluded; empty: it does.
+  // Returns whether a parameter that isn't excluded decays. Empty: all do.
   std::function<bool(const std::string& parameter)> decay_filter = {};
   // Multiplies the learning rate of a parameter; empty: 1.
   std::function<float(const std::string& parameter)> lr_ratio = {};

@@ -26,12 +26,12 @@
 
 namespace skiff::optimizer {
 
-// Which variables take part in an average.
+// The variables that take part in an average.
 struct AveragedVariables {
-  // Empty: all parameters that the program's ops write, but those whose ParamAttr says
+  // Empty: all parameters that the program's ops write, except those whose ParamAttr says
   // do_model_average = false.
   std::vector<std::string> parameters = {};
-  // Whether running means and variances do, which no optimizer moves.
+  // Whether running means and variances, which no optimizer updates, take part.
   bool batch_norm_statistics = true;
 };
 
@@ -50,9 +50,9 @@ class ParameterAverage {
   void CheckHasValues(const Scope& scope) const;
 
  protected:
-  // Errors (kInvalidArgument) name `type` and `site`: none takes part, a name in the list isn't a
-  // parameter that an op writes, one of a two-byte dtype has no master weights, their updates are
-  // skipped by different variables, a sub-block is open.
+  // Throws Errors (kInvalidArgument) that name `type` and `site`: if none takes part, a name in the
+  // list isn't a parameter that an op writes, one of a two-byte dtype has no master weights, their
+  // updates are skipped by different variables, or a sub-block is open.
   ParameterAverage(const std::string& type, const AveragedVariables& chosen,
                    const std::source_location& site);
 
