@@ -177,6 +177,7 @@ std::optional<size_t> BlockDefinitions::NextWrite(const Definition& definition,
   const auto update = std::ranges::lower_bound(definition.updates, position);
   if (update != definition.updates.end()) return *update;
   const std::vector<size_t>& of_var = of_var_.at(definition.var);
+  // Definitions of a variable are in order of `first`, so the next one begins where this one ends.
   const auto next = std::ranges::upper_bound(of_var, definition.first, {},
                                              [this](size_t index) { return all_[index].first; });
   if (next == of_var.end()) return std::nullopt;

@@ -75,6 +75,7 @@ uint64_t* Scope::Version(std::string_view name) {
 void Scope::Erase(std::string_view name) {
   const auto it = slots_.find(name);
   if (it == slots_.end()) return;
+  // No plan but the reserver's has a pointer to a reserved entry, and that one erases it itself.
   if (!Settled(*it->second).is_reserved) ++generation_;
   slots_.erase(it);
 }

@@ -45,7 +45,7 @@ class Folding {
 
   const PlanValue& Value(ValueId value) const { return plan_[value]; }
 
-  // Returns whether the outputs of the batch norm other than Y may stay unwritten: nobody reads
+  // Returns whether the outputs of the batch norm other than Y may stay unwritten: nothing reads
   // them, and those in the scope are the running statistics, which such a batch norm doesn't
   // change.
   bool WritesNothingElse(const Instruction& norm) const {

@@ -101,7 +101,7 @@ class Fusion {
     }
   }
 
-  // Returns whether the batch norm may run where the relu does: nobody reads what it saves before
+  // Returns whether the batch norm may run where the relu does: nothing reads what it saves before
   // that, and nothing in between writes a variable that it uses.
   bool MayMove(const Forward& forward) const {
     const Instruction& norm = plan_.instructions[forward.norm];
