@@ -22,7 +22,7 @@ void SetMeta(const TensorMeta& meta, Var* var) {
   var->lod_level = meta.lod_level;
   if (meta.is_selected_rows()) {
     var->kind = VarKind::kSelectedRows;
-  // Other kinds (arrays, holders) stay what they are.
+    // Other kinds (arrays, holders) stay what they are.
   } else if (var->kind == VarKind::kSelectedRows) {
     var->kind = VarKind::kLoDTensor;
   }

@@ -50,7 +50,7 @@ Progress::Progress(std::string label, int64_t first, int64_t total, bool is_term
       quarters_(4 * first / total_) {}
 
 Progress::~Progress() {
-  // Leaves no half line behind for the messages that follow.
+  // Leaves no half line in front of the messages that follow.
   if (is_terminal_ && drawn_seconds_ >= 0) *out_ << "\r\033[K" << std::flush;
 }
 

@@ -337,8 +337,8 @@ TEST(FlattenedParameters, AreStoredOneAfterTheOther) {
   }
 }
 
-// So do sums of parameters and of gradients, but for the parameters in them, which lie as the
-// updates have them.
+// So do sums of parameters and of gradients, except that parameters in them are where the updates
+// have them.
 // A gradient that a single op decays is none of the scope's.
 bool AreHeld(const Scope& scope, const std::vector<std::string>& names) {
   return std::ranges::all_of(names,
