@@ -15,6 +15,7 @@ InputOutputPairs PairsOf(const Plan& plan, const Instruction& instruction,
   if (slots.empty()) return pairs;
   const PrepareContext context = ContextOf(plan, instruction);
   for (const auto& [input, output] : slots) {
+    // Slots with several arguments pair up by position.
     const size_t count = std::min(context.InputCount(input), context.OutputCount(output));
     for (size_t i = 0; i < count; ++i) {
       const int from = context.InputIndex(input, i);
@@ -29,6 +30,7 @@ InputOutputPairs PairsOf(const Plan& plan, const Instruction& instruction,
 
 InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction) {
   if (instruction.kind == InstructionKind::kFused) return PlaceFused(plan, instruction).in_place;
+  // A copy changes the layout, and a reorder can't work in place.
   if (instruction.kind == InstructionKind::kCopy) return {};
   return PairsOf(plan, instruction, instruction.def->in_place);
 }

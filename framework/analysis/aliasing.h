@@ -15,7 +15,7 @@ using InputOutputPairs = std::vector<std::pair<int, int>>;
 InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction);
 
 // Returns the pairs whose output is the input in another shape. They may share storage whoever else
-// reads the input, as long as nobody writes there.
+// reads the input, as long as nothing writes there.
 InputOutputPairs ViewPairs(const Plan& plan, const Instruction& instruction);
 
 // Returns whether two values may share storage at all: both are in the arena, have equal bytes,

@@ -14,6 +14,7 @@ constexpr int64_t kMaxAlignment = int64_t{1} << 32;
 
 class SliceFinder {
  public:
+  // One finder serves all lists of a plan: a storage belongs to the first list that takes it.
   explicit SliceFinder(const Plan& plan)
       : plan_(plan), is_written_(plan.values.size(), false), is_taken_(plan.values.size(), false) {
     for (const Instruction& instruction : plan.instructions) {
@@ -29,6 +30,8 @@ class SliceFinder {
                       std::has_single_bit(static_cast<uint64_t>(alignment)),
                   kInvalidArgument, "contiguous values aligned to ", alignment,
                   " bytes: expected a power of two, at most ", kMaxAlignment);
+    // Offsets follow from the slices that take part, so a list stays without gaps where a pass has
+    // dropped a value.
     std::vector<ContiguousSlice> slices;
     int64_t end = 0;
     for (const ValueId value : list.values) {

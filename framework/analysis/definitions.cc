@@ -1,3 +1,8 @@
+// One walk over the block, in program order. It keeps the latest definition of each variable
+// (current_), notes reads in it, and begins another definition at each write that replaces the
+// whole value. A sub-block counts as one big op: UsesOf says what it reads and writes.
+//
+// Definitions that exist at the start are made when they are first used, hence the sort at the end.
 #include "framework/analysis/definitions.h"
 
 #include <algorithm>
@@ -24,8 +29,8 @@ bool IsGradientBlockOf(const Block& block, const Block& forward) {
   return false;
 }
 
-// Whether `other` may run after a run of the block and read what that left: it is the block's
-// gradient block, or one that shares its forward block.
+// Returns whether `other` may run after a run of the block and read what that run left: whether it
+// is the block's gradient block, or one that shares its forward block.
 bool RunsBehind(const Block& other, const Block& block) {
   if (&other == &block) return false;
   const Block* forward = ForwardBlock(block);
@@ -33,6 +38,7 @@ bool RunsBehind(const Block& other, const Block& block) {
          (forward != nullptr && IsGradientBlockOf(other, *forward));
 }
 
+// Returns the variables whose data such blocks read.
 VarSet ReadBehind(const OpRegistry& registry, const Block& block) {
   VarSet read;
   for (size_t b = 0; b < block.program()->block_count(); ++b) {
@@ -53,6 +59,7 @@ class DefinitionWalk {
       : registry_(registry), block_(block) {}
 
   std::vector<Definition> Run(const DefinitionOptions& options) {
+    // Feeds first and fetches last: they are set before the block runs and read after it.
     for (const std::string& name : options.feeds) AddFeed(Find("feed", name));
     for (size_t i = 0; i < block_.ops().size(); ++i) AddOp(i);
     for (const std::string& name : options.fetches) {
@@ -80,6 +87,7 @@ class DefinitionWalk {
     const bool is_feed = block_.ops()[position]->type == "feed";
     for (const VarUse& use : UsesOf(registry_, block_, position).vars) {
       const VisibleVar variable{use.var, use.block};
+      // A reader of the shape alone needs a definition, too, but doesn't keep its data alive.
       if (use.reads_data || use.reads_shape) Current(variable);
       if (use.reads_data) Current(variable).readers.push_back(position);
       if (use.writes && is_feed) AddFeed(variable);
@@ -157,6 +165,7 @@ BlockDefinitions::BlockDefinitions(std::vector<Definition> all) : all_(std::move
 const Definition* BlockDefinitions::Before(size_t position, const Var* var) const {
   const auto found = of_var_.find(var);
   if (found == of_var_.end()) return nullptr;
+  // An op sees what was made before it starts, not what it makes itself.
   const auto after = std::ranges::lower_bound(found->second, static_cast<int64_t>(position), {},
                                               [this](size_t index) { return all_[index].first; });
   return after == found->second.begin() ? nullptr : &all_[*(after - 1)];
@@ -164,9 +173,11 @@ const Definition* BlockDefinitions::Before(size_t position, const Var* var) cons
 
 std::optional<size_t> BlockDefinitions::NextWrite(const Definition& definition,
                                                   size_t position) const {
+  // Updates come before the next definition, since they belong to this one.
   const auto update = std::ranges::lower_bound(definition.updates, position);
   if (update != definition.updates.end()) return *update;
   const std::vector<size_t>& of_var = of_var_.at(definition.var);
+  // Definitions of a variable are in order of `first`, so the next one begins where this one ends.
   const auto next = std::ranges::upper_bound(of_var, definition.first, {},
                                              [this](size_t index) { return all_[index].first; });
   if (next == of_var.end()) return std::nullopt;

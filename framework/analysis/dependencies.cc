@@ -1,3 +1,8 @@
+// One pass over the instructions in their present order. For each storage it keeps the last writer
+// and the readers since then, which gives the usual three hazards: a reader depends on the writer,
+// a writer on the writer before it and on all readers since. Barriers and data checks add edges of
+// their own. Edges that follow from others are left out where that is easy, so that the graph stays
+// about linear in the plan.
 #include "framework/analysis/dependencies.h"
 
 #include <algorithm>
@@ -58,6 +63,8 @@ class DependencyFinder {
     }
     for (const ValueId output : instruction.outputs) {
       if (!output) continue;
+      // After the inputs, so that an instruction that reads and writes a storage doesn't depend on
+      // itself.
       Use& use = UseOf(output);
       Add(i, use.writer);
       for (const size_t reader : use.readers) Add(i, reader);
@@ -74,6 +81,8 @@ class DependencyFinder {
       scope_writers_.clear();
       check_ = i;
     }
+    // A failing check must find the scope as in the given order: nothing that writes it moves
+    // across.
     const bool writes_scope = std::ranges::any_of(instruction.outputs, [&](ValueId output) {
       return output && StorageOf(output).storage == Storage::kScope;
     });
@@ -86,6 +95,7 @@ class DependencyFinder {
 
   Use& UseOf(ValueId value) {
     const PlanValue& storage = StorageOf(value);
+    // All values of a scope variable are in its one tensor.
     if (storage.storage == Storage::kScope) return scope_uses_[storage.name];
     return uses_[plan_.StorageOf(value)];
   }

@@ -1,3 +1,7 @@
+// Places the blocks of all values of a fused instruction. A block of an input or output is a slice
+// of the array itself. Intermediate values get storages by a small copy of the plan's own rules: in
+// place where the member allows it and the input dies, else a new storage, and storages with
+// disjoint lives share scratch memory (PlanArena). Times are indices of members.
 #include "framework/analysis/fused_blocks.h"
 
 #include <algorithm>
@@ -65,6 +69,8 @@ class Placing {
   bool WorksInPlace(int k, ValueId input, ValueId output) const {
     const Instruction& member = Member(k);
     if (MetaOf(input).dtype != MetaOf(output).dtype) return false;
+    // A member that reads the value twice could overwrite what it still reads through the other
+    // argument.
     if (std::ranges::count(member.inputs, input) != 1) return false;
     return std::ranges::any_of(InPlacePairs(plan_, member), [&](const std::pair<int, int>& pair) {
       return member.inputs[static_cast<size_t>(pair.first)] == input &&
@@ -80,6 +86,7 @@ class Placing {
     const auto read = last_read_.find(value);
     // Even if nothing reads it, it must not share memory with the other outputs of member k.
     storage.last = std::max(read == last_read_.end() ? 0 : read->second, k + 1);
+    // The array must hold the output after the last member, so no later member may write there.
     if (storage.output >= 0) storage.last = kForever;
   }
 
@@ -103,6 +110,8 @@ class Placing {
            .first_use = storage.first,
            .last_use = storage.last});
     }
+    // Scratch memory is per thread and should stay in the cache with the slices, so it is planned
+    // as tightly as the arena itself.
     const ArenaPlan arena = PlanArena(buffers);
     placement_.scratch_bytes = arena.planned_bytes;
     auto offset = arena.offsets.begin();
@@ -161,6 +170,8 @@ const TensorMeta& CutMeta(const Plan& plan, const Instruction& fused) {
 
 Shape BlockShape(const Shape& shape, int row_axis, int64_t elements) {
   Shape block = shape;
+  // The rows before row_axis become one axis: element-wise kernels don't care, and a bias along the
+  // last dims still finds its shape.
   for (int axis = 0; axis < row_axis; ++axis) block[axis] = 1;
   block[row_axis - 1] = elements / block.element_count();
   return block;

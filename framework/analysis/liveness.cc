@@ -23,6 +23,7 @@ ValueTable<Life> StorageLives(const Plan& plan) {
     const auto instant = static_cast<int32_t>(i);
     for (ValueId output : plan.instructions[i].outputs) {
       if (!output) continue;
+      // All values of a storage keep it alive, so the life belongs to the root.
       Life& life = lives[plan.StorageOf(output)];
       if (life.first < 0) life.first = instant;
       const auto last_read = static_cast<int32_t>(last_reads[output]);
@@ -47,6 +48,7 @@ std::vector<int64_t> LiveBytes(const Plan& plan) {
     bytes[static_cast<size_t>(life.first)] += StorageBytes(plan[value]);
     bytes[static_cast<size_t>(life.last) + 1] -= StorageBytes(plan[value]);
   }
+  // Drops the instant after the last instruction, at which only fetches live.
   bytes.resize(plan.instructions.size());
   std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
   for (size_t i = 0; i < bytes.size(); ++i) {

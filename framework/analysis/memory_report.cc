@@ -1,3 +1,6 @@
+// A report is for people who want to know what fills the memory, so each buffer is named as in
+// their program: by variable, op, layer and source line. Only roots and workspaces appear; their
+// bytes add up to the live bytes of each instruction.
 #include "framework/analysis/memory_report.h"
 
 #include <algorithm>
@@ -29,10 +32,12 @@ std::string MebibytesText(int64_t bytes) {
 
 std::vector<PlannedBuffer> MemoryReport::BlocksAtPeak() const {
   std::vector<PlannedBuffer> live;
+  // A life includes both its ends, as in StorageLives.
   const auto instant = static_cast<int32_t>(peak);
   std::ranges::copy_if(blocks, std::back_inserter(live), [&](const PlannedBuffer& block) {
     return block.first <= instant && instant <= block.last && block.bytes > 0;
   });
+  // Stable, so that equal plans give equal reports.
   std::ranges::stable_sort(live, std::greater(), &PlannedBuffer::bytes);
   return live;
 }
@@ -54,6 +59,7 @@ MemoryReport ReportMemory(const Plan& plan) {
       if (!output) continue;
       const PlanValue& value = plan[output];
       const Life& life = lives[output];
+      // An alias takes no memory of its own; its root is in the report.
       if (value.storage != Storage::kArena || value.alias_of) continue;
       PlannedBuffer block = BlockWrittenBy(instruction);
       block.variable = value.name;

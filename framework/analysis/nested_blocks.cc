@@ -1,3 +1,6 @@
+// Programs come from files, so nesting may be anything: blocks that run themselves, chains of
+// parents or forward blocks that lead back, thousands of levels. Every walk here visits a block
+// once and limits its depth.
 #include "framework/analysis/nested_blocks.h"
 
 #include <algorithm>
@@ -62,6 +65,8 @@ const Block* ForwardBlock(const Block& block) {
   return exists ? block.program()->block(index) : nullptr;
 }
 
+// Breadth-first: blocks_ is both the queue and the order of the search. found_ makes it end for
+// damaged programs, too, whose blocks may be their own ancestors.
 void VisibleVars::Add(const Block* block) {
   if (block != nullptr && found_.insert(block).second) blocks_.push_back(block);
 }
@@ -79,6 +84,7 @@ VisibleVar VisibleVars::Find(std::string_view name) {
   for (size_t i = 0; const Block* block = Nearest(i); ++i) {
     const Var* var = block->FindLocalVar(name);
     if (var == nullptr) continue;
+    // The scope knows persistables by name, so all declarations mean one variable.
     return var->persistable ? FirstPersistable(*block->program(), name) : VisibleVar{var, block};
   }
   return {};

@@ -1,3 +1,6 @@
+// Uses are collected from the op itself, then from all blocks that it runs, in a fixed order. Names
+// are resolved in the block of the op that has them, and the variable found counts if the op's own
+// block can see it: what a sub-block declares begins and ends with its run.
 #include "framework/analysis/op_uses.h"
 
 #include <algorithm>
@@ -59,6 +62,7 @@ class UseCollection {
     for (const SlotArguments& slot : op.outputs) {
       AddArguments(slot, find, [this](VarUse& use) {
         use.writes = true;
+        // A sub-block may run zero times; then the old value remains.
         use.replaces = !runs_blocks_ && IsReplacedByAWrite(*use.var);
       });
     }

@@ -38,6 +38,7 @@ const std::vector<size_t>& PlanUses::ReadersOf(ValueId value) const { return rea
 
 size_t PlanUses::OnlyReader(ValueId value) const {
   if (!value) return kNobody;
+  // The scope and the caller may read what is outside the arena, so it never has only one reader.
   const PlanValue& of = plan_[value];
   if (of.storage != Storage::kArena || of.is_checkpoint) return kNobody;
   const std::vector<size_t>& readers = ReadersOf(value);

@@ -9,6 +9,7 @@ bool WritesScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t 
     return value && plan[value].storage == Storage::kScope;
   };
   const auto same_variable = [&](ValueId a, ValueId b) {
+    // By name: two values of one scope variable share its tensor.
     return in_scope(a) && in_scope(b) && plan[a].name == plan[b].name;
   };
   for (size_t i = begin; i < end; ++i) {

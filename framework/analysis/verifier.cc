@@ -1,3 +1,7 @@
+// Walks all blocks as a run would enter them and collects messages instead of stopping at the first
+// problem. Programs may come from files, so nothing is taken for granted: indices may be out of
+// range, blocks may nest in circles, dims may be absurd. Every walk is therefore bounded (visited_,
+// path_), and shape rules only see variables whose dims have passed CheckVar.
 #include "framework/analysis/verifier.h"
 
 #include <algorithm>
@@ -45,7 +49,8 @@ class Verifier {
     const Var* read_early = nullptr;  // the variable that is a feed, perhaps
   };
 
-  // Only now is it known which variables no op computes. If feeds are inferred, these are fed.
+  // Only now is it known which variables no op computes. With infer_feeds these count as feeds, so
+  // reads of them before any write aren't problems.
   std::vector<std::string> Messages() {
     std::vector<std::string> messages;
     for (Message& message : messages_) {
@@ -56,7 +61,7 @@ class Verifier {
     return messages;
   }
 
-  // Why no tensor has these dims; empty if one may.
+  // Returns why no tensor can have these dims, or an empty string if one can.
   static std::string WhyNoShape(const Var& var) {
     if (var.dims.size() > Shape::kMaxRank) {
       return StrCat("has rank ", var.dims.size(), ", expected at most ", Shape::kMaxRank);
@@ -93,6 +98,7 @@ class Verifier {
 
   void VisitBlock(const Block& block) {
     visited_.insert(block.index());
+    // The path of blocks being visited, to refuse blocks that contain themselves.
     path_.push_back(block.index());
     VisibleVars visible(block);
     for (size_t i = 0; i < block.ops().size(); ++i) {
@@ -121,6 +127,7 @@ class Verifier {
       Report(error.what());
       return;
     }
+    // A shape rule may rely on all arguments being there, so it runs only then.
     bool complete = true;
     for (const std::string& name : op.InputNames()) {
       const Var* var = visible.Find(name).var;
@@ -138,6 +145,7 @@ class Verifier {
       const Var* var = visible.Find(name).var;
       if (var == nullptr) Report("output \"", name, "\" has no variable");
       complete = complete && var != nullptr && !without_shape_.contains(var);
+      // Which of the two outputs would remain depends on the kernel.
       if (!outputs.insert(name).second) Report("output \"", name, "\" is written twice by the op");
       if (!structure_only_ && feeds_.contains(var) && op.type != "feed") {
         Report("output \"", name, "\" is a feed");

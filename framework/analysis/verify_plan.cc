@@ -1,3 +1,7 @@
+// Simulates a run on symbolic contents. content_ says whose elements a value has (a view has those
+// of the value that it shows), and holder_ says what each storage holds at the moment. A read is
+// right if the storage holds the content that the value should have. This finds every wrong reuse
+// of storage by alias_of, whatever pass made it. Reuse by offsets is the planner's business.
 #include "framework/analysis/verify_plan.h"
 
 #include <algorithm>
@@ -49,6 +53,7 @@ class PlanVerifier {
  private:
   const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
 
+  // The executor indexes values by the op's arguments, so both must have the same number.
   bool CheckCounts(const Instruction& instruction) {
     size_t inputs = 1;
     size_t outputs = 1;
@@ -134,7 +139,7 @@ class PlanVerifier {
     const int64_t base = ValueOf(first.root).offset;
     const int64_t offset = ValueOf(slice.root).offset;
     if (base < 0 || offset < 0 || offset - base == slice.offset) return;
-    Report(Name(slice.root), " lies at ", offset, ": expected ", slice.offset, " bytes behind ",
+    Report(Name(slice.root), " is at ", offset, ": expected ", slice.offset, " bytes after ",
            Name(first.root), " at ", base);
   }
 

@@ -1,3 +1,6 @@
+// AppendBackward checks its arguments, differentiates the root block (BlockBackward does the work
+// and only collects ops), and appends the result at the very end, when nothing can fail for the
+// user's program. The gradient of the loss itself is 1.
 #include "framework/autodiff/append_backward.h"
 
 #include <algorithm>
@@ -56,6 +59,7 @@ Op GradientOfLossItself(const Var& loss, const Op& writer) {
   op.SetOutput("Out", {GradName(loss.name)});
   op.SetAttr("shape", std::vector<int64_t>(loss.dims));
   op.SetAttr("dtype", static_cast<int32_t>(loss.dtype));
+  // dloss/dloss.
   op.SetAttr("value", 1.0f);
   op.SetAttr(kOpRoleAttr, kRoleBackward | kRoleLoss);
   op.site = writer.site;
@@ -76,7 +80,8 @@ std::vector<ParameterGradient> CollectParameters(
   return collected;
 }
 
-// Passes recognise the gradient of a parameter by the op that completes it.
+// Marks, for each parameter, the op that completes its gradient (the sum, if there is one), by
+// which passes recognise the gradient.
 void MarkLastWriters(const Block& root, size_t begin,
                      const std::vector<ParameterGradient>& parameters) {
   std::map<std::string, Op*> last_writer;
@@ -107,7 +112,8 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   const auto trained = [&](const Var& var) {
     return var.trainable && (parameters.empty() || parameters.contains(var.name));
   };
-  // A feed wants a gradient if nothing excludes it; a parameter also must be one of those to train.
+  // A feed wants a gradient if nothing excludes it. A parameter must, in addition, be one that is
+  // trained.
   const auto leaf_wants = [&](const Var& var) {
     return !excluded(var) && (!var.is_parameter || trained(var));
   };
@@ -123,6 +129,7 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
                 "way is marked stop_gradient, not trainable or excluded by the options");
   Op* loss_op = root->ops()[static_cast<size_t>(writer)].get();
   backward.SeedWithOp(loss_var.name, GradientOfLossItself(loss_var, *loss_op));
+  // Ops after the writer of the loss can't influence it.
   backward.Differentiate(static_cast<size_t>(writer) + 1);
   const bool has_parameter = std::ranges::any_of(root->vars(), [&](const auto& var) {
     return var->is_parameter && trained(*var) && names.gradients().contains(var->name);

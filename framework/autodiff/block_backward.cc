@@ -1,3 +1,11 @@
+// Reverse-mode differentiation of a block, in three passes. Forward: decide for each op which of
+// its inputs want a gradient, that is, lead back to a leaf that wants one. Backward: visit the ops
+// from last to first; when an op is reached, all readers of its outputs are done, so the
+// contributions to their gradients are complete and are added up (Finish); then the op's own
+// gradient ops contribute to the gradients of its inputs. Last: append all ops to the program.
+//
+// open_ holds, by variable, the contributions to the gradient of its current definition. Taking
+// them out in Finish is what keeps several definitions of one name apart.
 #include "framework/autodiff/block_backward.h"
 
 #include <algorithm>
@@ -66,6 +74,7 @@ BlockBackward::BlockBackward(const OpRegistry& registry, BackwardNames* names, c
       leaf_wants_(std::move(leaf_wants)),
       excluded_(std::move(excluded)),
       definitions_(FindDefinitions(registry, forward)) {
+  // In program order, so that wants_ always says what the latest definition wants.
   wanted_.resize(forward_.ops().size());
   for (size_t i = 0; i < forward_.ops().size(); ++i) RecordForwardOp(i);
 }
@@ -139,7 +148,7 @@ void BlockBackward::Differentiate(size_t end) {
   for (size_t position = end; position-- > 0;) DifferentiateOp(position);
   std::vector<std::string> rest;
   for (const auto& [x, contributions] : open_) rest.push_back(x);
-  // What is still open are the gradients of leaves: parameters and feeds.
+  // The gradients that are still open are those of leaves: parameters and feeds.
   for (const std::string& x : rest) Finish(x);
 }
 
@@ -154,6 +163,7 @@ void BlockBackward::DifferentiateOp(size_t position) {
     // is complete. What earlier ops contribute to y from now on belongs to the definition before.
     if (open_.contains(y)) output_gradients[y] = Finish(y);
   }
+  // The op doesn't influence the loss, or no input wants a gradient.
   if (output_gradients.empty() || wanted.empty()) return;
   const OpDef& def = registry_.Get(op.type);
   SKIFF_ENFORCE(def.grad != nullptr, kUnimplemented, DescribeOp(op, forward_.index(), position),
@@ -162,6 +172,7 @@ void BlockBackward::DifferentiateOp(size_t position) {
                 "; mark the variable stop_gradient if that is intended");
   const GradientNames names(op);
   for (Op& gradient_op : GradientOps(op, wanted, output_gradients)) {
+    // All its outputs are unwanted.
     if (WritesNothing(gradient_op)) continue;
     AddGradientOp(position, names, std::move(gradient_op), &output_gradients);
   }
@@ -212,6 +223,8 @@ void BlockBackward::ResolveInputs(size_t position, const GradientNames& names, O
         continue;
       }
       const std::string& y = found->second;
+      // The loss doesn't depend on this output, so its gradient is 0. The tensor is made once, even
+      // if several gradient ops of the op read it.
       if (!output_gradients->contains(y)) (*output_gradients)[y] = FillZeros(forward, y);
       argument = output_gradients->at(y);
     }
@@ -277,6 +290,7 @@ std::string& BlockBackward::ArgumentOf(const Contribution& contribution) {
 }
 
 std::string BlockBackward::Finish(const std::string& x) {
+  // From here on, contributions to x belong to its previous definition.
   const auto node = open_.extract(x);
   const std::vector<Contribution>& contributions = node.mapped();
   const std::string& gradient = names_->Gradient(x);
@@ -290,6 +304,7 @@ std::string BlockBackward::Finish(const std::string& x) {
   std::vector<std::string> terms;
   int64_t last = -1;
   for (const Contribution& contribution : contributions) {
+    // After the last contribution, so that the sum comes before every reader of the gradient.
     last = std::max(last, contribution.op);
     terms.push_back(names_->Contribution(x));
     forward_of_[terms.back()] = x;
@@ -305,6 +320,7 @@ std::string BlockBackward::Finish(const std::string& x) {
 }
 
 int64_t BlockBackward::Make(Op op, const Op& forward) {
+  // The op is a new one: Block::AppendOp gives it an id of its own.
   op.id = -1;
   op.is_target = false;
   op.site = forward.site;
@@ -357,6 +373,8 @@ void BlockBackward::AppendTo(Block* target) {
     // gradient has.
     RestoreGradientShapes(*appended, target);
   };
+  // Several sums may belong after one op; they keep the order in which they were made, so that
+  // equal programs get equal gradients.
   std::stable_sort(sums_.begin(), sums_.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   auto sum = sums_.begin();

@@ -40,6 +40,8 @@ std::string_view InstructionSetName(InstructionSet set) {
 
 InstructionSet ProcessorInstructionSet() {
 #if defined(__x86_64__)
+  // The builtins also check that the system saves the registers. The AVX-512 code of Highway and
+  // oneDNN needs BW in addition to F.
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
     return InstructionSet::kAvx512;
   }
@@ -49,6 +51,7 @@ InstructionSet ProcessorInstructionSet() {
 }
 
 InstructionSet UsedInstructionSet() {
+  // Once per process: plans, prepared kernels and blocked tensors must not disagree.
   static const InstructionSet used = std::min(ProcessorInstructionSet(), LimitOfEnvironment());
   return used;
 }

@@ -26,6 +26,8 @@ constexpr std::array<DTypeFacts, 10> kDTypes{{
     {DType::kBFloat16, "bfloat16", 2},
 }};
 
+// A search over ten entries: a table indexed by value would have gaps, since the enumerators are
+// Fluid's.
 const DTypeFacts& FactsOf(DType dtype) {
   for (const DTypeFacts& facts : kDTypes) {
     if (facts.dtype == dtype) return facts;

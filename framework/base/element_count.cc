@@ -20,6 +20,8 @@ int64_t AddCounts(int64_t a, int64_t b) {
 void CheckElementLimit(std::span<const int64_t> dims) {
   int64_t count = 1;
   for (int64_t dim : dims) {
+    // A dim of 0 is skipped, not multiplied: otherwise it would hide an overflow of the dims before
+    // and after it, which kernels multiply on their own.
     const bool overflows = dim > 0 && __builtin_mul_overflow(count, dim, &count);
     SKIFF_ENFORCE(!overflows && count <= kMaxElementCount, kOutOfRange, "shape [", Join(dims, ", "),
                   "] has more than ", kMaxElementCount, " elements, a dim of 0 counted as 1");

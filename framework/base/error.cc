@@ -26,6 +26,7 @@ std::string_view ErrorCodeName(ErrorCode code) {
   return "UNKNOWN";
 }
 
+// Out of line, so that each SKIFF_ENFORCE adds only a call to its function.
 void ThrowError(ErrorCode code, const std::string& message) { throw Error(code, message); }
 
 }  // namespace skiff

@@ -11,6 +11,7 @@ std::string Text(double value, int digits, Format... format) {
   // The digits before the point, and sign, point and exponent.
   constexpr int kRoom = std::numeric_limits<double>::max_exponent10 + 16;
   std::string text(static_cast<size_t>(kRoom + digits), '\0');
+  // std::to_chars ignores the locale, unlike printf and streams.
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value, format...);
   text.resize(static_cast<size_t>(end - text.data()));
   return text;

@@ -35,6 +35,7 @@ std::string ConcatenatePieces(std::initializer_list<const TextPiece*> pieces) {
   size_t size = 0;
   for (const TextPiece* piece : pieces) size += piece->text().size();
   std::string text;
+  // One allocation for any number of pieces.
   text.reserve(size);
   for (const TextPiece* piece : pieces) text += piece->text();
   return text;

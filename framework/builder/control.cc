@@ -58,6 +58,7 @@ Variable LogicalNot(const Variable& x, Site site) {
 Variable Increment(const Variable& x, float step, Site site) {
   const LayerCall call("increment", "", site);
   Op op("increment");
+  // In place: counters are persistables, whose next value must be in the same variable.
   op.SetInput("X", {call.Use(x)}).SetOutput("Out", {x.name()}).SetAttr("step", step);
   call.Append(std::move(op));
   return x;

@@ -21,6 +21,7 @@ Variable Data(const std::string& name, const std::vector<int64_t>& dims, DType d
   var.dims = dims;
   var.lod_level = options.lod_level;
   var.stop_gradient = options.stop_gradient;
+  // As in Fluid, for programs that PaddlePaddle runs.
   var.need_check_feed = true;
   root->CreateVar(std::move(var));
   return {root, name};

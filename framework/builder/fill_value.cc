@@ -19,6 +19,7 @@ std::string ExactText(T value) {
 void SetFillValue(Op* op, DType dtype, double value) {
   const auto rounded = static_cast<float>(value);
   op->SetAttr("value", rounded);
+  // Most constants are exact as a float, which is all that Fluid's attribute `value` can hold.
   if (static_cast<double>(rounded) == value) return;
   if (dtype == DType::kFloat64) {
     op->SetAttr("str_value", ExactText(value));

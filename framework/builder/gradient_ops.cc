@@ -37,6 +37,8 @@ Variable SquaredNorm(const Variable& x, const std::source_location& site) {
 Variable GlobalNormFactor(float max_norm, const Variable& squared_norm,
                           const std::source_location& site) {
   const Variable norm = layers::Sqrt(squared_norm, site);
+  // The maximum in the divisor makes the factor 1 for small norms, without a branch, and finite for
+  // a norm of 0.
   const Variable limit = layers::FillConstant({1}, norm.dtype(), max_norm, site);
   return layers::ElementwiseDiv(limit, layers::ElementwiseMax(norm, limit, {}, site), {}, site);
 }
@@ -58,6 +60,8 @@ Variable Clipped(const GradientClip& clip, const Variable& gradient, const Varia
 
 Variable Decay(const Regularizer& regularizer, const Variable& parameter,
                const std::source_location& site) {
+  // The gradient of coefficient · |w| is coefficient · sign(w); that of coefficient / 2 · w² is
+  // coefficient · w.
   const bool is_l1 = regularizer.kind == Regularizer::Kind::kL1;
   const Variable direction = is_l1 ? layers::Sign(parameter, site) : parameter;
   return layers::Scale(direction, {.scale = regularizer.coefficient}, site);
@@ -85,6 +89,8 @@ void AppendWidening(const GradientClip& clip, const Regularizer& fallback, bool 
                     std::vector<NamedGradient>* gradients, const std::source_location& site) {
   const Block& root = *DefaultMainProgram().root();
   for (NamedGradient& entry : *gradients) {
+    // Squares and sums of float16 overflow early and those of bfloat16 lose digits, so both steps
+    // work in float32. An update op reads two-byte gradients as they are.
     const DType dtype = entry.gradient.dtype();
     if (!IsHalf(dtype)) continue;
     const Var& parameter = *entry.parameter;
@@ -113,6 +119,8 @@ void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
   if (clip.kind == GradientClip::Kind::kGlobalNorm) {
     std::vector<NamedGradient> counted;
     for (const NamedGradient* entry : clipped) counted.push_back(*entry);
+    // The norm that the check for finite gradients has computed serves here, if it is over the same
+    // gradients.
     const bool is_known = squared_norm.defined() && counted.size() == gradients->size();
     factor = GlobalNormFactor(clip.max_norm,
                               is_known ? squared_norm : SquaredGlobalNorm(counted, site), site);
@@ -133,6 +141,7 @@ void AppendRegularization(const Regularizer& fallback, std::vector<NamedGradient
     if (!regularizer.defined()) continue;
     const size_t first = root->ops().size();
     const std::string plain = entry.gradient.name();
+    // Of the master weights where there are any: the rounded parameter would decay in coarse steps.
     const Variable decay = Decay(regularizer, {root, entry.weights->name}, site);
     entry.gradient = layers::Sum({entry.gradient, decay}, site);
     MarkParameterOps(first, {entry.parameter->name, plain});

@@ -14,7 +14,7 @@ namespace skiff {
 struct NamedGradient {
   const Var* parameter = nullptr;
   Variable gradient;
-  // What is updated: the parameter itself, or the float32 master weights of a two-byte one.
+  // The updated variable: the parameter itself, or the float32 master weights of a two-byte one.
   const Var* weights = nullptr;
 };
 

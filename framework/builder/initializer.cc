@@ -16,6 +16,8 @@ struct Fans {
   double out;
 };
 
+// Fluid's rule: [in, out] for the matrix of a fully connected layer, [out, in, kernel…] for
+// filters, each of which sees `field` points per channel.
 Fans FansOf(const std::vector<int64_t>& dims) {
   if (dims.empty()) return {1.0, 1.0};
   if (dims.size() == 1) return {static_cast<double>(dims[0]), static_cast<double>(dims[0])};
@@ -61,7 +63,8 @@ Initializer NormalOf(const char* type, const NormalOptions& options) {
   return Initializer([type, options](const Var& var) { return NormalOp(type, var, options); });
 }
 
-// The distribution around 0 with this variance.
+// Returns the op of the distribution around 0 with this variance. Uniform in [-a, a] has the
+// variance a² / 3.
 Op OfVariance(const Var& var, double variance, const FanOptions& options) {
   if (!options.uniform) {
     return NormalOp("gaussian_random", var,

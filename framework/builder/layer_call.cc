@@ -24,17 +24,20 @@ Op* AppendInferred(Block* block, Op op, const std::source_location& site) {
   try {
     InferOp(DefaultOpRegistry(), block, appended);
   } catch (...) {
+    // A program never keeps an op whose shapes are unknown.
     block->RemoveOps(block->ops().size() - 1, block->ops().size());
     throw;
   }
   return appended;
 }
 
-// Startup ops belong to no role or scope of the model. Initializers make float32 and float64:
-// two-byte numbers are rounded ones of float32.
+// Appends the op that initializes a variable to the startup program, without the role and the name
+// scope of the model. Initializers make float32 and float64, so two-byte variables are filled by
+// way of a float32 variable and rounded.
 void AppendInitialization(const Var& var, const Initializer& initializer,
                           const std::source_location& site) {
   Block* startup = DefaultStartupProgram().root();
+  // Another main program with the same startup program has initialized it.
   if (startup->FindLocalVar(var.name) != nullptr) return;
   Var first = var;
   first.attrs.clear();
@@ -84,7 +87,7 @@ int32_t Narrowed(const std::string& attribute, int64_t value) {
   return static_cast<int32_t>(value);
 }
 
-// Layers give integers as int64; Fluid's ops have most of them in 32 bits.
+// Layers give all integers as int64, but most attributes of Fluid's ops have 32 bits.
 void NarrowIntegers(Op* op) {
   const OpDef* def = DefaultOpRegistry().Find(op->type);
   if (def == nullptr) return;
@@ -141,6 +144,7 @@ Variable LayerCall::CreateParameter(const ParamAttr& attr, std::string_view suff
     Enforce(dim > 0, "a parameter of shape ", Shape(dims),
             " can't be made: each dim must be known and positive");
   }
+  // A Variable that is given counts more than a name.
   if (attr.shared.defined()) return SharedParameter(attr, dims, dtype);
   Block* root = DefaultMainProgram().root();
   try {
@@ -152,6 +156,7 @@ Variable LayerCall::CreateParameter(const ParamAttr& attr, std::string_view suff
       return {root, name};
     }
     const Var parameter = ParameterVar(attr, name, std::move(dims), dtype);
+    // Both programs are checked before either is changed.
     const Var* in_startup = DefaultStartupProgram().root()->FindLocalVar(name);
     if (in_startup != nullptr) CheckSame(*in_startup, parameter.dims, dtype);
     AppendInitialization(
@@ -190,6 +195,7 @@ Op* LayerCall::Append(Op op) const {
     return AppendInferred(&CurrentBlock(), std::move(op), site_);
   } catch (...) {
     for (const std::string& name : outputs) {
+      // Only variables of this call: an op may also write one that existed before.
       if (name.starts_with(name_ + ".tmp_")) CurrentBlock().RemoveVar(name);
     }
     throw;

@@ -1,5 +1,5 @@
 // One call of a layer function: names, parameters and ops on behalf of the caller's source line.
-// For those who write layers.
+// For authors of layers.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,6 @@
+// Schedules are formulas over the step counter, without control flow: a choice is a sum of terms,
+// each multiplied by a comparison (0 or 1). So schedules are ordinary ops, which plans, checkpoints
+// and exported programs handle like any others.
 #include "framework/builder/learning_rate.h"
 
 #include <algorithm>
@@ -47,6 +50,7 @@ struct Schedule {
 // int64 [1]: the number of earlier steps. Several schedules of a program share one counter, which
 // is advanced before the first of them reads it.
 Variable StepCounter(const Schedule& schedule) {
+  // -1, since the counter is incremented before it is read: the first step reads 0, as in Fluid.
   const Variable counter = CreatePersistable(kStepCounter, {1}, DType::kInt64, -1.0, schedule.site);
   const Block& root = *DefaultMainProgram().root();
   if (FindStepAdvance(root) == root.ops().size()) Increment(counter, 1.0f, schedule.site);
@@ -72,11 +76,13 @@ Variable Linear(const Schedule& schedule, const Variable& x, double scale, doubl
 }
 
 Variable Ceiling(const Schedule& schedule, const Variable& x) {
+  // ⌈x⌉ = -⌊-x⌋, which needs no other op.
   const Variable below = Floor(Linear(schedule, x, -1.0, 0.0), schedule.site);
   return Linear(schedule, below, -1.0, 0.0);
 }
 
-// base^x for a positive base.
+// Returns base^x for a positive base, as exp(x · log base): a base that is a constant needs no
+// tensor.
 Variable PowerOf(const Schedule& schedule, double base, const Variable& x) {
   return Exp(Linear(schedule, x, std::log(base), 0.0), schedule.site);
 }
@@ -122,7 +128,8 @@ Variable Piecewise(const std::vector<int64_t>& boundaries, const std::vector<flo
     schedule.call.Enforce(boundaries[i - 1] < boundaries[i], "boundary ", boundaries[i],
                           " follows ", boundaries[i - 1], ", expected ascending ones");
   }
-  // Interval i is reached and its end isn't; adding up differences of the values would round.
+  // Interval i counts if its begin is reached and its end isn't. Adding up the differences of the
+  // values instead would round.
   std::vector<Variable> reached;
   for (const int64_t boundary : boundaries) reached.push_back(Reached(schedule, boundary));
   std::vector<Variable> terms;
@@ -156,6 +163,8 @@ Variable Polynomial(const PolynomialOptions& options, Site site) {
   const Variable periods = Divide(schedule, StepAsFloat(schedule), options.decay_steps);
   Variable share;  // of the period that has passed
   if (options.cycle) {
+    // With `cycle`, the period becomes as many times longer as steps need; it is 1 in the very
+    // first step, where 0 / 0 would be NaN.
     const Variable length =
         ElementwiseMax(Ceiling(schedule, periods), Number(schedule, 1.0), {}, site);
     share = ElementwiseDiv(periods, length, {}, site);
@@ -188,6 +197,7 @@ Variable LinearWarmup(const LearningRate& after, const WarmupOptions& options, S
   const Variable share = Divide(schedule, StepAsFloat(schedule), options.warmup_steps);
   const Variable rising =
       Linear(schedule, share, static_cast<double>(options.end) - options.start, options.start);
+  // One of the factors is 0 and the other 1, so the sum is exactly one of the two terms.
   const Variable first = ElementwiseMul(rising, Linear(schedule, reached, -1.0, 1.0), {}, site);
   const Variable second = ElementwiseMul(AsVariable(after, site), reached, {}, site);
   return Finished(ElementwiseAdd(first, second, {}, site));
@@ -197,6 +207,7 @@ Variable Noam(const NoamOptions& options, Site site) {
   const Schedule schedule("noam_decay", site);
   schedule.Positive(options.model_width, "model_width");
   schedule.Positive(options.warmup_steps, "warmup_steps");
+  // n counts from 1, since 0 to the power of -½ is infinite.
   const Variable n = Linear(schedule, StepAsFloat(schedule), 1.0, 1.0);
   const Variable falling = ElementwisePow(n, Number(schedule, -0.5), {}, site);
   const double slope = std::pow(static_cast<double>(options.warmup_steps), -1.5);

@@ -21,12 +21,12 @@ namespace skiff {
 
 inline constexpr const char* kStepCounter = "@LR_DECAY_COUNTER@";
 
-// The position of the op that moves the step counter on, by runs or by rounds, in the root block of
-// a program; the number of ops if there is none.
+// Returns the position of the op that advances the step counter, by runs or by rounds, in the root
+// block of a program; the number of ops if there is none.
 size_t FindStepAdvance(const Block& root);
 
-// What an optimizer takes: a number, or a float32 or float64 variable of shape [1], which it casts
-// to the dtype of the parameters.
+// The learning rate of an optimizer: a number, or a float32 or float64 variable of shape [1], which
+// it casts to the dtype of the parameters.
 class LearningRate {
  public:
   // NOLINTBEGIN(google-explicit-constructor): {.learning_rate = 0.1f}

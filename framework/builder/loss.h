@@ -61,7 +61,7 @@ Variable HuberLoss(const Variable& x, const Variable& label, float delta,
 
 struct SmoothL1Options {
   Variable inside_weight = {};   // factors of x - y, of x's shape
-  Variable outside_weight = {};  // factors of what is added up
+  Variable outside_weight = {};  // factors of the terms of the sum
   float sigma = 1.0f;            // the curve becomes a line at 1 / sigma²
 };
 // The sum over each row of x - y [N, ...] of Huber's curve: [N, 1]. Error unless both weights are

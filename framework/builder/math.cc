@@ -20,6 +20,7 @@ Variable Reduce(const char* type, const Variable& x, const ReduceOptions& option
   const LayerCall call(type, "", site);
   Op op(type);
   op.SetInput("X", {call.Use(x)});
+  // As Fluid's layers do: with reduce_all, `dim` doesn't count.
   op.SetAttr("dim", options.dims.empty() ? std::vector<int64_t>{0} : options.dims);
   op.SetAttr("keep_dim", options.keep_dim).SetAttr("reduce_all", options.dims.empty());
   return call.AppendFor(std::move(op));
@@ -193,6 +194,7 @@ Variable MatMul(const Variable& x, const Variable& y, const MatMulOptions& optio
   op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
   op.SetAttr("trans_x", options.transpose_x).SetAttr("trans_y", options.transpose_y);
   const Variable product = call.AppendFor(std::move(op));
+  // matmul_v2 has no alpha, unlike Fluid's matmul.
   return options.alpha == 1.0f ? product : Scale(product, {.scale = options.alpha}, site);
 }
 

@@ -15,7 +15,7 @@ std::vector<int64_t> ValuesOf(const Extent3d& extent) {
   return {extent.depth, extent.height, extent.width};
 }
 
-// The product of dims [begin, rank), which a parameter's shape depends on.
+// Returns the product of dims [begin, rank), on which a parameter's shape depends.
 int64_t KnownProduct(const LayerCall& call, const Variable& x, int64_t begin) {
   const std::vector<int64_t> tail(x.dims().begin() + begin, x.dims().end());
   for (const int64_t dim : tail) {
@@ -57,7 +57,8 @@ size_t ChannelAxis(const LayerCall& call, const Variable& x, const std::string& 
   return axis;
 }
 
-// As PaddlePaddle saves the slopes: those of channels have four dims, whatever the rank of x.
+// Returns the dims with which PaddlePaddle saves the slopes: those of channels have four dims,
+// whatever the rank of x.
 std::vector<int64_t> SlopeDims(const LayerCall& call, const Variable& x,
                                const PreluOptions& options) {
   if (options.mode == "channel") {
@@ -89,12 +90,15 @@ Variable Convolve(const LayerCall& call, const Variable& x, Op op, const Options
   call.Enforce(groups > 0 && channels % groups == 0 && options.filters % groups == 0,
                "groups = ", groups, ", expected a divisor of the ", channels,
                " channels and of the ", options.filters, " filters");
+  // A transposed convolution is the gradient of a convolution, whose filter has the input channels
+  // first.
   std::vector<int64_t> dims = {options.filters, channels / groups};
   if (transposed) dims = {channels, options.filters / groups};
   for (const int64_t extent : kernel) {
     call.Enforce(extent > 0, "kernel = ", Join(kernel, " x "), ", expected positive extents");
     dims.push_back(extent);
   }
+  // He et al. 2015 with the fan-in of all channels, as in Fluid, also for groups.
   const auto points = static_cast<double>(ElementCount(dims) / (dims[0] * dims[1]));
   const Initializer normal = initializer::Normal(
       {.stddev = static_cast<float>(std::sqrt(2.0 / (points * static_cast<double>(channels))))});
@@ -120,6 +124,7 @@ Variable ConvolveTransposed(const LayerCall& call, const Variable& x, const char
 template <typename Options>
 void CheckDepthwise(const LayerCall& call, const Variable& x, const Options& options) {
   const int64_t channels = x.dims()[ChannelAxis(call, x, options.data_format)];
+  // Fluid's depthwise op is conv2d with one group per channel; its kernels rely on that.
   call.Enforce(options.groups == channels, "groups = ", options.groups,
                ", expected a group for each of the ", channels, " channels of a depthwise one");
 }
@@ -153,7 +158,7 @@ ScaleAndShift CreateScaleAndShift(const LayerCall& call, const ParamAttr& scale,
 Variable MovingStatistic(const LayerCall& call, const std::string& name, const Variable& shared,
                          int64_t channels, DType dtype, double start) {
   ParamAttr attr{.shared = shared, .name = name};
-  // One that is shared keeps its settings.
+  // A shared one keeps its settings, and CreateParameter refuses others; a new one isn't trained.
   attr.trainable = shared.defined();
   return call.CreateParameter(attr, "w", {channels}, dtype, initializer::Constant(start));
 }
@@ -165,7 +170,7 @@ Variable SavedOutput(const LayerCall& call) {
   return saved;
 }
 
-// Appends a normalisation, with a scale and a shift of `extent` values where they are wanted.
+// Appends a normalisation, with a scale and a shift of `extent` values if they are asked for.
 Variable Normalize(const LayerCall& call, Op op, const Variable& x, int64_t extent,
                    const std::optional<ParamAttr>& scale, const BiasAttr& shift,
                    const std::vector<std::string>& statistics) {
@@ -277,7 +282,7 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site
   op.SetOutput("MeanOut", {mean.name()}).SetOutput("VarianceOut", {variance.name()});
   op.SetOutput("SavedMean", {SavedOutput(call).name()});
   op.SetOutput("SavedVariance", {SavedOutput(call).name()});
-  // PaddlePaddle does not train without it.
+  // PaddlePaddle doesn't train without this output.
   if (!options.is_test) op.SetOutput("ReserveSpace", {SavedOutput(call).name()});
   return call.Activate(call.AppendFor(std::move(op), "Y"), options.act);
 }

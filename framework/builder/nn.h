@@ -1,4 +1,4 @@
-// Layers with parameters, and what stands between them in a network.
+// Layers with parameters, and layers that are used between them in a network.
 //
 // Parameters are made in the root block of the main program and initialised by the startup program.
 // Default initializers are Fluid's: Xavier uniform for weights and transposed filters, 0 for
@@ -252,7 +252,7 @@ Variable Pool3d(const Variable& x, const Pool3dOptions& options, Site site = Sit
 struct ResizeOptions {
   std::optional<Extent2d> size = {};  // of the output; or
   float scale = 0;                    // its pixels for each of x
-  bool align_corners = true;          // the centers of the corner pixels lie on each other
+  bool align_corners = true;          // the centers of the corner pixels coincide
   int64_t align_mode = 1;  // bilinear, without align_corners: 0 measures from centers of pixels
   std::string data_layout = "NCHW";
 };

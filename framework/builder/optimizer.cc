@@ -1,3 +1,8 @@
+// Minimize works on the default programs and appends, in this order: gradient ops, the gate
+// (gradient accumulation, check for finite gradients), clipping, regularization, learning rates,
+// one update op per parameter, ops that must follow all updates. Parameters are sorted by name, so
+// that the program doesn't depend on the order in which layers were built. If anything throws,
+// `Appended` takes all of it back.
 #include "framework/builder/optimizer.h"
 
 #include <algorithm>
@@ -30,6 +35,7 @@ std::vector<ParameterGradient> AppendGradients(Program* program, const Variable&
   } catch (const Error& error) {
     throw error.WithContext(StrCat(site.file_name(), ":", site.line()));
   }
+  // By name, so that the updates don't depend on the order in which layers made the parameters.
   std::sort(result.parameters.begin(), result.parameters.end(),
             [](const ParameterGradient& a, const ParameterGradient& b) {
               return a.parameter->name < b.parameter->name;
@@ -37,7 +43,7 @@ std::vector<ParameterGradient> AppendGradients(Program* program, const Variable&
   return std::move(result.parameters);
 }
 
-// PaddlePaddle's update ops take no other.
+// PaddlePaddle's update ops take no other dtype.
 DType RateDType(const Var& parameter) {
   return parameter.dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
 }
@@ -51,7 +57,8 @@ Variable CheckedRate(const LearningRate& rate, DType dtype, const std::source_lo
   return rate.variable();
 }
 
-// The rate in each dtype, times each factor, that parameters ask for; each is computed once.
+// The learning rate in each dtype and with each factor that parameters ask for. Each is computed
+// once.
 class RateByParameter {
  public:
   RateByParameter(Variable rate, const std::source_location& site)
@@ -79,7 +86,8 @@ std::string Accumulator(const Var& weights, std::string_view kind, const std::ve
   return CreatePersistable(name, dims, weights.dtype, value, site).name();
 }
 
-// What is updated for a parameter.
+// Returns the variable that is updated for a parameter: the parameter, or new master weights, which
+// the startup program copies from it.
 const Var& WeightsOf(const Var& parameter, bool multi_precision, const LayerCall& call,
                      const std::source_location& site) {
   if (!IsHalf(parameter.dtype)) return parameter;
@@ -97,7 +105,7 @@ void SetInPlace(Op* op, const std::string& slot, const std::string& output,
   op->SetOutput(output, {name});
 }
 
-// Takes back what is appended to the root of a program, unless it is to stay.
+// Removes what was appended to the root of a program since construction, unless Stay is called.
 class Appended {
  public:
   explicit Appended(Block* root)
@@ -167,6 +175,8 @@ std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
                                                     const MinimizeOptions& options,
                                                     const std::source_location& site) {
   Program& main = DefaultMainProgram();
+  // Two optimizers that update one parameter are almost certainly a mistake: the second one would
+  // work with the gradient of a value that no longer exists.
   const std::map<std::string, std::string> updates = UpdatesOf(main);
   const auto check = [&](const std::vector<ParameterGradient>& pairs) {
     for (const ParameterGradient& pair : pairs) {
@@ -176,12 +186,14 @@ std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
                        "\" already, and \"", optimizer, "\" would be its second optimizer"));
     }
   };
-  // Where a parameter is updated, gradient ops that read it are refused, so which ones this
-  // optimizer would update shows without the updates.
+  // AppendBackward refuses gradient ops that read a parameter after an update of it. So to find out
+  // which parameters this optimizer would update, the gradients are appended to a copy without
+  // updates.
   const auto check_without_updates = [&] {
     check(AppendGradients(WithoutUpdates(main).get(), loss, options, site));
   };
-  // Gradient blocks would stay in the program behind an Error.
+  // With sub-blocks the check comes first, since gradient blocks would stay in the program after an
+  // Error.
   const bool has_sub_blocks = main.block_count() > 1;
   if (!updates.empty() && has_sub_blocks) check_without_updates();
   std::vector<ParameterGradient> pairs;
@@ -199,7 +211,7 @@ std::vector<ParameterGradient> AppendFirstGradients(const LayerCall& call,
 // Which runs update.
 struct Gate {
   std::optional<MergeRound> round;
-  Variable squared_norm;  // of all gradients; undefined if nobody has asked for it
+  Variable squared_norm;  // of all gradients; undefined if it isn't needed
   Variable skip;          // a bool: whether a run leaves all as it is; undefined: none does
 };
 
@@ -217,8 +229,8 @@ Gate AppendGate(const MinimizeOptions& options, std::vector<NamedGradient>* grad
   return gate;
 }
 
-// Appends the op on a variable of its own; returns one that takes this over into the variable that
-// the op was to write.
+// Appends the op with a new variable as its output, and returns an op that copies this into the
+// variable that the op was to write, unless the run is skipped.
 Op UnlessSkipped(Op op, const Gate& gate, const LayerCall& call) {
   const std::string target = op.Output("Out").at(0);
   const Variable next = call.AppendFor(std::move(op));

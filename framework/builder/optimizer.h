@@ -1,14 +1,14 @@
 // Optimizers: from a loss to the ops that train its parameters.
 //
 // Minimize appends the gradient ops (framework/autodiff), then, with the role Optimize and the
-// parameters in the order of their names: gradient clipping, regularization, and one update op a
-// parameter. What an optimizer remembers about a parameter is a persistable of both programs under
-// Fluid's name, <parameter>_velocity_0 for example. Each optimizer has a header of its own in
+// parameters in the order of their names: gradient clipping, regularization, and one update op per
+// parameter. The state that an optimizer keeps for a parameter is a persistable of both programs
+// under Fluid's name, <parameter>_velocity_0 for example. Each optimizer has a header of its own in
 // framework/builder/optimizer; they share no state, and one may minimize several losses.
 //
-// With multi_precision a parameter of float16 or bfloat16 has float32 master weights, a persistable
-// <parameter>_fp32_master_0: they are what is updated, clipped gradients and decay included, and
-// the parameter is what they are rounded to. Its states are float32,
+// With multi_precision, a parameter of float16 or bfloat16 has float32 master weights, a
+// persistable <parameter>_fp32_master_0. The optimizer updates these, with clipped and decayed
+// gradients, and rounds them to the parameter. Its states are float32,
 // <parameter>_fp32_master_0_moment1_0 for example. Other parameters don't see a difference.
 #pragma once
 
@@ -34,8 +34,8 @@ struct MinimizeOptions {
   // Gradients of several runs make one update: update_gate.h. So does one step of learning-rate
   // schedules, which all go by one counter: optimizers with schedules need rounds of one length.
   GradientMerge gradient_merge = {};
-  // Leaves all as it is if a gradient isn't finite, and counts that in kSkippedUpdates. Schedules
-  // advance nevertheless.
+  // Leaves everything as it is if a gradient isn't finite, and counts that in kSkippedUpdates.
+  // Schedules advance nevertheless.
   bool skip_non_finite = false;
 };
 
@@ -43,13 +43,14 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // `loss` is a variable of the default main program with one element. Returns parameters and
-  // gradients, before clipping. Errors of AppendBackward; Error if no parameter influences the
-  // loss, if one of options.parameters does not, if a parameter is updated by an op of the program
-  // already, if one is of float16 or bfloat16 without multi_precision, if there is a clip and all
-  // parameters stay out of it, or if the learning rate is a schedule, as that of an optimizer
-  // before with another gradient_merge.steps. The programs are as they were then, but for blocks
-  // that differentiating sub-blocks leaves.
+  // Appends gradients and updates for `loss`, a variable of the default main program with one
+  // element. Returns the parameters and their gradients before clipping. Throws what AppendBackward
+  // throws, and an Error if no parameter influences the loss; if one of options.parameters doesn't;
+  // if an op of the program already updates a parameter; if a parameter is float16 or bfloat16
+  // without multi_precision; if there is a clip from which all parameters are exempt; or if the
+  // learning rate is a schedule that another optimizer uses with another gradient_merge.steps. The
+  // programs are then as they were before, except for blocks that differentiating sub-blocks
+  // leaves.
   std::vector<ParameterGradient> Minimize(
       const Variable& loss, const MinimizeOptions& options = {},
       std::source_location site = std::source_location::current()) const;
@@ -69,7 +70,7 @@ class Optimizer {
 
   struct Update {
     const Var& parameter;
-    const Var& weights;  // what is updated: the parameter, or its master weights
+    const Var& weights;  // the updated variable: the parameter, or its master weights
     const std::source_location& site;
   };
   // Gives `op`, which has parameter, gradient and learning rate, its states and attributes. Called
@@ -86,8 +87,8 @@ class Optimizer {
   static std::string AddNumber(const Update& update, Op* op, std::string_view slot,
                                std::string_view kind, double value);
 
-  // Errors that name the optimizer and where it is made, the option, what was found and what is
-  // expected.
+  // Throw Errors that name the optimizer and where it is made, the option, its value and the
+  // expected one.
   void CheckFraction(const char* option, float value) const;  // in [0, 1)
   void CheckPositive(const char* option, float value) const;
   void CheckNotNegative(const char* option, float value) const;

@@ -1,4 +1,4 @@
-// What a user may say about a parameter of a layer.
+// The settings of a layer's parameter.
 //
 // A layer makes its parameters. To share one between layers, make it first, and give it to each:
 //

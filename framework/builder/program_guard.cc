@@ -17,6 +17,7 @@ struct BuildState {
 };
 
 BuildState& State() {
+  // Per thread, so that threads can build programs at the same time without locks.
   thread_local BuildState state;
   return state;
 }

@@ -1,7 +1,7 @@
 // Where layer functions append: the main and the startup program of this thread, and the scopes
 // that mark the ops made inside them.
 //
-// All state is per thread. Guards are nested like the C++ scopes they stand in.
+// All state is per thread. Guards nest like the C++ scopes that hold them.
 #pragma once
 
 #include <cstdint>

@@ -18,6 +18,7 @@ Regularizer L2Decay(float coefficient) { return {Regularizer::Kind::kL2, coeffic
 std::string RegularizerToText(const Regularizer& regularizer) {
   if (!regularizer.defined()) return "";
   char digits[64];
+  // The shortest text that reads back as the same float.
   const auto end = std::to_chars(digits, digits + sizeof(digits), regularizer.coefficient).ptr;
   const bool is_l1 = regularizer.kind == Regularizer::Kind::kL1;
   return StrCat(is_l1 ? kL1Prefix : kL2Prefix, std::string_view(digits, end));

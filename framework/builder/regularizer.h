@@ -20,7 +20,7 @@ Regularizer L1Decay(float coefficient);
 // gradient + coefficient · parameter
 Regularizer L2Decay(float coefficient);
 
-// "l2_decay 0.0001": how a parameter's own regularizer stands in its variable's attributes.
+// The text of a parameter's own regularizer in its variable's attributes: "l2_decay 0.0001".
 std::string RegularizerToText(const Regularizer& regularizer);
 // The inverse. Error for another text.
 Regularizer RegularizerFromText(std::string_view text);

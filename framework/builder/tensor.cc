@@ -10,7 +10,8 @@
 namespace skiff::layers {
 namespace {
 
-// An op with an extra output XShape, which its gradient reads instead of X.
+// Appends an op with an extra output XShape, which its gradient reads instead of X, so that X
+// needn't be kept. As in Fluid, XShape holds the dims of X after a dim of 0, and no data.
 Variable WithXShape(const char* type, const Variable& x, AttributeMap attrs, const Site& site) {
   const LayerCall call(type, "", site);
   Op op(type);
@@ -24,7 +25,7 @@ Variable WithXShape(const char* type, const Variable& x, AttributeMap attrs, con
   return out;
 }
 
-// The axis counted from the front. PaddlePaddle's ops don't all count from the back.
+// Returns the axis counted from the front: not all of PaddlePaddle's ops can count from the back.
 int64_t FromTheFront(const LayerCall& call, const Variable& x, int64_t axis) {
   const auto rank = static_cast<int64_t>(x.dims().size());
   call.Enforce(axis >= -rank && axis < rank, "axis ", axis, " is outside [", -rank, ", ", rank - 1,
@@ -52,7 +53,8 @@ std::vector<Variable> AppendForParts(const LayerCall& call, Op op, size_t parts,
   return outputs;
 }
 
-// What the initializer would fill a parameter with, as a variable of the main program.
+// Returns a variable of the main program with the values that the initializer would give a
+// parameter.
 Variable Filled(const char* type, const std::vector<int64_t>& dims, DType dtype,
                 const Initializer& initializer, const Site& site) {
   const LayerCall call(type, "", site);
@@ -82,7 +84,7 @@ Variable FromX(const char* type, const Variable& x, AttributeMap attrs, const Si
   return call.AppendFor(std::move(op));
 }
 
-// What no gradient flows through.
+// Marks the variable as one that no gradient flows through.
 Variable WithoutGradient(Variable x) {
   x.StopGradient();
   return x;
@@ -111,11 +113,12 @@ Variable Range(int64_t start, int64_t end, int64_t step, Site site) {
   const LayerCall call("range", "", site);
   call.Enforce(step != 0 && (step > 0 ? start < end : start > end), "from ", start, " to ", end,
                " by steps of ", step, " there is no number");
-  // Unsigned: the distance may be beyond int64.
+  // Unsigned, since the distance may be beyond int64 (signed overflow would be undefined).
   const auto from = static_cast<uint64_t>(step > 0 ? start : end);
   const auto to = static_cast<uint64_t>(step > 0 ? end : start);
   const uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : -static_cast<uint64_t>(step);
   const uint64_t count = (to - from - 1) / stride + 1;
+  // The numbers become an attribute, and every copy of the program holds them.
   constexpr uint64_t kMost = uint64_t{1} << 24;
   call.Enforce(count <= kMost, "from ", start, " to ", end, " there are ", count,
                " numbers, expected at most ", kMost, " in a program");

@@ -55,10 +55,10 @@ Variable ZerosLike(const Variable& x, Site site = Site::current());
 Variable OnesLike(const Variable& x, Site site = Site::current());
 Variable Assign(const Variable& x, Site site = Site::current());
 Variable Cast(const Variable& x, DType dtype, Site site = Site::current());
-// The dense tensor that selected rows, a sparse gradient, stand for. An op of Skiff's own.
+// The dense tensor that selected rows (a sparse gradient) represent. An op of Skiff's own.
 Variable SelectedRowsToDense(const Variable& x, Site site = Site::current());
 
-// At most one dim of -1, which takes what is left; 0 copies the extent of x.
+// At most one dim may be -1: it is inferred from the element count. 0 copies the extent of x.
 Variable Reshape(const Variable& x, const std::vector<int64_t>& dims, Site site = Site::current());
 // Dim i of the result is dim permutation[i] of x.
 Variable Transpose(const Variable& x, const std::vector<int64_t>& permutation,
@@ -78,7 +78,7 @@ Variable Concat(const std::vector<Variable>& xs, int64_t axis = 0, Site site = S
 // `count` equal parts. Error unless count > 0.
 std::vector<Variable> Split(const Variable& x, int64_t count, int64_t axis = -1,
                             Site site = Site::current());
-// Parts of these extents, of which one may be -1: what is left. Error if there is none.
+// Parts of these extents. One of them may be -1: the rest of the axis. Error if there is none.
 std::vector<Variable> SplitSections(const Variable& x, const std::vector<int64_t>& sections,
                                     int64_t axis = -1, Site site = Site::current());
 
@@ -132,7 +132,7 @@ Variable StridedSlice(const Variable& x, const StridedSliceOptions& options,
 Variable Tile(const Variable& x, const std::vector<int64_t>& times, Site site = Site::current());
 // x broadcast to `dims`; -1 keeps a dim of x.
 Variable Expand(const Variable& x, const std::vector<int64_t>& dims, Site site = Site::current());
-// A border of `value`: {before axis 0, behind it, before axis 1, …} elements.
+// A border of `value`: {before axis 0, after it, before axis 1, …} elements.
 Variable Pad(const Variable& x, const std::vector<int64_t>& paddings, float value = 0.0f,
              Site site = Site::current());
 
@@ -154,7 +154,7 @@ Variable Roll(const Variable& x, const std::vector<int64_t>& shifts,
 // Matrices with zeros above (below) a diagonal.
 Variable Tril(const Variable& x, int64_t diagonal = 0, Site site = Site::current());
 Variable Triu(const Variable& x, int64_t diagonal = 0, Site site = Site::current());
-// Of a vector the matrix with it on a diagonal, of a matrix that diagonal.
+// For a vector, the matrix with it on a diagonal; for a matrix, that diagonal.
 Variable Diag(const Variable& x, int64_t offset = 0, float padding_value = 0.0f,
               Site site = Site::current());
 // For vectors of extents [m, n, …] a tensor [m, n, …] each, constant along the others' axes.

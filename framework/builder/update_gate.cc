@@ -19,17 +19,18 @@ namespace {
 
 using Site = std::source_location;
 
-// The persistable's next value.
+// Appends the op with the persistable as its output.
 void Assign(const Variable& persistable, Op op, const Site& site) {
   const LayerCall call("minimize", "minimize", site);
   op.SetOutput("Out", {persistable.name()});
   call.Append(std::move(op));
 }
 
-// Int64 attribute of what moves the step counter on: the runs of a round. Without it each run does.
+// An int64 attribute of the op that advances the step counter: the runs of a round. Without it, the
+// counter advances in each run.
 constexpr const char* kRunsPerStepAttr = "runs_per_step";
 
-// What the step counter decides about, but for parameters.
+// Returns the variables that are computed from the step counter, parameters excepted.
 std::set<std::string> ScheduledVariables(const Block& root) {
   std::set<std::string> scheduled = {kStepCounter};
   const auto is_scheduled = [&](const std::string& name) { return scheduled.contains(name); };
@@ -41,7 +42,7 @@ std::set<std::string> ScheduledVariables(const Block& root) {
   return scheduled;
 }
 
-// An op of that type, which adds the gradient to the sum.
+// Returns an op of that type, which adds the gradient to the sum.
 Op MergeOp(const char* type, const GradientMerge& merge, const MergeRound& round,
            const Variable& sum, const Variable& gradient) {
   Op op(type);
@@ -61,6 +62,9 @@ Variable MergedGradient(const GradientMerge& merge, const MergeRound& round,
     call.Append(MergeOp("gradient_merge", merge, round, sum, entry.gradient));
     return sum;
   }
+  // The sum of a sparse gradient is dense, with a mark for each row. So the merged gradient has
+  // just the rows that some batch of the round looked up, and updates that change only rows of the
+  // gradient stay sparse.
   const Variable touched =
       CreatePersistable(name + "Rows", {parameter.dims[0]}, DType::kBool, 0.0, site);
   Op op = MergeOp("gradient_merge_rows", merge, round, sum, entry.gradient);
@@ -81,11 +85,13 @@ MergeRound AppendGradientMerge(const GradientMerge& merge, std::vector<NamedGrad
   const Block& root = *DefaultMainProgram().root();
   MergeRound round;
   round.begin = root.ops().size();
-  // Counted from 0 on, so that a checkpoint says where a round stands whatever its length is in the
-  // program that goes on from it.
+  // Counts up from 0, not down from `steps`: so a checkpoint says how many gradients the sums hold,
+  // whatever length the rounds have in the program that continues from it.
   const Variable done = CreatePersistable(DefaultMainProgram().UniqueName("@GRADIENT_MERGE_STEP@"),
                                           {1}, DType::kInt64, 0.0, site);
   round.count = layers::ElementwiseAdd(done, number(1), {}, site);
+  // Not Equal: a program with shorter rounds may continue a checkpoint in the middle of a longer
+  // one.
   round.is_last = layers::GreaterEqual(round.count, number(merge.steps), site);
   Op next("where");
   next.SetInput("Condition", {round.is_last.name()});
@@ -124,13 +130,17 @@ void AdvanceSchedulesByRound(const GradientMerge& merge, const MergeRound& round
   const size_t increment = FindStepAdvance(*root);
   const size_t made = root->ops().size();
   const Variable counter(root, kStepCounter);
+  // In the first run of a round, not the last: the rate that the update uses must be that of the
+  // whole round.
   const Variable is_first =
       layers::Equal(round.count, layers::FillConstant({1}, DType::kInt64, 1.0, site), site);
   Op add("sum");
   add.SetInput("X", {counter.name(), layers::Cast(is_first, DType::kInt64, site).name()});
   add.SetAttr(kRunsPerStepAttr, merge.steps);
   Assign(counter, std::move(add), site);
-  // In place of the increment: what tells the round, and the sum.
+  // Puts two groups of ops in place of the increment: those that compute the position in the round,
+  // which were appended later, and the new sum. So the counter still advances before the first
+  // schedule reads it.
   std::vector<size_t> order;
   const auto append = [&order](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) order.push_back(i);
@@ -145,8 +155,10 @@ void AdvanceSchedulesByRound(const GradientMerge& merge, const MergeRound& round
 
 Variable AppendNonFiniteCheck(const Variable& squared_norm, const Variable& skip,
                               const Site& site) {
+  // One sum over all gradients serves for all: infinities and NaNs survive squaring and adding.
   const Variable finite = layers::IsFinite(squared_norm, site);
   const Variable broken = layers::LogicalNot(finite, site);
+  // Only runs that would have updated count as skipped.
   const Variable counted =
       skip.defined() ? layers::LogicalAnd(broken, layers::LogicalNot(skip, site), site) : broken;
   const Variable count = CreatePersistable(kSkippedUpdates, {1}, DType::kInt64, 0.0, site);

@@ -1,8 +1,9 @@
-// Which runs of a training program update its parameters: all, or one in k, the gradients of the
-// others being added up until then, and only those whose gradients are finite.
+// Decides which runs of a training program update its parameters: all, or one in k, with the
+// gradients of the others added up until then; and, if asked for, only runs whose gradients are
+// finite.
 //
 // Everything is in the program: sums and counters are persistables, which checkpoints hold, and the
-// update ops read a bool that says whether to leave all as it is (SkipUpdate).
+// update ops read a bool that says whether to leave everything as it is (SkipUpdate).
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ struct GradientMerge {
   bool mean = true;   // the mean of their gradients; false: the sum
 };
 
-// Where in a round a run stands.
+// The position of a run in its round.
 struct MergeRound {
   Variable count;    // int64 [1]: the gradients of the round, with this run's
   Variable is_last;  // a bool [1]
@@ -33,26 +34,26 @@ struct MergeRound {
   size_t end = 0;
 };
 
-// Adds up each gradient in <parameter>@GRAD@GradientMerge (float32 where the gradient has two
-// bytes), begins again behind each update, and puts the sum or the mean in place of the gradient.
-// Of a sparse gradient that is selected rows, too: the rows that gradients of the round had
-// (gradient_merge_rows). Error unless steps > 0.
+// Adds up each gradient in <parameter>@GRAD@GradientMerge (float32 for two-byte gradients), begins
+// again after each update, and puts the sum or the mean in place of the gradient. A sparse gradient
+// stays selected rows: those that gradients of the round had (gradient_merge_rows). Error unless
+// steps > 0.
 MergeRound AppendGradientMerge(const GradientMerge& merge, std::vector<NamedGradient>* gradients,
                                const std::source_location& site);
 
-// Whether `rate` is a schedule whose step counter doesn't go by such rounds yet. All schedules of a
-// program share the counter: Error if the rate of an optimizer before goes by rounds of another
-// length.
+// Returns whether `rate` is a schedule whose step counter doesn't go by such rounds yet. All
+// schedules of a program share the counter: Error if an earlier optimizer's rate goes by rounds of
+// another length.
 bool HasToSlowSchedules(const LearningRate& rate, const GradientMerge& merge,
                         const std::source_location& site);
 
-// Has the schedules of the program advance once a round, as with one large batch. Moves ops: the
-// last thing that is done to the program.
+// Makes the schedules of the program advance once per round, as with one large batch. Moves ops, so
+// it must be the last change to the program.
 void AdvanceSchedulesByRound(const GradientMerge& merge, const MergeRound& round,
                              const std::source_location& site);
 
-// Returns a bool [1]: true if `squared_norm`, the SquaredGlobalNorm of the gradients, isn't finite:
-// as an element isn't, or is too large. Counts in kSkippedUpdates how often that was so while
+// Returns a bool [1]: true if `squared_norm`, the SquaredGlobalNorm of the gradients, isn't finite,
+// because an element isn't or is too large. Counts in kSkippedUpdates how often that was so while
 // `skip`, which may be undefined, was false.
 Variable AppendNonFiniteCheck(const Variable& squared_norm, const Variable& skip,
                               const std::source_location& site);

@@ -39,6 +39,7 @@ Variable operator/(const LocatedVariable& x, const LocatedVariable& y) {
 Variable operator+(const LocatedVariable& x, double number) { return ScaleBy(x, 1.0, number); }
 Variable operator-(const LocatedVariable& x, double number) { return ScaleBy(x, 1.0, -number); }
 Variable operator*(const LocatedVariable& x, double number) { return ScaleBy(x, number, 0.0); }
+// One `scale` op for all operations with a number. A division multiplies by the rounded reciprocal.
 Variable operator/(const LocatedVariable& x, double number) {
   return ScaleBy(x, 1.0 / number, 0.0);
 }

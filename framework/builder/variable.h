@@ -21,7 +21,8 @@ class Variable {
   bool defined() const { return block_ != nullptr; }
   Block* block() const { return block_; }
   const std::string& name() const { return name_; }
-  // So that a Variable may stand wherever a variable's name is asked for, as in lists of fetches.
+  // Implicit, so that a Variable can be used where a variable's name is expected, as in lists of
+  // fetches.
   operator const std::string&() const { return name_; }
 
   // The description in the program. Error if the variable is undefined or was removed.
@@ -36,7 +37,7 @@ class Variable {
   std::string name_;
 };
 
-// An operand of the operators below: remembers where in the source the expression stands.
+// An operand of the operators below. Remembers the source location of the expression.
 struct LocatedVariable {
   // NOLINTNEXTLINE(google-explicit-constructor): that it is implicit is its purpose.
   LocatedVariable(const Variable& variable,

@@ -17,6 +17,7 @@ std::vector<std::string> SplitNames(const std::string& names) {
 }
 
 std::string ShellCommand(const std::vector<std::string>& arguments) {
+  // Characters that no shell treats specially; everything else goes into single quotes.
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
   std::vector<std::string> quoted;

@@ -32,6 +32,8 @@ void SetFlag(const Command& command, const std::string& name, const std::string&
 
 // Sets the flag that arguments[i] names and returns how many arguments that took.
 size_t ParseFlag(const Command& command, const std::vector<std::string>& arguments, size_t i) {
+  // gflags' own parser exits the process on errors, and takes flags of every linked library. So the
+  // arguments are parsed here, and gflags only keeps the values.
   std::string name = arguments[i].substr(arguments[i].starts_with("--") ? 2 : 1);
   const size_t equals = name.find('=');
   if (equals != std::string::npos) {
@@ -55,6 +57,8 @@ size_t ParseFlag(const Command& command, const std::vector<std::string>& argumen
   return 2;
 }
 
+// gflags knows the source file of each flag. Flags of linked libraries, such as glog's, would fill
+// the help.
 bool IsOurs(const gflags::CommandLineFlagInfo& flag) {
   for (const char* folder : {"models/", "tools/", "tests/"}) {
     if (flag.filename.find(folder) != std::string::npos) return true;

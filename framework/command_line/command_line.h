@@ -1,4 +1,4 @@
-// What all command-line programs share: flags (gflags), help, errors, exit status.
+// The common part of all command-line programs: flags (gflags), help, errors, exit status.
 //
 //   int main(int argc, char** argv) {
 //     return skiff::CommandMain(

@@ -1,4 +1,4 @@
-// Fills what is dead in the arena of a plan with NaN, so that a read that comes too late shows.
+// Fills dead memory in the arena of a plan with NaN, so that a read that comes too late shows.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace skiff {
 
-// Of a plan on the CPU whose storage is planned. `values` must outlive the poison.
+// For a plan on the CPU whose storage is planned. `values` must outlive the poison.
 class ArenaPoison {
  public:
   ArenaPoison(const Plan& plan, const BoundValues& values);
 
   // Poisons the whole arena: before a run.
   void PoisonAll() const { Poison({.offset = 0, .bytes = arena_bytes_}); }
-  // Poisons what is dead as soon as the instruction has run.
+  // Poisons the memory that is dead once the instruction has run.
   void PoisonAfter(size_t instruction) const;
 
  private:

@@ -9,6 +9,9 @@
 
 namespace skiff {
 
+// Resolves each value to one Tensor*, once: a view into the arena, the scope's own tensor, or an
+// empty tensor that the feed fills later. Kernels keep these pointers, so a step looks up nothing.
+// The tables never grow after this, and entries of the scope have stable addresses.
 BoundValues::BoundValues(const Plan& plan, Scope* scope)
     : plan_(plan),
       scope_(*scope),
@@ -17,6 +20,7 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope)
       tensors_(plan.values.size()),
       tensor_of_(plan.values.size(), nullptr) {
   try {
+    // First, since FindMutable below must find the reserved tensors, too.
     ReservePersistables();
     for (const ValueId id : plan.ids()) {
       const PlanValue& value = plan[id];
@@ -30,7 +34,9 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope)
             Tensor(value.meta.shape, value.meta.dtype, arena_, offset, value.meta.layout);
       }
     }
+    // Last, since it needs every variable of the plan in the scope.
     CheckScopeOverlap(plan, *scope);
+    // The destructor doesn't run for a constructor that throws.
   } catch (...) {
     EraseHidden();
     throw;
@@ -49,6 +55,8 @@ void BoundValues::ReservePersistables() {
   std::unordered_set<std::string_view> names;
   for (const PlanValue& value : plan_.values) {
     if (value.storage != Storage::kScope || !names.insert(value.name).second) continue;
+    // Find hides what another plan has reserved. Reserve replaces that tensor and advances the
+    // generation, so that the other plan is no longer current.
     if (scope_.Find(value.name) != nullptr) continue;
     Tensor tensor(value.meta.shape, value.meta.dtype, plan_.place);
     hidden_.push_back({value.name, tensor.buffer()});
@@ -61,7 +69,8 @@ void BoundValues::Reveal() {
   hidden_.clear();
 }
 
-// Somebody else may have taken the name since, for another plan or for good.
+// Compares buffers, since another plan, a Set or a loaded file may have taken the name since. That
+// tensor isn't ours to erase.
 bool BoundValues::EraseHidden() {
   const bool had_any = !hidden_.empty();
   for (const Hidden& hidden : hidden_) {

@@ -1,4 +1,5 @@
-// The memory of a plan's values: its arena and the tensors in it, in the scope and in what is fed.
+// The memory of a plan's values: its arena, and the tensors in the arena, in the scope and in the
+// feeds.
 #pragma once
 
 #include <cstdint>

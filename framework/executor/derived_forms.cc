@@ -9,6 +9,8 @@ DerivedForms::DerivedForms(const Plan& plan, const Instruction& instruction,
                            KernelContext* context) {
   for (DerivedRequest& request : requests) {
     Form form;
+    // A workspace shares the arena with other values, so its contents don't survive the
+    // instruction. A form that is kept must have storage of its own.
     if (request.workspace >= 0) {
       form.data = context->workspace(request.workspace);
     } else {
@@ -29,6 +31,7 @@ DerivedForms::DerivedForms(const Plan& plan, const Instruction& instruction,
 void DerivedForms::Refresh(const KernelContext& context) {
   for (Form& form : forms_) {
     uint64_t version = 0;
+    // Versions only grow, so their sum is equal only if each of them is.
     for (const uint64_t* source : form.source_versions) version += *source;
     if (form.storage != nullptr && form.is_made && form.version == version) continue;
     form.refresh(context, form.data);

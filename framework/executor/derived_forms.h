@@ -1,4 +1,4 @@
-// Forms of inputs that kernels want: prepacked weights, for example.
+// Forms of inputs that kernels request: prepacked weights, for example.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,6 @@
+// Compile copies the program and runs the program passes on the copy. A plan needs shapes, so it is
+// made later, for each signature of feeds and fetches: lowering, plan passes, kernels, storage,
+// allocation. Run keeps plans in a small cache; Bind makes one for the caller alone.
 #include "framework/executor/executor.h"
 
 #include <algorithm>
@@ -51,7 +54,7 @@ Signature SignatureOf(const FeedList& feeds, const FetchList& fetches, Place pla
   return signature;
 }
 
-// A misspelt op type or candidate would otherwise force nothing, and nobody would notice.
+// A misspelt op type or candidate would otherwise force nothing, without any notice.
 void CheckForcedKernels(const OpRegistry& registry, const KernelNames& kernels) {
   for (const auto& [type, name] : kernels) {
     std::vector<std::string> names;
@@ -83,8 +86,8 @@ void CheckMemoryOptions(const Program& program, const MemoryOptions& memory) {
   }
 }
 
-// A plan stays in the cache when the run is over; without this it would keep alive there the batch,
-// and fetches that a run has failed to fill.
+// A plan stays in the cache when the run is over. Without this guard it would keep the batch alive
+// there, and also fetches that a failed run hasn't filled.
 class OneRun {
  public:
   explicit OneRun(PreparedPlan* plan) : plan_(plan) {}
@@ -115,9 +118,12 @@ struct CompiledProgram::State {
   // The plan for a signature, made if it isn't cached or the scope's storage has moved since.
   std::shared_ptr<PreparedPlan> PlanFor(const Signature& signature) {
     Flatten();
+    // A stale plan can never become current again, but it holds an arena. So it goes before another
+    // one is allocated.
     std::erase_if(plans, [](const CachedPlan& plan) { return !plan.prepared->is_current(); });
     const auto found = std::ranges::find(plans, signature, &CachedPlan::signature);
     if (found != plans.end()) {
+      // The list is in the order of use, so that the plan at the back is the one to evict.
       plans.splice(plans.begin(), plans, found);
       return plans.front().prepared;
     }
@@ -126,7 +132,8 @@ struct CompiledProgram::State {
     return plans.front().prepared;
   }
 
-  // Does nothing unless the scope's storage has moved, and must then come before a plan is made.
+  // Does nothing unless the scope's storage has moved. Must come before a plan is made: moving
+  // tensors advances the scope's generation, which would make that plan stale at once.
   void Flatten() {
     if (scope->generation() == flattened_generation) return;
     flat_scope.Flatten(*registry, *program, options.memory.flat_alignment_bytes, scope);
@@ -138,7 +145,10 @@ struct CompiledProgram::State {
     return Prepare(signature, options.memory);
   }
 
-  // The pass knows no workspaces and no gaps of the arena: it gets less until those fit in as well.
+  // The recompute pass judges plans by live values: it knows neither the workspaces of kernels nor
+  // gaps in the arena. So this asks the pass for less, by the amount that the best plan so far
+  // exceeds the budget, until workspaces and gaps fit in as well. It prepares plans (kernels,
+  // workspaces, storage) but allocates only the one that it returns.
   std::shared_ptr<PreparedPlan> PrepareWithinBudget(const Signature& signature) {
     constexpr int kAttempts = 4;
     const int64_t budget = options.memory.budget_bytes;
@@ -149,6 +159,7 @@ struct CompiledProgram::State {
       return prepared->plan().planned_bytes <= budget ? prepared : nullptr;
     };
     MemoryOptions memory = options.memory;
+    // If everything fits, nothing should be recomputed.
     memory.recompute = Recompute::kNothing;
     std::shared_ptr<PreparedPlan> fitting = attempt(memory);
     memory.recompute = Recompute::kBudget;
@@ -156,6 +167,8 @@ struct CompiledProgram::State {
       fitting = attempt(memory);
       memory.budget_bytes = budget - std::max<int64_t>(smallest - budget, 0) * (i + 1);
     }
+    // Last resorts. The smallest plan by live values isn't always the smallest by planned bytes, so
+    // both are tried before the Error.
     for (const Recompute last : {Recompute::kLeastMemory, Recompute::kCheapOps}) {
       memory.recompute = last;
       if (fitting == nullptr) fitting = attempt(memory);
@@ -181,8 +194,9 @@ struct CompiledProgram::State {
     }
   }
 
-  // What else the plan could take, for an Error: empty, or a line. Workspaces aren't counted, since
-  // no kernel is prepared for it. Throws nothing: the Error counts more.
+  // Returns a line for an Error about which options would take less memory, or nothing. Doesn't
+  // count workspaces, since that would take prepared kernels. Throws nothing: a failure here must
+  // not hide the Error that it explains.
   std::string LessMemory(const Signature& signature, const MemoryOptions& memory) noexcept {
     try {
       const auto planned_bytes = [&](const MemoryOptions& other) {
@@ -209,7 +223,7 @@ struct CompiledProgram::State {
     }
   }
 
-  // A plan that nobody will run isn't shown to the user's observer.
+  // A plan that will never run isn't shown to the user's observer.
   Plan MakePlan(const Signature& signature, const MemoryOptions& memory, bool is_observed = true) {
     Plan plan = LowerProgram(*registry, *program, place, signature.feeds, signature.fetches, *scope,
                              positions);
@@ -303,6 +317,8 @@ Executor::Executor(Place place, Scope* scope, const OpRegistry* registry)
       owned_scope_(scope == nullptr ? std::make_unique<Scope>() : nullptr),
       scope_(scope == nullptr ? owned_scope_.get() : scope),
       registry_(registry == nullptr ? &DefaultOpRegistry() : registry) {
+  // The step counter may be in a borrowed scope already, for example from a checkpoint. Then
+  // training goes on from there.
   AllocatorOf(place);  // throws for a place that isn't there
   if (scope_->Find(kStepCounterName) == nullptr) {
     scope_->Set(kStepCounterName, Tensor::FromValues<int64_t>({1}, {0}));
@@ -318,6 +334,7 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
                 kInvalidArgument, "option tuner: it was made for another registry");
   SKIFF_ENFORCE(options.plan_cache_capacity >= 1, kInvalidArgument,
                 "option plan_cache_capacity = 0: expected at least 1");
+  // Structure only: most shapes are known once there are feeds, and lowering checks them then.
   CheckProgram(*registry_, program, {.structure_only = true});
   auto state = std::make_unique<CompiledProgram::State>();
   state->registry = registry_;
@@ -326,10 +343,13 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   state->scope = scope_;
   state->options = options;
   state->trains = HasOptimizerOps(program);
+  // Errors name an op by its place in the user's program, so the places are noted before passes
+  // move ops.
   for (const auto& op : program.root()->ops()) {
     state->positions.emplace(op->id, state->positions.size());
   }
   state->reports = RunProgramPasses(*registry_, state->program.get(), state->options.passes);
+// A pass must keep a sound program sound. Programs that had findings before aren't held against it.
 #ifndef NDEBUG
   if (VerifyProgram(*registry_, program).empty()) CheckProgram(*registry_, *state->program);
 #endif

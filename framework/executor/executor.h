@@ -44,8 +44,8 @@ struct CompileOptions {
   // pass's header (framework/transpiler) says what it does; docs/training.md explains those of
   // optimizers, which run only when asked for.
   PipelineOptions passes;
-  // op type -> name of the kernel candidate to take, where it accepts the shapes. Compile throws
-  // for an op or a candidate that there isn't.
+  // From op type to the name of the kernel candidate to take where it accepts the shapes. Compile
+  // throws if there is no such op or candidate.
   KernelNames kernels;
   // Chooses the kernels of the ops whose type isn't in `kernels`. Without a tuner the kernel of
   // the highest priority that pays runs (KernelDef). Compile throws for a tuner of another
@@ -79,7 +79,7 @@ class PreparedPlan;
 // (kFailedPrecondition) that says so, and the caller binds again.
 class BoundProgram {
  public:
-  // False once the scope's storage has moved.
+  // Returns false once the scope's storage has moved.
   bool is_current() const;
   // Runs the program once. Errors name op, block and creation site.
   void Step();
@@ -103,11 +103,11 @@ class CompiledProgram {
   CompiledProgram& operator=(CompiledProgram&&) noexcept;
   ~CompiledProgram();
 
-  // Runs once and returns the fetches in order, each a tensor of its own. Error for a feed that is
-  // missing, unknown, twice, of another dtype or LoD level or of a shape that the variable's dims
-  // don't admit, and for an unknown fetch. After an Error, be it about the arguments or, from any
-  // op, about their data, the scope is as it was before the call: running statistics, counters and
-  // parameters haven't moved. The feeds are let go of when the call returns.
+  // Runs once and returns the fetches in order, each a tensor of its own. Throws an Error for a
+  // feed that is missing, unknown, given twice, of another dtype or LoD level, or of a shape that
+  // the variable's dims don't admit, and for an unknown fetch. After any Error, whether about the
+  // arguments or about their data, the scope is as it was before the call: running statistics,
+  // counters and parameters haven't moved. The feeds are released when the call returns.
   std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches);
   // Binds the feeds' buffers: Step reads them as they are then. Same errors as Run.
   BoundProgram Bind(const FeedList& feeds, const FetchList& fetches);
@@ -126,8 +126,8 @@ class CompiledProgram {
 
 class Executor {
  public:
-  // With a scope of its own, or a borrowed one that outlives the executor. Error for a place that
-  // this build or machine lacks.
+  // Makes a scope of its own if `scope` is nullptr; a borrowed one must outlive the executor.
+  // Throws an Error for a place that this build or machine lacks.
   explicit Executor(Place place = Place::Default(), Scope* scope = nullptr,
                     const OpRegistry* registry = nullptr);
   ~Executor();
@@ -136,8 +136,8 @@ class Executor {
   Scope& scope() { return *scope_; }
   const Scope& scope() const { return *scope_; }
 
-  // Error with all that is wrong with the program as it stands (VerifyProgram, structure only), for
-  // a kernel in the options that doesn't exist, and what passes throw.
+  // Throws an Error that lists all structural defects of the program (VerifyProgram, structure
+  // only), one for a kernel in the options that doesn't exist, and what passes throw.
   CompiledProgram Compile(const Program& program, const CompileOptions& options = {});
   // Compiles and runs once: for startup programs.
   std::vector<Tensor> Run(const Program& program, const FeedList& feeds = {},

@@ -15,7 +15,7 @@ int64_t AlignedUp(int64_t bytes, int64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// The tensors of a list; empty if they can't lie in one buffer.
+// Returns the tensors of a list, or none if they can't share one buffer.
 std::vector<const Tensor*> HeldTensors(const Program& program, const Scope& scope,
                                        const std::vector<std::string>& names) {
   std::vector<const Tensor*> tensors;
@@ -31,7 +31,7 @@ std::vector<const Tensor*> HeldTensors(const Program& program, const Scope& scop
   return tensors;
 }
 
-// Where each tensor begins, and at the end the bytes of all.
+// Returns where each tensor begins and, as the last element, the bytes of all of them.
 std::vector<int64_t> OffsetsOf(const std::vector<const Tensor*>& tensors, int64_t alignment) {
   int64_t largest_bytes = 0;
   for (const Tensor* tensor : tensors) {
@@ -55,12 +55,14 @@ bool LieFlat(const std::vector<const Tensor*>& tensors, const std::vector<int64_
   return true;
 }
 
-// Where the tensors of a scope lie, while they are laid flat.
+// Lays the lists of one program flat, one after the other, and remembers which buffers belong to
+// finished lists. A variable may be in several lists; the first list decides where it is stored,
+// since MayMove refuses to take a tensor out of a buffer of made_.
 class Flattening {
  public:
   using Buffers = std::set<std::weak_ptr<Buffer>, std::owner_less<>>;
 
-  // `movable`: buffers that may be left, though several variables lie in them; nullptr: all.
+  // `movable`: buffers of several variables that a variable may be moved out of; nullptr: all.
   Flattening(Scope* scope, const Buffers* movable) : scope_(*scope), movable_(movable) {
     for (const std::string& name : scope_.Names()) ++uses_[scope_.Get(name).buffer().get()];
   }
@@ -74,13 +76,15 @@ class Flattening {
     }
   }
 
-  // Those of the lists that lie flat now.
+  // The buffers of the lists that are flat now.
   const Buffers& made() const { return made_; }
 
  private:
   bool MayMove(const Tensor& tensor) const {
     const std::shared_ptr<Buffer>& buffer = tensor.buffer();
     if (made_.contains(buffer)) return false;
+    // If several variables share the buffer and this program didn't make it, another program did,
+    // for lists of its own. Moving a variable out would make the two programs move it to and fro.
     return movable_ == nullptr || uses_.at(buffer.get()) == 1 || movable_->contains(buffer);
   }
 
@@ -88,6 +92,7 @@ class Flattening {
             const std::vector<int64_t>& offsets) {
     const auto buffer = std::make_shared<Buffer>(AllocatorOf(tensors.front()->place()),
                                                  offsets.back(), AllocationOptions{});
+    // First all copies, then all assignments: an Error leaves the list as it was.
     std::vector<Tensor> views;
     for (size_t i = 0; i < tensors.size(); ++i) {
       Tensor& view =
@@ -104,7 +109,7 @@ class Flattening {
 
   Scope& scope_;
   const Buffers* movable_;
-  std::unordered_map<const Buffer*, int64_t> uses_;  // how many variables lie in each
+  std::unordered_map<const Buffer*, int64_t> uses_;  // how many variables are in each
   Buffers made_;
 };
 
@@ -112,8 +117,10 @@ class Flattening {
 
 void FlatScope::Flatten(const OpRegistry& registry, const Program& program, int64_t alignment_bytes,
                         Scope* scope) {
+  // The buffers are weak: the scope alone decides how long they live.
   std::erase_if(own_, [](const std::weak_ptr<Buffer>& buffer) { return buffer.expired(); });
   std::optional<Flattening> flattening;
+  // Updates first: a sum of parameters (an average) has to take them where the update put them.
   for (const bool updates_parameters : {true, false}) {
     for (const auto& op : program.root()->ops()) {
       const OpDef* def = registry.Find(op->type);
@@ -122,6 +129,7 @@ void FlatScope::Flatten(const OpRegistry& registry, const Program& program, int6
         const std::vector<std::string>& names = op->Input(slot);
         const std::vector<const Tensor*> tensors = HeldTensors(program, *scope, names);
         if (tensors.size() < 2) continue;
+        // Made only when needed, since the constructor walks the whole scope.
         if (!flattening.has_value()) flattening.emplace(scope, has_flattened_ ? &own_ : nullptr);
         flattening->LayList(names, tensors, OffsetsOf(tensors, alignment_bytes));
       }

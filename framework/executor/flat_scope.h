@@ -33,7 +33,7 @@ class FlatScope {
                Scope* scope);
 
  private:
-  // Buffers of lists that were as this program wants them, as far as they still exist.
+  // Buffers of lists that were laid out as this program wants them, as long as they exist.
   std::set<std::weak_ptr<Buffer>, std::owner_less<>> own_;
   bool has_flattened_ = false;
 };

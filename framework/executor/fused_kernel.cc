@@ -1,3 +1,8 @@
+// A fused instruction runs all its members on one block of the arrays before it goes to the next
+// block, so that what a member hands to the next one is still in the cache. The kernels are the
+// ones that would run on the whole arrays, prepared for the shape of a block. A step only moves the
+// data pointers of their tensors. The blocks are divided into as many runs (parts) as there are
+// threads, each with kernels, tensors and scratch memory of its own.
 #include "framework/executor/fused_kernel.h"
 
 #include <utility>
@@ -25,7 +30,8 @@ class BlockRunner {
                                                  meta.dtype, plan.place)});
     }
     for (const Instruction& member : fused.members) {
-      // The kernel that would run on the whole arrays.
+      // The kernel that would run on the whole arrays, by name: selected for a block alone it might
+      // be another one, which rounds differently.
       const std::string& name = registry.SelectKernel(ContextOf(plan, member)).name;
       PrepareContext context = BlockContext(plan, member, cut, block);
       Step step{.kernel = registry.SelectKernel(context, name).prepare(context), .context = {}};
@@ -47,10 +53,12 @@ class BlockRunner {
       } else if (placed.scratch_offset >= 0) {
         data = scratch + placed.scratch_offset;
       }
+      // Scratch memory is the same for each block, and numbers and biases are read whole by each.
       view.tensor.Rebind(view.moves ? data + begin * view.element_bytes : data);
     }
     for (Step& step : steps_) {
       step.context.device_context = run.device_context;
+      // The addresses have changed since the last block.
       step.kernel->Bind(step.context);
       step.kernel->Run(step.context);
     }
@@ -96,6 +104,8 @@ class FusedKernel final : public Kernel {
   }
 
   void Run(const KernelContext& run) override {
+    // How blocks are divided depends on the plan alone (part_count), not on how many threads come:
+    // so no two threads ever share a runner, and the parts are the same in each run.
     ParallelFor(part_count_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t part = begin; part < end; ++part) RunPart(run, part);
     });
@@ -110,6 +120,7 @@ class FusedKernel final : public Kernel {
     for (int64_t i = block_count_ * part / part_count_; i < end; ++i) {
       runner.Run(run, i * block_, scratch);
     }
+    // The last part also takes the rest, whose kernels are prepared for a shorter block.
     if (part + 1 < part_count_) return;
     for (BlockRunner& rest : rest_) rest.Run(run, block_count_ * block_, scratch);
   }

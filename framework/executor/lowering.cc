@@ -24,6 +24,9 @@ TensorMeta MetaOfHeld(const Tensor& tensor, bool persistable) {
           .persistable = persistable};
 }
 
+// Walks the ops in order and keeps, for each name, the value that a read of it sees now (current_).
+// Each write makes another value. So the plan is in SSA form, and no later analysis has to compare
+// names, except for scope variables, whose storage is shared by all their values.
 class Lowering {
  public:
   Lowering(const OpRegistry& registry, const Program& program, Place place, const Scope& scope,
@@ -34,6 +37,7 @@ class Lowering {
 
   Plan Run(const std::vector<std::pair<std::string, TensorMeta>>& feeds,
            const std::vector<std::string>& fetches) {
+    // Feeds first, in the order of the signature: BindFeeds assigns tensors by position.
     for (const auto& [name, meta] : feeds) AddFeed(name, meta);
     const auto& ops = block_.ops();
     for (size_t i = 0; i < ops.size(); ++i) {
@@ -76,6 +80,7 @@ class Lowering {
   // The value that a read of the name sees now.
   ValueId Read(const std::string& name) {
     if (name == kEmptyVarName) return {};
+    // AddOp refuses an op that overwrites a feed before anything has read it.
     unread_feeds_.erase(name);
     const auto it = current_.find(name);
     if (it != current_.end()) return it->second;
@@ -101,7 +106,8 @@ class Lowering {
                   Join(var.dims, ", "), "]");
   }
 
-  // What lies in the scope is where that has it, all else where the program runs.
+  // Returns the place of a scope variable's tensor, and for any other value the place on which the
+  // program runs.
   Place PlaceOfValue(ValueId value) const {
     const PlanValue& found = ValueOf(value);
     const Tensor* held = found.storage == Storage::kScope ? scope_.Find(found.name) : nullptr;
@@ -119,6 +125,8 @@ class Lowering {
   }
 
   void AddOp(const Op& op, size_t position) {
+    // Fluid's programs have ops for feeds and fetches. Here the caller names both, so these ops
+    // only tell which feeds a saved program needs.
     if (op.type == "feed") {
       for (const std::string& name : op.Output("Out")) {
         SKIFF_ENFORCE(current_.contains(name), kInvalidArgument, "feed \"", name, "\" is missing");
@@ -142,11 +150,12 @@ class Lowering {
                                     !slot.shape_only);
     }
 
+    // Inputs were read first, so an op that reads and writes one name reads the old value.
     const std::vector<std::string> names = OutputOrder(def, op);
     std::vector<TensorMeta> outputs;
     for (const std::string& name : names) {
       SKIFF_ENFORCE(!unread_feeds_.contains(name), kInvalidArgument, "feed \"", name,
-                    "\": the op computes this variable before anything reads what is fed");
+                    "\": the op computes this variable before anything reads the feed");
       const Var* var = name == kEmptyVarName ? nullptr : block_.FindVar(name);
       outputs.push_back(var == nullptr ? TensorMeta{} : MetaOf(*var));
     }
@@ -186,6 +195,8 @@ class Lowering {
     if (var == nullptr || !var->persistable) return AddValue(name, meta, Storage::kArena);
     SKIFF_ENFORCE(!meta.is_selected_rows(), kUnimplemented, "the persistable output \"", name,
                   "\" would be selected rows: expected a dense tensor");
+    // A scope variable has one storage for all its values, so each write must have the shape and
+    // dtype that the scope holds or that the first write of the run gave it.
     const auto made = created_.find(name);
     const Tensor* tensor = scope_.Find(name);
     if (tensor != nullptr || made != created_.end()) {
@@ -200,8 +211,9 @@ class Lowering {
     return AddValue(name, meta, Storage::kScope);
   }
 
-  // An op that reads a scope variable and writes it, without working in place on that pair, writes
-  // next to it, and a copy follows.
+  // An op that reads a scope variable and writes it, but doesn't declare that it works in place on
+  // that pair, could read what it has already written. Lets it write to a temporary, and returns
+  // the copies to the variable that must follow.
   std::vector<Instruction> WriteScopeOutOfPlace(const Op& op, const OpDef& def,
                                                 Instruction* instruction) {
     std::vector<Instruction> copies;
@@ -224,6 +236,7 @@ class Lowering {
       });
       if (!conflicts) continue;
       TensorMeta meta = ValueOf(output).meta;
+      // The temporary keeps the variable's name, for reports.
       meta.persistable = false;
       const ValueId aside = AddValue(name, meta, Storage::kArena);
       Instruction copy;
@@ -271,7 +284,7 @@ class Lowering {
   Plan plan_;
   std::unordered_map<std::string, ValueId> current_;
   std::unordered_set<std::string> unread_feeds_;
-  // Persistables that the program writes and the scope lacks.
+  // The metas of persistables that the program writes and the scope lacks.
   std::unordered_map<std::string, TensorMeta> created_;
 };
 

@@ -1,3 +1,7 @@
+// Which kernel runs is decided in this order: the one that the user forces, if it takes the shapes;
+// the tuner's; the rule of priorities and scratch memory (KernelByRule). Copies and fused
+// instructions have kernels of their own. Kernels are prepared before storage is planned, since
+// only prepared kernels know their workspaces.
 #include "framework/executor/plan_kernels.h"
 
 #include <algorithm>
@@ -30,6 +34,7 @@ class KernelPreparation {
     PreparedKernel prepared;
     PrepareContext context = ContextOf(plan_, *instruction);
     prepared.def = &Choose(*instruction, context);
+    // prepare() makes the requests for workspaces and forms that the next lines read.
     prepared.kernel = prepared.def->prepare(context);
     instruction->workspace_bytes = context.workspace_bytes();
     prepared.derived = RequestDerived(context.derived_forms(), instruction);
@@ -42,13 +47,16 @@ class KernelPreparation {
     const auto forced = selection_.forced.find(instruction.op->type);
     if (forced != selection_.forced.end()) {
       const KernelDef* kernel = registry.FindKernel(context, forced->second);
+      // A kernel may be forced on an op type, though it doesn't take the shapes of each such op.
       return kernel != nullptr ? *kernel : KernelByRule(registry, context);
     }
     if (selection_.tuner == nullptr) return KernelByRule(registry, context);
     return selection_.tuner->Choose({.context = context, .is_constant = constant_.Of(instruction)});
   }
 
-  // Forms that must be made in each run become workspaces of the instruction.
+  // Forms that must be made in each run become workspaces of the instruction, after those of the
+  // kernel. Forms whose inputs are all constant while the plan runs (parameters in inference) get
+  // storage of their own, once per plan.
   std::vector<DerivedRequest> RequestDerived(const std::vector<DerivedForm>& forms,
                                              Instruction* instruction) const {
     std::vector<DerivedRequest> requests;

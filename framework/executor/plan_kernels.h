@@ -27,7 +27,7 @@ struct PreparedKernel {
   std::vector<DerivedRequest> derived;  // in the order in which the kernel asks for them
 };
 
-// Who decides which kernel runs.
+// What decides which kernel runs.
 struct KernelSelection {
   const OpRegistry& registry;
   const KernelNames& forced;     // PassContext::forced_kernels

@@ -1,3 +1,7 @@
+// The constructor chooses kernels and plans the storage, which takes no memory worth mentioning;
+// that is enough to compare plans. Allocate takes the memory and resolves every argument to a
+// pointer. A run then walks steps_: save what a failure must restore, refresh derived forms, run
+// kernels, copy fetches.
 #include "framework/executor/prepared_plan.h"
 
 #include <algorithm>
@@ -17,8 +21,9 @@
 namespace skiff {
 namespace {
 
-// Startup and main program count their ops each from 0. Without this mark in the id, a parameter
-// would start as the very numbers by which an op of the first training step drops elements.
+// Startup and main program both count their ops from 0. Without this mark in the id, a parameter
+// would be initialized with the very random numbers by which an op of the first training step drops
+// elements.
 constexpr uint64_t kTraining = uint64_t{1} << 31;
 
 // A generation that no scope reaches.
@@ -38,6 +43,7 @@ PreparedPlan::PreparedPlan(Plan plan, const Inputs& inputs)
       &plan_);
   steps_.resize(kernels.size());
   for (size_t i = 0; i < kernels.size(); ++i) steps_[i].kernel = std::move(kernels[i]);
+  // After the kernels, since only prepared kernels know their workspaces.
   PlanStorage(&plan_);
 }
 
@@ -45,6 +51,7 @@ void PreparedPlan::Allocate() {
   constexpr size_t kListed = 8;
   try {
     AllocateAll();
+    // Says what fills the arena: the allocator's own message only knows the number of bytes.
   } catch (const OutOfMemoryError& error) {
     throw Error(error.code(),
                 StrCat(error.what(), "\n", DescribePeak(ReportMemory(plan_), kListed)));
@@ -58,11 +65,12 @@ void PreparedPlan::AllocateAll() {
     BindSteps();
     BindKernels();
     MakeFetches();
+    // After BoundValues, which advances the generation if it reserves persistables.
     generation_ = scope_.generation();
     rollback_.emplace(plan_, *values_);
     if (poisons_) poison_.emplace(plan_, *values_);
   } catch (...) {
-    // The plan points to what is erased here: it must be made again.
+    // The plan points to what is erased here, so it must be made again.
     if (values_->EraseHidden()) generation_ = kNeverCurrent;
     throw;
   }
@@ -95,6 +103,8 @@ void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
     context.outputs.push_back(values_->Of(output));
     if (!output || plan_[output].storage != Storage::kScope) continue;
     step->written_versions.push_back(scope_.Version(plan_[output].name));
+    // The kernel returns before it has written this variable. Whoever reads it through the scope,
+    // or here as a fetch or for a rollback, must wait first.
     if (background != nullptr) values_->SetPending(output, background->pending());
   }
   for (const int64_t offset : instruction.workspace_offsets) {
@@ -106,7 +116,8 @@ void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
   context.op_id = static_cast<uint64_t>(instruction.op->id) | (trains_ ? kTraining : 0);
 }
 
-// Binds every kernel that reads no feed; BindFeeds binds the others.
+// Binds every kernel that reads no feed. The others are bound by BindFeeds, each time the feeds'
+// addresses change.
 void PreparedPlan::BindKernels() {
   const auto is_feed = [this](ValueId value) {
     return value && plan_[value].storage == Storage::kFeed;
@@ -128,6 +139,7 @@ void PreparedPlan::MakeFetches() {
 }
 
 void PreparedPlan::BindFeeds(const FeedList& feeds) {
+  // A write to that variable would change the feed before later instructions have read it.
   for (const auto& [feed, fed] : feeds) {
     for (const auto& [name, tensor] : values_->written()) {
       SKIFF_ENFORCE(!ShareBytes(fed, *tensor), kInvalidArgument, "feed \"", feed,
@@ -146,10 +158,12 @@ void PreparedPlan::ReleaseFeeds() {
 void PreparedPlan::RunStep(Step& step) {
   if (step.derived) step.derived->Refresh(step.context);
   step.kernel.kernel->Run(step.context);
+  // Derived forms of these variables are now out of date, in this plan and in others.
   for (uint64_t* version : step.written_versions) ++*version;
 }
 
-// A training would take averages for its parameters, and what a run writes over them is lost.
+// A training step would train the averages instead of the parameters, and ReplacedValues would
+// later overwrite what it wrote.
 void PreparedPlan::CheckReplacedValues() const {
   SKIFF_ENFORCE(!trains_, kFailedPrecondition,
                 "a training step, but the scope has replaced values, averages for example: restore "
@@ -163,15 +177,17 @@ void PreparedPlan::StartRun() {
   if (scope_.has_replaced_values()) CheckReplacedValues();
   if (fetches_.empty()) MakeFetches();
   state_.step = static_cast<uint64_t>(*step_counter_);
+  // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
+  // A value that is read before it is written then shows, too, not only one that is read too late.
   if (poison_) poison_->PoisonAll();
 }
 
 void PreparedPlan::Undo() {
-  // Versions have moved with the writes that are undone, and no plan reads a derived form of a
-  // version that it wrote itself before it writes the next.
+  // Versions aren't put back. They have advanced with the writes that are undone, so forms made
+  // since are remade, which is all that a version is for.
   rollback_->Restore();
-  // The plan points to what is erased here: it must be made again.
+  // As in AllocateAll.
   if (values_->EraseHidden()) generation_ = kNeverCurrent;
 }
 
@@ -227,7 +243,8 @@ void PreparedPlan::FinishRun() {
     values_->Await(value);
     CopyTensor(value, &fetches_[i]);
   }
-  // Last, as nothing takes it back.
+  // Last, since nothing takes it back: once the persistables are visible and the step is counted,
+  // the run has happened.
   values_->Reveal();
   if (trains_) ++*step_counter_;
 }
@@ -242,6 +259,7 @@ PlanStatistics PreparedPlan::statistics() const {
   }
   statistics.rollback_bytes = rollback_->bytes();
   // From the plan: a variable may have left the scope since.
+  // A variable has several values but one storage.
   std::set<std::string_view> seen;
   for (const PlanValue& value : plan_.values) {
     if (value.storage != Storage::kScope || !seen.insert(value.name).second) continue;

@@ -42,10 +42,10 @@ class PreparedPlan {
   // an Error (kResourceExhausted) that lists what is live at the peak if there is no memory.
   void Allocate();
 
-  // Has runs read these tensors from now on. They are in the order of plan().feeds and have the
+  // Makes runs read these tensors from now on. They are in the order of plan().feeds and have the
   // plan's shapes and dtypes. Throws an Error if one shares bytes with a variable that runs write.
   void BindFeeds(const FeedList& feeds);
-  // Lets go of the feeds: the plan needs other ones before it runs again.
+  // Releases the feeds: the plan needs others before it runs again.
   void ReleaseFeeds();
 
   // Runs the plan once. If an op throws, the scope is as it was before the run, and the Error names
@@ -67,10 +67,10 @@ class PreparedPlan {
   struct Step {
     PreparedKernel kernel;
     KernelContext context;
-    std::optional<DerivedForms> derived;      // if the kernel wants any
+    std::optional<DerivedForms> derived;      // if the kernel has any
     std::vector<uint64_t*> written_versions;  // of the scope variables that it writes
   };
-  // What kernels are told about the run, which their contexts point to.
+  // The data of a run that the kernels' contexts point to.
   struct RunState {
     DeviceContext device;
     uint64_t seed = 0;

@@ -1,3 +1,6 @@
+// Most ops can't fail once their shapes are checked. Only those that examine data (labels, ids)
+// can, so only scope variables written up to the last such op need copies. In a usual training step
+// the loss checks the labels before the first update, and the copies are a few running statistics.
 #include "framework/executor/rollback.h"
 
 #include <algorithm>
@@ -9,10 +12,11 @@
 namespace skiff {
 namespace {
 
-// Whether `earlier` has refused whatever `later` could refuse: see OpDef::data_checked_by.
+// Returns whether `earlier` would have failed on any data that `later` refuses: see
+// OpDef::data_checked_by.
 bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
   if (earlier.kind != InstructionKind::kOp) return false;
-  // Computed again.
+  // The same op, run again by recomputation.
   if (earlier.op == later.op && earlier.inputs == later.inputs) return true;
   if (earlier.def->type != later.def->data_checked_by) return false;
   const bool same_values = std::ranges::all_of(later.def->inputs, [&](const SlotDef& slot) {
@@ -29,7 +33,7 @@ bool HasCheckedFor(const Instruction& later, const Instruction& earlier) {
          });
 }
 
-// Whether only the data can tell if the instruction fails.
+// Returns whether the instruction may fail because of its data, which no earlier one has checked.
 bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
   const Instruction& instruction = instructions[index];
   if (!ChecksData(instruction)) return false;
@@ -42,12 +46,14 @@ bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
 
 Rollback::Rollback(const Plan& plan, const BoundValues& values) : values_(values) {
   size_t end = plan.instructions.size();
+  // Past the last instruction that may fail, nothing needs a copy.
   while (end > 0 && !MayRefuseData(plan.instructions, end - 1)) --end;
   std::set<std::string> saved;
   for (size_t i = 0; i < end; ++i) {
     for (const ValueId output : plan.instructions[i].outputs) {
       if (!output || plan[output].storage != Storage::kScope) continue;
       const std::string& name = plan[output].name;
+      // A variable may be written twice; Save copies it once, before the run.
       if (!saved.insert(name).second) continue;
       Tensor* live = values.Of(output);
       copies_.push_back({live, Tensor(live->shape(), live->dtype(), live->place())});

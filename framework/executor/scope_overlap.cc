@@ -26,7 +26,7 @@ struct Held : Range {
   bool is_written = false;
 };
 
-// By address.
+// Returns the plan's scope variables that have bytes, by address.
 std::vector<Held> HeldVariables(const Plan& plan, Scope& scope) {
   std::map<std::string, bool> is_written;
   for (const PlanValue& value : plan.values) {
@@ -42,6 +42,7 @@ std::vector<Held> HeldVariables(const Plan& plan, Scope& scope) {
   std::vector<Held> held;
   for (const auto& [name, written] : is_written) {
     const Range range = RangeOf(*scope.FindMutable(name));
+    // Empty tensors share no byte with any other.
     if (range.begin < range.end) held.push_back({range, name, written});
   }
   std::ranges::sort(held, {}, &Held::begin);
@@ -64,7 +65,9 @@ bool ShareBytes(const Tensor& a, const Tensor& b) {
 }
 
 void CheckScopeOverlap(const Plan& plan, Scope& scope) {
-  // Of all so far, and of those that are written, the one that reaches farthest.
+  // A sweep by address, as in interval intersection: a variable overlaps an earlier one exactly if
+  // it begins before the farthest end so far. Read-only variables may share memory, so a variable
+  // that isn't written is compared only with written ones.
   const Held* farthest = nullptr;
   const Held* farthest_written = nullptr;
   const auto extend = [](const Held*& reach, const Held& held) {

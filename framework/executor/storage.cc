@@ -1,3 +1,6 @@
+// Values in the arena that have a storage of their own, and workspaces, become buffers of the
+// planner, each with the first and the last instruction at which it is needed. Afterwards the
+// planner's offsets are written back.
 #include "framework/executor/storage.h"
 
 #include <algorithm>
@@ -17,7 +20,9 @@ namespace {
 // Above this nothing can be allocated, and below it no sum of the planner overflows.
 constexpr int64_t kLimitBytes = int64_t{1} << 60;
 
-// What a plan asks of the arena.
+// Turns values and workspaces into buffers with lives, for the planner, which knows nothing of
+// plans. An alias takes no buffer: StorageLives extends its root's life over its readers. A
+// workspace lives during its instruction alone.
 class StorageRequests {
  public:
   explicit StorageRequests(Plan* plan) : plan_(*plan), lives_(StorageLives(*plan)) {
@@ -40,6 +45,7 @@ class StorageRequests {
     if (value.storage != Storage::kArena) return;
     const int64_t bytes = StorageBytes(value);
     const Life& life = lives_[id];
+    // It would have taken memory of its own without reuse.
     if (value.alias_of) {
       CountUnshared(bytes);
     } else if (life.first >= 0) {  // else its instruction was dropped
@@ -57,7 +63,8 @@ class StorageRequests {
         buffer.alignment = alignment;
         buffer.group = static_cast<int32_t>(group);
         buffer.group_offset = slice.offset;
-        // The first one makes the group begin like any other buffer.
+        // The first slice makes the whole group begin at the alignment of other buffers. Inside the
+        // group, the list's own alignment decides; it may be smaller.
         alignment = plan_.contiguous[group].alignment_bytes;
       }
     }

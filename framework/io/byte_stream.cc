@@ -10,7 +10,7 @@
 namespace skiff {
 
 static_assert(std::endian::native == std::endian::little,
-              "numbers are read and written as they lie in memory");
+              "numbers are read and written as they are in memory");
 
 void ByteSource::CheckRemaining(int64_t bytes, std::string_view what) const {
   if (bytes >= 0 && bytes <= remaining()) return;
@@ -19,6 +19,7 @@ void ByteSource::CheckRemaining(int64_t bytes, std::string_view what) const {
 
 void ByteSource::Read(void* out, int64_t bytes, std::string_view what) {
   CheckRemaining(bytes, what);
+  // `out` may be null then.
   if (bytes == 0) return;
   ReadNext(out, bytes);
   offset_ += bytes;
@@ -26,6 +27,7 @@ void ByteSource::Read(void* out, int64_t bytes, std::string_view what) {
 
 std::string ByteSource::ReadString(int64_t bytes, std::string_view what) {
   CheckRemaining(bytes, what);
+  // Checked before the memory is taken: a damaged size must not exhaust it.
   std::string text(static_cast<size_t>(bytes), '\0');
   Read(text.data(), bytes, what);
   return text;

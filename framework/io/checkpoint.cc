@@ -1,3 +1,8 @@
+// How a checkpoint survives a crash at any moment. A save writes a folder under a temporary name,
+// syncs its files and the folder itself, renames it, and syncs the directory. rename(2) is atomic,
+// so under its final name a folder is always complete. Older checkpoints are removed only after
+// that, and are renamed to a temporary name before. The manifest has the size and CRC-32 of each
+// file, for disks that lose or change bytes all the same.
 #include "framework/io/checkpoint.h"
 
 #include <algorithm>
@@ -33,6 +38,7 @@ std::optional<int64_t> ParseCount(std::string_view digits) {
 
 // Returns the sequence number in a folder's name, or none if the name isn't a checkpoint's.
 std::optional<int64_t> SequenceOf(std::string_view name) {
+  // Everything else in the directory belongs to others and is left alone.
   if (name.substr(0, kSavePrefix.size()) != kSavePrefix) return {};
   name.remove_prefix(kSavePrefix.size());
   const size_t infix = name.find(kStepInfix);
@@ -61,6 +67,7 @@ std::vector<CheckpointFolder> ListCheckpoints(const std::string& directory) {
     const std::optional<int64_t> sequence = SequenceOf(name);
     if (sequence) folders.push_back({*sequence, JoinPath(directory, name)});
   }
+  // By path as well, so that the order never depends on the file system.
   std::sort(folders.begin(), folders.end(),
             [](const CheckpointFolder& a, const CheckpointFolder& b) {
               return a.sequence != b.sequence ? a.sequence > b.sequence : a.path > b.path;
@@ -75,7 +82,7 @@ std::string FolderName(int64_t sequence, int64_t step) {
 // Owns a folder and removes it unless it gets its final name.
 class TempFolder {
  public:
-  // Error (kAlreadyExists) if another process is writing there.
+  // Throws Error (kAlreadyExists) if another process is writing there.
   explicit TempFolder(std::string path) : path_(std::move(path)) { CreateNewDirectory(path_); }
   ~TempFolder() {
     std::error_code ignored;
@@ -124,6 +131,7 @@ void WriteFolder(const std::string& folder, const std::vector<std::string>& name
   OutputFile manifest_file(JoinPath(folder, kManifestFile));
   manifest_file.Write(PrintManifest(manifest));
   manifest_file.Sync();
+  // fsync of a file doesn't bring its name to disk; that is in the folder.
   SyncDirectory(folder);
 }
 
@@ -155,6 +163,8 @@ void RemoveBeyond(const std::string& directory, const SaveCheckpointOptions& opt
                   SavedCheckpoint* saved) {
   const std::vector<CheckpointFolder> folders = ListCheckpoints(directory);
   const FileCheck check = options.verify_kept ? FileCheck::kContents : FileCheck::kSizes;
+  // From the newest on. Only complete checkpoints count: a damaged newer one must never cause an
+  // intact older one to be deleted.
   int complete = 0;
   for (size_t i = 0; i < folders.size(); ++i) {
     const std::string& path = folders[i].path;
@@ -236,6 +246,7 @@ void Install(const Program& program, const LoadCheckpointOptions& options,
   }
   DropExtras(expected, options, &contents.tensors);
   CheckAllThere(expected, contents.tensors);
+  // All checks come before the first change of the scope.
   CheckFitsProgram(program, contents.tensors);
   StoreTensors(std::move(contents.tensors), scope);
   if (steps) scope->Assign(kStepCounterName, *steps);
@@ -291,8 +302,10 @@ SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& prog
                 ", expected at least 1");
   std::vector<std::string> names = SavedNames(program, scope);
   CheckSavable(scope, &names);
+  // A checkpoint with averages in place of weights would train on from the averages.
   for (const std::string& name : names) CheckNotReplaced(scope, name, "save a checkpoint");
   CreateDirectories(directory);
+  // Before the space for the new one is needed.
   RemoveLeftovers(directory);
   const std::vector<CheckpointFolder> older = ListCheckpoints(directory);
   const int64_t sequence = older.empty() ? 1 : older.front().sequence + 1;

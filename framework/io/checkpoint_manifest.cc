@@ -40,6 +40,7 @@ Json ParseDocument(std::string_view text, const std::string& source) {
   });
 }
 
+// The library checks strings only when it prints them.
 bool IsUtf8(const std::string& text) {
   try {
     Json(text).dump();
@@ -98,6 +99,8 @@ Json WriteEntry(const ManifestEntry& entry) {
   return {{"name", entry.name}, {"bytes", entry.bytes}, {"crc32", Crc32Text(entry.crc32)}};
 }
 
+// The manifest's CRC is that of its compact text. Parsing and printing it again gives the same
+// bytes: nlohmann's objects are sorted by key.
 void CheckIntact(const Json& document, const std::string& source) {
   const std::string found = Crc32Text(CrcOf(document.at("manifest").dump()));
   const auto expected = document.at("crc32").get<std::string>();
@@ -149,6 +152,7 @@ void CheckFile(const std::string& folder, const ManifestEntry& entry, FileCheck 
   InputFile file(JoinPath(folder, entry.name));
   SKIFF_ENFORCE(file.size() == entry.bytes, kDataLoss, file.name(), " has ", file.size(),
                 " bytes, expected ", entry.bytes);
+  // A torn write mostly shows in the size, which costs nothing to compare.
   if (check == FileCheck::kSizes) return;
   const uint32_t crc = CrcOfFile(&file);
   SKIFF_ENFORCE(crc == entry.crc32, kDataLoss, file.name(), ": CRC-32 is ", Crc32Text(crc),
@@ -191,6 +195,7 @@ std::string PrintTrainerState(const TrainerState& state) {
   Json hex = Json::object();
   for (const auto& [name, value] : state) {
     SKIFF_ENFORCE(IsUtf8(name), kInvalidArgument, "a name of the trainer's state is no UTF-8");
+    // JSON has no bytes, and readable text helps people who look into a checkpoint.
     if (IsUtf8(value)) {
       text[name] = value;
     } else {

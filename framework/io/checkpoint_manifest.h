@@ -13,7 +13,7 @@ inline constexpr const char* kTensorsFile = "tensors";
 inline constexpr const char* kStateFile = "state.json";
 inline constexpr const char* kManifestFile = "manifest.json";
 
-// No manifest is longer: what is read takes no more memory than this, whatever a file claims.
+// No manifest is longer. So reading one takes no more memory than this, whatever a file claims.
 inline constexpr int64_t kManifestLimitBytes = int64_t{64} << 20;
 
 struct ManifestEntry {

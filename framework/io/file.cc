@@ -40,6 +40,8 @@ ErrorCode CodeOf(int error_number) {
 
 int OpenForWriting(const std::string& path) {
   const int descriptor =
+      // O_EXCL and O_NOFOLLOW: a link planted under this name must not choose which file is
+      // written.
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   // Here a missing directory means that a path can't be written, not that something wasn't found.
   if (descriptor < 0 && errno == ENOENT) {
@@ -92,6 +94,7 @@ void InputFile::ReadNext(void* out, int64_t bytes) {
   const int64_t end = position + bytes;
   while (position < end) {
     const auto wanted = static_cast<size_t>(std::min(end - position, kBytesPerCall));
+    // pread, since offset() is the only position that counts.
     const ssize_t got = pread(descriptor_, next, wanted, position);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) ThrowSystemError("read", name(), errno);
@@ -118,6 +121,7 @@ void OutputFile::Write(const void* data, int64_t bytes) {
     next += put;
     left -= put;
   }
+  // Of the bytes as they are in memory. Reading the file back would only check the page cache.
   crc32_ = Crc32(crc32_, data, bytes);
   bytes_written_ += bytes;
 }
@@ -147,8 +151,8 @@ bool IsTempName(std::string_view name) {
          digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// From the system: two processes that were forked from one, or that bear one number in two
-// containers, must not draw the same.
+// Returns random bits of the system. A generator seeded by time or process id won't do: two forks
+// of one process, or processes of equal id in two containers, must not draw the same name.
 uint64_t RandomBits() {
   uint64_t bits = 0;
   ssize_t got = 0;
@@ -163,7 +167,7 @@ uint64_t RandomBits() {
 }  // namespace
 
 std::unique_ptr<OutputFile> AtomicFile::CreateTempFile(const std::string& path) {
-  // Of 2^64 names hardly one is taken; many in a row are no accident.
+  // Of 2^64 names hardly one is taken. Many in a row are no accident, so this gives up.
   constexpr int kMaxAttempts = 100;
   for (int attempt = 1;; ++attempt) {
     try {
@@ -183,7 +187,9 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::Commit() {
-  // By name, since users of temp_path() may have put another file there.
+  // Syncs by name, since users of temp_path() may have put another file there. The order matters:
+  // contents to disk, rename, directory to disk. Without the first sync, a crash may leave an empty
+  // file under the final name.
   SyncPath(temp_path(), O_RDONLY);
   RenamePath(temp_path(), path_);
   committed_ = true;
@@ -221,11 +227,11 @@ void AtomicWriteFile(const std::string& path, std::string_view bytes) {
 
 namespace {
 
-// The directories at the end of a path that aren't there, the deepest one first.
+// Returns the directories at the end of a path that don't exist, the deepest one first.
 std::vector<std::string> MissingDirectories(const std::string& path) {
   std::vector<std::string> missing;
   std::string next = path;
-  std::error_code ignored;  // what can't be looked at is told when it is to be created
+  std::error_code ignored;  // creating them reports what is wrong
   while (std::filesystem::status(next, ignored).type() == std::filesystem::file_type::not_found) {
     missing.push_back(next);
     const std::string parent = ParentDirectory(next);
@@ -238,6 +244,7 @@ std::vector<std::string> MissingDirectories(const std::string& path) {
 }  // namespace
 
 void CreateDirectories(const std::string& path) {
+  // Noted before they exist, since each new entry must be synced in its parent.
   const std::vector<std::string> missing = MissingDirectories(path);
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -245,7 +252,8 @@ void CreateDirectories(const std::string& path) {
     error = std::make_error_code(std::errc::not_a_directory);
   }
   if (error) ThrowSystemError("create directory", path, error.value());
-  // From the outermost: what is on the disk can then be found there.
+  // From the outermost directory inwards, so that whatever is on the disk can be reached from the
+  // root.
   for (auto created = missing.rbegin(); created != missing.rend(); ++created) {
     SyncDirectory(ParentDirectory(*created));
   }

@@ -13,6 +13,9 @@ namespace skiff {
 FileLock::FileLock(const std::string& path)
     : descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) ThrowSystemError("open", path, errno);
+  // flock and not fcntl: the lock belongs to the open file, so it ends with this descriptor or the
+  // process, whatever else the process opens and closes. Errors other than "held by another" mean a
+  // file system without locks.
   is_held_ = flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 

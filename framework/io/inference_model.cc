@@ -1,3 +1,6 @@
+// MakeInferenceProgram does what Fluid's save_inference_model does, in its order: drop feeds and
+// fetches of an earlier save, append a scale after each fetch, drop training ops, prune to what the
+// fetches need, append feeds and fetches. So PaddlePaddle reads the result as its own.
 #include "framework/io/inference_model.h"
 
 #include <algorithm>
@@ -49,11 +52,14 @@ const Op* ProducerOf(const Block& root, const std::string& name) {
   const Op* producer = nullptr;
   for (const auto& op : root.ops()) {
     const std::vector<std::string> names = op->OutputNames();
+    // The last writer counts, since a program may write a variable several times.
     if (std::find(names.begin(), names.end(), name) != names.end()) producer = op.get();
   }
   return producer;
 }
 
+// A model that is saved again has its scales already; another layer of them would change the names
+// of its fetches.
 bool NeedsScale(const Block& root, const Var& fetch) {
   if (fetch.dtype == DType::kBool) return false;
   const Op* producer = ProducerOf(root, fetch.name);
@@ -110,6 +116,7 @@ void AddFeedsAndFetches(const std::vector<std::string>& feeds,
     Op op("feed");
     op.SetInput("X", {kFeedHolder}).SetOutput("Out", {feeds[i]});
     op.SetAttr("col", static_cast<int32_t>(i));
+    // Each at the front, so that columns descend as in Fluid's files.
     root->InsertOp(0, std::move(op));
   }
   for (size_t i = 0; i < fetches.size(); ++i) {
@@ -120,7 +127,7 @@ void AddFeedsAndFetches(const std::vector<std::string>& feeds,
   }
 }
 
-// Attributes that only matter in training. Fluid's savers remove them as well.
+// Removes marks that only matter in training, as Fluid's savers do.
 void RemoveTrainingMarks(const Program& program) {
   for (size_t i = 0; i < program.block_count(); ++i) {
     for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) {
@@ -142,6 +149,7 @@ void PlaceColumn(const Op& op, std::vector<std::string>* names) {
   SKIFF_ENFORCE(column >= 0 && static_cast<size_t>(column) < names->size(), kDataLoss, "a ",
                 op.type, " op has col = ", column, ", expected a value in [0, ", names->size(),
                 ")");
+  // The columns must be a permutation: every place filled once.
   std::string& name = (*names)[static_cast<size_t>(column)];
   SKIFF_ENFORCE(name.empty(), kDataLoss, "two ", op.type, " ops have col = ", column);
   name = arguments.front();
@@ -174,7 +182,7 @@ std::string Normal(const std::string& name) {
   return std::filesystem::path(name).lexically_normal().string();
 }
 
-// Error if two of the files would be one.
+// Throws Error if two of the files would be one.
 void CheckFileNames(const InferenceModelFiles& files, std::vector<std::string> variables) {
   const std::string model = Normal(files.model_filename);
   SKIFF_ENFORCE(!model.empty(), kInvalidArgument, "the file of the program has no name");
@@ -200,12 +208,14 @@ std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
   CheckNames(*program.root(), feeds, "feed");
   CheckNames(*program.root(), fetches, "fetch");
   const std::unique_ptr<Program> whole = program.Clone();
+  // Those of an earlier save would count as readers and writers.
   RemoveFeedsAndFetches(whole->root());
   std::vector<std::string> outputs;
   for (size_t i = 0; i < fetches.size(); ++i) {
     const bool scale = NeedsScale(*whole->root(), *whole->root()->GetVar(fetches[i]));
     outputs.push_back(scale ? AppendScale(fetches[i], i, whole->root()) : fetches[i]);
   }
+  // Prune works backwards from `outputs`, so the scale ops had to be there before.
   const std::unique_ptr<Program> test = whole->CloneForTest(ops_with_is_test);
   for (const std::string& fetch : fetches) {
     const Var* var = test->root()->FindLocalVar(fetch);

@@ -14,6 +14,7 @@ constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr int64_t kTextLimitBytes = 10000;
 constexpr int64_t kAlignment = 64;
 
+// NumPy writes '|' for single bytes, which have no order.
 constexpr std::array<std::pair<std::string_view, DType>, 9> kDescrs{{
     {"|b1", DType::kBool},
     {"|i1", DType::kInt8},
@@ -26,7 +27,8 @@ constexpr std::array<std::pair<std::string_view, DType>, 9> kDescrs{{
     {"<f8", DType::kFloat64},
 }};
 
-// Parses the dict, and nothing else that Python would accept.
+// Parses the dict, and nothing else that Python would accept. NumPy evaluates the text as a
+// literal; a parser of just these three keys has less to go wrong with on hostile files.
 class HeaderParser {
  public:
   // `position` is the start of the text in the source, for messages.
@@ -155,6 +157,8 @@ int64_t ReadTextLength(ByteSource* source) {
     source->ThrowCorrupt(position, "version ", static_cast<int>(major), ".",
                          static_cast<int>(minor), " of a NumPy array, expected 1.0, 2.0 or 3.0");
   }
+  // Version 1.0 has 16 bits for the length, later versions 32. The text is the same, except that
+  // version 3.0 allows UTF-8 names of fields, which only structures have.
   const int64_t length = major == 1 ? int64_t{source->ReadNumber<uint16_t>("length of the header")}
                                     : int64_t{source->ReadNumber<uint32_t>("length of the header")};
   if (length > kTextLimitBytes) {
@@ -189,10 +193,12 @@ NpyHeader ReadNpyHeader(ByteSource* source) {
 }
 
 std::string NpyHeaderBytes(DType dtype, const Shape& shape) {
+  // The very text that NumPy writes, including the comma at the end.
   std::string text = StrCat("{'descr': '", DescrOf(dtype),
                             "', 'fortran_order': False, 'shape': ", ShapeText(shape), ", }");
   const auto head_bytes = static_cast<int64_t>(kMagic.size()) + 4;
   int64_t total = head_bytes + static_cast<int64_t>(text.size()) + 1;
+  // As the format demands, so that the elements can be mapped into memory aligned.
   total = (total + kAlignment - 1) / kAlignment * kAlignment;
   text.resize(static_cast<size_t>(total - head_bytes - 1), ' ');
   text += '\n';

@@ -1,3 +1,8 @@
+// A .npz is a zip archive of .npy entries; libzip reads and writes it. Archives may be hostile, so
+// sizes are checked before any memory is taken: an entry can't expand beyond what deflate allows,
+// all entries together can't take more compressed bytes than the file has (overlapping entries
+// would), and their growth is limited. Writing puts the archive into an AtomicFile's temporary
+// file.
 #include "framework/io/npz.h"
 
 #include <zip.h>
@@ -83,6 +88,7 @@ Archive OpenForReading(const std::string& path) {
 }
 
 zip_stat_t StatOf(zip_t* archive, zip_uint64_t index, const std::string& path) {
+  // libzip leaves out what it couldn't read, and says so only in `valid`.
   constexpr zip_uint64_t kNeeded =
       ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
   zip_stat_t stat;
@@ -102,7 +108,7 @@ int64_t PlausibleSize(const zip_stat_t& stat, int64_t file_bytes, const std::str
   const bool plausible =
       stat.comp_size <= static_cast<uint64_t>(file_bytes) &&
       (stored ? stat.size == stat.comp_size : stat.size / kDeflateRatioLimit <= stat.comp_size);
-  SKIFF_ENFORCE(plausible, kDataLoss, name, ": ", stat.size, " bytes said to lie in ",
+  SKIFF_ENFORCE(plausible, kDataLoss, name, ": ", stat.size, " bytes from a compressed size of ",
                 stat.comp_size, " of a file of ", file_bytes);
   return static_cast<int64_t>(stat.size);
 }
@@ -114,15 +120,15 @@ std::string TensorName(std::string_view entry, const std::string& path) {
   return std::string(entry.substr(0, entry.size() - kEntrySuffix.size()));
 }
 
-// What an archive says of an entry.
+// What an archive claims about an entry.
 struct EntryHead {
   std::string name;   // of the tensor
   std::string where;  // for messages
   int64_t bytes = 0;  // uncompressed
 };
 
-// Looks at all entries before one is read: their names, and that the bytes of the archive can make
-// what they claim.
+// Examines all entries before reading one: their names, and whether the bytes of the archive can
+// expand to what they claim.
 std::vector<EntryHead> EntryHeads(zip_t* archive, const std::string& path, int64_t file_bytes,
                                   int64_t limit_bytes) {
   std::vector<EntryHead> heads;
@@ -143,6 +149,7 @@ std::vector<EntryHead> EntryHeads(zip_t* archive, const std::string& path, int64
                   limit_bytes, " bytes beyond those of the file, uncompressed");
     grown_bytes += growth;
     head.name = TensorName(stat.name, path);
+    // Which of two entries a reader takes depends on the reader.
     SKIFF_ENFORCE(names.insert(head.name).second, kDataLoss, head.where, " is there twice");
     heads.push_back(std::move(head));
   }
@@ -245,11 +252,14 @@ TensorMap ReadNpz(const std::string& path, int64_t limit_bytes) {
 }
 
 void WriteNpz(const std::string& path, const TensorMap& tensors, bool compress) {
+  // libzip reads headers and tensors only in zip_close, from the addresses it was given. So they
+  // live until then, in a vector that doesn't grow.
   std::vector<PendingEntry> entries;
   entries.reserve(tensors.size());
   int64_t bytes = 0;
   for (const auto& [name, tensor] : tensors) {
     bytes += tensor.byte_count();
+    // Data that deflates well could exceed what ReadNpz accepts.
     SKIFF_ENFORCE(!compress || bytes <= kNpzLimitBytes, kOutOfRange, path, ": more than ",
                   kNpzLimitBytes, " bytes to compress: write them uncompressed");
     entries.push_back(MakeEntry(tensor));
@@ -267,6 +277,7 @@ void WriteNpz(const std::string& path, const TensorMap& tensors, bool compress) 
   auto entry = entries.begin();
   for (const auto& [name, tensor] : tensors) AddEntry(archive.get(), name, compress, &*entry++);
   if (zip_close(archive.get()) != 0) ThrowWriteError(archive.get(), path);
+  // zip_close has freed it. If zip_close fails, the archive is still ours to discard.
   (void)archive.release();
   file.Commit();
 }

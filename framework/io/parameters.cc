@@ -11,6 +11,8 @@
 namespace skiff {
 namespace {
 
+// In Fluid's programs, the holders of feeds and fetches are persistable, but they have no tensor to
+// save.
 bool HoldsParameter(const Var& var) {
   switch (var.kind) {
     case VarKind::kFeedMinibatch:
@@ -59,6 +61,7 @@ std::string FileOf(const std::string& directory, const std::string& name) {
 void CheckNoFolderAmong(const std::vector<std::string>& names) {
   const std::set<std::string> files(names.begin(), names.end());
   for (const std::string& name : names) {
+    // Every prefix that ends before a slash is a folder.
     for (size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1)) {
       const std::string folder = name.substr(0, end);
       SKIFF_ENFORCE(!files.contains(folder), kInvalidArgument, "\"", name, "\" and \"", folder,
@@ -117,8 +120,11 @@ void CheckFitsProgram(const Program& program, const NamedTensors& tensors) {
 }
 
 void StoreTensors(NamedTensors tensors, Scope* scope) {
+  // All names before the first change.
   for (const auto& [name, tensor] : tensors) CheckNotReplaced(*scope, name, "load");
   for (auto& [name, tensor] : tensors) {
+    // Overwriting in place keeps the device and the generation of the scope, so that plans stay
+    // current. LoD must be equal, too, since plans are made for its number of levels.
     const Tensor* slot = scope->Find(name);
     const bool fits = slot != nullptr && slot->has_data() && slot->layout().is_plain() &&
                       slot->shape() == tensor.shape() && slot->dtype() == tensor.dtype() &&
@@ -141,6 +147,7 @@ void SaveCombined(const Scope& scope, std::vector<std::string> names, const std:
 void SaveSeparate(const Scope& scope, std::vector<std::string> names,
                   const std::string& directory) {
   CheckSavable(scope, &names);
+  // Only for its Errors, before the first file is written.
   for (const std::string& name : names) FileOf(directory, name);
   CheckNoFolderAmong(names);
   CreateDirectories(directory);
@@ -156,6 +163,8 @@ void SaveSeparate(const Scope& scope, std::vector<std::string> names,
 void LoadCombined(const Program& program, std::vector<std::string> names, const std::string& path,
                   Scope* scope) {
   SortNames(&names);
+  // Only for its Errors: a wrong name would otherwise look like a damaged file, since the streams
+  // bear no names.
   for (const std::string& name : names) FindInBlocks(program, name);
   InputFile file(path);
   NamedTensors tensors = ReadTensorStreams(names, &file);

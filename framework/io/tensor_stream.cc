@@ -1,3 +1,5 @@
+// The reader meets files of any origin. It follows one rule: no size from the file is used to take
+// memory or to read before it has been compared with the bytes that remain.
 #include "framework/io/tensor_stream.h"
 
 #include <algorithm>
@@ -19,6 +21,7 @@ auto AsDataLoss(const ByteSource& source, int64_t position, Check check) {
   try {
     return check();
   } catch (const Error& error) {
+    // No memory isn't the file's fault.
     if (error.code() == ErrorCode::kResourceExhausted) throw;
     const ErrorCode code =
         error.code() == ErrorCode::kUnimplemented ? error.code() : ErrorCode::kDataLoss;
@@ -94,6 +97,7 @@ void WriteTensorStream(const Tensor& tensor, ByteSink* sink) {
   SKIFF_ENFORCE(tensor.has_data(), kFailedPrecondition, "a tensor without storage can't be saved");
   SKIFF_ENFORCE(tensor.layout().is_plain(), kFailedPrecondition, "a tensor of layout ",
                 tensor.layout(), " can't be saved: expected plain");
+  // Everything before the elements in one piece, and one write for it.
   std::string head;
   AppendNumber<uint32_t>(0, &head);
   AppendNumber<uint64_t>(tensor.lod().size(), &head);
@@ -122,6 +126,7 @@ Tensor ReadElements(DType dtype, const std::vector<int64_t>& dims, ByteSource* s
   const Shape shape{std::span<const int64_t>(dims)};
   const int64_t bytes =
       AsDataLoss(*source, position, [&] { return ByteCount(ElementCount(dims), dtype); });
+  // Before the tensor takes its memory.
   source->CheckRemaining(bytes, StrCat("elements of ", DTypeName(dtype), " ", shape));
   Tensor tensor(shape, dtype);
   source->Read(tensor.raw_data(), tensor.byte_count(), "elements");
@@ -136,6 +141,7 @@ Tensor ReadTensorStream(ByteSource* source) {
   const TensorHead head = ReadTensorHead(source);
   Tensor tensor = ReadElements(head.dtype, head.dims, source);
   if (!lod.empty()) {
+    // Only now is the number of rows known, with which the offsets must end.
     AsDataLoss(*source, lod_position, [&] { tensor.set_lod(std::move(lod)); });
   }
   return tensor;

@@ -7,6 +7,8 @@
 namespace skiff {
 namespace {
 
+// FNV-1a isn't cryptographic, and needn't be: it tells runs apart, and anyone can compute it in a
+// few lines from the saved files.
 class Fnv1a {
  public:
   void Add(const void* data, int64_t bytes) {
@@ -21,6 +23,7 @@ class Fnv1a {
 
 void AddTensor(const std::string& name, const Tensor& tensor, Fnv1a* hash) {
   std::string head;
+  // Lengths and rank are part of the hash, so that no two lists of tensors give the same bytes.
   AppendNumber<uint64_t>(name.size(), &head);
   head += name;
   AppendNumber(static_cast<int32_t>(tensor.dtype()), &head);

@@ -10,6 +10,8 @@
 namespace skiff {
 namespace {
 
+// In the order of AttrType, which is Fluid's. The text format uses these names, so they can't
+// change.
 constexpr std::array<std::string_view, std::variant_size_v<AttributeVariant>> kAttrTypeNames{
     "int",   "float", "string", "ints",  "floats",  "strings", "bool", "bools",
     "block", "long",  "blocks", "longs", "doubles", "var",     "vars", "double"};
@@ -19,10 +21,12 @@ struct SameValue {
   bool operator()(const T& a, const T& b) const {
     return a == b;
   }
+  // Values of different types are never equal, even if they are the same number.
   template <typename T, typename U>
   bool operator()(const T&, const U&) const {
     return false;
   }
+  // By bits: a program with a NaN must equal its copy, and 0.0 and -0.0 are different constants.
   bool operator()(float a, float b) const {
     return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
   }

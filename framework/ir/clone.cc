@@ -126,6 +126,8 @@ void AddAccess(const Block& block, const Op& op, RootAccess* access) {
   }
 }
 
+// What sub-blocks read and write counts for the op that runs them, to any depth; each block is
+// visited once, also in programs whose blocks refer to each other in circles.
 RootAccess AccessOf(const Program& program, const Op& root_op) {
   RootAccess access;
   AddAccess(*program.root(), root_op, &access);
@@ -172,12 +174,13 @@ std::unordered_set<const Op*> OpsNeededFor(const Program& program, const NameSet
   std::unordered_set<const Op*> kept;
   NameSet needed(targets.begin(), targets.end());
   const auto& ops = program.root()->ops();
+  // Backward, so that all readers of a variable have been decided on before its writers.
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
     RootAccess access = AccessOf(program, **op);
     if (!IsNeeded(access, needed, feeds)) continue;
     kept.insert(op->get());
-    // Names that the op writes stay needed: earlier writes may matter, too, since an op may write
-    // only a part of a variable.
+    // Names that the op writes stay needed: the op may write only a part of a variable, so earlier
+    // writes may matter, too.
     needed.merge(access.reads);
   }
   return kept;
@@ -202,6 +205,7 @@ void Program::CopySettingsTo(Program* copy) const {
   copy->version = version;
   copy->op_versions = op_versions;
   copy->seed = seed;
+  // Ids must stay unique even among ops that this copy has dropped: random ops draw by them.
   copy->next_op_id_ = next_op_id_;
   copy->name_counters_ = name_counters_;
 }

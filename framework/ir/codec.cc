@@ -1,3 +1,7 @@
+// One function per message, in both directions. Reading takes nothing for granted: required fields,
+// enumerators, indices and duplicates are checked here. Writing omits fields that old versions of
+// Fluid don't know if they hold the default, so that a program of such a version is written back as
+// it was.
 #include "framework/ir/codec.h"
 
 #include <algorithm>
@@ -38,6 +42,7 @@ void WriteLoDDesc(const Var& var, LoDDesc* desc) {
   desc->set_lod_level(var.lod_level);
 }
 
+// Each kind has its own message for dtype and dims.
 void WriteVarType(const Var& var, proto::VarType* type) {
   VarKindName(var.kind);  // throws for a value that isn't a kind
   type->set_type(static_cast<proto::VarType::Type>(static_cast<int32_t>(var.kind)));
@@ -175,6 +180,7 @@ template <typename... Args>
 template <typename Message>
 Message ParseMessage(std::string_view bytes, std::string_view what) {
   Message message;
+  // protobuf takes lengths as int.
   const bool fits = bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max());
   if (!fits || !message.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     ThrowCorrupt("the ", bytes.size(), " bytes are no ", what);
@@ -204,6 +210,7 @@ void ReadLoDDesc(const LoDDesc& desc, Var* var) {
   var->lod_level = desc.lod_level();
 }
 
+// Messages may be missing; the defaults of Var then hold.
 void ReadVarType(const proto::VarType& type, Var* var) {
   SKIFF_ENFORCE(IsVarKind(type.type()), kUnimplemented, "type ",
                 proto::VarType::Type_Name(type.type()), " is not supported for a variable");
@@ -233,8 +240,9 @@ Attribute ReadVarAttr(const proto::VarDesc::Attr& attr) {
   }
 }
 
-// The attributes of what is at `place`, each as `read` makes it of its message. PaddlePaddle writes
-// some attributes of reshape2 and its like twice, and reads the last one of a name.
+// Returns the attributes of the op or variable at `place`; `read` converts each message.
+// PaddlePaddle writes some attributes of reshape2 and similar ops twice, and reads the last one of
+// a name.
 template <typename Messages, typename Read>
 AttributeMap ReadAttrs(const Messages& messages, const std::string& place, Warnings* warnings,
                        const Read& read) {
@@ -299,6 +307,7 @@ std::vector<T> ToVector(const Field& field) {
 }
 
 Attribute ReadAttr(const proto::OpDesc::Attr& attr, int block_count) {
+  // protobuf would give 0 for a missing value, which a file can't have meant.
   if (!HasScalar(attr)) {
     ThrowCorrupt("attribute \"", attr.name(), "\" of type ", proto::AttrType_Name(attr.type()),
                  " has no value");
@@ -391,6 +400,7 @@ void CheckBlockHeader(const proto::BlockDesc& desc, int position, int block_coun
     ThrowCorrupt("block ", position, " says that its index is ", desc.idx());
   }
   const int32_t parent = desc.parent_idx();
+  // So blocks can be appended in the order of the file.
   if (parent < -1 || parent >= position) {
     ThrowCorrupt("block ", position, " has the parent ", parent, ", expected one in [-1, ",
                  position, ")");

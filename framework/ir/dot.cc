@@ -37,6 +37,8 @@ class DotPrinter {
     for (size_t i = 0; i < program_.block_count(); ++i) {
       PrintEdges(*program_.block(static_cast<int32_t>(i)));
     }
+    // Edges come last, outside of all clusters: an edge inside a cluster would draw its nodes into
+    // that.
     return std::move(out_) + edges_ + "}\n";
   }
 
@@ -116,6 +118,7 @@ class DotPrinter {
     edges_ += StrCat("  ", op, " -> ", EntryName(index), " [style=dashed];\n");
   }
 
+  // Damaged programs should be drawn, too, so a name without a variable gets a dashed node.
   const std::string& NodeOf(const Block& block, const std::string& name) {
     if (const Var* var = block.FindVar(name)) return var_names_.at(var);
     const auto [found, added] =

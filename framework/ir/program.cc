@@ -1,3 +1,6 @@
+// Blocks, variables and ops are held by unique_ptr, so their addresses stay valid while others are
+// added or removed; passes and analyses rely on that. Slots are vectors, not maps: an op has a
+// handful of them, and files must keep their order.
 #include "framework/ir/program.h"
 
 #include <algorithm>
@@ -78,6 +81,7 @@ bool IsVarKind(int32_t value) {
   });
 }
 
+// Floating-point fields by bits, so that a NaN equals itself.
 bool operator==(const Var& a, const Var& b) {
   return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.dims == b.dims &&
          a.lod_level == b.lod_level && a.persistable == b.persistable &&
@@ -161,6 +165,7 @@ Op* Block::AppendOp(Op op) { return InsertOp(ops_.size(), std::move(op)); }
 Op* Block::InsertOp(size_t position, Op op) {
   SKIFF_ENFORCE(position <= ops_.size(), kOutOfRange, "block ", index_, ": can't insert op ",
                 op.type, " at position ", position, " of ", ops_.size(), " ops");
+  // A copied op keeps its id, by which it draws random numbers, if that is free in this program.
   if (op.id < 0 || program_->HasOpId(op.id)) {
     op.id = program_->NextOpId();
   } else {
@@ -178,6 +183,7 @@ void Block::RemoveOps(size_t begin, size_t end) {
 }
 
 void Block::ReorderOps(const std::vector<size_t>& order) {
+  // All checks come first: a wrong order must not leave half of the ops moved.
   std::vector<bool> named(ops_.size(), false);
   for (size_t position : order) {
     SKIFF_ENFORCE(position < ops_.size(), kOutOfRange, "block ", index_, ": order names op ",
@@ -209,6 +215,7 @@ Var* Block::FindLocalVar(std::string_view name) const {
 }
 
 Var* Block::FindVar(std::string_view name) const {
+  // A parent has a lower index than its block (AppendBlock), so this ends.
   for (const Block* block = this; block != nullptr; block = block->parent()) {
     if (Var* var = block->FindLocalVar(name)) return var;
   }
@@ -225,6 +232,7 @@ Var* Block::GetVar(std::string_view name) const {
 void Block::RemoveVar(std::string_view name) { RemoveVars({std::string(name)}); }
 
 void Block::RemoveVars(const std::vector<std::string>& names) {
+  // One pass over vars_: removing them one by one would take quadratic time.
   std::unordered_set<const Var*> removed;
   for (const std::string& name : names) {
     const auto found = vars_by_name_.find(name);
@@ -246,6 +254,8 @@ Block* Program::block(int32_t index) const {
 }
 
 Block* Program::AppendBlock(int32_t parent) {
+  // Parents come before their children. So walks towards the root end, and a copy can append blocks
+  // in order.
   SKIFF_ENFORCE(parent >= -1 && parent < static_cast<int64_t>(blocks_.size()), kOutOfRange,
                 "a new block can't have the parent ", parent, ": the program has ", blocks_.size(),
                 " blocks");
@@ -262,10 +272,13 @@ bool Program::HasOpId(int64_t id) const {
 }
 
 std::string Program::UniqueName(std::string_view prefix) {
+  // In all blocks, since a name in a sub-block would hide a variable outside.
   const auto exists = [this](const std::string& name) {
     return std::any_of(blocks_.begin(), blocks_.end(),
                        [&name](const auto& block) { return block->FindLocalVar(name) != nullptr; });
   };
+  // The counter goes on even if variables are removed: a name is never used for two variables of a
+  // program's history.
   int64_t& counter = name_counters_[std::string(prefix)];
   while (true) {
     std::string name = StrCat(prefix, "_", counter++);

@@ -13,6 +13,7 @@ namespace {
 
 template <typename Float, typename Bits>
 std::string NanText(Float value) {
+  // A NaN has a sign and a payload, which must survive: programs are compared bit by bit.
   const auto bits = std::bit_cast<Bits>(value);
   if (bits == std::bit_cast<Bits>(std::numeric_limits<Float>::quiet_NaN())) return "nan";
   char digits[2 * sizeof(Bits)];
@@ -29,6 +30,7 @@ std::string FloatText(Float value) {
   char characters[64];
   const auto end = std::to_chars(characters, characters + sizeof(characters), value).ptr;
   std::string text(characters, end);
+  // "1" would be read as an int.
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }
@@ -53,6 +55,7 @@ std::string ValueText(const std::vector<T>& values) {
   return text + "]";
 }
 
+// All but the four types whose values can't be mistaken for another type's: 1, 0.5, "text", true.
 bool NeedsTypeName(AttrType type) {
   return type != AttrType::kInt && type != AttrType::kFloat && type != AttrType::kString &&
          type != AttrType::kBool;

@@ -17,6 +17,8 @@ void AppendEscaped(char c, std::string* out) {
   *out += kHexDigits[byte & 15];
 }
 
+// The output is one line of printable ASCII for any bytes, so that texts can be compared, mailed
+// and shown anywhere, and the parser gets the same bytes back.
 void AppendQuoted(char c, std::string* out) {
   switch (c) {
     case '"':

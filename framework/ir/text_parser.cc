@@ -120,6 +120,7 @@ class TextScanner {
     ThrowAt(position_, StrCat("expected ", what, ", found ", Found()));
   }
 
+  // Lines are counted only for a message, so that scanning doesn't pay for it.
   [[noreturn]] void ThrowAt(size_t position, std::string_view message) const {
     size_t line = 1;
     size_t line_start = 0;
@@ -133,6 +134,8 @@ class TextScanner {
   }
 
  private:
+  // Also letters, for exponents, hexadecimal digits, inf and nan: a token such as 12ab is read
+  // whole and then refused, instead of being split into a number and a word.
   static bool IsNumberPart(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
            c == '+' || c == '-';
@@ -268,7 +271,7 @@ class ProgramParser {
     scan_.Word("block");
     const size_t start = scan_.position();
     if (scan_.Number<int32_t>("a block index") != next_block_) {
-      scan_.ThrowAt(start, StrCat("blocks stand in order: expected block ", next_block_));
+      scan_.ThrowAt(start, StrCat("blocks must be in order: expected block ", next_block_));
     }
     Block* block = CreateBlock();
     scan_.Punctuation('{');
@@ -331,6 +334,8 @@ class ProgramParser {
     block->CreateVar(std::move(var));
   }
 
+  // `{` may begin the attributes of the variable or the next op. Only looking ahead tells
+  // (IsOpNext).
   Var ParseVar() {
     Var var;
     var.name = scan_.Name("the name of a variable");
@@ -343,6 +348,8 @@ class ProgramParser {
     return var;
   }
 
+  // A kind is a bare word like a dtype, and most variables have none: if the word isn't a kind, it
+  // must be the dtype.
   VarKind OptionalKind() {
     try {
       const VarKind kind = VarKindFromName(scan_.PeekWord());
@@ -363,6 +370,7 @@ class ProgramParser {
     }
   }
 
+  // Marks may come in any order, though the printer has one.
   bool TryVarMark(Var* var) {
     if (scan_.TryWord("lod")) {
       scan_.Punctuation('=');
@@ -387,6 +395,7 @@ class ProgramParser {
   // Returns whether a '{' starts the outputs of an op, `{}` or `{Out: …`, rather than attributes,
   // `{a = …`.
   bool IsOpNext() const {
+    // A copy of the scanner is a position in the text: looking ahead costs nothing more.
     TextScanner ahead = scan_;
     ahead.Punctuation('{');
     if (ahead.TryPunctuation('}')) return ahead.Peek() == '=';
@@ -471,6 +480,8 @@ class ProgramParser {
     return *std::move(value);
   }
 
+  // Tries the types one after the other at compile time, so that a type added to the variant needs
+  // no line here.
   template <size_t... kTypes>
   std::optional<Attribute> ValueOfType(std::string_view type, std::index_sequence<kTypes...>) {
     std::optional<Attribute> value;

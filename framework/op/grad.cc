@@ -40,19 +40,24 @@ bool GradContext::WantsInputGrad(std::string_view slot) const {
 
 GradRule GradOp(std::string type, std::vector<std::string> inputs,
                 std::vector<std::string> outputs) {
+  // The rule is made once per op type and called for each op, so it owns its slots.
   return [type = std::move(type), inputs = std::move(inputs),
           outputs = std::move(outputs)](const GradContext& context) {
     const std::string_view suffix = kGradSuffix;
+    // "Out@GRAD" -> "Out".
     const auto forward_slot = [&](const std::string& slot) {
       return slot.substr(0, slot.size() - suffix.size());
     };
     Op op(type);
+    // All attributes, also those that the gradient op's definition lacks: Fluid's programs have
+    // them, too, and CheckOp ignores them.
     op.attrs = context.forward().attrs;
     for (const std::string& slot : inputs) {
       if (slot.ends_with(suffix)) {
         op.SetInput(slot, context.OutputGrad(forward_slot(slot)));
         continue;
       }
+      // An input and an output may have one name (in place, such as Mean); then the input is meant.
       const bool is_input = context.def().FindInput(slot) != nullptr;
       const std::vector<std::string>& names = is_input ? context.Input(slot) : context.Output(slot);
       if (!names.empty()) op.SetInput(slot, names);

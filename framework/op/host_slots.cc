@@ -10,6 +10,7 @@ Place PlaceOfSlot(const OpDef& def, const Op& op, std::string_view slot, Place p
   const Attribute* value = EffectiveAttr(op, *attr);
   const bool* on_host = value == nullptr ? nullptr : std::get_if<bool>(value);
   if (on_host == nullptr || !*on_host) return place;
+  // Only the states: what the op merely reads (parameters) or writes anew is where it runs.
   const bool is_kept = std::ranges::any_of(
       def.in_place, [&](const auto& pair) { return pair.first == slot || pair.second == slot; });
   return is_kept ? Place::Cpu() : place;

@@ -75,7 +75,7 @@ struct DerivedForm {
   std::function<void(const KernelContext& run, void* derived)> refresh;
 };
 
-// What a factory sees, the op with every shape known, and what it may request.
+// The context of a factory: the op with every shape known, and functions to request memory.
 class PrepareContext : public OpContext {
  public:
   using OpContext::OpContext;
@@ -115,8 +115,8 @@ struct KernelDef {
   // Returns whether the candidate is a good choice for shapes that it accepts; if not, it runs only
   // when requested by name. Empty: always.
   std::function<bool(const OpContext&)> pays;
-  // The candidate with the highest priority runs, of those that accept and pay; of equals, the one
-  // registered first.
+  // Of the candidates that accept and pay, the one with the highest priority runs; of equals, the
+  // one registered first.
   int priority = 0;
   // Whether this kernel runs exactly where an argument is selected rows. No other kernel receives
   // any.

@@ -28,6 +28,7 @@ bool Pays(const KernelDef& kernel, const OpContext& context) {
 
 }  // namespace
 
+// Only the factory knows what it requests, so it has to run. The kernel that it makes is dropped.
 int64_t ScratchBytes(const KernelDef& kernel, const OpContext& context) {
   PrepareContext prepare(context.op(), context.def(),
                          {context.inputs().begin(), context.inputs().end()},
@@ -49,9 +50,11 @@ const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& conte
   std::vector<const KernelDef*> others = registry.AcceptingKernels(context);
   std::erase_if(others,
                 [&](const KernelDef* kernel) { return kernel == &first || kernel->is_reference; });
+  // Most ops have one kernel besides the reference. For those nothing is prepared in vain.
   if (others.empty()) return first;
   const int64_t modest = ModestScratchBytes(context);
   if (ScratchBytes(first, context) <= modest) return first;
+  // Stable, so that of equals the one registered first stays first.
   std::ranges::stable_sort(others, std::greater(), [&](const KernelDef* kernel) {
     return std::pair(Pays(*kernel, context), kernel->priority);
   });

@@ -9,7 +9,8 @@ bool IsEmpty(const TensorMeta& meta) {
   return meta.shape.is_known() && StorageBytes(meta.shape, meta.dtype, meta.layout) == 0;
 }
 
-// Whether the data of an input may make a kernel refuse to run.
+// Returns whether the data of an input may make a kernel refuse to run. An empty input holds
+// nothing to refuse.
 bool MayRefuseData(const OpContext& context) {
   for (const SlotDef& slot : context.def().inputs) {
     if (!slot.checks_data) continue;
@@ -32,6 +33,7 @@ bool HasNoWork(const OpContext& context) {
   bool has_output = false;
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == kEmptyVarName) continue;
+    // Such an op has work even if all inputs are empty: the sum of nothing is 0.
     if (!IsEmpty(context.outputs()[i])) return false;
     has_output = true;
   }

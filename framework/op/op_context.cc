@@ -30,6 +30,8 @@ OpContext::OpContext(const Op& op, const OpDef& def, std::vector<TensorMeta> inp
 
 int OpContext::IndexOf(const std::vector<SlotDef>& slots, bool is_input, std::string_view slot,
                        size_t i) const {
+  // Arguments of all slots are numbered through, in the order of the definition, not of the op: so
+  // a kernel's indices don't depend on the order in which a program names slots.
   int index = 0;
   for (const SlotDef& def : slots) {
     const std::vector<std::string>& arguments =
@@ -86,11 +88,13 @@ void OpContext::SetSelectedRows(std::string_view slot, const Shape& shape, DType
 void OpContext::SetOutputLike(std::string_view slot, std::string_view input_slot, size_t i) {
   const int index = OutputIndex(slot, i);
   if (index < 0) return;
+  // One input may serve several outputs.
   const TensorMeta& from = Input(input_slot, i < InputCount(input_slot) ? i : 0);
   TensorMeta& to = outputs_[static_cast<size_t>(index)];
   to.shape = from.shape;
   to.dtype = from.dtype;
   to.lod_level = from.lod_level;
+  // Shape rules know no blocks: the pass `layout` decides about those later.
   to.layout = from.is_selected_rows() ? from.layout : Layout::Plain();
 }
 
@@ -111,6 +115,7 @@ bool OpContext::HasAttr(std::string_view name) const {
 
 int64_t OpContext::IntAttr(std::string_view name) const {
   const Attribute& attribute = GetAttr(name);
+  // Files of different versions of Fluid store one attribute as int or as long.
   if (const auto* value = std::get_if<int32_t>(&attribute)) return *value;
   if (const auto* value = std::get_if<int64_t>(&attribute)) return *value;
   ThrowAttrType(name, AttrType::kLong);
@@ -132,8 +137,8 @@ void OpContext::ThrowAttrType(std::string_view name, AttrType expected) const {
 
 namespace {
 
-// Error for arguments that no op may have: a shape that no tensor has, selected rows in a slot that
-// doesn't take them.
+// Throws Error for arguments that no op may have: a shape that no tensor has, or selected rows in a
+// slot that doesn't take them.
 void CheckArguments(const Op& op, const std::vector<SlotDef>& slots, bool is_input,
                     std::span<const TensorMeta> metas) {
   const char* kind = is_input ? "input" : "output";
@@ -161,6 +166,8 @@ void CheckArguments(const Op& op, const std::vector<SlotDef>& slots, bool is_inp
 void InferOutputs(OpContext* context) {
   const OpDef& def = context->def();
   CheckArguments(context->op(), def.inputs, /*is_input=*/true, context->inputs());
+  // Inputs are checked before the rule, so that its arithmetic on dims can't overflow, and outputs
+  // after it, since a product of legal dims may be too large.
   def.infer(*context);
   CheckArguments(context->op(), def.outputs, /*is_input=*/false, context->outputs());
 }

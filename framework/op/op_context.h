@@ -65,7 +65,7 @@ class OpContext {
   std::span<const TensorMeta> outputs() const { return outputs_; }
 
   // For shape rules: declares an output as dense. Does nothing if the output is absent, which is
-  // legal for outputs that nobody needs.
+  // legal for outputs that aren't needed.
   void SetOutput(std::string_view slot, const Shape& shape, DType dtype, size_t i = 0);
   // Declares an output as selected rows. `shape` is that of the values.
   void SetSelectedRows(std::string_view slot, const Shape& shape, DType dtype, int64_t height,

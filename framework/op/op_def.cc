@@ -50,7 +50,8 @@ void CheckRequired(const Op& op, const OpDef& def) {
     SKIFF_ENFORCE(arguments[0] != kEmptyVarName, kInvalidArgument, op.type, ": output slot \"",
                   slot.name, "\" holds ", kEmptyVarName, ", expected a variable");
   }
-  // A gradient op may compute only some of its outputs, and Fluid omits intermediates.
+  // Output slots may be missing, since a gradient op may compute only some of its outputs and Fluid
+  // omits intermediates. But an op that writes nothing at all is a mistake.
   const bool some_output = op.outputs.empty() ? def.outputs.empty() : true;
   SKIFF_ENFORCE(some_output, kInvalidArgument, op.type, ": no output slot is set");
 }
@@ -61,8 +62,8 @@ AttrType Widened(AttrType type) {
   return type == AttrType::kInts ? AttrType::kLongs : type;
 }
 
-// Returns the value in the type that the definition declares: an int may stand for a long, and a
-// long that fits for an int.
+// Returns the value in the type that the definition declares: an int is widened to a long, and a
+// long that fits is narrowed to an int.
 Attribute InTypeOf(const Attribute& value, const AttrDef& attr) {
   if (TypeOf(value) == attr.type) return value;
   const auto narrow = [&](int64_t wide) {
@@ -80,12 +81,12 @@ Attribute InTypeOf(const Attribute& value, const AttrDef& attr) {
   return narrowed;
 }
 
-// Attributes that Fluid's inference passes leave on an op which now also does the work of its
-// neighbours, or computes in int8, each with the value at which the op still does what its type
-// says.
+// Attributes that Fluid's inference passes leave on an op that they have fused with its neighbours
+// or turned to int8. Each has the value at which the op still does just what its type says.
 const AttributeMap& MarksOfFusion() {
   const std::string no_activation;
   const std::vector<int32_t> nothing;
+  // Never destroyed: other threads may still check ops when static objects die.
   static const auto& marks = *new AttributeMap{
       {"fuse_activation", no_activation},
       {"fuse_brelu", false},
@@ -118,6 +119,7 @@ const AttributeMap& MarksOfFusion() {
 void CheckUnknownAttribute(const Op& op, const std::string& name, const Attribute& value) {
   const auto mark = MarksOfFusion().find(name);
   if (mark == MarksOfFusion().end()) return;
+  // Compares as the type of the mark, since Fluid writes ints and longs alike.
   const AttrDef as_neutral{.name = name, .type = TypeOf(mark->second)};
   const bool is_neutral = Widened(TypeOf(value)) == Widened(as_neutral.type) &&
                           SameAttribute(InTypeOf(value, as_neutral), mark->second);

@@ -132,7 +132,7 @@ struct OpDef {
   // whose shape keeps the rank and the dims along which such inputs aren't repeated.
   bool elementwise = false;
   bool random = false;                // draws numbers
-  bool has_side_effect = false;       // must run even if nobody reads its outputs
+  bool has_side_effect = false;       // must run even if its outputs aren't read
   bool data_dependent_shape = false;  // the output shape depends on input data
   // For an op with inputs marked checks_data: another op after which this one rejects nothing,
   // provided that it has the same attributes as the other and the same variables in slots of the

@@ -11,7 +11,8 @@
 namespace skiff {
 namespace {
 
-// Levenshtein distance, for suggestions in messages.
+// Returns the Levenshtein distance, for suggestions in messages. One row of the table suffices;
+// `diagonal` keeps the element that the row has just overwritten.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -34,7 +35,8 @@ TensorMeta MetaOf(const Block& block, const std::string& name, const Op& op) {
   return MetaOf(*var);
 }
 
-// The same factory, but for an op without work it makes a kernel that does nothing.
+// Returns a factory that does the same, except that for an op without work it makes a kernel that
+// does nothing. Wrapping each factory at registration saves every kernel a check for empty tensors.
 KernelFactory PreparedIfThereIsWork(KernelFactory prepare) {
   return [prepare = std::move(prepare)](PrepareContext& context) -> std::unique_ptr<Kernel> {
     if (HasNoWork(context)) return MakeKernel([](const KernelContext&) {});
@@ -50,10 +52,13 @@ void OpRegistry::Add(OpDef def) {
   SKIFF_ENFORCE((def.grad != nullptr) != !def.no_gradient_reason.empty(), kInvalidArgument, "op \"",
                 def.type, "\": expected a gradient rule or a reason why there is none");
   for (const auto& view : def.views) {
+    // Where a pass doesn't share the storage, the kernel copies; where memory_reuse does, it must
+    // cope with both in one place.
     SKIFF_ENFORCE(std::ranges::count(def.in_place, view) == 1, kInvalidArgument, "op \"", def.type,
                   "\": the view ", view.first, " -> ", view.second, " isn't among its in_place");
   }
   const std::string type = def.type;
+  // A map, so that definitions have stable addresses: plans point to them.
   const bool added = entries_.emplace(type, Entry{std::move(def), {}}).second;
   SKIFF_ENFORCE(added, kAlreadyExists, "op \"", type, "\" is registered already");
 }
@@ -87,6 +92,7 @@ const OpDef& OpRegistry::Get(std::string_view type) const {
   if (def != nullptr) return *def;
   std::vector<std::string> near;
   for (const auto& [name, entry] : entries_) {
+    // Two typing errors.
     if (EditDistance(type, name) <= 2) near.push_back(StrCat("\"", name, "\""));
   }
   Throw(ErrorCode::kNotFound, "unknown op \"", type, "\"",
@@ -139,6 +145,7 @@ bool HasSelectedRows(const OpContext& context) {
 
 bool Accepts(const KernelDef& kernel, const OpContext& context, DType dtype) {
   if (kernel.place != context.place().kind || kernel.dtype != dtype) return false;
+  // Kernels for dense tensors would misread the rows, and those for selected rows expect some.
   if (kernel.selected_rows != HasSelectedRows(context)) return false;
   if (kernel.accepts) return kernel.accepts(context);
   return kernel.selected_rows || AllPlain(context);
@@ -165,7 +172,9 @@ const KernelDef* OpRegistry::FindKernel(const OpContext& context, std::string_vi
   for (const KernelDef& kernel : Kernels(context.op().type)) {
     if (!forced.empty() && kernel.name != forced) continue;
     if (!Accepts(kernel, context, dtype)) continue;
+    // Who forces a kernel knows better than its estimate.
     if (forced.empty() && kernel.pays && !kernel.pays(context)) continue;
+    // Strictly greater: of equals the one registered first.
     if (best == nullptr || kernel.priority > best->priority) best = &kernel;
   }
   return best;

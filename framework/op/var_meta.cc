@@ -10,6 +10,8 @@ TensorMeta MetaOf(const Var& var) {
                   .persistable = var.persistable};
   if (var.kind != VarKind::kSelectedRows || var.dims.empty()) return meta;
   meta.layout = Layout::SelectedRows(var.dims[0]);
+  // A program declares the dims of the dense tensor. How many rows are held is known in a plan
+  // only.
   meta.shape[0] = -1;
   return meta;
 }
@@ -20,6 +22,7 @@ void SetMeta(const TensorMeta& meta, Var* var) {
   var->lod_level = meta.lod_level;
   if (meta.is_selected_rows()) {
     var->kind = VarKind::kSelectedRows;
+    // Other kinds (arrays, holders) stay what they are.
   } else if (var->kind == VarKind::kSelectedRows) {
     var->kind = VarKind::kLoDTensor;
   }

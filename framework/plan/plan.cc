@@ -53,7 +53,8 @@ void PrintValues(const Plan& plan, const std::vector<ValueId>& values, std::ostr
   }
 }
 
-// Where the arguments of `slot` begin among those of all slots; -1 if it has no argument i.
+// Returns the index of argument `i` of `slot` among the arguments of all slots; -1 if there is
+// none.
 int IndexInSlots(const std::vector<SlotDef>& defs, const Slots& slots, std::string_view slot,
                  size_t i) {
   size_t index = 0;
@@ -106,6 +107,7 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
   auto op = std::make_shared<Op>(def.type);
   op->attrs = attrs;
   op->site = origin.op->site;
+  // Random ops draw by their id, so a replay of one gets the same numbers.
   op->id = origin.op->id;
   op->SetAttr(kOpRoleAttr, origin.op->role());
   if (origin.op->HasAttr(kOpNamescopeAttr)) {
@@ -120,6 +122,7 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
     made.reads_data.insert(made.reads_data.end(), slot.arguments.size(),
                            !def.FindInput(slot.slot)->shape_only);
   }
+  // A pass that makes a malformed op fails here, and not in a kernel.
   CheckOp(def, *op);
   made.op = op.get();
   plan->made_ops.push_back(std::move(op));
@@ -131,6 +134,7 @@ int64_t StorageBytes(const PlanValue& value) {
 }
 
 ValueId Plan::StorageOf(ValueId value) const {
+  // Passes put values directly on a root, but a caller may chain them.
   while (values[value].alias_of) value = values[value].alias_of;
   return value;
 }
@@ -142,6 +146,7 @@ PrepareContext ContextOf(const Plan& plan, const Instruction& instruction) {
 
 std::string PrintPlan(const Plan& plan) {
   std::ostringstream stream;
+  // Otherwise the locale of the host program could group the digits of numbers.
   stream.imbue(std::locale::classic());
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& instruction = plan.instructions[i];

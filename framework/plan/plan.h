@@ -1,8 +1,8 @@
-// The plan of a run, as data: what is computed, in which order, and where each value is stored.
+// The plan of a run, as data: the instructions, their order, and where each value is stored.
 //
 // A *value* is one definition of a variable: a variable that is written twice has two values, so no
-// analysis of a plan ever reasons about names. Plan passes rewrite a Plan; the executor prepares
-// it and runs it.
+// analysis of a plan ever reasons about names. Plan passes rewrite a Plan; the executor prepares it
+// and runs it.
 #pragma once
 
 #include <cstdint>
@@ -90,7 +90,7 @@ struct Instruction {
 
 // Arena values that are stored one after the other, each at the next multiple of the alignment.
 // Each lives only as long as it would elsewhere: before it is written and after its last read its
-// bytes are free for others. A value that uses the storage of another one (alias_of) stands for
+// bytes are free for others. A value that uses the storage of another one (alias_of) represents
 // that storage, if both have the same size. Values outside the arena, dropped values, and storages
 // that this list or an earlier one has already are passed over: who needs the values contiguous
 // must ask (ContiguousSlices).
@@ -128,7 +128,7 @@ struct Plan {
 using SlotValues = std::vector<std::pair<std::string, ValueId>>;
 
 // Makes an instruction of an op that the program doesn't have. The plan owns the op, which takes
-// role, name scope, creation site and position of `origin`, the instruction that it stands for.
+// role, name scope, creation site and position of `origin`, the instruction that it replaces.
 // Throws an Error if the definition refuses the op.
 Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& origin,
                             const AttributeMap& attrs, const SlotValues& inputs,

@@ -24,7 +24,7 @@ class ValueId {
   // The place of the value in tables. Requires that it names one.
   constexpr size_t index() const { return static_cast<size_t>(index_); }
 
-  // No value comes before all others, which stand in the order of their places.
+  // No value comes before all others, which are in the order of their places.
   friend constexpr auto operator<=>(ValueId, ValueId) = default;
 
  private:
@@ -34,7 +34,7 @@ class ValueId {
 // Returns "#7", or "none". For StrCat.
 inline std::string TextOf(ValueId id) { return id ? "#" + std::to_string(id.index()) : "none"; }
 
-// What is known of each value of a plan.
+// A table with an entry for each value of a plan.
 template <typename T>
 class ValueTable {
  public:

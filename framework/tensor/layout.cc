@@ -23,6 +23,7 @@ int64_t StorageElements(const Shape& shape, Layout layout) {
   SKIFF_ENFORCE(shape.is_known(), kInvalidArgument, "layout ", layout, " of shape ", shape,
                 ": expected known dims");
   Shape blocks = shape;
+  // ⌈channels / block⌉ without a sum that could overflow. The last block is padded.
   blocks[1] = shape[1] / layout.channel_block + (shape[1] % layout.channel_block != 0);
   return MultiplyCounts(blocks.element_count(), layout.channel_block);
 }
@@ -30,6 +31,7 @@ int64_t StorageElements(const Shape& shape, Layout layout) {
 int64_t RowNumbersOffset(const Shape& shape, DType dtype) {
   constexpr int64_t kAlignment = sizeof(int64_t);
   const int64_t bytes = ByteCount(shape.element_count(), dtype);
+  // Rounds up the remainder only, since RoundUp(bytes) could overflow.
   return AddCounts(bytes, RoundUp(bytes % kAlignment, kAlignment) - bytes % kAlignment);
 }
 

@@ -1,3 +1,7 @@
+// A copy between layouts transposes, for each channel block, [block, positions] and [positions,
+// block]. One side is read or written with a stride of `positions` elements. In tiles of kTile
+// positions, the lines of that side are used whole while they are in the cache. It moves each byte
+// once in each direction; the work is all memory traffic.
 #include "framework/tensor/layout_copy.h"
 
 #include <algorithm>
@@ -11,7 +15,8 @@ namespace {
 // The number of positions of one channel block that are transposed together: 16 cache lines.
 constexpr int64_t kTile = 16;
 
-// Plain [N, C, P] -> blocked [N, ceil(C/B), P, B], where P counts the positions of one channel.
+// Plain [N, C, P] -> blocked [N, ceil(C/B), P, B], where P counts the positions of one channel. The
+// grain gives each thread about 4096 elements or more.
 template <typename T>
 void BlockChannels(const T* from, T* to, int64_t batch, int64_t channels, int64_t positions,
                    int64_t block) {
@@ -23,6 +28,8 @@ void BlockChannels(const T* from, T* to, int64_t batch, int64_t channels, int64_
                   const int64_t filled = std::min(block, channels - first);
                   const T* source = from + (i / blocks * channels + first) * positions;
                   T* target = to + i * positions * block;
+                  // Padding must be zero: kernels compute on it, and ops that keep zeros rely on
+                  // it.
                   if (filled < block) std::fill_n(target, positions * block, T{});
                   for (int64_t tile = 0; tile < positions; tile += kTile) {
                     const int64_t stop = std::min(positions, tile + kTile);
@@ -88,6 +95,7 @@ void CopyBetweenLayouts(const Tensor& from, Tensor* to) {
   SKIFF_ENFORCE(from.place().is_cpu() && to->place().is_cpu(), kUnimplemented, "copy from ",
                 from.layout(), " to ", to->layout(), " on ", from.place());
   if (from.element_count() == 0) return;
+  // By size, as bits: a copy needn't know what the elements mean.
   switch (SizeOf(from.dtype())) {
     case 4:
       CopyElements<uint32_t>(from, to);

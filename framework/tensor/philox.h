@@ -9,7 +9,7 @@
 
 namespace skiff {
 
-// What the numbers of a random op depend on. Clones keep `op_id`; `step` is the training step.
+// The key of a random op's numbers. Clones keep `op_id`; `step` is the training step.
 struct RandomKey {
   uint64_t seed = 0;
   uint64_t op_id = 0;

@@ -16,6 +16,7 @@ Tensor CopyOf(const Tensor& tensor) {
 ReplacedValues::ReplacedValues(Scope* scope, const std::vector<std::string>& names,
                                const std::function<void()>& write)
     : scope_(scope) {
+  // Two at a time could be restored in the wrong order, and the first one's values would stay.
   SKIFF_ENFORCE(!scope->has_replaced_values(), kFailedPrecondition,
                 "the scope has replaced values: restore them before others are put in their place");
   for (const std::string& name : names) own_.emplace(name, CopyOf(scope->Get(name)));
@@ -25,6 +26,7 @@ ReplacedValues::ReplacedValues(Scope* scope, const std::vector<std::string>& nam
     PutBackOrErase();
     throw;
   }
+  // Last: from here on the executor refuses writes, and `write` had to make some.
   scope->replaced_ = this;
 }
 
@@ -42,6 +44,7 @@ void ReplacedValues::Restore() {
 }
 
 void ReplacedValues::PutBack() {
+  // A value leaves own_ only after it has been restored, so that a failure can be continued.
   for (; !own_.empty(); own_.erase(own_.begin())) {
     scope_->Assign(own_.begin()->first, own_.begin()->second);
   }
@@ -52,6 +55,8 @@ void ReplacedValues::PutBackOrErase() noexcept {
     try {
       PutBack();
     } catch (...) {
+      // A missing variable is an Error in the next run; an average that stays would be silently
+      // trained.
       scope_->Erase(own_.begin()->first);
       own_.erase(own_.begin());
     }

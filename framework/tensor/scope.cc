@@ -5,6 +5,8 @@
 namespace skiff {
 
 Scope::Slot& Scope::Settled(Slot& slot) {
+  // Every access to a tensor goes through here, so no reader sees a value that a kernel is still
+  // writing in the background.
   if (slot.pending != nullptr) slot.pending->Wait();
   return slot;
 }
@@ -27,8 +29,10 @@ const Tensor& Scope::Get(std::string_view name) const {
 
 void Scope::Set(const std::string& name, Tensor tensor) {
   std::unique_ptr<Slot>& slot = slots_[name];
+  // A slot is a node of its own: plans and kernels hold pointers to its tensor and its version.
   if (slot == nullptr) slot = std::make_unique<Slot>();
   Settled(*slot).tensor = std::move(tensor);
+  // The kernel writes the old tensor, which this one doesn't share.
   slot->pending = nullptr;
   slot->is_reserved = false;
   ++slot->version;
@@ -57,6 +61,8 @@ void Scope::Assign(const std::string& name, const Tensor& tensor) {
   Tensor* slot = FindMutable(name);
   CopyTensor(tensor, slot);
   slot->set_lod(tensor.lod());
+  // The storage stays, so the generation does, too; but forms derived from the values are out of
+  // date.
   ++*Version(name);
 }
 
@@ -69,6 +75,7 @@ uint64_t* Scope::Version(std::string_view name) {
 void Scope::Erase(std::string_view name) {
   const auto it = slots_.find(name);
   if (it == slots_.end()) return;
+  // No plan but the reserver's has a pointer to a reserved entry, and that one erases it itself.
   if (!Settled(*it->second).is_reserved) ++generation_;
   slots_.erase(it);
 }

@@ -45,7 +45,7 @@ class Scope {
   // and layout are equal; the generation doesn't change. Otherwise sets the variable to a CPU copy.
   void Assign(const std::string& name, const Tensor& tensor);
   // Removes the variable, if there is one. Advances the generation unless the entry is reserved:
-  // nobody but its reserver holds pointers to it.
+  // only its reserver holds pointers to it.
   void Erase(std::string_view name);
   // Returns all names in ascending order, without reserved entries.
   std::vector<std::string> Names() const;
@@ -68,7 +68,7 @@ class Scope {
     Tensor tensor;
     uint64_t version = 0;
     bool is_reserved = false;
-    PendingWrites* pending = nullptr;  // nullptr: nobody writes it in the background
+    PendingWrites* pending = nullptr;  // nullptr: no kernel writes it in the background
   };
   static Slot& Settled(Slot& slot);
   std::map<std::string, std::unique_ptr<Slot>, std::less<>> slots_;

@@ -17,6 +17,7 @@ void CheckLoD(const LoD& lod, int64_t rows) {
       SKIFF_ENFORCE(offsets[i - 1] <= offsets[i], kInvalidArgument, "LoD level ", level,
                     ": offsets descend from ", offsets[i - 1], " to ", offsets[i]);
     }
+    // The offsets of a level count sequences of the next one; those of the lowest count rows.
     const bool lowest = level + 1 == lod.size();
     const uint64_t expected =
         lowest ? static_cast<uint64_t>(rows) : static_cast<uint64_t>(lod[level + 1].size()) - 1;
@@ -27,6 +28,7 @@ void CheckLoD(const LoD& lod, int64_t rows) {
 
 Tensor::Tensor(const Shape& shape, DType dtype, Place place, Layout layout)
     : shape_(shape), dtype_(dtype), layout_(layout) {
+  // byte_count checks for overflow and for unknown dims.
   buffer_ = std::make_shared<Buffer>(AllocatorOf(place), byte_count());
   data_ = buffer_->data();
 }
@@ -38,6 +40,7 @@ Tensor::Tensor(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer,
       layout_(layout),
       buffer_(std::move(buffer)),
       offset_bytes_(offset_bytes) {
+  // A difference on the right, since a sum on the left could overflow.
   SKIFF_ENFORCE(offset_bytes >= 0 && byte_count() <= buffer_->bytes() - offset_bytes,
                 kInvalidArgument, "view of ", byte_count(), " bytes from ", offset_bytes,
                 " on doesn't fit a buffer of ", buffer_->bytes(), " bytes");
@@ -46,6 +49,7 @@ Tensor::Tensor(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer,
 
 Tensor Tensor::Borrow(void* data, const Shape& shape, DType dtype, Place place) {
   const int64_t bytes = ByteCount(shape.element_count(), dtype);
+  // A Buffer that doesn't own its bytes, so that borrowed tensors need no case of their own.
   return Tensor(shape, dtype, std::make_shared<Buffer>(data, bytes, place));
 }
 
@@ -98,11 +102,13 @@ void CopyTensor(const Tensor& from, Tensor* to) {
       from.shape() == to->shape() && from.dtype() == to->dtype() && from.layout() == to->layout(),
       kInvalidArgument, "copy of ", from.dtype(), " ", from.shape(), " ", from.layout(), " into ",
       to->dtype(), " ", to->shape(), " ", to->layout());
+  // Blocked padding and row numbers are copied with the rest: equal layouts mean equal storage.
   const size_t bytes = static_cast<size_t>(from.byte_count());
   if (bytes == 0) return;
   SKIFF_ENFORCE(from.has_data() && to->has_data(), kFailedPrecondition, "copy of ", from.dtype(),
                 " ", from.shape(), ": the ", from.has_data() ? "target" : "source", " has no data");
   if (from.place().is_cpu() && to->place().is_cpu()) {
+    // memmove, since both may be views of one buffer that overlap.
     std::memmove(to->raw_data(), from.raw_data(), bytes);
     return;
   }

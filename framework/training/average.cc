@@ -22,14 +22,18 @@ CompiledAverage::CompiledAverage(const optimizer::ParameterAverage* average, Exe
 
 ReplacedValues CompiledAverage::Apply() {
   Scope& scope = executor_->scope();
+  // Before anything is replaced: without a value, the formula would give 0 / 0.
   average_->CheckHasValues(scope);
   const std::vector<std::string> written = average_->variables();
+  // ReplacedValues keeps copies of the raw values and puts them back bit for bit, so the program
+  // may write over the parameters.
   return ReplacedValues(&scope, written, [&] {
     if (host_ == nullptr) {
       program_.Run({}, {});
       return;
     }
     Scope& on_host = host_->scope();
+    // scope.Get waits for a kernel that still averages in the background.
     for (const std::string& name : states_) on_host.Assign(name, scope.Get(name));
     program_.Run({}, {});
     for (const std::string& name : written) scope.Assign(name, on_host.Get(name));

@@ -20,24 +20,28 @@ BoundFeeds::Bound& BoundFeeds::For(const FeedList& feeds) {
       bound_, [&](const Bound& bound) { return AreAlike(bound.feeds, feeds); });
   if (found != bound_.end()) {
     bound_.splice(bound_.begin(), bound_, found);
-    // Parameters move once when they are laid flat.
+    // The parameters may have moved since, for example when flatten_parameters stored them flat.
     if (bound_.front().program->is_current()) return bound_.front();
     bound_.pop_front();
   }
   Bound bound;
   for (const auto& [name, tensor] : feeds) {
     Tensor copy(tensor.shape(), tensor.dtype());
+    // CopyTensor copies no LoD, so batches with another LoD are of another kind.
     copy.set_lod(tensor.lod());
     bound.feeds.emplace_back(name, std::move(copy));
   }
   bound.program = std::make_unique<BoundProgram>(program_.Bind(bound.feeds, fetches_));
   bound_.push_front(std::move(bound));
+  // Each kind of batch has an arena. Usually there are two: full batches and the last one.
   if (bound_.size() > capacity_) bound_.pop_back();
   return bound_.front();
 }
 
 const BoundProgram& BoundFeeds::Step(const FeedList& feeds) {
   Bound& bound = For(feeds);
+  // A copy of the batch costs little beside a step, and keeps addresses fixed: BoundProgram then
+  // looks up nothing.
   for (size_t i = 0; i < feeds.size(); ++i) CopyTensor(feeds[i].second, &bound.feeds[i].second);
   bound.program->Step();
   return *bound.program;

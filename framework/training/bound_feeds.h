@@ -1,4 +1,4 @@
-// A program bound to storage of its own for each kind of batch that comes.
+// Binds a program to storage of its own for each kind of batch.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class BoundFeeds {
     FeedList feeds;
     std::unique_ptr<BoundProgram> program;
   };
-  // Returns what is bound for feeds like these, whose values don't matter.
+  // Returns the program bound for feeds of this kind; their values don't matter.
   Bound& For(const FeedList& feeds);
 
   CompiledProgram program_;

@@ -1,7 +1,8 @@
-// The random numbers of what a training reads: generated samples, their order, their changes.
+// The random numbers of the data that a training reads: generated samples, their order, their
+// changes.
 //
-// They are drawn with the training's seed, as are those of its programs, but they are never the
-// same ones: the ids of their streams have a bit that no op's id has. (Op ids count from 0, and the
+// They are drawn with the training's seed, like those of its programs, but are never the same
+// numbers: the ids of their streams have a bit that no op's id has. (Op ids count from 0, and the
 // highest bit says whether a program trains: see docs/determinism.md.)
 #pragma once
 

@@ -1,3 +1,6 @@
+// SVG by hand: a picture of a few polylines needs no library, and the file needs no script, font or
+// network. Each panel scales its curves to round limits; points that aren't finite (a diverged
+// loss, an epoch without a value) are left out, and the curve goes on after them.
 #include "framework/training/learning_curve.h"
 
 #include <algorithm>
@@ -27,11 +30,13 @@ struct Range {
 
 // Round limits around [low, high] with about five steps of 1, 2 or 5 times a power of ten.
 Range RoundRange(double low, double high) {
+  // There is no point at all.
   if (low > high) return {};
   if (low == high) {
     low -= 0.5;
     high += 0.5;
   }
+  // The smallest of 1, 2, 5 and 10 times the power that gives at most five steps.
   const double rough = (high - low) / 5;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   double step = 10 * power;
@@ -85,6 +90,8 @@ class PanelWriter {
   }
 
   void WriteGrid() {
+    // A multiple of the step each time: adding it up would accumulate rounding errors, and the last
+    // line could be missing. The tolerance allows for the rounding of one product.
     for (int i = 0; x_.low + i * x_.step <= x_.high + 1e-9 * x_.step; ++i) {
       const double x = x_.low + i * x_.step;
       Line(PlaceX(x), PlaceY(y_.low), PlaceX(x), PlaceY(y_.high));
@@ -115,6 +122,7 @@ class PanelWriter {
                      "\" stroke-width=\"2\"/>\n", dots);
     }
     const double x = left_ + kPanelWidth - kRight - 100;
+    // The legend grows upwards into the title's line, so that it never covers a curve.
     const double y = kTitleHeight + 16 - 14 * static_cast<double>(panel_.curves.size() - 1 - index);
     out_ += StrCat("<rect x=\"", SvgNumber(x), "\" y=\"", SvgNumber(y - 9),
                    "\" width=\"10\" height=\"10\" fill=\"", color, "\"/>\n");
@@ -167,6 +175,7 @@ std::string RenderLearningCurve(std::string_view title,
                       .curves = {curve("training", &TrainingRecord::train),
                                  curve("validation", &TrainingRecord::validation)}});
     const Curve averaged = curve("averaged", &TrainingRecord::averaged);
+    // No empty curve in the legend if nothing is averaged.
     if (!averaged.points.empty()) panels.back().curves.push_back(averaged);
   }
   return RenderCurves(title, panels);

@@ -1,4 +1,4 @@
-// Numbers that a program computes in each step and that a training reports for each epoch.
+// Numbers that a program computes in each step, and whose means a training reports for each epoch.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace skiff::training {
 struct Metric {
   std::string name;      // in messages, the log and the learning curve
   std::string variable;  // what to fetch: one number of any dtype but bool
-  // What to fetch as the weight of a step in the mean over an epoch: the number of tokens, for
-  // example. Empty: the number of samples in the batch.
+  // The variable to fetch as the weight of a step in the mean over an epoch, such as the number of
+  // tokens. Empty: the number of samples in the batch.
   std::string weight = {};
   bool percent = false;  // printed as a percentage
   bool larger_is_better = false;
@@ -38,7 +38,7 @@ class MetricValues {
   std::vector<std::pair<std::string, double>> entries_;
 };
 
-// The sums from which the mean of one metric is made.
+// The sums that give the mean of one metric.
 struct WeightedSum {
   double sum = 0;
   double weight = 0;

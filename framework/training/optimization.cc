@@ -33,6 +33,7 @@ Variable ScheduledRate(const OptimizationOptions& options) {
           {.start = base, .steps_per_epoch = 1, .epochs = options.total_steps});
     case ScheduleKind::kStep: {
       const int64_t half = std::max<int64_t>(1, options.total_steps / 2);
+      // Boundaries must ascend, also for a training of one or two steps.
       const int64_t three_quarters = std::max(half + 1, options.total_steps * 3 / 4);
       return learning_rate::Piecewise({half, three_quarters}, {base, base / 10, base / 100});
     }
@@ -89,6 +90,7 @@ void CheckOptimizationOptions(const OptimizationOptions& options) {
                 "clip_norm = ", options.clip_norm, ": expected a finite number, not negative");
   SKIFF_ENFORCE(options.total_steps >= 1, kInvalidArgument, "total_steps = ", options.total_steps,
                 ": expected at least 1");
+  // A warm-up of all steps would never reach the learning rate.
   SKIFF_ENFORCE(options.warmup_steps >= 0 && options.warmup_steps < options.total_steps,
                 kInvalidArgument, "warm-up over ", options.warmup_steps, " of ",
                 options.total_steps, " steps: expected at least one step after it");
@@ -96,6 +98,7 @@ void CheckOptimizationOptions(const OptimizationOptions& options) {
                 "average_window = ", options.average_window, ", expected one in [0, 1]");
   SKIFF_ENFORCE(options.ema_decay >= 0 && options.ema_decay < 1, kInvalidArgument,
                 "ema_decay = ", options.ema_decay, ", expected one in [0, 1)");
+  // Only for its Errors about the optimizer's options.
   optimizer::MakeOptimizer(Named(options, options.learning_rate));
 }
 
@@ -104,6 +107,7 @@ Optimization Optimize(const Variable& loss, const OptimizationOptions& options) 
   Optimization result;
   result.learning_rate = RateWithWarmup(options);
   optimizer::MakeOptimizer(Named(options, result.learning_rate))->Minimize(loss);
+  // After Minimize: an average takes the parameters that the program updates.
   result.average = MakeAverage(options);
   return result;
 }

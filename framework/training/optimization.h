@@ -1,5 +1,5 @@
-// How a model is optimized: optimizer, learning-rate schedule, clipping and averages, as plain
-// options that a command line can fill.
+// The settings of an optimization: optimizer, learning-rate schedule, clipping and averages, as
+// plain options that a command line can fill.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class ScheduleKind {
 // Throws an Error (kInvalidArgument) that names the choices: constant, cosine, step.
 ScheduleKind ScheduleKindFromName(const std::string& name);
 
-// What is kept beside the parameters to evaluate with (framework/builder/optimizer).
+// Which average of the parameters is kept to evaluate with (framework/builder/optimizer).
 enum class AveragingKind {
   kNone,
   kWindow,  // ModelAverage
@@ -57,8 +57,8 @@ struct Optimization {
   std::unique_ptr<optimizer::ParameterAverage> average;  // nullptr: nothing is averaged
 };
 
-// Appends to the default programs what trains the parameters of `loss`. Throws an Error as
-// CheckOptimizationOptions, Minimize and the averages.
+// Appends the ops that train the parameters of `loss` to the default programs. Throws what
+// CheckOptimizationOptions, Minimize and the averages throw.
 Optimization Optimize(const Variable& loss, const OptimizationOptions& options);
 
 }  // namespace skiff::training

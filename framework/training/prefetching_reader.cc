@@ -1,3 +1,7 @@
+// One producer thread and one consumer. The thread owns reader_ while it runs; everything else that
+// both touch is under the mutex. Each batch carries the state of the reader after it, so state()
+// can tell where the consumer is, however far the thread has read ahead. To move elsewhere, the
+// thread is ended and reader_ is put back to that state.
 #include "framework/training/prefetching_reader.h"
 
 #include <utility>
@@ -34,7 +38,7 @@ void PrefetchingReader::Restore(const ReaderState& state) {
 }
 
 bool PrefetchingReader::Next(Batch* batch) {
-  // Started late, so that a reader which is only moved about starts no threads.
+  // Started late, so that a reader that is only repositioned starts no threads.
   if (!thread_.joinable()) StartThread();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !ready_.empty() || ended_ || failure_ != nullptr; });
@@ -45,6 +49,8 @@ bool PrefetchingReader::Next(Batch* batch) {
     StopThread();
     std::rethrow_exception(failure);
   }
+  // The caller's old batch goes to free_, and its storage serves a later batch: in the long run
+  // nothing is allocated.
   std::swap(*batch, ready_.front().batch);
   state_ = std::move(ready_.front().state);
   free_.push_back(std::move(ready_.front().batch));
@@ -84,6 +90,7 @@ Batch PrefetchingReader::TakeFree() {
 
 void PrefetchingReader::ReadAhead() {
   while (true) {
+    // Reads without the lock, which is held only to hand over.
     ReadBatch read{.batch = TakeFree(), .state = {}};
     std::exception_ptr failure;
     bool ended = false;
@@ -95,6 +102,7 @@ void PrefetchingReader::ReadAhead() {
     }
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stop_ || static_cast<int32_t>(ready_.size()) < capacity_; });
+    // The batch just read is dropped. Whoever stops the thread restores the reader to state_.
     if (stop_) return;
     ended_ = ended;
     failure_ = failure;

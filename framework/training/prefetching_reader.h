@@ -1,4 +1,4 @@
-// Lets a reader read ahead in a thread of its own. The batches and their order stay the same.
+// Reads ahead in a separate thread. The batches and their order stay the same.
 #pragma once
 
 #include <condition_variable>
@@ -42,7 +42,7 @@ class PrefetchingReader final : public Reader {
   // false if there was no thread.
   bool StopThread();
   void ReadAhead();
-  // Remembers what the reader says while no thread uses it.
+  // Stores the reader's state and size of the epoch, while no thread uses it.
   void Remember();
   Batch TakeFree();
 

@@ -18,6 +18,7 @@ double SteadySeconds() {
 
 std::string DurationText(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
+  // The limit keeps the cast defined for absurd estimates.
   const auto whole = static_cast<int64_t>(std::min(seconds + 0.5, 1e9));
   char text[32];
   if (whole < 60) {
@@ -49,16 +50,20 @@ Progress::Progress(std::string label, int64_t first, int64_t total, bool is_term
       quarters_(4 * first / total_) {}
 
 Progress::~Progress() {
+  // Leaves no half line in front of the messages that follow.
   if (is_terminal_ && drawn_seconds_ >= 0) *out_ << "\r\033[K" << std::flush;
 }
 
 void Progress::Update(int64_t done, std::string_view note) {
   const double now = clock_();
   const double elapsed = now - start_seconds_;
+  // By the mean speed since this process began. Steps that an earlier process made say nothing
+  // about this one's speed.
   const double left = done > first_ ? elapsed / static_cast<double>(done - first_) *
                                           static_cast<double>(total_ - done)
                                     : NAN;
   if (is_terminal_) {
+    // A step may take less than drawing it.
     if (drawn_seconds_ >= 0 && elapsed - drawn_seconds_ < 0.1 && done < total_) return;
     drawn_seconds_ = elapsed;
     DrawBar(done, left, note);

@@ -1,7 +1,7 @@
-// How far a loop is: a bar with the time left where a person watches, plain lines elsewhere.
+// Shows how far a loop is: on a terminal as a bar with the time left, elsewhere in plain lines.
 //
 // On a terminal the line is redrawn in place, at most ten times a second. Elsewhere (a file, a
-// pipe) a line is written every quarter of the way. Not thread-safe.
+// pipe) a line is written at every quarter. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ class Progress {
  public:
   using Seconds = std::function<double()>;
 
-  // `first` of the `total` steps were made before. `clock` counts seconds; by default a steady
-  // clock.
+  // `first` of the `total` steps are done already. `clock` returns seconds; by default those of a
+  // steady clock.
   Progress(std::string label, int64_t first, int64_t total, bool is_terminal, std::ostream* out,
            Seconds clock = {});
   // Clears the bar.
@@ -26,7 +26,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `done` steps are made; `note` says what else is worth knowing.
+  // Shows that `done` steps are finished. `note` is shown with it.
   void Update(int64_t done, std::string_view note);
 
  private:
@@ -44,11 +44,11 @@ class Progress {
   int64_t quarters_;
 };
 
-// Of a clock that only goes forward.
+// Returns the seconds of a clock that only goes forward.
 double SteadySeconds();
-// "42s", "3m05s", "2h10m".
+// Returns a text such as "42s", "3m05s" or "2h10m".
 std::string DurationText(double seconds);
-// Whether standard output is a terminal that moves its cursor.
+// Returns whether standard output is a terminal that can move its cursor.
 bool StdoutIsTerminal();
 
 }  // namespace skiff::training

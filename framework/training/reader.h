@@ -1,12 +1,12 @@
-// Where a training gets its batches from.
+// The source of a training's batches.
 //
 //   reader.StartEpoch(3);
 //   while (reader.Next(&batch)) step.Run(batch.feeds, {loss});
 //
-// A reader is deterministic: its batches depend on its options (a seed among them) and on the epoch
-// alone. It can be resumed: a reader that restores the state of another one goes on with the very
-// batch that would have come next there. SampleReader reads numbered samples; PrefetchingReader
-// lets any reader read ahead.
+// A reader is deterministic: its batches depend only on its options (including a seed) and on the
+// epoch. It can be resumed: a reader that restores another one's state continues with the batch
+// that would have come next there. SampleReader reads numbered samples; PrefetchingReader lets any
+// reader read ahead.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace skiff::training {
 
 struct Batch {
   FeedList feeds;       // by the names of the variables that they feed; the same in each batch
-  int64_t samples = 0;  // what the means over an epoch weigh the batch by
+  int64_t samples = 0;  // the weight of the batch in means over an epoch
 
   // Returns the tensor that is fed to `name`. Throws an Error (kNotFound) if there is none.
   const Tensor& feed(std::string_view name) const;
@@ -37,7 +37,7 @@ struct FeedShape {
   friend bool operator==(const FeedShape&, const FeedShape&) = default;
 };
 
-// The place where a reader is, as text by name. Checkpoints hold it.
+// The position of a reader, as text by name. Checkpoints hold it.
 using ReaderState = std::map<std::string, std::string>;
 
 // One thread uses a reader.

@@ -24,7 +24,8 @@ bool Fits(const Tensor& tensor, const FeedShape& feed) {
 
 }  // namespace
 
-// Fisher and Yates, with one draw a position.
+// Fisher-Yates, with one draw per position. The remainder isn't exactly uniform, but of 64 bits the
+// bias is below count / 2^64.
 std::vector<int64_t> ShuffledOrder(int64_t count, uint64_t seed, int64_t epoch) {
   std::vector<int64_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -59,6 +60,7 @@ std::vector<FeedShape> SampleReader::FeedsOf(int64_t batch_size) const {
 std::vector<std::vector<FeedShape>> SampleReader::batch_shapes() const {
   std::vector<std::vector<FeedShape>> shapes;
   const int64_t samples = source_->size();
+  // At most two kinds of batches: full ones and the last.
   if (samples >= options_.batch_size) shapes.push_back(FeedsOf(options_.batch_size));
   const int64_t rest = samples % options_.batch_size;
   if (rest > 0 && !options_.drop_last) shapes.push_back(FeedsOf(rest));
@@ -67,6 +69,8 @@ std::vector<std::vector<FeedShape>> SampleReader::batch_shapes() const {
 
 void SampleReader::GoTo(int64_t epoch, int64_t batch) {
   if (options_.shuffle) {
+    // Computed from seed and epoch alone, not from the order before: so a checkpoint needs two
+    // numbers to resume in the middle of an epoch.
     order_ = ShuffledOrder(source_->size(), options_.seed, epoch);
   } else if (order_.empty()) {
     order_.resize(static_cast<size_t>(source_->size()));
@@ -103,6 +107,7 @@ bool SampleReader::Next(Batch* batch) {
 
 void SampleReader::ReadBatch(Batch* batch) {
   const int64_t first = batch_ * options_.batch_size;
+  // Only the last batch of an epoch may be smaller.
   const int64_t size = std::min(options_.batch_size, source_->size() - first);
   const std::vector<FeedShape> feeds = FeedsOf(size);
   batch->feeds.resize(feeds.size());
@@ -110,6 +115,7 @@ void SampleReader::ReadBatch(Batch* batch) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     auto& [name, tensor] = batch->feeds[i];
     name = feeds[i].name;
+    // The storage of an earlier batch of the same size serves again.
     if (!Fits(tensor, feeds[i])) tensor = Tensor(feeds[i].shape, feeds[i].dtype);
     fields_.push_back(tensor);
   }

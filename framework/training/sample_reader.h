@@ -1,4 +1,4 @@
-// Numbered samples in batches, shuffled anew for each epoch.
+// Numbered samples in batches, shuffled again for each epoch.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct SampleReaderOptions {
 // A batch feeds each field of the source under its name. Reads in the thread that calls Next.
 class SampleReader final : public Reader {
  public:
-  // Stands at the start of epoch 0. The source outlives the reader. Throws an Error
+  // Begins at the start of epoch 0. The source outlives the reader. Throws an Error
   // (kInvalidArgument) for batch_size < 1, an empty source, and if drop_last leaves no batch.
   SampleReader(const SampleSource* source, const SampleReaderOptions& options);
 
@@ -42,7 +42,7 @@ class SampleReader final : public Reader {
   SampleReaderOptions options_;
   int64_t batches_in_epoch_;
   int64_t epoch_ = 0;
-  int64_t batch_ = 0;           // the one that Next gives next
+  int64_t batch_ = 0;           // the next one
   std::vector<int64_t> order_;  // sample numbers in the order of the epoch
   std::vector<Tensor> fields_;  // of the batch that is being read
 };

@@ -1,4 +1,5 @@
-// Numbers in what a checkpoint holds as text; FormatShortest and std::to_string write them.
+// Reads numbers from the text values of a checkpoint's state, as FormatShortest and std::to_string
+// write them.
 #pragma once
 
 #include <cstdint>

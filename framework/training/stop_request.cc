@@ -18,7 +18,8 @@ StopRequest::StopRequest() {
   struct sigaction action {};
   action.sa_handler = NoteSignal;
   sigemptyset(&action.sa_mask);
-  // SA_RESETHAND: the second signal does what it does by default.
+  // SA_RESETHAND: the second signal does what it does by default, in case the loop hangs.
+  // SA_RESTART: a write to a checkpoint isn't interrupted.
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, &previous_interrupt_);
   sigaction(SIGTERM, &action, &previous_terminate_);

@@ -1,7 +1,7 @@
-// Asks a loop to stop when the process gets SIGINT (Ctrl-C) or SIGTERM.
+// Tells a loop to stop when the process gets SIGINT (Ctrl-C) or SIGTERM.
 //
-// While one exists, the first signal is only noted; a second one ends the process as it would
-// without. One at a time in a process; made and destroyed by the thread that runs the loop.
+// While one exists, the first signal is only noted; a second one ends the process. There may be one
+// at a time in a process; the thread that runs the loop makes and destroys it.
 #pragma once
 
 #include <csignal>
@@ -15,7 +15,7 @@ class StopRequest {
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
 
-  // The signal that came; 0: none yet.
+  // Returns the signal that came, or 0.
   int signal() const;
 
  private:

@@ -1,3 +1,9 @@
+// What makes a resumed training equal to an unbroken one, bit for bit: everything that decides what
+// comes next is in the checkpoint (parameters, optimizer states, step counter, reader state, sums
+// of the epoch, best value, kernel choices), and every decision is a function of that alone, early
+// stopping included. Files are written in an order in which each crash leaves a state to resume
+// from: log, curve, model, and last the checkpoint. If the checkpoint is missing, the epoch is run
+// again and writes the same files again.
 #include "framework/training/trainer.h"
 
 #include <algorithm>
@@ -31,6 +37,7 @@ constexpr const char* kReaderPrefix = "reader.";
 std::string SumName(const Metric& metric) { return metric.name + ".sum"; }
 std::string WeightName(const Metric& metric) { return metric.name + ".weight"; }
 
+// Metrics may be counts, so integers are accepted; float64 holds them exactly up to 2^53.
 double NumberIn(const Tensor& value, const std::string& name) {
   switch (value.dtype()) {
     case DType::kFloat32:
@@ -47,7 +54,7 @@ double NumberIn(const Tensor& value, const std::string& name) {
   }
 }
 
-// The entries of a state whose names start with `prefix`, without it.
+// Returns the entries of a state whose names start with `prefix`, without the prefix.
 std::map<std::string, std::string> PartOf(const TrainerState& state, const std::string& prefix) {
   std::map<std::string, std::string> part;
   for (const auto& [name, value] : state) {
@@ -77,14 +84,14 @@ void CheckConfiguration(const std::map<std::string, std::string>& expected,
   }
 }
 
-// None if the checkpoint's training had no tuner.
+// Returns the kernel choices in the state; none if the checkpoint's training had no tuner.
 std::optional<KernelChoices> SavedChoices(const TrainerState& state) {
   const auto saved = state.find(kKernelChoices);
   if (saved == state.end()) return {};
   return ParseKernelChoices(saved->second, StrCat("the checkpoint's state, ", kKernelChoices));
 }
 
-// false for an empty file or directory as well.
+// Returns false for an empty file or directory, too.
 bool HoldsSomething(const std::string& path) {
   if (!PathExists(path)) return false;
   std::error_code error;
@@ -128,6 +135,7 @@ void Trainer::CheckOptions() const {
 void Trainer::ListMetrics() {
   metrics_ = {{.name = "loss", .variable = program_->loss, .weight = program_->loss_weight}};
   metrics_.insert(metrics_.end(), program_->metrics.begin(), program_->metrics.end());
+  // Two metrics may share a variable, a weight for example, which is then fetched once.
   const auto place_of = [&](const std::string& variable) {
     const auto found = std::ranges::find(fetches_, variable);
     if (found == fetches_.end()) {
@@ -178,6 +186,8 @@ void Trainer::RefuseToOverwriteTraining() const {
   }
 }
 
+// Two trainings in one directory would delete each other's checkpoints, each taking them for older
+// ones of its own.
 std::unique_ptr<FileLock> Trainer::NewLock() const {
   auto lock = std::make_unique<FileLock>(JoinPath(options_.output_dir, ".lock"));
   SKIFF_ENFORCE(lock->is_held(), kFailedPrecondition, "another training is writing in ",
@@ -186,11 +196,13 @@ std::unique_ptr<FileLock> Trainer::NewLock() const {
 }
 
 void Trainer::Resume() {
-  // Before the lock, which would be left in a directory that has nothing to do with trainings.
+  // Before taking the lock, which would leave its file in a directory that has nothing to do with
+  // trainings.
   SKIFF_ENFORCE(HasCheckpoint(CheckpointDirectory()), kNotFound, CheckpointDirectory(),
                 " holds no checkpoint");
   std::unique_ptr<FileLock> taken = lock_ == nullptr ? NewLock() : nullptr;
   const TrainerState state = Load();
+  // Kept only now: if loading fails, the trainer must be as it was.
   if (taken != nullptr) lock_ = std::move(taken);
   is_continuation_ = true;
   const std::string threads = std::to_string(omp_get_max_threads());
@@ -205,7 +217,8 @@ void Trainer::Resume() {
 void Trainer::LoadForEvaluation() { Load(); }
 
 TrainerState Trainer::Load() {
-  // What the user changed is told as that, not as the variables that differ for it.
+  // check_state runs before the variables are compared. So a changed option is reported as such,
+  // and not as the variables that differ because of it.
   Progress restored;
   std::optional<KernelChoices> choices;
   LoadedCheckpoint loaded =
@@ -226,7 +239,7 @@ TrainerState Trainer::Load() {
   return std::move(loaded.state);
 }
 
-// Other kernels give other bits: what the checkpoint's training did is done again.
+// Repeats the choices of the checkpoint's training, since other kernels give other bits.
 void Trainer::ContinueWith(std::optional<KernelChoices> choices) {
   std::shared_ptr<KernelTuner>& tuner = options_.compile.tuner;
   if (!choices && tuner == nullptr) return;
@@ -246,6 +259,8 @@ void Trainer::ContinueWith(std::optional<KernelChoices> choices) {
 }
 
 void Trainer::PreparePlans() {
+  // All choices before the first step: a checkpoint in the middle of the first epoch must hold them
+  // all, since timings made after a resume would differ.
   for (const auto& feeds : train_->batch_shapes()) training_->Prepare(feeds);
   for (const auto& feeds : validation_->batch_shapes()) evaluation_->Prepare(feeds);
   *out_ << options_.compile.tuner->Summary() << std::endl;
@@ -256,9 +271,11 @@ TrainingResult Trainer::Run() {
   const std::unique_ptr<FileLock> lock = lock_ == nullptr ? NewLock() : std::move(lock_);
   if (!is_continuation_) RefuseToOverwriteTraining();
   is_continuation_ = true;
+  // Under the lock: no other training's temporary files are in use.
   for (const std::string& directory : {options_.output_dir, ModelDirectory()}) {
     RemoveTempFiles(directory);
   }
+  // Drops the lines of epochs that this run will train again.
   TrainingLog log(LogPath(), progress_.epoch);
   for (const std::string& message : log.warnings()) *out_ << "warning: " << message << "\n";
   const StopRequest request;
@@ -276,6 +293,7 @@ TrainingResult Trainer::Run() {
       result.signal = request.signal();
       break;
     }
+    // The epoch ends with a checkpoint, so a stop between epochs loses nothing.
     EndEpoch(&log);
   }
   if (result.finished && StoppedEarly()) {
@@ -292,7 +310,7 @@ TrainingResult Trainer::Run() {
 
 int64_t Trainer::EpochsWithoutGain() const { return progress_.epoch - progress_.best_epoch; }
 
-// Of the saved state alone, so that a resumed training ends where the unbroken one does.
+// Depends on saved state alone, so that a resumed training ends where the unbroken one does.
 bool Trainer::StoppedEarly() const {
   return options_.early_stop_epochs > 0 && EpochsWithoutGain() >= options_.early_stop_epochs;
 }
@@ -327,6 +345,8 @@ std::string Trainer::MeansText(const MetricValues& values) const {
 }
 
 MetricValues Trainer::Evaluate() {
+  // Always epoch 0: each evaluation sees the same samples in the same order, so its sums round in
+  // the same way.
   validation_->StartEpoch(0);
   std::vector<WeightedSum> sums(metrics_.size());
   Batch batch;
@@ -365,6 +385,7 @@ bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
                          progress_.batch, train_->batches_in_epoch(), options_.is_terminal, out_);
   Batch batch;
   while (true) {
+    // Between two steps, so that a checkpoint is always of whole steps.
     if (stop()) return false;
     const double start = SteadySeconds();
     if (!train_->Next(&batch)) return true;
@@ -373,20 +394,25 @@ bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
     progress_.seconds += seconds;
     progress_.epoch_seconds += seconds;
     bar.Update(progress_.batch, MeansText(Means(progress_.sums)));
+    // By steps since the very beginning, so that a resumed training saves at the same steps.
     if (options_.save_every_steps > 0 && progress_.step % options_.save_every_steps == 0) Save();
   }
 }
 
 void Trainer::TrainBatch(const Batch& batch) {
   const BoundProgram& step = training_->Step(batch.feeds);
+  // Compile has put it after the metrics.
   progress_.learning_rate = NumberIn(step.fetch(fetches_.size()), "learning_rate");
   const double loss = AddMetrics(step, batch.samples, &progress_.sums);
+  // Before the counters advance and before anything is saved: the last checkpoint is then from
+  // before the loss diverged.
   SKIFF_ENFORCE(std::isfinite(loss), kFailedPrecondition, "the loss is ", loss, " at step ",
                 progress_.step + 1, ", learning rate ", progress_.learning_rate,
                 ": try a lower learning rate or a longer warm-up");
   progress_.samples += batch.samples;
   ++progress_.step;
   ++progress_.batch;
+  // The state after this batch, though the reader may have read ahead.
   progress_.reader = train_->state();
 }
 
@@ -394,6 +420,7 @@ void Trainer::EndEpoch(TrainingLog* log) {
   const double start = SteadySeconds();
   const MetricValues validation = Evaluate();
   const MetricValues averaged = EvaluateAveraged();
+  // Evaluation counts as training time, but not for samples_per_second.
   progress_.seconds += SteadySeconds() - start;
   const TrainingRecord record = {
       .epoch = progress_.epoch + 1,
@@ -411,6 +438,7 @@ void Trainer::EndEpoch(TrainingLog* log) {
   KeepIfBest(record.epoch, (averaged.empty() ? validation : averaged).at(decisive_metric().name));
   ++progress_.epoch;
   progress_.batch = 0;
+  // Empty means the start of the next epoch, whatever the reader's state looks like.
   progress_.reader.clear();
   progress_.sums.assign(metrics_.size(), {});
   progress_.epoch_seconds = 0;
@@ -419,8 +447,11 @@ void Trainer::EndEpoch(TrainingLog* log) {
 }
 
 void Trainer::KeepIfBest(int64_t epoch, double value) {
+  // Strictly better: of equal epochs the first one stays.
   const bool is_better = decisive_metric().larger_is_better ? value > progress_.best_value
                                                             : value < progress_.best_value;
+  // A comparison with NaN is always false, so without this a NaN would stay the best value for
+  // ever.
   const bool is_first = progress_.best_epoch == 0 || std::isnan(progress_.best_value);
   if (!is_first && !is_better) return;
   progress_.best_value = value;
@@ -428,7 +459,8 @@ void Trainer::KeepIfBest(int64_t epoch, double value) {
   const std::unique_ptr<ReplacedValues> averages = ApplyAverages();
   SaveInferenceModel(ModelDirectory(), program_->model_inputs, program_->model_outputs,
                      *program_->test, executor_.scope(),
-                     // In one file: never the weights of two epochs, whenever it is cut off.
+                     // In one file, so that it never holds the weights of two epochs, whenever
+                     // writing is cut off.
                      {.files = {.params_filename = "__params__"}});
 }
 
@@ -495,7 +527,7 @@ Trainer::Progress Trainer::RestoredProgress(const TrainerState& state) {
                 " of an epoch, but holds no state of the reader");
   if (restored.reader.empty()) return restored;
   try {
-    // Only to see whether the reader takes it: a run begins by going there.
+    // Only checks whether the reader accepts the state; Run goes there when it begins.
     train_->Restore(restored.reader);
   } catch (const Error& error) {
     throw error.WithContext("the reader");

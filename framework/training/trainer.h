@@ -42,12 +42,12 @@ namespace skiff::training {
 struct TrainerOptions {
   std::string title;                // of the learning curve
   std::string output_dir;           // made if it doesn't exist
-  std::string samples = "samples";  // what messages call them: images, sentences, …
+  std::string samples = "samples";  // their name in messages: images, sentences, …
   int64_t epochs = 1;
   int64_t save_every_steps = 0;   // in addition to the end of each epoch
   int64_t early_stop_epochs = 0;  // stops after so many epochs without a better value; 0: never
   int64_t stop_after_steps = 0;   // saves and stops there as a signal would; 0: never
-  // What must not change between a training and its continuation: name and value.
+  // Settings that must not change between a training and its continuation, by name.
   std::map<std::string, std::string> configuration;
   bool is_terminal = false;  // of `out`
   // How both programs are compiled. With a tuner, which must be one of the default registry, all
@@ -58,12 +58,12 @@ struct TrainerOptions {
 
 struct TrainingResult {
   bool finished = false;   // false: asked to stop, and saved
-  int signal = 0;          // the one that asked
-  Metric decisive_metric;  // the one that says which epoch is best
+  int signal = 0;          // the signal that stopped it, or 0
+  Metric decisive_metric;  // decides which epoch is best
   double best_value = 0;   // in validation; with averaged parameters, if there are any
   int64_t best_epoch = 0;  // counted from 1; 0: none yet
   std::vector<TrainingRecord> records;
-  std::string weights_hash;  // of what the evaluation program keeps
+  std::string weights_hash;  // of the evaluation program's persistables
 };
 
 class Trainer {
@@ -74,24 +74,25 @@ class Trainer {
   Trainer(const TrainingProgram* program, Reader* train, Reader* validation, TrainerOptions options,
           std::ostream* out);
 
-  // Goes on from the newest checkpoint of the output directory, and keeps other trainers out of
-  // that directory until Run ends or the trainer is destroyed. Warns if the number of threads is
-  // another one, because the bits of the result depend on it. Takes over the kernel choices of the
-  // checkpoint, with or without a tuner in the options; if the checkpoint's training had no tuner,
-  // it warns and doesn't use that of the options. Errors as LoadForEvaluation, and
-  // kFailedPrecondition if another trainer runs there. After an Error the trainer is as it was.
+  // Continues from the newest checkpoint of the output directory, and keeps other trainers out of
+  // that directory until Run ends or the trainer is destroyed. Warns if the number of threads
+  // differs from the checkpoint's, because the bits of the result depend on it. Takes over the
+  // kernel choices of the checkpoint, with or without a tuner in the options; if the checkpoint's
+  // training had no tuner, warns and doesn't use that of the options. Throws what LoadForEvaluation
+  // throws, and an Error (kFailedPrecondition) if another trainer runs there. After an Error the
+  // trainer is as it was.
   void Resume();
 
-  // Takes over what the newest checkpoint holds, kernel choices included, to Evaluate or to get the
-  // WeightsHash; another trainer may write there. Throws an Error as LoadLatestCheckpoint;
-  // kInvalidArgument if the configuration is another one, saying in what; kDataLoss if the state
-  // isn't one of a trainer. After an Error the trainer is as it was.
+  // Loads the newest checkpoint, kernel choices included, for Evaluate or the WeightsHash; another
+  // trainer may write there meanwhile. Throws what LoadLatestCheckpoint throws, and an Error:
+  // kInvalidArgument if the configuration differs, saying in what; kDataLoss if the state isn't one
+  // of a trainer. After an Error the trainer is as it was.
   void LoadForEvaluation();
 
-  // Trains up to the last epoch. SIGINT and SIGTERM are answered between two steps. Throws an Error
+  // Trains up to the last epoch. SIGINT and SIGTERM stop it between two steps. Throws an Error
   // (kFailedPrecondition) if another trainer runs in the output directory, if that holds
-  // checkpoints, a model or lines of a log and this is no continuation, or if the loss isn't a
-  // finite number; and as executor, reader and files.
+  // checkpoints, a model or lines of a log and this doesn't continue that training, or if the loss
+  // isn't a finite number; and what executor, reader and files throw.
   TrainingResult Run();
 
   // Returns the means of the metrics over the validation reader's epoch 0.
@@ -99,8 +100,8 @@ class Trainer {
   // The same with averaged parameters. Returns nothing if the program averages nothing, or before
   // the first step.
   MetricValues EvaluateAveraged();
-  // Puts averages in the place of the weights (training::ApplyAverage). Returns nullptr if the
-  // program averages nothing.
+  // Replaces the weights by their averages (training::ApplyAverage). Returns nullptr if the program
+  // averages nothing.
   std::unique_ptr<ReplacedValues> ApplyAverages();
   std::string WeightsHash() const;
 
@@ -138,18 +139,18 @@ class Trainer {
   std::string LogPath() const;
   void RefuseToOverwriteTraining() const;
   std::unique_ptr<FileLock> NewLock() const;
-  // Returns the state of the newest checkpoint, once everything in it is taken over.
+  // Loads the newest checkpoint and returns its state.
   TrainerState Load();
   void ContinueWith(std::optional<KernelChoices> choices);
   // Makes the plans of all batches.
   void PreparePlans();
-  // Adds what the step computed to one sum for each metric; returns its loss.
+  // Adds the step's values to the sums of the metrics; returns its loss.
   double AddMetrics(const BoundProgram& step, int64_t samples,
                     std::vector<WeightedSum>* sums) const;
   MetricValues Means(const std::vector<WeightedSum>& sums) const;
   std::string MeansText(const MetricValues& values) const;
   void GoToProgress();
-  // Trains to the end of the epoch; returns false if it was asked to stop before.
+  // Trains to the end of the epoch. Returns false if it was stopped before.
   bool TrainEpoch(const std::function<bool()>& stop);
   void TrainBatch(const Batch& batch);
   void EndEpoch(TrainingLog* log);

@@ -38,7 +38,7 @@ std::string PrintTrainingRecord(const TrainingRecord& record) {
 }
 
 TrainingRecord ParseTrainingRecord(std::string_view line) {
-  // Ordered: metrics stay in their order.
+  // Ordered, since metrics must keep their order.
   const auto json = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
   SKIFF_ENFORCE(json.is_object(), kDataLoss, "no training record: ", line.substr(0, 80));
   TrainingRecord record;
@@ -54,6 +54,7 @@ TrainingRecord ParseTrainingRecord(std::string_view line) {
     const auto found = json.find(name);
     SKIFF_ENFORCE(found != json.end() && (found->is_number() || found->is_null()), kDataLoss,
                   "a training record without a number \"", name, "\"");
+    // JSON has no NaN and no infinity; the writer made them null.
     return found->is_null() ? std::numeric_limits<double>::quiet_NaN() : found->get<double>();
   };
   for (const auto& [name, member] : kNumbers) record.*member = number(name);
@@ -66,6 +67,8 @@ TrainingRecord ParseTrainingRecord(std::string_view line) {
 }
 
 TrainingLog::TrainingLog(std::string path, int64_t keep_epochs) : path_(std::move(path)) {
+  // Lines of later epochs are from a training that was cut off between its log and its checkpoint.
+  // They will be written again.
   if (keep_epochs > 0) Read(keep_epochs);
   Write();
 }
@@ -87,6 +90,7 @@ void TrainingLog::Read(int64_t keep_epochs) {
     }
   }
   int64_t last = 0;
+  // Epochs count from 1. The last call, for the epoch after the kept ones, finds a gap at the end.
   const auto warn_of_gap_before = [&](int64_t epoch) {
     if (last + 1 < epoch) {
       const std::string until = last + 2 < epoch ? StrCat(" to ", epoch - 1) : "";
@@ -101,6 +105,8 @@ void TrainingLog::Read(int64_t keep_epochs) {
 void TrainingLog::Write() const {
   std::string text;
   for (const TrainingRecord& record : records_) text += PrintTrainingRecord(record) + "\n";
+  // The whole file for each epoch: appending could leave half a line, and a line takes some hundred
+  // bytes.
   AtomicWriteFile(path_, text);
 }
 

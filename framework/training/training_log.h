@@ -1,4 +1,4 @@
-// What happened in a training, as JSON lines: one object an epoch.
+// A log of a training as JSON lines: one object per epoch.
 //
 //   {"epoch":1,"step":32,"seconds":4.1,"learning_rate":0.1,…,"train_loss":1.9,"validation_loss":2.0}
 //
@@ -37,7 +37,7 @@ TrainingRecord ParseTrainingRecord(std::string_view line);
 class TrainingLog {
  public:
   // Keeps the first `keep_epochs` epochs of an existing file, those that a resumed training has
-  // finished, and drops lines that are no records. 0: starts anew. Errors as AtomicFile.
+  // finished, and drops lines that are no records. 0: starts over. Errors as AtomicFile.
   TrainingLog(std::string path, int64_t keep_epochs);
 
   // Writes the whole file, so that a crash leaves no half line. Errors as AtomicFile; the file is

@@ -18,14 +18,14 @@ struct TrainingProgram {
   std::unique_ptr<Program> test;     // evaluation, with the same parameters
   std::string loss;                  // one number; reported as the metric "loss"
   std::string loss_weight;           // as Metric::weight
-  std::vector<Metric> metrics;       // what is reported besides the loss; in both programs
+  std::vector<Metric> metrics;       // reported in addition to the loss; in both programs
   // The metric that decides which epoch is best, in validation. "loss": the lowest.
   std::string decisive_metric = "loss";
   std::string learning_rate;  // one number; in `main` only
-  // What the saved inference model is fed, and what it gives; in `test`.
+  // The inputs and outputs of the saved inference model; in `test`.
   std::vector<std::string> model_inputs;
   std::vector<std::string> model_outputs;
-  // What `main` averages. nullptr: nothing.
+  // The average that `main` keeps. nullptr: none.
   std::unique_ptr<optimizer::ParameterAverage> average;
 };
 

@@ -17,8 +17,8 @@ namespace {
 // Fluid's notes on an op, which no kernel reads: op_role, op_namescope, op_device, …
 bool IsNote(const std::string& name) { return name.starts_with("op_"); }
 
-// Attributes that the definition lists, by value or default; others must be the same, too, lest a
-// kernel reads one.
+// Compares the attributes that the definition lists, by value or default. Others must be equal,
+// too, in case a kernel reads one.
 bool SameAttributesFor(const OpDef& def, const Op& a, const Op& b) {
   const bool listed = std::ranges::all_of(def.attrs, [&](const AttrDef& attr) {
     const Attribute* of_a = EffectiveAttr(a, attr);
@@ -41,6 +41,9 @@ bool SameMeta(const TensorMeta& a, const TensorMeta& b) {
          a.layout == b.layout;
 }
 
+// Value numbering in one pass, in order. Inputs are first replaced by the values that they were
+// merged into (Resolve), so that equal expressions over merged values are found as well. known_
+// then finds earlier instructions with the same op and inputs; only attributes are left to compare.
 class Merging {
  public:
   explicit Merging(Plan* plan)
@@ -87,8 +90,8 @@ class Merging {
     });
   }
 
-  // Whether the results of `first` stand for those of `second`, at `position`, at no cost in
-  // memory.
+  // Returns whether the results of `first` may replace those of `second`, at `position`, without
+  // taking more memory.
   bool Replaces(const Instruction& first, const Instruction& second, int64_t position) const {
     if (!SameAttributesFor(*second.def, *first.op, *second.op)) return false;
     if (first.outputs.size() != second.outputs.size()) return false;
@@ -97,6 +100,8 @@ class Merging {
       if (!wanted) continue;
       const ValueId there = first.outputs[i];
       if (!there || !SameMeta(ValueOf(there).meta, ValueOf(wanted).meta)) return false;
+      // If the first result is dead at `position`, keeping it longer would raise the live bytes in
+      // between.
       const bool needed = last_[wanted] >= 0;
       const bool lives = last_[there] >= position;
       const bool cheap = StorageBytes(ValueOf(there)) <= CommonSubexpressionPass::kCheapBytes;
@@ -109,14 +114,16 @@ class Merging {
     for (size_t i = 0; i < from.size(); ++i) {
       if (!from[i]) continue;
       merged_[from[i]] = to[i];
+      // The result now lives longer, which makes more merges free of cost.
       last_[to[i]] = std::max(last_[to[i]], last_[from[i]]);
     }
   }
 
   Plan& plan_;
   ValueTable<int64_t> last_;
-  ValueTable<ValueId> merged_;  // the one that stands for it
-  // What was computed so far, as indices of kept instructions. Attributes are compared one by one.
+  ValueTable<ValueId> merged_;  // the value that replaces it, or itself
+  // Earlier instructions that may be merged with, as indices of kept ones. Attributes aren't part
+  // of the key, since defaults may be spelled out or not.
   std::map<std::tuple<InstructionKind, const OpDef*, std::vector<ValueId>>, std::vector<size_t>>
       known_;
 };
@@ -127,7 +134,7 @@ PassReport CommonSubexpressionPass::Apply(const PassContext&, Plan* plan) const 
   const int64_t dropped = Merging(plan).Run();
   return {.pass = {},
           .changes = dropped,
-          .summary = StrCat(dropped, " instructions computed what is there already")};
+          .summary = StrCat(dropped, " duplicate instructions dropped")};
 }
 
 }  // namespace skiff

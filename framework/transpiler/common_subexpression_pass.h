@@ -1,5 +1,5 @@
-// Computes once what a plan would compute twice. Of two instructions with the same op, attributes
-// and input values it drops the second, and whoever reads its results reads those of the first.
+// Computes repeated expressions once. Of two instructions with the same op, attributes and input
+// values, it drops the second, whose readers then read the results of the first.
 //
 //   before                              after
 //     #2 lr_a = scale(#1 lr)              #2 lr_a = scale(#1 lr)
@@ -26,7 +26,7 @@ namespace skiff {
 
 class CommonSubexpressionPass final : public PlanPass {
  public:
-  // Results up to this size are kept for later in any case.
+  // Results up to this size are merged even if that keeps the first one alive longer.
   static constexpr int64_t kCheapBytes = 4096;
 
   std::string_view name() const override { return "common_subexpression"; }

@@ -10,6 +10,7 @@
 namespace skiff {
 
 PassReport DeadCodePass::Apply(const PassContext&, Plan* plan) const {
+  // Backward, so that all readers of a value have been seen before its writer.
   ValueTable<bool> needed(plan->values.size(), false);
   for (ValueId fetch : plan->fetches) needed[fetch] = true;
   std::vector<Instruction> kept;

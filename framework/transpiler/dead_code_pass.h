@@ -1,5 +1,6 @@
-// Drops instructions that nobody needs for these fetches: instructions that have no side effect,
-// write nothing to the scope, and whose results are neither fetched nor read by a needed one.
+// Drops instructions that the fetches don't need: instructions that have no side effect, write
+// nothing to the scope, and whose results are neither fetched nor read by an instruction that is
+// needed.
 //
 //   if only the loss is fetched, the accuracy branch (top_k, accuracy) of a training program goes
 //

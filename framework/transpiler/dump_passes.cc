@@ -10,6 +10,8 @@ namespace skiff {
 
 void DumpPasses(const std::string& directory, PipelineOptions* options) {
   CreateDirectories(directory);
+  // The observers are copied, but all copies share the count. Files are written at once and
+  // atomically, so that those of a program that crashes in a later pass are complete.
   const auto write = [directory, count = std::make_shared<int>(0)](const PassReport& report,
                                                                    const std::string& text) {
     const int number = ++*count;

@@ -1,4 +1,4 @@
-// Writes what each pass makes of a program to a file, to read and to compare.
+// Writes the result of each pass to a file, to read and to compare.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Moves each optimizer update to right after the op that makes it possible, so that a gradient dies
+// Moves each optimizer update directly after the op that makes it possible, so that a gradient dies
 // as soon as it exists and its space serves the gradients of earlier layers.
 //
 //   before                              after

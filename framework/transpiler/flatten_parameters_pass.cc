@@ -23,11 +23,13 @@ PassReport FlattenParametersPass::Apply(const OpRegistry& registry, Program* pro
       if (is_update) alone.insert(alone.end(), names.begin(), names.end());
       continue;
     }
+    // The attribute is all that this pass does. The executor moves the tensors in the scope
+    // (FlatScope), and memory_reuse makes the gradients contiguous in the arena.
     op->SetAttr(kIsFlatAttr, true);
     if (is_update) parameters += static_cast<int64_t>(names.size());
     ++(is_update ? updates : sums);
   }
-  std::string summary = StrCat(parameters, " parameters lie flat, in ", updates, " updates");
+  std::string summary = StrCat(parameters, " parameters stored flat, in ", updates, " updates");
   if (sums > 0) summary += StrCat("; sums in ", sums, " ops");
   if (!alone.empty()) summary += StrCat("; alone in their updates: ", FewNames(alone));
   return {.pass = {}, .changes = parameters, .summary = std::move(summary)};

@@ -1,3 +1,8 @@
+// With running statistics, a batch norm is y = a · c + b by channel, with a = scale / sqrt(variance
+// + epsilon) and b = bias - a · mean. So conv2d(x, w) followed by it is conv2d(x, a · w) + b. The
+// scaled filter is a derived form, which the kernel makes once as long as the parameters don't
+// change. If an instruction of the plan writes them, it would be made in every run; hence the
+// checks over the whole plan.
 #include "framework/transpiler/fold_batch_norm_pass.h"
 
 #include <algorithm>
@@ -40,8 +45,9 @@ class Folding {
 
   const PlanValue& Value(ValueId value) const { return plan_[value]; }
 
-  // Whether what the batch norm writes besides Y may stay unwritten: nobody reads it, and what lies
-  // in the scope is the running statistics, which stay what they are.
+  // Returns whether the outputs of the batch norm other than Y may stay unwritten: nothing reads
+  // them, and those in the scope are the running statistics, which such a batch norm doesn't
+  // change.
   bool WritesNothingElse(const Instruction& norm) const {
     const auto is_same_variable = [&](const char* output, const char* input) {
       return Value(norm.OutputIn(output)).name == Value(norm.InputIn(input)).name;
@@ -74,6 +80,7 @@ class Folding {
     const std::vector<ValueId> kept = {convolution.InputIn("Filter"), norm.InputIn("Scale"),
                                        norm.InputIn("Bias"), norm.InputIn("Mean"),
                                        norm.InputIn("Variance")};
+    // Feeds and computed filters may change from run to run.
     const bool in_scope = std::ranges::all_of(
         kept, [&](ValueId value) { return !value || Value(value).storage == Storage::kScope; });
     if (!in_scope || WritesScopeOf(plan_, kept, 0, at) ||
@@ -82,6 +89,8 @@ class Folding {
       return;
     }
 
+    // Instruction `at` itself is exempt: what it writes is checked above. The folded instruction
+    // runs at `at`, so its input mustn't be overwritten on the way there.
     const bool is_fused = norm.op->type == "batch_norm_act";
     AttributeMap attrs;
     for (const AttrDef& attr : convolution.def->attrs) {

@@ -3,7 +3,7 @@
 //   c = conv2d(x, w)                                   y = conv2d_batch_norm_act(x, w, scale, …)
 //   y = batch_norm(c, scale, bias, mean, variance)  →
 //
-// It folds batch_norm_act likewise, with what that adds and its relu. The kernels of the new op
+// It folds batch_norm_act likewise, with its addition and its relu. The kernels of the new op
 // scale the filters once for as long as the parameters don't change.
 //
 // It doesn't fold a batch norm that uses the statistics of the batch; whose convolution has another

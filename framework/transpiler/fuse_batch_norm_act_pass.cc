@@ -1,3 +1,7 @@
+// Looks for relu and relu_grad and walks back through writers that have one reader. The fused
+// forward instruction takes the place of the relu, where all its inputs are there. The fused
+// gradient takes the place of the addition's gradient, or without an addition that of the batch
+// norm's. A gradient is fused only if its forward instructions were.
 #include "framework/transpiler/fuse_batch_norm_act_pass.h"
 
 #include <algorithm>
@@ -35,12 +39,12 @@ class Fusion {
   // What a fused forward instruction was made of.
   struct Forward {
     size_t norm = 0;
-    size_t at = 0;  // where it stands
+    size_t at = 0;  // its position
     size_t add = kNobody;
     ValueId sum;  // what the addition read besides the normalized value
   };
 
-  // The batch norm whose output is `value`, read by instruction `reader` alone.
+  // Returns the batch norm whose output is `value`, if only instruction `reader` reads that.
   size_t NormFor(ValueId value, size_t reader) const {
     const size_t norm = rewrite_.WriterOf(value);
     if (norm == kNobody || !rewrite_.Is(norm, "batch_norm") || rewrite_.OnlyReader(value) != reader)
@@ -80,7 +84,8 @@ class Fusion {
     forwards_[y] = forward;
   }
 
-  // The operand of the addition that a batch norm made; of two, the later one.
+  // Finds the operand of the addition that a batch norm made. If both are, takes the later batch
+  // norm, since the fused instruction needs the other operand to be computed.
   void FindOperand(size_t add, Forward* forward) const {
     const Instruction& instruction = plan_.instructions[add];
     const ValueId operands[] = {instruction.InputIn("X"), instruction.InputIn("Y")};
@@ -96,7 +101,8 @@ class Fusion {
     }
   }
 
-  // Whether the batch norm may run where the relu does.
+  // Returns whether the batch norm may run where the relu does: nothing reads what it saves before
+  // that, and nothing in between writes a variable that it uses.
   bool MayMove(const Forward& forward) const {
     const Instruction& norm = plan_.instructions[forward.norm];
     std::vector<ValueId> touched = norm.inputs;
@@ -131,13 +137,16 @@ class Fusion {
     const size_t norm_grad = rewrite_.OnlyReader(gradient);
     if (norm_grad == kNobody || !rewrite_.Is(norm_grad, "batch_norm_grad")) return;
     if (!IsGradientOf(norm_grad, forward)) return;
-    // What the addition hands on may be read before the batch norm's gradient runs.
+    // The fused instruction must run where the addition's gradient did: what that passes on (dz)
+    // may be read before the batch norm's gradient runs.
     if (add_grad) at = *add_grad;
     const Instruction& inner = plan_.instructions[norm_grad];
     if (WritesScopeOf(plan_, inner.inputs, forward.at, at) ||
         WritesScopeOf(plan_, outer.inputs, relu_grad + 1, at) || !WritesArenaOnly(inner)) {
       return;
     }
+    // Without an addition, the sign of the batch norm's output follows from X, so Y needn't be
+    // kept. With one it depends on the sum, which only Y shows.
     SlotValues inputs = {{"Y@GRAD", outer.InputIn("Out@GRAD")},
                          {"Y", forward.sum ? outer.InputIn("Out") : ValueId()}};
     for (const char* slot : {"X", "Scale", "Bias", "Mean", "Variance", "MeanOut", "VarianceOut",
@@ -156,7 +165,8 @@ class Fusion {
     rewrite_.Drop(norm_grad);
   }
 
-  // Whether a batch_norm_grad reads what the fused batch norm read and saved.
+  // Returns whether a batch_norm_grad is the gradient of the fused batch norm: it reads what that
+  // read and saved, with the same attributes.
   bool IsGradientOf(size_t norm_grad, const Forward& forward) const {
     const Instruction& inner = plan_.instructions[norm_grad];
     const Instruction& norm = plan_.instructions[forward.norm];

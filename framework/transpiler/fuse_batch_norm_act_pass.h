@@ -1,5 +1,5 @@
-// Makes one instruction of a batch norm, what is added to it, and the relu after that; likewise of
-// their gradients.
+// Makes one instruction of a batch norm, an addition to its result, and the relu after that;
+// likewise of their gradients.
 //
 //   before                                     after
 //     y = batch_norm(x, …)                       r = batch_norm_act(x, z, …)
@@ -10,11 +10,11 @@
 //     dy, dz = elementwise_add_grad(ds)
 //     dx, … = batch_norm_grad(x, dy, …)
 //
-// With or without the addition, which may name its operands in either order. Three passes over
-// memory become one, and neither y nor s is kept. Without the addition the gradient reads x where
-// relu_grad reads r, so that r may go early (replay_activation).
+// The addition is optional and may name its operands in either order. Three passes over memory
+// become one, and neither y nor s is kept. Without the addition, the gradient reads x where
+// relu_grad reads r, so that r may die early (replay_activation).
 //
-// It fuses nothing if anyone else reads y, s, ds or dy, if the addition repeats an operand, or if
+// It fuses nothing if anything else reads y, s, ds or dy, if the addition repeats an operand, or if
 // an instruction in between writes a variable that the fused one reads. The fused kernels round as
 // the single ones do: no bit of a result changes. `changes`: instructions made.
 #pragma once

@@ -1,3 +1,7 @@
+// An addition of a vector along the channels and the relu after it become bias_act, and likewise
+// their gradients. The relu's gradient needs only the sign of its output, so the sum isn't kept.
+// What is gained is a pass over memory in each direction and, more important after convolutions,
+// that bias_act takes blocked tensors.
 #include "framework/transpiler/fuse_bias_act_pass.h"
 
 #include <map>
@@ -32,8 +36,8 @@ class Fusion {
  private:
   static constexpr size_t kNobody = PlanRewrite::kNobody;
 
-  // The attributes of the fused op if the addition, or its gradient, is that of a bias to something
-  // of shape `x`; else none.
+  // Returns the attributes of the fused op if the addition (or its gradient) adds a bias to a
+  // tensor of shape `x`, or none.
   std::optional<AttributeMap> AttrsFor(const Instruction& add, const Shape& x) const {
     const Shape& bias = rewrite_.ShapeOf(add.InputIn("Y"));
     // What bias_act takes.
@@ -55,6 +59,8 @@ class Fusion {
     }
     const Instruction& add = plan_.instructions[at];
     const std::optional<AttributeMap> attrs = AttrsFor(add, rewrite_.ShapeOf(sum));
+    // If X were broadcast, too, the sum would have another shape. The fused op runs at the relu, so
+    // X and the bias mustn't be overwritten before that.
     if (!attrs || rewrite_.ShapeOf(add.InputIn("X")) != rewrite_.ShapeOf(sum) ||
         WritesScopeOf(plan_, add.inputs, at + 1, relu)) {
       return;
@@ -66,6 +72,8 @@ class Fusion {
     if (!rewrite_.HasKernel(fused)) return;
     rewrite_.Replace(relu, std::move(fused));
     rewrite_.Drop(at);
+    // Only gradients of a forward op that was fused are fused: they read its output instead of the
+    // sum.
     biases_[out] = add.InputIn("Y");
   }
 

@@ -12,7 +12,7 @@
 //
 // It fuses nothing if x has another rank than 2 to 5, if anyone else reads s, if an instruction in
 // between writes a variable that the fused one reads, or if a kernel is forced on one of the ops.
-// The gradients stay apart if anyone else reads ds or nobody wants db. `changes`: instructions
+// The gradients stay apart if anything else reads ds or if db isn't wanted. `changes`: instructions
 // made.
 #pragma once
 

@@ -1,3 +1,7 @@
+// Greedy, in program order: each element-wise instruction joins the groups that compute its inputs,
+// if all of them may run at its position, else it begins a group. Groups of one are dropped. Then
+// the plan is made with all groups and compared with the original by live bytes; groups around an
+// instruction that takes more memory than before are given up, until none is left that does.
 #include "framework/transpiler/fuse_elementwise_pass.h"
 
 #include <algorithm>
@@ -18,22 +22,24 @@
 namespace skiff {
 namespace {
 
-// What an instruction must share with others to run in one loop with them.
+// What instructions of one loop have in common.
 struct Form {
   Shape shape;
   Layout layout;
   int row_axis = 0;  // dims from here on are whole in each block
 
-  // Blocks are multiples of it: whole rows, and whole vectors, since a kernel may round elements
-  // that fill no vector otherwise (GCC contracts a * b + c there, or not), and then only those at
-  // the end of the whole array.
+  // Returns the number of elements of which each block is a multiple: whole rows, and whole
+  // vectors. A kernel may round elements that fill no vector differently (GCC contracts a * b + c
+  // there, or not). With whole vectors only those at the end of the whole array are such elements,
+  // as without blocks.
   int64_t UnitElements() const {
     return std::lcm(shape.element_count(row_axis, shape.rank()),
                     FuseElementwisePass::kVectorElements);
   }
 };
 
-// The dim of `shape` at which an input of shape `repeated` stands, if it stands at the end.
+// Returns the dim of `shape` with which an input of shape `repeated` begins to agree, if the input
+// is broadcast along the leading dims only, or none.
 std::optional<int> TrailingAxis(const Op& op, const OpDef& def, const Shape& repeated,
                                 const Shape& shape) {
   int leading_ones = 0;
@@ -61,7 +67,7 @@ class Fusion {
         group_of_(plan->instructions.size(), kNobody),
         forms_(plan->instructions.size()) {}
 
-  // Fused instructions made, and ops in them.
+  // Returns the number of fused instructions made and of the ops in them.
   std::pair<int64_t, int64_t> Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       forms_[i] = FormOf(plan_.instructions[i]);
@@ -71,6 +77,7 @@ class Fusion {
     if (groups_.empty()) return {0, 0};
     const std::vector<int64_t> live = LiveBytesWithReuse(context_, plan_);
     std::pair<Plan, std::vector<size_t>> fused = Fused();
+    // Each round drops a group or ends the loop.
     while (DropWhatTakesMemory(live, fused)) fused = Fused();
     plan_ = std::move(fused.first);
     int64_t ops = 0;
@@ -102,6 +109,8 @@ class Fusion {
     if (written == instruction.outputs.end()) return std::nullopt;
     const TensorMeta& cut = MetaOf(*written);
     Form form{.shape = cut.shape, .layout = cut.layout, .row_axis = cut.shape.rank()};
+    // In the order of cost: the last test prepares a kernel. Padding of a blocked layout is
+    // computed like any element, so the op must keep zeros zero there.
     const bool fits = form.row_axis > 0 && !cut.is_selected_rows() &&
                       StorageElements(form.shape, form.layout) > block_elements_ &&
                       (form.layout.is_plain() || instruction.def->zero_preserving) &&
@@ -118,7 +127,8 @@ class Fusion {
     });
   }
 
-  // Whether each input is cut like the outputs, or may be seen whole by each block.
+  // Returns whether each input is cut like the outputs, or may be seen as a whole by each block.
+  // Lowers form->row_axis to where such an input begins.
   bool ReadsForm(const Instruction& instruction, Form* form) const {
     for (size_t i = 0; i < instruction.inputs.size(); ++i) {
       if (!instruction.inputs[i]) continue;
@@ -127,7 +137,7 @@ class Fusion {
         if (instruction.reads_data[i] && meta.layout != form->layout) return false;
         continue;
       }
-      // Numbers other than zero would fill the padding of a blocked layout.
+      // A broadcast number other than zero would fill the padding of a blocked layout.
       if (!form->layout.is_plain() || !meta.layout.is_plain()) return false;
       if (meta.shape.element_count() == 1) continue;
       const std::optional<int> axis =
@@ -138,7 +148,8 @@ class Fusion {
     return true;
   }
 
-  // Whether the kernel runs on a block, too, and needs nothing that a block hasn't.
+  // Returns whether the kernel of the whole arrays also runs on a block, and needs nothing that a
+  // block doesn't have: workspaces and derived forms.
   bool HasKernel(const Instruction& instruction, const Form& form) const {
     const KernelDef* kernel = context_.registry.FindKernel(ContextOf(plan_, instruction));
     if (kernel == nullptr) return false;
@@ -150,8 +161,8 @@ class Fusion {
     return context.workspace_bytes().empty() && context.derived_forms().empty();
   }
 
-  // Puts the instruction into one group with all those of its form that make its inputs; else with
-  // the latest of them that it may join.
+  // Puts the instruction into one group with all groups of its form that compute its inputs; if
+  // that isn't allowed, into the latest one that it may join.
   void JoinOrStart(size_t i) {
     std::set<size_t> makers;  // groups
     for (ValueId input : plan_.instructions[i].inputs) {
@@ -169,7 +180,8 @@ class Fusion {
     groups_.push_back({.members = {i}, .form = *forms_[i]});
   }
 
-  // Makes one group of these and instruction i, behind all of them, if it may stand there.
+  // Merges these groups and instruction i into one group, which runs at position i. Returns false
+  // if the group may not run there.
   bool Join(const std::set<size_t>& parts, size_t i) {
     Group joined{.members = {}, .form = *forms_[i]};
     for (size_t part : parts) {
@@ -192,6 +204,7 @@ class Fusion {
       const Instruction& instruction = plan_.instructions[member];
       for (ValueId output : instruction.outputs) {
         if (!output) continue;
+        // A reader outside the group would come before the group.
         for (size_t reader : uses_.ReadersOf(output)) {
           if (reader < end && !std::ranges::binary_search(group.members, reader)) return false;
         }
@@ -245,7 +258,7 @@ class Fusion {
     if (scratch > 0) fused->workspace_bytes = {scratch * blocks.part_count};
   }
 
-  // The plan with its groups fused, and where each of its instructions stood.
+  // Returns the plan with its groups fused, and the former position of each of its instructions.
   std::pair<Plan, std::vector<size_t>> Fused() const {
     std::vector<const Group*> ends(plan_.instructions.size(), nullptr);
     std::vector<bool> moves(plan_.instructions.size(), false);
@@ -264,10 +277,11 @@ class Fusion {
     return fused;
   }
 
-  // Gives up groups that might raise the peak: around an instruction at which more is live in the
-  // fused plan than was. A group keeps the inputs of its ops up to the last of them, and brings all
-  // that they touch together. A fused instruction itself may come up to the peak, since its
-  // workspace is known; that of other instructions comes on top of what is live.
+  // Gives up the groups around each instruction at which more is live in the fused plan than was,
+  // since they might raise the peak: a group keeps the inputs of its ops until the last of them has
+  // run, and everything that they touch is live at once. A fused instruction itself may come up to
+  // the peak, since its workspace is known; the workspaces of other instructions aren't known yet
+  // and come on top of the live bytes.
   bool DropWhatTakesMemory(const std::vector<int64_t>& live,
                            const std::pair<Plan, std::vector<size_t>>& fused) {
     const int64_t peak = std::ranges::max(live);

@@ -1,20 +1,20 @@
-// Runs element-wise ops that feed each other as one loop: block by block instead of array by array,
-// so that what one hands to the next stays in the cache, and takes no memory if nobody else reads
-// it.
+// Runs element-wise ops that feed each other as one loop: block by block instead of array by array.
+// So intermediate results stay in the cache, and take no memory if no other instruction reads them.
 //
 //   before                        after
 //     #3 a = add(#1 x, #2 bias)     #4 b, #6 d = fused(add,gelu,add)(#1 x, #2 bias, #5 c)
 //     #4 b = gelu(#3)
 //     #6 d = add(#4, #5 c)
 //
-// The ops have one shape and layout and read, besides tensors of it, single numbers and what is
-// repeated along the leading dims (a bias). They stand where the last of them stood: a group takes
-// no op whose results somebody reads before, or whose inputs in the scope are written before. The
-// kernels are those that would have run on the whole arrays, so no bit of a result changes.
+// The ops have one shape and layout. Besides tensors of that shape, they read single numbers and
+// tensors that are repeated along the leading dims (a bias). The group runs where its last op ran.
+// So it takes no op whose results another instruction reads before that, or whose inputs in the
+// scope are written before that. The kernels are those that would have run on the whole arrays, so
+// no bit of a result changes.
 //
 // The pass leaves alone arrays of one block, which stay in the cache anyway; ops that draw random
 // numbers, may refuse data, have a side effect, write to the scope, or whose kernel is forced or
-// wants workspace; and groups that might raise the plan's peak of live memory. `changes`: fused
+// needs a workspace; and groups that might raise the plan's peak of live memory. `changes`: fused
 // instructions made.
 #pragma once
 
@@ -26,14 +26,14 @@ namespace skiff {
 
 class FuseElementwisePass final : public PlanPass {
  public:
-  // Some ten arrays of float32s fit a second-level cache, and each is long enough for the hardware
-  // to prefetch the most of it. As much work as pays for a thread.
+  // Blocks of some ten float32 arrays fit a second-level cache, and each block is long enough for
+  // the hardware to prefetch most of it, and for its work to pay for a thread.
   static constexpr int64_t kBlockElements = 16384;
-  // Float32s of the longest vector: what a block has is a multiple of it.
+  // The number of float32s in the longest vector. A block has a multiple of it.
   static constexpr int64_t kVectorElements = 16;
 
   FuseElementwisePass() = default;
-  // With blocks of at most so many elements: tests take few, but a vector of them.
+  // Uses blocks of at most this many elements. Tests take few, but at least a vector.
   explicit FuseElementwisePass(int64_t block_elements) : block_elements_(block_elements) {}
 
   std::string_view name() const override { return "fuse_elementwise"; }

@@ -1,3 +1,8 @@
+// Works on the definitions of variables as they were before the pass: only inputs and attributes of
+// updates change, so the definitions of gradients stay valid while ops are folded. An op may be
+// folded only if its operands still hold the same values where the update runs (IsSame). A folded
+// op itself stays in the program, since a fetch may want its result; dead_code drops it from plans
+// without one.
 #include "framework/transpiler/fuse_optimizer_pass.h"
 
 #include <algorithm>
@@ -45,8 +50,8 @@ class Folding {
            method->type == AttrType::kString && op.Input("Param").size() == 1;
   }
 
-  // The op that made what the variable holds when op `position` starts, if it is an op of the
-  // optimizer and of that type, and nobody changed the value since; nullptr if not.
+  // Returns the op that computed the value that the variable has when op `position` starts, if it
+  // is an optimizer op of that type and the value hasn't been changed since; else nullptr.
   const Op* MadeBy(size_t position, const std::string& name, const std::string& type,
                    size_t* at) const {
     const Definition* definition = definitions_.Before(position, block_.FindVar(name));
@@ -59,7 +64,7 @@ class Folding {
     return op->type == type && (op->role() & kRoleOptimize) != 0 ? op : nullptr;
   }
 
-  // Whether the variable holds the same when either op starts.
+  // Returns whether the variable has the same value when either op starts.
   bool IsSame(const std::string& name, size_t earlier, size_t later) const {
     const Var* var = block_.FindVar(name);
     return definitions_.Before(earlier, var) == definitions_.Before(later, var);
@@ -70,13 +75,14 @@ class Folding {
     return var != nullptr && var->kind == VarKind::kLoDTensor;
   }
 
-  // By a constant of the op.
+  // Returns whether the op multiplies by an attribute and does nothing else.
   static bool IsScaleOnly(const Op& op) {
     return op.Attr<float>("bias", 0.0f) == 0.0f && op.Input("ScaleTensor").empty();
   }
 
-  // What an op of the optimizer cast from two bytes to float32, without rounding therefore, if that
-  // is where the variable's value when op `position` starts comes from; else nullptr.
+  // Returns the two-byte variable from which an optimizer op cast the value that `name` has when op
+  // `position` starts, or nullptr. Such a cast to float32 doesn't round, so a reader of the
+  // original gets the same numbers.
   const std::string* WidenedFrom(size_t position, const std::string& name) const {
     size_t at = 0;
     const Op* cast = MadeBy(position, name, "cast", &at);
@@ -88,7 +94,9 @@ class Folding {
 
   DType DTypeOf(const std::string& name) const { return block_.GetVar(name)->dtype; }
 
-  // From the last op back. The update does the same in this order: cast, rescale, scale, decay.
+  // Folds from the last op back to the gradient. An update op itself applies its steps in the order
+  // cast, rescale, scale, decay, so each fold is allowed only while nothing that must come before
+  // it has been folded.
   void FoldIntoUpdate(size_t i) {
     Op& op = *block_.ops()[i];
     if (!IsDense(op.Input("Grad").at(0))) return;
@@ -166,14 +174,14 @@ class Folding {
     return op.type == type && (op.role() & kRoleOptimize) != 0;
   }
 
-  // Behind an update whose power the program moves on: power = scale(power), or, where updates may
+  // After an update whose power the program advances: power = scale(power), or, where updates may
   // be skipped, next = scale(power), power = where(SkipUpdate, power, next).
   void FoldPower(size_t i, const OpDef& def, const UpdateRule::Power& rule, Op* op) {
     if (op->Input(rule.input).size() != 1 || !op->Output(rule.output).empty()) return;
     const std::vector<std::string> power = op->Input(rule.input);
     const Definition* held = definitions_.Before(i, block_.FindVar(power[0]));
     const bool may_skip = !op->Input("SkipUpdate").empty();
-    // Nobody else may see the power that the op moves on.
+    // No other op may see the power that the op advances.
     if (held == nullptr || !held->updates.empty() || held->readers.size() != (may_skip ? 3U : 2U) ||
         held->readers[0] != i) {
       return;
@@ -199,6 +207,7 @@ class Folding {
       }
     }
     op->SetOutput(rule.output, power);
+    // Unlike other folded ops, these must go: they would advance the power a second time.
     is_gone_[at_scale] = is_gone_[at_last] = true;
     ++powers_;
   }

@@ -1,6 +1,6 @@
-// Folds what is done to a gradient on its way to the update into the update op, which then reads
-// the gradient once: clipping by the global norm, weight decay and rescaling. So does the op that
-// moves the power of beta1 on behind adamax, of which there is one a parameter.
+// Folds the ops between a gradient and its update into the update op, which then reads the gradient
+// once: clipping by the global norm, weight decay and rescaling. Also folds the op that advances
+// the power of beta1 after adamax, of which there is one per parameter.
 //
 //   before                                   after
 //     n1 = squared_l2_norm(g1), n2 = …(g2)     n = squared_global_norm(g1, g2)
@@ -12,10 +12,10 @@
 //     w1 = sgd(w1, r1, rate)                   w1 = sgd(w1, g1, rate, GradScale: factor)
 //                                                   {regularization_coeff = 0.01, …}
 //
-// The ops compute the same bits: they round where the ops before did. A gradient of two bytes that
-// was cast to float32 on the way is read as it is, by update and norm. What was read only by the
-// update stays in the program, so that it can be fetched, and is dropped from a plan that doesn't
-// fetch it (dead_code). Gradients that are sparse, or clipped otherwise, are left alone.
+// The ops compute the same bits: they round where the ops before did. A two-byte gradient that was
+// cast to float32 on the way is read as it is, by update and norm. Ops whose results only the
+// update read stay in the program, so that they can be fetched; dead_code drops them from a plan
+// that doesn't fetch them. Gradients that are sparse, or clipped in another way, are left alone.
 // merge_optimizer then makes one op of the updates. `changes`: ops folded.
 #pragma once
 

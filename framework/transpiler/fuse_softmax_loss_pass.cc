@@ -1,3 +1,6 @@
+// Matches a cross_entropy with the softmax that computes its input, and a cross_entropy_grad with
+// the softmax_grad that alone reads its result. A gradient is fused only if its forward ops were
+// (losses_).
 #include "framework/transpiler/fuse_softmax_loss_pass.h"
 
 #include <map>
@@ -48,9 +51,12 @@ class Fusion {
     const ValueId p = loss.InputIn("X");
     const ValueId label = loss.InputIn("Label");
     const size_t from = rewrite_.WriterOf(p);
+    // Of several losses on one softmax only the first is fused: the softmax is gone then.
     if (from == kNobody || !rewrite_.Is(from, "softmax") || losses_.contains(p)) return;
     const Instruction& softmax = plan_.instructions[from];
     const int rank = rewrite_.ShapeOf(p).rank();
+    // The fused op runs where the softmax did, since p may have other readers in between. So the
+    // label must be there by then.
     const size_t label_writer = rewrite_.WriterOf(label);
     const bool has_label = label_writer == kNobody || label_writer < from;
     if (!IsAlongLastAxis(softmax, rank) || rewrite_.ShapeOf(label).rank() != rank || !has_label ||
@@ -76,6 +82,8 @@ class Fusion {
     const Instruction& loss = plan_.instructions[found->second];
     const Instruction& inner = plan_.instructions[at];
     const ValueId label = outer.InputIn("Label");
+    // The fused gradient is (p - label) · dy, which is right only for the gradient of this very
+    // pair.
     const bool is_its_gradient = inner.InputIn("Out") == p && label == loss.InputIn("Label") &&
                                  AttrsOf(outer) == AttrsOf(loss) &&
                                  IsAlongLastAxis(inner, rewrite_.ShapeOf(p).rank());

@@ -10,7 +10,7 @@
 // It saves the passes over p and dp, and takes the logarithm of no probability: where one
 // rounds to 0, the loss is the true one instead of 1e20, and the gradient is no 0 / 0.
 //
-// Others may read p; if nobody does, the fused op doesn't write it. The pass fuses nothing if the
+// Others may read p; if none does, the fused op doesn't write it. The pass fuses nothing if the
 // softmax isn't along the last axis, if the label lacks that axis or is computed after the softmax,
 // or if a kernel is forced on one of the ops. The gradients stay apart if dp is a sum or somebody
 // else reads it.

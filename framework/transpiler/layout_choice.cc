@@ -1,3 +1,7 @@
+// First asks for each instruction whether it could run blocked: its layout rule, the ranks, dtypes
+// and channels of its tensors, and whether a kernel takes the blocked arguments. Then one pass in
+// order chooses: ops that gain from blocks (convolution, pooling, batch norm) always, ops that
+// don't care only if their input comes blocked, so that no copy is made for them alone.
 #include "framework/transpiler/layout_choice.h"
 
 #include <algorithm>
@@ -47,6 +51,7 @@ class FormFinder {
       if (CanBlockOutput(instruction.outputs[i])) form.outputs[i].layout = blocked_;
     }
     const OpContext context(op, *instruction.def, form.inputs, form.outputs, plan_.place);
+    // A kernel that the user forces wins over the layout.
     if (context_.registry.FindKernel(context) == nullptr ||
         ForcedKernelIsForPlain(plain, context)) {
       return {};
@@ -64,7 +69,7 @@ class FormFinder {
     return CanBlock(value) && ValueOf(plan_, value).storage == Storage::kArena;
   }
 
-  // Indices into the instruction's inputs (outputs) whose slot may be blocked.
+  // Returns the indices of the instruction's inputs (outputs) whose slots may be blocked.
   template <typename Count>
   std::vector<size_t> LayoutArguments(const Instruction& instruction,
                                       const std::vector<SlotDef>& slots, const Count& count,
@@ -89,7 +94,9 @@ class FormFinder {
     return blockable(instruction.inputs, inputs) || blockable(instruction.outputs, outputs);
   }
 
-  // An op without a preference runs blocked only if all its tensors have one shape.
+  // An op without a preference runs blocked only if all its tensors have one shape. Its kernel then
+  // runs over the padded storage as if that was one long array, which is right only if it maps the
+  // zeros of the padding to zeros.
   bool CanBlockAll(const Instruction& instruction, const std::vector<size_t>& inputs,
                    const std::vector<size_t>& outputs) const {
     if (!instruction.def->zero_preserving || inputs.empty() || outputs.empty()) return false;

@@ -1,3 +1,7 @@
+// Rewrites the plan in one pass, in order. A blocked instruction gives its outputs the blocked
+// layout; each input that isn't in the layout that an instruction wants is replaced by its twin, a
+// copy in that layout. A value is written in one layout only, and its twins are made right before
+// their first readers.
 #include "framework/transpiler/layout_pass.h"
 
 #include <algorithm>
@@ -40,6 +44,7 @@ class LayoutAssignment {
 
   void Block(Instruction& instruction, const BlockedForm& form) {
     for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+      // An input of which only the shape is read may stay in any layout.
       if (instruction.inputs[i] && instruction.reads_data[i]) {
         instruction.inputs[i] = InLayout(instruction.inputs[i], form.inputs[i].layout, instruction);
       }
@@ -63,14 +68,15 @@ class LayoutAssignment {
   void MakeFetchesPlain() {
     for (ValueId& fetch : plan_.fetches) {
       if (!Value(fetch).meta.layout.is_blocked()) continue;
+      // Attributes the copy to the last instruction of the plan: a copy needs an op for its errors.
       const Instruction last = plan_.instructions.back();
       fetch = InLayout(fetch, Layout::Plain(), last);
     }
     std::ranges::move(rewritten_, std::back_inserter(plan_.instructions));
   }
 
-  // The value, or its twin in `layout`: an earlier reorder's result is taken again. Selected rows
-  // are always what they are.
+  // Returns the value, or its twin in `layout`. Makes a copy only for the first reader that needs
+  // that layout. Selected rows have one layout only.
   ValueId InLayout(ValueId value, Layout layout, const Instruction& reader) {
     if (Value(value).meta.layout == layout || Value(value).meta.is_selected_rows()) return value;
     const auto [it, is_new] = twins_.try_emplace({value, layout.channel_block});
@@ -82,6 +88,7 @@ class LayoutAssignment {
     twin.alias_of = {};
     const ValueId made = plan_.values.Add(std::move(twin));
     it->second = made;
+    // The way back is free: the original is still there.
     twins_[{made, Value(value).meta.layout.channel_block}] = value;
     Instruction reorder;
     reorder.kind = InstructionKind::kCopy;

@@ -20,8 +20,8 @@ namespace skiff {
 class LayoutPass final : public PlanPass {
  public:
   std::string_view name() const override { return "layout"; }
-  // Blocked and plain kernels sum in other orders. Rounding apart, it may put a rectified unit that
-  // is nearly 0 on the other side of it, which shows in the gradients of its channel.
+  // Blocked and plain kernels sum in different orders. Besides rounding, this may put a rectified
+  // unit that is nearly 0 on the other side of 0, which shows in the gradients of its channel.
   double tolerance() const override { return 1e-2; }
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };

@@ -1,4 +1,4 @@
-// What a user asks of the passes that save memory.
+// The options of the passes that save memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace skiff {
 
-// What the backward pass computes again, so that it isn't kept from the forward pass on.
+// What the backward pass recomputes instead of keeping it from the forward pass on.
 enum class Recompute {
   kNothing,
   kCheapOps,     // what takes a pass over memory: activations, normalizations, element-wise ops

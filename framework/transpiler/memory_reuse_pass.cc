@@ -1,3 +1,8 @@
+// One pass in order, on last reads by storage root. A view joins the storage of its input
+// unconditionally and prolongs that storage's life. An output is computed in place of an input only
+// if no value in the input's storage is read later, so views and in-place results never conflict:
+// whichever comes first changes the last read that the other one checks. What is left to the
+// planner is to place roots with disjoint lives in the same space.
 #include "framework/transpiler/memory_reuse_pass.h"
 
 #include <algorithm>
@@ -38,8 +43,8 @@ class StorageSharing {
   PlanValue& ValueOf(ValueId value) { return plan_[value]; }
   int64_t& LastReadOf(ValueId value) { return last_[value]; }
 
-  // Nobody writes to the storage before the last reader of any value on it: ShareInPlace sees to
-  // that.
+  // Safe whoever else reads the input: ShareInPlace lets nothing write to a storage before the last
+  // read of any value in it.
   void ShareView(ValueId input, ValueId output) {
     if (!MayShare(input, output)) return;
     PutOn(input, output);
@@ -50,10 +55,13 @@ class StorageSharing {
                     ValueId output) {
     if (!MayShare(input, output)) return;
     const ValueId root = plan_.StorageOf(input);
+    // A kernel works in place on one pair. If the instruction reads the storage through another
+    // input, too, the first elements written would spoil that input.
     if (LastReadOf(root) != position || ReadsOfStorage(instruction, root) != 1) return;
     PutOn(input, output);
     ++in_place_;
-    // Whoever shares the input from now on would share it with this output.
+    // Only if nothing reads the output. Another output of this instruction must not get the same
+    // storage.
     if (LastReadOf(root) == position) LastReadOf(root) = position + 1;
   }
 
@@ -73,12 +81,12 @@ class StorageSharing {
   }
 
   Plan& plan_;
-  ValueTable<int64_t> last_;  // of a storage's root: of all values that lie on it
+  ValueTable<int64_t> last_;  // of a storage's root: over all values in it
   int64_t views_ = 0;
   int64_t in_place_ = 0;
 };
 
-// The values of lists of a flat update that lie in the arena: gradients.
+// Requests contiguous storage for those lists of a flat update that are in the arena: gradients.
 void LayFlat(const Instruction& update, int64_t wanted_alignment, Plan* plan) {
   if (update.kind != InstructionKind::kOp || !IsFlatUpdate(update.def, *update.op)) return;
   for (const std::string& slot : update.def->update->lists) {
@@ -119,6 +127,7 @@ int64_t MostLiveBytesWithReuse(const PassContext& context, Plan plan) {
 
 PassReport MemoryReusePass::Apply(const PassContext& context, Plan* plan) const {
   plan->reuse = context.memory.policy;
+  // With any policy: this doesn't save memory, it is what flat updates are for.
   LayFlat(context.memory.flat_alignment_bytes, plan);
   if (plan->reuse == ReusePolicy::kNone)
     return {.pass = {}, .changes = 0, .summary = "policy none"};

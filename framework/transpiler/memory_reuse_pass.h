@@ -24,7 +24,7 @@ class MemoryReusePass final : public PlanPass {
 };
 
 // Returns the bytes that are live at each instruction once this pass has run. Passes that run
-// before it judge by this what they do.
+// before it use this to judge their changes.
 std::vector<int64_t> LiveBytesWithReuse(const PassContext& context, Plan plan);
 // Returns the most of them; 0 for a plan without instructions.
 int64_t MostLiveBytesWithReuse(const PassContext& context, Plan plan);

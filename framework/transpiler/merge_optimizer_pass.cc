@@ -1,3 +1,7 @@
+// Ops are grouped by everything that must be equal (Kind, as text). A group remembers the first
+// later op that one of its members mustn't cross (limit). An op joins the newest group of its kind
+// as long as it comes before that limit, since then all members may move to its position; otherwise
+// it begins another group. One pass over the ops suffices.
 #include "framework/transpiler/merge_optimizer_pass.h"
 
 #include <algorithm>
@@ -25,7 +29,7 @@ bool IsList(const UpdateRule& rule, const std::string& slot) {
   return std::ranges::count(rule.lists, slot) > 0;
 }
 
-// Where the uses of each variable stand.
+// The positions of the uses of each variable, in order.
 class UsePositions {
  public:
   UsePositions(const OpRegistry& registry, const Block& block) {
@@ -40,7 +44,7 @@ class UsePositions {
     }
   }
 
-  // The first op behind number `i` that mustn't come before it; kNever if there is none.
+  // Returns the first op after op `i` that op `i` must not move past, or kNever.
   size_t FirstConflict(const OpRegistry& registry, const Block& block, size_t i) const {
     size_t conflict = FirstAfter(side_effects_, i);
     for (const VarUse& use : UsesOf(registry, block, i).vars) {
@@ -66,10 +70,10 @@ class UsePositions {
   std::vector<size_t> side_effects_;
 };
 
-// What ops must share to be merged, as text by what it is called: a slot, an attribute, "dtype".
+// What ops must have in common to be merged, as text by name: a slot, an attribute, "dtype".
 using Kind = std::map<std::string, std::string>;
 
-// What the second kind has otherwise.
+// Returns the names of what the second kind has otherwise.
 std::vector<std::string> Differences(const Kind& kind, const Kind& other) {
   std::vector<std::string> names;
   for (const auto& [name, text] : kind) {
@@ -93,7 +97,7 @@ class Merging {
   PassReport Run() {
     FindGroups();
     FindLargest();
-    std::map<size_t, Op> merged;  // by the position where each will stand
+    std::map<size_t, Op> merged;  // by position
     std::vector<bool> is_gone(block_.ops().size(), false);
     for (const Group& group : groups_) {
       if (group.members.size() < 2) {
@@ -111,7 +115,7 @@ class Merging {
  private:
   const OpDef& DefOf(size_t i) const { return registry_.Get(block_.ops()[i]->type); }
 
-  // Of the op that ops of a definition are merged into.
+  // Returns the definition of the op that ops of this definition are merged into.
   const OpDef& MergedDef(const OpDef& def) const {
     return def.update->merged_as.empty() ? def : registry_.Get(def.update->merged_as);
   }
@@ -139,7 +143,7 @@ class Merging {
     });
   }
 
-  // A slot with several arguments where the merged op has one for all; empty: none.
+  // Returns a slot with several arguments for which the merged op has only one, or "".
   static std::string SlotOfSeveral(const Op& op, const OpDef& def) {
     for (const SlotDef& slot : def.inputs) {
       if (!IsList(*def.update, slot.name) && op.Input(slot.name).size() > 1) return slot.name;
@@ -156,7 +160,8 @@ class Merging {
       const bool is_list = std::ranges::count(list_attrs, attr.name) > 0;
       if (value != nullptr && !is_list) kind[attr.name] = PrintAttribute(*value);
     }
-    // Of a list, which ones the op has: argument i is parameter i's.
+    // For a list, only whether the op has it: argument i of each list belongs to parameter i, so
+    // either all members have it or none.
     for (const SlotDef& slot : def.inputs) {
       const std::vector<std::string>& arguments = op.Input(slot.name);
       const bool is_list = IsList(rule, slot.name);
@@ -177,7 +182,7 @@ class Merging {
     const auto [found, is_new] = newest_.emplace(std::move(kind), groups_.size());
     if (!is_new) {
       Group& group = groups_[found->second];
-      // Else the older ones can't move here, either.
+      // Otherwise a member of the group can't move here, and the group is finished.
       if (group.limit > i) {
         group.members.push_back(i);
         group.limit = std::min(group.limit, limit);
@@ -202,7 +207,7 @@ class Merging {
     }
   }
 
-  // What keeps the only member of a group from the largest other one of its type.
+  // Returns why the only member of a group isn't in the largest other group of its type.
   std::string WhyAlone(const Group& group) const {
     const std::string& type = group.kind->at("type");
     const auto& [largest, second] = largest_.at(type);
@@ -221,7 +226,7 @@ class Merging {
     const OpDef& def = MergedDef(registry_.Get(last.type));
     Op merged = last;
     merged.type = def.type;
-    // What only matters to one parameter, such as adam's lazy_mode.
+    // Drops attributes that the merged op lacks, such as adam's lazy_mode.
     std::erase_if(merged.attrs, [&def, &own = registry_.Get(last.type)](const auto& attr) {
       return own.FindAttr(attr.first) != nullptr && def.FindAttr(attr.first) == nullptr;
     });
@@ -236,6 +241,7 @@ class Merging {
     for (const std::string& attr : def.update->list_attrs) {
       merged.SetAttr(attr, JoinedAttr(group, attr));
     }
+    // Fluid's op_role_var: pairs of a parameter and its gradient, one after the other.
     std::vector<std::string> role_vars;
     for (const size_t member : group.members) {
       const auto names = block_.ops()[member]->Attr<std::vector<std::string>>(kOpRoleVarAttr, {});
@@ -313,7 +319,7 @@ class Merging {
   UsePositions positions_;
   std::vector<Group> groups_;
   std::map<Kind, size_t> newest_;  // in groups_
-  // Of each type the two largest.
+  // The two largest groups of each type.
   std::map<std::string, std::pair<const Group*, const Group*>> largest_;
   int64_t changes_ = 0;
   std::map<std::string, std::vector<std::string>> alone_;  // parameters, by what keeps them so

@@ -38,7 +38,7 @@ class TaskGraphOfPlan {
  private:
   int32_t BufferOf(ValueId value) const { return buffers_[value]; }
 
-  // The values of those pairs that may share storage.
+  // Returns the pairs whose values may share storage.
   std::vector<std::pair<ValueId, ValueId>> Sharing(const Instruction& instruction,
                                                    const InputOutputPairs& pairs) const {
     std::vector<std::pair<ValueId, ValueId>> sharing;
@@ -75,6 +75,8 @@ class TaskGraphOfPlan {
       if (input && instruction.reads_data[j]) task.buffers.push_back(BufferOf(input));
     }
     for (const auto& [from, to] : Sharing(instruction, InPlacePairs(plan_, instruction))) {
+      // As in memory_reuse, which makes the final decision: the estimate here must follow its
+      // rules.
       const bool is_read_once = std::ranges::count(task.buffers, BufferOf(from)) == 1;
       if (is_read_once && BufferOf(from) != BufferOf(to)) {
         task.in_place.emplace_back(BufferOf(from), BufferOf(to));
@@ -98,9 +100,10 @@ class TaskGraphOfPlan {
   ValueTable<int32_t> buffers_;
 };
 
-// How many have to move for this order: all but the most that keep theirs.
+// Returns how many instructions have to move to get this order: all except a longest ascending
+// subsequence (patience sorting, O(n log n)).
 int64_t MovedCount(const std::vector<int32_t>& order) {
-  // The least end of an ascending subsequence, by its length less 1.
+  // ends[k] is the least last element of an ascending subsequence of length k + 1.
   std::vector<int32_t> ends;
   for (const int32_t i : order) {
     const auto end = std::ranges::lower_bound(ends, i);
@@ -125,6 +128,7 @@ PassReport OrderPass::Apply(const PassContext& context, Plan* plan) const {
   for (size_t i = 0; i < order.size(); ++i) {
     ordered.instructions[i] = plan->instructions[static_cast<size_t>(order[i])];
   }
+  // The task graph is an approximation of sharing, so the gain is checked on the plan itself.
   const int64_t before = MostLiveBytesWithReuse(context, *plan);
   const int64_t after = MostLiveBytesWithReuse(context, ordered);
   if (after >= before) return left;
@@ -132,7 +136,7 @@ PassReport OrderPass::Apply(const PassContext& context, Plan* plan) const {
   return {.pass = {},
           .changes = moved,
           .summary = StrCat(moved, " instructions moved, ", after,
-                            " bytes live at the most instead of ", before)};
+                            " bytes live at most instead of ", before)};
 }
 
 }  // namespace skiff

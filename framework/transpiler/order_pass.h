@@ -7,13 +7,13 @@
 //     #3 c = reduce_sum(#1 a)                   #2 b = fill_constant()
 //     #4 d = elementwise_add(#2, #3)            #4 d = elementwise_add(#2, #3)
 //
-// Keeps all dependencies (analysis/dependencies.h), also those through the scope, so results don't
-// change by a bit: what a random op draws depends on the op, not on when it runs. A step that
+// Keeps all dependencies (analysis/dependencies.h), including those through the scope, so results
+// don't change by a bit: what a random op draws depends on the op, not on when it runs. A step that
 // throws leaves what it would have left.
 //
 // Away from the peak the order stays as it is. It stays as a whole if less than kLeastGain of the
 // peak would be gained (task_order.h). Workspaces aren't known yet, except those of fused
-// instructions, so what lives beside a large one may grow by what is gained elsewhere.
+// instructions, so more may live at the same time as a large workspace than before.
 // pass_order.cc says which passes must run before and after. `changes`: instructions moved.
 #pragma once
 

@@ -1,3 +1,6 @@
+// A pipeline is a list of names from default_pipelines.txt, in its order, whatever order a user
+// names passes in. So any choice of passes keeps the constraints of pass_order.cc, and
+// CheckPassOrder can only fail for passes of the caller's own.
 #include "framework/transpiler/pass.h"
 
 #include <algorithm>
@@ -17,13 +20,14 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 template <typename Kind>
 using PassList = std::vector<std::shared_ptr<const Kind>>;
 
-// The passes to run: `all` in order, those of them that are in `defaults`, asked for or needed by
-// one that is asked for, then `own`.
+// Returns the passes to run: those of `all`, in that order, that are in `defaults`, asked for, or
+// needed by one that is asked for; then `own`.
 template <typename Kind, typename Make>
 PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std::string>& defaults,
                       const Make& make, const PassList<Kind>& own, const PipelineOptions& options) {
   std::vector<std::string> asked;
   for (const std::string& name : all) {
+    // A pass that is skipped needs no other one.
     if (!Contains(options.also, name) || Contains(options.skip, name)) continue;
     asked.push_back(name);
     asked.emplace_back(make(name)->needs());
@@ -41,7 +45,7 @@ PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std
 }
 
 #ifndef NDEBUG
-// A program is checked by the executor, which knows whether it was sound before.
+// The executor checks programs, since it knows whether the program was sound before the passes.
 void CheckAfter(const PassReport&, const Program&) {}
 
 void CheckAfter(const PassReport& report, const Plan& plan) {
@@ -59,10 +63,13 @@ std::vector<PassReport> RunPasses(
     const std::function<void(const PassReport&, const Subject&)>& observer) {
   std::vector<PassReport> reports;
   for (const std::shared_ptr<const Kind>& pass : passes) {
+    // For bisection: with a wrong result, the smallest limit that shows it names the pass.
     if (limit >= 0 && static_cast<int32_t>(reports.size()) >= limit) break;
     PassReport report = pass->Apply(context, subject);
     report.pass = std::string(pass->name());
 #ifndef NDEBUG
+    // In debug builds after every pass, so that a broken plan is blamed on the pass that broke it
+    // and not on a later one.
     CheckAfter(report, *subject);
 #endif
     if (observer) observer(report, *subject);

@@ -30,7 +30,7 @@ class Pass {
  public:
   virtual ~Pass() = default;
   virtual std::string_view name() const = 0;
-  // Returns the name of the pass that finishes what this one begins, or "". Whoever asks for this
+  // Returns the name of the pass that finishes what this one begins, or "". A request for this
   // pass (PipelineOptions::also) gets both.
   virtual std::string_view needs() const { return {}; }
   // Returns how far the pass may move a result, relative to the root mean square of its tensor. A

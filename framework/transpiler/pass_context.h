@@ -1,4 +1,4 @@
-// What the passes over a plan are told besides the plan.
+// The options of plan passes.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@ struct PassContext {
   // Must outlive the context and the plan.
   const OpRegistry& registry;
   MemoryOptions memory = {};
-  // The kernels that the user forces on ops, wherever they take the shapes. No pass puts another op
-  // in the place of such an op.
+  // The kernels that the user forces on ops, where they take the shapes. No pass replaces such an
+  // op by another one.
   KernelNames forced_kernels = {};
 
   // Returns the kernel that is forced on ops of this type, or "" if none is.

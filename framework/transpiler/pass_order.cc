@@ -8,7 +8,7 @@ namespace skiff {
 namespace {
 
 constexpr std::string_view kMatchesPlainOps =
-    "copies between layouts stand between the ops that it looks for";
+    "copies between layouts would separate the ops that it looks for";
 constexpr std::string_view kMembersKeepArguments =
     "it rewrites the arguments of instructions, but not those of the members of a fused one";
 constexpr std::string_view kStorageIsShared =
@@ -17,8 +17,8 @@ constexpr std::string_view kStorageIsShared =
 constexpr PassOrder kOrders[] = {
     {"fuse_optimizer", "merge_optimizer", "it folds ops into updates of one parameter"},
     {"fuse_optimizer", "early_update", "it leaves an update ready earlier, which then may move"},
-    {"merge_optimizer", "flatten_parameters", "it makes the lists that are to lie flat"},
-    {"merge_optimizer", "early_update", "it merges updates that stand in one place"},
+    {"merge_optimizer", "flatten_parameters", "it makes the lists that are then stored flat"},
+    {"merge_optimizer", "early_update", "it merges updates while they are still together"},
 
     {"fuse_batch_norm_act", "fold_batch_norm", "a fused batch norm folds with its activation"},
     {"fuse_batch_norm_act", "replay_activation", "only the fused op can be replayed"},
@@ -27,8 +27,7 @@ constexpr PassOrder kOrders[] = {
     {"fuse_bias_act", "layout", kMatchesPlainOps},
     {"fold_batch_norm", "layout", kMatchesPlainOps},
     {"layout", "common_subexpression", "it may copy one value to one layout twice"},
-    {"common_subexpression", "recompute",
-     "it would merge what is computed again with the original"},
+    {"common_subexpression", "recompute", "it would merge a recomputed value with the original"},
 
     {"replay_activation", "fuse_elementwise", kMembersKeepArguments},
     {"layout", "fuse_elementwise", kMembersKeepArguments},

@@ -20,7 +20,7 @@ std::span<const PassOrder> PassOrders();
 
 // Throws an Error (kFailedPrecondition) that names both passes and the reason if one runs after a
 // pass that it must run before. `passes` are the names of passes in the order in which they run.
-// Passes that no constraint names may stand anywhere.
+// Passes that no constraint names may be anywhere.
 void CheckPassOrder(const std::vector<std::string_view>& passes);
 
 }  // namespace skiff

@@ -20,6 +20,8 @@ bool PlanRewrite::HasKernel(const Instruction& instruction) const {
 
 void PlanRewrite::Replace(size_t at, Instruction made) { made_.emplace(at, std::move(made)); }
 
+// All at once, so that the positions and uses that a pass works with stay valid until it has seen
+// the whole plan.
 int64_t PlanRewrite::Apply() {
   const auto replacements = static_cast<int64_t>(made_.size());
   std::vector<Instruction> rewritten;

@@ -1,3 +1,9 @@
+// How it works. A cutting divides the forward pass into segments and says what is kept. From it
+// follows what runs again: start from the dropped values that the backward pass reads, and add
+// writers until only kept values are read (FindReruns). Each rerun is placed right before its first
+// reader, and the plan is rewritten with copies of the values. Nothing of this is estimated: every
+// cutting becomes a plan, whose live bytes are computed with memory_reuse, and the best plan wins.
+// Cuttings that rerun the same instructions are tried once.
 #include "framework/transpiler/recompute_pass.h"
 
 #include <algorithm>
@@ -20,7 +26,7 @@
 namespace skiff {
 namespace {
 
-// FLOP in the time in which memory brings a byte, on processors of today: 5 to 20.
+// FLOP that today's processors do in the time in which memory delivers a byte: 5 to 20.
 constexpr double kFlopPerByte = 10;
 // Values below this share of what the forward pass hands to the backward pass are kept.
 constexpr double kSmallShare = 1e-3;
@@ -32,7 +38,7 @@ struct Cutting {
   std::set<ValueId> kept;  // values, whatever reads them
 };
 
-// What runs again.
+// Which instructions run again, and where.
 struct Reruns {
   std::vector<ValueId> dropped;  // what isn't kept of the values that the backward pass reads
   // By instruction of the forward pass that runs again, the one of the backward pass before which
@@ -55,6 +61,8 @@ class Recomputation {
       : context_(context), plan_(plan), uses_(plan) {
     backward_ = plan.instructions.size();
     for (size_t i = plan.instructions.size(); i-- > 0;) {
+      // Not every later instruction is of the backward pass (updates, metrics), but all that is
+      // read from here on has to live at the same time as gradients.
       if ((plan.instructions[i].op->role() & kRoleBackward) != 0) backward_ = i;
     }
     FindScopeWrites();
@@ -63,7 +71,8 @@ class Recomputation {
 
   bool has_backward() const { return backward_ < plan_.instructions.size(); }
 
-  // With a cut behind each op of the forward pass that writes one of the variables.
+  // Returns a cutting with a cut after each op of the forward pass that writes one of the
+  // variables.
   Cutting CutBehind(const std::vector<std::string>& checkpoints) const {
     Cutting cutting;
     std::set<size_t> cuts;
@@ -75,7 +84,7 @@ class Recomputation {
         is_known = true;
         const bool is_dropped =
             uses_.WriterOf(value) == kNobody && ValueOf(value).storage == Storage::kArena;
-        is_forward = is_forward || is_dropped;  // nobody needs it, so there is nothing to keep
+        is_forward = is_forward || is_dropped;  // dead code: there is nothing to keep
         if (uses_.WriterOf(value) >= backward_) continue;
         is_forward = true;
         cuts.insert(uses_.WriterOf(value) + 1);
@@ -90,8 +99,8 @@ class Recomputation {
     return cutting;
   }
 
-  // Cuts with few bytes crossing, such that segments hold about `segment_bytes` that only they and
-  // the backward pass read.
+  // Returns cuts that few bytes cross, such that each segment holds about `segment_bytes` that only
+  // it and the backward pass read.
   std::vector<size_t> CutsFor(int64_t segment_bytes) const {
     const std::vector<int64_t> crossing = CrossingBytes();
     std::vector<size_t> cuts;
@@ -100,7 +109,8 @@ class Recomputation {
     for (size_t i = 0; i < backward_; ++i) {
       inside += held_bytes_[i];
       if (inside < segment_bytes) continue;
-      // Of the cuts since the last one, the best of the second half.
+      // Takes the best cut in the second half (by bytes) of the segment: a cheaper cut in the first
+      // half would make segments much shorter than asked for.
       size_t best = i + 1;
       int64_t behind = 0;
       for (size_t cut = i + 1; cut > begin + 1 && 2 * behind <= segment_bytes; --cut) {
@@ -118,9 +128,12 @@ class Recomputation {
 
   int64_t held_bytes() const { return all_held_bytes_; }
 
-  // None, if another cutting that was tried runs the same instructions again.
+  // Returns the plan of a cutting, or none if a cutting that was tried before runs the same
+  // instructions again.
   std::optional<Outcome> Try(const Cutting& cutting) {
-    // An instruction may turn out to be one that can't run again; then others can't either.
+    // Placing an instruction may show that it can't run again (its inputs in the scope have changed
+    // by then). Its outputs must then be kept, which changes what else runs again. fixed_ only
+    // grows, so this ends.
     fixed_.clear();
     Reruns reruns;
     do {
@@ -138,7 +151,7 @@ class Recomputation {
 
   const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
   const Instruction& At(size_t i) const { return plan_.instructions[i]; }
-  // The instruction of the forward pass that writes an arena value; else kNobody.
+  // Returns the instruction of the forward pass that writes an arena value, or kNobody.
   size_t ForwardWriter(ValueId value) const {
     if (!value || ValueOf(value).storage != Storage::kArena) return kNobody;
     const size_t writer = uses_.WriterOf(value);
@@ -159,6 +172,7 @@ class Recomputation {
   }
 
   static double CostOf(const Plan& plan, const Instruction& instruction) {
+    // A view is expected to share storage, so it moves no bytes.
     if (!ViewPairs(plan, instruction).empty()) return 0;
     double bytes = 0;
     const auto bytes_of = [&](ValueId value) {
@@ -173,7 +187,7 @@ class Recomputation {
     return kFlopPerByte * bytes + flop;
   }
 
-  // By instruction of the forward pass, what it hands to the backward pass.
+  // Sums up, by instruction of the forward pass, the bytes that it hands to the backward pass.
   void FindHeld() {
     held_bytes_.resize(backward_);
     for (const ValueId value : plan_.ids()) {
@@ -192,7 +206,8 @@ class Recomputation {
     return behind == readers.begin() ? kNobody : *std::prev(behind);
   }
 
-  // By cut, the bytes that are written before it and read by the forward pass behind it.
+  // Returns, by cut, the bytes that are written before it and read by the forward pass after it.
+  // Sums up the changes at the first and last cut that each value crosses.
   std::vector<int64_t> CrossingBytes() const {
     std::vector<int64_t> crossing(backward_ + 2);
     for (const ValueId value : plan_.ids()) {
@@ -212,7 +227,7 @@ class Recomputation {
     return static_cast<size_t>(std::ranges::upper_bound(cutting.cuts, i) - cutting.cuts.begin());
   }
 
-  // Whether it may run twice, as far as the instruction itself says.
+  // Returns whether the instruction may run twice, as far as that depends on itself.
   bool CanRunAgain(const Cutting& cutting, size_t i) const {
     const Instruction& instruction = At(i);
     if (instruction.kind == InstructionKind::kFused || fixed_.contains(i)) return false;
@@ -228,7 +243,8 @@ class Recomputation {
     });
   }
 
-  // Inputs and outputs, by turns, of an instruction in which it moves statistics on.
+  // Returns the inputs and outputs, alternating, through which an instruction advances running
+  // statistics.
   static std::vector<ValueId> RunningState(const Instruction& instruction) {
     std::vector<ValueId> values;
     if (instruction.kind != InstructionKind::kOp) return values;
@@ -239,7 +255,7 @@ class Recomputation {
     return values;
   }
 
-  // Whether the scope still holds at `position` what instruction i has read there.
+  // Returns whether, at `position`, the scope still holds what instruction i has read there.
   bool ScopeIsAsBefore(size_t i, size_t position) const {
     const Instruction& instruction = At(i);
     const std::vector<ValueId> state = RunningState(instruction);
@@ -247,14 +263,14 @@ class Recomputation {
       if (!input || ValueOf(input).storage != Storage::kScope) return true;
       const auto writes = scope_writes_.find(ValueOf(input).name);
       if (writes == scope_writes_.end()) return true;
-      // Statistics that it moves on itself don't matter to it.
+      // Statistics that the instruction itself advances don't influence its other outputs.
       const bool is_state = std::ranges::count(state, input) > 0;
       const auto next = is_state ? writes->second.upper_bound(i) : writes->second.lower_bound(i);
       return next == writes->second.end() || *next >= position;
     });
   }
 
-  // Whether the value stays as the forward pass has computed it.
+  // Returns whether the value of the forward pass is kept.
   bool IsKept(const Cutting& cutting, ValueId value) const {
     const size_t writer = ForwardWriter(value);
     if (writer == kNobody || !CanRunAgain(cutting, writer)) return true;
@@ -263,6 +279,7 @@ class Recomputation {
     const bool crosses = last != kNobody && SegmentOf(cutting, last) != segment;
     const std::vector<size_t>& readers = uses_.ReadersOf(value);
     const bool is_fetched = !readers.empty() && readers.back() == plan_.instructions.size();
+    // Saved means, losses and the like: dropping them saves nothing, but would rerun costly ops.
     const bool is_small = static_cast<double>(StorageBytes(ValueOf(value))) <
                           kSmallShare * static_cast<double>(all_held_bytes_);
     return crosses || is_fetched || ValueOf(value).is_alone || cutting.kept.contains(value) ||
@@ -293,7 +310,8 @@ class Recomputation {
     return reruns;
   }
 
-  // Readers come behind their writers, so that what they need is known.
+  // Sets where each instruction runs again: before its first reader, be it in the backward pass or
+  // itself a rerun. From the last to the first, so that the positions of readers are known.
   void Place(const Cutting& cutting, std::map<size_t, size_t>* positions) {
     for (auto it = positions->rbegin(); it != positions->rend(); ++it) {
       for (const ValueId output : At(it->first).outputs) {
@@ -313,6 +331,7 @@ class Recomputation {
   Outcome Rewrite(const Cutting& cutting, const Reruns& reruns) const {
     Outcome outcome{.plan = plan_};
     std::multimap<size_t, size_t> by_position;
+    // In program order, so that reruns at one position keep it: writers come before readers.
     for (const auto& [original, position] : reruns.positions) {
       by_position.emplace(position, original);
     }
@@ -342,7 +361,8 @@ class Recomputation {
     }
   }
 
-  // What the first run has moved on in the scope is what is there for the second one to read.
+  // The first run has already advanced the statistics in the scope. So the rerun reads the advanced
+  // ones, which is right because its other outputs don't depend on them (ScopeIsAsBefore).
   void ReadMovedState(const Instruction& original, Instruction* copy) const {
     const std::vector<ValueId> state = RunningState(original);
     for (size_t i = 0; i + 1 < state.size(); i += 2) {
@@ -355,7 +375,9 @@ class Recomputation {
     }
   }
 
-  // The instruction once more, with outputs of its own. What is kept is read as it is.
+  // Returns the instruction once more, with outputs of its own. It reads kept values as they are
+  // and dropped ones from their reruns. All outputs are in the arena, so running statistics don't
+  // advance twice.
   Instruction RunAgain(const Cutting& cutting, size_t original, Plan* plan,
                        std::map<ValueId, ValueId>* again) const {
     std::optional<Instruction> replay = Replay(cutting, original, plan);
@@ -375,7 +397,8 @@ class Recomputation {
     return copy;
   }
 
-  // The replay of an instruction, if it makes all that isn't kept, from what is.
+  // Returns the replay of an instruction, if it computes all outputs that aren't kept from values
+  // that are.
   std::optional<Instruction> Replay(const Cutting& cutting, size_t original, Plan* plan) const {
     const Instruction& instruction = At(original);
     std::optional<Instruction> replay = MakeReplay(context_, plan, instruction, instruction);
@@ -404,7 +427,9 @@ class Recomputation {
   bool fixed_grew_ = false;
 };
 
-// Ways to cut, from none to many segments.
+// Returns ways to cut, from no cut to many segments. The number of segments grows geometrically:
+// the best one is near the square root of the number of layers for uniform networks (Chen et al.),
+// but unknown for others, and each try costs a plan.
 std::vector<Cutting> Cuttings(const Recomputation& recomputation, bool cheap_only) {
   constexpr double kRatio = 1.15;
   constexpr double kMostSegments = 128;
@@ -419,7 +444,8 @@ std::vector<Cutting> Cuttings(const Recomputation& recomputation, bool cheap_onl
   return cuttings;
 }
 
-// Of the outcomes that meet the budget the cheapest, else the smallest; of equals the first.
+// Of the outcomes that meet the budget, the cheapest is best; if none does, the smallest. Of
+// equals, the first that was tried stays.
 bool IsBetter(const Outcome& a, const Outcome& b, int64_t budget) {
   const bool a_fits = a.max_live_bytes <= budget;
   const bool b_fits = b.max_live_bytes <= budget;
@@ -429,6 +455,7 @@ bool IsBetter(const Outcome& a, const Outcome& b, int64_t budget) {
 }
 
 Outcome BestOf(Recomputation* recomputation, const MemoryOptions& options) {
+  // No plan meets a budget of -1, so the smallest wins.
   const int64_t budget = options.recompute == Recompute::kBudget ? options.budget_bytes : -1;
   std::vector<Cutting> cuttings = Cuttings(*recomputation, true);
   if (options.recompute != Recompute::kCheapOps) {
@@ -463,7 +490,7 @@ PassReport RecomputePass::Apply(const PassContext& context, Plan* plan) const {
   return {.pass = {},
           .changes = outcome.added,
           .summary = StrCat(outcome.added, " instructions run again, ", outcome.max_live_bytes,
-                            " bytes live at the most")};
+                            " bytes live at most")};
 }
 
 }  // namespace skiff

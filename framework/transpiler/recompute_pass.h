@@ -16,7 +16,7 @@
 // again: outputs of ops with side effects, and of ops whose inputs in the scope have been written
 // since.
 //
-// PassContext::memory says what is wanted. Named checkpoints cut after the ops that write them.
+// PassContext::memory has the options. Named checkpoints cut after the ops that write them.
 // Otherwise the pass tries several ways to cut, with few bytes crossing each cut, on the plan and
 // judges them by its max live bytes. For a budget it takes the cheapest that meets it, where a byte
 // that an op moves costs kFlopPerByte FLOP; if none meets it, the smallest (the executor then
@@ -30,7 +30,8 @@ namespace skiff {
 class RecomputePass final : public PlanPass {
  public:
   std::string_view name() const override { return "recompute"; }
-  // Error (kNotFound, kInvalidArgument) for a checkpoint that the forward pass doesn't write.
+  // Throws an Error (kNotFound, kInvalidArgument) for a checkpoint that the forward pass doesn't
+  // write.
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 

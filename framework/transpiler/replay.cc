@@ -5,8 +5,8 @@
 namespace skiff {
 namespace {
 
-// What the kernel of the instruction saw of the attributes that the replay has: defaults may
-// differ.
+// Returns the attributes of the replay as the kernel of the instruction saw them. Defaults are
+// written out, since those of the two definitions may differ.
 AttributeMap AttributesFor(const OpDef& replay, const Instruction& instruction) {
   AttributeMap attrs;
   for (const AttrDef& attr : replay.attrs) {
@@ -30,6 +30,7 @@ std::optional<Instruction> MakeReplay(const PassContext& context, Plan* plan,
   SlotValues inputs;
   for (const SlotDef& slot : def.inputs) {
     const ValueId input = instruction.InputIn(slot.name);
+    // The replay may read outputs of the original: saved statistics, for example.
     const ValueId value = input ? input : instruction.OutputIn(slot.name);
     if (!value && !slot.dispensable) return std::nullopt;
     inputs.emplace_back(slot.name, value);
@@ -41,6 +42,7 @@ std::optional<Instruction> MakeReplay(const PassContext& context, Plan* plan,
   Instruction replay =
       MakeInstruction(plan, def, origin, AttributesFor(def, instruction), inputs, outputs);
   if (context.registry.FindKernel(ContextOf(*plan, replay)) != nullptr) return replay;
+  // MakeInstruction has given the op to the plan.
   plan->made_ops.pop_back();
   return std::nullopt;
 }

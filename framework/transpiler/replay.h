@@ -1,4 +1,4 @@
-// Makes instructions that compute a result once more, for less work than the first time.
+// Makes instructions that recompute a result for less work than the first time.
 #pragma once
 
 #include <optional>

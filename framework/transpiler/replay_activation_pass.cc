@@ -1,3 +1,7 @@
+// For each forward instruction with a cheap replay: if the backward pass keeps x for its own sake
+// until after the last reader of y, then y needn't be kept. The first backward reader of y gets a
+// replay right before it, and all backward readers read the replay's result. So y dies at its last
+// forward reader.
 #include "framework/transpiler/replay_activation_pass.h"
 
 #include <algorithm>
@@ -37,7 +41,8 @@ class Replaying {
     return i < plan_.instructions.size() && (plan_.instructions[i].op->role() & kRoleBackward) != 0;
   }
 
-  // The one input of a replay that is as large as its output; none if there is none or several.
+  // Returns the only input of a replay that is as large as its output, or none if there are no such
+  // inputs or several.
   ValueId LargeInput(const OpDef& replay, const Instruction& instruction, ValueId output) const {
     ValueId large;
     for (const SlotDef& slot : replay.inputs) {
@@ -52,17 +57,21 @@ class Replaying {
   int64_t BytesOf(ValueId value) const { return StorageBytes(plan_[value]); }
 
   void TryReplay(size_t position) {
+    // A copy: MakeReplay below adds to the plan.
     const Instruction instruction = plan_.instructions[position];
     const OpDef& def = context_.registry.Get(instruction.def->replayed_by);
     const ValueId y =
         def.outputs.size() == 1 ? instruction.OutputIn(def.outputs[0].name) : ValueId();
     if (!y || plan_[y].storage != Storage::kArena) return;
     const ValueId x = LargeInput(def, instruction, y);
+    // If x was replayed itself, it isn't kept, and this replay would need that one first.
     if (!x || replayed_.contains(x)) return;
     const std::vector<size_t>& of_y = uses_.ReadersOf(y);
     const std::vector<size_t>& of_x = uses_.ReadersOf(x);
     const auto first = std::ranges::find_if(of_y, [&](size_t i) { return IsBackward(i); });
     const bool to_the_end = std::all_of(first, of_y.end(), [&](size_t i) { return IsBackward(i); });
+    // Saves memory only if the backward pass keeps x as long as y anyway, and if the last readers
+    // of y are all in the backward pass: a fetch keeps y.
     if (first == of_y.end() || !to_the_end || of_x.back() < of_y.back()) return;
     std::optional<Instruction> replay =
         MakeReplay(context_, &plan_, instruction, plan_.instructions[*first]);

@@ -1,3 +1,9 @@
+// See the header for the idea. Memory simulates what is live, and can take tasks back. Sequence is
+// one sweep: it runs tasks in the given order, but before a task that would exceed the bound it
+// tries to free a buffer (LetGo) by running its remaining users early. OrderForMemory alternates
+// sweeps forward and, on the reversed graph, backward, lowers the bound after each success, and
+// stops after a row of failures. All limits count work, never time, so that equal graphs give equal
+// orders.
 #include "framework/transpiler/task_order.h"
 
 #include <algorithm>
@@ -18,7 +24,7 @@ decltype(auto) At(T& elements, int32_t i) {
   return elements[static_cast<size_t>(i)];
 }
 
-// What lives as tasks run one by one.
+// The buffers that are live as tasks run one by one.
 class Memory {
  public:
   explicit Memory(const TaskGraph& graph) : graph_(graph), uses_(graph.buffers.size()) {
@@ -37,7 +43,7 @@ class Memory {
   }
   bool IsLive(int32_t buffer) const { return IsBorn(buffer) && !IsDead(buffer); }
 
-  // What would be live while the task runs, if it were the next one.
+  // Returns the bytes that would be live while the task runs, if it were the next one.
   int64_t BytesDuring(int32_t task) const {
     int64_t bytes = live_bytes_ + At(graph_.tasks, task).workspace_bytes;
     for (const int32_t buffer : At(graph_.tasks, task).buffers) {
@@ -80,6 +86,7 @@ class Memory {
       const auto [from, to] = *pair;
       const bool dies = At(uses_, from).left == 1 && !At(graph_.buffers, from).lives_to_end;
       if (!dies || IsBorn(to)) continue;
+      // Each buffer takes part in one pair at most.
       const bool is_taken = std::any_of(pairs.begin(), pair, [&](const auto& earlier) {
         return earlier.first == pair->first || earlier.second == pair->second;
       });
@@ -106,8 +113,8 @@ Users UsersOf(const TaskGraph& graph) {
   return users;
 }
 
-// Runs the tasks in a given order, but before one that would take more than a bound those that let
-// go of something.
+// Runs the tasks in a given order, but before a task that would exceed a bound, runs others first
+// that free a buffer.
 class Sequence {
  public:
   Sequence(const TaskGraph& graph, const Users& users, const Order& given, int64_t bound)
@@ -135,14 +142,15 @@ class Sequence {
   }
 
  private:
-  // What is run first is no larger than this.
+  // The most tasks that are run early to free one buffer.
   static constexpr size_t kMostTasks = 16;
-  // Of the largest live buffers no more than these are thought of at a time.
+  // The most buffers that are considered at a time, the largest first.
   static constexpr size_t kMostLookedAt = 256;
-  // Buffers below this share of what is missing are no help.
+  // Buffers smaller than the missing bytes divided by this are no help.
   static constexpr int64_t kSmallShare = 16;
 
-  // How long nothing tries to let go of a buffer: twice as long each time that it fails.
+  // How long a buffer isn't tried again: twice as long after each failure. This keeps the sweep
+  // about linear where nothing can be gained.
   struct Wait {
     size_t tasks = 0;
     size_t until = 0;  // so many have run
@@ -181,7 +189,7 @@ class Sequence {
     }
   }
 
-  // Runs what lets go of some buffer, of the largest that can be had. False: there is none.
+  // Runs tasks that free a buffer, the largest possible. Returns false if there is none.
   bool MakeRoom(int32_t next) {
     const int64_t missing = memory_.BytesDuring(next) - bound_;
     std::vector<int32_t> candidates;
@@ -199,9 +207,9 @@ class Sequence {
     });
   }
 
-  // Runs what is left of the tasks that use the buffer, and of those that use what these bring to
-  // life, until `next` takes less than before. Runs none if that doesn't come about, or takes as
-  // much memory as `next` did.
+  // Runs the remaining tasks that use the buffer, and then those that use the buffers born
+  // meanwhile, until `next` takes less than before. Runs none of them if that isn't reached, or if
+  // a task on the way takes as much memory as `next` did.
   bool LetGo(int32_t buffer, int32_t next) {
     const size_t tasks_before = order_.size();
     const size_t born_before = born_.size();
@@ -221,7 +229,8 @@ class Sequence {
     return false;
   }
 
-  // Of the buffers born since there were `born_before`, the live ones, the largest first.
+  // Returns the live ones of the buffers born since born_ had `born_before` elements, the largest
+  // first.
   std::vector<int32_t> LiveOf(size_t born_before) const {
     std::vector<int32_t> buffers(born_.begin() + static_cast<std::ptrdiff_t>(born_before),
                                  born_.end());
@@ -245,8 +254,8 @@ class Sequence {
     return !tasks.empty();
   }
 
-  // The tasks that use the buffer and haven't run, and those that they wait for. None, if these are
-  // many or `next` is among them.
+  // Returns the tasks that use the buffer and haven't run, and those that they wait for, in the
+  // given order. Returns none if these are too many or `next` is among them.
   Order UsersLeft(int32_t buffer, int32_t next) {
     ++searches_;
     Order found;
@@ -280,7 +289,8 @@ class Sequence {
   std::set<std::pair<int64_t, int32_t>> live_;  // -bytes and number of buffers that may die
 };
 
-// The same tasks from the last to the first.
+// Returns the same tasks in reverse, where births are deaths. An early last reader there is a late
+// first writer here.
 TaskGraph Reversed(const TaskGraph& graph) {
   TaskGraph reversed = graph;
   for (TaskGraph::Buffer& buffer : reversed.buffers) {
@@ -316,8 +326,8 @@ std::vector<int64_t> LiveBytes(const TaskGraph& graph, const std::vector<int32_t
 }
 
 std::vector<int32_t> OrderForMemory(const TaskGraph& graph) {
-  // Small gains add up with the fewest moves, but the first may be a large one: below the bound of
-  // a small one nothing may be wrong until it is too late.
+  // Small gains add up with the fewest moves. But sometimes only a large one works: with a bound
+  // that is only slightly lower, nothing exceeds it until it is too late to make room.
   constexpr double kGains[] = {kLeastGain, 1.0 / 16};
   constexpr size_t kWays = 2 * std::size(kGains);
   constexpr size_t kMostRounds = 32;

@@ -27,7 +27,7 @@ struct TaskGraph {
     // Pairs of buffers of one size that it uses. If the life of the first ends here and that of the
     // second begins, they are one piece of memory.
     std::vector<std::pair<int32_t, int32_t>> in_place;
-    int64_t workspace_bytes = 0;  // what it takes besides, while it runs
+    int64_t workspace_bytes = 0;  // taken in addition while it runs
   };
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;
@@ -36,8 +36,8 @@ struct TaskGraph {
 // Returns the bytes that are live while each task runs, by position in the order.
 std::vector<int64_t> LiveBytes(const TaskGraph& graph, const std::vector<int32_t>& order);
 
-// Gains below this share of the most live bytes don't count: what moving tasks costs, and how well
-// an arena meets its bound, aren't known that precisely.
+// Smaller gains, as a share of the most live bytes, don't count: the cost of moving tasks, and how
+// well an arena meets its bound, aren't known that precisely.
 inline constexpr double kLeastGain = 1.0 / 256;
 
 // Returns an order in which the tasks may run: that of their numbers, unless it finds another one

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kTitle = "skiff kernel choices, version ";
 constexpr std::string_view kVersion = "1";
-// Of one run of a kernel: an hour.
+// The longest time of one run of a kernel that a file may have: an hour.
 constexpr double kMaxSeconds = 3600;
 
 // The lines of a text one by one, counted for messages.
@@ -24,6 +24,7 @@ class Lines {
   std::string_view Next() {
     ++number_;
     const size_t end = rest_.find('\n');
+    // Each line must have its line break: a file that was cut off in a line is damaged.
     if (end == std::string_view::npos) Throw("expected another line");
     const std::string_view line = rest_.substr(0, end);
     rest_.remove_prefix(end + 1);
@@ -54,6 +55,7 @@ void ParseTitle(Lines* lines, const std::string& source) {
   const std::string_view title = lines->Next();
   if (!title.starts_with(kTitle)) lines->Throw("expected \"", kTitle, kVersion, "\"");
   const std::string_view version = title.substr(kTitle.size());
+  // An Error of its own, since a file of another version isn't damaged.
   SKIFF_ENFORCE(version == kVersion, kUnimplemented, source, ", line 1: version ", version,
                 ", expected ", kVersion);
 }
@@ -88,6 +90,7 @@ void ParseChoice(Lines* lines, std::map<std::string, KernelChoice>* by_key) {
     if (mark == std::string_view::npos) lines->Throw("expected \"kernel=seconds\"");
     choice.seconds.emplace(time.substr(0, mark), ParseSeconds(time.substr(mark + 1), *lines));
   }
+  // A line that contradicts itself was damaged or edited.
   if (!choice.seconds.contains(choice.kernel)) lines->Throw("no time of ", choice.kernel);
   const bool is_new = by_key->emplace(fields[2], std::move(choice)).second;
   if (!is_new) lines->Throw("the key is there twice");

@@ -1,4 +1,4 @@
-// Which kernel candidates a tuner has taken, and the file that remembers it:
+// The choices of a tuner, and the file that keeps them:
 //
 //   skiff kernel choices, version 1
 //   Highway: 1.0.3, AVX3
@@ -19,24 +19,24 @@ namespace skiff {
 
 struct KernelChoice {
   std::string kernel;
-  std::map<std::string, double> seconds;  // by candidate, of those that were timed
+  std::map<std::string, double> seconds;  // by candidate that was timed
   friend bool operator==(const KernelChoice&, const KernelChoice&) = default;
 };
 
 struct KernelChoices {
-  // What the times hold for: the processor and the kernels' libraries, by name.
+  // The machine on which the times hold: the processor and the kernels' libraries, by name.
   std::map<std::string, std::string> machine;
   std::map<std::string, KernelChoice> by_key;
   friend bool operator==(const KernelChoices&, const KernelChoices&) = default;
 };
 
 std::string PrintKernelChoices(const KernelChoices& choices);
-// Error (kDataLoss) naming `source` and the line unless the text is one that PrintKernelChoices
-// gives; kUnimplemented for another version of the format.
+// Parses the text that PrintKernelChoices gives. Throws an Error (kDataLoss), naming `source` and
+// the line, for any other text, and kUnimplemented for another version of the format.
 KernelChoices ParseKernelChoices(std::string_view text, const std::string& source);
 
-// Where the machine of `choices` isn't `machine`: "cpu is A here, B there", with ", " between.
-// Empty: nowhere.
+// Returns how the machine of `choices` differs from `machine`, such as "cpu is A here, B there",
+// with ", " between; empty if it doesn't.
 std::string MachineDifference(const std::map<std::string, std::string>& machine,
                               const KernelChoices& choices);
 

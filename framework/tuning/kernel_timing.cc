@@ -36,6 +36,7 @@ void FillRandom(uint64_t stream, Tensor* tensor) {
 
 Tensor RandomTensor(const TensorMeta& meta, uint64_t stream) {
   Tensor plain(meta.shape, meta.dtype);
+  // Integers are ids or counts, of which 0 is always legal.
   std::memset(plain.raw_data(), 0, static_cast<size_t>(plain.byte_count()));
   if (meta.dtype == DType::kFloat32) FillRandom<float>(stream, &plain);
   if (meta.dtype == DType::kFloat64) FillRandom<double>(stream, &plain);
@@ -103,6 +104,7 @@ class PreparedCandidate {
   PreparedCandidate(const PreparedCandidate&) = delete;
   PreparedCandidate& operator=(const PreparedCandidate&) = delete;
 
+  // Derived forms that change in every step cost time in every step, so they count.
   double SecondsOfRun() {
     const Clock::time_point start = Clock::now();
     for (const Derived& derived : refreshed_) derived.refresh(context_, derived.data);
@@ -143,7 +145,10 @@ std::vector<double> TimeKernels(const TuningRequest& request,
   std::vector<double> seconds(prepared.size(), std::numeric_limits<double>::infinity());
   for (int round = 0; round < kMaxRounds; ++round) {
     if (round > 0 && SecondsSince(start) > kBudgetSeconds) break;
+    // In turn, and not one candidate after the other: whatever slows the machine for a while then
+    // slows all candidates.
     for (size_t i = 0; i < prepared.size(); ++i) {
+      // The minimum, since disturbances only add time.
       seconds[i] = std::min(seconds[i], prepared[i]->SecondsOfRun());
     }
   }

@@ -21,7 +21,8 @@ bool CanBeTriedOut(const OpContext& context) {
   const bool checks_data = std::ranges::any_of(def.inputs, [&](const SlotDef& slot) {
     return slot.checks_data && context.HasInput(slot.name);
   });
-  // What a kernel does with them hangs on their row numbers.
+  // For selected rows and ragged tensors, the work depends on row numbers or offsets, which made-up
+  // data doesn't have.
   const auto has_rows_of_its_own = [](const TensorMeta& meta) {
     return meta.lod_level > 0 || meta.is_selected_rows();
   };
@@ -36,7 +37,7 @@ const KernelDef* FindByName(const std::vector<const KernelDef*>& kernels, const 
   return found == kernels.end() ? nullptr : *found;
 }
 
-// The first name, the rule's, stays unless another is faster by more than noise.
+// The first name is the rule's. It stays unless another is faster by more than noise.
 KernelChoice Fastest(const std::vector<std::string>& names, const std::vector<double>& seconds) {
   const auto best = std::ranges::min_element(seconds);
   const bool rule_stays = seconds.front() <= kNoiseFactor * *best;
@@ -46,7 +47,8 @@ KernelChoice Fastest(const std::vector<std::string>& names, const std::vector<do
   return choice;
 }
 
-// Of the contents of a cache file: no choices, too long, or of another version.
+// Returns whether the code is of an Error about the contents of a cache file: no choices, too long,
+// or of another version.
 bool IsDamage(ErrorCode code) {
   return code == ErrorCode::kDataLoss || code == ErrorCode::kOutOfRange ||
          code == ErrorCode::kUnimplemented;
@@ -64,6 +66,7 @@ std::string TimesText(const KernelChoice& choice) {
 
 KernelTuner::KernelTuner(const OpRegistry& registry, KernelTunerOptions options)
     : registry_(registry), options_(std::move(options)), machine_(registry.libraries()) {
+  // Times hold for a processor and for the versions and instruction sets of the libraries.
   machine_["cpu"] = CpuModelName();
   KernelChoices cached = ReadCache();
   const std::string difference = MachineDifference(machine_, cached);
@@ -82,7 +85,7 @@ const KernelDef& KernelTuner::Choose(const TuningRequest& request) {
   if (candidates.size() == 1 && !fixed_) return rule;
   const TunedKernel* decision = Decide(request, candidates);
   if (decision == nullptr) return rule;
-  // A fixed one may be a reference.
+  // Not from `candidates`: a fixed kernel may be a reference.
   return KernelOf(context, decision->choice.kernel);
 }
 
@@ -95,6 +98,8 @@ const TunedKernel* KernelTuner::Decide(const TuningRequest& request,
   const auto remembered = remembered_.find(key);
   if (fixed_) {
     const KernelChoice* fixed = FixedChoice(key);
+    // Nothing is timed any more, even for ops that the fixed choices don't know: results must not
+    // depend on new timings.
     if (fixed == nullptr) {
       if (names.size() > 1) WarnOfUnknown(decision.op);
       return nullptr;
@@ -104,12 +109,12 @@ const TunedKernel* KernelTuner::Decide(const TuningRequest& request,
              std::ranges::count(names, remembered->second.kernel) > 0) {
     decision.choice = remembered->second;
   } else {
-    // A remembered candidate that is gone was another version's.
+    // Also if the remembered candidate is gone: it was from another version of Skiff.
     decision.choice = Fastest(names, options_.timer(request, candidates));
     decision.is_timed = true;
     Remember(key, decision);
   }
-  // One that is met again keeps its mark.
+  // A decision that is met again keeps its mark is_timed.
   TunedKernel& known = decisions_[key];
   if (known.choice != decision.choice) known = std::move(decision);
   return &known;
@@ -117,6 +122,8 @@ const TunedKernel* KernelTuner::Decide(const TuningRequest& request,
 
 std::vector<const KernelDef*> KernelTuner::Candidates(const OpContext& context,
                                                       const KernelDef& rule) const {
+  // References are slow by design. A kernel with much scratch memory could raise the arena, which
+  // its time doesn't show.
   std::vector<const KernelDef*> candidates{&rule};
   const int64_t modest = ModestScratchBytes(context);
   for (const KernelDef* kernel : registry_.AcceptingKernels(context)) {
@@ -127,6 +134,8 @@ std::vector<const KernelDef*> KernelTuner::Candidates(const OpContext& context,
 }
 
 const KernelChoice* KernelTuner::FixedChoice(const std::string& key) const {
+  // First for the same number of threads. A choice that was made for another number counts as well,
+  // so that a training can be resumed with it.
   if (const auto found = fixed_->find(key); found != fixed_->end()) return &found->second;
   const auto found = fixed_for_any_threads_.find(WithoutThreads(key));
   return found == fixed_for_any_threads_.end() ? nullptr : &found->second;
@@ -160,6 +169,7 @@ void KernelTuner::FixChoices(KernelChoices choices) {
   for (const auto& [key, choice] : *fixed_) {
     fixed_for_any_threads_.emplace(WithoutThreads(key), choice);
   }
+  // Decisions of before would otherwise be saved beside the fixed choices.
   decisions_.clear();
 }
 
@@ -188,7 +198,8 @@ KernelChoices KernelTuner::ReadCache() {
   try {
     return ParseKernelChoices(ReadFile(path, kCacheLimitBytes), path);
   } catch (const Error& error) {
-    // What is lost is time. A file that can't be read can't be written either: that is an Error.
+    // A damaged cache only costs time. But a file that can't be read can't be written either, and
+    // that is an Error.
     if (!IsDamage(error.code())) throw;
     if (!std::exchange(warned_of_damage_, true)) {
       Warn(StrCat("the cache of kernel choices is damaged and is made anew: ", error.what()));
@@ -200,6 +211,7 @@ KernelChoices KernelTuner::ReadCache() {
 void KernelTuner::WriteCache() {
   if (options_.cache_file.empty()) return;
   KernelChoices others = ReadCache();
+  // Other processes may have added choices since. merge keeps our own where both have one.
   if (others.machine == machine_) remembered_.merge(others.by_key);
   AtomicWriteFile(options_.cache_file,
                   PrintKernelChoices({.machine = machine_, .by_key = remembered_}));

@@ -1,5 +1,5 @@
 // Chooses among the kernel candidates of an op by timing them. Nothing is timed unless a caller
-// makes a tuner and hands it to what is compiled:
+// makes a tuner and passes it to Compile:
 //
 //   auto tuner = std::make_shared<KernelTuner>(DefaultOpRegistry(),
 //                                              KernelTunerOptions{.cache_file = "kernels.txt"});
@@ -11,10 +11,11 @@
 // than 5 %. A candidate that is a reference, or whose scratch memory isn't modest, is timed only if
 // it is the rule's.
 //
-// Two timings needn't agree, and kernels differ in the last bits. To repeat a run to the bit, keep
-// choices() with it and give them to FixChoices of the tuner of the next.
+// Two timings may disagree, and kernels differ in the last bits. To repeat a run to the bit, keep
+// choices() with it and give them to FixChoices of the next run's tuner.
 //
-// One thread at a time uses a tuner, that which prepares plans. Several executors may share one.
+// Only one thread at a time may use a tuner: the one that prepares plans. Several executors may
+// share one.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +32,17 @@
 namespace skiff {
 
 struct KernelTunerOptions {
-  // Where choices are remembered from process to process; made if it isn't there. Empty: nowhere.
-  // Written anew, in one piece, after each op that was timed, with what other processes have added.
+  // The file that keeps choices from process to process; made if it doesn't exist. Empty: none.
+  // Rewritten atomically after each op that was timed, with the choices that other processes have
+  // added.
   std::string cache_file;
-  // Told what deserves attention, and what each op took: one line each. May be empty.
+  // Called with a line for each warning, and for each op that was timed. May be empty.
   std::function<void(const std::string&)> warn;
   std::function<void(const std::string&)> log;
   KernelTimer timer = TimeKernels;
 };
 
-// What a tuner has decided about one key.
+// A tuner's decision about one key.
 struct TunedKernel {
   std::string op;         // for people: type, shapes and layouts of the inputs
   std::string rule;       // the candidate that the rule takes
@@ -60,22 +62,22 @@ class KernelTuner {
 
   const OpRegistry& registry() const { return registry_; }
 
-  // The candidate to run: the fixed one, or the remembered one, else the fastest. The rule's for
-  // an op that can't be tried out on made-up data: one that draws numbers, checks data, has a side
-  // effect, reads ragged rows or runs elsewhere than on the CPU. Error (kFailedPrecondition) if a
-  // fixed candidate isn't there or doesn't accept the op; as KernelByRule, the kernels and
-  // AtomicWriteFile.
+  // Returns the candidate to run: the fixed one, or the remembered one, or else the fastest.
+  // Returns the rule's for an op that can't be tried on made-up data: one that draws numbers,
+  // checks data, has a side effect, reads ragged rows or doesn't run on the CPU. Throws an Error
+  // (kFailedPrecondition) if a fixed candidate doesn't exist or doesn't accept the op, and what
+  // KernelByRule, the kernels and AtomicWriteFile throw.
   const KernelDef& Choose(const TuningRequest& request);
 
-  // From now on these are all there is, for any number of threads: what they don't know goes by
-  // rule, with a warning. Another warning if they come from another machine.
+  // Uses only these choices from now on, for any number of threads. Ops that they don't know follow
+  // the rule, with a warning. Also warns if they come from another machine.
   void FixChoices(KernelChoices choices);
-  // All that was fixed or decided so far, to be fixed again.
+  // Returns everything that was fixed or decided so far, for FixChoices.
   KernelChoices choices() const;
 
   // "14 kernels tuned, 9 of them timed now, 2 not those of the rule".
   std::string Summary() const;
-  // By key, what was decided where there was a choice.
+  // Returns the decisions about ops with several candidates, by key.
   const std::map<std::string, TunedKernel>& decisions() const { return decisions_; }
 
  private:

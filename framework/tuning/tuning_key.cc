@@ -53,6 +53,7 @@ std::string TuningKey(const TuningRequest& request) {
       [&](const SlotDef& slot, int index) {
         const auto i = static_cast<size_t>(index);
         const TensorMeta& meta = context.inputs()[i];
+        // Kernels don't see the layout of such an input.
         if (slot.shape_only) return StrCat(meta.dtype, " ", meta.shape);
         return MetaText(meta) + (request.is_constant[i] ? " constant" : "");
       });

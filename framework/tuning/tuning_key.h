@@ -1,4 +1,4 @@
-// What the times of an op's kernels depend on, as text.
+// The key of a tuned op: everything that the times of its kernels depend on, as text.
 #pragma once
 
 #include <string>

@@ -264,7 +264,8 @@ TEST(GradientMerge, AveragesUpdatesNotRuns) {
 
 MakeOptimizer Adam() { return SpecNamed("adam").make; }
 
-// The table of words starts anew in each test, so what is as in the other training hasn't moved.
+// The table of words has the same initial values in each test, so rows that equal those of the
+// other training haven't moved.
 TEST(GradientMerge, LeavesRowsAloneThatNoBatchOfTheRoundHasLookedUp) {
   for (const char* name : {"lazy_adam", "clipped_lazy_adam", "lazy_adamw", "ftrl"}) {
     const auto net = MakeNet(SpecNamed(name).make, {.gradient_merge = {.steps = kSteps}});
@@ -318,7 +319,7 @@ TEST(GradientMerge, GoesOnWithAnotherNumberOfSteps) {
   const auto by_two = net_of(2);
   const auto by_four = net_of(4);
   const auto large = MakeNet(SpecNamed("clipped_lazy_adam").make, {});
-  // Behind a round of 2, one of 4.
+  // A round of 4 after a round of 2.
   Training two(*by_two), four(*by_four), whole(*large);
   two.RunSmall(0, 2);
   Continue(two, 2, &four);

@@ -49,8 +49,8 @@ struct NetOptions {
   bool averages = false;
 };
 
-// Layers whose weights fill no vector and no line of a cache; each setting that a parameter may
-// have stands at one of them.
+// Layers whose weights fill no vector and no cache line. Each setting that a parameter may have is
+// used by one of them.
 std::unique_ptr<Net> MakeNet(const Optimizer& optimizer, const NetOptions& options = {}) {
   auto net = std::make_unique<Net>();
   const ProgramGuard guard(&net->main, &net->startup);
@@ -167,7 +167,8 @@ std::vector<PassesSpec> PassesOn() {
           {"fuse", {.passes = {.also = {"fuse_optimizer"}}}},
           {"flatten", {.passes = {.also = kFlat}}},
           {"fuse and flatten", {.passes = {.also = kFusedAndFlat}}},
-          // Float32 lies without gaps then, and an odd number of two-byte elements doesn't.
+          // Then float32 tensors have no gaps, and those of an odd number of two-byte elements
+          // have.
           {"flatten densely", {.memory = {.flat_alignment_bytes = 4}, .passes = {.also = kFlat}}}};
 }
 
@@ -286,7 +287,7 @@ TEST(OptimizerPassesOnManyTensors, ReadTwoByteGradientsAsTheyAre) {
   EXPECT_EQ(InstructionsOf(fused, "adam"), 8);
 }
 
-// Whether the variables lie one behind the other in one buffer, in this order.
+// Expects the variables one after the other in one buffer, in this order.
 void ExpectFlat(Scope& scope, const std::vector<std::string>& names, int64_t alignment) {
   const Tensor* previous = nullptr;
   for (const std::string& name : names) {
@@ -325,7 +326,7 @@ void ExpectAllFlat(Training& training, int64_t alignment = 64) {
   }
 }
 
-TEST(FlattenedParameters, LieOneBehindTheOther) {
+TEST(FlattenedParameters, AreStoredOneAfterTheOther) {
   const std::unique_ptr<Net> net = MakeNet(
       optimizer::Adam({.learning_rate = 0.001, .multi_precision = true}), {.half_layers = 2});
   for (const int64_t alignment : {4, 64, 4096}) {
@@ -336,8 +337,8 @@ TEST(FlattenedParameters, LieOneBehindTheOther) {
   }
 }
 
-// So do sums of parameters and of gradients, but for the parameters in them, which lie as the
-// updates have them.
+// So do sums of parameters and of gradients, except that parameters in them are where the updates
+// have them.
 // A gradient that a single op decays is none of the scope's.
 bool AreHeld(const Scope& scope, const std::vector<std::string>& names) {
   return std::ranges::all_of(names,
@@ -430,8 +431,8 @@ TEST(FlattenedParameters, ChangeNoBitOfWhatIsFetched) {
   }
 }
 
-// Gradients that lie flat live to the update at the end, so that activations matter less; still
-// they may be computed again.
+// Flat gradients live up to the update at the end, so activations matter less; still, they may be
+// recomputed.
 TEST(FlattenedParameters, ChangeNoBitOfWhatIsRecomputed) {
   const std::unique_ptr<Net> net =
       MakeNet(optimizer::Adam({.learning_rate = 0.01, .clip = ClipByGlobalNorm(0.0625f)}),

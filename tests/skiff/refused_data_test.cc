@@ -13,7 +13,7 @@
 namespace skiff {
 namespace {
 
-// An update of v stands before a gradient op whose indices are fed, as early_update would put it.
+// An update of v comes before a gradient op whose indices are fed, as early_update would put it.
 constexpr const char* kFedIndices = R"(program { block 0 {
   var "indices" int64 [2, 1]
   var "v@GRAD" float32 [2]

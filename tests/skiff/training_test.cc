@@ -104,7 +104,7 @@ TEST_P(TrainingTest, PassesDoNotChangeTheLosses) {
   }
   const std::vector<float> reference =
       Losses(net, 5, {.memory = {.policy = ReusePolicy::kNone}, .passes = {.skip = {"layout"}}});
-  // Where memory lies and when an update runs changes nothing, bit by bit.
+  // Where memory is and when an update runs doesn't change a bit.
   EXPECT_EQ(Losses(net, 5, {.passes = {.skip = {"layout"}}}), reference);
   CompileOptions late;
   late.passes.skip = {"early_update", "dead_code", "layout"};

@@ -13,9 +13,9 @@ struct AdadeltaOptions {
   float rho = 0.95f;
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// Zeiler 2012, where the learning rate is 1; the formula stands at the op. Error unless rho is in
+// Zeiler 2012, where the learning rate is 1; the op's doc has the formula. Error unless rho is in
 // [0, 1) and epsilon > 0.
 class Adadelta final : public Optimizer {
  public:

@@ -13,7 +13,7 @@ struct AdagradOptions {
   float initial_accumulator = 0.0f;  // m at first
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // Duchi, Hazan and Singer 2011: m ← m + g², p ← p - rate · g / (√m + epsilon). Error unless both
 // numbers are at least 0, and one of them above: else 0 / 0 where there never was a gradient.

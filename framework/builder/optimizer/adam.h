@@ -15,9 +15,9 @@ struct AdamOptions {
   bool lazy_mode = false;  // a sparse gradient updates its own rows only
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// Kingma and Ba 2015; the formula stands at the op. Errors of AdamFamily.
+// Kingma and Ba 2015; the op's doc has the formula. Errors of AdamFamily.
 class Adam final : public AdamFamily {
  public:
   explicit Adam(const AdamOptions& options = {},

@@ -15,9 +15,9 @@ struct AdamaxOptions {
   float epsilon = 1e-8f;
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// Kingma and Ba 2015, section 7.1; the formula stands at the op. Error unless both betas are in
+// Kingma and Ba 2015, section 7.1; the op's doc has the formula. Error unless both betas are in
 // [0, 1) and epsilon > 0.
 class Adamax final : public Optimizer {
  public:

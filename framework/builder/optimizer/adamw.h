@@ -18,14 +18,14 @@ struct AdamWOptions {
   float weight_decay = 0.01f;
   // Parts of names: parameters that don't decay, biases and normalisation for example.
   std::vector<std::string> exclude_from_decay = {};
-  // Whether a parameter decays that isn't excluded; empty: it does.
+  // Returns whether a parameter that isn't excluded decays. Empty: all do.
   std::function<bool(const std::string& parameter)> decay_filter = {};
   // Multiplies the learning rate of a parameter; empty: 1.
   std::function<float(const std::string& parameter)> lr_ratio = {};
   bool lazy_mode = false;  // a sparse gradient updates its own rows only
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // Loshchilov and Hutter 2019: p ← p - rate · weight_decay · p, then the step of Adam. Errors of
 // AdamFamily; Error unless weight_decay >= 0.

@@ -13,7 +13,7 @@ struct DecayedAdagradOptions {
   float epsilon = 1e-6f;
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // m ← decay · m + (1 - decay) · g², p ← p - rate · g / (√m + epsilon). Error unless decay is in
 // [0, 1) and epsilon > 0.

@@ -35,6 +35,7 @@ ExponentialMovingAverage::ExponentialMovingAverage(const ExponentialMovingAverag
   CheckOptions(options, site);
   std::set<DType> dtypes;
   for (const auto& [var, weights] : vars()) {
+    // One op averages all variables of a dtype, so that a step costs no op per parameter.
     dtypes.insert(weights.dtype);
     states_.push_back(
         {.average = NewState(var, "ema", var.dims, weights.dtype, 0.0, site),
@@ -66,11 +67,14 @@ void ExponentialMovingAverage::AppendUpdate(DType dtype,
 }
 
 bool ExponentialMovingAverage::HasValues(const Scope& scope, size_t i) const {
+  // The product of no decays is 1; the first update makes it smaller.
   return CopyToCpu(scope.Get(states_[i].decay_product)).Item<double>() < 1.0;
 }
 
 Variable ExponentialMovingAverage::AppendAverage(size_t i) const {
   const Var& var = vars()[i].weights;
+  // The average starts at 0, so the weights of all values add up to 1 minus the product of the
+  // decays (the bias correction of Kingma and Ba 2015, section 3).
   const Variable weights = 1.0 - State(states_[i].decay_product, {1}, DType::kFloat64);
   return State(states_[i].average, var.dims, var.dtype) / weights;
 }

@@ -2,7 +2,7 @@
 //
 //   average ← d · average + (1 - d) · parameter, from 0 on
 //
-// and what is applied is average / (1 - d1 · d2 · …), whose weights add up to one however d
+// The value that is applied is average / (1 - d1 · d2 · …), whose weights add up to one however d
 // changes.
 #pragma once
 
@@ -19,7 +19,7 @@ struct ExponentialMovingAverageOptions {
   // int64 [1], a number of steps t: d = min(decay, (1 + t) / (10 + t)). Undefined: d = decay.
   Variable thres_steps = {};
   AveragedVariables averaged = {};
-  bool on_host = false;  // the states lie in host memory: see ParameterAverage
+  bool on_host = false;  // keeps the states in host memory: see ParameterAverage
 };
 
 // Appends one op exponential_moving_average for all variables of a dtype. A variable has the states

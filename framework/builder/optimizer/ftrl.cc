@@ -10,6 +10,7 @@ Ftrl::Ftrl(const FtrlOptions& options, std::source_location site)
 }
 
 void Ftrl::Complete(const Update& update, Op* op) const {
+  // In Fluid these outputs aren't named like the inputs.
   AddState(update, op, "SquaredAccumulator", "squared", 0.0, "SquaredAccumOut");
   AddState(update, op, "LinearAccumulator", "linear", 0.0, "LinearAccumOut");
   op->SetAttr("l1", options_.l1).SetAttr("l2", options_.l2);

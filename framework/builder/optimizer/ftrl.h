@@ -14,9 +14,9 @@ struct FtrlOptions {
   float lr_power = -0.5f;
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// McMahan et al. 2013; the formula stands at the op. Error unless the penalties are at least 0 and
+// McMahan et al. 2013; the op's doc has the formula. Error unless the penalties are at least 0 and
 // lr_power at most 0.
 class Ftrl final : public Optimizer {
  public:

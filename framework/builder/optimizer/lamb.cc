@@ -11,6 +11,7 @@ Lamb::Lamb(const LambOptions& options, std::source_location site)
 void Lamb::Complete(const Update& update, Op* op) const {
   const bool decays = !HasAnyPart(update.parameter.name, options_.exclude_from_decay);
   AdamFamily::Complete(update, op);
+  // A parameter with a decay of 0 also doesn't adapt, unless always_adapt is set.
   op->SetAttr("weight_decay", decays ? options_.weight_decay : 0.0f);
   op->SetAttr("always_adapt", options_.always_adapt);
 }

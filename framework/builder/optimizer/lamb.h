@@ -20,7 +20,7 @@ struct LambOptions {
   bool always_adapt = false;  // also parameters that don't decay
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // You et al. 2020: p ← p - rate · |p| / |s| · s with the step s of Adam plus weight_decay · p; the
 // quotient is 1 for a parameter that does not adapt. Errors of AdamFamily; Error unless

@@ -22,7 +22,7 @@ struct LarsMomentumOptions {
   float epsilon = 0.0f;
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // You, Gitman and Ginsburg 2017: v ← momentum · v + local · (g + decay · p), p ← p - v with
 // local = rate · coefficient · |p| / (|g| + decay · |p| + epsilon), or `rate` for a parameter that

@@ -72,6 +72,7 @@ void ModelAverage::AppendAccumulation(const Averaged& averaged, const ModelAvera
 }
 
 bool ModelAverage::HasValues(const Scope& scope, size_t i) const {
+  // Right after a window has ended, all values are in the old sum.
   return CountIn(scope, states_[i].num_accumulates) > 0 ||
          CountIn(scope, states_[i].old_num_accumulates) > 0;
 }

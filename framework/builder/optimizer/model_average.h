@@ -16,14 +16,14 @@ struct ModelAverageOptions {
   int64_t min_average_window = 10000;
   int64_t max_average_window = 10000;
   AveragedVariables averaged = {};
-  // Of so many values a sum is made before it is added to others, so that no digits are lost.
-  // PaddlePaddle knows none but this.
+  // The number of values that are added up in one sum before that is added to others, so that no
+  // digits are lost. PaddlePaddle only knows this value.
   int64_t max_num_accumulates = 16384;
-  bool on_host = false;  // the states lie in host memory: see ParameterAverage
+  bool on_host = false;  // keeps the states in host memory: see ParameterAverage
 };
 
-// Appends an op average_accumulates for each variable, in the order of the names; the rule stands
-// there. A variable has the states <variable>_sum_1_0, _sum_2_0 and _sum_3_0 of its shape, and, of
+// Appends an op average_accumulates for each variable, in the order of the names; its doc has the
+// rule. A variable has the states <variable>_sum_1_0, _sum_2_0 and _sum_3_0 of its shape, and, of
 // one int64, _num_accumulates_0, _old_num_accumulates_0 and _num_updates_0.
 class ModelAverage final : public ParameterAverage {
  public:

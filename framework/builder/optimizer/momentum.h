@@ -13,7 +13,7 @@ struct MomentumOptions {
   bool use_nesterov = false;
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // v ← momentum · v + g, p ← p - rate · v; Nesterov: p ← p - rate · (g + momentum · v). Error unless
 // momentum >= 0.

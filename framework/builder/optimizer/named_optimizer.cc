@@ -50,6 +50,8 @@ void SetOption(const Members<Options>& members, const std::string& name, double 
 
 template <class Options>
 void SetDecay(const NamedOptimizer& named, Options* options) {
+  // An optimizer with a decay of its own (adamw, lamb, lars_momentum) decays apart from the
+  // gradient; for all others, decay is an L2 term of the gradient.
   if constexpr (requires { options->weight_decay; }) {
     options->weight_decay = named.weight_decay;
     options->exclude_from_decay = named.exclude_from_decay;
@@ -77,6 +79,8 @@ Entry EntryOf(Members<Options> members) {
   return entry;
 }
 
+// One line per optimizer: its name on a command line, its class, and the members of its option
+// struct that can be set by name. New options need only an entry here.
 const std::map<std::string, Entry>& Entries() {
   static const auto& entries = *new std::map<std::string, Entry>{
       {"adadelta", EntryOf<Adadelta, AdadeltaOptions>(

@@ -88,6 +88,8 @@ ParameterAverage::ParameterAverage(const std::string& type, const AveragedVariab
                "a sub-block is open; average in the root block");
   WrittenVariables written = WrittenBy(DefaultMainProgram());
   std::map<std::string, const Var*> taken;
+  // Averages what ops write, whatever is marked trainable: a parameter that doesn't change is its
+  // own average.
   if (chosen.parameters.empty()) {
     taken = written.parameters;
     std::erase_if(taken, [](const auto& entry) { return !WantsAverage(*entry.second); });
@@ -95,11 +97,11 @@ ParameterAverage::ParameterAverage(const std::string& type, const AveragedVariab
   for (const std::string& name : chosen.parameters) {
     const auto found = written.parameters.find(name);
     call.Enforce(found != written.parameters.end(), "\"", name,
-                 "\" is no parameter that the program changes; average behind Minimize");
+                 "\" is no parameter that the program changes; average after Minimize");
     taken.insert(*found);
   }
   call.Enforce(!taken.empty(),
-               "the program changes no parameter that is to be averaged; average behind Minimize");
+               "the program changes no parameter that is to be averaged; average after Minimize");
   std::set<std::string> skips;
   std::map<std::string, std::string> weights;
   for (const auto& [name, update] : UpdatesByParameter(DefaultMainProgram())) {
@@ -107,6 +109,7 @@ ParameterAverage::ParameterAverage(const std::string& type, const AveragedVariab
     skips.insert(update.skip);
     if (!update.weights.empty()) weights[name] = update.weights;
   }
+  // All states of one average have one SkipUpdate, and a window counts updates.
   call.Enforce(skips.size() <= 1, "the parameters are updated in different runs (\"",
                Join(std::vector<std::string>(skips.begin(), skips.end()), "\", \""),
                "\"); average those of each Minimize for themselves");
@@ -117,7 +120,7 @@ ParameterAverage::ParameterAverage(const std::string& type, const AveragedVariab
     const Var* averaged = var;
     if (found != weights.end()) averaged = DefaultMainProgram().root()->FindVar(found->second);
     call.Enforce(!IsHalf(averaged->dtype), "\"", name, "\" is ", averaged->dtype,
-                 " without float32 master weights, which are what is averaged; set the optimizer's "
+                 " without float32 master weights, which the average needs; set the optimizer's "
                  "option multi_precision = true");
     vars_.push_back({.var = *var, .weights = *averaged});
   }
@@ -150,6 +153,7 @@ void ParameterAverage::AppendApplication() const {
   for (size_t i = 0; i < vars_.size(); ++i) {
     const Var& var = vars_[i].var;
     Variable average = AppendAverage(i);
+    // Divided by a count of shape [1], a scalar has become [1].
     if (var.dims.empty()) average = layers::Reshape(average, {});
     const Variable target =
         CreatePersistable(var.name, var.dims, var.dtype, 0.0, std::source_location::current());

@@ -1,5 +1,4 @@
-// Averages of parameters beside a training: train with the raw values, evaluate and save models
-// with the averaged ones.
+// Averages of parameters: train with the raw values, evaluate and save models with the averages.
 //
 //   optimizer::Momentum({…}).Minimize(loss);            // any optimizer
 //   const optimizer::ModelAverage average({…});         // or ExponentialMovingAverage
@@ -12,7 +11,7 @@
 //
 // With the option on_host, the states are CPU tensors of the scope even if the executor runs on a
 // device: each step copies the parameters to the host, and the CPU averages them while the device
-// goes on. A look-up of such a state in the scope waits until that is done. On a CPU the option
+// continues. A look-up of such a state in the scope waits until that is done. On a CPU the option
 // changes nothing.
 #pragma once
 
@@ -27,12 +26,12 @@
 
 namespace skiff::optimizer {
 
-// Which variables take part in an average.
+// The variables that take part in an average.
 struct AveragedVariables {
-  // Empty: all parameters that the program's ops write, but those whose ParamAttr says
+  // Empty: all parameters that the program's ops write, except those whose ParamAttr says
   // do_model_average = false.
   std::vector<std::string> parameters = {};
-  // Whether running means and variances do, which no optimizer moves.
+  // Whether running means and variances, which no optimizer updates, take part.
   bool batch_norm_statistics = true;
 };
 
@@ -51,21 +50,21 @@ class ParameterAverage {
   void CheckHasValues(const Scope& scope) const;
 
  protected:
-  // Errors (kInvalidArgument) name `type` and `site`: none takes part, a name in the list isn't a
-  // parameter that an op writes, one of a two-byte dtype has no master weights, their updates are
-  // skipped by different variables, a sub-block is open.
+  // Throws Errors (kInvalidArgument) that name `type` and `site`: if none takes part, a name in the
+  // list isn't a parameter that an op writes, one of a two-byte dtype has no master weights, their
+  // updates are skipped by different variables, or a sub-block is open.
   ParameterAverage(const std::string& type, const AveragedVariables& chosen,
                    const std::source_location& site);
 
   // A variable that takes part.
   struct Averaged {
     Var var;
-    Var weights;  // what is averaged: the variable, or the master weights of a two-byte parameter
+    Var weights;  // the averaged variable: `var`, or the master weights of a two-byte parameter
   };
   // In ascending order of the names.
   const std::vector<Averaged>& vars() const { return vars_; }
-  // Connects the variable by which their updates are skipped (gradient accumulation), if they are:
-  // then nothing is averaged, either.
+  // Connects the variable that skips their updates (gradient accumulation), if there is one, so
+  // that a run without an update isn't averaged either.
   void ConnectSkipUpdate(Op* op) const;
   // <variable>_<kind>_<n>, filled with `value`; its name. Averages have the dtype of `weights`.
   static std::string NewState(const Var& var, const std::string& kind,
@@ -75,9 +74,9 @@ class ParameterAverage {
   static Variable State(const std::string& name, const std::vector<int64_t>& dims, DType dtype);
 
  private:
-  // Whether the average of variable i is one of at least one value.
+  // Returns whether the average of variable i is over at least one value.
   virtual bool HasValues(const Scope& scope, size_t i) const = 0;
-  // Appends to the default main program what computes the average of variable i in float64.
+  // Appends ops to the default main program that compute the average of variable i in float64.
   virtual Variable AppendAverage(size_t i) const = 0;
   void AppendApplication() const;
 

@@ -15,7 +15,7 @@ struct RmsPropOptions {
   bool centered = false;
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // Tieleman and Hinton 2012: s ← rho · s + (1 - rho) · g², v ← momentum · v + rate · g /
 // √(s + epsilon), p ← p - v; centered (Graves 2013) with the variance of g in place of s. Error

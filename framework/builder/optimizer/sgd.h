@@ -11,7 +11,7 @@ struct SgdOptions {
   LearningRate learning_rate = 0.001;
   GradientClip clip = {};
   Regularizer regularization = {};
-  bool multi_precision = false;  // float32 weights behind two-byte parameters
+  bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // p ← p - rate · g
 class Sgd final : public Optimizer {

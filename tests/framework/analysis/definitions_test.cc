@@ -150,7 +150,7 @@ TEST_F(DefinitionsTest, AreNotEndedByAWriteThatMayNotHappen) {
   EXPECT_THAT(OfOps("{Out: [a]} = tiny_fill() {Out: [d]} = tiny_fill()" + kMaybe +
                     "{Out: [b]} = tiny_copy(X: [d])" + kMaybeBody),
               ElementsAre("a op 0..2 read by 2", "d op 1..3 read by 3, updated by 2", "b op 3..3"));
-  // Nobody reads it, but it is written.
+  // Nothing reads it, but it is written.
   EXPECT_THAT(OfOps("{Out: [d]} = tiny_fill()" + kMaybe + kMaybeBody, {.feeds = {"a"}}),
               ElementsAre("a feed -1..1 read by 1", "d op 0..1, updated by 1"));
 }
@@ -236,8 +236,8 @@ TEST_F(DefinitionsTest, KeepVariablesOfOneNameApart) {
   EXPECT_THAT(Definitions(blocks, 1), ElementsAre("a op 0..1 read by 1", "b op 1..2, captured"));
 }
 
-// Block 1 is a loop body, block 2 another one that nobody differentiates, block 3 the gradient of
-// block 1, whose parent is block 2: only the index of the forward block counts.
+// Block 1 is a loop body, block 2 is another one that isn't differentiated, and block 3 is the
+// gradient of block 1, although its parent is block 2: only the index of the forward block counts.
 const char* const kGradient = R"(
     block 0 { var x float32 [1] var dx float32 [1] }
     block 1 parent=0 { var h float32 [1] var measured float32 [1] var unread float32 [1]

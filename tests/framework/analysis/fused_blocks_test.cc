@@ -101,7 +101,7 @@ TEST_F(PlaceFusedTest, MayWriteOverAnInputOnlyOnceItIsRead) {
               ElementsAre(Pair(0, 0)));
   EXPECT_THAT(Placed("{Out: [a]} = tiny_add(X: [y], Y: [x])", {"a"}).in_place,
               ElementsAre(Pair(1, 0)));
-  // b lies in the place of c, so the first op writes there already.
+  // b is stored in place of c, so the first op writes there already.
   EXPECT_THAT(Placed(R"(
     {Out: [b]} = tiny_scale(X: [x])
     {Out: [c]} = tiny_add(X: [b], Y: [y]))",

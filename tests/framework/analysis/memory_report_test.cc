@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::IsEmpty;
 
-// Arena values: a and b of 8 bytes, y of 4; c lies on b.
+// Arena values: a and b of 8 bytes, y of 4; c uses the storage of b.
 class MemoryReportTest : public ::testing::Test {
  protected:
   MemoryReportTest() {
@@ -63,7 +63,8 @@ TEST_F(MemoryReportTest, NamesWhatLivesWhen) {
   EXPECT_EQ(a.bytes, 8);
   EXPECT_EQ(a.first, 0);
   EXPECT_EQ(a.last, 1);
-  // Through c, which lies on it; y is fetched, behind the last instruction.
+  // Because of c, which uses its storage. y is fetched, which counts as a read after the last
+  // instruction.
   EXPECT_EQ(report.blocks[1].last, 3);
   EXPECT_EQ(report.blocks[2].last, 4);
 }

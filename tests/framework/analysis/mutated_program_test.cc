@@ -1,5 +1,5 @@
-// Training programs with real operators, damaged: the verifier says what is wrong with them, or
-// that nothing is, whatever their attributes, shapes and names are. Shape rules see all of it.
+// Damages training programs with real operators. The verifier must report what is wrong with them,
+// or nothing, whatever their attributes, shapes and names are. Shape rules see all of it.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -31,8 +31,8 @@ std::unique_ptr<Program> Parse(const std::string& blocks) {
   return ParseProgramText("program {" + blocks + "}");
 }
 
-// "0.x reads, updates": block and name of the variable, and what is done to it. A write that leaves
-// nothing of what was there replaces it, another one updates it.
+// Returns texts such as "0.x reads, updates": block and name of the variable, and how it is used. A
+// write that keeps nothing of the old value replaces it; any other write updates it.
 std::vector<std::string> Texts(const OpUses& uses) {
   std::vector<std::string> texts;
   for (const VarUse& use : uses.vars) {
@@ -150,7 +150,7 @@ TEST(OpUses, OfAGradientBlockAreVariablesOfItsForwardBlock) {
 }
 
 TEST(OpUses, LeaveOutWhatTheBlockOfTheOpDoesNotSee) {
-  // h lies in the iterations of block 1, inner in those of block 2.
+  // h belongs to the iterations of block 1, inner to those of block 2.
   EXPECT_THAT(Uses(kGradientBlocks, 0, 1), ElementsAre("0.dx updates"));
   EXPECT_THAT(Uses(kGradientBlocks, 3, 0), ElementsAre("1.h reads", "3.dh updates"));
 }

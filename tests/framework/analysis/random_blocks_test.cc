@@ -1,6 +1,6 @@
-// Definitions and lives in random programs of blocks in blocks, against runs of the programs in
-// which everything is forgotten right behind its last use, and against a liveness by the textbook:
-// by variable and position, from the end to the start.
+// Checks definitions and lives in random programs with nested blocks against runs of the programs
+// in which each value is forgotten right after its last use, and against a textbook liveness
+// analysis: by variable and position, from the end to the start.
 #include "tests/framework/analysis/random_blocks.h"
 
 #include <gmock/gmock.h>
@@ -355,7 +355,8 @@ class Textbook {
     return story;
   }
 
-  // By instant, from before the first op to behind the last: whether what is there is needed.
+  // Returns by instant, from before the first op to after the last, whether the current value is
+  // needed.
   static std::vector<bool> Needed(const Story& story) {
     std::vector<bool> needed(story.uses.size() + 1);
     needed.back() = story.outlives;

@@ -52,7 +52,7 @@ TEST(Verifier, FindsReadsBeforeTheFirstWrite) {
               ElementsAre(HasSubstr("input \"z\" is read before anything writes it")));
   EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [x])", {.feeds = {}, .infer_feeds = false}),
               ElementsAre(HasSubstr("input \"x\" is read before anything writes it")));
-  // The executor feeds, wherever the op stands.
+  // The executor feeds, wherever the op is.
   EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [x]) {Out: [x]} = feed(X: [feed])"), IsEmpty());
   EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [x])", {.feeds = {"x"}, .infer_feeds = false}),
               IsEmpty());

@@ -127,7 +127,7 @@ TEST_F(VerifyPlanTest, FindsContiguousValuesThatAreNot) {
   EXPECT_THAT(VerifyPlan(plan_), IsEmpty());
   plan_[b].offset = 128;
   EXPECT_THAT(VerifyPlan(plan_),
-              ElementsAre("contiguous values: \"b\" (#2) lies at 128: expected 8 bytes behind "
+              ElementsAre("contiguous values: \"b\" (#2) is at 128: expected 8 bytes after "
                           "\"a\" (#1) at 64"));
   plan_.contiguous[0].alignment_bytes = 64;
   EXPECT_THAT(VerifyPlan(plan_), IsEmpty());

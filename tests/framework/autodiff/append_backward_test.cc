@@ -144,7 +144,7 @@ TEST(AppendBackward, TakesDtypeAndRankFromTheLoss) {
   EXPECT_TRUE(program->root()->GetVar("loss@GRAD")->dims.empty());
 }
 
-TEST(AppendBackward, AddsUpAFanOutBehindTheLastContribution) {
+TEST(AppendBackward, AddsUpAFanOutAfterTheLastContribution) {
   const auto program = Parse(R"(
       param w float32 [3] persistable
       var a float32 [3]
@@ -234,7 +234,7 @@ TEST(AppendBackward, DifferentiatesByTheListedParametersOnly) {
   EXPECT_THAT(GradientOps(*program->root()), HasSubstr("X@GRAD=u@GRAD, Y@GRAD=@EMPTY@"));
 }
 
-TEST(AppendBackward, FillsZerosForAnOutputThatNobodyUses) {
+TEST(AppendBackward, FillsZerosForAnUnusedOutput) {
   const auto program = Parse(R"(
       param w float32 [4, 6] persistable
       var a float32 [4, 3]

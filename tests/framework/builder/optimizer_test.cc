@@ -171,7 +171,7 @@ TEST_F(OptimizerTest, AWrongOptionNamesTheLineThatMakesTheOptimizer) {
   EXPECT_EQ(InvalidArgument([] { optimizer::Ftrl({.l1 = -1.0f}); }),
             StrCat(site.file_name(), ":", site.line() + 1,
                    ": ftrl: l1 = -1, expected a number of at least 0"));
-  // Of those who make one on behalf of others.
+  // The site can be that of another call, for code that makes an optimizer on behalf of others.
   EXPECT_EQ(
       InvalidArgument([&] { optimizer::Adam({.beta1 = 1.0f}, site); }),
       StrCat(site.file_name(), ":", site.line(), ": adam: beta1 = 1, expected a number in [0, 1)"));

@@ -59,7 +59,8 @@ struct Model {
   Regularizer regularizer = {};
 };
 
-// The sum of squares of what is looked up, each weighted by its place; the table is called "w".
+// The sum of the squares of the rows looked up, each weighted by its place; the table is called
+// "w".
 Variable Loss(const Model& model) {
   std::vector<float> start;
   for (int i = 0; i < kRows * kWidth; ++i) start.push_back(0.1f * static_cast<float>(i) - 0.9f);
@@ -84,8 +85,8 @@ Variable Loss(const Model& model) {
 }
 
 struct Trained {
-  Tensor gradient;  // of the table, behind clip and regularization
-  Tensor dense;     // what it stands for
+  Tensor gradient;  // of the table, after clip and regularization
+  Tensor dense;     // the dense tensor it represents
   std::shared_ptr<Program> program = std::make_shared<Program>();
 };
 

@@ -43,7 +43,7 @@ TEST(SteadyStateStep, AllocatesNothing) {
   EXPECT_EQ(CountInSteps(registry, "tiny_scale"), 0);
 }
 
-// In three threads, with a rest behind the whole blocks.
+// In three threads, with a rest after the whole blocks.
 TEST(SteadyStateStep, AllocatesNothingForFusedOps) {
   const harness::ThreadCount three(3);
   OpRegistry registry;

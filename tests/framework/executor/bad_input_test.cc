@@ -32,8 +32,8 @@ constexpr const char* kPlain = R"(program { block 0 {
   {Out: ["s"]} = tiny_sum(X: ["y"])
 } })";
 
-// A training step whose op in the middle refuses negative elements of x: behind a statistic that
-// has moved already, before a counter and the update of w.
+// A training step with an op in the middle that refuses negative elements of x: after an update of
+// a statistic, before a counter and the update of w.
 constexpr const char* kTraining = R"(program seed=9 { block 0 {
   var "x" float32 [3]
   var "seen" float32 [3] persistable
@@ -133,7 +133,7 @@ TEST_F(BadInput, OfFeedsIsToldByNameFoundAndExpected) {
       {{{"x", x_}, {"s", Row({1})}},
        ErrorCode::kInvalidArgument,
        "tiny_sum (block 0, op #1): feed \"s\": the op computes this variable before anything reads "
-       "what is fed"},
+       "the feed"},
   };
   for (const auto& [feeds, code, message] : cases) {
     ExpectError([&] { program.Run(feeds, {"s"}); }, code, message);

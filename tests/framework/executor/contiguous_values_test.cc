@@ -1,4 +1,4 @@
-// Values that a plan wants one behind the other: where they lie, and that results don't change.
+// Values that a plan wants contiguous: where they are stored, and that results don't change.
 #include "framework/analysis/contiguous_values.h"
 
 #include <gmock/gmock.h>
@@ -118,7 +118,7 @@ class ContiguousValuesTest : public ::testing::Test {
   int64_t planned_bytes_ = 0;  // by the plan that ran last
 };
 
-TEST_F(ContiguousValuesTest, LieOneBehindTheOther) {
+TEST_F(ContiguousValuesTest, AreStoredOneAfterTheOther) {
   for (const ReusePolicy policy : kReusePolicies) {
     for (const int64_t alignment : {4, 64}) {
       SCOPED_TRACE(StrCat(ReusePolicyName(policy), ", aligned to ", alignment));
@@ -153,7 +153,7 @@ TEST_F(ContiguousValuesTest, ComputeTheSameWithEveryPolicy) {
   }
 }
 
-// t and v lie where the gradient of z will.
+// t and v are stored where the gradient of z will be.
 TEST_F(ContiguousValuesTest, GiveTheirSpaceToOthersUntilTheyAreWritten) {
   Plan plan = LowerStep();
   plan.reuse = ReusePolicy::kArena;
@@ -199,8 +199,8 @@ TEST_F(ContiguousValuesTest, LeaveOutWhatHasNoPlaceOfItsOwn) {
                           std::vector<float>(5, -23), std::vector<float>(40, -41)));
 }
 
-// gz lies on v, in place; the sum of v is read before.
-TEST_F(ContiguousValuesTest, WhatLiesOnAnotherIsPlacedWithIt) {
+// gz is computed in place of v; the sum of v is read before.
+TEST_F(ContiguousValuesTest, AValueOnAnothersStorageIsPlacedWithIt) {
   Plan plan = LowerStep();
   const ValueId v = ValueOf(plan, "v");
   At(plan, "gz").alias_of = v;

@@ -122,7 +122,7 @@ std::string Reproduction(const Workload& workload, const MemoryChoice& choice,
   return WorkloadText(Shrink(workload, fails));
 }
 
-// What is told by the scope alone.
+// The same workload with results only in the scope.
 Workload WithoutFetches(Workload workload) {
   for (WorkloadRun& run : workload.runs) run.fetches.clear();
   return workload;
@@ -217,7 +217,7 @@ class RandomProgramsTest : public ::testing::Test {
 
 // ---- planted bugs
 
-// A pass behind all others that breaks one place of a plan, the last one that fits.
+// A pass after all others that breaks one place of a plan, the last one that fits.
 class PlantedBug : public PlanPass {
  public:
   using Break = std::function<bool(Plan* plan, size_t instruction)>;
@@ -263,7 +263,7 @@ bool DropUse(Plan* plan, size_t i) {
   return false;
 }
 
-// A value that is fetched counts as dead behind its last reader, since the fetch names another one.
+// A fetched value counts as dead after its last reader, since the fetch names another value.
 bool ForgetFetch(Plan* plan, size_t i) {
   for (const ValueId output : plan->instructions[i].outputs) {
     if (!IsArena(plan, output)) continue;
@@ -293,8 +293,7 @@ bool WorkInPlaceTooEarly(Plan* plan, size_t i) {
   return false;
 }
 
-// An op works in place on a view of a value that somebody reads later, though nobody reads the
-// view.
+// An op works in place on a view of a value that a later op reads, though none reads the view.
 bool WriteOnAView(Plan* plan, size_t i) {
   const Instruction& instruction = plan->instructions[i];
   const auto readers = DataReaders(*plan);
@@ -333,7 +332,7 @@ bool TakeForAView(Plan* plan, size_t i) {
   return false;
 }
 
-// The reads of a value that lies on another one don't keep that one alive.
+// The reads of a value that uses another one's storage don't keep that storage alive.
 bool ForgetAlias(Plan* plan, size_t i) {
   for (const ValueId output : plan->instructions[i].outputs) {
     if (!IsArena(plan, output) || !ValueOf(plan, output).alias_of) continue;
@@ -397,7 +396,7 @@ bool DrawOtherNumbers(Plan* plan, size_t i) {
   return true;
 }
 
-// What an op that runs again reads is what the op behind it writes again: too late.
+// A rerun of an op reads a value that the op after it overwrites: it comes too late.
 bool RunAgainTooLate(Plan* plan, size_t i) {
   if (i == 0) return false;
   Instruction& again = plan->instructions[i];
@@ -432,7 +431,7 @@ class PlantedBugTest : public ::testing::Test {
  public:
   explicit PlantedBugTest(Planted planted) : planted_(std::move(planted)) {}
 
-  // Some program shows it; in others what is broken happens to do no harm.
+  // At least one program must show the bug; in others it happens to do no harm.
   void TestBody() override {
     constexpr uint64_t kPrograms = 400;
     for (uint64_t number = 0; number < kPrograms; ++number) {

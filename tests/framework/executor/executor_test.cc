@@ -219,7 +219,7 @@ TEST_F(ExecutorTest, BoundStepsReadTheFeedsAsTheyAre) {
   EXPECT_EQ(bound.fetch(0).Item<float>(), 80);
 }
 
-TEST_F(ExecutorTest, DropsWhatNobodyFetches) {
+TEST_F(ExecutorTest, DropsWhatIsNotFetched) {
   CompiledProgram program = Compile(kTraining);
   EXPECT_EQ(program.Bind({{"x", x_}}, {}).statistics().instructions, 1);
   EXPECT_EQ(program.Bind({{"x", x_}}, {"a"}).statistics().instructions, 2);

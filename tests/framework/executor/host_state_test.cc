@@ -23,7 +23,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Lowering asks only where tensors lie, so no device is needed.
+// Lowering only needs the places of tensors, so no device is needed.
 class HostStates : public testing::Test {
  protected:
   HostStates() {
@@ -63,7 +63,7 @@ class HostStates : public testing::Test {
   double memory_[1] = {};
 };
 
-TEST_F(HostStates, LieOnTheCpuWhereTheProgramRunsOnADevice) {
+TEST_F(HostStates, AreOnTheCpuWhenTheProgramRunsOnADevice) {
   EXPECT_EQ(Lowered(Average("e", true)), "");
   EXPECT_THAT(Lowered(Average("e", false)),
               HasSubstr("variable \"e\" is on cpu, the program runs on cuda:0"));
@@ -74,7 +74,7 @@ TEST_F(HostStates, AreWhatTheyAreOnTheCpu) {
   EXPECT_EQ(Lowered(Average("e", true), Place::Cpu()), "");
 }
 
-TEST_F(HostStates, ParametersLieOnTheDevice) {
+TEST_F(HostStates, ParametersAreOnTheDevice) {
   Hold("w", Place::Cpu());
   EXPECT_THAT(Lowered(Average("e", true)),
               HasSubstr("variable \"w\" is on cpu, the program runs on cuda:0"));
@@ -164,7 +164,7 @@ class BackgroundOutputs : public testing::Test {
   Executor executor_{Place::Cpu(), nullptr, &registry_};
 };
 
-TEST_F(BackgroundOutputs, AreThereForWhoeverLooks) {
+TEST_F(BackgroundOutputs, AreCompleteForEveryReader) {
   BoundProgram step = executor_.Compile(*program_).Bind({}, {});
   const Tensor& n = executor_.scope().Get("n");
   for (int i = 0; i < 3; ++i) step.Step();

@@ -71,10 +71,10 @@ TEST(LiveBytes, AreThoseFromBeforeHoweverMemoryWasPlanned) {
   EXPECT_GT(most_taken, 10000);
 }
 
-// A classifier of ten classes. Labels are looked at behind the running statistics' first move.
-class LiveBytesBehindErrors : public ::testing::TestWithParam<MemoryChoice> {
+// A classifier of ten classes. Labels are checked after the first update of running statistics.
+class LiveBytesAfterErrors : public ::testing::TestWithParam<MemoryChoice> {
  protected:
-  LiveBytesBehindErrors() {
+  LiveBytesAfterErrors() {
     const ProgramGuard guard(&main_, &startup_);
     const Variable image = layers::Data("image", {-1, 3, 8, 8});
     const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
@@ -87,7 +87,7 @@ class LiveBytesBehindErrors : public ::testing::TestWithParam<MemoryChoice> {
     loss_ = loss.name();
     conv_ = conv.name();
   }
-  ~LiveBytesBehindErrors() override { AllocatorOf(Place::Cpu()).SetLimit(0); }
+  ~LiveBytesAfterErrors() override { AllocatorOf(Place::Cpu()).SetLimit(0); }
 
   static FeedList Batch(int64_t rows, int64_t last_label = 0) {
     FeedList feeds = {{"image", Tensor({rows, 3, 8, 8}, DType::kFloat32)},
@@ -103,7 +103,7 @@ class LiveBytesBehindErrors : public ::testing::TestWithParam<MemoryChoice> {
   std::string conv_;
 };
 
-TEST_P(LiveBytesBehindErrors, OfDataAreThoseFromBeforeTheRun) {
+TEST_P(LiveBytesAfterErrors, OfDataAreThoseFromBeforeTheRun) {
   const Live before = LiveNow();
   {
     Executor executor(Place::Cpu());
@@ -129,7 +129,7 @@ TEST_P(LiveBytesBehindErrors, OfDataAreThoseFromBeforeTheRun) {
 }
 
 // Whichever allocation it is that finds no memory: of the arena, of a fetch that takes some pages.
-TEST_P(LiveBytesBehindErrors, OfMemoryAreThoseFromBeforeTheRun) {
+TEST_P(LiveBytesAfterErrors, OfMemoryAreThoseFromBeforeTheRun) {
   constexpr int64_t kPage = 4096;
   Allocator& allocator = AllocatorOf(Place::Cpu());
   const Live before = LiveNow();
@@ -157,7 +157,7 @@ TEST_P(LiveBytesBehindErrors, OfMemoryAreThoseFromBeforeTheRun) {
   EXPECT_EQ(LiveNow(), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Choices, LiveBytesBehindErrors,
+INSTANTIATE_TEST_SUITE_P(Choices, LiveBytesAfterErrors,
                          ::testing::ValuesIn(harness::MemoryChoices()),
                          [](const auto& info) { return info.param.name; });
 

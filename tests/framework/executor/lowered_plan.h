@@ -1,4 +1,4 @@
-// A program of tiny ops, lowered: for tests of plans and of what is said about them.
+// A lowered program of tiny ops, for tests of plans and of reports on them.
 #pragma once
 
 #include <gtest/gtest.h>

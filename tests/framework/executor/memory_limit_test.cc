@@ -51,7 +51,7 @@ class MemoryLimit : public ::testing::Test {
   Allocator& allocator_ = AllocatorOf(Place::Cpu());
 };
 
-// The next one's scope holds what it needs, and the listing names what is in the way.
+// The scope of the next executor has all variables, and the listing names what takes the memory.
 TEST_F(MemoryLimit, SaysWhatTakesTheMemory) {
   const Tensor batch = Batch(kRows);
   allocator_.ReleaseCached();

@@ -27,9 +27,9 @@ class ReuseFixture : public ::testing::Test {
   ReuseFixture();
   ~ReuseFixture() override;
 
-  // A program of these ops instead of layers. It has variables a to j, x and y of float32 [8, 8],
-  // which are there to be fed or written, the persistables s and w, which start as random numbers,
-  // and what is declared besides.
+  // Uses a program of these ops instead of layers. It has variables a to j, x and y of float32 [8,
+  // 8], to be fed or written, the persistables s and w, which start as random numbers, and those of
+  // `declarations`.
   void UseOps(const std::string& ops, const std::string& declarations = "");
   void UsePrograms(std::shared_ptr<const Program> main, std::shared_ptr<const Program> startup);
   // A program that runs on the same scope; its number, 1 for the first.
@@ -38,10 +38,10 @@ class ReuseFixture : public ::testing::Test {
   // AddProgram finds it.
   void AddRun(FeedList feeds, FetchList fetches, size_t program = 0);
 
-  // All runs, by every policy and with what can be recomputed, dead memory full of NaN: each fetch
-  // and the scope have, behind each run, the bits of a run without any pass. The default pipeline,
-  // some passes of which round otherwise, gives the bits of its own plan with a place for each
-  // value. Returns the runs without passes.
+  // Does all runs with every policy, with and without recomputation, and with dead memory full of
+  // NaN. After each run, each fetch and the scope must have the bits of a run without any pass. The
+  // default pipeline, some passes of which round differently, must give the bits of its own plan
+  // without shared storage. Returns the runs without passes.
   std::vector<harness::RunTrace> ExpectSameResults();
 
   // The plan of a run. It lives as long as the test.
@@ -78,7 +78,7 @@ ValueId ValueOf(const Plan& plan, const std::string& variable);
 
 // Whether some byte of the arena belongs to both of two values, be it at different times.
 bool ShareBytes(const Plan& plan, ValueId a, ValueId b);
-// Whether something else is written later where the value lies. A view writes nothing.
+// Returns whether another value is later written to the value's storage. A view writes nothing.
 bool IsOverwritten(const Plan& plan, ValueId value);
 // How many instructions are of this op.
 int64_t CountOf(const Plan& plan, const std::string& type);

@@ -46,7 +46,7 @@ class ReuseHazards : public ReuseFixture {
   }
 };
 
-// ---- what is fetched
+// ---- fetches
 
 // #12387: of a, b and the cost fetched together, a came back as the cost. #11320, #11462, #13669: a
 // variable that wasn't marked as persistable came back as anything.
@@ -96,8 +96,8 @@ TEST_F(ReuseHazards, EveryVariableOfATrainingStepCanBeFetched) {
 
 // ---- what ops write in place
 
-// #7599: a rename of what goes into an op was noted as one of what comes out, so that behind two of
-// them in a row liveness was that of other variables.
+// #7599: a renamed input of an op was recorded as a renamed output, so after two in-place ops in a
+// row, liveness was that of other variables.
 TEST_F(ReuseHazards, AChainOfOpsInPlaceLivesUntilItsLastReader) {
   UseOps(R"(
     {Out: [a]} = matmul(X: [x], Y: [w])
@@ -235,7 +235,7 @@ TEST_F(ReuseHazards, WhatTheFirstOpWritesIsFreedLikeAnyOther) {
     SCOPED_TRACE(ReusePolicyName(policy));
     const Plan& plan = PlanOf(0, policy);
     const ValueTable<Life> lives = StorageLives(plan);
-    // Nobody reads the places; a is read until b.
+    // Nothing reads the places; a is read until b.
     EXPECT_EQ(lives[ValueOf(plan, "places")].last, 0);
     EXPECT_EQ(lives[ValueOf(plan, "a")].last, 2);
     EXPECT_TRUE(ShareBytes(plan, ValueOf(plan, "places"), ValueOf(plan, "wide")));
@@ -279,12 +279,12 @@ TEST_F(ReuseHazards, WhatAGradientReadsForItsShapeMayBeGone) {
     EXPECT_TRUE(std::ranges::any_of(plan.instructions, reads_shape));
     EXPECT_TRUE(IsOverwritten(plan, ValueOf(plan, y)));
   }
-  // The gradient lies where the values were, of which it takes the shape.
+  // The gradient is stored where the values were, of which it only reads the shape.
   const Plan& plan = PlanOf(0, ReusePolicy::kEqual);
   EXPECT_TRUE(ShareBytes(plan, ValueOf(plan, y), ValueOf(plan, y.name() + kGradSuffix)));
 }
 
-// ---- what is no plain float variable
+// ---- variables other than plain float tensors
 
 // #16547: memory went to a variable of another type. Bytes are bytes, but an op in place would
 // write elements of another size.
@@ -432,7 +432,7 @@ TEST_F(ReuseHazards, WhatIsNamedToBeSkippedSharesWithNothing) {
   AddRun({{"x", Floats({4, 16})}}, {loss});
   for (const ReusePolicy policy : kSharing) {
     SCOPED_TRACE(ReusePolicyName(policy));
-    // A Variable stands for its name.
+    // A Variable converts to its name.
     const CompileOptions options = {.memory = {.policy = policy, .skip = {a, b, c, gradient}}};
     const Plan& plan = PlanOf(0, options);
     for (const std::string& skipped : options.memory.skip) {

@@ -58,7 +58,7 @@ Variable ResidualNet(const Variable& image) {
   return Head(x);
 }
 
-// A block of SE-ResNeXt: the activation is weighted by what is computed from its own means.
+// A block of SE-ResNeXt: the activation is weighted by a function of its own means.
 Variable SqueezeExcitationNet(const Variable& image) {
   const Variable shortcut = ConvNorm(image, 8, "relu");
   const Variable x = ConvNorm(ConvNorm(shortcut, 8, "relu", 4), 8, "");
@@ -262,7 +262,7 @@ TEST_F(RepeatedPlans, AreOneInAProcess) {
   const std::string expected = PlanTexts();
   std::vector<std::unique_ptr<char[]>> blocks;
   for (size_t repeat = 1; repeat < 6; ++repeat) {
-    // So that what is allocated next has addresses in another order.
+    // Makes later allocations have addresses in another order.
     for (size_t i = 0; i < 1000; ++i) {
       blocks.push_back(std::make_unique<char[]>(16 + 40 * (i * repeat % 37)));
       if (i % 3 == 0) blocks[blocks.size() / 2] = nullptr;
@@ -322,7 +322,7 @@ std::shared_ptr<const Program> WithOtherNames(const Program& program) {
   return renamed;
 }
 
-// What lies where, without names.
+// Returns the places of all values, without names.
 std::string Places(const Plan& plan) {
   std::string text;
   for (const PlanValue& value : plan.values) {

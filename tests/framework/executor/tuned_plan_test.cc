@@ -100,7 +100,7 @@ TEST_F(TunedPlanTest, ForcedKernelsWin) {
   EXPECT_THAT(constants_, IsEmpty());
 }
 
-// What is made of a parameter is made once in evaluation, at each step in training.
+// A form of a parameter is made once in evaluation, and in each step of training.
 TEST_F(TunedPlanTest, TellsParametersThatStayFromThoseThatTheProgramWrites) {
   KernelsOf(kEvaluation, {.tuner = tuner_}, "a");
   EXPECT_THAT(constants_, ElementsAre(ElementsAre(false, true)));

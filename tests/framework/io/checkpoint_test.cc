@@ -279,8 +279,8 @@ TEST_F(Checkpoints, LeaveNothingBehindWhereNoFileMayGrow) {
   ExpectLoads(1, 0);
 }
 
-// A real file system, with less and less room: some saves fail at the tensors, some at the small
-// files behind them, the last at the folder itself.
+// On a real file system, with less and less room: some saves fail at the tensors, some at the small
+// files after them, the last at the folder itself.
 TEST_F(Checkpoints, LeaveNothingBehindOnAFullDisk) {
   TinyDisk disk(directory / "disk", 128 << 10);
   if (!disk.is_mounted()) GTEST_SKIP() << "no permission to mount";
@@ -351,7 +351,7 @@ TEST_F(Checkpoints, CheckTheArgumentsBeforeTheyWrite) {
   EXPECT_TRUE(Folders().empty());
 }
 
-// What is written is read again: nothing is saved that no reader takes.
+// Nothing is saved that the reader would refuse.
 TEST_F(Checkpoints, SaveNoMoreNamesThanAreRead) {
   Save(1);
   const std::string name(size_t{64} << 20, 'n');

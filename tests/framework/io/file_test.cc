@@ -140,8 +140,8 @@ TEST(OutputFile, RefusesAPathThatCannotBe) {
   EXPECT_EQ(ErrorOf([] { OutputFile file("/proc/skiff"); }).code(), ErrorCode::kIo);
 }
 
-// A rename would put a file in the place of the device. (A link to one stands for it: should the
-// check fail, the machine's own must not go.)
+// A rename would put a file in the place of the device. (The test uses a link to a device: should
+// the check fail, it must not remove the machine's own.)
 TEST(AtomicFile, ReplacesNothingButFiles) {
   const TempDirectory directory;
   std::filesystem::create_directory(directory / "d");

@@ -1,5 +1,5 @@
-// Program files and texts that nobody wrote with good intent: whatever their bytes, reading them
-// gives a program or an Error, and takes no more memory than their length can excuse.
+// Hostile program files and texts: whatever their bytes, reading them gives a program or an Error,
+// and takes memory in proportion to their length.
 #include <gtest/gtest.h>
 
 #include <random>

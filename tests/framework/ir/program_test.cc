@@ -368,7 +368,7 @@ program seed=3 {
 }
 )";
 
-TEST(CloneForTest, DropsWhatTrainsAndTheVariablesOfThat) {
+TEST(CloneForTest, DropsTrainingOpsAndTheirVariables) {
   const auto program = ParseProgramText(kTraining);
   const auto test = program->CloneForTest({"batch_norm"});
   const auto expected = ParseProgramText(R"(
@@ -447,7 +447,7 @@ TEST(Prune, StopsAtFeedsInTheMiddle) {
   EXPECT_EQ(VarsOf(*pruned->root()), (Names{"h", "p"}));
 }
 
-TEST(Prune, KeepsFeedsThatNobodyReads) {
+TEST(Prune, KeepsFeedsThatAreNotRead) {
   const auto pruned = ParseProgramText(kNet)->Prune({"x", "label"}, {"p"});
   EXPECT_EQ(VarsOf(*pruned->root()), (Names{"x", "label", "w", "h", "p"}));
 }

@@ -275,7 +275,7 @@ TEST(ProgramTextErrors, CarryLineAndColumn) {
             "line 3, column 5: expected a variable (\"var\" or \"param\"), an op ('{') or '}', "
             "found \"vax x\"");
   EXPECT_EQ(MessageOf("program {\n block 1 {} }"),
-            "line 2, column 8: blocks stand in order: expected block 0");
+            "line 2, column 8: blocks must be in order: expected block 0");
   EXPECT_EQ(MessageOf("program {"),
             "line 1, column 10: expected \"block\", found the end of the text");
 }

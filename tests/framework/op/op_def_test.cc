@@ -243,7 +243,7 @@ TEST(DescribeOp, NamesBlockPositionAndSite) {
 
 class OpContextTest : public ::testing::Test {
  protected:
-  // x and z are given, @EMPTY@ stands between them.
+  // x and z are given, with @EMPTY@ between them.
   OpContextTest() {
     op_.SetInput("More", {"y", "@EMPTY@", "z"});
     const TensorMeta x{.shape = {2, 3}, .dtype = DType::kFloat64, .lod_level = 1};

@@ -105,7 +105,7 @@ class ParameterAverageTest : public testing::Test {
   double W(size_t i) const { return executor_->scope().Get("w").values<double>()[i]; }
   std::string Hash() const { return WeightsHash(executor_->scope(), PersistableNames(main_)); }
 
-  // After each step, what is applied is the mean that `expected` gives of the values up to then.
+  // After each step, the applied value must be the mean that `mean` gives of the values so far.
   void ExpectAverages(const optimizer::ParameterAverage& average, int steps,
                       const std::function<double(const std::vector<double>&)>& mean) {
     Start();
@@ -132,7 +132,7 @@ class ParameterAverageTest : public testing::Test {
   double steps_ = 0;
 };
 
-// Windows that end where sum_1 is full, before and behind, of a constant and of a growing length.
+// Windows that end when sum_1 is full, before that and after it, of constant and of growing length.
 TEST_F(ParameterAverageTest, ModelAverageIsTheMeanOfItsWindow) {
   for (const optimizer::ModelAverageOptions& options :
        {optimizer::ModelAverageOptions{.average_window_rate = 0.5f,
@@ -230,7 +230,7 @@ TEST_F(ParameterAverageTest, ChoosesItsVariables) {
   EXPECT_THAT(ModelAverage({.averaged = {.parameters = {"b"}}}).variables(), ElementsAre("b"));
   EXPECT_THAT(ExponentialMovingAverage().variables(), ElementsAre("w"));
   const std::string expected =
-      "model_average: \"x\" is no parameter that the program changes; average behind Minimize";
+      "model_average: \"x\" is no parameter that the program changes; average after Minimize";
   EXPECT_THAT(InvalidArgument([] { ModelAverage({.averaged = {.parameters = {"x"}}}); }),
               HasSubstr(expected));
 }
@@ -256,7 +256,7 @@ TEST_F(ParameterAverageTest, RefusesOptionsOutOfRange) {
                 "is float32 [1], expected int64 [1]");
 }
 
-TEST_F(ParameterAverageTest, IsAppliedOnceAtATimeAndOnlyBehindAStep) {
+TEST_F(ParameterAverageTest, IsAppliedOnceAtATimeAndOnlyAfterAStep) {
   const ModelAverage average({.min_average_window = 2, .max_average_window = 4});
   const ExponentialMovingAverage moving;
   Start();
@@ -388,7 +388,7 @@ TEST_F(ParameterAverageTest, ACheckpointHoldsRawWeightsAndTheStatesOfAverages) {
     EXPECT_THAT(refused.what(), HasSubstr("\"w\" holds a replaced value"));
     EXPECT_THAT(NamesIn(directory.path()), ElementsAre("save-000001-step-7"));
     EXPECT_THROW(LoadLatestCheckpoint(directory.path(), main_, &executor_->scope()), Error);
-    // As if the process was killed here: a new one has what is on the disk.
+    // As if the process was killed here: a new one only has the files.
     killed = std::move(executor_);
     Start();
     LoadLatestCheckpoint(directory.path(), main_, &executor_->scope());

@@ -1,5 +1,5 @@
-// A training that is none of images: a reader of its own with three feeds, batches of several
-// shapes, a loss that is weighed by tokens, and a metric of integers.
+// A training on other data than images: a reader of its own with three feeds, batches of several
+// shapes, a loss weighted by tokens, and a metric of integers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -174,7 +174,7 @@ TEST_F(TrainerFeedsTest, RefusesMetricsThatItCannotReport) {
               "there are two metrics \"loss\"");
 }
 
-TEST_F(TrainerFeedsTest, RefusesToTuneForBatchesThatNobodyKnows) {
+TEST_F(TrainerFeedsTest, RefusesToTuneForUnknownBatches) {
   TrainerOptions options = Options("run");
   options.compile.tuner = std::make_shared<KernelTuner>(DefaultOpRegistry(), KernelTunerOptions{});
   ExpectError([&] { Make(options); }, ErrorCode::kInvalidArgument,

@@ -102,8 +102,8 @@ TEST_F(TrainerTest, ResumesToTheSameBitsFromWithinAnEpoch) {
   }
 }
 
-// Cut off behind the line of an epoch and before its checkpoint, the training writes that line
-// anew, and removes what was half-written.
+// A training that is cut off after it wrote the line of an epoch, but before its checkpoint, writes
+// that line again when resumed, and removes half-written files.
 TEST_F(TrainerTest, LeavesNothingOfWhereItWasCutOff) {
   TrainerOptions options = Options("run");
   options.save_every_steps = 10;  // an epoch's; saved once more at its end
@@ -517,8 +517,7 @@ TEST_F(TrainerTest, ABatchOfAnotherShapeIsRefused) {
   EXPECT_NO_THROW(run(batch.feed("image"), batch.feed("label"))());
 }
 
-// The weights that are trained are those of a training without averages; what is saved as the model
-// is the average.
+// Training gives the same weights as without averages; the saved model has the averages.
 TEST_F(TrainerTest, AveragesAreReportedSavedAsTheModelAndResumed) {
   for (const AveragingKind kind : {AveragingKind::kWindow, AveragingKind::kEma}) {
     const std::string name = kind == AveragingKind::kEma ? "ema" : "window";
@@ -570,8 +569,8 @@ TEST_F(TrainerTest, AveragesAreReportedSavedAsTheModelAndResumed) {
   }
 }
 
-// Between two steps of an evaluation with averages, the process is gone: what is on the disk is
-// raw.
+// The process ends between two steps of an evaluation with averages: the files must have the raw
+// values.
 TEST_F(TrainerTest, AKillWhileAveragesStandInForTheWeightsLosesNothing) {
   const ClassifierProgram averaging =
       Perceptron({.learning_rate = 0.05f, .total_steps = 40, .averaging = AveragingKind::kEma});

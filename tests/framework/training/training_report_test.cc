@@ -76,7 +76,7 @@ TEST_P(InForeignLocale, ReportsStayTheSame) {
             kCurveAsEverywhere);
 }
 
-TEST(TrainingLog, KeepsTheEpochsBehindAResumedTraining) {
+TEST(TrainingLog, KeepsTheEpochsBeforeAResumedTraining) {
   const TempDirectory directory;
   const std::string path = directory / "log.jsonl";
   {

@@ -26,7 +26,7 @@ class DumpPassesTest : public ::testing::Test {
  protected:
   DumpPassesTest() { tiny::RegisterTinyOps(registry_); }
 
-  // Two plans of a program of which nobody fetches z.
+  // Two plans of a program; z is fetched in neither.
   std::unique_ptr<Program> Run(PipelineOptions options) {
     DumpPasses(folder_ / "passes", &options);
     Executor executor(Place::Cpu(), nullptr, &registry_);

@@ -65,7 +65,7 @@ class EveryPassOnChannels : public ::testing::TestWithParam<ChannelSpec> {
 
 TEST_P(EveryPassOnChannels, ChangesNoResult) { EXPECT_THAT(FaultsOfEveryPass(Make()), IsEmpty()); }
 
-// What is fetched decides what lives long and what is computed at all, but not what it is.
+// Fetches decide which values live long and which are computed at all, but not their bits.
 TEST_P(EveryPassOnChannels, FetchesChangeNoResult) {
   Workload workload = Make();
   const std::vector<RunTrace> fetched = RunWorkload(workload);

@@ -22,7 +22,7 @@ TEST(FlattenParametersPass, MarksUpdatesOfSeveralParameters) {
                           Not(HasSubstr("is_flat"))));
   const PassReport report = ReportOf(FlattenParametersPass(), ops);
   EXPECT_EQ(report.changes, 2);
-  EXPECT_EQ(report.summary, "2 parameters lie flat, in 1 updates; alone in their updates: w3");
+  EXPECT_EQ(report.summary, "2 parameters stored flat, in 1 updates; alone in their updates: w3");
 }
 
 TEST(FlattenParametersPass, MarksSumsOfGradientsAndOfParametersToo) {
@@ -32,7 +32,7 @@ TEST(FlattenParametersPass, MarksSumsOfGradientsAndOfParametersToo) {
   EXPECT_THAT(OpsAfter(FlattenParametersPass(), ops), ElementsAre(HasSubstr("is_flat = true")));
   const PassReport report = ReportOf(FlattenParametersPass(), ops);
   EXPECT_EQ(report.changes, 0);
-  EXPECT_EQ(report.summary, "0 parameters lie flat, in 0 updates; sums in 1 ops");
+  EXPECT_EQ(report.summary, "0 parameters stored flat, in 0 updates; sums in 1 ops");
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ TEST(FuseBatchNormActPass, LeavesANormAddedToItself) {
   ExpectFused(network, 0, 0);
 }
 
-// Doubles what the first batch_norm has in `slot`, right behind the first op of `type`.
+// Doubles the first batch_norm's variable in `slot`, right after the first op of `type`.
 std::function<void(Program*)> DoubleBehind(const std::string& type, const std::string& slot) {
   return [=](Program* program) {
     Block* root = program->root();

@@ -79,7 +79,7 @@ TEST(FuseBiasActPass, LeavesAnAdditionOfAnotherShape) {
   const BoundNetwork images([](const Variable& x) { return layers::Relu(x + x); },
                             {.trains = false});
   ExpectFused(images, 0, 0);
-  // Along rows, the second dim from behind of four.
+  // Along rows, the second to last of four dims.
   const BoundNetwork rows(
       [](const Variable& x) {
         const Variable line = layers::ReduceMean(x, {.dims = {0, 1, 3}});
@@ -114,7 +114,7 @@ TEST(FuseBiasActPass, TakesAnAxisOf64Bits) {
   ExpectFused(BoundNetwork(network, {.edit = widen}), 1, 1);
 }
 
-// Doubles the bias behind the first op of `type`.
+// Doubles the bias after the first op of `type`.
 std::function<void(Program*)> DoubleBiasBehind(const std::string& type) {
   return [=](Program* program) {
     Block* root = program->root();

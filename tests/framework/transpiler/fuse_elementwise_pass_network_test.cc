@@ -37,7 +37,7 @@ Variable Chain(const Variable& x) {
 
 Variable BiasGelu(const Variable& x) { return layers::Fc(x, kColumns, {.act = "gelu"}); }
 
-// What three steps with the pass and without it give, and what is live.
+// Expects equal results of three steps with the pass and without it, and no more live bytes.
 void ExpectTheSameInNoMoreMemory(const Network& network, BoundNetwork::Options options) {
   std::string output;
   const Network named = [&](const Variable& x) {
@@ -106,7 +106,7 @@ TEST(FuseElementwisePass, FusesRowsOfRepeatedTensors) {
                 ElementsAre("fused(elementwise_mul,tanh,elementwise_add)"));
     ExpectTheSameInNoMoreMemory(times_row(columns), {.image = image, .trains = false});
   }
-  // A row is more than a block, or the tensor doesn't stand at the end.
+  // A row is more than a block, or the tensor isn't aligned with the last dims.
   const BoundNetwork wide(times_row(20000), {.image = {2, 20000}, .trains = false});
   EXPECT_THAT(wide.Fused(), ElementsAre("fused(tanh,elementwise_add)"));
   const BoundNetwork channels(

@@ -25,8 +25,8 @@ using ::testing::ElementsAre;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// In blocks of 16 elements, 40 in an array unless a test says otherwise. Variables: x is fed, w and
-// v lie in the scope, a to f are computed.
+// Uses blocks of 16 elements, and arrays of 40 unless a test says otherwise. Variables: x is fed, w
+// and v are in the scope, a to f are computed.
 class FuseElementwisePassTest : public ::testing::Test {
  protected:
   static constexpr int64_t kBlock = FuseElementwisePass::kVectorElements;
@@ -350,7 +350,7 @@ TEST_F(FuseElementwisePassTest, TakesScratchMemoryForABlockOfWhatIsNotComputedIn
 }
 
 TEST_F(FuseElementwisePassTest, LeavesOpsThatWouldKeepMoreAliveThanTheyMake) {
-  // Behind the sum, a and b would live on, and not c in the place of a.
+  // Fused with the sum, a and b would both live on, instead of only c in the place of a.
   constexpr const char* kTwoInputs = R"(
     {Out: [a]} = tiny_workspace(X: [x])
     {Out: [b]} = tiny_workspace(X: [w])

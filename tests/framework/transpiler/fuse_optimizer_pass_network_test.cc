@@ -66,7 +66,7 @@ TEST(FuseOptimizerPass, FoldsRescalingClippingAndDecayInThisOrder) {
       R"(rescale_grad = 0.5})");
 }
 
-// Clipping behind decay is another formula.
+// Clipping after decay is another formula.
 TEST(FuseOptimizerPass, KeepsWhatComesInAnotherOrder) {
   EXPECT_EQ(UpdateAfter(StrCat(kDecay, R"({Out: ["t3"]} = elementwise_mul(X: ["t2"], Y: ["n1"]))",
                                UpdateBy("t3"))),
@@ -157,8 +157,8 @@ TEST(FuseOptimizerPass, MakesOneNormOfTensorsOfDifferentDtypes) {
   EXPECT_EQ(ops.back(), R"({Out: ["n3"]} = squared_global_norm(X: ["bg1", "g2"]))");
 }
 
-// Another cast rounds; a gradient that changes behind the cast is another one; the rounded
-// parameter isn't what decays.
+// Other casts round; a gradient that changes after the cast is another value; decay of the rounded
+// parameter is another formula.
 TEST(FuseOptimizerPass, KeepsCastsThatAreNotExact) {
   ExpectLeft(R"({Out: ["bg1"]} = cast(X: ["t4"]) {in_dtype = 5, out_dtype = 22})" +
              MasterUpdateBy("bg1"));

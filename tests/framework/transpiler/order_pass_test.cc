@@ -94,8 +94,8 @@ class OrderPassTest : public ::testing::Test {
     RegisterOps(registry_);
   }
 
-  // Large variables: x is fed, v and w lie in the scope, a to h are computed. Numbers: k to n are
-  // computed, z lies in the scope.
+  // Large variables: x is fed, v and w are in the scope, a to h are computed. Numbers: k to n are
+  // computed, z is in the scope.
   std::unique_ptr<Program> Parse(const std::string& ops) {
     std::string text = "program { block 0 {\n";
     const std::string large = " float32 [" + std::to_string(kExtent) + "]";
@@ -136,7 +136,7 @@ class OrderPassTest : public ::testing::Test {
                         fetches, scope);
   }
 
-  // The first output of each instruction behind the pass.
+  // Returns the first output of each instruction after the pass.
   std::vector<std::string> OrderOf(const std::string& ops,
                                    const std::vector<std::string>& fetches = {}) {
     const std::unique_ptr<Program> program = Parse(ops);
@@ -320,7 +320,7 @@ TEST_F(OrderPassTest, SaysWhatItHasGained) {
   Plan plan = Lower(*program, {"k", "l"});
   const PassReport report = OrderPass().Apply({.registry = registry_}, &plan);
   EXPECT_EQ(report.changes, 1);
-  EXPECT_EQ(report.summary, "1 instructions moved, 4104 bytes live at the most instead of 8196");
+  EXPECT_EQ(report.summary, "1 instructions moved, 4104 bytes live at most instead of 8196");
 }
 
 TEST_F(OrderPassTest, LeavesPlansThatReuseNothing) {
@@ -376,7 +376,7 @@ TEST_F(OrderPassTest, CrossesNoSideEffect) {
               ElementsAre("a", "k", "w", "b", "l", "c"));
 }
 
-// b would have to go behind the effect.
+// b would have to go past the effect.
 TEST_F(OrderPassTest, PutsNothingOffPastASideEffect) {
   constexpr const char* kOps = R"(
     {Out: [b]} = tiny_copy(X: [x])
@@ -470,7 +470,7 @@ class RandomOps {
     for (int i = 0; i < ops; ++i) text += NextOp();
     return text;
   }
-  // Up to three of those that the program has written.
+  // Returns up to three of the variables that the program has written.
   std::vector<std::string> Fetches() {
     std::vector<std::string> all = large_;
     all.insert(all.end(), numbers_.begin(), numbers_.end());
@@ -536,7 +536,7 @@ class RandomOps {
   std::vector<std::string> numbers_ = {"z"};
 };
 
-// What makes an instruction, wherever it stands.
+// Returns a text of each instruction, sorted, so that positions don't matter.
 std::vector<std::string> Sorted(const Plan& plan) {
   std::vector<std::string> all;
   for (const Instruction& i : plan.instructions) {

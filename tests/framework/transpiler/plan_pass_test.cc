@@ -187,7 +187,7 @@ TEST_F(PlanPassTest, MemoryReuseLetsAViewLieOnAnInputThatIsReadAgain) {
   EXPECT_THAT(bound.fetch(1).ToVector<float>(), ElementsAre(0, 2, 4, 6));
 }
 
-// The view is read behind the last reader of what it shows.
+// The view is read after the last reader of the value that it shows.
 TEST_F(PlanPassTest, MemoryReuseWritesOverNothingThatAViewStillShows) {
   CompileOptions options;
   options.passes.skip = {"fuse_elementwise"};

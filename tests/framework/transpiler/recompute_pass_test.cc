@@ -212,7 +212,7 @@ TEST_F(RecomputePassTest, MovesRunningStatisticsOnce) {
   )",
                             {"d"}, Checkpoints({"b"}));
   EXPECT_EQ(Computed(bound, "a"), 2);
-  // The second run reads what the first has left, not what is there no more.
+  // The rerun must read the value that the first run has left, not one that is overwritten.
   EXPECT_THAT(VerifyPlan(bound.plan()), IsEmpty());
   bound.Step();
   bound.Step();
@@ -321,8 +321,8 @@ TEST_F(RecomputePassTest, RefusesCheckpointsThatTheForwardPassDoesNotCompute) {
               "recompute: the checkpoint \"f\" is no value of the forward pass");
 }
 
-// What is fetched may change from run to run.
-TEST_F(RecomputePassTest, TakesACheckpointThatNobodyNeedsThisTime) {
+// The fetches may change from run to run.
+TEST_F(RecomputePassTest, TakesACheckpointThatThisRunDoesNotNeed) {
   const std::string ops = std::string(kChain) + R"({Out: ["h"]} = tiny_scale(X: ["a"]))";
   const BoundProgram bound = Bind(ops, {"g"}, Checkpoints({"b", "h"}));
   EXPECT_EQ(Computed(bound, "h"), 0);
