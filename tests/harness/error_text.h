@@ -1,3 +1,4 @@
+// The message of the Error that a wrong call throws.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,6 +19,19 @@ std::string ErrorText(const Call& call) {
   }
   ADD_FAILURE() << "expected an Error";
   return "";
+}
+
+// Does the same; also fails the test if the Error's code isn't kInvalidArgument.
+template <typename Call>
+std::string InvalidArgument(const Call& call) {
+  return ErrorText([&] {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(ErrorCodeName(error.code()), ErrorCodeName(ErrorCode::kInvalidArgument));
+      throw;
+    }
+  });
 }
 
 }  // namespace skiff
