@@ -171,7 +171,7 @@ void BlockBackward::DifferentiateOp(size_t position) {
                 "\" is needed, but the op has none: ", def.no_gradient_reason,
                 "; mark the variable stop_gradient if that is intended");
   const GradientNames names(op);
-  for (Op& gradient_op : GradientOps(op, wanted, output_gradients)) {
+  for (Op& gradient_op : GradientOps(op, wanted)) {
     // All its outputs are unwanted.
     if (WritesNothing(gradient_op)) continue;
     AddGradientOp(position, names, std::move(gradient_op), &output_gradients);
@@ -191,12 +191,10 @@ void BlockBackward::CheckNoGradientThroughBlocks(size_t position) const {
   }
 }
 
-std::vector<Op> BlockBackward::GradientOps(const Op& op, const NameSet& wanted,
-                                           const OutputGradients& output_gradients) {
+std::vector<Op> BlockBackward::GradientOps(const Op& op, const NameSet& wanted) {
   const auto wants = [&](const std::string& x) { return wanted.contains(x); };
-  const auto has = [&](const std::string& y) { return output_gradients.contains(y); };
   const OpDef& def = registry_.Get(op.type);
-  return def.grad(GradContext(op, def, wants, has));
+  return def.grad(GradContext(op, def, wants));
 }
 
 BlockBackward::GradientNames::GradientNames(const Op& forward) {

@@ -88,8 +88,7 @@ class BlockBackward {
   void RecordOpWithBlocks(size_t position);
   void DifferentiateOp(size_t position);
   void CheckNoGradientThroughBlocks(size_t position) const;
-  std::vector<Op> GradientOps(const Op& op, const NameSet& wanted,
-                              const OutputGradients& output_gradients);
+  std::vector<Op> GradientOps(const Op& op, const NameSet& wanted);
   void AddGradientOp(size_t position, const GradientNames& names, Op gradient_op,
                      OutputGradients* output_gradients);
   void ResolveInputs(size_t position, const GradientNames& names, Op* gradient_op,

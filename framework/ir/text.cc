@@ -61,15 +61,6 @@ bool NeedsTypeName(AttrType type) {
          type != AttrType::kBool;
 }
 
-std::string AttributesText(const AttributeMap& attrs) {
-  std::string text = "{";
-  for (const auto& [name, attribute] : attrs) {
-    if (text.size() > 1) text += ", ";
-    text += NameText(name) + " = " + PrintAttribute(attribute);
-  }
-  return text + "}";
-}
-
 std::string SlotsText(const Slots& slots) {
   std::string text;
   for (const SlotArguments& entry : slots) {
@@ -91,7 +82,7 @@ std::string VarText(const Var& var) {
   const bool default_factor =
       std::bit_cast<uint32_t>(var.learning_rate_factor) == std::bit_cast<uint32_t>(1.0f);
   if (!default_factor) text += " learning_rate_factor=" + ValueText(var.learning_rate_factor);
-  if (!var.attrs.empty()) text += " " + AttributesText(var.attrs);
+  if (!var.attrs.empty()) text += " " + PrintAttributes(var.attrs);
   return text;
 }
 
@@ -120,11 +111,20 @@ std::string PrintAttribute(const Attribute& attribute) {
   return NeedsTypeName(type) ? StrCat(AttrTypeName(type), " ", value) : value;
 }
 
+std::string PrintAttributes(const AttributeMap& attrs) {
+  std::string text = "{";
+  for (const auto& [name, attribute] : attrs) {
+    if (text.size() > 1) text += ", ";
+    text += NameText(name) + " = " + PrintAttribute(attribute);
+  }
+  return text + "}";
+}
+
 std::string PrintOp(const Op& op) {
   std::string text =
       "{" + SlotsText(op.outputs) + "} = " + NameText(op.type) + "(" + SlotsText(op.inputs) + ")";
   if (op.is_target) text += " target";
-  if (!op.attrs.empty()) text += " " + AttributesText(op.attrs);
+  if (!op.attrs.empty()) text += " " + PrintAttributes(op.attrs);
   if (!op.site.file.empty()) text += "  # " + SiteText(op.site);
   return text;
 }

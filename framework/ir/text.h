@@ -24,7 +24,8 @@
 //   back as the same bits.
 // - Strings escape with \", \\, \n, \t, \r and \xHH (any byte). A name needs no quotes if it
 //   consists of letters, digits and `_.@/-` and starts with a letter or `_`.
-// - A comment starts with `#` and ends with the line. Line breaks have no other meaning.
+// - A comment starts with a `#` after a blank, or at the start of the text, and ends with the line.
+//   Line breaks have no other meaning.
 #pragma once
 
 #include <memory>
@@ -35,8 +36,9 @@
 
 namespace skiff {
 
-// PrintAttribute and PrintOp return text without line breaks.
+// These return text without line breaks.
 std::string PrintAttribute(const Attribute& attribute);
+std::string PrintAttributes(const AttributeMap& attributes);
 std::string PrintOp(const Op& op);
 std::string PrintProgram(const Program& program);
 

@@ -1,4 +1,5 @@
-// Names and strings as the text format and DOT write them. Internal to framework/ir.
+// Names and strings as the text formats and DOT write them. Internal to framework/ir and
+// framework/plan.
 #pragma once
 
 #include <string>

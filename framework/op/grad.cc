@@ -24,20 +24,6 @@ std::vector<std::string> GradContext::OutputGrad(std::string_view slot) const {
   return names;
 }
 
-bool GradContext::HasOutputGrad(std::string_view slot) const {
-  for (const std::string& y : Output(slot)) {
-    if (has_grad_(y)) return true;
-  }
-  return false;
-}
-
-bool GradContext::WantsInputGrad(std::string_view slot) const {
-  for (const std::string& x : Input(slot)) {
-    if (wants_grad_(x)) return true;
-  }
-  return false;
-}
-
 GradRule GradOp(std::string type, std::vector<std::string> inputs,
                 std::vector<std::string> outputs) {
   // The rule is made once per op type and called for each op, so it owns its slots.

@@ -16,15 +16,11 @@ std::string GradName(std::string_view name);
 
 class GradContext {
  public:
-  // `wants_grad(x)` returns whether the gradient of input variable x is wanted, `has_grad(y)`
-  // whether output variable y has a gradient. `forward` and `def` must outlive the context.
+  // `wants_grad(x)` returns whether the gradient of input variable x is wanted. `forward` and `def`
+  // must outlive the context.
   GradContext(const Op& forward, const OpDef& def,
-              std::function<bool(const std::string&)> wants_grad,
-              std::function<bool(const std::string&)> has_grad)
-      : forward_(forward),
-        def_(def),
-        wants_grad_(std::move(wants_grad)),
-        has_grad_(std::move(has_grad)) {}
+              std::function<bool(const std::string&)> wants_grad)
+      : forward_(forward), def_(def), wants_grad_(std::move(wants_grad)) {}
 
   const Op& forward() const { return forward_; }
   const OpDef& def() const { return def_; }
@@ -39,14 +35,11 @@ class GradContext {
   // Returns y@GRAD for each output y of the slot, even if it doesn't exist: append_backward fills
   // those with zeros.
   std::vector<std::string> OutputGrad(std::string_view slot) const;
-  bool HasOutputGrad(std::string_view slot) const;
-  bool WantsInputGrad(std::string_view slot) const;
 
  private:
   const Op& forward_;
   const OpDef& def_;
   std::function<bool(const std::string&)> wants_grad_;
-  std::function<bool(const std::string&)> has_grad_;
 };
 
 // Returns the usual rule: one op of `type` with all attributes of the forward op. `inputs` lists

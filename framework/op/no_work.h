@@ -6,9 +6,9 @@
 
 namespace skiff {
 
-// Returns whether running the op would change nothing: all outputs are known to be empty, no input
-// holds data that the op may refuse, and the op has neither a side effect nor a sub-block. The
-// shape rule must have run.
+// Returns whether running the op would change nothing: it has outputs, all known to be empty; no
+// input holds data that it may refuse; and it has neither a side effect nor a sub-block. The shape
+// rule must have run.
 //
 // OpRegistry::AddKernel wraps every factory with this check. So the only kernels that ever receive
 // empty tensors are those of ops that have another output with elements (the sum of nothing is 0)

@@ -1,8 +1,6 @@
 #include "framework/plan/plan.h"
 
 #include <algorithm>
-#include <locale>
-#include <sstream>
 #include <utility>
 
 #include "framework/base/element_count.h"
@@ -19,38 +17,6 @@ std::vector<TensorMeta> MetasOf(const Plan& plan, const std::vector<ValueId>& va
     metas.push_back(value ? plan[value].meta : TensorMeta{});
   }
   return metas;
-}
-
-void PrintValue(const Plan& plan, ValueId id, std::ostream& stream) {
-  if (!id) {
-    stream << kEmptyVarName;
-    return;
-  }
-  const PlanValue& value = plan[id];
-  stream << value.name << "#" << id.index() << " " << value.meta.dtype << value.meta.shape;
-  if (!value.meta.layout.is_plain()) stream << " " << value.meta.layout;
-  switch (value.storage) {
-    case Storage::kScope:
-      stream << " @scope";
-      break;
-    case Storage::kFeed:
-      stream << " @feed";
-      break;
-    case Storage::kArena:
-      if (value.alias_of) {
-        stream << " =#" << value.alias_of.index();
-      } else if (value.offset >= 0) {
-        stream << " @" << value.offset;
-      }
-      break;
-  }
-}
-
-void PrintValues(const Plan& plan, const std::vector<ValueId>& values, std::ostream& stream) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) stream << ", ";
-    PrintValue(plan, values[i], stream);
-  }
 }
 
 // Returns the index of argument `i` of `slot` among the arguments of all slots; -1 if there is
@@ -142,32 +108,6 @@ ValueId Plan::StorageOf(ValueId value) const {
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction) {
   return PrepareContext(*instruction.op, *instruction.def, MetasOf(plan, instruction.inputs),
                         MetasOf(plan, instruction.outputs), plan.place);
-}
-
-std::string PrintPlan(const Plan& plan) {
-  std::ostringstream stream;
-  // Otherwise the locale of the host program could group the digits of numbers.
-  stream.imbue(std::locale::classic());
-  for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    const Instruction& instruction = plan.instructions[i];
-    stream << i << ": ";
-    PrintValues(plan, instruction.outputs, stream);
-    stream << " = " << instruction.Name() << "(";
-    PrintValues(plan, instruction.inputs, stream);
-    stream << ")\n";
-  }
-  stream << "fetch ";
-  PrintValues(plan, plan.fetches, stream);
-  stream << "\n";
-  for (const ContiguousValues& list : plan.contiguous) {
-    stream << "contiguous, aligned to " << list.alignment_bytes << " bytes: ";
-    PrintValues(plan, list.values, stream);
-    stream << "\n";
-  }
-  if (plan.unshared_bytes == 0) return stream.str();
-  stream << "max live " << plan.max_live_bytes << " bytes, planned " << plan.planned_bytes
-         << ", without reuse " << plan.unshared_bytes << "\n";
-  return stream.str();
 }
 
 }  // namespace skiff

@@ -137,11 +137,4 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
 // Returns the op context of an instruction, with its values' metas.
 PrepareContext ContextOf(const Plan& plan, const Instruction& instruction);
 
-// Returns the plan as text, one instruction a line: outputs = name(inputs). A value is written as
-// name#index, dtype, shape, its layout if that isn't plain, and where it is stored: @scope, @feed,
-// =#index for the storage of another value, or @offset in the arena once that is planned. Then
-// follow a line of the fetches, one for each list of contiguous values and, once storage is
-// planned, one of its bytes.
-std::string PrintPlan(const Plan& plan);
-
 }  // namespace skiff

@@ -5,6 +5,7 @@
 #include "framework/base/error.h"
 #include "framework/io/file.h"
 #include "framework/ir/text.h"
+#include "framework/plan/plan_text.h"
 
 namespace skiff {
 

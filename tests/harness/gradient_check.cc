@@ -328,9 +328,7 @@ std::vector<Op> GradientOps(const OpRegistry& registry, const OpCase& op_case, c
   const OpDef& def = registry.Get(op_case.type);
   SKIFF_ENFORCE(def.grad != nullptr, kInvalidArgument, def.type,
                 ": gradients are to be checked, but there is no rule: ", def.no_gradient_reason);
-  const std::set<std::string> loss = LossVariables(def, op_case);
-  return def.grad(GradContext(forward, def, wants,
-                              [&](const std::string& output) { return loss.count(output) > 0; }));
+  return def.grad(GradContext(forward, def, wants));
 }
 
 ForwardRun RunForward(const OpRegistry& registry, const OpCase& op_case, const Op& forward,

@@ -9,6 +9,7 @@
 #include "framework/analysis/verifier.h"
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
+#include "framework/plan/plan_text.h"
 #include "framework/transpiler/pass.h"
 
 namespace skiff::harness {
@@ -64,12 +65,22 @@ std::string Difference(const Tensor& found, const Tensor& expected, double toler
                 ", expected ", b[i]);
 }
 
-// Runs behind all others, in builds for speed too.
+// Runs after all others. What runs then is the plan that its text gives back, so every workload
+// also checks that the text says everything.
 class VerifyPass final : public PlanPass {
  public:
   std::string_view name() const override { return "verify"; }
-  PassReport Apply(const PassContext&, Plan* plan) const override {
+  PassReport Apply(const PassContext& context, Plan* plan) const override {
     CheckPlan(*plan);
+    const std::string text = PrintPlan(*plan);
+    Plan parsed = ParsePlan(context.registry, text);
+    const std::string again = PrintPlan(parsed);
+    if (again != text) {
+      Throw(ErrorCode::kInvalidArgument, "the text of a plan reads back as another one:\n", text,
+            "\nreads back as\n", again);
+    }
+    CheckPlan(parsed);
+    *plan = std::move(parsed);
     return {.pass = {}, .changes = 0, .summary = "sound"};
   }
 };

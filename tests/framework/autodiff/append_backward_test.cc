@@ -13,6 +13,7 @@
 #include "framework/ir/text.h"
 #include "framework/op/grad.h"
 #include "framework/op/op_context.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -46,15 +47,6 @@ std::unique_ptr<Program> Parse(const std::string& variables, const std::string& 
 
 BackwardResult Backward(Program* program, const BackwardOptions& options = {}) {
   return AppendBackward(DefaultOpRegistry(), program, "loss", options);
-}
-
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 constexpr const char* kNetVars = R"(
@@ -190,10 +182,10 @@ TEST(AppendBackward, AddsUpOneVariableInTwoSlotsOfAnOp) {
 
 TEST(AppendBackward, StopsAtNoGradVariables) {
   const auto program = Parse(kNetVars, kNetOps);
-  EXPECT_THAT(MessageOf([&] { Backward(program.get(), {.no_grad = {"h"}}); }),
+  EXPECT_THAT(ErrorText([&] { Backward(program.get(), {.no_grad = {"h"}}); }),
               HasSubstr("depends on no variable that wants a gradient"));
   EXPECT_EQ(GradientOps(*program->root()), "");
-  EXPECT_THAT(MessageOf([&] { Backward(program.get(), {.no_grad = {"typo"}}); }),
+  EXPECT_THAT(ErrorText([&] { Backward(program.get(), {.no_grad = {"typo"}}); }),
               HasSubstr("\"typo\", which is no variable"));
 }
 
@@ -228,7 +220,7 @@ TEST(AppendBackward, DifferentiatesByTheListedParametersOnly) {
       {Out: [c]} = elementwise_mul(X: [u], Y: [w]) {axis = -1}
       {Out: [loss]} = mean(X: [c])
     )");
-  EXPECT_THAT(MessageOf([&] { Backward(program.get(), {.parameters = {"c"}}); }),
+  EXPECT_THAT(ErrorText([&] { Backward(program.get(), {.parameters = {"c"}}); }),
               HasSubstr("\"c\", which is no parameter"));
   Backward(program.get(), {.parameters = {"u"}});
   EXPECT_THAT(GradientOps(*program->root()), HasSubstr("X@GRAD=u@GRAD, Y@GRAD=@EMPTY@"));
@@ -280,7 +272,7 @@ TEST(AppendBackward, RefusesToReadAnOverwrittenValue) {
       {Out: [a]} = tanh(X: [b])
       {Out: [loss]} = mean(X: [a])
     )");
-  const std::string message = MessageOf([&] { Backward(program.get()); });
+  const std::string message = ErrorText([&] { Backward(program.get()); });
   EXPECT_THAT(message, HasSubstr("square (block 0, op #1): its gradient op square_grad reads "
                                  "\"a\" (slot X), which is overwritten later by tanh (block 0, op "
                                  "#2)"));
@@ -299,7 +291,7 @@ TEST(AppendBackward, RefusesToReadWhatTheOpItselfOverwrote) {
       {Out: [loss]} = mean(X: [a])
     )");
   EXPECT_THAT(
-      MessageOf([&] { Backward(program.get()); }),
+      ErrorText([&] { Backward(program.get()); }),
       HasSubstr("square (block 0, op #1): its gradient op square_grad reads \"a\" (slot X), "
                 "which is overwritten later by square (block 0, op #1)"));
 }
@@ -347,7 +339,7 @@ TEST(AppendBackward, NamesAnOpWithoutAGradient) {
                 .no_gradient_reason = "it is flat"});
   const auto program = Parse("param w float32 [1] persistable\nvar loss float32 [1]\n",
                              "{Out: [loss]} = round_off(X: [w])\n");
-  EXPECT_THAT(MessageOf([&] { AppendBackward(registry, program.get(), "loss"); }),
+  EXPECT_THAT(ErrorText([&] { AppendBackward(registry, program.get(), "loss"); }),
               HasSubstr("round_off (block 0, op #0): the gradient of \"loss\" is needed, but the "
                         "op has none: it is flat"));
 }
@@ -355,7 +347,7 @@ TEST(AppendBackward, NamesAnOpWithoutAGradient) {
 TEST(AppendBackward, ChecksTheLoss) {
   const auto program = Parse("var i int64 [1]\nvar m float32 [2]\nvar unwritten float32 [1]\n", "");
   const auto message = [&](const char* loss) {
-    return MessageOf([&] { AppendBackward(DefaultOpRegistry(), program.get(), loss); });
+    return ErrorText([&] { AppendBackward(DefaultOpRegistry(), program.get(), loss); });
   };
   EXPECT_THAT(message("none"), HasSubstr("\"none\" is no variable"));
   EXPECT_THAT(message("i"), HasSubstr("is of dtype int64, expected a float"));
@@ -502,7 +494,7 @@ TEST(AppendBackward, RefusesToReadWhatASubBlockOverwrote) {
   };
   const auto overwriting = parse("{Out: [a]} = square(X: [w])");
   EXPECT_THAT(
-      MessageOf([&] { AppendBackward(RegistryWithRunBlock(), overwriting.get(), "loss"); }),
+      ErrorText([&] { AppendBackward(RegistryWithRunBlock(), overwriting.get(), "loss"); }),
       HasSubstr("reads \"a\" (slot X), which is overwritten later by run_block (block 0, op #2)"));
   const auto with_its_own = parse("var a float32 [3] {Out: [a]} = square(X: [w])");
   AppendBackward(RegistryWithRunBlock(), with_its_own.get(), "loss");

@@ -18,6 +18,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/op/registry.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -25,16 +26,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-// Codes differ: a misspelt activation is kNotFound.
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 class LayersTest : public testing::Test {
  protected:
@@ -63,9 +54,9 @@ TEST_F(LayersTest, DataIsAFeedWithoutGradient) {
   EXPECT_TRUE(rows_.var().need_check_feed);
   EXPECT_TRUE(rows_.var().stop_gradient);
   EXPECT_FALSE(rows_.var().persistable);
-  EXPECT_THAT(MessageOf([] { layers::Data("rows", {1}); }), HasSubstr("\"rows\" exists already"));
-  EXPECT_THAT(MessageOf([] { layers::Data("bad", {-2}); }), HasSubstr("a dim below -1"));
-  EXPECT_THAT(MessageOf([] { layers::Data("", {1}); }), HasSubstr("needs a name"));
+  EXPECT_THAT(ErrorText([] { layers::Data("rows", {1}); }), HasSubstr("\"rows\" exists already"));
+  EXPECT_THAT(ErrorText([] { layers::Data("bad", {-2}); }), HasSubstr("a dim below -1"));
+  EXPECT_THAT(ErrorText([] { layers::Data("", {1}); }), HasSubstr("needs a name"));
 }
 
 TEST_F(LayersTest, ParametersBearFluidsNames) {
@@ -109,10 +100,10 @@ TEST_F(LayersTest, FcOfSeveralInputsAddsUpTheirProducts) {
 
 TEST_F(LayersTest, ErrorsNameTheCallersLine) {
   const int line = std::source_location::current().line() + 1;
-  const std::string message = MessageOf([&] { layers::Fc(rows_, 0); });
+  const std::string message = ErrorText([&] { layers::Fc(rows_, 0); });
   EXPECT_THAT(message, HasSubstr(StrCat("layers_test.cc:", line, ": fc: size = 0")));
   const int next = std::source_location::current().line() + 1;
-  const std::string shape = MessageOf([&] { layers::ElementwiseAdd(rows_, image_); });
+  const std::string shape = ErrorText([&] { layers::ElementwiseAdd(rows_, image_); });
   EXPECT_THAT(shape, HasSubstr("elementwise_add (block 0, op #0, "));
   EXPECT_THAT(shape, HasSubstr(StrCat("layers_test.cc:", next,
                                       "): elementwise_add: shapes X [-1, 5] and Y [-1, 3, 8, 8] "
@@ -127,7 +118,7 @@ TEST_F(LayersTest, AFailedCallLeavesNoOpBehind) {
 }
 
 TEST_F(LayersTest, UnknownActivationIsAnError) {
-  EXPECT_THAT(MessageOf([&] { layers::Fc(rows_, 3, {.act = "sigmoit"}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Fc(rows_, 3, {.act = "sigmoit"}); }),
               HasSubstr("unknown op \"sigmoit\"; did you mean \"sigmoid\""));
 }
 
@@ -143,7 +134,7 @@ TEST_F(LayersTest, NamedParametersAreShared) {
   layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = std::nullopt});
   EXPECT_THAT(ParameterNames(), ElementsAre("shared"));
   EXPECT_EQ(startup_.root()->ops().size(), 1u);
-  EXPECT_THAT(MessageOf([&] { layers::Fc(rows_, 5, {.param_attr = {.name = "shared"}}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Fc(rows_, 5, {.param_attr = {.name = "shared"}}); }),
               HasSubstr("\"shared\" exists as float32 [5, 4], expected float32 [5, 5]"));
 }
 
@@ -191,7 +182,7 @@ TEST_F(LayersTest, EveryLayerTakesSharedParameters) {
 TEST_F(LayersTest, RefusesToShareWhatDoesNotFit) {
   const Variable w = layers::CreateParameter({5, 4});
   const auto message = [&](const ParamAttr& attr, int64_t size) {
-    return MessageOf([&] { layers::Fc(rows_, size, {.param_attr = attr}); });
+    return ErrorText([&] { layers::Fc(rows_, size, {.param_attr = attr}); });
   };
   EXPECT_THAT(message({.shared = w}, 5),
               HasSubstr(StrCat("fc: the shared parameter \"", w.name(),
@@ -203,17 +194,17 @@ TEST_F(LayersTest, RefusesToShareWhatDoesNotFit) {
   Program other, other_startup;
   const ProgramGuard guard(&other, &other_startup);
   const Variable x = layers::Data("x", {-1, 5});
-  EXPECT_THAT(MessageOf([&] { layers::Fc(x, 4, {.param_attr = {.shared = w}}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Fc(x, 4, {.param_attr = {.shared = w}}); }),
               HasSubstr("is not in the root block of the default main program"));
 }
 
 TEST_F(LayersTest, IntegersThatDoNotFitAreToldByAttribute) {
   const int64_t wide = int64_t{1} << 40;
-  EXPECT_THAT(MessageOf([&] {
+  EXPECT_THAT(ErrorText([&] {
                 layers::Reshape(rows_, {0, wide});
               }),
               HasSubstr("shape = 1099511627776 doesn't fit into the 32 bits"));
-  EXPECT_THAT(MessageOf([&] { layers::Softmax(rows_, wide); }),
+  EXPECT_THAT(ErrorText([&] { layers::Softmax(rows_, wide); }),
               HasSubstr("axis = 1099511627776 doesn't fit into the 32 bits"));
   EXPECT_THAT(OpTypes(), ElementsAre());
   // An op that declares 64 bits has them.
@@ -236,7 +227,7 @@ TEST_F(LayersTest, ParamAttrReachesTheVariable) {
 
 TEST_F(LayersTest, ParametersNeedKnownExtents) {
   const Variable open = layers::Data("open", {-1, -1});
-  EXPECT_THAT(MessageOf([&] { layers::Fc(open, 3); }),
+  EXPECT_THAT(ErrorText([&] { layers::Fc(open, 3); }),
               HasSubstr("fc: dims 1 and later of X \"open\" of shape [-1, -1]"));
 }
 
@@ -246,11 +237,11 @@ TEST_F(LayersTest, Conv2dInfersShapes) {
   EXPECT_THAT(out.dims(), ElementsAre(-1, 6, 4, 4));
   EXPECT_THAT(main_.root()->GetVar("conv2d_0.w_0")->dims, ElementsAre(6, 3, 3, 5));
   EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 1);
-  EXPECT_THAT(MessageOf([&] { layers::Conv2d(image_, {.filters = 4, .groups = 2}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Conv2d(image_, {.filters = 4, .groups = 2}); }),
               HasSubstr("groups = 2, expected a divisor of the 3 channels and of the 4 filters"));
-  EXPECT_THAT(MessageOf([&] { layers::Conv2d(rows_, {.filters = 4}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Conv2d(rows_, {.filters = 4}); }),
               HasSubstr("expected 4 dims"));
-  EXPECT_THAT(MessageOf([&] { layers::Conv2d(image_, {}); }), HasSubstr("filters = 0"));
+  EXPECT_THAT(ErrorText([&] { layers::Conv2d(image_, {}); }), HasSubstr("filters = 0"));
 }
 
 TEST_F(LayersTest, Conv2dMayBeDepthwise) {
@@ -263,7 +254,7 @@ TEST_F(LayersTest, Conv2dMayBeDepthwise) {
   layers::Conv2d(image_, {.filters = 6, .groups = 3, .bias_attr = std::nullopt});
   EXPECT_EQ(LastOp().type, "conv2d");
   EXPECT_THAT(
-      MessageOf([&] { layers::Conv2d(wide, {.filters = 6, .groups = 3, .depthwise = true}); }),
+      ErrorText([&] { layers::Conv2d(wide, {.filters = 6, .groups = 3, .depthwise = true}); }),
       HasSubstr("groups = 3, expected a group for each of the 6 channels"));
 }
 
@@ -271,7 +262,7 @@ TEST_F(LayersTest, Pool2dInfersShapes) {
   EXPECT_THAT(layers::Pool2d(image_, {.kernel = 2, .stride = 2}).dims(), ElementsAre(-1, 3, 4, 4));
   EXPECT_THAT(layers::Pool2d(image_, {.type = "avg", .global = true}).dims(),
               ElementsAre(-1, 3, 1, 1));
-  EXPECT_THAT(MessageOf([&] { layers::Pool2d(image_, {.type = "sum"}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Pool2d(image_, {.type = "sum"}); }),
               HasSubstr("type \"sum\", expected max or avg"));
 }
 
@@ -318,7 +309,7 @@ TEST_F(LayersTest, TransposedConvolutionsMakeImagesLarger) {
   EXPECT_THAT(sized.dims(), ElementsAre(-1, 2, 18, 17));
   EXPECT_THAT(ParameterNames(), ElementsAre("conv2d_transpose_0.w_0", "conv2d_transpose_0.b_0",
                                             "conv2d_transpose_1.w_0"));
-  EXPECT_THAT(MessageOf([&] { layers::Conv2dTranspose(image_, {.filters = 4, .groups = 3}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Conv2dTranspose(image_, {.filters = 4, .groups = 3}); }),
               HasSubstr("groups = 3, expected a divisor of the 3 channels and of the 4 filters"));
 }
 
@@ -333,7 +324,7 @@ TEST_F(LayersTest, TransposedConvolutionsMayBeDepthwiseOrOfVolumes) {
               ElementsAre(-1, 6, 17, 17));
   EXPECT_EQ(LastOp().type, "depthwise_conv2d_transpose");
   EXPECT_THAT(
-      MessageOf([&] { layers::Conv2dTranspose(image_, {.filters = 6, .depthwise = true}); }),
+      ErrorText([&] { layers::Conv2dTranspose(image_, {.filters = 6, .depthwise = true}); }),
       HasSubstr("groups = 1, expected a group for each of the 3 channels"));
   const Variable volume = layers::Data("volume", {-1, 4, 8, 9, 10});
   EXPECT_THAT(
@@ -355,9 +346,9 @@ TEST_F(LayersTest, VolumesHaveThreeExtents) {
   const Variable last = layers::Data("last", {-1, 8, 9, 10, 4});
   EXPECT_THAT(layers::Conv3d(last, {.filters = 5, .data_format = "NDHWC"}).dims(),
               ElementsAre(-1, 8, 9, 10, 5));
-  EXPECT_THAT(MessageOf([&] { layers::Conv3d(volume, {.filters = 5, .data_format = "NCHW"}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Conv3d(volume, {.filters = 5, .data_format = "NCHW"}); }),
               HasSubstr("data format \"NCHW\", expected NCDHW or NDHWC"));
-  EXPECT_THAT(MessageOf([&] { layers::Conv3d(image_, {.filters = 5}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Conv3d(image_, {.filters = 5}); }),
               HasSubstr("expected 5 dims"));
 }
 
@@ -372,9 +363,9 @@ TEST_F(LayersTest, NormalizationsHaveScalesAndShiftsOfTheirExtent) {
   EXPECT_THAT(main_.root()->FindVar("group_norm_0.w_0")->dims, ElementsAre(3));
   AppendBackward(DefaultOpRegistry(), &main_, layers::Mean(y).name());
   EXPECT_THAT(OpTypes(), ::testing::Contains("instance_norm_grad"));
-  EXPECT_THAT(MessageOf([&] { layers::LayerNorm(image_, {.begin_norm_axis = 4}); }),
+  EXPECT_THAT(ErrorText([&] { layers::LayerNorm(image_, {.begin_norm_axis = 4}); }),
               HasSubstr("begin_norm_axis = 4 is outside [1, 3]"));
-  EXPECT_THAT(MessageOf([&] { layers::GroupNorm(image_, 2); }), HasSubstr("divisor of the 3"));
+  EXPECT_THAT(ErrorText([&] { layers::GroupNorm(image_, 2); }), HasSubstr("divisor of the 3"));
 }
 
 TEST_F(LayersTest, ImagesAreResizedToASizeOrByAScale) {
@@ -383,7 +374,7 @@ TEST_F(LayersTest, ImagesAreResizedToASizeOrByAScale) {
   EXPECT_THAT(layers::ResizeNearest(image_, {.scale = 1.5f}).dims(), ElementsAre(-1, 3, 12, 12));
   for (const layers::ResizeOptions& options :
        {layers::ResizeOptions{}, layers::ResizeOptions{.size = 4, .scale = 2.0f}}) {
-    EXPECT_THAT(MessageOf([&] { layers::ResizeNearest(image_, options); }),
+    EXPECT_THAT(ErrorText([&] { layers::ResizeNearest(image_, options); }),
                 HasSubstr("either a size or a scale"));
   }
 }
@@ -391,7 +382,7 @@ TEST_F(LayersTest, ImagesAreResizedToASizeOrByAScale) {
 TEST_F(LayersTest, DropoutAndEmbedding) {
   EXPECT_THAT(layers::Dropout(rows_, 0.25f).dims(), ElementsAre(-1, 5));
   EXPECT_EQ(LastOp().Attr<float>("dropout_prob"), 0.25f);
-  EXPECT_THAT(MessageOf([&] { layers::Dropout(rows_, 1.5f); }), HasSubstr("outside [0, 1]"));
+  EXPECT_THAT(ErrorText([&] { layers::Dropout(rows_, 1.5f); }), HasSubstr("outside [0, 1]"));
   const Variable ids = layers::Data("ids", {-1, 6}, DType::kInt64);
   const Variable vectors = layers::Embedding(ids, {.rows = 100, .width = 16, .padding_idx = -1});
   EXPECT_THAT(vectors.dims(), ElementsAre(-1, 6, 16));
@@ -412,10 +403,10 @@ TEST_F(LayersTest, PreluHasSlopesOfItsMode) {
   EXPECT_THAT(dims("prelu_2.w_0"), ElementsAre(1, 1, 1, 8));
   EXPECT_THAT(dims("prelu_3.w_0"), ElementsAre(1, 3, 8, 8));
   EXPECT_EQ(startup_.root()->ops()[0]->Attr<float>("value"), 0.25f);
-  EXPECT_THAT(MessageOf([&] { layers::Prelu(image_, {.mode = "row"}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Prelu(image_, {.mode = "row"}); }),
               HasSubstr("mode = \"row\", expected \"all\", \"channel\" or \"element\""));
   const Variable open = layers::Data("open", {-1, -1});
-  EXPECT_THAT(MessageOf([&] { layers::Prelu(open, {.mode = "element"}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Prelu(open, {.mode = "element"}); }),
               HasSubstr("prelu: dims 1 and later of X \"open\" of shape [-1, -1]"));
 }
 
@@ -431,16 +422,16 @@ TEST_F(LayersTest, LossesAndMetrics) {
 }
 
 TEST_F(LayersTest, TopKAndLabelsThatDoNotFitAreToldByShape) {
-  EXPECT_THAT(MessageOf([&] { layers::TopK(rows_, 6); }),
+  EXPECT_THAT(ErrorText([&] { layers::TopK(rows_, 6); }),
               HasSubstr("): top_k: k = 6 is outside [1, 5] for X of shape [-1, 5]"));
-  EXPECT_THAT(MessageOf([&] { layers::TopK(rows_, 0); }),
+  EXPECT_THAT(ErrorText([&] { layers::TopK(rows_, 0); }),
               HasSubstr("): top_k: k = 0 is outside [1, 5]"));
-  EXPECT_THAT(MessageOf([&] { layers::CrossEntropy(rows_, rows_); }),
+  EXPECT_THAT(ErrorText([&] { layers::CrossEntropy(rows_, rows_); }),
               HasSubstr("): cross_entropy: Label is float32, expected int64 or int32"));
   const Variable wide = layers::Data("wide", {-1, 2}, DType::kInt64);
-  EXPECT_THAT(MessageOf([&] { layers::SoftmaxWithCrossEntropy(rows_, wide); }),
+  EXPECT_THAT(ErrorText([&] { layers::SoftmaxWithCrossEntropy(rows_, wide); }),
               HasSubstr("Label is of shape [-1, 2], expected [-1, 1]"));
-  EXPECT_THAT(MessageOf([&] { layers::Accuracy(rows_, wide); }),
+  EXPECT_THAT(ErrorText([&] { layers::Accuracy(rows_, wide); }),
               HasSubstr("accuracy: Label is of shape [-1, 2], expected [rows, 1]"));
 }
 
@@ -482,7 +473,7 @@ TEST_F(LayersTest, LayersThatRepeatAndRearrangeInferShapes) {
   EXPECT_EQ(layers::Unstack(image_, -1).size(), 8u);
   EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 3);
   EXPECT_EQ(LastOp().Attr<int32_t>("num"), 8);
-  EXPECT_THAT(MessageOf([&] { layers::Unstack(rows_, 0); }), HasSubstr("extent of axis 0 is -1"));
+  EXPECT_THAT(ErrorText([&] { layers::Unstack(rows_, 0); }), HasSubstr("extent of axis 0 is -1"));
   const layers::StridedSliceOptions options{
       .axes = {-1}, .starts = {4}, .ends = {0}, .strides = {-2}};
   EXPECT_THAT(layers::StridedSlice(rows_, options).dims(), ElementsAre(-1, 2));
@@ -506,7 +497,7 @@ TEST_F(LayersTest, LayersThatRepeatAndRearrangeInferShapes) {
   EXPECT_THAT(layers::Diag(vector, -1).dims(), ElementsAre(5, 5));
   EXPECT_THAT(layers::Meshgrid({vector, layers::Data("columns", {3})})[1].dims(),
               ElementsAre(4, 3));
-  EXPECT_THAT(MessageOf([&] { layers::Meshgrid({vector}); }), HasSubstr("expected two or more"));
+  EXPECT_THAT(ErrorText([&] { layers::Meshgrid({vector}); }), HasSubstr("expected two or more"));
 }
 
 TEST_F(LayersTest, NoGradientFlowsThroughConstantsAndRandomNumbers) {
@@ -534,7 +525,7 @@ TEST_F(LayersTest, PrintAndAssertShowVariables) {
   const Variable condition = layers::FillConstant({1}, DType::kBool, 1);
   layers::Assert(condition, {rows_, label_});
   EXPECT_THAT(LastOp().Input("Data"), ElementsAre("rows", "label"));
-  EXPECT_THAT(MessageOf([&] { layers::Assert(condition, {}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Assert(condition, {}); }),
               HasSubstr("there is no data to show"));
 }
 
@@ -552,7 +543,7 @@ TEST_F(LayersTest, AxesAreWrittenFromTheFront) {
   EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("decrease_axis"), ElementsAre(1));
   EXPECT_THAT(layers::Flatten(image_, -1).dims(), ElementsAre(-1, 8));
   EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 3);
-  EXPECT_THAT(MessageOf([&] { layers::Split(rows_, 5, 2); }), HasSubstr("axis 2 is outside"));
+  EXPECT_THAT(ErrorText([&] { layers::Split(rows_, 5, 2); }), HasSubstr("axis 2 is outside"));
 }
 
 TEST_F(LayersTest, MathLayersInferShapes) {
@@ -565,7 +556,7 @@ TEST_F(LayersTest, MathLayersInferShapes) {
               ElementsAre(-1, -1));
   EXPECT_THAT(layers::Sum({rows_, rows_}).dims(), ElementsAre(-1, 5));
   EXPECT_THAT(layers::Clip(rows_, -1.0f, 1.0f).dims(), ElementsAre(-1, 5));
-  EXPECT_THAT(MessageOf([&] { layers::Clip(rows_, 1.0f, -1.0f); }), HasSubstr("min = 1 is above"));
+  EXPECT_THAT(ErrorText([&] { layers::Clip(rows_, 1.0f, -1.0f); }), HasSubstr("min = 1 is above"));
   const Variable batch = layers::Data("batch", {-1, 4, 5});
   EXPECT_THAT(layers::Bmm(batch, layers::Data("other", {-1, 5, 3})).dims(), ElementsAre(-1, 4, 3));
   EXPECT_THAT(layers::Addmm(layers::Data("row", {4}), rows_, layers::Data("w", {5, 4})).dims(),
@@ -587,7 +578,7 @@ TEST_F(LayersTest, IncrementWritesItsInput) {
 TEST_F(LayersTest, VariablesOfAnotherProgramAreRefused) {
   Program other_main, other_startup;
   const ProgramGuard other(&other_main, &other_startup);
-  EXPECT_THAT(MessageOf([&] { layers::Relu(rows_); }), HasSubstr("belongs to another program"));
+  EXPECT_THAT(ErrorText([&] { layers::Relu(rows_); }), HasSubstr("belongs to another program"));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
-#include "tests/framework/builder/invalid_argument.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {

@@ -11,7 +11,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
-#include "tests/framework/builder/invalid_argument.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff::optimizer {
 namespace {

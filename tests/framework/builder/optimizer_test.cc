@@ -32,7 +32,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/op_role.h"
-#include "tests/framework/builder/invalid_argument.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -42,15 +42,6 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAreArray;
-
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // loss = Σ w · x, so that the gradient of w is x, whatever w is.
 class OptimizerTest : public testing::Test {
@@ -274,7 +265,7 @@ TEST_F(OptimizerTest, ASecondOptimizerCannotDifferentiateByWhatTheFirstOverwrite
   const Variable hidden = layers::Fc(layers::Data("x", {1, 2}), 2, {.param_attr = {.name = "u"}});
   const Variable loss = layers::ReduceSum(layers::Fc(hidden, 1, {.param_attr = {.name = "w"}}));
   optimizer::Sgd().Minimize(loss, {.parameters = {"w"}});
-  EXPECT_THAT(MessageOf([&] { optimizer::Sgd().Minimize(loss, {.parameters = {"u"}}); }),
+  EXPECT_THAT(ErrorText([&] { optimizer::Sgd().Minimize(loss, {.parameters = {"u"}}); }),
               AllOf(HasSubstr("optimizer_test.cc:"), HasSubstr("reads \"w\""),
                     HasSubstr("which is overwritten later by sgd")));
 }
@@ -428,14 +419,14 @@ TEST_F(OptimizerTest, ClipsBeforeItDecays) {
 TEST_F(OptimizerTest, LeavesUntrainedParametersAlone) {
   const Variable loss = LinearLoss({.name = "w", .trainable = false}, "x");
   const size_t ops = main_.root()->ops().size();
-  EXPECT_THAT(MessageOf([&] { optimizer::Sgd().Minimize(loss); }), HasSubstr("optimizer_test.cc:"));
+  EXPECT_THAT(ErrorText([&] { optimizer::Sgd().Minimize(loss); }), HasSubstr("optimizer_test.cc:"));
   EXPECT_EQ(main_.root()->ops().size(), ops);
 }
 
 TEST_F(OptimizerTest, LeavesAProgramWithoutParametersAsItIs) {
   const Variable loss =
       layers::Mean(layers::Data("fed", {-1, 2}, DType::kFloat32, {.stop_gradient = false}));
-  EXPECT_THAT(MessageOf([&] { optimizer::Sgd().Minimize(loss); }),
+  EXPECT_THAT(ErrorText([&] { optimizer::Sgd().Minimize(loss); }),
               HasSubstr("depends on no trainable parameter"));
   EXPECT_EQ(main_.root()->ops().size(), 1);
 }

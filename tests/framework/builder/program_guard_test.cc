@@ -7,7 +7,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/ir/op_role.h"
-#include "tests/framework/builder/invalid_argument.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {

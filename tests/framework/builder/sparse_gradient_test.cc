@@ -26,6 +26,7 @@
 #include "framework/executor/executor.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -35,15 +36,6 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRows = 7;
 constexpr int64_t kWidth = 3;
-
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 FeedList Ids() {
   return {{"ids", Tensor::FromValues<int64_t>({2, 3}, {4, 0, 4, 6, 4, 1})},
@@ -229,18 +221,18 @@ TEST(SparseGradient, IsRefusedByOpsThatDoNotKnowSelectedRows) {
   const Variable loss = Loss({.is_sparse = true});
   const BackwardResult result = AppendBackward(DefaultOpRegistry(), &main, loss.name());
   const Variable gradient(main.root(), result.parameters[0].gradient->name);
-  const std::string message = MessageOf([&] { layers::Tanh(gradient); });
+  const std::string message = ErrorText([&] { layers::Tanh(gradient); });
   EXPECT_THAT(message, HasSubstr("tanh"));
   EXPECT_THAT(message,
               HasSubstr("input \"X\" would be selected rows, variable \"w@GRAD\": expected "
                         "a dense tensor"));
-  EXPECT_THAT(MessageOf([&] { layers::Scale(gradient, {.scale = 2.0f, .bias = 1.0f}); }),
+  EXPECT_THAT(ErrorText([&] { layers::Scale(gradient, {.scale = 2.0f, .bias = 1.0f}); }),
               HasSubstr("bias = 1 and X is selected rows"));
-  EXPECT_THAT(MessageOf([&] { layers::Clip(gradient, 0.5f, 1.0f); }),
+  EXPECT_THAT(ErrorText([&] { layers::Clip(gradient, 0.5f, 1.0f); }),
               HasSubstr("expected min <= 0 <= max"));
-  EXPECT_THAT(MessageOf([&] { layers::ElementwiseMul(gradient, gradient); }),
+  EXPECT_THAT(ErrorText([&] { layers::ElementwiseMul(gradient, gradient); }),
               HasSubstr("input \"Y\" would be selected rows"));
-  EXPECT_THAT(MessageOf([&] { layers::SelectedRowsToDense(loss); }),
+  EXPECT_THAT(ErrorText([&] { layers::SelectedRowsToDense(loss); }),
               HasSubstr("X is a dense float32"));
 }
 
@@ -254,10 +246,10 @@ TEST(SparseGradient, IsRefusedAsAFeedAndAsAPersistable) {
   exe.Run(startup);
   FeedList feeds = Ids();
   feeds[0].second = Tensor({2, 3}, DType::kInt64, Place::Cpu(), Layout::SelectedRows(9));
-  EXPECT_THAT(MessageOf([&] { exe.Compile(main).Run(feeds, {loss.name()}); }),
+  EXPECT_THAT(ErrorText([&] { exe.Compile(main).Run(feeds, {loss.name()}); }),
               HasSubstr("feed \"ids\": layout selected_rows(height 9) given, plain expected"));
   gradient->persistable = true;
-  EXPECT_THAT(MessageOf([&] { exe.Compile(main).Run(Ids(), {loss.name()}); }),
+  EXPECT_THAT(ErrorText([&] { exe.Compile(main).Run(Ids(), {loss.name()}); }),
               HasSubstr("the persistable output \"w@GRAD\" would be selected rows"));
 }
 
@@ -274,7 +266,7 @@ TEST(SparseGradient, IsFoundByTheVerifierWhereItIsDeclaredDense) {
 }
 
 TEST(SparseGradient, RefusesAnIdOutsideTheTable) {
-  const std::string message = MessageOf([] {
+  const std::string message = ErrorText([] {
     Program main, startup;
     const ProgramGuard guard(&main, &startup);
     const Variable loss = Loss({.is_sparse = true});

@@ -14,6 +14,7 @@
 #include "framework/executor/prepared_plan.h"
 #include "framework/executor/storage.h"
 #include "framework/ir/text.h"
+#include "framework/plan/plan_text.h"
 #include "tests/framework/executor/tiny_ops.h"
 
 namespace skiff {

@@ -10,6 +10,7 @@
 #include "framework/analysis/aliasing.h"
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
+#include "framework/plan/plan_text.h"
 #include "framework/transpiler/pass.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/memory_check.h"

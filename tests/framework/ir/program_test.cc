@@ -7,6 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
 #include "tests/framework/ir/random_program.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -22,16 +23,6 @@ ErrorCode CodeOf(const Call& call) {
   }
   ADD_FAILURE() << "nothing was thrown";
   return ErrorCode::kIo;
-}
-
-template <typename Call>
-std::string MessageOf(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 std::vector<std::string> TypesOf(const Block& block) {
@@ -126,14 +117,14 @@ TEST(AttrTypes, AreNamedInTheOrderOfFluidsEnum) {
   EXPECT_EQ(AttrTypeName(TypeOf(Attribute(int64_t{1}))), "long");
   EXPECT_EQ(AttrTypeName(TypeOf(Attribute(1.0))), "double");
   EXPECT_EQ(AttrTypeName(AttrType::kVars), "vars");
-  EXPECT_EQ(MessageOf([] { AttrTypeName(static_cast<AttrType>(16)); }),
+  EXPECT_EQ(ErrorText([] { AttrTypeName(static_cast<AttrType>(16)); }),
             "unknown attribute type 16");
 }
 
 TEST(VarKinds, NamesReadBack) {
   EXPECT_EQ(VarKindFromName(VarKindName(VarKind::kLoDTensorArray)), VarKind::kLoDTensorArray);
-  EXPECT_EQ(MessageOf([] { VarKindFromName("tensor"); }), "unknown variable kind \"tensor\"");
-  EXPECT_EQ(MessageOf([] { VarKindName(static_cast<VarKind>(16)); }), "unknown variable kind 16");
+  EXPECT_EQ(ErrorText([] { VarKindFromName("tensor"); }), "unknown variable kind \"tensor\"");
+  EXPECT_EQ(ErrorText([] { VarKindName(static_cast<VarKind>(16)); }), "unknown variable kind 16");
   EXPECT_FALSE(IsVarKind(16));
   EXPECT_TRUE(IsVarKind(17));
 }
@@ -516,23 +507,23 @@ TEST(Program, SaysWhatIsWrongAndWhatItHas) {
   Block* root = program.root();
   root->CreateVar({.name = "x"});
   root->AppendOp(Op("f"));
-  EXPECT_EQ(MessageOf([&] { program.block(3); }), "no block 3: the program has 1");
-  EXPECT_EQ(MessageOf([&] { program.AppendBlock(-2); }),
+  EXPECT_EQ(ErrorText([&] { program.block(3); }), "no block 3: the program has 1");
+  EXPECT_EQ(ErrorText([&] { program.AppendBlock(-2); }),
             "a new block can't have the parent -2: the program has 1 blocks");
-  EXPECT_EQ(MessageOf([&] { root->CreateVar({.name = "x"}); }),
+  EXPECT_EQ(ErrorText([&] { root->CreateVar({.name = "x"}); }),
             "block 0: variable \"x\" exists already");
-  EXPECT_EQ(MessageOf([&] { root->CreateVar({}); }),
+  EXPECT_EQ(ErrorText([&] { root->CreateVar({}); }),
             "block 0: a variable needs a name, found an empty one");
-  EXPECT_EQ(MessageOf([&] { root->GetVar("y"); }),
+  EXPECT_EQ(ErrorText([&] { root->GetVar("y"); }),
             "block 0: no variable \"y\" in it or its ancestors");
-  EXPECT_EQ(MessageOf([&] { root->InsertOp(2, Op("g")); }),
+  EXPECT_EQ(ErrorText([&] { root->InsertOp(2, Op("g")); }),
             "block 0: can't insert op g at position 2 of 1 ops");
-  EXPECT_EQ(MessageOf([&] { root->RemoveOps(0, 2); }), "block 0: can't remove the ops [0, 2) of 1");
-  EXPECT_EQ(MessageOf([&] { root->ReorderOps({0, 0}); }), "block 0: order names op 0 twice");
-  EXPECT_EQ(MessageOf([&] { root->ops()[0]->Attr<int32_t>("axis"); }),
+  EXPECT_EQ(ErrorText([&] { root->RemoveOps(0, 2); }), "block 0: can't remove the ops [0, 2) of 1");
+  EXPECT_EQ(ErrorText([&] { root->ReorderOps({0, 0}); }), "block 0: order names op 0 twice");
+  EXPECT_EQ(ErrorText([&] { root->ops()[0]->Attr<int32_t>("axis"); }),
             "f: attribute \"axis\" is not set");
   root->ops()[0]->SetAttr("axis", 0.5f);
-  EXPECT_EQ(MessageOf([&] { root->ops()[0]->Attr<int32_t>("axis"); }),
+  EXPECT_EQ(ErrorText([&] { root->ops()[0]->Attr<int32_t>("axis"); }),
             "f: attribute \"axis\" is of type float, expected int");
 }
 
@@ -549,8 +540,8 @@ TEST(Program, CopiesInPartNameTheOpWhoseSubBlockIsNotThere) {
     const auto program = with_block(block);
     const std::string message = StrCat("block 1, op #1 \"while\": an attribute names block ", index,
                                        ", expected one in [0, 2)");
-    EXPECT_EQ(MessageOf([&] { program->CloneForTest(); }), message);
-    EXPECT_EQ(MessageOf([&] { program->Prune({}, {"a"}); }), message);
+    EXPECT_EQ(ErrorText([&] { program->CloneForTest(); }), message);
+    EXPECT_EQ(ErrorText([&] { program->Prune({}, {"a"}); }), message);
     EXPECT_EQ(CodeOf([&] { program->CloneForTest(); }), ErrorCode::kOutOfRange);
     EXPECT_TRUE(*program->Clone() == *program);
   }

@@ -234,7 +234,7 @@ TEST(ProgramText, ShowsWhereAnOpComesFromInAComment) {
 
 TEST(ProgramText, SkipsComments) {
   const auto program = ParseProgramText(
-      "# before\nprogram { # {\n block 0 {\n # }\n {} = f(){a = \"# no comment\"}#\n}\n} # after");
+      "# before\nprogram { # {\n block 0 {\n # }\n {} = f(){a = \"# no comment\"} #\n}\n} # after");
   EXPECT_EQ(program->root()->ops().at(0)->Attr<std::string>("a"), "# no comment");
 }
 

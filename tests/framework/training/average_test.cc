@@ -33,7 +33,7 @@
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
 #include "memory/allocator.h"
-#include "tests/framework/builder/invalid_argument.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff {

@@ -12,7 +12,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
-#include "tests/framework/builder/invalid_argument.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff::training {
 namespace {

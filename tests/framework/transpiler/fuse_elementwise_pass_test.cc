@@ -13,6 +13,7 @@
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
+#include "framework/plan/plan_text.h"
 #include "framework/transpiler/memory_reuse_pass.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/harness/thread_count.h"

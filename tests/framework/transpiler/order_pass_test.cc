@@ -15,6 +15,7 @@
 #include "framework/executor/executor.h"
 #include "framework/executor/lowering.h"
 #include "framework/ir/text.h"
+#include "framework/plan/plan_text.h"
 #include "framework/tensor/layout_copy.h"
 #include "framework/transpiler/memory_reuse_pass.h"
 #include "tests/framework/executor/tiny_ops.h"

@@ -193,7 +193,7 @@ TEST_F(TensorOps, SplitsGradientHasTheAttributesOfConcatOnly) {
   op.SetInput("X", {"x"}).SetOutput("Out", {"a", "b"}).SetAttr("num", 2).SetAttr("axis", 1);
   const auto always = [](const std::string&) { return true; };
   const std::vector<Op> grads =
-      registry_.Get("split").grad(GradContext(op, registry_.Get("split"), always, always));
+      registry_.Get("split").grad(GradContext(op, registry_.Get("split"), always));
   ASSERT_EQ(grads.size(), 1u);
   EXPECT_EQ(grads[0].attrs, (AttributeMap{{"axis", 1}}));
 }

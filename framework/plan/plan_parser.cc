@@ -1,0 +1,416 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+#include "framework/ir/text_attributes.h"
+#include "framework/ir/text_escape.h"
+#include "framework/ir/text_scanner.h"
+#include "framework/plan/plan_text.h"
+
+namespace skiff {
+namespace {
+
+// The values of an op's arguments, by slot, in the order of the text.
+using ParsedSlots = std::vector<std::pair<std::string, std::vector<ValueId>>>;
+
+class PlanParser {
+ public:
+  PlanParser(const OpRegistry& registry, std::string_view text)
+      : registry_(registry), scan_(text) {}
+
+  Plan Parse() {
+    scan_.Word("plan");
+    ParseSettings();
+    scan_.Punctuation('{');
+    while (!scan_.TryPunctuation('}')) ParseStatement();
+    if (!scan_.AtEnd()) scan_.ThrowExpected("the end of the text");
+    CheckDeclarations();
+    for (Instruction& instruction : plan_.instructions) GiveOpToCopy(&instruction);
+    return std::move(plan_);
+  }
+
+ private:
+  // What the text has said of a value so far.
+  struct Mention {
+    size_t position = 0;  // of the first one in the text
+    bool is_mentioned = false;
+    bool is_declared = false;
+  };
+
+  void ParseSettings() {
+    const size_t place = scan_.position();
+    const std::string name = scan_.Name("a place");
+    Located(place, [&] { plan_.place = Place::FromName(name); });
+    scan_.Word("reuse");
+    scan_.Punctuation('=');
+    const size_t policy = scan_.position();
+    const std::string_view word = scan_.AnyWord("a policy of reuse");
+    Located(policy, [&] { plan_.reuse = ParseReusePolicy(word); });
+  }
+
+  // Runs `parse` and gives its Errors this place in the text.
+  template <typename Function>
+  void Located(size_t position, Function parse) {
+    try {
+      parse();
+    } catch (const Error& error) {
+      scan_.ThrowAt(position, error.what());
+    }
+  }
+
+  void ParseStatement() {
+    if (scan_.TryWord("value")) {
+      ParseWritten();
+    } else if (scan_.TryWord("feed")) {
+      plan_.feeds = ParseValues();
+    } else if (scan_.TryWord("fetch")) {
+      plan_.fetches = ParseValues();
+    } else if (scan_.TryWord("contiguous")) {
+      ContiguousValues list;
+      list.alignment_bytes = Setting("alignment");
+      list.values = ParseValues();
+      plan_.contiguous.push_back(std::move(list));
+    } else if (scan_.TryWord("bytes")) {
+      plan_.max_live_bytes = Setting("max_live");
+      plan_.planned_bytes = Setting("planned");
+      plan_.unshared_bytes = Setting("unshared");
+    } else {
+      plan_.instructions.push_back(ParseInstruction());
+    }
+  }
+
+  Instruction ParseInstruction() {
+    if (scan_.Peek() == '{') return ParseOp();
+    if (scan_.TryWord("copy")) return ParseCopy();
+    if (scan_.TryWord("fused")) return ParseFused();
+    scan_.ThrowExpected(
+        "an instruction ('{', \"copy\" or \"fused\"), \"value\", \"feed\", \"fetch\", "
+        "\"contiguous\", \"bytes\" or '}'");
+  }
+
+  Instruction ParseOp() {
+    const size_t start = scan_.position();
+    scan_.Punctuation('{');
+    const ParsedSlots outputs = ParseSlots('}', &PlanParser::ParseWritten);
+    scan_.Punctuation('=');
+    const size_t type_position = scan_.position();
+    auto op = std::make_shared<Op>(scan_.Name("an op type"));
+    Instruction made;
+    Located(type_position, [&] { made.def = &registry_.Get(op->type); });
+    scan_.Punctuation('(');
+    const ParsedSlots inputs = ParseSlots(')', &PlanParser::ParseValue);
+    op->is_target = scan_.TryWord("target");
+    if (scan_.Peek() == '{' && !IsOpNext()) op->attrs = ParseAttributes(&scan_);
+    op->inputs = NamesOf(inputs);
+    op->outputs = NamesOf(outputs);
+    Located(start, [&] { CheckOp(*made.def, *op); });
+    made.inputs = InOrder(made.def->inputs, inputs);
+    made.outputs = InOrder(made.def->outputs, outputs);
+    for (const SlotDef& def : made.def->inputs) {
+      made.reads_data.insert(made.reads_data.end(), op->Input(def.name).size(), !def.shape_only);
+    }
+    ParseMarks(&made);
+    op->id = static_cast<int64_t>(made.position);
+    if (TrySetting("id")) op->id = scan_.Number<int64_t>("the id of an op");
+    made.op = op.get();
+    plan_.made_ops.push_back(std::move(op));
+    return made;
+  }
+
+  // Returns whether a '{' starts the next op, `{}` or `{Out: …`, rather than attributes, `{a = …`.
+  bool IsOpNext() const {
+    TextScanner ahead = scan_;
+    ahead.Punctuation('{');
+    if (ahead.TryPunctuation('}')) return ahead.Peek() == '=';
+    ahead.Name("a name");
+    return ahead.Peek() == ':';
+  }
+
+  Instruction ParseCopy() {
+    Instruction copy;
+    copy.kind = InstructionKind::kCopy;
+    const size_t start = scan_.position();
+    copy.outputs = ParseWrittenValues();
+    scan_.Word("from");
+    copy.inputs = ParseValues();
+    if (copy.outputs.size() != 1 || copy.inputs.size() != 1) {
+      scan_.ThrowAt(start, StrCat("a copy has one value on each side, found ", copy.outputs.size(),
+                                  " and ", copy.inputs.size()));
+    }
+    copy.reads_data = {true};
+    ParseMarks(&copy);
+    copies_.push_back({copy.position, start});
+    return copy;
+  }
+
+  Instruction ParseFused() {
+    Instruction fused;
+    fused.kind = InstructionKind::kFused;
+    fused.outputs = ParseWrittenValues();
+    scan_.Word("from");
+    fused.inputs = ParseValues();
+    fused.reads_data.assign(fused.inputs.size(), true);
+    if (TrySetting("elements")) fused.blocks.elements = scan_.Number<int64_t>("a number");
+    if (TrySetting("row_axis")) fused.blocks.row_axis = scan_.Number<int>("an axis");
+    if (TrySetting("parts")) fused.blocks.part_count = scan_.Number<int64_t>("a number");
+    ParseMarks(&fused);
+    const size_t next = std::exchange(next_position_, 0);
+    scan_.Punctuation('{');
+    do {
+      if (scan_.Peek() != '{') scan_.ThrowExpected("an op, the member of a fused instruction");
+      fused.members.push_back(ParseOp());
+    } while (!scan_.TryPunctuation('}'));
+    next_position_ = next;
+    fused.op = fused.members.back().op;
+    fused.def = fused.members.back().def;
+    return fused;
+  }
+
+  void ParseMarks(Instruction* instruction) {
+    if (TrySetting("workspaces")) ParseWorkspaces(instruction);
+    instruction->position =
+        TrySetting("position") ? scan_.Number<uint32_t>("the position of an op") : next_position_;
+    next_position_ = instruction->position + 1;
+  }
+
+  void ParseWorkspaces(Instruction* instruction) {
+    scan_.Punctuation('[');
+    do {
+      instruction->workspace_bytes.push_back(scan_.Number<int64_t>("the bytes of a workspace"));
+      if (!scan_.TryPunctuation('@')) continue;
+      instruction->workspace_offsets.push_back(scan_.Number<int64_t>("an offset"));
+    } while (scan_.TryPunctuation(','));
+    const size_t offsets = instruction->workspace_offsets.size();
+    if (offsets != 0 && offsets != instruction->workspace_bytes.size()) {
+      scan_.ThrowExpected("an offset for each workspace or for none");
+    }
+    scan_.Punctuation(']');
+  }
+
+  ParsedSlots ParseSlots(char close, ValueId (PlanParser::*parse)()) {
+    ParsedSlots slots;
+    if (scan_.TryPunctuation(close)) return slots;
+    do {
+      const size_t start = scan_.position();
+      std::string slot = scan_.Name("the name of a slot");
+      if (std::ranges::count(slots, slot, &ParsedSlots::value_type::first) != 0) {
+        scan_.ThrowAt(start, StrCat("slot ", Quote(slot), " is there twice"));
+      }
+      scan_.Punctuation(':');
+      slots.emplace_back(std::move(slot), ParseList(parse));
+    } while (scan_.TryPunctuation(','));
+    scan_.Punctuation(close);
+    return slots;
+  }
+
+  Slots NamesOf(const ParsedSlots& parsed) const {
+    Slots slots;
+    for (const auto& [slot, values] : parsed) {
+      SlotArguments named{.slot = slot, .arguments = {}};
+      for (ValueId value : values) {
+        named.arguments.push_back(value ? plan_[value].name : std::string(kEmptyVarName));
+      }
+      slots.push_back(std::move(named));
+    }
+    return slots;
+  }
+
+  static std::vector<ValueId> InOrder(const std::vector<SlotDef>& defs, const ParsedSlots& parsed) {
+    std::vector<ValueId> values;
+    for (const SlotDef& def : defs) {
+      const auto found = std::ranges::find(parsed, def.name, &ParsedSlots::value_type::first);
+      if (found == parsed.end()) continue;
+      values.insert(values.end(), found->second.begin(), found->second.end());
+    }
+    return values;
+  }
+
+  std::vector<ValueId> ParseList(ValueId (PlanParser::*parse)()) {
+    std::vector<ValueId> values;
+    scan_.Punctuation('[');
+    if (scan_.TryPunctuation(']')) return values;
+    do {
+      values.push_back((this->*parse)());
+    } while (scan_.TryPunctuation(','));
+    scan_.Punctuation(']');
+    return values;
+  }
+  std::vector<ValueId> ParseValues() { return ParseList(&PlanParser::ParseValue); }
+  std::vector<ValueId> ParseWrittenValues() { return ParseList(&PlanParser::ParseWritten); }
+
+  // Reads name#index, or none.
+  ValueId ParseValue() {
+    const size_t start = scan_.position();
+    std::string name = scan_.Name("a value (name#index) or \"none\"");
+    if (scan_.Peek() != '#' && name == "none") return {};
+    return ParseIndex(start, std::move(name));
+  }
+
+  // Reads #index after the name of a value.
+  ValueId ParseIndex(size_t start, std::string name) {
+    scan_.Punctuation('#');
+    const auto index = scan_.Number<uint32_t>("the index of a value");
+    // Each value takes some characters, so a larger index is a mistake, and would cost memory.
+    if (index >= scan_.text().size()) {
+      scan_.ThrowAt(start, StrCat("the index ", index, " is too large for a text of ",
+                                  scan_.text().size(), " characters"));
+    }
+    while (plan_.values.size() <= index) {
+      plan_.values.Add({});
+      mentions_.Add({});
+    }
+    const ValueId value(index);
+    Mention& mention = mentions_[value];
+    if (!mention.is_mentioned) {
+      mention = {.position = start, .is_mentioned = true, .is_declared = false};
+      plan_[value].name = std::move(name);
+    } else if (plan_[value].name != name) {
+      scan_.ThrowAt(start, StrCat("value #", index, " is ", Quote(name), " here and ",
+                                  Quote(plan_[value].name), " before"));
+    }
+    return value;
+  }
+
+  // Reads a value, with its declaration if that follows.
+  ValueId ParseWritten() {
+    const size_t start = scan_.position();
+    const ValueId id = ParseValue();
+    if (!id || scan_.PeekWord().empty()) return id;
+    if (mentions_[id].is_declared) {
+      scan_.ThrowAt(start, StrCat("value #", id.index(), " is declared twice"));
+    }
+    mentions_[id].is_declared = true;
+    // Parsed aside: where the value is stored may name a value that isn't there yet.
+    PlanValue value{.name = plan_[id].name, .meta = {}};
+    value.meta.dtype = ParseDType(&scan_);
+    const size_t dims = scan_.position();
+    value.meta.shape = Shape(ParseIntegers(&scan_));
+    Located(dims, [&] { CheckElementLimit(value.meta.shape.dims()); });
+    ParseValueMarks(&value);
+    if (scan_.TryPunctuation('@')) ParseStorage(&value);
+    plan_[id] = std::move(value);
+    return id;
+  }
+
+  void ParseValueMarks(PlanValue* value) {
+    Layout& layout = value->meta.layout;
+    if (TrySetting("lod")) value->meta.lod_level = scan_.Number<int32_t>("a LoD level");
+    value->meta.persistable = scan_.TryWord("persistable");
+    if (TrySetting("blocked")) {
+      layout = Layout::Blocked(scan_.Number<int32_t>("the channels of a block"));
+    }
+    if (TrySetting("selected_rows")) {
+      layout = Layout::SelectedRows(scan_.Number<int64_t>("the rows of a dense tensor"));
+    }
+    value->is_alone = scan_.TryWord("alone");
+    value->is_checkpoint = scan_.TryWord("checkpoint");
+  }
+
+  // Reads what follows the @: scope, feed, an offset or another value.
+  void ParseStorage(PlanValue* value) {
+    const size_t start = scan_.position();
+    const bool is_offset = scan_.Peek() >= '0' && scan_.Peek() <= '9';
+    if (is_offset) {
+      value->offset = scan_.Number<int64_t>("an offset in the arena");
+      return;
+    }
+    std::string name = scan_.Name("\"scope\", \"feed\", an offset or a value");
+    if (scan_.Peek() == '#') {
+      value->alias_of = ParseIndex(start, std::move(name));
+    } else if (name == "scope") {
+      value->storage = Storage::kScope;
+    } else if (name == "feed") {
+      value->storage = Storage::kFeed;
+    } else {
+      scan_.ThrowExpected("'#' and the index of a value");
+    }
+  }
+
+  // Reads name=N.
+  int64_t Setting(std::string_view name) {
+    scan_.Word(name);
+    scan_.Punctuation('=');
+    return scan_.Number<int64_t>("a number");
+  }
+
+  // Reads name= if it follows. Returns whether it did.
+  bool TrySetting(std::string_view name) {
+    if (!scan_.TryWord(name)) return false;
+    scan_.Punctuation('=');
+    return true;
+  }
+
+  void CheckDeclarations() {
+    for (ValueId id : plan_.ids()) {
+      const Mention& mention = mentions_[id];
+      if (!mention.is_mentioned) continue;
+      if (!mention.is_declared) {
+        scan_.ThrowAt(mention.position, StrCat("value ", NameText(plan_[id].name), "#", id.index(),
+                                               " is declared nowhere"));
+      }
+      CheckAliases(id);
+    }
+  }
+
+  // Whoever asks for the storage of a value follows alias_of to its end.
+  void CheckAliases(ValueId id) {
+    ValueId storage = id;
+    for (size_t steps = 0; storage; ++steps, storage = plan_[storage].alias_of) {
+      if (steps > plan_.values.size()) {
+        scan_.ThrowAt(mentions_[id].position,
+                      StrCat("value ", NameText(plan_[id].name), "#", id.index(),
+                             " is stored in itself, by way of other values"));
+      }
+    }
+  }
+
+  // A copy takes the op at its position, which may be a member of a fused instruction.
+  void GiveOpToCopy(Instruction* copy) {
+    if (copy->kind != InstructionKind::kCopy) return;
+    const Instruction* op = FindOp(plan_.instructions, copy->position);
+    for (const Instruction& other : plan_.instructions) {
+      if (op == nullptr) op = FindOp(other.members, copy->position);
+    }
+    if (op == nullptr) {
+      const auto it = std::ranges::find(copies_, copy->position, &CopyPosition::of_op);
+      scan_.ThrowAt(it->in_text, StrCat("the copy is for the op at position ", copy->position,
+                                        ", and there is none; position=N says which op it is for"));
+    }
+    copy->op = op->op;
+    copy->def = op->def;
+  }
+
+  static const Instruction* FindOp(const std::vector<Instruction>& instructions, size_t position) {
+    const auto it = std::ranges::find_if(instructions, [&](const Instruction& instruction) {
+      return instruction.kind == InstructionKind::kOp && instruction.position == position;
+    });
+    return it == instructions.end() ? nullptr : &*it;
+  }
+
+  struct CopyPosition {
+    size_t of_op;
+    size_t in_text;
+  };
+
+  const OpRegistry& registry_;
+  TextScanner scan_;
+  Plan plan_;
+  ValueTable<Mention> mentions_;
+  std::vector<CopyPosition> copies_;
+  size_t next_position_ = 0;
+};
+
+}  // namespace
+
+Plan ParsePlan(const OpRegistry& registry, std::string_view text) {
+  return PlanParser(registry, text).Parse();
+}
+
+}  // namespace skiff

@@ -1,0 +1,51 @@
+// The text format of plans, for people and for tests. Parsing gives back a plan that runs the same.
+//
+//   plan cpu reuse=arena {
+//     value x#0 float32 [2, 3] @feed
+//     value w#1 float32 [3] persistable @scope
+//     {Out: [a#2 float32 [2, 3] @0]} = relu(X: [x#0])
+//     {Out: [b#3 float32 [2, 3] @a#2]} = elementwise_add(X: [a#2], Y: [w#1]) {axis = -1}
+//     copy [c#4 float32 [2, 3] blocked=8 @64] from [b#3] position=5
+//     fused [d#6 float32 [2, 3] @0] from [x#0, b#3] elements=6 {
+//       {Out: [e#5 float32 [2, 3]]} = tanh(X: [x#0])
+//       {Out: [d#6]} = elementwise_mul(X: [e#5], Y: [b#3])
+//     }
+//     feed [x#0]
+//     fetch [d#6]
+//     contiguous alignment=4 [a#2, c#4]
+//     bytes max_live=24 planned=128 unshared=72
+//   }
+//
+// - The plan starts with its place and the policy by which values share memory.
+// - A value is name#index. Where it is declared, these follow: its dtype and shape; whichever apply
+//   of lod=N, persistable, blocked=N, selected_rows=H (of a dense tensor with H rows), alone and
+//   checkpoint; and where it is stored: @scope, @feed, @ and another value, in that one's storage,
+//   or @ and a number, at this offset of the arena; nothing while the offset isn't planned.
+// - A value is declared where an instruction writes it, or else by a line `value …`. Values that
+//   nothing mentions aren't printed.
+// - An op is written as in a program (framework/ir/text.h), with values for names; `none` stands
+//   for @EMPTY@. A copy has one value on each side. A fused instruction lists what its members
+//   write for others, what they read of others, the partition into blocks (elements=N row_axis=N
+//   parts=N), and its members.
+// - After an instruction follow its workspaces, as in `workspaces=[64 @128, 32]`; `position=N`
+//   unless it is one more than that of the instruction before; and `id=N` unless that is the
+//   position. The op that a copy is for is the one at its position.
+// - Where the program was made (CreationSite) is left out.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "framework/op/registry.h"
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+std::string PrintPlan(const Plan& plan);
+
+// Parses a plan of ops of the registry, which must outlive the plan. Throws Error
+// (kInvalidArgument), starting with line and column, if the text is not a plan or a definition
+// refuses an op. Whether the plan makes sense is CheckPlan's to say.
+Plan ParsePlan(const OpRegistry& registry, std::string_view text);
+
+}  // namespace skiff

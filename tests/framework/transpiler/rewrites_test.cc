@@ -1,0 +1,137 @@
+// What each pass makes of small programs and plans, as texts: rewrites/<pass>.txt has cases like
+//
+//   ## Drops the branch that nobody fetches
+//   recompute=checkpoints        (lines of options, if the pass needs any; see SetOption)
+//   before:
+//   plan cpu reuse=none { … }
+//   after:
+//   plan cpu reuse=none { … }
+//
+// `after: the same` says that the pass changes nothing. In texts, BLOCK is the number of channels
+// of a block on the processor at hand.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/analysis/verify_plan.h"
+#include "framework/base/cpu_features.h"
+#include "framework/base/error.h"
+#include "framework/io/file.h"
+#include "framework/ir/text.h"
+#include "framework/plan/plan_text.h"
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+namespace {
+
+constexpr std::string_view kSame = " the same\n";
+
+struct Rewrite {
+  std::string title;
+  std::vector<std::string> options;
+  std::string before;
+  std::string after;
+};
+
+void ReplaceAll(std::string_view old_text, std::string_view new_text, std::string* text) {
+  for (size_t at = text->find(old_text); at != std::string::npos; at = text->find(old_text, at)) {
+    text->replace(at, old_text.size(), new_text);
+  }
+}
+
+Rewrite ParseRewrite(const std::string& text) {
+  Rewrite rewrite;
+  const size_t before = text.find("\nbefore:");
+  const size_t after = text.find("\nafter:");
+  SKIFF_ENFORCE(before != std::string::npos && after != std::string::npos && before < after,
+                kInvalidArgument, "expected before: and after: in ", text);
+  std::istringstream head(text.substr(0, before));
+  std::getline(head, rewrite.title);
+  for (std::string line; std::getline(head, line);) rewrite.options.push_back(line);
+  rewrite.before = text.substr(before + 8, after - before - 7);
+  rewrite.after = text.substr(after + 7);
+  return rewrite;
+}
+
+std::vector<Rewrite> ReadRewrites(const std::string& pass) {
+  std::string text = ReadFile(StrCat("tests/framework/transpiler/rewrites/", pass, ".txt"));
+  ReplaceAll("BLOCK", StrCat(PreferredChannelBlock()), &text);
+  std::vector<Rewrite> rewrites;
+  for (size_t start = text.find("## "); start != std::string::npos;) {
+    const size_t end = text.find("\n## ", start);
+    rewrites.push_back(ParseRewrite(text.substr(start + 3, end - start - 3) + "\n"));
+    start = end == std::string::npos ? end : end + 1;
+  }
+  return rewrites;
+}
+
+void SetOption(const std::string& option, PassContext* context) {
+  const size_t equals = option.find('=');
+  const std::string name = option.substr(0, equals);
+  const std::string value = option.substr(equals + 1);
+  if (name == "recompute") {
+    context->memory.recompute = ParseRecompute(value);
+  } else if (name == "kernel") {
+    context->forced_kernels[value] = "plain";
+  } else {
+    Throw(ErrorCode::kInvalidArgument, "expected recompute=… or kernel=…, found ", option);
+  }
+}
+
+class Rewrites : public ::testing::TestWithParam<std::string> {
+ protected:
+  static const OpRegistry& registry() { return DefaultOpRegistry(); }
+
+  static std::string Normalized(const std::string& text) {
+    return IsPlan(text) ? PrintPlan(ParsePlan(registry(), text))
+                        : PrintProgram(*ParseProgramText(text));
+  }
+
+  static bool IsPlan(const std::string& text) {
+    return text.find_first_not_of(" \n") == text.find("plan ");
+  }
+
+  static std::string Apply(const std::string& pass, const Rewrite& rewrite) {
+    if (!IsPlan(rewrite.before)) {
+      const auto program = ParseProgramText(rewrite.before);
+      MakeProgramPass(pass)->Apply(registry(), program.get());
+      return PrintProgram(*program);
+    }
+    PassContext context{.registry = registry()};
+    for (const std::string& option : rewrite.options) SetOption(option, &context);
+    Plan plan = ParsePlan(registry(), rewrite.before);
+    CheckPlan(plan);
+    MakePlanPass(pass)->Apply(context, &plan);
+    CheckPlan(plan);
+    return PrintPlan(plan);
+  }
+};
+
+TEST_P(Rewrites, AreThoseOfTheFile) {
+  const std::vector<Rewrite> rewrites = ReadRewrites(GetParam());
+  bool changes = false;
+  for (const Rewrite& rewrite : rewrites) {
+    SCOPED_TRACE(StrCat("rewrites/", GetParam(), ".txt: ", rewrite.title));
+    const bool same = rewrite.after.starts_with(kSame);
+    changes = changes || !same;
+    const std::string expected = Normalized(same ? rewrite.before : rewrite.after);
+    EXPECT_EQ(Apply(GetParam(), rewrite), expected);
+  }
+  EXPECT_TRUE(changes) << "a file needs a case in which the pass changes something";
+}
+
+std::vector<std::string> AllPasses() {
+  std::vector<std::string> names = ProgramPassNames();
+  for (const std::string& name : PlanPassNames()) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Rewrites, ::testing::ValuesIn(AllPasses()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace skiff
