@@ -105,14 +105,18 @@ void SetInPlace(Op* op, const std::string& slot, const std::string& output,
   op->SetOutput(output, {name});
 }
 
-// Removes what was appended to the root of a program since construction, unless Stay is called.
+// Removes what was appended to the root of a program since construction, and gives ops their roles
+// back (append_backward marks the one that writes the loss), unless Stay is called.
 class Appended {
  public:
   explicit Appended(Block* root)
-      : root_(root), ops_(root->ops().size()), vars_(root->vars().size()) {}
+      : root_(root), ops_(root->ops().size()), vars_(root->vars().size()) {
+    for (const auto& op : root->ops()) attrs_.push_back(op->attrs);
+  }
   ~Appended() {
     if (stays_) return;
     root_->RemoveOps(ops_, root_->ops().size());
+    for (size_t i = 0; i < ops_; ++i) root_->ops()[i]->attrs = std::move(attrs_[i]);
     std::vector<std::string> names;
     for (size_t i = vars_; i < root_->vars().size(); ++i) names.push_back(root_->vars()[i]->name);
     root_->RemoveVars(names);
@@ -126,6 +130,7 @@ class Appended {
   Block* root_;
   size_t ops_;
   size_t vars_;
+  std::vector<AttributeMap> attrs_;
   bool stays_ = false;
 };
 

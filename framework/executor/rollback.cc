@@ -70,7 +70,12 @@ void Rollback::Save() {
 
 void Rollback::Restore() const {
   for (const Copy& copy : copies_) {
-    values_.Await(*copy.live);
+    try {
+      values_.Await(*copy.live);
+    } catch (const Error&) {
+      // The run has failed already and throws its own Error. What a background kernel left half
+      // written is overwritten here, and so must be the variables after it.
+    }
     CopyTensor(copy.saved, copy.live);
   }
 }

@@ -57,7 +57,8 @@ void SyncPath(const std::string& path, int flags) {
   const int error_number = fsync(descriptor) == 0 ? 0 : errno;
   close(descriptor);
   // Some file systems have no fsync for directories.
-  if (error_number == 0 || error_number == EINVAL) return;
+  const bool is_directory = (flags & O_DIRECTORY) != 0;
+  if (error_number == 0 || (error_number == EINVAL && is_directory)) return;
   ThrowSystemError("sync", path, error_number);
 }
 

@@ -226,11 +226,17 @@ void ReadVarType(const proto::VarType& type, Var* var) {
   }
 }
 
+[[noreturn]] void ThrowNoValue(const std::string& name, proto::AttrType type) {
+  ThrowCorrupt("attribute \"", name, "\" of type ", proto::AttrType_Name(type), " has no value");
+}
+
 Attribute ReadVarAttr(const proto::VarDesc::Attr& attr) {
   switch (attr.type()) {
     case proto::INT:
+      if (!attr.has_i()) ThrowNoValue(attr.name(), attr.type());
       return attr.i();
     case proto::STRING:
+      if (!attr.has_s()) ThrowNoValue(attr.name(), attr.type());
       return attr.s();
     case proto::INTS:
       return std::vector<int32_t>(attr.ints().begin(), attr.ints().end());
@@ -308,10 +314,7 @@ std::vector<T> ToVector(const Field& field) {
 
 Attribute ReadAttr(const proto::OpDesc::Attr& attr, int block_count) {
   // protobuf would give 0 for a missing value, which a file can't have meant.
-  if (!HasScalar(attr)) {
-    ThrowCorrupt("attribute \"", attr.name(), "\" of type ", proto::AttrType_Name(attr.type()),
-                 " has no value");
-  }
+  if (!HasScalar(attr)) ThrowNoValue(attr.name(), attr.type());
   switch (attr.type()) {
     case proto::INT:
       return attr.i();

@@ -33,8 +33,10 @@ Range RoundRange(double low, double high) {
   // There is no point at all.
   if (low > high) return {};
   if (low == high) {
-    low -= 0.5;
-    high += 0.5;
+    // A part of large numbers, which adding 0.5 wouldn't change.
+    const double margin = std::max(0.5, std::abs(low) * 1e-3);
+    low -= margin;
+    high += margin;
   }
   // The smallest of 1, 2, 5 and 10 times the power that gives at most five steps.
   const double rough = (high - low) / 5;

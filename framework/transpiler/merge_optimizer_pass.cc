@@ -275,9 +275,9 @@ class Merging {
       } else if (const auto* text = std::get_if<std::string>(&value)) {
         texts.insert(texts.end(), parameters, *text);
       } else if (const auto* own = std::get_if<std::vector<float>>(&value)) {
-        AppendEntries(*own, parameters, &numbers);
+        AppendEntries(op, name, *own, parameters, &numbers);
       } else {
-        AppendEntries(std::get<std::vector<std::string>>(value), parameters, &texts);
+        AppendEntries(op, name, std::get<std::vector<std::string>>(value), parameters, &texts);
       }
     }
     if (texts.empty()) return numbers;
@@ -285,7 +285,12 @@ class Merging {
   }
 
   template <typename T>
-  static void AppendEntries(const std::vector<T>& own, size_t count, std::vector<T>* joined) {
+  static void AppendEntries(const Op& op, const std::string& name, const std::vector<T>& own,
+                            size_t count, std::vector<T>* joined) {
+    // Shape rules check this as well, but they run after the passes over a program.
+    SKIFF_ENFORCE(own.size() == 1 || own.size() == count, kInvalidArgument, op.type, ": attribute ",
+                  name, " has ", own.size(), " entries, expected 1 for all or ", count,
+                  " as its list of parameters has");
     for (size_t i = 0; i < count; ++i) joined->push_back(own[own.size() == 1 ? 0 : i]);
   }
 
