@@ -1,3 +1,5 @@
+// The differences between oneDNN 2 and 3 are in this file only. In version 2, a primitive
+// descriptor is made from an operation descriptor; in version 3, from the arguments themselves.
 #include "operators/common/onednn.h"
 
 #include <array>
@@ -24,12 +26,14 @@ auto Checked(std::string_view what, const Create& create) {
   }
 }
 
+// oneDNN counts a dilation from 0.
 dnnl::memory::dims MinusOne(dnnl::memory::dims dims) {
   for (auto& dim : dims) --dim;
   return dims;
 }
 
-// Holds oneDNN to the used instruction set. Works only before oneDNN first looks for its own limit.
+// Limits oneDNN to the used instruction set. This works only before oneDNN first reads its own
+// limit.
 void LimitInstructionSet() {
   const InstructionSet used = UsedInstructionSet();
   if (used == ProcessorInstructionSet()) return;
@@ -98,12 +102,14 @@ int64_t OnednnBytes(const dnnl::memory::desc& desc) {
   return static_cast<int64_t>(desc.get_size());
 }
 
+// oneDNN has slow reference code for whatever its fast implementations don't cover.
 bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor) {
   return std::string_view(descriptor.impl_info_str()).starts_with("ref");
 }
 
 dnnl::primitive_attr OnednnAttributes() {
   dnnl::primitive_attr attributes;
+  // Kernels give the scratchpad a workspace of the plan. Otherwise oneDNN would allocate it.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attributes;
 }

@@ -1,3 +1,11 @@
+// Two ways to reduce, by the innermost run of contiguous elements. If the run is reduced
+// (FoldRows), an output is a sum along vectors. If it is kept (FoldColumns), a vector holds
+// neighbouring outputs, and rows of a tile of columns are added up.
+//
+// Sums of float32 run in vectors of float32 over some thousand elements, or 64 rows, and go on in
+// float64: so rounding errors don't grow with the size, at the speed of float32. A large reduction
+// is cut into parts by the sizes alone, and the parts' results are joined in order, so the number
+// of threads doesn't change results.
 #include "operators/common/reduce.h"
 
 #include <algorithm>
@@ -23,7 +31,8 @@ namespace skiff {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Adds up transform(x) in four independent vectors, so that additions overlap.
+// Sums transform(x) in four independent vectors, so that an addition needn't wait for the one
+// before.
 template <typename Transform>
 double SumBlock(const float* HWY_RESTRICT x, size_t count, const Transform& transform) {
   const hn::ScalableTag<float> d;
@@ -43,6 +52,7 @@ double SumBlock(const float* HWY_RESTRICT x, size_t count, const Transform& tran
     sum0 = hn::Add(sum0, transform(hn::LoadU(d, x + i)));
   }
   const auto sum = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
+  // The remaining elements go into the float64 total one by one.
   double total = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
   for (; i < count; ++i) {
     const hn::CappedTag<float, 1> one;
@@ -229,6 +239,7 @@ void MinOfColumns(const float* x, size_t stride, size_t rows, size_t columns, fl
   ExtremeOfColumns<false>(x, stride, rows, columns, best);
 }
 
+// Products are float64 throughout: those of some dozen float32 numbers may overflow or vanish.
 double ProductOfBlock(const float* HWY_RESTRICT x, size_t count) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -396,7 +407,7 @@ SumOf<T> BlockSumOfProducts(const T* a, const T* b, int64_t count) {
   return sum;
 }
 
-// Returns the elements of a part, such that at most kMaxParts parts make up `count`.
+// Returns the number of elements per part, such that there are at most kMaxParts parts.
 int64_t PartSize(int64_t count) { return std::max(kGrain, (count + kMaxParts - 1) / kMaxParts); }
 
 // Splits [0, count) into parts that depend only on count, and joins their results in order. So the
@@ -540,7 +551,7 @@ struct Extreme<float, kIsMax> {
   }
 };
 
-// Whether all (kOfAll) or any of some bools are true. The search ends at the first false (true)
+// Whether all (kOfAll) or any of some bools are true. The search ends at the first false (or true)
 // one.
 template <bool kOfAll>
 struct Quantifier : PlainLoops<Quantifier<kOfAll>, bool, bool> {
@@ -548,6 +559,7 @@ struct Quantifier : PlainLoops<Quantifier<kOfAll>, bool, bool> {
   using Carry = bool;
   static bool Identity() { return kOfAll; }
   static bool Join(bool a, bool b) { return kOfAll ? a && b : a || b; }
+  // memchr finds the deciding element faster than a loop that joins all of them.
   static bool OfRow(const bool* x, int64_t count) {
     const bool found = std::memchr(x, kOfAll ? 0 : 1, static_cast<size_t>(count)) != nullptr;
     return kOfAll != found;
@@ -654,6 +666,8 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
     kept_count_ = 0;
     return;
   }
+  // From the innermost axis: axes of one kind that are next to the run extend it; the others become
+  // dims, merged with neighbours of the same kind.
   int64_t stride = 1;
   bool in_run = true;
   bool previous_is_reduced = true;
@@ -689,6 +703,8 @@ int64_t AxisReduction::Offset(const std::vector<Dim>& dims, int64_t index) {
 
 template <typename Rule, typename Out, typename Finish>
 void AxisReduction::FoldRows(const typename Rule::Value* x, Out* out, const Finish& finish) const {
+  // A single output of contiguous elements: threads share its parts. Otherwise they share the
+  // outputs.
   if (kept_count_ == 1 && reduced_count_ == 1) {
     *out = finish(FoldParts<typename Rule::Carry>(
         run_length_, [x](int64_t begin, int64_t size) { return Rule::OfRow(x + begin, size); },
@@ -713,6 +729,8 @@ void AxisReduction::FoldColumns(const typename Rule::Value* x, Out* out,
                                 const Finish& finish) const {
   using Carry = typename Rule::Carry;
   const int64_t tiles = (run_length_ + kColumns - 1) / kColumns;
+  // The rows of a column tile: iterations of the reduced dims, of which the innermost has one
+  // stride.
   const Dim rows = reduced_.empty() ? Dim{1, 0} : reduced_.back();
   // Adds rows [begin, end) of a tile to the carries.
   const auto collect = [&](int64_t tile, int64_t begin, int64_t end, Carry* carries) {

@@ -66,6 +66,8 @@ HWY_INLINE void VisitTile(const SoftmaxTile& tile, const Start& start, const Vis
   }
 }
 
+// Only the last vector of a row or of a tile isn't whole; the copy through memory costs nothing
+// then.
 HWY_INLINE Vector LoadLanes(const float* from, int64_t count, float fill) {
   return count == LaneCount() ? hn::LoadU(Floats(), from) : LoadPart(from, count, fill);
 }
@@ -111,7 +113,7 @@ void MaxOfTile(const SoftmaxTile& tile, const float* x, float* max) {
 }
 
 // Prefetches the next tile, which begins one tile length later, while the exponentials of this one
-// are computed. The address may be beyond the last element, where a prefetch does nothing.
+// are computed. The address may be beyond the last element, where a prefetch has no effect.
 HWY_INLINE void PrefetchBehind(const SoftmaxTile& tile, const float* x) {
   const auto bytes = static_cast<uintptr_t>(tile.items * tile.item_stride) * sizeof(float);
   hwy::Prefetch(reinterpret_cast<const float*>(reinterpret_cast<uintptr_t>(x) + bytes));

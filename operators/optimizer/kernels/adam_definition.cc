@@ -9,7 +9,7 @@ namespace {
 
 SlotDef Override(const char* slot, const char* attr) {
   return {.name = slot,
-          .doc = StrCat("One element: goes before the attribute ", attr, "."),
+          .doc = StrCat("One element: overrides the attribute ", attr, "."),
           .dispensable = true};
 }
 

@@ -90,10 +90,11 @@ OpDef MakeAverageOpDef(AverageOp op) {
                         .dispensable = true});
   def.attrs = op.attrs;
   def.attrs.push_back(IsFlatAttr());
-  def.attrs.push_back(BoolAttr(kOnHostAttr,
-                               "What is kept for the parameters lies in the memory of the host, "
-                               "wherever they are; the result is the same."));
-  def.no_gradient_reason = "an average of parameters is no part of what is differentiated";
+  def.attrs.push_back(
+      BoolAttr(kOnHostAttr,
+               "Whether the averages are kept in host memory, wherever the parameters "
+               "are; the result is the same."));
+  def.no_gradient_reason = "averages of parameters are not differentiated";
   def.kernel_dtype_slot = op.param;
   def.infer = [op = std::move(op)](OpContext& context) { InferAverage(context, op); };
   return def;
@@ -102,6 +103,7 @@ OpDef MakeAverageOpDef(AverageOp op) {
 AverageKernel::AverageKernel(const OpContext& context)
     : params_(InputIndices(context, context.def().update->lists.front())),
       skip_(context.InputIndex("SkipUpdate")) {
+  // Elements are numbered through all parameters, so that threads share many small ones evenly.
   begins_.push_back(0);
   for (const int param : params_) {
     const Shape& shape = context.inputs()[static_cast<size_t>(param)].shape;
@@ -128,6 +130,7 @@ void AverageKernel::Run(const KernelContext& run) {
     Keep(run);
     return;
   }
+  // Before the arrays: what a step does with them depends on the counts and decays.
   for (size_t i = 0; i < params_.size(); ++i) Advance(run, i);
   ForEachBlock(begins_.back(), [&](int64_t begin, int64_t end) {
     ForEachArray(begins_, begin, end,

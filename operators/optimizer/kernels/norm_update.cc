@@ -49,11 +49,12 @@ void NormUpdate<T>::BindRanges(const KernelContext& run) {
 template <typename T>
 void NormUpdate<T>::Update(const KernelContext& run) {
   if (row_values_) ranges_[0].grad = MakeGradientDense(run);
+  // The last run has redirected the states to their next values; see below.
   for (size_t i = 0; i < ranges_.size(); ++i) ranges_[i].states = states_[i];
   this->SetCoefficients(&ranges_);
   MeasureNorms(run);
   if (step_ != nullptr) {
-    // The steps have moved the states on.
+    // The first pass has advanced the states, so the second one reads the next values.
     for (size_t i = 0; i < ranges_.size(); ++i) {
       std::ranges::copy(ranges_[i].states_out, ranges_[i].states.begin());
     }
@@ -85,6 +86,7 @@ void NormUpdate<T>::MeasureNorms(const KernelContext& run) {
     });
   });
   for (size_t i = 0; i < ranges_.size(); ++i) {
+    // Added in the order of the chunks, whichever thread computed them.
     SquareSums total;
     for (int64_t chunk = first_chunks_[i]; chunk < first_chunks_[i + 1]; ++chunk) {
       total.of_param += sums[chunk].of_param;

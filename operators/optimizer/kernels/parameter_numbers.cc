@@ -10,6 +10,7 @@ ParameterNumbers::ParameterNumbers(const UpdateArguments& arguments)
       scalars_(arguments.parameter_count() * arguments.scalars.size()) {
   for (size_t i = 0; i < arguments.parameter_count(); ++i) {
     numbers_.push_back(arguments.NumbersOf(i));
+    // Attributes don't change, so MatchPrevious needn't compare them in every run.
     has_previous_attrs_.push_back(i > 0 && numbers_[i] == numbers_[i - 1]);
   }
 }

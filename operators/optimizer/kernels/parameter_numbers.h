@@ -1,5 +1,5 @@
-// The numbers that the coefficients of each parameter are made of, in a run on the CPU. Some are
-// attributes, others are in tensors of one element. A step reads thousands of these tensors, so
+// The numbers from which the coefficients of each parameter are computed, in a run on the CPU. Some
+// are attributes, others are in tensors of one element. A step reads thousands of these tensors, so
 // Bind looks their addresses up once.
 #pragma once
 

@@ -23,7 +23,7 @@ std::vector<double> ValuesOf(const OpContext& context, const NumberSource& sourc
       return {context.Attr<std::string>(source.attr) == source.choice ? 1.0 : 0.0};
     default:
       Throw(ErrorCode::kUnimplemented, context.op().type, ": attribute ", source.attr,
-            " is no number, bool or choice");
+            " is neither a number nor a bool nor a choice");
   }
 }
 
@@ -69,6 +69,8 @@ UpdateArguments::UpdateArguments(const OpContext& context, const CoefficientRule
       scale(context.InputIndex("GradScale")) {
   for (const NumberSource& source : rule.numbers) numbers.push_back(NumberOf(context, source));
   for (const ScalarSource& source : rule.scalars) scalars.push_back(ScalarOfRule(context, source));
+  // The states are whatever the definition updates in place besides parameters and scalars, in its
+  // order.
   for (const auto& [input, output] : context.def().in_place) {
     const auto is_scalar = [&](const ScalarSource& source) { return source.input == input; };
     const bool is_param = input == "Param" || input == "MasterParam";

@@ -135,7 +135,8 @@ void UpdateKernel<T>::UpdateElements(const RangeList<T>& ranges) const {
                [&](int64_t begin, int64_t end) { UpdateBlock(ranges, begin, end); });
 }
 
-// At most kListBlock elements.
+// Updates at most kListBlock elements. A block is small enough that gradients converted in
+// `buffer`, and parameters rounded afterwards, are read from the first cache.
 template <typename T>
 void UpdateKernel<T>::UpdateBlock(const RangeList<T>& ranges, int64_t begin, int64_t end) const {
   alignas(64) T buffer[kListBlock];

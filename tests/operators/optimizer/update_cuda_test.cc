@@ -137,7 +137,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// An op in place, whose tensors begin `offset` bytes behind aligned addresses, or an element if
+// An op in place, whose tensors begin `offset` bytes after aligned addresses, or an element if
 // that is larger.
 class PlacedUpdate {
  public:
@@ -305,7 +305,7 @@ TEST_F(UpdateOnCuda, AListChangesNoBit) {
       PlacedUpdate alone(registry_, type, {parameters[i]}, precision);
       alone.Run();
       const std::vector<std::vector<double>> found = alone.Values();
-      // Slots stand in one order, and each has an argument a parameter.
+      // Slots are in one order, and each has one argument per parameter.
       for (size_t slot = 0; slot < found.size(); ++slot) {
         EXPECT_EQ(found[slot], of_list[slot * parameters.size() + i]) << type << " " << slot;
       }
