@@ -1,8 +1,8 @@
-// pow: Out = X^factor; the tensor FactorTensor takes the place of the attribute. Source: Fluid's
-// pow. For integers the factor is cut to an integer, of which a negative one is an Error; products
-// wrap around.
+// pow: Out = X^factor; the tensor FactorTensor overrides the attribute. Source: Fluid's pow. For
+// integers, the factor is truncated to an integer, a negative one is an Error, and products wrap
+// around.
 //
-// X@GRAD = Out@GRAD * factor * X^(factor - 1), 0 where the factor is.
+// X@GRAD = Out@GRAD * factor * X^(factor - 1), or 0 if the factor is 0.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -24,7 +24,7 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-// x^exponent of a small integer, by squaring.
+// Returns x^exponent for a small integer, by repeated squaring.
 template <class D, class V>
 HWY_INLINE V SmallPower(D d, V x, int exponent) {
   const V one = hn::Set(d, 1.0f);
@@ -74,7 +74,7 @@ namespace {
 HWY_EXPORT(SmallPowLoop);
 HWY_EXPORT(SmallPowGradLoop);
 
-// Where the factor of a prepared op comes from.
+// The factor of a prepared op, from a tensor or the attribute.
 class FactorSource {
  public:
   explicit FactorSource(const OpContext& context)
@@ -97,7 +97,8 @@ class FactorSource {
   float attr_;
 };
 
-// Whether a few multiplications do, whose roundings stay within those of the other float32 ops.
+// Returns whether a few multiplications suffice, whose rounding errors stay within those of the
+// other float32 ops.
 bool IsSmallInteger(double factor) {
   return std::abs(factor) <= 16 && factor == std::trunc(factor);
 }
@@ -115,7 +116,7 @@ T IntegerPower(T x, int64_t exponent) {
 template <typename T>
 void CheckFactor(double factor) {
   SKIFF_ENFORCE(!std::is_integral_v<T> || FromFloat<int64_t>(factor) >= 0, kInvalidArgument,
-                "pow: factor = ", factor, ", expected one that isn't negative for integers");
+                "pow: factor = ", factor, ", expected a nonnegative factor for integers");
 }
 
 template <typename T>

@@ -1,8 +1,8 @@
 // scale: Out = scale * X + bias, or scale * (X + bias) unless bias_after_scale. Source: Fluid's
-// scale. For integers both numbers are cut to integers first, as Fluid does.
+// scale. For integers, both numbers are truncated to integers first, as in Fluid.
 //
-// The gradient is a scale without bias. Of selected rows the values are scaled, and a bias is
-// refused: it would make the tensor that they stand for dense.
+// The gradient is a scale without bias. For selected rows, the values are scaled, and a bias is an
+// Error: it would change the absent rows, too.
 #include <utility>
 
 #include "framework/op/grad.h"
@@ -133,7 +133,7 @@ void RegisterScale(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "The result, of X's shape.", .selected_rows = true}};
   def.attrs = {
       {.name = "scale", .type = AttrType::kFloat, .default_value = 1.0f, .doc = "The factor."},
-      {.name = "bias", .type = AttrType::kFloat, .default_value = 0.0f, .doc = "What is added."},
+      {.name = "bias", .type = AttrType::kFloat, .default_value = 0.0f, .doc = "The number added."},
       {.name = "bias_after_scale",
        .type = AttrType::kBool,
        .default_value = true,

@@ -1,5 +1,5 @@
 // log_loss: Loss = -Labels * log(Predicted + epsilon) - (1 - Labels) * log(1 - Predicted + epsilon)
-// of probabilities. Source: Fluid's log_loss.
+// for probabilities. Source: Fluid's log_loss.
 //
 // Predicted@GRAD = Loss@GRAD * ((1 - Labels) / (1 - Predicted + epsilon)
 //                               - Labels / (Predicted + epsilon)).

@@ -1,8 +1,9 @@
 // cos_sim: the cosine of the angle between rows: Out[i] = X[i] · Y[i] / (|X[i]| |Y[i]|). Y may have
-// one row for all. XNorm and YNorm are the lengths. The cosine with a row of zeros is not a number.
+// a single row, which is compared with all rows of X. XNorm and YNorm are the lengths. The cosine
+// with a row of zeros is NaN.
 //
-// Gradient: dX[i] = dOut[i] · (Y[i] / (|X[i]| |Y[i]|) - Out[i] · X[i] / |X[i]|²), likewise dY,
-// summed over rows if Y has one.
+// Gradient: dX[i] = dOut[i] · (Y[i] / (|X[i]| |Y[i]|) - Out[i] · X[i] / |X[i]|²), and dY likewise,
+// summed over rows if Y has only one.
 //
 // Source: Fluid 1.x's cos_sim.
 #include <algorithm>
@@ -22,7 +23,8 @@ namespace skiff {
 namespace {
 
 constexpr int64_t kGrainElements = 16384;
-// Columns of the gradient of a single Y that are added up side by side.
+// The columns of the gradient of a single Y that are summed side by side. Threads share columns,
+// not rows, so the order of each sum is that of the rows.
 constexpr int64_t kColumns = 256;
 
 // X as a matrix; -1 is unknown.
@@ -152,7 +154,7 @@ class CosSimGradKernel final : public Kernel {
     const T* gradient;
   };
 
-  // The gradient of a row = other_factor · the other operand's row - own_factor · the row.
+  // The gradient of a row is other · the other operand's row - own · the row.
   struct Factors {
     T own;
     T other;
@@ -232,7 +234,7 @@ void RegisterCosSim(OpRegistry& registry) {
                                {"X@GRAD", "Y@GRAD"})});
   registry.Add({.type = "cos_sim_grad",
                 .doc = "The gradient of cos_sim: dX = dOut * (Y / (|X| |Y|) - Out * X / |X|^2), "
-                       "likewise dY, summed over rows if Y has one.",
+                       "and dY likewise, summed over rows if Y has only one.",
                 .inputs = {{.name = "X", .doc = "Of cos_sim."},
                            {.name = "Y", .doc = "Of cos_sim."},
                            {.name = "Out", .doc = "Of cos_sim."},

@@ -67,6 +67,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     const T* x = run.input(x_input).data<T>();
     const T* y = run.input(y_input).data<T>();
     T* out = run.output(output).data<T>();
+    // Rows are shared among threads. SumOfProducts is threaded only outside of them, for a single
+    // long row.
     ParallelFor(count, rows.grain(), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         out[row] =

@@ -1,6 +1,6 @@
 // mul: Out = X * Y, the product of two matrices, where X and Y are tensors flattened to two
-// dimensions: the first x_num_col_dims dims of X (y_num_col_dims of Y) make the rows, the others
-// the columns. Out has the row dims of X and the column dims of Y.
+// dimensions: the first x_num_col_dims dims of X (y_num_col_dims of Y) are the rows, the others the
+// columns. Out has the row dims of X and the column dims of Y.
 // Source: Fluid's mul; gradients dX = dOut * Y', dY = X' * dOut.
 #include <optional>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 
 bool IsPositive(const Attribute& value) { return std::get<int32_t>(value) >= 1; }
 
-// -1 if a dim is unknown.
+// Returns the product of dims [begin, end), or -1 if one is unknown.
 int64_t Flatten(const Shape& shape, int begin, int end) {
   int64_t product = 1;
   for (int i = begin; i < end; ++i) {

@@ -1,5 +1,5 @@
-// p_norm: the p-norm along an axis, or of all elements: Out = (sum of |X|^p)^(1/p); for p = 0 the
-// number of elements that aren't 0, for p = inf (-inf) the largest (smallest) |X|.
+// p_norm: the p-norm along an axis, or of all elements: Out = (sum of |X|^p)^(1/p). For p = 0 it is
+// the number of elements that aren't 0, for p = inf (-inf) the largest (smallest) |X|.
 //
 // Gradient: dX = sign(X) · |X|^(p - 1) / (Out^(p - 1) + epsilon) · dOut; for p = ±inf dX = sign(X)
 // · dOut where |X| equals Out; for p = 0 it is 0. It is 0 where X is 0.
@@ -80,7 +80,7 @@ T SignOf(T x) {
   return static_cast<T>((x > 0) - (x < 0));
 }
 
-// The norms of a tile's items.
+// Computes the norms of a tile's items. Only p = 2 has a vector loop; the others sum in float64.
 template <typename T>
 void NormsOfTile(const SoftmaxTile& tile, double order, const T* x, T* norms) {
   if (order == 2) {

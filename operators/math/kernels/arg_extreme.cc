@@ -1,3 +1,6 @@
+// Two loops, as in reductions: along a contiguous row, the extreme of a block is found by vectors
+// before the block is searched for it; along another axis, neighbouring columns are searched side
+// by side.
 #include "operators/math/kernels/arg_extreme.h"
 
 #include <algorithm>
@@ -13,12 +16,12 @@
 namespace skiff {
 namespace {
 
-// Elements of a row whose extreme is found before it is looked for.
+// The number of elements of a row whose extreme is computed before one searches for it.
 constexpr int64_t kBlock = 1024;
-// Columns that are searched side by side.
+// The number of columns that are searched side by side.
 constexpr int64_t kColumns = 64;
 
-// The axis; that of the vector of all elements under flatten.
+// Returns the axis. Under flatten, it is that of the vector of all elements.
 int AxisOf(const OpContext& context) {
   if (context.Attr<bool>("flatten")) return 0;
   return AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
@@ -74,7 +77,7 @@ bool IsNan(T value) {
   return value != value;
 }
 
-// A block's extreme is found by vectors, then looked for in the best block alone.
+// Computes the extreme of each block with vectors, and then searches only the best block for it.
 template <bool kIsMax, typename T>
 int64_t PlaceInRow(const T* x, int64_t length) {
   int64_t best_block = 0;
@@ -94,7 +97,8 @@ int64_t PlaceInRow(const T* x, int64_t length) {
   return place - x;
 }
 
-// Places of the extremes of neighbouring columns, without branches.
+// Finds the extremes of neighbouring columns without branches, so that the loop over columns is
+// vectorized. Places are int32 for that: with 64 bits, a vector would hold half as many.
 template <bool kIsMax, typename T, typename Place>
 void PlacesInColumns(const T* x, int64_t length, int64_t stride, int64_t columns, Place* out) {
   std::array<T, kColumns> best;

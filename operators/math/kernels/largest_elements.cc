@@ -14,7 +14,7 @@
 namespace skiff {
 namespace {
 
-// What top_k has no attributes for.
+// The attributes that only top_k_v2 has. top_k has these defaults.
 struct Selection {
   int axis = 0;
   bool largest = true;
@@ -65,7 +65,7 @@ void Infer(OpContext& context) {
 void InferGrad(OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const int axis = SelectionOf(context).axis;
-  // k is what Indices has: the attribute is not read where K was given.
+  // Indices has the k of the forward op. The attribute doesn't count if K was given.
   const Shape& indices = context.Input("Indices").shape;
   CheckInputLike(context, "Indices", OutputShape(x.shape, axis, -1), DType::kInt64);
   if (indices.rank() > 0 && indices[axis] >= 0) {
@@ -85,8 +85,8 @@ void Select(bool largest, const AxisExtents& extents, int64_t k, const T* x, T* 
   }
 }
 
-// Where K is a tensor, the shape of the outputs is found in the run; their memory is there before,
-// enough for the largest k.
+// If K is a tensor, a run finds the shape of the outputs. Their memory, enough for the largest k,
+// is allocated before.
 template <typename T>
 std::unique_ptr<Kernel> PrepareDynamic(const PrepareContext& context) {
   const Selection selection = SelectionOf(context);
@@ -153,7 +153,7 @@ std::vector<AttrDef> Attributes(bool is_v2) {
   std::vector<AttrDef> attributes = {{.name = "k",
                                       .type = AttrType::kInt,
                                       .default_value = Attribute(int32_t{1}),
-                                      .doc = "How many values; ignored where K is given."}};
+                                      .doc = "How many values; ignored if K is given."}};
   if (!is_v2) return attributes;
   attributes.push_back({.name = "axis",
                         .type = AttrType::kInt,
@@ -184,7 +184,7 @@ OpDef ForwardDef(const std::string& type, bool is_v2) {
       {.name = "Indices", .doc = "Their places along the axis, int64.", .dispensable = true}};
   def.attrs = Attributes(is_v2);
   def.infer = Infer;
-  // Like Fluid, whose top_k_grad takes no K.
+  // As in Fluid, whose top_k_grad takes no K.
   std::vector<std::string> inputs = {"X", "Indices", "Out@GRAD"};
   if (is_v2) inputs.emplace_back("K");
   def.grad = GradOp(type + "_grad", std::move(inputs), {"X@GRAD"});

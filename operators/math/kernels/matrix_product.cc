@@ -10,7 +10,9 @@
 namespace skiff {
 namespace {
 
-// Of the dims of the product's batch: elements between a factor's matrices, 0 where it broadcasts.
+// Returns, for each dim of the product's batch, the distance between a factor's matrices in
+// elements, or 0 if the factor broadcasts along it. In a gradient, a stride of 0 of the result
+// means a sum over the matrices (GemmBatchDim).
 std::vector<int64_t> BatchStrides(const Shape& batch, int64_t matrix, const Shape& out_batch) {
   std::vector<int64_t> strides(static_cast<size_t>(out_batch.rank()));
   int64_t stride = matrix;
@@ -41,7 +43,8 @@ GemmSpec WithBatch(GemmSpec spec, const Shape& batch, const std::vector<int64_t>
   return spec;
 }
 
-// dX = dOut * op(Y)', or its transpose op(Y) * dOut' where X lies transposed.
+// dX = dOut * op(Y)', or its transpose op(Y) * dOut' if X is stored transposed: the product then
+// has the layout of X, and nothing need be transposed afterwards.
 template <typename T>
 Gemm<T> GradientOfX(const MatrixProduct& p, PrepareContext& context) {
   const Strides strides(p);
@@ -54,7 +57,7 @@ Gemm<T> GradientOfX(const MatrixProduct& p, PrepareContext& context) {
   return Gemm<T>(WithBatch(spec, p.batch, strides.y, strides.out, strides.x), context);
 }
 
-// dY = op(X)' * dOut, or its transpose dOut' * op(X) where Y lies transposed.
+// dY = op(X)' * dOut, or its transpose dOut' * op(X) if Y is stored transposed.
 template <typename T>
 Gemm<T> GradientOfY(const MatrixProduct& p, PrepareContext& context) {
   const Strides strides(p);

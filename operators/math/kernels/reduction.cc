@@ -83,6 +83,7 @@ Shape ReducedShape(const OpContext& context) {
 
 void InferReduction(OpContext& context, DType dtype) {
   CheckDtypes(context, dtype);
+  // If axis 0 stays, so do the rows, and Out takes over the LoD level.
   const bool keeps_rows = context.Input("X").shape.rank() > 0 && !ReducedAxes(context).front();
   if (keeps_rows) context.SetOutputLike("Out", "X");
   context.SetOutput("Out", ReducedShape(context), dtype);
