@@ -210,7 +210,7 @@ void CheckFactorTensor(const OpContext& context) {
   CheckOneElement(context, "FactorTensor");
 }
 
-// Of both ops.
+// The forward op and the gradient op have the same slot.
 SlotDef FactorTensorSlot() {
   return {.name = "FactorTensor", .doc = "One number, instead of factor.", .dispensable = true};
 }

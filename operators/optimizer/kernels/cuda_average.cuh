@@ -183,7 +183,7 @@ class CudaAverageKernel final : public Kernel {
   CudaTable<Parameter> parameter_table_;
   CudaTable<int64_t> chunk_table_;
   int step_workspace_;
-  // Of the tensors bound last.
+  // Pointers into the tensors that were bound last.
   const bool* skip_data_ = nullptr;
   typename Rule::Step* steps_ = nullptr;
 };

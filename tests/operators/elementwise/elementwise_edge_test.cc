@@ -1,5 +1,5 @@
-// What the cases can't say: errors, values beyond finite numbers, and sums that must not depend on
-// the number of threads.
+// Errors, non-finite values, and sums that must not depend on the number of threads, which the
+// cases can't express.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <omp.h>

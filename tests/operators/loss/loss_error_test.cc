@@ -1,4 +1,4 @@
-// What the cases of the losses that are computed element by element can't say: errors.
+// Errors of the element-wise losses, which the cases can't express.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// What the cases can't say: errors, gradients of ops that are another op, shapes with unknown dims.
+// Errors, gradients of ops that are another op, and shapes with unknown dims, which the cases can't
+// express.
 #include "operators/tensor/tensor_ops.h"
 
 #include <gtest/gtest.h>
