@@ -135,6 +135,7 @@ dnnl::convolution_forward::primitive_desc OnednnConvolutionForward(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source, const dnnl::memory::desc& weights,
     const dnnl::memory::desc& bias, const dnnl::memory::desc& destination,
     const OnednnWindow& window, const dnnl::primitive_attr& attributes) {
+  // Not forward_inference: the gradients below take a forward descriptor of training.
   const auto kind = dnnl::prop_kind::forward_training;
   const dnnl::memory::dims dilations = MinusOne(window.dilations);
   return Checked("convolution", [&] {
@@ -201,6 +202,7 @@ dnnl::pooling_forward::primitive_desc OnednnPoolingForward(dnnl::prop_kind kind,
                                                            const OnednnWindow& window) {
   return Checked("pooling", [&] {
 #if DNNL_VERSION_MAJOR >= 3
+    // Version 3 asks for a dilation, which counts from 0.
     const dnnl::memory::dims no_dilation(window.kernel.size(), 0);
     return dnnl::pooling_forward::primitive_desc(
         OnednnEngine(), kind, algorithm, source, destination, window.strides, window.kernel,
@@ -260,6 +262,7 @@ void OnednnCall::SetData(int argument, const void* data) {
   for (const dnnl_exec_arg_t& known : arguments_) {
     if (known.arg != argument) continue;
     void* old_data = nullptr;
+    // The same address as in the last run is the usual case, and setting it again takes time.
     if (dnnl_memory_get_data_handle(known.memory, &old_data) == dnnl_success && old_data == data)
       return;
     const dnnl_status_t status = dnnl_memory_set_data_handle(known.memory, const_cast<void*>(data));

@@ -33,6 +33,7 @@ HWY_INLINE V SmallPower(D d, V x, int exponent) {
     if (rest % 2 == 1) power = hn::Mul(power, x);
     x = hn::Mul(x, x);
   }
+  // One division at the end rounds less than powers of a rounded inverse.
   return exponent < 0 ? hn::Div(one, power) : power;
 }
 
@@ -145,6 +146,7 @@ void Power(const T* x, double factor, T* out, int64_t count) {
 
 template <typename T>
 void PowerGradient(const T* x, const T* dout, double factor, T* dx, int64_t count) {
+  // Without this case, X^-1 at X = 0 would make the gradient NaN.
   if (factor == 0) {
     ParallelFor(count, kVectorGrain,
                 [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, T{0}); });
@@ -174,6 +176,7 @@ void AddPowKernel(OpRegistry& registry) {
     const FactorSource factor(context);
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
+    // An attribute is known now, so a bad one is found before any run.
     if (!context.HasInput("FactorTensor")) CheckFactor<T>(context.Attr<float>("factor"));
     return MakeKernel([=](const KernelContext& run) {
       const double exponent = factor.Read(run);

@@ -120,6 +120,7 @@ template <typename T>
 void SoftGradients(const Settings& settings, const T* x, const T* weights, const T* dy, T* dx) {
   ParallelFor(settings.rows, settings.grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * settings.classes; i < end * settings.classes; ++i) {
+      // As in the loss, a class of weight 0 doesn't count, even where X is 0.
       dx[i] = weights[i] == 0 ? T{0} : -dy[i / settings.classes] * weights[i] / x[i];
     }
   });
@@ -129,9 +130,11 @@ template <typename T>
 void HardGradients(const Settings& settings, const T* x, const LabelReader& labels, const T* dy,
                    T* dx) {
   FirstBadIndex bad;
+  // Each row writes all its classes, while the loss reads only one element of a row.
   const int64_t grain =
       std::max<int64_t>(1, kGrainElements / std::max<int64_t>(settings.classes, 1));
   ParallelFor(settings.rows, grain, [&](int64_t begin, int64_t end) {
+    // Only one class of a row has a gradient.
     std::fill(dx + begin * settings.classes, dx + end * settings.classes, T{0});
     for (int64_t row = begin; row < end; ++row) {
       const int64_t label = labels[row];

@@ -56,6 +56,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     T* right = dx2 < 0 ? nullptr : run.output(dx2).data<T>();
     ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
+        // Everything is read before anything is written, since the outputs may be the inputs.
         const T slope = from[i] * sign[i] * is_active[i];
         if (left != nullptr) left[i] = -slope;
         if (right != nullptr) right[i] = slope;

@@ -77,6 +77,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     T* losses = run.output(out).data<T>();
     ParallelFor(rows.count, rows.grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
+        // In float64, so that long rows don't lose small terms.
         double sum = 0;
         for (int64_t i = row * rows.length; i < (row + 1) * rows.length; ++i) {
           const T difference = from_x[i] - from_y[i];
@@ -147,6 +148,7 @@ void InferGrad(OpContext& context) {
                 diff.shape, ", expected at least 2 dims");
   CheckInputLike(context, "Out@GRAD", {diff.shape[0], 1}, diff.dtype);
   CheckWeights(context, diff);
+  // The gradient op has neither X nor Y: Diff has their shape.
   context.SetOutputLike("X@GRAD", "Diff");
   context.SetOutputLike("Y@GRAD", "Diff");
 }

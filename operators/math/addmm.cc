@@ -46,6 +46,7 @@ Sizes SizesOf(const OpContext& context) {
                 ", expected rank 1 or 2");
   const int64_t rows = input.rank() == 1 ? 1 : input[0];
   const int64_t columns = input.dim(-1);
+  // Unknown dims (-1) may fit.
   const auto fits = [](int64_t own, int64_t size) {
     return own == 1 || own == size || own < 0 || size < 0;
   };

@@ -99,6 +99,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     T* out = run.output(out_output).data<T>();
     T* x_norms = x_norm < 0 ? nullptr : run.output(x_norm).data<T>();
     T* y_norms = y_norm < 0 ? nullptr : run.output(y_norm).data<T>();
+    // The length of a single Y is computed once, not for each row.
     const T y_length = rows.shares_y ? LengthOf(y, rows.size) : T{0};
     if (rows.shares_y && y_norms != nullptr) *y_norms = y_length;
     ParallelFor(rows.count, rows.grain(), [&](int64_t begin, int64_t end) {

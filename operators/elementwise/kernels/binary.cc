@@ -85,6 +85,7 @@ OpDef BinaryOpDef(const std::string& type, const std::string& doc, const DType* 
     CheckOperandDTypes(context);
     const TensorMeta& x = context.Input("X");
     const bool is_selected_rows = x.is_selected_rows();
+    // X has only some rows of a tensor, so a Y of the shape of the whole tensor would not fit them.
     if (is_selected_rows) CheckOneElement(context, "Y");
     const Shape out =
         BroadcastShape(x.shape, context.Input("Y").shape, AxisOf(context), context.op().type);
@@ -121,6 +122,7 @@ void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
 Broadcast BroadcastOf(const OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const TensorMeta& y = context.Input("Y");
+  // The storage of a blocked layout has padding, which is computed along with the elements.
   if (x.shape == y.shape) return Broadcast(StorageElements(x));
   return Broadcast(x.shape, y.shape, AxisOf(context), context.op().type);
 }

@@ -89,6 +89,7 @@ int64_t PlaceInRow(const T* x, int64_t length) {
       best = value;
       best_block = first;
     }
+    // The first NaN wins, so later blocks can't change the result.
     if (IsNan(value)) break;
   }
   const T* begin = x + best_block;
@@ -109,6 +110,7 @@ void PlacesInColumns(const T* x, int64_t length, int64_t stride, int64_t columns
     for (int64_t j = 0; j < columns; ++j) {
       const auto at = static_cast<size_t>(j);
       const bool is_open = !IsNan(best[at]);
+      // & and | instead of && and ||, which would branch.
       const bool wins = is_open & (IsBetter<kIsMax>(values[j], best[at]) | IsNan(values[j]));
       best[at] = wins ? values[j] : best[at];
       places[at] = wins ? static_cast<int32_t>(row) : places[at];
@@ -148,6 +150,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                 ": X of shape ", context.Input("X").shape,
                 " has no elements along the axis, expected at least one");
   const DType place_type = OutputDType(context);
+  // Along a row, places are counted in 64 bits; along columns, in 32.
   const bool fits = extents.length <= std::numeric_limits<int32_t>::max() ||
                     (extents.inner == 1 && place_type == DType::kInt64);
   SKIFF_ENFORCE(fits, kOutOfRange, context.op().type, ": ", extents.length,

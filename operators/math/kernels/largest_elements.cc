@@ -43,6 +43,7 @@ void Infer(OpContext& context) {
   const std::string& type = context.op().type;
   const Shape& x = context.Input("X").shape;
   const int axis = SelectionOf(context).axis;
+  // A tensor K is unknown until the run, and so is the outputs' dim.
   int64_t k = -1;
   if (context.HasInput("K")) {
     const DType dtype = context.Input("K").dtype;
@@ -96,6 +97,7 @@ std::unique_ptr<Kernel> PrepareDynamic(const PrepareContext& context) {
   const int k_input = context.InputIndex("K");
   const int out = context.OutputIndex("Out");
   const int indices = context.OutputIndex("Indices");
+  // k is at most the length of the axis, so X's shape is enough.
   const Tensor values(shape, kDTypeOf<T>);
   const Tensor places(shape, DType::kInt64);
   return MakeKernel([=, type = context.op().type](const KernelContext& run) {
@@ -124,6 +126,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int out = context.OutputIndex("Out");
   const int indices = context.OutputIndex("Indices");
   const int64_t count = MultiplyCounts(extents.lines(), k);
+  // SelectLines writes both results; one that nobody reads goes into a workspace.
   const int scratch_out = out >= 0 ? -1 : context.RequestWorkspace(ByteCount(count, kDTypeOf<T>));
   const int scratch_indices =
       indices >= 0 ? -1 : context.RequestWorkspace(ByteCount(count, DType::kInt64));
@@ -188,6 +191,7 @@ OpDef ForwardDef(const std::string& type, bool is_v2) {
   std::vector<std::string> inputs = {"X", "Indices", "Out@GRAD"};
   if (is_v2) inputs.emplace_back("K");
   def.grad = GradOp(type + "_grad", std::move(inputs), {"X@GRAD"});
+  // If K is given, a run finds the shape.
   def.data_dependent_shape = true;
   return def;
 }

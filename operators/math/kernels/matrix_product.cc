@@ -17,6 +17,7 @@ std::vector<int64_t> BatchStrides(const Shape& batch, int64_t matrix, const Shap
   std::vector<int64_t> strides(static_cast<size_t>(out_batch.rank()));
   int64_t stride = matrix;
   for (int axis = out_batch.rank() - 1; axis >= 0; --axis) {
+    // Batches are aligned at their last dims, as in broadcasting.
     const int64_t size = AlignedDim(batch, out_batch.rank(), axis);
     strides[static_cast<size_t>(axis)] = size == 1 ? 0 : stride;
     stride *= size;
@@ -129,6 +130,7 @@ std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context, const 
   const int dy = context.OutputIndex("Y@GRAD");
   std::optional<Gemm<T>> to_x;
   std::optional<Gemm<T>> to_y;
+  // A product that nobody reads isn't computed.
   if (dx >= 0) to_x = GradientOfX<T>(p, context);
   if (dy >= 0) to_y = GradientOfY<T>(p, context);
   const bool x_transposed = p.x.transposed;
@@ -157,6 +159,7 @@ template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(PrepareContext
                                                                   const MatrixProduct&);
 
 double FlopOf(const MatrixProduct& product) {
+  // A multiplication and an addition for each term of each sum.
   return 2.0 * static_cast<double>(product.batch.element_count()) * static_cast<double>(product.m) *
          static_cast<double>(product.k) * static_cast<double>(product.n);
 }

@@ -64,6 +64,7 @@ void InferAverage(OpContext& context, const AverageOp& op) {
     }
   }
   if (context.HasInput("SkipUpdate")) CheckNumber(context, "SkipUpdate", 0, DType::kBool);
+  // Last, so that it may rely on the checks above.
   if (op.check) op.check(context);
 }
 
@@ -76,6 +77,7 @@ OpDef MakeAverageOpDef(AverageOp op) {
   def.inputs = {ListSlot(op.param, "The parameters after the step, float32 or float64.")};
   def.update = UpdateRule{.lists = {op.param}};
   for (const AverageOp::State& scalar : op.scalars) def.update->scalars.push_back(scalar.input);
+  // Arrays before scalars: kernels number the states in this order.
   for (const auto* states : {&op.arrays, &op.scalars}) {
     for (const AverageOp::State& state : *states) {
       def.inputs.push_back(ListSlot(state.input, state.doc));
@@ -114,6 +116,7 @@ AverageKernel::AverageKernel(const OpContext& context)
   }
 }
 
+// Looks up the addresses once per binding rather than in every run: there may be thousands.
 void AverageKernel::Bind(const KernelContext& run) {
   param_data_.clear();
   for (const int param : params_) param_data_.push_back(run.input(param).raw_data());
@@ -138,6 +141,7 @@ void AverageKernel::Run(const KernelContext& run) {
   });
 }
 
+// A skipped step. If the outputs are the inputs, as usual, there is nothing to copy.
 void AverageKernel::Keep(const KernelContext& run) const {
   for (const std::vector<UpdateArguments::Pair>& states : states_) {
     for (const UpdateArguments::Pair& state : states) {

@@ -14,6 +14,7 @@
 namespace skiff {
 namespace {
 
+// The sizes alone determine the chunks, so the number of threads doesn't change the norms.
 constexpr int64_t kChunk = 8 * kListBlock;
 
 }  // namespace
@@ -59,6 +60,7 @@ void NormUpdate<T>::Update(const KernelContext& run) {
       std::ranges::copy(ranges_[i].states_out, ranges_[i].states.begin());
     }
   }
+  // Again, since the coefficients of the second pass depend on the norms.
   this->SetCoefficients(&ranges_);
   this->UpdateElements(ranges_);
 }
@@ -112,6 +114,7 @@ typename NormUpdate<T>::SquareSums NormUpdate<T>::SumsOfSquares(const UpdateRang
       continue;
     }
     UpdateRange<T> to_step = range.From(i);
+    // The first pass writes the step instead of the parameter, into a buffer in the cache.
     to_step.param_out = step;
     step_(to_step, 0, count, GradientOf(range, this->halves(), i, block_end, formed));
     sums.of_step += SumOfSquares(step, count);

@@ -17,6 +17,7 @@ std::vector<double> ValuesOf(const OpContext& context, const NumberSource& sourc
       const auto& list = context.Attr<std::vector<float>>(source.attr);
       return {list.begin(), list.end()};
     }
+    // Formulas know only numbers, so a bool or a choice is passed to them as 0 or 1.
     case AttrType::kBool:
       return {context.Attr<bool>(source.attr) ? 1.0 : 0.0};
     case AttrType::kString:
@@ -35,6 +36,7 @@ UpdateArguments::Number NumberOf(const OpContext& context, const NumberSource& s
 
 UpdateArguments::Scalar ScalarOfRule(const OpContext& context, const ScalarSource& source) {
   const std::string output = source.output == nullptr ? "" : source.output;
+  // The program advances the powers itself, so the op passes them on unchanged.
   const bool is_global =
       context.HasAttr("use_global_beta_pow") && context.Attr<bool>("use_global_beta_pow");
   return {.pairs = PairsOf(context, source.input, output),
@@ -47,6 +49,7 @@ GradientForm<T> GradientFormOf(const OpContext& context, size_t i) {
   form.rescale = static_cast<T>(context.Attr<float>("rescale_grad"));
   std::string method;
   float coefficient = 0;
+  // Some ops have one method for each parameter, the others one for all.
   if (context.def().FindAttr("regularization_method")->type == AttrType::kStrings) {
     method = EntryFor(context.Attr<std::vector<std::string>>("regularization_method"), i);
     coefficient = EntryFor(context.Attr<std::vector<float>>("regularization_coeff"), i);
@@ -85,6 +88,7 @@ UpdateArguments::UpdateArguments(const OpContext& context, const CoefficientRule
     counts.push_back(context.Input("Param", i).shape.element_count());
   }
   if (!context.Attr<bool>("multi_precision")) return;
+  // The formula updates the master weights; the parameters become their rounded copies.
   half_params = std::move(params);
   params = PairsOf(context, "MasterParam", "MasterParamOut");
   half = context.Input("Param").dtype;

@@ -66,6 +66,7 @@ void UpdateKernel<T>::Run(const KernelContext& run) {
   }
   numbers_.Read();
   Update(run);
+  // States beyond those of the formula are passed on unchanged.
   for (size_t k = rule_.state_count; k < arguments_.states.size(); ++k) {
     CopyToOutputs(run, arguments_.states[k]);
   }
@@ -104,6 +105,7 @@ UpdateRange<T> UpdateKernel<T>::DenseRange(const KernelContext& run, size_t i) c
 template <typename T>
 void UpdateKernel<T>::SetCoefficients(UpdateRange<T>* range) const {
   range->gradient.scale = static_cast<T>(numbers_.gradient_scale());
+  // Computed in float64, and rounded to T only once.
   double coefficients[kMaxUpdateCoefficients] = {};
   rule_.set_coefficients(numbers_[range->parameter], coefficients);
   std::ranges::transform(coefficients, range->coefficients.begin(),

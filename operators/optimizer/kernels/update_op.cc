@@ -34,6 +34,7 @@ void CheckLikeParam(const OpContext& context, const std::string& slot, size_t i,
                 found.dtype, " ", found.dense_shape(), ", expected ", dtype, " ", expected);
 }
 
+// Programs often keep numbers in float32 even if the parameters are float64, so both are accepted.
 void CheckScalar(const OpContext& context, const std::string& slot, size_t i, DType math) {
   const TensorMeta& found = context.Input(slot, i);
   SKIFF_ENFORCE(!found.shape.is_known() || found.shape.element_count() == 1, kInvalidArgument,
@@ -77,6 +78,7 @@ DType MathDType(const OpContext& context) {
   return dtype;
 }
 
+// Checks the flag that skips a step, e.g. after an overflow of scaled gradients.
 void CheckSkip(const OpContext& context) {
   if (!context.HasInput("SkipUpdate")) return;
   const TensorMeta& skip = context.Input("SkipUpdate");
@@ -126,6 +128,7 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   CheckCount(context, "Grad", false);
   CheckCount(context, "LearningRate", true);
   const DType param_dtype = context.Input("Param").dtype;
+  // With master weights, the gradients may already be float32.
   const DType grad_dtype = context.Input("Grad").dtype == dtype ? dtype : param_dtype;
   for (size_t i = 0; i < count; ++i) {
     CheckLikeParam(context, "Param", i, param_dtype);
@@ -146,6 +149,8 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   for (const UpdateOp::State& scalar : op.scalars) {
     CheckCount(context, scalar.input, false);
     for (size_t i = 0; i < count; ++i) CheckScalar(context, scalar.input, i, dtype);
+    // The program may advance the powers itself (use_global_beta_pow), and then no output is
+    // connected.
     if (context.OutputCount(scalar.output) > 0) CheckOutputCount(context, scalar.output);
     SetOutputs(context, scalar);
   }
@@ -199,6 +204,7 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
       ListSlot("LearningRate", "One element, for all parameters or for each: the learning rate.")};
   def.inputs[1].selected_rows = true;
   def.outputs = {ListSlot("ParamOut", "The parameters after the step; usually Param itself.")};
+  // In place, so that a step allocates no second copy of the parameters and their states.
   def.in_place = {{"Param", "ParamOut"}};
   def.update = UpdateRule{
       .lists = {"Param", "Grad"}, .list_attrs = op.list_attrs, .merged_as = op.merged_as};
@@ -216,6 +222,7 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
   add_states(op.scalars, true);
   for (const UpdateOp::State& scalar : op.scalars) {
     def.update->scalars.push_back(scalar.input);
+    // A scalar without a factor isn't a power that the op advances.
     if (scalar.factor.empty()) continue;
     def.update->powers.push_back(
         {.input = scalar.input, .output = scalar.output, .factor = scalar.factor});
