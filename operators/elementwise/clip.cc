@@ -45,6 +45,7 @@ struct ClipGrad {
 
   template <class D, class V>
   V operator()(D d, V x, V dout) const {
+    // Both comparisons are false for NaN, so its gradient is 0.
     const auto inside = hn::And(hn::Gt(x, hn::Set(d, low)), hn::Lt(x, hn::Set(d, high)));
     return hn::IfThenElseZero(inside, dout);
   }
@@ -85,6 +86,7 @@ class BoundSource {
         min_(context.InputIndex("Min")),
         max_(context.InputIndex("Max")),
         attrs_{FromFloat<T>(context.Attr<float>("min")), FromFloat<T>(context.Attr<float>("max"))} {
+    // Attributes are known now, so bad ones are found before any run.
     if (min_ < 0 && max_ < 0) Check(attrs_);
   }
 
@@ -170,6 +172,7 @@ void ClipRows(const MergedRows& rows, const Tensor& x, const Bounds<T>& bounds, 
       ClipArray(to, bounds, to, width);
     }
   });
+  // -1 marks an unused slot.
   std::ranges::fill(out->rows(), -1);
   for (int64_t i = 0; i < rows.count(); ++i) {
     out->rows()[static_cast<size_t>(rows.slots(i)[0])] = rows.row(i);
@@ -214,6 +217,7 @@ void AddClipGradKernel(OpRegistry& registry) {
 
 void CheckBoundTensors(const OpContext& context) {
   const std::string& type = context.op().type;
+  // Kernels read the tensors as X's dtype.
   for (const char* slot : {"Min", "Max"}) {
     if (!context.HasInput(slot)) continue;
     const TensorMeta& bound = context.Input(slot);

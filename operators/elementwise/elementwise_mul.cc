@@ -70,6 +70,8 @@ void RegisterElementwiseMul(OpRegistry& registry) {
                              .takes_selected_rows = true};
   RegisterBinary<HWY_NAMESPACE::Mul, HWY_NAMESPACE::MulXGrad, HWY_NAMESPACE::MulYGrad, int32_t,
                  int64_t>(registry, facts, [] { return HWY_DYNAMIC_DISPATCH(MulLoops)(); });
+  // For selected rows: only their values are multiplied. Zeros stay zeros, so the other rows may be
+  // missing.
   AddValuesKernel<float>(registry, facts.type, [](PrepareContext& context) {
     return PrepareBinary<float, float>(context, HWY_DYNAMIC_DISPATCH(MulLoops)().forward,
                                        kVectorGrain, nullptr);

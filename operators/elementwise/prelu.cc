@@ -117,6 +117,7 @@ void CheckAlpha(const OpContext& context) {
   SKIFF_ENFORCE(mode != "element" || x.shape.rank() >= 1, kInvalidArgument, type,
                 ": X is of rank 0, expected at least one dim in mode element");
   const Shape expected = AlphaShape(context);
+  // What is unknown while a program is checked is checked again when it is prepared.
   if (!alpha.shape.is_known() || !expected.is_known()) return;
   if (mode == "element") {
     SKIFF_ENFORCE(alpha.shape == expected, kInvalidArgument, type, ": Alpha has shape ",
@@ -169,8 +170,8 @@ std::vector<AttrDef> Attributes() {
       ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"},
                  "Where the channels are: in dim 1 (NCHW) or in the last one (NHWC)."),
       ChoiceAttr("mode", "all", {"all", "channel", "element"},
-                 "What shares an Alpha: all elements (all), those of a channel (channel), those at "
-                 "one place of all samples (element).")};
+                 "Which elements share an Alpha: all (all), those of a channel (channel), those "
+                 "at one place of all samples (element).")};
 }
 
 OpDef PreluDef() {
@@ -180,7 +181,7 @@ OpDef PreluDef() {
   def.inputs = {
       {.name = "X", .doc = "The operand, of any shape."},
       {.name = "Alpha",
-       .doc = "Slopes: one (mode all), one a channel (channel) or [1, ...] with X's other "
+       .doc = "Slopes: one (mode all), one per channel (channel) or [1, ...] with X's other "
               "dims (element)."}};
   def.outputs = {{.name = "Out", .doc = "The result, of X's shape."}};
   def.attrs = Attributes();

@@ -98,6 +98,7 @@ void AddScaleKernel(OpRegistry& registry) {
 
 std::vector<Op> ScaleGradient(const GradContext& context) {
   Op grad("scale");
+  // The op is linear, so it is its own gradient: dX = scale * dOut.
   grad.attrs = context.forward().attrs;
   grad.SetInput("X", context.OutputGrad("Out")).SetOutput("Out", context.InputGrad("X"));
   const std::vector<std::string>& factor = context.Input("ScaleTensor");
@@ -147,6 +148,7 @@ void RegisterScale(OpRegistry& registry) {
   AddScaleKernel<double>(registry);
   AddScaleKernel<int32_t>(registry);
   AddScaleKernel<int64_t>(registry);
+  // For selected rows: only their values are scaled.
   AddValuesKernel<float>(registry, "scale", PrepareScale<float>);
   AddValuesKernel<double>(registry, "scale", PrepareScale<double>);
 }

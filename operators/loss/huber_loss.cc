@@ -58,6 +58,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
         const T r = residuals[i];
         const T below = r > delta ? delta : r;
         const T slope = from[i] * (below < -delta ? -delta : below);
+        // Not -slope, which would be -0 where the slope is 0.
         if (to_x != nullptr) to_x[i] = T{0} - slope;
         if (to_y != nullptr) to_y[i] = slope;
       }

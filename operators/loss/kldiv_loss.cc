@@ -77,6 +77,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       }
     });
     double sum = 0;
+    // In the order of the parts, whichever thread computed them.
     for (int64_t part = 0; part < parts; ++part) sum += sums[part];
     *run.output(loss).data<T>() = static_cast<T>(sum / divisor);
   });
@@ -98,6 +99,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T slope = from[i * step] / divisor * -targets[i];
+        // The loss is constant where Target is 0 or below.
         to[i] = targets[i] > T{0} ? slope : T{0};
       }
     });

@@ -73,6 +73,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     ParallelFor(labels.count(), kLogLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T logit = logits[i];
+        // log1p is precise even where the exponential is too small to change 1.
         const T curve = std::log1p(std::exp(-std::abs(logit)));
         const T positive = logit < T{0} ? T{0} : logit;
         const T loss =

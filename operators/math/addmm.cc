@@ -142,6 +142,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     if (!sizes.repeats_rows && !sizes.repeats_columns) {
       ScaleAndBroadcast(sizes, dout, beta, out);
     } else {
+      // Sums before it scales, which takes fewer multiplications.
       reduction.Sum(dout, out);
       ScaleArray(out, beta, out, reduction.output_count());
     }

@@ -111,6 +111,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
         if (x_norms != nullptr) x_norms[row] = a_length;
         if (!rows.shares_y && y_norms != nullptr) y_norms[row] = b_length;
         const double product = SumOfProducts(a, b, rows.size);
+        // Two divisions, since the product of both lengths could overflow.
         out[row] = static_cast<T>(product / a_length / b_length);
       }
     });
@@ -183,6 +184,7 @@ class CosSimGradKernel final : public Kernel {
     });
   }
 
+  // Gradient of a single Y, which every row of X contributes to.
   void SharedGradient(const Data& data, T* dy) const {
     const int64_t tiles = (rows_.size + kColumns - 1) / kColumns;
     const int64_t grain =

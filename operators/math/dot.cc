@@ -111,7 +111,7 @@ void RegisterDot(OpRegistry& registry) {
                 .doc = "Out = the sum of X * Y along the last dim. Fluid's dot.",
                 .inputs = {{.name = "X", .doc = "A vector, or rows of a matrix."},
                            {.name = "Y", .doc = "Of X's shape."}},
-                .outputs = {{.name = "Out", .doc = "A scalar, or one value a row."}},
+                .outputs = {{.name = "Out", .doc = "A scalar, or one value per row."}},
                 .infer = Infer,
                 .grad = GradOp("dot_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
   registry.Add({.type = "dot_grad",

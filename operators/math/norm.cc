@@ -23,6 +23,7 @@ AxisExtents ExtentsOf(const OpContext& context) {
 
 Shape NormShape(const OpContext& context) {
   Shape shape = context.Input("X").shape;
+  // A scalar is a line of one element.
   if (shape.rank() > 0) shape[AxisOf(context)] = 1;
   return shape;
 }

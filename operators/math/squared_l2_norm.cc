@@ -33,6 +33,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
+  // Repeated rows are added before they are squared: (a + b)² isn't a² + b².
   return MakeKernel([sum = MergedSquares<T>(context), x = context.InputIndex("X"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     *run.output(out).data<T>() = static_cast<T>(sum.Of(run, run.input(x)));
