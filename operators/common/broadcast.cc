@@ -12,6 +12,7 @@ Shape Align(const Shape& small, const Shape& large, int64_t axis, std::string_vi
   const int64_t difference = large.rank() - small.rank();
   const int64_t start = axis < 0 ? difference + axis + 1 : axis;
   int64_t rank = small.rank();
+  // Drops trailing dims of 1 that extend beyond `large`, as Fluid 1.x does.
   while (rank > 0 && start + rank > large.rank() && small[static_cast<int>(rank) - 1] == 1) --rank;
   SKIFF_ENFORCE(start >= 0 && start + rank <= large.rank(), kInvalidArgument, op, ": axis = ", axis,
                 " puts shape ", small, " outside of ", large, ": expected an axis in [0, ",
@@ -36,6 +37,7 @@ struct AlignedShapes {
   Shape out;
 };
 
+// Returns the dim of the result. An unknown dim is that of the other operand unless that one is 1.
 int64_t BroadcastDimSize(int64_t x, int64_t y) {
   if (x == 1) return y;
   if (y == 1 || y < 0) return x;
@@ -90,6 +92,8 @@ Broadcast::Broadcast(const Shape& x, const Shape& y, int64_t axis, std::string_v
   if (rank_ == 0) Append({.size = count_, .x_stride = 1, .y_stride = 1, .out_stride = 1});
 }
 
+// Appends a dim, merging it into the one before it if both operands walk the two as one. So equal
+// shapes make a single loop.
 void Broadcast::Append(const BroadcastDim& dim) {
   if (rank_ > 0) {
     BroadcastDim& outer = dims_[rank_ - 1];
@@ -109,6 +113,8 @@ BroadcastReduction::BroadcastReduction(const Broadcast& broadcast, BroadcastOper
   const auto is_kept = [&](const BroadcastDim& dim) {
     return (operand == BroadcastOperand::kX ? dim.x_stride : dim.y_stride) != 0;
   };
+  // If the run is kept, its elements are separate sums, taken side by side in segments: a tile is
+  // one segment. If it is reduced, a tile is one sum.
   run_is_kept_ = is_kept(run_);
   kept_count_ = operand == BroadcastOperand::kX ? broadcast.x_count() : broadcast.y_count();
   const auto dims = broadcast.dims();
@@ -127,8 +133,9 @@ BroadcastReduction::BroadcastReduction(const Broadcast& broadcast, BroadcastOper
   for (size_t i = 0; i < reduced_rank_; ++i) {
     if (reduced_[i].size > reduced_[cut_].size) cut_ = i;
   }
-  // Few tiles would keep few threads busy. Cut the longest reduced dim; Run adds up the sums of the
-  // parts in order, so the number of threads doesn't matter.
+  // Few tiles would keep few threads busy, so the longest reduced dim is cut into parts. Run adds
+  // the sums of the parts in order, and the cut depends only on the sizes, so the number of threads
+  // doesn't change the result.
   if (tiles_ < kEnoughTiles && reduced_rank_ > 0) {
     const int64_t most =
         std::min({kMaxParts, reduced_[cut_].size, broadcast.count() / kMinPartElements});

@@ -1,9 +1,9 @@
 // Broadcasting of two operands, and the sums that undo it.
 //
 // The rule is that of PaddlePaddle 2.6 (`axis` of the elementwise ops): the dims of the operand of
-// lower rank stand at dimension `axis` of the other (-1: at its end), the missing dims count as 1,
+// lower rank are placed at dimension `axis` of the other (-1: at its end), missing dims count as 1,
 // and a dim of 1 is repeated along the other operand's. As in Fluid 1.x, trailing dims of 1 that
-// reach beyond the larger operand are dropped first: [4, 1] fits [2, 3, 4] at axis 2.
+// extend beyond the larger operand are dropped first: [4, 1] fits [2, 3, 4] at axis 2.
 //
 // Everything here is computed when a kernel is prepared; walking over memory allocates nothing.
 #pragma once
@@ -154,7 +154,7 @@ class BroadcastReduction {
   // elsewhere.
   template <typename T, typename Segment>
   void Run(const Segment& segment, T* sums, void* scratch) const {
-    // Not by loops: those over the other dims would still turn, about nothing.
+    // No loops: those over the other dims would still run, for no elements.
     if (is_empty_) {
       std::fill_n(sums, kept_count_, T{0});
       return;
@@ -185,7 +185,7 @@ class BroadcastReduction {
   static constexpr int64_t kMinPartElements = 32768;
   static constexpr int64_t kGrainElements = 16384;
 
-  // The operand's own offset.
+  // Returns the operand's own offset.
   int64_t OperandOffset(const BroadcastOffsets& offsets) const {
     return operand_ == BroadcastOperand::kX ? offsets.x : offsets.y;
   }

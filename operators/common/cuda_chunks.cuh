@@ -64,7 +64,7 @@ struct alignas(16) Pack {
   T values[kPackSize<T>];
 };
 
-// In one instruction; nvcc would split an assignment.
+// Stores a pack in one instruction; nvcc would split an assignment.
 __device__ inline void StoreWhole(const Pack<float>& pack, float* to) {
   const float(&values)[4] = pack.values;
   __stwb(reinterpret_cast<float4*>(to), make_float4(values[0], values[1], values[2], values[3]));
@@ -78,7 +78,7 @@ inline bool IsPackAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % 16 == 0;
 }
 
-// The first `count` elements of a pack. kIsWhole: all of them, at a multiple of 16 bytes.
+// Loads the first `count` elements of a pack. kIsWhole: all of them, at a multiple of 16 bytes.
 template <bool kIsWhole, typename T>
 __device__ Pack<T> LoadPack(const T* from, int count) {
   if constexpr (kIsWhole) return *reinterpret_cast<const Pack<T>*>(from);
@@ -102,8 +102,7 @@ __device__ void StorePack(const Pack<T>& pack, int count, T* to) {
   }
 }
 
-// Returns the address of the two-byte numbers of a pack of floats: a multiple of 8 bytes if the
-// pack is whole.
+// Returns whether whole packs of two-byte numbers, which are 8 bytes, may begin at this address.
 inline bool IsHalfPackAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % 8 == 0;
 }
@@ -171,7 +170,7 @@ __device__ void ForEachPack(const CudaChunk& chunk, bool is_aligned, const Body&
   }
 }
 
-// The elements of a chunk stay the same wherever the next values of an array are stored.
+// Copies a chunk to the array of the next values, unless both arrays are the same memory.
 template <typename T>
 __device__ void KeepChunk(const T* from, const CudaChunk& chunk, T* to) {
   if (from == to) return;

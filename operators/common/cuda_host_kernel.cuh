@@ -44,7 +44,7 @@
 namespace skiff {
 
 inline void CheckHostLane(cudaError_t status, const char* call) {
-  SKIFF_ENFORCE(status == cudaSuccess, kIo, "work on what lies in host memory: ", call, ": ",
+  SKIFF_ENFORCE(status == cudaSuccess, kIo, "work on states in host memory: ", call, ": ",
                 cudaGetErrorString(status));
 }
 
@@ -68,7 +68,7 @@ class CudaHostLane final : public PendingWrites {
     ThrowFailure();
   }
 
-  // Once for each failure.
+  // Throws each failure once.
   void ThrowFailure() {
     std::exception_ptr failure;
     {
@@ -78,8 +78,8 @@ class CudaHostLane final : public PendingWrites {
     if (failure != nullptr) std::rethrow_exception(failure);
   }
 
-  // Runs on the lane: calls the function unless an earlier one has failed and nobody has learned of
-  // it yet.
+  // Runs on the lane: calls the function unless an earlier one has failed and that failure hasn't
+  // been thrown yet.
   template <class Function>
   void Call(const Function& function) noexcept {
     if (HasFailure()) return;
@@ -131,7 +131,7 @@ class CudaEvent {
 
 class CudaHostKernel final : public BackgroundKernel {
  public:
-  // The kernel of an op whose outputs are all in host memory.
+  // Prepares the kernel of an op whose outputs are all in host memory.
   CudaHostKernel(const PrepareContext& context, const OpRegistry& registry)
       : type_(context.op().type), lane_(CudaHostLane::Of(context.place())) {
     AddInputs(context);
@@ -139,7 +139,7 @@ class CudaHostKernel final : public BackgroundKernel {
                            MetasOf(context.outputs()), Place::Cpu());
     kernel_ = registry.SelectKernel(on_host).prepare(on_host);
     SKIFF_ENFORCE(on_host.derived_forms().empty(), kFailedPrecondition, type_,
-                  ": its kernel wants a derived form, which isn't made in host memory");
+                  ": its kernel requests a derived form, which isn't made in host memory");
     for (const int64_t bytes : on_host.workspace_bytes()) {
       workspaces_.push_back(std::make_unique<Buffer>(AllocatorOf(Place::Cpu()), bytes));
       run_.workspaces.push_back(workspaces_.back()->data());
@@ -147,7 +147,7 @@ class CudaHostKernel final : public BackgroundKernel {
     run_.device_context = &host_;
   }
 
-  // The issued work points to this object.
+  // Waits, since the issued work points to this object.
   ~CudaHostKernel() override { cudaStreamSynchronize(lane_.stream()); }
 
   PendingWrites* pending() const override { return &lane_; }
@@ -232,13 +232,13 @@ class CudaHostKernel final : public BackgroundKernel {
     }
     for (const SlotDef& slot : context.def().outputs) {
       SKIFF_ENFORCE(place_of(slot).is_cpu() || context.OutputCount(slot.name) == 0,
-                    kFailedPrecondition, type_, ": ", slot.name, " lies on ", context.place(),
+                    kFailedPrecondition, type_, ": ", slot.name, " is on ", context.place(),
                     ", expected all outputs in host memory");
     }
   }
 
   void CheckOnHost(const Tensor& tensor) const {
-    SKIFF_ENFORCE(tensor.place().is_cpu(), kFailedPrecondition, type_, ": what it keeps is on ",
+    SKIFF_ENFORCE(tensor.place().is_cpu(), kFailedPrecondition, type_, ": a state is on ",
                   tensor.place(), ", expected ", Place::Cpu(), ", as ", kOnHostAttr, " = true");
   }
 

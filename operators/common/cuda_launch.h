@@ -1,4 +1,4 @@
-// What every launch of a CUDA kernel needs. For .cu files only.
+// Helpers for launching CUDA kernels. For .cu files only.
 #pragma once
 
 #include <cuda_runtime.h>

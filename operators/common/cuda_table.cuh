@@ -1,4 +1,4 @@
-// An array in device memory that holds what a kernel must know of each tensor of a list.
+// An array in device memory that holds what a kernel must know about each tensor of a list.
 //
 // Kernels of its own keep it up to date; they carry the entries among their arguments. So the CPU
 // waits for nothing, holds nothing for the device to read, and may change entries at any time. A

@@ -1,3 +1,11 @@
+// float: SimplifyGemm reduces the batch to as few dims as possible, and a oneDNN matmul runs over
+// the dims with separate results. Dims whose products are summed (stride 0 of C) are a loop around
+// it, in which all but the first product add to C.
+//
+// double: C is cut into blocks of 32 x 64, which are independent of each other. A block packs
+// panels of A and B of depth 64, 16 and 32 KiB, which stay in the first two levels of the cache,
+// and multiplies them in tiles of 4 x 8 sums, which stay in registers. An element's sum runs along
+// k in order, 64 terms at a time.
 #include "operators/common/gemm.h"
 
 #include <algorithm>
@@ -18,6 +26,7 @@ int64_t ColumnsOfA(const GemmSpec& spec) { return spec.trans_a ? spec.m : spec.k
 int64_t RowsOfB(const GemmSpec& spec) { return spec.trans_b ? spec.n : spec.k; }
 int64_t ColumnsOfB(const GemmSpec& spec) { return spec.trans_b ? spec.k : spec.n; }
 
+// Returns the leading dimension, which must be at least 1 even for matrices without columns.
 int64_t LeadingDim(int64_t given, int64_t columns, const char* matrix) {
   SKIFF_ENFORCE(given == 0 || given >= columns, kInvalidArgument, "gemm: leading dimension of ",
                 matrix, " is ", given, ", expected at least ", columns);
@@ -45,6 +54,7 @@ bool FoldInnermost(GemmSpec* spec) {
   return true;
 }
 
+// Merges neighbouring dims that all three matrices walk as one, so that oneDNN gets few dims.
 void MergeBatchDims(std::vector<GemmBatchDim>* batch) {
   std::vector<GemmBatchDim> merged;
   for (const GemmBatchDim& dim : *batch) {
@@ -205,6 +215,7 @@ class MatmulPrimitive {
 constexpr int64_t kBlockRows = 32;
 constexpr int64_t kBlockColumns = 64;
 constexpr int64_t kBlockDepth = 64;
+// Divide the block's sizes, so that no tile extends beyond the packed panels.
 constexpr int64_t kTileRows = 4;
 constexpr int64_t kTileColumns = 8;
 
@@ -313,6 +324,7 @@ class Gemm<T>::Product {
     if (is_empty_) return;
     if (!has_terms_) return ScaleMatrices(spec_, split_.kept, c);
     for (int64_t i = 0; i < summed_count_; ++i) {
+      // The summed dims run one after the other, in order: two threads must not add to one C.
       const Offsets at = BatchOffsets(split_.summed, i);
       RunKept(context, a + at.a, b + at.b, c, i == 0);
     }
@@ -331,6 +343,7 @@ class Gemm<T>::Product {
       const int64_t row_blocks = (spec_.m + kBlockRows - 1) / kBlockRows;
       const int64_t column_blocks = (spec_.n + kBlockColumns - 1) / kBlockColumns;
       const int64_t blocks = row_blocks * column_blocks;
+      // The work of a block, which decides how many blocks are worth a thread.
       const int64_t block_work =
           std::min(kBlockRows, spec_.m) * std::min(kBlockColumns, spec_.n) * spec_.k;
       const int64_t grain = std::max<int64_t>(1, 32768 / block_work);

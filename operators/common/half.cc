@@ -1,3 +1,6 @@
+// A conversion works on the bits, so that it is the same on every instruction set and in half.h,
+// whose scalar conversions take the rest of an array. Each case (normal, subnormal, infinite, NaN)
+// is computed for all lanes and then selected, as a vector has no branches.
 #include "operators/common/half.h"
 
 #include "framework/base/error.h"

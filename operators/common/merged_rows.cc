@@ -36,6 +36,8 @@ MergedRows MergeRows(std::span<const int64_t> rows, int64_t height, void* worksp
   merged.slots_ = static_cast<int64_t*>(workspace);
   merged.numbers_ = merged.slots_ + rows.size();
   merged.begins_ = merged.numbers_ + rows.size();
+  // One workspace of 3n + 1 numbers: the slots, sorted by row; the different rows; and where each
+  // of these begins among the slots.
   const int64_t used = ListSlots(rows, height, merged.slots_);
   const auto row_of = [&](int64_t slot) { return rows[static_cast<size_t>(slot)]; };
   // Comparing slots, too, makes the order unique. std::stable_sort would allocate.

@@ -1,3 +1,5 @@
+// The differences between oneDNN 2 and 3 are in this file only. In version 2, a primitive
+// descriptor is made from an operation descriptor; in version 3, from the arguments themselves.
 #include "operators/common/onednn.h"
 
 #include <array>
@@ -24,12 +26,14 @@ auto Checked(std::string_view what, const Create& create) {
   }
 }
 
+// oneDNN counts a dilation from 0.
 dnnl::memory::dims MinusOne(dnnl::memory::dims dims) {
   for (auto& dim : dims) --dim;
   return dims;
 }
 
-// Holds oneDNN to the used instruction set. Works only before oneDNN first looks for its own limit.
+// Limits oneDNN to the used instruction set. This works only before oneDNN first reads its own
+// limit.
 void LimitInstructionSet() {
   const InstructionSet used = UsedInstructionSet();
   if (used == ProcessorInstructionSet()) return;
@@ -98,12 +102,14 @@ int64_t OnednnBytes(const dnnl::memory::desc& desc) {
   return static_cast<int64_t>(desc.get_size());
 }
 
+// oneDNN has slow reference code for whatever its fast implementations don't cover.
 bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor) {
   return std::string_view(descriptor.impl_info_str()).starts_with("ref");
 }
 
 dnnl::primitive_attr OnednnAttributes() {
   dnnl::primitive_attr attributes;
+  // Kernels give the scratchpad a workspace of the plan. Otherwise oneDNN would allocate it.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attributes;
 }
@@ -129,6 +135,7 @@ dnnl::convolution_forward::primitive_desc OnednnConvolutionForward(
     dnnl::algorithm algorithm, const dnnl::memory::desc& source, const dnnl::memory::desc& weights,
     const dnnl::memory::desc& bias, const dnnl::memory::desc& destination,
     const OnednnWindow& window, const dnnl::primitive_attr& attributes) {
+  // Not forward_inference: the gradients below take a forward descriptor of training.
   const auto kind = dnnl::prop_kind::forward_training;
   const dnnl::memory::dims dilations = MinusOne(window.dilations);
   return Checked("convolution", [&] {
@@ -195,6 +202,7 @@ dnnl::pooling_forward::primitive_desc OnednnPoolingForward(dnnl::prop_kind kind,
                                                            const OnednnWindow& window) {
   return Checked("pooling", [&] {
 #if DNNL_VERSION_MAJOR >= 3
+    // Version 3 asks for a dilation, which counts from 0.
     const dnnl::memory::dims no_dilation(window.kernel.size(), 0);
     return dnnl::pooling_forward::primitive_desc(
         OnednnEngine(), kind, algorithm, source, destination, window.strides, window.kernel,
@@ -254,6 +262,7 @@ void OnednnCall::SetData(int argument, const void* data) {
   for (const dnnl_exec_arg_t& known : arguments_) {
     if (known.arg != argument) continue;
     void* old_data = nullptr;
+    // The same address as in the last run is the usual case, and setting it again takes time.
     if (dnnl_memory_get_data_handle(known.memory, &old_data) == dnnl_success && old_data == data)
       return;
     const dnnl_status_t status = dnnl_memory_set_data_handle(known.memory, const_cast<void*>(data));

@@ -1,3 +1,11 @@
+// Two ways to reduce, by the innermost run of contiguous elements. If the run is reduced
+// (FoldRows), an output is a sum along vectors. If it is kept (FoldColumns), a vector holds
+// neighbouring outputs, and rows of a tile of columns are added up.
+//
+// Sums of float32 run in vectors of float32 over some thousand elements, or 64 rows, and go on in
+// float64: so rounding errors don't grow with the size, at the speed of float32. A large reduction
+// is cut into parts by the sizes alone, and the parts' results are joined in order, so the number
+// of threads doesn't change results.
 #include "operators/common/reduce.h"
 
 #include <algorithm>
@@ -23,7 +31,8 @@ namespace skiff {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Adds up transform(x) in four independent vectors, so that additions overlap.
+// Sums transform(x) in four independent vectors, so that an addition needn't wait for the one
+// before.
 template <typename Transform>
 double SumBlock(const float* HWY_RESTRICT x, size_t count, const Transform& transform) {
   const hn::ScalableTag<float> d;
@@ -43,6 +52,7 @@ double SumBlock(const float* HWY_RESTRICT x, size_t count, const Transform& tran
     sum0 = hn::Add(sum0, transform(hn::LoadU(d, x + i)));
   }
   const auto sum = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
+  // The remaining elements go into the float64 total one by one.
   double total = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
   for (; i < count; ++i) {
     const hn::CappedTag<float, 1> one;
@@ -85,6 +95,7 @@ void AddFloats(const float* a, const float* b, float* out, size_t count) {
   for (; i < count; ++i) out[i] = a[i] + b[i];
 }
 
+// A float vector of half the width is promoted to a full vector of doubles.
 void AddFloatsToDoubles(const float* HWY_RESTRICT x, double* HWY_RESTRICT sums, size_t count) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -118,6 +129,7 @@ void AddColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, size_t 
                 double* HWY_RESTRICT totals) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
+  // The float sums of a tile stay in the cache, and each goes into its float64 total only once.
   HWY_ALIGN float sums[kTileColumns];
   std::fill_n(sums, columns, 0.0f);
   size_t row = 0;
@@ -154,6 +166,7 @@ template <bool kIsMax>
 float ExtremeOfBlock(const float* HWY_RESTRICT x, size_t count, float start) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
+  // Four independent vectors, as in SumBlock.
   auto best0 = hn::Set(d, start);
   auto best1 = best0;
   auto best2 = best0;
@@ -167,6 +180,7 @@ float ExtremeOfBlock(const float* HWY_RESTRICT x, size_t count, float start) {
   }
   for (; i + lanes <= count; i += lanes) best0 = Better<kIsMax>(hn::LoadU(d, x + i), best0);
   best0 = Better<kIsMax>(Better<kIsMax>(best3, best2), Better<kIsMax>(best1, best0));
+  // MaxOfLanes may drop a NaN, so the lanes are compared one by one.
   HWY_ALIGN float values[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(best0, d, values);
   float best = start;
@@ -229,6 +243,7 @@ void MinOfColumns(const float* x, size_t stride, size_t rows, size_t columns, fl
   ExtremeOfColumns<false>(x, stride, rows, columns, best);
 }
 
+// Products are float64 throughout: those of some dozen float32 numbers may overflow or vanish.
 double ProductOfBlock(const float* HWY_RESTRICT x, size_t count) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -290,6 +305,7 @@ void SpreadFloats(const float* x, const float* out, const float* gradient, float
   }
 }
 
+// HWY_EXPORT takes no templates, hence a function for each instance.
 void SpreadOne(const float* x, const float* out, const float* gradient, float* dx, size_t count) {
   SpreadFloats<true>(x, out, gradient, dx, count);
 }
@@ -332,6 +348,7 @@ constexpr int64_t kColumns = HWY_NAMESPACE::kTileColumns;
 // The most partial results of columns, which are on the stack.
 constexpr int64_t kMaxCarries = 8192;
 
+// Sums one part of FoldParts. Integers are summed modulo 2^64, where the order doesn't matter.
 template <typename T>
 SumOf<T> BlockSum(const T* x, int64_t count) {
   SumOf<T> sum = 0;
@@ -370,6 +387,7 @@ double BlockSumOfSquares(const typename SumsOfSquares<T>::Array& array, int64_t 
   if constexpr (std::is_same_v<T, float>) {
     const HalfArrays conversions = HalfArraysOf(array.dtype);
     const auto* halves = static_cast<const uint16_t*>(array.data) + first;
+    // Converts block by block, so that the floats are read from the first-level cache.
     alignas(64) float block[kBlock];
     for (int64_t i = 0; i < count; i += kBlock) {
       const int64_t size = std::min(kBlock, count - i);
@@ -396,7 +414,7 @@ SumOf<T> BlockSumOfProducts(const T* a, const T* b, int64_t count) {
   return sum;
 }
 
-// Returns the elements of a part, such that at most kMaxParts parts make up `count`.
+// Returns the number of elements per part, such that there are at most kMaxParts parts.
 int64_t PartSize(int64_t count) { return std::max(kGrain, (count + kMaxParts - 1) / kMaxParts); }
 
 // Splits [0, count) into parts that depend only on count, and joins their results in order. So the
@@ -468,6 +486,8 @@ struct PlainLoops {
   }
 };
 
+// Integers are multiplied modulo 2^64: the low bits are those of T's own wrapped product, and
+// unsigned overflow is defined.
 template <typename T>
 using ProductOf = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
 
@@ -521,6 +541,7 @@ struct Extreme<float, kIsMax> {
   using Value = float;
   using Carry = float;
   static float Identity() { return WorstValue<float, kIsMax>(); }
+  // Every float is a double, so this is exact.
   static float Join(float best, float value) { return Extreme<double, kIsMax>::Join(best, value); }
   static float OfRow(const float* x, int64_t count) {
     const auto size = static_cast<size_t>(count);
@@ -540,7 +561,7 @@ struct Extreme<float, kIsMax> {
   }
 };
 
-// Whether all (kOfAll) or any of some bools are true. The search ends at the first false (true)
+// Whether all (kOfAll) or any of some bools are true. The search ends at the first false (or true)
 // one.
 template <bool kOfAll>
 struct Quantifier : PlainLoops<Quantifier<kOfAll>, bool, bool> {
@@ -548,6 +569,7 @@ struct Quantifier : PlainLoops<Quantifier<kOfAll>, bool, bool> {
   using Carry = bool;
   static bool Identity() { return kOfAll; }
   static bool Join(bool a, bool b) { return kOfAll ? a && b : a || b; }
+  // memchr finds the deciding element faster than a loop that joins all of them.
   static bool OfRow(const bool* x, int64_t count) {
     const bool found = std::memchr(x, kOfAll ? 0 : 1, static_cast<size_t>(count)) != nullptr;
     return kOfAll != found;
@@ -572,6 +594,8 @@ double SumOfSquares(const T* x, int64_t count) {
 
 template <typename T>
 SumsOfSquares<T>::SumsOfSquares(std::vector<int64_t> counts) : counts_(std::move(counts)) {
+  // All arrays' parts are numbered through, so that threads share many small arrays as evenly as a
+  // single large one.
   first_parts_.push_back(0);
   for (const int64_t count : counts_) {
     const int64_t parts = (count + PartSize(count) - 1) / PartSize(count);
@@ -583,6 +607,7 @@ template <typename T>
 void SumsOfSquares<T>::Add(const std::vector<Array>& arrays, void* workspace, double* sums) const {
   auto* of_parts = static_cast<double*>(workspace);
   ParallelFor(part_count(), 1, [&](int64_t begin, int64_t end) {
+    // The array that the first part belongs to; empty arrays have no part and are skipped.
     const auto above = std::ranges::upper_bound(first_parts_, begin);
     auto array = static_cast<size_t>(above - first_parts_.begin()) - 1;
     for (int64_t part = begin; part < end; ++part) {
@@ -594,6 +619,7 @@ void SumsOfSquares<T>::Add(const std::vector<Array>& arrays, void* workspace, do
     }
   });
   for (size_t i = 0; i < counts_.size(); ++i) {
+    // In the order of the parts, whichever thread computed them.
     sums[i] = std::accumulate(of_parts + first_parts_[i], of_parts + first_parts_[i + 1], 0.0);
   }
 }
@@ -608,6 +634,7 @@ SumOf<T> SumOfProducts(const T* a, const T* b, int64_t count) {
       Addition<T>::Join);
 }
 
+// On the calling thread, since callers already share rows between threads.
 template <typename T>
 T Largest(const T* x, int64_t count) {
   return Extreme<T, true>::OfRow(x, count);
@@ -651,15 +678,19 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
   output_count_ = ElementCount(kept);
   reduced_elements_ = ElementCount(reduced);
   if (shape.element_count() == 0) {
+    // No element is read: Fold sets each output to the identity of its reduction.
     kept_count_ = 0;
     return;
   }
+  // From the innermost axis: axes of one kind that are next to the run extend it; the others become
+  // dims, merged with neighbours of the same kind.
   int64_t stride = 1;
   bool in_run = true;
   bool previous_is_reduced = true;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
     const int64_t size = shape[axis];
     const bool axis_is_reduced = is_reduced[static_cast<size_t>(axis)];
+    // An axis of one element changes neither the order of elements nor the results.
     if (size == 1) continue;
     if (stride == 1) run_is_reduced_ = previous_is_reduced = axis_is_reduced;
     in_run = in_run && axis_is_reduced == run_is_reduced_;
@@ -667,6 +698,7 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
     if (in_run) {
       run_length_ *= size;
     } else if (axis_is_reduced == previous_is_reduced && !dims.empty()) {
+      // The two axes are contiguous: together they are a dim with the stride of the inner one.
       dims.front().size *= size;
     } else {
       dims.insert(dims.begin(), {size, stride});
@@ -678,6 +710,7 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
   for (const Dim& dim : reduced_) reduced_count_ *= dim.size;
 }
 
+// Returns the offset of the element with a row-major index over the dims.
 int64_t AxisReduction::Offset(const std::vector<Dim>& dims, int64_t index) {
   int64_t offset = 0;
   for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
@@ -689,6 +722,8 @@ int64_t AxisReduction::Offset(const std::vector<Dim>& dims, int64_t index) {
 
 template <typename Rule, typename Out, typename Finish>
 void AxisReduction::FoldRows(const typename Rule::Value* x, Out* out, const Finish& finish) const {
+  // A single output of contiguous elements: threads share its parts. Otherwise they share the
+  // outputs.
   if (kept_count_ == 1 && reduced_count_ == 1) {
     *out = finish(FoldParts<typename Rule::Carry>(
         run_length_, [x](int64_t begin, int64_t size) { return Rule::OfRow(x + begin, size); },
@@ -713,6 +748,8 @@ void AxisReduction::FoldColumns(const typename Rule::Value* x, Out* out,
                                 const Finish& finish) const {
   using Carry = typename Rule::Carry;
   const int64_t tiles = (run_length_ + kColumns - 1) / kColumns;
+  // The rows of a column tile: iterations of the reduced dims, of which the innermost has one
+  // stride.
   const Dim rows = reduced_.empty() ? Dim{1, 0} : reduced_.back();
   // Adds rows [begin, end) of a tile to the carries.
   const auto collect = [&](int64_t tile, int64_t begin, int64_t end, Carry* carries) {
@@ -730,10 +767,13 @@ void AxisReduction::FoldColumns(const typename Rule::Value* x, Out* out,
   // Few columns don't keep all threads busy, so their rows are cut into parts. The sizes alone
   // determine the cut.
   const int64_t outputs = kept_count_ * run_length_;
+  // As many parts as there is stack for, and none with less than kGrain elements.
   const int64_t parts = std::min(kMaxCarries / outputs, reduced_count_ * outputs / kGrain);
   if (parts > 1) {
     std::array<Carry, kMaxCarries> carries;
     const int64_t height = (reduced_count_ + parts - 1) / parts;
+    // The last parts may have no rows, since the height is rounded up. Their carries are
+    // identities.
     ParallelFor(parts * kept_count_ * tiles, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t tile = i % (kept_count_ * tiles);

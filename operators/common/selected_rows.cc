@@ -30,8 +30,9 @@ void AddSelectedRows(const Tensor& rows, const T* values, T* dense) {
   const int64_t width = RowWidth(rows.shape());
   const std::span<const int64_t> numbers = rows.rows();
   const auto slots = static_cast<int64_t>(numbers.size());
-  // Threads share columns, not rows: a repeated row then belongs to one thread for each column, and
-  // is added in order. A part of at least a cache line keeps threads out of each other's lines.
+  // Threads share columns, not rows. So for each column, a repeated row belongs to one thread,
+  // which adds it in order. A part is at least a cache line wide, so that threads don't write to
+  // each other's lines.
   constexpr int64_t kLine = 64 / sizeof(T);
   const int64_t grain = std::max(kLine, 8192 / std::max<int64_t>(1, slots));
   ParallelFor(width, grain, [&](int64_t begin, int64_t end) {

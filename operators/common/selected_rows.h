@@ -1,4 +1,5 @@
-// What kernels on selected rows share. Kernels that must add up repeated rows use merged_rows.h.
+// Common code of kernels on selected rows. Kernels that must add up repeated rows use
+// merged_rows.h.
 #pragma once
 
 #include <algorithm>

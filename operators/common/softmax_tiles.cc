@@ -34,6 +34,7 @@ HWY_INLINE Vector LoadPart(const float* from, int64_t count, float fill) {
   return hn::Load(Floats(), lanes);
 }
 
+// Elements after the last lane may belong to another thread's tile, so they aren't written.
 HWY_INLINE void StorePart(Vector v, int64_t count, float* to) {
   HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(v, Floats(), lanes);
@@ -48,6 +49,7 @@ HWY_INLINE void VisitTile(const SoftmaxTile& tile, const Start& start, const Vis
                           const Finish& finish) {
   const int64_t lanes = LaneCount();
   if (tile.class_stride == 1) {
+    // A row: its classes fill vectors, and the lanes are joined at its end.
     for (int64_t item = 0; item < tile.items; ++item) {
       const int64_t row = item * tile.item_stride;
       start(item, int64_t{1});
@@ -58,6 +60,7 @@ HWY_INLINE void VisitTile(const SoftmaxTile& tile, const Start& start, const Vis
     }
     return;
   }
+  // Columns: each lane is an item of its own, so lanes need not be joined.
   for (int64_t item = 0; item < tile.items; item += lanes) {
     const int64_t count = HWY_MIN(lanes, tile.items - item);
     start(item, count);
@@ -66,6 +69,8 @@ HWY_INLINE void VisitTile(const SoftmaxTile& tile, const Start& start, const Vis
   }
 }
 
+// Only the last vector of a row or of a tile isn't whole; the copy through memory costs nothing
+// then.
 HWY_INLINE Vector LoadLanes(const float* from, int64_t count, float fill) {
   return count == LaneCount() ? hn::LoadU(Floats(), from) : LoadPart(from, count, fill);
 }
@@ -94,6 +99,7 @@ HWY_INLINE void StoreSum(const SoftmaxTile& tile, Vector sum, int64_t item, int6
   }
 }
 
+// Lanes beyond the end are -inf, which is never the maximum of other elements.
 void MaxOfTile(const SoftmaxTile& tile, const float* x, float* max) {
   const float lowest = -std::numeric_limits<float>::infinity();
   Vector best = hn::Set(Floats(), lowest);
@@ -111,7 +117,7 @@ void MaxOfTile(const SoftmaxTile& tile, const float* x, float* max) {
 }
 
 // Prefetches the next tile, which begins one tile length later, while the exponentials of this one
-// are computed. The address may be beyond the last element, where a prefetch does nothing.
+// are computed. The address may be beyond the last element, where a prefetch has no effect.
 HWY_INLINE void PrefetchBehind(const SoftmaxTile& tile, const float* x) {
   const auto bytes = static_cast<uintptr_t>(tile.items * tile.item_stride) * sizeof(float);
   hwy::Prefetch(reinterpret_cast<const float*>(reinterpret_cast<uintptr_t>(x) + bytes));
@@ -179,6 +185,7 @@ void DistanceOfTile(const SoftmaxTile& tile, const float* a, const float* x, con
       [&](int64_t item, int64_t count) HWY_ATTR { StoreSum(tile, sum, item, count, dot); });
 }
 
+// dx = (dy - dot) * y, where dot is the item's sum of y * dy.
 void GradOfTile(const SoftmaxTile& tile, const float* y, const float* dy, const float* dots,
                 float* dx) {
   Vector dot = hn::Zero(Floats());
@@ -218,6 +225,7 @@ void SumOfTile(const SoftmaxTile& tile, const float* x, float* sums) {
       [&](int64_t item, int64_t count) HWY_ATTR { StoreSum(tile, sum, item, count, sums); });
 }
 
+// Subtracts the maximum first: the sum of both could round away a small shift.
 void SubtractFromTile(const SoftmaxTile& tile, const float* x, const float* max,
                       const float* shifts, float* y) {
   Vector top = hn::Zero(Floats());
@@ -235,6 +243,8 @@ void SubtractFromTile(const SoftmaxTile& tile, const float* x, const float* max,
       [](int64_t, int64_t) HWY_ATTR {});
 }
 
+// dx = dy - exp(y) * sum of dy: the probabilities are computed again, since log_softmax keeps only
+// their logarithms.
 void LogGradOfTile(const SoftmaxTile& tile, const float* y, const float* dy, const float* sums,
                    float* dx) {
   Vector sum = hn::Zero(Floats());

@@ -27,6 +27,7 @@ StagedCopies PlanStagedCopies(const std::vector<StagedTensor>& tensors, int64_t 
   for (const size_t i : order) {
     const StagedTensor& tensor = tensors[i];
     if (tensor.bytes == 0) continue;
+    // A copy costs far more than some bytes between two tensors: the gap is copied, too.
     const bool joins =
         !plan.copies.empty() && tensor.buffer == buffer &&
         tensor.from - (plan.copies.back().from + plan.copies.back().bytes) <= largest_gap;

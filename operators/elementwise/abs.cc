@@ -36,7 +36,7 @@ struct AbsGrad {
   template <class D, class V>
   V operator()(D d, V x, V dout) const {
     const V zero = hn::Zero(d);
-    // What is neither above nor below 0 is 0 or NaN, and so is the gradient.
+    // An element that is neither above nor below 0 is 0 or NaN, and its gradient is the same.
     const V rising = hn::IfThenElse(hn::Gt(x, zero), dout, x);
     return hn::IfThenElse(hn::Lt(x, zero), hn::Sub(zero, dout), rising);
   }

@@ -1,6 +1,6 @@
-// cast: Out = X in another dtype. Source: Fluid's cast. Floats become integers towards zero; what
-// is out of range becomes the nearest integer, NaN 0. Anything but 0 becomes true. float16 and
-// bfloat16 convert through float32.
+// cast: Out = X in another dtype. Source: Fluid's cast. Floats are truncated to integers; a value
+// out of range becomes the nearest integer, and NaN becomes 0. Anything but 0 becomes true. float16
+// and bfloat16 convert through float32.
 //
 // The gradient is a cast back.
 #include <type_traits>
@@ -32,6 +32,7 @@ To Convert(From value) {
 template <typename From, typename To>
 void ConvertArray(const From* x, To* out, int64_t count) {
   if constexpr (std::is_same_v<From, float> && kIsHalf<To>) {
+    // The vector loops give the same bits as converting the numbers one by one.
     HalfArraysOf(kDTypeOf<To>).from_floats(x, count, reinterpret_cast<uint16_t*>(out));
   } else if constexpr (kIsHalf<From> && std::is_same_v<To, float>) {
     HalfArraysOf(kDTypeOf<From>).to_floats(reinterpret_cast<const uint16_t*>(x), count, out);

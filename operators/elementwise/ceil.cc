@@ -1,6 +1,6 @@
-// ceil: Out = the least integer that is no less than X. Source: Fluid's ceil.
+// ceil: Out = the least integer that is not less than X. Source: Fluid's ceil.
 //
-// X@GRAD = 0, as its slope is wherever it has one.
+// X@GRAD = 0, the slope wherever there is one.
 #include <cmath>
 
 #include "operators/elementwise/kernels/unary.h"
@@ -17,7 +17,7 @@ namespace {
 struct Ceil {
   template <class D, class V>
   V operator()(D d, V x) const {
-    // Without vectors, Highway makes -0 of 0.
+    // Without vectors, Highway turns 0 into -0; adding 0 undoes that.
     return hn::Add(hn::Ceil(x), hn::Zero(d));
   }
   template <typename T>
@@ -43,7 +43,7 @@ void RegisterCeil(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Ceil, HWY_NAMESPACE::ZeroGradient>(
       registry,
       {.type = "ceil",
-       .doc = "Out = the least integer that is no less than X.",
+       .doc = "Out = the least integer that is not less than X.",
        .grad_doc = "X@GRAD = 0.",
        .grad_reads = "",
        .zero_preserving = true,

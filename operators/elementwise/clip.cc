@@ -1,11 +1,11 @@
 // clip: Out = min(max(X, min), max); NaN stays NaN. Source: Fluid's clip. The tensors Min and Max
-// take the place of the attributes.
+// override the attributes.
 //
 // X@GRAD = Out@GRAD where min < X < max, else 0.
 //
-// Of selected rows repeated ones are added first, as in Fluid: Out has the sum in the slot of the
-// first of them and doesn't use the others. Rows that are not there are zeros and must stay so,
-// hence min <= 0 <= max.
+// If X is selected rows, repeated rows are added first, as in Fluid: Out has the sum in the slot of
+// the first of them, and the other slots are unused. Absent rows are zeros and must stay so, hence
+// min <= 0 <= max.
 #include <string>
 #include <utility>
 
@@ -33,6 +33,7 @@ struct Clip {
   V operator()(D d, V x) const {
     const V lowest = hn::Set(d, low);
     const V highest = hn::Set(d, high);
+    // Comparisons, since hn::Min and hn::Max may turn NaN into a bound.
     const V above = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
     return hn::IfThenElse(hn::Gt(above, highest), highest, above);
   }
@@ -44,6 +45,7 @@ struct ClipGrad {
 
   template <class D, class V>
   V operator()(D d, V x, V dout) const {
+    // Both comparisons are false for NaN, so its gradient is 0.
     const auto inside = hn::And(hn::Gt(x, hn::Set(d, low)), hn::Lt(x, hn::Set(d, high)));
     return hn::IfThenElseZero(inside, dout);
   }
@@ -75,7 +77,7 @@ struct Bounds {
   T high;
 };
 
-// Where the bounds of a prepared op come from.
+// The bounds of a prepared op, from tensors or attributes.
 template <typename T>
 class BoundSource {
  public:
@@ -84,10 +86,11 @@ class BoundSource {
         min_(context.InputIndex("Min")),
         max_(context.InputIndex("Max")),
         attrs_{FromFloat<T>(context.Attr<float>("min")), FromFloat<T>(context.Attr<float>("max"))} {
+    // Attributes are known now, so bad ones are found before any run.
     if (min_ < 0 && max_ < 0) Check(attrs_);
   }
 
-  // Error if the tensors hold a Min above Max.
+  // Returns the bounds of a run. Throws Error if the tensors hold a Min above Max.
   Bounds<T> Read(const KernelContext& run) const {
     const Bounds<T> bounds{min_ < 0 ? attrs_.low : *run.input(min_).data<T>(),
                            max_ < 0 ? attrs_.high : *run.input(max_).data<T>()};
@@ -155,7 +158,8 @@ void CheckKeepsZero(const Bounds<T>& bounds) {
                 ", expected min <= 0 <= max: the other rows are zeros");
 }
 
-// In place, too: each row is made of its own slots alone.
+// Also runs in place: each row depends on its own slots only, and its sum goes to the first of
+// them.
 template <typename T>
 void ClipRows(const MergedRows& rows, const Tensor& x, const Bounds<T>& bounds, Tensor* out) {
   const int64_t width = RowWidth(x.shape());
@@ -168,6 +172,7 @@ void ClipRows(const MergedRows& rows, const Tensor& x, const Bounds<T>& bounds, 
       ClipArray(to, bounds, to, width);
     }
   });
+  // -1 marks an unused slot.
   std::ranges::fill(out->rows(), -1);
   for (int64_t i = 0; i < rows.count(); ++i) {
     out->rows()[static_cast<size_t>(rows.slots(i)[0])] = rows.row(i);
@@ -212,6 +217,7 @@ void AddClipGradKernel(OpRegistry& registry) {
 
 void CheckBoundTensors(const OpContext& context) {
   const std::string& type = context.op().type;
+  // Kernels read the tensors as X's dtype.
   for (const char* slot : {"Min", "Max"}) {
     if (!context.HasInput(slot)) continue;
     const TensorMeta& bound = context.Input(slot);
@@ -221,7 +227,7 @@ void CheckBoundTensors(const OpContext& context) {
   }
 }
 
-// Both ops: inputs X, Min, Max, the attributes.
+// Returns what both definitions have in common: the inputs X, Min and Max, and the attributes.
 OpDef ClipDef(const UnaryFacts& facts) {
   OpDef def = UnaryOpDef(facts);
   def.inputs.push_back({.name = "Min",
@@ -246,7 +252,7 @@ OpDef ClipDef(const UnaryFacts& facts) {
 
 void AddClipOps(OpRegistry& registry) {
   OpDef def = ClipDef({.type = "clip",
-                       .doc = "Out = min(max(X, min), max). Of selected rows repeated ones are "
+                       .doc = "Out = min(max(X, min), max). Repeated selected rows are "
                               "added first."});
   def.inputs[0].selected_rows = true;
   def.outputs[0].selected_rows = true;

@@ -18,7 +18,8 @@ struct Cos {
 struct CosGrad {
   template <typename T>
   T operator()(T x, T dout) const {
-    return dout * (T{0} - std::sin(x));  // never -0 from zeros
+    // Not -std::sin: from zeros, that would be -0, and the op must preserve zeros.
+    return dout * (T{0} - std::sin(x));
   }
 };
 

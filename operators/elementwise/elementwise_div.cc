@@ -1,5 +1,5 @@
-// elementwise_div: Out = X / Y. Source: Fluid's elementwise_div. Integers are divided towards zero;
-// by zero is an Error.
+// elementwise_div: Out = X / Y. Source: Fluid's elementwise_div. Integer quotients are truncated
+// towards zero, and an integer division by zero is an Error.
 //
 // X@GRAD = Out@GRAD / Y, Y@GRAD = -Out@GRAD * Out / Y.
 #include "operators/elementwise/kernels/binary.h"
@@ -75,7 +75,7 @@ void AddIntegerKernel(OpRegistry& registry) {
 
 void RegisterElementwiseDiv(OpRegistry& registry) {
   const BinaryFacts facts = {.type = "elementwise_div",
-                             .doc = "Out = X / Y; integers towards zero.",
+                             .doc = "Out = X / Y; integers are truncated towards zero.",
                              .zero_preserving = false,
                              .grad_doc = "X@GRAD = Out@GRAD / Y, Y@GRAD = -Out@GRAD * Out / Y.",
                              .no_gradient_reason = "",

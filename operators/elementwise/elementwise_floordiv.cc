@@ -1,5 +1,5 @@
-// elementwise_floordiv: Out = the largest integer that is no more than X / Y. Source: Fluid's
-// elementwise_floordiv. Integers divided by zero are an Error.
+// elementwise_floordiv: Out = the largest integer that is not greater than X / Y. Source: Fluid's
+// elementwise_floordiv. An integer division by zero is an Error.
 #include <cmath>
 #include <type_traits>
 
@@ -19,7 +19,7 @@ struct FloorDiv {
       return rest != 0 && (rest < 0) != (y < 0) ? quotient - 1 : quotient;
     } else {
       if (y == T{0}) return x / y;
-      // Of x less its remainder, not of x: 1 / 0.1f rounds to 10, and 9 is the answer.
+      // Divides x less its remainder, not x: 1 / 0.1f rounds to 10, but the answer is 9.
       const T rest = std::fmod(x, y);
       const T quotient = std::round((x - rest) / y);
       return rest != T{0} && (rest < T{0}) != (y < T{0}) ? quotient - T{1} : quotient;
@@ -38,10 +38,10 @@ void AddIntegerKernel(OpRegistry& registry) {
 
 void RegisterElementwiseFloordiv(OpRegistry& registry) {
   const BinaryFacts facts = {.type = "elementwise_floordiv",
-                             .doc = "Out = the largest integer that is no more than X / Y.",
+                             .doc = "Out = the largest integer that is not greater than X / Y.",
                              .zero_preserving = false,
                              .grad_doc = "",
-                             .no_gradient_reason = "Fluid has none: a step function",
+                             .no_gradient_reason = "Fluid has none: it is a step function",
                              .checks_y = true};
   AddBinaryOps(registry, facts);
   AddBinaryKernel<float>(registry, facts.type, ScalarBinaryLoop<FloorDiv, float>, kScalarGrain);

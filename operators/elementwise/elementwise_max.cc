@@ -16,6 +16,8 @@ namespace {
 struct Max {
   template <class D, class V>
   V operator()(D, V x, V y) const {
+    // Not hn::Max: where x equals y or one of them is NaN, the result must be y on every
+    // instruction set.
     return hn::IfThenElse(hn::Gt(x, y), x, y);
   }
   template <typename T>

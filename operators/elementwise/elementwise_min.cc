@@ -16,6 +16,8 @@ namespace {
 struct Min {
   template <class D, class V>
   V operator()(D, V x, V y) const {
+    // Not hn::Min: where x equals y or one of them is NaN, the result must be y on every
+    // instruction set.
     return hn::IfThenElse(hn::Lt(x, y), x, y);
   }
   template <typename T>

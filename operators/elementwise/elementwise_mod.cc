@@ -1,5 +1,5 @@
 // elementwise_mod: Out = X - Y * floor(X / Y), which has the sign of Y. Source: Fluid's
-// elementwise_mod. Integers modulo zero are an Error.
+// elementwise_mod. An integer modulo zero is an Error.
 #include <cmath>
 #include <utility>
 
@@ -18,6 +18,7 @@ struct Mod {
       return rest != 0 && (rest < 0) != (y < 0) ? static_cast<T>(rest + y) : rest;
     } else {
       const T rest = std::fmod(x, y);
+      // fmod has the sign of x.
       return rest != T{0} && (rest < T{0}) != (y < T{0}) ? rest + y : rest;
     }
   }
@@ -33,10 +34,10 @@ void AddIntegerKernel(OpRegistry& registry) {
 
 void RegisterElementwiseMod(OpRegistry& registry) {
   const BinaryFacts facts = {.type = "elementwise_mod",
-                             .doc = "Out = X - Y * floor(X / Y), of the sign of Y.",
+                             .doc = "Out = X - Y * floor(X / Y), with the sign of Y.",
                              .zero_preserving = false,
                              .grad_doc = "",
-                             .no_gradient_reason = "Fluid has none: a remainder jumps",
+                             .no_gradient_reason = "Fluid has none: remainders jump",
                              .checks_y = true};
   AddBinaryOps(registry, facts);
   AddBinaryKernel<float>(registry, facts.type, ScalarBinaryLoop<Mod, float>, kScalarGrain);

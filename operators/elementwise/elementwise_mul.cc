@@ -1,6 +1,6 @@
 // elementwise_mul: Out = X * Y. Source: Fluid's elementwise_mul. Integers wrap around.
 //
-// X@GRAD = Out@GRAD * Y, Y@GRAD = Out@GRAD * X. X may be selected rows where Y is one number.
+// X@GRAD = Out@GRAD * Y, Y@GRAD = Out@GRAD * X. X may be selected rows if Y is one number.
 #include "operators/common/integer.h"
 #include "operators/common/selected_rows.h"
 #include "operators/elementwise/kernels/binary.h"
@@ -60,7 +60,7 @@ HWY_EXPORT(MulLoops);
 
 void RegisterElementwiseMul(OpRegistry& registry) {
   const BinaryFacts facts = {.type = "elementwise_mul",
-                             .doc = "Out = X * Y. X may be selected rows where Y is one number.",
+                             .doc = "Out = X * Y. X may be selected rows if Y is one number.",
                              .zero_preserving = true,
                              .grad_doc = "X@GRAD = Out@GRAD * Y, Y@GRAD = Out@GRAD * X.",
                              .no_gradient_reason = "",
@@ -70,6 +70,8 @@ void RegisterElementwiseMul(OpRegistry& registry) {
                              .takes_selected_rows = true};
   RegisterBinary<HWY_NAMESPACE::Mul, HWY_NAMESPACE::MulXGrad, HWY_NAMESPACE::MulYGrad, int32_t,
                  int64_t>(registry, facts, [] { return HWY_DYNAMIC_DISPATCH(MulLoops)(); });
+  // For selected rows: only their values are multiplied. Zeros stay zeros, so the other rows may be
+  // missing.
   AddValuesKernel<float>(registry, facts.type, [](PrepareContext& context) {
     return PrepareBinary<float, float>(context, HWY_DYNAMIC_DISPATCH(MulLoops)().forward,
                                        kVectorGrain, nullptr);

@@ -1,8 +1,8 @@
 // elementwise_pow: Out = X^Y. Source: Fluid's elementwise_pow. Integers are raised in float64 and
 // rounded; results out of range become the nearest integer.
 //
-// X@GRAD = Out@GRAD * Y * X^(Y - 1), Y@GRAD = Out@GRAD * ln(X) * X^Y. Both are 0 where their first
-// factors make them vanish in the limit (Y = 0, and X = 0 with Y > 0), where Fluid gives NaN.
+// X@GRAD = Out@GRAD * Y * X^(Y - 1), Y@GRAD = Out@GRAD * ln(X) * X^Y. X@GRAD is 0 for Y = 0, and
+// Y@GRAD is 0 for X = 0 with Y > 0, as in the limit; Fluid gives NaN there.
 #include <cmath>
 
 #include "operators/common/integer.h"

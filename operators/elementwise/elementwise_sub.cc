@@ -27,7 +27,8 @@ struct Sub {
 struct SubYGrad {
   template <class D, class V>
   V operator()(D d, V, V, V, V dout) const {
-    return hn::Sub(hn::Zero(d), dout);  // not Neg: of 0 it would be -0
+    // Not Neg, which would turn 0 into -0.
+    return hn::Sub(hn::Zero(d), dout);
   }
   template <typename T>
   T operator()(T, T, T, T dout) const {

@@ -2,8 +2,8 @@
 // Unterthiner, Hochreiter: Fast and Accurate Deep Network Learning by Exponential Linear Units
 // (2015).
 //
-// X@GRAD = Out@GRAD where X > 0, else Out@GRAD * alpha * exp(X). From X alone, so that nothing has
-// to keep Out, which Fluid hands over too.
+// X@GRAD = Out@GRAD where X > 0, else Out@GRAD * alpha * exp(X). It needs X only, so Out need not
+// be kept; Fluid's gradient op takes both.
 #include <cmath>
 
 #include "operators/elementwise/kernels/unary.h"
@@ -22,6 +22,7 @@ struct Elu {
 
   template <class D, class V>
   V operator()(D d, V x) const {
+    // Expm1 keeps the digits of small results.
     const V below = hn::Mul(hn::Set(d, alpha), hn::Expm1(d, x));
     return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
   }
@@ -40,7 +41,7 @@ struct EluGrad {
   V operator()(D d, V x, V dout) const {
     const V zero = hn::Zero(d);
     const V slope = hn::Mul(hn::Set(d, alpha), ExpOf(d, x));
-    // From zeros never -0, whatever the sign of alpha.
+    // Adding 0 avoids -0 for gradients of 0, whatever the sign of alpha.
     return hn::IfThenElse(hn::Gt(x, zero), dout, hn::MulAdd(dout, slope, zero));
   }
   template <typename T>
@@ -75,7 +76,7 @@ void RegisterElu(OpRegistry& registry) {
        .attrs = {{.name = "alpha",
                   .type = AttrType::kFloat,
                   .default_value = 1.0f,
-                  .doc = "-Out far below 0."}}},
+                  .doc = "The limit of -Out far below 0."}}},
       [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(EluLoops)(context); });
 }
 

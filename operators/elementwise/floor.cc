@@ -1,6 +1,6 @@
-// floor: Out = the largest integer that is no more than X. Source: Fluid's floor.
+// floor: Out = the largest integer that is not greater than X. Source: Fluid's floor.
 //
-// X@GRAD = 0, as its slope is wherever it has one.
+// X@GRAD = 0, the slope wherever there is one.
 #include <cmath>
 
 #include "operators/elementwise/kernels/unary.h"
@@ -42,7 +42,7 @@ void RegisterFloor(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Floor, HWY_NAMESPACE::ZeroGradient>(
       registry,
       {.type = "floor",
-       .doc = "Out = the largest integer that is no more than X.",
+       .doc = "Out = the largest integer that is not greater than X.",
        .grad_doc = "X@GRAD = 0.",
        .grad_reads = "",
        .zero_preserving = true,

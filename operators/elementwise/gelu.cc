@@ -31,8 +31,9 @@ struct Normal {
 };
 
 // The tail beyond |x| is exp(-x^2 / 2) * t * q(t) with t = 1 / (1 + 0.3 |x| / sqrt(2)) and a
-// polynomial q, fitted to a relative error of 2e-8 for |x| < 14.8, where the tail underflows. As a
-// factor of the exponential it keeps its digits on the negative side too, where 1 + erf cancels.
+// polynomial q, fitted to a relative error of 2e-8 for |x| < 14.8; beyond that, the tail
+// underflows. A factor of the exponential keeps its digits on the negative side, too, where 1 + erf
+// cancels.
 template <class D, class V>
 HWY_INLINE Normal<V> NormalDistribution(D d, V x) {
   constexpr float kTail[] = {-0.064779178f, 0.242874169f,   -0.256346184f,
@@ -50,6 +51,7 @@ HWY_INLINE Normal<V> NormalDistribution(D d, V x) {
 
 template <typename T>
 T NormalBelow(T x) {
+  // erfc, since 1 + erf cancels on the negative side.
   return T{0.5} * std::erfc(x * static_cast<T>(-kInverseSqrt2));
 }
 
@@ -143,8 +145,8 @@ void RegisterGelu(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Gelu, HWY_NAMESPACE::GeluGrad>(
       registry,
       {.type = "gelu",
-       .doc = "Out = X * P(X), P being the normal distribution, or an approximation by tanh.",
-       .grad_doc = "X@GRAD = Out@GRAD * (P(X) + X * p(X)), p being the density of P.",
+       .doc = "Out = X * P(X) with the normal distribution P, or an approximation of it by tanh.",
+       .grad_doc = "X@GRAD = Out@GRAD * (P(X) + X * p(X)) with the density p of P.",
        .grad_reads = "X",
        .zero_preserving = true,
        .grad_zero_preserving = true,

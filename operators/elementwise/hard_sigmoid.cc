@@ -21,6 +21,7 @@ struct HardSigmoid {
   V operator()(D d, V x) const {
     const V one = hn::Set(d, 1.0f);
     const V line = hn::Add(hn::Mul(x, hn::Set(d, slope)), hn::Set(d, offset));
+    // Comparisons, since hn::Min and hn::Max may turn NaN into a bound.
     const V above = hn::IfThenZeroElse(hn::Lt(line, hn::Zero(d)), line);
     return hn::IfThenElse(hn::Gt(above, one), one, above);
   }

@@ -1,8 +1,8 @@
 // hard_swish: Out = X * min(max(X + offset, 0), threshold) / scale. Source: Fluid's hard_swish,
 // after Howard et al.: Searching for MobileNetV3 (2019).
 //
-// X@GRAD = Out@GRAD * (2 X + offset) / scale where 0 < X + offset < threshold, 0 below and
-// Out@GRAD * threshold / scale above (where Fluid takes that slope for 1, as it is by default).
+// X@GRAD = Out@GRAD * (2 X + offset) / scale where 0 < X + offset < threshold, 0 below, and
+// Out@GRAD * threshold / scale above (Fluid assumes that this slope is 1, as it is by default).
 #include "operators/elementwise/kernels/unary.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -100,13 +100,13 @@ void RegisterHardSwish(OpRegistry& registry) {
                  {.name = "scale",
                   .type = AttrType::kFloat,
                   .default_value = 6.0f,
-                  .doc = "What the product is divided by.",
+                  .doc = "The divisor of the product.",
                   .accepts = [](const Attribute& value) { return std::get<float>(value) > 0; },
                   .expected = "more than 0"},
                  {.name = "offset",
                   .type = AttrType::kFloat,
                   .default_value = 3.0f,
-                  .doc = "What is added to X."}}},
+                  .doc = "The number added to X."}}},
       [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(HardSwishLoops)(context); });
 }
 

@@ -1,7 +1,7 @@
-// increment: Out = X + step of one element, usually in place. Source: Fluid's increment.
+// increment: Out = X + step for a single element, usually in place. Source: Fluid's increment.
 //
-// Its gradient op is Fluid's too: no derivative but an increment by -step from Out back to X, so
-// that a counter runs backwards through the gradient of a loop.
+// So is its gradient op, which is not a derivative: an increment by -step from Out back to X, so
+// that a counter runs backwards in the gradient of a loop.
 #include <utility>
 
 #include "framework/op/grad.h"
@@ -43,7 +43,7 @@ void RegisterIncrement(OpRegistry& registry) {
   def.attrs = {{.name = "step",
                 .type = AttrType::kFloat,
                 .default_value = 1.0f,
-                .doc = "What is added; cut to an integer where X is one."}};
+                .doc = "The number added; truncated to an integer if X is one."}};
   def.infer = [](OpContext& context) {
     CheckOneElement(context, "X");
     context.SetOutputLike("Out", "X");

@@ -1,6 +1,6 @@
-// isfinite: Out = whether every element of X is finite, one bool. Source: the op of that name in
-// Fluid 1.x (that of PaddlePaddle 2 is isfinite_v2, element by element). Of selected rows the slots
-// in use are looked at.
+// isfinite: Out = whether every element of X is finite, as one bool. Source: the op of that name in
+// Fluid 1.x (PaddlePaddle 2 has isfinite_v2, which works element by element). If X is selected
+// rows, it checks the slots in use.
 #include <atomic>
 #include <cmath>
 #include <type_traits>
@@ -12,13 +12,14 @@
 namespace skiff {
 namespace {
 
-// Numbers of elements that are looked at between two checks whether the answer is known.
+// The number of elements that a thread checks before it looks whether another one has the answer.
 constexpr int64_t kStride = 4096;
 
 template <typename T>
 bool AreFinite(const T* x, int64_t count) {
   bool finite = true;
-  // Of a number, x - x is 0; of an infinity or NaN it is NaN. No branch: it runs in vectors.
+  // x - x is 0 for a finite number, and NaN for an infinity or NaN. Without a branch, the compiler
+  // vectorizes the loop.
   for (int64_t i = 0; i < count; ++i) finite &= x[i] - x[i] == T{0};
   return finite;
 }

@@ -1,8 +1,8 @@
-// mish: Out = X * tanh(s(X)) with s(x) = log(1 + exp(x)), x itself above the threshold. Source:
+// mish: Out = X * tanh(s(X)) with s(x) = log(1 + exp(x)), or s(x) = x above the threshold. Source:
 // Fluid's mish, after Misra: Mish (2019).
 //
-// With e = exp(x), tanh(s) = n / (n + 2), n being e * (e + 2), or e^2 - 1 above the threshold. No
-// logarithm is needed. X@GRAD = Out@GRAD * (tanh(s) + X * (1 - tanh(s)^2) * s'(X)).
+// With e = exp(x), tanh(s) = n / (n + 2), where n = e * (e + 2), or e^2 - 1 above the threshold. So
+// no logarithm is needed. X@GRAD = Out@GRAD * (tanh(s) + X * (1 - tanh(s)^2) * s'(X)).
 #include <cmath>
 #include <type_traits>
 
@@ -17,7 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-// tanh(s(x)) and its derivative. Beyond kFlat, where n overflows in the end, tanh is 1.
+// tanh(s(x)) and its derivative. Beyond kFlat, tanh rounds to 1; x is limited to it because n would
+// overflow for large x.
 template <class V>
 struct TanhOfSoftplus {
   V tanh;
@@ -108,7 +109,7 @@ void RegisterMish(OpRegistry& registry) {
        .attrs = {{.name = "threshold",
                   .type = AttrType::kFloat,
                   .default_value = 20.0f,
-                  .doc = "Above it, log(1 + exp(X)) is taken for X."}}},
+                  .doc = "Above it, log(1 + exp(X)) is replaced by X."}}},
       [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(MishLoops)(context); });
 }
 

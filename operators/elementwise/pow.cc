@@ -1,8 +1,8 @@
-// pow: Out = X^factor; the tensor FactorTensor takes the place of the attribute. Source: Fluid's
-// pow. For integers the factor is cut to an integer, of which a negative one is an Error; products
-// wrap around.
+// pow: Out = X^factor; the tensor FactorTensor overrides the attribute. Source: Fluid's pow. For
+// integers, the factor is truncated to an integer, a negative one is an Error, and products wrap
+// around.
 //
-// X@GRAD = Out@GRAD * factor * X^(factor - 1), 0 where the factor is.
+// X@GRAD = Out@GRAD * factor * X^(factor - 1), or 0 if the factor is 0.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -24,7 +24,7 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
-// x^exponent of a small integer, by squaring.
+// Returns x^exponent for a small integer, by repeated squaring.
 template <class D, class V>
 HWY_INLINE V SmallPower(D d, V x, int exponent) {
   const V one = hn::Set(d, 1.0f);
@@ -33,6 +33,7 @@ HWY_INLINE V SmallPower(D d, V x, int exponent) {
     if (rest % 2 == 1) power = hn::Mul(power, x);
     x = hn::Mul(x, x);
   }
+  // One division at the end rounds less than powers of a rounded inverse.
   return exponent < 0 ? hn::Div(one, power) : power;
 }
 
@@ -74,7 +75,7 @@ namespace {
 HWY_EXPORT(SmallPowLoop);
 HWY_EXPORT(SmallPowGradLoop);
 
-// Where the factor of a prepared op comes from.
+// The factor of a prepared op, from a tensor or the attribute.
 class FactorSource {
  public:
   explicit FactorSource(const OpContext& context)
@@ -97,7 +98,8 @@ class FactorSource {
   float attr_;
 };
 
-// Whether a few multiplications do, whose roundings stay within those of the other float32 ops.
+// Returns whether a few multiplications suffice, whose rounding errors stay within those of the
+// other float32 ops.
 bool IsSmallInteger(double factor) {
   return std::abs(factor) <= 16 && factor == std::trunc(factor);
 }
@@ -115,7 +117,7 @@ T IntegerPower(T x, int64_t exponent) {
 template <typename T>
 void CheckFactor(double factor) {
   SKIFF_ENFORCE(!std::is_integral_v<T> || FromFloat<int64_t>(factor) >= 0, kInvalidArgument,
-                "pow: factor = ", factor, ", expected one that isn't negative for integers");
+                "pow: factor = ", factor, ", expected a nonnegative factor for integers");
 }
 
 template <typename T>
@@ -144,6 +146,7 @@ void Power(const T* x, double factor, T* out, int64_t count) {
 
 template <typename T>
 void PowerGradient(const T* x, const T* dout, double factor, T* dx, int64_t count) {
+  // Without this case, X^-1 at X = 0 would make the gradient NaN.
   if (factor == 0) {
     ParallelFor(count, kVectorGrain,
                 [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, T{0}); });
@@ -173,6 +176,7 @@ void AddPowKernel(OpRegistry& registry) {
     const FactorSource factor(context);
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
+    // An attribute is known now, so a bad one is found before any run.
     if (!context.HasInput("FactorTensor")) CheckFactor<T>(context.Attr<float>("factor"));
     return MakeKernel([=](const KernelContext& run) {
       const double exponent = factor.Read(run);
@@ -209,7 +213,7 @@ void CheckFactorTensor(const OpContext& context) {
   CheckOneElement(context, "FactorTensor");
 }
 
-// Of both ops.
+// The forward op and the gradient op have the same slot.
 SlotDef FactorTensorSlot() {
   return {.name = "FactorTensor", .doc = "One number, instead of factor.", .dispensable = true};
 }

@@ -1,9 +1,9 @@
-// prelu: Out = X where X > 0, else Alpha * X, with one Alpha for all elements, one a channel or one
-// an element of a sample. Source: Fluid's prelu, after He et al.: Delving Deep into Rectifiers
+// prelu: Out = X where X > 0, else Alpha * X, with one Alpha for all elements, one per channel, or
+// one per element of a sample. Source: Fluid's prelu, after He et al.: Delving Deep into Rectifiers
 // (2015).
 //
 // X@GRAD = Out@GRAD where X > 0, else Out@GRAD * Alpha; Alpha@GRAD = the sum of Out@GRAD * X where
-// X <= 0, over what shares an Alpha.
+// X <= 0, over the elements that share an Alpha.
 #include <memory>
 #include <string>
 #include <vector>
@@ -85,13 +85,14 @@ struct Loops<double> {
   int64_t grain = kScalarGrain;
 };
 
-// The dim of the channels.
+// Returns the axis of the channels.
 int ChannelAxis(const OpContext& context) {
   return context.Attr<std::string>("data_format") == "NHWC" ? context.Input("X").shape.rank() - 1
                                                             : 1;
 }
 
-// Alpha's shape as it is broadcast to X: of no dims, or of X's rank.
+// Returns the shape with which Alpha is broadcast to X: without dims, or of X's rank. So prelu is a
+// binary op, and the sums of Alpha@GRAD are those of a broadcast operand.
 Shape AlphaShape(const OpContext& context) {
   const Shape& x = context.Input("X").shape;
   const std::string& mode = context.Attr<std::string>("mode");
@@ -116,6 +117,7 @@ void CheckAlpha(const OpContext& context) {
   SKIFF_ENFORCE(mode != "element" || x.shape.rank() >= 1, kInvalidArgument, type,
                 ": X is of rank 0, expected at least one dim in mode element");
   const Shape expected = AlphaShape(context);
+  // What is unknown while a program is checked is checked again when it is prepared.
   if (!alpha.shape.is_known() || !expected.is_known()) return;
   if (mode == "element") {
     SKIFF_ENFORCE(alpha.shape == expected, kInvalidArgument, type, ": Alpha has shape ",
@@ -168,8 +170,8 @@ std::vector<AttrDef> Attributes() {
       ChoiceAttr("data_format", "NCHW", {"NCHW", "NHWC"},
                  "Where the channels are: in dim 1 (NCHW) or in the last one (NHWC)."),
       ChoiceAttr("mode", "all", {"all", "channel", "element"},
-                 "What shares an Alpha: all elements (all), those of a channel (channel), those at "
-                 "one place of all samples (element).")};
+                 "Which elements share an Alpha: all (all), those of a channel (channel), those "
+                 "at one place of all samples (element).")};
 }
 
 OpDef PreluDef() {
@@ -179,7 +181,7 @@ OpDef PreluDef() {
   def.inputs = {
       {.name = "X", .doc = "The operand, of any shape."},
       {.name = "Alpha",
-       .doc = "Slopes: one (mode all), one a channel (channel) or [1, ...] with X's other "
+       .doc = "Slopes: one (mode all), one per channel (channel) or [1, ...] with X's other "
               "dims (element)."}};
   def.outputs = {{.name = "Out", .doc = "The result, of X's shape."}};
   def.attrs = Attributes();

@@ -1,6 +1,6 @@
 // relu: Out = max(X, 0), and NaN stays NaN. Source: Fluid's relu.
 //
-// X@GRAD = Out@GRAD where Out > 0, else 0.
+// X@GRAD = Out@GRAD where Out > 0, else 0. It reads Out, not X, so the op may run in place.
 #include "operators/elementwise/kernels/unary.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -15,6 +15,7 @@ namespace {
 struct Relu {
   template <class D, class V>
   V operator()(D d, V x) const {
+    // Not hn::Max, which on some instruction sets turns NaN into 0.
     return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
   }
   template <typename T>

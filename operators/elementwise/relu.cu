@@ -8,6 +8,7 @@ namespace {
 template <typename T>
 __global__ void Relu(const T* x, T* out, int64_t count) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  // A grid-stride loop: the number of blocks is limited (CudaBlocks), the number of elements isn't.
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
     out[i] = x[i] < T(0) ? T(0) : x[i];
   }

@@ -1,6 +1,6 @@
 // round: Out = the integer nearest to X, halves away from zero. Source: Fluid's round.
 //
-// X@GRAD = 0, as its slope is wherever it has one.
+// X@GRAD = 0, the slope wherever there is one.
 #include <cmath>
 
 #include "operators/elementwise/kernels/unary.h"
@@ -17,7 +17,7 @@ namespace {
 struct Round {
   template <class D, class V>
   V operator()(D d, V x) const {
-    // Not 0.5, with which the float just below 0.5 would come to 1.
+    // Not 0.5: added to the float just below 0.5, it would round to 1.
     const V nearly_half = hn::Set(d, 0.49999997f);
     return hn::Trunc(hn::Add(x, hn::CopySign(nearly_half, x)));
   }

@@ -1,8 +1,8 @@
 // scale: Out = scale * X + bias, or scale * (X + bias) unless bias_after_scale. Source: Fluid's
-// scale. For integers both numbers are cut to integers first, as Fluid does.
+// scale. For integers, both numbers are truncated to integers first, as in Fluid.
 //
-// The gradient is a scale without bias. Of selected rows the values are scaled, and a bias is
-// refused: it would make the tensor that they stand for dense.
+// The gradient is a scale without bias. For selected rows, the values are scaled, and a bias is an
+// Error: it would change the absent rows, too.
 #include <utility>
 
 #include "framework/op/grad.h"
@@ -98,6 +98,7 @@ void AddScaleKernel(OpRegistry& registry) {
 
 std::vector<Op> ScaleGradient(const GradContext& context) {
   Op grad("scale");
+  // The op is linear, so it is its own gradient: dX = scale * dOut.
   grad.attrs = context.forward().attrs;
   grad.SetInput("X", context.OutputGrad("Out")).SetOutput("Out", context.InputGrad("X"));
   const std::vector<std::string>& factor = context.Input("ScaleTensor");
@@ -133,7 +134,7 @@ void RegisterScale(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "The result, of X's shape.", .selected_rows = true}};
   def.attrs = {
       {.name = "scale", .type = AttrType::kFloat, .default_value = 1.0f, .doc = "The factor."},
-      {.name = "bias", .type = AttrType::kFloat, .default_value = 0.0f, .doc = "What is added."},
+      {.name = "bias", .type = AttrType::kFloat, .default_value = 0.0f, .doc = "The number added."},
       {.name = "bias_after_scale",
        .type = AttrType::kBool,
        .default_value = true,
@@ -147,6 +148,7 @@ void RegisterScale(OpRegistry& registry) {
   AddScaleKernel<double>(registry);
   AddScaleKernel<int32_t>(registry);
   AddScaleKernel<int64_t>(registry);
+  // For selected rows: only their values are scaled.
   AddValuesKernel<float>(registry, "scale", PrepareScale<float>);
   AddValuesKernel<double>(registry, "scale", PrepareScale<double>);
 }

@@ -1,8 +1,8 @@
 // selu: Out = scale * X where X > 0, else scale * alpha * (exp(X) - 1). Source: Fluid's selu, after
 // Klambauer et al.: Self-Normalizing Neural Networks (2017), whose constants are the defaults.
 //
-// X@GRAD = Out@GRAD * scale where Out > 0, else Out@GRAD * (Out + scale * alpha): Out must have the
-// sign of X, so scale has to be above 0 and alpha no less than 0.
+// X@GRAD = Out@GRAD * scale where Out > 0, else Out@GRAD * (Out + scale * alpha). Out must have the
+// sign of X, so scale must be above 0, and alpha at least 0.
 #include <cmath>
 
 #include "operators/elementwise/kernels/unary.h"
@@ -22,6 +22,7 @@ struct Selu {
 
   template <class D, class V>
   V operator()(D d, V x) const {
+    // Expm1 keeps the digits of small results.
     const V below = hn::Mul(hn::Set(d, scale * alpha), hn::Expm1(d, x));
     return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, hn::Mul(hn::Set(d, scale), x));
   }
@@ -85,7 +86,7 @@ void RegisterSelu(OpRegistry& registry) {
                  {.name = "alpha",
                   .type = AttrType::kFloat,
                   .default_value = 1.6732632423543772f,
-                  .doc = "-Out / scale far below 0.",
+                  .doc = "The limit of -Out / scale far below 0.",
                   .accepts = [](const Attribute& value) { return std::get<float>(value) >= 0; },
                   .expected = "at least 0"}}},
       [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(SeluLoops)(context); });

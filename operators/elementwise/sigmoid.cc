@@ -18,6 +18,7 @@ struct Sigmoid {
   template <class D, class V>
   V operator()(D d, V x) const {
     const V one = hn::Set(d, 1.0f);
+    // Far below 0 the exponential overflows to infinity, and the quotient is 0, as it should be.
     return hn::Div(one, hn::Add(one, ExpOf(d, hn::Neg(x))));
   }
   template <typename T>

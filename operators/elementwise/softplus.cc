@@ -1,7 +1,7 @@
-// softplus: Out = log(1 + exp(beta * X)) / beta, X itself where beta * X > threshold. Source:
-// Fluid's softplus.
+// softplus: Out = log(1 + exp(beta * X)) / beta, or X where beta * X > threshold. Source: Fluid's
+// softplus.
 //
-// X@GRAD = Out@GRAD / (1 + exp(-beta * X)), Out@GRAD itself where beta * X > threshold.
+// X@GRAD = Out@GRAD / (1 + exp(-beta * X)), or Out@GRAD where beta * X > threshold.
 #include <cmath>
 
 #include "operators/elementwise/kernels/unary.h"
@@ -22,7 +22,8 @@ struct Softplus {
   template <class D, class V>
   V operator()(D d, V x) const {
     const V scaled = hn::Mul(x, hn::Set(d, beta));
-    // Nothing overflows, and small results keep their digits.
+    // log(1 + exp(s)) = max(s, 0) + log(1 + exp(-|s|)). In this form nothing overflows, and small
+    // results keep their digits.
     const V rest = hn::Log1p(d, ExpOf(d, hn::Neg(hn::Abs(scaled))));
     const V positive = hn::IfThenZeroElse(hn::Lt(scaled, hn::Zero(d)), scaled);
     const V out = hn::Div(hn::Add(positive, rest), hn::Set(d, beta));
@@ -77,22 +78,22 @@ void RegisterSoftplus(OpRegistry& registry) {
   RegisterUnary<HWY_NAMESPACE::Softplus, HWY_NAMESPACE::SoftplusGrad>(
       registry,
       {.type = "softplus",
-       .doc = "Out = log(1 + exp(beta * X)) / beta, X itself where beta * X > threshold.",
+       .doc = "Out = log(1 + exp(beta * X)) / beta, or X where beta * X > threshold.",
        .grad_doc =
-           "X@GRAD = Out@GRAD / (1 + exp(-beta * X)), Out@GRAD itself where beta * X > threshold.",
+           "X@GRAD = Out@GRAD / (1 + exp(-beta * X)), or Out@GRAD where beta * X > threshold.",
        .grad_reads = "X",
        .zero_preserving = false,
        .grad_zero_preserving = true,
        .attrs = {{.name = "beta",
                   .type = AttrType::kFloat,
                   .default_value = 1.0f,
-                  .doc = "How sharply the curve bends at 0.",
+                  .doc = "How sharply the curve bends at 0; not 0.",
                   .accepts = [](const Attribute& value) { return std::get<float>(value) != 0; },
-                  .expected = "another number"},
+                  .expected = "a number other than 0"},
                  {.name = "threshold",
                   .type = AttrType::kFloat,
                   .default_value = 20.0f,
-                  .doc = "Where the curve is taken for a line."}}},
+                  .doc = "The value of beta * X above which Out is X."}}},
       [](const OpContext& context) { return HWY_DYNAMIC_DISPATCH(SoftplusLoops)(context); });
 }
 

@@ -11,7 +11,7 @@
 namespace skiff {
 namespace {
 
-// Checks the slots, too, against it.
+// Throws Error unless Condition is bool and the slots have its shape and the dtype.
 void CheckCondition(const OpContext& context, std::initializer_list<const char*> slots,
                     DType dtype) {
   const TensorMeta& condition = context.Input("Condition");
@@ -34,7 +34,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     T* to = run.output(out).data<T>();
     ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        // Both are read, so that the loop has no branch.
+        // Reads both, so that the loop has no branch.
         const T if_true = from_x[i];
         const T if_false = from_y[i];
         to[i] = holds[i] ? if_true : if_false;

@@ -1,6 +1,6 @@
-// cross_entropy: of probabilities X along the last dim, Y = -log X[label], or with soft labels
+// cross_entropy: for probabilities X along the last dim, Y = -log X[label], or with soft labels
 // Y = -sum_c label_c * log X_c. A probability of 0 counts as a loss of 1e20 instead of infinity.
-// Y has the dims of hard labels: the last one, 1, is there if Label has it.
+// Y has the dims of hard labels: it has a last dim of 1 if Label does.
 // Source: Fluid's cross_entropy; dX = -dY * label / X.
 #include <algorithm>
 
@@ -53,6 +53,7 @@ template <typename T>
 T SoftLoss(const T* x, const T* label, int64_t classes) {
   T loss = 0;
   for (int64_t c = 0; c < classes; ++c) {
+    // A class of weight 0 contributes nothing, even if its probability is 0.
     if (label[c] != 0) loss -= label[c] * BoundedLog(x[c]);
   }
   return loss;
@@ -77,6 +78,8 @@ struct Settings {
 
 template <typename T>
 void HardLosses(const Settings& settings, const T* x, const LabelReader& labels, T* losses) {
+  // A parallel body must not throw. It records the first row with a bad label, and the Error
+  // follows.
   FirstBadIndex bad;
   ParallelFor(settings.rows, settings.grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -117,6 +120,7 @@ template <typename T>
 void SoftGradients(const Settings& settings, const T* x, const T* weights, const T* dy, T* dx) {
   ParallelFor(settings.rows, settings.grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * settings.classes; i < end * settings.classes; ++i) {
+      // As in the loss, a class of weight 0 doesn't count, even where X is 0.
       dx[i] = weights[i] == 0 ? T{0} : -dy[i / settings.classes] * weights[i] / x[i];
     }
   });
@@ -126,9 +130,11 @@ template <typename T>
 void HardGradients(const Settings& settings, const T* x, const LabelReader& labels, const T* dy,
                    T* dx) {
   FirstBadIndex bad;
+  // Each row writes all its classes, while the loss reads only one element of a row.
   const int64_t grain =
       std::max<int64_t>(1, kGrainElements / std::max<int64_t>(settings.classes, 1));
   ParallelFor(settings.rows, grain, [&](int64_t begin, int64_t end) {
+    // Only one class of a row has a gradient.
     std::fill(dx + begin * settings.classes, dx + end * settings.classes, T{0});
     for (int64_t row = begin; row < end; ++row) {
       const int64_t label = labels[row];

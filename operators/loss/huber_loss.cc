@@ -54,9 +54,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     T* to_y = dy < 0 ? nullptr : run.output(dy).data<T>();
     ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
+        // Comparisons instead of min and max, so that NaN stays NaN.
         const T r = residuals[i];
         const T below = r > delta ? delta : r;
         const T slope = from[i] * (below < -delta ? -delta : below);
+        // Not -slope, which would be -0 where the slope is 0.
         if (to_x != nullptr) to_x[i] = T{0} - slope;
         if (to_y != nullptr) to_y[i] = slope;
       }
@@ -68,7 +70,7 @@ std::vector<AttrDef> Attributes() {
   return {{.name = "delta",
            .type = AttrType::kFloat,
            .default_value = {},
-           .doc = "Where the parabola becomes a line.",
+           .doc = "The |r| at which the parabola becomes a line.",
            .accepts = [](const Attribute& value) { return std::get<float>(value) >= 0; },
            .expected = "at least 0"}};
 }
@@ -80,7 +82,7 @@ void RegisterHuberLoss(OpRegistry& registry) {
       {.type = "huber_loss",
        .doc = "With r = Y - X, Out = r^2 / 2 where |r| <= delta, else delta * (|r| - delta / 2).",
        .inputs = {{.name = "X", .doc = "Predictions."},
-                  {.name = "Y", .doc = "What they should be, of X's shape and dtype."}},
+                  {.name = "Y", .doc = "Targets, of X's shape and dtype."}},
        .outputs = {{.name = "Out", .doc = "The losses, of X's shape."},
                    {.name = "Residual", .doc = "Y - X, for the gradient.", .intermediate = true}},
        .attrs = Attributes(),

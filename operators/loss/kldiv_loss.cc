@@ -1,6 +1,7 @@
-// kldiv_loss: of log-probabilities X, l = Target * (log(Target) - X) where Target > 0, else 0. Loss
-// is l (reduction none), its sum (sum), its mean (mean) or its sum over X's first dim (batchmean).
-// Source: Fluid's kldiv_loss, after Kullback, Leibler: On Information and Sufficiency (1951).
+// kldiv_loss: for log-probabilities X, l = Target * (log(Target) - X) where Target > 0, else 0.
+// Loss is l (reduction none), its sum (sum), its mean (mean), or its sum divided by X's first dim
+// (batchmean). Source: Fluid's kldiv_loss, after Kullback, Leibler: On Information and Sufficiency
+// (1951).
 //
 // X@GRAD = -Target * Loss@GRAD where Target > 0, divided as Loss is.
 #include <algorithm>
@@ -19,14 +20,15 @@
 namespace skiff {
 namespace {
 
-// Elements whose losses are added up one after the other, so that no sum depends on the threads.
+// The number of elements whose losses are summed one after the other, so that no sum depends on the
+// number of threads.
 constexpr int64_t kPart = 4096;
 
 bool IsReduced(const OpContext& context) {
   return context.Attr<std::string>("reduction") != "none";
 }
 
-// What the sum of the losses is divided by. Error where that is 0.
+// Returns the divisor of the sum of the losses. Throws Error if it is 0.
 double Divisor(const OpContext& context) {
   const std::string& reduction = context.Attr<std::string>("reduction");
   const Shape& shape = context.Input("X").shape;
@@ -75,6 +77,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       }
     });
     double sum = 0;
+    // In the order of the parts, whichever thread computed them.
     for (int64_t part = 0; part < parts; ++part) sum += sums[part];
     *run.output(loss).data<T>() = static_cast<T>(sum / divisor);
   });
@@ -83,6 +86,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int64_t count = context.Input("Target").shape.element_count();
+  // A reduced loss has one gradient for all elements.
   const int64_t step = IsReduced(context) ? 0 : 1;
   const T divisor = static_cast<T>(Divisor(context));
   const int gradient = context.InputIndex("Loss@GRAD");
@@ -95,6 +99,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T slope = from[i * step] / divisor * -targets[i];
+        // The loss is constant where Target is 0 or below.
         to[i] = targets[i] > T{0} ? slope : T{0};
       }
     });

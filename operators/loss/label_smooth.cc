@@ -1,6 +1,6 @@
-// label_smooth: Out = (1 - epsilon) * X + epsilon * p, p being PriorDist along the last dim or,
-// without it, 1 / its size. Source: Fluid's label_smooth, after Szegedy et al.: Rethinking the
-// Inception Architecture for Computer Vision (2015).
+// label_smooth: Out = (1 - epsilon) * X + epsilon * p, where p is PriorDist along the last dim or,
+// if it is absent, 1 / the number of classes. Source: Fluid's label_smooth, after Szegedy et al.:
+// Rethinking the Inception Architecture for Computer Vision (2015).
 //
 // X@GRAD = (1 - epsilon) * Out@GRAD.
 #include <algorithm>
@@ -93,10 +93,10 @@ std::vector<AttrDef> Attributes() {
 
 void RegisterLabelSmooth(OpRegistry& registry) {
   registry.Add({.type = "label_smooth",
-                .doc = "Out = (1 - epsilon) * X + epsilon * PriorDist (without: / the classes).",
+                .doc = "Out = (1 - epsilon) * X + epsilon * PriorDist (if absent, 1 / classes).",
                 .inputs = {{.name = "X", .doc = "Labels as distributions, [..., classes]."},
                            {.name = "PriorDist",
-                            .doc = "A distribution, with an element a class; without: uniform.",
+                            .doc = "A distribution, one element per class; uniform if absent.",
                             .dispensable = true}},
                 .outputs = {{.name = "Out", .doc = "Smooth labels, of X's shape."}},
                 .attrs = Attributes(),

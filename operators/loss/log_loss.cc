@@ -1,5 +1,5 @@
 // log_loss: Loss = -Labels * log(Predicted + epsilon) - (1 - Labels) * log(1 - Predicted + epsilon)
-// of probabilities. Source: Fluid's log_loss.
+// for probabilities. Source: Fluid's log_loss.
 //
 // Predicted@GRAD = Loss@GRAD * ((1 - Labels) / (1 - Predicted + epsilon)
 //                               - Labels / (Predicted + epsilon)).
@@ -52,6 +52,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     T* to = run.output(dp).data<T>();
     ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
+        // The term of the label 0, whose loss rises with the probability.
         const T rising = (T{1} - label[i]) / (T{1} - p[i] + epsilon);
         to[i] = from[i] * (rising - label[i] / (p[i] + epsilon));
       }

@@ -1,5 +1,5 @@
-// margin_rank_loss: Out = max(0, margin - Label * (X1 - X2)), Label being 1 where X1 should be
-// ranked above X2 and -1 where below. Source: margin_rank_loss of Fluid 1.8.
+// margin_rank_loss: Out = max(0, margin - Label * (X1 - X2)), where Label is 1 if X1 should rank
+// above X2, and -1 if below. Source: margin_rank_loss of Fluid 1.8.
 //
 // X2@GRAD = Out@GRAD * Label where Out > 0, else 0; X1@GRAD = -X2@GRAD.
 #include <memory>
@@ -56,6 +56,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     T* right = dx2 < 0 ? nullptr : run.output(dx2).data<T>();
     ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
+        // Everything is read before anything is written, since the outputs may be the inputs.
         const T slope = from[i] * sign[i] * is_active[i];
         if (left != nullptr) left[i] = -slope;
         if (right != nullptr) right[i] = slope;
@@ -68,7 +69,7 @@ std::vector<AttrDef> Attributes() {
   return {{.name = "margin",
            .type = AttrType::kFloat,
            .default_value = 0.0f,
-           .doc = "The lead below which a pair in the right order still costs."}};
+           .doc = "The difference below which a pair in the right order still has a loss."}};
 }
 
 }  // namespace

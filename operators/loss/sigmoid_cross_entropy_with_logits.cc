@@ -2,13 +2,13 @@
 // the cross-entropy of the probabilities 1 / (1 + exp(-X)) where pos_weight is 1. Source: Fluid's
 // sigmoid_cross_entropy_with_logits.
 //
-// Elements whose Label, cut to an integer, is ignore_index are 0. With `normalize`, Out is divided
-// by the number of labels that differ from ignore_index (by 1 if there are none).
+// Elements whose Label, truncated to an integer, is ignore_index are 0. With `normalize`, Out is
+// divided by the number of labels that differ from ignore_index (by 1 if there are none).
 //
 // X@GRAD = Out@GRAD times the derivative:
 // [X > 0] - Label - pos_weight * sign(X) * exp(-|X|) / (1 + exp(-|X|)).
-// Fluid 2.6 takes pos_weight / (1 + exp(-X)) - Label, which is the derivative only where X < 0 or
-// pos_weight is 1.
+// Fluid 2.6 computes pos_weight / (1 + exp(-X)) - Label, which is the derivative only where X < 0
+// or pos_weight is 1. Using |X| keeps the exponential from overflowing.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -36,7 +36,7 @@ class Labels {
   int64_t count() const { return count_; }
   bool IsIgnored(T label) const { return std::trunc(label) == ignored_; }
 
-  // What the losses are divided by.
+  // Returns the divisor of the losses. Counts are integers, so their order doesn't matter.
   T Divisor(const T* labels) const {
     if (!normalize_) return T{1};
     std::atomic<int64_t> counted{0};
@@ -73,6 +73,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     ParallelFor(labels.count(), kLogLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T logit = logits[i];
+        // log1p is precise even where the exponential is too small to change 1.
         const T curve = std::log1p(std::exp(-std::abs(logit)));
         const T positive = logit < T{0} ? T{0} : logit;
         const T loss =

@@ -1,5 +1,5 @@
 // smooth_l1_loss: with d = InsideWeight * (X - Y), Out of each row = the sum of OutsideWeight *
-// s(d), s(d) being (sigma * d)^2 / 2 where |d| < 1 / sigma^2, else |d| - 1 / (2 sigma^2). Source:
+// s(d), where s(d) is (sigma * d)^2 / 2 if |d| < 1 / sigma^2, else |d| - 1 / (2 sigma^2). Source:
 // smooth_l1_loss of Fluid 1.8, after Girshick: Fast R-CNN (2015).
 //
 // X@GRAD = Out@GRAD * InsideWeight * OutsideWeight * s'(d), Y@GRAD = -X@GRAD.
@@ -38,7 +38,7 @@ struct Curve {
   T bend;  // where the parabola becomes a line
 };
 
-// Rows and their length, and how many rows are worth a thread.
+// The number of rows, their length, and the number of rows that is worth a thread.
 struct Rows {
   explicit Rows(const Shape& shape)
       : count(shape[0]),
@@ -49,7 +49,7 @@ struct Rows {
   int64_t grain;
 };
 
-// The weights of a run; null where there are none.
+// The weights of a run, or nullptr if there are none.
 template <typename T>
 struct Weights {
   Weights(const KernelContext& run, int inside_index, int outside_index)
@@ -77,6 +77,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     T* losses = run.output(out).data<T>();
     ParallelFor(rows.count, rows.grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
+        // In float64, so that long rows don't lose small terms.
         double sum = 0;
         for (int64_t i = row * rows.length; i < (row + 1) * rows.length; ++i) {
           const T difference = from_x[i] - from_y[i];
@@ -147,6 +148,7 @@ void InferGrad(OpContext& context) {
                 diff.shape, ", expected at least 2 dims");
   CheckInputLike(context, "Out@GRAD", {diff.shape[0], 1}, diff.dtype);
   CheckWeights(context, diff);
+  // The gradient op has neither X nor Y: Diff has their shape.
   context.SetOutputLike("X@GRAD", "Diff");
   context.SetOutputLike("Y@GRAD", "Diff");
 }
@@ -157,7 +159,7 @@ std::vector<AttrDef> Attributes() {
            .default_value = 1.0f,
            .doc = "The parabola ends at 1 / sigma^2.",
            .accepts = [](const Attribute& value) { return std::get<float>(value) != 0; },
-           .expected = "another number"}};
+           .expected = "a number other than 0"}};
 }
 
 SlotDef WeightSlot(const char* name, const char* doc) {

@@ -1,10 +1,10 @@
 // softmax_with_cross_entropy: Softmax = softmax(Logits) along `axis`, and per item
 //   Loss = log(sum_j exp(x_j - max)) + (max - x[label]),             hard labels
 //   Loss = sum(label) * log(sum_j exp(x_j - max)) + sum_c label_c * (max - x_c),  soft labels
-// which never takes the logarithm of a small probability. With use_softmax = false, Logits are
-// probabilities already: Softmax is a copy and Loss = -log(Logits[label]).
+// which never takes the logarithm of a small probability. With use_softmax = false, Logits already
+// are probabilities: Softmax is a copy and Loss = -log(Logits[label]).
 // Source: Fluid's softmax_with_cross_entropy. dLogits = dLoss * (Softmax - onehot), soft labels:
-// dLoss * (Softmax * sum(label) - label); Fluid takes the sum of a row's labels for 1.
+// dLoss * (Softmax * sum(label) - label); Fluid assumes that the sum of a row's labels is 1.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -62,7 +62,7 @@ struct Settings {
   int64_t ignore_index;
 };
 
-// The hard labels of one run.
+// The hard labels of one run. A parallel body must not throw, so it records bad ones.
 struct HardLabels {
   const Settings& settings;
   LabelReader labels;
@@ -101,11 +101,12 @@ template <typename T>
 struct Tensors {
   const T* logits;
   const T* soft_labels;  // nullptr with hard ones, and without classes
-  T* softmax;            // nullptr if nobody reads it; may be `logits`
-  T* loss;               // nullptr if nobody reads it
+  T* softmax;            // nullptr if it isn't read; may be `logits`
+  T* loss;               // nullptr if it isn't read
 };
 
-// Everything is read from the logits before softmax overwrites them.
+// Computes softmax and loss of a tile. Everything is read from the logits before softmax overwrites
+// them: the op may run in place.
 template <typename T>
 void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels& hard) {
   T max[kMaxItems];
@@ -124,7 +125,7 @@ void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels
   }
   TileExp(tile, at.logits, max, at.softmax, sum);
   for (int64_t i = 0; i < tile.items; ++i) {
-    // Of no classes the sum is 0, which has no logarithm.
+    // Without classes, the sum is 0, which has no logarithm.
     const bool counts = hard.settings.soft ? tile.classes > 0 : weight[i] != 0;
     if (at.loss != nullptr) at.loss[i] = counts ? weight[i] * std::log(sum[i]) + distance[i] : 0;
     sum[i] = 1 / sum[i];
@@ -176,7 +177,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
-// Of one tile; dx may be y.
+// The arrays of one tile. dx may be y.
 template <typename T>
 struct Gradients {
   const T* y;
@@ -202,7 +203,8 @@ void SoftGradient(const SoftmaxTile& tile, const Gradients<T>& at, bool use_soft
 
 template <typename T>
 void HardGradient(const SoftmaxTile& tile, const Gradients<T>& at, const HardLabels& hard) {
-  // What the label's own class gets, from its probability, which dx may overwrite.
+  // The gradient of the label's own class. It is computed first, from the class's probability,
+  // which dx may overwrite.
   T at_label[kMaxItems] = {};
   T factor[kMaxItems] = {};
   const bool use_softmax = hard.settings.use_softmax;
@@ -211,7 +213,7 @@ void HardGradient(const SoftmaxTile& tile, const Gradients<T>& at, const HardLab
     at_label[i] = use_softmax ? at.loss[i] * (at.y[place] - 1) : -at.loss[i] / at.y[place];
   });
   TileScale(tile, at.y, factor, at.dx);
-  // A factor of 0 stands for no gradient, even where the probability is no number.
+  // A factor of 0 means no gradient, even if a probability is NaN.
   for (int64_t i = 0; i < tile.items; ++i) {
     if (factor[i] != 0) continue;
     for (int64_t c = 0; c < tile.classes; ++c) {
@@ -257,11 +259,11 @@ std::vector<AttrDef> Attributes() {
           {.name = "use_softmax",
            .type = AttrType::kBool,
            .default_value = Attribute(true),
-           .doc = "False: Logits are probabilities already."},
+           .doc = "Whether Logits are scores; else they are probabilities."},
           {.name = "numeric_stable_mode",
            .type = AttrType::kBool,
            .default_value = Attribute(true),
-           .doc = "Subtract the maximum first. Skiff always does."},
+           .doc = "Subtract the maximum first; it always is."},
           {.name = "ignore_index",
            .type = AttrType::kInt,
            .default_value = Attribute(int32_t{-100}),

@@ -1,6 +1,6 @@
-// accuracy: of the rows of a batch, how many have their label among the k classes that top_k chose.
-// Accuracy = Correct / Total; of an empty batch it is 0.
-// Source: Fluid's accuracy. All outputs are scalars (rank 0), Accuracy of dtype float32 always.
+// accuracy: counts the rows of a batch whose label is among the k classes that top_k chose.
+// Accuracy = Correct / Total, or 0 for an empty batch.
+// Source: Fluid's accuracy. All outputs are scalars (rank 0), and Accuracy is always float32.
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 
@@ -31,6 +31,7 @@ int64_t CountCorrect(const int64_t* indices, const L* labels, int64_t rows, int6
   int64_t correct = 0;
   for (int64_t row = 0; row < rows; ++row) {
     bool found = false;
+    // No early exit: k is small, and without branches the loop can be vectorized.
     for (int64_t i = row * k; i < (row + 1) * k; ++i) found |= indices[i] == labels[row];
     correct += found ? 1 : 0;
   }
@@ -64,18 +65,19 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }  // namespace
 
 void RegisterAccuracy(OpRegistry& registry) {
-  registry.Add(
-      {.type = "accuracy",
-       .doc = "The share of rows whose label is among the classes that top_k chose. "
-              "Fluid's accuracy.",
-       .inputs = {{.name = "Out", .doc = "The values of top_k.", .shape_only = true},
-                  {.name = "Indices", .doc = "The classes, [rows, k]."},
-                  {.name = "Label", .doc = "[rows, 1], int64 or int32."}},
-       .outputs = {{.name = "Accuracy", .doc = "Correct / Total, float32 of rank 0."},
-                   {.name = "Correct", .doc = "Rows that are right, int32.", .dispensable = true},
-                   {.name = "Total", .doc = "Rows, int32.", .dispensable = true}},
-       .infer = Infer,
-       .no_gradient_reason = "a count has no derivative"});
+  registry.Add({.type = "accuracy",
+                .doc = "The share of rows whose label is among the classes that top_k chose. "
+                       "Fluid's accuracy.",
+                .inputs = {{.name = "Out", .doc = "The values of top_k.", .shape_only = true},
+                           {.name = "Indices", .doc = "The classes, [rows, k]."},
+                           {.name = "Label", .doc = "[rows, 1], int64 or int32."}},
+                .outputs = {{.name = "Accuracy", .doc = "Correct / Total, float32 of rank 0."},
+                            {.name = "Correct",
+                             .doc = "The number of rows with a correct class, int32.",
+                             .dispensable = true},
+                            {.name = "Total", .doc = "Rows, int32.", .dispensable = true}},
+                .infer = Infer,
+                .no_gradient_reason = "a count has no derivative"});
   registry.AddCpuKernels<float, double>(
       "accuracy", []<typename T>(PrepareContext& context) { return Prepare(context); });
 }

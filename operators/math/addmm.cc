@@ -24,7 +24,7 @@ struct Sizes {
   int64_t m = 0;
   int64_t k = 0;
   int64_t n = 0;
-  bool repeats_rows = false;  // Input has one row for all
+  bool repeats_rows = false;  // Input has one row, which is repeated
   bool repeats_columns = false;
 };
 
@@ -46,6 +46,7 @@ Sizes SizesOf(const OpContext& context) {
                 ", expected rank 1 or 2");
   const int64_t rows = input.rank() == 1 ? 1 : input[0];
   const int64_t columns = input.dim(-1);
+  // Unknown dims (-1) may fit.
   const auto fits = [](int64_t own, int64_t size) {
     return own == 1 || own == size || own < 0 || size < 0;
   };
@@ -68,7 +69,7 @@ void InferGrad(OpContext& context) {
   for (const char* slot : {"Input", "X", "Y"}) context.SetOutputLike(GradName(slot), slot);
 }
 
-// out = factor * input, broadcast. out may be input if nothing is repeated.
+// Sets out to factor * input, broadcast. `out` may be `input` if nothing is repeated.
 template <typename T>
 void ScaleAndBroadcast(const Sizes& sizes, const T* input, T factor, T* out) {
   const int64_t grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(sizes.n, 1));
@@ -94,6 +95,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                 .n = sizes.n,
                 .k = sizes.k,
                 .alpha = static_cast<double>(context.Attr<float>("Alpha")),
+                // The broadcast Input is scaled into Out first, and the product is added to it.
+                // With Beta = 0, the product overwrites Out, so NaN in Input or in Out doesn't
+                // matter.
                 .beta = beta == 0 ? 0.0 : 1.0},
                context);
   const int input = context.InputIndex("Input");
@@ -138,6 +142,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     if (!sizes.repeats_rows && !sizes.repeats_columns) {
       ScaleAndBroadcast(sizes, dout, beta, out);
     } else {
+      // Sums before it scales, which takes fewer multiplications.
       reduction.Sum(dout, out);
       ScaleArray(out, beta, out, reduction.output_count());
     }

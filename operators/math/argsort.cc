@@ -1,6 +1,6 @@
-// argsort: X sorted along an axis, and where its elements were. Of equal elements the one further
-// to the front stays in front; NaN counts as the largest.
-// Source: Fluid's argsort; dX at the places is dOut.
+// argsort: sorts X along an axis and returns where its elements were. Equal elements keep their
+// order, and NaN counts as the largest.
+// Source: Fluid's argsort. Gradient: dX at the indices is dOut.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -56,6 +56,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       for (int64_t line = begin; line < end; ++line) {
         const int64_t start = extents.Start(line);
         Item* first = items + line * extents.length;
+        // Sorts pairs, not indices: a comparison then reads contiguous memory instead of X at
+        // random places. The index makes each pair unique, so std::sort is stable here and needs no
+        // memory of its own.
         for (int64_t i = 0; i < extents.length; ++i) {
           new (first + i) Item(x[start + i * extents.inner], i);
         }

@@ -22,6 +22,7 @@ MatrixProduct ProductOf(const OpContext& context) {
       MergeDims(x[0], y[0], StrCat(context.op().type, ": the batches of X ", x, " and Y ", y))};
   product.x = {.batch = product.batch, .rows = x[1], .columns = x[2]};
   product.y = {.batch = product.batch, .rows = y[1], .columns = y[2]};
+  // All of matmul's loops serve: bmm is a product with one batch dim and no transposition.
   SetProductSizes(context, &product);
   return product;
 }

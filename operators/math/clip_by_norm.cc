@@ -1,7 +1,7 @@
 // clip_by_norm: Out = X if its L2 norm is at most max_norm, else X * max_norm / norm.
-// Source: Fluid's clip_by_norm, which is applied to gradients and has none itself. The norm of
-// selected rows is that of the dense tensor that they stand for; Out has their rows, repeated ones
-// too.
+// Source: Fluid's clip_by_norm, which is applied to gradients and has no gradient itself. The norm
+// of selected rows is that of the dense tensor that they represent; Out has the same rows,
+// including repeated ones.
 #include <cmath>
 
 #include "framework/base/parallel.h"
@@ -17,7 +17,7 @@ constexpr int64_t kGrain = 16384;
 
 void Infer(OpContext& context) { context.SetOutputLike("Out", "X"); }
 
-// What the values of a tensor of that sum of squares are multiplied by.
+// Returns the factor for the values of a tensor with this sum of squares.
 template <typename T>
 T Factor(double sum_of_squares, double max_norm) {
   const double norm = std::sqrt(sum_of_squares);

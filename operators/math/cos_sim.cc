@@ -1,8 +1,9 @@
 // cos_sim: the cosine of the angle between rows: Out[i] = X[i] · Y[i] / (|X[i]| |Y[i]|). Y may have
-// one row for all. XNorm and YNorm are the lengths. The cosine with a row of zeros is not a number.
+// a single row, which is compared with all rows of X. XNorm and YNorm are the lengths. The cosine
+// with a row of zeros is NaN.
 //
-// Gradient: dX[i] = dOut[i] · (Y[i] / (|X[i]| |Y[i]|) - Out[i] · X[i] / |X[i]|²), likewise dY,
-// summed over rows if Y has one.
+// Gradient: dX[i] = dOut[i] · (Y[i] / (|X[i]| |Y[i]|) - Out[i] · X[i] / |X[i]|²), and dY likewise,
+// summed over rows if Y has only one.
 //
 // Source: Fluid 1.x's cos_sim.
 #include <algorithm>
@@ -22,7 +23,8 @@ namespace skiff {
 namespace {
 
 constexpr int64_t kGrainElements = 16384;
-// Columns of the gradient of a single Y that are added up side by side.
+// The columns of the gradient of a single Y that are summed side by side. Threads share columns,
+// not rows, so the order of each sum is that of the rows.
 constexpr int64_t kColumns = 256;
 
 // X as a matrix; -1 is unknown.
@@ -97,6 +99,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     T* out = run.output(out_output).data<T>();
     T* x_norms = x_norm < 0 ? nullptr : run.output(x_norm).data<T>();
     T* y_norms = y_norm < 0 ? nullptr : run.output(y_norm).data<T>();
+    // The length of a single Y is computed once, not for each row.
     const T y_length = rows.shares_y ? LengthOf(y, rows.size) : T{0};
     if (rows.shares_y && y_norms != nullptr) *y_norms = y_length;
     ParallelFor(rows.count, rows.grain(), [&](int64_t begin, int64_t end) {
@@ -108,6 +111,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
         if (x_norms != nullptr) x_norms[row] = a_length;
         if (!rows.shares_y && y_norms != nullptr) y_norms[row] = b_length;
         const double product = SumOfProducts(a, b, rows.size);
+        // Two divisions, since the product of both lengths could overflow.
         out[row] = static_cast<T>(product / a_length / b_length);
       }
     });
@@ -152,7 +156,7 @@ class CosSimGradKernel final : public Kernel {
     const T* gradient;
   };
 
-  // The gradient of a row = other_factor · the other operand's row - own_factor · the row.
+  // The gradient of a row is other · the other operand's row - own · the row.
   struct Factors {
     T own;
     T other;
@@ -180,6 +184,7 @@ class CosSimGradKernel final : public Kernel {
     });
   }
 
+  // Gradient of a single Y, which every row of X contributes to.
   void SharedGradient(const Data& data, T* dy) const {
     const int64_t tiles = (rows_.size + kColumns - 1) / kColumns;
     const int64_t grain =
@@ -232,7 +237,7 @@ void RegisterCosSim(OpRegistry& registry) {
                                {"X@GRAD", "Y@GRAD"})});
   registry.Add({.type = "cos_sim_grad",
                 .doc = "The gradient of cos_sim: dX = dOut * (Y / (|X| |Y|) - Out * X / |X|^2), "
-                       "likewise dY, summed over rows if Y has one.",
+                       "and dY likewise, summed over rows if Y has only one.",
                 .inputs = {{.name = "X", .doc = "Of cos_sim."},
                            {.name = "Y", .doc = "Of cos_sim."},
                            {.name = "Out", .doc = "Of cos_sim."},

@@ -20,10 +20,10 @@
 namespace skiff {
 namespace {
 
-// Columns that are summed side by side: some cache lines of a row, whose sums stay in the
+// The columns that are summed side by side: some cache lines of a row, whose sums stay in the
 // first-level cache.
 constexpr int64_t kColumns = 64;
-// Elements below which another thread costs more than it saves.
+// The number of elements below which another thread costs more than it saves.
 constexpr int64_t kGrainElements = 16384;
 
 // float32 is summed in float64, so that long rows lose no small terms. Integers wrap around.
@@ -40,9 +40,10 @@ AxisExtents ExtentsOf(const OpContext& context) {
   return ExtentsOfAxis(shape, AxisIndex(context, shape, context.IntAttr("axis")));
 }
 
-// Sums of kLines lines that are `line_step` elements apart. `x` and `out`, which may be x, point to
-// where the sums of the first start; `step` leads to the next element of a line. Several lines at
-// once don't wait for each other's additions.
+// Writes the running sums of kLines lines that are `line_step` elements apart. `x` and `out`, which
+// may be x, point to the element at which the sums of the first line start; the next element of a
+// line is `step` elements further. Each addition depends on the one before it in its line, so
+// several lines at a time hide the latency.
 template <bool kExclusive, int kLines, typename T>
 void SumLines(const T* x, T* out, int64_t length, int64_t step, int64_t line_step) {
   SumType<T> sums[kLines] = {};
@@ -67,7 +68,7 @@ void SumAllLines(const T* x, T* out, int64_t length, int64_t step, int64_t lines
     SumLines<kExclusive, 1>(x + line * line_step, out + line * line_step, length, step, line_step);
 }
 
-// The same of `columns` adjacent lines, row by row.
+// Does the same for `columns` adjacent lines, row by row, so that memory is read in order.
 template <bool kExclusive, typename T>
 void SumColumns(const T* x, T* out, int64_t length, int64_t step, int64_t columns) {
   SumType<T> sums[kColumns] = {};
@@ -109,7 +110,8 @@ void RunningSums(const AxisExtents& extents, bool exclusive, bool reverse, const
   });
 }
 
-// The kernel from `input` to `output`, in the direction of the attribute or against it.
+// Returns the kernel from `input` to `output`, in the direction of the attribute or, with
+// `backwards`, against it.
 template <typename T>
 std::unique_ptr<Kernel> Prepare(const PrepareContext& context, const std::string& input,
                                 const std::string& output, bool backwards) {
@@ -124,7 +126,7 @@ std::unique_ptr<Kernel> Prepare(const PrepareContext& context, const std::string
   });
 }
 
-// The shape of Out.
+// Returns the shape of Out.
 Shape SumsShape(const OpContext& context) {
   const Shape& shape = context.Input("X").shape;
   if (context.Attr<bool>("flatten")) {

@@ -67,6 +67,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     const T* x = run.input(x_input).data<T>();
     const T* y = run.input(y_input).data<T>();
     T* out = run.output(output).data<T>();
+    // Rows are shared among threads. SumOfProducts is threaded only outside of them, for a single
+    // long row.
     ParallelFor(count, rows.grain(), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         out[row] =
@@ -109,7 +111,7 @@ void RegisterDot(OpRegistry& registry) {
                 .doc = "Out = the sum of X * Y along the last dim. Fluid's dot.",
                 .inputs = {{.name = "X", .doc = "A vector, or rows of a matrix."},
                            {.name = "Y", .doc = "Of X's shape."}},
-                .outputs = {{.name = "Out", .doc = "A scalar, or one value a row."}},
+                .outputs = {{.name = "Out", .doc = "A scalar, or one value per row."}},
                 .infer = Infer,
                 .grad = GradOp("dot_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})});
   registry.Add({.type = "dot_grad",

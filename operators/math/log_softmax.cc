@@ -19,6 +19,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
       T max[SoftmaxTile::kMaxItems];
       T sum[SoftmaxTile::kMaxItems];
+      // The exponentials are only summed, not stored. log(sum) is exact enough, as the sum is at
+      // least 1.
       TileMax(tile, from + tile.offset, max);
       TileExp(tile, from + tile.offset, max, static_cast<T*>(nullptr), sum);
       for (int64_t i = 0; i < tile.items; ++i) sum[i] = std::log(sum[i]);

@@ -1,8 +1,8 @@
-// matmul: Out = alpha * op(X) * op(Y) on the last two dims, op transposing or not; the dims before
-// count as one batch, which both factors have or one of them. A vector X is a row, a vector Y a
-// column, and unlike in matmul_v2 transposing makes it the other. A dim of 1 that a vector brings
-// is left out of Out.
-// Source: Fluid's matmul; the gradient is that of kernels/matrix_product.h.
+// matmul: Out = alpha * op(X) * op(Y) on the last two dims, where op transposes or not. The dims
+// before count as one batch, which both factors or one of them have. A vector X is a row, and a
+// vector Y a column; unlike in matmul_v2, transposing turns one into the other. The dim of 1 that a
+// vector adds is left out of Out. Source: Fluid's matmul; the gradient is that of
+// kernels/matrix_product.h.
 #include <utility>
 
 #include "framework/base/error.h"
@@ -48,7 +48,7 @@ MatrixProduct ProductOf(const OpContext& context) {
   return product;
 }
 
-// The dims of the factor that has a batch, or two, with those of the product at the end.
+// Returns the batch dims of the factor that has any, followed by the dims of the product.
 Shape OutputShape(const OpContext& context) {
   const MatrixProduct product = ProductOf(context);
   const Shape& x = context.Input("X").shape;
@@ -79,11 +79,11 @@ std::vector<AttrDef> Attributes() {
   return {{.name = "transpose_X",
            .type = AttrType::kBool,
            .default_value = Attribute(false),
-           .doc = "X's matrices lie transposed; a vector X is a column."},
+           .doc = "X's matrices are stored transposed; a vector X is a column."},
           {.name = "transpose_Y",
            .type = AttrType::kBool,
            .default_value = Attribute(false),
-           .doc = "Y's matrices lie transposed; a vector Y is a row."},
+           .doc = "Y's matrices are stored transposed; a vector Y is a row."},
           {.name = "alpha",
            .type = AttrType::kFloat,
            .default_value = Attribute(1.0f),

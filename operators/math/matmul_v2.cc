@@ -1,8 +1,7 @@
-// matmul_v2: Out = op(X) * op(Y) on the last two dims, op transposing or not; the dims before are a
-// batch and broadcast against each other. A vector X is a row, a vector Y a column, and their dim
-// of 1 is left out of Out; a vector is never transposed.
-// Source: PaddlePaddle's matmul_v2. With P = op(X), Q = op(Y): dP = dOut * Q', dQ = P' * dOut,
-// summed over broadcast dims.
+// matmul_v2: Out = op(X) * op(Y) on the last two dims, where op transposes or not. The dims before
+// are a batch and broadcast against each other. A vector X is a row, and a vector Y a column; their
+// dim of 1 is left out of Out. A vector is never transposed. Source: PaddlePaddle's matmul_v2. With
+// P = op(X), Q = op(Y): dP = dOut * Q', dQ = P' * dOut, summed over broadcast dims.
 #include <algorithm>
 #include <utility>
 
@@ -78,11 +77,11 @@ std::vector<AttrDef> Attributes() {
   return {{.name = "trans_x",
            .type = AttrType::kBool,
            .default_value = Attribute(false),
-           .doc = "X's matrices lie transposed."},
+           .doc = "X's matrices are stored transposed."},
           {.name = "trans_y",
            .type = AttrType::kBool,
            .default_value = Attribute(false),
-           .doc = "Y's matrices lie transposed."}};
+           .doc = "Y's matrices are stored transposed."}};
 }
 
 double Flop(const OpContext& context) { return FlopOf(ProductOf(context)); }

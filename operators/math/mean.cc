@@ -34,6 +34,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
   const Shape& shape = context.Input("X").shape;
+  // A reduction over all axes: its Broadcast writes the same value to all elements, by all threads.
   const AxisReduction reduction(shape, std::vector<bool>(static_cast<size_t>(shape.rank()), true));
   const T factor = T{1} / static_cast<T>(shape.element_count());
   return MakeKernel([=](const KernelContext& run) {

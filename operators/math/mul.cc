@@ -1,6 +1,6 @@
 // mul: Out = X * Y, the product of two matrices, where X and Y are tensors flattened to two
-// dimensions: the first x_num_col_dims dims of X (y_num_col_dims of Y) make the rows, the others
-// the columns. Out has the row dims of X and the column dims of Y.
+// dimensions: the first x_num_col_dims dims of X (y_num_col_dims of Y) are the rows, the others the
+// columns. Out has the row dims of X and the column dims of Y.
 // Source: Fluid's mul; gradients dX = dOut * Y', dY = X' * dOut.
 #include <optional>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 
 bool IsPositive(const Attribute& value) { return std::get<int32_t>(value) >= 1; }
 
-// -1 if a dim is unknown.
+// Returns the product of dims [begin, end), or -1 if one is unknown.
 int64_t Flatten(const Shape& shape, int begin, int end) {
   int64_t product = 1;
   for (int i = begin; i < end; ++i) {
@@ -42,6 +42,7 @@ Sizes SizesOf(const OpContext& context) {
   SKIFF_ENFORCE(x.dtype == y.dtype, kInvalidArgument, type, ": X is ", x.dtype, ", Y is ", y.dtype,
                 ", expected one dtype");
   Sizes sizes;
+  // At least one dim stays for the rows and one for the columns.
   sizes.x_rows = static_cast<int>(context.IntAttr("x_num_col_dims"));
   sizes.y_rows = static_cast<int>(context.IntAttr("y_num_col_dims"));
   SKIFF_ENFORCE(sizes.x_rows >= 1 && sizes.x_rows < x.shape.rank(), kInvalidArgument, type,
@@ -72,6 +73,7 @@ Shape OutShape(const OpContext& context, const Sizes& sizes) {
 
 void Infer(OpContext& context) {
   const Shape out = OutShape(context, SizesOf(context));
+  // For its LoD level: Out has X's rows.
   context.SetOutputLike("Out", "X");
   context.SetOutput("Out", out, context.Input("X").dtype);
 }
@@ -109,6 +111,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int dy = context.OutputIndex("Y@GRAD");
   std::optional<Gemm<T>> to_x;
   std::optional<Gemm<T>> to_y;
+  // A product that nobody reads isn't computed.
   if (dx >= 0) {
     to_x.emplace(GemmSpec{.m = sizes.m, .n = sizes.k, .k = sizes.n, .trans_b = true}, context);
   }
@@ -139,6 +142,8 @@ std::vector<AttrDef> Attributes() {
 
 double ProductFlop(const OpContext& context) {
   const Sizes sizes = SizesOf(context);
+  // A multiplication and an addition for each term of each sum. In float64, since the count may
+  // exceed int64.
   return 2.0 * static_cast<double>(sizes.m) * static_cast<double>(sizes.n) *
          static_cast<double>(sizes.k);
 }

@@ -23,6 +23,7 @@ AxisExtents ExtentsOf(const OpContext& context) {
 
 Shape NormShape(const OpContext& context) {
   Shape shape = context.Input("X").shape;
+  // A scalar is a line of one element.
   if (shape.rank() > 0) shape[AxisOf(context)] = 1;
   return shape;
 }
@@ -82,6 +83,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
       TileDot(tile, x + tile.offset, dy + tile.offset, x_factors);
       for (int64_t i = 0; i < tile.items; ++i) {
         inverses[i] = 1 / norms[tile.first_item + i];
+        // Out = X / Norm, so Out * sum (dOut * Out) / Norm is X * sum (dOut * X) / Norm³. It needs
+        // no Out.
         x_factors[i] *= -inverses[i] * inverses[i] * inverses[i];
       }
       TileMix(tile, dy + tile.offset, inverses, x + tile.offset, x_factors, dx + tile.offset);
@@ -102,7 +105,7 @@ std::vector<AttrDef> Attributes() {
           {.name = "is_test",
            .type = AttrType::kBool,
            .default_value = Attribute(false),
-           .doc = "Norm is not wanted; leaving it out does the same."}};
+           .doc = "Norm is not requested; leaving it out does the same."}};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// p_norm: the p-norm along an axis, or of all elements: Out = (sum of |X|^p)^(1/p); for p = 0 the
-// number of elements that aren't 0, for p = inf (-inf) the largest (smallest) |X|.
+// p_norm: the p-norm along an axis, or of all elements: Out = (sum of |X|^p)^(1/p). For p = 0 it is
+// the number of elements that aren't 0, for p = inf (-inf) the largest (smallest) |X|.
 //
 // Gradient: dX = sign(X) · |X|^(p - 1) / (Out^(p - 1) + epsilon) · dOut; for p = ±inf dX = sign(X)
 // · dOut where |X| equals Out; for p = 0 it is 0. It is 0 where X is 0.
@@ -51,6 +51,7 @@ Shape OutputShape(const OpContext& context) {
 
 void Infer(OpContext& context) {
   const Shape out = OutputShape(context);
+  // If dim 0 stays, so do the rows, and Out takes over the LoD level.
   const bool keeps_rows = context.Input("X").shape.rank() > 1 && !context.Attr<bool>("asvector") &&
                           AxisOf(context) != 0;
   if (keeps_rows) context.SetOutputLike("Out", "X");
@@ -80,7 +81,7 @@ T SignOf(T x) {
   return static_cast<T>((x > 0) - (x < 0));
 }
 
-// The norms of a tile's items.
+// Computes the norms of a tile's items. Only p = 2 has a vector loop; the others sum in float64.
 template <typename T>
 void NormsOfTile(const SoftmaxTile& tile, double order, const T* x, T* norms) {
   if (order == 2) {
@@ -94,6 +95,7 @@ void NormsOfTile(const SoftmaxTile& tile, double order, const T* x, T* norms) {
     std::fill_n(totals, tile.items, largest ? 0 : std::numeric_limits<double>::infinity());
     ForEachElement(tile, [&](int64_t at, int64_t i) {
       const double size = std::abs(static_cast<double>(x[at]));
+      // A NaN replaces any extreme, and no number replaces a NaN.
       if ((largest ? size > totals[i] : size < totals[i]) || std::isnan(size)) totals[i] = size;
     });
   } else {
@@ -127,6 +129,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeKernel([=](const KernelContext& run) {
     const T* x = run.input(x_input).data<T>();
     T* out = run.output(output).data<T>();
+    // A single norm is a single tile, so threads would have nothing to share; SumOfSquares cuts the
+    // elements into parts.
     if (order == 2 && extents.lines() == 1) {
       *out = static_cast<T>(std::sqrt(SumOfSquares(x, extents.length)));
       return;
@@ -159,6 +163,7 @@ void GradientOfTile(const SoftmaxTile& tile, double order, double epsilon, const
   } else {
     ForEachElement(tile, [&](int64_t at, int64_t i) {
       const double size = std::abs(static_cast<double>(x[at]));
+      // Below p = 1, a power of 0 is infinite, and the sign of 0 would turn it into NaN.
       const T power = size == 0 ? T{0} : static_cast<T>(std::pow(size, order - 1));
       dx[at] = SignOf(x[at]) * power * factors[i];
     });

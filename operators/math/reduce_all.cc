@@ -1,5 +1,6 @@
-// reduce_all: Out = whether all of X's elements over the axes `dim` are true; true of no elements.
-// Source: Fluid's reduce_all. Axes that are data (AxisTensor, AxisTensorList) are not taken.
+// reduce_all: Out = whether all of X's elements over the axes `dim` are true, or true for no
+// elements. Source: Fluid's reduce_all. Axes that are data (AxisTensor, AxisTensorList) are not
+// supported.
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {

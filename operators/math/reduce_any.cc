@@ -1,5 +1,6 @@
-// reduce_any: Out = whether any of X's elements over the axes `dim` are true; false of no elements.
-// Source: Fluid's reduce_any. Axes that are data (AxisTensor, AxisTensorList) are not taken.
+// reduce_any: Out = whether any of X's elements over the axes `dim` are true, or false for no
+// elements. Source: Fluid's reduce_any. Axes that are data (AxisTensor, AxisTensorList) are not
+// supported.
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {

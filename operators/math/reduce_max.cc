@@ -1,6 +1,6 @@
 // reduce_max: Out = the largest element of X over the axes `dim`, or over all of them. NaN counts
 // as the largest. Source: Fluid's reduce_max; dX = dOut at every element that equals its Out, 0
-// elsewhere. There is no largest of no elements.
+// elsewhere. A maximum of no elements is an Error.
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {

@@ -1,6 +1,6 @@
 // reduce_mean: Out = the mean of X over the axes `dim`, or over all of them.
 // Source: Fluid's reduce_mean; dX at an element = dOut at its mean / the number of its elements.
-// Means of integers are cut towards 0. There is no mean of no elements.
+// Means of integers are truncated towards 0. A mean of no elements is an Error.
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {

@@ -1,6 +1,6 @@
 // reduce_min: Out = the smallest element of X over the axes `dim`, or over all of them. NaN counts
 // as the smallest. Source: Fluid's reduce_min; dX = dOut at every element that equals its Out, 0
-// elsewhere. There is no smallest of no elements.
+// elsewhere. A minimum of no elements is an Error.
 #include "operators/math/kernels/reduction.h"
 
 namespace skiff {

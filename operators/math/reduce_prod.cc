@@ -1,6 +1,6 @@
 // reduce_prod: Out = the product of X over the axes `dim`, or over all of them.
 // Source: Fluid's reduce_prod; dX at an element = dOut times the product of the other elements.
-// Fluid computes that as dOut * Out / X, which is NaN where X is 0; here it is right there as well.
+// Fluid computes that as dOut * Out / X, which is NaN where X is 0; here it is right there, too.
 #include "framework/base/parallel.h"
 #include "operators/math/kernels/reduction.h"
 
@@ -18,8 +18,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
-// For a product of 0, where dividing by an element doesn't do: the product without zeros, and their
-// number.
+// Computes the gradient of a product of 0, where dividing by an element isn't possible, from the
+// product without zeros and their number. In float64, since a product may also have underflowed to
+// 0.
 template <typename T>
 void SpreadZeroProduct(const AxisReduction& reduction, int64_t output, const T* x, T gradient,
                        T* dx) {
@@ -51,6 +52,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     const T* out = run.input(out_input).data<T>();
     const T* gradient = run.input(gradient_input).data<T>();
     T* dx = run.output(dx_output).data<T>();
+    // All outputs by division first, in one pass over memory; then the products of 0 again. Those
+    // are rare.
     reduction.ForEachPiece([=](int64_t offset, int64_t size, int64_t first, bool is_one_output) {
       for (int64_t i = 0; i < size; ++i) {
         const int64_t output = is_one_output ? first : first + i;
@@ -70,10 +73,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 }  // namespace
 
 void RegisterReduceProd(OpRegistry& registry) {
-  registry.Add(ReductionDef("reduce_prod",
-                            "Out = the product of X over the axes `dim`; 1 of no elements. Fluid's "
-                            "reduce_prod.",
-                            {"X", "Out"}));
+  registry.Add(
+      ReductionDef("reduce_prod",
+                   "Out = the product of X over the axes `dim`; 1 for no elements. Fluid's "
+                   "reduce_prod.",
+                   {"X", "Out"}));
   registry.Add(ReductionGradDef(
       "reduce_prod", "The gradient of reduce_prod: dX = dOut * the product of the other elements.",
       {"X", "Out"},

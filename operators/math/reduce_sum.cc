@@ -1,6 +1,6 @@
-// reduce_sum: Out = the sum of X over the axes `dim`, or over all of them; int64 of int32 and bool.
-// Source: Fluid's reduce_sum; dX at an element = dOut at the sum that it was added to.
-// A full sum without keep_dim is a scalar (rank 0).
+// reduce_sum: Out = the sum of X over the axes `dim`, or over all of them; int64 for int32 and
+// bool. Source: Fluid's reduce_sum; dX at an element = dOut at the sum that it was added to. A full
+// sum without keep_dim is a scalar (rank 0).
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -41,7 +41,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 
 void RegisterReduceSum(OpRegistry& registry) {
   OpDef def = ReductionDef("reduce_sum",
-                           "Out = the sum of X over the axes `dim`; int64 of int32 and bool. "
+                           "Out = the sum of X over the axes `dim`; int64 for int32 and bool. "
                            "Fluid's reduce_sum.",
                            {"X"});
   def.infer = Infer;

@@ -10,6 +10,8 @@ template <typename T>
 void SoftmaxOfTile(const SoftmaxTile& tile, const T* x, T* y) {
   T max[SoftmaxTile::kMaxItems];
   T sum[SoftmaxTile::kMaxItems];
+  // Three passes over a tile that stays in the core's cache. Subtracting the maximum keeps the
+  // exponentials in [0, 1], and their sum at least 1.
   TileMax(tile, x, max);
   TileExp(tile, x, max, y, sum);
   for (int64_t i = 0; i < tile.items; ++i) sum[i] = 1 / sum[i];

@@ -1,9 +1,9 @@
 // squared_global_norm: Out = the sum of x² over all elements of all X, of shape [1]: the squared L2
 // norm of the tensors as one vector.
 //
-// The sum of each tensor is rounded to the dtype, and then they are added up in their order: the
-// bits are those of squared_l2_norm of each and a sum, in whose place passes put this op. Beside
-// float32 tensors may stand some of float16 and bfloat16, which are taken as they would be cast.
+// The sum of each tensor is rounded to the dtype, and then the sums are added in order. So the bits
+// are those of one squared_l2_norm per tensor and a sum, which passes replace by this op. Among
+// float32 tensors, some may be float16 or bfloat16; they are converted as by cast.
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/half.h"
@@ -99,12 +99,12 @@ void RegisterSquaredGlobalNorm(OpRegistry& registry) {
                 .inputs = {{.name = "X",
                             .doc = "One tensor or more, of any shapes, float64, or float32, "
                                    "float16 and bfloat16; selected rows, which aren't of two "
-                                   "bytes, count as the dense tensor that they stand for.",
+                                   "bytes, count as the dense tensor that they represent.",
                             .duplicable = true,
                             .selected_rows = true}},
                 .outputs = {{.name = "Out", .doc = "The sum, of shape [1]: float64, or float32."}},
                 .infer = Infer,
-                .no_gradient_reason = "passes make it, of gradients that are clipped",
+                .no_gradient_reason = "passes create it, for gradients that are clipped",
                 .kernel_dtype_slot = "Out"});
   const auto prepare = []<typename T>(PrepareContext& context) { return Prepare<T>(context); };
   registry.AddCpuKernels<float, double>("squared_global_norm", prepare);

@@ -1,6 +1,6 @@
 // squared_l2_norm: Out = the sum of x² over all elements of X, of shape [1].
-// Source: Fluid's squared_l2_norm; dX = 2 * X * dOut. Of selected rows it is that of the dense
-// tensor that they stand for (in Fluid merge_selected_rows comes before).
+// Source: Fluid's squared_l2_norm; dX = 2 * X * dOut. For selected rows, it is the norm of the
+// dense tensor that they represent (in Fluid, merge_selected_rows comes before it).
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
@@ -33,6 +33,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
+  // Repeated rows are added before they are squared: (a + b)² isn't a² + b².
   return MakeKernel([sum = MergedSquares<T>(context), x = context.InputIndex("X"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     *run.output(out).data<T>() = static_cast<T>(sum.Of(run, run.input(x)));

@@ -1,6 +1,7 @@
 // sum: Out = X[0] + X[1] + …, any number of tensors of one shape.
-// Source: Fluid's sum; the gradient of each input is dOut (a scale by 1). Selected rows alone give
-// selected rows, those of the inputs one after the other; with a dense tensor they are added to it.
+// Source: Fluid's sum; the gradient of each input is dOut (a scale by 1). If all inputs are
+// selected rows, so is Out: the rows of the inputs, one after the other. If one is dense, they are
+// added to it.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -17,7 +18,7 @@
 namespace skiff {
 namespace {
 
-// Of selected rows together; -1 if unknown.
+// Returns the number of slots of all inputs, which are selected rows, or -1 if it is unknown.
 int64_t SlotCount(const OpContext& context) {
   int64_t count = 0;
   for (const TensorMeta& x : context.inputs()) {
@@ -54,7 +55,7 @@ void Infer(OpContext& context) {
   context.SetSelectedRows("Out", shape, dtype, height);
 }
 
-// One scale op for each input that wants its gradient.
+// Returns a scale op for each input whose gradient is requested.
 std::vector<Op> Gradient(const GradContext& context) {
   std::vector<Op> ops;
   for (const std::string& name : context.InputGrad("X")) {
@@ -70,7 +71,9 @@ std::vector<Op> Gradient(const GradContext& context) {
   return ops;
 }
 
-// Elements that are added up before they are written, so that Out may be any of the inputs.
+// The number of elements that are summed before they are written, so that Out may be any of the
+// inputs. The sum of a block stays in the first-level cache, so each input is read from memory
+// once.
 constexpr int64_t kBlock = 2048;
 constexpr int64_t kGrain = 8 * kBlock;
 
@@ -107,7 +110,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
-// Copies to `to`, which may be one of `inputs` if all others are empty.
+// Copies the rows of all inputs to `to`, which may be one of them if all others are empty.
 template <typename T>
 void Concatenate(const KernelContext& run, const std::vector<int>& inputs, Tensor* to) {
   T* values = to->data<T>();
@@ -123,7 +126,7 @@ void Concatenate(const KernelContext& run, const std::vector<int>& inputs, Tenso
   }
 }
 
-// Of inputs some of which are selected rows.
+// Prepares the sum of inputs of which some are selected rows.
 template <typename T>
 std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
   std::vector<int> dense;
@@ -145,7 +148,7 @@ std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
   });
 }
 
-// Any layout, if all tensors have it: the padding adds up to zero.
+// Accepts any layout that all tensors have: the sum of the padding is zero.
 bool LayoutsAgree(const OpContext& context) {
   const Layout layout = context.Input("X").layout;
   const auto same = [layout](const TensorMeta& meta) { return meta.layout == layout; };
@@ -163,9 +166,9 @@ void AddKernelOf(OpRegistry& registry) {
 void RegisterSum(OpRegistry& registry) {
   registry.Add(
       {.type = "sum",
-       .doc = "Out = X[0] + X[1] + ..., tensors of one shape. Fluid's sum. Selected rows "
-              "alone are put one after the other, repeated ones too; if a tensor is "
-              "dense, so is Out.",
+       .doc = "Out = X[0] + X[1] + ..., tensors of one shape. Fluid's sum. If all are selected "
+              "rows, Out has them one after the other, repeated ones too; if one is dense, "
+              "so is Out.",
        .inputs =
            {{.name = "X", .doc = "One tensor or more.", .duplicable = true, .selected_rows = true}},
        .outputs = {{.name = "Out", .doc = "Of the inputs' shape.", .selected_rows = true}},

@@ -2,16 +2,17 @@
 //
 //   Y = Scale · (X - mean) / sqrt(variance + epsilon) + Bias
 //
-// Training: mean and (biased) variance are the batch's, and the running ones move:
-// MeanOut = momentum · Mean + (1 - momentum) · mean, likewise VarianceOut. With use_global_stats,
-// or is_test without trainable_statistics, they are Mean and Variance, which stay. SavedMean and
-// SavedVariance hold the mean and 1 / sqrt(variance + epsilon) that Y was made with. A batch of one
-// value a channel passes unchanged when training (Fluid's rule: there is no variance).
+// In training, mean and (biased) variance are those of the batch, and the running ones are updated:
+// MeanOut = momentum · Mean + (1 - momentum) · mean, and VarianceOut likewise. With
+// use_global_stats, or is_test without trainable_statistics, they are Mean and Variance, which
+// don't change. SavedMean and SavedVariance hold the mean and 1 / sqrt(variance + epsilon) that Y
+// was computed with. In training, a batch with one value per channel passes unchanged (Fluid's
+// rule: one value has no variance).
 //
-// Gradient, with h = 1 / sqrt(variance + epsilon), z = (X - mean) · h and m values a channel:
+// Gradient, with h = 1 / sqrt(variance + epsilon), z = (X - mean) · h and m values per channel:
 //   Bias@GRAD = sum Y@GRAD,  Scale@GRAD = sum Y@GRAD · z
-//   X@GRAD = Scale · h · (Y@GRAD - Bias@GRAD / m - z · Scale@GRAD / m), without the two last terms
-//   when mean and variance did not depend on X.
+//   X@GRAD = Scale · h · (Y@GRAD - Bias@GRAD / m - z · Scale@GRAD / m), without the last two
+//   terms if mean and variance did not depend on X.
 //
 // Source: Ioffe & Szegedy 2015; Fluid's batch_norm (PaddlePaddle 2.6).
 #include "framework/op/grad.h"
@@ -23,6 +24,8 @@ namespace skiff {
 namespace {
 
 std::vector<Op> GradOps(const GradContext& context) {
+  // The slots are those of Fluid's batch_norm_grad. ReserveSpace is always empty here, but programs
+  // carry it.
   static const auto& usual =
       *new GradRule(GradOp("batch_norm_grad",
                            {"X", "Scale", "Bias", "MeanOut", "VarianceOut", "SavedMean",

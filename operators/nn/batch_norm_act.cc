@@ -1,15 +1,15 @@
-// batch_norm_act: batch_norm, what is added to it, and relu, as one op.
+// batch_norm_act: batch_norm, an addition and relu in one op.
 //
 //   Y = max(0, Scale · (X - mean) / sqrt(variance + epsilon) + Bias + Z)
 //
-// Everything else is as in batch_norm; the same numbers come out, bit for bit. It is made by the
-// pass fuse_batch_norm_act and has no like in Fluid (whose fused_batch_norm_act and
+// Everything else is as in batch_norm, and the results are the same bit for bit. The pass
+// fuse_batch_norm_act creates it. Fluid has no counterpart (its fused_batch_norm_act and
 // fused_bn_add_activation are for cuDNN, with channels last).
 //
 // Gradient, with G = Y@GRAD where Y > 0, else 0: Z@GRAD = G, the others are those of batch_norm
-// with G in place of Y@GRAD. Where nothing was added, the sign of Y is computed again from X, so
-// that Y need not be kept; the kernel of the same name rounds as it did forward. Otherwise Y is
-// read.
+// with G in place of Y@GRAD. If nothing was added, the gradient op computes the sign of Y again
+// from X, so that Y need not be kept; the kernel of the same name rounds as it did in the forward
+// pass. Otherwise it reads Y.
 #include <utility>
 
 #include "framework/base/error.h"
@@ -41,9 +41,8 @@ OpDef FusedDef() {
   def.doc =
       "Y = max(0, Scale * (X - mean) / sqrt(variance + epsilon) + Bias + Z): batch_norm, an "
       "addition and relu in one.";
-  def.inputs.insert(
-      def.inputs.begin() + 1,
-      {.name = "Z", .doc = "Like X: what is added; 0 if absent.", .dispensable = true});
+  def.inputs.insert(def.inputs.begin() + 1,
+                    {.name = "Z", .doc = "The addend, like X; 0 if absent.", .dispensable = true});
   def.attrs.push_back(ReluTypeAttr());
   def.infer = [infer = def.infer](OpContext& context) {
     infer(context);
@@ -61,9 +60,10 @@ OpDef FusedGradDef() {
   def.type = "batch_norm_act_grad";
   def.doc =
       "The gradient of batch_norm_act. Z@GRAD = G, which is Y@GRAD where Y > 0, else 0; the "
-      "others are those of batch_norm_grad for G. Without Y, its sign is computed from X: for "
-      "where there was no Z.";
+      "others are those of batch_norm_grad for G. Without Y, which only "
+      "an op with Z needs, its sign is computed from X.";
   for (SlotDef& slot : def.inputs) {
+    // Unlike batch_norm_grad, this op needs the data of Bias where it computes the sign of Y again.
     if (slot.name == "Bias") slot.shape_only = false;
   }
   def.inputs.push_back({.name = "Y", .doc = "Needed where Z was added.", .dispensable = true});
@@ -73,6 +73,7 @@ OpDef FusedGradDef() {
     infer(context);
     const TensorMeta& x = context.Input("X");
     if (context.HasInput("Y")) CheckInputLike(context, "Y", x.shape, x.dtype);
+    // Z@GRAD says that Z was added, and the sign of a sum with Z can't be computed from X alone.
     SKIFF_ENFORCE(context.HasInput("Y") || !context.HasOutput("Z@GRAD"), kInvalidArgument,
                   context.op().type, ": Z@GRAD needs the input Y");
     context.SetOutputLike("Z@GRAD", "X");

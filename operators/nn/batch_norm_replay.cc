@@ -1,10 +1,11 @@
-// batch_norm_replay: what batch_norm or batch_norm_act computed, once more, bit for bit.
+// batch_norm_replay: recomputes the output of batch_norm or batch_norm_act, bit for bit.
 //
 //   Y = act(Scale · (X - SavedMean) · SavedVariance + Bias + Z)
 //
 // with X and Z of the forward op and what it saved (SavedVariance is 1 / sqrt(variance + epsilon)).
-// It is made by the passes replay_activation and recompute, so that Y need not be kept from the
-// forward to the backward pass: X is kept anyway, and the statistics aren't computed again.
+// The passes replay_activation and recompute create it, so that Y need not be kept from the forward
+// to the backward pass. X is kept anyway, and the statistics aren't computed again, so a replay is
+// one pass over the data.
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/kernels/batch_norm_definition.h"
@@ -20,8 +21,8 @@ OpDef ReplayDef() {
   def.type = "batch_norm_replay";
   def.doc =
       "Y = act(Scale * (X - SavedMean) * SavedVariance + Bias + Z): Y of batch_norm or "
-      "batch_norm_act again, from its inputs and what it saved. A batch of one value a channel "
-      "isn't normalized, as there.";
+      "batch_norm_act again, from its inputs and what it saved. A batch with one value per "
+      "channel isn't normalized, as there.";
   def.inputs = {{.name = "X", .doc = "Of the forward op."},
                 {.name = "Z", .doc = "Of batch_norm_act; 0 if absent.", .dispensable = true},
                 {.name = "Scale", .doc = "[C]; 1 if absent.", .dispensable = true},
@@ -38,7 +39,7 @@ OpDef ReplayDef() {
     if (context.HasInput("Z")) CheckInputLike(context, "Z", x.shape, x.dtype);
     context.SetOutputLike("Y", "X");
   };
-  def.no_gradient_reason = "it stands in the backward pass only";
+  def.no_gradient_reason = "it is part of the backward pass only";
   def.in_place = {{"X", "Y"}, {"Z", "Y"}};
   def.layout_rule = LayoutRule::kChannelBlocked;
   def.layout_slots = {"X", "Z", "Y"};

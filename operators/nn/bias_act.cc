@@ -1,11 +1,16 @@
-// bias_act: a bias by channel and relu, as one op.
+// bias_act: a bias per channel and relu in one op.
 //
 //   Out = max(0, X + Bias[c]),   NaN stays NaN
 //
-// The same numbers come out as of elementwise_add and relu, bit for bit. It is made by the pass
-// fuse_bias_act and has no like in Fluid (whose fused_elemwise_activation keeps the sum).
+// The forward op gives the same bits as elementwise_add and relu. The pass fuse_bias_act creates
+// it. Fluid has no counterpart (its fused_elemwise_activation keeps the sum).
 //
-// Gradient: X@GRAD = Out@GRAD where Out > 0, else 0; Bias@GRAD = its sum by channel.
+// The kernels are those of batch normalization with mean 0 and slope 1, for every layout that batch
+// normalization supports: (x - 0) · 1 + bias is x + bias exactly, with or without a fused
+// multiply-add.
+//
+// Gradient: X@GRAD = Out@GRAD where Out > 0, else 0; Bias@GRAD = its sum per channel. The
+// sign of Out decides, so X need not be kept and Out may overwrite it.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -20,7 +25,8 @@
 namespace skiff {
 namespace {
 
-// The loops of batch normalization with mean 0 and slope 1.
+// Runs the loops of batch normalization with mean 0 and slope 1. The arrays by channel live in the
+// workspace, whose contents are undefined at the start of a step, so each run fills them.
 template <typename T>
 class BiasActKernel final : public Kernel {
  public:
@@ -40,6 +46,7 @@ class BiasActKernel final : public Kernel {
     std::fill_n(means, channels, T{0});
     std::fill_n(slopes, channels, T{1});
     std::copy_n(run.input(bias_).template data<T>(), geometry_.channels, shifts);
+    // Channels that pad the last block must come out as 0.
     std::fill(shifts + geometry_.channels, shifts + channels, T{0});
     loops_->Normalize(run.input(x_).template data<T>(), nullptr, {means, slopes, shifts},
                       /*rectify=*/true, run.output(out_).template data<T>());
@@ -69,6 +76,7 @@ class BiasActGradKernel final : public Kernel {
             context.RequestWorkspace(ByteCount(2 * geometry_.padded_channels(), DType::kFloat64))),
         means_(context.RequestWorkspace(ByteCount(geometry_.padded_channels(), kDTypeOf<T>))) {
     const TensorMeta& out = context.Input("Out");
+    // The loops always write the masked gradient. If X@GRAD is absent, it goes to a workspace.
     if (x_gradient_ < 0) {
       unwanted_ =
           context.RequestWorkspace(ByteCount(StorageElements(out.shape, out.layout), kDTypeOf<T>));
@@ -85,7 +93,8 @@ class BiasActGradKernel final : public Kernel {
     T* x_gradient = unwanted_ < 0 ? run.output(x_gradient_).template data<T>()
                                   : static_cast<T*>(run.workspace(unwanted_));
     if (geometry_.count() > 0) {
-      // Out for x: nobody wants the products, and it is being read.
+      // Only the sums of g are needed. The loops also compute the sums of products with x; passing
+      // Out as x costs no memory traffic, since the mask reads Out anyway.
       loops_->GradientSums(
           out, {run.input(out_gradient_).template data<T>(), NormMask::kOutput, out},
           {.mean = means}, run.workspace(scratch_), sums, sums + channels, x_gradient);
@@ -114,7 +123,7 @@ std::vector<AttrDef> Attributes() { return {ChannelOrderAttr("data_layout"), Rel
 OpDef BiasActDef() {
   OpDef def;
   def.type = "bias_act";
-  def.doc = "Out = max(0, X + Bias): a bias by channel and relu in one.";
+  def.doc = "Out = max(0, X + Bias): a bias per channel and relu in one.";
   def.inputs = {{.name = "X", .doc = "[N, C, ...] or [N, ..., C] (data_layout), rank 2 to 5."},
                 {.name = "Bias", .doc = "[C]."}};
   def.outputs = {{.name = "Out", .doc = "Like X."}};

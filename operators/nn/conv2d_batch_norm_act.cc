@@ -1,11 +1,11 @@
-// conv2d_batch_norm_act: conv2d, batch_norm by running statistics, what is added to it, and an
-// activation, as one op for inference.
+// conv2d_batch_norm_act: conv2d, batch_norm by running statistics, an addition and an activation in
+// one op, for inference.
 //
 //   Output = act(Scale · (conv2d(Input, Filter) - Mean) / sqrt(Variance + epsilon) + Bias + Z)
 //
-// It is made by the pass fold_batch_norm and has no like in Fluid, whose conv_bn_fuse_pass changes
-// the parameters in the scope. Kernels multiply the filters by Scale / sqrt(Variance + epsilon)
-// once, which rounds otherwise than a normalization behind the convolution.
+// The pass fold_batch_norm creates it. Fluid has no counterpart: its conv_bn_fuse_pass changes the
+// parameters in the scope. Kernels multiply the filters by Scale / sqrt(Variance + epsilon) once,
+// which rounds differently from a normalization after the convolution.
 #include <utility>
 
 #include "operators/common/input_checks.h"

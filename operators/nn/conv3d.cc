@@ -3,7 +3,8 @@
 //   Output[n, o, p] = sum over channels c of o's group and taps t of
 //       Filter[o, c, t] · Input[n, c, p · stride + t · dilation - padding], p and t being (z, y, x)
 //
-// Source: Fluid's conv3d (PaddlePaddle 2.6).
+// Source: Fluid's conv3d (PaddlePaddle 2.6). All three passes are matrix products with im2col
+// columns (kernels/column_convolution.h).
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ VolumeConvolution ParseConvolution(const OpContext& context) {
   SKIFF_ENFORCE(context.Input("Filter").dtype == context.Input("Input").dtype, kInvalidArgument,
                 type, ": Filter is ", context.Input("Filter").dtype, ", expected that of Input, ",
                 context.Input("Input").dtype);
+  // The shape rule also runs while a program is built, with dims that are still unknown.
   if (conv.input.channels == -1) conv.input.channels = channels;
   conv.window = ParseVolumeWindow(context, kAxes, {filter[2], filter[3], filter[4]},
                                   ParseVolumeExtents(context, "dilations", kAxes), conv.input.size);
@@ -87,6 +89,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int filter_gradient = context.OutputIndex("Filter@GRAD");
   std::optional<ColumnConvolution<T>> to_input;
   std::optional<ColumnConvolution<T>> to_filter;
+  // Each pass requests its own workspace, so an absent gradient costs neither time nor memory.
   if (input_gradient >= 0) to_input.emplace(conv, ConvolutionPass::kBackwardData, context);
   if (filter_gradient >= 0) to_filter.emplace(conv, ConvolutionPass::kBackwardFilter, context);
   return MakeKernel([=, to_input = std::move(to_input),
@@ -106,7 +109,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
 std::vector<AttrDef> Attributes() {
   return {IntsAttrDef("strides", {1, 1, 1}, "Steps of the window, for depth, height and width."),
           IntsAttrDef("paddings", {0, 0, 0},
-                      "Zeros around the input: one value an axis, or two, in front and behind."),
+                      "Zeros around the input: one value per axis, or two, before and after."),
           PaddingAlgorithmAttr(),
           {.name = "groups",
            .type = AttrType::kInt,

@@ -4,7 +4,7 @@
 //   Y = (X - mean) / sqrt(variance + epsilon) · Scale + Bias
 //
 // Mean and Variance (biased, without epsilon) are [N, groups]. The gradient is that of
-// kernels/group_normalization.h; it needs no Y, which Fluid's gradient op takes as well.
+// kernels/group_normalization.h. It doesn't need Y, which Fluid's gradient op takes too.
 //
 // Source: Wu & He 2018; Fluid's group_norm (PaddlePaddle 2.6).
 #include <utility>
@@ -26,6 +26,7 @@ GroupNormArguments ParseArguments(const OpContext& context) {
                 ", expected a rank of at least 2");
   GroupGeometry geometry;
   geometry.order = ParseChannelOrder(context, "data_layout");
+  // All axes but batch and channels count as pixels, so X may have any rank from 2 on.
   const int channel_axis = geometry.order == ChannelOrder::kFirst ? 1 : x.rank() - 1;
   geometry.batch = x[0];
   geometry.channels = x[channel_axis];

@@ -2,8 +2,8 @@
 //
 //   Y = (X - mean) / sqrt(variance + epsilon) · Scale + Bias
 //
-// SavedMean and SavedVariance are [N · C], the second being 1 / sqrt(variance + epsilon). The
-// gradient is that of kernels/group_normalization.h with one group a channel.
+// SavedMean and SavedVariance are [N · C]; SavedVariance is 1 / sqrt(variance + epsilon). The
+// gradient is that of kernels/group_normalization.h with one group per channel.
 //
 // Source: Ulyanov, Vedaldi & Lempitsky 2016; Fluid's instance_norm (PaddlePaddle 2.6).
 #include <utility>
@@ -36,6 +36,7 @@ GroupNormArguments ParseArguments(const OpContext& context) {
           .statistic_slot = "SavedVariance"};
 }
 
+// The length of the statistics, batch · channels, or -1 if a dim is unknown.
 int64_t StatisticCount(const GroupGeometry& geometry) {
   return geometry.batch < 0 || geometry.channels < 0
              ? -1
@@ -54,6 +55,7 @@ void Infer(OpContext& context) {
 void InferGrad(OpContext& context) {
   const GroupGeometry geometry = ParseArguments(context).geometry;
   CheckVectors(context, {"Scale"}, geometry.channels, "channel");
+  // Unlike Mean and Variance of group_norm, the statistics are vectors, as in Fluid.
   CheckVectors(context, {"SavedMean", "SavedVariance"}, StatisticCount(geometry),
                "image and channel");
   CheckInputLike(context, "Y@GRAD", context.Input("X").shape, context.Input("X").dtype);

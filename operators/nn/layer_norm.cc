@@ -1,12 +1,15 @@
-// layer_norm: each row with mean 0 and variance 1, scaled and shifted element by element. X counts
-// as a matrix: the dims before begin_norm_axis are its rows.
+// layer_norm: normalizes each row to mean 0 and variance 1, then scales and shifts it element by
+// element. X is seen as a matrix: the dims before begin_norm_axis are its rows.
 //
 //   Y = (X - mean) / sqrt(variance + epsilon) · Scale + Bias
 //
-// Mean and Variance (biased, without epsilon) are the rows'. Gradient, with h = 1 / sqrt(variance +
-// epsilon), z = (X - mean) · h and g = Y@GRAD · Scale over rows of m elements:
+// Mean and Variance (biased, without epsilon) have one value per row. Gradient, with h = 1 /
+// sqrt(variance + epsilon), z = (X - mean) · h and g = Y@GRAD · Scale over rows of m elements:
 //   Bias@GRAD = sum over rows of Y@GRAD,  Scale@GRAD = sum over rows of Y@GRAD · z
 //   X@GRAD = h · (g - sum g / m - z · sum (g · z) / m)
+//
+// A row is read twice, for its moments and to normalize it (or for its sums and its gradient), so
+// a row that fits in the cache comes from memory once.
 //
 // Source: Ba, Kiros & Hinton 2016; Fluid's layer_norm (PaddlePaddle 2.6).
 #include <algorithm>
@@ -98,6 +101,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     ParallelFor(rows, GrainOf(size), [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const RunMoments moments = MomentsOf(x + row * size, size);
+        // A row of no elements has moments of 0; max avoids 0 / 0.
         const double variance = moments.squares / static_cast<double>(std::max<int64_t>(size, 1));
         const T mean = static_cast<T>(moments.mean);
         if (means != nullptr) means[row] = mean;
@@ -109,8 +113,13 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
-// The gradients of Scale and Bias sum over rows. Rows are cut into parts, as the sizes say, each
-// with sums of its own; these are T for some rows, then float64.
+// Memory for the gradients of Scale and Bias, which are sums over rows. The rows are cut into
+// parts, each with sums of its own, so that threads share nothing they write. The number of parts
+// depends only on the sizes, and Combine adds them in order, so results don't depend on the number
+// of threads.
+//
+// Within a part, T adds up some rows before the sum goes to float64: a vector holds twice as many
+// float32 as float64, and a sum of few terms loses few digits.
 class ParameterSums {
  public:
   ParameterSums(int64_t rows, int64_t size)
@@ -137,10 +146,12 @@ class ParameterSums {
            part * 2 * size_;
   }
 
-  // Rows that T adds up.
+  // The number of rows that T adds up.
   static constexpr int64_t kRowsOfT = 64;
 
  private:
+  // A part has at least kMinPartRows rows to pay for clearing and combining its sums, and the parts
+  // together hold at most kMaxPartElements sums of each kind (one part may hold more).
   static constexpr int64_t kMinPartRows = 16;
   static constexpr int64_t kMaxParts = 64;
   static constexpr int64_t kMaxPartElements = 1 << 20;
@@ -170,6 +181,7 @@ class LayerNormGradKernel final : public Kernel {
   }
 
   void Run(const KernelContext& run) override {
+    // Without sums over rows, rows are independent of each other.
     if (!WantsParameters()) {
       ParallelFor(rows_, GrainOf(size_), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) InputGradient(run, row);
@@ -190,6 +202,7 @@ class LayerNormGradKernel final : public Kernel {
  private:
   bool WantsParameters() const { return scale_gradient_ >= 0 || bias_gradient_ >= 0; }
 
+  // 1 / sqrt(variance + epsilon) of a row.
   T SlopeOf(const KernelContext& run, int64_t row) const {
     // A single element is its row's mean: Y doesn't depend on it, and the general formula would
     // leave rounding errors.
@@ -208,7 +221,7 @@ class LayerNormGradKernel final : public Kernel {
     for (int64_t row = first; row < end; ++row) {
       const T* x = InputData<T>(run, x_) + row * size_;
       const T* dy = InputData<T>(run, y_gradient_) + row * size_;
-      // Before X@GRAD, which may take the place of Y@GRAD.
+      // Before X@GRAD is written, which may overwrite Y@GRAD.
       AddParameterGradients(x, dy, size_, InputData<T>(run, mean_)[row], SlopeOf(run, row), partial,
                             partial + size_);
       InputGradient(run, row);
@@ -227,6 +240,8 @@ class LayerNormGradKernel final : public Kernel {
     const T slope = SlopeOf(run, row);
     const RunGradientSums sums = GradientSumsOf(x, dy, scale, size_, mean);
     const auto count = static_cast<double>(std::max<int64_t>(size_, 1));
+    // h · z · sum(g · z) / m = (x - mean) · h³ · sum(g · (x - mean)) / m, so the factor of x - mean
+    // contains h³, and x is never normalized again.
     const auto h = static_cast<double>(slope);
     GradientRow(x, dy, scale, size_,
                 {.mean = mean,

@@ -1,13 +1,17 @@
 // pool2d: the maximum or the average of each window of an image, channel by channel.
 //
-//   Out[n, c, y, x] = max (or mean) of X[n, c, i, j] over y · s - p <= i < y · s - p + k, and
-//   likewise j, as far as (i, j) lies on X
+//   Out[n, c, y, x] = max (or mean) of X[n, c, i, j] over y · s - p <= i < y · s - p + k, and j
+//   likewise, as far as (i, j) is a pixel of X
 //
-// The mean divides by the pixels on X (exclusive) or by the window's size, which ends at the size
-// of X plus the padding in front. Adaptive: ksize is the output's size, window y covers
-// [floor(y · H / ksize), ceil((y + 1) · H / ksize)). A window on padding alone gives the lowest
-// number (max) or 0 (avg). The maximum of a window with a NaN is NaN. In the gradient of the
-// maximum the first of equal pixels, row by row, takes all; if there are NaNs, the first of them.
+// The mean divides by the number of pixels on X (exclusive) or by the window's size, where the
+// window ends at the size of X plus the padding before it. Adaptive: ksize is the output's size,
+// and window y covers [floor(y · H / ksize), ceil((y + 1) · H / ksize)). A window of padding only
+// gives the lowest number (max) or 0 (avg). The maximum of a window with a NaN is NaN. In the
+// gradient of the maximum, the first of equal pixels, row by row, takes all; if there are NaNs, the
+// first NaN.
+//
+// There are three kernels: "plain" for everything, "vector" for blocked images, and "onednn" where
+// its windows and its maximum mean the same as Fluid's.
 //
 // Source: Fluid's pool2d (PaddlePaddle 2.6).
 #include <algorithm>
@@ -46,7 +50,7 @@ std::vector<AttrDef> PoolingAttrs() {
       IntsAttrDef("strides", {1, 1}, "Steps of the window, for height and width."),
       IntsAttrDef("paddings", {0, 0}, "[height, width] or [top, bottom, left, right]."),
       PaddingAlgorithmAttr(),
-      flag("ceil_mode", false, "Keep a last window that reaches beyond the padded input."),
+      flag("ceil_mode", false, "Keep a last window that extends beyond the padded input."),
       flag("exclusive", true, "Averages leave the padding out."),
       flag("global_pooling", false, "The window is the whole image; ksize and paddings unused."),
       flag("adaptive", false, "ksize is the size of the output."),
@@ -78,8 +82,8 @@ OpDef Pool2dGradDef() {
   OpDef def;
   def.type = "pool2d_grad";
   def.doc =
-      "X@GRAD: the sum over the windows of a pixel of Out@GRAD at the window's first maximum, or "
-      "of Out@GRAD divided by the window's size.";
+      "X@GRAD of a pixel: the sum over its windows of Out@GRAD if the pixel is the window's first "
+      "maximum, or of Out@GRAD divided by the window's size.";
   def.inputs = {{.name = "X", .doc = "Of pool2d."},
                 {.name = "Out", .doc = "Of pool2d."},
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
@@ -99,6 +103,7 @@ OpDef Pool2dGradDef() {
   return def;
 }
 
+// The number of pixels that the windows of one plane read.
 int64_t WindowWork(const Pooling& pooling) {
   int64_t work = 0;
   for (const WindowSpan& row : pooling.rows) work += row.end - row.begin;
@@ -107,7 +112,8 @@ int64_t WindowWork(const Pooling& pooling) {
   return work * columns;
 }
 
-// Direct loops with any strides.
+// Direct loops with any strides. Each plane of a channel is the work of one thread: in the
+// gradient, overlapping windows add to the same pixels.
 template <typename T>
 class PlainPooling {
  public:
@@ -170,6 +176,8 @@ class PlainPooling {
 
   T Maximum(const T* plane, const WindowSpan& row, const WindowSpan& column) const {
     const bool is_empty = row.begin >= row.end || column.begin >= column.end;
+    // Fluid's start value. A window with pixels starts at -infinity instead, so that a window of
+    // nothing but -infinity gives -infinity.
     if (is_empty) return std::numeric_limits<T>::lowest();
     T best = -std::numeric_limits<T>::infinity();
     for (int64_t y = row.begin; y < row.end; ++y) {
@@ -178,6 +186,7 @@ class PlainPooling {
     return best;
   }
 
+  // Sums in float64: the window of a global average may have thousands of pixels.
   T Average(const T* plane, const WindowSpan& row, const WindowSpan& column) const {
     double sum = 0;
     for (int64_t y = row.begin; y < row.end; ++y) {
@@ -206,6 +215,7 @@ class PlainPooling {
 
   void Spread(const WindowSpan& row, const WindowSpan& column, T gradient,
               T* plane_gradient) const {
+    // A window of padding only has a divisor of 0, and no pixel to spread to.
     const T share = gradient / static_cast<T>(std::max<int64_t>(pooling_.Divisor(row, column), 1));
     for (int64_t y = row.begin; y < row.end; ++y) {
       for (int64_t x = column.begin; x < column.end; ++x) plane_gradient[At(y, x)] += share;
@@ -250,12 +260,13 @@ bool IsBlockOf8Or16(Layout layout) {
   return layout.channel_block == 8 || layout.channel_block == 16;
 }
 
-// ---- "vector": images blocked by 8 or 16.
+// ---- "vector": images blocked by 8 or 16. A vector holds channels of one pixel.
 
 bool VectorAccepts(const OpContext& context) {
   const Pooling pooling = ParsePooling(context);
   const auto layout = CommonLayout(context);
   return layout && IsBlockOf8Or16(*layout) && pooling.order == ChannelOrder::kFirst &&
+         // The loops start at a window's first pixel, so every window must have one.
          !pooling.has_empty_window();
 }
 
@@ -311,9 +322,10 @@ std::unique_ptr<Kernel> PrepareVectorGrad(PrepareContext& context) {
   });
 }
 
-// ---- "onednn": where its windows mean the same.
+// ---- "onednn": for windows that oneDNN defines as Fluid does.
 
-// Windows beyond the end must be told to oneDNN as padding.
+// With ceil_mode, the last window may extend beyond the padded input. oneDNN checks the sizes, so
+// that excess must count as padding.
 OnednnWindow PaddedForOnednn(const Pooling& pooling) {
   Window window = pooling.window;
   for (size_t axis = 0; axis < 2; ++axis) {
@@ -324,6 +336,8 @@ OnednnWindow PaddedForOnednn(const Pooling& pooling) {
   return window.ForOnednn();
 }
 
+// Whether every window's divisor is the full kernel size. Including padding, oneDNN always divides
+// by that; Fluid cuts windows off at the size of X plus the padding before it.
 bool DividesByWholeWindows(const Pooling& pooling) {
   const auto whole = [](const std::vector<WindowSpan>& spans, int64_t kernel) {
     return std::all_of(spans.begin(), spans.end(),
@@ -333,21 +347,22 @@ bool DividesByWholeWindows(const Pooling& pooling) {
          whole(pooling.columns, pooling.window.kernel[1]);
 }
 
-// oneDNN visits every pixel of a window, on the image or not: a window of a million times the image
-// takes a million times as long, where the plain kernel looks at the image alone.
+// oneDNN visits every pixel of a window, whether it is on the image or not. A window a million
+// times as large as the image would take a million times as long; the plain kernel visits the image
+// only.
 constexpr int64_t kMostOnPadding = 4;
 
 bool OnednnAccepts(const OpContext& context) {
   const Pooling pooling = ParsePooling(context);
   const bool is_gradient = context.def().FindInput("Out@GRAD") != nullptr;
-  // Which pixel was the maximum is known to the workspace of oneDNN's forward pass only.
+  // Only the workspace of oneDNN's forward pass knows which pixel was the maximum.
   if (is_gradient && (pooling.is_max || !context.HasOutput("X@GRAD"))) return false;
   if (pooling.adaptive || pooling.input.is_empty() || pooling.has_empty_window()) return false;
   const auto layout = CommonLayout(context);
   if (!layout || !(layout->is_plain() || IsBlockOf8Or16(*layout))) return false;
   if (!layout->is_plain()) {
-    // One sum of a whole plane is for the vector kernel, and so are maxima, which it takes without
-    // a look at the image before.
+    // The vector kernel takes global sums, and maxima too, since it needn't search the image for
+    // NaN first.
     const bool is_global = pooling.output.size == Extents{1, 1};
     if (is_global || pooling.is_max || pooling.order != ChannelOrder::kFirst) return false;
   }
@@ -366,13 +381,14 @@ dnnl::algorithm AlgorithmOf(const Pooling& pooling) {
                            : dnnl::algorithm::pooling_avg_include_padding;
 }
 
-// Whether an element is NaN or minus infinity. The maximum of oneDNN drops the first, on most
-// instruction sets, and takes the lowest finite number for the second.
+// Returns whether an element is NaN or minus infinity. On most instruction sets oneDNN's maximum
+// ignores a NaN, and it returns the lowest finite number where all pixels are minus infinity.
 bool HoldsNanOrMinusInfinity(const float* values, int64_t count) {
   constexpr int64_t kGrain = int64_t{1} << 15;
   std::atomic<bool> found = false;
   ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-    // Without a branch the loop is one of vectors.
+    // Without a branch, the compiler vectorizes the loop. The negated comparison is true for NaN
+    // too.
     int32_t any = 0;
     for (int64_t i = begin; i < end; ++i) {
       any |= static_cast<int32_t>(!(values[i] > -std::numeric_limits<float>::infinity()));

@@ -1,13 +1,14 @@
 // pool3d: the maximum or the average of each window of a volume, channel by channel.
 //
 //   Out[n, c, p] = max (or mean) of X[n, c, q] over p · s - padding <= q < p · s - padding + k
-//   along each axis, as far as q lies on X
+//   along each axis, as far as q is a point of X
 //
-// The mean divides by the points on X (exclusive) or by the window's size, which ends at the size
-// of X plus the padding in front. Adaptive: ksize is the output's size, window p covers [floor(p ·
-// size / ksize), ceil((p + 1) · size / ksize)). A window on padding alone gives the lowest number
-// (max) or 0 (avg). The maximum of a window with a NaN is NaN. In the gradient of the maximum the
-// first of equal points, in row-major order, takes all; if there are NaNs, the first of them.
+// The mean divides by the number of points on X (exclusive) or by the window's size, where the
+// window ends at the size of X plus the padding before it. Adaptive: ksize is the output's size,
+// and window p covers [floor(p · size / ksize), ceil((p + 1) · size / ksize)). A window of padding
+// only gives the lowest number (max) or 0 (avg). The maximum of a window with a NaN is NaN. In the
+// gradient of the maximum, the first of equal points, in row-major order, takes all; if there are
+// NaNs, the first NaN.
 //
 // Source: Fluid's pool3d (PaddlePaddle 2.6).
 #include <algorithm>
@@ -34,12 +35,12 @@ constexpr VolumeAxes kAxes = VolumeAxes::kVolume;
 struct VolumePooling {
   VolumeDims input;
   VolumeDims output;
-  VolumeWindow window;  // of no meaning if `adaptive`
+  VolumeWindow window;  // unused if `adaptive`
   bool is_max = false;  // else the average
   bool exclusive = true;
   bool adaptive = false;
   ChannelOrder order = ChannelOrder::kFirst;
-  // For each axis what the windows cover; filled in where the input's size is known.
+  // What the windows cover along each axis. Empty while the input's size is unknown.
   std::array<std::vector<WindowSpan>, 3> spans;
 };
 
@@ -84,6 +85,8 @@ void InferGrad(OpContext& context) {
   context.SetOutputLike("X@GRAD", "X");
 }
 
+// Direct loops with any strides. Each channel of a volume is the work of one thread: in the
+// gradient, overlapping windows add to the same points.
 template <typename T>
 class PoolingLoops {
  public:
@@ -179,6 +182,8 @@ class PoolingLoops {
   T Maximum(const T* channel, const Window3& window) const {
     const bool is_empty =
         std::ranges::any_of(window, [](const WindowSpan& span) { return span.begin >= span.end; });
+    // Fluid's start value. A window with points starts at -infinity instead, so that a window of
+    // nothing but -infinity gives -infinity.
     if (is_empty) return std::numeric_limits<T>::lowest();
     T best = -std::numeric_limits<T>::infinity();
     ForEachPoint(window, [&](int64_t at) { best = MaxOrNan(best, channel[at]); });
@@ -192,7 +197,7 @@ class PoolingLoops {
     return divisor == 0 ? T{0} : static_cast<T>(sum / static_cast<double>(divisor));
   }
 
-  // Where a window first holds its maximum; -1 if it holds nothing.
+  // Returns the offset of a window's first maximum, or -1 if the window is empty.
   int64_t PlaceOf(const T* channel, T maximum, const Window3& window) const {
     int64_t place = -1;
     ForEachPoint(window, [&](int64_t at) {
@@ -233,9 +238,9 @@ std::vector<AttrDef> Attributes() {
        .doc = "max or avg."},
       {.name = "ksize", .type = AttrType::kInts, .doc = "Depth, height and width of the window."},
       IntsAttrDef("strides", {1, 1, 1}, "Steps of the window, for depth, height and width."),
-      IntsAttrDef("paddings", {0, 0, 0}, "One value an axis, or two, in front and behind."),
+      IntsAttrDef("paddings", {0, 0, 0}, "One value per axis, or two, before and after."),
       PaddingAlgorithmAttr(),
-      flag("ceil_mode", false, "Keep a last window that reaches beyond the padded input."),
+      flag("ceil_mode", false, "Keep a last window that extends beyond the padded input."),
       flag("exclusive", true, "Averages leave the padding out."),
       flag("global_pooling", false, "The window is the whole volume; ksize and paddings unused."),
       flag("adaptive", false, "ksize is the size of the output."),
@@ -254,8 +259,8 @@ void RegisterPool3d(OpRegistry& registry) {
                 .infer = Infer,
                 .grad = GradOp("pool3d_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"})});
   registry.Add({.type = "pool3d_grad",
-                .doc = "X@GRAD: the sum over the windows of a point of Out@GRAD at the window's "
-                       "first maximum, or of Out@GRAD divided by the window's size.",
+                .doc = "X@GRAD of a point: the sum over its windows of Out@GRAD if the point is a "
+                       "window's first maximum, or of Out@GRAD divided by the window's size.",
                 .inputs = {{.name = "X", .doc = "Of pool3d."},
                            {.name = "Out", .doc = "Of pool3d."},
                            {.name = "Out@GRAD", .doc = "The gradient of Out."}},

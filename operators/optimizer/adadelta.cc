@@ -3,8 +3,8 @@
 // AvgSquaredUpdateOut = rho * AvgSquaredUpdate + (1 - rho) * update²,
 // ParamOut = Param - LearningRate * update.
 //
-// Source: Zeiler 2012, algorithm 1, which has a LearningRate of 1, as Fluid 2.x has it; g stands in
-// kernels/update_op.h.
+// Source: Zeiler 2012, algorithm 1, which has a LearningRate of 1, in the form of Fluid 2.x. For g,
+// see kernels/update_op.h.
 #include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -44,7 +44,8 @@ UpdateOp AdadeltaOp() {
                       .output = "AvgSquaredUpdateOut",
                       .doc = "The means of the squared updates, each of its parameter's shape."}},
           .attrs = {FloatAttr("rho", 0.95f, "The decay of the means."),
-                    FloatAttr("epsilon", 1e-6f, "Keeps the quotient finite, and starts it.")}};
+                    FloatAttr("epsilon", 1e-6f,
+                              "Keeps the quotient finite, and makes the first updates nonzero.")}};
 }
 
 }  // namespace

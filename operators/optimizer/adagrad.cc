@@ -1,8 +1,8 @@
 // adagrad: MomentOut = Moment + g², ParamOut = Param - LearningRate * g / (sqrt(MomentOut) +
-// epsilon); decayed_adagrad the same with MomentOut = decay * Moment + (1 - decay) * g².
+// epsilon); decayed_adagrad does the same with MomentOut = decay * Moment + (1 - decay) * g².
 //
-// Source: Duchi, Hazan & Singer 2011 with a diagonal matrix, as Fluid has it (decayed_adagrad:
-// Fluid 1.x; 2.6.2 has lost its kernel); g stands in kernels/update_op.h.
+// Source: Duchi, Hazan & Singer 2011 with a diagonal matrix, in Fluid's form (decayed_adagrad is in
+// Fluid 1.x; 2.6.2 no longer has its kernel). For g, see kernels/update_op.h.
 #include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,12 +1,12 @@
 // adam: Moment1Out = b1 * Moment1 + (1 - b1) * g, Moment2Out = b2 * Moment2 + (1 - b2) * g²,
-// ParamOut = Param - LearningRate * m / (sqrt(v) + epsilon) with the moments freed of their bias,
+// ParamOut = Param - LearningRate * m / (sqrt(v) + epsilon) with the bias-corrected moments
 // m = Moment1Out / (1 - Beta1Pow), v = Moment2Out / (1 - Beta2Pow).
 //
 // Source: Kingma & Ba 2015, algorithm 1, in the form of Fluid 2.x, which folds the corrections into
 // step size and epsilon: lr * sqrt(1 - Beta2Pow) / (1 - Beta1Pow) and epsilon * sqrt(1 - Beta2Pow).
-// Beta1Pow holds b1^t in step t (b1 in the first). Beta1PowOut = Beta1Pow * b1 unless
-// use_global_beta_pow, where the program advances the powers itself. lazy_mode concerns sparse
-// gradients only. g stands in kernels/update_op.h.
+// Beta1Pow holds b1^t in step t (b1 in the first). Beta1PowOut = Beta1Pow * b1, unless
+// use_global_beta_pow says that the program advances the powers itself. lazy_mode concerns sparse
+// gradients only. For g, see kernels/update_op.h.
 #include "operators/optimizer/kernels/adam_definition.h"
 #include "operators/optimizer/kernels/register_update_op.h"
 
@@ -44,8 +44,8 @@ UpdateOp AdamOp() {
   return op;
 }
 
-// The same for lists of tensors, under the name that Fluid has for it, and with Fluid's attributes:
-// none for sparse gradients, which are in no list.
+// The same for lists of tensors, with Fluid's name and attributes: none for sparse gradients, which
+// no list contains.
 UpdateOp MergedAdamOp() {
   UpdateOp op = AdamOp();
   op.type = "merged_adam";

@@ -2,8 +2,8 @@
 // ParamOut = Param - LearningRate / (1 - Beta1Pow) * MomentOut / InfNormOut.
 //
 // Source: Kingma & Ba 2015, algorithm 2, with Fluid's epsilon. Beta1Pow holds b1^t in step t. In
-// Fluid it is the program that moves it on; where fuse_optimizer has connected Beta1PowOut, the op
-// does: Beta1PowOut = Beta1Pow * b1. g stands in kernels/update_op.h.
+// Fluid, the program advances it. If fuse_optimizer has connected Beta1PowOut, the op does:
+// Beta1PowOut = Beta1Pow * b1. For g, see kernels/update_op.h.
 #include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE

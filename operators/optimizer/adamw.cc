@@ -2,9 +2,9 @@
 // LearningRate * lr_ratio. Without with_decay: the step of adam alone.
 //
 // Source: Loshchilov & Hutter 2019, algorithm 2, in the form of Fluid 2.x, where the learning rate
-// multiplies the decay. As in its CUDA kernel lr_ratio multiplies the rate wherever that stands;
-// Fluid's CPU kernel leaves it out of all but the decay, and its Python refuses it on CPU. For the
-// rest see adam.cc.
+// multiplies the decay. As in Fluid's CUDA kernel, lr_ratio multiplies the rate in both places;
+// Fluid's CPU kernel applies it to the decay only, and its Python refuses it on CPU. For the rest,
+// see adam.cc.
 #include "operators/optimizer/kernels/adam_definition.h"
 #include "operators/optimizer/kernels/register_update_op.h"
 

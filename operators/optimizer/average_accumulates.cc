@@ -1,4 +1,5 @@
-// average_accumulates: what the average of a parameter over its last values is made of.
+// average_accumulates: keeps the sums from which the average of a parameter's last values is
+// computed.
 //
 //   num_updates += 1, num_accumulates += 1, sum_1 += param
 //   if num_updates % max_num_accumulates == 0: sum_2 += sum_1, sum_1 = 0
@@ -8,12 +9,12 @@
 //     old_num_accumulates = num_accumulates, num_accumulates = 0
 //
 // The average is (sum_1 + sum_2 + sum_3) / (num_accumulates + old_num_accumulates), over a window
-// that grows to twice its length and is halved then. sum_2 keeps digits: it takes sums of about one
-// size.
+// that grows to twice its length and is then halved. sum_2 is there for accuracy: it adds up sums
+// of similar size, instead of one value after the other to a large sum.
 //
-// Source: Fluid's average_accumulates, whose kernel is right only where outputs are inputs and
-// which rounds num_updates * average_window to float32. The lists, max_num_accumulates and
-// SkipUpdate are ours.
+// Source: Fluid's average_accumulates, whose kernel is right only if the outputs are the inputs,
+// and which rounds num_updates * average_window to float32. Fluid has neither the lists nor
+// max_num_accumulates (it is a constant there) nor SkipUpdate.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -37,6 +38,7 @@ class AverageAccumulates final : public AverageKernel {
 
  private:
   void Advance(const KernelContext&, size_t i) override {
+    // Reads all counts before it writes any, as outputs may be inputs.
     int64_t counts[kCounts];
     for (size_t k = 0; k < kCounts; ++k) counts[k] = *In<int64_t>(kSums + k, i);
     folds_[i] = rule_.Advance(counts);
@@ -52,7 +54,7 @@ class AverageAccumulates final : public AverageKernel {
     std::memset(Out<T>(k, i) + begin, 0, static_cast<size_t>(end - begin) * sizeof(T));
   }
 
-  // State k = sum_1 + param + sum_2, and sum_1 = 0.
+  // Sets state k to sum_1 + param + sum_2, and sum_1 to 0.
   void FoldSum1(size_t i, int64_t begin, int64_t end, size_t k) const {
     T* sum_1 = Out<T>(kSum1, i) + begin;
     AddParam(i, begin, end);
@@ -109,7 +111,8 @@ void CheckWindow(const OpContext& context) {
 AverageOp AverageAccumulatesOp() {
   return {.type = "average_accumulates",
           .doc =
-              "Adds Param to what its average over the last steps is made of, (sum_1 + sum_2 + "
+              "Adds Param to the sums that its average over the last steps is computed from, "
+              "(sum_1 + sum_2 + "
               "sum_3) / (num_accumulates + old_num_accumulates): sum_1 += param; every "
               "max_num_accumulates updates sum_2 += sum_1, sum_1 = 0; and once num_accumulates is "
               "at least min_average_window and min(max_average_window, num_updates * "
@@ -118,7 +121,7 @@ AverageOp AverageAccumulatesOp() {
           .param = "param",
           .arrays = {{"in_sum_1", "out_sum_1", "Sums of the latest values."},
                      {"in_sum_2", "out_sum_2", "Sums of earlier values of this window."},
-                     {"in_sum_3", "out_sum_3", "Sums of the values of the window before."}},
+                     {"in_sum_3", "out_sum_3", "Sums of the values of the previous window."}},
           .scalars = {{"in_num_accumulates", "out_num_accumulates",
                        "int64 of one element: values in sum_1 and sum_2."},
                       {"in_old_num_accumulates", "out_old_num_accumulates",
@@ -128,12 +131,12 @@ AverageOp AverageAccumulatesOp() {
           .attrs = {FloatAttr("average_window", 0.0f,
                               "The length of a window, as a share of all updates."),
                     CountAttr("max_average_window", std::numeric_limits<int64_t>::max(),
-                              "A window needn't be longer."),
+                              "The length that is always enough for a window."),
                     CountAttr("min_average_window", 10000,
-                              "Nor is it shorter; at most max_average_window."),
+                              "The least length of a window; at most max_average_window."),
                     CountAttr("max_num_accumulates", 16384,
-                              "How many values sum_1 takes. Skiff's; in PaddlePaddle it is the "
-                              "default, always.")},
+                              "How many values sum_1 takes. Not in PaddlePaddle, where it always "
+                              "is the default.")},
           .check = CheckWindow};
 }
 

@@ -37,6 +37,7 @@ class AccumulatesRule {
   }
 
  private:
+  // The pass is bound by memory: it reads param and sum_1 and writes sum_1, 12 bytes per float32.
   __device__ static void AddParam(const Parameter& parameter, const CudaChunk& chunk) {
     const T* params = parameter.param;
     const T* sums = parameter.arrays[kSum1];
@@ -50,8 +51,8 @@ class AccumulatesRule {
     });
   }
 
-  // Sum kTo = sum_1 + param + sum_2; the sums that went into it are 0. All of a pack is read before
-  // any of it is written, as they may lie in one place.
+  // Sets sum kTo to sum_1 + param + sum_2, and the sums added to it to 0. All of a pack is read
+  // before any of it is written, as inputs and outputs may share memory.
   template <AverageSum kTo>
   __device__ static void FoldSum1(const Parameter& parameter, const CudaChunk& chunk) {
     const T* params = parameter.param;

@@ -1,9 +1,9 @@
 // exponential_moving_average: AverageOut = d * Average + (1 - d) * Param, DecayProductOut =
 // d * DecayProduct, where d = decay, or min(decay, (1 + ThresSteps) / (10 + ThresSteps)).
 //
-// Averages begin with 0 and products with 1; then Average / (1 - DecayProduct) is the mean of the
-// parameter's values, weighted by what the decays have left of them, however these change. (Fluid
-// divides by 1 - d^steps, which is that only for a constant d.)
+// If averages begin with 0 and products with 1, Average / (1 - DecayProduct) is the mean of the
+// parameter's values, weighted by the decays since, however these change: the weights add up to 1 -
+// DecayProduct. (Fluid divides by 1 - d^steps, which is the same only for a constant d.)
 //
 // Source: Fluid's ExponentialMovingAverage, which composes it of other ops.
 #include <memory>
@@ -37,6 +37,8 @@ void MixArrays(T decay, T rest, const T* average, const T* param, int64_t count,
   for (; i + lanes <= count; i += lanes) {
     MixVector(d, decay, rest, average + i, param + i, mixed + i);
   }
+  // One lane at a time, with the same rounding, so an element's result doesn't depend on its
+  // position.
   for (; i < count; ++i) MixVector(one, decay, rest, average + i, param + i, mixed + i);
 }
 
@@ -112,7 +114,7 @@ AverageOp ExponentialMovingAverageOp() {
       .type = "exponential_moving_average",
       .doc =
           "AverageOut = d * Average + (1 - d) * Param; DecayProductOut = d * DecayProduct; d = "
-          "decay, or min(decay, (1 + ThresSteps) / (10 + ThresSteps)). The mean that is meant is "
+          "decay, or min(decay, (1 + ThresSteps) / (10 + ThresSteps)). The bias-corrected mean is "
           "Average / (1 - DecayProduct).",
       .param = "Param",
       .arrays = {{"Average", "AverageOut", "The averages, which begin with 0."}},
@@ -127,7 +129,7 @@ AverageOp ExponentialMovingAverageOp() {
       .attrs = {{.name = "decay",
                  .type = AttrType::kFloat,
                  .default_value = 0.999f,
-                 .doc = "What is left of an average after a step.",
+                 .doc = "The factor of the old average in a step.",
                  .accepts =
                      [](const Attribute& value) {
                        const auto* decay = std::get_if<float>(&value);

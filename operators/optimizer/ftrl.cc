@@ -5,10 +5,10 @@
 //            (SquaredAccumOut^-lr_power / LearningRate + 2 * b), or 0 where |LinearAccumOut| < a,
 // with a = l1 + 1e-10 and b = l2 + 1e-10. With a LearningRate of 0 nothing changes.
 //
-// Source: McMahan et al. 2013, algorithm 1, as Fluid 1.x has it (2.6.2 has lost its kernel):
-// without a beta, with twice the l2, and with a little of both so that the quotient is finite. At a
-// rate of 0, the first of a warm-up, Fluid divides by it and has NaN from then on. g stands in
-// kernels/update_op.h.
+// Source: McMahan et al. 2013, algorithm 1, in the form of Fluid 1.x (2.6.2 no longer has its
+// kernel): without beta, with twice the l2, and with 1e-10 added to both penalties so that the
+// quotient is finite. At a rate of 0, as in the first step of a warm-up, Fluid divides by it and
+// has NaN from then on. For g, see kernels/update_op.h.
 #include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -63,6 +63,7 @@ void RegisterFtrl(OpRegistry& registry) {
   RegisterUpdateOp(
       registry, FtrlOp(),
       [](const OpContext& context) {
+        // The default power is a root, which vectors compute; Pow goes through scalars.
         return HWY_DYNAMIC_DISPATCH(FtrlLoops)(context.Attr<float>("lr_power") == -0.5f);
       },
       [](const OpContext&) { return RuleOf<HWY_NAMESPACE::FtrlFormula<true>>(); });

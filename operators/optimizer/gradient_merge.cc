@@ -1,12 +1,11 @@
 // gradient_merge: AccumulatedOut = Accumulated + Grad, or Grad in the first run of a round, for
-// each parameter of a list; in the last one, with `mean`, divided by the number of runs. The
-// gradients of several small batches add up to that of a large one, and an update reads them where
-// they lie.
+// each parameter of a list. With `mean`, the last run divides by the number of runs. So the
+// gradients of several small batches add up to that of a large one, which an update reads in place.
 //
-// Source: Fluid's GradientMergeOptimizer, which adds, divides by an op a parameter, and clears the
-// sums behind the update. Here the first addition of a round clears them: that takes no pass over
-// memory of its own, and a NaN of the last round is gone. Of selected rows: gradient_merge_rows.
-// Sums of float32 take gradients of float16 and bfloat16 as well.
+// Source: Fluid's GradientMergeOptimizer, which adds, divides with one op per parameter, and clears
+// the sums after the update. Here the first run of a round overwrites them: that takes no separate
+// pass over memory, and a NaN of the last round disappears. For selected rows, see
+// gradient_merge_rows. Sums of float32 also accept gradients of float16 and bfloat16.
 #include <algorithm>
 #include <memory>
 #include <type_traits>
@@ -75,7 +74,8 @@ class GradientMerge final : public Kernel {
   }
 
  private:
-  // Elements [begin, end) of sum i: at most a block.
+  // Updates elements [begin, end) of sum i, at most a block of them, while they are in the first
+  // cache: so scaling and conversion cost no traffic.
   void Merge(const KernelContext& run, const RoundPosition& position, size_t i, int64_t begin,
              int64_t end) const {
     alignas(64) T widened[kListBlock];
@@ -91,7 +91,8 @@ class GradientMerge final : public Kernel {
     }
   }
 
-  // The gradient of elements [begin, end): where it lies, or, of two bytes, in `widened`.
+  // Returns the gradient of elements [begin, end): in place, or converted to floats in `widened` if
+  // it has two bytes.
   const T* Added(const KernelContext& run, size_t i, int64_t begin, int64_t end, T* widened) const {
     const Tensor& grad = run.input(grads_[i]);
     if (halves_.to_floats == nullptr) return grad.data<T>() + begin;
@@ -116,8 +117,8 @@ void RegisterGradientMerge(OpRegistry& registry) {
   attrs.push_back(IsFlatAttr());
   registry.Add(
       {.type = "gradient_merge",
-       .doc = "AccumulatedOut = Accumulated + Grad, or Grad where Count is 1, for each parameter "
-              "of a list; with `mean` divided by Count once that is `steps`.",
+       .doc = "AccumulatedOut = Accumulated + Grad, or Grad if Count is 1, for each parameter "
+              "of a list; with `mean`, divided by Count once that is `steps`.",
        .inputs = {{.name = "Accumulated",
                    .doc = "The sums so far, float32 or float64.",
                    .duplicable = true},
@@ -131,7 +132,7 @@ void RegisterGradientMerge(OpRegistry& registry) {
                     .duplicable = true}},
        .attrs = std::move(attrs),
        .infer = Infer,
-       .no_gradient_reason = "an update of parameters is no part of what is differentiated",
+       .no_gradient_reason = "updates of parameters are not differentiated",
        .kernel_dtype_slot = "Accumulated",
        .in_place = {{"Accumulated", "AccumulatedOut"}},
        .update = UpdateRule{.lists = {"Accumulated", "Grad"}}});

@@ -1,11 +1,11 @@
-// gradient_merge_rows: gradient_merge of one parameter whose gradient is selected rows. Out is what
-// selected rows the batches of the round would give as one: in the last run of a round each row
-// that a gradient of it had, once, in ascending order; in the others none.
+// gradient_merge_rows: gradient_merge of one parameter whose gradient is selected rows. Out has the
+// selected rows that the round's batches would have given as one batch: in the last run of a round,
+// each row that a gradient of the round had, once, in ascending order; in the other runs, none.
 //
-// So who updates touched rows only (lazy_mode, ftrl) finds them behind a merge as well. The sums of
-// a round lie in a dense tensor, as batches have any number of rows, and what other rows hold there
-// counts for nothing: a round begins without a pass over the whole. Out has as many slots as the
-// parameter has rows, so that its shape doesn't depend on data.
+// So an update of touched rows only (lazy_mode, ftrl) works after a merge, too. The sums of a round
+// are in a dense tensor, as batches have any number of rows. Only its touched rows have a meaning,
+// so a round begins without a pass over the whole tensor. Out has as many slots as the parameter
+// has rows, so that its shape doesn't depend on data.
 #include <algorithm>
 
 #include "framework/base/error.h"
@@ -27,7 +27,7 @@ void Infer(OpContext& context) {
   SKIFF_ENFORCE(grad.is_selected_rows(), kInvalidArgument, "gradient_merge_rows: Grad is a dense ",
                 grad.dtype, " ", grad.shape, ", expected selected rows");
   SKIFF_ENFORCE(DimsAgree(grad.dense_shape().dims(), sums.shape.dims()) && grad.dtype == sums.dtype,
-                kInvalidArgument, "gradient_merge_rows: Grad stands for ", grad.dtype, " ",
+                kInvalidArgument, "gradient_merge_rows: Grad represents ", grad.dtype, " ",
                 grad.dense_shape(), ", expected ", sums.dtype, " ", sums.shape, " as Accumulated");
   const Shape rows{sums.shape[0]};
   SKIFF_ENFORCE(DimsAgree(touched.shape.dims(), rows.dims()) && touched.dtype == DType::kBool,
@@ -64,6 +64,7 @@ class GradientMergeRows final : public Kernel {
   }
 
  private:
+  // Untouched rows must have the same values in the outputs, if these aren't the inputs.
   static void Keep(const KernelContext& run, const UpdateArguments::Pair& pair) {
     if (run.output(pair.out).raw_data() == run.input(pair.in).raw_data()) return;
     CopyTensor(run.input(pair.in), &run.output(pair.out));
@@ -75,6 +76,7 @@ class GradientMergeRows final : public Kernel {
     const T* values = grad.data<T>();
     T* sums = run.output(sums_.out).template data<T>();
     bool* touched = run.output(touched_.out).template data<bool>();
+    // A row is the work of one thread, which adds its slots in order.
     ParallelFor(rows.count(), grain_, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* sum = sums + rows.row(i) * width_;
@@ -129,18 +131,18 @@ void RegisterGradientMergeRows(OpRegistry& registry) {
        .inputs = {{.name = "Accumulated",
                    .doc = "The sums so far, float32 or float64, of the parameter's shape."},
                   {.name = "Touched",
-                   .doc = "A bool a row: whether a gradient of the round had it."},
+                   .doc = "One bool per row: whether a gradient of the round had it."},
                   {.name = "Grad", .doc = "The gradient to add.", .selected_rows = true},
                   RoundCountSlot()},
        .outputs = {{.name = "AccumulatedOut", .doc = "The sums; usually Accumulated itself."},
                    {.name = "TouchedOut", .doc = "Touched, with the rows of Grad."},
                    {.name = "Out",
-                    .doc = "Selected rows, each there once, in as many slots as the parameter has "
-                           "rows.",
+                    .doc = "Selected rows, each at most once, in as many slots as the parameter "
+                           "has rows.",
                     .selected_rows = true}},
        .attrs = RoundAttrs(),
        .infer = Infer,
-       .no_gradient_reason = "an update of parameters is no part of what is differentiated",
+       .no_gradient_reason = "updates of parameters are not differentiated",
        .kernel_dtype_slot = "Accumulated",
        .in_place = {{"Accumulated", "AccumulatedOut"}, {"Touched", "TouchedOut"}}});
   registry.AddSelectedRowsKernels<float, double>(

@@ -1,11 +1,11 @@
 // lamb: Moment1Out = b1 * Moment1 + (1 - b1) * g, Moment2Out = b2 * Moment2 + (1 - b2) * g²,
-// step = m / (sqrt(v) + epsilon) + weight_decay * Param with the moments freed of their bias,
+// step = m / (sqrt(v) + epsilon) + weight_decay * Param with the bias-corrected moments
 // m = Moment1Out / (1 - Beta1Pow), v = Moment2Out / (1 - Beta2Pow),
 // ParamOut = Param - LearningRate * ratio * step with ratio = |Param| / |step| in L2 norms.
 //
-// Source: You et al. 2020, algorithm 2 with phi(x) = x, as Fluid 2.x has it. The ratio is 1 if a
-// norm is 0, and, unless always_adapt, for a weight_decay of 0. The norms are those of whole
-// parameters. g stands in kernels/update_op.h.
+// Source: You et al. 2020, algorithm 2 with phi(x) = x, in the form of Fluid 2.x. The ratio is 1 if
+// a norm is 0 or, unless always_adapt is true, if weight_decay is 0. The norms are those of whole
+// parameters. For g, see kernels/update_op.h.
 #include "operators/optimizer/kernels/adam_definition.h"
 #include "operators/optimizer/kernels/register_update_op.h"
 
@@ -46,7 +46,7 @@ UpdateOp LambOp() {
       .attrs = AdamAttrs(1e-6f)};
   op.attrs.push_back({.name = "weight_decay",
                       .type = AttrType::kFloat,
-                      .doc = "What is added to the step of the parameter."});
+                      .doc = "The factor of the parameter that is added to its step."});
   op.attrs.push_back(BoolAttr("always_adapt", "The ratio of norms also for a weight_decay of 0."));
   return op;
 }

@@ -1,14 +1,14 @@
 // lars_momentum: VelocityOut = mu * Velocity + rate * (g + decay * Param),
 // ParamOut = Param - VelocityOut, where decay is the parameter's entry of lars_weight_decay and
 // rate = LearningRate * lars_coeff * |Param| / (|g| + decay * |Param| + epsilon) in L2 norms, or
-// LearningRate itself where the parameter does not adapt.
+// LearningRate itself if the parameter does not adapt.
 //
-// Source: You, Gitman & Ginsburg 2017, algorithm 1, as Fluid has it; g stands in
+// Source: You, Gitman & Ginsburg 2017, algorithm 1, in Fluid's form. For g, see
 // kernels/update_op.h. Fluid's versions and kernels disagree on which parameters adapt. Here
-// lars_policy says it: "decay_and_norms": those with decay > 0 and both norms above 0 (Fluid since
-// 2020 and its CPU kernel; what its accuracies on ResNet-50 were measured with), so that a
-// parameter excluded from decay is updated as by momentum; "norms": those with both norms above 0
-// (Fluid's CUDA kernel since 2022). The norms are those of whole parameters.
+// lars_policy chooses: "decay_and_norms" adapts those with decay > 0 and both norms above 0 (Fluid
+// since 2020, and its CPU kernel; its accuracies on ResNet-50 were measured with this), so that a
+// parameter excluded from decay is updated as by momentum; "norms" adapts those with both norms
+// above 0 (Fluid's CUDA kernel since 2022). The norms are those of whole parameters.
 #include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -53,7 +53,7 @@ UpdateOp LarsMomentumOp() {
                 {.name = "lars_weight_decay",
                  .type = AttrType::kFloats,
                  .default_value = std::vector<float>{0.0005f},
-                 .doc = "The weight decay: one, or one a parameter."},
+                 .doc = "The weight decay: one, or one per parameter."},
                 FloatAttr("epsilon", 0.0f, "Added to the norms in the denominator."),
                 ChoiceAttr(
                     "lars_policy", kDecayAndNorms, {kDecayAndNorms, kNorms},

@@ -1,8 +1,8 @@
 // momentum: VelocityOut = mu * Velocity + g, ParamOut = Param - LearningRate * VelocityOut; with
 // Nesterov's form ParamOut = Param - LearningRate * (g + mu * VelocityOut).
 //
-// Source: Fluid's momentum (and its merged form, from which the order of rescaling and decay is);
-// g stands in kernels/update_op.h.
+// Source: Fluid's momentum, and its merged form for the order of rescaling and decay. For g, see
+// kernels/update_op.h.
 #include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -42,20 +42,20 @@ UpdateOp MomentumOp() {
           .merged_as = "merged_momentum"};
 }
 
-// The same for lists of tensors, under the name that Fluid has for it.
+// The same for lists of tensors, with Fluid's name.
 UpdateOp MergedMomentumOp() {
   UpdateOp op = MomentumOp();
   op.type = "merged_momentum";
   op.merged_as = "";
-  op.doc = "momentum of many parameters, each with a decay of its own. " + op.doc;
+  op.doc = "momentum of many parameters, each with its own decay. " + op.doc;
   op.attrs.push_back({.name = "regularization_method",
                       .type = AttrType::kStrings,
                       .default_value = std::vector<std::string>{""},
-                      .doc = "\"\", \"l1_decay\" or \"l2_decay\": one, or one a parameter."});
+                      .doc = "\"\", \"l1_decay\" or \"l2_decay\": one, or one per parameter."});
   op.attrs.push_back({.name = "regularization_coeff",
                       .type = AttrType::kFloats,
                       .default_value = std::vector<float>{0.0f},
-                      .doc = "Of regularization_method: one, or one a parameter."});
+                      .doc = "Of regularization_method: one, or one per parameter."});
   op.list_attrs = {"regularization_method", "regularization_coeff"};
   return op;
 }

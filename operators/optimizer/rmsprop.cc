@@ -1,11 +1,11 @@
 // rmsprop: MeanSquareOut = decay * MeanSquare + (1 - decay) * g²,
 // MomentOut = momentum * Moment + LearningRate * g / sqrt(MeanSquareOut + epsilon),
 // ParamOut = Param - MomentOut. Centered: MeanGradOut = decay * MeanGrad + (1 - decay) * g, and
-// max(MeanSquareOut - MeanGradOut², 0) in the place of MeanSquareOut under the root.
+// max(MeanSquareOut - MeanGradOut², 0) instead of MeanSquareOut under the root.
 //
-// Source: Tieleman & Hinton 2012; centered: Graves 2013, equations 38 to 45; as Fluid has them, but
-// for the max: gradients that stay the same leave a variance of 0, which rounding may turn into a
-// negative number and Fluid's root then into NaN. g stands in kernels/update_op.h.
+// Source: Tieleman & Hinton 2012; centered: Graves 2013, equations 38 to 45. Both in Fluid's form,
+// except for the max: constant gradients have a variance of 0, which rounding may turn into a
+// negative number and Fluid's root then into NaN. For g, see kernels/update_op.h.
 #include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -39,8 +39,8 @@ UpdateOp RmspropOp() {
       .doc =
           "MeanSquareOut = decay MeanSquare + (1 - decay) Grad²; MomentOut = momentum Moment + "
           "LearningRate Grad / sqrt(MeanSquareOut + epsilon); ParamOut = Param - MomentOut. With "
-          "centered MeanGradOut = decay MeanGrad + (1 - decay) Grad, and max(MeanSquareOut - "
-          "MeanGradOut², 0) is what stands under the root; without, MeanGradOut = MeanGrad.",
+          "centered, MeanGradOut = decay MeanGrad + (1 - decay) Grad, and the root is that of "
+          "max(MeanSquareOut - MeanGradOut², 0) + epsilon; else MeanGradOut = MeanGrad.",
       .states = {{.input = "MeanSquare",
                   .output = "MeanSquareOut",
                   .doc = "The means of the squared gradients, each of its parameter's shape."},
@@ -49,8 +49,8 @@ UpdateOp RmspropOp() {
                   .doc = "The velocities, each of its parameter's shape."},
                  {.input = "MeanGrad",
                   .output = "MeanGradOut",
-                  .doc = "The means of the gradients, each of its parameter's shape; unused, but "
-                         "there as in Fluid's programs, unless centered."}},
+                  .doc = "The means of the gradients, each of its parameter's shape; unused "
+                         "unless centered, but present as in Fluid's programs."}},
       .attrs = {
           FloatAttr("decay", 0.9f, "The decay of the means."),
           FloatAttr("momentum", 0.0f, "The momentum coefficient."),

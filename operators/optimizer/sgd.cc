@@ -1,4 +1,4 @@
-// sgd: ParamOut = Param - LearningRate * g. Source: Fluid's sgd; g stands in kernels/update_op.h.
+// sgd: ParamOut = Param - LearningRate * g. Source: Fluid's sgd. For g, see kernels/update_op.h.
 #include "operators/optimizer/kernels/register_update_op.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -30,6 +30,7 @@ void DrawBernoulli(const RandomKey& key, const T* x, int64_t count, T* out) {
       const int64_t batch = std::min(kBatch, end - first);
       PhiloxWords(key, static_cast<uint64_t>(first / 4), (batch + 3) / 4, words);
       for (int64_t k = 0; k < batch; ++k) {
+        // In float64, where X * 2^32 is exact: a probability of 1 is above every word.
         const double bound = static_cast<double>(x[first + k]) * 0x1.0p32;
         out[first + k] = static_cast<double>(words[k]) < bound ? T{1} : T{0};
       }

@@ -5,12 +5,12 @@
 //   downgrade_in_infer   X * Mask            X * (1 - p)
 //
 // Source: Fluid's dropout (Srivastava et al. 2014). Gradient: X@GRAD is Out@GRAD times the factor
-// of the same cell of the table. Fluid's Mask is uint8; it holds ones where is_test is set.
+// of the same cell of the table. As in Fluid, Mask is uint8, and all ones if is_test is set.
 //
 // Element i is dropped if word i of the Philox stream is below p * 2^32, whatever the dtype, so
 // that the mask doesn't depend on threads, instruction set or place. The stream's key is the run's
 // seed, the op's id and the step. With fix_seed, or a `seed` other than 0, it is {seed, 0, step}:
-// ops with one seed drop the same elements. A Seed tensor with a value other than 0 goes before the
+// ops with one seed drop the same elements. A Seed tensor with a value other than 0 overrides the
 // attribute.
 //
 // X and Out may be channel-blocked in float32; Mask never is. Elements are numbered in the plain
@@ -30,14 +30,16 @@
 namespace skiff {
 namespace {
 
-constexpr int64_t kGrain = 8192;  // elements, a multiple of the four words of a block
+// In elements. A multiple of the four words of a block, so that a thread's part begins with a
+// block.
+constexpr int64_t kGrain = 8192;
 
 struct DropoutSettings {
   double probability = 0;
   bool is_test = false;
   bool upscale = false;
 
-  // The factor of an element that is kept.
+  // Returns the factor of an element that is kept.
   double scale() const {
     if (is_test) return upscale ? 1.0 : 1.0 - probability;
     return upscale && probability < 1.0 ? 1.0 / (1.0 - probability) : 1.0;
@@ -45,6 +47,7 @@ struct DropoutSettings {
   bool drops_all() const { return !is_test && probability >= 1.0; }
   bool draws() const { return !is_test && probability < 1.0; }
   uint32_t threshold() const {
+    // A probability just below 1 may round to 2^32, which 32 bits can't hold.
     const double words = std::nearbyint(probability * 0x1.0p32);
     return static_cast<uint32_t>(std::min(words, 4294967295.0));
   }
@@ -75,7 +78,7 @@ std::vector<AttrDef> DropoutAttrs() {
            .doc = "Evaluation: nothing is dropped."},
           ChoiceAttr("dropout_implementation", "downgrade_in_infer",
                      {"upscale_in_train", "downgrade_in_infer"},
-                     "Where the factor 1 - p is made good: \"upscale_in_train\" or "
+                     "Where the factor 1 - p is compensated: \"upscale_in_train\" or "
                      "\"downgrade_in_infer\"."),
           {.name = "fix_seed",
            .type = AttrType::kBool,
@@ -129,7 +132,7 @@ void DropoutRange(const DropoutRule& rule, double scale, int64_t begin, int64_t 
   }
 }
 
-// The masks of elements [first, first + count), which may begin anywhere in the stream.
+// Draws the masks of elements [first, first + count), which may begin anywhere in the stream.
 void DrawMask(const DropoutRule& rule, int64_t first, int64_t count, uint8_t* mask) {
   constexpr int64_t kBatch = 1024;
   uint32_t words[kBatch + 8];
@@ -142,7 +145,9 @@ void DrawMask(const DropoutRule& rule, int64_t first, int64_t count, uint8_t* ma
   }
 }
 
-// A tile of a blocked X. `mask` (all of it; nullptr: nobody reads it) is plain.
+// Drops elements of a tile of a blocked X. `mask` is the whole plain Mask, or nullptr if it isn't
+// read. The mask is drawn in the plain order, in which elements have their numbers, and then
+// interleaved.
 void DropoutTile(const BlockedTile& tile, const DropoutRule& rule, const float* x, float* out,
                  uint8_t* mask) {
   uint8_t drawn[BlockedTile::kMaxElements];
@@ -150,7 +155,7 @@ void DropoutTile(const BlockedTile& tile, const DropoutRule& rule, const float* 
   uint8_t* rows = mask == nullptr ? drawn : mask + tile.plain;
   const int64_t stride = mask == nullptr ? tile.positions : tile.channel_stride;
   if (tile.positions == tile.channel_stride) {
-    // The channels follow each other in the plain order.
+    // The tile has all positions of its channels, so they are contiguous in the plain order.
     DrawMask(rule, tile.plain, tile.channels * tile.positions, rows);
   } else {
     for (int64_t c = 0; c < tile.channels; ++c)
@@ -160,7 +165,7 @@ void DropoutTile(const BlockedTile& tile, const DropoutRule& rule, const float* 
   MaskedScaleFloat(kept, x + tile.blocked, rule.scale, tile.elements(), out + tile.blocked);
 }
 
-// The tiles of a tensor, if it is blocked.
+// Returns the tiles of a tensor, if it is blocked.
 std::optional<BlockedTiles> TilesOf(const TensorMeta& meta) {
   if (meta.layout.is_plain()) return std::nullopt;
   return BlockedTiles(meta.shape, meta.layout);
@@ -291,14 +296,14 @@ void InferDropoutGrad(OpContext& context) {
   context.SetOutputLike("X@GRAD", "Out@GRAD");
 }
 
-// The op may run blocked from slot `from` to slot `to`.
+// Lets the op run blocked from slot `from` to slot `to`.
 void AllowBlocked(const std::string& from, const std::string& to, OpDef* def) {
   def->layout_rule = LayoutRule::kSame;
   def->layout_slots = {from, to};
   def->zero_preserving = true;
 }
 
-// Everything plain, or blocked where AllowBlocked says.
+// Accepts plain tensors, or blocked ones in the slots of AllowBlocked.
 bool AcceptsFloat(const OpContext& context) {
   if (AllPlain(context)) return true;
   const std::string& from = context.def().layout_slots[0];
@@ -323,12 +328,11 @@ void AddDropoutGrad(OpRegistry& registry) {
   OpDef def;
   def.type = "dropout_grad";
   def.doc =
-      "X@GRAD[i] = Out@GRAD[i] * Mask[i] * scale with the scale of dropout; where is_test is "
-      "set, Out@GRAD[i] times the factor of evaluation.";
-  def.inputs = {{.name = "Mask",
-                 .doc = "Mask of dropout; not read where is_test is set.",
-                 .dispensable = true},
-                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+      "X@GRAD[i] = Out@GRAD[i] * Mask[i] * scale with the scale of dropout; if is_test is set, "
+      "Out@GRAD[i] times the factor of evaluation.";
+  def.inputs = {
+      {.name = "Mask", .doc = "Mask of dropout; not read if is_test is set.", .dispensable = true},
+      {.name = "Out@GRAD", .doc = "The gradient of Out."}};
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
   def.attrs = DropoutAttrs();
   def.infer = InferDropoutGrad;

@@ -1,7 +1,8 @@
 // gaussian_random: Out[i] is normal with mean `mean` and standard deviation `std`.
 //
-// Source: Fluid's gaussian_random; Box & Muller (1958). Elements 2i and 2i + 1 are the two numbers
-// that NormalPair makes of the four words of block i, in double precision, whatever the dtype.
+// Source: Fluid's gaussian_random; Box & Muller (1958). NormalPair computes elements 2i and 2i + 1
+// from the four words of block i, in double precision, whatever the dtype. So a thread needs no
+// state, and every number of threads draws the same numbers.
 #include "framework/base/error.h"
 #include "operators/random/kernels/random_tensor.h"
 

@@ -1,11 +1,12 @@
 // multinomial: num_samples indices drawn with probabilities proportional to a row of X.
 //
-// Source: Fluid's multinomial. With `replacement` a sample is the index at which the running sum of
-// the row exceeds a uniform number times the row's sum: sample k of all is drawn from words 2k and
-// 2k + 1 of the stream. Without, each index i with X[i] > 0 waits an exponential time of rate X[i],
-// drawn from words 2i and 2i + 1 (i among all elements of X), and the samples are those with the
-// shortest times in ascending order: the same distribution as drawing one after the other
-// (Efraimidis & Spirakis 2006).
+// Source: Fluid's multinomial. With `replacement`, a sample is the index at which the running sum
+// of the row exceeds a uniform number times the row's sum. Sample k of all is drawn from words 2k
+// and 2k + 1 of the stream. Without replacement, each index i with X[i] > 0 has an exponentially
+// distributed waiting time of rate X[i], drawn from words 2i and 2i + 1 (i among all elements of
+// X). The samples are the indices with the shortest times, in ascending order. That is the
+// distribution of samples drawn one after the other (Efraimidis & Spirakis 2006), but needs no sums
+// to be updated.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +16,7 @@
 namespace skiff {
 namespace {
 
-// The words of one element or sample.
+// Returns the uniform number of one element or sample.
 double UniformAt(const RandomKey& key, int64_t number) {
   uint32_t words[4];
   PhiloxWords(key, static_cast<uint64_t>(number / 2), 1, words);
@@ -29,7 +30,7 @@ struct Rows {
   int64_t samples = 0;
 };
 
-// Every row must be a distribution, up to its sum, with enough indices to draw.
+// Throws Error unless every row is a distribution up to a factor and has enough indices to draw.
 template <typename T>
 void CheckRows(const Rows& rows, bool replacement, const T* x) {
   for (int64_t row = 0; row < rows.count; ++row) {
@@ -57,7 +58,8 @@ void DrawWithReplacement(const RandomKey& key, const Rows& rows, int64_t row, co
                          double* sums, int64_t* out) {
   double sum = 0;
   for (int64_t i = 0; i < rows.width; ++i) sums[i] = sum += static_cast<double>(x[i]);
-  // Above the last index of a positive weight the sum doesn't grow any more.
+  // The last index with a positive weight, after which the sum doesn't grow. Rounding may bring a
+  // uniform number times the sum up to the sum itself.
   const int64_t last = std::lower_bound(sums, sums + rows.width, sum) - sums;
   for (int64_t k = 0; k < rows.samples; ++k) {
     const double at = UniformAt(key, row * rows.samples + k) * sum;
@@ -74,7 +76,7 @@ struct Waiting {
   }
 };
 
-// `queue` has room for a row.
+// `queue` has room for a row. log1p keeps the digits of short times.
 template <typename T>
 void DrawWithoutReplacement(const RandomKey& key, const Rows& rows, int64_t row, const T* x,
                             Waiting* queue, int64_t* out) {
@@ -146,7 +148,7 @@ void RegisterMultinomial(OpRegistry& registry) {
   def.attrs = {{.name = "num_samples",
                 .type = AttrType::kInt,
                 .default_value = int32_t{1},
-                .doc = "How many indices of a row."},
+                .doc = "How many indices to draw from a row."},
                {.name = "replacement",
                 .type = AttrType::kBool,
                 .default_value = false,

@@ -43,11 +43,11 @@ std::unique_ptr<Kernel> PrepareRandint(PrepareContext& context) {
 void RegisterRandint(OpRegistry& registry) {
   OpDef def;
   def.type = "randint";
-  def.doc = "Out[i] is a whole number in [low, high), all equally likely.";
+  def.doc = "Out[i] is an integer in [low, high), all equally likely.";
   def.inputs = RuntimeShapeSlots();
   def.outputs = {{.name = "Out", .doc = "Random numbers."}};
   def.attrs = {{.name = "low", .type = AttrType::kInt, .doc = "The least number."},
-               {.name = "high", .type = AttrType::kInt, .doc = "The bound above, never drawn."},
+               {.name = "high", .type = AttrType::kInt, .doc = "The upper bound, never drawn."},
                {.name = "shape",
                 .type = AttrType::kLongs,
                 .default_value = std::vector<int64_t>{},

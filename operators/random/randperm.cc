@@ -1,8 +1,8 @@
 // randperm: Out is 0, 1, …, n - 1 in a random order, all orders equally likely.
 //
-// Source: Fluid's randperm; the shuffle of Fisher and Yates from inside out: element i is put at a
-// place among the first i + 1 that words 2i and 2i + 1 of the stream choose, and what was there
-// moves to place i.
+// Source: Fluid's randperm. The algorithm is the inside-out shuffle of Fisher and Yates: words 2i
+// and 2i + 1 of the stream choose one of the first i + 1 places for element i, and the element
+// there moves to place i. Each step depends on the ones before, so there is only one thread.
 #include <algorithm>
 
 #include "framework/base/error.h"
@@ -41,7 +41,7 @@ void InferRandperm(OpContext& context) {
   SKIFF_ENFORCE(n >= 0, kOutOfRange, "randperm: n = ", n, ", expected 0 or more");
   const DType dtype = DTypeFromAttribute(static_cast<int32_t>(context.IntAttr("dtype")));
   VisitDType<int32_t, int64_t, float, double>(dtype, "randperm: dtype", [](auto) {});
-  // Beyond 2^24 not every number is a float.
+  // Beyond 2^24, not every integer is a float.
   SKIFF_ENFORCE(dtype != DType::kFloat32 || n <= (int64_t{1} << 24), kOutOfRange,
                 "randperm: n = ", n, " is too large for float32, expected int64");
   context.SetOutput("Out", {n}, dtype);

@@ -1,9 +1,10 @@
 // truncated_gaussian_random: Out[i] is normal with mean `mean` and standard deviation `std`, given
-// that it lies within two standard deviations of the mean.
+// that it is within two standard deviations of the mean.
 //
 // Source: Fluid's truncated_gaussian_random. By inversion of the distribution function: with u
 // uniform in [0, 1), z = sqrt(2) * erfinv((2u - 1) * erf(sqrt(2))) and Out = mean + std * z.
-// Element i is made of words 2i and 2i + 1 of the stream, in double precision, whatever the dtype.
+// Element i is computed from words 2i and 2i + 1 of the stream, in double precision, whatever the
+// dtype. Unlike rejection, inversion takes a fixed number of words per element.
 #include <cmath>
 
 #include "framework/base/error.h"
@@ -17,7 +18,7 @@ constexpr double kSqrt2 = 1.4142135623730951;
 constexpr double kTwoOverSqrtPi = 1.1283791670955126;
 
 // The inverse of erf for |y| <= erf(sqrt(2)) = 0.9545. Starts from Winitzki's closed form (2008,
-// relative error below 0.4 %); each of Halley's steps triples the number of right digits.
+// relative error below 0.4 %); each of Halley's steps triples the number of correct digits.
 double InverseErf(double y) {
   constexpr double kA = 0.147;
   const double log_term = std::log1p(-y * y);
@@ -58,7 +59,7 @@ void RegisterTruncatedGaussianRandom(OpRegistry& registry) {
   def.type = "truncated_gaussian_random";
   def.doc =
       "Out[i] is drawn from the normal distribution of mean `mean` and standard deviation "
-      "`std`, cut at two standard deviations.";
+      "`std`, truncated at two standard deviations.";
   def.outputs = {{.name = "Out", .doc = "Random numbers."}};
   def.attrs = RandomTensorAttrs(AttrType::kInts);
   def.attrs.push_back(
@@ -66,7 +67,7 @@ void RegisterTruncatedGaussianRandom(OpRegistry& registry) {
   def.attrs.push_back({.name = "std",
                        .type = AttrType::kFloat,
                        .default_value = 1.0f,
-                       .doc = "The standard deviation before the cut."});
+                       .doc = "The standard deviation before the truncation."});
   def.infer = InferTruncated;
   def.no_gradient_reason = "the output is random and depends on no input";
   def.kernel_dtype_slot = "Out";

@@ -1,9 +1,9 @@
 // uniform_random: Out[i] is uniform in [min, max).
 //
 // Source: Fluid's uniform_random. float32: element i is drawn from word i of the stream (24 bits);
-// float64: from words 2i and 2i + 1 (53 bits). Out = min + (max - min) * u, and the largest number
-// below max where that rounds to max. `diag_num` > 0 puts diag_val at the elements
-// k * diag_step + k, k < diag_num, as Fluid does.
+// float64: from words 2i and 2i + 1 (53 bits). Out = min + (max - min) * u, or the largest number
+// below max if that rounds to max. With `diag_num` > 0, elements k * diag_step + k, k < diag_num,
+// are set to diag_val, as in Fluid.
 #include <cmath>
 #include <type_traits>
 
@@ -76,7 +76,7 @@ void InferUniform(OpContext& context) {
   const int64_t elements = Shape(std::span<const int64_t>(dims)).element_count();
   SKIFF_ENFORCE(diagonal.step >= 0 && diagonal.Position(diagonal.count - 1) < elements, kOutOfRange,
                 "uniform_random: diag_num = ", diagonal.count, " and diag_step = ", diagonal.step,
-                " reach beyond the ", elements, " elements of Out");
+                " exceed the ", elements, " elements of Out");
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ void RegisterUniformRandom(OpRegistry& registry) {
         {.name = name, .type = AttrType::kInt, .default_value = int32_t{0}, .doc = doc});
   };
   number("min", -1.0f, "The least number.");
-  number("max", 1.0f, "The bound above.");
+  number("max", 1.0f, "The upper bound.");
   whole("diag_num", "How many elements become diag_val.");
   whole("diag_step", "Their distance less one: element k * diag_step + k, k < diag_num.");
   number("diag_val", 1.0f, "The value of those elements.");

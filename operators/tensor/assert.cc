@@ -1,4 +1,4 @@
-// assert: an Error unless Cond is true.
+// assert: throws an Error unless Cond is true.
 //
 // Source: Fluid's assert. Cond is one bool. The message shows name, dtype, shape and up to
 // `summarize` elements of each Data.
@@ -43,9 +43,9 @@ std::unique_ptr<Kernel> PrepareAssert(PrepareContext& context) {
 void RegisterAssert(OpRegistry& registry) {
   OpDef def;
   def.type = "assert";
-  def.doc = "An Error that shows Data, unless Cond is true.";
+  def.doc = "Throws an Error that shows Data, unless Cond is true.";
   def.inputs = {{.name = "Cond", .doc = "One bool.", .checks_data = true},
-                {.name = "Data", .doc = "What the message shows.", .duplicable = true}};
+                {.name = "Data", .doc = "The tensors that the message shows.", .duplicable = true}};
   def.attrs = {{.name = "summarize",
                 .type = AttrType::kLong,
                 .default_value = int64_t{-1},

@@ -1,7 +1,7 @@
 // assign: Out = X.
 //
-// Source: Fluid's assign. Its gradient is an assign from Out@GRAD to X@GRAD. In Fluid X may be
-// absent, where a branch did not run, and Out then stays as it is.
+// Source: Fluid's assign. Its gradient is an assign from Out@GRAD to X@GRAD. In Fluid, X
+// may be absent if a branch did not run, and Out then stays unchanged.
 #include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
@@ -19,6 +19,8 @@ void RegisterAssign(OpRegistry& registry) {
     grad.SetInput("X", context.OutputGrad("Out")).SetOutput("Out", context.InputGrad("X"));
     return std::vector<Op>{std::move(grad)};
   };
+  // The kernel copies bytes, so a copy in any layout, padding included, is right if both sides have
+  // the same one.
   def.kernel_dtype_slot = "Out";
   def.in_place = {{"X", "Out"}};
   def.views = {{"X", "Out"}};

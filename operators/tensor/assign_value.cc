@@ -17,6 +17,7 @@ std::vector<T> ValuesOf(const OpContext& context) {
   } else if constexpr (std::is_same_v<T, double>) {
     return context.Attr<std::vector<double>>("fp64_values");
   } else {
+    // IntsAttr reads ints and longs alike, so bool, int32 and int64 take one path.
     const std::vector<int64_t> values =
         context.IntsAttr(std::is_same_v<T, bool>      ? "bool_values"
                          : std::is_same_v<T, int32_t> ? "int32_values"

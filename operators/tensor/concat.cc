@@ -1,4 +1,4 @@
-// concat: Out = the inputs X one behind the other along `axis`.
+// concat: Out = the inputs X one after the other along `axis`.
 //
 // Source: Fluid's concat; the gradient cuts Out@GRAD into pieces again.
 #include "framework/base/error.h"
@@ -35,11 +35,11 @@ void InferConcat(OpContext& context) {
   }
   out[axis] = extent;
   context.SetOutput("Out", out, first.dtype);
-  // Rows stay those of X unless more are put behind them.
+  // The rows stay those of X unless others follow them.
   SetLodLevel(context, /*same_rows=*/axis != 0);
 }
 
-// The extents of the inputs along `axis`.
+// Returns the extents of the inputs along `axis`.
 std::vector<int64_t> ExtentsOf(const OpContext& context, int axis) {
   std::vector<int64_t> extents;
   for (size_t i = 0; i < context.InputCount("X"); ++i) {
@@ -109,10 +109,11 @@ void AddConcatGrad(OpRegistry& registry) {
 void RegisterConcat(OpRegistry& registry) {
   OpDef def;
   def.type = "concat";
-  def.doc = "Out = X[0], X[1], … one behind the other along `axis`.";
-  def.inputs = {
-      {.name = "X", .doc = "One or more tensors, equal but for dim `axis`.", .duplicable = true},
-      RuntimeArgumentSlot("AxisTensor")};
+  def.doc = "Out = X[0], X[1], … one after the other along `axis`.";
+  def.inputs = {{.name = "X",
+                 .doc = "One or more tensors of equal shapes, except for dim `axis`.",
+                 .duplicable = true},
+                RuntimeArgumentSlot("AxisTensor")};
   def.outputs = {{.name = "Out", .doc = "The concatenation."}};
   def.attrs = {AxisAttr()};
   def.infer = InferConcat;

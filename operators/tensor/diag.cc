@@ -14,6 +14,7 @@ namespace {
 std::unique_ptr<Kernel> PrepareDiag(PrepareContext& context) {
   const TensorMeta& diagonal = context.Input("Diagonal");
   const std::array<int64_t, 1> from = {1};
+  // A step along the diagonal is one row and one column.
   const std::array<int64_t, 1> to = {diagonal.shape[0] + 1};
   return MakeKernel([copy = StridedCopy(diagonal.shape.dims(), from, to, SizeOf(diagonal.dtype)),
                      x = context.InputIndex("Diagonal"),

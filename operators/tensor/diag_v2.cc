@@ -1,11 +1,11 @@
-// diag_v2: of a vector the matrix with it on a diagonal and padding_value elsewhere; of a matrix
-// the vector of its diagonal.
+// diag_v2: turns a vector into the matrix that has it on a diagonal and padding_value elsewhere,
+// and a matrix into the vector of a diagonal.
 //
 //   vector: Out[i, i + offset] = X[i] (Out[i - offset, i] for a negative offset)
 //   matrix: Out[i] = X[i, i + offset] (X[i - offset, i])
 //
-// Source: Fluid's diag_v2. A scalar counts as a vector of one element. Gradient: the same elements
-// of Out@GRAD; in a matrix, 0 elsewhere.
+// Source: Fluid's diag_v2. A scalar counts as a vector of one element. The gradient takes the same
+// elements of Out@GRAD; if X is a matrix, X@GRAD is 0 elsewhere.
 #include <algorithm>
 #include <cstdlib>
 
@@ -32,11 +32,11 @@ Shape DiagonalShape(const OpContext& context) {
   if (!x.is_known()) return {-1};
   const int64_t length = offset < 0 ? std::min(x[0] + offset, x[1]) : std::min(x[0], x[1] - offset);
   SKIFF_ENFORCE(length >= 0, kOutOfRange, context.op().type, ": offset = ", offset,
-                " lies outside X of shape ", x);
+                " is outside X of shape ", x);
   return {length};
 }
 
-// Elements of a diagonal in a matrix with `columns` columns.
+// The elements of a diagonal in a row-major matrix: first, first + step, …
 struct Diagonal {
   int64_t first = 0;
   int64_t step = 0;
@@ -47,7 +47,7 @@ Diagonal DiagonalOf(int64_t offset, int64_t columns, int64_t count) {
   return {offset < 0 ? -offset * columns : offset, columns + 1, count};
 }
 
-// Of the matrix that X or Out is.
+// Returns the diagonal in X or Out, whichever is the matrix.
 Diagonal DiagonalOf(const OpContext& context) {
   const Shape& x = context.Input("X").shape;
   const int64_t offset = context.IntAttr("offset");

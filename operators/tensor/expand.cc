@@ -13,7 +13,7 @@ Repetition ExpandRepetition(const OpContext& context, const Shape& x,
   const std::string& op = context.op().type;
   SKIFF_ENFORCE(times.size() == static_cast<size_t>(x.rank()), kInvalidArgument, op,
                 ": expand_times = [", Join(times, ", "), "] for X of shape ", x,
-                ", expected one number a dim");
+                ", expected one number per dim");
   Repetition repetition{.dims = x, .times = Shape(std::span<const int64_t>(times)), .out = x};
   for (int axis = 0; axis < x.rank(); ++axis) {
     const int64_t count = repetition.times[axis];
@@ -30,7 +30,7 @@ void RegisterExpand(OpRegistry& registry) {
   AddRepeatOps(registry, {.type = "expand",
                           .doc = "Out = X repeated expand_times[i] times along axis i.",
                           .attr = "expand_times",
-                          .attr_doc = "How often, one number for each dim of X.",
+                          .attr_doc = "How often to repeat X, one number for each dim.",
                           .tensor_slot = "ExpandTimes",
                           .tensor_list_slot = "expand_times_tensor",
                           .repetition = ExpandRepetition});

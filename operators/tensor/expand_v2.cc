@@ -1,8 +1,7 @@
 // expand_v2: Out = X broadcast to `shape`.
 //
-// Source: Fluid's expand_v2. `shape` is aligned to X at the last dim; -1 keeps the dim of X, and
-// where X has another dim than `shape` asks for, it is 1. The gradient sums Out@GRAD over the
-// copies.
+// Source: Fluid's expand_v2. `shape` is aligned with X at the last dim. -1 keeps the dim of X; a
+// dim of X that differs from `shape` must be 1. The gradient sums Out@GRAD over the copies.
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/repetition.h"
 

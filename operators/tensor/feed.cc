@@ -1,8 +1,8 @@
 // feed: Out = the tensor that the caller feeds in column `col`.
 //
-// Source: Fluid's program format, where a saved program begins with one feed op an input. The
-// executor resolves the columns when it binds feeds and runs no kernel; the kernel here serves
-// whoever runs a program op by op and holds the fed tensor in X.
+// Source: Fluid's program format, in which a saved program begins with one feed op per input. The
+// executor resolves the columns when it binds feeds and runs no kernel. The kernel here is for
+// callers that run a program op by op and hold the fed tensor in X.
 #include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
@@ -10,11 +10,11 @@ namespace skiff {
 void RegisterFeed(OpRegistry& registry) {
   OpDef def;
   def.type = "feed";
-  def.doc = "Out is the tensor fed in column `col`. Its shape is what the program declares.";
+  def.doc = "Out is the tensor fed in column `col`, with the shape that the program declares.";
   def.inputs = {{.name = "X", .doc = "The holder of all fed tensors."}};
   def.outputs = {{.name = "Out", .doc = "The fed tensor."}};
   def.attrs = {{.name = "col", .type = AttrType::kInt, .doc = "Position among the feeds."}};
-  // Out keeps the declared shape: X is no tensor.
+  // Out keeps the declared shape, since X is not a tensor.
   def.infer = [](OpContext&) {};
   def.no_gradient_reason = "a feed comes from outside the program";
   def.kernel_dtype_slot = "Out";

@@ -1,8 +1,8 @@
 // fetch: column `col` of the fetched tensors = X.
 //
-// Source: Fluid's program format, where a saved program ends with one fetch op an output. The
-// executor resolves the columns when it binds fetches and runs no kernel; the kernel here serves
-// whoever runs a program op by op.
+// Source: Fluid's program format, in which a saved program ends with one fetch op per output. The
+// executor resolves the columns when it binds fetches and runs no kernel. The kernel here is for
+// callers that run a program op by op.
 #include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
@@ -14,7 +14,7 @@ void RegisterFetch(OpRegistry& registry) {
   def.inputs = {{.name = "X", .doc = "The tensor to fetch."}};
   def.outputs = {{.name = "Out", .doc = "The list of all fetched tensors."}};
   def.attrs = {{.name = "col", .type = AttrType::kInt, .doc = "Position among the fetches."}};
-  // Out is a list that several fetch ops write, no tensor with a shape.
+  // Out is a list that several fetch ops write, not a tensor with a shape.
   def.infer = [](OpContext&) {};
   def.no_gradient_reason = "a fetch leaves the program";
   def.kernel_dtype_slot = "X";

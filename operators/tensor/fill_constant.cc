@@ -1,8 +1,8 @@
 // fill_constant: every element of Out is one value.
 //
-// Source: Fluid's fill_constant. The value is, in this order, that of ValueTensor (read at run
-// time), `str_value`, `value`. Whole numbers in `str_value` and ValueTensor stay exact in int64,
-// which the float attribute can't promise.
+// Source: Fluid's fill_constant. The value is that of ValueTensor (read at run time) if present,
+// else of `str_value` if not empty, else of `value`. Integers in `str_value` and ValueTensor stay
+// exact up to 64 bits, unlike the float attribute.
 #include "framework/base/error.h"
 #include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/data_movement.h"
@@ -38,6 +38,7 @@ std::unique_ptr<Kernel> PrepareFillConstant(PrepareContext& context) {
     });
   }
   return MakeKernel([out, value_tensor](const KernelContext& run) {
+    // The value of a tensor is only known now, and so is whether it fits the dtype.
     const FillValue value =
         FillValueFromTensor(run.input(value_tensor), "fill_constant: ValueTensor");
     CheckFillValue(value, run.output(out).dtype(), "fill_constant: ValueTensor");

@@ -1,9 +1,9 @@
 // fill_constant_batch_size_like: every element of Out is one value; dim `output_dim_idx` of its
 // shape is dim `input_dim_idx` of Input.
 //
-// Source: Fluid's fill_constant_batch_size_like. Fluid takes the number of sequences instead of
-// the rows where Input has LoD and input_dim_idx is 0: that number is no part of a shape, so such
-// an Input is refused here.
+// Source: Fluid's fill_constant_batch_size_like. If Input has LoD and input_dim_idx is 0, Fluid
+// takes the number of sequences instead of the rows. That number isn't part of a shape, so such an
+// Input is an Error here.
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/fill.h"
@@ -42,9 +42,9 @@ void RegisterFillConstantBatchSizeLike(OpRegistry& registry) {
       "Out[i] = `str_value`, else `value`; dim `output_dim_idx` of Out is dim "
       "`input_dim_idx` of Input.";
   def.inputs = {{.name = "Input", .doc = "Gives the batch size.", .shape_only = true}};
-  def.outputs = {{.name = "Out", .doc = "A tensor of `shape`, with the batch size put in."}};
+  def.outputs = {{.name = "Out", .doc = "A tensor of `shape`, with the batch size inserted."}};
   def.attrs = {
-      {.name = "shape", .type = AttrType::kInts, .doc = "The shape but for the batch size."},
+      {.name = "shape", .type = AttrType::kInts, .doc = "The shape, except for the batch size."},
       {.name = "input_dim_idx",
        .type = AttrType::kInt,
        .default_value = int32_t{0},

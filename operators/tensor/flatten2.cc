@@ -1,4 +1,4 @@
-// flatten2: Out = X as a matrix, the axes before `axis` making its rows.
+// flatten2: Out = X as a matrix, whose rows are the axes before `axis`.
 //
 // Source: Fluid's flatten2.
 #include "framework/base/error.h"

@@ -17,7 +17,7 @@ void InferFlattenRange(OpContext& context) {
   const int start = NormalizeAxis(context.IntAttr("start_axis"), x.rank(), op + ": start_axis");
   const int stop = NormalizeAxis(context.IntAttr("stop_axis"), x.rank(), op + ": stop_axis");
   SKIFF_ENFORCE(start <= stop, kInvalidArgument, op, ": start_axis = ", start,
-                " lies behind stop_axis = ", stop);
+                " is greater than stop_axis = ", stop);
   Shape out(x.dims().first(static_cast<size_t>(start)));
   out.Append(ProductOrUnknown(x, start, stop + 1));
   for (int axis = stop + 1; axis < x.rank(); ++axis) out.Append(x[axis]);
@@ -29,7 +29,8 @@ void InferFlattenRange(OpContext& context) {
 void RegisterFlattenContiguousRange(OpRegistry& registry) {
   OpDef def;
   def.type = "flatten_contiguous_range";
-  def.doc = "Out has the elements of X, its axes start_axis … stop_axis (inclusive) made one.";
+  def.doc =
+      "Out has the elements of X, with axes start_axis … stop_axis (inclusive) merged into one.";
   def.inputs = {{.name = "X", .doc = "Any tensor."}};
   def.outputs = {{.name = "Out", .doc = "X with fewer axes."}, XShapeOutput()};
   def.attrs = {{.name = "start_axis",

@@ -1,7 +1,7 @@
 // flip: Out = X read backwards along each of `axis`.
 //
-// Source: Fluid's flip. Axes may be negative; one that is written twice in the same way is an
-// Error, as in Fluid, but 1 and -1 of a matrix name one axis. The gradient flips Out@GRAD.
+// Source: Fluid's flip. Axes may be negative. The same number twice is an Error, as in Fluid, but 1
+// and -1 of a matrix are accepted and name one axis. The gradient flips Out@GRAD.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -31,6 +31,8 @@ std::unique_ptr<Kernel> PrepareFlip(PrepareContext& context) {
   int64_t offset = 0;
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     if (!flipped[axis] || x.shape[axis] == 0) continue;
+    // Starts at the last element of the axis and walks backwards, so one strided copy does any
+    // flip.
     offset += (x.shape[axis] - 1) * source_strides[axis];
     source_strides[axis] = -source_strides[axis];
   }

@@ -1,8 +1,8 @@
 // gather_nd: Out[i, ...] = X[Index[i, 0], …, Index[i, k - 1], ...].
 //
-// Source: Fluid's gather_nd. The last dim of Index is k, at most the rank of X; the other dims
+// Source: Fluid's gather_nd. The last dim of Index is k, at most the rank of X. The other dims
 // count tuples and become the first dims of Out. k = 0 repeats X. Gradient: each row of X@GRAD is
-// the sum of the rows of Out@GRAD whose tuples name it, in their order.
+// the sum of the rows of Out@GRAD whose tuples name it, in the order of the tuples.
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/data_movement.h"
@@ -30,6 +30,7 @@ std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
                      index = context.InputIndex("Index"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     auto* row = static_cast<int64_t*>(run.workspace(numbers));
+    // Checks all tuples first: afterwards it is a gather along one axis.
     rows.Resolve(run.input(index), "gather_nd", row);
     TakeRows(rows.axis(), run.input(x).raw_data(), row, rows.count(), bytes,
              run.output(out).raw_data());
@@ -78,7 +79,8 @@ void RegisterGatherNd(OpRegistry& registry) {
                 {.name = "Index",
                  .doc = "int32 or int64, [..., k]: tuples of k indices.",
                  .checks_data = true}};
-  def.outputs = {{.name = "Out", .doc = "Index dims but the last + X dims from k on."}};
+  def.outputs = {
+      {.name = "Out", .doc = "The dims of Index except the last, then those of X from k on."}};
   def.infer = [](OpContext& context) {
     context.SetOutput("Out", OutShape(context), context.Input("X").dtype);
   };

@@ -1,10 +1,10 @@
-// get_tensor_from_selected_rows: Out = the values of the selected rows X as a dense tensor, a row
-// for each slot, in their order. Rows of unused slots are zeros.
+// get_tensor_from_selected_rows: Out = the values of the selected rows X as a dense tensor with a
+// row for each slot, in order. Rows of unused slots are zeros.
 //
-// Source: Fluid's get_tensor_from_selected_rows, which it puts behind merge_selected_rows to take
-// norms of gradients. There Fluid's Out ends with the last row that is there; here rows of zeros
-// follow, since a shape doesn't depend on data: sums, norms and extremes of magnitudes are the
-// same. What the rows stand for is told by selected_rows_to_dense.
+// Source: Fluid's get_tensor_from_selected_rows, which it inserts after merge_selected_rows to
+// compute norms of gradients. In Fluid, Out ends with the last row present. Here rows of zeros
+// follow, since a shape doesn't depend on data; sums, norms and largest magnitudes are the same.
+// For the dense tensor that the rows represent, see selected_rows_to_dense.
 #include <algorithm>
 
 #include "operators/common/selected_rows.h"
@@ -31,6 +31,7 @@ void RegisterGetTensorFromSelectedRows(OpRegistry& registry) {
           const T* from = rows.data<T>();
           T* to = run.output(out).data<T>();
           for (const int64_t row : rows.rows()) {
+            // The values of an unused slot are undefined.
             if (row < 0) {
               std::fill_n(to, width, T{0});
             } else {

@@ -1,7 +1,7 @@
 // index_select: Out[..., i, ...] = X[..., Index[i], ...] along `dim`.
 //
-// Source: Fluid's index_select: gather with an axis that may count from the back and an Index that
-// is never a scalar.
+// Source: Fluid's index_select, a gather whose axis may be negative and whose Index is never a
+// scalar.
 #include "operators/tensor/kernels/take.h"
 
 namespace skiff {

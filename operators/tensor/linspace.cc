@@ -1,8 +1,8 @@
-// linspace: Num numbers at equal distances, the first Start and the last Stop.
+// linspace: Num equidistant numbers from Start to Stop, both included.
 //
-// Source: Fluid's linspace. Start and Stop are cast to `dtype` first; the first half is counted
-// from Start and the second from Stop, in float64; both ends are exact, integers are cut towards 0.
-// A single number is Start.
+// Source: Fluid's linspace. Start and Stop are cast to `dtype` first. The first half is computed
+// from Start and the second from Stop, in float64, so both ends are exact and rounding is
+// symmetric. Integers are truncated towards 0. A single number is Start.
 #include <limits>
 #include <type_traits>
 
@@ -41,7 +41,8 @@ T ValueOf(const Tensor& tensor, const char* what) {
   return value.is_integer ? static_cast<T>(value.integer) : static_cast<T>(value.real);
 }
 
-// A number between two of T, cut towards 0. As a float64 the largest int64 is one too large.
+// Truncates a number that is between two values of T. The largest int64 has no float64; the one
+// that it rounds to is 2^63, which the cast can't take.
 template <typename T>
 T CutTo(double value) {
   if constexpr (std::is_same_v<T, int64_t>) {
@@ -64,6 +65,7 @@ Tensor Linspace(T start, T stop, int64_t count) {
                                     : to - step * static_cast<double>(count - 1 - i));
     }
   });
+  // Not through float64, which would round large int64 values.
   data[0] = start;
   if (count > 1) data[count - 1] = stop;
   return values;
@@ -88,7 +90,7 @@ std::unique_ptr<Kernel> PrepareLinspace(PrepareContext& context) {
 void RegisterLinspace(OpRegistry& registry) {
   OpDef def;
   def.type = "linspace";
-  def.doc = "Num numbers at equal distances from Start to Stop, both included.";
+  def.doc = "Num equidistant numbers from Start to Stop, both included.";
   def.inputs = {
       {.name = "Start", .doc = "One element: the first number.", .checks_data = true},
       {.name = "Stop", .doc = "One element: the last number.", .checks_data = true},

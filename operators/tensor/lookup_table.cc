@@ -1,8 +1,8 @@
 // lookup_table: Out[i, :] = W[Ids[i, 0], :], and zeros where Ids[i, 0] == padding_idx.
 //
 // Source: Fluid's lookup_table, the older form of lookup_table_v2: the last dim of Ids is 1 and is
-// dropped. The attributes that lookup_table_v2 lacks steer Fluid's parameter servers and are
-// ignored, except for the servers' addresses: with them the table isn't in this process.
+// dropped. The attributes that lookup_table_v2 lacks control Fluid's parameter servers and are
+// ignored, except for the servers' addresses: if there are any, the table isn't in this process.
 #include "operators/tensor/kernels/table_lookup.h"
 
 namespace skiff {
@@ -24,7 +24,7 @@ AttrDef NoServers() {
       .doc = "The addresses of Fluid's parameter servers; only an empty list is supported.",
       .accepts =
           [](const Attribute& value) { return std::get<std::vector<std::string>>(value).empty(); },
-      .expected = "none: the table must lie in this process",
+      .expected = "none: the table must be in this process",
       .refusal = ErrorCode::kUnimplemented};
 }
 

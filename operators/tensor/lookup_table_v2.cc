@@ -1,11 +1,10 @@
 // lookup_table_v2: Out[i, :] = W[Ids[i], :], and zeros where Ids[i] == padding_idx.
 //
-// Source: Fluid's lookup_table_v2. Out has the shape of Ids with the row length of W put behind.
-// Gradient, dense: W@GRAD[r, :] = the sum over i with Ids[i] == r of Out@GRAD[i, :], in the order
-// of i; the row padding_idx gets nothing. With is_sparse: selected rows, slot i being row Ids[i]
-// with the values Out@GRAD[i, :], and unused for padding_idx (Fluid gives that row a gradient). An
-// id outside the table is an Error, raised after the op's loop; with padding_idx it need not lie in
-// the table.
+// Source: Fluid's lookup_table_v2. Out has the dims of Ids, then the row length of W. Dense
+// gradient: W@GRAD[r, :] = the sum over i with Ids[i] == r of Out@GRAD[i, :], in the order of i,
+// and 0 in row padding_idx. With is_sparse, W@GRAD is selected rows: slot i is row Ids[i] with the
+// values Out@GRAD[i, :], and unused for padding_idx (Fluid gives that row a gradient). An id
+// outside the table is an Error, thrown after the op's loop; only padding_idx may be outside.
 #include "operators/tensor/kernels/table_lookup.h"
 
 namespace skiff {

@@ -1,8 +1,8 @@
 // merge_selected_rows: the selected rows X with repeated rows added together.
 //
 // Source: Fluid's merge_selected_rows. Out has as many slots as X, so that its shape doesn't depend
-// on data: first the different rows, ascending, each the sum of its slots in their order, then
-// unused slots. (Fluid's Out has as many rows as there are different ones.)
+// on data: first the different rows in ascending order, each the sum of its slots in their order,
+// then unused slots. (Fluid's Out has as many rows as there are different ones.)
 #include "operators/common/merged_rows.h"
 #include "operators/common/selected_rows.h"
 #include "operators/tensor/kernels/selected_rows_op.h"
@@ -31,7 +31,8 @@ void RegisterMergeSelectedRows(OpRegistry& registry) {
   OpDef def = RowOpDef("merge_selected_rows",
                        "Out = X with repeated rows added together: the different rows, ascending, "
                        "then unused slots.");
-  def.outputs = {{.name = "Out", .doc = "Selected rows, each there once.", .selected_rows = true}};
+  def.outputs = {
+      {.name = "Out", .doc = "Selected rows, each at most once.", .selected_rows = true}};
   def.infer = [](OpContext& context) {
     CheckSelectedRows(context);
     context.SetOutputLike("Out", "X");

@@ -1,8 +1,8 @@
 // meshgrid: Out[k][i0, i1, …] = X[k][ik] for each of the vectors X.
 //
 // Source: Fluid's meshgrid: two or more vectors; a scalar counts as a vector of one element. The
-// gradient sums Out@GRAD[k] over all axes but k. Its slot for them is called "outputs@GRAD", as
-// PaddlePaddle 2.6 writes it.
+// gradient sums Out@GRAD[k] over all axes but k. Its slot for these is called "outputs@GRAD", as in
+// PaddlePaddle 2.6.
 #include <array>
 #include <utility>
 
@@ -69,6 +69,7 @@ std::unique_ptr<Kernel> PrepareMeshgrid(PrepareContext& context) {
   std::vector<Spread> spreads;
   for (size_t i = 0; i < context.InputCount("X"); ++i) {
     std::array<int64_t, Shape::kMaxRank> along{};
+    // All other strides are 0, which repeats the vector along the other axes.
     along[i] = 1;
     const int to = context.OutputIndex("Out", i);
     if (to < 0) continue;

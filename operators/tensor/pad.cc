@@ -1,5 +1,4 @@
-// pad: Out = X with paddings[2k] elements before and paddings[2k + 1] behind axis k, all of them
-// pad_value.
+// pad: Out = X with paddings[2k] elements of pad_value before and paddings[2k + 1] after axis k.
 //
 // Source: Fluid's pad. Gradient: X@GRAD is Out@GRAD without the border.
 #include "framework/base/error.h"
@@ -13,7 +12,7 @@ Borders BordersOf(const OpContext& context, const Shape& shape) {
   const Borders borders = context.IntsAttr("paddings");
   SKIFF_ENFORCE(borders.size() == 2 * static_cast<size_t>(shape.rank()), kInvalidArgument,
                 context.op().type, ": paddings = [", Join(borders, ", "),
-                "] for a tensor of shape ", shape, ", expected two numbers a dim");
+                "] for a tensor of shape ", shape, ", expected two numbers per dim");
   for (const int64_t border : borders) {
     SKIFF_ENFORCE(border >= 0, kOutOfRange, context.op().type, ": paddings = [",
                   Join(borders, ", "), "] has a negative number");
@@ -47,7 +46,7 @@ std::unique_ptr<Kernel> PreparePadGrad(PrepareContext& context) {
 std::vector<AttrDef> PadAttrs() {
   return {{.name = "paddings",
            .type = AttrType::kInts,
-           .doc = "Elements before and behind axis 0, before and behind axis 1, …"},
+           .doc = "The numbers of elements before and after axis 0, before and after axis 1, …"},
           {.name = "pad_value",
            .type = AttrType::kFloat,
            .default_value = 0.0f,

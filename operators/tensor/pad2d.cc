@@ -1,8 +1,8 @@
-// pad2d: images with a border of paddings = [top, bottom, left, right] pixels.
+// pad2d: adds a border of paddings = [top, bottom, left, right] pixels to images.
 //
 //   constant: the border is pad_value
 //   edge:     a border pixel is the nearest pixel of the image
-//   reflect:  the image mirrored at its first and last row and column, which are not repeated
+//   reflect:  the image is mirrored at its first and last row and column, which are not repeated
 //
 // Source: Fluid 1.x's pad2d (PaddlePaddle 2.6 still defines the op, but has no kernel for it). A
 // border of `reflect` must be smaller than the image, and `edge` needs a pixel to repeat. Gradient:
@@ -35,7 +35,7 @@ Padding PaddingOf(const OpContext& context) {
   return {given[0], given[1], given[2], given[3]};
 }
 
-// The axis of the rows; that of the columns is the next.
+// Returns the axis of the rows. That of the columns is the next one.
 int RowAxis(const OpContext& context) {
   return context.Attr<std::string>("data_format") == "NHWC" ? 1 : 2;
 }
@@ -66,17 +66,19 @@ Borders BordersOf(const OpContext& context, const Shape& x) {
   return borders;
 }
 
-// For each place along an axis of Out the place in X that it shows.
+// Returns, for each position along an axis of Out, the position in X that it shows.
 std::vector<int64_t> SourcePlaces(bool reflect, int64_t extent, int64_t before, int64_t behind) {
   std::vector<int64_t> places;
   for (int64_t at = -before; at < extent + behind; ++at) {
+    // Borders are smaller than the image (CheckReach), so one reflection suffices.
     const int64_t mirrored = std::min(std::abs(at), 2 * (extent - 1) - std::abs(at));
     places.push_back(reflect ? mirrored : std::clamp<int64_t>(at, 0, extent - 1));
   }
   return places;
 }
 
-// Padding with copies of the image: [outer, height, width, inner] with borders.
+// Pads images [outer, height, width, inner] with copies of their pixels. With channels first, a
+// plane is an image with inner = 1.
 class CopyPad {
  public:
   CopyPad(const OpContext& context, const Shape& x) {
@@ -115,6 +117,7 @@ class CopyPad {
     const int64_t out_height = static_cast<int64_t>(rows_.size());
     const int64_t line = OutLine();
     const int64_t image_elements = height_ * width_ * inner_;
+    // An image is the work of one thread: several rows of Out@GRAD add to one row of X@GRAD.
     ParallelFor(outer_, Grain(out_height * line), [=, this](int64_t begin, int64_t end) {
       std::fill(x_grad + begin * image_elements, x_grad + end * image_elements, T{0});
       for (int64_t i = begin * out_height; i < end * out_height; ++i) {
@@ -139,7 +142,7 @@ class CopyPad {
   }
   int64_t OutLine() const { return static_cast<int64_t>(columns_.size()) * inner_; }
 
-  // Calls body(column of Out, column of X) for the columns beside the image.
+  // Calls body(column of Out, column of X) for the columns to the left and right of the image.
   template <typename Body>
   void ForBorderColumns(const Body& body) const {
     const auto count = static_cast<int64_t>(columns_.size());
@@ -205,7 +208,7 @@ std::vector<AttrDef> Pad2dAttrs() {
 void AddPad2dGrad(OpRegistry& registry) {
   OpDef def;
   def.type = "pad2d_grad";
-  def.doc = "X@GRAD = the sum of Out@GRAD over all places that show a pixel.";
+  def.doc = "X@GRAD of a pixel = the sum of Out@GRAD over all places that show it.";
   def.inputs = {{.name = "X", .doc = "X of pad2d.", .shape_only = true},
                 RuntimeArgumentSlot("Paddings"),
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};

@@ -16,7 +16,7 @@ namespace {
 
 bool IsNhwc(const OpContext& context) { return context.Attr<std::string>("data_format") == "NHWC"; }
 
-// The shape of Out for an X of shape `x`; with `reverse`, that of X for an Out.
+// Returns the shape of Out for an X of shape `x`, or with `reverse` that of X for an Out.
 Shape ShuffledShape(const OpContext& context, const Shape& x, bool reverse) {
   const std::string& op = context.op().type;
   const int64_t factor = context.IntAttr("upscale_factor");
@@ -28,7 +28,7 @@ Shape ShuffledShape(const OpContext& context, const Shape& x, bool reverse) {
   const auto scale = [&](int axis, int64_t by, bool up) {
     if (x[axis] < 0) return;
     SKIFF_ENFORCE(up || x[axis] % by == 0, kInvalidArgument, op, ": dim ", axis, " of shape ", x,
-                  " is no multiple of ", by, "; upscale_factor = ", factor);
+                  " is not a multiple of ", by, "; upscale_factor = ", factor);
     out[axis] = up ? MultiplyCounts(x[axis], by) : x[axis] / by;
   };
   scale(channel, factor * factor, reverse);
@@ -37,7 +37,8 @@ Shape ShuffledShape(const OpContext& context, const Shape& x, bool reverse) {
   return out;
 }
 
-// `x` is the shape of X; from X to Out, or with `reverse` back.
+// Returns the copy from X, of shape `x`, to Out, or with `reverse` back. Each axis of X and Out is
+// a product of some of six axes, so the shuffle is a permutation of these.
 StridedCopy ShuffleCopy(const OpContext& context, const Shape& x, DType dtype, bool reverse) {
   const int64_t r = context.IntAttr("upscale_factor");
   const bool nhwc = IsNhwc(context);

@@ -1,8 +1,8 @@
-// print: Out = In, and In is written to the standard output.
+// print: Out = In, and writes In to the standard output.
 //
-// Source: Fluid's print, with its text. The gradient is a print of Out@GRAD. `print_phase` tells
-// which of the two writes: FORWARD, BACKWARD or BOTH. A plan counts its prints; after `first_n` it
-// writes no more.
+// Source: Fluid's print, whose format the text has. The gradient is a print of Out@GRAD.
+// `print_phase` says which of the two writes: FORWARD, BACKWARD or BOTH. A plan counts its prints
+// and stops writing after `first_n`.
 #include <cstdio>
 
 #include "framework/op/grad.h"
@@ -115,7 +115,9 @@ std::vector<AttrDef> PrintAttrs() {
   };
   return {
       {.name = "first_n", .type = AttrType::kInt, .doc = "How often to write; 0 or less: always."},
-      {.name = "message", .type = AttrType::kString, .doc = "Goes in front; may be empty."},
+      {.name = "message",
+       .type = AttrType::kString,
+       .doc = "Text written before the tensor; may be empty."},
       {.name = "summarize",
        .type = AttrType::kInt,
        .doc = "How many elements to write; negative: all."},
@@ -126,7 +128,7 @@ std::vector<AttrDef> PrintAttrs() {
       flag("print_tensor_lod", "Whether to write the LoD."),
       ChoiceAttr("print_phase", "BOTH", {"FORWARD", "BACKWARD", "BOTH"},
                  "\"FORWARD\", \"BACKWARD\" or \"BOTH\"."),
-      flag("is_forward", "Whether this is no gradient op.")};
+      flag("is_forward", "Whether this isn't a gradient op.")};
 }
 
 }  // namespace
@@ -134,7 +136,7 @@ std::vector<AttrDef> PrintAttrs() {
 void RegisterPrint(OpRegistry& registry) {
   OpDef def;
   def.type = "print";
-  def.doc = "Out = In, and In is written to the standard output.";
+  def.doc = "Out = In, and writes In to the standard output.";
   def.inputs = {{.name = "In", .doc = "Any tensor."}};
   def.outputs = {{.name = "Out", .doc = "In."}};
   def.attrs = PrintAttrs();

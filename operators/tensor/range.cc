@@ -1,8 +1,8 @@
-// range: Out[i] = Start + i * Step, for as long as that lies before End.
+// range: Out[i] = Start + i * Step, as long as that is before End.
 //
-// Source: Fluid's range; like there, the number of elements is computed in the dtype of the
-// tensors. Elements are products, where Fluid's CPU kernel adds Step again and again and gathers
-// rounding errors.
+// Source: Fluid's range. As there, the number of elements is computed in the dtype of the tensors.
+// Elements are computed as products, whereas Fluid's CPU kernel adds Step repeatedly and
+// accumulates rounding errors.
 #include <cmath>
 #include <type_traits>
 
@@ -30,7 +30,7 @@ int64_t RangeLength(T start, T end, T step) {
   SKIFF_ENFORCE(start == end || (start < end) == (step > 0), kInvalidArgument,
                 "range: Step = ", step, " leads away from Start = ", start, " to End = ", end);
   if constexpr (std::is_integral_v<T>) {
-    // In unsigned numbers, which hold every distance.
+    // Unsigned, since the distance of two numbers may exceed the largest signed one.
     const auto distance = [](T from, T to) {
       return from < to ? static_cast<uint64_t>(to) - static_cast<uint64_t>(from)
                        : static_cast<uint64_t>(from) - static_cast<uint64_t>(to);
@@ -46,7 +46,8 @@ int64_t RangeLength(T start, T end, T step) {
   }
 }
 
-// start + i * step. The product of integers may overflow where the sum doesn't.
+// Returns start + i * step. Integers are multiplied unsigned, since the product may overflow
+// although the sum doesn't.
 template <typename T>
 T ElementAt(T start, int64_t i, T step) {
   if constexpr (std::is_integral_v<T>) {
@@ -80,10 +81,11 @@ std::unique_ptr<Kernel> PrepareRange(PrepareContext& context) {
 void RegisterRange(OpRegistry& registry) {
   OpDef def;
   def.type = "range";
-  def.doc = "Out[i] = Start + i * Step, for as long as that lies before End.";
-  def.inputs = {{.name = "Start", .doc = "One element: the first number.", .checks_data = true},
-                {.name = "End", .doc = "One element: the bound, not reached.", .checks_data = true},
-                {.name = "Step", .doc = "One element, not 0.", .checks_data = true}};
+  def.doc = "Out[i] = Start + i * Step, as long as that is before End.";
+  def.inputs = {
+      {.name = "Start", .doc = "One element: the first number.", .checks_data = true},
+      {.name = "End", .doc = "One element: the bound, not included.", .checks_data = true},
+      {.name = "Step", .doc = "One element, not 0.", .checks_data = true}};
   def.outputs = {{.name = "Out", .doc = "A vector, of a length that depends on the values."}};
   def.infer = InferRange;
   def.no_gradient_reason = "Fluid's range has none";

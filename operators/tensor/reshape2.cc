@@ -1,15 +1,15 @@
 // reshape2: Out = the elements of X in the same order, in another shape.
 //
-// Source: Fluid's reshape2. In `shape`, 0 copies the dim of X at that position and one -1 stands
-// for whatever is left. Copied dims cancel out before -1 is worked out, so -1 has a value also
-// where a copied dim is unknown or 0.
+// Source: Fluid's reshape2. In `shape`, 0 copies the dim of X at that position, and one -1 is
+// inferred from the number of elements. Copied dims cancel out first, so -1 has a value even if a
+// copied dim is unknown or 0.
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/data_movement.h"
 
 namespace skiff {
 namespace {
 
-// What -1 at position `inferred` stands for; -1 if it is not known yet.
+// Returns the dim that -1 at position `inferred` means, or -1 if it is not known yet.
 int64_t InferDim(const Shape& x, const Shape& wanted, int inferred, const OpContext& context) {
   Shape left_in_x;
   Shape left_in_out;
@@ -24,7 +24,7 @@ int64_t InferDim(const Shape& x, const Shape& wanted, int inferred, const OpCont
   if (elements < 0) return -1;
   const int64_t divisor = left_in_out.element_count();
   SKIFF_ENFORCE(elements % divisor == 0, kInvalidArgument, context.op().type, ": X of shape ", x,
-                " can't take shape ", wanted, ": ", elements, " is no multiple of ", divisor);
+                " can't take shape ", wanted, ": ", elements, " is not a multiple of ", divisor);
   return elements / divisor;
 }
 
@@ -71,7 +71,7 @@ void RegisterReshape2(OpRegistry& registry) {
   def.attrs = {{.name = "shape",
                 .type = AttrType::kInts,
                 .default_value = std::vector<int32_t>{},
-                .doc = "The shape of Out; 0 copies a dim of X, one -1 is worked out."}};
+                .doc = "The shape of Out; 0 copies a dim of X, and one -1 is inferred."}};
   def.infer = InferReshape;
   def.grad = ReshapeGradRule("reshape2_grad");
   def.in_place = {{"X", "Out"}};

@@ -1,7 +1,7 @@
 // roll: Out[(i + shift) mod extent] = X[i] along each of `axis`.
 //
-// Source: Fluid's roll. Without axes X is rolled as if it were flat. Shifts may be negative and
-// larger than the extent; those of one axis add up. The gradient rolls Out@GRAD back.
+// Source: Fluid's roll. Without axes, X is rolled as if it were flat. Shifts may be negative or
+// larger than the extent, and those of one axis add up. The gradient rolls Out@GRAD back.
 #include <array>
 
 #include "framework/base/error.h"
@@ -12,13 +12,13 @@
 namespace skiff {
 namespace {
 
-// What is rolled, as a shape, and by how much along each of its axes.
+// The shape that is rolled, and the shift along each of its axes.
 struct Roll {
   Shape shape;
   std::array<int64_t, Shape::kMaxRank> shifts{};
 };
 
-// Without shifts where a dim is unknown.
+// Returns the roll of a tensor of shape `x`. Axes of unknown extent have no shift.
 Roll RollOf(const OpContext& context, const Shape& x) {
   const std::string& op = context.op().type;
   RejectRuntimeArguments(context, {"ShiftsTensor"});
@@ -39,14 +39,14 @@ Roll RollOf(const OpContext& context, const Shape& x) {
   return roll;
 }
 
-// One of the boxes that keep together.
+// A box whose elements stay next to each other.
 struct Piece {
   StridedCopy copy;
   int64_t source_bytes = 0;
   int64_t target_bytes = 0;
 };
 
-// Along each axis with a shift the box is cut in two, which change places.
+// Cuts the box in two along each axis with a shift. The two boxes change places.
 void AddPieces(const Roll& roll, int axis, int64_t element_bytes, Shape box, Piece piece,
                std::vector<Piece>* pieces) {
   const auto strides = RowMajorStrides(roll.shape);
@@ -100,7 +100,8 @@ std::vector<AttrDef> RollAttrs() {
   return {{.name = "shifts",
            .type = AttrType::kLongs,
            .default_value = std::vector<int64_t>{},
-           .doc = "By how many elements, one number for each of `axis`; one if there is none."},
+           .doc = "The numbers of elements to roll by, one for each of `axis`, or one if `axis` is "
+                  "empty."},
           {.name = "axis",
            .type = AttrType::kLongs,
            .default_value = std::vector<int64_t>{},

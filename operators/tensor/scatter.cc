@@ -1,9 +1,9 @@
 // scatter: Out = X with the rows Ids[i] replaced by Updates[i] (`overwrite`), or by the sum of the
 // Updates[i] that name them.
 //
-// Source: Fluid's scatter. Where `overwrite` is set and an id comes twice, the last update counts.
-// Without it a row that is named starts from zero, not from X. Ids is [m], [m, 1] or a scalar, with
-// which Updates is one row.
+// Source: Fluid's scatter. With `overwrite`, if an id occurs twice, the last update counts. Without
+// it, a row that is named starts from zero, not from X. Ids is [m], [m, 1] or a scalar; with a
+// scalar, Updates is one row.
 //
 // Gradient: X@GRAD = Out@GRAD with zeros in the rows that are named; Updates@GRAD[i] =
 // Out@GRAD[Ids[i]]. An update that a later one overwrote gets zeros; Fluid gives it the gradient of
@@ -70,7 +70,8 @@ std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
   });
 }
 
-// Zeros in the updates that a later one overwrote. `last` has room for a number a row.
+// Sets the gradients of updates that a later one overwrote to 0. `last` has room for one number per
+// row, and only the entries of rows that are named are written and read.
 template <typename T, typename Index>
 void ZeroOverwritten(const AxisExtents& axis, const Index* ids, int64_t count, int64_t* last,
                      T* updates_grad) {
@@ -85,7 +86,7 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
   const AxisExtents axis = ExtentsOfAxis(context.Input("Out@GRAD").shape, 0);
   const int x = context.OutputIndex("X@GRAD");
   const int updates = context.OutputIndex("Updates@GRAD");
-  // Rows without elements may be any number, which would be the size of the workspace.
+  // There may be any number of rows without elements, which would be the size of the workspace.
   const bool finds_last = updates >= 0 && axis.inner > 0 && context.Attr<bool>("overwrite");
   const int last = finds_last ? context.RequestWorkspace(axis.length * 8) : -1;
   return MakeKernel([=, ids = context.InputIndex("Ids"),

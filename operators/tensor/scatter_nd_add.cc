@@ -1,7 +1,7 @@
 // scatter_nd_add: Out = X, and Out[Index[i, 0], …, Index[i, k - 1], ...] += Updates[i, ...].
 //
-// Source: Fluid's scatter_nd_add; the reverse of gather_nd, whose gradient it computes. Updates of
-// one row are added in the order of i. Gradient: X@GRAD = Out@GRAD and Updates@GRAD =
+// Source: Fluid's scatter_nd_add, the reverse of gather_nd (with zeros as X, its gradient). Updates
+// of one row are added in the order of i. Gradient: X@GRAD = Out@GRAD and Updates@GRAD =
 // gather_nd(Out@GRAD, Index).
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
@@ -12,12 +12,12 @@
 namespace skiff {
 namespace {
 
-// Whether Updates fits the rows of `rows_slot`: X, or what has its shape.
+// Throws Error unless Updates fits the rows of `rows_slot`, which is X or has its shape.
 void CheckUpdates(const OpContext& context, const std::string& rows_slot) {
   CheckIndexDType(context, "Index");
   const TensorMeta& x = context.Input(rows_slot);
   const Shape& index = context.Input("Index").shape;
-  // A lone tuple of unknown length: the shapes can be told at the run only.
+  // With tuples of unknown length, the shape of Updates is known only when the op runs.
   if (index.rank() >= 1 && index[index.rank() - 1] < 0) return;
   CheckInputLike(context, "Updates", ShapeOfTupleRows(x.shape, index, context.op().type), x.dtype);
 }
@@ -94,11 +94,13 @@ void RegisterScatterNdAdd(OpRegistry& registry) {
   OpDef def;
   def.type = "scatter_nd_add";
   def.doc = "Out = X, and Out[Index[i, 0], …, Index[i, k - 1], ...] += Updates[i, ...].";
-  def.inputs = {{.name = "X", .doc = "Any tensor."},
-                {.name = "Index",
-                 .doc = "int32 or int64, [..., k]: tuples of k indices.",
-                 .checks_data = true},
-                {.name = "Updates", .doc = "Index dims but the last + X dims from k on."}};
+  def.inputs = {
+      {.name = "X", .doc = "Any tensor."},
+      {.name = "Index",
+       .doc = "int32 or int64, [..., k]: tuples of k indices.",
+       .checks_data = true},
+      {.name = "Updates",
+       .doc = "Like Out of gather_nd: Index dims except the last, then X dims from k on."}};
   def.outputs = {{.name = "Out", .doc = "Of X's shape."}};
   def.infer = InferScatterNdAdd;
   def.grad =

@@ -1,7 +1,7 @@
-// selected_rows_to_dense: Out = the dense tensor that the selected rows X stand for: Out[r, :] =
-// the sum of the slots of row r in their order, zeros where there is none.
+// selected_rows_to_dense: Out = the dense tensor that the selected rows X represent: Out[r, :] =
+// the sum of the slots of row r in their order, or zeros if there are none.
 //
-// An op of Skiff's own: in Fluid `sum` with a dense tensor of zeros does that.
+// Fluid has no such op; there, `sum` with a dense tensor of zeros does this.
 #include "operators/common/selected_rows.h"
 #include "operators/tensor/kernels/selected_rows_op.h"
 #include "operators/tensor/kernels/strided_copy.h"
@@ -10,8 +10,8 @@ namespace skiff {
 
 void RegisterSelectedRowsToDense(OpRegistry& registry) {
   OpDef def = RowOpDef("selected_rows_to_dense",
-                       "Out = the dense tensor that X stands for: repeated rows are added, the "
-                       "others are zeros. An op of Skiff's own.");
+                       "Out = the dense tensor that X represents: repeated rows are added, the "
+                       "others are zeros. Fluid has no such op.");
   def.outputs = {{.name = "Out", .doc = "Dense, of the height of X."}};
   def.infer = [](OpContext& context) {
     CheckSelectedRows(context);

@@ -13,7 +13,7 @@ void InferShapeOp(OpContext& context) {
   const Shape& input = context.Input("Input").shape;
   for (const int64_t dim : input) {
     SKIFF_ENFORCE(dim <= std::numeric_limits<int32_t>::max(), kOutOfRange,
-                  "shape: a dim of Input of shape ", input, " is beyond 32 bits");
+                  "shape: a dim of Input of shape ", input, " doesn't fit into 32 bits");
   }
   context.SetOutput("Out", {input.rank()}, DType::kInt32);
 }

@@ -1,8 +1,8 @@
-// slice: Out = the box of Input that starts … ends cut out along `axes`.
+// slice: Out = the box of Input from `starts` to `ends` along `axes`.
 //
-// Source: Fluid's slice. Negative bounds count from the back, bounds beyond the tensor are cut to
-// it, and an end before its start gives an extent of 0. Axes in `decrease_axis`, which must come
-// out with extent 1, are dropped from the shape (all of them: a scalar).
+// Source: Fluid's slice. Negative bounds count from the back, bounds beyond the tensor are clamped
+// to it, and an end before its start gives an extent of 0. Axes in `decrease_axis`, whose extent
+// must be 1 after slicing, are dropped from the shape (if all are, Out is a scalar).
 //
 // Gradient: Input@GRAD is Out@GRAD inside the box and 0 outside.
 #include <algorithm>
@@ -22,7 +22,7 @@ const std::vector<std::string>& RuntimeSlots() {
   return slots;
 }
 
-// A bound as an index in [0, extent].
+// Returns a bound as an index in [0, extent].
 int64_t ClampBound(int64_t bound, int64_t extent) {
   return std::clamp<int64_t>(bound < 0 ? bound + extent : bound, 0, extent);
 }
@@ -124,9 +124,9 @@ std::vector<AttrDef> SliceAttrs() {
     return AttrDef{
         .name = name, .type = AttrType::kInts, .default_value = std::vector<int32_t>{}, .doc = doc};
   };
-  return {{.name = "axes", .type = AttrType::kInts, .doc = "The axes that are cut."},
+  return {{.name = "axes", .type = AttrType::kInts, .doc = "The axes to slice."},
           ints("starts", "The first index along each of `axes`, negative from the back."),
-          ints("ends", "The index behind the last along each of `axes`, negative from the back."),
+          ints("ends", "The index after the last along each of `axes`, negative from the back."),
           ints("infer_flags",
                "Fluid's mark (-1) of bounds that come from a tensor; such bounds "
                "are refused with the tensor, so nothing depends on it."),
@@ -154,7 +154,7 @@ void AddSliceGrad(OpRegistry& registry) {
 void RegisterSlice(OpRegistry& registry) {
   OpDef def;
   def.type = "slice";
-  def.doc = "Out = Input[…, start:end, …] along each of `axes`, bounds cut to the tensor.";
+  def.doc = "Out = Input[…, start:end, …] along each of `axes`, with bounds clamped to the tensor.";
   def.inputs = {{.name = "Input", .doc = "Any tensor."}};
   for (SlotDef& slot : RuntimeSlotDefs()) def.inputs.push_back(std::move(slot));
   def.outputs = {{.name = "Out", .doc = "The box."}};

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<int64_t> EqualExtents(int64_t extent, int64_t pieces, const Shape& x) {
   SKIFF_ENFORCE(extent < 0 || extent % pieces == 0, kInvalidArgument, "split: extent ", extent,
-                " of X of shape ", x, " is no multiple of num = ", pieces);
+                " of X of shape ", x, " is not a multiple of num = ", pieces);
   return std::vector<int64_t>(static_cast<size_t>(pieces), extent < 0 ? -1 : extent / pieces);
 }
 
@@ -25,7 +25,7 @@ void CheckPieces(const OpContext& context, int64_t pieces) {
                 " outputs");
 }
 
-// The extents of all pieces; -1 where it depends on an unknown dim of X.
+// Returns the extents of all pieces, -1 for those that depend on an unknown dim of X.
 std::vector<int64_t> ExtentsOf(const OpContext& context, int axis) {
   const Shape& x = context.Input("X").shape;
   const int64_t extent = x[axis];
@@ -100,7 +100,7 @@ void RegisterSplit(OpRegistry& registry) {
   def.attrs = {{.name = "sections",
                 .type = AttrType::kInts,
                 .default_value = std::vector<int32_t>{},
-                .doc = "The extents of the pieces; one may be -1, which takes what is left."},
+                .doc = "The extents of the pieces; one may be -1, which takes the rest."},
                {.name = "num",
                 .type = AttrType::kInt,
                 .default_value = int32_t{0},

@@ -1,7 +1,7 @@
 // squeeze2: Out = X without axes of extent 1.
 //
-// Source: Fluid's squeeze2. `axes` names the axes to drop; one whose extent isn't 1 stays, and one
-// whose extent is unknown counts as 1. Without `axes` every axis of extent 1 goes.
+// Source: Fluid's squeeze2. `axes` names the axes to drop. One whose extent isn't 1 stays, and an
+// unknown extent counts as 1. Without `axes`, every axis of extent 1 is dropped.
 #include <algorithm>
 
 #include "operators/tensor/kernels/data_movement.h"

@@ -1,6 +1,6 @@
 // stack: Y = the tensors X, all of one shape, side by side along a new axis `axis`.
 //
-// Source: Fluid's stack; the gradient takes Y@GRAD apart along the axis.
+// Source: Fluid's stack. The gradient splits Y@GRAD along the axis.
 #include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/axis_parts.h"
 #include "operators/tensor/kernels/data_movement.h"
@@ -33,7 +33,7 @@ AttrDef AxisAttr() {
   return {.name = "axis",
           .type = AttrType::kInt,
           .default_value = int32_t{0},
-          .doc = "Where the new axis stands in Y, negative from the back."};
+          .doc = "The position of the new axis in Y, negative from the back."};
 }
 
 void AddStackGrad(OpRegistry& registry) {
@@ -61,7 +61,8 @@ void RegisterStack(OpRegistry& registry) {
   def.type = "stack";
   def.doc = "Y = X[0], X[1], … side by side along the new axis `axis`.";
   def.inputs = {{.name = "X", .doc = "One or more tensors of one shape.", .duplicable = true}};
-  def.outputs = {{.name = "Y", .doc = "X dims with their number put in at `axis`."}};
+  def.outputs = {
+      {.name = "Y", .doc = "The dims of X with the number of tensors inserted at `axis`."}};
   def.attrs = {AxisAttr()};
   def.infer = InferStack;
   def.grad = GradOp("stack_grad", {"X", "Y@GRAD"}, {"X@GRAD"});

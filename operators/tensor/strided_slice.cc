@@ -1,12 +1,12 @@
 // strided_slice: Out[i] = Input[start + i * stride] along each of `axes`.
 //
-// Source: Fluid's strided_slice. A negative bound counts from the back; bounds are cut to the
-// tensor. With a negative stride the walk goes down from `start` and stops before `end`, and an
-// `end` of -1 there means "through element 0" (not the last element, as it would in Python). Axes
-// in `decrease_axis`, which must come out with extent 1, are dropped from the shape.
+// Source: Fluid's strided_slice. A negative bound counts from the back; bounds are clamped to the
+// tensor. With a negative stride, the walk goes down from `start` and stops before `end`, and an
+// `end` of -1 means "through element 0" (not the last element, as it would in Python). Axes in
+// `decrease_axis`, whose extent must be 1 after slicing, are dropped from the shape.
 //
 // What Fluid refuses or leaves undefined is an Error: a stride of 0, an end on the wrong side of
-// the start, a range that lies wholly beyond the tensor, an axis named twice.
+// the start, a range completely beyond the tensor, an axis named twice.
 //
 // Gradient: Input@GRAD is Out@GRAD where Out was taken from and 0 elsewhere.
 #include <algorithm>
@@ -42,7 +42,8 @@ struct Range {
 };
 
 Walk WalkAlong(const Range& range, int64_t extent, const std::string& what) {
-  // A step beyond the tensor is one to its end, and far is far enough: no sum or product overflows.
+  // A stride larger than the tensor selects one element, whatever its size, and a bound of 2^62 is
+  // beyond every tensor. With these limits, no sum or product overflows.
   const int64_t whole = std::max<int64_t>(extent, 1);
   const int64_t stride = std::clamp(range.stride, -whole, whole);
   const auto from_front = [extent](int64_t bound) {
@@ -57,10 +58,10 @@ Walk WalkAlong(const Range& range, int64_t extent, const std::string& what) {
   };
   SKIFF_ENFORCE(stride > 0 ? start <= end : start >= end, kInvalidArgument, text(),
                 ": the end is on the wrong side of the start");
-  // The elements lie in [low, high) before cutting.
+  // The range of the elements is [low, high).
   const int64_t low = stride > 0 ? start : end + 1;
   const int64_t high = std::min(extent, stride > 0 ? end : start + 1);
-  SKIFF_ENFORCE(low <= extent, kOutOfRange, text(), ": the range lies beyond the tensor");
+  SKIFF_ENFORCE(low <= extent, kOutOfRange, text(), ": the range is beyond the tensor");
   const int64_t count = (high - low + std::abs(stride) - 1) / std::abs(stride);
   return {stride > 0 ? low : high - 1, stride, count};
 }
@@ -114,7 +115,8 @@ void InferStridedSliceGrad(OpContext& context) {
   context.SetOutputLike("Input@GRAD", "Input");
 }
 
-// The copy between the selected elements of Input and a contiguous tensor, and where each begins.
+// The copy between the selected elements of Input and a contiguous tensor, and the offsets of the
+// first element on both sides.
 struct SelectionCopy {
   StridedCopy copy;
   int64_t input_offset_bytes = 0;
@@ -132,7 +134,8 @@ SelectionCopy MakeSelectionCopy(const PrepareContext& context, bool into_input) 
     const Walk& walk = selection.walks[axis];
     result.input_offset_bytes += walk.first * input_strides[axis] * bytes;
     input_strides[axis] *= walk.stride;
-    // The side that is written is walked upwards.
+    // StridedCopy writes in the order of the target's memory, so the side that is written must be
+    // walked upwards.
     if (!into_input || walk.stride > 0 || walk.count == 0) continue;
     result.input_offset_bytes += (walk.count - 1) * input_strides[axis] * bytes;
     result.out_offset_bytes += (walk.count - 1) * out_strides[axis] * bytes;
@@ -182,9 +185,9 @@ std::vector<AttrDef> StridedSliceAttrs() {
     return AttrDef{
         .name = name, .type = AttrType::kInts, .default_value = std::vector<int32_t>{}, .doc = doc};
   };
-  return {{.name = "axes", .type = AttrType::kInts, .doc = "The axes that are cut."},
+  return {{.name = "axes", .type = AttrType::kInts, .doc = "The axes to slice."},
           ints("starts", "The first index along each of `axes`, negative from the back."),
-          ints("ends", "The index that ends the walk along each of `axes`, not taken itself."),
+          ints("ends", "The index that ends the walk along each of `axes`, not included."),
           ints("strides", "The step along each of `axes`; negative walks down."),
           ints("infer_flags",
                "Fluid's mark (-1) of bounds that come from a tensor; such bounds are refused with "

@@ -1,6 +1,6 @@
 // tile: Out = X repeated repeat_times[i] times along axis i.
 //
-// Source: Fluid's tile: expand with dims of 1 put in front of the shorter one of X's shape and
+// Source: Fluid's tile: an expand after leading dims of 1 are added to the shorter of X's shape and
 // repeat_times. The gradient sums Out@GRAD over the copies.
 #include <algorithm>
 
@@ -31,13 +31,14 @@ Repetition TileRepetition(const OpContext& context, const Shape& x,
 }  // namespace
 
 void RegisterTile(OpRegistry& registry) {
-  AddRepeatOps(registry, {.type = "tile",
-                          .doc = "Out = X repeated repeat_times[i] times along axis i.",
-                          .attr = "repeat_times",
-                          .attr_doc = "How often, counted from the last dim.",
-                          .tensor_slot = "RepeatTimes",
-                          .tensor_list_slot = "repeat_times_tensor",
-                          .repetition = TileRepetition});
+  AddRepeatOps(registry,
+               {.type = "tile",
+                .doc = "Out = X repeated repeat_times[i] times along axis i.",
+                .attr = "repeat_times",
+                .attr_doc = "How often to repeat X, one number per dim, aligned at the last.",
+                .tensor_slot = "RepeatTimes",
+                .tensor_list_slot = "repeat_times_tensor",
+                .repetition = TileRepetition});
 }
 
 }  // namespace skiff

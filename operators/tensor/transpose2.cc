@@ -55,6 +55,7 @@ void InferTranspose(OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const Permutation permutation = PermutationOf(context, x.shape.rank());
   SetReshapedOutput(context, Permuted(x.shape, permutation));
+  // The LoD describes rows, which are lost if dim 0 moves.
   const int out = context.OutputIndex("Out");
   if (out >= 0 && x.shape.rank() > 0 && permutation[0] != 0) {
     context.mutable_outputs()[static_cast<size_t>(out)].lod_level = 0;

@@ -20,7 +20,8 @@ void InferTriangle(OpContext& context, const std::string& from, const std::strin
   context.SetOutputLike(to, from);
 }
 
-// One row of a triangle: zeros, then elements, then zeros.
+// Writes one row of a triangle: zeros, then elements [first, last), then zeros. In place, the
+// elements are already there.
 void CutRow(const char* from, int64_t first, int64_t last, int64_t columns, int64_t element_bytes,
             char* to) {
   const auto bytes = [element_bytes](int64_t count) {
@@ -61,7 +62,7 @@ std::vector<AttrDef> TriangleAttrs() {
   return {{.name = "diagonal",
            .type = AttrType::kInt,
            .default_value = int32_t{0},
-           .doc = "j - i on the diagonal that bounds the triangle; it belongs to it."},
+           .doc = "j - i on the diagonal that bounds the triangle, which includes it."},
           {.name = "lower",
            .type = AttrType::kBool,
            .default_value = false,

@@ -3,10 +3,10 @@
 //   Out[k] = X[Indices[k]], the first place of its value;  X[i] = Out[Index[i]];
 //   Counts[k] = the number of i with Index[i] == k
 //
-// Source: Fluid's unique. With `is_sorted` Out is in ascending order (slices compare element by
-// element), and without `axis` X counts as flat; else Out is in the order of first places and X is
-// a vector. Whatever output is connected is computed, so the attributes return_… change nothing.
-// NaN has no place in an order and is an Error.
+// Source: Fluid's unique. With `is_sorted`, Out is in ascending order (slices compare element by
+// element), and X counts as flat if there is no `axis`. Without it, Out is in the order of first
+// places, and X is a vector. Every connected output is computed, so the attributes return_… change
+// nothing. NaN has no place in an order and is an Error.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@
 namespace skiff {
 namespace {
 
-// X as slices along the axis, all of X as one if there is no axis.
+// X as slices along the axis, or as single elements if there is no axis.
 struct Slices {
   int axis = 0;
   Shape shape;  // of X, or of flat X
@@ -57,7 +57,7 @@ void InferUnique(OpContext& context) {
   context.SetOutput("Counts", {-1}, dtype);
 }
 
-// -1, 0 or 1 as slice a comes before, equals or comes behind slice b.
+// Returns -1, 0 or 1 if slice a is before, equal to or after slice b.
 template <typename T>
 int CompareSlices(const AxisExtents& axis, const T* x, int64_t a, int64_t b) {
   if (axis.inner == 0) return 0;  // slices without elements may have any number of parts
@@ -80,7 +80,7 @@ void CheckIsOrdered(const T* x, int64_t count) {
   }
 }
 
-// The groups of equal slices. Each array has room for one number a slice.
+// The groups of equal slices. Each array has room for one number per slice.
 struct Groups {
   int64_t* order;  // the slices, equal ones side by side
   int64_t* group;  // of each slice
@@ -94,6 +94,7 @@ void FindGroups(const AxisExtents& axis, const T* x, Groups* groups) {
   int64_t* order = groups->order;
   std::iota(order, order + axis.length, int64_t{0});
   std::sort(order, order + axis.length, [&](int64_t a, int64_t b) {
+    // Equal slices stay in their order, so a group's first one is its first place in X.
     const int compared = CompareSlices(axis, x, a, b);
     return compared < 0 || (compared == 0 && a < b);
   });
@@ -137,7 +138,7 @@ Tensor PlacesTensor(const int64_t* places, int64_t count, DType dtype) {
   return tensor;
 }
 
-// The slices whose numbers are given.
+// Returns the slices with the given numbers.
 template <typename T>
 Tensor SlicesTensor(const Slices& slices, const T* x, const int64_t* numbers, int64_t count) {
   Shape shape = slices.shape;
@@ -202,7 +203,7 @@ void RegisterUnique(OpRegistry& registry) {
   def.outputs = {
       {.name = "Out", .doc = "[n], or X with n slices along `axis`."},
       {.name = "Indices", .doc = "[n]: the first place in X of each.", .dispensable = true},
-      {.name = "Index", .doc = "For each element or slice of X its place in Out."},
+      {.name = "Index", .doc = "The place in Out of each element or slice of X."},
       {.name = "Counts", .doc = "[n]: how often each is in X.", .dispensable = true}};
   def.attrs = UniqueAttrs();
   def.infer = InferUnique;

@@ -1,7 +1,8 @@
-// unsqueeze2: Out = X with axes of extent 1 put in.
+// unsqueeze2: Out = X with axes of extent 1 inserted.
 //
-// Source: Fluid's unsqueeze2. The axes are put in one after the other, each counted in the shape
-// that those before it have made; a negative one counts from the end of the shape that it makes.
+// Source: Fluid's unsqueeze2. The axes are inserted one after the other. Each is counted in the
+// shape with the axes inserted so far; a negative one counts from the end of the shape that it
+// results in.
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/data_movement.h"
 
@@ -29,7 +30,7 @@ void InferUnsqueeze(OpContext& context) {
 void RegisterUnsqueeze2(OpRegistry& registry) {
   OpDef def;
   def.type = "unsqueeze2";
-  def.doc = "Out has the elements of X with an axis of extent 1 put in at each of `axes`.";
+  def.doc = "Out has the elements of X with an axis of extent 1 inserted at each of `axes`.";
   def.inputs = {{.name = "X", .doc = "Any tensor."},
                 RuntimeArgumentSlot("AxesTensor"),
                 RuntimeArgumentSlot("AxesTensorList", /*duplicable=*/true)};
@@ -37,7 +38,7 @@ void RegisterUnsqueeze2(OpRegistry& registry) {
   def.attrs = {{.name = "axes",
                 .type = AttrType::kInts,
                 .default_value = std::vector<int32_t>{},
-                .doc = "Where to put axes in, one after the other."}};
+                .doc = "The positions at which axes are inserted, one after the other."}};
   def.infer = InferUnsqueeze;
   def.grad = ReshapeGradRule("unsqueeze2_grad");
   def.in_place = {{"X", "Out"}};

@@ -1,7 +1,7 @@
 // unstack: Y[i] = X at index i of `axis`, without that axis.
 //
-// Source: Fluid's unstack: `num` and the number of outputs are the extent of the axis. The gradient
-// stacks the gradients of Y.
+// Source: Fluid's unstack. `num` and the number of outputs equal the extent of the axis. The
+// gradient stacks the gradients of Y.
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/axis_parts.h"
 #include "operators/tensor/kernels/data_movement.h"
@@ -40,7 +40,7 @@ std::vector<AttrDef> UnstackAttrs() {
   return {{.name = "axis",
            .type = AttrType::kInt,
            .default_value = int32_t{0},
-           .doc = "The axis of X that is taken apart, negative from the back."},
+           .doc = "The axis of X to split, negative from the back."},
           {.name = "num",
            .type = AttrType::kInt,
            .default_value = int32_t{0},

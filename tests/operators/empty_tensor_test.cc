@@ -1,4 +1,4 @@
-// Empty tensors with large dims: those that no machine could hold are refused, and the others take
+// Empty tensors with large dims. Dims that no machine could hold are refused; the others take
 // neither memory nor time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::unique_ptr<Program> Parse(const std::string& vars, const std::string& ops) 
 }
 
 TEST(EmptyTensor, IsRefusedIfItsOtherDimsAreTooLarge) {
-  // A row of no columns is row 7 of these: what is reckoned from the rows alone overflows.
+  // The tensor has no columns, but row 7 exists; a size computed from the rows alone overflows.
   constexpr int64_t kRows = (int64_t{1} << 61) + 8;
   const std::string fills =
       StrCat("{Out: [x]} = fill_constant() {shape = longs [", kRows,

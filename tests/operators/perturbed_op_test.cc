@@ -1,4 +1,5 @@
-// Whatever attributes and arguments an op is given: it says what is wrong, or computes.
+// Whatever attributes and arguments an op gets, it either computes or throws an Error that says
+// what is wrong.
 #include "tests/harness/perturbed_op.h"
 
 #include <gtest/gtest.h>

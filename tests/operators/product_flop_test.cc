@@ -1,4 +1,4 @@
-// What products of matrices and convolutions say about their arithmetic: OpDef::flop.
+// The number of floating-point operations of matrix products and convolutions (OpDef::flop).
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace {
 
 using Shapes = std::vector<std::pair<std::string, Shape>>;
 
-// Of an op of the registry, its outputs as its shape rule makes them.
+// Returns the flop of an op of the registry, whose outputs its shape rule sets.
 std::optional<double> FlopOf(const std::string& type, const Shapes& inputs,
                              const std::vector<std::string>& outputs, AttributeMap attrs = {}) {
   harness::OpCase op_case;
@@ -30,7 +30,7 @@ std::optional<double> FlopOf(const std::string& type, const Shapes& inputs,
   return def.flop(harness::ContextOf(def, op, tensors));
 }
 
-// The forward op's, and of the gradient op for either factor and for both.
+// Checks the flop of the forward op, and of its gradient op for either factor and for both.
 void ExpectFlop(double expected, const std::string& type, const Shapes& factors,
                 const std::string& out, const Shape& out_shape, const AttributeMap& attrs = {}) {
   SCOPED_TRACE(type);

@@ -18,7 +18,7 @@ namespace {
 using ::testing::ContainsRegex;
 
 const std::map<std::string, std::string> kWithoutCase = {
-    {"feed", "the executor binds its output to what is fed"},
+    {"feed", "the executor binds its output to the fed tensor"},
     {"fetch", "the executor copies its input out"},
 };
 

@@ -1,4 +1,4 @@
-// Row numbers that no table has: every kernel that adds selected rows to something refuses them.
+// Row numbers outside the table: every kernel that adds selected rows to something refuses them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

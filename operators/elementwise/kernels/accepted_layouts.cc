@@ -7,7 +7,8 @@
 namespace skiff {
 namespace {
 
-// Calls visit(meta) for each slot present, until it returns false.
+// Calls visit(meta) for each slot that is present, until it returns false. Returns whether all
+// returned true.
 template <typename Visit>
 bool AllOfSlots(const OpContext& context, const std::vector<std::string>& slots,
                 const Visit& visit) {

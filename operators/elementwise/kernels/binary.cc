@@ -17,7 +17,7 @@ AttrDef AxisAttr() {
               "dims are the last ones."};
 }
 
-// Ops without the attribute (logical_and, …) align at the end.
+// Returns the attribute. Ops without it (logical_and, …) align the operands at the end.
 int64_t AxisOf(const OpContext& context) {
   return context.HasAttr("axis") ? context.IntAttr("axis") : -1;
 }
@@ -59,7 +59,8 @@ OpDef BinaryGradOpDef(const BinaryFacts& facts) {
   def.no_gradient_reason = "second derivatives are not provided";
   def.kernel_dtype_slot = "Out@GRAD";
   def.in_place = {{"Out@GRAD", "X@GRAD"}};
-  def.elementwise = true;  // but for the sums over what was repeated, which have other shapes
+  // Except for the sums over repeated elements, whose shapes differ.
+  def.elementwise = true;
   def.zero_preserving = facts.grad_zero_preserving;
   if (facts.grad_zero_preserving) {
     def.layout_rule = LayoutRule::kSame;
@@ -84,6 +85,7 @@ OpDef BinaryOpDef(const std::string& type, const std::string& doc, const DType* 
     CheckOperandDTypes(context);
     const TensorMeta& x = context.Input("X");
     const bool is_selected_rows = x.is_selected_rows();
+    // X has only some rows of a tensor, so a Y of the shape of the whole tensor would not fit them.
     if (is_selected_rows) CheckOneElement(context, "Y");
     const Shape out =
         BroadcastShape(x.shape, context.Input("Y").shape, AxisOf(context), context.op().type);
@@ -120,6 +122,7 @@ void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
 Broadcast BroadcastOf(const OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const TensorMeta& y = context.Input("Y");
+  // The storage of a blocked layout has padding, which is computed along with the elements.
   if (x.shape == y.shape) return Broadcast(StorageElements(x));
   return Broadcast(x.shape, y.shape, AxisOf(context), context.op().type);
 }
@@ -127,7 +130,7 @@ Broadcast BroadcastOf(const OpContext& context) {
 Broadcast GradBroadcastOf(const OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const TensorMeta& y = context.Input("Y");
-  // Not by X or Y: their layouts don't count where only their shapes are read.
+  // Not the storage of X or Y: if only their shapes are read, their layouts don't count.
   if (x.shape == y.shape) return Broadcast(StorageElements(context.Input("Out@GRAD")));
   return Broadcast(x.shape, y.shape, AxisOf(context), context.op().type);
 }

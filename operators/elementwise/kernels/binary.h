@@ -1,5 +1,5 @@
-// What binary element-wise ops share: the definitions of an op and its gradient op, kernels that
-// broadcast (operators/common/broadcast.h), and gradients that sum over repeated elements.
+// Common code of binary element-wise ops: the definitions of an op and its gradient op, kernels
+// that broadcast (operators/common/broadcast.h), and gradients that sum over repeated elements.
 //
 // The file of an op provides the facts, functors for scalars of any type and, for a fast float32,
 // loops on Highway's vectors.

@@ -1,4 +1,4 @@
-// What comparisons and logical ops of two operands share: a bool result.
+// Comparisons and logical ops of two operands, whose result is bool.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ template <typename T>
 void CheckDivisors(const char* type, const T* divisors, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     SKIFF_ENFORCE(divisors[i] != T{0}, kInvalidArgument, type, ": Y[", i,
-                  "] (in storage order) is 0, expected integers to be divided by others than 0");
+                  "] (in storage order) is 0, expected nonzero divisors for integers");
   }
 }
 

@@ -18,6 +18,7 @@ OpDef UnaryOpDef(const UnaryFacts& facts) {
   def.in_place = {{"X", "Out"}};
   def.elementwise = true;
   def.zero_preserving = facts.zero_preserving;
+  // A blocked layout pads channels with zeros, and these must remain zeros.
   if (facts.zero_preserving) {
     def.layout_rule = LayoutRule::kSame;
     def.layout_slots = {"X", "Out"};
@@ -34,6 +35,7 @@ OpDef UnaryGradOpDef(const UnaryFacts& facts) {
         {.name = facts.grad_reads, .doc = facts.grad_reads + " of " + facts.type + "."});
   }
   if (!facts.grad_ignores.empty()) {
+    // Fluid's programs connect this slot, although the formula doesn't need it.
     def.inputs.push_back({.name = facts.grad_ignores,
                           .doc = facts.grad_ignores + " of " + facts.type + ", not read.",
                           .dispensable = true,

@@ -1,4 +1,4 @@
-// What unary element-wise ops share: the definitions of an op and its gradient op, and kernels.
+// Common code of unary element-wise ops: the definitions of an op and its gradient op, and kernels.
 //
 // The file of an op provides the facts, a functor for scalars of any type and, for a fast float32,
 // loops on Highway's vectors. relu.cc is such an op; cos.cc has no loops of its own. A functor that

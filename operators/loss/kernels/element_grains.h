@@ -1,4 +1,4 @@
-// How much work losses give a thread.
+// The least work that losses give a thread.
 #pragma once
 
 #include <cstdint>

@@ -33,6 +33,7 @@ void CheckLabel(std::string_view where, const TensorMeta& scores, const TensorMe
   SKIFF_ENFORCE(label.dtype == DType::kInt64 || label.dtype == DType::kInt32, kInvalidArgument,
                 where, ": Label is ", label.dtype, ", expected int64 or int32");
   const Shape expected = LossShape(scores.shape, axis);
+  // Labels may leave out the axis of the classes, or keep it as a dim of 1.
   if (label.shape.rank() != scores.shape.rank() - 1) {
     return CheckDims(where, label.shape, expected);
   }

@@ -1,4 +1,4 @@
-// What classification losses share: labels (a class for each row, int64 or int32) and a logarithm.
+// Labels (a class for each row, int64 or int32) and a bounded logarithm, for classification losses.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class LabelReader {
   bool is_int64_;
 };
 
-// Throws Error that names the item if `bad` has recorded one whose label is no class.
+// Throws Error that names the item if `bad` has recorded one whose label isn't a class.
 void ThrowIfFound(const FirstBadIndex& bad, std::string_view where, const LabelReader& labels,
                   int64_t classes, int64_t ignore_index);
 

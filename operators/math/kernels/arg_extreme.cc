@@ -1,3 +1,6 @@
+// Two loops, as in reductions: along a contiguous row, the extreme of a block is found by vectors
+// before the block is searched for it; along another axis, neighbouring columns are searched side
+// by side.
 #include "operators/math/kernels/arg_extreme.h"
 
 #include <algorithm>
@@ -13,12 +16,12 @@
 namespace skiff {
 namespace {
 
-// Elements of a row whose extreme is found before it is looked for.
+// The number of elements of a row whose extreme is computed before one searches for it.
 constexpr int64_t kBlock = 1024;
-// Columns that are searched side by side.
+// The number of columns that are searched side by side.
 constexpr int64_t kColumns = 64;
 
-// The axis; that of the vector of all elements under flatten.
+// Returns the axis. Under flatten, it is that of the vector of all elements.
 int AxisOf(const OpContext& context) {
   if (context.Attr<bool>("flatten")) return 0;
   return AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
@@ -74,7 +77,7 @@ bool IsNan(T value) {
   return value != value;
 }
 
-// A block's extreme is found by vectors, then looked for in the best block alone.
+// Computes the extreme of each block with vectors, and then searches only the best block for it.
 template <bool kIsMax, typename T>
 int64_t PlaceInRow(const T* x, int64_t length) {
   int64_t best_block = 0;
@@ -86,6 +89,7 @@ int64_t PlaceInRow(const T* x, int64_t length) {
       best = value;
       best_block = first;
     }
+    // The first NaN wins, so later blocks can't change the result.
     if (IsNan(value)) break;
   }
   const T* begin = x + best_block;
@@ -94,7 +98,8 @@ int64_t PlaceInRow(const T* x, int64_t length) {
   return place - x;
 }
 
-// Places of the extremes of neighbouring columns, without branches.
+// Finds the extremes of neighbouring columns without branches, so that the loop over columns is
+// vectorized. Places are int32 for that: with 64 bits, a vector would hold half as many.
 template <bool kIsMax, typename T, typename Place>
 void PlacesInColumns(const T* x, int64_t length, int64_t stride, int64_t columns, Place* out) {
   std::array<T, kColumns> best;
@@ -105,6 +110,7 @@ void PlacesInColumns(const T* x, int64_t length, int64_t stride, int64_t columns
     for (int64_t j = 0; j < columns; ++j) {
       const auto at = static_cast<size_t>(j);
       const bool is_open = !IsNan(best[at]);
+      // & and | instead of && and ||, which would branch.
       const bool wins = is_open & (IsBetter<kIsMax>(values[j], best[at]) | IsNan(values[j]));
       best[at] = wins ? values[j] : best[at];
       places[at] = wins ? static_cast<int32_t>(row) : places[at];
@@ -144,6 +150,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                 ": X of shape ", context.Input("X").shape,
                 " has no elements along the axis, expected at least one");
   const DType place_type = OutputDType(context);
+  // Along a row, places are counted in 64 bits; along columns, in 32.
   const bool fits = extents.length <= std::numeric_limits<int32_t>::max() ||
                     (extents.inner == 1 && place_type == DType::kInt64);
   SKIFF_ENFORCE(fits, kOutOfRange, context.op().type, ": ", extents.length,

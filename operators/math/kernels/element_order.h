@@ -30,7 +30,8 @@ bool StandsBefore(T a, int64_t i, T b, int64_t j) {
   return kDescending ? a > b : a < b;
 }
 
-// A heap of the first elements so far, in the outputs of the line. The last one is at the root.
+// A heap of the first elements so far, in the outputs of the line, so that the selection needs no
+// memory of its own. The last one of these elements is at the root.
 template <bool kDescending, typename T>
 class LineHeap {
  public:
@@ -69,7 +70,8 @@ class LineHeap {
   int64_t stride_;
 };
 
-// Writes the first k elements of a line, in order, and their indices. 1 <= k <= length.
+// Writes the first k elements of a line, in order, and their indices. 1 <= k <= length. Takes
+// O(length · log k) steps; most elements only compare with the root.
 template <bool kDescending, typename T>
 void SelectLine(const T* x, int64_t length, int64_t stride, int64_t k, T* values,
                 int64_t* indices) {

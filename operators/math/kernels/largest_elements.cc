@@ -14,7 +14,7 @@
 namespace skiff {
 namespace {
 
-// What top_k has no attributes for.
+// The attributes that only top_k_v2 has. top_k has these defaults.
 struct Selection {
   int axis = 0;
   bool largest = true;
@@ -43,6 +43,7 @@ void Infer(OpContext& context) {
   const std::string& type = context.op().type;
   const Shape& x = context.Input("X").shape;
   const int axis = SelectionOf(context).axis;
+  // A tensor K is unknown until the run, and so is the outputs' dim.
   int64_t k = -1;
   if (context.HasInput("K")) {
     const DType dtype = context.Input("K").dtype;
@@ -65,7 +66,7 @@ void Infer(OpContext& context) {
 void InferGrad(OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const int axis = SelectionOf(context).axis;
-  // k is what Indices has: the attribute is not read where K was given.
+  // Indices has the k of the forward op. The attribute doesn't count if K was given.
   const Shape& indices = context.Input("Indices").shape;
   CheckInputLike(context, "Indices", OutputShape(x.shape, axis, -1), DType::kInt64);
   if (indices.rank() > 0 && indices[axis] >= 0) {
@@ -85,8 +86,8 @@ void Select(bool largest, const AxisExtents& extents, int64_t k, const T* x, T* 
   }
 }
 
-// Where K is a tensor, the shape of the outputs is found in the run; their memory is there before,
-// enough for the largest k.
+// If K is a tensor, a run finds the shape of the outputs. Their memory, enough for the largest k,
+// is allocated before.
 template <typename T>
 std::unique_ptr<Kernel> PrepareDynamic(const PrepareContext& context) {
   const Selection selection = SelectionOf(context);
@@ -96,6 +97,7 @@ std::unique_ptr<Kernel> PrepareDynamic(const PrepareContext& context) {
   const int k_input = context.InputIndex("K");
   const int out = context.OutputIndex("Out");
   const int indices = context.OutputIndex("Indices");
+  // k is at most the length of the axis, so X's shape is enough.
   const Tensor values(shape, kDTypeOf<T>);
   const Tensor places(shape, DType::kInt64);
   return MakeKernel([=, type = context.op().type](const KernelContext& run) {
@@ -124,6 +126,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int out = context.OutputIndex("Out");
   const int indices = context.OutputIndex("Indices");
   const int64_t count = MultiplyCounts(extents.lines(), k);
+  // SelectLines writes both results; one that nobody reads goes into a workspace.
   const int scratch_out = out >= 0 ? -1 : context.RequestWorkspace(ByteCount(count, kDTypeOf<T>));
   const int scratch_indices =
       indices >= 0 ? -1 : context.RequestWorkspace(ByteCount(count, DType::kInt64));
@@ -153,7 +156,7 @@ std::vector<AttrDef> Attributes(bool is_v2) {
   std::vector<AttrDef> attributes = {{.name = "k",
                                       .type = AttrType::kInt,
                                       .default_value = Attribute(int32_t{1}),
-                                      .doc = "How many values; ignored where K is given."}};
+                                      .doc = "How many values; ignored if K is given."}};
   if (!is_v2) return attributes;
   attributes.push_back({.name = "axis",
                         .type = AttrType::kInt,
@@ -184,10 +187,11 @@ OpDef ForwardDef(const std::string& type, bool is_v2) {
       {.name = "Indices", .doc = "Their places along the axis, int64.", .dispensable = true}};
   def.attrs = Attributes(is_v2);
   def.infer = Infer;
-  // Like Fluid, whose top_k_grad takes no K.
+  // As in Fluid, whose top_k_grad takes no K.
   std::vector<std::string> inputs = {"X", "Indices", "Out@GRAD"};
   if (is_v2) inputs.emplace_back("K");
   def.grad = GradOp(type + "_grad", std::move(inputs), {"X@GRAD"});
+  // If K is given, a run finds the shape.
   def.data_dependent_shape = true;
   return def;
 }

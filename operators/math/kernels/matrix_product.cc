@@ -10,11 +10,14 @@
 namespace skiff {
 namespace {
 
-// Of the dims of the product's batch: elements between a factor's matrices, 0 where it broadcasts.
+// Returns, for each dim of the product's batch, the distance between a factor's matrices in
+// elements, or 0 if the factor broadcasts along it. In a gradient, a stride of 0 of the result
+// means a sum over the matrices (GemmBatchDim).
 std::vector<int64_t> BatchStrides(const Shape& batch, int64_t matrix, const Shape& out_batch) {
   std::vector<int64_t> strides(static_cast<size_t>(out_batch.rank()));
   int64_t stride = matrix;
   for (int axis = out_batch.rank() - 1; axis >= 0; --axis) {
+    // Batches are aligned at their last dims, as in broadcasting.
     const int64_t size = AlignedDim(batch, out_batch.rank(), axis);
     strides[static_cast<size_t>(axis)] = size == 1 ? 0 : stride;
     stride *= size;
@@ -41,7 +44,8 @@ GemmSpec WithBatch(GemmSpec spec, const Shape& batch, const std::vector<int64_t>
   return spec;
 }
 
-// dX = dOut * op(Y)', or its transpose op(Y) * dOut' where X lies transposed.
+// dX = dOut * op(Y)', or its transpose op(Y) * dOut' if X is stored transposed: the product then
+// has the layout of X, and nothing need be transposed afterwards.
 template <typename T>
 Gemm<T> GradientOfX(const MatrixProduct& p, PrepareContext& context) {
   const Strides strides(p);
@@ -54,7 +58,7 @@ Gemm<T> GradientOfX(const MatrixProduct& p, PrepareContext& context) {
   return Gemm<T>(WithBatch(spec, p.batch, strides.y, strides.out, strides.x), context);
 }
 
-// dY = op(X)' * dOut, or its transpose dOut' * op(X) where Y lies transposed.
+// dY = op(X)' * dOut, or its transpose dOut' * op(X) if Y is stored transposed.
 template <typename T>
 Gemm<T> GradientOfY(const MatrixProduct& p, PrepareContext& context) {
   const Strides strides(p);
@@ -126,6 +130,7 @@ std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context, const 
   const int dy = context.OutputIndex("Y@GRAD");
   std::optional<Gemm<T>> to_x;
   std::optional<Gemm<T>> to_y;
+  // A product that nobody reads isn't computed.
   if (dx >= 0) to_x = GradientOfX<T>(p, context);
   if (dy >= 0) to_y = GradientOfY<T>(p, context);
   const bool x_transposed = p.x.transposed;
@@ -154,6 +159,7 @@ template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(PrepareContext
                                                                   const MatrixProduct&);
 
 double FlopOf(const MatrixProduct& product) {
+  // A multiplication and an addition for each term of each sum.
   return 2.0 * static_cast<double>(product.batch.element_count()) * static_cast<double>(product.m) *
          static_cast<double>(product.k) * static_cast<double>(product.n);
 }

@@ -9,6 +9,7 @@
 namespace skiff {
 namespace {
 
+// Fluid's reductions can convert X before and Out after; this isn't implemented.
 void CheckDtypes(const OpContext& context, DType out) {
   const auto check = [&](const char* name, const char* of, DType dtype) {
     const int64_t wanted = context.IntAttr(name);
@@ -83,6 +84,7 @@ Shape ReducedShape(const OpContext& context) {
 
 void InferReduction(OpContext& context, DType dtype) {
   CheckDtypes(context, dtype);
+  // If axis 0 stays, so do the rows, and Out takes over the LoD level.
   const bool keeps_rows = context.Input("X").shape.rank() > 0 && !ReducedAxes(context).front();
   if (keeps_rows) context.SetOutputLike("Out", "X");
   context.SetOutput("Out", ReducedShape(context), dtype);
@@ -101,6 +103,7 @@ AxisReduction ReductionOf(const OpContext& context) {
   return {context.Input("X").shape, ReducedAxes(context)};
 }
 
+// A mean, maximum or minimum of no elements isn't defined, unlike an empty sum or product.
 void CheckSomethingIsReduced(const OpContext& context, const AxisReduction& reduction) {
   SKIFF_ENFORCE(reduction.reduced_count() > 0 || reduction.output_count() == 0, kInvalidArgument,
                 context.op().type, ": X of shape ", context.Input("X").shape,
@@ -128,6 +131,7 @@ OpDef ReductionGradDef(const std::string& type, const std::string& doc,
   def.type = type + "_grad";
   def.doc = doc;
   for (const std::string& slot : forward_slots) {
+    // So a plan can free X's memory before the gradient op.
     const bool shape_only = slot == "X" && !reads_x;
     def.inputs.push_back({.name = slot, .doc = "Of " + type + ".", .shape_only = shape_only});
   }

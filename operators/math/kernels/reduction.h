@@ -1,4 +1,4 @@
-// What the ops that reduce over the axes `dim` share: attributes, shape rules, definitions.
+// Attributes, shape rules and definitions of the ops that reduce over the axes `dim`.
 #pragma once
 
 #include <string>

@@ -13,6 +13,7 @@ int AxisOf(const OpContext& context, const Shape& shape) {
 }
 
 void Infer(OpContext& context) {
+  // Only to check the attribute.
   AxisOf(context, context.Input("X").shape);
   context.SetOutputLike("Out", "X");
 }
@@ -45,6 +46,7 @@ OpDef SoftmaxDef(const std::string& type, const std::string& doc, const std::str
   def.outputs = {{.name = "Out", .doc = out_doc}};
   def.attrs = Attributes();
   def.infer = Infer;
+  // The gradient needs only Out, so X's memory can be freed or overwritten after the forward op.
   def.grad = GradOp(type + "_grad", {"Out", "Out@GRAD"}, {"X@GRAD"});
   def.in_place = {{"X", "Out"}};
   return def;
@@ -60,6 +62,7 @@ OpDef SoftmaxGradDef(const std::string& type, const std::string& doc) {
   def.attrs = Attributes();
   def.infer = InferGrad;
   def.no_gradient_reason = "second derivatives are not provided";
+  // Each element of both is read before the same element of X@GRAD is written.
   def.in_place = {{"Out@GRAD", "X@GRAD"}, {"Out", "X@GRAD"}};
   return def;
 }

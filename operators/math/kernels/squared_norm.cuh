@@ -1,7 +1,7 @@
-// The squared L2 norm of tensors on CUDA, float16 and bfloat16 among those of float32, in three
-// launches for any number of them (two for one): the sums of chunks, those of tensors, which are
-// rounded to the dtype, and theirs in the order of the tensors. No order depends on addresses or on
-// the number of blocks.
+// The squared L2 norm of tensors on CUDA. Among tensors of float32, some may be float16 or
+// bfloat16. There are three launches for any number of tensors (two for one): they compute the sums
+// of chunks, the sums of tensors, rounded to the dtype, and the total in the order of the tensors.
+// No order of additions depends on addresses or on the number of blocks.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kCudaThreads)
   }
 }
 
-// One block, one thread of which adds what all have fetched.
+// Runs in one block: all threads fetch, and one adds in order.
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads) AddInOrder(const T* x, int64_t count, T* out) {
   __shared__ T fetched[kCudaThreads];
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kCudaThreads) AddInOrder(const T* x, int64_t c
   if (threadIdx.x == 0) *out = total;
 }
 
-// Out of all X.
+// Computes Out from all X.
 template <typename T>
 class CudaSquaredNormKernel final : public Kernel {
  public:

@@ -1,5 +1,6 @@
 // The passes of batch normalization over float32 rows of channels: images with channels last, and
-// batches of vectors. A vector holds neighbouring channels of one row.
+// batches of vectors. A vector holds neighbouring channels of one row, so a sum by channel needs no
+// sum across lanes, and the coefficients load as vectors.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -21,7 +22,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using FloatTag = hn::CappedTag<float, 16>;
 using OneFloatTag = hn::CappedTag<float, 1>;
 
-// Rows whose sums stay in float32, so that rounding doesn't pile up.
+// The number of rows that float32 sums cover before they are added to float64, which bounds the
+// rounding error of large batches.
 constexpr int64_t kRowsOfSum = 256;
 
 // Two sums by column.
@@ -30,8 +32,8 @@ struct ColumnSums {
   double* second;
 };
 
-// Calls accumulate(tag, row, column, first, second) to add to two vectors of sums, for kVectors
-// neighbouring vectors of columns of each row; adds the sums to `sums`.
+// Calls accumulate(tag, row, column, first, second), which adds to two vectors of sums, for
+// kVectors neighbouring vectors of columns in each row. Adds the results to `sums`.
 template <int64_t kVectors, class D, typename Accumulate>
 HWY_INLINE void SumVectors(D d, int64_t rows, int64_t column, const ColumnSums& sums,
                            const Accumulate& accumulate) {
@@ -63,13 +65,15 @@ HWY_INLINE void SumColumns(int64_t rows, int64_t columns, const ColumnSums& sums
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = 0;
+  // Four vectors at a time: their sums are independent, and each visit to a row uses more of its
+  // cache lines. The tag of one lane takes what doesn't fill a vector, with the same rounding.
   for (; c + 4 * lanes <= columns; c += 4 * lanes) SumVectors<4>(d, rows, c, sums, accumulate);
   for (; c + lanes <= columns; c += lanes) SumVectors<1>(d, rows, c, sums, accumulate);
   for (; c < columns; ++c) SumVectors<1>(OneFloatTag(), rows, c, sums, accumulate);
 }
 
-// Adds, for `columns` columns of rows `stride` elements apart, the sums of x - pivot and of its
-// square.
+// Adds the sums of x - pivot and of its square for `columns` columns of rows that are `stride`
+// elements apart.
 void ColumnMoments(const float* x, int64_t rows, int64_t stride, int64_t columns,
                    const float* pivot, double* sums, double* squares) {
   SumColumns(rows, columns, {sums, squares},
@@ -81,14 +85,14 @@ void ColumnMoments(const float* x, int64_t rows, int64_t stride, int64_t columns
              });
 }
 
-// (x - mean) · slope + shift for the columns from c on.
+// Returns (x - mean) · slope + shift for the columns from c on, given the distance x - mean.
 template <class D>
 HWY_INLINE hn::Vec<D> Normalized(D d, hn::Vec<D> distance, const NormLines<float>& lines,
                                  int64_t c) {
   return hn::MulAdd(distance, hn::LoadU(d, lines.slope + c), hn::LoadU(d, lines.shift + c));
 }
 
-// dy where the mask lets it through, else 0, for the vector at `at`.
+// Returns dy where the mask lets it through, else 0, for the vector at `at`.
 template <NormMask kMask, class D>
 HWY_INLINE hn::Vec<D> Masked(D d, const NormOutputGradient<float>& gradient, int64_t at,
                              hn::Vec<D> distance, const NormLines<float>& lines, int64_t c) {
@@ -99,7 +103,7 @@ HWY_INLINE hn::Vec<D> Masked(D d, const NormOutputGradient<float>& gradient, int
   return hn::IfThenElseZero(hn::Gt(output, hn::Zero(d)), dy);
 }
 
-// Adds the sums of g and of g · (x - mean); writes g for kOutput.
+// Adds the sums of g and of g · (x - mean) for each column. With kOutput it also writes g.
 template <NormMask kMask>
 void ColumnGradientSumsOf(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
                           int64_t stride, int64_t columns, const NormLines<float>& lines,
@@ -150,6 +154,7 @@ void NormalizeRowsOf(const float* x, const float* z, int64_t rows, int64_t colum
     const auto distance = hn::Sub(hn::LoadU(d, x + at), hn::LoadU(d, lines.mean + c));
     auto value = Normalized(d, distance, lines, c);
     if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, z + at));
+    // Not Max, which on some instruction sets turns NaN into 0.
     if constexpr (kRectifies) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
     hn::StoreU(value, d, y + at);
   });
@@ -201,13 +206,14 @@ HWY_EXPORT(GradientRows);
 
 namespace {
 
-// Columns of a tile, whose part of a row fills a few cache lines.
+// The columns of a tile: four cache lines of a row. An item sums over the rows of one tile.
 constexpr int64_t kTile = 64;
-// Rows that a part has at least.
+// The least number of rows of a part, if there are that many.
 constexpr int64_t kLeastRows = 64;
 
 NormParts PartsOf(const NormGeometry& geometry) {
   const int64_t tiles = (geometry.channels + kTile - 1) / kTile;
+  // Few channels mean few tiles; the rows are then cut into more parts.
   const int64_t wanted = (NormParts::kEnoughItems + tiles - 1) / tiles;
   return {.units = geometry.count(),
           .values_a_unit = 1,

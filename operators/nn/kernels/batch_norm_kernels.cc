@@ -1,3 +1,13 @@
+// The kernels of batch_norm, batch_norm_act and batch_norm_replay, and of their gradients.
+//
+// A kernel is one or two passes over the images (NormLoops) with a little arithmetic per channel
+// between them. Forward: Moments reads X, then Normalize reads X and writes Y; the moments must be
+// complete before the first element is normalized, so there is no single pass. Gradient:
+// GradientSums reads X and Y@GRAD, then Gradient reads both again and writes X@GRAD. Statistics and
+// sums are float64; the coefficients that the passes multiply by are T.
+//
+// Arrays by channel are as long as whole blocks of channels, and 0 where a block is padded: that
+// makes the passes write 0 there, as channel-blocked layouts require.
 #include "operators/nn/kernels/batch_norm_kernels.h"
 
 #include <algorithm>
@@ -13,14 +23,15 @@
 namespace skiff {
 namespace {
 
-// Copies unless both are the same storage.
+// MeanOut and VarianceOut usually are the variables of Mean and Variance: then there is nothing to
+// do.
 template <typename T>
 void CopyByChannel(const T* from, int64_t channels, T* to) {
   if (from != to) std::copy_n(from, channels, to);
 }
 
-// From 1 / sqrt(variance + epsilon) to the slope of a channel, and its shift. An absent Scale is 1,
-// an absent Bias 0.
+// Multiplies `slopes`, which holds 1 / sqrt(variance + epsilon), by Scale, and sets `shifts` to
+// Bias. An absent Scale is 1. An absent Bias leaves the shifts at 0.
 template <typename T>
 void ScaleAndShift(int64_t channels, const T* scale, const T* bias, T* slopes, T* shifts) {
   for (int64_t c = 0; c < channels; ++c) {
@@ -29,7 +40,7 @@ void ScaleAndShift(int64_t channels, const T* scale, const T* bias, T* slopes, T
   }
 }
 
-// Whether something may be added, and is rectified, behind the normalization.
+// Returns whether the op is batch_norm_act, which may add Z and rectifies.
 bool IsFused(const OpContext& context) { return context.HasAttr("act_type"); }
 
 int64_t StorageBytes(const TensorMeta& meta) {
@@ -68,6 +79,7 @@ class BatchNormKernel final : public Kernel {
     auto* mean = static_cast<double*>(run.workspace(moments_));
     double* squares = mean + geometry_.padded_channels();
     const T* x = run.input(x_).template data<T>();
+    // A single value has no variance. Fluid passes it on unchanged: slope 1 and shift 0.
     const bool unchanged = !global_ && geometry_.count() <= 1;
     if (!global_ && !unchanged) loops_->Moments(x, run.workspace(scratch_), mean, squares);
     auto* means = static_cast<T*>(run.workspace(lines_));
@@ -81,6 +93,8 @@ class BatchNormKernel final : public Kernel {
     } else {
       TakeBatchStatistics(run, mean, squares, means, slopes);
     }
+    // Before ScaleAndShift: `slopes` still holds 1 / sqrt(variance + epsilon), which is
+    // SavedVariance.
     SaveStatistics(run, means, slopes);
     if (unchanged) {
       std::fill_n(slopes, geometry_.channels, T{1});
@@ -110,6 +124,9 @@ class BatchNormKernel final : public Kernel {
     const T* old_variance = InputData<T>(run, variance_);
     T* new_mean = OutputData<T>(run, mean_out_);
     T* new_variance = OutputData<T>(run, variance_out_);
+    // The running statistics are updated with the float64 moments, not with the rounded ones that Y
+    // is computed from. Each old value is read before the new one is written, as MeanOut may be
+    // Mean.
     const double keep =
         momentum_tensor_ < 0 ? momentum_ : run.input(momentum_tensor_).template data<T>()[0];
     for (int64_t c = 0; c < geometry_.channels; ++c) {
@@ -186,6 +203,8 @@ class BatchNormGradKernel final : public Kernel {
       z_gradient_ = context.OutputIndex("Z@GRAD");
       mask_ = y_ < 0 ? NormMask::kInput : NormMask::kOutput;
     }
+    // Under kOutput the first pass always writes the masked gradient. Usually it goes to Z@GRAD or
+    // to X@GRAD; if both are absent, to a workspace.
     if (mask_ == NormMask::kOutput && z_gradient_ < 0 && x_gradient_ < 0) {
       masked_ = context.RequestWorkspace(StorageBytes(context.Input("X")));
     }
@@ -218,10 +237,13 @@ class BatchNormGradKernel final : public Kernel {
     if (geometry_.count() > 0) {
       loops_->GradientSums(x, gradient, normalize, run.workspace(scratch_), sums, products, masked);
     }
+    // Y was X (plus Z), whatever Scale and Bias: their gradients are 0, and X@GRAD is Y@GRAD.
     if (unchanged) std::fill_n(sums, 2 * channels, 0.0);
     WriteParameterGradients(run, by_channel, sums, products);
     if (x_gradient_ < 0) return;
     PrepareCorrections(sums, products, by_channel);
+    // The first pass stored g, perhaps over Y@GRAD (in_place). The second one must read it from
+    // there, without the mask.
     if (mask_ == NormMask::kOutput) gradient = {masked, NormMask::kNone, nullptr};
     loops_->Gradient(x, gradient, normalize, by_channel.offset, by_channel.factor,
                      run.output(x_gradient_).template data<T>());
@@ -239,7 +261,8 @@ class BatchNormGradKernel final : public Kernel {
     T* factor;
   };
 
-  // Where the gradients go that the rectifier lets through; nullptr if they aren't kept.
+  // Returns where the first pass writes the masked gradient, or nullptr if it doesn't. X@GRAD
+  // serves until the second pass overwrites it, element by element.
   T* MaskedGradient(const KernelContext& run) const {
     if (mask_ != NormMask::kOutput) return nullptr;
     if (z_gradient_ >= 0) return OutputData<T>(run, z_gradient_);
@@ -260,7 +283,11 @@ class BatchNormGradKernel final : public Kernel {
           global_ ? static_cast<T>(1.0 / std::sqrt(static_cast<double>(variance[c]) + epsilon_))
                   : variance[c];
     }
+    // SavedVariance already is 1 / sqrt(variance + epsilon). With running statistics, the same
+    // expression as in the forward pass makes it, so that the sign of Y comes out the same.
     std::copy_n(lines.inverse, geometry_.channels, lines.slope);
+    // Only kInput, which computes the sign of Y again, needs the shifts. For batch_norm_grad, Bias
+    // is shape_only, and its data may be gone.
     ScaleAndShift(geometry_.channels, InputData<T>(run, scale_),
                   mask_ == NormMask::kInput ? InputData<T>(run, bias_) : nullptr, lines.slope,
                   lines.shift);
@@ -277,7 +304,9 @@ class BatchNormGradKernel final : public Kernel {
     }
   }
 
-  // What the statistics' own dependence on X takes away.
+  // Sets the two terms by which the statistics' own dependence on X changes the gradient: `offset`
+  // is the mean of g, and `factor` times (x - mean) is z times the mean of g · z. Running
+  // statistics don't depend on X, so both stay 0.
   void PrepareCorrections(const double* sums, const double* products, const Lines& lines) const {
     const auto count = static_cast<double>(geometry_.count());
     if (global_ || count == 0) return;
@@ -310,7 +339,8 @@ class BatchNormGradKernel final : public Kernel {
   int lines_ = -1;
 };
 
-// Y of batch_norm or batch_norm_act again, from the inputs and what was saved.
+// Recomputes Y of batch_norm or batch_norm_act. It must round as BatchNormKernel does: it reads the
+// statistics that Y was computed from and runs the same pass with the same coefficients.
 template <typename T>
 class BatchNormReplayKernel final : public Kernel {
  public:

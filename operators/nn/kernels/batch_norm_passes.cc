@@ -8,7 +8,8 @@
 namespace skiff {
 namespace {
 
-// One thread a channel, sums in float64.
+// Direct loops. Each channel is the work of one thread, and sums are float64, so results depend
+// neither on the number of threads nor on the order of channels in memory.
 template <typename T>
 class PlainNormLoops final : public NormLoops<T> {
  public:
@@ -24,6 +25,8 @@ class PlainNormLoops final : public NormLoops<T> {
       double sum = 0;
       ForEachElement(c, [&](int64_t i) { sum += x[i]; });
       const double center = sum / static_cast<double>(geometry_.count());
+      // A second pass over the data, since the sum of squares minus the square of the sum would
+      // cancel.
       double square_sum = 0;
       ForEachElement(c, [&](int64_t i) { square_sum += (x[i] - center) * (x[i] - center); });
       mean[c] = center;
@@ -37,6 +40,7 @@ class PlainNormLoops final : public NormLoops<T> {
       ForEachElement(c, [&](int64_t i) {
         T value = Normalized(x[i], lines, c);
         if (z != nullptr) value += z[i];
+        // The comparison keeps NaN.
         y[i] = rectify && value < T{0} ? T{0} : value;
       });
     });
@@ -131,6 +135,7 @@ bool HasFastNormLoops(const OpContext& context) {
   const bool first = geometry.order == ChannelOrder::kFirst;
   const bool fits = layout.is_plain() ? geometry.is_rows() || (first && geometry.pixels >= 16)
                                       : first && (geometry.block == 8 || geometry.block == 16);
+  // The loops see one layout: images that differ would have to be reordered first.
   if (!fits) return false;
   const auto agrees = [&](const std::vector<SlotDef>& slots, bool is_input) {
     for (const SlotDef& slot : slots) {
@@ -149,6 +154,7 @@ std::unique_ptr<NormLoops<float>> MakeFastNormLoops(const NormGeometry& geometry
   return geometry.is_rows() ? MakeColumnNormLoops(geometry) : MakeVectorNormLoops(geometry);
 }
 
+// Two float64 sums for each part and channel.
 int64_t PartedNormLoops::scratch_bytes() const {
   return 2 * parts_.parts * parts_.channels * static_cast<int64_t>(sizeof(double));
 }
@@ -166,7 +172,9 @@ void PartedNormLoops::ForEachItem(const Visit& visit) const {
   });
 }
 
-// Moments of a union by Chan, Golub & LeVeque 1979.
+// Each item computes its own moments in one pass. Moments of a union by Chan, Golub & LeVeque 1979:
+// with d = mean_b - mean_a, the squares of a and b together are squares_a + squares_b + d² · n_a
+// n_b / (n_a + n_b). Unlike sums of squares, this doesn't cancel.
 void PartedNormLoops::Moments(const float* x, void* scratch, double* mean, double* squares) const {
   auto* part_means = static_cast<double*>(scratch);
   double* part_squares = part_means + parts_.parts * parts_.channels;
@@ -196,6 +204,7 @@ void PartedNormLoops::GradientSums(const float* x, const NormOutputGradient<floa
   double* part_products = part_sums + parts_.parts * channels;
   std::fill_n(part_sums, 2 * parts_.parts * channels, 0.0);
   ForEachItem([&](const NormItem& item, int64_t at) {
+    // Items share no channel of a part, so each writes its own sums.
     PartGradientSums(x, gradient, lines, item, part_sums + at, part_products + at, masked);
   });
   for (int64_t c = 0; c < channels; ++c) {
@@ -220,6 +229,8 @@ void PartedNormLoops::CenterMoments(const float* pivot, int64_t width, int64_t c
                                     double* squares) {
   for (int64_t c = 0; c < width; ++c) {
     const double shift = means[c] / static_cast<double>(count);
+    // The sum of squares about the mean is that about the pivot less count · shift². It can't be
+    // negative, but its rounding can.
     squares[c] = std::max(squares[c] - means[c] * shift, 0.0);
     means[c] = pivot[c] + shift;
   }

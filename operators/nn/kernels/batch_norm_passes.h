@@ -1,4 +1,5 @@
-// The passes over the data that batch normalization consists of, and what its kernels share.
+// The passes over the data that batch normalization consists of, and what the kernels have in
+// common.
 #pragma once
 
 #include <cstdint>
@@ -104,7 +105,7 @@ struct NormParts {
   static constexpr int64_t kEnoughItems = 64;
 
   int64_t units = 0;          // images or rows; a part consists of several
-  int64_t values_a_unit = 1;  // of one channel
+  int64_t values_a_unit = 1;  // values of one channel in a unit
   int64_t parts = 1;
   int64_t blocks = 1;
   int64_t block = 1;     // channels

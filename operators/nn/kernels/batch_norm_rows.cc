@@ -1,9 +1,9 @@
 // The passes of batch normalization over float32 images with channels first, plain or blocked.
 //
-// A row is what lies together of an image: the pixels of a channel, or of a block of channels,
-// whose channel then changes fastest. Either way the channel of element i of a row is i modulo the
-// block, and a group of several vectors, a multiple of every block, sees the same channels each
-// time.
+// A row is a contiguous part of an image: the pixels of a channel (block 1), or of a block of
+// channels, where the channel changes fastest. Either way, element i of a row belongs to channel i
+// modulo the block. A group of several vectors is a multiple of every block, so each group sees the
+// same channels in the same lanes, and one set of coefficient vectors serves the whole row.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,12 +26,15 @@ using FloatTag = hn::CappedTag<float, 16>;
 using FloatVector = hn::Vec<FloatTag>;
 
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
+// At least 16 elements, the largest block, and at least four vectors: their sums are independent,
+// so an addition needn't wait for the one before.
 constexpr int64_t kVectors = std::max<int64_t>(4, 16 / kLanes);
 constexpr int64_t kGroup = kVectors * kLanes;
-// Groups whose sums stay in float32, so that rounding doesn't pile up.
+// The number of groups that float32 sums cover before they are added to float64, which bounds the
+// rounding error of long rows.
 constexpr int64_t kGroupsOfSum = 256;
 
-// Values by channel, repeated over a group; zeros without values.
+// One value per channel, repeated over a group; all zeros if `by_channel` is nullptr.
 struct Pattern {
   Pattern(const float* by_channel, int64_t block) : values{} {
     if (by_channel == nullptr) return;
@@ -45,7 +48,7 @@ struct Pattern {
   std::array<float, kGroup> values;
 };
 
-// What normalizes, for a group.
+// The coefficients that normalize a group.
 struct LinePatterns {
   LinePatterns(const NormLines<float>& lines, int64_t block)
       : mean(lines.mean, block), slope(lines.slope, block), shift(lines.shift, block) {}
@@ -53,7 +56,8 @@ struct LinePatterns {
   HWY_INLINE FloatVector Normalized(FloatVector distance, int64_t index) const {
     return hn::MulAdd(distance, slope.vector(index), shift.vector(index));
   }
-  // Of one element, rounded as in a vector.
+  // Normalizes one element with the rounding of a vector lane (one fused multiply-add, where there
+  // is one). The gradient computes the sign of an output again and must find the forward pass's.
   HWY_INLINE float Normalized(float x, size_t index) const {
     const hn::CappedTag<float, 1> d;
     const auto distance = hn::Sub(hn::Set(d, x), hn::Set(d, mean.values[index]));
@@ -66,7 +70,7 @@ struct LinePatterns {
   Pattern shift;
 };
 
-// dy where the mask lets it through, else 0, for the vector at `offset` of a row.
+// Returns dy where the mask lets it through, else 0, for the vector at `offset` of a row.
 template <NormMask kMask>
 HWY_INLINE FloatVector Masked(const NormOutputGradient<float>& gradient, int64_t offset,
                               FloatVector distance, const LinePatterns& lines, int64_t index) {
@@ -78,7 +82,7 @@ HWY_INLINE FloatVector Masked(const NormOutputGradient<float>& gradient, int64_t
   return hn::IfThenElseZero(hn::Gt(output, hn::Zero(d)), dy);
 }
 
-// Likewise for one element, which is `x`.
+// Does the same for one element, which is `x`.
 template <NormMask kMask>
 HWY_INLINE float MaskedOne(const NormOutputGradient<float>& gradient, int64_t offset, float x,
                            const LinePatterns& lines, size_t index) {
@@ -94,9 +98,10 @@ struct Sums {
   double* second;
 };
 
-// Calls accumulate(vector of the group, offset of its elements, first, second) to add to two
-// vectors of sums, and accumulate_one(index in the group, offset, &first, &second) for what doesn't
-// fill a group; brings the sums to the channels.
+// Sums over a row of `size` elements. For each vector of whole groups, calls accumulate(index of
+// the vector in the group, offset of its elements, first, second) to add to two vectors of sums.
+// For each remaining element, calls accumulate_one(index in the group, offset, &first, &second).
+// Adds the sums of all lanes to those of their channels.
 template <typename Accumulate, typename AccumulateOne>
 void SumRow(int64_t size, int64_t block, const Sums& sums, const Accumulate& accumulate,
             const AccumulateOne& accumulate_one) {
@@ -128,7 +133,7 @@ void SumRow(int64_t size, int64_t block, const Sums& sums, const Accumulate& acc
   }
 }
 
-// Adds, for `rows` rows, the sums of x - pivot and of its square.
+// Adds the sums of x - pivot and of its square over `rows` rows.
 void RowMoments(const float* x, int64_t rows, int64_t row_stride, int64_t size, int64_t block,
                 const float* pivot, double* sums, double* squares) {
   const FloatTag d;
@@ -150,7 +155,7 @@ void RowMoments(const float* x, int64_t rows, int64_t row_stride, int64_t size, 
   }
 }
 
-// Adds, for `rows` rows, the sums of g and of g · (x - mean); writes g for kOutput.
+// Adds the sums of g and of g · (x - mean) over `rows` rows. With kOutput it also writes g.
 template <NormMask kMask>
 void RowGradientSumsOf(const float* x, const NormOutputGradient<float>& gradient, int64_t rows,
                        int64_t row_stride, int64_t size, int64_t block,
@@ -210,6 +215,7 @@ void NormalizeRowOf(const float* x, const float* z, int64_t size, int64_t block,
       const auto distance = hn::Sub(hn::LoadU(d, x + at), patterns.mean.vector(k));
       auto value = patterns.Normalized(distance, k);
       if constexpr (kAdds) value = hn::Add(value, hn::LoadU(d, z + at));
+      // Not Max, which on some instruction sets turns NaN into 0.
       if constexpr (kRectifies) value = hn::IfThenZeroElse(hn::Lt(value, hn::Zero(d)), value);
       hn::StoreU(value, d, y + at);
     }
@@ -283,6 +289,8 @@ namespace {
 
 constexpr int64_t kMaxBlock = 16;
 
+// An item is one block of channels in some images. There are at least kEnoughItems of them if the
+// batch is large enough.
 NormParts PartsOf(const NormGeometry& geometry) {
   const int64_t blocks = geometry.padded_channels() / geometry.block;
   return {.units = geometry.batch,
@@ -336,9 +344,9 @@ class VectorNormLoops final : public PartedNormLoops {
     return item.begin * image_size_ + item.block * row_size_;
   }
 
-  // Sums distances from a pivot, the mean of the part's first pixels: as those belong to the part,
-  // its square is at most (pixels / pixels of the pivot) variances away from the mean, and nothing
-  // of note cancels.
+  // Sums distances from a pivot, the mean of the part's first pixels, so that one pass over memory
+  // suffices. The pivot's pixels belong to the part, so the square of its distance from the mean is
+  // at most (pixels / pixels of the pivot) variances, and no significant digits cancel.
   void PartMoments(const float* x, const NormItem& item, double* means,
                    double* squares) const override {
     const float* first = x + FirstElement(item);

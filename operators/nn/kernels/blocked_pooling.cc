@@ -1,4 +1,6 @@
-// Pooling of channel-blocked images: a vector holds channels of one pixel.
+// Pooling of channel-blocked images. A vector holds channels of one pixel, so all lanes share one
+// window, whose borders cost no masks, and a load is contiguous whatever the stride. A block of 16
+// channels takes several vectors where the instruction set has shorter ones.
 #include <algorithm>
 #include <cstdint>
 
@@ -37,7 +39,7 @@ void MaxPlane(const Pooling& pooling, const float* input, float* output) {
           for (int64_t y = row.begin; y < row.end; ++y) {
             for (int64_t x = column.begin; x < column.end; ++x) {
               const auto value = hn::LoadU(d, input + (y * width + x) * kBlock + lane);
-              // MaxOrNan. Max gives NaN or not, as the instruction set will have it.
+              // MaxOrNan. Whether hn::Max returns NaN depends on the instruction set.
               best = hn::IfThenElse(hn::Or(hn::Gt(best, value), hn::IsNaN(best)), best, value);
             }
           }
@@ -56,7 +58,7 @@ void AveragePlane(const Pooling& pooling, const float* input, float* output) {
         for (size_t lane = 0; lane < kBlock; lane += hn::Lanes(d)) {
           auto sum = hn::Zero(d);
           for (int64_t y = row.begin; y < row.end; ++y) {
-            // A sum for each row first: a global average adds thousands of pixels.
+            // Each row is summed first, for accuracy: a global average adds thousands of pixels.
             auto row_sum = hn::Zero(d);
             for (int64_t x = column.begin; x < column.end; ++x)
               row_sum = hn::Add(row_sum, hn::LoadU(d, input + (y * width + x) * kBlock + lane));
@@ -77,6 +79,8 @@ void MaxGradPlane(const Pooling& pooling, const float* input, const float* outpu
         for (size_t lane = 0; lane < kBlock; lane += hn::Lanes(d)) {
           const auto best = hn::LoadU(d, output + offset + lane);
           const auto gradient = hn::LoadU(d, output_gradient + offset + lane);
+          // The lanes whose maximum hasn't been found yet. Each lane has its own, and only the
+          // first of equal pixels takes the gradient.
           auto pending = hn::Eq(hn::Zero(d), hn::Zero(d));
           for (int64_t y = row.begin; y < row.end; ++y) {
             for (int64_t x = column.begin; x < column.end; ++x) {
@@ -84,6 +88,7 @@ void MaxGradPlane(const Pooling& pooling, const float* input, const float* outpu
               const auto value = hn::LoadU(d, input + pixel);
               const auto is_maximum = hn::Or(hn::Eq(value, best), hn::IsNaN(value));
               const auto hit = hn::And(pending, is_maximum);
+              // Adds instead of writing, since windows may overlap.
               const auto added =
                   hn::Add(hn::LoadU(d, input_gradient + pixel), hn::IfThenElseZero(hit, gradient));
               hn::StoreU(added, d, input_gradient + pixel);

@@ -1,3 +1,13 @@
+// The columns of a convolution (im2col) are the matrix [channels · taps, points] of the inputs that
+// each tap of the filter sees at each output point, with 0 outside the input. With it
+//
+//   forward:          output = filter · columns
+//   gradient of x:    columns = filterᵀ · output gradient, added up into the input (col2im)
+//   gradient of w:    filter gradient += output gradient · columnsᵀ, over images and chunks
+//
+// for each group. The whole matrix would be `taps` times as large as the input. So images are taken
+// one after the other and their points in chunks, and the workspace holds one chunk. Threads share
+// the rows of a chunk's columns, and the product inside Gemm.
 #include "operators/nn/kernels/column_convolution.h"
 
 #include <algorithm>
@@ -8,8 +18,10 @@
 namespace skiff {
 namespace {
 
-// Elements of the columns of a chunk: some MiB, which the last-level cache holds.
+// The most elements in the columns of a chunk: some MiB, so that the product reads them from the
+// last-level cache.
 constexpr int64_t kColumnElements = 1 << 20;
+// With many rows, a chunk still has enough points for an efficient product.
 constexpr int64_t kMinPoints = 64;
 
 }  // namespace
@@ -24,11 +36,14 @@ ColumnConvolution<T>::ColumnConvolution(const VolumeConvolution& convolution, Co
   const int64_t points = conv_.output.points();
   const int64_t wanted = std::max(kMinPoints, kColumnElements / std::max<int64_t>(rows, 1));
   points_ = std::min(points, wanted);
+  // Nothing to multiply: the passes then only write zeros.
   if (points_ == 0 || rows == 0 || conv_.output.channels == 0 || conv_.output.batch == 0) {
     points_ = 0;
     return;
   }
   columns_ = context.RequestWorkspace(ByteCount(MultiplyCounts(rows, points_), kDTypeOf<T>));
+  // The first product of all overwrites the filter's gradient, and the others add to it. So no pass
+  // clears it.
   const bool is_sum = pass == ConvolutionPass::kBackwardFilter;
   if (is_sum) first_.emplace(ProductOf(pass, points_, /*adds=*/false), context);
   full_.emplace(ProductOf(pass, points_, is_sum), context);
@@ -38,11 +53,15 @@ ColumnConvolution<T>::ColumnConvolution(const VolumeConvolution& convolution, Co
 
 template <typename T>
 GemmSpec ColumnConvolution<T>::ProductOf(ConvolutionPass pass, int64_t points, bool adds) const {
+  // A chunk is part of an image, so an image's matrix has the row length of the whole image: all
+  // points with channels first, all channels with channels last. With channels last, an image is
+  // [points, channels], and the product is transposed instead of the image.
   const bool is_first = conv_.order == ChannelOrder::kFirst;
   const int64_t rows = conv_.group_rows();
   const int64_t outputs = conv_.group_outputs();
   const int64_t all_points = conv_.output.points();
   const int64_t image_row = is_first ? all_points : conv_.output.channels;
+  // The distances between neighbouring groups in filter, columns and image.
   const int64_t filter_step = outputs * rows;
   const int64_t column_step = rows * points;
   const int64_t image_step = is_first ? outputs * all_points : outputs;
@@ -92,12 +111,16 @@ void ColumnConvolution<T>::VisitTap(int64_t tap, const Chunk& chunk, const Visit
   const VolumeWindow& window = conv_.window;
   const VolumeExtents& outputs = conv_.output.size;
   const VolumeExtents& inputs = conv_.input.size;
+  // The tap's place in the kernel, and from it the offset of the input point that output point 0
+  // sees.
   const VolumeExtents at = {tap / (window.kernel[1] * window.kernel[2]),
                             tap / window.kernel[2] % window.kernel[1], tap % window.kernel[2]};
   VolumeExtents offset;
   for (size_t axis = 0; axis < 3; ++axis) {
     offset[axis] = at[axis] * window.dilation[axis] - window.pad_begin[axis];
   }
+  // Along the width, the points on the input are one range for all rows. A chunk may begin and end
+  // within a row.
   const IndexRange columns = ValidOutputs(outputs[2], inputs[2], window.stride[2], offset[2]);
   const int64_t last_row = (chunk.end - 1) / outputs[2];
   for (int64_t row = chunk.begin / outputs[2]; row <= last_row; ++row) {
@@ -121,6 +144,7 @@ void ColumnConvolution<T>::FillColumns(const T* image, const Chunk& chunk, T* co
     for (int64_t row = begin; row < end; ++row) {
       const T* channel = image + row / taps * in_.channel;
       T* line = columns + row * chunk.size();
+      // The points that the tap sees outside the input keep the 0.
       std::fill_n(line, chunk.size(), T{0});
       VisitTap(row % taps, chunk, [=](int64_t to, int64_t from, int64_t count, int64_t step) {
         for (int64_t i = 0; i < count; ++i) line[to + i] = channel[from + i * step];
@@ -132,6 +156,7 @@ void ColumnConvolution<T>::FillColumns(const T* image, const Chunk& chunk, T* co
 template <typename T>
 void ColumnConvolution<T>::AddColumns(const T* columns, const Chunk& chunk, T* image) const {
   const int64_t taps = conv_.window.taps();
+  // A channel is the work of one thread, since its taps add to the same points.
   ParallelFor(conv_.input.channels, GrainOf(chunk.size() * taps), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin * taps; row < end * taps; ++row) {
       T* channel = image + row / taps * in_.channel;

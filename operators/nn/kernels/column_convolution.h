@@ -1,6 +1,6 @@
 // Convolutions as matrix products: the inputs that a filter sees at each output point become the
-// columns of a matrix, some points at a time. For float32 and float64 convolutions that no oneDNN
-// kernel of ours covers.
+// columns of a matrix, some points at a time. For float32 and float64 convolutions that none of the
+// oneDNN kernels covers.
 #pragma once
 
 #include <memory>

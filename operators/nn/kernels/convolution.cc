@@ -1,3 +1,7 @@
+// The definitions of two-dimensional convolutions and their "plain" kernels, the reference that the
+// others are tested against. Forward is one loop nest per output plane, the gradient of the input
+// one per input plane, and the gradient of the filter one sum per tap. So no two threads write the
+// same element, and each sum has a fixed order.
 #include "operators/nn/kernels/convolution.h"
 
 #include <algorithm>
@@ -46,7 +50,7 @@ void InferConvolutionGrad(OpContext& context) {
   context.SetOutputLike("Filter@GRAD", "Filter");
 }
 
-// max(0, slope[o] · sum + shift[o] + addend): what isn't there is left out.
+// Output = max(0, slope[o] · sum + shift[o] + addend). Absent terms are left out.
 template <typename T>
 struct PlainEpilogue {
   const T* slope = nullptr;
@@ -55,8 +59,9 @@ struct PlainEpilogue {
   bool rectifies = false;
 };
 
-// The plain kernels visit one tap of the filter after the other and add a whole row of pixels for
-// each: the innermost loop has no condition.
+// The plain kernels visit the taps of a filter one after the other and add a whole row of pixels
+// for each. The range of outputs whose input exists is computed per tap, so the innermost loop has
+// no condition.
 template <typename T>
 class PlainConvolution {
  public:
@@ -77,7 +82,8 @@ class PlainConvolution {
   }
 
   void BackwardData(const T* output_gradient, const T* filter, T* input_gradient) const {
-    if (conv_.input.is_empty()) return;  // of any batch: the gradient of the filter isn't empty
+    // An input without pixels may have any batch. The kernel still runs, as the filter isn't empty.
+    if (conv_.input.is_empty()) return;
     ParallelFor(conv_.input.batch * conv_.input.channels,
                 GrainOf(OutputPixels() * conv_.group_outputs() * Taps()),
                 [&](int64_t begin, int64_t end) {
@@ -102,7 +108,7 @@ class PlainConvolution {
   }
 
  private:
-  // Where one tap of the filter meets input and output.
+  // The outputs for which a tap of the filter is on the input, and the tap's offset there.
   struct Tap {
     IndexRange rows;
     IndexRange columns;
@@ -125,7 +131,8 @@ class PlainConvolution {
     return tap;
   }
 
-  // Offset in a plane of the input of what output pixel (row, column) sees through the tap.
+  // Returns the offset, in a plane of the input, of the pixel that output pixel (row, column) sees
+  // through the tap.
   int64_t InputOffset(const Tap& tap, int64_t row, int64_t column) const {
     return (row * conv_.window.stride[0] + tap.row_offset) * in_.size[0] +
            (column * conv_.window.stride[1] + tap.column_offset) * in_.size[1];
@@ -148,6 +155,8 @@ class PlainConvolution {
     const T* addend = epilogue.addend == nullptr ? nullptr : epilogue.addend + plane_offset;
     const T shift = epilogue.shift == nullptr ? T(0) : epilogue.shift[out_channel];
     const T slope = epilogue.slope == nullptr ? T(1) : epilogue.slope[out_channel];
+    // Starts from the epilogue's terms. The output may be the addend, which is read here, before
+    // the taps add to the plane.
     ForEachPixel(conv_.output, out_,
                  [&](int64_t i) { plane[i] = addend == nullptr ? shift : shift + addend[i]; });
     const int64_t first = out_channel / conv_.group_outputs() * conv_.group_inputs();
@@ -155,10 +164,11 @@ class PlainConvolution {
     for (int64_t c = 0; c < conv_.group_inputs(); ++c) {
       const T* source = input + n * in_.batch + (first + c) * in_.channel;
       for (int64_t t = 0; t < Taps(); ++t)
+        // The slope goes into the weights, as in the kernels that fold the filters.
         AddTap(TapAt(t), slope * weights[c * Taps() + t], source, plane);
     }
     if (!epilogue.rectifies) return;
-    // Not-a-number stays one.
+    // The comparison keeps NaN.
     ForEachPixel(conv_.output, out_, [&](int64_t i) { plane[i] = plane[i] < 0 ? T(0) : plane[i]; });
   }
 
@@ -195,7 +205,7 @@ class PlainConvolution {
     }
   }
 
-  // Sums in float64: batch × pixels may be millions of terms.
+  // Returns the gradient of one tap. Sums in float64: batch × pixels may be millions of terms.
   double TapGradient(int64_t out_channel, int64_t channel, int64_t t, const T* output_gradient,
                      const T* input) const {
     const int64_t first = out_channel / conv_.group_outputs() * conv_.group_inputs();
@@ -281,6 +291,7 @@ Convolution ParseConvolution(const OpContext& context) {
   SKIFF_ENFORCE(context.Input("Filter").dtype == context.Input("Input").dtype, kInvalidArgument,
                 type, ": Filter is ", context.Input("Filter").dtype, ": expected that of Input, ",
                 context.Input("Input").dtype);
+  // The shape rule also runs while a program is built, with dims that are still unknown.
   if (conv.input.channels == -1) conv.input.channels = channels;
   conv.window = ParseWindow(context, {filter[2], filter[3]}, ParsePair(context, "dilations"),
                             conv.input.size);

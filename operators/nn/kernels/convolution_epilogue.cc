@@ -15,7 +15,7 @@ std::vector<SlotDef> EpilogueSlots() {
           {.name = "Bias", .doc = "[output channels]; 0 if absent.", .dispensable = true},
           {.name = "Mean", .doc = "[output channels], the running mean."},
           {.name = "Variance", .doc = "[output channels], the running variance."},
-          {.name = "Z", .doc = "Like Output: what is added; 0 if absent.", .dispensable = true}};
+          {.name = "Z", .doc = "The addend, like Output; 0 if absent.", .dispensable = true}};
 }
 
 std::vector<AttrDef> EpilogueAttrs() {
@@ -53,6 +53,8 @@ void ConvolutionEpilogue::Lines(const KernelContext& run, T* slope, T* shift) co
   const T* bias = InputData<T>(run, bias_);
   const T* mean = InputData<T>(run, mean_);
   const T* variance = InputData<T>(run, variance_);
+  // In float64, and rounded once: the factor multiplies every weight, and the mean may be much
+  // larger than the deviation.
   for (int64_t c = 0; c < channels_; ++c) {
     const double root = std::sqrt(static_cast<double>(variance[c]) + epsilon_);
     const double factor = (scale == nullptr ? 1.0 : static_cast<double>(scale[c])) / root;
@@ -80,6 +82,8 @@ std::vector<float> ConvolutionEpilogue::FoldFilters(const KernelContext& run) co
   return folded;
 }
 
+// A derived form, so the plan computes the shifts once and again only when a parameter has changed.
+// The closure holds a copy of the epilogue, since the form outlives the kernel's constructor.
 int ConvolutionEpilogue::RequestShifts(PrepareContext& context, int64_t block) const {
   const int64_t count = RoundUp(channels_, block);
   return context.RequestDerivedForm(

@@ -1,5 +1,10 @@
-// Convolution by oneDNN: float32, images plain or blocked by 8 or 16, the filter always plain in
-// the scope.
+// Convolution by oneDNN: float32, images plain or blocked by 8 or 16. The filter is always plain in
+// the scope, where checkpoints find it; a kernel that wants another layout reads a derived form.
+//
+// A kernel first asks oneDNN for an implementation of the images' own layouts, with the filter in
+// any layout. Each tensor whose layout the implementation doesn't take goes through a reorder: the
+// filter once until it changes (DerivedFilter), images in every run (StagedTensor). The scratchpad
+// is a workspace, so a run allocates nothing.
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,7 +21,7 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 
-// A tensor as a primitive wants it: as it lies, or through a reorder and a workspace.
+// A tensor in the layout that a primitive takes: the tensor itself, or a workspace with a reorder.
 class StagedTensor {
  public:
   StagedTensor(PrepareContext& context, const Desc& lying, const Desc& wanted, bool is_output) {
@@ -25,14 +30,14 @@ class StagedTensor {
     reorder_ = is_output ? OnednnReorder(wanted, lying) : OnednnReorder(lying, wanted);
   }
 
-  // What the primitive reads.
+  // Returns the data that the primitive reads.
   const void* Read(const KernelContext& run, const void* data) {
     if (workspace_ < 0) return data;
     void* staged = run.workspace(workspace_);
     Copy(data, staged);
     return staged;
   }
-  // Where the primitive writes; Finish then takes it to the tensor.
+  // Returns where the primitive writes. Finish then brings the result to the tensor.
   void* Target(const KernelContext& run, void* data) const {
     return workspace_ < 0 ? data : run.workspace(workspace_);
   }
@@ -51,8 +56,8 @@ class StagedTensor {
   OnednnCall reorder_;
 };
 
-// The filter as a primitive wants it, with the epilogue's normalization folded into it: a form that
-// the plan keeps and refreshes with the parameters.
+// The filter in the layout that a primitive takes, with the epilogue's normalization folded into
+// it: a derived form, which the plan keeps and refreshes when the parameters have changed.
 class DerivedFilter {
  public:
   DerivedFilter(PrepareContext& context, const Desc& plain, const Desc& wanted,
@@ -81,7 +86,8 @@ class DerivedFilter {
   int form_ = -1;
 };
 
-// How the three tensors of a convolution lie, and their descriptors when oneDNN may choose.
+// The layouts of the three tensors of a convolution, and descriptors that leave the layout to
+// oneDNN.
 struct Descriptors {
   Desc input;
   Desc filter;  // plain
@@ -94,6 +100,7 @@ struct Descriptors {
 Descriptors DescriptorsOf(const Convolution& conv, Layout input, Layout output) {
   const Extents& kernel = conv.window.kernel;
   dnnl::memory::dims filter = {conv.output.channels, conv.group_inputs(), kernel[0], kernel[1]};
+  // oneDNN has grouped filters as a dim of their own; the elements are in the same order.
   if (conv.groups > 1)
     filter = {conv.groups, conv.group_outputs(), conv.group_inputs(), kernel[0], kernel[1]};
   return {.input = OnednnImage(conv.input.Nchw(), input, conv.order),
@@ -104,8 +111,9 @@ Descriptors DescriptorsOf(const Convolution& conv, Layout input, Layout output) 
           .any_output = OnednnAny(conv.output.Nchw())};
 }
 
-// The implementation for the tensors as they lie; where there is only the reference one, that for
-// layouts of oneDNN's choice, which reorders more than pay for.
+// Returns the implementation for the tensors' own layouts. If oneDNN has only its reference code
+// for these, returns the one for layouts of its choice: it is so much faster that it pays for the
+// reorders.
 template <typename Make>
 auto FastDescriptor(const Descriptors& descs, const Make& make) {
   auto as_lying = make(descs.input, descs.output);
@@ -116,7 +124,8 @@ auto FastDescriptor(const Descriptors& descs, const Make& make) {
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
-// A primitive that adds to what its output holds, and rectifies, as the epilogue says.
+// Returns the attributes of a primitive that adds to the contents of its output, and rectifies, as
+// the epilogue says.
 dnnl::primitive_attr AttributesFor(const std::optional<ConvolutionEpilogue>& epilogue) {
   dnnl::primitive_attr attributes = OnednnAttributes();
   dnnl::post_ops post_ops;
@@ -135,6 +144,8 @@ class ForwardKernel final : public Kernel {
     void* output = run.output(output_index_).raw_data();
     void* target = output_.Target(run, output);
     if (addend_) {
+      // The primitive adds to its output, so Z must be there first. If the op computes in place, it
+      // is.
       const void* addend = run.input(epilogue_->addend()).raw_data();
       if (addend != target) {
         addend_.SetData(DNNL_ARG_FROM, addend);

@@ -1,8 +1,9 @@
 // Convolution by Winograd's minimal filtering: float32, 3x3, stride 1, images blocked by as many
-// channels as a vector has lanes, the filter plain.
+// channels as a vector has lanes, the filter plain. winograd.h has the formulas, winograd_passes.h
+// how the work is cut; this file connects them to the op.
 //
 // The largest error, as a share of the largest value, is 2e-6 (F(4x4, 3x3)) or 6e-7 (F(2x2, 3x3)),
-// against 4e-7 to 3e-6 of the direct sum; docs/convolution.md has it by shape. The option
+// against 4e-7 to 3e-6 for the direct sum; docs/convolution.md lists it by shape. The option
 // CompileOptions::kernels {"conv2d", "onednn"} (and {"conv2d_grad", "onednn"}) turns it off.
 #include <omp.h>
 
@@ -21,7 +22,8 @@
 namespace skiff {
 namespace {
 
-// A correlation with its workspace and, where it keeps them, its transformed filters.
+// A correlation with its workspace and, if they are worth keeping, its transformed filters as a
+// derived form. If they aren't but there is an epilogue, the form holds the folded filters, plain.
 class Correlation {
  public:
   Correlation(PrepareContext& context, const Convolution& conv, bool gradient_of_input)
@@ -139,8 +141,8 @@ class BackwardKernel final : public Kernel {
   std::optional<FilterGradient> filter_;
 };
 
-// Below a vector of channels the direct convolution, which can put pixels into lanes, is faster;
-// so it is where the transforms have too few tiles to share the transformed filters.
+// With fewer channels than lanes, the direct convolution is faster, since it can put pixels into
+// lanes. So it is with few tiles, which each transformed filter is shared by.
 bool Pays(const OpContext& context) {
   const Convolution conv = ParseConvolution(context);
   const int64_t lanes = WinogradLanes();

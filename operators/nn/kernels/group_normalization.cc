@@ -1,3 +1,7 @@
+// Group normalization: each group of channels of each image is an item, and items are independent
+// of each other in both directions. Only the gradients of Scale and Bias sum over images. Each item
+// leaves its sums by channel in the workspace, and these are added in the order of the images, so
+// that results don't depend on the number of threads.
 #include "operators/nn/kernels/group_normalization.h"
 
 #include <algorithm>
@@ -11,7 +15,9 @@
 namespace skiff {
 namespace {
 
-// One group of an image, as runs of a channel's pixels (channels first) or element by element.
+// One group of an image. With channels first, the group is contiguous and its channels are runs of
+// pixels, for which row_norm.h has vectorized loops. With channels last, it is visited element by
+// element.
 template <typename T>
 class Group {
  public:
@@ -34,9 +40,10 @@ class Group {
     return moments;
   }
 
-  // `scale` and `bias`, nullptr or by channel of the group.
+  // `scale` and `bias` have a value for each channel of the group, or are nullptr.
   void Normalize(const T* x, T mean, T slope, const T* scale, const T* bias, T* y) const {
-    if (geometry_.pixels == 0) return;  // an empty tensor may have any number of channels
+    // The loop over channels might take forever: an empty tensor may have any number of them.
+    if (geometry_.pixels == 0) return;
     if (is_first()) {
       for (int64_t c = 0; c < geometry_.group_channels(); ++c) {
         const int64_t at = ChannelOffset(c);
@@ -51,7 +58,7 @@ class Group {
     });
   }
 
-  // Of each channel, the sums of dy and of dy · (x - mean).
+  // Computes the sums of dy and of dy · (x - mean) for each channel.
   void GradientSums(const T* x, const T* dy, T mean, double* sums, double* products) const {
     if (is_first()) {
       for (int64_t c = 0; c < geometry_.group_channels(); ++c) {
@@ -90,14 +97,15 @@ class Group {
 
  private:
   bool is_first() const { return geometry_.order == ChannelOrder::kFirst; }
-  // Of channel c of the group, channels first.
+  // Returns the offset of channel c of the group, for channels first.
   int64_t ChannelOffset(int64_t c) const {
     return image_ + (first_channel_ + c) * geometry_.pixels;
   }
   // Channels last: calls visit(channel in the group, offset).
   template <typename Visit>
   void ForEachElement(const Visit& visit) const {
-    if (geometry_.group_channels() == 0) return;  // an empty tensor may have any number of pixels
+    // An empty tensor may have any number of pixels.
+    if (geometry_.group_channels() == 0) return;
     for (int64_t pixel = 0; pixel < geometry_.pixels; ++pixel) {
       const int64_t first = image_ + pixel * geometry_.channels + first_channel_;
       for (int64_t c = 0; c < geometry_.group_channels(); ++c) visit(c, first + c);
@@ -191,16 +199,20 @@ std::unique_ptr<Kernel> PrepareGroupNormGrad(PrepareContext& context,
       if (geometry.count() == 1) h = 0;
       const int64_t first = item / geometry.groups * geometry.channels + group.first_channel();
       const T* group_scale = ByChannel(scale, group.first_channel());
+      // Before group.Gradient, which may overwrite dy.
       group.GradientSums(x, dy, mean, sums + first, products + first);
       double sum = 0;
       double product = 0;
       for (int64_t c = 0; c < geometry.group_channels(); ++c) {
+        // The sums are over dy; those of the group are over g = dy · Scale, which is constant in a
+        // channel.
         const double factor = group_scale == nullptr ? 1 : static_cast<double>(group_scale[c]);
         sum += factor * sums[first + c];
         product += factor * products[first + c];
         products[first + c] *= h;
       }
       if (dx == nullptr) return;
+      // h · z · sum(g · z) / m = (x - mean) · h³ · sum(g · (x - mean)) / m: hence h³ in the factor.
       const auto count = static_cast<double>(std::max<int64_t>(geometry.count(), 1));
       group.Gradient(x, dy, group_scale,
                      {.mean = mean,

@@ -13,7 +13,8 @@
 namespace skiff {
 namespace {
 
-// Files may carry 64 bits, of which sums and products of windows would overflow.
+// A program file may hold 64-bit values. Within 32 bits, sums and products of a window's numbers
+// don't overflow.
 constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 
 void CheckValues(const OpContext& context, std::string_view name,
@@ -38,6 +39,8 @@ void ParsePaddings(const OpContext& context, Window* window) {
   }
 }
 
+// Fluid's SAME: the output has ceil(input / stride) pixels, and an odd padding has its extra pixel
+// at the end.
 void PadToSame(const Extents& input_size, Window* window) {
   window->dilation = {1, 1};
   for (size_t axis = 0; axis < 2; ++axis) {
@@ -51,9 +54,9 @@ void PadToSame(const Extents& input_size, Window* window) {
   }
 }
 
-// Any step beyond the padded image is as good as another, but oneDNN reckons in 32 bits, in which
-// the largest ones overflow. Twice the image, so that a last window of ceil_mode, one step on,
-// begins behind all padding as well.
+// Reduces a stride that is larger than twice the padded image. All such strides give the same
+// windows, but oneDNN calculates in 32 bits, which the largest strides would overflow. It must be
+// twice the image so that a last window of ceil_mode, one step on, also begins after all padding.
 void LimitStride(const Extents& input_size, Window* window) {
   for (size_t axis = 0; axis < 2; ++axis) {
     if (input_size[axis] < 0) continue;
@@ -157,11 +160,14 @@ int64_t WindowCount(const OpContext& context, const Window& window, int axis, in
                     bool round_up) {
   const auto at = [axis](const Extents& values) { return values[static_cast<size_t>(axis)]; };
   if (size < 0 || at(window.kernel) < 0) return -1;
+  // The pixels that a dilated window extends over. Attributes and dims of different tensors meet
+  // here, so the product may overflow.
   const int64_t reach = MultiplyCounts(at(window.dilation), at(window.kernel) - 1) + 1;
   const int64_t room = size + at(window.pad_begin) + at(window.pad_end) - reach;
   SKIFF_ENFORCE(room >= 0 || size == 0, kInvalidArgument, context.op().type, ": a window of ",
                 reach, " pixels does not fit the input's ", axis == 0 ? "height" : "width", " of ",
                 size, " padded by ", at(window.pad_begin), " and ", at(window.pad_end));
+  // Here the input is empty: it may have no window at all.
   if (room < 0) return 0;
   return (room + (round_up ? at(window.stride) - 1 : 0)) / at(window.stride) + 1;
 }

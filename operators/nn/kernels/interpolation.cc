@@ -1,3 +1,7 @@
+// Each output row and each output column has a Blend, two input indices and a weight, computed once
+// per plan. A row of output then reads two rows of input, so forward splits rows among threads.
+// Backward adds to the input's pixels, which several output rows share, so it splits planes only,
+// and each sum has a fixed order.
 #include "operators/nn/kernels/interpolation.h"
 
 #include <algorithm>
@@ -16,14 +20,14 @@
 namespace skiff {
 namespace {
 
-// What an axis of an image may have.
+// The most pixels along an axis.
 constexpr auto kMostPixels = static_cast<float>(std::numeric_limits<int32_t>::max());
 
 struct Resizing {
   Interpolation method = Interpolation::kNearest;
   ImageDims input;
   ImageDims output;
-  // Of output to input pixels; 0: as the sizes are.
+  // The ratio of output to input pixels, from the attribute. 0: the ratio of the sizes.
   std::array<double, 2> scale{};
   bool align_corners = true;
   int64_t align_mode = 1;
@@ -36,7 +40,7 @@ std::string NameOf(Interpolation method) {
 
 Resizing ParseResizing(const OpContext& context, Interpolation method) {
   const std::string& type = context.op().type;
-  // PaddlePaddle does what the attribute says, whatever the type.
+  // PaddlePaddle follows the attribute, whatever the op's type. Here the two must agree.
   SKIFF_ENFORCE(context.Attr<std::string>("interp_method") == NameOf(method), kInvalidArgument,
                 type, ": interp_method = \"", context.Attr<std::string>("interp_method"),
                 "\", expected \"", NameOf(method), "\"");
@@ -62,7 +66,7 @@ Resizing ParseResizing(const OpContext& context, Interpolation method) {
                     ", expected a value above 0");
       resizing.scale[axis] = static_cast<double>(factor);
       const int64_t input = resizing.input.size[axis];
-      // As Fluid does: in float32.
+      // In float32, as in Fluid, so that rounding gives the same size.
       const float pixels = static_cast<float>(input) * factor;
       SKIFF_ENFORCE(pixels < kMostPixels, kInvalidArgument, type, ": scale = ", factor,
                     " makes more than ", kMostPixels, " pixels of the ", input, " of X");
@@ -89,7 +93,7 @@ void InferGrad(OpContext& context, Interpolation method) {
   context.SetOutputLike("X@GRAD", "X");
 }
 
-// What a row (column) of the output is made of: (1 - weight) · low + weight · high.
+// A row (or column) of the output is (1 - weight) · low + weight · high of the input.
 struct Blend {
   int64_t low = 0;
   int64_t high = 0;
@@ -97,7 +101,8 @@ struct Blend {
 };
 
 double RatioOf(const Resizing& resizing, size_t axis) {
-  // An image of its own size is copied, as in Fluid: a scale of 1.1 may make 4 pixels of 4.
+  // An output of the input's size is a copy, as in Fluid, whatever the scale: 1.1 times 4 pixels
+  // are 4.
   if (resizing.input.size == resizing.output.size) return 1;
   const auto inputs = static_cast<double>(resizing.input.size[axis]);
   const int64_t outputs = resizing.output.size[axis];
@@ -108,7 +113,8 @@ double RatioOf(const Resizing& resizing, size_t axis) {
 }
 
 Blend NearestOf(const Resizing& resizing, size_t axis, int64_t pixel) {
-  // In float32, but rounded in float64, so that the same pixel is the nearest as in Fluid.
+  // The position is float32 and its rounding float64, as in Fluid, so that the same pixel is the
+  // nearest.
   const float position = static_cast<float>(RatioOf(resizing, axis)) * static_cast<float>(pixel);
   const auto nearest =
       static_cast<int64_t>(static_cast<double>(position) + (resizing.align_corners ? 0.5 : 0.0));
@@ -125,6 +131,7 @@ Blend BilinearOf(const Resizing& resizing, size_t axis, int64_t pixel) {
   Blend blend;
   blend.low = std::min(static_cast<int64_t>(position), last);
   blend.high = std::min(blend.low + 1, last);
+  // At the end of the input, both indices are the last pixel, and the weight is of no effect.
   blend.weight = blend.high == blend.low ? 0 : position - static_cast<double>(blend.low);
   return blend;
 }
@@ -182,7 +189,8 @@ class ResizingLoops {
   };
 
   bool is_first() const { return resizing_.order == ChannelOrder::kFirst; }
-  // A plane is what is resized as one: a channel, or an image whose pixels hold all channels.
+  // A plane is resized as a unit: a channel with channels first, or an image whose pixels hold all
+  // channels with channels last.
   PlaneCount Planes() const {
     const int64_t channels = resizing_.input.channels;
     if (is_first()) return {resizing_.input.batch * channels, 1};
@@ -201,6 +209,7 @@ class ResizingLoops {
     for (const Blend& columns : blends_[1]) {
       const int64_t left = columns.low * step;
       const int64_t right = columns.high * step;
+      // A copy, not a blend of weight 0: 0 times an infinite pixel would be NaN.
       if (resizing_.method == Interpolation::kNearest) {
         std::copy_n(top + left, step, to);
       } else {
@@ -264,11 +273,11 @@ std::vector<AttrDef> Attributes() {
           {.name = "interp_method",
            .type = AttrType::kString,
            .default_value = std::string("bilinear"),
-           .doc = "Says what the op's type says: bilinear or nearest."},
+           .doc = "bilinear or nearest, in agreement with the op's type."},
           {.name = "align_corners",
            .type = AttrType::kBool,
            .default_value = Attribute(true),
-           .doc = "The centers of the corner pixels lie on each other."},
+           .doc = "The corner pixels of input and output have the same centers."},
           {.name = "align_mode",
            .type = AttrType::kInt,
            .default_value = Attribute(int32_t{1}),
@@ -285,13 +294,13 @@ void RegisterInterpolation(OpRegistry& registry, const std::string& type, Interp
   registry.Add({.type = type,
                 .doc = what + " Fluid's " + type + ".",
                 .inputs = {{.name = "X", .doc = "Images, [N, C, H, W] or [N, H, W, C]."}},
-                .outputs = {{.name = "Out", .doc = "Images of the size wanted."}},
+                .outputs = {{.name = "Out", .doc = "Images of the requested size."}},
                 .attrs = Attributes(),
                 .infer = [method](OpContext& context) { Infer(context, method); },
                 .grad = GradOp(type + "_grad", {"X", "Out@GRAD"}, {"X@GRAD"})});
   registry.Add({.type = type + "_grad",
                 .doc = "The gradient of " + type +
-                       ": X@GRAD sums Out@GRAD with the weights that the pixel had.",
+                       ": X@GRAD sums Out@GRAD times the weights that the pixel had.",
                 .inputs = {{.name = "X", .doc = "Of " + type + ".", .shape_only = true},
                            {.name = "Out@GRAD", .doc = "The gradient of Out."}},
                 .outputs = {{.name = "X@GRAD", .doc = "Like X."}},

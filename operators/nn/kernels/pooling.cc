@@ -8,6 +8,7 @@
 namespace skiff {
 namespace {
 
+// A table of spans may have this many entries, or one for each pixel of the input.
 constexpr int64_t kManyWindows = int64_t{1} << 24;
 
 std::vector<WindowSpan> SpansOf(const OpContext& context, const Pooling& pooling, size_t axis) {
@@ -15,7 +16,8 @@ std::vector<WindowSpan> SpansOf(const OpContext& context, const Pooling& pooling
   return WindowSpans(context, WindowsAlong(pooling, axis));
 }
 
-// Windows of one size are no matter of adaption.
+// If the output's size divides the input's, all adaptive windows have the same size: this is plain
+// pooling, which more kernels accept.
 void SimplifyAdaptive(Pooling* pooling) {
   for (size_t axis = 0; axis < 2; ++axis) {
     const int64_t inputs = pooling->input.size[axis];
@@ -45,6 +47,8 @@ std::vector<WindowSpan> WindowSpans(const OpContext& context, const AxisWindows&
       span.extent = span.end - span.begin;
     } else {
       const int64_t begin = o * stride - padding;
+      // As in Fluid, a window ends at the input's size plus the padding before it, not after it,
+      // and the pixels beyond don't count for averages that include padding.
       const int64_t end = std::min(begin + kernel, inputs + padding);
       span.extent = std::max<int64_t>(end - begin, 0);
       span.begin = std::max<int64_t>(begin, 0);
@@ -94,7 +98,7 @@ Pooling ParsePoolingExtents(const OpContext& context) {
 
 Pooling ParsePooling(const OpContext& context) {
   Pooling pooling = ParsePoolingExtents(context);
-  // Kernels are asked whether they accept empty images too, whose tables may have any length.
+  // Candidates are asked about empty images, too. The tables of these might have any length.
   if (pooling.output.is_empty()) return pooling;
   pooling.rows = SpansOf(context, pooling, 0);
   pooling.columns = SpansOf(context, pooling, 1);

@@ -32,7 +32,7 @@ struct AxisWindows {
   bool is_empty = false;
 };
 
-// Of a pooling of images or volumes.
+// Returns the windows of a pooling of images or volumes along an axis.
 template <typename Geometry>
 AxisWindows WindowsAlong(const Geometry& pooling, size_t axis) {
   return {.inputs = pooling.input.size[axis],
@@ -44,14 +44,14 @@ AxisWindows WindowsAlong(const Geometry& pooling, size_t axis) {
           .is_empty = std::ranges::count(pooling.input.size, 0) > 0};
 }
 
-// One for each output. Error for more windows than pixels where there are millions of them: a
-// mistake in an attribute, whose table might take all memory.
+// Returns the span of each window along an axis. Throws Error if there are more windows than pixels
+// and millions of them: that is a mistake in an attribute, and the table might take all memory.
 std::vector<WindowSpan> WindowSpans(const OpContext& context, const AxisWindows& windows);
 
 struct Pooling {
   ImageDims input;
   ImageDims output;
-  Window window;          // of no meaning if `adaptive`
+  Window window;          // unused if `adaptive`
   bool is_max = false;    // else the average
   bool exclusive = true;  // averages count the pixels on the input only
   bool adaptive = false;  // windows of several sizes
@@ -60,9 +60,9 @@ struct Pooling {
   std::vector<WindowSpan> rows;
   std::vector<WindowSpan> columns;
 
-  // Whether some window lies on padding alone.
+  // Returns whether some window covers nothing but padding.
   bool has_empty_window() const;
-  // What an average over these spans divides by.
+  // Returns the number that an average over these spans divides by.
   int64_t Divisor(const WindowSpan& row, const WindowSpan& column) const {
     if (exclusive) return (row.end - row.begin) * (column.end - column.begin);
     return row.extent * column.extent;
@@ -75,23 +75,24 @@ T MaxOrNan(T best, T value) {
   return best > value || best != best ? best : value;
 }
 
-// Whether a pixel takes the gradient of a window whose maximum is `best`, unless one before it did:
-// if there are NaNs, the first of them is the maximum.
+// Returns whether a pixel takes the gradient of a window whose maximum is `best`, unless an earlier
+// pixel took it. If there are NaNs, the first of them is the maximum.
 template <typename T>
 bool IsMaximum(T value, T best) {
   return value == best || value != value;
 }
 
-// From slot X and the attributes of pool2d or its gradient op. Adaptive pooling with windows of one
-// size comes back as plain pooling. Error for what doesn't fit. The first one leaves `rows` and
-// `columns` empty: shape rules meet images of any size, also those that no memory holds.
+// Return the pooling of pool2d or its gradient op, by slot X and the attributes. Adaptive pooling
+// with windows of one size becomes plain pooling. They throw Error for attributes that don't fit.
+// ParsePoolingExtents leaves `rows` and `columns` empty: shape rules meet images of any size, even
+// such that no memory holds their tables.
 Pooling ParsePoolingExtents(const OpContext& context);
 Pooling ParsePooling(const OpContext& context);
 
-// One plane [H, W, block] of an image blocked by 8 or 16; no window may be empty.
+// Pools one plane [H, W, block] of an image blocked by 8 or 16. No window may be empty.
 void PoolBlockedPlane(const Pooling& pooling, int64_t block, const float* input, float* output);
-// The gradient of a plane of the input. The first maximum of a window (IsMaximum), row by row,
-// takes its gradient; averages read neither `input` nor `output`.
+// Computes the gradient of a plane of the input. The first maximum of a window (IsMaximum), row by
+// row, takes its gradient. Averages read neither `input` nor `output`.
 void PoolGradBlockedPlane(const Pooling& pooling, int64_t block, const float* input,
                           const float* output, const float* output_gradient, float* input_gradient);
 

@@ -1,3 +1,6 @@
+// The loops of float32 are vectors with remainders in scalars, once per instruction set; those of
+// float64 are plain. Sums run in float32 vectors over a block of kBlock elements and then in
+// float64: vectors of float32 hold twice as many elements, and a block is too short to lose digits.
 #include "operators/nn/kernels/row_norm.h"
 
 #include <algorithm>
@@ -18,8 +21,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
 
-// Two sums over a block. accumulate(offset, sum0, sum1) adds vectors, accumulate_one(offset, &sum0,
-// &sum1) single elements.
+// Adds two sums over a block to the totals. accumulate(offset, sum0, sum1) adds vectors, and
+// accumulate_one(offset, &sum0, &sum1) single elements. There are two accumulators per sum, so that
+// an addition needn't wait for the one before.
 template <typename Accumulate, typename AccumulateOne>
 HWY_INLINE void SumBlock(size_t count, double* total0, double* total1, const Accumulate& accumulate,
                          const AccumulateOne& accumulate_one) {
@@ -43,7 +47,7 @@ HWY_INLINE void SumBlock(size_t count, double* total0, double* total1, const Acc
   for (; i < count; ++i) accumulate_one(i, total0, total1);
 }
 
-// Added up in float64: a sum of the largest numbers doesn't overflow.
+// Sums in float64, in which the largest float32 numbers don't overflow.
 double SumOfFloats(const float* x, size_t count) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -225,13 +229,14 @@ HWY_EXPORT(NormalizeRowOfFloats);
 HWY_EXPORT(GradientRowOfFloats);
 HWY_EXPORT(AddParameterGradientsOfFloats);
 
-// What float32 vectors add up before float64 takes over.
+// The number of elements that float32 vectors sum before the sum goes to float64.
 constexpr int64_t kBlock = 4096;
-// Elements whose mean is the pivot: close enough to the mean of all that squares of distances from
-// it lose no digits of note.
+// The number of elements whose mean is the pivot. It is close enough to the mean of all that
+// squares of distances from it lose no significant digits.
 constexpr int64_t kPivotElements = 256;
 
-// Distances from the mean of the first elements, in one pass over memory.
+// Computes the moments in one pass over memory, from distances to a pivot: squares - sum² / count
+// of the numbers themselves would cancel, and the mean isn't known before a pass.
 RunMoments MomentsOfFloats(const float* x, int64_t count) {
   const int64_t first = std::min(count, kPivotElements);
   const double first_sum = HWY_DYNAMIC_DISPATCH(SumOfFloats)(x, static_cast<size_t>(first));
@@ -243,6 +248,7 @@ RunMoments MomentsOfFloats(const float* x, int64_t count) {
     (x + i, static_cast<size_t>(std::min(kBlock, count - i)), pivot, &sum, &squares);
   }
   const double shift = sum / static_cast<double>(count);
+  // The difference can't be negative, but its rounding can.
   return {static_cast<double>(pivot) + shift, std::max(squares - sum * shift, 0.0)};
 }
 

@@ -1,4 +1,5 @@
-// A oneDNN primitive in a kernel, whose scratchpad is a workspace of the plan.
+// A oneDNN primitive in a kernel. Its scratchpad is a workspace of the plan, so that running it
+// allocates nothing.
 #pragma once
 
 #include "framework/op/kernel.h"

@@ -1,3 +1,6 @@
+// A transposed convolution is the gradient of a convolution with respect to its input, so all three
+// passes are those of ColumnConvolution with other names: forward is kBackwardData, the gradient of
+// Input is kForward, and in the gradient of Filter, Input takes the part of the output gradient.
 #include "operators/nn/kernels/transposed_convolution.h"
 
 #include <algorithm>
@@ -16,7 +19,7 @@
 namespace skiff {
 namespace {
 
-// The values of an attribute, one an axis; empty if it is unset.
+// Returns the values of an attribute, one per axis, or none if it is unset.
 std::vector<int64_t> OptionalSizes(const OpContext& context, const char* name, VolumeAxes axes) {
   std::vector<int64_t> values = context.IntsAttr(name);
   SKIFF_ENFORCE(values.empty() || values.size() == AxisCount(axes), kInvalidArgument,
@@ -30,7 +33,9 @@ std::vector<int64_t> OptionalSizes(const OpContext& context, const char* name, V
   return values;
 }
 
-// The size of Output along an axis.
+// Returns the size of Output along an axis. A convolution of stride s maps s sizes of its input to
+// the same output, so the size is ambiguous; output_size or output_padding chooses one of these,
+// and the default is the smallest.
 int64_t OutputSize(const OpContext& context, const VolumeWindow& window, VolumeAxes axes,
                    size_t axis, int64_t input) {
   const std::vector<int64_t> sizes = OptionalSizes(context, "output_size", axes);
@@ -58,7 +63,7 @@ int64_t OutputSize(const OpContext& context, const VolumeWindow& window, VolumeA
   return std::max<int64_t>(size, 0);
 }
 
-// The convolution whose input is Output and whose output is Input.
+// Returns the convolution whose input is Output and whose output is Input.
 VolumeConvolution ParseConvolution(const OpContext& context, VolumeAxes axes) {
   const std::string& type = context.op().type;
   VolumeConvolution conv;
@@ -88,6 +93,7 @@ VolumeConvolution ParseConvolution(const OpContext& context, VolumeAxes axes) {
   SKIFF_ENFORCE(context.Input("Filter").dtype == context.Input("Input").dtype, kInvalidArgument,
                 type, ": Filter is ", context.Input("Filter").dtype, ", expected that of Input, ",
                 context.Input("Input").dtype);
+  // Paddings of SAME follow from the size of Input, as in Fluid.
   conv.window = ParseVolumeWindow(context, axes, kernel,
                                   ParseVolumeExtents(context, "dilations", axes), conv.output.size);
   conv.input = {.batch = conv.output.batch,
@@ -160,8 +166,8 @@ std::vector<AttrDef> Attributes(VolumeAxes axes) {
   }
   return {IntsAttrDef("strides", std::vector<int32_t>(count, 1), "Distance of the windows."),
           IntsAttrDef("paddings", std::vector<int32_t>(count, 0),
-                      "What is cut off Output: one value an axis, or two, in front and behind."),
-          IntsAttrDef("output_padding", {}, "Points added behind the last window."),
+                      "Points cut off Output: one value per axis, or two, before and after."),
+          IntsAttrDef("output_padding", {}, "Points added after the last window."),
           IntsAttrDef("output_size", {}, "The extents of Output."),
           PaddingAlgorithmAttr(),
           {.name = "groups",

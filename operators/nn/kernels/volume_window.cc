@@ -10,7 +10,8 @@
 namespace skiff {
 namespace {
 
-// Files may carry 64 bits, of which sums and products of windows would overflow.
+// A program file may hold 64-bit values. Within 32 bits, sums and products of a window's numbers
+// don't overflow.
 constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 
 void CheckValues(const OpContext& context, std::string_view name,
@@ -27,7 +28,7 @@ void ParsePaddings(const OpContext& context, VolumeAxes axes, VolumeWindow* wind
   const size_t count = AxisCount(axes);
   SKIFF_ENFORCE(values.size() == count || values.size() == 2 * count, kInvalidArgument,
                 context.op().type, ": paddings = [", Join(values, ", "), "], expected ", count,
-                " values, one an axis, or ", 2 * count, ", in front of and behind each");
+                " values, one per axis, or ", 2 * count, ", before and after each");
   CheckValues(context, "paddings", values, 0);
   const bool symmetric = values.size() == count;
   for (size_t i = 0; i < count; ++i) {
@@ -36,6 +37,8 @@ void ParsePaddings(const OpContext& context, VolumeAxes axes, VolumeWindow* wind
   }
 }
 
+// Fluid's SAME: the output has ceil(input / stride) points, and an odd padding has its extra point
+// at the end. The depth of images has window 1 and stays unpadded.
 void PadToSame(const VolumeExtents& input_size, VolumeWindow* window) {
   window->dilation = {1, 1, 1};
   for (size_t axis = 0; axis < 3; ++axis) {
@@ -103,8 +106,9 @@ VolumeExtents ParseVolumeExtents(const OpContext& context, std::string_view name
   const std::vector<int64_t> values = context.IntsAttr(name);
   SKIFF_ENFORCE(values.size() == AxisCount(axes), kInvalidArgument, context.op().type, ": ", name,
                 " = [", Join(values, ", "), "], expected ", AxisCount(axes),
-                " values, one an axis");
+                " values, one per axis");
   CheckValues(context, name, values, 1);
+  // The depth of images, which has no attribute, keeps the 1.
   VolumeExtents extents{1, 1, 1};
   for (size_t i = 0; i < values.size(); ++i) extents[FirstAxis(axes) + i] = values[i];
   return extents;
@@ -135,6 +139,7 @@ int64_t VolumeWindowCount(const OpContext& context, const VolumeWindow& window, 
   SKIFF_ENFORCE(room >= 0 || size == 0, kInvalidArgument, context.op().type, ": a window of ",
                 reach, " points does not fit the input's ", kVolumeAxisNames[axis], " of ", size,
                 " padded by ", window.pad_begin[axis], " and ", window.pad_end[axis]);
+  // Here the input is empty: it may have no window at all.
   if (room < 0) return 0;
   return (room + (round_up ? window.stride[axis] - 1 : 0)) / window.stride[axis] + 1;
 }

@@ -21,6 +21,7 @@ namespace skiff {
 // Returns the number of lanes of a float vector in the instruction set in use.
 int64_t WinogradLanes();
 
+// The extents of a batch of blocked images.
 struct BlockedImages {
   int64_t blocks = 0;  // of channels
   Extents size{};
@@ -28,7 +29,7 @@ struct BlockedImages {
   int64_t block_pixels() const { return size[0] * size[1]; }
 };
 
-// What happens to output pixels before they are written: max(0, pixel + shift[channel] + addend).
+// What output pixels go through before they are written: max(0, pixel + shift[channel] + addend).
 struct PixelEpilogue {
   const float* shift = nullptr;   // by channel, padded to a whole block; nullptr: no epilogue
   const float* addend = nullptr;  // laid out as the pixels, and may be them; nullptr: none

@@ -1,3 +1,17 @@
+// A pass makes the tiles' planes (input transform), multiplies them with the transformed filters
+// plane by plane, and brings the products back (output transform). Planes are (side + 2)² / side²
+// times as large as the images, 2.25 for side 4, so they should stay in caches. There are two ways
+// to cut the work:
+//
+// - By tiles, if the transformed filters are small or there are many tiles: a part takes some tiles
+//   at a time through all three steps, with all channels. Its planes stay in its second-level
+//   cache, and it reads the transformed filters, a derived form, once for each block of tiles.
+// - By filters, if there are few tiles: all tiles are transformed first. Then a part takes a panel
+//   of filters at a time, transforms it on the fly, and multiplies it with all tiles. So it reads
+//   filters untransformed, which is a quarter of the bytes of their planes (side 4).
+//
+// The gradient of the filters chooses in the same manner between sums over some tiles for all
+// filters and sums over all tiles for some filters.
 #include "operators/nn/kernels/winograd_passes.h"
 
 #include <algorithm>
@@ -8,16 +22,17 @@
 namespace skiff {
 namespace {
 
-// What a part may hold in the second-level cache, with room for what streams through it.
+// The floats that a part may hold in the second-level cache, with room for what streams through it.
 constexpr int64_t kCacheFloats = 640 * 1024 / 4;
-// Transformed filters above this are made on the fly where there are few tiles to share them.
+// Transformed filters larger than this are made on the fly if there are few tiles to share them.
 constexpr int64_t kKeptFilterFloats = 1024 * 1024;
-// Tiles that a row of the product's kernel takes (14 with 32 registers).
+// The tiles that one call of the product's kernel takes (14 with 32 registers).
 constexpr int64_t kRowGroup = 14;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Strides of planes that are powers of two would map all planes of a tile to one cache set.
+// Returns the stride of planes of `floats` floats: whole cache lines, and one more. With strides
+// that are powers of two, all planes of a tile would map to one cache set.
 int64_t PlaneStride(int64_t floats) { return CeilDiv(floats, 16) * 16 + 16; }
 
 TileGrid GridOf(const Extents& output_size, int64_t batch, int64_t side, const Extents& padding) {
@@ -27,14 +42,14 @@ TileGrid GridOf(const Extents& output_size, int64_t batch, int64_t side, const E
           .padding = padding};
 }
 
-// Range `index` of `count` equal ones.
+// Returns range `index` of `count` nearly equal ones.
 IndexRange Share(int64_t total, int64_t index, int64_t count) {
   return {total * index / count, total * (index + 1) / count};
 }
 
 int64_t Size(const IndexRange& range) { return range.end - range.begin; }
 
-// Calls body(index) for [0, count), a thread for each as far as there are threads.
+// Calls body(index) for each index in [0, count), each on a thread of its own if there are enough.
 template <typename Body>
 void ForEachPart(int64_t count, const Body& body) {
   ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
@@ -48,6 +63,7 @@ bool IsWinogradConvolution(const Convolution& conv) {
   const Window& window = conv.window;
   const Extents three{3, 3};
   const Extents one{1, 1};
+  // With more, 2 - padding, the padding of the gradient of the input, would be negative.
   const auto small = [](const Extents& padding) {
     return padding[0] >= 0 && padding[0] <= 2 && padding[1] >= 0 && padding[1] <= 2;
   };
@@ -71,6 +87,8 @@ WinogradCorrelation::WinogradCorrelation(const Convolution& conv, bool gradient_
   Extents padding = conv.window.pad_begin;
   if (gradient_of_input) {
     std::swap(images_, outputs_);
+    // The gradient of the input is a full correlation with the turned filters: padding p becomes
+    // kernel - 1 - p.
     padding = {2 - padding[0], 2 - padding[1]};
   }
   grid_ = GridOf(outputs_.size, conv.input.batch, side, padding);
@@ -82,10 +100,12 @@ WinogradCorrelation::WinogradCorrelation(const Convolution& conv, bool gradient_
   keeps_filters_ = summed_channels * produced_channels * grid_.planes() <= kKeptFilterFloats ||
                    tiles > 2 * produced_channels;
   if (keeps_filters_) {
+    // What a tile holds in the cache: its planes, for the channels summed and those produced.
     const int64_t fitting = kCacheFloats / (grid_.planes() * (summed_channels + produced_channels));
     const int64_t at_most = std::clamp(fitting / kRowGroup * kRowGroup, kRowGroup, 8 * kRowGroup);
     parts_ = std::min(parts, CeilDiv(tiles, at_most));
-    // Blocks of one size, as many for each part.
+    // Blocks of nearly the same size and equally many for each part, so that no part waits for
+    // another.
     block_tiles_ = CeilDiv(tiles, CeilDiv(CeilDiv(tiles, at_most), parts_) * parts_);
     summed_chunk_ = summed_;
     filter_plane_ = PlaneStride(summed_channels * produced_channels);
@@ -93,7 +113,7 @@ WinogradCorrelation::WinogradCorrelation(const Convolution& conv, bool gradient_
     product_plane_ = PlaneStride(block_tiles_ * produced_channels);
     return;
   }
-  // With few tiles, all of their products stay in the cache while filters stream by.
+  // With few tiles, all of their products stay in the cache while the filters stream by.
   parts_ = parts;
   summed_chunk_ = std::min(summed_, (tiles > 96 ? 256 : 128) / lanes_);
   const bool one_chunk = summed_chunk_ == summed_ && tiles > 96;
@@ -135,7 +155,7 @@ void WinogradCorrelation::Run(const float* images, const float* filters, const f
   }
   const int64_t tiles = grid_.count();
   const TilePlanes transformed{workspace, image_plane_, tiles * lanes_};
-  // Blocks of channels, cut further where there are fewer than parts.
+  // One item per block of channels. If there are fewer blocks than parts, their tiles are cut, too.
   const int64_t cuts = CeilDiv(parts_, summed_);
   ForEachPart(summed_ * cuts, [&](int64_t i) {
     const IndexRange range = Share(tiles, i % cuts, cuts);
@@ -184,7 +204,8 @@ void WinogradCorrelation::RunPanels(int64_t part, const float* filters, const fl
                                     float* workspace, const PixelEpilogue& epilogue,
                                     float* outputs) const {
   float* mine = workspace + part * grid_.planes() * (filter_plane_ + product_plane_);
-  // A panel is cut into ranges of tiles where there are fewer panels than parts.
+  // If there are fewer panels than parts, the tiles of a panel are cut into ranges. Each then
+  // transforms the panel's filters again.
   const int64_t cuts = CeilDiv(parts_, panels());
   const IndexRange items = Share(panels() * cuts, part, parts_);
   for (int64_t i = items.begin; i < items.end; ++i) {
@@ -218,9 +239,11 @@ void WinogradCorrelation::RunPanel(int64_t panel, const IndexRange& tiles, const
                        .accumulate = begin > 0},
                       Size(range));
       }
+      // The output transform needs the sum over all channels.
       if (end < summed_) continue;
       for (int64_t j = 0; j < blocks; ++j) {
-        // Block 0 of the products is the panel's first.
+        // Block 0 of the products is the first block of the panel; TransformOutputTiles counts
+        // blocks from the first of all.
         const TilePlanes source{products - 2 * panel * product_stride, product_plane_,
                                 product_stride};
         TransformOutputTiles(grid_, outputs_, range, 2 * panel + j, source, epilogue, outputs);
@@ -238,12 +261,16 @@ WinogradFilterGradient::WinogradFilterGradient(const Convolution& conv, int64_t 
   const int64_t inputs = images_.blocks * lanes_;
   const int64_t outputs = outputs_.blocks * lanes_;
   const int64_t tiles = grid_.count();
+  // The sums of a part are planes of inputs · outputs elements, the transformed tiles planes of
+  // tiles · (inputs + outputs). Each part has sums of its own, so they must be much smaller than
+  // the tiles.
   by_tile_blocks_ = inputs * outputs < tiles * (inputs + outputs) / 4;
   if (by_tile_blocks_) {
     const int64_t fitting = kCacheFloats * 3 / 2 / (grid_.planes() * (inputs + outputs));
     const int64_t at_most = std::clamp<int64_t>(fitting, 32, 256);
     parts_ = std::min(parts, CeilDiv(tiles, at_most));
     block_tiles_ = CeilDiv(tiles, CeilDiv(CeilDiv(tiles, at_most), parts_) * parts_);
+    // Every part must have a block: its sums are added whether it had one or not.
     parts_ = std::min(parts_, CeilDiv(tiles, block_tiles_));
     input_group_ = images_.blocks;
     sum_plane_ = PlaneStride(inputs * outputs);
@@ -255,7 +282,7 @@ WinogradFilterGradient::WinogradFilterGradient(const Convolution& conv, int64_t 
   block_tiles_ = CeilDiv(tiles, CeilDiv(tiles, 256));
   input_group_ = std::min<int64_t>(images_.blocks, 64 / lanes_);
   sum_plane_ = PlaneStride(input_group_ * lanes_ * 2 * lanes_);
-  // An odd number of tiles keeps the blocks of channels off one cache set.
+  // With an odd number of tiles, the blocks of channels don't map to one cache set.
   image_plane_ = PlaneStride((tiles | 1) * inputs);
   gradient_plane_ = PlaneStride((tiles | 1) * outputs);
 }
@@ -275,7 +302,8 @@ void WinogradFilterGradient::Run(const float* images, const float* output_gradie
   }
 }
 
-// Each part sums over its tiles for all filters; the sums of the parts are added at the end.
+// Each part sums over its tiles for all filters. The sums of the parts are added at the end, in
+// order.
 void WinogradFilterGradient::RunTileBlocks(const float* images, const float* output_gradients,
                                            float* workspace, float* filter_gradients) const {
   const int64_t planes = grid_.planes();
@@ -328,7 +356,8 @@ void WinogradFilterGradient::SumTileBlocks(int64_t part, const float* images,
   }
 }
 
-// All tiles are transformed once; then each item sums over all of them for a few filters.
+// All tiles are transformed once. Then each item sums over all of them for a few filters, and
+// writes these filters' gradients, so nothing is added across parts.
 void WinogradFilterGradient::RunFilterBlocks(const float* images, const float* output_gradients,
                                              float* workspace, float* filter_gradients) const {
   const int64_t planes = grid_.planes();

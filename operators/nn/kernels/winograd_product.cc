@@ -1,5 +1,7 @@
-// The matrix products of Winograd convolutions. Each keeps a block of sums in registers: rows times
-// one or two vectors, as many as there are registers.
+// The matrix products of Winograd convolutions. A kernel keeps a block of sums in registers, rows
+// times one or two vectors, as large as the register file allows. For each summed channel it loads
+// the vectors of filters once and broadcasts one number per row: with two vectors, each broadcast
+// feeds two multiply-adds.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -22,12 +24,15 @@ constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 
 // 32 registers: 28 sums, 2 vectors of filters, a broadcast. 16 registers: 12 sums.
 constexpr int64_t kMaxRows = kLanes == 16 ? 14 : 6;
+// Divides the lanes of a block, whose channels are the rows here.
 constexpr int64_t kGradientRows = kLanes == 16 ? 8 : 4;
-// Channels whose products are summed in one go: sums of 128 terms, each from zero, round less than
-// one long sum.
+// The blocks of channels that are summed at a time. Sums of 128 terms, each from zero, have smaller
+// rounding errors than one long sum.
 constexpr int64_t kBlocksOfSum = 128 / kLanes;
 
-// Rows `rows` of tiles against `blocks` blocks of summed channels.
+// Multiplies kRows tiles from `row` on with the filters of `blocks` blocks of summed channels. The
+// sizes are template arguments so that the sums stay in registers: the compiler must unroll the
+// loops over an array before it can keep that in registers.
 template <int kRows, int kVectors>
 void TileKernel(const TileProduct& product, int64_t row, int64_t block, int64_t blocks,
                 bool accumulate) {
@@ -75,7 +80,8 @@ constexpr std::array<TileKernelPointer, sizeof...(kIndex)> TileKernels(
 template <int kVectors>
 void MultiplyPanel(const TileProduct& product, int64_t count) {
   static constexpr auto kKernels = TileKernels<kVectors>(std::make_index_sequence<kMaxRows>());
-  // Equal groups instead of full ones and a remainder.
+  // Groups of nearly the same size. A remainder of one or two rows would load the filters for
+  // little work.
   const int64_t groups = (count + kMaxRows - 1) / kMaxRows;
   for (int64_t g = 0; g < groups; ++g) {
     const int64_t row = count * g / groups;
@@ -92,7 +98,8 @@ void MultiplyTilesImpl(const TileProduct& product, int64_t count) {
   MultiplyPanel<1>(product, count);
 }
 
-// kGradientRows channels of a block against a panel.
+// Multiplies kGradientRows input channels of a block with a panel of output gradients, summed over
+// tiles.
 template <int kVectors>
 void GradientKernel(const float* tiles, const float* gradients, int64_t gradients_block_stride,
                     int64_t count, bool accumulate, float* products) {

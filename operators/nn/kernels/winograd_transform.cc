@@ -1,8 +1,9 @@
 // The transforms of Winograd convolutions: of tiles of images, and of filters.
 //
-// A one-dimensional transform comes in pairs of results that share their sums of even and odd terms
-// (points p and -p). A two-dimensional one makes a pair of rows at a time, so that no more than two
-// rows of a tile are in registers.
+// The results of a one-dimensional transform come in pairs, for the points p and -p, which share
+// their sums of even and odd terms. A two-dimensional transform makes a pair of rows at a time, so
+// that no more than two rows of a tile are in registers. A vector holds channels of one pixel, so
+// no transform moves data between lanes.
 #include <algorithm>
 #include <cstring>
 
@@ -33,14 +34,14 @@ struct Pair {
   FloatVector second;
 };
 
-// e + o and e - o, with o scaled by `point`.
+// Returns e + o and e - o, with o scaled by `point`.
 HWY_INLINE Pair PlusMinus(FloatVector even, FloatVector odd, double point) {
   return {hn::MulAdd(Splat(point), odd, even), hn::NegMulAdd(Splat(point), odd, even)};
 }
 
-// F(t x t, 3 x 3): the rows of Bᵀ, A, Aᵀ, G and Gᵀ, in pairs. kInputRows names the rows that
-// InputPair<p> (and GradientPair, FilterPair) makes, kOutputRows those of OutputPair<p>. `at(i)`
-// gives element i of what is transformed.
+// F(t x t, 3 x 3): the rows of Bᵀ, A, Aᵀ, G and Gᵀ, in pairs. kInputRows has the numbers of the
+// rows that Input<p> (and Gradient<p>, Filter<p>) computes, kOutputRows those of Output<p>. `at(i)`
+// returns element i of the vector that is transformed.
 template <int kSide>
 struct Minimal;
 
@@ -164,7 +165,7 @@ struct Minimal<2> {
   }
 };
 
-// Which of the transforms that make t + 2 elements.
+// The transforms whose results have t + 2 elements.
 enum class Widening { kInput, kGradient, kFilter };
 
 template <int kSide, Widening kKind, int kPair, typename At>
@@ -174,7 +175,8 @@ HWY_INLINE Pair WidenPair(const At& at) {
   return Minimal<kSide>::template Filter<kPair>(at);
 }
 
-// Transforms a row and stores its t + 2 elements, `stride` apart.
+// Transforms a row and stores its t + 2 elements, `stride` apart. Recursion over the pairs, instead
+// of a loop, makes the pair a template argument.
 template <int kSide, Widening kKind, int kPair = 0>
 HWY_INLINE void WidenRow(const FloatVector* row, float* to, int64_t stride) {
   if constexpr (kPair < Minimal<kSide>::kPairs) {
@@ -187,7 +189,8 @@ HWY_INLINE void WidenRow(const FloatVector* row, float* to, int64_t stride) {
   }
 }
 
-// Transforms columns, then rows, of source(i, j), kColumns wide; stores (t + 2)² elements.
+// Transforms the columns, then the rows, of source(i, j), which is kColumns wide, and stores the (t
+// + 2)² elements.
 template <int kSide, Widening kKind, int kColumns, int kPair = 0, typename Source>
 HWY_INLINE void WidenTile(const Source& source, float* to, int64_t stride) {
   if constexpr (kPair < Minimal<kSide>::kPairs) {
@@ -258,6 +261,8 @@ HWY_INLINE void WidenPatch(const Plane& plane, int64_t y, int64_t x, float* to, 
                             HWY_ATTR { return hn::Load(d, from + i * row_stride + j * kLanes); };
     return WidenTile<kSide, kKind, kPatch>(source, to, stride);
   }
+  // At the border, pixels outside the image are read from here, so that the transform needs no
+  // masks.
   HWY_ALIGN static constexpr float kZeros[16] = {};
   const float* rows[kPatch];
   int64_t column_steps[kPatch];
@@ -276,6 +281,7 @@ template <int kSide, Widening kKind>
 void WidenTiles(const TileGrid& grid, const BlockedImages& images, const IndexRange& range,
                 int64_t block, const float* pixels, const TilePlanes& planes) {
   constexpr int kPatch = kKind == Widening::kInput ? kSide + 2 : kSide;
+  // Output gradients aren't padded: their tiles are cut as the output's are.
   const Extents before = kKind == Widening::kInput ? grid.padding : Extents{0, 0};
   float* to = planes.data + block * planes.block_stride;
   TileCursor tile(grid, range.begin);
@@ -319,7 +325,7 @@ struct Unchanged {
   HWY_INLINE FloatVector operator()(FloatVector pixel, const float*) const { return pixel; }
 };
 
-// The epilogue of the pixels of a block.
+// Applies the epilogue to the pixels of a block.
 class Finished {
  public:
   Finished(const PixelEpilogue& epilogue, int64_t block, const float* pixels)
@@ -328,7 +334,7 @@ class Finished {
         pixels_(pixels),
         rectifies_(epilogue.rectifies) {}
 
-  // The pixel that belongs at `to`.
+  // Returns the value to be stored at `to`.
   HWY_INLINE FloatVector operator()(FloatVector pixel, const float* to) const {
     const FloatTag d;
     pixel = hn::Add(pixel, shift_);
@@ -343,7 +349,7 @@ class Finished {
   bool rectifies_;
 };
 
-// Aᵀ M A of one tile, finished and written to the part of it that lies on the image.
+// Computes Aᵀ M A of one tile, applies `finish`, and writes the pixels that are on the image.
 template <int kSide, typename Finish, int kPair = 0>
 HWY_INLINE void NarrowTile(const float* from, int64_t stride, const Extents& present,
                            const Finish& finish, float* to, int64_t row_stride) {
@@ -385,6 +391,7 @@ void NarrowTiles(const TileGrid& grid, const BlockedImages& images, const IndexR
     float* to =
         pixels + (plane * images.block_pixels() + tile.y() * images.size[1] + tile.x()) * kLanes;
     const Extents present{images.size[0] - tile.y(), images.size[1] - tile.x()};
+    // With constant extents, the compiler removes the comparisons from the inlined loop.
     if (present[0] >= kSide && present[1] >= kSide) {
       NarrowTile<kSide>(from, planes.plane_stride, {kSide, kSide}, finish, to, row_stride);
     } else {
@@ -404,7 +411,7 @@ void TransformOutputTilesImpl(const TileGrid& grid, const BlockedImages& images,
   narrow(Finished(epilogue, block, pixels));
 }
 
-// A block of kLanes outputs x kLanes inputs of the filters, as [tap][input][output lane].
+// Loads a block of kLanes outputs x kLanes inputs of the filters as [tap][input][output lane].
 // Filters outside are 0.
 void LoadFilterBlock(const Filters& shape, const float* filters, int64_t output_block,
                      int64_t input_block, float* taps) {
@@ -414,6 +421,7 @@ void LoadFilterBlock(const Filters& shape, const float* filters, int64_t output_
   const float* from =
       filters + (output_block * kLanes * shape.inputs + input_block * kLanes) * kTaps;
   int64_t stride = shape.inputs * kTaps;
+  // The loads below read whole vectors of whole blocks, which an incomplete block doesn't have.
   HWY_ALIGN float padded[kFilterBlock];
   if (outputs < kLanes || inputs < kLanes) {
     std::memset(padded, 0, sizeof(padded));
@@ -422,6 +430,8 @@ void LoadFilterBlock(const Filters& shape, const float* filters, int64_t output_
     from = padded;
     stride = kLanes * kTaps;
   }
+  // An output's filters are contiguous, [input][tap]. Lanes x lanes of these numbers at a time are
+  // transposed, which makes vectors of outputs.
   FloatVector rows[kLanes];
   for (int64_t first = 0; first < kLanes * kTaps; first += kLanes) {
     for (int64_t o = 0; o < kLanes; ++o) rows[o] = hn::LoadU(d, from + o * stride + first);
@@ -434,7 +444,7 @@ void LoadFilterBlock(const Filters& shape, const float* filters, int64_t output_
   }
 }
 
-// The reverse; filters outside are left out.
+// The reverse of LoadFilterBlock. Filters outside are left out.
 void StoreFilterBlock(const Filters& shape, const float* taps, int64_t output_block,
                       int64_t input_block, float* filters) {
   const FloatTag d;
@@ -461,7 +471,8 @@ void StoreFilterBlock(const Filters& shape, const float* taps, int64_t output_bl
     std::copy_n(padded + o * kLanes * kTaps, inputs * kTaps, target + o * target_stride);
 }
 
-// Turns each filter by 180 degrees and swaps inputs and outputs: [tap][output][input lane].
+// Turns each filter by 180 degrees and swaps inputs and outputs: the result is [tap][output][input
+// lane].
 void TransposeFilterBlock(const float* taps, float* transposed) {
   const FloatTag d;
   FloatVector rows[kLanes];
@@ -508,7 +519,8 @@ void TransformFiltersImpl(int64_t side, const Filters& shape, const float* filte
   WidenFilters<2>(shape, filters, range, first_block, panel);
 }
 
-// Gᵀ dU G for the filters of one input channel and a vector of output channels.
+// Computes Gᵀ dU G for the filters of one input channel and a vector of output channels, where dU
+// is the sum of the parts' sums, added in order.
 template <int kSide>
 void NarrowFilter(const float* sums, int64_t sum_count, int64_t sum_stride, int64_t plane_stride,
                   float* taps) {

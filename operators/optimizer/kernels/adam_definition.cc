@@ -9,7 +9,7 @@ namespace {
 
 SlotDef Override(const char* slot, const char* attr) {
   return {.name = slot,
-          .doc = StrCat("One element: goes before the attribute ", attr, "."),
+          .doc = StrCat("One element: overrides the attribute ", attr, "."),
           .dispensable = true};
 }
 
@@ -51,6 +51,7 @@ UpdateOp MakeAdamOp(std::string type, std::string doc) {
   op.sparse_rule = SparseRule::kLazyMode;
   op.attrs.push_back(
       BoolAttr("lazy_mode", "A sparse gradient updates the rows that it has, and no others."));
+  // Threads are used by the number of elements here, but Fluid's programs set the attribute.
   op.attrs.push_back({.name = "min_row_size_to_use_multithread",
                       .type = AttrType::kLong,
                       .default_value = int64_t{1000},

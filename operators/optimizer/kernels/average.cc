@@ -64,6 +64,7 @@ void InferAverage(OpContext& context, const AverageOp& op) {
     }
   }
   if (context.HasInput("SkipUpdate")) CheckNumber(context, "SkipUpdate", 0, DType::kBool);
+  // Last, so that it may rely on the checks above.
   if (op.check) op.check(context);
 }
 
@@ -76,6 +77,7 @@ OpDef MakeAverageOpDef(AverageOp op) {
   def.inputs = {ListSlot(op.param, "The parameters after the step, float32 or float64.")};
   def.update = UpdateRule{.lists = {op.param}};
   for (const AverageOp::State& scalar : op.scalars) def.update->scalars.push_back(scalar.input);
+  // Arrays before scalars: kernels number the states in this order.
   for (const auto* states : {&op.arrays, &op.scalars}) {
     for (const AverageOp::State& state : *states) {
       def.inputs.push_back(ListSlot(state.input, state.doc));
@@ -90,10 +92,11 @@ OpDef MakeAverageOpDef(AverageOp op) {
                         .dispensable = true});
   def.attrs = op.attrs;
   def.attrs.push_back(IsFlatAttr());
-  def.attrs.push_back(BoolAttr(kOnHostAttr,
-                               "What is kept for the parameters lies in the memory of the host, "
-                               "wherever they are; the result is the same."));
-  def.no_gradient_reason = "an average of parameters is no part of what is differentiated";
+  def.attrs.push_back(
+      BoolAttr(kOnHostAttr,
+               "Whether the averages are kept in host memory, wherever the parameters "
+               "are; the result is the same."));
+  def.no_gradient_reason = "averages of parameters are not differentiated";
   def.kernel_dtype_slot = op.param;
   def.infer = [op = std::move(op)](OpContext& context) { InferAverage(context, op); };
   return def;
@@ -102,6 +105,7 @@ OpDef MakeAverageOpDef(AverageOp op) {
 AverageKernel::AverageKernel(const OpContext& context)
     : params_(InputIndices(context, context.def().update->lists.front())),
       skip_(context.InputIndex("SkipUpdate")) {
+  // Elements are numbered through all parameters, so that threads share many small ones evenly.
   begins_.push_back(0);
   for (const int param : params_) {
     const Shape& shape = context.inputs()[static_cast<size_t>(param)].shape;
@@ -112,6 +116,7 @@ AverageKernel::AverageKernel(const OpContext& context)
   }
 }
 
+// Looks up the addresses once per binding rather than in every run: there may be thousands.
 void AverageKernel::Bind(const KernelContext& run) {
   param_data_.clear();
   for (const int param : params_) param_data_.push_back(run.input(param).raw_data());
@@ -128,6 +133,7 @@ void AverageKernel::Run(const KernelContext& run) {
     Keep(run);
     return;
   }
+  // Before the arrays: what a step does with them depends on the counts and decays.
   for (size_t i = 0; i < params_.size(); ++i) Advance(run, i);
   ForEachBlock(begins_.back(), [&](int64_t begin, int64_t end) {
     ForEachArray(begins_, begin, end,
@@ -135,6 +141,7 @@ void AverageKernel::Run(const KernelContext& run) {
   });
 }
 
+// A skipped step. If the outputs are the inputs, as usual, there is nothing to copy.
 void AverageKernel::Keep(const KernelContext& run) const {
   for (const std::vector<UpdateArguments::Pair>& states : states_) {
     for (const UpdateArguments::Pair& state : states) {

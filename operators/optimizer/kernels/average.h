@@ -1,5 +1,5 @@
-// What the ops that keep averages of parameters share: slots, shape rule, and the CPU kernel around
-// the formula.
+// Slots, shape rule and CPU kernel (around the formula) of the ops that keep averages of
+// parameters.
 //
 // Such an op takes any number of parameters. Argument i of each list (the parameters and their
 // states) belongs to parameter i. A parameter's states are arrays, of its shape and dtype, and

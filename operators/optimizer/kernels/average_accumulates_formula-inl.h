@@ -1,4 +1,4 @@
-// What average_accumulates does with the counts of a parameter; see average_accumulates.cc.
+// How average_accumulates advances the counts of a parameter; see average_accumulates.cc.
 // Included in the namespace of the CPU's kernel and of CUDA's.
 
 // Where sum_1 goes in a step.
@@ -16,7 +16,7 @@ class WindowRule {
         max_(context.IntAttr("max_average_window")),
         max_num_accumulates_(context.IntAttr("max_num_accumulates")) {}
 
-  // Moves the counts of a parameter on by a step.
+  // Advances the counts of a parameter by a step.
   template <typename Count>
   constexpr Fold Advance(Count* counts) const {
     const Count accumulates = Next(counts[kNumAccumulates]);
@@ -34,8 +34,8 @@ class WindowRule {
     return count < std::numeric_limits<Count>::max() ? count + 1 : count;
   }
 
-  // Whether the window is full. fma is rounded once, so its sign tells, for counts below 2^53,
-  // whether the product, cut off to an integer, is at most num_accumulates.
+  // Returns whether the window is full. An fma is rounded once, so for counts below 2^53 its sign
+  // tells whether the product, truncated to an integer, is at most num_accumulates.
   template <typename Count>
   constexpr bool IsFull(Count num_accumulates, Count num_updates) const {
     if (num_accumulates < min_) return false;

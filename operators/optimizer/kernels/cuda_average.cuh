@@ -31,7 +31,7 @@ namespace skiff {
 inline constexpr int kMaxAverageArrays = 3;
 inline constexpr int kMaxAverageScalars = 3;
 
-// One parameter, in the table. Arrays and scalars stand in the order of the op's definition.
+// One parameter, in the table. Arrays and scalars are in the order of the op's definition.
 template <typename T, typename Scalar>
 struct CudaAveraged {
   friend bool operator==(const CudaAveraged&, const CudaAveraged&) = default;
@@ -183,12 +183,12 @@ class CudaAverageKernel final : public Kernel {
   CudaTable<Parameter> parameter_table_;
   CudaTable<int64_t> chunk_table_;
   int step_workspace_;
-  // Of the tensors bound last.
+  // Pointers into the tensors that were bound last.
   const bool* skip_data_ = nullptr;
   typename Rule::Step* steps_ = nullptr;
 };
 
-// With kOnHostAttr it is the CPU's kernel, on what is copied to it.
+// With kOnHostAttr, the kernel is that of the CPU, which runs on copies of the parameters.
 template <class Rule, typename T>
 void AddCudaAverageKernel(OpRegistry& registry, const std::string& type) {
   registry.AddKernel(type,

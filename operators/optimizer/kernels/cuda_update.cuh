@@ -57,7 +57,7 @@ class CudaMath {
   __host__ __device__ T NegMulAdd(T a, T b, T c) const { return std::fma(-a, b, c); }
   __host__ __device__ T Sqrt(T a) const { return std::sqrt(a); }
   __host__ __device__ T Abs(T a) const { return std::fabs(a); }
-  // As x86 has it: b if either is no number.
+  // As on x86: b if either is NaN.
   __host__ __device__ T Max(T a, T b) const { return a > b ? a : b; }
   __host__ __device__ T CopySign(T a, T b) const { return std::copysign(a, b); }
   __host__ __device__ T WhereGreater(T a, T b, T x, T y) const { return a > b ? x : y; }
@@ -196,7 +196,7 @@ __global__ void SetCoefficients(CudaUpdate<T> update, bool is_last) {
   }
 }
 
-// A block takes a parameter: it adds up the sums of its chunks, too.
+// A block takes a parameter and adds up the sums of its chunks, too.
 template <class Formula, typename T>
 __global__ void __launch_bounds__(kCudaThreads) SetCoefficientsByNorms(CudaUpdate<T> update) {
   for (int64_t i = blockIdx.x; i < update.chunks.array_count; i += gridDim.x) {
@@ -297,7 +297,7 @@ __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk&
   return {static_cast<double>(param_squares), static_cast<double>(step_squares)};
 }
 
-// Steps, of which only the squares are kept, and of a formula with states the next ones.
+// Makes steps and keeps only their squares. A formula with states also stores their next values.
 template <class Step, bool kHasHalves, typename T>
 __global__ void __launch_bounds__(kCudaThreads) MakeSteps(CudaUpdate<T> update) {
   if (Skips(update)) return;
@@ -329,8 +329,8 @@ __global__ void __launch_bounds__(kCudaThreads) UpdateElements(CudaUpdate<T> upd
   }
 }
 
-// The kernel of an op. Step: of a formula that needs the norm of its step, what makes it.
-// kHasHalves: with multi_precision; T is float then.
+// The kernel of an op. Step makes the step of a formula that needs the step's norm. kHasHalves:
+// with multi_precision; T is then float.
 template <class Formula, class Step, bool kHasHalves, typename T>
 class CudaUpdateKernel final : public Kernel {
  public:
@@ -370,7 +370,7 @@ class CudaUpdateKernel final : public Kernel {
   }
 
  private:
-  // What no run changes.
+  // Returns the part of the parameters that no run changes.
   static std::vector<CudaParameter<T>> ParametersOf(const OpContext& context,
                                                     const UpdateArguments& arguments) {
     const std::vector<GradientForm<T>> forms = GradientFormsOf<T>(context);
@@ -472,7 +472,8 @@ std::unique_ptr<Kernel> MakeCudaUpdateKernel(PrepareContext& context) {
   return std::make_unique<CudaUpdateKernel<Formula, Step, false, T>>(context);
 }
 
-// The kernels of an op; the definition is there. That of floats is given master weights, too.
+// Adds the kernels of an op, whose definition is already registered. The one of floats also takes
+// master weights.
 inline void AddCudaUpdateKernels(OpRegistry& registry, const std::string& type,
                                  KernelFactory of_float, KernelFactory of_double) {
   const auto add = [&](DType dtype, KernelFactory prepare) {
@@ -488,7 +489,7 @@ inline void AddCudaUpdateKernels(OpRegistry& registry, const std::string& type,
   add(DType::kFloat64, std::move(of_double));
 }
 
-// Of one formula, with what makes its steps if it needs their norms.
+// Registers the kernels of one formula. Step makes its steps if it needs their norms.
 template <class Formula, class Step = GradientStep>
 void RegisterCudaUpdate(OpRegistry& registry, const std::string& type) {
   AddCudaUpdateKernels(registry, type, MakeCudaUpdateKernel<Formula, Step, float>,

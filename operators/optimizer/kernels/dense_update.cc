@@ -56,7 +56,8 @@ void DenseUpdate<T>::Update(const KernelContext&) {
   this->UpdateElements(ranges_);
 }
 
-// The numbers rarely change which parameters match, so most runs keep the ranges of the last one.
+// Joins parameters that follow one another and have the same numbers in this run. The numbers
+// rarely change which parameters match, so most runs keep the ranges of the last one.
 template <typename T>
 void DenseUpdate<T>::JoinByNumbers() {
   bool is_changed = false;

@@ -1,7 +1,8 @@
 // ftrl for one element; see ftrl.cc. Included in the namespace of each instruction set and of CUDA.
 //
-// kIsRoot: lr_power is -0.5. A rate of 0 is the limit of small ones, by which the parameter stays,
-// and the states must stay as well: LinearAccumulator holds the parameter divided by the rate.
+// kIsRoot: lr_power is -0.5. With a rate of 0, nothing changes. That is the limit of small rates
+// for the parameter, and the states must not change either: LinearAccumulator contains the
+// parameter divided by the rate.
 template <bool kIsRoot>
 struct FtrlFormula {
   static constexpr size_t kStates = 2;

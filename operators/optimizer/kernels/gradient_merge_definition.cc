@@ -40,7 +40,7 @@ Round::Round(const OpContext& context)
 RoundPosition Round::Position(const KernelContext& run) const {
   const auto count = run.input(count_).Item<int64_t>();
   RoundPosition position{.is_first = count <= 1, .is_last = count >= steps_};
-  // By Count: it isn't `steps` in a round that began with another one.
+  // By Count, not by `steps`: they differ if the round began with another number of steps.
   if (position.is_last && mean_) position.factor = 1.0 / static_cast<double>(count);
   return position;
 }

@@ -1,7 +1,7 @@
-// What gradient_merge and gradient_merge_rows share: rounds of runs whose gradients add up.
+// Rounds of runs whose gradients add up, for gradient_merge and gradient_merge_rows.
 //
 // A round is `steps` runs. The sum after the first run is that run's gradient. With `mean`, the
-// last run divides the sum by `steps`.
+// last run divides the sum by the number of runs, Count.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ std::vector<AttrDef> RoundAttrs();
 // Throws Error unless Count is one int64 and steps is positive.
 void CheckRound(const OpContext& context);
 
-// Where in a round a run is.
+// The position of a run in its round.
 struct RoundPosition {
   bool is_first = false;
   bool is_last = false;

@@ -2,8 +2,8 @@
 // as is what it includes.
 #include "operators/optimizer/kernels/adam_formula-inl.h"
 
-// With adam's kStepSize for a learning rate of 1. Of the first pass, which moves the moments, the
-// norms are by-products.
+// Uses adam's kStepSize for a learning rate of 1. The first pass moves the moments, and measures
+// the norms on the way.
 struct LambFormula {
   enum Number { kDecayNumber = AdamFormula::kOtherNumbers, kAlwaysNumber };
   enum Coefficient { kDecay = AdamFormula::kOthers, kRate };  // kRate: with the trust ratio

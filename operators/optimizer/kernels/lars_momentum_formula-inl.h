@@ -12,7 +12,8 @@ struct LarsMomentumFormula {
                                    {.attr = "lars_policy", .choice = "norms"}});
   enum Coefficient { kLocalRate, kMu, kDecay };
 
-  // What the learning rate is multiplied by.
+  // The factor of the learning rate. It is 1 if a norm is 0, e.g. at the first step of a parameter
+  // that starts as zeros: the ratio of the norms would be 0, and the parameter would never change.
   template <class Numbers>
   static constexpr double LocalFactor(const Numbers& numbers) {
     const bool has_norms = numbers.param_norm > 0 && numbers.step_norm > 0;

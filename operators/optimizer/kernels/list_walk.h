@@ -10,8 +10,8 @@
 
 namespace skiff {
 
-// Elements of several arrays that fit into the first cache together, and those that pay for a
-// thread.
+// The number of elements for which several arrays fit into the first cache together, and the number
+// that is worth a thread.
 inline constexpr int64_t kListBlock = 2048;
 inline constexpr int64_t kListGrain = 4 * kListBlock;
 

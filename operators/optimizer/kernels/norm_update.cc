@@ -14,6 +14,7 @@
 namespace skiff {
 namespace {
 
+// The sizes alone determine the chunks, so the number of threads doesn't change the norms.
 constexpr int64_t kChunk = 8 * kListBlock;
 
 }  // namespace
@@ -49,15 +50,17 @@ void NormUpdate<T>::BindRanges(const KernelContext& run) {
 template <typename T>
 void NormUpdate<T>::Update(const KernelContext& run) {
   if (row_values_) ranges_[0].grad = MakeGradientDense(run);
+  // The last run has redirected the states to their next values; see below.
   for (size_t i = 0; i < ranges_.size(); ++i) ranges_[i].states = states_[i];
   this->SetCoefficients(&ranges_);
   MeasureNorms(run);
   if (step_ != nullptr) {
-    // The steps have moved the states on.
+    // The first pass has advanced the states, so the second one reads the next values.
     for (size_t i = 0; i < ranges_.size(); ++i) {
       std::ranges::copy(ranges_[i].states_out, ranges_[i].states.begin());
     }
   }
+  // Again, since the coefficients of the second pass depend on the norms.
   this->SetCoefficients(&ranges_);
   this->UpdateElements(ranges_);
 }
@@ -85,6 +88,7 @@ void NormUpdate<T>::MeasureNorms(const KernelContext& run) {
     });
   });
   for (size_t i = 0; i < ranges_.size(); ++i) {
+    // Added in the order of the chunks, whichever thread computed them.
     SquareSums total;
     for (int64_t chunk = first_chunks_[i]; chunk < first_chunks_[i + 1]; ++chunk) {
       total.of_param += sums[chunk].of_param;
@@ -110,6 +114,7 @@ typename NormUpdate<T>::SquareSums NormUpdate<T>::SumsOfSquares(const UpdateRang
       continue;
     }
     UpdateRange<T> to_step = range.From(i);
+    // The first pass writes the step instead of the parameter, into a buffer in the cache.
     to_step.param_out = step;
     step_(to_step, 0, count, GradientOf(range, this->halves(), i, block_end, formed));
     sums.of_step += SumOfSquares(step, count);

@@ -39,7 +39,7 @@ class NormUpdate final : public UpdateKernel<T> {
   SquareSums SumsOfSquares(const UpdateRange<T>& range, int64_t begin, int64_t end) const;
 
   UpdateLoop<T> step_;  // nullptr: the formula needs the norm of the gradient
-  // Of a gradient of selected rows.
+  // The two members for a gradient of selected rows.
   std::optional<RowValues<T>> row_values_;
   int dense_workspace_ = -1;
   RangeList<T> ranges_;                                         // a range for each parameter

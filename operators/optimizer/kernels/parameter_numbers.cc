@@ -10,10 +10,12 @@ ParameterNumbers::ParameterNumbers(const UpdateArguments& arguments)
       scalars_(arguments.parameter_count() * arguments.scalars.size()) {
   for (size_t i = 0; i < arguments.parameter_count(); ++i) {
     numbers_.push_back(arguments.NumbersOf(i));
+    // Attributes don't change, so MatchPrevious needn't compare them in every run.
     has_previous_attrs_.push_back(i > 0 && numbers_[i] == numbers_[i - 1]);
   }
 }
 
+// Remembers the addresses of the numbers, so that a run only reads them.
 void ParameterNumbers::Bind(const KernelContext& run) {
   const auto input = [&run](int index) {
     return index < 0 ? ScalarRef() : ScalarRef(run.inputs[static_cast<size_t>(index)]);
@@ -41,6 +43,7 @@ void ParameterNumbers::Read() {
 void ParameterNumbers::ReadOf(size_t i) {
   UpdateNumbers& numbers = numbers_[i];
   numbers.learning_rate = rates_[rates_.size() == 1 ? 0 : i].Get();
+  // Not yet measured in this step.
   numbers.param_norm = numbers.step_norm = 0;
   for (const auto& [k, tensor] : replaced_) numbers.values[k] = tensor.Get();
   const size_t count = arguments_.scalars.size();
@@ -67,6 +70,7 @@ void ParameterNumbers::AdvanceScalars() const {
       const ScalarRef& out = scalars_[i * count + k].out;
       if (!out.is_bound()) continue;
       const int factor = arguments_.scalars[k].factor;
+      // -1: not advanced by this op.
       const double by = factor < 0 ? 1.0 : numbers_[i][static_cast<size_t>(factor)];
       out.Set(numbers_[i].scalars[k] * by);
     }

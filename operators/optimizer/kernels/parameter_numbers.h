@@ -1,5 +1,5 @@
-// The numbers that the coefficients of each parameter are made of, in a run on the CPU. Some are
-// attributes, others are in tensors of one element. A step reads thousands of these tensors, so
+// The numbers from which the coefficients of each parameter are computed, in a run on the CPU. Some
+// are attributes, others are in tensors of one element. A step reads thousands of these tensors, so
 // Bind looks their addresses up once.
 #pragma once
 
@@ -46,7 +46,7 @@ class ParameterNumbers {
 
   const UpdateArguments& arguments_;
   ScalarRef scale_;
-  std::vector<ScalarRef> rates_;                        // one, or one a parameter
+  std::vector<ScalarRef> rates_;                        // one, or one per parameter
   std::vector<std::pair<size_t, ScalarRef>> replaced_;  // numbers that tensors replace, by index
   std::vector<Scalar> scalars_;                         // by parameter, then by scalar
   std::vector<UpdateNumbers> numbers_;                  // by parameter

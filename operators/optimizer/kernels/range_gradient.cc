@@ -24,6 +24,7 @@ template <typename T>
 void FormGradientOf(const GradientForm<T>& form, const T* grad, const T* param, int64_t count,
                     T* formed) {
   const VectorMath<T> math({});
+  // The remaining elements are computed by vectors of one lane, with the same formula.
   const VectorMath<T, hn::CappedTag<T, 1>> math_of_one({});
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   int64_t i = 0;
@@ -31,6 +32,7 @@ void FormGradientOf(const GradientForm<T>& form, const T* grad, const T* param, 
   for (; i < count; ++i) FormVector(math_of_one, form, grad + i, param + i, formed + i);
 }
 
+// HWY_EXPORT takes no templates, hence a function for each dtype.
 void FormFloats(const GradientForm<float>& form, const float* grad, const float* param,
                 int64_t count, float* formed) {
   FormGradientOf(form, grad, param, count, formed);
@@ -68,6 +70,7 @@ template <typename T>
 const T* GradientOf(const UpdateRange<T>& range, const HalfArrays& halves, int64_t begin,
                     int64_t end, T* buffer) {
   if (range.grad != nullptr) return range.grad + begin;
+  // Rows without a gradient, of a parameter whose gradient is selected rows.
   if (range.half_grad == nullptr) {
     std::fill_n(buffer, end - begin, T{0});
   } else if constexpr (std::is_same_v<T, float>) {
@@ -80,6 +83,7 @@ template <typename T>
 const T* FormedGradientOf(const UpdateRange<T>& range, const HalfArrays& halves, int64_t begin,
                           int64_t end, T* buffer) {
   const T* grad = GradientOf(range, halves, begin, end, buffer);
+  // Nothing to scale or to add, so the gradient needn't be copied.
   if (range.gradient.is_plain()) return grad;
   FormGradient(range.gradient, grad, range.param + begin, end - begin, buffer);
   return buffer;

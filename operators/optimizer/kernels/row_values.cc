@@ -13,6 +13,8 @@ template <typename T>
 RowValues<T>::RowValues(PrepareContext& context, const UpdateArguments& arguments)
     : grad_(arguments.grads[0]) {
   if (!arguments.has_half_grads) return;
+  // Repeated rows are added up before the update. Their sums must be floats: two-byte sums would
+  // round after each addition.
   halves_ = HalfArraysOf(arguments.half);
   const int64_t elements = context.Input("Grad").shape.element_count();
   workspace_ = context.RequestWorkspace(ByteCount(elements, kDTypeOf<T>));

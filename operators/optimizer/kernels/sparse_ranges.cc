@@ -15,7 +15,8 @@ UpdateRange<T> Part(const UpdateRange<T>& whole, int64_t begin, int64_t end) {
   return part;
 }
 
-// Returns the gradient of row i: the values of its only slot, or the sum of its slots.
+// Returns the gradient of row i: the values of its only slot, or the sum of its slots. The sum is
+// stored at the place of the first slot, so `sums` needs no other index.
 template <typename T>
 const T* RowGradient(const T* values, const MergedRows& rows, int64_t i, int64_t width, T* sums) {
   const int64_t first = rows.slots(i)[0] * width;
@@ -29,6 +30,7 @@ void AppendRowRanges(const UpdateRange<T>& whole, const Tensor& grad, const T* v
                      SparseRows which, void* merge_workspace, T* sums, RangeList<T>* ranges) {
   const MergedRows rows = MergeRows(grad.rows(), grad.height(), merge_workspace);
   const int64_t width = RowWidth(grad.shape());
+  // A row with one slot needs no sum: its gradient is read in place.
   ParallelFor(rows.count(), 8, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (rows.slots(i).size() == 1) continue;

@@ -25,6 +25,7 @@ SparseUpdate<T>::SparseUpdate(PrepareContext& context, SparseRule rule, UpdateLo
   const Shape& slots = context.Input("Grad").shape;
   merge_workspace_ = context.RequestWorkspace(MergedRowsWorkspaceBytes(slots[0]));
   sum_workspace_ = context.RequestWorkspace(ByteCount(slots.element_count(), kDTypeOf<T>));
+  // The most ranges: each touched row, and the gaps before, between and after them.
   rows_.Reserve(static_cast<size_t>(2 * slots[0] + 1));
 }
 

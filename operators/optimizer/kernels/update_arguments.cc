@@ -17,13 +17,14 @@ std::vector<double> ValuesOf(const OpContext& context, const NumberSource& sourc
       const auto& list = context.Attr<std::vector<float>>(source.attr);
       return {list.begin(), list.end()};
     }
+    // Formulas know only numbers, so a bool or a choice is passed to them as 0 or 1.
     case AttrType::kBool:
       return {context.Attr<bool>(source.attr) ? 1.0 : 0.0};
     case AttrType::kString:
       return {context.Attr<std::string>(source.attr) == source.choice ? 1.0 : 0.0};
     default:
       Throw(ErrorCode::kUnimplemented, context.op().type, ": attribute ", source.attr,
-            " is no number, bool or choice");
+            " is neither a number nor a bool nor a choice");
   }
 }
 
@@ -35,6 +36,7 @@ UpdateArguments::Number NumberOf(const OpContext& context, const NumberSource& s
 
 UpdateArguments::Scalar ScalarOfRule(const OpContext& context, const ScalarSource& source) {
   const std::string output = source.output == nullptr ? "" : source.output;
+  // The program advances the powers itself, so the op passes them on unchanged.
   const bool is_global =
       context.HasAttr("use_global_beta_pow") && context.Attr<bool>("use_global_beta_pow");
   return {.pairs = PairsOf(context, source.input, output),
@@ -47,6 +49,7 @@ GradientForm<T> GradientFormOf(const OpContext& context, size_t i) {
   form.rescale = static_cast<T>(context.Attr<float>("rescale_grad"));
   std::string method;
   float coefficient = 0;
+  // Some ops have one method for each parameter, the others one for all.
   if (context.def().FindAttr("regularization_method")->type == AttrType::kStrings) {
     method = EntryFor(context.Attr<std::vector<std::string>>("regularization_method"), i);
     coefficient = EntryFor(context.Attr<std::vector<float>>("regularization_coeff"), i);
@@ -69,6 +72,8 @@ UpdateArguments::UpdateArguments(const OpContext& context, const CoefficientRule
       scale(context.InputIndex("GradScale")) {
   for (const NumberSource& source : rule.numbers) numbers.push_back(NumberOf(context, source));
   for (const ScalarSource& source : rule.scalars) scalars.push_back(ScalarOfRule(context, source));
+  // The states are whatever the definition updates in place besides parameters and scalars, in its
+  // order.
   for (const auto& [input, output] : context.def().in_place) {
     const auto is_scalar = [&](const ScalarSource& source) { return source.input == input; };
     const bool is_param = input == "Param" || input == "MasterParam";
@@ -83,6 +88,7 @@ UpdateArguments::UpdateArguments(const OpContext& context, const CoefficientRule
     counts.push_back(context.Input("Param", i).shape.element_count());
   }
   if (!context.Attr<bool>("multi_precision")) return;
+  // The formula updates the master weights; the parameters become their rounded copies.
   half_params = std::move(params);
   params = PairsOf(context, "MasterParam", "MasterParamOut");
   half = context.Input("Param").dtype;

@@ -45,7 +45,7 @@ struct UpdateArguments {
   std::vector<Pair> half_params;  // with multi_precision: Param and ParamOut; else empty
   std::vector<int> grads;
   std::vector<std::vector<Pair>> states;  // by state, by parameter
-  std::vector<int> rates;                 // one, or one a parameter
+  std::vector<int> rates;                 // one, or one per parameter
   std::vector<Number> numbers;
   std::vector<Scalar> scalars;
   int skip = -1;

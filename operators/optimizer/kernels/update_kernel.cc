@@ -66,6 +66,7 @@ void UpdateKernel<T>::Run(const KernelContext& run) {
   }
   numbers_.Read();
   Update(run);
+  // States beyond those of the formula are passed on unchanged.
   for (size_t k = rule_.state_count; k < arguments_.states.size(); ++k) {
     CopyToOutputs(run, arguments_.states[k]);
   }
@@ -104,6 +105,7 @@ UpdateRange<T> UpdateKernel<T>::DenseRange(const KernelContext& run, size_t i) c
 template <typename T>
 void UpdateKernel<T>::SetCoefficients(UpdateRange<T>* range) const {
   range->gradient.scale = static_cast<T>(numbers_.gradient_scale());
+  // Computed in float64, and rounded to T only once.
   double coefficients[kMaxUpdateCoefficients] = {};
   rule_.set_coefficients(numbers_[range->parameter], coefficients);
   std::ranges::transform(coefficients, range->coefficients.begin(),
@@ -135,7 +137,8 @@ void UpdateKernel<T>::UpdateElements(const RangeList<T>& ranges) const {
                [&](int64_t begin, int64_t end) { UpdateBlock(ranges, begin, end); });
 }
 
-// At most kListBlock elements.
+// Updates at most kListBlock elements. A block is small enough that gradients converted in
+// `buffer`, and parameters rounded afterwards, are read from the first cache.
 template <typename T>
 void UpdateKernel<T>::UpdateBlock(const RangeList<T>& ranges, int64_t begin, int64_t end) const {
   alignas(64) T buffer[kListBlock];

@@ -1,4 +1,4 @@
-// What the CPU kernels of all optimizers have in common: one run is
+// The common base of the CPU kernels of all optimizers. One run is
 //
 //   SkipUpdate is true:  the outputs become the inputs
 //   otherwise:           the numbers of all parameters are read, the subclass updates the
@@ -28,7 +28,7 @@
 
 namespace skiff {
 
-// T is float or double: what the formula computes in.
+// T is the type that the formula computes in, float or double.
 template <typename T>
 class UpdateKernel : public Kernel {
  public:

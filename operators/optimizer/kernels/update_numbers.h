@@ -1,5 +1,5 @@
-// The numbers that an optimizer's formula takes, and how it makes coefficients of them. The formula
-// declares both, for the CPU and CUDA alike (see update_loops-inl.h).
+// The numbers that an optimizer's formula takes, and how it computes its coefficients from them.
+// The formula declares both, for the CPU and CUDA alike (see update_loops-inl.h).
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ struct UpdateNumbers {
   double scalars[kMaxUpdateScalars] = {};
 };
 
-// How a formula makes its coefficients.
+// How a formula computes its coefficients.
 struct CoefficientRule {
   std::span<const NumberSource> numbers;
   std::span<const ScalarSource> scalars;

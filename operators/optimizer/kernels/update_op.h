@@ -1,4 +1,4 @@
-// The slots, attributes and shape rule that all ops that update parameters share.
+// The slots, attributes and shape rule of all ops that update parameters.
 //
 // An update op takes the tensors of any number of parameters. Argument i of each list (Param, Grad,
 // the states) belongs to parameter i. Fluid's own programs give each op one parameter; the pass
@@ -14,8 +14,8 @@
 // With multi_precision, parameters are float16 or bfloat16, and each has float32 master weights
 // (MasterParam). The formula, g and norms then use the master weights. States and scalars are
 // float32; the gradients all have the parameters' dtype or are all float32. ParamOut is
-// MasterParamOut rounded as the op cast does: to the nearest number, ties to even. What an update
-// leaves alone (SkipUpdate, rows) stays as it is in both.
+// MasterParamOut rounded as by the op cast: to the nearest number, ties to even. Whatever an update
+// leaves alone (SkipUpdate, rows) keeps its value in both.
 //
 // If the op has one parameter, its gradient may be selected rows. The slots of a row are added up
 // first, in order of occurrence. Rows that aren't there have a gradient of 0, or are left alone

@@ -1,5 +1,5 @@
-// The elements that an optimizer's loop runs over: where their parameters, gradients and states
-// are.
+// The elements that an optimizer's loop runs over, with the addresses of their parameters,
+// gradients and states.
 #pragma once
 
 #include <algorithm>

@@ -18,6 +18,7 @@ BlockedTiles::BlockedTiles(const Shape& shape, Layout layout)
       blocks_(RoundUp(channels_, block_) / block_),
       tiles_a_block_((positions_ + BlockedTile::kMaxPositions - 1) / BlockedTile::kMaxPositions),
       count_(shape[0] * blocks_ * tiles_a_block_) {
+  // A block's positions are cut into tiles, so that the bytes of a tile fit the first-level cache.
   constexpr int64_t kGrainElements = 8192;
   const int64_t tile_elements = std::min(positions_, BlockedTile::kMaxPositions) * block_;
   grain_ = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(tile_elements, 1));

@@ -14,7 +14,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
-// The full products of 32-bit lanes: high and low words.
+// The full 64-bit products of 32-bit lanes, as high and low words.
 template <class V>
 struct Product {
   V high;
@@ -23,6 +23,8 @@ struct Product {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE Product<V> MultiplyWide(D d, V a, V b) {
+  // MulEven multiplies every other lane. Shuffle2301 swaps neighbours, which brings the odd lanes
+  // there.
   const auto even = hn::BitCast(d, hn::MulEven(a, b));
   const auto odd = hn::BitCast(d, hn::MulEven(hn::Shuffle2301(a), hn::Shuffle2301(b)));
   return {hn::OddEven(odd, hn::Shuffle2301(even)), hn::OddEven(hn::Shuffle2301(odd), even)};
@@ -34,6 +36,7 @@ template <class D>
 HWY_INLINE void WriteBlocks(D d, const RandomKey& key, uint64_t first_block, uint32_t* words) {
   constexpr size_t kMaxLanes = hn::MaxLanes(D());
   const size_t lanes = hn::Lanes(d);
+  // The position has 64 bits: a carry into its upper word may happen between two lanes.
   HWY_ALIGN uint32_t high[kMaxLanes];
   for (size_t lane = 0; lane < lanes; ++lane) {
     high[lane] = static_cast<uint32_t>((first_block + lane) >> 32);
@@ -77,7 +80,7 @@ void Words(const RandomKey& key, uint64_t first_block, int64_t blocks, uint32_t*
   }
 }
 
-// Elements [0, count) of which word i belongs to element i.
+// Drops elements [0, count). Word i belongs to element i.
 void DropByWords(const uint32_t* words, const DropoutRule& rule, int64_t count, const float* x,
                  float* out, uint8_t* mask) {
   int64_t i = 0;

@@ -14,7 +14,7 @@ namespace skiff {
 // Writes words [4 * first_block, 4 * (first_block + blocks)) to `words`.
 void PhiloxWords(const RandomKey& key, uint64_t first_block, int64_t blocks, uint32_t* words);
 
-// What a dropout does with each element: it drops element i if word i is below `threshold`, and
+// The rule of a dropout for each element: it drops element i if word i is below `threshold`, and
 // else multiplies it by `scale`.
 struct DropoutRule {
   RandomKey key;

@@ -35,7 +35,7 @@ std::vector<SlotDef> RuntimeShapeSlots() {
 
 std::vector<AttrDef> RandomTensorAttrs(AttrType shape_type) {
   AttrDef shape{.name = "shape", .type = shape_type, .doc = "The shape of Out."};
-  // Where Fluid takes the shape from a tensor as well, the attribute may be left out.
+  // If Fluid also takes the shape from a tensor, the attribute may be left out.
   if (shape_type == AttrType::kLongs) shape.default_value = std::vector<int64_t>{};
   return {std::move(shape),
           {.name = "dtype",

@@ -1,8 +1,8 @@
-// The definitions and loops that ops which make a random tensor share.
+// Definitions and loops of the ops that make a random tensor.
 //
 // If the attribute `seed` is 0, the run's seed, the op's id and the step determine the numbers.
-// Otherwise {seed, 0, 0} does: two ops with the same seed draw the same numbers, in every run and
-// every step, as in Fluid.
+// Otherwise {seed, 0, 0} determines them: two ops with the same seed draw the same numbers, in
+// every run and every step, as in Fluid.
 #pragma once
 
 #include <algorithm>

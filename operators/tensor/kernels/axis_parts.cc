@@ -9,6 +9,8 @@ namespace skiff {
 PartCopy::PartCopy(const Shape& whole, int axis, int64_t offset, int64_t extent, DType dtype,
                    bool from_part) {
   Shape part = whole;
+  // A part is a box of the whole tensor; StridedCopy merges the axes inside and outside of `axis`,
+  // so that rows as long as possible are copied.
   part[axis] = extent;
   const auto part_strides = RowMajorStrides(part);
   const auto whole_strides = RowMajorStrides(whole);
@@ -98,7 +100,7 @@ Shape CommonShape(const OpContext& context, const std::string& slot) {
     for (int axis = 0; axis < common.rank(); ++axis) {
       common[axis] = MergeDims(common[axis], other.shape[axis],
                                StrCat(op, ": dim ", axis, " of ", slot, "[", i, "] of shape ",
-                                      other.shape, " and of those before it"));
+                                      other.shape, " and of the earlier ones"));
     }
   }
   return common;

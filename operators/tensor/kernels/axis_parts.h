@@ -1,5 +1,4 @@
-// A tensor and its parts along one axis: what concat, split, stack and unstack and their gradients
-// share.
+// A tensor and its parts along one axis, for concat, split, stack, unstack and their gradients.
 #pragma once
 
 #include <vector>

@@ -42,6 +42,7 @@ int64_t ProductOrUnknown(const Shape& shape, int begin, int end) {
       known.Append(shape[axis]);
     }
   }
+  // A dim of 0 makes the product 0, whatever the unknown dims are.
   const int64_t product = known.element_count();
   return unknown && product != 0 ? -1 : product;
 }
@@ -74,6 +75,7 @@ void SetReshapedOutput(OpContext& context, const Shape& shape) {
   const TensorMeta& x = context.Input("X");
   context.SetOutput("Out", shape, x.dtype);
   SetLodLevel(context, x.shape.rank() > 0 && shape.rank() > 0 && x.shape[0] == shape[0]);
+  // XShape is [0] + dims: it holds no elements, so carrying the shape costs no memory.
   if (!context.HasOutput("XShape")) return;
   Shape x_shape{0};
   for (const int64_t dim : x.shape) x_shape.Append(dim);
@@ -102,7 +104,7 @@ void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::st
   def.type = type;
   def.doc =
       "X@GRAD has the elements of Out@GRAD in the same order and the shape of X, which are "
-      "the dims of XShape but the first. Gradient of " +
+      "the dims of XShape without the first. Gradient of " +
       forward + ".";
   def.inputs = {{.name = "Out@GRAD", .doc = "The gradient of Out."},
                 {.name = "XShape", .doc = "XShape of the forward op.", .shape_only = true}};
@@ -113,7 +115,7 @@ void AddReshapeGrad(OpRegistry& registry, const std::string& type, const std::st
     if (shape.is_known() && grad.shape.is_known()) {
       SKIFF_ENFORCE(shape.element_count() == grad.shape.element_count(), kInvalidArgument,
                     context.op().type, ": Out@GRAD of shape ", grad.shape,
-                    " has not as many elements as X of shape ", shape);
+                    " does not have as many elements as X of shape ", shape);
     }
     context.SetOutput("X@GRAD", shape, grad.dtype);
   };
@@ -134,6 +136,7 @@ KernelFactory CopyFactory(const std::string& input, const std::string& output) {
     const int from = context.InputIndex(input);
     const int to = context.OutputIndex(output);
     return MakeKernel([from, to](const KernelContext& run) {
+      // feed and fetch may run without their holder.
       if (from < 0 || to < 0) return;
       const Tensor& source = run.input(from);
       Tensor& target = run.output(to);

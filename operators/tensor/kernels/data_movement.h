@@ -1,4 +1,4 @@
-// What many ops of this family share: registration for all dtypes, shape rules, reshaping.
+// Registration for all dtypes, shape rules and reshaping, for many ops of this family.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ bool Holds(const FillValue& value) {
     return value.integer >= int64_t{std::numeric_limits<T>::min()} &&
            value.integer <= int64_t{std::numeric_limits<T>::max()};
   } else {
-    // Bounds as powers of two (or 0), which every double represents. Towards zero, what is less
-    // than 1 below the lower one becomes that one.
+    // The bounds are powers of two (or 0), which a double represents exactly. A value less than 1
+    // below the lower bound is truncated to it.
     const double lowest = static_cast<double>(std::numeric_limits<T>::min());
     const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
     return (value.real >= lowest || value.real > lowest - 1.0) && value.real < limit;
@@ -41,6 +41,7 @@ T As(const FillValue& value) {
 }
 
 FillValue FillValueFromText(const std::string& text, const std::string& op) {
+  // An integer first, so that a number beyond 2^53 keeps all its digits.
   const std::optional<int64_t> integer = ParseNumber<int64_t>(text);
   if (integer)
     return {.is_integer = true, .real = static_cast<double>(*integer), .integer = *integer};

@@ -1,4 +1,4 @@
-// Filling a tensor with one value: what fill_constant and its relatives share.
+// Filling a tensor with one value, for fill_constant and similar ops.
 #pragma once
 
 #include <cstdint>

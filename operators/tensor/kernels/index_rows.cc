@@ -20,7 +20,7 @@ int64_t CountOfIndexVector(const OpContext& context, std::string_view slot) {
 
 Shape ShapeOfTupleRows(const Shape& x, const Shape& index, std::string_view op) {
   SKIFF_ENFORCE(index.rank() >= 1, kInvalidArgument, op,
-                ": Index is a scalar, expected shape [..., k] with k indices a tuple");
+                ": Index is a scalar, expected shape [..., k] with k indices per tuple");
   const int64_t width = index[index.rank() - 1];
   SKIFF_ENFORCE(width >= 0 && width <= x.rank(), kInvalidArgument, op, ": Index has shape ", index,
                 ", whose last dim must be known and no more than the rank of X of shape ", x);
@@ -37,6 +37,8 @@ RowsByTuple::RowsByTuple(const Shape& x, const Shape& index, std::string_view op
   count_ = index.element_count(0, index.rank() - 1);
 }
 
+// A tuple indexes the first dims of a row-major tensor, so its row is the tuple read as a number
+// with the dims as radices.
 void RowsByTuple::Resolve(const Tensor& index, std::string_view op, int64_t* rows) const {
   const int width = dims_.rank();
   VisitIndices(index, [&](const auto* tuples) {

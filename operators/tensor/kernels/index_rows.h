@@ -1,5 +1,5 @@
-// Reading, overwriting and adding rows by index: what gather, index_select, scatter, gather_nd and
-// scatter_nd_add share.
+// Reading, overwriting and adding rows by index, for gather, index_select, scatter, gather_nd and
+// scatter_nd_add.
 //
 // The tensor is [outer, length, inner]. Indices count along the middle axis; a row is `inner`
 // elements. Indices are int32 or int64 and never negative. CheckIndices throws Error for one out of

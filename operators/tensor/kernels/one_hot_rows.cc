@@ -44,6 +44,7 @@ std::unique_ptr<Kernel> PrepareOneHot(PrepareContext& context) {
     const Index* ids = run.input(x).data<Index>();
     const int64_t count = run.input(x).element_count();
     Tensor& rows = run.output(out);
+    // Before anything is written, so that an Error leaves Out as it was.
     if (!skips) CheckIndices(ids, count, depth, op, "X");
     ZeroBytes(rows.raw_data(), rows.byte_count());
     VisitOneHotDType(rows.dtype(), op, [&]<typename T>(T) {

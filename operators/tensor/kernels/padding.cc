@@ -49,7 +49,8 @@ void CheckPadValue(const OpContext& context, DType dtype) {
 }
 
 ConstantPad::ConstantPad(const Shape& x, const Borders& borders) {
-  // Innermost first. An axis without border is one with the axis before it.
+  // From the innermost axis. An axis without border is merged with the axis before it, so that rows
+  // are as long as possible and there are few axes to divide by.
   std::vector<Axis> axes;
   int64_t inner = 1;
   for (int axis = x.rank() - 1; axis >= 0; --axis) {
@@ -68,6 +69,7 @@ ConstantPad::ConstantPad(const Shape& x, const Borders& borders) {
   for (const Axis& axis : outer_) rows_ *= axis.padded();
 }
 
+// The axes are divided off from the innermost one; a row is in the border as soon as one index is.
 int64_t ConstantPad::SourceOf(int64_t row) const {
   int64_t source = 0;
   int64_t stride = row_.dim;

@@ -1,4 +1,4 @@
-// Adding and removing a border around a tensor: what pad and pad2d share.
+// Adding and removing a border around a tensor, for pad and pad2d.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace skiff {
 // negative.
 using Borders = std::vector<int64_t>;
 
-// Throws Error for a width that 32 bits can't count. Files may have 64 bits, whose sums would
-// overflow.
+// Throws Error for a width that doesn't fit into 32 bits. A program file may hold 64-bit values,
+// whose sums could overflow.
 void CheckBorderWidths(const Borders& borders, const std::string& op);
 
 // Returns the shape of `x` with its borders. -1 stays unknown.

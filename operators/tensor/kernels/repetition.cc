@@ -1,3 +1,6 @@
+// Along a repeated axis, Out is seen as two axes, [times, dim]. In the copy, the first one has
+// stride 0 in X; in the gradient, it is an axis to sum over. So both are calls of general loops,
+// StridedCopy and AxisReduction.
 #include "operators/tensor/kernels/repetition.h"
 
 #include <array>
@@ -20,7 +23,7 @@ Repetition RepetitionOf(const RepeatFacts& facts, const OpContext& context) {
   return facts.repetition(context, context.Input("X").shape, context.IntsAttr(facts.attr));
 }
 
-// Axis i of Out counts [times[i], dims[i]]: the first of the two stands still in X.
+// Axis i of Out is seen as the axes [times[i], dims[i]], of which the first has stride 0 in X.
 StridedCopy RepeatCopy(const Repetition& repetition, DType dtype) {
   const int rank = repetition.dims.rank();
   const auto x_strides = RowMajorStrides(repetition.dims);
@@ -41,7 +44,7 @@ StridedCopy RepeatCopy(const Repetition& repetition, DType dtype) {
                      std::span(to).first(count), SizeOf(dtype));
 }
 
-// The axes of Out as RepeatCopy counts them, neighbours of one kind as one.
+// The axes of Out as RepeatCopy sees them, with neighbours of one kind merged.
 struct FoldedAxes {
   std::vector<int64_t> dims;
   std::vector<bool> is_repeat;
@@ -57,8 +60,8 @@ struct FoldedAxes {
   }
 };
 
-// The sums over all copies of each element. A Shape may hold fewer axes than there are; then
-// several reductions follow each other, outer axes first.
+// Sums over all copies of each element. If there are more axes than a Shape can hold, it takes
+// several reductions one after the other, from the outer axes.
 class RepeatSum {
  public:
   RepeatSum(const Repetition& repetition, DType dtype, PrepareContext& context) {
@@ -86,7 +89,7 @@ class RepeatSum {
   }
 
  private:
-  // Adds a stage that sums over the repeats among the first axes; returns what is left.
+  // Adds a stage that sums over the repeats among the first axes. Returns the remaining axes.
   FoldedAxes Fold(const FoldedAxes& axes) {
     constexpr size_t kOuter = Shape::kMaxRank - 1;
     FoldedAxes stage;
@@ -98,6 +101,7 @@ class RepeatSum {
       if (!outer) inner = MultiplyCounts(inner, axes.dims[i]);
       if (!outer || !axes.is_repeat[i]) left.Append(axes.dims[i], axes.is_repeat[i]);
     }
+    // The axes beyond the first ones are one axis to this stage.
     stage.Append(inner, /*repeat=*/false);
     stages_.emplace_back(Shape(std::span<const int64_t>(stage.dims)), stage.is_repeat);
     return left;

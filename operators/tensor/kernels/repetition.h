@@ -1,4 +1,4 @@
-// Repeating a tensor along its axes: what expand, expand_v2 and tile share.
+// Repeating a tensor along its axes, for expand, expand_v2 and tile.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What ops share whose X is always selected rows.
+// Common code of the ops whose X is always selected rows.
 #pragma once
 
 #include <string>

@@ -1,3 +1,7 @@
+// A store to memory normally first reads the cache line that it is part of. Non-temporal stores of
+// whole lines don't, which saves a third of the traffic of a copy, but they are worth it only if
+// the target would be evicted before it is read. They are weakly ordered: hence EndStreams, a store
+// fence.
 #include "operators/tensor/kernels/stream_copy.h"
 
 #include <algorithm>
@@ -34,6 +38,7 @@ void StreamRow(const void* source, void* target, int64_t bytes) {
   constexpr int64_t kLine = 64;
   const auto* from = static_cast<const uint8_t*>(source);
   auto* to = static_cast<uint8_t*>(target);
+  // The lines that aren't the target's alone, at both ends, are written by ordinary stores.
   const auto beyond_line = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % kLine);
   const int64_t head = std::min(bytes, beyond_line == 0 ? 0 : kLine - beyond_line);
   const int64_t lines = (bytes - head) / kLine * kLine;

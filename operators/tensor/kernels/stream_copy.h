@@ -8,7 +8,7 @@
 
 namespace skiff {
 
-// More than a last-level cache has room for.
+// Outputs of at least this size are streamed: more than a last-level cache has room for.
 inline constexpr int64_t kLeastStreamedBytes = int64_t{32} << 20;
 
 // A memcpy whose whole cache lines bypass the caches. The same thread must call EndStreams before

@@ -11,7 +11,7 @@
 namespace skiff {
 namespace {
 
-// Bytes that are worth a thread of their own.
+// The number of bytes that is worth a thread of its own.
 constexpr int64_t kGrainBytes = int64_t{64} << 10;
 
 }  // namespace
@@ -48,14 +48,15 @@ StridedCopy::StridedCopy(std::span<const int64_t> dims, std::span<const int64_t>
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] != 1) axes_[axis_count_++] = {dims[i], source_strides[i], target_strides[i]};
   }
-  // The target is written in the order of its memory.
+  // The target is written in the order of its memory: writes to scattered lines are dearer than
+  // reads.
   std::stable_sort(axes_.begin(), axes_.begin() + axis_count_,
                    [](const Axis& a, const Axis& b) { return a.target_stride > b.target_stride; });
   MergeAxes();
   ChooseLoop();
 }
 
-// Neighbouring axes that both sides walk as if they were one become one.
+// Merges neighbouring axes that are contiguous with respect to each other on both sides.
 void StridedCopy::MergeAxes() {
   int kept = 0;
   for (int i = 1; i < axis_count_; ++i) {
@@ -81,6 +82,8 @@ void StridedCopy::ChooseLoop() {
     loop_ = Loop::kRows;
     return;
   }
+  // A transposition: the target's contiguous axis is the last one, and the source's is made the one
+  // before it, so that RunTransposed finds both at fixed places.
   if (last.target_stride != 1) return;
   for (int i = 0; i + 1 < axis_count_; ++i) {
     if (axes_[i].source_stride != 1) continue;
@@ -105,12 +108,12 @@ void StridedCopy::OuterOffsets(int64_t index, int inner_axes, int64_t* source,
 void StridedCopy::RunRows(const char* source, char* target) const {
   const int64_t row = axes_[axis_count_ - 1].dim;
   const int64_t grain = std::max<int64_t>(1, kGrainBytes / element_bytes_);
-  // Parts may begin and end within a row, so that few long rows are shared out as well.
+  // Parts may begin and end within a row, so that threads share a few long rows, too.
   const Axis& line = axes_[axis_count_ - 2];
   const bool streams = element_count_ * element_bytes_ >= kLeastStreamedBytes;
   ParallelFor(element_count_, grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
-      // The rows of a line follow each other at one distance.
+      // The rows of a line are equidistant, so the divisions of OuterOffsets happen once per line.
       int64_t source_offset = 0;
       int64_t target_offset = 0;
       const int64_t first = begin / row % line.dim;
@@ -137,7 +140,8 @@ void StridedCopy::RunTransposed(const Word* source, Word* target) const {
   // A unit is a block of rows that are read side by side.
   constexpr int64_t kUnitRows = 128;
   constexpr int64_t kUnitColumns = 512;
-  // Where single words are copied, a tile keeps the lines that it reads in the first-level cache.
+  // If words are copied one by one, a tile is small enough that the lines it reads stay in the
+  // first-level cache until all their words are used.
   constexpr int64_t kTileRows = sizeof(Word) == sizeof(uint32_t) ? kUnitRows : 32;
   const int64_t strips = (along_target.dim + kUnitRows - 1) / kUnitRows;
   const int64_t parts = (along_source.dim + kUnitColumns - 1) / kUnitColumns;
@@ -178,6 +182,7 @@ void StridedCopy::RunElements(const Word* source, Word* target) const {
       int64_t target_offset = 0;
       OuterOffsets(begin / last.dim, 1, &source_offset, &target_offset);
       begin += count;
+      // A broadcast along the last axis.
       if (last.source_stride == 0 && last.target_stride == 1) {
         std::fill_n(target + target_offset + column, count, source[source_offset]);
         continue;

@@ -1,3 +1,5 @@
+// Reading rows of a table, and two gradients. The dense gradient is as large as the table, however
+// few rows were read; the sparse one has one slot per id and costs a copy of Out@GRAD.
 #include "operators/tensor/kernels/table_lookup.h"
 
 #include <algorithm>
@@ -33,7 +35,8 @@ Table TableOf(const OpContext& context) {
   return {.rows = w[0], .width = w[1], .padding_id = context.IntAttr("padding_idx")};
 }
 
-// The first position whose id is neither in the table nor padding; `count` if there is none.
+// Returns the first position whose id is neither in the table nor padding, or `count` if there is
+// none.
 template <typename Id>
 int64_t FirstBadPosition(const Id* ids, int64_t count, const Table& table) {
   for (int64_t i = 0; i < count; ++i) {
@@ -55,6 +58,8 @@ void Gather(std::string_view op, const Table& table, const T* weights, const Id*
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, table.width));
   const int64_t row_bytes = table.width * static_cast<int64_t>(sizeof(T));
   const bool streams = count * row_bytes >= kLeastStreamedBytes;
+  // Checks ids while it copies instead of in a pass of its own. The body must not throw, so the
+  // Error follows after the loop.
   std::atomic<bool> bad{false};
   ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -71,12 +76,14 @@ void Gather(std::string_view op, const Table& table, const T* weights, const Id*
   if (bad.load()) CheckIds(ids, count, table, op);
 }
 
-// Every thread adds all rows, each in a range of columns of its own: no two threads write the same
-// element and the order of the additions is that of the ids, however many threads there are.
+// Each thread adds all rows, in a range of columns of its own. So no two threads write the same
+// element, and the order of the additions is that of the ids, however many threads there are. A
+// range is at least a cache line wide, so threads don't share lines.
 template <typename T, typename Id>
 void ScatterAdd(std::string_view op, const Table& table, const T* grad, const Id* ids,
                 int64_t count, T* out) {
   ZeroBytes(out, table.rows * table.width * static_cast<int64_t>(sizeof(T)));
+  // Unlike Gather, this needs valid ids before its loop, which skips no row.
   CheckIds(ids, count, table, op);
   constexpr int64_t kLine = 64 / sizeof(T);
   const int64_t grain_for_work = 8192 / std::max<int64_t>(1, count);
@@ -107,7 +114,7 @@ void CheckTableAndIds(const LookupFacts& facts, const OpContext& context) {
                 ", expected -1 (none) or an id");
 }
 
-// The dims of Ids, each id now a row.
+// Returns the shape of Out: the dims of Ids, and the length of a row.
 Shape RowsShape(const LookupFacts& facts, const OpContext& context) {
   const Shape& ids = context.Input("Ids").shape;
   Shape rows = ids;
@@ -187,7 +194,7 @@ std::vector<AttrDef> LookupAttrs(const LookupFacts& facts) {
       {.name = "padding_idx",
        .type = AttrType::kLong,
        .default_value = kNoPadding,
-       .doc = "The id whose row counts as zeros and learns nothing; -1: none."},
+       .doc = "The id whose row counts as zeros and has no gradient; -1: none."},
       {.name = "is_sparse",
        .type = AttrType::kBool,
        .default_value = false,
@@ -195,9 +202,9 @@ std::vector<AttrDef> LookupAttrs(const LookupFacts& facts) {
       {.name = "is_distributed",
        .type = AttrType::kBool,
        .default_value = false,
-       .doc = "Whether the table lies on a parameter server; only false is supported.",
+       .doc = "Whether the table is on a parameter server; only false is supported.",
        .accepts = [](const Attribute& value) { return !std::get<bool>(value); },
-       .expected = "false: the table must lie in this process",
+       .expected = "false: the table must be in this process",
        .refusal = ErrorCode::kUnimplemented},
       // PaddlePaddle sets it in every program with a sparse table.
       {.name = "remote_prefetch",
@@ -215,7 +222,7 @@ void AddLookupGrad(OpRegistry& registry, const LookupFacts& facts) {
       "W@GRAD[r, :] = the sum of Out@GRAD[i, :] over all i with Ids[i] == r, except for the "
       "row padding_idx, which is zero. With is_sparse, W@GRAD is selected rows with a slot for "
       "each "
-      "id, repeated ones too; slots of padding_idx are unused, while Fluid trains that row then.";
+      "id, repeated ones too; slots of padding_idx are unused, whereas Fluid trains that row.";
   def.inputs = {{.name = "Ids", .doc = "Ids of the forward op.", .checks_data = true},
                 {.name = "W", .doc = "The table.", .shape_only = true},
                 {.name = "Out@GRAD", .doc = "The gradient of Out."}};
@@ -244,7 +251,8 @@ void AddLookupOps(OpRegistry& registry, const LookupFacts& facts) {
   def.doc = facts.doc;
   def.inputs = {{.name = "Ids", .doc = facts.ids_doc, .checks_data = true},
                 {.name = "W", .doc = "The table, [rows, width]."}};
-  def.outputs = {{.name = "Out", .doc = "The rows: each id of Ids became one of `width`."}};
+  def.outputs = {
+      {.name = "Out", .doc = "The rows: each id of Ids is replaced by `width` elements."}};
   def.attrs = LookupAttrs(facts);
   def.infer = [facts](OpContext& context) { InferLookup(facts, context); };
   def.grad = GradOp(facts.type + "_grad", {"Ids", "W", "Out@GRAD"}, {"W@GRAD"});

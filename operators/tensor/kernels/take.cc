@@ -49,6 +49,7 @@ std::unique_ptr<Kernel> PrepareTake(const TakeFacts& facts, PrepareContext& cont
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     const int64_t count = run.input(index).element_count();
     VisitIndices(run.input(index), [&](const auto* indices) {
+      // Before the threaded loop, whose body must not throw.
       CheckIndices(indices, count, axis.length, type, "Index");
       TakeRows(axis, run.input(x).raw_data(), indices, count, bytes, run.output(out).raw_data());
     });

@@ -11,9 +11,9 @@ namespace skiff {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A square of kLanes x kLanes: whole cache lines are read and written where a vector is one, so
-// that it doesn't matter that lines a power of two apart share a few places of the first-level
-// cache.
+// Transposes a square of kLanes x kLanes in registers. If a vector is a cache line, it reads and
+// writes whole lines, so it doesn't matter that lines at distances of a power of two compete for a
+// few places in the first-level cache.
 template <bool kStreams>
 HWY_INLINE void TransposeSquare(const uint32_t* source, int64_t source_stride, uint32_t* target,
                                 int64_t target_stride) {
@@ -48,10 +48,12 @@ void TransposeWords(const uint32_t* source, int64_t source_stride, uint32_t* tar
                     int64_t target_stride, int64_t rows, int64_t columns, bool streams) {
   const int64_t whole_rows = rows / kLanes * kLanes;
   const int64_t whole_columns = columns / kLanes * kLanes;
+  // A streaming store needs a vector's alignment.
   const bool is_aligned =
       reinterpret_cast<uintptr_t>(target) % sizeof(FloatVector) == 0 && target_stride % kLanes == 0;
   const auto squares = streams && is_aligned ? TransposeSquares<true> : TransposeSquares<false>;
   squares(source, source_stride, target, target_stride, whole_rows, whole_columns);
+  // The words to the right of and below the squares.
   for (int64_t column = 0; column < columns; ++column) {
     for (int64_t row = column < whole_columns ? whole_rows : 0; row < rows; ++row) {
       target[column * target_stride + row] = source[row * source_stride + column];

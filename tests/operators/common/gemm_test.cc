@@ -12,7 +12,7 @@
 namespace skiff {
 namespace {
 
-// Small whole numbers, exact in float32 whatever the order of the sum.
+// Small integers, whose sums are exact in float32 in any order.
 template <typename T>
 std::vector<T> Numbers(size_t count, int seed) {
   std::vector<T> numbers(count);

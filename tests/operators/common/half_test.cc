@@ -13,14 +13,14 @@
 namespace skiff {
 namespace {
 
-// Each of a vector's lanes and what no vector holds see each number, as the length is odd.
+// Since the length is odd, each number gets to every lane of a vector and to the remainder.
 std::vector<uint16_t> AllHalves() {
   std::vector<uint16_t> halves(65536 + 1);
   for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
   return halves;
 }
 
-// Every sign, exponent and leading fraction, followed by what is rounded up, down and to even.
+// Every sign, exponent and leading fraction, followed by bits that round up, down and to even.
 std::vector<float> ManyFloats() {
   std::vector<float> floats;
   for (uint32_t high = 0; high <= 0xffffu; ++high) {

@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A workspace of the size that is asked for, and no more.
+// A workspace of exactly the requested size.
 std::vector<int64_t> WorkspaceFor(size_t slots) {
   const auto bytes = static_cast<size_t>(MergedRowsWorkspaceBytes(static_cast<int64_t>(slots)));
   EXPECT_EQ(bytes % sizeof(int64_t), 0U);
@@ -82,7 +82,7 @@ TEST(MergedRows, AreThoseOfAMap) {
 }
 
 TEST(MergedRows, AddTheirSlotsInOrder) {
-  // In float32, 1 is lost beside 2^24, but not behind it and -2^24.
+  // In float32, 1 is lost when added to 2^24, but not after 2^24 and -2^24.
   const std::vector<float> values = {0x1p24f, 7, -0x1p24f, 8, 1, 9};
   const std::vector<int64_t> slots = {0, 1, 2};
   float sums[2];

@@ -10,7 +10,7 @@
 namespace skiff {
 namespace {
 
-// What is staged of each tensor is its bytes.
+// Checks that the staging buffer has the bytes of each tensor.
 std::vector<std::string> Staged(const StagedCopies& plan,
                                 const std::vector<StagedTensor>& tensors) {
   std::string staging(static_cast<size_t>(plan.bytes), '?');

@@ -36,8 +36,8 @@ void AddCastCases(CaseList& cases) {
       {0, 255, 255});
   const double infinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  // Halfway between two numbers, the even one; the largest number and what is beyond; subnormal
-  // numbers, and half of the least.
+  // Halfway between two numbers, the even one; the largest number and numbers above it; subnormal
+  // numbers, and half of the smallest one.
   add("nearest_float16", DType::kFloat32, DType::kFloat16,
       Values({14}, {1 + 0x1p-11, 1 + 0x3p-11, 1 + 0x1.2p-11, -2049, 65504, 65519.996, 65520, -1e9,
                     0x1p-24, 0x1.8p-24, 0x1p-25, 0x1.1p-25, -infinity, nan}),

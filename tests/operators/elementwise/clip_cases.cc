@@ -39,7 +39,7 @@ void AddClipCases(CaseList& cases) {
     integers.attrs = {{"min", -10.0f}, {"max", 20.0f}};
     cases.push_back(integers);
   }
-  // The attributes are not read where the tensors are there.
+  // The attributes are not read if the tensors are present.
   OpCase tensors =
       UnaryCase("bounds_in_tensors", "clip", UniformAwayFrom({3, 7}, 12, {-0.5, 0.25}), f);
   tensors.attrs = {{"min", 5.0f}, {"max", -5.0f}};

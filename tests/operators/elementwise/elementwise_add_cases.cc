@@ -18,7 +18,7 @@ void AddElementwiseAddCases(CaseList& cases) {
   };
   trailing.gradients = {"X", "Y"};
   cases.push_back(trailing);
-  // The axis would leave room for another dim; Fluid doesn't look at it.
+  // At this axis there would be room for another dim; Fluid doesn't check it.
   OpCase equal = BinaryCase("equal_shapes_whatever_the_axis", "elementwise_add",
                             Uniform({2, 1, 3, 1}, 9), Uniform({2, 1, 3, 1}, 10), -1, f);
   equal.attrs = {{"axis", int32_t{1}}};

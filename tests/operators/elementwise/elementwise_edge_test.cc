@@ -1,5 +1,5 @@
-// What the cases can't say: errors, values beyond finite numbers, and sums that must not depend on
-// the number of threads.
+// Errors, non-finite values, and sums that must not depend on the number of threads, which the
+// cases can't express.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -154,14 +154,14 @@ TEST(Attributes, OutOfRangeAreAnError) {
   EXPECT_THAT(message("selu", "alpha", -1.0f), HasSubstr("alpha = -1.0, expected at least 0"));
   EXPECT_THAT(message("hard_swish", "scale", 0.0f), HasSubstr("scale = 0.0, expected more than 0"));
   EXPECT_THAT(message("hard_swish", "threshold", 0.0f), HasSubstr("expected more than 0"));
-  EXPECT_THAT(message("softplus", "beta", 0.0f), HasSubstr("beta = 0.0, expected another number"));
+  EXPECT_THAT(message("softplus", "beta", 0.0f),
+              HasSubstr("beta = 0.0, expected a number other than 0"));
 }
 
 TEST(Division, OfIntegersByZeroIsAnError) {
   const harness::NamedTensors inputs = {{"x", Tensor::FromValues<int32_t>({2, 2}, {1, 2, 3, 4})},
                                         {"y", Tensor::FromValues<int32_t>({2}, {5, 0})}};
-  const std::string what =
-      ": Y[1] (in storage order) is 0, expected integers to be divided by others than 0";
+  const std::string what = ": Y[1] (in storage order) is 0, expected nonzero divisors for integers";
   EXPECT_EQ(MessageOf(BinaryOp("elementwise_div"), inputs), "elementwise_div" + what);
   EXPECT_EQ(MessageOf(BinaryOp("elementwise_mod"), inputs), "elementwise_mod" + what);
   EXPECT_EQ(MessageOf(BinaryOp("elementwise_floordiv"), inputs), "elementwise_floordiv" + what);
@@ -202,7 +202,7 @@ TEST(Pow, TakesNoNegativeFactorForIntegersAndNoFactorOfSeveralElements) {
   op.SetInput("X", {"x"}).SetOutput("Out", {"out"}).SetAttr("factor", -1.0f);
   const Tensor x = Tensor::FromValues<int32_t>({2}, {1, 2});
   EXPECT_EQ(MessageOf(op, {{"x", x}}),
-            "pow: factor = -1, expected one that isn't negative for integers");
+            "pow: factor = -1, expected a nonnegative factor for integers");
   op.SetInput("FactorTensor", {"factor"});
   EXPECT_EQ(MessageOf(op, {{"x", x}, {"factor", Tensor({2}, DType::kFloat32)}}),
             "pow: FactorTensor has shape [2], expected one element");

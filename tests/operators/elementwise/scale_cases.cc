@@ -27,7 +27,7 @@ void AddScaleCases(CaseList& cases) {
     rows.attrs = {{"scale", -2.5f}};
     cases.push_back(rows);
   }
-  // Both numbers are cut to integers: 3 and -1.
+  // Both numbers are truncated to integers: 3 and -1.
   for (const DType dtype : {DType::kInt32, DType::kInt64}) {
     OpCase integers =
         UnaryCase(std::string(DTypeName(dtype)), "scale", Integers({5, 7}, 24, -90, 90, dtype),

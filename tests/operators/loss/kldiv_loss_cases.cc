@@ -23,7 +23,7 @@ Arrays Reference(const Arrays& inputs, const std::string& reduction) {
   return {{"Loss", {Values(Shape(), {sum})}}};
 }
 
-// Targets of which some are 0 and some below.
+// Targets, some of which are 0 or negative.
 Array Targets(const Shape& shape) {
   Array target = Uniform(shape, 2, -0.2, 1);
   for (size_t i = 0; i < target.values.size(); i += 5) target.values[i] = 0;

@@ -1,5 +1,5 @@
-// Labels that are no class, on every kernel that reads labels: each dtype of scores and of labels,
-// forward and backward, with and without softmax.
+// Labels that aren't classes, on every kernel that reads labels: each dtype of scores and of
+// labels, forward and backward, with and without softmax.
 #include <gtest/gtest.h>
 
 #include <algorithm>

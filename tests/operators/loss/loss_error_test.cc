@@ -1,4 +1,4 @@
-// What the cases of the losses that are computed element by element can't say: errors.
+// Errors of the element-wise losses, which the cases can't express.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -94,7 +94,7 @@ TEST(SmoothL1Loss, WantsRowsAndBothWeightsOrNone) {
             "smooth_l1_loss: only one of InsideWeight and OutsideWeight is given, expected both or "
             "none");
   EXPECT_THAT(loss({4, 2}).Attr("sigma", 0.0f).Message(),
-              HasSubstr("sigma = 0.0, expected another number"));
+              HasSubstr("sigma = 0.0, expected a number other than 0"));
 }
 
 TEST(LabelSmooth, WantsAPriorOfTheClasses) {

@@ -41,8 +41,8 @@ void AddAccuracyCases(CaseList& cases) {
   cases.push_back(Case("label_vector", 7, 2, {7}));
   cases.push_back(Case("int32_label", 9, 2, {9, 1}, DType::kInt32));
   cases.push_back(Case("no_rows", 0, 2, {0, 1}));
-  // The op knows no number of classes: a label that is none, as one that the loss ignores, is
-  // wrong.
+  // The op doesn't know the number of classes: a label that isn't a class, such as one that the
+  // loss ignores, counts as wrong.
   OpCase outside = Case("labels_that_are_no_class", 12, 3, {12, 1});
   outside.inputs["Label"] = {Integers({12, 1}, 20, -100, 100)};
   cases.push_back(outside);

@@ -19,7 +19,7 @@ struct AxisLines {
   }
 
   int64_t count() const { return outer * inner; }
-  // Where element i of a line lies, if lines have `size` elements.
+  // Returns the offset of element i of a line, if lines have `size` elements.
   size_t Place(int64_t line, int64_t i, int64_t size) const {
     return static_cast<size_t>((line / inner * size + i) * inner + line % inner);
   }

@@ -14,7 +14,7 @@ struct Attrs {
   bool reverse = false;
 };
 
-// Each sum by itself, straight from the definition.
+// Each sum separately, straight from the definition.
 Arrays Reference(const Arrays& inputs, const Attrs& attrs) {
   Array out = inputs.at("X")[0];
   const std::vector<double>& x = inputs.at("X")[0].values;

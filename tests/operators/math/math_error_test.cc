@@ -1,4 +1,4 @@
-// What the ops of the family refuse, and what they say about it.
+// The arguments that the ops of the family refuse, and their messages.
 #include "operators/math/math_ops.h"
 #include "tests/operators/refused_op.h"
 

@@ -1,4 +1,4 @@
-// What the cases can't say: values beyond finite numbers, and errors.
+// Non-finite values and errors, which the cases can't express.
 #include "operators/math/math_ops.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +29,7 @@ const OpRegistry& Registry() {
   return *registry;
 }
 
-// Rows of `classes` zeros with `value` at one place; along the last axis, or with the rows as
-// columns.
+// Rows of `classes` zeros with `value` at one place, along the last axis or as columns.
 std::vector<float> SoftmaxOf(float value, int64_t classes, bool columns) {
   constexpr int64_t kRows = 3;
   Tensor x(columns ? Shape{classes, kRows} : Shape{kRows, classes}, DType::kFloat32);
@@ -55,7 +54,7 @@ TEST(Softmax, OfALogitThatIsNoNumberIsNoNumber) {
     SCOPED_TRACE(harness::InstructionSetName(set));
     for (const bool columns : {false, true}) {
       for (const int64_t classes : {3, 37}) {
-        // The whole row, and no other.
+        // The whole row becomes NaN, and no other one.
         EXPECT_EQ(CountNan(SoftmaxOf(kNan, classes, columns)), classes);
         EXPECT_EQ(CountNan(SoftmaxOf(kInfinity, classes, columns)), classes);
         EXPECT_EQ(CountNan(SoftmaxOf(-kInfinity, classes, columns)), 0);

@@ -11,7 +11,7 @@ Shape AsMatrices(const Shape& shape, bool is_left) {
   return is_left ? Shape{1, shape[0]} : Shape{shape[0], 1};
 }
 
-// Where the matrix of a factor for the batch index starts; `batch` is the broadcast batch.
+// The offset of a factor's matrix for the batch index; `batch` is the broadcast batch.
 int64_t MatrixOffset(const Shape& factor, const Shape& batch, int64_t index) {
   const int own = factor.rank() - 2;
   int64_t offset = 0;

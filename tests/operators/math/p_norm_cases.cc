@@ -63,7 +63,7 @@ OpCase Case(const std::string& name, const Array& x, const PNormSpec& spec) {
           .gradients = {"X"}};
 }
 
-// Finite differences know nothing of epsilon, which only the gradient has.
+// Only the gradient has epsilon, so finite differences can't check it.
 OpCase EpsilonCase(const std::string& name, float order) {
   constexpr float kEpsilon = 0.25f;
   Array x = Distinct({4, 7}, 3, 0.3, 2);
@@ -91,7 +91,7 @@ OpCase EpsilonCase(const std::string& name, float order) {
 }  // namespace
 
 void AddPNormCases(CaseList& cases) {
-  // Of distinct sizes, and far from 0 where the derivative jumps.
+  // Values of distinct magnitudes, far from 0, where the derivative jumps.
   const auto values = [](const Shape& shape) {
     Array x = Distinct(shape, 3, 0.3, 2);
     for (size_t i = 0; i < x.values.size(); i += 3) x.values[i] = -x.values[i];
@@ -116,7 +116,7 @@ void AddPNormCases(CaseList& cases) {
   cases.push_back(EpsilonCase("gradient_of_order_1_with_epsilon", 1));
   cases.push_back(EpsilonCase("gradient_of_order_2_with_epsilon", 2));
   cases.push_back(EpsilonCase("gradient_of_order_3_with_epsilon", 3));
-  // No derivative is that of Fluid: 0.
+  // Fluid's gradient is 0, which isn't the derivative.
   for (const float order : {1.0f, 2.0f, 1.5f}) {
     Array zeros = values({3, 4});
     for (size_t i = 4; i < 8; ++i) zeros.values[i] = 0;

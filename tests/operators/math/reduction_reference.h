@@ -16,7 +16,7 @@ struct ReducedAxes {
   bool reduce_all = false;
 };
 
-// The elements that each output is made of, in row-major order of the outputs.
+// The elements that are reduced to each output, in row-major order of the outputs.
 inline std::vector<std::vector<double>> ReducedElements(const Array& x, const ReducedAxes& axes,
                                                         Shape* out_shape) {
   const int rank = x.shape.rank();
@@ -70,7 +70,7 @@ inline OpCase ReductionCase(const std::string& type, const std::string& name, co
       .outputs = {{"Out", 1}}};
 }
 
-// What the gradient op of a reduction can't refuse.
+// Wrong inputs that the gradient op of a reduction can't detect.
 inline AcceptedWrongInput AnyRankOfOne(const std::string& slot) {
   return {slot, "other rank", "a reduction to one element has any rank"};
 }
@@ -81,7 +81,7 @@ struct ReductionLayout {
   ReducedAxes axes;
 };
 
-// Every way through memory, none over 0 elements.
+// Every order of axes in memory, without reductions of 0 elements.
 inline std::vector<ReductionLayout> ReductionLayouts() {
   return {{"first", {5, 7}, {.dim = {0}}},
           {"last", {5, 7}, {.dim = {1}}},

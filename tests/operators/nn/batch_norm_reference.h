@@ -24,7 +24,7 @@ struct NormSpec {
   double epsilon = 1e-5f;
   double momentum_tensor = -1;  // none
   AttributeMap attrs;
-  // Where the table is too narrow.
+  // For fields that the table of cases has no column for.
   double float32_tolerance = 0;
   double gradient_tolerance = 0;
   bool benchmark_only = false;

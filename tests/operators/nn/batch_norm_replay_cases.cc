@@ -6,7 +6,7 @@
 namespace skiff::harness {
 namespace {
 
-// The case of batch_norm with what it saves for its statistics.
+// The case of batch_norm, with the saved statistics as inputs.
 OpCase ReplayCase(const NormSpec& spec, bool adds, bool rectifies) {
   OpCase op_case = NormCase(spec);
   op_case.name += StrCat(adds ? "_added" : "", rectifies ? "_rectified" : "");

@@ -62,7 +62,7 @@ void AddBiasActCases(CaseList& cases) {
   };
   for (const BiasSpec& spec : specs) cases.push_back(BiasCase(spec));
 
-  // In every lane of a vector, and behind the last whole group of them.
+  // In every lane of a vector, and after the last whole group of vectors.
   const Shape many = {1, 2, 9, 17};
   OpCase special = BiasCase({.name = "infinite_and_not_a_number", .x = many});
   const double infinity = std::numeric_limits<double>::infinity();

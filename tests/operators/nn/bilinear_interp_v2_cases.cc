@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-// A pixel counts as far as it is less than one pixel away.
+// The weight of a pixel is 1 less its distance, or 0 from a distance of 1 on.
 std::vector<double> Blend(const InterpolationSpec& spec, double ratio, int64_t place,
                           int64_t inputs) {
   double position = ratio * static_cast<double>(place);

@@ -64,8 +64,8 @@ OpCase FusedCase(const FusedSpec& spec, bool adds, bool rectifies) {
     return FusedReference(spec, rectifies, inputs);
   };
   op_case.gradients = {};
-  // 1.2e-5 by Winograd's algorithm, in a channel that the normalization enlarges three times as
-  // much as others.
+  // Winograd's algorithm has an error of 1.2e-5 in a channel that the normalization enlarges three
+  // times as much as others.
   op_case.float32_tolerance = 2e-5;
   return op_case;
 }

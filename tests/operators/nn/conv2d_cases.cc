@@ -79,8 +79,8 @@ void AddConv2dCases(CaseList& cases) {
        .filter = {16, 32, 3, 3},
        .padding = {1, 1, 1, 1},
        .attrs = {{"paddings", Ints{1, 1}}}},
-      // What Winograd's tiles of 4 x 4 or 2 x 2 pixels meet: overhanging tiles, other paddings,
-      // odd numbers of channel blocks, and more filters than a cache holds.
+      // Special cases of Winograd's tiles of 4 x 4 or 2 x 2 pixels: overhanging tiles, other
+      // paddings, odd numbers of channel blocks, and more filters than a cache holds.
       {.name = "overhanging_tiles",
        .input = {2, 24, 9, 11},
        .filter = {40, 24, 3, 3},

@@ -5,7 +5,7 @@ namespace {
 
 using Ints = std::vector<int32_t>;
 
-// More input pixels than a chunk of columns holds, and no multiple of it.
+// More input pixels than a chunk of columns holds, and not a multiple of that.
 TransposeSpec SeveralChunks(bool channels_last) {
   return {.name = channels_last ? "channels_last_several_chunks" : "several_chunks",
           .input = {2, 2, {1, 35, 36}},

@@ -16,7 +16,7 @@ struct Conv3dSpec {
   Triple output{1, 1, 1};  // as expected
   // What the op is expected to do.
   Triple stride{1, 1, 1};
-  Triple padding{0, 0, 0};  // in front
+  Triple padding{0, 0, 0};  // before the input
   Triple dilation{1, 1, 1};
   int64_t groups = 1;
   bool channels_last = false;
@@ -114,7 +114,7 @@ OpCase GradientCase(const Conv3dSpec& spec) {
   return op_case;
 }
 
-// More output points than a chunk of columns holds, and no multiple of it.
+// More output points than a chunk of columns holds, and not a multiple of that.
 Conv3dSpec SeveralChunks(bool channels_last) {
   return {.name = channels_last ? "channels_last_several_chunks" : "several_chunks",
           .input = {2, 2, {16, 36, 37}},

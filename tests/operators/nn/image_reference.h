@@ -1,4 +1,4 @@
-// Image batches in the float64 references of convolution and pooling.
+// Image batches, for the float64 references of convolution and pooling.
 #pragma once
 
 #include <cstdint>

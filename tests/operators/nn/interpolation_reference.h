@@ -16,7 +16,7 @@ struct InterpolationSpec {
   std::string name;
   Shape input;  // N, C, H, W, whatever the format
   Pair output;  // as expected
-  // How far the input moves with a pixel of output, as expected.
+  // The expected distance in the input between neighbouring pixels of the output.
   double rows = 1;
   double columns = 1;
   bool align_corners = true;

@@ -5,8 +5,8 @@ namespace {
 
 std::vector<double> Nearest(const InterpolationSpec& spec, double ratio, int64_t place,
                             int64_t inputs) {
-  // Fluid's position is a float32, which 0.5 in float64 is added to: half way between two pixels it
-  // takes the one that rounding errors lead to.
+  // Fluid adds 0.5 in float64 to a float32 position. Half way between two pixels, rounding errors
+  // decide which one it takes.
   const float position = static_cast<float>(ratio) * static_cast<float>(place);
   const double rounded = std::floor(static_cast<double>(position) + (spec.align_corners ? 0.5 : 0));
   std::vector<double> weights(static_cast<size_t>(inputs), 0.0);

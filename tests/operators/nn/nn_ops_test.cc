@@ -1,4 +1,4 @@
-// What the cases can't say: errors.
+// Errors, which the cases can't express.
 #include "operators/nn/nn_ops.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST(Windows, ThatReachBeyondTheInputAreAnError) {
               HasSubstr("a window of 4294967295 pixels does not fit the input's height of 8"));
 }
 
-// A batch of images in which LoD tells which belong together stays one.
+// A batch of images that LoD groups keeps its LoD.
 TEST(Windows, KeepTheLodLevel) {
   OpRegistry registry;
   RegisterNnOps(registry);

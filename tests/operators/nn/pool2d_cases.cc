@@ -238,7 +238,7 @@ std::vector<PoolingSpec> Specs() {
   };
 }
 
-// Of equal pixels the first one of a window, row by row, takes the gradient.
+// The first of equal pixels of a window, row by row, takes the gradient.
 OpCase TiesCase() {
   OpCase op_case;
   op_case.name = "ties_go_to_the_first_pixel";
@@ -254,8 +254,8 @@ OpCase TiesCase() {
   return op_case;
 }
 
-// NaNs at the first, at the last and at other places of windows, in several channels; a window of
-// nothing but the lowest number of all.
+// NaNs at the first, at the last and at other places of windows, in several channels, and a window
+// with only the lowest number.
 OpCase NanCase(const PoolingSpec& spec, const std::string& kind) {
   OpCase op_case = PoolingCase(spec, kind);
   Array& x = op_case.inputs.at("X")[0];
@@ -284,8 +284,8 @@ OpCase NanGradientCase() {
   return op_case;
 }
 
-// Windows at rows and columns -1 and 2 of three: only the last one lies on the image. `nothing` is
-// what the others give.
+// Windows at rows and columns -1 and 2 of three: only the last one is on the image. `nothing` is
+// the result of the others.
 OpCase PaddingAloneCase(const std::string& kind, double nothing) {
   OpCase op_case;
   op_case.name = kind + "_window_on_padding_alone";

@@ -17,7 +17,7 @@ struct Pool3dSpec {
   Triple output{1, 1, 1};  // as expected
   Triple kernel{1, 1, 1};
   Triple stride{1, 1, 1};
-  Triple padding{0, 0, 0};  // in front
+  Triple padding{0, 0, 0};  // before the input
   bool adaptive = false;
   bool exclusive = true;
   bool channels_last = false;
@@ -99,7 +99,7 @@ OpCase Case(const Pool3dSpec& spec, const std::string& kind) {
   return op_case;
 }
 
-// Of equal points the first one of a window, in row-major order, takes the gradient.
+// The first of equal points of a window, in row-major order, takes the gradient.
 OpCase TiesCase() {
   OpCase op_case;
   op_case.name = "ties_go_to_the_first_point";
@@ -115,8 +115,8 @@ OpCase TiesCase() {
   return op_case;
 }
 
-// NaNs at the first, at the last and at other places of windows; a window of nothing but the lowest
-// number of all.
+// NaNs at the first, at the last and at other places of windows, and a window with only the lowest
+// number.
 OpCase NanCase(const std::string& kind) {
   const Pool3dSpec spec = {.name = "nan_and_infinities",
                            .input = {2, 3, {2, 4, 6}},
@@ -147,8 +147,8 @@ OpCase NanGradientCase() {
   return op_case;
 }
 
-// Windows at -1 and 2 of three along each axis: only the last of them lies on the volume. `nothing`
-// is what the others give.
+// Windows at -1 and 2 of three along each axis: only the last one is on the volume. `nothing` is
+// the result of the others.
 AttributeMap PaddingAlone(const std::string& kind) {
   return {{"pooling_type", kind},
           {"ksize", Ints{1, 1, 1}},

@@ -1,4 +1,4 @@
-// Batches of volumes in the float64 references of ops on them. Images are volumes of depth 1.
+// Batches of volumes, for the float64 references. Images are volumes of depth 1.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What cases of Adam and of the ops built on it have in common: moments, powers, Adam's step.
+// Common code of the cases of Adam and of the ops built on it: moments, powers, Adam's step.
 #pragma once
 
 #include <cmath>
@@ -18,8 +18,8 @@ struct AdamSettings {
   bool global_pow = false;  // the powers stay
 };
 
-// Moves the moments of element i. The step of a rate of 1, in the textbook's form: moments freed of
-// their bias, then the quotient.
+// Advances the moments of element i. Returns the step of a rate of 1 in the textbook's form:
+// bias-corrected moments, then the quotient.
 inline double AdamStep(UpdatedParameter& p, size_t i, const AdamSettings& settings) {
   const double g = p.grad[i];
   double& m = p.states[0][i];
@@ -37,7 +37,7 @@ inline void AdvancePowers(UpdatedParameter& p, const AdamSettings& settings) {
   p.scalars[1] *= settings.beta2;
 }
 
-// `attrs`: those that `type` has besides.
+// `attrs` are the attributes that only `type` has.
 inline UpdateCase AdamCase(const std::string& name, const std::string& type,
                            const AdamSettings& settings, AttributeMap attrs,
                            std::function<void(UpdatedParameter&)> update) {

@@ -13,7 +13,7 @@ struct Settings {
   bool with_decay = true;
 };
 
-// The textbook's form: the parameter decays by itself, then moves by Adam's step.
+// The textbook's form: the parameter decays first, then moves by Adam's step.
 void Update(UpdatedParameter& p, const Settings& settings) {
   for (size_t i = 0; i < p.param.size(); ++i) {
     const double decay = settings.with_decay ? settings.coeff * p.param[i] : 0;

@@ -18,7 +18,7 @@ struct Counts {
 struct AverageCase {
   std::string name;
   std::vector<Shape> shapes = {{5, 7}};
-  std::vector<Counts> counts = {{3, 2, 5}};  // one, or one a parameter
+  std::vector<Counts> counts = {{3, 2, 5}};  // one, or one per parameter
   float average_window = 0.5f;
   int64_t min_window = 4;
   int64_t max_window = 8;

@@ -1,5 +1,5 @@
-// Averages that lie in host memory beside a program on a device: they are what they are on the
-// device, and on the CPU. Skipped where there is no device.
+// Averages in host memory beside a program on a device have the same bits as on the device, and as
+// on the CPU. Skipped if there is no device.
 #include <gtest/gtest.h>
 
 #ifdef WITH_CUDA
@@ -147,7 +147,7 @@ TEST_F(AverageOnHost, HasTheBitsOfTheDeviceAndOfTheCpu) {
       on_cpu.Step(step);
       on_device.Step(step);
       on_host.Step(step);
-      // Not always: steps follow each other without a wait as well.
+      // Not always, so that some steps follow each other without a wait.
       if (step % 4 == 3) {
         ASSERT_EQ(on_host.Values(), on_cpu.Values()) << step;
       }

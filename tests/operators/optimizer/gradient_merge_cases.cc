@@ -46,7 +46,7 @@ void AddGradientMergeCases(CaseList& cases) {
   for (const Step& step :
        {Step{.name = "first"}, Step{.name = "middle", .count = 2}, Step{.name = "mean", .count = 4},
         Step{.name = "sum", .count = 4, .mean = false}, Step{.name = "only", .steps = 1},
-        // Of a round that has become shorter.
+        // In a round that has become shorter.
         Step{.name = "late", .count = 6}}) {
     cases.push_back(Merge("one", {{5, 7}}, step));
     cases.push_back(Merge("list", {{5, 7}, {0}, Shape(), {131, 257}, {17}}, step));

@@ -53,7 +53,7 @@ void AddRmspropCases(CaseList& cases) {
   cases.push_back(MakeUpdateCase(Rmsprop("centered_no_epsilon", {.centered = true, .epsilon = 0})));
   cases.push_back(MakeUpdateCase(Rmsprop("zero_gradient")));
   cases.back().inputs["Grad"] = {Values({5, 7}, std::vector<double>(35, 0.0))};
-  // Of gradients that stay the same nothing but rounding is left of the variance.
+  // If gradients stay the same, the variance consists of rounding errors only.
   cases.push_back(MakeUpdateCase(Rmsprop("centered_negative_variance", {.centered = true})));
   cases.back().inputs["MeanGrad"] = {Uniform({5, 7}, 9, 1.5, 2.0)};
 }

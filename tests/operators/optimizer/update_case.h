@@ -49,7 +49,7 @@ struct UpdateCase {
   };
   std::vector<Scalar> scalars;
   AttributeMap attrs;
-  std::vector<double> rates = {0.125};  // one, or one a parameter; exact in float32
+  std::vector<double> rates = {0.125};  // one, or one per parameter; exact in float32
   double grad_scale = 1;                // connected unless 1
   // float16 or bfloat16: parameters of that dtype with master weights, to which all above applies.
   DType half = DType::kFloat32;
@@ -206,8 +206,8 @@ inline OpCase WithSkipUpdate(UpdateCase made, bool skips) {
   return result;
 }
 
-// The same by each kind of sparse gradient. What touches no other row (`touched`) leaves the rest
-// of the outputs as they were.
+// Adds the same with each kind of sparse gradient. An update of touched rows only (`touched`)
+// leaves the rest of the outputs unchanged.
 inline void AddSparseCasesOf(CaseList& cases, const UpdateCase& made, bool touched) {
   for (const auto& [kind, gradient] : SelectedRowsOfAllKinds()) {
     UpdateCase changed = made;
@@ -233,7 +233,7 @@ inline void AddSparseCasesOf(CaseList& cases, const UpdateCase& made, bool touch
   }
 }
 
-// And of two-byte parameters, whose gradients are so as well.
+// Also with two-byte parameters, whose gradients have two bytes, too.
 inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched) {
   AddSparseCasesOf(cases, made, touched);
   UpdateCase halves = made;
@@ -243,10 +243,10 @@ inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched
   AddSparseCasesOf(cases, halves, touched);
 }
 
-// What every update op is tried on: `made` as one parameter of a matrix, as an empty one, as lists
-// whose tensors fill no vector and are of one and of several threads' size, with a learning rate a
-// parameter, with a gradient that is rescaled, scaled and decayed, and skipped; as parameters of
-// both two-byte dtypes, by gradients of both kinds.
+// The cases of every update op: `made` as one parameter of a matrix, as an empty one, as lists
+// whose tensors fill no vector and are large enough for one and for several threads, with a
+// learning rate per parameter, with a gradient that is rescaled, scaled and decayed, and skipped;
+// as parameters of both two-byte dtypes, with gradients of both kinds.
 inline void AddUpdateCases(CaseList& cases, const UpdateCase& made) {
   const auto add = [&](const std::string& suffix, const auto& change) {
     UpdateCase changed = made;

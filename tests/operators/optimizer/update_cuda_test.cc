@@ -1,5 +1,5 @@
-// Lists of parameters on CUDA: what no case shows, as it needs tensors at odd addresses, tensors
-// that move, a captured graph, or several steps. Skipped where there is no device.
+// Lists of parameters on CUDA, where cases don't suffice: tensors at odd addresses, tensors that
+// move, a captured graph, and several steps. Skipped if there is no device.
 #include <gtest/gtest.h>
 
 #ifdef WITH_CUDA
@@ -40,7 +40,7 @@ bool IsScalar(const OpDef& def, const std::string& slot) {
   return std::ranges::count(def.update->scalars, slot) > 0;
 }
 
-// What keeps averages updates no parameter.
+// Returns whether the op keeps averages; then it updates no parameter.
 bool IsAverage(const OpDef& def) { return def.FindInput("LearningRate") == nullptr; }
 
 // Which dtypes the arrays have.
@@ -137,7 +137,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// An op in place, whose tensors begin `offset` bytes behind aligned addresses, or an element if
+// An op in place, whose tensors begin `offset` bytes after aligned addresses, or an element if
 // that is larger.
 class PlacedUpdate {
  public:
@@ -192,7 +192,7 @@ class PlacedUpdate {
     for (Tensor& tensor : tensors_) tensor = OnDevice(CopyToCpu(tensor));
   }
 
-  // The values of all parameters and states; a vector a tensor.
+  // Returns the values of all parameters and states, one vector per tensor.
   std::vector<std::vector<double>> Values() const {
     stream_.Wait();
     std::vector<std::vector<double>> values;
@@ -202,7 +202,7 @@ class PlacedUpdate {
     return values;
   }
 
-  // What a run is as a graph.
+  // Captures a run as a graph.
   cudaGraph_t Capture() {
     cudaGraph_t graph = nullptr;
     EXPECT_EQ(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), cudaSuccess);
@@ -282,7 +282,7 @@ class UpdateOnCuda : public testing::Test {
   std::vector<std::string> types_;
 };
 
-// Of several chunks, of parts of packs, and of no element.
+// Sizes of several chunks, of parts of packs, and of no elements.
 const std::vector<int64_t> kCounts = {1, 12293, 7, 0, 300, 4096};
 
 TEST_F(UpdateOnCuda, AddressesChangeNoBit) {
@@ -305,7 +305,7 @@ TEST_F(UpdateOnCuda, AListChangesNoBit) {
       PlacedUpdate alone(registry_, type, {parameters[i]}, precision);
       alone.Run();
       const std::vector<std::vector<double>> found = alone.Values();
-      // Slots stand in one order, and each has an argument a parameter.
+      // Slots are in one order, and each has one argument per parameter.
       for (size_t slot = 0; slot < found.size(); ++slot) {
         EXPECT_EQ(found[slot], of_list[slot * parameters.size() + i]) << type << " " << slot;
       }

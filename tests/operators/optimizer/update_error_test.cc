@@ -1,4 +1,4 @@
-// What ops that update lists of parameters refuse, and what they say about it.
+// The arguments that ops on lists of parameters refuse, and their messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ bool IsScalar(const std::string& slot) { return slot.find("Pow") != std::string:
 
 Array In(DType dtype, const Array& array) { return Values(array.shape, array.values, dtype); }
 
-// What the op makes of lists of two parameters, with every slot that has one argument a parameter:
-// float32, or bfloat16 with master weights.
+// Returns a case of the op with lists of two parameters and one argument per parameter in every
+// list slot: float32, or bfloat16 with master weights.
 OpCase CaseOf(const OpDef& def, bool has_masters = true) {
   OpCase result{.name = "lists", .type = def.type};
   for (const std::string& slot : def.update->lists) {
@@ -48,7 +48,7 @@ class UpdateError : public testing::Test {
  protected:
   UpdateError() { RegisterOptimizerOps(registry_); }
 
-  // The message of the Error that the case makes; empty if it makes none.
+  // Returns the message of the Error that the case throws, or nothing if it throws none.
   std::string ErrorOf(const OpCase& op_case) const {
     try {
       const Op op = MakeOp(op_case);
@@ -60,7 +60,7 @@ class UpdateError : public testing::Test {
     return "";
   }
 
-  // The same of the lists of an op that `change` is applied to.
+  // Returns the same after `change` has changed the lists of an op.
   std::string ErrorOf(const std::string& type, const std::function<void(OpCase&)>& change) const {
     OpCase changed = CaseOf(registry_.Get(type));
     change(changed);
@@ -76,7 +76,7 @@ class UpdateError : public testing::Test {
     return types;
   }
 
-  // Every one of them, and each of its slots with one argument a parameter.
+  // Calls the function for every such op and each of its slots with one argument per parameter.
   void ForEachList(const std::function<void(const OpDef&, const std::string& slot)>& body) const {
     for (const std::string& type : Optimizers()) {
       const OpDef& def = registry_.Get(type);

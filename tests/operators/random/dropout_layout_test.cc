@@ -1,5 +1,5 @@
-// Dropout between convolutions: the activations stay channel-blocked, and what is dropped doesn't
-// depend on it.
+// Dropout between convolutions: the activations stay channel-blocked, and the same elements are
+// dropped as in the plain layout.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 namespace skiff::harness {
 namespace {
 
-// How often each index of [0, width) stands in column `column` of the samples.
+// How often each index of [0, width) is in column `column` of the samples.
 std::vector<double> Frequencies(const Array& samples, size_t column, size_t width) {
   const auto columns = static_cast<size_t>(samples.shape.dim(-1));
   std::vector<double> counts(width);
@@ -27,7 +27,7 @@ void CheckFrequencies(const std::vector<double>& found, const std::vector<double
   }
 }
 
-// Rows of the same weights.
+// Rows with the same weights.
 Array EqualRows(int64_t rows, const std::vector<double>& weights) {
   Array x{.shape = {rows, static_cast<int64_t>(weights.size())}, .values = {}};
   for (int64_t row = 0; row < rows; ++row) {

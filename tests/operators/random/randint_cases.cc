@@ -31,7 +31,8 @@ void AddRandintCases(CaseList& cases) {
     made.check = [expected](const Arrays&, const Arrays& outputs) {
       CheckSample(outputs.at("Out")[0].values, expected);
       const auto& values = outputs.at("Out")[0].values;
-      // Of so many numbers at least one is the least, unless there are very many to draw from.
+      // Among so many numbers, at least one is the smallest possible, unless the range is very
+      // large.
       if (expected.high - expected.low < 100) {
         SKIFF_ENFORCE(*std::min_element(values.begin(), values.end()) == expected.low &&
                           *std::max_element(values.begin(), values.end()) == expected.high,

@@ -1,4 +1,4 @@
-// By which numbers random ops draw, and errors.
+// The words of the stream that random ops draw from, and errors.
 #include "operators/random/random_ops.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct Draw {
   uint64_t step = 7;
 };
 
-constexpr int64_t kElements = 40003;  // of several threads' parts, and no multiple of four
+constexpr int64_t kElements = 40003;  // for several threads, and not a multiple of four
 
 const OpRegistry& Registry() {
   static const OpRegistry& registry = *[] {
@@ -74,7 +74,7 @@ std::vector<uint8_t> DropoutMask(DType dtype, const AttributeMap& attrs, const D
   return mask.ToVector<uint8_t>();
 }
 
-// The mask of the documented words.
+// Returns the mask that follows from the documented words.
 std::vector<uint8_t> ExpectedMask(const RandomKey& key, uint32_t threshold) {
   const Philox philox(key);
   std::vector<uint8_t> mask;
@@ -129,7 +129,7 @@ TEST(Dropout, FixSeedFixesASeedOfZero) {
             DropoutMask(DType::kFloat32, fixed, {.seed = 3, .op_id = 4}));
 }
 
-// What dropout and its gradient make of an X and an Out@GRAD of 1, 2, … and of infinity at 5.
+// The results of dropout and its gradient for X and Out@GRAD of 1, 2, … with infinity at 5.
 struct ImageDropout {
   std::vector<float> out;
   std::vector<uint8_t> mask;
@@ -142,7 +142,7 @@ Tensor InLayout(const Tensor& plain, Layout layout) {
   return tensor;
 }
 
-// Where nobody reads Mask, Out must be the same.
+// If Mask isn't read, Out must be the same.
 ImageDropout DropImage(const Shape& shape, Layout layout, const AttributeMap& attrs) {
   Tensor numbers(shape, DType::kFloat32);
   for (int64_t i = 0; i < numbers.element_count(); ++i)

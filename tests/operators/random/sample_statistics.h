@@ -11,16 +11,16 @@
 
 namespace skiff::harness {
 
-// What is known of a distribution.
+// The known properties of a distribution.
 struct Distribution {
   double mean = 0;
   double deviation = 1;
-  double low = -INFINITY;  // no number below
-  double high = INFINITY;  // none above
+  double low = -INFINITY;  // the bound below
+  double high = INFINITY;  // the bound above
 };
 
-// Mean within five of its standard errors, standard deviation within a tenth, all numbers in
-// bounds.
+// Checks that the mean is within five standard errors, the standard deviation within a tenth, and
+// all numbers within bounds.
 inline void CheckSample(const std::vector<double>& sample, const Distribution& expected) {
   const double count = static_cast<double>(sample.size());
   double sum = 0;
@@ -39,7 +39,7 @@ inline void CheckSample(const std::vector<double>& sample, const Distribution& e
                 "standard deviation ", deviation, ", expected ", expected.deviation);
 }
 
-// Almost all numbers differ: no block of the stream is used twice.
+// Checks that almost all numbers differ, so that no block of the stream is used twice.
 inline void CheckNoRepetition(const std::vector<double>& sample) {
   const std::set<double> different(sample.begin(), sample.end());
   SKIFF_ENFORCE(different.size() * 1000 >= sample.size() * 998, kInvalidArgument, different.size(),

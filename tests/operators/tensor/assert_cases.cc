@@ -2,7 +2,7 @@
 
 namespace skiff::harness {
 
-// What happens where it doesn't hold is tested in tensor_ops_test.
+// tensor_ops_test tests conditions that don't hold.
 void AddAssertCases(CaseList& cases) {
   const auto add = [&](const std::string& name, const Shape& shape) {
     cases.push_back({.name = name,

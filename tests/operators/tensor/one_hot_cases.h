@@ -7,7 +7,7 @@
 
 namespace skiff::harness {
 
-// `leading` are the dims of Out but the last.
+// `leading` are the dims of Out without the last.
 inline OpCase OneHotCase(const std::string& type, const std::string& name, const Array& ids,
                          Shape leading, int32_t depth, DType dtype, bool allow_out_of_range) {
   OpCase made{.name = name,

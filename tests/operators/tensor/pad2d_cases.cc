@@ -5,7 +5,7 @@
 namespace skiff::harness {
 namespace {
 
-// Where a place comes from, one step at a time; -1: from nowhere.
+// Returns the source of a position, found step by step, or -1 if it has none.
 int64_t SourceOf(const std::string& mode, int64_t at, int64_t extent) {
   while (at < 0 || at >= extent) {
     if (mode == "constant") return -1;

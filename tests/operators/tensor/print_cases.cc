@@ -2,7 +2,7 @@
 
 namespace skiff::harness {
 
-// What is written is tested in tensor_ops_test.
+// tensor_ops_test tests the written text.
 void AddPrintCases(CaseList& cases) {
   const auto add = [&](const std::string& name, const Array& in) {
     OpCase made{.name = name,

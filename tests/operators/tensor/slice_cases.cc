@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-// Where the box begins, its shape, and its shape as Out has it.
+// The start of the box, its shape, and the shape of Out.
 struct ExpectedBox {
   std::vector<int64_t> start;
   Shape box;

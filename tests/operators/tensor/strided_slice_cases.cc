@@ -3,7 +3,7 @@
 namespace skiff::harness {
 namespace {
 
-// What a case expects along each axis of Input: the elements first, first + stride, …
+// The elements that a case expects along each axis of Input: first, first + stride, …
 struct ExpectedWalk {
   int64_t first = 0;
   int64_t stride = 1;

@@ -1,4 +1,5 @@
-// What the cases can't say: errors, gradients of ops that are another op, shapes with unknown dims.
+// Errors, gradients of ops that are another op, and shapes with unknown dims, which the cases can't
+// express.
 #include "operators/tensor/tensor_ops.h"
 
 #include <gtest/gtest.h>
@@ -269,7 +270,7 @@ TEST_F(TensorOps, LookupTableNamesAnIdOutsideTheTable) {
   }
 }
 
-// Runs the kernel of `op`; the tensors stand in the order of its definition's slots.
+// Runs the kernel of `op`; the tensors are in the order of its definition's slots.
 void Run(const OpRegistry& registry, const Op& op, std::vector<Tensor*> inputs,
          std::vector<Tensor*> outputs, int times = 1) {
   const auto metas = [](const std::vector<Tensor*>& tensors) {
@@ -419,7 +420,7 @@ TEST_F(TensorOps, OneHotTakesIndices) {
 TEST_F(TensorOps, RepetitionsNameWhatDoesNotFit) {
   Declare("X", {4, 6});
   ExpectInferenceError(OpOf("expand", {"X"}, {{"expand_times", Ints{2}}}),
-                       "expected one number a dim");
+                       "expected one number per dim");
   ExpectInferenceError(OpOf("expand", {"X"}, {{"expand_times", Ints{2, 0}}}),
                        "expected positive numbers");
   ExpectInferenceError(OpOf("tile", {"X"}, {{"repeat_times", Ints{-1, 2}}}),
@@ -497,7 +498,7 @@ TEST_F(TensorOps, PixelShuffleTakesImagesWithinBounds) {
 TEST_F(TensorOps, PadNamesBordersThatDoNotFit) {
   Declare("X", {4, 6}, DType::kFloat32, 2);
   ExpectInferenceError(OpOf("pad", {"X"}, {{"paddings", Ints{1, 0}}}),
-                       "expected two numbers a dim");
+                       "expected two numbers per dim");
   ExpectInferenceError(OpOf("pad", {"X"}, {{"paddings", Ints{1, 0, 0, -1}}}), "negative");
   EXPECT_EQ(LodLevel(OpOf("pad", {"X"}, {{"paddings", Ints{0, 0, 1, 1}}})), 2);
   EXPECT_EQ(LodLevel(OpOf("pad", {"X"}, {{"paddings", Ints{0, 1, 1, 1}}})), 0);
@@ -536,7 +537,7 @@ TEST_F(TensorOps, MatricesNameWhatDoesNotFit) {
   ExpectInferenceError(OpOf("meshgrid", {"X"}), "expected two or more");
   ExpectInferenceError(OpOf("eye", {}, {{"num_rows", int64_t{-1}}}), "num_rows = -1");
   ExpectInferenceError(OpOf("diag_v2", {"X"}, {{"offset", 7}}),
-                       "offset = 7 lies outside X of shape [4, 6]");
+                       "offset = 7 is outside X of shape [4, 6]");
   Declare("counts", {4}, DType::kInt32);
   Op diag = OpOf("diag_v2", {}, {{"padding_value", NAN}});
   EXPECT_NE(InferenceError(diag.SetInput("X", {"counts"})), "");

@@ -36,7 +36,7 @@ TEST(ForEachBlock, CallsNothingWithoutElements) {
   ForEachBlock(0, [](int64_t, int64_t) { ADD_FAILURE(); });
 }
 
-// Arrays without elements are passed over, wherever they stand.
+// Arrays without elements are skipped, wherever they are in the list.
 TEST(ForEachArray, SplitsARangeByArrays) {
   const std::vector<int64_t> begins = {0, 0, 4, 4, 10, 12, 12};
   std::vector<std::array<int64_t, 3>> shares;

@@ -1,5 +1,5 @@
-// Copies of whole tensors are covered by the ops that make them; this is about what they are made
-// of, and about tensors that are too large for the cases.
+// The ops cover copies of whole tensors. These tests cover the parts that copies consist of, and
+// tensors too large for the cases.
 #include "operators/tensor/kernels/strided_copy.h"
 
 #include <gtest/gtest.h>
@@ -60,8 +60,8 @@ TEST(TransposeTile, WritesEveryWordOfTheTile) {
   }
 }
 
-// Tensors, whose storage begins at a cache line, of 32 MiB and more: written past the caches. Rows
-// of the target are whole vectors, columns of the source aren't.
+// Tensors of 32 MiB and more, whose storage begins at a cache line: they are written past the
+// caches. Rows of the target are whole vectors, columns of the source aren't.
 TEST(StridedCopy, TransposesWhatFitsNoCache) {
   constexpr int64_t kRows = 2912;
   constexpr int64_t kColumns = 2900;
