@@ -284,7 +284,7 @@ Convolution ParseConvolution(const OpContext& context) {
   SKIFF_ENFORCE(conv.groups >= 1 && (filter[0] == -1 || filter[0] % conv.groups == 0),
                 kInvalidArgument, type, ": groups = ", conv.groups, ": expected a divisor of the ",
                 filter[0], " output channels");
-  const int64_t channels = filter[1] == -1 ? -1 : filter[1] * conv.groups;
+  const int64_t channels = filter[1] == -1 ? -1 : MultiplyCounts(filter[1], conv.groups);
   SKIFF_ENFORCE(conv.input.channels == -1 || channels == -1 || conv.input.channels == channels,
                 kInvalidArgument, type, ": Input has ", conv.input.channels, " channels: expected ",
                 channels, " for Filter of shape ", filter, " and groups = ", conv.groups);

@@ -32,6 +32,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/op_role.h"
+#include "framework/ir/text.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -230,13 +231,10 @@ class MinimizeError : public OptimizerTest {
  protected:
   std::string ErrorOf(const optimizer::Optimizer& optimizer, const Variable& loss,
                       const optimizer::MinimizeOptions& options = {}) {
-    const auto sizes = [this] {
-      return std::vector<size_t>{main_.root()->ops().size(), main_.root()->vars().size(),
-                                 startup_.root()->ops().size(), startup_.root()->vars().size()};
-    };
-    const std::vector<size_t> before = sizes();
+    const auto programs = [this] { return PrintProgram(main_) + PrintProgram(startup_); };
+    const std::string before = programs();
     const std::string message = InvalidArgument([&] { optimizer.Minimize(loss, options); });
-    EXPECT_EQ(sizes(), before);
+    EXPECT_EQ(programs(), before);
     return message;
   }
 };

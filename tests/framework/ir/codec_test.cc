@@ -314,6 +314,16 @@ TEST(ProgramCodec, RefusesAttributesWithoutAValue) {
   }
 }
 
+TEST(ProgramCodec, RefusesAttributesOfAVariableWithoutAValue) {
+  for (int type : {0, 2}) {
+    const Bytes attr = BytesField(1, "a") + IntField(2, type);
+    ExpectDataLoss(BlockBytes(0, -1,
+                              BytesField(3, BytesField(1, "x") + BytesField(2, IntField(1, 7)) +
+                                                BytesField(7, attr))),
+                   "has no value");
+  }
+}
+
 TEST(ProgramCodec, RefusesEnumeratorsItDoesNotKnow) {
   ExpectDataLoss(RootWithOp(BytesField(3, "f") + Attr("a", 18, IntField(3, 1))), "attrs[0].type");
   ExpectDataLoss(BlockBytes(0, -1, VarOfType(32)), "type.type");

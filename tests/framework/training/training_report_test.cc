@@ -179,6 +179,15 @@ TEST(LearningCurve, IsWellFormedWhateverTheNumbers) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
+// Above 2^53 neighbours of a number are further than 1 apart.
+TEST(LearningCurve, DrawsALargeNumberThatStaysTheSame) {
+  TrainingRecord large = RecordOfEpoch(1);
+  large.train = MetricValues({{"loss", 1e17}});
+  const std::string svg = RenderLearningCurve("large", {large});
+  ExpectWellFormed(svg);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
 TEST(Progress, DrawsABarWithTheTimeLeftOnATerminal) {
   std::ostringstream out;
   double now = 0;

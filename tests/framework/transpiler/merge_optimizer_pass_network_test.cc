@@ -6,6 +6,7 @@
 
 #include "framework/transpiler/merge_optimizer_pass.h"
 #include "tests/framework/transpiler/optimizer_program.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -95,6 +96,22 @@ TEST(MergeOptimizerPass, TellsAttributesApart) {
            "\"], LearningRate: [\"rate\"]) {mu = " + mu + "}";
   };
   ExpectUnchanged({momentum("1", "0.5"), momentum("2", "0.25")});
+}
+
+// The shape rule, which would refuse it too, runs after this pass.
+TEST(MergeOptimizerPass, RefusesAnAttributeWithEntriesForOtherParameters) {
+  const auto merged = [](const std::string& n, const std::string& m, const std::string& decay) {
+    const std::string names = "[\"w" + n + "\", \"w" + m + "\"]";
+    const std::string velocities = "[\"v" + n + "\", \"v" + m + "\"]";
+    return "{ParamOut: " + names + ", VelocityOut: " + velocities +
+           "} = merged_momentum(Param: " + names + ", Grad: [\"g" + n + "\", \"g" + m +
+           "\"], Velocity: " + velocities +
+           ", LearningRate: [\"rate\"]) {mu = 0.5, regularization_coeff = floats " + decay + "}";
+  };
+  EXPECT_THAT(ErrorText([&] {
+                Merged(merged("1", "2", "[0.5, 0.25]") + merged("3", "3", "[0.5, 0.5, 1.0]"));
+              }),
+              HasSubstr("regularization_coeff has 3 entries, expected 1 for all or 2"));
 }
 
 // A default that is spelt out is none.
