@@ -10,6 +10,8 @@ constexpr int32_t kExtent = 32;
 constexpr int kCoarseClasses = 20;  // of CIFAR-100
 constexpr int64_t kImageBytes = 3 * kExtent * kExtent;
 
+// Appends the records of a file, each of `label_bytes` labels and the pixels. The size of the file
+// is checked before memory for the pixels is allocated.
 void AppendFile(const std::string& path, int64_t label_bytes, ImageDataset* dataset) {
   InputFile file(path);
   const int64_t record_bytes = label_bytes + kImageBytes;
@@ -26,6 +28,7 @@ void AppendFile(const std::string& path, int64_t label_bytes, ImageDataset* data
     SKIFF_ENFORCE(label_bytes == 1 || labels[0] < kCoarseClasses, kDataLoss, path,
                   ": coarse label ", int{labels[0]}, " of record ", i, " is outside [0, ",
                   kCoarseClasses, ")");
+    // The last byte is the label to learn: the only one of CIFAR-10, the fine one of CIFAR-100.
     const int64_t label = labels[label_bytes - 1];
     SKIFF_ENFORCE(label < dataset->classes, kDataLoss, path, ": label ", label, " of record ", i,
                   " is outside [0, ", dataset->classes, ")");

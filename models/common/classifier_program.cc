@@ -39,7 +39,7 @@ ClassifierProgram BuildClassifier(const ImageDataset& dataset, const BuildLogits
   result.decisive_metric = "accuracy";
   result.model_inputs = {result.image};
   result.model_outputs = {result.probabilities};
-  // Before the optimizer: evaluation shares nothing with it.
+  // Cloned before the optimizer and the backward ops are appended, which evaluation must not run.
   result.test = result.main->CloneForTest();
 
   training::Optimization optimization = training::Optimize(loss, options);

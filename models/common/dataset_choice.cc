@@ -15,6 +15,7 @@ constexpr int64_t kMnistValidation = 5000;
 
 int64_t OrElse(int64_t chosen, int64_t otherwise) { return chosen > 0 ? chosen : otherwise; }
 
+// Training and validation images come from separate random streams, so no image is in both.
 DatasetPair Generate(const DatasetChoice& choice) {
   GeneratedImagesOptions options{.channels = choice.channels,
                                  .height = choice.height,
@@ -50,6 +51,7 @@ DatasetPair LoadDatasets(const DatasetChoice& choice) {
                 "\": expected generated, mnist:DIR, cifar10:DIR or cifar100:DIR");
   DatasetPair pair;
   if (kind == "mnist") {
+    // The validation images come out of the training files. MNIST's test files aren't read.
     pair = ReadMnist(directory, OrElse(choice.validation_samples, kMnistValidation));
   } else {
     pair = ReadCifar(directory, kind == "cifar10" ? CifarKind::kCifar10 : CifarKind::kCifar100);
@@ -60,6 +62,7 @@ DatasetPair LoadDatasets(const DatasetChoice& choice) {
 }
 
 AugmentationOptions AugmentationFromName(const std::string& name, const std::string& data) {
+  // He et al., "Deep Residual Learning for Image Recognition", section 4.2: 4 pixels on each side.
   constexpr int32_t kPadding = 4;
   if (name == "auto")
     return AugmentationFromName(data.starts_with("cifar") ? "crop_flip" : "none", data);

@@ -26,7 +26,7 @@ int64_t FileSize(const std::string& path) {
   return static_cast<int64_t>(size);
 }
 
-// Bytes of a file that may be compressed: zlib passes plain files through.
+// The bytes of a file that may be compressed: zlib passes plain files through.
 class UnpackedFile {
  public:
   explicit UnpackedFile(const std::string& path)
@@ -53,14 +53,16 @@ class UnpackedFile {
   void EnforceEnd() {
     uint8_t byte;
     const int got = gzread(file_, &byte, 1);
-    // Z_BUF_ERROR: the elements are all there, but the stream's CRC isn't.
+    // zlib checks the CRC only when it reads past the last byte. Z_BUF_ERROR: all elements are
+    // there, but the file ends before the CRC.
     int code = Z_OK;
     gzerror(file_, &code);
     if (got < 0 || code == Z_BUF_ERROR) ThrowCorrupt();
-    SKIFF_ENFORCE(got == 0, kDataLoss, path_, " goes on behind its last element");
+    SKIFF_ENFORCE(got == 0, kDataLoss, path_, " continues after its last element");
   }
 
-  // Enforced before memory is taken: `bytes` can't be more than the file could hold.
+  // Throws if the file can't hold `bytes` bytes. Called before they are allocated, so that a
+  // corrupt header can't make the program allocate terabytes.
   void CheckHolds(int64_t bytes) const {
     const int64_t limit =
         gzdirect(file_) ? file_bytes_ : MultiplyCounts(file_bytes_, kDeflateLimit);
@@ -145,7 +147,8 @@ ImageDataset ReadIdxImages(const std::string& images_path, const std::string& la
 }
 
 DatasetPair ReadMnist(const std::string& directory, int64_t validation_images) {
-  // In this order, so that a directory without either is always told by the first.
+  // Named variables fix the order of the look-ups: for an empty directory, the Error always names
+  // the images.
   const std::string images = PlainOrPacked(directory, "train-images-idx3-ubyte");
   const std::string labels = PlainOrPacked(directory, "train-labels-idx1-ubyte");
   ImageDataset all = ReadIdxImages(images, labels);

@@ -163,14 +163,14 @@ TEST_F(IdxReaderTest, RefusesOtherTypesRanksAndBytesThatRemain) {
   const std::string rank = Write("rank", IdxBytes({1, 1}, "a"));
   EXPECT_EQ(Refusal(rank), rank + " holds an array of rank 2: expected 1");
   const std::string longer = Write("long", IdxBytes({1}, "ab"));
-  EXPECT_EQ(Refusal(longer), longer + " goes on behind its last element");
+  EXPECT_EQ(Refusal(longer), longer + " continues after its last element");
   Gzip(IdxBytes({1}, "ab"), directory_ / "long.gz");
   EXPECT_EQ(Refusal(directory_ / "long.gz"),
-            directory_ / "long.gz goes on behind its last element");
+            directory_ / "long.gz continues after its last element");
   // A second member is more data to gzip.
   const std::string member = Gzip(IdxBytes({1}, "a"), directory_ / "member.gz");
   const std::string two = Write("two.gz", member + member);
-  EXPECT_EQ(Refusal(two), two + " goes on behind its last element");
+  EXPECT_EQ(Refusal(two), two + " continues after its last element");
 }
 
 // gzip ends at its own end mark; tapes and some servers pad files.
@@ -213,7 +213,7 @@ TEST_F(IdxReaderTest, HoldsBackTheLastImagesOfMnist) {
   EXPECT_THAT(pair.validation.pixels, ElementsAre('c', 'c'));
   EXPECT_EQ(pair.train.width, 2);
   EXPECT_EQ(MessageOf([&] { ReadMnist(directory_.path(), 3); }, ErrorCode::kInvalidArgument),
-            "mnist: 3 of 3 images to hold back: expected at least one, and one that is left");
+            "mnist: 3 of 3 images to hold back: expected to hold back and to keep at least one");
   std::filesystem::remove(directory_ / "train-labels-idx1-ubyte.gz");
   const std::string labels = directory_ / "train-labels-idx1-ubyte";
   EXPECT_EQ(MessageOf([&] { ReadMnist(directory_.path(), 1); }, ErrorCode::kNotFound),
