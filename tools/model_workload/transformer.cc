@@ -31,6 +31,7 @@ Variable Attention(const Variable& x, const TransformerOptions& options) {
   const Variable query = SplitHeads(Dense(x, options.width), options);
   const Variable key = SplitHeads(Dense(x, options.width), options);
   const Variable value = SplitHeads(Dense(x, options.width), options);
+  // Scaling the query is cheaper than scaling the scores: [L, W] instead of [L, L] per head.
   const Variable scores =
       layers::MatMul(layers::Scale(query, {.scale = scale}), key, {.transpose_y = true});
   const Variable mixed =
@@ -77,6 +78,8 @@ BuiltTransformer BuildTransformer(const TransformerOptions& options) {
   const Variable masked = layers::Data("masked_words", {-1, 1}, DType::kInt64);
   Variable head = layers::Fc(Rows(x, options.width), options.width, {.act = "gelu"});
   head = layers::LayerNorm(head);
+  // The output layer shares the table of the word embeddings, so it has no weight of its own, only
+  // a bias.
   const Variable table(DefaultMainProgram().root(), "word_embedding");
   const LayerCall call("word_head", "", std::source_location::current());
   const Variable word_logits = call.AddBias(layers::MatMul(head, table, {.transpose_y = true}),

@@ -30,7 +30,8 @@ class Cases {
     list_.push_back(std::move(one));
   }
 
-  // X -> Out, and its gradient from what it reads.
+  // Adds an op X -> Out and its gradient op, which reads Out@GRAD and `saved`: "X", "Out" or
+  // nothing.
   void AddUnary(const std::string& type, const std::string& saved, AttributeMap attrs = {}) {
     const Shape shape{1 << 24};
     Add(type, "16m", {{"X", {Positive(shape, 1)}}}, {{"Out", 1}}, attrs);
@@ -39,7 +40,7 @@ class Cases {
     Add(type + "_grad", "16m", std::move(inputs), {{"X@GRAD", 1}}, std::move(attrs));
   }
 
-  // Values that square roots, divisions and variances take.
+  // Positive values, valid for square roots, as divisors and as variances.
   static Array Positive(const Shape& shape, uint64_t seed) {
     return Uniform(shape, seed, 0.1, 1.0);
   }

@@ -23,6 +23,7 @@ namespace {
 
 std::string LevelName(const std::string& name, size_t level) { return StrCat(name, ".lod", level); }
 
+// Collects `name.lod0`, `name.lod1`, … up to the first one that is missing.
 LoD LoDOf(const TensorMap& arrays, const std::string& name) {
   LoD lod;
   for (size_t level = 0;; ++level) {
@@ -37,7 +38,7 @@ LoD LoDOf(const TensorMap& arrays, const std::string& name) {
   }
 }
 
-// Whether the array is the offsets of another one of the archive.
+// Returns whether the array holds offsets of another one in the archive.
 bool IsLevelOf(const TensorMap& arrays, const std::string& name) {
   const size_t dot = name.rfind(".lod");
   if (dot == std::string::npos || !arrays.contains(name.substr(0, dot))) return false;
@@ -49,7 +50,9 @@ FeedList ReadFeeds(const std::string& path) {
   FeedList feeds;
   if (path.empty()) return feeds;
   const TensorMap arrays = ReadNpz(path);
-  int64_t levels = 0;  // met, less those that belong to a feed
+  // Arrays of offsets found, less those that LoDOf has assigned to feeds. One remains if a level in
+  // between is missing.
+  int64_t levels = 0;
   for (const auto& [name, tensor] : arrays) {
     if (IsLevelOf(arrays, name)) {
       ++levels;
@@ -76,7 +79,7 @@ void SetParameters(const std::string& path, const Program& program, Scope* scope
   }
 }
 
-// Numbers of 16 bits have no C++ type here: they are saved as they are, but not shown.
+// Numbers of 16 bits have no C++ type here. They are saved as they are, but not printed.
 bool HasNumbers(const Tensor& tensor) { return !IsHalf(tensor.dtype()); }
 
 // Appends the only element of each one-element fetch to its series.
@@ -111,7 +114,7 @@ TensorMap ResultsOf(const FetchList& names, const BoundProgram& bound,
   return results;
 }
 
-// Sets the option that a key of a job names.
+// Sets the option that has the name of the key.
 void SetOption(const std::string& key, const nlohmann::json& value, RunProgramOptions* options) {
   const std::map<std::string, std::string*> paths = {
       {"program", &options->program},         {"startup", &options->startup},
@@ -169,6 +172,7 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
   if (options.save_params.empty()) return result;
   TensorMap persistables;
   for (const std::string& name : PersistableNames(*program)) {
+    // Without a startup program, some may have no value.
     const Tensor* tensor = executor.scope().Find(name);
     if (tensor != nullptr) persistables[name] = *tensor;
   }
@@ -177,7 +181,7 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
 }
 
 std::string DescribeRun(const RunProgramResult& result) {
-  constexpr size_t kUntimedSteps = 2;  // they touch memory for the first time
+  constexpr size_t kUntimedSteps = 2;  // the first steps touch their memory for the first time
   constexpr int64_t kShownValues = 8;
   const size_t steps = result.step_ms.size();
   std::string text = StrCat(steps, steps == 1 ? " step" : " steps");

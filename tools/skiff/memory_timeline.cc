@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWidth = 1200;
 constexpr double kHeight = 640;
-// Of the plot inside the picture.
+// The margins around the plot.
 constexpr double kLeft = 70;
 constexpr double kRight = 20;
 constexpr double kTop = 44;
@@ -72,6 +72,7 @@ class TimelineWriter {
   void WriteBlock(size_t index) {
     const PlannedBuffer& block = report_.blocks[index];
     if (block.bytes == 0 || block.offset < 0) return;
+    // A value lives to the end of its last instruction.
     const double last = std::min<double>(static_cast<double>(block.last) + 1, instants_);
     const double top = Y(static_cast<double>(block.offset + block.bytes));
     const char* color =
@@ -84,6 +85,7 @@ class TimelineWriter {
         "</title></rect>\n");
   }
 
+  // A staircase, since live bytes change only between instructions.
   void WriteLiveBytes() {
     std::string path;
     for (size_t i = 0; i < report_.live_bytes.size(); ++i) {
