@@ -45,7 +45,7 @@ class IdxReaderTest : public ::testing::Test {
     return path;
   }
 
-  // The message of the Error (kDataLoss) that reading gives.
+  // Returns the message of the Error (kDataLoss) that reading throws.
   std::string Refusal(const std::string& path, int32_t rank = 1) {
     try {
       ReadIdx(path, rank);
@@ -107,7 +107,7 @@ TEST_F(IdxReaderTest, RefusesEveryTruncationOfACompressedFile) {
   }
 }
 
-// The CRC-32 notices every harm to the data; the head of a gzip file may bear some.
+// The CRC-32 detects every damage to the data. Some bytes of the gzip header don't matter.
 TEST_F(IdxReaderTest, RefusesACompressedFileWithAWrongByte) {
   std::string elements;
   for (int i = 0; i < 200; ++i) elements += static_cast<char>(i * i);
@@ -173,7 +173,7 @@ TEST_F(IdxReaderTest, RefusesOtherTypesRanksAndBytesThatRemain) {
   EXPECT_EQ(Refusal(two), two + " continues after its last element");
 }
 
-// gzip ends at its own end mark; tapes and some servers pad files.
+// A gzip stream ends at its own end mark. Tapes and some servers pad files after it.
 TEST_F(IdxReaderTest, IgnoresWhatFollowsAGzipStreamAndIsNone) {
   const std::string packed = Gzip(IdxBytes({2}, "ab"), directory_ / "packed.gz");
   const std::string path = Write("padded.gz", packed + std::string(64, '\0'));

@@ -1,4 +1,4 @@
-"""What the benchmarks do with their arguments, and where they write."""
+"""Tests what the benchmarks do with their arguments, and where they write."""
 import json
 import os
 import re

@@ -69,7 +69,7 @@ class RunProgram : public testing::Test {
 
   TensorMap Outputs() const { return ReadNpz(folder_ / "out.npz"); }
 
-  // What the run prints; `failed` is how many jobs fail.
+  // Returns what the run prints; `failed` is the number of jobs that fail.
   std::string RunJobs(const std::string& lines, int64_t failed) {
     PutBytes(folder_ / "jobs.jsonl", lines);
     testing::internal::CaptureStdout();
