@@ -56,6 +56,7 @@ DatasetPair ReadCifar(const std::string& directory, CifarKind kind) {
     return {ReadCifarFiles({JoinPath(directory, "train.bin")}, kind),
             ReadCifarFiles({JoinPath(directory, "test.bin")}, kind)};
   }
+  // CIFAR-10 comes in five training files of 10,000 images, CIFAR-100 in one.
   std::vector<std::string> train;
   for (int i = 1; i <= 5; ++i) {
     train.push_back(JoinPath(directory, StrCat("data_batch_", i, ".bin")));

@@ -44,6 +44,9 @@ struct ImageData {
   ImageSource validation;
 };
 
+// Loads the data, then makes readers and program from it: the number of classes, the shape of the
+// images and the length of the training depend on the data. The readers decode and augment in a
+// thread of their own, so that steps don't wait for them.
 TrainingTask MakeTask(const TrainableClassifier& classifier, const TaskOptions& options) {
   const auto data =
       std::make_shared<ImageData>(LoadDatasets({.data = FLAGS_data,

@@ -30,6 +30,7 @@ DatasetPair Generate(const DatasetChoice& choice) {
   return pair;
 }
 
+// More samples than there are mean all of them.
 void Limit(ImageDataset* dataset, int64_t samples) {
   if (samples > 0 && samples < dataset->size()) *dataset = FirstImages(*dataset, samples);
 }

@@ -1,3 +1,5 @@
+// Flags become a TrainingTask (by the model) and TrainerOptions; training::Trainer does the rest.
+// Only this file reads the common flags: libraries get option structs.
 #include "models/common/train_main.h"
 
 #include <gflags/gflags.h>
@@ -178,7 +180,7 @@ training::OptimizationOptions OptimizationFromFlags() {
 // Returns the command that continues this training: the same flags, plus --resume, less
 // --stop_after, which would stop the next run immediately.
 std::string WithResume(const TrainableModel& model, const std::vector<std::string>& flags) {
-  // Flags may be written -name, --name, --name=value and --name value.
+  // gflags accepts -name, --name, --name=value and --name value.
   std::vector<std::string> kept;
   for (size_t i = 0; i < flags.size(); ++i) {
     std::string name = flags[i].substr(0, flags[i].find('='));
@@ -186,6 +188,7 @@ std::string WithResume(const TrainableModel& model, const std::vector<std::strin
     const bool is_flag = flags[i].starts_with("-");
     if (is_flag && name == "resume") continue;
     if (is_flag && name == "stop_after") {
+      // Without an equals sign, the next argument is the value.
       if (flags[i].find('=') == std::string::npos) ++i;
       continue;
     }

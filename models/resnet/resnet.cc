@@ -87,6 +87,7 @@ Variable Stem(const Variable& image, int64_t width, bool large) {
                         {.kernel = 3, .type = "max", .stride = 2, .padding = 1});
 }
 
+// A large stem divides the extents by 4, which would leave nothing of small images for the stages.
 bool HasLargeStem(const Variable& image, const Architecture& architecture, ResNetStem stem) {
   if (architecture.always_small_stem) return false;
   if (stem != ResNetStem::kBySize) return stem == ResNetStem::kLarge;

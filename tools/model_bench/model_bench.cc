@@ -101,6 +101,7 @@ void PrintTuning(const KernelTuner& tuner) {
   }
 }
 
+// Prints the time of one more step by op and kernel, the longest first.
 void PrintSplit(BoundProgram* bound) {
   std::map<std::string, std::pair<double, int>> by_type;
   double total = 0;

@@ -26,6 +26,8 @@ struct Model {
   std::function<Built(const ModelWorkloadOptions&)> build;
 };
 
+// Random numbers in [-1, 1): times don't depend on the contents of images, and a fixed seed makes
+// the loss and the hash of the weights comparable between runs.
 Tensor GeneratedImages(const Shape& shape, uint64_t seed) {
   Tensor pixels(shape, DType::kFloat32);
   const Philox philox({seed, 0, 0});

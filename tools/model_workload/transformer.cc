@@ -41,6 +41,9 @@ Variable Attention(const Variable& x, const TransformerOptions& options) {
   return Dense(joined, options.width);
 }
 
+// The normalisation comes after each addition (post-norm), as in the paper. 16 parameter tensors:
+// four dense layers of attention and two of the feed-forward part with a weight and a bias each,
+// and two normalisations with a scale and a bias.
 Variable EncoderLayer(const Variable& x, const TransformerOptions& options) {
   const Variable attended = Norm(x + Attention(x, options));
   const Variable hidden = Dense(attended, 4 * options.width, "gelu");

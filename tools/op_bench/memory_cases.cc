@@ -78,6 +78,7 @@ void AddElementwise(Cases* cases) {
              {{"dropout_prob", 0.1f}, {"dropout_implementation", std::string("upscale_in_train")}});
 }
 
+// Along rows, along columns, and over everything: three different memory access patterns.
 void AddReductions(Cases* cases) {
   const Array x = Uniform({4096, 4096}, 1);
   const std::vector<std::pair<std::string, int32_t>> axes = {{"rows", 1}, {"columns", 0}};
@@ -135,6 +136,8 @@ void AddNormalizations(Cases* cases) {
              {{"X@GRAD", 1}, {"Scale@GRAD", 1}, {"Bias@GRAD", 1}});
 }
 
+// Ops that only move elements. The transposes differ in the length of the rows that stay
+// contiguous: none, 64 floats (heads of attention), and channels between images.
 void AddMoves(Cases* cases) {
   const Array square = Uniform({4096, 4096}, 1);
   const Array images = Uniform({64, 64, 64, 64}, 2);

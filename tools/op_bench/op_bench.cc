@@ -72,6 +72,7 @@ bool IsChosen(const harness::OpCase& op_case, DType dtype) {
          (!FLAGS_benchmark_only || op_case.benchmark_only);
 }
 
+// 0 if the clock couldn't measure the run.
 double GigaPerSecond(double count, double seconds) {
   return seconds > 0 ? count / seconds * 1e-9 : 0.0;
 }

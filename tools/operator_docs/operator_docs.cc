@@ -45,6 +45,8 @@ void AppendSlots(const std::vector<SlotDef>& slots, bool is_input, std::string* 
 // Returns the kernels by name, such as "plain: float32, float64; vector: float32".
 std::string KernelList(const OpRegistry& registry, const std::string& type) {
   std::vector<std::pair<std::string, std::vector<std::string>>> kernels;
+  // In the order of registration, which is the same in every build, so that the page doesn't
+  // change.
   for (const KernelDef& kernel : registry.Kernels(type)) {
     const std::string name =
         kernel.place == PlaceKind::kCpu ? kernel.name : StrCat(kernel.name, " (CUDA)");

@@ -56,6 +56,7 @@ DEFINE_string(json, "", "file to write the figures to; empty: none");
 namespace skiff {
 namespace {
 
+// One line of the table: an optimizer on one number of tensors of one size.
 struct Point {
   UpdateWork work;
   UpdateTiming timing;
@@ -110,6 +111,7 @@ std::vector<UpdateWork> WorksFromFlags() {
        FLAGS_optimizer == "all" ? names : ParseChoices("optimizer", FLAGS_optimizer, names)) {
     for (const int64_t count : tensors) {
       for (const int64_t size : elements) {
+        // Divided, since the product of two large numbers could overflow.
         if (count > FLAGS_most_elements / size) continue;
         works.push_back({.optimizer = optimizer,
                          .tensors = count,
@@ -176,7 +178,7 @@ Point Measure(const UpdateWork& work, const std::vector<std::string>& forms) {
   const UpdateTimingOptions options{.place = Place::FromName(FLAGS_place),
                                     .memory = MemoryFromFlags(),
                                     .in_turn = {.seconds = FLAGS_seconds}};
-  // The memory of the last point, which may have other sizes.
+  // The memory of the last point, which may have other sizes. WhySkipped then sees it as available.
   AllocatorOf(options.place).ReleaseCached();
   Point point{.work = work, .timing = {}, .skipped = WhySkipped(work, forms.size())};
   if (point.skipped.empty()) point.timing = TimeUpdates(work, forms, options);

@@ -74,6 +74,9 @@ int64_t BytesHeld(const UpdateWork& work, size_t forms) {
   return array_bytes * (holders * ArrayCount(SweepsOf(work)) + temporaries);
 }
 
+// Makes the stream and all forms before timing any, then lets TimeInTurn alternate between them, so
+// that all of them see the same state of the machine. Shares and ratios come from times of the same
+// turn.
 UpdateTiming TimeUpdates(const UpdateWork& work, const std::vector<std::string>& forms,
                          const UpdateTimingOptions& options) {
   const std::unique_ptr<UpdateProgram> program = MakeUpdateProgram(work);

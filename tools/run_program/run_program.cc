@@ -1,3 +1,5 @@
+// The counterpart of running a program in PaddlePaddle with NumPy arrays: tests/oracle runs the
+// same program, parameters and feeds in both and compares what this tool writes.
 #include "tools/run_program/run_program.h"
 
 #include <algorithm>
@@ -153,6 +155,7 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
   SKIFF_ENFORCE(!options.program.empty(), kInvalidArgument, "no program file given");
   SKIFF_ENFORCE(options.steps > 0, kInvalidArgument, "steps = ", options.steps,
                 ": expected at least 1");
+  // Parameters come after the startup program, so that an archive may set only some of them.
   const std::unique_ptr<Program> program = ParseProgram(ReadFile(options.program));
   Executor executor(Place::Cpu());
   if (!options.startup.empty()) executor.Run(*ParseProgram(ReadFile(options.startup)));
@@ -210,6 +213,7 @@ int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& default
   for (std::string line; std::getline(lines, line);) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    // One bad job must not hide the results of the others.
     try {
       RunProgramFile(JobOptions(line, defaults));
       ++ran;

@@ -37,6 +37,8 @@ std::vector<std::string_view> Lines(std::string_view text) {
   return lines;
 }
 
+// Parses the table line by line and keeps the lines as they are, so that TableWithOffsets can write
+// them back unchanged. Errors name the line.
 class Parser {
  public:
   Parser(const std::string& name, int64_t alignment) : name_(name), alignment_(alignment) {}

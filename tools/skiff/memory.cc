@@ -1,3 +1,6 @@
+// Compiles the program once per policy, so that all policies see the same instructions, and reads
+// the figures from the plans: max live bytes is the lower bound, planned bytes the arena, reserved
+// bytes what the allocator took for it. No step runs.
 #include "tools/skiff/memory.h"
 
 #include <gflags/gflags.h>
@@ -57,10 +60,12 @@ std::vector<ReusePolicy> Policies() {
 
 // Plans the program by a policy; runs nothing.
 PolicyFigures Measure(ReusePolicy policy, const ModelWorkload& workload, Executor* executor) {
+  // A program is compiled again for each policy, since passes such as recompute depend on it.
   CompileOptions options{.memory = MemoryFromFlags(policy)};
   options.passes = PassesFromFlags();
   CompiledProgram compiled = executor->Compile(*workload.program, options);
   Allocator& allocator = AllocatorOf(executor->place());
+  // Otherwise the arena of the last policy, which is cached, would be reused without being counted.
   allocator.ReleaseCached();
   const int64_t before = allocator.statistics().reserved_bytes;
   const BoundProgram bound = compiled.Bind(workload.feeds, {workload.fetch});

@@ -22,6 +22,8 @@ constexpr const char* kColors[] = {"#8dd3c7", "#ffd92f", "#bebada", "#fb8072", "
                                    "#fdb462", "#b3de69", "#fccde5", "#bc80bd", "#ccebc5"};
 constexpr const char* kWorkspaceColor = "#999999";
 
+// Writes boxes, one per value or workspace, over axes of instructions and bytes. Text of a box is
+// an SVG title, which browsers show under the mouse, so the picture needs no script.
 class TimelineWriter {
  public:
   explicit TimelineWriter(const MemoryReport& report) : report_(report) {
@@ -75,6 +77,7 @@ class TimelineWriter {
     // A value lives to the end of its last instruction.
     const double last = std::min<double>(static_cast<double>(block.last) + 1, instants_);
     const double top = Y(static_cast<double>(block.offset + block.bytes));
+    // Neighbours in the list differ in color; workspaces, which have no variable, are grey.
     const char* color =
         block.variable.empty() ? kWorkspaceColor : kColors[index % std::size(kColors)];
     out_ += StrCat(

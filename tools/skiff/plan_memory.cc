@@ -1,3 +1,5 @@
+// Exposes memory/arena_planner.h on the command line, for sets of buffers from anywhere: to measure
+// the planner on known benchmarks, and to reproduce a plan that looks wrong.
 #include "tools/skiff/plan_memory.h"
 
 #include <gflags/gflags.h>
@@ -68,6 +70,7 @@ int Run() {
   SKIFF_ENFORCE(std::isfinite(FLAGS_time_limit_s) && FLAGS_time_limit_s >= 0, kInvalidArgument,
                 "--time_limit_s=", FLAGS_time_limit_s, ": expected at least 0");
   const BufferTable table = ParseBufferTable(ReadFile(FLAGS_input), FLAGS_input, FLAGS_alignment);
+  // Reading the file, which can take longer than the planning, isn't timed.
   const auto begin = std::chrono::steady_clock::now();
   // Here the time limits the search, not the numbers of nodes and steps that make a plan
   // reproducible.

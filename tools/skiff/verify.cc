@@ -20,6 +20,8 @@ DECLARE_bool(json);
 namespace skiff {
 namespace {
 
+// Errors mean that Skiff can't run the program; warnings are inconsistencies that it tolerates,
+// found while reading the file or while inferring shapes.
 struct Findings {
   size_t blocks = 0;
   size_t ops = 0;
