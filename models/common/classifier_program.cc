@@ -26,8 +26,8 @@ ClassifierProgram BuildClassifier(const ImageDataset& dataset, const BuildLogits
       layers::Data(ImageSource::kImage, {-1, dataset.channels, dataset.height, dataset.width});
   const Variable label = layers::Data(ImageSource::kLabel, {-1, 1}, DType::kInt64);
   const Variable logits = build_logits(image, dataset.classes);
-  // The loss takes the logits, since its own softmax is exact for large ones. The probabilities are
-  // for the accuracy and for inference.
+  // The loss takes the logits, since its own softmax is stable for large ones. The probabilities
+  // are for the accuracy and for inference.
   const Variable probabilities = layers::Softmax(logits);
   const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
   const Variable accuracy = layers::Accuracy(probabilities, label);

@@ -1,5 +1,5 @@
-// The rules of reductions: how sums, products, extremes and quantifiers reduce a row or columns, and
-// join partial results. Internal to array_reduction.cc and reduce.cc.
+// The rules of reductions: how sums, products, extremes and quantifiers reduce a row or columns,
+// and join partial results. Internal to array_reduction.cc and reduce.cc.
 //
 // A rule is a struct with these members:
 // - Value: the type of the elements; Carry: the type of a partial result;

@@ -1,6 +1,6 @@
-// Compiles the program once per policy, so that all policies see the same instructions, and reads
-// the figures from the plans: max live bytes is the lower bound, planned bytes the arena, reserved
-// bytes what the allocator took for it. No step runs.
+// Compiles and binds the same program once per policy and reads the figures from the plans: max
+// live bytes is the lower bound, planned bytes the arena, reserved bytes what the allocator took
+// for it. No step runs.
 #include "tools/skiff/memory.h"
 
 #include <gflags/gflags.h>
@@ -60,7 +60,6 @@ std::vector<ReusePolicy> Policies() {
 
 // Plans the program by a policy; runs nothing.
 PolicyFigures Measure(ReusePolicy policy, const ModelWorkload& workload, Executor* executor) {
-  // A program is compiled again for each policy, since passes such as recompute depend on it.
   CompileOptions options{.memory = MemoryFromFlags(policy)};
   options.passes = PassesFromFlags();
   CompiledProgram compiled = executor->Compile(*workload.program, options);
