@@ -20,7 +20,7 @@ constexpr int64_t kDeflateLimit = 1032;
 int64_t FileSize(const std::string& path) {
   std::error_code error;
   SKIFF_ENFORCE(std::filesystem::exists(path, error), kNotFound, "no file ", path);
-  SKIFF_ENFORCE(std::filesystem::is_regular_file(path, error), kIo, path, " is no regular file");
+  SKIFF_ENFORCE(std::filesystem::is_regular_file(path, error), kIo, path, " isn't a regular file");
   const auto size = std::filesystem::file_size(path, error);
   SKIFF_ENFORCE(!error, kIo, "cannot read the size of ", path, ": ", error.message());
   return static_cast<int64_t>(size);
@@ -141,7 +141,7 @@ ImageDataset ReadIdxImages(const std::string& images_path, const std::string& la
   dataset.labels.assign(labels.elements.begin(), labels.elements.end());
   for (int64_t i = 0; i < dataset.size(); ++i) {
     SKIFF_ENFORCE(dataset.labels[i] < dataset.classes, kDataLoss, labels_path, ": label ",
-                  dataset.labels[i], " of image ", i, " is no digit");
+                  dataset.labels[i], " of image ", i, " isn't a digit");
   }
   return dataset;
 }

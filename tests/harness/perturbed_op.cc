@@ -303,7 +303,7 @@ class PerturbationCheck {
     } catch (const Error&) {
       ++report_->refused;
     } catch (const std::exception& error) {
-      Fail(type, what, StrCat("threw what is no Error: ", error.what()));
+      Fail(type, what, StrCat("threw an exception that isn't an Error: ", error.what()));
     }
   }
 

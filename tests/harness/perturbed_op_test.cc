@@ -103,7 +103,8 @@ TEST(PerturbedOp, WhoseKernelGoesWrongIsAProblem) {
   EXPECT_THAT(Problems(Bug::kWrongSecondCandidate),
               Contains(HasSubstr("mark with place = 7, candidate second: Out.0: index [7]")));
   EXPECT_THAT(Problems(Bug::kThrowsNoError),
-              UnorderedElementsAre(HasSubstr("mark with place = -2: threw what is no Error")));
+              UnorderedElementsAre(
+                  HasSubstr("mark with place = -2: threw an exception that isn't an Error")));
 }
 
 TEST(PerturbedOp, IsNoneOfACaseOfManyElements) {

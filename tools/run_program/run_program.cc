@@ -76,7 +76,7 @@ void SetParameters(const std::string& path, const Program& program, Scope* scope
   const std::vector<std::string> persistables = PersistableNames(program);
   for (const auto& [name, tensor] : ReadNpz(path)) {
     SKIFF_ENFORCE(std::ranges::binary_search(persistables, name), kNotFound, path, ": \"", name,
-                  "\" is no persistable variable of the program");
+                  "\" isn't a persistable variable of the program");
     scope->Assign(name, tensor);
   }
 }
@@ -144,7 +144,7 @@ RunProgramOptions JobOptions(const std::string& line, const RunProgramOptions& d
     SKIFF_ENFORCE(job.is_object(), kInvalidArgument, "a job is a JSON object, found ", line);
     for (const auto& [key, value] : job.items()) SetOption(key, value, &options);
   } catch (const nlohmann::json::exception& error) {
-    Throw(ErrorCode::kInvalidArgument, "the line is no job: ", error.what());
+    Throw(ErrorCode::kInvalidArgument, "the line isn't a valid job: ", error.what());
   }
   return options;
 }

@@ -188,7 +188,7 @@ TEST_F(IdxReaderTest, RefusesWhatIsNoFile) {
       ADD_FAILURE() << path;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kIo);
-      EXPECT_EQ(error.what(), path + " is no regular file");
+      EXPECT_EQ(error.what(), path + " isn't a regular file");
     }
   }
 }
@@ -238,7 +238,7 @@ TEST_F(IdxReaderTest, RefusesImagesAndLabelsThatDoNotMatch) {
   const std::string fewer = Write("fewer", IdxBytes({1}, "\x01"));
   EXPECT_EQ(refusal(fewer), images + " holds 2 images, but " + fewer + " holds 1 labels");
   const std::string no_digit = Write("no_digit", IdxBytes({2}, "\x01\x0A"));
-  EXPECT_EQ(refusal(no_digit), no_digit + ": label 10 of image 1 is no digit");
+  EXPECT_EQ(refusal(no_digit), no_digit + ": label 10 of image 1 isn't a digit");
   const std::string empty = Write("empty", IdxBytes({2, 0, 1}, ""));
   EXPECT_EQ(MessageOf([&] { ReadIdxImages(empty, no_digit); }, ErrorCode::kDataLoss),
             empty + " holds images of 0x1 pixels: expected extents from 1 to 65536");
