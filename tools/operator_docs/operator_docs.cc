@@ -42,21 +42,21 @@ void AppendSlots(const std::vector<SlotDef>& slots, bool is_input, std::string* 
   }
 }
 
-// Returns the kernels by name, such as "plain: float32, float64; vector: float32".
-std::string KernelList(const OpRegistry& registry, const std::string& type) {
+// Returns the CPU kernels by name, such as "plain: float32, float64; vector: float32". Kernels of
+// other places depend on the build, which the page must not.
+std::string CpuKernels(const OpRegistry& registry, const std::string& type) {
   std::vector<std::pair<std::string, std::vector<std::string>>> kernels;
   // In the order of registration, which is the same in every build, so that the page doesn't
   // change.
   for (const KernelDef& kernel : registry.Kernels(type)) {
-    const std::string name =
-        kernel.place == PlaceKind::kCpu ? kernel.name : StrCat(kernel.name, " (CUDA)");
-    auto found = std::ranges::find(kernels, name, &decltype(kernels)::value_type::first);
-    if (found == kernels.end()) found = kernels.insert(found, {name, {}});
+    if (kernel.place != PlaceKind::kCpu) continue;
+    auto found = std::ranges::find(kernels, kernel.name, &decltype(kernels)::value_type::first);
+    if (found == kernels.end()) found = kernels.insert(found, {kernel.name, {}});
     found->second.push_back(StrCat(kernel.dtype));
   }
   std::vector<std::string> parts;
   for (const auto& [name, dtypes] : kernels) parts.push_back(name + ": " + Join(dtypes, ", "));
-  return parts.empty() ? "the executor runs it itself" : Join(parts, "; ");
+  return parts.empty() ? "none, the executor runs the op itself" : Join(parts, "; ");
 }
 
 // Returns the differences from PaddlePaddle by op, each reason once. A line of the file has a
@@ -101,7 +101,7 @@ void AppendOp(const OpRegistry& registry, const OpDef& def, std::string* text) {
     *text += StrCat("| `", attr.name, "` | ", AttrTypeName(attr.type), value, " | ", Cell(attr.doc),
                     " |\n");
   }
-  *text += StrCat("\nKernels: ", KernelList(registry, def.type), ".\n");
+  *text += StrCat("\nCPU kernels: ", CpuKernels(registry, def.type), ".\n");
 }
 
 }  // namespace
