@@ -307,6 +307,7 @@ bool HasScalar(const proto::OpDesc::Attr& attr) {
   }
 }
 
+// protobuf would give 0 for a missing value, which a file can't have meant.
 void CheckHasValue(const proto::OpDesc::Attr& attr) {
   if (HasScalar(attr)) return;
   ThrowCorrupt("attribute \"", attr.name(), "\" of type ", proto::AttrType_Name(attr.type()),

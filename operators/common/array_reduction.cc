@@ -86,6 +86,8 @@ double SumOfSquares(const T* x, int64_t count) {
 
 template <typename T>
 SumsOfSquares<T>::SumsOfSquares(std::vector<int64_t> counts) : counts_(std::move(counts)) {
+  // All arrays' parts are numbered through, so that threads share many small arrays as evenly as a
+  // single large one.
   first_parts_.push_back(0);
   for (const int64_t count : counts_) {
     const int64_t parts = (count + PartSize(count) - 1) / PartSize(count);
@@ -97,7 +99,7 @@ template <typename T>
 void SumsOfSquares<T>::Add(const std::vector<Array>& arrays, void* workspace, double* sums) const {
   auto* of_parts = static_cast<double*>(workspace);
   ParallelFor(part_count(), 1, [&](int64_t begin, int64_t end) {
-    // The array of the first part; the parts after it are in this array or in later ones.
+    // The array that the first part belongs to; empty arrays have no part and are skipped.
     const auto above = std::ranges::upper_bound(first_parts_, begin);
     auto array = static_cast<size_t>(above - first_parts_.begin()) - 1;
     for (int64_t part = begin; part < end; ++part) {
@@ -109,6 +111,7 @@ void SumsOfSquares<T>::Add(const std::vector<Array>& arrays, void* workspace, do
     }
   });
   for (size_t i = 0; i < counts_.size(); ++i) {
+    // In the order of the parts, whichever thread computed them.
     sums[i] = std::accumulate(of_parts + first_parts_[i], of_parts + first_parts_[i + 1], 0.0);
   }
 }
@@ -123,6 +126,7 @@ SumOf<T> SumOfProducts(const T* a, const T* b, int64_t count) {
       Addition<T>::Join);
 }
 
+// On the calling thread, since callers already share rows between threads.
 template <typename T>
 T Largest(const T* x, int64_t count) {
   return Extreme<T, true>::OfRow(x, count);

@@ -1,3 +1,11 @@
+// Two ways to reduce, by the innermost run of contiguous elements. If the run is reduced
+// (FoldRows), an output is a sum along vectors. If it is kept (FoldColumns), a vector holds
+// neighbouring outputs, and rows of a tile of columns are added up.
+//
+// Sums of float32 run in vectors of float32 over some thousand elements, or 64 rows, and go on in
+// float64: so rounding errors don't grow with the size, at the speed of float32. A large reduction
+// is cut into parts by the sizes alone, and the parts' results are joined in order, so the number
+// of threads doesn't change results.
 #include "operators/common/reduce.h"
 
 #include <algorithm>
@@ -39,6 +47,7 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
   output_count_ = ElementCount(kept);
   reduced_elements_ = ElementCount(reduced);
   if (shape.element_count() == 0) {
+    // No element is read: Fold sets each output to the identity of its reduction.
     kept_count_ = 0;
     return;
   }
@@ -48,6 +57,7 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
     const int64_t size = shape[axis];
     const bool axis_is_reduced = is_reduced[static_cast<size_t>(axis)];
+    // An axis of one element changes neither the order of elements nor the results.
     if (size == 1) continue;
     if (stride == 1) run_is_reduced_ = previous_is_reduced = axis_is_reduced;
     in_run = in_run && axis_is_reduced == run_is_reduced_;
@@ -55,6 +65,7 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
     if (in_run) {
       run_length_ *= size;
     } else if (axis_is_reduced == previous_is_reduced && !dims.empty()) {
+      // The two axes are contiguous: together they are a dim with the stride of the inner one.
       dims.front().size *= size;
     } else {
       dims.insert(dims.begin(), {size, stride});
@@ -66,6 +77,7 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
   for (const Dim& dim : reduced_) reduced_count_ *= dim.size;
 }
 
+// Returns the offset of the element with a row-major index over the dims.
 int64_t AxisReduction::Offset(const std::vector<Dim>& dims, int64_t index) {
   int64_t offset = 0;
   for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
@@ -77,7 +89,8 @@ int64_t AxisReduction::Offset(const std::vector<Dim>& dims, int64_t index) {
 
 template <typename Rule, typename Out, typename Finish>
 void AxisReduction::FoldRows(const typename Rule::Value* x, Out* out, const Finish& finish) const {
-  // A single output, such as a sum over everything: the threads share its row.
+  // A single output of contiguous elements: threads share its parts. Otherwise they share the
+  // outputs.
   if (kept_count_ == 1 && reduced_count_ == 1) {
     *out = finish(FoldParts<typename Rule::Carry>(
         run_length_, [x](int64_t begin, int64_t size) { return Rule::OfRow(x + begin, size); },
@@ -132,6 +145,7 @@ void AxisReduction::FoldColumnsInParts(const typename Rule::Value* x, Out* out,
   const int64_t tiles = kept_count_ * TilesPerRun();
   const int64_t height = (reduced_count_ + parts - 1) / parts;
   std::array<Carry, kMaxCarries> carries;
+  // The last parts may have no rows, since the height is rounded up. Their carries are identities.
   ParallelFor(parts * tiles, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t part = i / tiles;
@@ -156,6 +170,7 @@ void AxisReduction::FoldColumns(const typename Rule::Value* x, Out* out,
   // Few columns don't keep all threads busy, so their rows are cut into parts. The sizes alone
   // determine the cut, so the number of threads doesn't change the result.
   const int64_t outputs = kept_count_ * run_length_;
+  // As many parts as there is stack for, and none with less than kGrain elements.
   const int64_t parts = std::min(kMaxCarries / outputs, reduced_count_ * outputs / kGrain);
   if (parts > 1) return FoldColumnsInParts<Rule>(x, out, finish, parts);
   const int64_t grain =

@@ -15,7 +15,8 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using reduction::kTileColumns;
 
-// Adds up transform(x) in four independent vectors, so that additions overlap.
+// Sums transform(x) in four independent vectors, so that an addition needn't wait for the one
+// before.
 template <typename Transform>
 double SumBlock(const float* HWY_RESTRICT x, size_t count, const Transform& transform) {
   const hn::ScalableTag<float> d;
@@ -35,6 +36,7 @@ double SumBlock(const float* HWY_RESTRICT x, size_t count, const Transform& tran
     sum0 = hn::Add(sum0, transform(hn::LoadU(d, x + i)));
   }
   const auto sum = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
+  // The remaining elements go into the float64 total one by one.
   double total = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
   for (; i < count; ++i) {
     const hn::CappedTag<float, 1> one;
@@ -77,6 +79,7 @@ void AddFloats(const float* a, const float* b, float* out, size_t count) {
   for (; i < count; ++i) out[i] = a[i] + b[i];
 }
 
+// A float vector of half the width is promoted to a full vector of doubles.
 void AddFloatsToDoubles(const float* HWY_RESTRICT x, double* HWY_RESTRICT sums, size_t count) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -109,6 +112,7 @@ void AddColumns(const float* HWY_RESTRICT x, size_t stride, size_t rows, size_t 
                 double* HWY_RESTRICT totals) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
+  // The float sums of a tile stay in the cache, and each goes into its float64 total only once.
   HWY_ALIGN float sums[kTileColumns];
   std::fill_n(sums, columns, 0.0f);
   size_t row = 0;
@@ -145,6 +149,7 @@ template <bool kIsMax>
 float ExtremeOfBlock(const float* HWY_RESTRICT x, size_t count, float start) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
+  // Four independent vectors, as in SumBlock.
   auto best0 = hn::Set(d, start);
   auto best1 = best0;
   auto best2 = best0;
@@ -158,6 +163,7 @@ float ExtremeOfBlock(const float* HWY_RESTRICT x, size_t count, float start) {
   }
   for (; i + lanes <= count; i += lanes) best0 = Better<kIsMax>(hn::LoadU(d, x + i), best0);
   best0 = Better<kIsMax>(Better<kIsMax>(best3, best2), Better<kIsMax>(best1, best0));
+  // MaxOfLanes may drop a NaN, so the lanes are compared one by one.
   HWY_ALIGN float values[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(best0, d, values);
   float best = start;
@@ -220,6 +226,7 @@ void MinOfColumns(const float* x, size_t stride, size_t rows, size_t columns, fl
   ExtremeOfColumns<false>(x, stride, rows, columns, best);
 }
 
+// Products are float64 throughout: those of some dozen float32 numbers may overflow or vanish.
 double ProductOfBlock(const float* HWY_RESTRICT x, size_t count) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -281,6 +288,7 @@ void SpreadFloats(const float* x, const float* out, const float* gradient, float
   }
 }
 
+// HWY_EXPORT takes no templates, hence a function for each instance.
 void SpreadOne(const float* x, const float* out, const float* gradient, float* dx, size_t count) {
   SpreadFloats<true>(x, out, gradient, dx, count);
 }

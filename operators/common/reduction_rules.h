@@ -113,6 +113,8 @@ struct PlainLoops {
   }
 };
 
+// Integers are multiplied modulo 2^64: the low bits are those of T's own wrapped product, and
+// unsigned overflow is defined.
 template <typename T>
 using ProductOf = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
 
@@ -185,6 +187,7 @@ struct Quantifier : PlainLoops<Quantifier<kOfAll>, bool, bool> {
   using Carry = bool;
   static bool Identity() { return kOfAll; }
   static bool Join(bool a, bool b) { return kOfAll ? a && b : a || b; }
+  // memchr finds the deciding element faster than a loop that joins all of them.
   static bool OfRow(const bool* x, int64_t count) {
     const bool found = std::memchr(x, kOfAll ? 0 : 1, static_cast<size_t>(count)) != nullptr;
     return kOfAll != found;

@@ -11,7 +11,7 @@
 namespace skiff {
 namespace {
 
-// Of a parameter in a list only messages say which.
+// Returns the name of an argument in messages. An index is useful only in lists.
 std::string Argument(const OpContext& context, const std::string& slot, size_t i) {
   if (context.InputCount("Param") == 1) return slot;
   return StrCat(slot, "[", i, "]");
@@ -25,7 +25,7 @@ void CheckCount(const OpContext& context, const std::string& slot, bool may_be_s
                 may_be_shared ? " as Param, or one for all" : " as Param");
 }
 
-// Argument i has the shape of Param i, and a dtype.
+// Throws Error unless argument i has the shape of Param i, and the dtype.
 void CheckLikeParam(const OpContext& context, const std::string& slot, size_t i, DType dtype) {
   const TensorMeta& found = context.Input(slot, i);
   const Shape& expected = context.Input("Param", i).shape;
@@ -34,6 +34,7 @@ void CheckLikeParam(const OpContext& context, const std::string& slot, size_t i,
                 found.dtype, " ", found.dense_shape(), ", expected ", dtype, " ", expected);
 }
 
+// Programs often keep numbers in float32 even if the parameters are float64, so both are accepted.
 void CheckScalar(const OpContext& context, const std::string& slot, size_t i, DType math) {
   const TensorMeta& found = context.Input(slot, i);
   SKIFF_ENFORCE(!found.shape.is_known() || found.shape.element_count() == 1, kInvalidArgument,
@@ -58,7 +59,8 @@ void CheckListAttrs(const OpContext& context, const std::vector<std::string>& na
   }
 }
 
-// What the op computes in. Parameters of a two-byte dtype, and no others, have master weights.
+// Returns the dtype that the op computes in. Parameters of a two-byte dtype, and no others, have
+// master weights.
 DType MathDType(const OpContext& context) {
   const std::string& op = context.op().type;
   const DType dtype = context.Input("Param").dtype;
@@ -76,6 +78,7 @@ DType MathDType(const OpContext& context) {
   return dtype;
 }
 
+// Checks the flag that skips a step, e.g. after an overflow of scaled gradients.
 void CheckSkip(const OpContext& context) {
   if (!context.HasInput("SkipUpdate")) return;
   const TensorMeta& skip = context.Input("SkipUpdate");
@@ -92,7 +95,7 @@ void CheckOutputCount(const OpContext& context, const std::string& output) {
                 "\" has ", found, " arguments, expected ", expected, " as Param");
 }
 
-// Every argument is there: what isn't written would still be the old state in the next step.
+// Throws Error unless every output is connected. Otherwise the next step would read the old state.
 void CheckOutputs(const OpContext& context, const std::string& output) {
   CheckOutputCount(context, output);
   for (size_t i = 0; i < context.InputCount("Param"); ++i) {
@@ -108,7 +111,7 @@ void SetOutputs(OpContext& context, const UpdateOp::State& state) {
   }
 }
 
-// A list of arrays of Param's shapes, with their next values.
+// Checks a list of arrays of Param's shapes, and sets the metas of their next values.
 void CheckAndSetState(OpContext& context, const UpdateOp::State& state, DType dtype) {
   CheckCount(context, state.input, false);
   for (size_t i = 0; i < context.InputCount("Param"); ++i) {
@@ -125,6 +128,7 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   CheckCount(context, "Grad", false);
   CheckCount(context, "LearningRate", true);
   const DType param_dtype = context.Input("Param").dtype;
+  // With master weights, the gradients may already be float32.
   const DType grad_dtype = context.Input("Grad").dtype == dtype ? dtype : param_dtype;
   for (size_t i = 0; i < count; ++i) {
     CheckLikeParam(context, "Param", i, param_dtype);
@@ -145,6 +149,8 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   for (const UpdateOp::State& scalar : op.scalars) {
     CheckCount(context, scalar.input, false);
     for (size_t i = 0; i < count; ++i) CheckScalar(context, scalar.input, i, dtype);
+    // The program may advance the powers itself (use_global_beta_pow), and then no output is
+    // connected.
     if (context.OutputCount(scalar.output) > 0) CheckOutputCount(context, scalar.output);
     SetOutputs(context, scalar);
   }
@@ -165,16 +171,16 @@ SlotDef ListSlot(std::string name, std::string doc, bool dispensable = false) {
           .dispensable = dispensable};
 }
 
-// What every update op has, but for those attributes that it defines itself.
+// Returns the attributes of every update op. An op's own attributes replace those of the same name.
 std::vector<AttrDef> CommonAttrs(std::vector<AttrDef> own) {
   std::vector<AttrDef> attrs = std::move(own);
   for (AttrDef& attr : std::vector<AttrDef>{
            BoolAttr("multi_precision",
-                    "The parameters are float16 or bfloat16 and MasterParam is what is updated: "
+                    "The parameters are float16 or bfloat16, and MasterParam is updated: "
                     "ParamOut = MasterParamOut, rounded."),
            FloatAttr("rescale_grad", 1.0f, "The gradient is multiplied by this first."),
            ChoiceAttr("regularization_method", "", {"", "l1_decay", "l2_decay"},
-                      "What is added to the gradient: \"l2_decay\": regularization_coeff * Param; "
+                      "The term added to the gradient. \"l2_decay\": regularization_coeff * Param; "
                       "\"l1_decay\": regularization_coeff * sign(Param)."),
            FloatAttr("regularization_coeff", 0.0f, "Of regularization_method."), IsFlatAttr()}) {
     if (std::ranges::count(attrs, attr.name, &AttrDef::name) > 0) continue;
@@ -200,6 +206,7 @@ void AddStates(const std::vector<UpdateOp::State>& states, bool may_be_unwanted,
 void AddScalarRules(const std::vector<UpdateOp::State>& scalars, UpdateRule* rule) {
   for (const UpdateOp::State& scalar : scalars) {
     rule->scalars.push_back(scalar.input);
+    // A scalar without a factor isn't a power that the op advances.
     if (scalar.factor.empty()) continue;
     rule->powers.push_back(
         {.input = scalar.input, .output = scalar.output, .factor = scalar.factor});
@@ -227,11 +234,12 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
       ListSlot("Param",
                "The parameters, float32 or float64; with multi_precision float16 or bfloat16."),
       ListSlot("Grad",
-               "Their gradients, each of its parameter's shape; of one parameter selected rows, "
-               "too. With multi_precision all of Param's dtype, or all float32."),
+               "Their gradients, each of its parameter's shape; of one parameter, selected rows, "
+               "too. With multi_precision, all of Param's dtype, or all float32."),
       ListSlot("LearningRate", "One element, for all parameters or for each: the learning rate.")};
   def.inputs[1].selected_rows = true;
   def.outputs = {ListSlot("ParamOut", "The parameters after the step; usually Param itself.")};
+  // In place, so that a step allocates no second copy of the parameters and their states.
   def.in_place = {{"Param", "ParamOut"}};
   def.update = UpdateRule{
       .lists = {"Param", "Grad"}, .list_attrs = op.list_attrs, .merged_as = op.merged_as};
@@ -248,7 +256,7 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
                                "rescale_grad.",
                         .dispensable = true});
   def.attrs = CommonAttrs(op.attrs);
-  def.no_gradient_reason = "an update of parameters is no part of what is differentiated";
+  def.no_gradient_reason = "updates of parameters are not differentiated";
   def.kernel_dtype_slot = "Param";
   def.infer = [op = std::move(op)](OpContext& context) { InferUpdate(context, op); };
   return def;
@@ -264,7 +272,7 @@ AttrDef FloatAttr(std::string name, float default_value, std::string doc) {
 AttrDef IsFlatAttr() {
   return BoolAttr(
       kIsFlatAttr,
-      "The tensors of each list shall lie one behind the other; the result is the same.");
+      "Asks for the tensors of each list to be contiguous in memory; the result is the same.");
 }
 
 AttrDef BoolAttr(std::string name, std::string doc) {
