@@ -1,3 +1,6 @@
+// The binary format has no header: a record is one label byte (CIFAR-10) or a coarse and a fine one
+// (CIFAR-100), and 3072 bytes of pixels, the planes of red, green and blue one after the other. A
+// wrong file can be told only by its size and by labels out of range, so both are checked.
 #include "models/common/cifar_reader.h"
 
 #include "framework/base/error.h"

@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kGeneratedValidation = 500;
 constexpr int64_t kMnistValidation = 5000;
 
+// In a DatasetChoice, 0 samples means that the number isn't given.
 int64_t OrElse(int64_t chosen, int64_t otherwise) { return chosen > 0 ? chosen : otherwise; }
 
 // Training and validation images come from separate random streams, so no image is in both.

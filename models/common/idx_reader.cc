@@ -1,3 +1,6 @@
+// An IDX file is two zero bytes, a byte for the element type, a byte for the rank, the dims as
+// big-endian 32-bit integers, and the elements in row-major order. Nothing in it is trusted: dims
+// are compared with the size of the file before memory for the elements is allocated.
 #include "models/common/idx_reader.h"
 
 #include <zlib.h>
@@ -103,6 +106,7 @@ IdxArray ReadIdx(const std::string& path, int32_t rank) {
                 ": expected ", rank);
   IdxArray array;
   for (int32_t axis = 0; axis < rank; ++axis) {
+    // Four unsigned bytes can't give a negative dim, but the product of dims may overflow.
     uint8_t raw[4];
     file.Read(raw, sizeof(raw), "the dims");
     array.dims.push_back(int64_t{raw[0]} << 24 | int64_t{raw[1]} << 16 | int64_t{raw[2]} << 8 |

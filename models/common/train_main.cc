@@ -20,7 +20,7 @@
 #include "memory/allocator.h"
 
 DEFINE_int64(batch_size, 64, "Samples in a step.");
-DEFINE_int64(epochs, 5, "How often to go over the training samples.");
+DEFINE_int64(epochs, 5, "Passes over the training samples.");
 DEFINE_string(optimizer, "momentum",
               "adadelta, adagrad, adam, adamax, adamw, decayed_adagrad, ftrl, lamb, lars_momentum, "
               "momentum, rmsprop or sgd.");
@@ -53,7 +53,7 @@ DEFINE_double(average_window, 0.15,
 DEFINE_double(ema_decay, 0.999,
               "With --model_average=ema: what a mean keeps of itself in a step, below 1.");
 DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated data.");
-DEFINE_int32(threads, 0, "Threads that compute. 0: one a core.");
+DEFINE_int32(threads, 0, "Threads that compute. 0: one per core.");
 DEFINE_string(recompute, "nothing",
               "Activations to compute again in the backward pass, to save memory: nothing, "
               "cheap_ops, budget (as few as --budget_bytes allows) or least_memory. Results stay "
@@ -81,12 +81,12 @@ DEFINE_string(
     "refused without --resume.");
 DEFINE_int64(save_every, 0, "Steps between two checkpoints, besides that of each epoch's end.");
 DEFINE_int64(early_stop, 0,
-             "Ends the training after so many epochs without a better validation value. 0: "
-             "never. A training that ended so goes on if it is resumed with a larger number, or "
-             "0.");
-DEFINE_int64(stop_after, 0,
-             "Saves and stops after so many steps, as Ctrl-C does; --resume goes on. 0: never.");
-DEFINE_bool(resume, false, "Goes on from the newest checkpoint of the output directory.");
+             "Ends the training after this many epochs without a better validation value. 0: "
+             "never. Such a training continues if it is resumed with a larger number, or 0.");
+DEFINE_int64(
+    stop_after, 0,
+    "Saves and stops after this many steps, as Ctrl-C does; --resume continues. 0: never.");
+DEFINE_bool(resume, false, "Continues from the newest checkpoint of the output directory.");
 DEFINE_bool(evaluate_only, false,
             "Validates the newest checkpoint of the output directory and trains nothing.");
 
@@ -284,6 +284,7 @@ void PrintEvaluation(const training::TrainingProgram& program, training::Trainer
 int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
   CheckFlags();
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+  // Before the first tensor is made, so that all of them count.
   AllocatorOf(Place::Cpu()).SetLimit(FLAGS_memory_limit_bytes);
 
   const TrainingTask task = model.make_task({.batch_size = FLAGS_batch_size,

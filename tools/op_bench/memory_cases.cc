@@ -158,6 +158,7 @@ void AddMoves(Cases* cases) {
              {{"axes", std::vector<int32_t>{1}},
               {"starts", std::vector<int32_t>{0}},
               {"ends", std::vector<int32_t>{2048}}});
+  // The input stays float32 whatever --dtype is, since in_dtype (5: float32, 22: bfloat16) says so.
   Array single = square;
   single.fixed_dtype = true;
   single.dtype = DType::kFloat32;

@@ -146,6 +146,7 @@ int TimeChosenCases() {
     if (!IsChosen(listed, options.dtype) || !HasKernel(listed, options.place)) continue;
     // Moved, so that the values of a large case are freed when it is done.
     const harness::OpCase op_case = std::move(listed);
+    // A case that fails, for lack of memory for example, doesn't end the others.
     try {
       TimeAndPrint(op_case, options);
       ++timed;

@@ -1,3 +1,6 @@
+// The stream is the yardstick of update ops: the time of the stream divided by that of an op is the
+// share of the memory bandwidth that the op reaches. So it has the vectors, threads and division of
+// work of the update kernels, and only one fused multiply-add per updated element.
 #include "tools/optimizer_bench/memory_stream.h"
 
 #include <algorithm>
@@ -144,6 +147,8 @@ void MemoryStream::Run() {
   std::array<float*, HWY_NAMESPACE::kMostArrays> arrays{};
   std::ranges::copy(arrays_, arrays.begin());
   for (const Sweep& sweep : sweeps_) {
+    // Sums leave the function, so that the compiler can't drop the loads of a sweep without
+    // updates.
     std::atomic<double> sum = 0;
     ParallelFor(elements_, kGrain, [&](int64_t begin, int64_t end) {
       sum += static_cast<double>(HWY_DYNAMIC_DISPATCH(RunSweep)(sweep, arrays, begin, end));

@@ -84,7 +84,8 @@ void SetParameters(const std::string& path, const Program& program, Scope* scope
 // Numbers of 16 bits have no C++ type here. They are saved as they are, but not printed.
 bool HasNumbers(const Tensor& tensor) { return !IsHalf(tensor.dtype()); }
 
-// Appends the only element of each one-element fetch to its series.
+// Appends the only element of each one-element fetch to its series. The series of a loss, say,
+// shows at which step two frameworks begin to differ; the last value alone wouldn't.
 void AppendToSeries(const FetchList& names, const BoundProgram& bound,
                     std::map<std::string, std::vector<double>>* series) {
   for (size_t i = 0; i < names.size(); ++i) {

@@ -27,6 +27,7 @@ constexpr const char* kWorkspaceColor = "#999999";
 class TimelineWriter {
  public:
   explicit TimelineWriter(const MemoryReport& report) : report_(report) {
+    // At least 1, since X and Y divide by them: a program may have no instruction or no block.
     instants_ = std::max<double>(1, static_cast<double>(report.live_bytes.size()));
     bytes_ = std::max<double>(
         1, static_cast<double>(std::max(report.planned_bytes, report.max_live_bytes)));

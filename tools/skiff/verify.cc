@@ -31,6 +31,7 @@ struct Findings {
 
 std::unique_ptr<Program> Load(const std::string& path, std::vector<std::string>* warnings) {
   const std::string bytes = ReadFile(path);
+  // ParseProgram sees bytes only, so the name of the file is added to its errors here.
   try {
     return ParseProgram(bytes, warnings);
   } catch (const Error& error) {
