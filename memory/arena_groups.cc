@@ -21,10 +21,10 @@ constexpr size_t kMaxPairs = 2'000'000;
 void CheckSlice(const ArenaBuffer& buffer, size_t index) {
   const int64_t offset = buffer.group_offset;
   SKIFF_ENFORCE(offset >= 0 && offset % buffer.alignment == 0, kInvalidArgument, "arena buffer ",
-                index, " lies at ", offset, " in group ", buffer.group,
+                index, " is at offset ", offset, " in group ", buffer.group,
                 ": expected a multiple of its alignment, ", buffer.alignment);
   SKIFF_ENFORCE(offset <= kMaxGroupBytes - buffer.bytes, kResourceExhausted, "arena buffer ", index,
-                " of ", buffer.bytes, " bytes lies at ", offset, " in group ", buffer.group,
+                " of ", buffer.bytes, " bytes is at offset ", offset, " in group ", buffer.group,
                 ": expected at most ", kMaxGroupBytes, " bytes in all");
 }
 
@@ -82,6 +82,10 @@ class GroupStack {
   int64_t end() const { return end_; }
 
  private:
+  // Returns the lowest base at which no slice of the group shares a byte with a placed slice while
+  // both live. Each such pair of slices forbids an interval of bases. The lowest allowed base is 0
+  // or the (rounded) end of one of these intervals, so one sweep over them in ascending order finds
+  // it.
   int64_t LowestBase(const ArenaGroup& group) {
     pairs_ += group.slices.size() * placed_.size();
     if (pairs_ > kMaxPairs) return RoundUp(end_, group.alignment);
@@ -98,6 +102,7 @@ class GroupStack {
     std::ranges::sort(taken);
     int64_t base = 0;
     for (const auto& [begin, end] : taken) {
+      // All later intervals begin here or higher, so none of them forbids this base.
       if (base <= begin) break;
       if (base < end) base = RoundUp(end, group.alignment);
     }
@@ -201,6 +206,7 @@ std::vector<ArenaGroup> GroupsOf(std::span<const ArenaBuffer> buffers) {
 
 OrderedPlacement PlaceWithGroups(std::span<const ArenaBuffer> buffers,
                                  std::span<const ArenaGroup> groups, int64_t enough_bytes) {
+  // No arena is smaller than its largest group, so there is no point in trying for less.
   for (const ArenaGroup& group : groups) enough_bytes = std::max(enough_bytes, group.bytes);
   OrderedPlacement best = PlaceGroupsFirst(buffers, groups, enough_bytes);
   if (best.planned_bytes <= enough_bytes) return best;

@@ -31,6 +31,8 @@ class PlacedByLife {
     counts_.assign(2 * nodes, 0);
   }
 
+  // Stores the buffer at the topmost node whose middle instant is in its life. All buffers at a
+  // node thus meet each other, and each is stored once, whatever the length of its life.
   void Add(int32_t first, int32_t last, int64_t offset, int64_t end) {
     int64_t low = begin_;
     int64_t high = end_;
@@ -69,6 +71,7 @@ class PlacedByLife {
       if (placed.first <= last && first <= placed.last)
         found->push_back({placed.offset, placed.end});
     }
+    // Lives in the left subtree end before the middle, those in the right one begin after it.
     const int64_t middle = low + (high - low) / 2;
     if (first < middle) Find(2 * node, low, middle - 1, first, last, found, steps);
     if (last > middle) Find(2 * node + 1, middle + 1, high, first, last, found, steps);
@@ -123,7 +126,7 @@ class Orders {
   std::span<const ArenaBuffer> buffers_;
   const int64_t enough_bytes_;
   const std::span<const int64_t> fixed_offsets_;  // -1: not fixed; empty: none is
-  std::vector<ArenaLife> lives_;  // in instants that are left without those where nothing begins
+  std::vector<ArenaLife> lives_;  // counted in the instants that CompressLives keeps
   const FixedBuffers fixed_;
   const int64_t max_steps_;
   int32_t instants_ = 0;
@@ -146,8 +149,8 @@ Orders::Orders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes,
   FindSizes();
 }
 
-// Keeps only the instants at which a buffer begins: the live bytes have their maxima there, and two
-// lives that meet do so at one of them.
+// Keeps only the instants at which a buffer begins and numbers them 0, 1, …. That changes nothing:
+// the live bytes have their maxima at such instants, and two lives that meet do so at one of them.
 void Orders::CompressLives() {
   std::vector<int32_t> begins;
   for (const ArenaBuffer& buffer : buffers_) begins.push_back(buffer.first_use);
@@ -212,7 +215,9 @@ void Orders::PlaceNext(size_t index, GapFit fit, FreeSpace* space, OrderedPlacem
 }
 
 // Places the buffers of `at_start`, then those of `later` in the order of their first instants. The
-// latter must not begin before the former.
+// latter must not begin before the former. Of the buffers that begin at one instant, the one that
+// lives longest comes first: placed low, it leaves the space above it contiguous when the others
+// die.
 void Orders::WalkForward(const Order& at_start, Order later, GapFit fit,
                          OrderedPlacement* placement) {
   SortDescending(&later, [&](size_t i) {
@@ -232,7 +237,9 @@ void Orders::WalkForward(const Order& at_start, Order later, GapFit fit,
     }
     PlaceNext(i, fit, &space, placement);
     live.emplace(lives_[i].last, i);
+    // INT64_MAX marks the placement as failed; it is never better than the best, so the walk ends.
     if (placement->planned_bytes > kMaxOffset) placement->planned_bytes = INT64_MAX;
+    // A placement only grows, so one that has reached the size of the best can't beat it.
     if (placement->planned_bytes >= best_.planned_bytes || IsUnfinished()) return;
   }
 }
@@ -246,6 +253,9 @@ void Orders::PlaceOnline(GapFit fit, bool is_reversed) {
   Keep(std::move(placement));
 }
 
+// Returns the buffers that live at the peak in four orders, each from the bottom of the arena up:
+// by length of life, latest death first, earliest birth first, and by size. Where lives are nested,
+// the first one puts the longest life lowest, so that what dies is always on top of the stack.
 std::vector<Orders::Order> Orders::StacksAtPeak() const {
   Order live;
   for (size_t i = 0; i < lives_.size(); ++i) {
@@ -272,6 +282,7 @@ void Orders::PlaceFromPeak(const Order& stack, GapFit fit) {
   // Both walks start with the same stack at the same offsets, so the halves before and after the
   // peak agree. The second one runs in reversed time.
   WalkForward(stack, after, fit, &placement);
+  // Too large already, or cut short: the second half can't make it better.
   if (placement.planned_bytes >= best_.planned_bytes) return;
   ReverseTime();
   WalkForward(stack, before, fit, &placement);
@@ -279,6 +290,8 @@ void Orders::PlaceFromPeak(const Order& stack, GapFit fit) {
   Keep(std::move(placement));
 }
 
+// Places buffers in any order, not that of time. So it can't keep one list of free space; it scans
+// the placed buffers whose lives meet the new one's, by offset, for gaps between them.
 void Orders::PlaceGreedily(const Order& order, GapFit fit) {
   if (IsDone()) return;
   OrderedPlacement placement = Nothing();

@@ -40,7 +40,7 @@ int64_t MaxLiveBytes(std::span<const ArenaBuffer> buffers, int64_t unit) {
     changes.emplace_back(buffer.first_use, bytes);
     changes.emplace_back(int64_t{buffer.last_use} + 1, -bytes);
   }
-  std::ranges::sort(changes);  // at one instant what dies comes first
+  std::ranges::sort(changes);  // deaths, which are negative, before births at the same instant
   int64_t live = 0;
   int64_t most = 0;
   for (const auto& [instant, bytes] : changes) {
@@ -162,7 +162,9 @@ Task TaskOf(const std::vector<ArenaBuffer>& buffers, const std::vector<ArenaGrou
     ArenaBuffer& first = task.buffers[group.slices[0]];
     if (group.slices.size() > 1 || first.group_offset > 0) {
       task.groups.push_back(std::move(group));
-    } else {  // nothing holds it in its place
+    } else {
+      // The group's only slice with bytes, at its base. It can be placed like any other buffer,
+      // which lets the search place it.
       first.group = -1;
       first.alignment = group.alignment;
     }
@@ -170,7 +172,8 @@ Task TaskOf(const std::vector<ArenaBuffer>& buffers, const std::vector<ArenaGrou
   return task;
 }
 
-// Places slices without bytes where their groups have them, within the arena.
+// Gives slices without bytes, which take part in no placement, their offsets within their groups.
+// The arena is extended if need be, so that their addresses are inside it.
 void PlaceEmptySlices(const std::vector<ArenaBuffer>& buffers,
                       const std::vector<ArenaGroup>& groups, ArenaPlan* plan) {
   for (const ArenaGroup& group : groups) {
@@ -186,7 +189,10 @@ void PlaceEmptySlices(const std::vector<ArenaBuffer>& buffers,
 }
 
 OrderedPlacement Place(const Task& task, const ArenaPlanOptions& options) {
+  // The clock starts here, so that the quick orders count towards the limit.
   const std::function<bool()> stop = StopAfter(options.time_limit_seconds);
+  // All offsets are multiples of the smallest alignment. The search counts in this unit, which
+  // makes all alignments 1 if they are equal.
   int64_t unit = kMaxAlignment;
   for (const ArenaBuffer& buffer : task.buffers) unit = std::min(unit, buffer.alignment);
   // Counts whole units, as the search does. A placement may take a little less, since its topmost

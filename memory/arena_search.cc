@@ -23,13 +23,17 @@ constexpr int64_t kFirstDiveNodesPerBuffer = 4;
 constexpr int64_t kGrowthIfFull = 8;
 constexpr int64_t kGrowth = 128;
 
-// A way to search.
+// A way to search: for the buffers or for joined ones, with or without matched boundaries.
 struct Way {
   std::unique_ptr<SkylineSearch> search = {};
   bool is_exact = false;   // its kImpossible is a proof
   bool is_joined = false;  // its offsets are those of joined buffers
 };
 
+// Runs up to three searches in turn, one dive each: for joined buffers with matched boundaries, for
+// the buffers with matched boundaries, and for the buffers alone. The first two rest on guesses,
+// but find tight placements much sooner where the guesses are right. Only the last one can prove
+// that there is no placement.
 class Turns {
  public:
   Turns(std::span<const SearchBuffer> buffers, int64_t capacity, const SearchLimits& limits)
@@ -81,7 +85,7 @@ class Turns {
         return result;
       }
       if (verdict == Verdict::kImpossible) {
-        // Its guess is refuted, which says nothing about the buffers themselves.
+        // The guess of this way is refuted, which says nothing about the buffers themselves.
         ways_.erase(ways_.begin() + static_cast<std::ptrdiff_t>(turn % ways_.size()));
       }
       dive_nodes += dive_nodes / growth;

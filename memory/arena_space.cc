@@ -9,7 +9,8 @@
 namespace skiff {
 namespace {
 
-// As many fixed buffers take as long to examine as one gap.
+// This many fixed buffers, which are contiguous in memory, take as long to examine as one gap,
+// which is in a tree.
 constexpr int64_t kFixedPerStep = 8;
 
 bool Meet(const ArenaLife& a, const ArenaLife& b) { return a.first <= b.last && b.first <= a.last; }
@@ -54,6 +55,8 @@ int64_t FixedBuffers::PlaceBeside(int64_t begin, int64_t end, const ArenaRequest
   for (; i < fixed_.size() && fixed_[i].begin < end; ++i) {
     if (fit == GapFit::kLowest && found >= 0) break;
     if (fixed_[i].end <= begin || !Meet(lives_[fixed_[i].index], request.life)) continue;
+    // `begin` is the end of all fixed buffers so far that meet the request. Since they are in
+    // ascending order of their beginnings, the space from there to the next one is free.
     look_below(fixed_[i].begin);
     begin = fixed_[i].end;
   }

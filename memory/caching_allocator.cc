@@ -60,6 +60,7 @@ CachingAllocator::CachingAllocator(CachingOptions options, std::unique_ptr<Strea
 
 CachingAllocator::~CachingAllocator() {
   WaitForStreams();
+  // Live and parked blocks too, since their memory goes away with the allocator.
   while (!blocks_.empty()) MakeFree(blocks_.begin()->second);
   GiveBack(CachingOptions::kUnbounded);
 }
@@ -73,6 +74,7 @@ void* CachingAllocator::Allocate(int64_t bytes, const AllocationOptions& options
   const std::lock_guard lock(mutex_);
   failure_.clear();
   if (bytes > kMaxRequestBytes) ThrowOutOfMemory(bytes, options.tag);
+  // Here rather than in Free: asking for events costs driver calls, and only an allocation gains.
   CollectDone();
   SegmentBlock* block = Find(RequestOf(bytes, options));
   if (block == nullptr) ThrowOutOfMemory(bytes, options.tag);
@@ -135,6 +137,8 @@ void CachingAllocator::RecordUse(void* address, void* stream) {
 
 void CachingAllocator::ReleaseCached() {
   const std::lock_guard lock(mutex_);
+  // In this order: blocks that wait for streams may be parked when these are done, and only merged
+  // blocks can make up whole segments or pages, which is what the system takes back.
   WaitForStreams();
   JoinAllParked();
   GiveBack(CachingOptions::kUnbounded);
@@ -191,6 +195,9 @@ BlockPool& CachingAllocator::PoolOf(size_t class_index, void* stream) {
       .first->second;
 }
 
+// From cheap to expensive: a list look-up, a tree look-up, the system, waiting for devices, and
+// returning everything cached so that the limit or the system allows a new segment. Blocks of other
+// classes come last, because they spoil the separation of sizes.
 SegmentBlock* CachingAllocator::Find(const Request& request) {
   if (SegmentBlock* block = TakeParked(request)) return block;
   if (SegmentBlock* block = TakeReady(request)) return block;
@@ -214,6 +221,7 @@ SegmentBlock* CachingAllocator::TakeParked(const Request& request) {
   if (pool.parked_bytes == 0) return nullptr;
   std::vector<SegmentBlock*>* parked = pool.ParkedOf(request.bytes);
   if (parked == nullptr || parked->empty()) return nullptr;
+  // The one parked last, whose bytes are the likeliest to be in a cache.
   SegmentBlock* block = parked->back();
   parked->pop_back();
   pool.parked_bytes -= block->bytes;
@@ -286,6 +294,8 @@ SegmentBlock* CachingAllocator::TakeFrom(SegmentBlock* block, const Request& req
   } else {
     index_.Unlist(block);
   }
+  // A free block may begin anywhere in its segment; the bytes before the first aligned one stay
+  // free.
   if (begin > block->offset) {
     SegmentBlock* gap = block;
     block = SplitOff(block, begin - block->offset);
@@ -374,6 +384,9 @@ void CachingAllocator::GiveBack(int64_t bytes, const SegmentBlock* kept) {
   }
 }
 
+// Two bounds may call for giving cached memory back first: the limit, which is strict, and the
+// slack beyond the peak, which is met as far as there is cached memory. The peak includes the block
+// that the memory is for.
 bool CachingAllocator::MakeRoom(int64_t more, int64_t block_bytes, const SegmentBlock* kept) {
   const int64_t wanted = statistics_.reserved_bytes + more;
   const int64_t limit = statistics_.limit_bytes;
@@ -437,6 +450,9 @@ void CachingAllocator::JoinAllParked() {
   for (auto& [key, pool] : pools_) JoinParked(&pool);
 }
 
+// The boundary-tag method (Knuth, "The Art of Computer Programming", volume 1, section 2.5): since
+// neighbours in a segment are linked, merging takes no search. Two free blocks are never adjacent,
+// so looking one block ahead and one back suffices.
 void CachingAllocator::MakeFree(SegmentBlock* block) {
   blocks_.erase(block->address());
   const auto join_next = [this](SegmentBlock* first) {

@@ -23,7 +23,7 @@ constexpr int64_t kMaxBlockOnSmallPages = 2 * kHugePage - 1;
 class PageSource final : public SegmentSource {
  public:
   void* Reserve(int64_t bytes, int64_t alignment) override {
-    // Maps more and keeps the aligned part, since the system aligns only to small pages.
+    // mmap aligns only to small pages, so map more and keep the aligned part.
     const int64_t margin = alignment > page_ ? alignment : 0;
     void* mapped = mmap(nullptr, static_cast<size_t>(bytes + margin), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -46,6 +46,7 @@ class PageSource final : public SegmentSource {
 
   int64_t commit_granularity() const override { return page_; }
 
+  // The addresses stay mapped; the next write to a page gets a new one, filled with zeros.
   void Decommit(void* begin, int64_t bytes) noexcept override {
     madvise(begin, static_cast<size_t>(bytes), MADV_DONTNEED);
   }
@@ -58,9 +59,9 @@ class PageSource final : public SegmentSource {
   static char* KeepAligned(char* mapped, int64_t bytes, int64_t alignment) {
     const auto address = static_cast<int64_t>(reinterpret_cast<intptr_t>(mapped));
     const int64_t before = RoundUp(address, alignment) - address;
-    const int64_t behind = alignment - before;
+    const int64_t after = alignment - before;
     if (before > 0) munmap(mapped, static_cast<size_t>(before));
-    if (behind > 0) munmap(mapped + before + bytes, static_cast<size_t>(behind));
+    if (after > 0) munmap(mapped + before + bytes, static_cast<size_t>(after));
     return mapped + before;
   }
 
@@ -86,6 +87,8 @@ class MallocSource final : public SegmentSource {
   int error_ = 0;
 };
 
+// Segments of one block each, and nothing cached: every block is one of malloc's, which is what the
+// sanitizer can check.
 CachingOptions OptionsOfProcess() {
   const auto source = std::make_shared<MallocSource>();
   return {.place = Place::Cpu(),

@@ -17,6 +17,9 @@ constexpr int64_t kMaxSmallBlock = 1 * kMegabyte;
 constexpr int64_t kDeviceAlignment = 256;
 constexpr int64_t kDeviceRounding = 512;
 
+// One segment per class and stream, with addresses for all memory of the device. Memory is mapped
+// to it where it is needed, so it never has to be split into segments that leave useless rests.
+// Small blocks get small chunks, large ones large chunks, which take fewer calls of the driver.
 std::vector<BlockClass> ClassesOnMappedMemory(const std::shared_ptr<VirtualMemory>& memory,
                                               int64_t address_bytes) {
   return {{.source = std::make_shared<VirtualSegmentSource>(memory, 2 * kMegabyte),
@@ -31,7 +34,7 @@ std::vector<BlockClass> ClassesOnMappedMemory(const std::shared_ptr<VirtualMemor
            .alignment = kDeviceAlignment}};
 }
 
-// cudaMalloc takes whole multiples of 2 MiB anyway.
+// Segments of multiples of 2 MiB, since cudaMalloc takes whole multiples of that anyway.
 std::vector<BlockClass> ClassesOnWholeSegments(int32_t device) {
   const std::shared_ptr<SegmentSource> source = MakeCudaMallocSource(device);
   return {{.source = source,

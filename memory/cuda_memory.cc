@@ -13,8 +13,8 @@
 namespace skiff {
 namespace {
 
-// Makes a device the current one for a scope, and keeps the calls in it out of a graph that this
-// thread is capturing.
+// Makes a device the current one for a scope. Also lets the calls in it go on while this thread
+// captures a graph: by default, calls such as cudaMalloc would fail and invalidate the capture.
 class DeviceScope {
  public:
   // -1: keeps the current device.
@@ -46,7 +46,8 @@ class DeviceScope {
 };
 
 std::string Describe(const char* call, cudaError_t status) {
-  // Clears the error, so that the next call doesn't report it.
+  // The runtime keeps the last error until it is read. Running out of memory is no error of whoever
+  // calls cudaGetLastError next, such as a launch of a kernel.
   cudaGetLastError();
   return StrCat(call, ": ", cudaGetErrorString(status));
 }
@@ -63,7 +64,7 @@ class CudaMallocSource final : public SegmentSource {
     failure_ = Describe("cudaMalloc", status);
     return nullptr;
   }
-  // Waits for the device by itself.
+  // cudaFree waits for the device itself, so no kernel can still be using the segment.
   void Release(void* segment, int64_t /*bytes*/) noexcept override {
     const DeviceScope scope(device_);
     cudaFree(segment);
@@ -98,8 +99,8 @@ class CudaPinnedSource final : public SegmentSource {
   std::string failure_;
 };
 
-// Functions of the driver, looked up through the runtime. So nothing links to libcuda, which only
-// machines with a GPU have.
+// The driver's functions for mapping memory to addresses, which the runtime doesn't offer. They are
+// looked up through the runtime, so nothing links to libcuda, which only machines with a GPU have.
 struct Driver {
   decltype(&cuDeviceGet) device_get = nullptr;
   decltype(&cuDeviceGetAttribute) device_get_attribute = nullptr;
@@ -121,7 +122,7 @@ void Find(const char* name, Function* function, Driver* driver) {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
-  // All of them have been the same since.
+  // The signatures of CUDA 11.2, which are still those that cuda.h declares.
   const cudaError_t status =
       cudaGetDriverEntryPointByVersion(name, &entry, 11020, cudaEnableDefault, &found);
 #elif CUDART_VERSION >= 12000
@@ -169,6 +170,8 @@ bool HasVirtualMemory(CUdevice device) {
 
 CUdeviceptr Pointer(void* address) { return reinterpret_cast<CUdeviceptr>(address); }
 
+// Memory in CUDA's virtual memory management: addresses are reserved once (cuMemAddressReserve),
+// physical memory is made (cuMemCreate), mapped (cuMemMap) and made accessible (cuMemSetAccess).
 class CudaVirtualMemory final : public VirtualMemory {
  public:
   CudaVirtualMemory(int32_t device, const CUmemAllocationProp& properties, int64_t granularity)
@@ -194,7 +197,8 @@ class CudaVirtualMemory final : public VirtualMemory {
     CUresult status = TheDriver().create(&memory, static_cast<size_t>(bytes), &properties_, 0);
     if (!Succeeds("cuMemCreate", status)) return false;
     status = TheDriver().map(Pointer(chunk), static_cast<size_t>(bytes), 0, memory, 0);
-    // The mapping keeps the memory until it ends.
+    // The mapping keeps a reference to the memory. Without this one, Unmap frees it, and a failed
+    // mapping leaks nothing.
     TheDriver().release(memory);
     return Succeeds("cuMemMap", status);
   }
@@ -233,6 +237,8 @@ class CudaVirtualMemory final : public VirtualMemory {
   std::string failure_;
 };
 
+// Events without timing, which are cheaper to record. They are recycled: to create one may wait for
+// the driver.
 class CudaEvents final : public StreamEvents {
  public:
   explicit CudaEvents(int32_t device) : device_(device) {}
@@ -246,6 +252,7 @@ class CudaEvents final : public StreamEvents {
       }
       Recycle(event);
     }
+    // Without an event, waiting here and now is as safe, only slower.
     cudaGetLastError();
     cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
     return nullptr;

@@ -33,7 +33,8 @@ BlockPool::BlockPool(const BlockClass& block_class, void* stream, std::pmr::memo
 }
 
 std::vector<SegmentBlock*>* BlockPool::ParkedOf(int64_t block_bytes) {
-  // A block of another class that was cut here has a size of its own.
+  // A block of another class that was cut from this class's segment may have a size that no request
+  // of this class has.
   if (parked.empty() || block_bytes % block_class.rounding != 0) return nullptr;
   const auto index = static_cast<size_t>(block_bytes / block_class.rounding);
   return index < parked.size() ? &parked[index] : nullptr;
@@ -81,6 +82,8 @@ void FreeBlockIndex::Unlist(SegmentBlock* block) {
   block->is_free = false;
 }
 
+// The smallest sufficient block loses the least cached memory. Failing that, the largest one means
+// the fewest calls to the system.
 SegmentBlock* FreeBlockIndex::BestToRelease(int64_t bytes, const SegmentBlock* kept) const {
   auto best = releasable_.lower_bound(bytes);
   if (best != releasable_.end() && *best == kept) ++best;

@@ -115,7 +115,7 @@ class FreeBlockIndex {
 };
 
 // Returns what the source can take back of a free block: the whole segment, or the granules that
-// lie within the block, or an empty range.
+// are entirely within the block, or an empty range.
 ByteRange ReleasableRange(const SegmentBlock& block);
 
 }  // namespace skiff

@@ -30,7 +30,8 @@ JoinedBuffers::JoinedBuffers(std::span<const SearchBuffer> buffers) : input_coun
   }
 }
 
-// Returns false if there are no matches, or too many.
+// One round. Joining may create new matches, so rounds repeat until one joins nothing. Returns
+// false if there are no matches, or too many.
 bool JoinedBuffers::JoinMatches() {
   const std::vector<Stack> stacks = FindStacks();
   looked_at_ += std::ssize(stacks);
@@ -47,10 +48,12 @@ bool JoinedBuffers::JoinMatches() {
   return has_joined;
 }
 
+// Returns all stacks of one to three buffers with the same life.
 std::vector<JoinedBuffers::Stack> JoinedBuffers::FindStacks() const {
   std::map<std::pair<int32_t, int32_t>, std::vector<int32_t>> groups;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
+    // The offset of a part follows from that of the whole, so its own alignment might not be met.
     if (node.is_joined || node.buffer.alignment > 1) continue;
     std::vector<int32_t>& group = groups[{node.buffer.first, node.buffer.last}];
     if (group.size() < kMaxGroup) group.push_back(static_cast<int32_t>(i));

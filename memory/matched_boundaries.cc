@@ -67,6 +67,8 @@ std::vector<MatchedBoundaries::Group> MatchedBoundaries::GroupsOf(
   return groups;
 }
 
+// Enumerates all pairs of a set of dying and a set of new buffers with equal sums, 2^11 sets on
+// each side at most, and keeps the smallest pairs as blocks.
 void MatchedBoundaries::FindBlocks(int32_t boundary, std::span<const size_t> dying,
                                    std::span<const size_t> born) {
   if (dying.size() > kMaxSide || born.size() > kMaxSide) return;

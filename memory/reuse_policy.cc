@@ -34,6 +34,10 @@ struct Pool {
   int64_t alignment = 1;
 };
 
+// Walks through the buffers by first use, as Fluid's transpiler does through the ops of a program:
+// each buffer takes the memory of a dead one if the policy finds a fitting one, else new memory.
+// The pools come one after the other in the arena. A pool that grows moves those after it, so
+// offsets are known only at the end.
 class PoolPlanner {
  public:
   PoolPlanner(const std::vector<ArenaBuffer>& buffers, ReusePolicy policy)
@@ -46,6 +50,7 @@ class PoolPlanner {
     std::multimap<int32_t, size_t> in_use;  // by the last instant
     for (const size_t i : order) {
       if (buffers_[i].bytes == 0) continue;
+      // Strictly before: an op may read a buffer at the instant at which it writes another.
       const auto dead = in_use.lower_bound(buffers_[i].first_use);
       for (auto it = in_use.begin(); it != dead; ++it) Release(it->second);
       in_use.erase(in_use.begin(), dead);
@@ -110,6 +115,8 @@ class PoolPlanner {
   std::vector<size_t> pool_of_;
 };
 
+// Returns a group as one buffer that lives as long as any slice, since these policies hand on
+// memory as a whole.
 ArenaBuffer WholeOf(const ArenaGroup& group, const std::vector<ArenaBuffer>& buffers) {
   ArenaBuffer whole = buffers[group.slices[0]];
   whole.bytes = group.bytes;
@@ -166,6 +173,7 @@ ArenaPlan PlanWithPolicy(const std::vector<ArenaBuffer>& buffers, ReusePolicy po
                                        .max_search_steps = kMaxSearchSteps});
   const int64_t max_live_bytes = plan.max_live_bytes;
   if (!is_arena) plan = PlanWholeBuffers(buffers, policy);
+  // The policies are greedy, so one that allows less sharing may have a smaller plan.
   for (const ReusePolicy lesser : kReusePolicies) {
     if (lesser >= policy || plan.planned_bytes <= max_live_bytes) break;
     ArenaPlan other = PlanWholeBuffers(buffers, lesser);

@@ -4,7 +4,7 @@
 // Each policy allows all sharing that the policies before it allow, and no plan is larger than one
 // of theirs. Policies choose greedily, buffer by buffer, so a policy that allows more can do worse:
 // a small buffer may take a large dead one, which a later buffer of that very size then lacks.
-// Where this happens, the smaller plan of an earlier policy stands.
+// Where this happens, the result is the smaller plan of an earlier policy.
 #pragma once
 
 #include <string_view>

@@ -135,7 +135,10 @@ std::vector<int64_t> SkylineSearch::Offsets() const {
   return offsets;
 }
 
-// The stack is explicit since its depth is the number of placed buffers, which may be thousands.
+// Depth-first search: each frame of the stack has applied one choice and then solves the parts that
+// the choice has left, one after the other. If a part has no solution, the frame undoes its choice,
+// with all that was solved since, and takes the next one. The stack is explicit since its depth is
+// the number of placed buffers, which may be thousands.
 SkylineSearch::Verdict SkylineSearch::Dive(int64_t max_nodes, int64_t max_steps) {
   // More bytes are live at some instant than the capacity.
   if (std::ranges::any_of(slack_, [](int64_t slack) { return slack < 0; })) {
@@ -177,7 +180,7 @@ void SkylineSearch::Begin() {
   choices_.clear();
   parts_.clear();
   ++dives_;
-  // The first frame stands for the whole arena and has nothing to choose.
+  // The first frame is the whole arena. It has nothing to choose.
   stack_.push_back(
       {.range = {.begin = 0, .end = static_cast<int32_t>(height_.size())}, .is_applied = true});
   Split(stack_.back().range);
@@ -217,7 +220,7 @@ bool SkylineSearch::TakeBack() {
   return true;
 }
 
-// Splits a range where no unplaced buffer crosses a boundary, and adds the parts in which an
+// Splits a range where no unplaced buffer crosses a boundary, and adds those parts in which an
 // unplaced buffer lives. The parts don't affect each other, so solving them one after the other
 // costs the sum of their searches, not the product.
 void SkylineSearch::Split(Range range) {
@@ -260,7 +263,9 @@ void SkylineSearch::RememberFailure(uint64_t key) {
   failed_[key & (failed_.size() - 1)] = key;
 }
 
-// Finds the choices of the valley with the fewest. Returns false if some valley has none.
+// Finds the choices of the valley with the fewest, as solvers of constraint problems do: fewer
+// choices fail sooner. A valley with one choice is forced, so the scan stops there. Returns false
+// if some valley has none.
 bool SkylineSearch::FindChoices(Range range, Frame* frame) {
   AddSteps(range.end - range.begin);
   if (!BasinsCanBeFilled(range)) return false;
@@ -297,8 +302,9 @@ bool SkylineSearch::BasinsCanBeFilled(Range range) {
   const auto height = [&](int32_t i) {
     return i < range.begin || i >= range.end ? options_.capacity : HeightAt(i);
   };
-  walls_.assign(
-      1, range.begin - 1);  // ever lower from left to right, so that each basin is checked once
+  // A stack of walls, ever lower from left to right: a higher wall at the right closes the basins
+  // between the lower ones and pops them, so that each basin is checked once.
+  walls_.assign(1, range.begin - 1);
   for (int32_t i = range.begin; i <= range.end; ++i) {
     while (walls_.size() > 1 && height(walls_.back()) < height(i)) {
       walls_.pop_back();
@@ -327,6 +333,7 @@ bool SkylineSearch::CanBeFilled(int32_t begin, int32_t end, int64_t level) {
   int64_t fill = 0;
   for (int32_t i = begin; i < end; ++i) {
     fill += fill_[static_cast<size_t>(i - begin)];
+    // The bytes between the skyline and `level` that no buffer can take must fit into the slack.
     if (HeightAt(i) + fill + SlackAt(i) < level) return false;
   }
   return true;
@@ -351,8 +358,9 @@ bool SkylineSearch::MayStayEmpty(const Valley& valley) {
 
 // Stops soon after it has found `limit` choices: another valley has no more.
 void SkylineSearch::FindSideChoices(const Valley& valley, bool is_rightmost, size_t limit) {
-  int64_t slack = std::numeric_limits<int64_t>::max();  // the least one between wall and buffer:
-                                                        // that space stays empty
+  // The least slack of the instants between the wall and the buffer, whose space stays empty if the
+  // buffer is the outermost one on this side.
+  int64_t slack = std::numeric_limits<int64_t>::max();
   const int32_t width = valley.end - valley.begin;
   for (int32_t k = 0; k < width && slack > 0 && side_choices_.size() < limit; ++k) {
     const int32_t i = is_rightmost ? valley.end - 1 - k : valley.begin + k;
@@ -374,7 +382,7 @@ bool SkylineSearch::IsChoice(const Valley& valley, int32_t buffer, bool is_right
   const int64_t offset = LyingAt(b, valley.floor);
   const int64_t wall = is_rightmost ? valley.right_wall : valley.left_wall;
   const bool is_at_wall = is_rightmost ? b.last + 1 == valley.end : b.first == valley.begin;
-  // Nothing can fill the space between buffer and wall, up to the lower one's top.
+  // Nothing can fill the space between the buffer and the wall, up to the lower of their tops.
   if (!is_at_wall && std::min(wall, offset + b.size) - valley.floor > slack) return false;
   if (offset > valley.floor || !matched_.empty()) AddSteps(b.last - b.first + 1);
   if (offset > valley.floor) {
@@ -385,9 +393,10 @@ bool SkylineSearch::IsChoice(const Valley& valley, int32_t buffer, bool is_right
   return matched_.empty() || matched_.Allows(static_cast<size_t>(buffer), offset, height_);
 }
 
-// Returns how many buffers, this one included, explain the height of a wall: the sum of buffers
-// born at it less that of buffers that die there. A match of few buffers is hardly a coincidence.
-// Returns 0 for more than three, or if unknown.
+// Returns how many buffers, this one included, explain the height of a wall: its height above the
+// floor is the sum of buffers in the valley that end at it, less that of buffers beyond it that end
+// at the same boundary. A match of few buffers is hardly a coincidence. Returns 0 for more than
+// three, or if unknown.
 int SkylineSearch::CutsThatMeet(const Valley& valley, int32_t buffer, bool at_right) {
   if (IsOutOfSteps()) return 0;
   const int64_t wall = at_right ? valley.right_wall : valley.left_wall;
@@ -432,6 +441,7 @@ float SkylineSearch::PreferenceOf(const Valley& valley, const Choice& choice) {
   const bool is_at_right = b.last + 1 == valley.end;
   const auto length = static_cast<double>(b.last - b.first + 1);
   const auto size = static_cast<double>(b.size);
+  // Bytes times instants that are lost between the buffer and the wall, as a share of its own.
   if (!(choice.is_rightmost ? is_at_right : is_at_left)) {
     const int64_t wall = choice.is_rightmost ? valley.right_wall : valley.left_wall;
     const int32_t gap = choice.is_rightmost ? valley.end - 1 - b.last : b.first - valley.begin;
@@ -481,6 +491,8 @@ void SkylineSearch::Apply(Frame* frame) {
     const SearchBuffer& b = At(choice.buffer);
     const int64_t offset = LyingAt(b, valley.floor);
     const int64_t top = offset + b.size;
+    // The space lost to alignment below the buffer, the buffer, and the space lost beside it: since
+    // the buffer is the outermost one on its side, nothing can come between it and the wall.
     Raise(b.first, b.last + 1, valley.floor, offset, -1);
     Raise(b.first, b.last + 1, offset, top, choice.buffer);
     if (choice.is_rightmost) {

@@ -30,6 +30,7 @@ bool VirtualSegmentSource::Commit(void* begin, int64_t bytes) {
   int64_t mapped = 0;
   while (mapped < bytes && memory_->Map(address + mapped, chunk_bytes_)) mapped += chunk_bytes_;
   if (mapped == bytes && memory_->Allow(address, bytes)) return true;
+  // Read before Unmap, which may replace the driver's reason.
   failure_ = memory_->failure();
   Unmap(address, mapped);
   return false;

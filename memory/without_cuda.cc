@@ -1,4 +1,4 @@
-// What cuda_allocator.cc and cuda_copy.cc define, in a build without CUDA.
+// Replaces cuda_allocator.cc and cuda_copy.cc in a build without CUDA: every function throws.
 #include "framework/base/error.h"
 #include "memory/cuda_allocator.h"
 #include "memory/cuda_copy.h"

@@ -74,8 +74,8 @@ def case_family(name, registry = None, deps = [], size = "medium", shard_count =
 
     Args:
       name: of the family.
-      registry: the families of ops that the cases run, the gradient ops of
-        their ops included; by default the family alone.
+      registry: the families of ops that the cases run, including gradient ops;
+        by default only this family.
       deps: of the cases, besides the harness.
       size: of the test.
       shard_count: of the test.

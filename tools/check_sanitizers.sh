@@ -1,6 +1,7 @@
 #!/bin/bash
-# check_sanitizers.sh: sees to it that each sanitizer configuration finds the
-# bug that was written for it (tests/build/canary).
+# check_sanitizers.sh: checks that each sanitizer configuration finds the bugs
+# that were written for it (tests/build/canary). A configuration that finds
+# nothing because of a wrong flag would otherwise look like clean code.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +10,7 @@ expect_failure() {
   local config=$1 canary=$2 status=0
   "${BAZEL:-bazel}" test --config="$config" --test_output=summary \
     "//tests/build/canary:canary_$canary" >/dev/null 2>&1 || status=$?
-  # 3: built, and a test failed.
+  # Bazel's exit status 3: everything built, and a test failed.
   if ((status == 3)); then
     echo "ok: $config finds $canary"
   else

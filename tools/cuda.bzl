@@ -2,9 +2,9 @@
 
 if_cuda(a, b) is a under --config=cuda, else b. cuda_library compiles .cu files
 with nvcc for the archs of --//tools/cuda:archs that the toolkit supports.
-cuda_link hands on what its deps link and none of their headers or defines. Host
-code depends on CUDA through it alone, so that its objects are the same with and
-without CUDA: only .cu files and links differ.
+cuda_link passes on the linker inputs of its deps, but none of their headers or
+defines. Host code depends on CUDA only through it, so that its objects are the
+same with and without CUDA: only .cu files and links differ.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -34,8 +34,8 @@ def _gencode(arch):
 def _supported(archs):
     """The archs of the flag that this nvcc can compile for.
 
-    An older toolkit does not know the newest devices: it gets the PTX of the
-    newest one it knows, which the driver compiles for later devices.
+    An older toolkit does not know the newest devices. For these, PTX of the
+    newest arch that it knows is added, which the driver compiles on the device.
     """
     known = {a[len("sm_"):]: True for a in NVCC_ARCHS}
     kept = []
@@ -191,7 +191,7 @@ _cuda_link = rule(
 )
 
 def cuda_link(name, **kwargs):
-    """What `deps` link, without their headers; without --config=cuda it is skipped by //..."""
+    """The linker inputs of `deps`, without their headers; without --config=cuda it is skipped by //..."""
     _cuda_link(
         name = name,
         target_compatible_with = if_cuda([], ["//tools/cuda:unavailable"]),

@@ -1,4 +1,5 @@
-# cuda_found.sh: what this machine has of CUDA. To be sourced.
+# cuda_found.sh: functions that tell whether this machine has nvcc and a GPU. To
+# be sourced.
 
 has_nvcc() {
   [[ "${CUDA_HOME:-}" != none ]] || return 1

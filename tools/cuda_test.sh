@@ -18,14 +18,14 @@ usage() {
   exit 2
 }
 
-# The shared libraries of a program, but those of the C library and the driver: they belong to the
-# machine.
+# Prints the shared libraries of a program, except those of the C library and the driver, which must
+# be the other machine's own.
 libraries_of() {
   ldd "$1" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
     grep -Ev '/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libresolv|libcuda)\.so' || true
 }
 
-# add PROGRAM COPY LIBRARIES
+# add PROGRAM COPY FOLDER: copies a program to COPY and its libraries to FOLDER.
 add() {
   local library
   cp -f "$1" "$2"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Copies a generated list of functions, once the files define them.
+"""Checks that files define the functions that a generated list calls, and copies the list.
 
 usage: definitions.py CONTENT OUTPUT DOC [FILE FUNCTION[:TOPIC]]...
 
-CONTENT calls a function of each FILE. A file that lacks it would otherwise only be noticed by the
-linker, which doesn't know which file ought to have it. With a TOPIC, the file must also open with
-a comment on it. DOC is the page that the message points to.
+CONTENT calls a FUNCTION of each FILE and is copied to OUTPUT. Without this check, only the linker
+would notice that a function is missing, and it can't say which file should define it. With a TOPIC,
+the file must also begin with a comment about it. DOC is the page that the message points to.
 """
 import re
 import shutil
@@ -13,7 +13,7 @@ import sys
 
 
 def mistake(path, text, function, doc, topic=""):
-    """What is wrong with a file that ought to define `function`; None if nothing is."""
+    """Returns what is wrong with a file that should define `function`; None if nothing is."""
     if topic and not text.startswith((f"// {topic}:", f"// {topic} ", f"// {topic},")):
         return f"{path}: expected the file to open with a comment `// {topic}: …`, the formula and its source ({doc})"
     defined = re.findall(r"^void\s+(?:\w+::)*((?:Register|Add)\w+)\s*\(", text, re.MULTILINE)

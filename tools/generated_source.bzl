@@ -1,4 +1,4 @@
-"""What the rules that write lists from file names share."""
+"""The common part of the rules that generate lists of functions from file names."""
 
 def camel_case(name):
     return "".join([word.capitalize() for word in name.split("_")])
@@ -30,10 +30,11 @@ generated_source = rule(
     implementation = _generated_source_impl,
     attrs = {
         "content": attr.string(mandatory = True),
-        # source -> the function that it must define, lest the build stop here, or
-        # <function>:<topic of the comment that it must open with>
+        # source -> the function that it must define, or
+        # <function>:<topic of the comment that it must begin with>. The build fails
+        # otherwise.
         "definitions": attr.label_keyed_string_dict(allow_files = True),
-        # The page that tells about these functions.
+        # The page that explains these functions; for messages.
         "doc": attr.string(),
         "out": attr.output(mandatory = True),
         "_check": attr.label(

@@ -1,6 +1,6 @@
 #!/bin/bash
-# install.sh: installs what the build needs from the distribution (Debian,
-# Ubuntu): only the packages that are missing.
+# install.sh: installs the packages of the distribution (Debian, Ubuntu) that
+# the build needs and that are missing.
 set -euo pipefail
 
 packages=(
@@ -12,13 +12,14 @@ packages=(
   # tests and benchmarks
   libgtest-dev libgmock-dev
 )
-# The release of clang-format that tests/format asks for; without it, that test
-# is skipped. Debian 12's clang-format is of it, Ubuntu has a package of its own.
+# The release of clang-format that tests/format requires; without it, that test
+# is skipped. Debian 12's clang-format has this release; Ubuntu has a package for
+# each release.
 format_major=14
 formatters=("clang-format-$format_major" clang-format)
 
 is_installed() {
-  # The trailing blank: "installed" and not "not-installed" or "half-installed".
+  # The whole status, since "not-installed" and "half-installed" end the same way.
   [[ "$(dpkg-query -W -f '${Status}' "$1" 2>/dev/null)" == "install ok installed" ]]
 }
 
@@ -26,7 +27,7 @@ is_available() {
   [[ -n "$(apt-cache madison "$1" 2>/dev/null)" ]]
 }
 
-# Whether a package's version ("1:14.0-55.7~deb12u1") is of the release.
+# Whether a package's version ("1:14.0-55.7~deb12u1") is of that release.
 is_of_format_major() {
   [[ "$1" =~ ^([0-9]+:)?$format_major[.-] ]]
 }
@@ -59,7 +60,8 @@ for formatter in "${formatters[@]}"; do
   if formatter_is_installed "$formatter"; then has_formatter=1; fi
   if formatter_is_available "$formatter"; then can_get_formatter=1; fi
 done
-# For a formatter alone, the package lists at hand must do.
+# Only the formatter may be missing. That isn't worth an update of the package
+# lists: nothing is done if the present lists don't have it either.
 if ((${#missing[@]} == 0 && (has_formatter || !can_get_formatter))); then
   echo "install.sh: all packages are installed"
   exit 0
@@ -75,7 +77,7 @@ apt=(env DEBIAN_FRONTEND=noninteractive apt-get)
 
 echo "install.sh: reading the package lists"
 if ! "${as_root[@]}" "${apt[@]}" update -q </dev/null; then
-  # Perhaps the lists of before are enough.
+  # The lists of an earlier update may be enough.
   echo "install.sh: apt-get update failed; going on with the package lists at hand" >&2
 fi
 
@@ -102,6 +104,6 @@ echo "install.sh: installing ${missing[*]}"
 "${as_root[@]}" "${apt[@]}" install -q -y --no-install-recommends "${missing[@]}" </dev/null ||
   fail "apt-get install failed for: ${missing[*]}"
 
-# A Bazel server that is already running has looked for the libraries before.
+# A running Bazel server remembers that it didn't find the libraries.
 cd "$(dirname "$0")/.."
 "${BAZEL:-bazel}" shutdown </dev/null || true

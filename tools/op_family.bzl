@@ -19,8 +19,8 @@ skiff::Register<Family>Ops(OpRegistry&), which calls them in the order of the
 file names. Explicit calls instead of static initializers: a static library
 doesn't lose them, and a program registers only the families it links.
 
-What the ops share is in operators/<family>/kernels/: every header, and every
-source that defines no op.
+Code that ops share is in operators/<family>/kernels/: all headers, and all
+sources that define no op.
 """
 
 load("//tools:cuda.bzl", "cuda_library", "cuda_link", "if_cuda")
@@ -156,8 +156,9 @@ def op_family(name, deps = [], cuda_deps = [], copts = [], cuda_copts = [], visi
         [":%s_no_cuda_cc" % generated],
     ) if cuda_sources else []
 
-    # A file that Highway compiles once per instruction set includes itself;
-    # being the source of its own compile action, it is there.
+    # A file that Highway compiles once per instruction set includes itself. It
+    # needs no further declaration, since a source is an input of its own
+    # compile action.
     native.cc_library(
         name = name,
         srcs = sources + native.glob(["kernels/*.cc"], allow_empty = True) + [":" + generated + "_cc"] + cuda_registration,

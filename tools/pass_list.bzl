@@ -1,9 +1,9 @@
 """pass_list, pass_tests: the registry of passes and their tests, made from file names.
 
-Each <name>_pass.h in the package declares a class <Name>Pass, derived from
-ProgramPass or PlanPass, as its list in the pipelines file says: lines
-`program <name>` or `plan <name>`, in the order in which they run; a line
-`program -<name>` names a pass that exists and is not in the default pipeline.
+The pipelines file lists the passes in the order in which they run, in lines
+`program <name>` or `plan <name>`; a line `program -<name>` names a pass that is
+not in the default pipeline. For each, the package has a <name>_pass.h with a
+class <Name>Pass, derived from ProgramPass or PlanPass.
 """
 
 load("//tools:test_rules.bzl", "skiff_py_test", "skiff_test")
@@ -24,13 +24,13 @@ def pass_list(name, pipelines):
     )
 
 def pass_tests(name, pipelines, exclude = []):
-    """A test for each *_pass_test.cc and *_pass_network_test.cc here, and one that every pass has tests.
+    """A test for each *_pass_test.cc and *_pass_network_test.cc here, and one that checks that every pass has tests.
 
-    The former runs the tiny ops of //tests/framework/executor, the latter the real ones, in networks
-    that the package's :bound_network binds.
+    A *_pass_test.cc runs the tiny ops of //tests/framework/executor; a *_pass_network_test.cc runs real
+    ops, in networks that the package's :bound_network binds.
 
     Args:
-      name: of the latter.
+      name: of the test that checks that every pass has tests.
       pipelines: the file that lists the passes.
       exclude: sources whose tests the BUILD file itself declares.
     """

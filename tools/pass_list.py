@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the C++ registry of passes: pass_list.py PIPELINES OUTPUT FILES...
 
-PIPELINES lists the passes (see tools/pass_list.bzl); FILES are the headers `<name>_pass.h`. What
-doesn't fit together is an error that says what was expected.
+PIPELINES lists the passes (see tools/pass_list.bzl); FILES are the headers `<name>_pass.h`. If the
+list and the headers disagree, the script fails with messages that say what was expected.
 """
 import os
 import re

@@ -1,14 +1,15 @@
 """precompiled_header: the headers that most sources read, parsed once.
 
-Half of a compilation is the parsing of headers. Sources that .bazelrc compiles
-with `-include tools/pch/<name>.h` start from what GCC stored in the .gch file
-beside that header. The header is generated and exists nowhere in the source
-tree, so that GCC meets the .gch file first. Sources still include what they
-use: a build without these flags (--config=dbg) compiles them as they are.
+Parsing headers takes half of the time of a compilation. Sources that .bazelrc
+compiles with `-include tools/pch/<name>.h` start from the state that GCC stored
+in the .gch file beside that header. The header is generated and has no copy in
+the source tree, so that GCC finds the .gch file first. Sources still include
+all headers that they use, so a build without these flags (--config=dbg)
+compiles them as well.
 
-Functions for an instruction set of their own (Highway's) are compiled with the
-optimization options that the .gch file was made with. So these must be those of
-the sources that use it: `copts` adds what .bazelrc adds for them, and a source
+GCC compiles functions with a target attribute, such as Highway's, with the
+optimization options of the .gch file, not those of the source. So both must be
+equal: `copts` adds the options that .bazelrc adds for the sources, and a source
 with other options must not use the file.
 """
 

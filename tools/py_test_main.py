@@ -66,7 +66,7 @@ def _write_xml(path, name, cases):
 
 
 def _load(module):
-    """The cases of a module; one that is skipped if the module, when imported, raises SkipTest."""
+    """Returns the cases of a module, or one skipped case if importing the module raises SkipTest."""
     try:
         return unittest.defaultTestLoader.loadTestsFromName(module)
     except unittest.SkipTest as skip:

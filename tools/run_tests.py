@@ -5,12 +5,12 @@ usage: run_tests.py [bazel test flags] [targets] [--then [flags] [targets]]...
 Default target: //... Each --then starts another `bazel test`; the last line
 counts them all. BAZEL: the bazel to call.
 
-Counts test cases where a test wrote them (GoogleTest does, to Bazel's
-test.xml), else the test target as one. A target that failed without a failing
-case (crash, timeout, does not build) counts as one failure. So does a target
-whose test.xml has no case (unless --test_filter or --test_arg may have left
-none), and a run without any case: what tested nothing has not passed.
-Exit status: bazel's, or 1 if anything failed.
+Counts the test cases in a target's test.xml, which GoogleTest and py_test_main
+write; a target without a test.xml counts as one case. A target that failed
+without a failing case (crash, timeout, does not build) counts as one failure.
+So does a target whose test.xml has no case (unless --test_filter or --test_arg
+may have left none), and a run without any case: a test that tested nothing has
+not passed. Exit status: bazel's, or 1 if anything failed.
 """
 import json
 import os
@@ -56,7 +56,7 @@ def run_bazel(args):
 
 
 class Outcome:
-    """What the build events say about each test target."""
+    """The results of the test targets, from Bazel's build events."""
 
     def __init__(self, events):
         self.status = {}  # label -> PASSED, FAILED, ...
@@ -76,7 +76,7 @@ class Outcome:
                     key = (label, identity.get("shard"), identity.get("run"))
                     self.xmls[key] = urllib.parse.unquote(urllib.parse.urlparse(out["uri"]).path)
         elif kind == "targetCompleted" and (event.get("aborted") or not event.get("completed", {}).get("success")):
-            # SKIPPED: not for this configuration, such as CUDA without CUDA.
+            # SKIPPED: incompatible with this configuration, such as a CUDA target in a build without CUDA.
             if event.get("aborted", {}).get("reason") != "SKIPPED":
                 self.not_built.add(label)
 

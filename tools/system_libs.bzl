@@ -114,7 +114,7 @@ def system_libs():
         libs = {"glog": [
             "libglog.a|libglog.so",
             "@com_github_gflags_gflags//:gflags",
-            # Not libunwind: see the shim.
+            # Instead of libunwind; the shim says why.
             "@//tools/glog:unwind_shim",
             "-lpthread",
         ]},

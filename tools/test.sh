@@ -1,7 +1,8 @@
 #!/bin/bash
-# test.sh [bazel flags] [targets]: installs what is missing, builds everything,
+# test.sh [bazel flags] [targets]: installs missing packages, builds everything,
 # runs all tests. The last line is "N passed, N failed, N skipped".
-# With flags or targets: those tests alone, with --config=opt unless one is named.
+# With flags or targets: only those tests, with --config=opt unless another
+# config is named.
 # Without: all tests, and then the foundations once more with assertions and
 # sanitizers. `tools/test.sh --config=check` runs all tests that way.
 # CUDA is compiled and linked wherever nvcc is found, with a GPU or without.
@@ -16,7 +17,8 @@ cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}
 flags=("--disk_cache=$cache")
 if [[ -n "${CI:-}" ]]; then flags+=(--config=ci); fi
 
-# What everything else stands on, and no operator, whose kernels take long to compile.
+# The packages that everything else depends on. No operators, whose kernels take
+# long to compile.
 foundations=(
   //tests/framework/base/... //tests/framework/ir/... //tests/framework/tensor/...
   //tests/framework/op/... //tests/memory/...

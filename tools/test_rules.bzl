@@ -28,16 +28,16 @@ def cuda_test(name, deps, **kwargs):
 def skiff_py_test(name, src, data = [], size = "small", reads_workspace = False, **kwargs):
     """A Python unittest file, whose cases are counted one by one.
 
-    Not py_test: its launcher wants `python` on PATH.
+    Not a py_test, whose launcher needs `python` on PATH.
 
     Args:
       name: of the target.
       src: the file with the unittest.TestCase classes.
       data: files that the test imports or reads.
       size: as of any test.
-      reads_workspace: True for a test that looks at the source tree as a
-        whole. Such a test runs outside the sandbox, and always, since Bazel
-        doesn't know its inputs.
+      reads_workspace: True for a test that reads the whole source tree. Such a
+        test runs outside the sandbox and is never cached, since Bazel doesn't
+        know its inputs.
       **kwargs: passed on to sh_test.
     """
     native.sh_test(

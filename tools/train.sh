@@ -1,5 +1,5 @@
 #!/bin/bash
-# train.sh MODEL [flags]: installs what is missing, builds //models/MODEL:train
+# train.sh MODEL [flags]: installs missing packages, builds //models/MODEL:train
 # and runs it with the flags. Without a MODEL: lists the models.
 # CUDA is used where nvcc and a GPU are found; SKIFF_CACHE and BAZEL as in test.sh.
 set -euo pipefail
@@ -44,6 +44,6 @@ source "$root/tools/cuda_found.sh"
 if has_nvcc && has_gpu; then flags+=(--config=cuda); fi
 (cd "$root" && "${BAZEL:-bazel}" build "${flags[@]}" "//models/$model:train")
 output=$(cd "$root" && "${BAZEL:-bazel}" info "${flags[@]}" bazel-bin 2>/dev/null)
-# Not `bazel run`, which changes the folder: paths among the flags are meant
-# from where the user is.
+# Not `bazel run`, which changes the folder: paths among the flags are relative
+# to the user's folder.
 exec "$output/models/$model/train" "$@"

@@ -284,6 +284,20 @@ BlockIndex ReadBlockIndex(const proto::OpDesc::Attr& attr, int32_t index, int bl
   return {index};
 }
 
+std::vector<BlockIndex> ReadBlockIndices(const proto::OpDesc::Attr& attr, int block_count) {
+  std::vector<BlockIndex> blocks;
+  for (int32_t index : attr.blocks_idx()) {
+    blocks.push_back(ReadBlockIndex(attr, index, block_count));
+  }
+  return blocks;
+}
+
+std::vector<VarName> ReadVarNames(const proto::OpDesc::Attr& attr) {
+  std::vector<VarName> vars;
+  for (const std::string& name : attr.vars_name()) vars.push_back({name});
+  return vars;
+}
+
 bool HasScalar(const proto::OpDesc::Attr& attr) {
   switch (attr.type()) {
     case proto::INT:
@@ -307,14 +321,18 @@ bool HasScalar(const proto::OpDesc::Attr& attr) {
   }
 }
 
+// protobuf would give 0 for a missing value, which a file can't have meant.
+void CheckHasValue(const proto::OpDesc::Attr& attr) {
+  if (!HasScalar(attr)) ThrowNoValue(attr.name(), attr.type());
+}
+
 template <typename T, typename Field>
 std::vector<T> ToVector(const Field& field) {
   return std::vector<T>(field.begin(), field.end());
 }
 
 Attribute ReadAttr(const proto::OpDesc::Attr& attr, int block_count) {
-  // protobuf would give 0 for a missing value, which a file can't have meant.
-  if (!HasScalar(attr)) ThrowNoValue(attr.name(), attr.type());
+  CheckHasValue(attr);
   switch (attr.type()) {
     case proto::INT:
       return attr.i();
@@ -336,24 +354,16 @@ Attribute ReadAttr(const proto::OpDesc::Attr& attr, int block_count) {
       return ReadBlockIndex(attr, attr.block_idx(), block_count);
     case proto::LONG:
       return int64_t{attr.l()};
-    case proto::BLOCKS: {
-      std::vector<BlockIndex> blocks;
-      for (int32_t index : attr.blocks_idx()) {
-        blocks.push_back(ReadBlockIndex(attr, index, block_count));
-      }
-      return blocks;
-    }
+    case proto::BLOCKS:
+      return ReadBlockIndices(attr, block_count);
     case proto::LONGS:
       return ToVector<int64_t>(attr.longs());
     case proto::FLOAT64S:
       return ToVector<double>(attr.float64s());
     case proto::VAR:
       return VarName{attr.var_name()};
-    case proto::VARS: {
-      std::vector<VarName> vars;
-      for (const std::string& name : attr.vars_name()) vars.push_back({name});
-      return vars;
-    }
+    case proto::VARS:
+      return ReadVarNames(attr);
     case proto::FLOAT64:
       return attr.float64();
     case proto::SCALAR:

@@ -27,7 +27,8 @@ DEFINE_string(augment, "auto",
 namespace skiff::models {
 namespace {
 
-// The images and where the readers take them from.
+// The images and the sources that read them. The sources point into `images`, so the object isn't
+// copyable; the task keeps it alive for its readers.
 struct ImageData {
   ImageData(DatasetPair images, const AugmentationOptions& augmentation, uint64_t seed)
       : images(std::move(images)),
@@ -43,6 +44,9 @@ struct ImageData {
   ImageSource validation;
 };
 
+// Loads the data, then makes readers and program from it: the number of classes, the shape of the
+// images and the length of the training depend on the data. The readers decode and augment in a
+// thread of their own, so that steps don't wait for them.
 TrainingTask MakeTask(const TrainableClassifier& classifier, const TaskOptions& options) {
   const auto data =
       std::make_shared<ImageData>(LoadDatasets({.data = FLAGS_data,
@@ -69,6 +73,7 @@ TrainingTask MakeTask(const TrainableClassifier& classifier, const TaskOptions& 
                                                    .seed = options.seed}),
                     .validation = reader(&data->validation, {.batch_size = options.batch_size}),
                     .program = nullptr};
+  // Learning-rate schedules need the length of the training, which depends on the data.
   training::OptimizationOptions optimization = options.optimization;
   optimization.total_steps = options.epochs * task.train->batches_in_epoch();
   task.program = std::make_unique<training::TrainingProgram>(
@@ -79,6 +84,7 @@ TrainingTask MakeTask(const TrainableClassifier& classifier, const TaskOptions& 
 }  // namespace
 
 int TrainClassifierMain(int argc, char** argv, const TrainableClassifier& classifier) {
+  // These decide which samples a training sees, so a resumed one must have the same.
   std::vector<std::string> fixed_flags = {"augment", "data", "limit_samples", "validation_samples"};
   fixed_flags.insert(fixed_flags.end(), classifier.network_flags.begin(),
                      classifier.network_flags.end());

@@ -18,19 +18,19 @@
 namespace skiff::models {
 
 struct TrainableClassifier {
-  std::string name;     // the folder's, and the default output directory's
-  std::string summary;  // what it trains, for --help
-  // Of generated images; so many for training.
+  std::string name;     // of the model's folder; the default output directory is "<name>_run"
+  std::string summary;  // for --help
+  // The number of generated training images, and their shape.
   int64_t generated_samples = 2000;
   int32_t channels = 3;
   int32_t height = 32;
   int32_t width = 32;
-  // Defaults of flags that aren't the common ones.
+  // Flags whose default differs from the common one, with this model's default.
   std::vector<std::pair<std::string, std::string>> flag_defaults;
-  // The flags of the model's own that decide what the network is; a training can't be resumed with
-  // other values.
+  // The model's own flags that decide what the network is; a training can't be resumed with other
+  // values.
   std::vector<std::string> network_flags;
-  // Called once the flags are set: a title such as "ResNet-20", and the network.
+  // Called once the flags are set. They return a title such as "ResNet-20", and the network.
   std::function<std::string()> title;
   BuildLogits logits;
   // Command lines (flags only) that are worth trying next. Each is shown with an --output_dir of
@@ -38,7 +38,8 @@ struct TrainableClassifier {
   std::vector<std::string> try_next;
 };
 
-// TrainMain with the data, readers and programs of an image classifier, and flags for the data.
+// Runs TrainMain (train_main.h) with the data, readers and programs of an image classifier. Adds
+// flags for the data. Returns the exit status.
 int TrainClassifierMain(int argc, char** argv, const TrainableClassifier& classifier);
 
 }  // namespace skiff::models

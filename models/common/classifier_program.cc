@@ -26,6 +26,8 @@ ClassifierProgram BuildClassifier(const ImageDataset& dataset, const BuildLogits
       layers::Data(ImageSource::kImage, {-1, dataset.channels, dataset.height, dataset.width});
   const Variable label = layers::Data(ImageSource::kLabel, {-1, 1}, DType::kInt64);
   const Variable logits = build_logits(image, dataset.classes);
+  // The loss takes the logits, since its own softmax is stable for large ones. The probabilities
+  // are for the accuracy and for inference.
   const Variable probabilities = layers::Softmax(logits);
   const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
   const Variable accuracy = layers::Accuracy(probabilities, label);
@@ -39,7 +41,7 @@ ClassifierProgram BuildClassifier(const ImageDataset& dataset, const BuildLogits
   result.decisive_metric = "accuracy";
   result.model_inputs = {result.image};
   result.model_outputs = {result.probabilities};
-  // Before the optimizer: evaluation shares nothing with it.
+  // Cloned before the optimizer and the backward ops are appended, which evaluation must not run.
   result.test = result.main->CloneForTest();
 
   training::Optimization optimization = training::Optimize(loss, options);

@@ -15,7 +15,7 @@ namespace skiff::models {
 // Appends a network: from images [-1, channels, height, width] to logits [-1, classes].
 using BuildLogits = std::function<Variable(const Variable& image, int64_t classes)>;
 
-// Variables are given by their names.
+// The programs, and the names of variables in them.
 struct ClassifierProgram : training::TrainingProgram {
   std::string image;          // float32 [-1, channels, height, width], fed
   std::string label;          // int64 [-1, 1], fed
@@ -23,8 +23,8 @@ struct ClassifierProgram : training::TrainingProgram {
   std::string accuracy;       // float32 scalar, the batch's share of right answers
 };
 
-// Builds the programs; the loss is the mean cross-entropy of a batch. `seed` is that of initial
-// values and random ops. Throws an Error as CheckOptimizationOptions, the layers and the averages.
+// Builds the programs. The loss is the mean cross-entropy of a batch. `seed` determines initial
+// values and random ops. Throws what CheckOptimizationOptions, the layers and the averages throw.
 ClassifierProgram BuildClassifier(const ImageDataset& dataset, const BuildLogits& build_logits,
                                   const training::OptimizationOptions& options, uint64_t seed);
 

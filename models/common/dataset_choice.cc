@@ -13,8 +13,10 @@ namespace {
 constexpr int64_t kGeneratedValidation = 500;
 constexpr int64_t kMnistValidation = 5000;
 
+// In a DatasetChoice, 0 samples means that the number isn't given.
 int64_t OrElse(int64_t chosen, int64_t otherwise) { return chosen > 0 ? chosen : otherwise; }
 
+// Training and validation images come from separate random streams, so no image is in both.
 DatasetPair Generate(const DatasetChoice& choice) {
   GeneratedImagesOptions options{.channels = choice.channels,
                                  .height = choice.height,
@@ -29,6 +31,7 @@ DatasetPair Generate(const DatasetChoice& choice) {
   return pair;
 }
 
+// More samples than there are mean all of them.
 void Limit(ImageDataset* dataset, int64_t samples) {
   if (samples > 0 && samples < dataset->size()) *dataset = FirstImages(*dataset, samples);
 }
@@ -50,6 +53,7 @@ DatasetPair LoadDatasets(const DatasetChoice& choice) {
                 "\": expected generated, mnist:DIR, cifar10:DIR or cifar100:DIR");
   DatasetPair pair;
   if (kind == "mnist") {
+    // The validation images come out of the training files. MNIST's test files aren't read.
     pair = ReadMnist(directory, OrElse(choice.validation_samples, kMnistValidation));
   } else {
     pair = ReadCifar(directory, kind == "cifar10" ? CifarKind::kCifar10 : CifarKind::kCifar100);
@@ -60,6 +64,7 @@ DatasetPair LoadDatasets(const DatasetChoice& choice) {
 }
 
 AugmentationOptions AugmentationFromName(const std::string& name, const std::string& data) {
+  // He et al., "Deep Residual Learning for Image Recognition", section 4.2: 4 pixels on each side.
   constexpr int32_t kPadding = 4;
   if (name == "auto")
     return AugmentationFromName(data.starts_with("cifar") ? "crop_flip" : "none", data);

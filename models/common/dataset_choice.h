@@ -1,4 +1,4 @@
-// From the text of a --data flag to images.
+// Loads the images that the text of a --data flag names.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,13 @@ struct DatasetChoice {
   uint64_t seed = 1;
 };
 
-// Error (kInvalidArgument) for another text or numbers below 0, else as the readers.
+// Loads or generates the images. Throws Error (kInvalidArgument) for any other text and for
+// negative numbers, and what the readers throw.
 DatasetPair LoadDatasets(const DatasetChoice& choice);
 
-// "none", "crop" (random crops of the image with 4 more pixels around), "crop_flip" (and random
-// flips), or "auto": what the data bears: crop_flip for CIFAR, none elsewhere. Error
-// (kInvalidArgument) for another text.
+// Returns the options for "none", "crop" (random crops of the image, padded by 4 pixels),
+// "crop_flip" (crops and random flips) or "auto" (crop_flip for CIFAR, none otherwise). Throws
+// Error (kInvalidArgument) for any other text.
 AugmentationOptions AugmentationFromName(const std::string& name, const std::string& data);
 
 }  // namespace skiff::models

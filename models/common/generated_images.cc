@@ -30,11 +30,12 @@ constexpr std::array<Segment, 7> kSegments = {{{{-0.5f, -1}, {0.5f, -1}},
                                                {{-0.5f, 0}, {-0.5f, 1}},
                                                {{-0.5f, -1}, {-0.5f, 0}},
                                                {{-0.5f, 0}, {0.5f, 0}}}};
-// Bit i: segment i is lit.
+// By digit; bit i: segment i is lit.
 constexpr std::array<uint8_t, 10> kLitSegments = {0x3F, 0x06, 0x5B, 0x4F, 0x66,
                                                   0x6D, 0x7D, 0x07, 0x7F, 0x6F};
 
-// Numbers of one image, in the order they are asked for.
+// The random numbers of one image. Each image has a generator of its own, so images can be drawn in
+// any order and by any number of threads.
 class ImageRandom {
  public:
   ImageRandom(uint64_t seed, training::DataStream stream, int64_t image)
@@ -55,6 +56,7 @@ class ImageRandom {
   int used_ = 4;
 };
 
+// Returns the distance to the nearest point of the segment, at the share t of its length.
 float DistanceTo(const Segment& segment, Point p) {
   const Point along{segment.to.x - segment.from.x, segment.to.y - segment.from.y};
   const Point offset{p.x - segment.from.x, p.y - segment.from.y};
@@ -83,6 +85,7 @@ Drawing PlaceDigit(int64_t digit, const GeneratedImagesOptions& options, ImageRa
       0.5f * static_cast<float>(options.height) + extent * random->Uniform(-0.1f, 0.1f)};
   const float cosine = std::cos(angle);
   const float sine = std::sin(angle);
+  // Scales, then slants, then rotates and moves a point of the display.
   const auto place = [&](Point p) {
     const float x = half_height * (p.x * half_width_ratio - slant * p.y);
     const float y = half_height * p.y;
@@ -97,7 +100,8 @@ Drawing PlaceDigit(int64_t digit, const GeneratedImagesOptions& options, ImageRa
   return drawing;
 }
 
-// How much of the pixel around p the strokes cover, about.
+// Returns about how much of the pixel around p the strokes cover: a linear ramp, one pixel wide,
+// around their edges.
 float Ink(const Drawing& drawing, Point p) {
   float nearest = 1e9f;
   for (int i = 0; i < drawing.count; ++i) {
@@ -106,6 +110,8 @@ float Ink(const Drawing& drawing, Point p) {
   return std::clamp(drawing.half_stroke + 0.5f - nearest, 0.0f, 1.0f);
 }
 
+// All channels show the same digit, on paper and in ink of their own brightness. A gradient of
+// brightness and noise keep a network from telling digits by the sum of pixels.
 void DrawImage(int64_t image, const GeneratedImagesOptions& options, std::span<uint8_t> pixels) {
   ImageRandom random(options.seed, options.stream, image);
   const Drawing drawing = PlaceDigit(image % 10, options, &random);
@@ -118,7 +124,8 @@ void DrawImage(int64_t image, const GeneratedImagesOptions& options, std::span<u
     for (int64_t i = 0; i < plane; ++i) {
       const Point p{static_cast<float>(i % options.width) + 0.5f,
                     static_cast<float>(i / options.width) + 0.5f};
-      // A sum of four uniform numbers is near enough to normal; its deviation is 1 / sqrt(3).
+      // A sum of four uniform numbers is near enough to normal. Its variance is 4 / 12, so it is
+      // multiplied by sqrt(3).
       const float noise = random.Uniform(-0.5f, 0.5f) + random.Uniform(-0.5f, 0.5f) +
                           random.Uniform(-0.5f, 0.5f) + random.Uniform(-0.5f, 0.5f);
       const float value = paper + contrast * Ink(drawing, p) + slope_x * p.x + slope_y * p.y +

@@ -1,9 +1,9 @@
-// A data set that needs no files: digits as a seven-segment display shows them, each drawn with its
-// own place, size, slant, rotation, stroke, brightness and noise.
+// A dataset that needs no files: digits of a seven-segment display, each drawn with its own
+// position, size, slant, rotation, stroke, brightness and noise.
 //
-// Several digits differ in one segment only, so a network has to look; nothing is mislabelled, so
-// it can get (nearly) all of them right. Image i depends on the options alone, not on how many
-// there are or how many threads draw them.
+// Several digits differ in one segment only, so the task isn't trivial; no image is mislabelled, so
+// a network can get (nearly) all of them right. Image i depends only on the options, not on the
+// number of images or of threads that draw them.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct GeneratedImagesOptions {
   int32_t height = 32;
   int32_t width = 32;
   uint64_t seed = 1;
-  // kTrainingSamples or kValidationSamples: other images.
+  // kTrainingSamples or kValidationSamples; the images differ.
   training::DataStream stream = training::DataStream::kTrainingSamples;
-  float noise = 0.12f;  // deviation of the pixel noise, of a full range of 1
+  float noise = 0.12f;  // the standard deviation of the pixel noise; black to white is 1
 };
 
-// Ten classes, label i % 10. Error (kInvalidArgument) for counts or extents below 1 or a negative
-// noise.
+// Returns images of ten classes; image i has the label i % 10. Throws Error (kInvalidArgument) for
+// counts or extents below 1 or negative noise.
 ImageDataset GenerateImages(const GeneratedImagesOptions& options);
 
 }  // namespace skiff::models

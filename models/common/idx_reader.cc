@@ -1,3 +1,6 @@
+// An IDX file is two zero bytes, a byte for the element type, a byte for the rank, the dims as
+// big-endian 32-bit integers, and the elements in row-major order. Nothing in it is trusted: dims
+// are compared with the size of the file before memory for the elements is allocated.
 #include "models/common/idx_reader.h"
 
 #include <zlib.h>
@@ -20,13 +23,13 @@ constexpr int64_t kDeflateLimit = 1032;
 int64_t FileSize(const std::string& path) {
   std::error_code error;
   SKIFF_ENFORCE(std::filesystem::exists(path, error), kNotFound, "no file ", path);
-  SKIFF_ENFORCE(std::filesystem::is_regular_file(path, error), kIo, path, " is no regular file");
+  SKIFF_ENFORCE(std::filesystem::is_regular_file(path, error), kIo, path, " isn't a regular file");
   const auto size = std::filesystem::file_size(path, error);
   SKIFF_ENFORCE(!error, kIo, "cannot read the size of ", path, ": ", error.message());
   return static_cast<int64_t>(size);
 }
 
-// Bytes of a file that may be compressed: zlib passes plain files through.
+// The bytes of a file that may be compressed: zlib passes plain files through.
 class UnpackedFile {
  public:
   explicit UnpackedFile(const std::string& path)
@@ -53,14 +56,16 @@ class UnpackedFile {
   void EnforceEnd() {
     uint8_t byte;
     const int got = gzread(file_, &byte, 1);
-    // Z_BUF_ERROR: the elements are all there, but the stream's CRC isn't.
+    // zlib checks the CRC only when it reads past the last byte. Z_BUF_ERROR: all elements are
+    // there, but the file ends before the CRC.
     int code = Z_OK;
     gzerror(file_, &code);
     if (got < 0 || code == Z_BUF_ERROR) ThrowCorrupt();
-    SKIFF_ENFORCE(got == 0, kDataLoss, path_, " goes on behind its last element");
+    SKIFF_ENFORCE(got == 0, kDataLoss, path_, " continues after its last element");
   }
 
-  // Enforced before memory is taken: `bytes` can't be more than the file could hold.
+  // Throws if the file can't hold `bytes` bytes. Called before they are allocated, so that a
+  // corrupt header can't make the program allocate terabytes.
   void CheckHolds(int64_t bytes) const {
     const int64_t limit =
         gzdirect(file_) ? file_bytes_ : MultiplyCounts(file_bytes_, kDeflateLimit);
@@ -101,6 +106,7 @@ IdxArray ReadIdx(const std::string& path, int32_t rank) {
                 ": expected ", rank);
   IdxArray array;
   for (int32_t axis = 0; axis < rank; ++axis) {
+    // Four unsigned bytes can't give a negative dim, but the product of dims may overflow.
     uint8_t raw[4];
     file.Read(raw, sizeof(raw), "the dims");
     array.dims.push_back(int64_t{raw[0]} << 24 | int64_t{raw[1]} << 16 | int64_t{raw[2]} << 8 |
@@ -139,13 +145,14 @@ ImageDataset ReadIdxImages(const std::string& images_path, const std::string& la
   dataset.labels.assign(labels.elements.begin(), labels.elements.end());
   for (int64_t i = 0; i < dataset.size(); ++i) {
     SKIFF_ENFORCE(dataset.labels[i] < dataset.classes, kDataLoss, labels_path, ": label ",
-                  dataset.labels[i], " of image ", i, " is no digit");
+                  dataset.labels[i], " of image ", i, " isn't a digit");
   }
   return dataset;
 }
 
 DatasetPair ReadMnist(const std::string& directory, int64_t validation_images) {
-  // In this order, so that a directory without either is always told by the first.
+  // Named variables fix the order of the look-ups: for an empty directory, the Error always names
+  // the images.
   const std::string images = PlainOrPacked(directory, "train-images-idx3-ubyte");
   const std::string labels = PlainOrPacked(directory, "train-labels-idx1-ubyte");
   ImageDataset all = ReadIdxImages(images, labels);

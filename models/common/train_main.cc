@@ -1,3 +1,5 @@
+// Flags become a TrainingTask (by the model) and TrainerOptions; training::Trainer does the rest.
+// Only this file reads the common flags: libraries get option structs.
 #include "models/common/train_main.h"
 
 #include <gflags/gflags.h>
@@ -18,7 +20,7 @@
 #include "memory/allocator.h"
 
 DEFINE_int64(batch_size, 64, "Samples in a step.");
-DEFINE_int64(epochs, 5, "How often to go over the training samples.");
+DEFINE_int64(epochs, 5, "Passes over the training samples.");
 DEFINE_string(optimizer, "momentum",
               "adadelta, adagrad, adam, adamax, adamw, decayed_adagrad, ftrl, lamb, lars_momentum, "
               "momentum, rmsprop or sgd.");
@@ -42,20 +44,22 @@ DEFINE_double(
     clip_norm, 0.0,
     "Gradients are scaled down together to this L2 norm where theirs is larger. 0: never.");
 DEFINE_string(model_average, "none",
-              "What is kept beside the weights, validated as well, and saved as the model: none, "
-              "window (the mean of the last weights), or ema (a mean in which older ones count "
-              "less). Running statistics of batch normalisation are averaged, too.");
+              "The average of the weights to keep, to validate as well, and to save as the model: "
+              "none, window (the mean of the last weights), or ema (a mean in which older ones "
+              "count less). Running statistics of batch normalisation are averaged, too.");
 DEFINE_double(average_window, 0.15,
               "With --model_average=window: the mean is that of this share of the steps so far, or "
               "of up to twice as many.");
 DEFINE_double(ema_decay, 0.999,
               "With --model_average=ema: what a mean keeps of itself in a step, below 1.");
 DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated data.");
-DEFINE_int32(threads, 0, "Threads that compute. 0: one a core.");
+DEFINE_int32(threads, 0, "Threads that compute. 0: one per core.");
 DEFINE_string(recompute, "nothing",
-              "What is computed again in the backward pass to save memory: nothing, cheap_ops, "
-              "budget (as little as --budget_bytes takes) or least_memory. Results stay the same.");
-DEFINE_int64(budget_bytes, 0, "With --recompute=budget: what activations and gradients may take.");
+              "Activations to compute again in the backward pass, to save memory: nothing, "
+              "cheap_ops, budget (as few as --budget_bytes allows) or least_memory. Results stay "
+              "the same.");
+DEFINE_int64(budget_bytes, 0,
+             "With --recompute=budget: the most bytes of activations and gradients.");
 DEFINE_string(
     passes, "",
     "Changes to the passes that run, with commas between them: -layout leaves a pass out, "
@@ -64,8 +68,8 @@ DEFINE_string(
     "in flat buffers) run passes that don't run by default.");
 DEFINE_int64(
     memory_limit_bytes, 0,
-    "Most memory that is taken for tensors; beyond it the training ends with an error that "
-    "says what takes it. 0: no limit.");
+    "The most memory for tensors. A training that needs more ends with an error that lists what "
+    "uses it. 0: no limit.");
 DEFINE_string(
     tune_kernels, "",
     "File that remembers which kernels are fastest on this machine; made if it "
@@ -77,19 +81,20 @@ DEFINE_string(
     "refused without --resume.");
 DEFINE_int64(save_every, 0, "Steps between two checkpoints, besides that of each epoch's end.");
 DEFINE_int64(early_stop, 0,
-             "Ends the training after so many epochs without a better validation value. 0: "
-             "never. A training that ended so goes on if it is resumed with a larger number, or "
-             "0.");
-DEFINE_int64(stop_after, 0,
-             "Saves and stops after so many steps, as Ctrl-C does; --resume goes on. 0: never.");
-DEFINE_bool(resume, false, "Goes on from the newest checkpoint of the output directory.");
+             "Ends the training after this many epochs without a better validation value. 0: "
+             "never. Such a training continues if it is resumed with a larger number, or 0.");
+DEFINE_int64(
+    stop_after, 0,
+    "Saves and stops after this many steps, as Ctrl-C does; --resume continues. 0: never.");
+DEFINE_bool(resume, false, "Continues from the newest checkpoint of the output directory.");
 DEFINE_bool(evaluate_only, false,
             "Validates the newest checkpoint of the output directory and trains nothing.");
 
 namespace skiff::models {
 namespace {
 
-// These decide what a training computes, so a resumed one must have the same.
+// Flags that decide what a training computes, so a resumed one must have the same values. Threads,
+// passes and recomputation aren't among them: they change no result, or only its rounding.
 constexpr const char* kFixedFlags[] = {"batch_size",
                                        "clip_norm",
                                        "epochs",
@@ -122,10 +127,10 @@ std::map<std::string, std::string> Configuration(const TrainableModel& model) {
   return result;
 }
 
-// What a user types, wherever the build has put this program.
+// The command that a user types, wherever the build has put this program.
 std::string CommandOf(const TrainableModel& model) { return "tools/train.sh " + model.name; }
 
-// Not the default directory, where a first training lies.
+// Each example has an output directory of its own, since the default one holds this training.
 std::string Examples(const TrainableModel& model) {
   std::string lines;
   int number = 1;
@@ -172,9 +177,10 @@ training::OptimizationOptions OptimizationFromFlags() {
           .ema_decay = static_cast<float>(FLAGS_ema_decay)};
 }
 
+// Returns the command that continues this training: the same flags, plus --resume, less
+// --stop_after, which would stop the next run immediately.
 std::string WithResume(const TrainableModel& model, const std::vector<std::string>& flags) {
-  // Flags may be written -name, --name, --name=value and --name value. A bound of this run only
-  // would stop the next one at once.
+  // gflags accepts -name, --name, --name=value and --name value.
   std::vector<std::string> kept;
   for (size_t i = 0; i < flags.size(); ++i) {
     std::string name = flags[i].substr(0, flags[i].find('='));
@@ -182,6 +188,7 @@ std::string WithResume(const TrainableModel& model, const std::vector<std::strin
     const bool is_flag = flags[i].starts_with("-");
     if (is_flag && name == "resume") continue;
     if (is_flag && name == "stop_after") {
+      // Without an equals sign, the next argument is the value.
       if (flags[i].find('=') == std::string::npos) ++i;
       continue;
     }
@@ -238,14 +245,46 @@ MemoryOptions MemoryFromFlags() {
   return memory;
 }
 
-int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
+// Checks the flags that nothing checks later.
+void CheckFlags() {
   SKIFF_ENFORCE(FLAGS_threads >= 0, kInvalidArgument, "threads = ", FLAGS_threads,
                 ": expected no negative number");
   SKIFF_ENFORCE(FLAGS_epochs >= 1, kInvalidArgument, "epochs = ", FLAGS_epochs,
                 ": expected at least 1");
   SKIFF_ENFORCE(FLAGS_stop_after >= 0, kInvalidArgument, "stop_after = ", FLAGS_stop_after,
                 ": expected no negative number");
+}
+
+training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const TrainableModel& model) {
+  return {.title = task.title,
+          .output_dir = OutputDirectory(model),
+          .samples = task.samples,
+          .epochs = FLAGS_epochs,
+          .save_every_steps = FLAGS_save_every,
+          .early_stop_epochs = FLAGS_early_stop,
+          .stop_after_steps = FLAGS_stop_after,
+          .configuration = Configuration(model),
+          .is_terminal = training::StdoutIsTerminal(),
+          .compile = {.memory = MemoryFromFlags(),
+                      .passes = ParsePasses(FLAGS_passes),
+                      .tuner = TunerFromFlags()}};
+}
+
+// Validates the newest checkpoint and prints the result.
+void PrintEvaluation(const training::TrainingProgram& program, training::Trainer* trainer) {
+  trainer->LoadForEvaluation();
+  std::cout << "validation " << ShortText(program, trainer->Evaluate()) << "\n";
+  const training::MetricValues averaged = trainer->EvaluateAveraged();
+  if (!averaged.empty()) {
+    std::cout << "with averaged weights: validation " << ShortText(program, averaged) << "\n";
+  }
+  std::cout << "weights " << trainer->WeightsHash() << "\n";
+}
+
+int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
+  CheckFlags();
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+  // Before the first tensor is made, so that all of them count.
   AllocatorOf(Place::Cpu()).SetLimit(FLAGS_memory_limit_bytes);
 
   const TrainingTask task = model.make_task({.batch_size = FLAGS_batch_size,
@@ -257,33 +296,15 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
             << task.train->batches_in_epoch() << " steps, " << omp_get_max_threads()
             << " threads, output in " << output_dir << std::endl;
   training::Trainer trainer(task.program.get(), task.train.get(), task.validation.get(),
-                            {.title = task.title,
-                             .output_dir = output_dir,
-                             .samples = task.samples,
-                             .epochs = FLAGS_epochs,
-                             .save_every_steps = FLAGS_save_every,
-                             .early_stop_epochs = FLAGS_early_stop,
-                             .stop_after_steps = FLAGS_stop_after,
-                             .configuration = Configuration(model),
-                             .is_terminal = training::StdoutIsTerminal(),
-                             .compile = {.memory = MemoryFromFlags(),
-                                         .passes = ParsePasses(FLAGS_passes),
-                                         .tuner = TunerFromFlags()}},
-                            &std::cout);
+                            OptionsOfTrainer(task, model), &std::cout);
   if (FLAGS_evaluate_only) {
-    trainer.LoadForEvaluation();
-    std::cout << "validation " << ShortText(*task.program, trainer.Evaluate()) << "\n";
-    const training::MetricValues averaged = trainer.EvaluateAveraged();
-    if (!averaged.empty()) {
-      std::cout << "with averaged weights: validation " << ShortText(*task.program, averaged)
-                << "\n";
-    }
-    std::cout << "weights " << trainer.WeightsHash() << "\n";
+    PrintEvaluation(*task.program, &trainer);
     return 0;
   }
   if (FLAGS_resume) trainer.Resume();
   const training::TrainingResult result = trainer.Run();
   PrintResult(result, output_dir, flags, model);
+  // As a shell reports a process that a signal has ended.
   constexpr int kSignalStatus = 128;
   return result.signal == 0 ? 0 : kSignalStatus + result.signal;
 }

@@ -9,7 +9,7 @@ namespace {
 
 ParamAttr ForRectifiedUnits() { return {.initializer = initializer::Msra({.uniform = false})}; }
 
-// `padding` keeps the first convolution from shrinking images of 28 x 28, which the paper puts into
+// `padding` keeps the first convolution from shrinking images of 28 x 28, which the paper pads to
 // 32 x 32.
 Variable ConvPool(const Variable& x, int64_t filters, int32_t padding) {
   const Variable y = layers::Conv2d(x, {.filters = filters,
@@ -23,6 +23,7 @@ Variable ConvPool(const Variable& x, int64_t filters, int32_t padding) {
 }  // namespace
 
 Variable LeNet(const Variable& image, int64_t classes) {
+  // Halved to 6 by the first pooling, cut to 2 by the second convolution, halved to 1.
   constexpr int64_t kSmallestExtent = 12;
   SKIFF_ENFORCE(image.dims().size() == 4 && image.dims()[2] >= kSmallestExtent &&
                     image.dims()[3] >= kSmallestExtent,

@@ -16,6 +16,7 @@ Variable Mlp(const Variable& input, const MlpOptions& options) {
     x = layers::Fc(
         x, options.hidden_units,
         {.param_attr = {.initializer = initializer::Msra({.uniform = false})}, .act = "relu"});
+    // upscale_in_train: training divides by the share that is kept, so inference needs no scaling.
     if (options.dropout != 0) {
       x = layers::Dropout(x, options.dropout, {.implementation = "upscale_in_train"});
     }

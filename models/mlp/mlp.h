@@ -11,11 +11,12 @@ struct MlpOptions {
   int32_t hidden_layers = 2;
   int64_t hidden_units = 256;  // of each layer
   int64_t classes = 10;
-  float dropout = 0.0f;  // share of each hidden layer's units left out in training
+  float dropout = 0.0f;  // the share of each hidden layer's units that training leaves out
 };
 
-// From inputs [-1, …], each taken as one vector, to logits [-1, classes]. Error (kInvalidArgument)
-// for a negative number of layers or no units, and as the layers.
+// Appends the network: from inputs [-1, …], each flattened to a vector, to logits [-1, classes].
+// Throws Error (kInvalidArgument) for a negative number of layers or no units, and what the layers
+// throw.
 Variable Mlp(const Variable& input, const MlpOptions& options);
 
 }  // namespace skiff::models

@@ -6,9 +6,9 @@
 #include "models/common/classifier_main.h"
 #include "models/mlp/mlp.h"
 
-DEFINE_int32(hidden_layers, 2, "Fully connected layers before the last.");
-DEFINE_int64(hidden_units, 256, "Units of each.");
-DEFINE_double(dropout, 0.0, "Share of the hidden units that a training step leaves out.");
+DEFINE_int32(hidden_layers, 2, "The number of fully connected layers before the last.");
+DEFINE_int64(hidden_units, 256, "The number of units of each hidden layer.");
+DEFINE_double(dropout, 0.0, "The share of the hidden units that a training step leaves out.");
 
 int main(int argc, char** argv) {
   return skiff::models::TrainClassifierMain(

@@ -18,7 +18,7 @@ struct Architecture {
   bool bottleneck;
   std::vector<int64_t> widths;  // of the stages
   std::vector<int32_t> blocks;
-  bool always_small_stem;
+  bool always_small_stem;  // made for small images, whatever the size of the actual ones
 };
 
 // Depth 6n + 2: n blocks of two convolutions in each of three stages.
@@ -43,6 +43,7 @@ const std::map<int32_t, Architecture>& Architectures() {
   return architectures;
 }
 
+// A convolution without a bias, which batch normalisation would subtract again.
 Variable ConvBatchNorm(const Variable& x, int64_t filters, int32_t kernel, int32_t stride,
                        const std::string& act) {
   const Variable y =
@@ -55,6 +56,9 @@ Variable ConvBatchNorm(const Variable& x, int64_t filters, int32_t kernel, int32
   return layers::BatchNorm(y, {.act = act, .momentum = 0.9f, .epsilon = 1e-5f});
 }
 
+// The identity where shapes agree, else a projection (option B of the paper). As in the paper, the
+// last convolution of a block and its shortcut have no activation of their own: the relu comes
+// after the addition.
 Variable Shortcut(const Variable& x, int64_t channels, int32_t stride) {
   if (stride == 1 && x.dims()[1] == channels) return x;
   return ConvBatchNorm(x, channels, 1, stride, "");
@@ -66,6 +70,8 @@ Variable BasicBlock(const Variable& x, int64_t width, int32_t stride) {
   return layers::ElementwiseAdd(y, Shortcut(x, width, stride), {.act = "relu"});
 }
 
+// The 3x3 convolution has the stride, not the first 1x1 one as in the paper ("ResNet v1.5"): a 1x1
+// convolution with stride 2 would ignore three quarters of its input.
 Variable Bottleneck(const Variable& x, int64_t width, int32_t stride) {
   const int64_t channels = 4 * width;
   Variable y = ConvBatchNorm(x, width, 1, 1, "relu");
@@ -81,6 +87,7 @@ Variable Stem(const Variable& image, int64_t width, bool large) {
                         {.kernel = 3, .type = "max", .stride = 2, .padding = 1});
 }
 
+// A large stem divides the extents by 4, which would leave nothing of small images for the stages.
 bool HasLargeStem(const Variable& image, const Architecture& architecture, ResNetStem stem) {
   if (architecture.always_small_stem) return false;
   if (stem != ResNetStem::kBySize) return stem == ResNetStem::kLarge;
@@ -111,6 +118,7 @@ Variable ResNet(const Variable& image, const ResNetOptions& options) {
     const NameScope stage_scope(StrCat("stage_", stage + 1));
     for (int32_t block = 0; block < architecture.blocks[stage]; ++block) {
       const NameScope block_scope(StrCat("block_", block + 1));
+      // The first block of each later stage halves the image. The stem has done so before stage 1.
       const int32_t stride = block == 0 && stage > 0 ? 2 : 1;
       x = architecture.bottleneck ? Bottleneck(x, architecture.widths[stage], stride)
                                   : BasicBlock(x, architecture.widths[stage], stride);

@@ -30,11 +30,12 @@ struct ResNetOptions {
   ResNetStem stem = ResNetStem::kBySize;
 };
 
-// The depths there are, ascending.
+// Returns the available depths in ascending order.
 const std::vector<int32_t>& ResNetDepths();
 
-// From images [-1, channels, height, width] to logits [-1, classes]. Error (kInvalidArgument) for a
-// depth that isn't one of ResNetDepths(), or an image that isn't of rank 4.
+// Appends the network: from images [-1, channels, height, width] to logits [-1, classes]. Throws
+// Error (kInvalidArgument) for a depth that isn't one of ResNetDepths(), and for images that aren't
+// of rank 4.
 Variable ResNet(const Variable& image, const ResNetOptions& options);
 
 }  // namespace skiff::models

@@ -16,7 +16,8 @@ constexpr int kStages = 5;
 constexpr int64_t kSmallestExtent = 32;  // halved in each stage
 constexpr int64_t kLargeExtent = 64;
 
-// By depth: the convolutions of each stage.
+// By depth: the number of convolutions in each stage. A depth counts these and the three fully
+// connected layers of the large head.
 const std::map<int32_t, std::array<int, kStages>>& Stages() {
   static const std::map<int32_t, std::array<int, kStages>> stages = {
       {11, {1, 1, 2, 2, 2}}, {13, {2, 2, 2, 2, 2}}, {16, {2, 2, 3, 3, 3}}, {19, {2, 2, 4, 4, 4}}};
@@ -25,6 +26,7 @@ const std::map<int32_t, std::array<int, kStages>>& Stages() {
 
 ParamAttr ForRectifiedUnits() { return {.initializer = initializer::Msra({.uniform = false})}; }
 
+// Without a bias, which batch normalisation would subtract again.
 Variable ConvNormRelu(const Variable& x, int64_t filters) {
   const Variable y = layers::Conv2d(x, {.filters = filters,
                                         .kernel = 3,
@@ -34,6 +36,7 @@ Variable ConvNormRelu(const Variable& x, int64_t filters) {
   return layers::BatchNorm(y, {.act = "relu"});
 }
 
+// The first of these holds most of the network's weights: 25,088 x 4,096 for images of 224 x 224.
 Variable HiddenLayer(const Variable& x) {
   return layers::Dropout(layers::Fc(x, 4096, {.param_attr = ForRectifiedUnits(), .act = "relu"}));
 }
@@ -68,6 +71,7 @@ Variable Vgg(const Variable& image, const VggOptions& options) {
   for (const int convolutions : stages->second) {
     for (int i = 0; i < convolutions; ++i) x = ConvNormRelu(x, filters);
     x = layers::Pool2d(x, {.kernel = 2, .type = "max", .stride = 2});
+    // 64, 128, 256, 512, 512: the work of a stage stays about the same while the image shrinks.
     filters = std::min<int64_t>(2 * filters, 512);
   }
   if (IsLarge(image, options.head)) x = HiddenLayer(HiddenLayer(x));

@@ -4,10 +4,10 @@
 // Recognition", ICLR 2015, table 1, configurations A, B, D and E: five stages of 3x3 convolutions
 // with rectified units, each followed by a max pooling by 2, then fully connected layers.
 //
-// Differs from it: every convolution is followed by batch normalisation, with which the networks
-// train from random values; and small images get one fully connected layer right behind the last
-// stage, after S. Liu, W. Deng, "Very Deep Convolutional Neural Network Based Image Classification
-// Using Small Training Sample Size", ACPR 2015.
+// Differences: every convolution is followed by batch normalisation, with which the networks train
+// from random initial values; and small images get a single fully connected layer directly after
+// the last stage, as in S. Liu, W. Deng, "Very Deep Convolutional Neural Network Based Image
+// Classification Using Small Training Sample Size", ACPR 2015.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace skiff::models {
 enum class VggHead {
   kBySize,  // kLarge for images of at least 64 x 64 pixels, else kSmall
   kSmall,   // one fully connected layer
-  kLarge,   // two of 4096 units, each with dropout of one half, and one
+  kLarge,   // two layers of 4096 units, each with dropout of one half, and the last one
 };
 
 struct VggOptions {
@@ -29,11 +29,12 @@ struct VggOptions {
   VggHead head = VggHead::kBySize;
 };
 
-// The depths there are, ascending.
+// Returns the available depths in ascending order.
 const std::vector<int32_t>& VggDepths();
 
-// From images [-1, channels, height, width], of at least 32 x 32 pixels, to logits [-1, classes].
-// Error (kInvalidArgument) for smaller images and for a depth that isn't one of VggDepths().
+// Appends the network: from images [-1, channels, height, width] of at least 32 x 32 pixels to
+// logits [-1, classes]. Throws Error (kInvalidArgument) for smaller images and for a depth that
+// isn't one of VggDepths().
 Variable Vgg(const Variable& image, const VggOptions& options);
 
 }  // namespace skiff::models

@@ -1,81 +1,18 @@
-// Sums, products and extremes over arrays and over axes of tensors.
+// Reductions over axes of tensors: sums, products, extremes, and the reverse of some.
 //
 // Floating-point sums are carried in float64 across blocks of some thousand elements, in an order
 // that depends only on the sizes: the number of threads doesn't change results. Integers wrap
-// around. T is float, double, int32_t or int64_t.
+// around. T is float, double, int32_t or int64_t. array_reduction.h reduces whole arrays.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
-#include "framework/base/dtype.h"
 #include "framework/base/parallel.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff {
-
-// The type that carries a sum of T. Integers are summed modulo 2^64, which the cast to T turns into
-// two's complement.
-template <typename T>
-using SumOf = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
-
-// Returns the sum of x[0, count). Threaded.
-template <typename T>
-SumOf<T> Sum(const T* x, int64_t count);
-// Returns the sum of x[i]². Threaded; T is float or double.
-template <typename T>
-double SumOfSquares(const T* x, int64_t count);
-
-// The sums of squares of several arrays, threaded over all of them together, so that many small
-// arrays cost no more than one large one. Each sum has the same bits as SumOfSquares. T is float or
-// double.
-template <typename T>
-class SumsOfSquares {
- public:
-  // The elements have type T, or, if T is float, may have a two-byte dtype (half.h); they are then
-  // squared as floats.
-  struct Array {
-    const void* data = nullptr;
-    DType dtype = kDTypeOf<T>;
-  };
-
-  // `counts` has the number of elements of each array.
-  explicit SumsOfSquares(std::vector<int64_t> counts);
-
-  int64_t workspace_bytes() const { return part_count() * static_cast<int64_t>(sizeof(double)); }
-  // Sets sums[i] to the sum of arrays[i][j]², for as many arrays as there are counts.
-  void Add(const std::vector<Array>& arrays, void* workspace, double* sums) const;
-
- private:
-  int64_t part_count() const { return first_parts_.back(); }
-
-  std::vector<int64_t> counts_;
-  std::vector<int64_t> first_parts_;  // of each array, and at the end the number of all parts
-};
-
-// Returns the sum of a[i] · b[i]. Threaded.
-template <typename T>
-SumOf<T> SumOfProducts(const T* a, const T* b, int64_t count);
-
-// Return the largest (smallest) of x[0, count), or NaN if there is one. `count` must be at least 1.
-// Run on the calling thread.
-template <typename T>
-T Largest(const T* x, int64_t count);
-template <typename T>
-T Smallest(const T* x, int64_t count);
-
-// out[i] = a[i] + b[i] on the calling thread; out may be a or b.
-template <typename T>
-void AddArrays(const T* a, const T* b, T* out, int64_t count);
-
-// sums[i] += x[i] on the calling thread.
-void AddToSums(const float* x, double* sums, int64_t count);
-
-// out[i] = factor * x[i] on the calling thread; out may be x. T is float or double.
-template <typename T>
-void ScaleArray(const T* x, T factor, T* out, int64_t count);
 
 // A reduction over some axes of a tensor. Neighbouring axes of one kind are merged, so a few nested
 // loops suffice for any shape.
@@ -136,13 +73,28 @@ class AxisReduction {
   };
   // Returns the offset in x of iteration `index` of the dims, the last dim fastest.
   static int64_t Offset(const std::vector<Dim>& dims, int64_t index);
-  // Sets out to finish(what Rule makes of the elements); the rules are in reduce.cc.
+  // Sets out to finish(the partial result of Rule); reduction_rules.h has the rules. FoldRows is
+  // for a reduced run: outputs come from rows of contiguous elements. FoldColumns is for a kept
+  // run: a run is a row of outputs, each of which comes from a column.
   template <typename Rule, typename Out, typename Finish>
   void Fold(const typename Rule::Value* x, Out* out, const Finish& finish) const;
   template <typename Rule, typename Out, typename Finish>
   void FoldRows(const typename Rule::Value* x, Out* out, const Finish& finish) const;
   template <typename Rule, typename Out, typename Finish>
   void FoldColumns(const typename Rule::Value* x, Out* out, const Finish& finish) const;
+  // FoldColumns with the rows cut into parts, which are joined in order.
+  template <typename Rule, typename Out, typename Finish>
+  void FoldColumnsInParts(const typename Rule::Value* x, Out* out, const Finish& finish,
+                          int64_t parts) const;
+  // A tile is a part of a kept run whose results fit into the first-level cache. Tiles are numbered
+  // through all kept runs.
+  int64_t TilesPerRun() const;
+  int64_t FirstOutputOf(int64_t tile) const;
+  // Sets carries to the partial results of rows [begin, end) of a tile. Returns the number of its
+  // columns.
+  template <typename Rule>
+  int64_t FoldTile(const typename Rule::Value* x, int64_t tile, int64_t begin, int64_t end,
+                   typename Rule::Carry* carries) const;
 
   // The innermost run of contiguous elements, of one kind.
   int64_t run_length_ = 1;

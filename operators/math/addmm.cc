@@ -11,6 +11,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/array_reduction.h"
 #include "operators/common/gemm.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"

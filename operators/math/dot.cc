@@ -7,8 +7,8 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/array_reduction.h"
 #include "operators/common/input_checks.h"
-#include "operators/common/reduce.h"
 
 namespace skiff {
 namespace {

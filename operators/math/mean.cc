@@ -3,6 +3,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/array_reduction.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"
 

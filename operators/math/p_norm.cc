@@ -14,9 +14,9 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/array_reduction.h"
 #include "operators/common/axis_extents.h"
 #include "operators/common/input_checks.h"
-#include "operators/common/reduce.h"
 #include "operators/common/softmax_tiles.h"
 
 namespace skiff {

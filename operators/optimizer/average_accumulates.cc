@@ -21,7 +21,7 @@
 #include <memory>
 #include <utility>
 
-#include "operators/common/reduce.h"
+#include "operators/common/array_reduction.h"
 #include "operators/optimizer/kernels/average.h"
 #include "operators/optimizer/kernels/update_op.h"
 

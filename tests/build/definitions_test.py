@@ -1,4 +1,4 @@
-"""tools/definitions.py finds the file that lacks its function."""
+"""Tests that tools/definitions.py finds the file that lacks its function."""
 import os
 import subprocess
 import sys

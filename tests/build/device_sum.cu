@@ -15,7 +15,7 @@ float SumOnDevice(const std::vector<float>& values) {
   float* device = nullptr;
   const int count = static_cast<int>(values.size());
   float sum = 0;
-  // The sum lies behind the values.
+  // The sum is stored after the values.
   cudaMalloc(&device, (count + 1) * sizeof(float));
   cudaMemcpy(device, values.data(), count * sizeof(float), cudaMemcpyHostToDevice);
   cudaMemset(device + count, 0, sizeof(float));

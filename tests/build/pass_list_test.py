@@ -1,4 +1,4 @@
-"""tools/pass_list.py says what doesn't fit together."""
+"""Tests that tools/pass_list.py reports where list and headers disagree."""
 import unittest
 
 from tools.pass_list import check, registry

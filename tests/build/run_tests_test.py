@@ -1,4 +1,4 @@
-"""tools/run_tests.py counts what Bazel's events and test.xml files say."""
+"""Tests that tools/run_tests.py counts the results in Bazel's events and test.xml files."""
 import json
 import os
 import stat
@@ -29,7 +29,7 @@ def summary(label, status):
 
 
 def run(events, *args):
-    """(exit status, last line) of run_tests.py with a bazel that succeeds and tells `events`."""
+    """Returns (exit status, last line) of run_tests.py, run with a fake bazel that succeeds and writes `events`."""
     bazel = write("bazel", "#!/bin/bash\nfor arg; do case $arg in --build_event_json_file=*) cat > \"${arg#*=}\" <<'END'\n"
                   + "".join(json.dumps(event) + "\n" for event in events) + "END\n;; esac; done\n")
     os.chmod(bazel, stat.S_IRWXU)
@@ -64,7 +64,7 @@ class RunTests(unittest.TestCase):
         empty = write("no_cases.xml", "<testsuites tests='0'/>")
         outcome = Outcome([result("//a", empty), summary("//a", "PASSED"), summary("//b", "PASSED")])
         self.assertEqual(tally(outcome, is_filtered([])), (1, 1, 0, ["//a (has no test case)"]))
-        # None of its cases was asked for.
+        # The filter excludes all of its cases.
         self.assertEqual(tally(outcome, is_filtered(["--test_filter=X.*"])), (1, 0, 0, []))
 
     def test_a_shard_may_be_left_without_a_case(self):

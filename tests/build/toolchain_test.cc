@@ -1,4 +1,4 @@
-// What the build promises to every package: the language level, OpenMP, and
+// Tests what the build promises to every package: the language level, OpenMP, and
 // each system library found, compiled against and linked.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tests/build/toolchain_test.cc"
@@ -96,7 +96,7 @@ TEST(Toolchain, DispatchesToEveryInstructionSet) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
-// Kernels adapt to either API; another major version is a new adaptation.
+// Kernels support the APIs of both major versions; another one needs new code.
 TEST(Toolchain, LinksAKnownOneDnn) {
   EXPECT_EQ(dnnl_version()->major, DNNL_VERSION_MAJOR);
   EXPECT_TRUE(DNNL_VERSION_MAJOR == 2 || DNNL_VERSION_MAJOR == 3);

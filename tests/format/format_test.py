@@ -1,4 +1,4 @@
-"""The C++ and CUDA files of the tree are laid out as .clang-format says."""
+"""Tests that the C++ and CUDA files of the tree are formatted by .clang-format."""
 import os
 import re
 import shutil
@@ -7,12 +7,12 @@ import unittest
 
 ROOT = os.path.dirname(os.path.realpath("layers.txt"))
 SOURCES = (".h", ".cc", ".cu", ".cuh")
-# Releases lay out some lines differently, so one of them decides.
+# Releases of clang-format format some lines differently, so the test uses this one.
 MAJOR = 14
 
 
 def clang_format():
-    """The path of clang-format of the deciding release, or None."""
+    """Returns the path of a clang-format of that release, or None."""
     for name in ("clang-format-%d" % MAJOR, "clang-format"):
         path = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")
         if not path:

@@ -12,6 +12,8 @@ namespace {
 std::atomic<int64_t> own_count{0};
 std::atomic<int64_t> onednn_count{0};
 
+// Counts by the caller's address: oneDNN allocates inside its primitives, which Skiff can't
+// prevent.
 bool IsInOnednn(const void* address) {
   Dl_info info;
   return dladdr(address, &info) != 0 && info.dli_fname != nullptr &&
@@ -33,7 +35,7 @@ constexpr size_t kUsual = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
 }  // namespace
 
-// The array forms call these.
+// Replaces all forms of operator new and delete. The array forms of the library call these.
 void* operator new(size_t bytes) {
   return OrThrow(Allocate(bytes, kUsual, __builtin_return_address(0)));
 }

@@ -20,21 +20,23 @@ void VisitCaseDType(DType dtype, Visitor&& visitor) {
       dtype, "op case", std::forward<Visitor>(visitor));
 }
 
-// A two-byte floating-point format, whose exponents have the middle value `bias`.
+// A two-byte floating-point format with a biased exponent, written independently of the code under
+// test (operators/common/half.h).
 struct HalfFormat {
   int fraction_bits;
   int bias;
 
   uint16_t infinity() const { return static_cast<uint16_t>((2 * bias + 1) << fraction_bits); }
 
-  // The nearest number, the even one of two.
+  // Returns the nearest number, ties to even.
   uint16_t Encode(double value) const {
     const int sign = std::signbit(value) ? 0x8000 : 0;
     if (std::isnan(value)) return static_cast<uint16_t>(sign | (infinity() + 1));
     int bits = infinity();
     if (!std::isinf(value)) {
       const int exponent = std::max(value == 0 ? 1 - bias : std::ilogb(value), 1 - bias);
-      // With the leading bit of a normal number, which makes the exponent one larger.
+      // The fraction of a normal number includes its leading bit, which adds 1 to the exponent. The
+      // same holds for a fraction that rounds up to the next power of two.
       const double fraction = std::nearbyint(std::ldexp(std::abs(value), fraction_bits - exponent));
       const double whole = std::ldexp(exponent + bias - 1, fraction_bits) + fraction;
       bits = static_cast<int>(std::min<double>(whole, bits));
@@ -64,7 +66,7 @@ std::optional<HalfFormat> HalfFormatOf(DType dtype) {
   return std::nullopt;
 }
 
-// Where element `flat` of a plain tensor stands in the given layout.
+// Returns the offset in the given layout of element `flat` of the plain tensor.
 int64_t OffsetInLayout(const Shape& shape, Layout layout, int64_t flat) {
   if (layout.is_plain()) return flat;
   const int64_t block = layout.channel_block;
@@ -91,7 +93,8 @@ void VisitUnused(const std::vector<int64_t>& rows, const Shape& shape, const Vis
   }
 }
 
-// In slots in use; zeros in the others and in front of the row numbers.
+// Copies the row numbers and the values of slots in use. Unused slots, and the padding before the
+// row numbers, become 0, since their contents are undefined and must not make a comparison fail.
 void CopySelectedRows(const Tensor& from, Tensor* to) {
   if (to->byte_count() == 0) return;
   std::memset(to->raw_data(), 0, static_cast<size_t>(to->byte_count()));

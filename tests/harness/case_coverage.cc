@@ -10,6 +10,8 @@
 namespace skiff::harness {
 namespace {
 
+// Collects from the cases which ops and gradients they test, then goes through the registry and
+// compares.
 class CoverageCheck {
  public:
   CoverageCheck(const OpRegistry& registry, const CaseList& cases,
@@ -144,7 +146,7 @@ class CoverageCheck {
     Expect(!tested || !excused, def.type, "is listed as without a case, but has one");
   }
 
-  // An op without a case has nothing to list gradients in.
+  // Ops without a case are CheckCases's concern: there is no case that could list their gradients.
   void CheckGradient(const OpDef& def) {
     const bool excused = unchecked_gradient_.contains(def.type);
     const bool checked = gradient_checked_.count(def.type) > 0;

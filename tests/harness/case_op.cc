@@ -20,7 +20,7 @@ Op MakeOp(const OpCase& op_case) {
     op.SetOutput(slot, names(slot, static_cast<size_t>(count)));
   }
   op.attrs = op_case.attrs;
-  // Random ops draw by it.
+  // Random ops derive their numbers from it.
   op.id = 7;
   return op;
 }

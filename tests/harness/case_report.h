@@ -11,8 +11,8 @@
 namespace skiff::harness {
 
 struct RunnerOptions {
-  // Where kernels run. On a place other than the CPU, one thread and one instruction set suffice,
-  // results are also compared with the CPU's, and gradient rules count as checked.
+  // Where kernels run. On a place other than the CPU, cases run with one thread and one instruction
+  // set, results are also compared with the CPU's, and gradient rules aren't checked again.
   Place place = Place::Cpu();
   // Only determines which kernels would run (CaseReport::kernels).
   bool choose_only = false;

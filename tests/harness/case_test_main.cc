@@ -16,7 +16,7 @@
 namespace skiff::harness {
 namespace {
 
-// A broken kernel fails every combination: the first few tell enough.
+// A broken kernel fails in every combination; the first few failures are enough to find it.
 constexpr size_t kMaxShownFailures = 12;
 
 void ExpectNoFailures(const CaseReport& report) {
@@ -40,7 +40,7 @@ class CaseTest : public ::testing::Test {
   const OpCase& case_;
 };
 
-// Why the machine can't run on a place; empty if it can.
+// Returns why the machine can't run on a place; empty if it can.
 std::string WhyMissing(Place place) {
   try {
     AllocatorOf(place);

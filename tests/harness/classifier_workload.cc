@@ -25,7 +25,7 @@ models::ClassifierProgram BuildPrograms(const ClassifierWorkloadOptions& options
                                  11);
 }
 
-// Every fifth variable that the forward part writes.
+// Returns every fifth variable that the forward part writes.
 FetchList SomeActivations(const Program& program) {
   FetchList names;
   size_t count = 0;
@@ -79,7 +79,7 @@ Workload ClassifierWorkload(const ClassifierWorkloadOptions& options) {
   train(Together(SomeActivations(main), {gradients.front(), gradients.back()}));
   evaluate(SomeActivations(*workload.programs[1]));
   add(0, options.batch_size / 2, Together(loss, Parameters(main, "")));
-  // A signature that was there.
+  // The signature of the first run, whose plan is cached by now.
   train(loss);
   return workload;
 }

@@ -11,7 +11,7 @@
 
 namespace skiff {
 
-// The locale of the process, as a program that uses Skiff may set it, while one of these exists.
+// While an object exists, the process has such a locale, as a program that uses Skiff may set one.
 class ForeignLocale {
  public:
   enum Kind {
@@ -33,7 +33,7 @@ class ForeignLocale {
   ForeignLocale(const ForeignLocale&) = delete;
   ForeignLocale& operator=(const ForeignLocale&) = delete;
 
-  // false: the machine has no such locale, nor what makes one.
+  // Returns false if the machine has no such locale and no localedef to make one.
   bool is_set() const { return is_set_; }
   static const char* why_not() {
     return "there is no locale de_DE.UTF-8, and no localedef to make one";
@@ -48,7 +48,7 @@ class ForeignLocale {
 
   static bool SetNumbersWithCommas() {
     if (std::setlocale(LC_NUMERIC, "de_DE.UTF-8") != nullptr) return true;
-    // Not installed: make one that has numbers alone, once for all tests of the program.
+    // Not installed: make a locale that only defines numbers, once for all tests of the program.
     static const bool is_made = MakeLocale(testing::TempDir() + "/locales");
     return is_made && std::setlocale(LC_NUMERIC, kMade) != nullptr;
   }

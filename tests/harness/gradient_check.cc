@@ -17,11 +17,12 @@
 namespace skiff::harness {
 namespace {
 
-// Elements of a variable that get a difference of their own; the others are covered by a
-// difference along a direction that moves every element.
+// The most elements of a variable that get a difference of their own, which costs two runs of the
+// op each. In a larger variable the others are covered by one difference along a direction that
+// moves every element.
 constexpr int64_t kMaxSingleElements = 48;
 
-// Whether the outputs of a slot are part of the loss.
+// Returns whether the outputs of a slot are part of the loss.
 bool IsLossSlot(const OpDef& def, const OpCase& op_case, const std::string& slot) {
   const std::vector<std::string>& listed = op_case.loss_outputs;
   if (!listed.empty()) return std::count(listed.begin(), listed.end(), slot) > 0;
@@ -52,6 +53,10 @@ void Insert(NamedTensors* into, const NamedTensors& from) {
 
 double& ElementOf(Tensor* tensor, int64_t i) { return tensor->data<double>()[i]; }
 
+// Checks in two steps. The first one runs all gradient ops of the rule in float64 and compares the
+// gradients of the inputs with central differences of the loss: this judges the rule and the
+// formulas together. The second one runs each gradient op by itself through CheckOpEverywhere, with
+// its own float64 result as the reference: this judges kernels, layouts, threads and dtypes.
 class GradientChecker {
  public:
   GradientChecker(const OpRegistry& registry, const OpCase& op_case, const RunnerOptions& options,
@@ -109,7 +114,7 @@ class GradientChecker {
       return std::count(variables.begin(), variables.end(), name) > 0;
     });
     for (size_t i = 0; i < ops.size(); ++i) {
-      // As in a program, where a gradient op has an id of its own.
+      // In a program, a gradient op has an id of its own, too.
       if (ops[i].id < 0) ops[i].id = 100 + static_cast<int64_t>(i);
     }
     return ops;
@@ -153,7 +158,7 @@ class GradientChecker {
     }
   }
 
-  // d/dt of the loss at t = 0 for the input moved by t * direction.
+  // Returns half of the difference of the loss between the input moved by +steps and by -steps.
   double Difference(PreparedOp* prepared, const std::string& variable,
                     const std::vector<std::pair<int64_t, double>>& steps) {
     const auto run = [&](double sign) {
@@ -255,7 +260,7 @@ class GradientChecker {
     }
   }
 
-  // Intermediate outputs that only another gradient op reads are compared as well.
+  // Compares all outputs, including those that only another gradient op reads.
   void CheckByItself(const Op& op, const NamedTensors& inputs, const NamedTensors& expected,
                      DType dtype, double tolerance) {
     OpCheck check{.registry = registry_,
@@ -274,7 +279,7 @@ class GradientChecker {
     CheckOpEverywhere(check, options_, report_);
   }
 
-  // `outputs` of an op, cast to the dtypes that they have when its inputs are `inputs`.
+  // Returns `outputs` of an op, cast to the dtypes that they have when its inputs are `inputs`.
   NamedTensors InDTypesOf(const Op& op, const NamedTensors& inputs,
                           const NamedTensors& outputs) const {
     const OpDef& def = registry_.Get(op.type);
@@ -298,7 +303,8 @@ class GradientChecker {
     return values;
   }
 
-  // The same numbers, with each float32 tensor that follows the run in float64.
+  // Returns the same numbers, with each float32 tensor that follows the dtype of the run in
+  // float64.
   NamedTensors InFloat64(const NamedTensors& values) const {
     NamedTensors cast;
     for (const auto& [name, tensor] : values) {

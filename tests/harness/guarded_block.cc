@@ -13,7 +13,7 @@ unsigned char GuardByte(int64_t position) {
   return static_cast<unsigned char>(kGuardPattern >> (position % 8 * 8));
 }
 
-// The bytes as a tensor, so that they can be copied between places.
+// Returns the bytes as a tensor, so that they can be copied between places.
 Tensor BytesOf(const std::shared_ptr<Buffer>& buffer, int64_t begin, int64_t count) {
   return Tensor({count}, DType::kUint8, buffer, begin);
 }
@@ -47,9 +47,9 @@ bool GuardedBlock::guards_are_intact() const {
     }
     return true;
   };
-  const int64_t behind = kGuardBytes + bytes_;
+  const int64_t after = kGuardBytes + bytes_;
   return is_guard(CopyToCpu(BytesOf(buffer_, 0, kGuardBytes)), 0) &&
-         is_guard(CopyToCpu(BytesOf(buffer_, behind, kGuardBytes)), behind);
+         is_guard(CopyToCpu(BytesOf(buffer_, after, kGuardBytes)), after);
 }
 
 }  // namespace skiff::harness

@@ -1,4 +1,4 @@
-// Generated images of two data streams, read in batches, for tests of trainings.
+// Generated training and validation images, read in batches, for tests of trainings.
 #pragma once
 
 #include <cstdint>

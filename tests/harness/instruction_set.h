@@ -10,13 +10,14 @@ namespace skiff::harness {
 // Returns the instruction sets that kernels are compiled for (Highway's targets), the best first.
 std::vector<int64_t> CompiledInstructionSets();
 
-// Returns those of them that this machine has, the best first.
+// Returns the compiled instruction sets that this machine has, the best first.
 std::vector<int64_t> InstructionSets();
 
 // Returns a name such as "AVX2".
 std::string InstructionSetName(int64_t instruction_set);
 
-// While an object exists, kernels are prepared for this instruction set or a lesser one.
+// While an object exists, kernels are prepared for this instruction set or a lesser one. Objects
+// can't be nested: the destructor removes all limits.
 class InstructionSetLimit {
  public:
   explicit InstructionSetLimit(int64_t instruction_set);

@@ -26,6 +26,7 @@ std::vector<std::string> KernelsWithoutCase(const OpRegistry& registry, const Ca
       if (kernel.place != place.kind) continue;
       const std::string candidate = StrCat(type, "/", kernel.name, "/");
       const std::string name = StrCat(candidate, kernel.dtype);
+      // Float kernels must run in each dtype; for the others the candidate must run in any.
       const bool by_itself = kernel.dtype == DType::kFloat32 || kernel.dtype == DType::kFloat64;
       if (!(by_itself ? run.contains(name) : any_begins(candidate))) missing.push_back(name);
     }

@@ -15,7 +15,7 @@
 namespace skiff::harness {
 namespace {
 
-// More of them tell nothing more.
+// More faults of one choice add no information.
 constexpr size_t kMaxFaultsOfAChoice = 8;
 
 MemoryChoice Choose(std::string name, ReusePolicy policy, Recompute recompute) {
@@ -41,7 +41,7 @@ void LookAtPlans(const Workload& workload, const CompileOptions& options,
   }
 }
 
-// The arena of the run that takes the most.
+// Returns the largest arena of all runs.
 int64_t PlannedBytes(const Workload& workload, Recompute recompute) {
   int64_t most = 0;
   LookAtPlans(workload, {.memory = {.recompute = recompute}},
@@ -49,7 +49,8 @@ int64_t PlannedBytes(const Workload& workload, Recompute recompute) {
   return most;
 }
 
-// What a plan with a backward pass writes before that, each by one op; nothing for other plans.
+// Returns the variables that a plan writes before its backward pass, except those with several
+// definitions; nullopt for a plan without a backward pass.
 std::optional<std::set<std::string>> ForwardVariables(const Plan& plan) {
   const auto backward = std::ranges::find_if(
       plan.instructions, [](const Instruction& i) { return (i.op->role() & kRoleBackward) != 0; });
@@ -67,8 +68,9 @@ std::optional<std::set<std::string>> ForwardVariables(const Plan& plan) {
   return names;
 }
 
-// Leaves out what can be left out, in ever smaller pieces. `without` gives the workload without
-// elements [begin, end), of which there are `count(workload)`.
+// Removes all elements that the failure doesn't need, in ever smaller pieces (Zeller, Hildebrandt,
+// "Simplifying and Isolating Failure-Inducing Input", 2002; only complements are tried). `without`
+// returns the workload without elements [begin, end); `count` returns their number.
 template <typename Count, typename Without>
 void LeaveOut(const Count& count, const Without& without,
               const std::function<bool(const Workload&)>& fails, Workload* workload) {
@@ -129,7 +131,7 @@ MemoryChoice SkippingChoice(const Workload& workload) {
 
 std::optional<MemoryChoice> CheckpointChoice(const Workload& workload, uint64_t seed) {
   std::optional<std::set<std::string>> everywhere;
-  // As the recompute pass finds it: no value is hidden in a fused instruction yet.
+  // The plan that the recompute pass sees, in which no value is hidden in a fused instruction yet.
   CompileOptions options = NoReuse().options;
   options.passes.skip = {"fuse_elementwise"};
   LookAtPlans(workload, options, [&](const Plan& plan) {
@@ -154,7 +156,7 @@ MemoryChoice BudgetChoice(const Workload& workload, uint64_t seed) {
   constexpr uint64_t kParts = 4;
   const auto part = static_cast<int64_t>(std::mt19937_64(seed)() % kParts);
   const int64_t budget = least + (kept - least) * part / static_cast<int64_t>(kParts);
-  // No budget is below the least, nor of nothing.
+  // A plan can't do with less than `least`, and a budget of 0 isn't valid.
   choice.options.memory.budget_bytes = std::max({budget, least, int64_t{1}});
   return choice;
 }

@@ -11,7 +11,7 @@
 namespace skiff::harness {
 namespace {
 
-// A stream of numbers in [0, 1) that depends on the seed alone.
+// A stream of numbers in [0, 1) that depends only on the seed.
 class UnitStream {
  public:
   explicit UnitStream(uint64_t seed) : philox_({.seed = seed}) {}

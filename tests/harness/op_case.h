@@ -84,10 +84,10 @@ using Arrays = std::map<std::string, std::vector<Array>>;
 
 // Returns pseudo-random values in [low, high), the same on every machine for one seed.
 Array Uniform(const Shape& shape, uint64_t seed, double low = -1.0, double high = 1.0);
-// Like Uniform, but no value of UniformAwayFrom is within `margin` of one of the points, where a
-// derivative jumps, and no two values of Distinct are equal or almost equal (for max, sort, top_k).
+// Like Uniform, but no value is within `margin` of one of the points, at which a derivative jumps.
 Array UniformAwayFrom(const Shape& shape, uint64_t seed, const std::vector<double>& points,
                       double margin = 0.05, double low = -1.0, double high = 1.0);
+// Like Uniform, but no two values are equal or almost equal (for max, sort, top_k).
 Array Distinct(const Shape& shape, uint64_t seed, double low = -1.0, double high = 1.0);
 // Returns integers in [low, high) with a fixed dtype.
 Array Integers(const Shape& shape, uint64_t seed, int64_t low, int64_t high,
@@ -125,8 +125,8 @@ struct OpCase {
   // outputs that are not intermediate). Empty: no gradient is checked.
   std::vector<std::string> gradients;
   std::vector<std::string> loss_outputs;
-  // Why no case of the op lists `gradients` although it has a gradient rule. One case per op says
-  // so.
+  // Why no case of the op lists `gradients` although it has a gradient rule. One case per op has
+  // this.
   std::string unchecked_gradient;
   // Wrong inputs that the gradient op accepts, in this case or another of the op: see
   // wrong_inputs.h.

@@ -17,15 +17,18 @@
 namespace skiff::harness {
 namespace {
 
-// Two leftovers in memory. The first is not-a-number for floats.
+// Two patterns that fill memory before a run, as leftovers of other values would. The first is
+// not-a-number for floats. A kernel that reads memory before it writes it gives different results
+// with the two.
 constexpr unsigned char kPoison = 0xFF;
 constexpr unsigned char kOtherPoison = 0xA5;
 
-// Data that nobody expects: zeros, huge numbers, -1 or not-a-number.
+// Hostile data for inputs: zeros, huge numbers, -1 or not-a-number.
 constexpr unsigned char kHostileBytes[] = {0x00, 0x7F, 0xFF};
 
-// Who may group sums by the number of threads: these candidates, and the float32 products of these
-// ops, which oneDNN computes. All others promise that it changes no bit.
+// Kernels whose sums may be grouped by the number of threads: these candidates, and the float32
+// products of these ops, which oneDNN computes. In all others, the number of threads must change no
+// bit.
 constexpr std::string_view kGroupingCandidates[] = {"onednn", "winograd"};
 constexpr std::string_view kOpsOfProducts[] = {"addmm",
                                                "bmm",
@@ -43,7 +46,8 @@ bool MayGroupByThreads(std::string_view type, std::string_view candidate, DType 
   return dtype == DType::kFloat32 && std::ranges::count(kOpsOfProducts, type) > 0;
 }
 
-// Beyond this many layout variables only "all blocked" is tried.
+// With more layout variables, only the variant with all of them blocked is tried, since the number
+// of variants is 2 to the number of variables.
 constexpr size_t kMaxLayoutVariables = 5;
 
 using Layouts = std::map<std::string, Layout>;
@@ -54,6 +58,8 @@ struct Variant {
   int threads = 1;
 };
 
+// Runs an op in all variants: kernel candidates times layouts times numbers of threads, and in each
+// variant the perturbations that must not change the result.
 class OpChecker {
  public:
   OpChecker(const OpCheck& check, const RunnerOptions& options, CaseReport* report)
@@ -86,7 +92,7 @@ class OpChecker {
     }
   }
 
-  // As while a program is built: the batch size is unknown.
+  // While a program is built, the batch size is unknown.
   void CheckUnknownDims() {
     const std::vector<TensorMeta> known(context_.inputs().begin(), context_.inputs().end());
     std::vector<TensorMeta> all_unknown = known;
@@ -157,7 +163,7 @@ class OpChecker {
     return candidates;
   }
 
-  // The variables that may be blocked.
+  // Returns the variables that may be blocked.
   std::vector<std::string> LayoutVariables() const {
     std::vector<std::string> variables;
     std::vector<Shape> shapes;
@@ -185,7 +191,8 @@ class OpChecker {
     return variables;
   }
 
-  // Position of a slot's argument 0 among all inputs (outputs); -1 if no argument is present.
+  // Return the position of a slot's argument 0 among all inputs (outputs); -1 if no argument is
+  // present.
   int FirstInput(const std::string& slot, size_t count) const {
     for (size_t i = 0; i < count; ++i) {
       const int index = context_.InputIndex(slot, i);
@@ -276,7 +283,8 @@ class OpChecker {
     }
   }
 
-  // The CPU judges what no reference tells as well: masks, random numbers, saved statistics.
+  // Also compares outputs that have no reference (masks, random numbers, saved statistics) with
+  // those of the CPU.
   void CheckOnDevice(const Variant& variant) {
     const NamedTensors outputs = CheckVariant(variant);
     const std::string where = Where(variant);
@@ -286,7 +294,7 @@ class OpChecker {
     });
   }
 
-  // Everything for one candidate, layout and number of threads. Returns the outputs.
+  // Does all checks for one candidate, layout and number of threads. Returns the outputs.
   NamedTensors CheckVariant(const Variant& variant) {
     const std::string where = Where(variant);
     NamedTensors outputs;
@@ -336,7 +344,7 @@ class OpChecker {
     }
   }
 
-  // What OpDef::replayed_by makes of the op's inputs and outputs has the bits of its outputs.
+  // The op in OpDef::replayed_by, given the op's inputs and outputs, must compute the same bits.
   void CheckReplay(const Variant& variant, const NamedTensors& outputs, const std::string& where) {
     if (def_.replayed_by.empty()) return;
     const OpDef& def = check_.registry.Get(def_.replayed_by);
@@ -410,7 +418,7 @@ class OpChecker {
     }
   }
 
-  // Sums may be grouped otherwise, but no more than that.
+  // Allows the rounding errors of sums that are grouped differently, and nothing more.
   void CompareRuns(const NamedTensors& expected, const NamedTensors& found,
                    const std::string& where, const std::string& other) {
     if (found.empty()) return;
@@ -435,7 +443,8 @@ class OpChecker {
     }
   }
 
-  // An op that is said to preserve zeros does so, whatever lies beside what may be padded.
+  // An op that is declared zero_preserving computes zeros from zeros, so that the padding of a
+  // blocked output stays zero.
   void CheckZeros(PreparedOp* prepared, const std::string& where) {
     if (!def_.zero_preserving) return;
     NamedTensors zeros;
@@ -463,7 +472,7 @@ class OpChecker {
     return shape_only;
   }
 
-  // Each pair of variables that may share storage, and all of them.
+  // Returns each pair of variables that may share storage by itself, and all pairs together.
   std::vector<VariablePairs> InPlaceVariants(const Layouts& layouts) const {
     const OpContext context = ContextOf(def_, check_.op, check_.inputs, layouts);
     const std::vector<std::string> inputs = InputOrder(def_, check_.op);
@@ -492,7 +501,7 @@ class OpChecker {
     return variants;
   }
 
-  // The op with every default written out computes the same.
+  // With every default attribute set explicitly, the op must compute the same.
   void CheckDefaults(const Variant& variant, const NamedTensors& outputs,
                      const std::string& where) {
     Op op = check_.op;
@@ -504,17 +513,17 @@ class OpChecker {
     Guarded(what, [&] { CompareBits(outputs, RunOnce(op, Settings(variant), what), what); });
   }
 
-  // Whatever the data of an input, a kernel computes something, or refuses what its definition says
-  // that it checks.
+  // For any data of an input, a kernel must compute something without touching other memory, or
+  // throw an Error if the input is declared as checks_data.
   void CheckHostileData(const Variant& variant, const std::string& where) {
     PreparedOp prepared(check_.registry, check_.op, check_.inputs, Settings(variant));
     for (const SlotDef& slot : def_.inputs) {
       for (const std::string& name : check_.op.Input(slot.name)) {
         if (slot.shape_only || name == kEmptyVarName) continue;
-        // No other byte than 0 and 1 is a bool.
+        // A bool has no values but 0 and 1.
         if (check_.inputs.at(name).dtype() == DType::kBool) continue;
         for (const unsigned char byte : kHostileBytes) {
-          // A huge count may well ask for all the memory that there is.
+          // A huge count in the data may legitimately require more memory than there is.
           if (def_.data_dependent_shape && byte == 0x7F) continue;
           const std::string what = StrCat(where, " with bytes of ", int{byte}, " in ", name);
           try {
@@ -530,8 +539,8 @@ class OpChecker {
     }
   }
 
-  // A program needn't name every output: the op without one of them computes the others. It may
-  // refuse to do without one that is not dispensable, and says which one it needs.
+  // A program needn't name every output: without one of them, the op must compute the others. If
+  // the output isn't dispensable, the op may throw an Error instead, which must name the slot.
   void CheckMissingOutputs(const Variant& variant, const NamedTensors& outputs,
                            const std::string& where) {
     for (const SlotDef& slot : def_.outputs) {
@@ -550,7 +559,7 @@ class OpChecker {
     }
   }
 
-  // What is dispensable together with the input that it is the next value of isn't where that is.
+  // An output that is the next value of a dispensable input may be absent only if the input is.
   bool MayBeAbsent(const std::string& slot) const {
     const auto is_next_value = [&](const auto& pair) {
       return pair.second == slot && def_.FindInput(pair.first)->dispensable &&

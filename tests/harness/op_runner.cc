@@ -21,7 +21,8 @@ double ToleranceOf(const OpCase& op_case, DType dtype) {
   return own > 0 ? own : Tolerances::Of(IsFloat(dtype) ? dtype : DType::kFloat32);
 }
 
-// The inputs as the kernels see them: rounded to the dtype of the run.
+// Returns the inputs rounded to the dtype of the run, as kernels see them. The reference uses
+// these, so that the tolerance covers only the rounding errors of the kernel.
 Arrays RoundedInputs(const OpCase& op_case, const NamedTensors& tensors) {
   Arrays rounded = op_case.inputs;
   for (auto& [slot, arrays] : rounded) {
@@ -32,7 +33,8 @@ Arrays RoundedInputs(const OpCase& op_case, const NamedTensors& tensors) {
   return rounded;
 }
 
-// By variable; Error if the reference fills a slot otherwise than the case says.
+// Returns the arrays by variable. Throws Error if the reference fills a slot, or more arguments of
+// one, than the case declares.
 std::map<std::string, Array> ByVariable(const OpCase& op_case, const Arrays& outputs) {
   std::map<std::string, Array> named;
   for (const auto& [slot, arrays] : outputs) {

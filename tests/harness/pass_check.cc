@@ -10,7 +10,7 @@
 namespace skiff::harness {
 namespace {
 
-// More of them tell nothing more.
+// More faults of one choice add no information.
 constexpr size_t kMaxFaultsOfAChoice = 8;
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {

@@ -25,11 +25,12 @@ namespace {
 constexpr unsigned char kPoison = 0xFF;
 constexpr unsigned char kOtherPoison = 0xA5;
 
-// Inputs and outputs of more elements take longer than they show.
+// Larger inputs and outputs would take more time without showing more.
 constexpr int64_t kMaxInputElements = 4096;
 constexpr double kMaxOutputElements = 1 << 20;
 
-// A dim that an empty tensor may have, and whose loops and tables nobody waits for.
+// A huge dim that an empty tensor may have. A kernel that loops over it, or makes a table of its
+// size, doesn't return in time.
 constexpr int64_t kHugeDim = int64_t{1} << 40;
 
 constexpr DType kDTypes[] = {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64,
@@ -51,7 +52,8 @@ std::vector<T> OtherNumbers(T value) {
   return others;
 }
 
-// Longs, which may stand for ints, that no int holds; one that becomes `value` if it is cut off.
+// Returns longs, which are accepted in place of ints, that no int holds. The last one becomes
+// `value` if a cast truncates it.
 std::vector<int64_t> WideNumbers(int32_t value) {
   using Limits = std::numeric_limits<int64_t>;
   return {Limits::min(), Limits::max(), (int64_t{1} << 32) + value};
@@ -101,7 +103,7 @@ std::vector<Attribute> OtherValues(const std::vector<T>& values) {
   return others;
 }
 
-// The numbers in order, again from the first one where there are too few.
+// Returns a tensor of another shape with the same numbers in order, repeated or cut off as needed.
 Tensor Resized(const Tensor& tensor, const Shape& shape) {
   const Array from = ToArray(tensor);
   Array to{.shape = shape, .values = {}};
@@ -120,7 +122,7 @@ Tensor Resized(const Tensor& tensor, const Shape& shape) {
   return ToTensor(to, tensor.dtype());
 }
 
-// Whether `tensor` may have another shape, without taking much memory.
+// Returns whether `tensor` may get this shape without taking much memory.
 bool IsPossible(const Tensor& tensor, const Shape& shape) {
   if (tensor.is_selected_rows() && (shape.rank() == 0 || shape[0] > kMaxInputElements))
     return false;
@@ -131,7 +133,7 @@ bool IsPossible(const Tensor& tensor, const Shape& shape) {
   }
 }
 
-// Every dim of `from` becomes `to`.
+// Returns the shape with `to` for every dim that equals `from`.
 Shape Replaced(Shape shape, int64_t from, int64_t to) {
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (shape[axis] == from) shape[axis] = to;
@@ -215,8 +217,8 @@ class Perturbations {
     }
   }
 
-  // Dims of one extent become 0 in all inputs, and those of another huge, so that shapes that fit
-  // each other still do.
+  // Replaces one extent by 0 and another by a huge one in all inputs, so that shapes that fit each
+  // other still do.
   void AddEmptyForms() {
     std::set<int64_t> extents;
     for (const auto& [name, tensor] : inputs_) {
@@ -301,11 +303,11 @@ class PerturbationCheck {
     } catch (const Error&) {
       ++report_->refused;
     } catch (const std::exception& error) {
-      Fail(type, what, StrCat("threw what is no Error: ", error.what()));
+      Fail(type, what, StrCat("threw an exception that isn't an Error: ", error.what()));
     }
   }
 
-  // Error as the op throws it.
+  // Runs the op on every kernel that accepts it. Throws the op's Error.
   void Run(const Op& op, const NamedTensors& inputs, const std::string& what) {
     const OpDef& def = registry_.Get(op.type);
     CheckOp(def, op);
@@ -355,7 +357,7 @@ class PerturbationCheck {
     const NamedTensors outputs = launch(kPoison);
     for (const auto& [name, tensor] : launch(kOtherPoison)) {
       if (!SameBits(tensor, outputs.at(name))) {
-        Fail(op.type, what, name + " depends on what lies about in memory");
+        Fail(op.type, what, name + " depends on leftovers in memory");
       }
     }
     return outputs;
@@ -373,7 +375,8 @@ class PerturbationCheck {
     }
   }
 
-  // Calls `visit` with each gradient op of what the forward op computes, and what it may read.
+  // Runs the forward op, then calls `visit` with each of its gradient ops and the values that these
+  // may read.
   template <typename Visit>
   void ForEachGradientOp(const Op& forward, const NamedTensors& inputs, const Visit& visit) {
     if (case_.gradients.empty() || !IsFloat(dtype_)) return;

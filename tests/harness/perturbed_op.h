@@ -37,10 +37,10 @@ struct PerturbationReport {
 bool IsPerturbed(const OpCase& op_case);
 
 // Perturbs the op of a case and its gradient ops, in every dtype of the case, in plain layouts
-// only. Runs whatever isn't rejected on every kernel that accepts it: all must agree, whatever is
-// in memory, and write nowhere else; so must the gradient ops of what the forward op computes.
-// Returns an empty report unless the case IsPerturbed. Throws Error if the unchanged case can't
-// run.
+// only. Runs each perturbed op that isn't rejected on every kernel that accepts it. All kernels
+// must agree, must not depend on leftovers in memory, and must write nowhere else. The same holds
+// for the gradient ops of a perturbed forward op. Returns an empty report unless the case
+// IsPerturbed. Throws Error if the unchanged case can't run.
 PerturbationReport CheckPerturbations(const OpRegistry& registry, const OpCase& op_case);
 
 }  // namespace skiff::harness

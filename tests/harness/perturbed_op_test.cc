@@ -96,15 +96,15 @@ TEST(PerturbedOp, WhoseKernelGoesWrongIsAProblem) {
       Problems(Bug::kWritesPastOutput),
       Contains("mark/last_place float32: mark with place = 9, candidate plain: wrote out of the "
                "bounds of output Out.0"));
-  EXPECT_THAT(
-      Problems(Bug::kLeavesOutputUnwritten),
-      UnorderedElementsAre(
-          "mark/last_place float32: mark with place = 0, candidate plain: Out.0 depends on what "
-          "lies about in memory"));
+  EXPECT_THAT(Problems(Bug::kLeavesOutputUnwritten),
+              UnorderedElementsAre(
+                  "mark/last_place float32: mark with place = 0, candidate plain: Out.0 depends on "
+                  "leftovers in memory"));
   EXPECT_THAT(Problems(Bug::kWrongSecondCandidate),
               Contains(HasSubstr("mark with place = 7, candidate second: Out.0: index [7]")));
   EXPECT_THAT(Problems(Bug::kThrowsNoError),
-              UnorderedElementsAre(HasSubstr("mark with place = -2: threw what is no Error")));
+              UnorderedElementsAre(
+                  HasSubstr("mark with place = -2: threw an exception that isn't an Error")));
 }
 
 TEST(PerturbedOp, IsNoneOfACaseOfManyElements) {

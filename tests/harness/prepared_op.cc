@@ -26,14 +26,15 @@ void SetOutputLayouts(const std::vector<std::string>& names,
   }
 }
 
-// One number for all slots. Whoever makes selected rows sees to it that their rows exist.
+// Fills in one legal row number for all slots: ops may rely on row numbers that exist, since
+// whoever creates selected rows checks them.
 void FillRowNumbers(unsigned char byte, Tensor* tensor) {
   constexpr unsigned char kHighest = 0x7F;
   const int64_t row = byte == 0 ? 0 : byte == kHighest ? tensor->height() - 1 : -1;
   std::ranges::fill(tensor->rows(), row < tensor->height() ? row : -1);
 }
 
-// As the executor gives it: without elements there is no memory.
+// Returns a tensor in the block; without memory if it has no elements, as in the executor.
 Tensor TensorIn(const GuardedBlock& block, const TensorMeta& meta) {
   if (block.bytes() == 0)
     return Tensor(meta.shape, meta.dtype, block.buffer()->place(), meta.layout);
@@ -81,7 +82,7 @@ std::vector<TensorMeta> InferOutputMetas(const OpDef& def, const Op& op,
 OpContext ContextOf(const OpDef& def, const Op& op, const NamedTensors& inputs,
                     const std::map<std::string, Layout>& layouts, Place place) {
   std::vector<TensorMeta> in = InputMetas(def, op, inputs, layouts);
-  // Shape rules know nothing of layouts.
+  // Shape rules see plain layouts only; kernels are selected by the actual ones.
   std::vector<TensorMeta> out = InferOutputMetas(def, op, InputMetas(def, op, inputs));
   SetOutputLayouts(OutputOrder(def, op), layouts, &out);
   return OpContext(op, def, std::move(in), std::move(out), place);
@@ -131,7 +132,7 @@ void PreparedOp::AddInputs(const std::vector<std::string>& names,
       context_.inputs.push_back(nullptr);
       continue;
     }
-    // A variable may be an argument of several slots: one tensor.
+    // A variable that is an argument of several slots is one tensor.
     if (Argument* known = FindInput(names[i])) {
       context_.inputs.push_back(&known->tensor);
       continue;

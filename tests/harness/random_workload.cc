@@ -33,13 +33,13 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::count(names.begin(), names.end(), name) > 0;
 }
 
-// What an op may read.
+// A variable that an op may read.
 struct Value {
   std::string name;
   Shape shape;
   DType dtype = DType::kFloat32;
   bool trained = false;       // a gradient flows back through it
-  bool overwritable = false;  // no feed, no parameter, and no gradient op reads it
+  bool overwritable = false;  // neither a feed nor a parameter, and no gradient op reads it
 };
 
 struct Feed {
@@ -47,6 +47,9 @@ struct Feed {
   Array array;
 };
 
+// Builds a program op by op. It keeps the list of variables that exist so far, with the facts that
+// decide what may be done with them (trained, overwritable), so that every program is valid: no
+// gradient op reads a variable that was overwritten, and every op gets values that it accepts.
 class Generator {
  public:
   Generator(const OpRegistry& registry, const CaseList& cases, uint64_t seed,
@@ -91,7 +94,7 @@ class Generator {
   bool Chance(double probability) {
     return static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
   }
-  // Each type of op is as likely as any other, however many cases it has.
+  // Every type of op is equally likely, however many cases it has.
   const OpCase& Draw(const CasesByType& cases) {
     const auto& of_type =
         std::next(cases.begin(), static_cast<std::ptrdiff_t>(Below(cases.size())));
@@ -158,7 +161,7 @@ class Generator {
     return AddValue({.name = name, .shape = array.shape, .dtype = dtype_, .trained = true});
   }
 
-  // A variable of the scope that programs write, but don't train.
+  // Adds a variable of the scope that programs write, but don't train.
   size_t AddState(const Shape& shape) {
     const std::string name = StrCat("state_", workload_.initial.size());
     Var var{.name = name, .dtype = dtype_, .dims = shape.ToVector()};
@@ -168,7 +171,8 @@ class Generator {
     return AddValue({.name = name, .shape = shape, .dtype = dtype_, .overwritable = true});
   }
 
-  // One of the values that fit, the newer the likelier.
+  // Returns one of the values that fit, newer ones with a higher probability, which makes deep
+  // programs.
   template <typename Fits>
   std::optional<size_t> Pick(const Fits& fits) {
     std::vector<size_t> fitting;
@@ -179,12 +183,12 @@ class Generator {
     return fitting[std::max(Below(fitting.size()), Below(fitting.size()))];
   }
 
-  // The value itself, or squashed into the range of the case's values.
+  // Returns the value itself, or a new one that is squashed into the range of the case's values.
   size_t Fitted(size_t value, const Array& array) {
     const auto [least, most] = std::minmax_element(array.values.begin(), array.values.end());
     double low = *least;
     double high = *most;
-    // One element tells no range: keep its sign.
+    // A single value has no range: choose one around it that keeps its sign.
     if (low == high) std::tie(low, high) = std::minmax(0.5 * low, 1.5 * low);
     const bool any_sign = low <= 0 && high >= 0;
     if (any_sign && (low == high || Chance(0.5))) return value;
@@ -195,12 +199,12 @@ class Generator {
                     trained);
   }
 
-  // Some value cut to another shape.
+  // Returns some value, flattened and cut to the array's shape.
   std::optional<size_t> Resized(const Array& array, bool may_be_trained) {
     const int64_t count = array.shape.element_count();
     if (array.shape.rank() == 0) return std::nullopt;
     const auto source = Pick([&](const Value& value) {
-      // reshape2 makes an XShape of one dim more.
+      // The XShape of reshape2 has one more dim.
       return value.dtype == dtype_ && value.shape.rank() > 0 &&
              value.shape.rank() < Shape::kMaxRank && value.shape.element_count() >= count &&
              (may_be_trained || !value.trained);
@@ -215,7 +219,7 @@ class Generator {
 
   size_t ChooseInput(const Array& array, bool may_be_trained, bool checks_data) {
     if (array.fixed_dtype) return AddFeed(array, false);
-    // The op may refuse any values but those of its case.
+    // The op may refuse all values but those of its case.
     if (checks_data) return AddFeed(array, may_be_trained);
     const auto same_shape = Pick([&](const Value& value) {
       return value.dtype == dtype_ && value.shape == array.shape &&
@@ -307,7 +311,7 @@ class Generator {
     return metas;
   }
 
-  // New variables, or such as may be overwritten.
+  // Names the outputs: new variables, or existing ones that may be overwritten.
   void NameOutputs(const OpCase& op_case, const OpDef& def, const std::vector<TensorMeta>& metas,
                    bool trained, Op* op) {
     std::set<std::string> written;
@@ -325,7 +329,8 @@ class Generator {
           return value.overwritable && value.dtype == meta.dtype && value.shape == meta.shape &&
                  !written.contains(value.name);
         });
-        // Neither may the gradient flow through a variable that was overwritten.
+        // A trained op always gets new variables, since a gradient must not flow through a variable
+        // that was overwritten.
         if (old && !trained && Chance(0.5)) {
           name = values_[*old].name;
         } else {
@@ -369,7 +374,7 @@ class Generator {
     });
   }
 
-  // What ops read through which a gradient flows.
+  // Returns the inputs of all ops through which a gradient flows.
   std::set<std::string> ReadInTraining() const {
     std::set<std::string> read;
     for (const auto& op : main_->root()->ops()) {
@@ -392,7 +397,7 @@ class Generator {
     }
     if (!reads_parameter) return;
     const Variable loss = terms.size() == 1 ? terms[0] : layers::Sum(terms);
-    // Before the optimizer: evaluation shares nothing with it.
+    // Cloned before Minimize appends backward and optimizer ops, which evaluation must not run.
     std::shared_ptr<const Program> test = main_->CloneForTest();
     const GradientClip clip = Chance(0.3) ? ClipByGlobalNorm(1.0f) : GradientClip{};
     const Regularizer decay = Chance(0.3) ? L2Decay(0.01f) : Regularizer{};
@@ -416,8 +421,8 @@ class Generator {
     if (Chance(0.7)) workload_.programs.push_back(std::move(test));
   }
 
-  // Reads of parameters and gradients among the updates: some before their own, some behind. The
-  // results are overwritten in place.
+  // Inserts ops among the updates that read parameters and gradients, some before and some after
+  // the update in question. They overwrite their results in place.
   void AddProbes() {
     Block* root = main_->root();
     std::vector<Var> sources;
@@ -439,18 +444,18 @@ class Generator {
         op.SetInput("X", {from}).SetOutput("Out", {probe}).SetAttr("scale", 0.5f);
         root->InsertOp(position, std::move(op));
       }
-      for (const size_t behind : {size_t{0}, size_t{1}}) {
-        InferOp(registry_, root, ops[position + behind].get());
+      for (const size_t inserted : {size_t{0}, size_t{1}}) {
+        InferOp(registry_, root, ops[position + inserted].get());
       }
     }
   }
 
   // ---- runs
 
-  // Another order of the values each time.
+  // Returns the feed's values in a different order for each run.
   Tensor FeedTensor(const Feed& feed, size_t run) const {
     Array array = feed.array;
-    // Whole rows: one may be an index into several dims, each with an extent of its own.
+    // Rotates whole rows, since a row may be an index into several dims of different extents.
     const int rank = array.shape.rank();
     const auto row = static_cast<size_t>(rank == 0 ? 1 : array.shape[rank - 1]);
     const size_t shift = run * 3 * row % array.values.size();
@@ -471,7 +476,7 @@ class Generator {
     return names;
   }
 
-  // Everything; nothing; one variable, twice in one run; some, and the same again.
+  // By run: everything; nothing; one variable twice; some; and later the same ones again.
   FetchList ChooseFetches(size_t run, const FetchList& all) {
     const auto some = [&] {
       FetchList chosen;

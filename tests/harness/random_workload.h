@@ -1,4 +1,4 @@
-// Random programs that run, train and contain everything that a pass may stumble over.
+// Random programs that run, train and contain everything that may trip up a pass.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct RandomWorkloadOptions {
 // that it reads or that is in the scope; some scope variables are written but never trained. Most
 // programs are differentiated and trained by some optimizer, some of them in rounds of two steps
 // and with averages of the parameters, and have an evaluation clone that runs between training
-// steps. Each run has other feeds; what is fetched differs from run to run, and repeats.
+// steps. Each run has different feeds. The fetches differ from run to run, and some are repeated.
 Workload RandomWorkload(const OpRegistry& registry, const CaseList& cases, uint64_t seed,
                         const RandomWorkloadOptions& options = {});
 

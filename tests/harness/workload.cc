@@ -15,7 +15,7 @@
 namespace skiff::harness {
 namespace {
 
-// Copies of what the scope holds; of what is as it was in `before`, no second one.
+// Returns copies of the scope's tensors. Those that are unchanged since `before` share its copy.
 NamedTensors Snapshot(const Scope& scope, const NamedTensors& before) {
   NamedTensors tensors;
   for (const std::string& name : scope.Names()) {
@@ -33,7 +33,7 @@ double RootMeanSquare(const std::vector<double>& values) {
   return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-// Where both are not a number or the same infinity, there is no difference.
+// Returns |a - b|; 0 if both are NaN or the same infinity.
 double Distance(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b)) ? 0 : std::abs(a - b);
 }
@@ -65,8 +65,8 @@ std::string Difference(const Tensor& found, const Tensor& expected, double toler
                 ", expected ", b[i]);
 }
 
-// Runs after all others. What runs then is the plan that its text gives back, so every workload
-// also checks that the text says everything.
+// Verifies the plan after all other passes; the executor does so only in debug builds. What runs then
+// is the plan that its text gives back, so every workload also checks that the text says everything.
 class VerifyPass final : public PlanPass {
  public:
   std::string_view name() const override { return "verify"; }

@@ -18,9 +18,9 @@ namespace skiff::harness {
 namespace {
 
 using Metas = std::map<std::string, TensorMeta>;
-// What is wrong, and with what.
+// Pairs {what is wrong, the wrong meta}.
 using WrongMetas = std::vector<std::pair<std::string, TensorMeta>>;
-// {slot of the gradient op, what is wrong}.
+// Pairs {slot of the gradient op, what is wrong}.
 using WrongInputs = std::set<std::pair<std::string, std::string>>;
 
 DType OtherDType(DType dtype) {
@@ -36,7 +36,7 @@ WrongMetas WrongFormsOf(const TensorMeta& right) {
     if (right.shape[axis] < 0) continue;
     TensorMeta other = right;
     other.shape[axis] += right.shape[axis] == 0 ? 1 : -1;
-    // Without elements before and after, it is nothing that a kernel could see.
+    // If both shapes are empty, a kernel can't notice the difference.
     if (IsEmpty(right.shape) && IsEmpty(other.shape)) continue;
     forms.emplace_back("other dims", std::move(other));
   }
@@ -101,7 +101,7 @@ class WrongInputCheck {
     return inputs;
   }
 
-  // By variable. Error if shape rule or choice of a kernel throws one.
+  // Returns the outputs by variable. Throws the Errors of the shape rule and of kernel selection.
   Metas OutputsOf(const Op& op, const Metas& metas) const {
     const OpDef& def = registry_.Get(op.type);
     const std::vector<TensorMeta> inputs = InputsOf(op, metas);
@@ -124,7 +124,8 @@ class WrongInputCheck {
     }
   }
 
-  // Whether the forward op with this input makes the outputs that it makes in the case.
+  // Returns whether the forward op with this input has the same outputs as in the case. Then the
+  // input isn't wrong: it contradicts nothing that the gradient op sees.
   bool LeadsToTheSameOutputs(const std::string& input, const TensorMeta& meta) const {
     Metas inputs = forward_inputs_;
     inputs[input] = meta;

@@ -1,5 +1,6 @@
-// Tests gradient ops with inputs that don't fit each other. Whoever writes a program also writes
-// its gradients; one whose shape or dtype isn't that of its forward output must not reach a kernel.
+// Tests gradient ops with inputs that don't fit each other. Programs come from files, which may
+// contain any gradient ops; a gradient whose shape or dtype isn't that of its forward output must
+// not reach a kernel.
 #pragma once
 
 #include <string>
@@ -12,11 +13,11 @@ namespace skiff::harness {
 
 // Gives the gradient ops of every case, one input at a time, other dims, another rank and another
 // dtype than the forward op implies. Returns a message, such as "mean: its gradient op accepts
-// Out@GRAD of other rank", for each that shape rule and kernel selection accept, unless a case of
-// the op lists it (OpCase::accepted_wrong_inputs); and one for each that a case lists without a
-// reason or although the gradient op rejects it. Runs no kernel. Omits gradient ops that aren't ops
-// of their own (the scale of sum, the concat of split) and those with one input, which nothing can
-// contradict.
+// Out@GRAD of other rank", for each wrong input that the shape rule and kernel selection accept,
+// unless a case of the op lists it (OpCase::accepted_wrong_inputs); and one for each that a case
+// lists without a reason or although the gradient op rejects it. Runs no kernel. Omits gradient ops
+// that are also ops by themselves (the scale of sum, the concat of split) and those with a single
+// input, which nothing can contradict.
 std::vector<std::string> WrongInputProblems(const OpRegistry& registry, const CaseList& cases);
 
 }  // namespace skiff::harness

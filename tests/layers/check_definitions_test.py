@@ -1,4 +1,4 @@
-"""What check_definitions.py takes for a definition, and for two of one type."""
+"""Tests what check_definitions.py considers a definition, and two definitions of one type."""
 import unittest
 
 from tests.layers.check_definitions import check, types_of

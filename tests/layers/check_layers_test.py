@@ -1,4 +1,4 @@
-"""The checker of the layers finds what it has to find."""
+"""Tests the checker of the layers."""
 import unittest
 
 from tests.layers.check_layers import Layers, check

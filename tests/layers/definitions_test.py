@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.realpath("layers.txt"))
 class DefinitionsOfTheTree(unittest.TestCase):
     def test_every_type_is_defined_once(self):
         sources = read_tree(ROOT)
-        # The check sees what it is to check: the layout that it relies on is still there.
+        # The check relies on the layout of the source tree; make sure that it still finds definitions.
         self.assertGreater(sum(len(types_of(text)) for text in sources.values()), 300)
         mistakes = check(sources)
         if mistakes:

@@ -101,7 +101,7 @@ TEST(AllocatorOf, RefusesPlacesThatAreNotThere) {
     AllocatorOf(Place::Cuda(1000));
     ADD_FAILURE() << "there are 1001 devices";
   } catch (const Error& error) {
-    // Where there are none, the CUDA runtime's reason is told.
+    // Without a device, the message has the CUDA runtime's reason.
     EXPECT_THAT(error.what(), MatchesRegex("place cuda:1000: "
                                            "(built without CUDA"
                                            "|this machine has [1-9][0-9]* CUDA devices"

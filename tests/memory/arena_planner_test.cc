@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Independent of the planner: walks the instants.
+// Returns the most bytes live at one instant, found independently of the planner.
 int64_t MostBytesLiveAtOnce(const std::vector<ArenaBuffer>& buffers) {
   int32_t last = 0;
   for (const ArenaBuffer& buffer : buffers) last = std::max(last, buffer.last_use);
@@ -153,7 +153,7 @@ TEST(PlanArena, PlansTwentyThousandBuffers) {
     buffer.bytes = random() % limit;
     buffer.alignment = 1;
     buffer.first_use = static_cast<int32_t>(random() % 20000);
-    // One in eight lives for one instant.
+    // One buffer in eight lives for a single instant.
     const uint32_t factor = random() % 8;
     buffer.last_use = buffer.first_use + static_cast<int32_t>(factor * (random() % 40));
   }
@@ -163,10 +163,10 @@ TEST(PlanArena, PlansTwentyThousandBuffers) {
             1.15 * static_cast<double>(plan.max_live_bytes));
 }
 
-// As a step of an optimizer does, op by op: the square of each gradient's norm, each gradient
-// clipped, and each with the decay added. Between buffers of 4 and 400 bytes, aligned to 64, are
-// thousands of gaps in which nothing fits; where all of them are looked at, the steps don't suffice
-// for a plan at the bound.
+// The temporaries of an optimizer's step, op by op: the square of each gradient's norm, each
+// clipped gradient, and each gradient with the decay added. Between buffers of 4 and 400 bytes,
+// aligned to 64, are thousands of gaps in which nothing fits. An order that examines all of them
+// runs out of steps before it has a plan at the bound.
 TEST(PlanArena, MeetsTheBoundAmongThousandsOfSmallBuffers) {
   constexpr int32_t kTensors = 4000;
   std::vector<ArenaBuffer> buffers;
@@ -192,7 +192,7 @@ TEST(PlanArena, RepeatsWhereTheStepsOfTheSearchRunOut) {
   EXPECT_EQ(plan.offsets, PlanArena(buffers, options).offsets);
 }
 
-// Forward, then backward in the reverse order, as a training does.
+// Values of a forward pass, then those of a backward pass in reverse order.
 TEST(PlanArena, MeetsTheBoundWhereLivesNest) {
   std::mt19937 random(9);
   constexpr int32_t kOps = 150;
@@ -250,8 +250,8 @@ TEST(PlanArena, GivesTheGapsOfAGroupToOthers) {
   EXPECT_EQ(plan.planned_bytes, 48);
 }
 
-// The gradients of a training, in the order of their layers or the other way round. Those of the
-// last layers, which are written first and are large, had better lie at an end of the arena.
+// The gradients of a training, in the order of their layers or in reverse. Those of the last
+// layers, which are written first and are large, are best placed at an end of the arena.
 TEST(PlanArena, ComesNearTheBoundWhereSlicesComeToLifeOneAfterAnother) {
   std::mt19937 random(9);
   constexpr int32_t kOps = 150;
@@ -284,7 +284,8 @@ TEST(PlanArena, GroupsOfDifferentTimesShareSpace) {
   EXPECT_EQ(PlanArena(buffers).planned_bytes, 128);
 }
 
-// What the large group leaves at first is one piece with the rest only if the small one is beneath.
+// The space that the large group leaves free at first is contiguous with the rest only if the small
+// group is below it.
 TEST(PlanArena, PutsTheSmallGroupLowestWhereThatIsBetter) {
   std::vector<ArenaBuffer> buffers = {Slice(10, 0, 9, 0, 1), Slice(5, 0, 9, 10, 1),
                                       Slice(100, 0, 9, 0), Slice(100, 5, 9, 100)};
@@ -307,12 +308,12 @@ TEST(PlanArena, PlansAGroupOfOne) {
   std::vector<ArenaBuffer> buffers = {Slice(10, 0, 2, 0, 5),
                                       {.bytes = 20, .alignment = 1, .last_use = 2}};
   EXPECT_EQ(PlanArena(buffers).planned_bytes, 30);
-  // Below it is space for others.
+  // The space below it is free for others.
   buffers[0].group_offset = 20;
   const ArenaPlan plan = PlanArena(buffers);
   ExpectValid(buffers, plan);
   EXPECT_THAT(plan.offsets, ElementsAre(20, 0));
-  // The search plans it as if it were in none.
+  // The search places it like a buffer in no group.
   const RectangleCuts cuts{.pieces = 60, .instants = 200, .with_pinwheels = true, .seed = 4};
   buffers = CutRectangle(cuts);
   for (size_t i = 0; i < buffers.size(); ++i) buffers[i].group = static_cast<int32_t>(i);
@@ -356,7 +357,7 @@ TEST(PlanArena, RefusesImpossibleSlices) {
   EXPECT_EQ(error_of({Slice(8, 0, 0, 4, 0, 8)}).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error_of({Slice(8, 0, 0, INT64_MAX - 4)}).code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(error_of({Slice(0, 0, 0, INT64_MAX)}).code(), ErrorCode::kResourceExhausted);
-  // Neither the buffer between them nor one of another group is to blame.
+  // The message doesn't name the buffer between them, nor one of another group.
   const Error overlap = error_of({Slice(8, 0, 9, 8, 1),
                                   {.bytes = 8},
                                   Slice(9, 3, 5, 0, 0),

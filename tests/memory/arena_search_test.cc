@@ -36,7 +36,8 @@ ArenaBuffer Bytes(int64_t bytes, int32_t first, int32_t last, int64_t alignment 
   return {.bytes = bytes, .alignment = alignment, .first_use = first, .last_use = last};
 }
 
-// Whether the buffers from `next` on fit beside those before, by trying every offset.
+// Returns whether the buffers from `next` on fit beside the placed ones before them. Tries every
+// offset.
 bool Fit(const std::vector<ArenaBuffer>& buffers, int64_t capacity, std::vector<int64_t>* offsets) {
   const size_t next = offsets->size();
   if (next == buffers.size()) return true;
@@ -65,7 +66,7 @@ int64_t LeastCapacity(std::vector<ArenaBuffer> buffers) {
   }
 }
 
-// The most that is live at one instant.
+// Returns the most units live at one instant.
 int64_t LeastLoad(const std::vector<SearchBuffer>& buffers) {
   std::vector<std::pair<int32_t, int64_t>> changes;
   for (const SearchBuffer& buffer : buffers) {
@@ -95,7 +96,7 @@ TEST(SearchArena, FindsTheLeastCapacityOfSmallSets) {
   }
 }
 
-// Some sets need more than the bound, which takes a search to prove.
+// Some sets need more than the bound; only a search can prove it.
 TEST(SearchArena, ProvesThatTheBoundIsOutOfReach) {
   int above_bound = 0;
   for (uint32_t seed = 0; seed < 100; ++seed) {
@@ -142,7 +143,8 @@ TEST(SearchArena, StopsAfterItsNodes) {
   EXPECT_LE(result.nodes, 50);
 }
 
-// What one state takes comes on top: some looks at each buffer and at each instant.
+// The search may exceed the limit by the steps of one state: a few for each buffer and each
+// instant.
 TEST(SearchArena, StopsAfterItsStepsHoweverManyBuffersThereAre) {
   for (const int32_t count : {500, 4000, 20000}) {
     std::mt19937 random(1);
@@ -197,8 +199,8 @@ TEST(SearchArena, RepeatsForOneInput) {
   EXPECT_EQ(first.nodes, second.nodes);
 }
 
-// Nothing begins after the last instant that there is. (The sum of it and 1 would overflow, which
-// UndefinedBehaviorSanitizer tells.)
+// Nothing begins after the last instant of 32 bits. (UndefinedBehaviorSanitizer reports the
+// overflow if the code adds 1 to it.)
 TEST(JoinedBuffers, ThatLiveToTheLastInstantHaveNoNext) {
   const std::vector<SearchBuffer> buffers = {{.size = 5, .first = 0, .last = 3},
                                              {.size = 5, .first = 4, .last = INT32_MAX},
@@ -214,7 +216,8 @@ TEST(SearchArena, FindsNothingToDoForNothing) {
 }
 
 TEST(JoinedBuffers, JoinsWhatFollowsOnABufferOfItsSize) {
-  // The second and the third, stacked, follow on the first; the last matches nothing.
+  // The second and the third, stacked, match the first, which dies just before; the last one
+  // matches nothing.
   const std::vector<SearchBuffer> buffers = {{.size = 10, .first = 0, .last = 4},
                                              {.size = 7, .first = 5, .last = 9},
                                              {.size = 3, .first = 5, .last = 9},
@@ -234,7 +237,7 @@ TEST(JoinedBuffers, JoinsWhatFollowsOnABufferOfItsSize) {
   EXPECT_EQ(offsets[3], 20);
 }
 
-// Each of hundreds matches each of hundreds.
+// Hundreds of buffers on either side, each of which matches each on the other.
 TEST(JoinedBuffers, GivesUpAmongHundredsOfEqualBuffers) {
   std::vector<SearchBuffer> buffers;
   for (int32_t i = 0; i < 1000; ++i) {

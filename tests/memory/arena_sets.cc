@@ -81,10 +81,10 @@ std::string GroupFault(const std::vector<ArenaBuffer>& buffers, const std::vecto
   for (size_t i = 0; i < buffers.size(); ++i) {
     const ArenaBuffer& b = buffers[i];
     if (b.group < 0) continue;
-    if (offsets[i] > planned_bytes) return StrCat("slice ", i, " lies beyond the plan");
+    if (offsets[i] > planned_bytes) return StrCat("slice ", i, " is beyond the plan");
     const int64_t base = bases.try_emplace(b.group, offsets[i] - b.group_offset).first->second;
     if (offsets[i] - base != b.group_offset) {
-      return StrCat("slice ", i, " lies at ", offsets[i] - base, " in group ", b.group,
+      return StrCat("slice ", i, " is at ", offsets[i] - base, " in group ", b.group,
                     " instead of ", b.group_offset);
     }
     if (base < 0 || base % b.alignment != 0) return StrCat("group ", b.group, ": base ", base);

@@ -17,19 +17,19 @@ struct RectangleCuts {
   uint32_t seed = 0;
 };
 
-// Cuts a rectangle of time and memory into pieces, with alignment 1: a plan of `bytes` bytes is the
-// best one. They come in a random order.
+// Returns the pieces of a rectangle of time and memory, in random order, with alignment 1. The best
+// plan takes `bytes` bytes.
 std::vector<ArenaBuffer> CutRectangle(const RectangleCuts& cuts);
 
-// At each instant some buffers die and new ones take as many bytes, so that `bytes` bytes are
-// always live. There need be no plan of so few.
+// Returns buffers of which `bytes` bytes are live at every instant: where some die, new ones take
+// as many bytes. There may be no plan with so few bytes.
 std::vector<ArenaBuffer> FullLoad(int32_t instants, int64_t bytes, uint32_t seed);
 
-// Buffers of which about half are slices of a few groups: of any size, also of none, of alignments
-// from 1 to 256, with gaps between them, and some above each other at different times.
+// Returns buffers of which about half are slices of a few groups: of any size, including 0, with
+// alignments from 1 to 256 and gaps between them; some share space at different times.
 std::vector<ArenaBuffer> RandomSlices(uint32_t seed);
 
-// What is wrong with a placement, "" if nothing: an offset that is negative or not aligned, a
+// Returns what is wrong with a placement, or "": an offset that is negative or not aligned, a
 // buffer beyond planned_bytes, two buffers with bytes that share a byte and an instant, a slice
 // that isn't where its group has it, the base of a group that is negative or not aligned for all of
 // its slices; and the count of offsets. O(n log n).

@@ -40,7 +40,7 @@ TEST(ByteRangeSet, IsLeftAloneByEmptyRanges) {
   EXPECT_THAT(set.Within({0, 10}), ElementsAre(ByteRange{0, 10}));
 }
 
-// Beside a set of single bytes.
+// Compares the set with a std::set of single bytes.
 TEST(ByteRangeSet, HoldsWhatWasInsertedAndNotErased) {
   constexpr int kBytes = 64;
   std::mt19937 random(1);

@@ -1,4 +1,5 @@
-// Random work on a CachingAllocator beside a model that knows only what the interface promises.
+// Random calls of a CachingAllocator, compared with a model that knows only what the interface
+// promises.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,14 +34,14 @@ struct Workload {
 
 void PrintTo(const Workload& workload, std::ostream* stream) { *stream << workload.name; }
 
-// A block that somebody may still touch: a live one, or a freed one that a stream still uses.
+// A block that is in use: a live one, or a freed one that a stream still uses.
 struct ModelBlock {
   char* begin = nullptr;
   int64_t bytes = 0;
   MemoryTag tag = MemoryTag::kOther;
   FakeStream* stream = nullptr;
   unsigned char fill = 0;
-  // Streams that use it, and how much of their work must be done before it is another's.
+  // Streams that use it, and how much of their work must be done before the block may be reused.
   std::map<FakeStream*, int64_t> uses;
 
   bool IsUsedByStreams() const {
@@ -168,7 +169,7 @@ class RandomWork : public ::testing::TestWithParam<Workload> {
     }
     ASSERT_TRUE(GetParam().limit_bytes == 0 ||
                 statistics.peak_reserved_bytes <= GetParam().limit_bytes);
-    // Beyond the slack: what blocks are rounded up by, and granules that free memory shares with a
+    // In addition to the slack: the rounding of blocks, and granules that free memory shares with a
     // live block.
     const int64_t slack = GetParam().slack_beyond_peak_bytes;
     if (slack < CachingOptions::kUnbounded) {
@@ -177,7 +178,7 @@ class RandomWork : public ::testing::TestWithParam<Workload> {
   }
 
   void Step() {
-    // Phases that grow and phases that shrink.
+    // Phases in which the number of blocks grows alternate with phases in which it shrinks.
     const bool grows = steps_++ / 300 % 2 == 0;
     const int64_t what = Draw(100);
     if (what < (grows ? 50 : 35)) {
@@ -223,7 +224,7 @@ TEST_P(RandomWork, KeepsWhatTheInterfacePromises) {
   EXPECT_EQ(allocator_->statistics().live_bytes, 0);
 }
 
-// Somebody else's fault, but their memory isn't lost to the system.
+// The caller's mistake, but the memory still goes back to the system.
 TEST_P(RandomWork, ReturnsEverythingWhenTheAllocatorGoes) {
   for (int i = 0; i < 1000; ++i) Step();
   EXPECT_GT(source_->in_use_bytes, 0);

@@ -74,7 +74,7 @@ MemoryShortage ShortageOf(Fixture& fixture, int64_t bytes, const AllocationOptio
   return {};
 }
 
-// ---- what is freed is used again
+// ---- reuse of freed blocks
 
 TEST(CachingAllocator, GivesAFreedBlockAgainWithoutAskingTheSystem) {
   Fixture f;
@@ -90,13 +90,13 @@ TEST(CachingAllocator, TakesTheSmallestFreeBlockThatFits) {
   char* large = f.Allocate(640);
   char* between = f.Allocate(64);
   char* medium = f.Allocate(320);
-  char* behind = f.Allocate(64);
+  char* after = f.Allocate(64);
   f.Free(large, 640);
   f.Free(medium, 320);
   EXPECT_EQ(f.Allocate(256), medium);
   EXPECT_EQ(f.Allocate(320), large);
   f.Free(between, 64);
-  f.Free(behind, 64);
+  f.Free(after, 64);
   f.Free(medium, 256);
   f.Free(large, 320);
 }
@@ -108,7 +108,7 @@ TEST(CachingAllocator, SplitsBlocksAndJoinsThemAgain) {
   std::vector<char*> thirds;
   for (int i = 0; i < 3; ++i) thirds.push_back(f.Allocate(640));
   EXPECT_EQ(thirds, (std::vector<char*>{whole, whole + 640, whole + 1280}));
-  // The middle one last: it joins both sides.
+  // The middle one last: it merges with both neighbours.
   for (int i : {0, 2, 1}) f.Free(thirds[static_cast<size_t>(i)], 640);
   EXPECT_EQ(f.Allocate(64 * 30), whole);
   EXPECT_EQ(f.source->reservations, 1);
@@ -128,10 +128,10 @@ TEST(CachingAllocator, ParksBlocksForRequestsOfTheirSize) {
   char* b = Bytes(allocator.Allocate(640));
   allocator.Free(a, 640);
   allocator.Free(b, 640);
-  // Not the lowest, but what was used last.
+  // The block that was parked last, not the lowest one.
   EXPECT_EQ(allocator.Allocate(600), b);
   allocator.Free(b, 600);
-  // All are joined before more memory is taken.
+  // All are merged before more memory is taken.
   EXPECT_EQ(allocator.Allocate(1920), a);
   EXPECT_EQ(source->reservations, 1);
   allocator.Free(a, 1920);
@@ -149,7 +149,7 @@ TEST(CachingAllocator, KeepsClassesApart) {
   void* large = allocator.Allocate(6400);
   void* small = allocator.Allocate(640);
   allocator.Free(large, 6400);
-  // A small one that lives on doesn't break up the large one.
+  // A small block that stays live doesn't split the large one.
   void* another = allocator.Allocate(640);
   EXPECT_EQ(source->SerialOf(small), source->SerialOf(another));
   EXPECT_EQ(allocator.Allocate(6400), large);
@@ -205,7 +205,7 @@ TEST(CachingAllocator, KeepsNoMoreThanItMay) {
   EXPECT_LE(f.reserved_bytes(), 1000);
 }
 
-// An arena that goes, and a larger one that comes, are never there together.
+// A dead arena and the larger one that replaces it are never reserved at the same time.
 TEST(CachingAllocator, GivesBackBeforeItTakesMoreThanThePeakNeeded) {
   Fixture f({.slack_beyond_peak_bytes = 0});
   char* arena = f.Allocate(64000);
@@ -214,7 +214,7 @@ TEST(CachingAllocator, GivesBackBeforeItTakesMoreThanThePeakNeeded) {
   EXPECT_EQ(f.source->in_use_bytes, 128000);
   EXPECT_EQ(f.allocator->statistics().peak_reserved_bytes, 128000);
   f.Free(arena, 128000);
-  // What once lay in blocks together may be cached: 128000 bytes are.
+  // As much may be cached as was once in blocks at the same time: 128000 bytes.
   arena = f.Allocate(64000);
   EXPECT_EQ(f.source->reservations, 2);
   f.Free(arena, 64000);
@@ -255,7 +255,7 @@ TEST(CachingAllocator, TakesFreeMemoryOfOtherClassesBeforeItFails) {
   allocator.Free(large, 6400);
 }
 
-// ---- memory that is committed behind addresses
+// ---- memory committed to reserved addresses
 
 FixtureOptions Committing() {
   return {.source = {.commit_granularity = 4096}, .block_class = {.segment_bytes = 100 * 4096}};
@@ -289,22 +289,22 @@ TEST(CachingAllocator, GivesBackTheMemoryOfHoles) {
   Fixture f(Committing());
   char* before = f.Allocate(100);
   char* hole = f.Allocate(10 * 4096);
-  char* behind = f.Allocate(100);
+  char* after = f.Allocate(100);
   std::memset(before, 1, 100);
-  std::memset(behind, 2, 100);
+  std::memset(after, 2, 100);
   f.Free(hole, 10 * 4096);
   f.allocator->ReleaseCached();
   // The pages that it shares with its neighbours stay.
   EXPECT_EQ(f.reserved_bytes(), 2 * 4096);
-  EXPECT_TRUE(f.source->Backs(before, 100) && f.source->Backs(behind, 100));
+  EXPECT_TRUE(f.source->Backs(before, 100) && f.source->Backs(after, 100));
   EXPECT_EQ(before[99], 1);
-  EXPECT_EQ(behind[99], 2);
-  // It is used again, with other memory.
+  EXPECT_EQ(after[99], 2);
+  // The addresses are used again, with new memory.
   EXPECT_EQ(f.Allocate(10 * 4096), hole);
   EXPECT_TRUE(f.source->Backs(hole, 10 * 4096));
   f.Free(before, 100);
   f.Free(hole, 10 * 4096);
-  f.Free(behind, 100);
+  f.Free(after, 100);
 }
 
 TEST(CachingAllocator, GivesBackHolesWhenTheSystemHasNoMore) {
@@ -312,11 +312,11 @@ TEST(CachingAllocator, GivesBackHolesWhenTheSystemHasNoMore) {
   options.source.capacity_bytes = 20 * 4096;
   Fixture f(options);
   char* hole = f.Allocate(10 * 4096);
-  char* behind = f.Allocate(4096);
+  char* after = f.Allocate(4096);
   f.Free(hole, 10 * 4096);
   char* large = f.Allocate(15 * 4096);
   EXPECT_EQ(f.source->in_use_bytes, 16 * 4096);
-  f.Free(behind, 4096);
+  f.Free(after, 4096);
   f.Free(large, 15 * 4096);
 }
 
@@ -333,7 +333,7 @@ TEST(CachingAllocator, ReservesNoMoreThanTheLimit) {
   EXPECT_EQ(shortage.limit_bytes, 10000);
   EXPECT_EQ(shortage.tag, MemoryTag::kArena);
   EXPECT_EQ(shortage.reason, "");
-  // The program goes on with less.
+  // The program can continue with less.
   char* b = f.Allocate(3200);
   f.Free(a, 6400);
   f.Free(b, 3200);

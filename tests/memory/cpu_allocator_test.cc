@@ -70,7 +70,7 @@ TEST(CpuCaching, BeginsLargeBlocksAtAHugePageWhereverTheyAreCut) {
   EXPECT_EQ(allocator.statistics().reserved_bytes, 40 * kMegabyte);
 }
 
-// Two arenas of different plans are never resident together.
+// The arenas of two plans are never resident at the same time.
 TEST(CpuCaching, AddsNothingToThePeakOfAlternatingArenas) {
   if (kHasShadowMemory) GTEST_SKIP() << "resident bytes are the sanitizer's";
   CachingAllocator allocator(Options());
@@ -86,7 +86,7 @@ TEST(CpuCaching, LeavesNothingResidentBetweenLiveBlocks) {
   if (kHasShadowMemory) GTEST_SKIP() << "resident bytes are the sanitizer's";
   CachingAllocator allocator(Options());
   Touched(allocator, 100 * kMegabyte).reset();
-  // Cut from the hundred.
+  // Cut out of the hundred megabytes.
   const auto small = Touched(allocator, 4 * kMegabyte);
   const int64_t before = ResidentBytes();
   allocator.ReleaseCached();
@@ -103,7 +103,7 @@ TEST(CpuCaching, KeepsAtMost256MegabytesUnused) {
   EXPECT_EQ(allocator.statistics().reserved_bytes, 200 * kMegabyte);
 }
 
-// What training takes, within 2 %: hundreds of small tensors and an arena.
+// The blocks of a training, hundreds of small tensors and an arena, take at most 2 % more.
 TEST(CpuCaching, ReservesLittleMoreThanIsAskedFor) {
   CachingAllocator allocator(Options());
   std::mt19937 random(1);
@@ -117,7 +117,7 @@ TEST(CpuCaching, ReservesLittleMoreThanIsAskedFor) {
   const auto live = static_cast<double>(statistics.live_bytes);
   EXPECT_LT(static_cast<double>(statistics.reserved_bytes), 1.01 * live);
 
-  // So a limit just above lets the same again pass, and one just below doesn't.
+  // So the same blocks fit again under a limit just above, but not under one just below.
   buffers.clear();
   allocator.SetLimit(static_cast<int64_t>(1.02 * live));
   buffers.push_back(std::make_unique<Buffer>(allocator, static_cast<int64_t>(live)));

@@ -1,4 +1,4 @@
-// Device and page-locked memory. Skipped where there is none.
+// Device and page-locked memory. Skipped without a device.
 #include <gtest/gtest.h>
 
 #ifdef WITH_CUDA
@@ -26,7 +26,7 @@ bool HasDevice() {
   return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
 }
 
-// Work that lasts until the test says otherwise.
+// Work on a stream that lasts until the test ends it.
 class BlockedStream {
  public:
   BlockedStream() {
@@ -54,7 +54,7 @@ class BlockedStream {
   std::atomic<bool> done_{false};
 };
 
-// Holds what was written into it.
+// A block holds what was written into it.
 void ExpectIsMemory(void* block, int64_t bytes) {
   std::vector<unsigned char> written(static_cast<size_t>(bytes));
   std::iota(written.begin(), written.end(), static_cast<unsigned char>(bytes));
@@ -97,7 +97,7 @@ TEST_P(CudaCaching, GivesTheArenaOfTheLastPlanToTheNext) {
   EXPECT_EQ(allocator_->statistics().reserved_bytes, reserved_bytes);
 }
 
-// Segments of cudaMalloc don't grow: another one takes the place of the first.
+// Segments of cudaMalloc don't grow: a new one replaces the first.
 TEST_P(CudaCaching, GrowsTheArenaWhereSegmentsGrow) {
   const void* first = Buffer(*allocator_, 64 * kMegabyte).data();
   if (!GetParam()) allocator_->ReleaseCached();
@@ -115,8 +115,8 @@ TEST_P(CudaCaching, GivesUnusedMemoryBackToTheSystem) {
   size_t total = 0;
   const Buffer before(*allocator_, 20 * kMegabyte);
   auto hole = std::make_unique<Buffer>(*allocator_, 400 * kMegabyte);
-  const Buffer behind(*allocator_, 20 * kMegabyte);
-  ASSERT_EQ(cudaMemset(behind.data(), 7, 20 * kMegabyte), cudaSuccess);
+  const Buffer after(*allocator_, 20 * kMegabyte);
+  ASSERT_EQ(cudaMemset(after.data(), 7, 20 * kMegabyte), cudaSuccess);
   ASSERT_EQ(cudaMemGetInfo(&free_before, &total), cudaSuccess);
   hole.reset();
   allocator_->ReleaseCached();
@@ -124,11 +124,11 @@ TEST_P(CudaCaching, GivesUnusedMemoryBackToTheSystem) {
   EXPECT_GE(free_after, free_before + 300 * kMegabyte);
   EXPECT_LE(allocator_->statistics().reserved_bytes, 100 * kMegabyte);
   unsigned char last = 0;
-  ASSERT_EQ(cudaMemcpy(&last, static_cast<char*>(behind.data()) + 20 * kMegabyte - 1, 1,
+  ASSERT_EQ(cudaMemcpy(&last, static_cast<char*>(after.data()) + 20 * kMegabyte - 1, 1,
                        cudaMemcpyDefault),
             cudaSuccess);
   EXPECT_EQ(last, 7);
-  // The addresses of the hole get other memory.
+  // The addresses of the hole get new memory.
   const Buffer again(*allocator_, 400 * kMegabyte);
   ExpectIsMemory(again.data(), 400 * kMegabyte);
 }

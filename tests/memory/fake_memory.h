@@ -1,4 +1,4 @@
-// Memory and streams that exist for tests alone: they count, fail on demand, and check how they are
+// Fake memory and streams for tests: they count calls, fail on demand, and check how they are
 // called.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace skiff {
 
-// The C library's memory, of which there are `capacity_bytes`.
+// A source of `capacity_bytes` of the C library's memory.
 class FakeSource final : public SegmentSource {
  public:
   struct Options {
@@ -80,12 +80,12 @@ class FakeSource final : public SegmentSource {
   bool is_host_memory() const override { return is_host; }
   std::string failure() const override { return "the fake has no more"; }
 
-  // Whether memory lies behind all of a block.
+  // Returns whether all of a block is committed.
   bool Backs(const void* begin, int64_t bytes) {
     const auto [segment, range] = Find(begin, bytes);
     return options_.commit_granularity == 0 || segment->committed.CountIn(range) == bytes;
   }
-  // Another for each segment that ever was.
+  // A different one for every segment ever reserved.
   int64_t SerialOf(const void* begin) { return Find(begin, 1).first->serial; }
 
   int64_t in_use_bytes = 0;  // of the capacity
@@ -123,7 +123,7 @@ class FakeSource final : public SegmentSource {
   std::map<int64_t, Segment> segments_;
 };
 
-// A stream that does its work when the test says so.
+// A stream that does its work when the test tells it to.
 struct FakeStream {
   int64_t issued = 0;
   int64_t done = 0;

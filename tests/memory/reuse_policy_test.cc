@@ -42,7 +42,7 @@ TEST(ReusePolicyTest, BestFitTakesTheSmallestThatIsLargeEnough) {
               ElementsAre(0, 9, 9, 0, 14));
 }
 
-// At its last instant a buffer still holds something.
+// A buffer is still in use at its last instant.
 TEST(ReusePolicyTest, ABufferLivesThroughItsLastInstant) {
   EXPECT_THAT(Offsets({Buffer(5, 0, 1), Buffer(5, 1, 2), Buffer(5, 2, 2)}, ReusePolicy::kEqual),
               ElementsAre(0, 5, 0));
@@ -66,7 +66,8 @@ TEST(ReusePolicyTest, BestFitAndGrowTakeThePlanOfEqualIfThatIsSmaller) {
   }
 }
 
-// One policy's plan is no answer if the sum of its places has no offsets.
+// A plan whose buffers add up to more than the limit doesn't count. PlanWithPolicy throws only if
+// no plan remains.
 TEST(ReusePolicyTest, APolicyThatAllowsLessMayExceedTheLimit) {
   const int64_t huge = int64_t{1} << 60;
   const std::vector<ArenaBuffer> buffers = {Buffer(huge, 0, 0), Buffer(huge - 1, 1, 1)};
@@ -89,7 +90,7 @@ TEST(ReusePolicyTest, HasNames) {
               "reuse policy \"best\": expected one of none, equal, best_fit, grow, arena");
 }
 
-// It would hold a place that others need.
+// An empty buffer must not take memory that others need.
 TEST(ReusePolicyTest, NothingTakesNoPlace) {
   for (const ReusePolicy policy : kReusePolicies) {
     const ArenaPlan plan =
@@ -119,7 +120,8 @@ TEST(ReusePolicyTest, PlansNothing) {
   }
 }
 
-// No two buffers that are live at one instant overlap, and no policy takes more than a lesser one.
+// No two buffers that are live at one instant overlap, and no policy takes more than an earlier
+// one.
 TEST(ReusePolicyTest, PlansAreValid) {
   std::mt19937 random(7);
   const auto below = [&](int32_t end) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kKilobyte = 1024;
 
-// A driver that maps no memory, but sees to it that calls are as drivers want them.
+// A driver that maps no memory, but checks that it is called as drivers require.
 class FakeVirtualMemory final : public VirtualMemory {
  public:
   ~FakeVirtualMemory() override {
@@ -80,7 +80,7 @@ TEST(VirtualSegmentSource, MapsWholeChunksOfTheGranularity) {
   auto* segment = static_cast<char*>(source.Reserve(60 * kKilobyte, 256));
   EXPECT_TRUE(source.Commit(segment, 18 * kKilobyte));
   EXPECT_EQ(memory->chunks.size(), 3);
-  // From the middle of what was mapped in one call.
+  // From the middle of a range that was mapped in one call.
   source.Decommit(segment + 6 * kKilobyte, 6 * kKilobyte);
   EXPECT_EQ(memory->chunks.size(), 2);
   EXPECT_EQ(memory->synchronizations, 1);
@@ -108,7 +108,7 @@ TEST(VirtualSegmentSource, RefusesAlignmentsThatNoAddressPromises) {
   EXPECT_THROW(source.Reserve(40 * kKilobyte, 4 * kKilobyte), Error);
 }
 
-// As CUDA's allocator uses it: with more addresses than there is memory.
+// Used like CUDA's allocator: with more addresses than there is memory.
 TEST(VirtualSegmentSource, LetsOneSegmentHoldEverything) {
   const auto memory = std::make_shared<FakeVirtualMemory>();
   memory->capacity_bytes = 100 * kKilobyte;
@@ -121,8 +121,8 @@ TEST(VirtualSegmentSource, LetsOneSegmentHoldEverything) {
   void* arena = allocator.Allocate(50 * kKilobyte);
   void* parameter = allocator.Allocate(kKilobyte);
   allocator.Free(arena, 50 * kKilobyte);
-  // The hole's memory moves behind the parameter, since all of it is wanted in one piece; what is
-  // beyond the addresses lies in a second segment.
+  // The hole's memory is mapped anew after the parameter, since the arena needs one piece; whatever
+  // exceeds the addresses is in a second segment.
   void* larger = allocator.Allocate(80 * kKilobyte);
   EXPECT_EQ(memory->mapped_bytes(), 90 * kKilobyte);
   EXPECT_THROW(allocator.Allocate(20 * kKilobyte), OutOfMemoryError);

@@ -1,4 +1,4 @@
-"""Every model can be timed and looked at: tools/model_workload knows it."""
+"""Tests that tools can time and inspect every model: tools/model_workload links it."""
 import glob
 import os
 import unittest
@@ -8,7 +8,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath("tests/m
 
 
 def missing(root, build_file):
-    """The folders of models/ with a program to train that the text of the BUILD file doesn't link."""
+    """Returns the folders of models/ with a train program that the BUILD file doesn't link."""
     names = [os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(root, "models/*/train.cc"))]
     return sorted(name for name in names if '"//models/%s"' % name not in build_file)
 

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""Whether a training that is killed with SIGKILL at random moments and resumed ends as the unbroken one.
+"""Checks that a training killed with SIGKILL at random moments and resumed ends like an uninterrupted one.
 
 usage: kill_and_resume.py [--runs=N] [--seed=N] [--kills=N] PROGRAM [flags of the program]
 
-What stands behind PROGRAM is the program's.
+Arguments after PROGRAM are passed to the program.
 
     bazel build --config=opt //models/mlp:train
     tests/models/kill_and_resume.py bazel-bin/models/mlp/train --limit_samples=2000 --save_every=1
 
 PROGRAM is the train program of a model. It trains to the end once. Then, N times, it is started anew, killed up to
---kills times, and resumed until it is done; every run is killed at least once. Equal must be, bit by bit: the weights,
-the inference model of the best epoch, and what the training log says of each epoch but for times.
+--kills times, and resumed until it is done; every run is killed at least once. These must be equal, bit by bit: the
+weights, the inference model of the best epoch, and the training log except for times.
 Exit status: 0 if all runs end so; 1 if one doesn't, or the program fails.
 """
 import argparse
@@ -40,7 +40,7 @@ def saves(folder, prefix):
 def cut_off_saves(folder, since):
     """How many half-written saves a kill has left of a training that began at the time `since`.
 
-    Those of an earlier kill lie there until the next save begins; the folder of a deletion holds older files too.
+    Those of an earlier kill stay until the next save begins; a folder that was being deleted holds older files, too.
     """
     return sum(any(entry.stat().st_mtime >= since for entry in os.scandir(path))
                for path in saves(folder, ".tmp-save-") if not os.path.basename(path).startswith(".tmp-save-removed-"))

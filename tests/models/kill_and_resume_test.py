@@ -1,4 +1,4 @@
-"""A few killed trainings, and what kill_and_resume.py says of programs that don't resume to the same end."""
+"""Tests a few killed trainings, and that kill_and_resume.py detects programs that don't resume to the same end."""
 import os
 import shutil
 import stat

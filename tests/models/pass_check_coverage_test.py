@@ -13,7 +13,7 @@ def models(root):
 
 
 def unchecked(root, names):
-    """The models none of whose tests runs every pass."""
+    """Returns the models that have no test which runs every pass."""
     missing = []
     for name in names:
         sources = glob.glob(os.path.join(root, "tests/models", name, "*_test.cc"))

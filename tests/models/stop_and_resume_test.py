@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the training saves, says how to go on, and the command that it names leads to the same end."""
+"""Tests Ctrl-C and SIGTERM: the training saves and prints a command that continues it to the same end."""
 import os
 import re
 import shlex
@@ -19,7 +19,7 @@ FLAGS = ["--threads=1", "--epochs=20", "--limit_samples=480", "--validation_samp
 
 
 def stopped(number, flags):
-    """Sends the signal when an epoch has ended: exit status and output."""
+    """Sends the signal when an epoch has ended; returns exit status and output."""
     output, sent = "", False
     with subprocess.Popen([PROGRAM, *flags], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         for line in process.stdout:
@@ -32,7 +32,7 @@ def stopped(number, flags):
 
 class StopAndResume(unittest.TestCase):
     def flags_named(self, output):
-        """Those of the command at the end of the output."""
+        """Returns the arguments of the command at the end of the output."""
         found = re.search(r"^weights [0-9a-f]{16}\nstopped and saved; go on with:\n  (.*)\n\Z", output, re.MULTILINE)
         self.assertIsNotNone(found, output)
         words = shlex.split(found.group(1))

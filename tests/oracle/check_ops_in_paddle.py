@@ -3,9 +3,9 @@
 
 usage: check_ops_in_paddle.py DIR
 
-DIR is what write_op_programs filled and tools/run_program ran (run.sh does both). Prints a line an
-operator, and what differs. known_differences.txt says which differences are known, and why; one
-that is there no longer is a mistake of that file.
+write_op_programs writes to DIR, and tools/run_program runs the programs there (run.sh does both).
+Prints a line per operator, and the differences. known_differences.txt lists the known differences
+with their reasons; an entry for a difference that no longer exists is an error.
 
 Exit status: 0, 1 if something else differs, 2 without PaddlePaddle. Where PaddlePaddle refuses a
 program with gradients, it is run without them. A case that makes PaddlePaddle abort counts as
@@ -38,7 +38,7 @@ def shape_of(op):
 
 
 def same_shape(ours, theirs):
-    """Whether two gradient ops are the same; gradients that nobody wants may be @EMPTY@ or absent."""
+    """Returns whether two gradient ops are the same; unneeded gradients may be @EMPTY@ or absent."""
     if ours[0] != theirs[0] or ours[1] != theirs[1]:
         return False
     wanted = {slot: names for slot, names in ours[2].items() if set(names) != {EMPTY}}
@@ -47,7 +47,7 @@ def same_shape(ours, theirs):
 
 
 def gradient_problems(program):
-    """The first op's gradient ops that PaddlePaddle would write otherwise, in words."""
+    """Returns descriptions of the first op's gradient ops that PaddlePaddle would write differently."""
     from paddle_oracle import core, input_slots
     forward = program.global_block().ops[0].desc
     for slot in input_slots(forward.type()):  # PaddlePaddle's own Python names those without variables, too.
@@ -77,7 +77,7 @@ def try_run(program, at, names, result):
 
 
 def without_gradients(program):
-    """A program of the first op alone."""
+    """Returns a program with nothing but the first op."""
     block = program.global_block()
     while len(block.ops) > 1:
         block._remove_op(len(block.ops) - 1)
@@ -85,7 +85,7 @@ def without_gradients(program):
 
 
 def run_case(root, description):
-    """What became of a case, as a dict with some of these:
+    """Returns the result of a case, as a dict with some of these:
 
     skiff_refused: True;
     refused, gradient_refused: why PaddlePaddle refuses the whole, or only with gradients;
@@ -160,7 +160,7 @@ class KnownDifferences:
 
 
 class Tally:
-    """What became of the cases of an operator."""
+    """The results of the cases of an operator."""
 
     def __init__(self):
         self.counts = collections.Counter()
@@ -172,7 +172,7 @@ class Tally:
 
 
 def judge(description, result, known, tally):
-    """Counts a case. What is wrong with it, in words, or ""."""
+    """Counts a case. Returns what is wrong with it, or ""."""
     name, dtype = description["name"], description["dtype"]
     kind, problems = "same", list(result.get("problems", []))
     for refusal in ("skiff_refused", "refused", "gradient_refused"):
@@ -201,7 +201,7 @@ def judge(description, result, known, tally):
 
 def main(root):
     import comparison
-    import paddle_oracle  # To say so at once where there is no PaddlePaddle.
+    import paddle_oracle  # Fails here, before any work, without PaddlePaddle.
     descriptions = load_descriptions(root)
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "known_differences.txt"), encoding="utf-8") as f:
         known = KnownDifferences(f)

@@ -1,4 +1,4 @@
-"""Runs a list of programs in a child process, which PaddlePaddle may abort: it is then started anew.
+"""Runs a list of programs in a child process, and starts a new one when PaddlePaddle aborts it.
 
 A script of this folder calls itself with --from=N; the child prints a line of JSON for each program from
 number N on. Needs nothing but Python.
@@ -12,7 +12,7 @@ import threading
 
 
 def _results_from(script, root, first, silence_seconds):
-    """What one child reports, until it ends, aborts or is silent for too long; then, why it stopped."""
+    """Yields the results of one child until it ends, aborts or is silent for too long; then why it stopped."""
     command = [sys.executable, "-W", "ignore", os.path.abspath(script), root, "--from=%d" % first]
     with tempfile.TemporaryFile("w+") as messages, subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=messages, text=True) as child:

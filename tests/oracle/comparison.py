@@ -1,4 +1,4 @@
-"""How arrays of two frameworks are compared, and how the result is told. Needs NumPy only.
+"""Compares arrays of two frameworks and describes the result. Needs only NumPy.
 
 Whatever can't be compared differs infinitely: nothing is the same for want of a second array.
 """
@@ -61,7 +61,7 @@ def series_difference(found, expected):
 
 
 def compare_arrays(what, found, expected, bound):
-    """(largest difference of two dicts of arrays, problems in words: what is beyond the bound).
+    """Returns (largest difference of two dicts of arrays, descriptions of differences beyond the bound).
 
     An array that only one of the two has differs infinitely, and so do two empty dicts.
     """

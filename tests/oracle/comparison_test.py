@@ -1,4 +1,4 @@
-"""The comparisons with PaddlePaddle find what differs. Needs no PaddlePaddle."""
+"""Tests that the comparisons with PaddlePaddle find differences. Needs no PaddlePaddle."""
 import os
 import sys
 import tempfile
@@ -93,7 +93,7 @@ class CompareArrays(unittest.TestCase):
 
 
 class ReverseComparison(unittest.TestCase):
-    """compare_with_paddle on a folder as the two frameworks leave it."""
+    """Tests compare_with_paddle on a folder with the files of both frameworks."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(dir=os.environ["TEST_TMPDIR"])

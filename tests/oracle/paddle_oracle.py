@@ -1,4 +1,4 @@
-"""PaddlePaddle as an oracle: what the checks of this folder share.
+"""PaddlePaddle as an oracle: the common part of the checks in this folder.
 
 Loads programs and runs them in PaddlePaddle; comparison.py compares.
 """
@@ -64,7 +64,7 @@ class Session:
 
 
 def _admits(wanted, found):
-    """Whether an attribute may have a type; PaddlePaddle turns ints into longs where it wants those."""
+    """Returns whether an attribute may have a type; PaddlePaddle converts ints to longs where it needs longs."""
     ints, longs = 3, 11  # numbers of framework.proto
     return found == wanted or (wanted, found) == (longs, ints)
 

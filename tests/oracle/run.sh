@@ -3,8 +3,8 @@
 # Compares Skiff with PaddlePaddle 2.6.2 (docs/outside_check.md): builds the
 # writers and tools/run_program, writes programs and arrays, runs them in Skiff
 # and then in PaddlePaddle, prints a table.
-#   training  (default) LeNet and ResNet-20, and a small net by every optimizer, 20 steps
-#   reverse   the other way round: PaddlePaddle writes, Skiff trains as well
+#   training  (default) LeNet and ResNet-20, and a small network with every optimizer, 20 steps
+#   reverse   PaddlePaddle writes the programs and trains them, then Skiff does
 #   ops       every case of every operator, or of one (--op)
 #   timing    no comparison: a training step of ResNet-18, 64 images, on
 #             OMP_NUM_THREADS threads, in one and then in the other
@@ -43,7 +43,7 @@ if ! command -v "$python" >/dev/null; then
 fi
 python=$(command -v "$python")
 if [[ -n "$out" && -n "$(ls -A "$out" 2>/dev/null)" ]]; then
-  # Results of an earlier run would stand in for those of a job that fails.
+  # If a job failed, the results of an earlier run would be taken for its own.
   echo "run.sh: --out=$out: the folder is not empty" >&2
   exit 2
 fi
@@ -55,7 +55,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
 export PYTHONDONTWRITEBYTECODE=1
-# First of all, so that nothing is built in vain.
+# Before the build, which would be in vain.
 "$python" -W ignore "$here/paddle_oracle.py" || exit 2
 
 flags=(--config=opt "--disk_cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}")
@@ -83,6 +83,6 @@ if [[ "$what" == timing ]]; then
     "--feed=$folder/feed.npz" --steps=10
   exec "$python" -W ignore "$here/time_in_paddle.py" "$folder" --steps=10
 fi
-# A job that fails is told, and then missed by the check.
+# A job that fails is reported here, and the check then reports its missing results.
 "$bin/tools/run_program/run_program" "--jobs=$out/skiff_jobs.jsonl" || true
 "$python" -W ignore "$here/$check" "$out"

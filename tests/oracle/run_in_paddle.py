@@ -32,11 +32,11 @@ import children
 from comparison import BOUNDS, compare_arrays, load_arrays, print_table, series_difference
 from update_ops import translate_updates
 
-# A rectified unit whose input is zero but for rounding takes one branch in one framework and the
-# other in the other, and two float32 runs drift apart from there. How far is a matter of the
-# program, so the final state may differ by what rounding does to PaddlePaddle alone, if that is more
-# than the bound: a few times what is between its run and others that start one unit in the last
-# place away.
+# A rectified unit whose input is zero apart from rounding may take one branch in one framework and
+# the other branch in the other. Two float32 runs diverge from there; how far depends on the program.
+# So the final state may differ by more than the bound if rounding alone has that effect within
+# PaddlePaddle: by a few times the difference between its run and others that start one unit in the
+# last place away.
 DISTURBED_RUNS = 3
 DISTURBANCE_FACTOR = 4
 LARGEST_BOUND = 0.5  # Beyond that a comparison says nothing.
@@ -53,7 +53,7 @@ def disturbed(array, draw):
 
 
 class Check:
-    """One program in both frameworks. `problems` tells in words what differs."""
+    """One program in both frameworks. `problems` describes the differences."""
 
     def __init__(self, folder, description):
         self.at = lambda name: os.path.join(folder, name)
@@ -142,7 +142,7 @@ class Check:
         return self.compare("after all steps", state, expected, bound), bound
 
     def spread_of_rounding(self, state):
-        """How far PaddlePaddle ends from `state` if it starts beside the same parameters."""
+        """Returns how far from `state` PaddlePaddle ends if it starts from slightly different parameters."""
         spread = 0.0
         for seed in range(DISTURBED_RUNS):
             draw = np.random.RandomState(seed)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times a training program in PaddlePaddle, through oneDNN where it has that.
+"""Times a training program in PaddlePaddle, with oneDNN where PaddlePaddle supports that.
 
 usage: time_in_paddle.py DIR --steps=N
 

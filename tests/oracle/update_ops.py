@@ -1,4 +1,4 @@
-"""Says in PaddlePaddle's ops what Skiff's update ops do beyond PaddlePaddle's, so that their results can be compared.
+"""Expresses in PaddlePaddle's ops what Skiff's update ops can do in addition, so that their results can be compared.
 
 An update op of Skiff's takes the tensors of many parameters, forms the gradient from Grad, rescale_grad,
 GradScale and a decay, and may be skipped (operators/optimizer/kernels/update_op.h). Here it becomes an op
@@ -13,9 +13,9 @@ from paddle_oracle import COMMON_ATTRS, core, paddle
 # Attributes that PaddlePaddle lacks, and the values at which an op means what PaddlePaddle's means.
 PLAIN = {"regularization_method": "", "regularization_coeff": None, "rescale_grad": 1.0, "is_flat": False,
          "lars_policy": "decay_and_norms", "max_num_accumulates": 16384}
-# Those that PaddlePaddle's CPU kernel passes over: rescale_grad, and, but for the decay, lr_ratio.
+# Attributes that PaddlePaddle's CPU kernel ignores: rescale_grad and, except in the decay, lr_ratio.
 IGNORED = {("momentum", "rescale_grad"), ("adamw", "lr_ratio")}
-# PaddlePaddle's ops that want an entry a parameter where Skiff takes one for all.
+# PaddlePaddle's ops that require an entry per parameter where Skiff accepts one for all.
 LIST_ATTRS = {"lars_momentum": ["lars_weight_decay"],
               "merged_momentum": ["regularization_method", "regularization_coeff"]}
 
@@ -89,7 +89,7 @@ class _Update:
         return attrs
 
     def _append(self, inputs, outputs, attrs):
-        # What PaddlePaddle doesn't have would be left out without a word.
+        # Anything that PaddlePaddle doesn't have would be omitted silently.
         for name in [*inputs, *outputs]:
             if name not in self.slots:
                 raise Untranslatable("%s has no slot %s" % (self.type, name))
@@ -129,7 +129,7 @@ class _Update:
                 entry(self.attrs.get("regularization_coeff", 0.0), 0.0))
 
     def _forms_itself(self):
-        """Whether PaddlePaddle's op does all that there is to do."""
+        """Returns whether PaddlePaddle's op does everything that this op does."""
         methods = {self._decay_of(i)[0] for i in range(self.count)}
         decays = methods == {""} or "regularization_method" in self.known_attrs and methods <= {"", "l2_decay"}
         rescales = self.attrs.get("rescale_grad", 1.0) == 1.0 or "rescale_grad" in self.known_attrs

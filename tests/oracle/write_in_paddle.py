@@ -39,7 +39,7 @@ class Images:
         static = paddle.static.nn
         image = paddle.static.data("image", [-1, 1, 28, 28], dtype)
         label = paddle.static.data("label", [-1, 1], "int64")
-        # No bias before a normalization: its gradient is zero but for rounding, and so is all that follows from it.
+        # No bias before a normalization: its gradient is only rounding, and so is everything that depends on it.
         hidden = functional.relu(static.batch_norm(static.conv2d(image, 6, 5, padding=2, bias_attr=False)))
         hidden = functional.max_pool2d(hidden, 2, 2)
         hidden = static.conv2d(hidden, 16, 5, act="relu")
@@ -66,11 +66,11 @@ class Encoder:
     def build(cls, dtype):
         words = paddle.static.data("words", [-1, cls.LENGTH], "int64")
         positions = paddle.static.data("positions", [-1, cls.LENGTH], "int64")
-        # Added to the scores of attention: a large negative number where there is no word.
+        # Added to the scores of attention: a large negative number for positions without a word.
         mask = paddle.static.data("mask", [-1, 1, 1, cls.LENGTH], dtype)
         label = paddle.static.data("label", [-1, cls.LENGTH, 1], "int64")
         hidden = nn.Embedding(cls.WORDS, cls.WIDTH)(words) + nn.Embedding(cls.LENGTH, cls.WIDTH)(positions)
-        # No biases in attention: softmax cancels that of the keys, so its gradient is zero but for rounding.
+        # No biases in attention: softmax cancels the bias of the keys, so its gradient is only rounding.
         layer = nn.TransformerEncoderLayer(cls.WIDTH, cls.HEADS, 2 * cls.WIDTH, dropout=0.0, activation="gelu",
                                            bias_attr=[False, None])
         hidden = nn.TransformerEncoder(layer, 1)(hidden, mask)
@@ -125,7 +125,7 @@ def momentum():
 
 
 def clipped_adam():
-    # With the epsilon of 1e-8, a gradient that is zero but for float32's rounding moves its parameter by a whole step.
+    # With an epsilon of 1e-8, a gradient that is only rounding of float32 would move its parameter by a whole step.
     return optimizers.Adam(1e-3, epsilon=1e-5, grad_clip=nn.ClipGradByGlobalNorm(1.0))
 
 

@@ -1,14 +1,14 @@
-// Writes a program for each case of each operator, but those of bfloat16 and of parameters of two
-// bytes, so that PaddlePaddle can run it beside Skiff (check_ops_in_paddle.py;
-// docs/outside_check.md):
+// Writes a program for each case of each operator, except those of bfloat16 and of two-byte
+// parameters, so that PaddlePaddle can run it and the results can be compared
+// (check_ops_in_paddle.py; docs/outside_check.md):
 //
 //   write_op_programs --out=DIR [--op=softmax]
 //
-// The program runs the op and, where the case asks for gradients, the loss
+// The program runs the op and, if the case checks gradients, computes the loss
 //   sum over outputs y of sum(weights(y) * y)
-// and what AppendBackward makes of it. DIR/<op>.<case>.<dtype>/ holds main.pb, feed.npz and
-// params.npz (variables that the op updates in place); DIR/cases.json lists the cases, and
-// DIR/skiff_jobs.jsonl is for tools/run_program.
+// and has the backward ops that AppendBackward appends. DIR/<op>.<case>.<dtype>/ holds main.pb,
+// feed.npz and params.npz (variables that the op updates in place); DIR/cases.json lists the cases,
+// and DIR/skiff_jobs.jsonl is for tools/run_program.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ namespace {
 
 using harness::OpCase;
 
-// Outputs that only gradient ops read, in a form of each framework's own.
+// Outputs that only gradient ops read; each framework stores them in its own form.
 bool IsPrivate(const std::string& slot) { return slot == "XShape" || slot == "ReserveSpace"; }
 
 // Builds the program of one case in one dtype.
@@ -48,7 +48,7 @@ class CaseProgram {
  public:
   CaseProgram(const OpCase& op_case, DType dtype)
       : case_(op_case), def_(DefaultOpRegistry().Get(op_case.type)) {
-    // Random ops that leave their seed to the program want one.
+    // Random ops without a seed of their own use the program's.
     program_.seed = 1;
     op_ = harness::MakeOp(op_case);
     op_.id = -1;
@@ -66,7 +66,7 @@ class CaseProgram {
   const std::vector<std::string>& outputs() const { return outputs_; }
   const std::vector<std::string>& gradients() const { return gradients_; }
   bool has_empty_input() const { return has_empty_input_; }
-  // Of which NumPy archives have no dtype, for inputs or outputs.
+  // Returns whether an input or output has a dtype that NumPy archives don't have.
   bool has_bfloat16() const {
     const auto& vars = root()->vars();
     return std::any_of(vars.begin(), vars.end(),
@@ -84,8 +84,8 @@ class CaseProgram {
     }
   }
 
-  // The output that an input becomes: MeanOut for Mean, and for an op that updates parameters what
-  // its definition says.
+  // Returns the output that is the next value of an input: MeanOut for Mean; for an op that updates
+  // parameters, the one in its definition.
   std::string UpdatedSlot(const std::string& input) const {
     if (!def_.update.has_value()) return input + "Out";
     for (const auto& [before, after] : def_.in_place) {
@@ -94,7 +94,8 @@ class CaseProgram {
     return "";
   }
 
-  // PaddlePaddle wants one variable for what an op updates: Mean and MeanOut, Param and ParamOut.
+  // PaddlePaddle requires one variable for both slots of what an op updates: Mean and MeanOut,
+  // Param and ParamOut.
   void ShareStorage() {
     for (const SlotArguments& input : op_.inputs) {
       const std::string slot = UpdatedSlot(input.slot);
@@ -102,7 +103,7 @@ class CaseProgram {
       op_.SetOutput(slot, input.arguments);
       updated_.insert(input.arguments.begin(), input.arguments.end());
     }
-    // Its training kernel takes this output for granted.
+    // PaddlePaddle's training kernel writes this output without checking that it exists.
     const bool lacks_space = case_.type == "batch_norm" && op_.Output("ReserveSpace").empty();
     if (lacks_space) op_.SetOutput("ReserveSpace", {"ReserveSpace.0"});
   }
@@ -110,7 +111,8 @@ class CaseProgram {
   void AddInputs(DType dtype) {
     std::vector<std::string> wanted;
     if (!case_.gradients.empty()) wanted = harness::GradientVariables(case_);
-    // PaddlePaddle's update ops want rates and powers in the parameter's dtype; ours take float32.
+    // PaddlePaddle's update ops require rates and powers in the parameter's dtype; ours take
+    // float32.
     const bool is_update = case_.inputs.contains("LearningRate");
     for (auto& [name, tensor] : harness::MakeInputs(case_, dtype)) {
       const bool is_updated = updated_.contains(name);
@@ -168,7 +170,7 @@ class CaseProgram {
     }
   }
 
-  // sum(weights * y); its name.
+  // Appends sum(weights * y) and returns its name.
   std::string WeightedSum(const std::string& y) {
     const std::string weights = y + ".weights";
     const Var& var = *root()->GetVar(y);
@@ -195,7 +197,7 @@ class CaseProgram {
   bool has_empty_input_ = false;
 };
 
-// Whether the dtype of a run makes a difference.
+// Returns whether the dtype of a run makes a difference.
 bool FollowsRun(const OpCase& op_case) {
   if (op_case.inputs.empty()) return true;
   for (const auto& [slot, arrays] : op_case.inputs) {
@@ -211,9 +213,9 @@ class CaseWriter {
   explicit CaseWriter(std::string out) : out_(std::move(out)) {}
 
   void Write(const OpCase& op_case) {
-    // PaddlePaddle takes and gives none from outside of a program.
+    // PaddlePaddle neither feeds nor fetches them.
     if (harness::HasSelectedRows(op_case)) return;
-    // Its kernels for the CPU keep no master weights.
+    // PaddlePaddle's CPU kernels have no master weights.
     const auto masters = op_case.attrs.find("multi_precision");
     if (masters != op_case.attrs.end() && SameAttribute(masters->second, true)) {
       ++left_out_;

@@ -1,5 +1,5 @@
 // Writes training programs, their initial parameters and a batch, so that PaddlePaddle can run them
-// beside Skiff (run_in_paddle.py; docs/outside_check.md):
+// and the results can be compared (run_in_paddle.py; docs/outside_check.md):
 //
 //   write_training_programs --out=DIR
 //
@@ -65,9 +65,9 @@ struct Classifier {
   int64_t classes;
   std::function<Variable(const Variable& image, int64_t classes)> logits;
   std::function<std::vector<ParameterGradient>(const Variable& loss)> minimize;
-  // Rewrites the program; nullptr: none does.
+  // The pass that rewrites the program; nullptr: none.
   std::shared_ptr<const ProgramPass> pass = nullptr;
-  int64_t words = 0;  // unless 0, what is classified isn't an image but ids of as many words
+  int64_t words = 0;  // if not 0, the inputs are ids of this many words instead of images
 };
 
 std::vector<ParameterGradient> MinimizeByMomentum(const Variable& loss, double rate) {
@@ -94,7 +94,7 @@ Variable SmallNet(const Variable& image, int64_t classes) {
   return layers::Fc(hidden, classes, {.param_attr = {.learning_rate = 0.5f}});
 }
 
-// A small net by an optimizer, clipped and decayed.
+// A small network trained by an optimizer, with clipping and decay.
 template <class Made, class Options>
 Classifier By(const std::string& name, Options options, GradientClip clip = {},
               std::shared_ptr<const ProgramPass> pass = nullptr) {
@@ -108,8 +108,8 @@ Classifier By(const std::string& name, Options options, GradientClip clip = {},
           .pass = std::move(pass)};
 }
 
-// The same with words: some are in a batch several times, some not at all. Their gradients are
-// selected rows.
+// The same with words as inputs. Some occur in a batch several times, some not at all; the
+// gradients of their embeddings are selected rows.
 template <class Made, class Options>
 Classifier OfWordsBy(const std::string& name, Options options, GradientClip clip = {}) {
   Classifier classifier = By<Made>("sparse_" + name, options, clip);
@@ -125,8 +125,8 @@ std::vector<Classifier> SparseOptimizers() {
       OfWordsBy<Sgd>("sgd_clipped", SgdOptions{.learning_rate = 0.5}, ClipByGlobalNorm(0.2f)),
       OfWordsBy<Momentum>("momentum", MomentumOptions{.learning_rate = 0.1}),
       OfWordsBy<Momentum>("nesterov", MomentumOptions{.learning_rate = 0.1, .use_nesterov = true}),
-      // PaddlePaddle takes epsilon as it is in rows that a batch lacks, but corrected for the bias
-      // of Moment2 in all others, as in dense tensors.
+      // In rows that a batch lacks, PaddlePaddle uses epsilon as it is; in all others, and in dense
+      // tensors, it scales epsilon by the bias correction of Moment2.
       OfWordsBy<Adam>("adam", AdamOptions{.learning_rate = 0.02, .epsilon = 1e-30f}),
       OfWordsBy<Adam>("lazy_adam", AdamOptions{.learning_rate = 0.02, .lazy_mode = true}),
       OfWordsBy<Adagrad>("adagrad", AdagradOptions{.learning_rate = 0.1}),
@@ -134,7 +134,7 @@ std::vector<Classifier> SparseOptimizers() {
       OfWordsBy<Lamb>("lamb", LambOptions{.learning_rate = 0.02})};
 }
 
-// Every optimizer, kind of clipping and merged op that PaddlePaddle has as well.
+// Every optimizer, kind of clipping and merged op that PaddlePaddle also has.
 std::vector<Classifier> Optimizers() {
   using namespace optimizer;  // NOLINT(google-build-using-namespace): a table of all of them
   const auto merge = std::make_shared<MergeOptimizerPass>();
@@ -165,7 +165,7 @@ std::vector<Classifier> Optimizers() {
       By<RmsProp>("rmsprop", RmsPropOptions{.learning_rate = 0.01, .momentum = 0.5f}),
       By<RmsProp>("centered_rmsprop", RmsPropOptions{.learning_rate = 0.01, .centered = true}),
       By<Lamb>("lamb", LambOptions{.learning_rate = 0.01, .exclude_from_decay = biases})};
-  // PaddlePaddle has kernels of these for float32 only.
+  // PaddlePaddle has only float32 kernels of these.
   const auto add_float32 = [&all](Classifier classifier) {
     classifier.dtypes = {DType::kFloat32};
     all.push_back(std::move(classifier));
@@ -188,7 +188,7 @@ std::vector<Classifier> Optimizers() {
 std::vector<Classifier> Classifiers() {
   const std::vector<DType> both = {DType::kFloat64, DType::kFloat32};
   const auto momentum = [](const Variable& loss) { return MinimizeByMomentum(loss, 0.01); };
-  // At larger rates two float32 runs that round differently are apart within a few steps, while
+  // At larger rates, two float32 runs that round differently diverge within a few steps, while
   // float64 runs still agree.
   const auto slow_momentum = [](const Variable& loss) { return MinimizeByMomentum(loss, 0.0003); };
   const auto resnet = [](int32_t depth) {
@@ -202,7 +202,7 @@ std::vector<Classifier> Classifiers() {
   std::vector<Classifier> classifiers = {
       {"lenet_momentum", both, {16, 1, 28, 28}, 10, models::LeNet, momentum},
       {"lenet_adam", both, {16, 1, 28, 28}, 10, models::LeNet, MinimizeByClippedAdam},
-      // Schedules compute in float32, whatever the parameters are.
+      // Schedules always compute in float32.
       {"lenet_schedule", {DType::kFloat32}, {16, 1, 28, 28}, 10, models::LeNet, MinimizeBySchedule},
       {"resnet20_momentum", both, {8, 3, 32, 32}, 10, resnet(20), slow_momentum}};
   std::ranges::move(Optimizers(), std::back_inserter(classifiers));
@@ -263,7 +263,7 @@ TensorMap InitialValues(const TrainingPrograms& programs, bool has_words) {
     const Tensor* value = executor.scope().Find(name);
     SKIFF_ENFORCE(value != nullptr, kNotFound, "the startup program does not set \"", name, "\"");
     values[name] = *value;
-    // So that rows that no batch reads move, too, but by lazy_mode.
+    // With moments that aren't 0, rows that no batch reads change, too, except with lazy_mode.
     const bool moves = name.ends_with("_moment1_0") || name.ends_with("_moment2_0") ||
                        name.ends_with("_velocity_0");
     if (has_words && moves) {
@@ -274,13 +274,14 @@ TensorMap InitialValues(const TrainingPrograms& programs, bool has_words) {
   return values;
 }
 
-// The name, and the folder it is written to below `out`.
+// The name of a program, which is also its folder below `out`.
 std::string NameOf(const Classifier& classifier, DType dtype) {
   return StrCat(classifier.name, "_", dtype);
 }
 
-// What ops write, but for persistables, for selected rows, which PaddlePaddle doesn't fetch, and
-// for what only gradient ops read, in a form of each framework's own.
+// Returns the variables that ops write, except persistables, selected rows, which PaddlePaddle
+// doesn't fetch, and outputs that only gradient ops read, which each framework stores in its own
+// form.
 std::vector<std::string> ComparedVariables(const Program& program) {
   std::set<std::string> names;
   for (const auto& op : program.root()->ops()) {
@@ -308,7 +309,7 @@ nlohmann::json Describe(const TrainingPrograms& programs, const std::string& nam
           {"gradients", gradients}};
 }
 
-// Two lines for tools/run_program: all steps, and one step that fetches everything.
+// Returns two lines for tools/run_program: all steps, and one step that fetches everything.
 std::string SkiffJobs(const nlohmann::json& description, const std::string& folder) {
   nlohmann::json training = {{"program", JoinPath(folder, "main.pb")},
                              {"params", JoinPath(folder, "params.npz")},

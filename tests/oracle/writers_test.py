@@ -1,4 +1,4 @@
-"""The programs that another framework is to run can be written; whether it agrees is run.sh's to say."""
+"""Tests that the programs for another framework can be written. run.sh checks the results."""
 import json
 import os
 import subprocess

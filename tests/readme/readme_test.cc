@@ -1,4 +1,4 @@
-// The C++ of README.md, as it stands there, trains a network.
+// The C++ of README.md, unchanged, trains a network.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -23,9 +23,9 @@
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
 
-DEFINE_int32(rounds, 5, "Times that each case runs; the median counts.");
-DEFINE_int32(threads, 2, "Threads of the cases with many.");
-DEFINE_bool(json, false, "Print one JSON object a case and line.");
+DEFINE_int32(rounds, 5, "How often each case runs; the median is printed.");
+DEFINE_int32(threads, 2, "Threads of the multi-threaded cases.");
+DEFINE_bool(json, false, "Print one line with a JSON object per case.");
 
 namespace skiff {
 namespace {
@@ -39,7 +39,8 @@ struct Memory {
   std::function<void(void* block, int64_t bytes)> free;
 };
 
-// `huge_pages`: asks for them as the allocator does, without keeping anything.
+// `huge_pages`: requests them for large blocks as the allocator does, but caches nothing. The
+// comparison then shows what caching alone gains.
 Memory Malloc(bool huge_pages) {
   const auto allocate = [huge_pages](int64_t bytes) {
     const bool is_huge = huge_pages && bytes >= 2 * kHugePage;
@@ -60,11 +61,12 @@ Memory Of(Allocator* allocator) {
           [allocator](void* block, int64_t bytes) { allocator->Free(block, bytes); }};
 }
 
+// A page takes memory, and a page fault, only when it is first written.
 void TouchPages(void* block, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += kPage) static_cast<volatile char*>(block)[i] = 1;
 }
 
-// Plans of different sizes, one after the other.
+// The arenas of two plans of different sizes, one after the other.
 void AlternatingArenas(const Memory& memory) {
   for (int i = 0; i < 20; ++i) {
     const int64_t bytes = (i % 2 == 0 ? 240 : 180) * kMegabyte;
@@ -74,7 +76,7 @@ void AlternatingArenas(const Memory& memory) {
   }
 }
 
-// Batches that a reader makes: a few are there at a time.
+// The batches of a reader, a few of which exist at a time: 64 float32 images of 3x224x224 each.
 void Batches(const Memory& memory) {
   constexpr int64_t kBytes = 64 * 3 * 224 * 224 * 4;
   std::vector<void*> queue;
@@ -88,7 +90,8 @@ void Batches(const Memory& memory) {
   for (void* batch : queue) memory.free(batch, kBytes);
 }
 
-// Sizes spread over powers of two, blocks that live for a while.
+// Sizes up to 8 KiB, spread evenly over powers of two, in random order. Of 256 live blocks each
+// allocation replaces one, so blocks live for 256 allocations on average and fragment the memory.
 void SmallBlocks(const Memory& memory, uint32_t seed) {
   std::vector<std::pair<void*, int64_t>> held(256);
   uint32_t random = seed;
@@ -121,7 +124,7 @@ struct Case {
 
 struct Figures {
   std::vector<double> milliseconds;
-  // Resident after a round, beyond what was before the first.
+  // Resident memory gained by all rounds of this allocator: what it caches.
   double kept_megabytes = 0;
 };
 
@@ -176,6 +179,7 @@ int Main() {
       {"small_blocks", 200000, [](const Memory& memory) { SmallBlocks(memory, 1); }},
       {"small_blocks_threads", int64_t{200000} * FLAGS_threads, SmallBlocksInThreads}};
   for (const Case& timed : cases) {
+    // A fresh one, so that no case profits from blocks that an earlier one has left in the cache.
     CachingAllocator allocator(CpuCachingOptions());
     CaseFigures figures;
     for (int32_t round = 0; round < FLAGS_rounds; ++round) {

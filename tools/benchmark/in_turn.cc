@@ -9,18 +9,20 @@
 namespace skiff {
 namespace {
 
-// Of what is timed at a time.
+// A sample, which is timed as a whole, takes at least this long, so that reading the clock (tens of
+// nanoseconds) adds less than 1 %.
 constexpr double kLeastSampleSeconds = 20e-6;
 constexpr double kLongRunSeconds = 1e-3;
 
-// The first run may be slow only because its data lies far away; of a long one that is a small
-// part.
+// Runs the work once or twice and returns the time of the last run. The other works have evicted
+// its data from the caches, so the first run may be slow. In a run of a millisecond or more that is
+// a small part, which isn't worth a second run.
 double WarmUp(const std::function<void()>& run) {
   const double seconds = SecondsOf(run);
   return seconds < kLongRunSeconds ? SecondsOf(run) : seconds;
 }
 
-// Seconds of each run, or of a few runs on average.
+// Returns the seconds of each run, or, for short runs, the mean of each sample of several runs.
 std::vector<double> TimeTurn(const std::function<void()>& run, double least_seconds) {
   const double estimate = std::max(WarmUp(run), 1e-9);
   const int runs = std::max(1, static_cast<int>(std::ceil(kLeastSampleSeconds / estimate)));
@@ -48,6 +50,8 @@ std::vector<TurnTimes> TimeInTurn(const std::vector<std::function<void()>>& work
                                   const InTurnOptions& options) {
   SKIFF_ENFORCE(options.turns > 0, kInvalidArgument, options.turns, " turns, expected at least 1");
   std::vector<TurnTimes> times(works.size());
+  // Short turns, so that a disturbance of seconds hits every work in the same turn, and ratios
+  // within a turn stay right.
   for (int turn = 0; turn < options.turns; ++turn) {
     for (size_t i = 0; i < works.size(); ++i) {
       AddTurn(TimeTurn(works[i], options.seconds / options.turns), &times[i]);

@@ -9,7 +9,8 @@
 namespace skiff {
 namespace {
 
-// A line of a file below /proc, which counts in kB.
+// Returns the number in the line that starts with `key`, of a file below /proc that counts in kB; 0
+// if there is none.
 double MegabytesIn(const char* path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -3,10 +3,11 @@
 
 namespace skiff {
 
-// Return the resident memory now and at its peak; 0 if the system doesn't tell.
+// Return the resident memory now and at its peak; 0 if the system doesn't report it.
 double RssMegabytes();
 double PeakRssMegabytes();
-// Returns the memory that processes can take before the system must swap; 0 if it doesn't tell.
+// Returns the memory that processes can take before the system must swap; 0 if it doesn't report
+// it.
 double AvailableMegabytes();
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-"""Finds this machine's CUDA toolkit, or makes stand-ins that say why not.
+"""Finds this machine's CUDA toolkit, or makes targets that fail and say why there is none.
 
 Looks at $CUDA_HOME, $CUDA_PATH, /usr/local/cuda, /opt/cuda,
 /usr/lib/nvidia-cuda-toolkit (Debian's package), then at nvcc in $PATH.

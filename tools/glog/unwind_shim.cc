@@ -18,7 +18,8 @@
 
 #ifdef SKIFF_UNW
 namespace {
-// Lies in glog's unw_cursor_t, which is at least 127 words.
+// The state of a walk, stored in the caller's unw_cursor_t, which is at least 127 words: all return
+// addresses, collected by init_local at once, since _Unwind_Backtrace can't be paused.
 struct Cursor {
   intptr_t next;
   intptr_t count;
@@ -37,6 +38,7 @@ _Unwind_Reason_Code Collect(_Unwind_Context* context, void* arg) {
 }
 }  // namespace
 
+// Weak, so that a real libunwind wins where one is linked.
 extern "C" {
 __attribute__((weak)) int SKIFF_GETCONTEXT(void*) { return 0; }
 __attribute__((weak, noinline)) int SKIFF_UNW(init_local)(void* cursor, void*) {

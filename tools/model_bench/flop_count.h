@@ -5,7 +5,7 @@
 
 namespace skiff {
 
-// Returns the sum of OpDef::flop over the ops of one run.
+// Returns the sum of OpDef::flop over the ops of one run. Ops without that fact count as 0.
 double CountFlop(const Plan& plan);
 
 }  // namespace skiff

@@ -17,8 +17,10 @@ namespace skiff::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Twelve independent chains hide the latency of an FMA. They start from different numbers: of equal
-// ones a compiler makes one. Returns the FLOP done; `sink` keeps the work.
+// Runs twelve independent chains of FMAs and returns the FLOP done. An FMA has a latency of four or
+// five cycles, and processors start up to two per cycle, so ten chains or more keep them busy. The
+// chains start from different numbers, since a compiler merges equal ones. `sink` receives a
+// result, without which a compiler would drop the work.
 double FmaChains(int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999f);
@@ -60,7 +62,9 @@ double MeasureFmaPeak() {
   using Clock = std::chrono::steady_clock;
   constexpr int64_t kRounds = 500'000;
   const int threads = omp_get_max_threads();
+  // A cache line per thread.
   std::vector<float> sinks(static_cast<size_t>(threads) * 16);
+  // The best run is the one least disturbed by other work; a peak has no other noise.
   double best = 0;
   for (int run = 0; run < 10; ++run) {
     double flop = 0;

@@ -1,4 +1,8 @@
-// Times training steps of a model, or inference, and says where time and memory go.
+// Times training steps of a model, or inference, and shows where time and memory go.
+//
+// A run measures the machine's FMA peak first, then builds the model, warms up with 3 steps, times
+// --steps more, and compares the work of a step (its FLOP, counted from shapes) with the peak. The
+// split by op comes last, from a step of its own, because timing every instruction slows it down.
 #include <gflags/gflags.h>
 #include <omp.h>
 
@@ -25,34 +29,32 @@ DEFINE_string(model, "resnet20",
               "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110, "
               "vgg11, vgg13, vgg16, vgg19 (3x32x32), resnet34, resnet50, resnet101 (3x224x224) or "
               "transformer (334 parameter tensors, 32 words a sequence)");
-DEFINE_string(
-    optimizer, "momentum",
-    "what trains: momentum with L2 decay, or adam with L2 decay and clipping by the global "
-    "norm");
-DEFINE_string(place, "cpu", "where to run; times and memory are those of the CPU, so only cpu");
+DEFINE_string(optimizer, "momentum",
+              "momentum with L2 decay, or adam with L2 decay and clipping by the global norm");
+DEFINE_string(place, "cpu", "where to run; only cpu, since times and memory are measured there");
 DEFINE_bool(inference, false,
             "time the forward pass as in evaluation, with the loss, instead of training steps");
 DEFINE_string(
     saved_model, "",
     "folder of a model saved for inference, such as model/ in the output of a training: time "
     "it instead of --model; empty: none");
-DEFINE_int32(batch_size, 64, "images a step");
-DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
-DEFINE_int32(steps, 10, "timed steps, after 3 that are not");
+DEFINE_int32(batch_size, 64, "images per step");
+DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
+DEFINE_int32(steps, 10, "timed steps, after 3 untimed ones");
 DEFINE_string(kernels, "",
-              "kernels to force, op=kernel with commas between them, such as "
+              "kernels to force, a comma-separated list of op=kernel, such as "
               "conv2d=onednn,conv2d_grad=onednn");
 DEFINE_string(
     tune_kernels, "",
-    "file that remembers which kernels are fastest on this machine, made if it "
-    "isn't there; kernels that it doesn't know are timed first, a fraction of a second each (which "
-    "the peaks of memory show), and what differs from the rule is printed; --kernels wins; empty: "
-    "kernels by rule");
+    "file that remembers which kernels are fastest on this machine, created if it doesn't exist. "
+    "Kernels that it doesn't know are timed first, a fraction of a second each (which raises the "
+    "peaks of memory), and choices that differ from the rule are printed. --kernels takes "
+    "precedence; empty: kernels by rule");
 DEFINE_int64(memory_limit_bytes, 0,
-             "most that the allocator may take from the system; 0: no limit");
+             "the most that the allocator may take from the system; 0: no limit");
 DEFINE_string(json, "", "file to write the figures to; empty: none");
-DEFINE_bool(split, true, "print the step's time by op");
-DEFINE_int32(seed, 1, "of initial values and generated images");
+DEFINE_bool(split, true, "print the time of a step by op");
+DEFINE_int32(seed, 1, "seed of initial values and generated images");
 
 namespace skiff {
 namespace {
@@ -83,6 +85,7 @@ CompileOptions OptionsFromFlags() {
   return options;
 }
 
+// Prints the kernels that differ from those of the rule.
 void PrintTuning(const KernelTuner& tuner) {
   std::printf("%s\n", tuner.Summary().c_str());
   for (const auto& [key, decision] : tuner.decisions()) {
@@ -98,6 +101,7 @@ void PrintTuning(const KernelTuner& tuner) {
   }
 }
 
+// Prints the time of one more step by op and kernel, the longest first.
 void PrintSplit(BoundProgram* bound) {
   std::map<std::string, std::pair<double, int>> by_type;
   double total = 0;
@@ -118,7 +122,29 @@ void PrintSplit(BoundProgram* bound) {
   }
 }
 
-int Main() {
+// The figures of a run, from which both the text and the JSON file are made.
+struct Figures {
+  std::string name;          // of the model, or the folder of a saved one
+  double peak_flops = 0;     // FLOP/s that the machine can do
+  double rss_before_mb = 0;  // before the model was built
+  double peak_rss_mb = 0;
+  Percentiles step_ms;
+  double flop = 0;  // of one step
+  PlanStatistics plan;
+  // Parameters, optimizer states, derived forms, the arena, feeds and fetches.
+  AllocatorStatistics allocated;
+  // The loss, or the first number that a saved model returns, in the first and in the last step.
+  float first_value = 0;
+  float last_value = 0;
+  std::string weights_hash;
+
+  double flops() const { return flop / (step_ms.median * 1e-3); }
+  double peak_share() const { return flops() / peak_flops; }
+  double samples_per_s() const { return FLAGS_batch_size / (step_ms.median * 1e-3); }
+  double model_rss_mb() const { return peak_rss_mb - rss_before_mb; }
+};
+
+void CheckFlags() {
   SKIFF_ENFORCE(FLAGS_batch_size > 0 && FLAGS_steps > 0 && FLAGS_threads >= 0, kInvalidArgument,
                 "--batch_size=", FLAGS_batch_size, " --steps=", FLAGS_steps,
                 " --threads=", FLAGS_threads, ": expected positive numbers");
@@ -127,99 +153,117 @@ int Main() {
                 kInvalidArgument, "--saved_model=", FLAGS_saved_model,
                 " with --model=", FLAGS_model, FLAGS_inference ? " --inference" : "",
                 ": expected it alone; a saved model is timed in inference");
-  const Place place = Place::FromName(FLAGS_place);
-  SKIFF_ENFORCE(
-      place.is_cpu(), kUnimplemented, "--place=", FLAGS_place,
-      ": what is measured here are steps, memory and the FMA peak of the CPU, expected cpu");
-  if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
-  const double peak_flops = MeasureFmaPeak();
-  const double rss_before_mb = RssMegabytes();
+  SKIFF_ENFORCE(Place::FromName(FLAGS_place).is_cpu(), kUnimplemented, "--place=", FLAGS_place,
+                ": expected cpu, whose steps, memory and FMA peak this benchmark measures");
+}
 
-  AllocatorOf(place).SetLimit(FLAGS_memory_limit_bytes);
-  Executor executor(place);
-  const ModelWorkloadOptions workload_options{.batch_size = FLAGS_batch_size,
-                                              .seed = static_cast<uint64_t>(FLAGS_seed),
-                                              .trains = !FLAGS_inference,
-                                              .optimizer = FLAGS_optimizer};
-  const ModelWorkload workload =
-      FLAGS_saved_model.empty() ? MakeModelWorkload(FLAGS_model, workload_options, &executor)
-                                : LoadModelWorkload(FLAGS_saved_model, workload_options, &executor);
-  const CompileOptions options = OptionsFromFlags();
-  CompiledProgram compiled = executor.Compile(*workload.program, options);
-  BoundProgram bound = compiled.Bind(workload.feeds, {workload.fetch});
+ModelWorkload WorkloadFromFlags(Executor* executor) {
+  const ModelWorkloadOptions options{.batch_size = FLAGS_batch_size,
+                                     .seed = static_cast<uint64_t>(FLAGS_seed),
+                                     .trains = !FLAGS_inference,
+                                     .optimizer = FLAGS_optimizer};
+  return FLAGS_saved_model.empty() ? MakeModelWorkload(FLAGS_model, options, executor)
+                                   : LoadModelWorkload(FLAGS_saved_model, options, executor);
+}
 
-  bound.Step();
-  // The loss, or the first of a saved model's results.
-  const float first_value = bound.fetch(0).data<float>()[0];
-  for (int i = 0; i < 2; ++i) bound.Step();
+// Runs the steps and fills in the figures that depend on them.
+void TimeSteps(BoundProgram* bound, Figures* figures) {
+  // Steps that aren't timed: the first ones touch their memory for the first time.
+  bound->Step();
+  figures->first_value = bound->fetch(0).data<float>()[0];
+  for (int i = 0; i < 2; ++i) bound->Step();
   std::vector<double> ms;
-  for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf([&] { bound.Step(); }) * 1e3);
-  const float last_value = bound.fetch(0).data<float>()[0];
-  const Percentiles times = PercentilesOf(ms);
-  const double step_ms = times.median;
-  const PlanStatistics statistics = bound.statistics();
-  const double flop = CountFlop(bound.plan());
-  const double share = flop / (step_ms * 1e-3) / peak_flops;
-  const double rate = FLAGS_batch_size / (step_ms * 1e-3);
-  // Parameters, optimizer states, derived forms, the arena, feeds and fetches.
-  const AllocatorStatistics reserved = AllocatorOf(place).statistics();
-  const double peak_rss_mb = PeakRssMegabytes();
-  const std::string hash = WeightsHash(executor.scope(), PersistableNames(*workload.program));
+  for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf([&] { bound->Step(); }) * 1e3);
+  figures->last_value = bound->fetch(0).data<float>()[0];
+  figures->step_ms = PercentilesOf(ms);
+  figures->plan = bound->statistics();
+  figures->flop = CountFlop(bound->plan());
+}
 
-  const std::string& name = FLAGS_saved_model.empty() ? FLAGS_model : FLAGS_saved_model;
+void PrintFigures(const Figures& figures) {
+  constexpr double kMegabyte = 1 << 20;
+  const Percentiles& step_ms = figures.step_ms;
+  const PlanStatistics& plan = figures.plan;
   std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f images/s\n",
-              name.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms, times.p10, times.p90,
-              rate);
+              figures.name.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms.median,
+              step_ms.p10, step_ms.p90, figures.samples_per_s());
   std::printf("%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
-              flop * 1e-9, flop / (step_ms * 1e-3) * 1e-9, 100 * share, peak_flops * 1e-9);
+              figures.flop * 1e-9, figures.flops() * 1e-9, 100 * figures.peak_share(),
+              figures.peak_flops * 1e-9);
   std::printf(
       "memory: %.1f MB max live, %.1f planned, %.1f without reuse; %.1f reserved with the "
       "parameters, %.1f at the peak; RSS %.1f MB before the model, %.1f at its peak: %.1f more\n",
-      static_cast<double>(statistics.max_live_bytes) / 1048576,
-      static_cast<double>(statistics.planned_bytes) / 1048576,
-      static_cast<double>(statistics.unshared_bytes) / 1048576,
-      static_cast<double>(reserved.live_bytes) / 1048576,
-      static_cast<double>(reserved.peak_bytes) / 1048576, rss_before_mb, peak_rss_mb,
-      peak_rss_mb - rss_before_mb);
+      static_cast<double>(plan.max_live_bytes) / kMegabyte,
+      static_cast<double>(plan.planned_bytes) / kMegabyte,
+      static_cast<double>(plan.unshared_bytes) / kMegabyte,
+      static_cast<double>(figures.allocated.live_bytes) / kMegabyte,
+      static_cast<double>(figures.allocated.peak_bytes) / kMegabyte, figures.rss_before_mb,
+      figures.peak_rss_mb, figures.model_rss_mb());
   std::printf(
       "%lld instructions, %lld of them copies between layouts; %s %.6f -> %.6f; weights %s\n",
-      static_cast<long long>(statistics.instructions),
-      static_cast<long long>(statistics.layout_copies),
-      FLAGS_saved_model.empty() ? "loss" : "first value", static_cast<double>(first_value),
-      static_cast<double>(last_value), hash.c_str());
+      static_cast<long long>(plan.instructions), static_cast<long long>(plan.layout_copies),
+      FLAGS_saved_model.empty() ? "loss" : "first value", static_cast<double>(figures.first_value),
+      static_cast<double>(figures.last_value), figures.weights_hash.c_str());
+}
+
+nlohmann::json JsonOf(const Figures& figures) {
+  const PlanStatistics& plan = figures.plan;
+  return {{"model", figures.name},
+          {"place", FLAGS_place},
+          {"inference", FLAGS_inference || !FLAGS_saved_model.empty()},
+          {"batch_size", FLAGS_batch_size},
+          {"threads", omp_get_max_threads()},
+          {"steps", FLAGS_steps},
+          {"passes", FLAGS_passes},
+          {"step_ms", figures.step_ms.median},
+          {"step_ms_p10", figures.step_ms.p10},
+          {"step_ms_p90", figures.step_ms.p90},
+          {"samples_per_s", figures.samples_per_s()},
+          {"flop_per_step", figures.flop},
+          {"fma_peak_flops", figures.peak_flops},
+          {"fma_peak_share", figures.peak_share()},
+          {"max_live_bytes", plan.max_live_bytes},
+          {"planned_bytes", plan.planned_bytes},
+          {"unshared_bytes", plan.unshared_bytes},
+          {"derived_bytes", plan.derived_bytes},
+          {"persistable_bytes", plan.persistable_bytes},
+          {"reserved_bytes", figures.allocated.live_bytes},
+          {"peak_reserved_bytes", figures.allocated.peak_bytes},
+          {"rss_before_mb", figures.rss_before_mb},
+          {"peak_rss_mb", figures.peak_rss_mb},
+          {"model_rss_mb", figures.model_rss_mb()},
+          {"instructions", plan.instructions},
+          {"layout_copies", plan.layout_copies},
+          {"first_value", figures.first_value},
+          {"last_value", figures.last_value},
+          {"weights_hash", figures.weights_hash}};
+}
+
+int Main() {
+  CheckFlags();
+  if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+  Figures figures;
+  figures.name = FLAGS_saved_model.empty() ? FLAGS_model : FLAGS_saved_model;
+  figures.peak_flops = MeasureFmaPeak();
+  figures.rss_before_mb = RssMegabytes();
+
+  const Place place = Place::FromName(FLAGS_place);
+  AllocatorOf(place).SetLimit(FLAGS_memory_limit_bytes);
+  Executor executor(place);
+  const ModelWorkload workload = WorkloadFromFlags(&executor);
+  const CompileOptions options = OptionsFromFlags();
+  CompiledProgram compiled = executor.Compile(*workload.program, options);
+  BoundProgram bound = compiled.Bind(workload.feeds, {workload.fetch});
+  TimeSteps(&bound, &figures);
+  // Before the hash, which takes memory of its own.
+  figures.allocated = AllocatorOf(place).statistics();
+  figures.peak_rss_mb = PeakRssMegabytes();
+  figures.weights_hash = WeightsHash(executor.scope(), PersistableNames(*workload.program));
+
+  PrintFigures(figures);
   if (options.tuner != nullptr) PrintTuning(*options.tuner);
   if (FLAGS_split) PrintSplit(&bound);
-  if (FLAGS_json.empty()) return 0;
-  const nlohmann::json figures{{"model", name},
-                               {"place", FLAGS_place},
-                               {"inference", FLAGS_inference || !FLAGS_saved_model.empty()},
-                               {"batch_size", FLAGS_batch_size},
-                               {"threads", omp_get_max_threads()},
-                               {"steps", FLAGS_steps},
-                               {"passes", FLAGS_passes},
-                               {"step_ms", step_ms},
-                               {"step_ms_p10", times.p10},
-                               {"step_ms_p90", times.p90},
-                               {"samples_per_s", rate},
-                               {"flop_per_step", flop},
-                               {"fma_peak_flops", peak_flops},
-                               {"fma_peak_share", share},
-                               {"max_live_bytes", statistics.max_live_bytes},
-                               {"planned_bytes", statistics.planned_bytes},
-                               {"unshared_bytes", statistics.unshared_bytes},
-                               {"derived_bytes", statistics.derived_bytes},
-                               {"persistable_bytes", statistics.persistable_bytes},
-                               {"reserved_bytes", reserved.live_bytes},
-                               {"peak_reserved_bytes", reserved.peak_bytes},
-                               {"rss_before_mb", rss_before_mb},
-                               {"peak_rss_mb", peak_rss_mb},
-                               {"model_rss_mb", peak_rss_mb - rss_before_mb},
-                               {"instructions", statistics.instructions},
-                               {"layout_copies", statistics.layout_copies},
-                               {"first_value", first_value},
-                               {"last_value", last_value},
-                               {"weights_hash", hash}};
-  AtomicWriteFile(FLAGS_json, figures.dump(2) + "\n");
+  if (!FLAGS_json.empty()) AtomicWriteFile(FLAGS_json, JsonOf(figures).dump(2) + "\n");
   return 0;
 }
 

@@ -15,7 +15,7 @@
 namespace skiff {
 namespace {
 
-// The loss of a network, appended to the default programs, and what it is fed.
+// The loss of a network, appended to the default programs, and its feeds.
 struct Built {
   Variable loss;
   FeedList feeds;
@@ -26,6 +26,8 @@ struct Model {
   std::function<Built(const ModelWorkloadOptions&)> build;
 };
 
+// Random numbers in [-1, 1): times don't depend on the contents of images, and a fixed seed makes
+// the loss and the hash of the weights comparable between runs.
 Tensor GeneratedImages(const Shape& shape, uint64_t seed) {
   Tensor pixels(shape, DType::kFloat32);
   const Philox philox({seed, 0, 0});
@@ -45,7 +47,7 @@ Tensor GeneratedLabels(int64_t count, int64_t classes, uint64_t seed) {
   return labels;
 }
 
-// A network that tells images of `image`'s shape apart.
+// Returns the model of a network that classifies images of the shape `image`.
 Model Classifier(const std::string& name, const Shape& image,
                  std::function<Variable(const Variable&)> network) {
   return {name, [=](const ModelWorkloadOptions& options) -> Built {
@@ -61,7 +63,8 @@ Model Classifier(const std::string& name, const Shape& image,
           }};
 }
 
-// Of models/: one or more entries a folder; and a transformer.
+// Returns one or more models per folder of models/, and the transformer. benchmark_coverage_test
+// (tests/models) fails for a folder without one.
 std::vector<Model> Models() {
   std::vector<Model> models = {
       Classifier("mlp", {1, 28, 28}, [](const Variable& x) { return models::Mlp(x, {}); }),
@@ -124,6 +127,7 @@ ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOpti
     workload.feeds = std::move(built.feeds);
     if (options.trains) Minimize(built.loss, options.optimizer);
   }
+  // Dropout and batch normalisation compute something else in inference.
   if (!options.trains) workload.program = workload.program->CloneForTest();
   executor->Run(startup);
   return workload;
@@ -131,7 +135,7 @@ ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOpti
 
 ModelWorkload LoadModelWorkload(const std::string& directory, const ModelWorkloadOptions& options,
                                 Executor* executor) {
-  // As trainings save it; otherwise one file a parameter.
+  // Trainings save all parameters in this file; without it there is one file per parameter.
   const std::string combined = "__params__";
   InferenceModelFiles files;
   if (PathExists(JoinPath(directory, combined))) files.params_filename = combined;

@@ -31,6 +31,7 @@ Variable Attention(const Variable& x, const TransformerOptions& options) {
   const Variable query = SplitHeads(Dense(x, options.width), options);
   const Variable key = SplitHeads(Dense(x, options.width), options);
   const Variable value = SplitHeads(Dense(x, options.width), options);
+  // Scaling the query is cheaper than scaling the scores: [L, W] instead of [L, L] per head.
   const Variable scores =
       layers::MatMul(layers::Scale(query, {.scale = scale}), key, {.transpose_y = true});
   const Variable mixed =
@@ -40,6 +41,9 @@ Variable Attention(const Variable& x, const TransformerOptions& options) {
   return Dense(joined, options.width);
 }
 
+// The normalisation comes after each addition (post-norm), as in the paper. 16 parameter tensors:
+// four dense layers of attention and two of the feed-forward part with a weight and a bias each,
+// and two normalisations with a scale and a bias.
 Variable EncoderLayer(const Variable& x, const TransformerOptions& options) {
   const Variable attended = Norm(x + Attention(x, options));
   const Variable hidden = Dense(attended, 4 * options.width, "gelu");
@@ -77,6 +81,8 @@ BuiltTransformer BuildTransformer(const TransformerOptions& options) {
   const Variable masked = layers::Data("masked_words", {-1, 1}, DType::kInt64);
   Variable head = layers::Fc(Rows(x, options.width), options.width, {.act = "gelu"});
   head = layers::LayerNorm(head);
+  // The output layer shares the table of the word embeddings, so it has no weight of its own, only
+  // a bias.
   const Variable table(DefaultMainProgram().root(), "word_embedding");
   const LayerCall call("word_head", "", std::source_location::current());
   const Variable word_logits = call.AddBias(layers::MatMul(head, table, {.transpose_y = true}),

@@ -1,4 +1,4 @@
-// A transformer with as many parameter tensors as an ERNIE 2.0 of 20 layers, 334, but narrow
+// A transformer with 334 parameter tensors, as many as an ERNIE 2.0 of 20 layers, but with narrow
 // layers. It shows what a step costs besides its matrix products.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace skiff {
 struct TransformerOptions {
   int64_t batch_size = 8;  // sequences
   uint64_t seed = 1;       // of the words
-  int64_t layers = 20;     // 16 tensors each, and 14 around them
+  int64_t layers = 20;     // of 16 parameter tensors each; 14 more are before and after them
   int64_t width = 128;
   int64_t heads = 4;
   int64_t length = 32;  // of a sequence

@@ -4,9 +4,10 @@
     bazel build --config=opt //tools/op_bench
     tools/op_bench/compare_with_torch.py bazel-bin/tools/op_bench/op_bench --threads=2
 
-Needs PyTorch. Both write into memory that they have written before: op_bench reuses its outputs, and PyTorch gets
-`out=` where an operation has it and malloc keeps what it has freed. The last column is Skiff's share of the
-bandwidth of a = b + 3 c; the last line names what PyTorch does faster, by more than 5 %.
+Needs PyTorch. Both write into memory that they have written before, so neither pays for page faults: op_bench reuses
+its outputs; PyTorch gets `out=` where an operation has it, and otherwise a malloc that keeps freed blocks. The last
+column is Skiff's share of the bandwidth of a = b + 3 c; the last line names the cases that PyTorch computes faster by
+more than 5 %.
 """
 
 import argparse
@@ -17,13 +18,13 @@ import subprocess
 import sys
 import time
 
-# Freed blocks stay with the process, as they do with an allocator of one's own.
+# With these, malloc keeps freed blocks in the process, as Skiff's allocator does.
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
           "MALLOC_TOP_PAD_": str(1 << 28)}
 
 
 def operations(torch):
-    """{op/case: function that makes the inputs and returns what is to be timed}."""
+    """Returns {op/case: function that makes the inputs and returns the function to time}."""
     f = torch.nn.functional
     table = {}
 
@@ -88,7 +89,7 @@ def operations(torch):
 
     def cross_entropy():
         x, labels = torch.rand(rows), torch.randint(1024, (16384,))
-        # Skiff's op gives the softmax too, which PyTorch's backward takes as its logarithm.
+        # Skiff's op also returns the softmax; PyTorch keeps its logarithm for the backward pass instead.
         return lambda: f.nll_loss(torch.log_softmax(x, 1), labels, reduction="none")
 
     add("softmax_with_cross_entropy/16384x1024", cross_entropy)
@@ -144,7 +145,7 @@ def operations(torch):
 
 
 def milliseconds(run, seconds):
-    """The median of runs that take `seconds` together, five at least."""
+    """Returns the median time of at least five runs that take at least `seconds` together."""
     for _ in range(2):
         run()
     times = []

@@ -30,7 +30,8 @@ class Cases {
     list_.push_back(std::move(one));
   }
 
-  // X -> Out, and its gradient from what it reads.
+  // Adds an op X -> Out and its gradient op, which reads Out@GRAD and `saved`: "X", "Out" or
+  // nothing.
   void AddUnary(const std::string& type, const std::string& saved, AttributeMap attrs = {}) {
     const Shape shape{1 << 24};
     Add(type, "16m", {{"X", {Positive(shape, 1)}}}, {{"Out", 1}}, attrs);
@@ -39,7 +40,7 @@ class Cases {
     Add(type + "_grad", "16m", std::move(inputs), {{"X@GRAD", 1}}, std::move(attrs));
   }
 
-  // Values that square roots, divisions and variances take.
+  // Positive values, valid for square roots, as divisors and as variances.
   static Array Positive(const Shape& shape, uint64_t seed) {
     return Uniform(shape, seed, 0.1, 1.0);
   }
@@ -77,6 +78,7 @@ void AddElementwise(Cases* cases) {
              {{"dropout_prob", 0.1f}, {"dropout_implementation", std::string("upscale_in_train")}});
 }
 
+// Along rows, along columns, and over everything: three different memory access patterns.
 void AddReductions(Cases* cases) {
   const Array x = Uniform({4096, 4096}, 1);
   const std::vector<std::pair<std::string, int32_t>> axes = {{"rows", 1}, {"columns", 0}};
@@ -134,6 +136,8 @@ void AddNormalizations(Cases* cases) {
              {{"X@GRAD", 1}, {"Scale@GRAD", 1}, {"Bias@GRAD", 1}});
 }
 
+// Ops that only move elements. The transposes differ in the length of the rows that stay
+// contiguous: none, 64 floats (heads of attention), and channels between images.
 void AddMoves(Cases* cases) {
   const Array square = Uniform({4096, 4096}, 1);
   const Array images = Uniform({64, 64, 64, 64}, 2);
@@ -154,6 +158,7 @@ void AddMoves(Cases* cases) {
              {{"axes", std::vector<int32_t>{1}},
               {"starts", std::vector<int32_t>{0}},
               {"ends", std::vector<int32_t>{2048}}});
+  // The input stays float32 whatever --dtype is, since in_dtype (5: float32, 22: bfloat16) says so.
   Array single = square;
   single.fixed_dtype = true;
   single.dtype = DType::kFloat32;

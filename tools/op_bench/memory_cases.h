@@ -6,8 +6,9 @@
 
 namespace skiff {
 
-// Returns cases named by shape; compare_with_torch.py knows each of them. Their values are made on
-// first use: copy a case, and its arrays are freed with the copy.
+// Returns cases named by shape; compare_with_torch.py has the same operation of PyTorch for each.
+// Values are generated on first use and freed with the case, so moving a case out of the list
+// bounds the memory.
 harness::CaseList MemoryCases();
 
 }  // namespace skiff

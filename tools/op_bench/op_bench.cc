@@ -1,4 +1,4 @@
-// Times operators on the cases of the tests and on those that exist for the benchmark alone:
+// Times operators on the cases of the tests and on those that exist only for the benchmark:
 //
 //   op_bench --op=conv2d --threads=2
 //   op_bench --op=matmul_v2 --case=square_1024 --dtype=float64 --candidate=plain --json
@@ -28,22 +28,21 @@
 
 DEFINE_string(op, "", "Op type; empty: all.");
 DEFINE_string(case, "", "Name of a case; empty: all cases of the ops.");
-DEFINE_string(dtype, "float32", "Dtype of the run; cases that don't have it are left out.");
+DEFINE_string(dtype, "float32", "Dtype of the run; cases without it are left out.");
 DEFINE_string(candidate, "", "Kernel candidate; empty: the one that the registry chooses.");
 DEFINE_string(device, "cpu",
-              "\"cpu\" or \"cuda\"; on cuda, cases of ops without a kernel there are left out, and "
-              "a time is that until the device is done.");
-DEFINE_int32(threads, 0, "Threads; 0: what OpenMP takes by itself.");
-DEFINE_double(seconds, 0.2, "Least measured time a case.");
+              "\"cpu\" or \"cuda\". On cuda, ops without a kernel there are left out, and a run "
+              "lasts until the device has finished.");
+DEFINE_int32(threads, 0, "Threads; 0: OpenMP's default.");
+DEFINE_double(seconds, 0.2, "Least measured time per case.");
 DEFINE_bool(gradient, false,
-            "Times the gradient ops of the chosen cases, for all inputs of floats; ops without a "
+            "Time the gradient ops of the chosen cases, for all float inputs; ops without a "
             "gradient are left out.");
-DEFINE_bool(benchmark_only, false, "Only the cases that exist for the benchmark alone.");
-DEFINE_bool(
-    memory, false,
-    "Ops at memory speed on arrays of 64 MiB, and the share of the bandwidth of a = b + 3 c "
-    "that each reaches.");
-DEFINE_bool(json, false, "Print one JSON object a case and line.");
+DEFINE_bool(benchmark_only, false, "Only the cases that exist only for the benchmark.");
+DEFINE_bool(memory, false,
+            "Time memory-bound ops on arrays of 64 MiB, and print the share of the bandwidth of "
+            "a = b + 3 c that each reaches.");
+DEFINE_bool(json, false, "Print one line with a JSON object per case.");
 
 namespace skiff {
 namespace {
@@ -52,7 +51,7 @@ Place ChosenPlace() {
   SKIFF_ENFORCE(FLAGS_device == "cpu" || FLAGS_device == "cuda", kInvalidArgument,
                 "--device=", FLAGS_device, ": expected cpu or cuda");
   const Place place = FLAGS_device == "cpu" ? Place::Cpu() : Place::Cuda();
-  AllocatorOf(place);  // or an Error that says what is missing
+  AllocatorOf(place);  // throws an Error here, rather than in each case, if there is no such place
   SKIFF_ENFORCE(place.is_cpu() || (!FLAGS_gradient && !FLAGS_memory), kInvalidArgument,
                 "--gradient and --memory run on the CPU only");
   return place;
@@ -73,6 +72,7 @@ bool IsChosen(const harness::OpCase& op_case, DType dtype) {
          (!FLAGS_benchmark_only || op_case.benchmark_only);
 }
 
+// 0 if the clock couldn't measure the run.
 double GigaPerSecond(double count, double seconds) {
   return seconds > 0 ? count / seconds * 1e-9 : 0.0;
 }
@@ -81,7 +81,7 @@ double BytesPerSecond(const OpTiming& timing) {
   return static_cast<double>(timing.bytes) / timing.median_seconds;
 }
 
-// `triad`: bytes a second; 0 if it wasn't measured.
+// `triad` is in bytes per second; 0 if it wasn't measured.
 void PrintJson(const OpTiming& timing, double triad) {
   nlohmann::json line = {
       {"op", timing.type},
@@ -121,7 +121,7 @@ void TimeAndPrint(const harness::OpCase& op_case, const TimingOptions& options) 
   const std::vector<OpTiming> timings =
       FLAGS_gradient ? TimeGradients(DefaultOpRegistry(), op_case, options)
                      : std::vector<OpTiming>{TimeCase(DefaultOpRegistry(), op_case, options)};
-  // Beside each case: neighbours of a shared machine come and go.
+  // Measured anew beside each case, since the load of a shared machine changes.
   const double triad = FLAGS_memory ? MeasureTriad() : 0;
   for (const OpTiming& timing : timings) {
     FLAGS_json ? PrintJson(timing, triad) : PrintRow(timing, triad);
@@ -144,8 +144,9 @@ int TimeChosenCases() {
   size_t failed = 0;
   for (harness::OpCase& listed : cases) {
     if (!IsChosen(listed, options.dtype) || !HasKernel(listed, options.place)) continue;
-    // The values of a large case go when it is done.
+    // Moved, so that the values of a large case are freed when it is done.
     const harness::OpCase op_case = std::move(listed);
+    // A case that fails, for lack of memory for example, doesn't end the others.
     try {
       TimeAndPrint(op_case, options);
       ++timed;

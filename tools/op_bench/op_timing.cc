@@ -11,7 +11,8 @@
 namespace skiff {
 namespace {
 
-// What an op updates, as Param and ParamOut, is one variable in every program.
+// Returns the pairs of inputs and outputs that are one variable in every program, such as Param and
+// ParamOut. Timed apart, the op would write to more memory than it does in a training.
 harness::VariablePairs UpdatedInPlace(const OpDef& def, const Op& op) {
   harness::VariablePairs pairs;
   for (const auto& [input, output] : def.in_place) {
@@ -29,7 +30,8 @@ std::optional<double> FlopOf(const OpDef& def, const Op& op, const harness::Name
   return def.flop(harness::ContextOf(def, op, inputs));
 }
 
-// `outputs`, unless null, gets those of the op.
+// Times an op with its kernel prepared once, as in a plan. Stores its outputs in *outputs unless
+// that is null.
 OpTiming TimeOp(const OpRegistry& registry, const Op& op, const harness::NamedTensors& inputs,
                 const std::string& name, const TimingOptions& options,
                 harness::NamedTensors* outputs = nullptr) {
@@ -41,6 +43,7 @@ OpTiming TimeOp(const OpRegistry& registry, const Op& op, const harness::NamedTe
     prepared.Run();
     prepared.Wait();
   };
+  // Warm-up: the first run touches the outputs' memory.
   run();
   std::vector<double> seconds;
   double total = 0;
@@ -78,7 +81,7 @@ std::vector<OpTiming> TimeGradients(const OpRegistry& registry, const harness::O
   for (const Op& op : ops) {
     harness::NamedTensors outputs;
     timings.push_back(TimeOp(registry, op, values, op_case.name, options, &outputs));
-    // A later one may read them.
+    // A later op of the gradient rule may read them.
     for (auto& [name, tensor] : outputs) values[name] = std::move(tensor);
   }
   return timings;

@@ -29,8 +29,8 @@ struct OpTiming {
   std::optional<double> flop;  // of one run, by OpDef::flop
 };
 
-// Returns the median time of a run; workspaces and derived forms are made before. Throws the Errors
-// of the op's checks and kernels.
+// Returns the median time of a run, without the preparation of workspaces and derived forms. Throws
+// the Errors of the op's checks and kernels.
 OpTiming TimeCase(const OpRegistry& registry, const harness::OpCase& op_case,
                   const TimingOptions& options);
 

@@ -11,7 +11,7 @@ namespace skiff {
 double MeasureTriad() {
   constexpr int64_t kCount = 1 << 24;
   constexpr int kRuns = 9;
-  // From where tensors have their memory, on huge pages as they are.
+  // Tensors, because their memory is on huge pages, which the bandwidth depends on.
   const auto make = [] { return Tensor({kCount}, DType::kFloat32); };
   Tensor a = make();
   Tensor b = make();
@@ -19,7 +19,7 @@ double MeasureTriad() {
   float* sums = a.data<float>();
   float* terms = b.data<float>();
   float* factors = c.data<float>();
-  // Each thread touches first what it works on.
+  // Each thread first touches the part that it works on, so that its pages are on its NUMA node.
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < kCount; ++i) {
     sums[i] = 0;

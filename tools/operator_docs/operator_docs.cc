@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::string_view kGradientSuffix = "_grad";
 
-// The op that `type` is the gradient of; nullptr if it is none's.
+// Returns the op whose gradient op is `type`, or nullptr if there is none.
 const OpDef* ForwardOf(const OpRegistry& registry, std::string_view type) {
   if (!type.ends_with(kGradientSuffix)) return nullptr;
   return registry.Find(type.substr(0, type.size() - kGradientSuffix.size()));
 }
 
-// In a cell of a table a bar would end it.
+// Escapes bars, which would end a cell of a table.
 std::string Cell(const std::string& text) {
   std::string cell;
   for (char c : text) cell += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -42,10 +42,12 @@ void AppendSlots(const std::vector<SlotDef>& slots, bool is_input, std::string* 
   }
 }
 
-// "plain: float32, float64; vector: float32", of the kernels on the CPU: whether there are others
-// depends on the build, and the page must not.
+// Returns the CPU kernels by name, such as "plain: float32, float64; vector: float32". Kernels of
+// other places depend on the build, which the page must not.
 std::string CpuKernels(const OpRegistry& registry, const std::string& type) {
   std::vector<std::pair<std::string, std::vector<std::string>>> kernels;
+  // In the order of registration, which is the same in every build, so that the page doesn't
+  // change.
   for (const KernelDef& kernel : registry.Kernels(type)) {
     if (kernel.place != PlaceKind::kCpu) continue;
     auto found = std::ranges::find(kernels, kernel.name, &decltype(kernels)::value_type::first);
@@ -57,7 +59,9 @@ std::string CpuKernels(const OpRegistry& registry, const std::string& type) {
   return parts.empty() ? "none, the executor runs the op itself" : Join(parts, "; ");
 }
 
-// By op: what differs from PaddlePaddle and why, each reason once.
+// Returns the differences from PaddlePaddle by op, each reason once. A line of the file has a
+// pattern of cases (`op.case`), what differs, and the reason, where "as above" repeats the one of
+// the line before.
 std::map<std::string, std::vector<std::string>> DifferencesByOp(std::string_view known) {
   std::map<std::string, std::vector<std::string>> differences;
   std::istringstream lines{std::string(known)};
@@ -80,7 +84,7 @@ std::map<std::string, std::vector<std::string>> DifferencesByOp(std::string_view
   return differences;
 }
 
-// The default, without the name of its type, which stands before it.
+// Returns the default without its type, which the table shows before it.
 std::string ValueOf(const AttrDef& attr) {
   std::string value = PrintAttribute(*attr.default_value);
   const std::string type = StrCat(AttrTypeName(attr.type), " ");

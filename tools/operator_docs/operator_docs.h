@@ -8,9 +8,9 @@
 
 namespace skiff {
 
-// Returns the text: a section for each op that isn't a gradient op or has a gradient itself, in the
-// order of the types, with what it computes, slots, attributes and defaults, kernels, its gradient
-// op, and how it differs from PaddlePaddle. `known_differences` is the text of
+// Returns the text. It has a section for each op that isn't the gradient op of another one, in the
+// order of the types: what the op computes, its slots, attributes and defaults, kernels, gradient
+// op, and differences from PaddlePaddle. `known_differences` is the text of
 // tests/oracle/known_differences.txt.
 std::string OperatorDocs(const OpRegistry& registry, std::string_view known_differences);
 

@@ -4,9 +4,9 @@
     bazel build --config=opt //tools/optimizer_bench
     tools/optimizer_bench/compare_with_torch.py bazel-bin/tools/optimizer_bench/optimizer_bench --threads=2
 
-Needs PyTorch. Columns are milliseconds of a step, the median of the rounds; "-" where PyTorch has no such form. The
-last two are ratios within a round, of which the median counts: PyTorch's fastest form over Skiff's flat one, and
-Skiff's share of its own stream.
+Needs PyTorch. Columns are milliseconds per step, the median of the rounds; "-" if PyTorch has no such form. The last
+two columns are medians of ratios within a round: PyTorch's fastest form over Skiff's flat one, and Skiff's share of
+its own stream.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-# Freed blocks stay with the process, as they do with an allocator of one's own.
+# With these, malloc keeps freed blocks in the process, as Skiff's allocator does.
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
           "MALLOC_TOP_PAD_": str(1 << 28)}
 
@@ -28,7 +28,7 @@ POINTS = "1x10000000,10x1000000,100x100000,400x1000,400x10000,1000x1000,4000x100
 
 
 def optimizers(torch):
-    """{name of optimizer_bench: (class, options)}; with those of Skiff's options that change the work."""
+    """Returns {name in optimizer_bench: (class, options)}, with the options that give PyTorch the same work."""
     optim = torch.optim
     return {
         "sgd": (optim.SGD, {}),
@@ -38,18 +38,18 @@ def optimizers(torch):
         "adamax": (optim.Adamax, {}),
         "adagrad": (optim.Adagrad, {}),
         "adadelta": (optim.Adadelta, {}),
-        # A momentum gives it the state that Fluid's op always has.
+        # Fluid's op always has the state of a momentum.
         "rmsprop": (optim.RMSprop, {"momentum": 0.9}),
     }
 
 
 def torch_step(torch, options, tensors, elements, form):
-    """A step on tensors of its own; None if PyTorch doesn't have it."""
+    """Returns a function that does one step on tensors of its own; None if PyTorch has no such form."""
     make, settings = optimizers(torch)[options.optimizer]
     settings = dict(settings)
     if options.decay == "l2":
         if options.optimizer == "adamw":
-            return None  # its decay is another one
+            return None  # PyTorch's AdamW has only its own decay, not L2 regularization
         settings["weight_decay"] = 0.01
     parameters = [torch.ones(elements) for _ in range(tensors)]
     for parameter in parameters:
@@ -71,7 +71,7 @@ def torch_step(torch, options, tensors, elements, form):
 
 
 def milliseconds(run, seconds):
-    """The median of runs that take `seconds` together, three at least."""
+    """Returns the median time of at least three runs that take at least `seconds` together."""
     run()
     times = []
     while sum(times) < seconds or len(times) < 3:
@@ -82,7 +82,7 @@ def milliseconds(run, seconds):
 
 
 def skiff_forms(options, tensors, elements):
-    """{form: figures} of one run of optimizer_bench."""
+    """Runs optimizer_bench once and returns {form: figures}."""
     with tempfile.TemporaryDirectory() as folder:
         figures = os.path.join(folder, "figures.json")
         subprocess.run(
@@ -98,7 +98,7 @@ def skiff_forms(options, tensors, elements):
 
 
 def compare(torch, options, tensors, elements):
-    """The row of one point."""
+    """Returns the row of one point. Both sides take turns, so that noise of the machine affects both."""
     steps = {form: torch_step(torch, options, tensors, elements, form) for form in TORCH_FORMS}
     times = {form: [] for form in (*SKIFF_FORMS, *TORCH_FORMS)}
     ratios, shares = [], []
@@ -118,7 +118,7 @@ def compare(torch, options, tensors, elements):
 
 
 def points(text):
-    """[(tensors, elements)] of "400x1000,1x100"."""
+    """Parses "400x1000,1x100" to [(tensors, elements)]."""
     return [tuple(int(number) for number in point.split("x")) for point in text.split(",")]
 
 
@@ -142,7 +142,8 @@ def main():
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
     if options.optimizer not in optimizers(torch):
-        parser.error("PyTorch has none of %s" % ", ".join(sorted(optimizers(torch))) + " named " + options.optimizer)
+        parser.error("PyTorch has no optimizer %s; expected one of %s" %
+                     (options.optimizer, ", ".join(sorted(optimizers(torch)))))
     print("%s, clip %s, decay %s; PyTorch %s, %d threads; milliseconds, medians of %d rounds" %
           (options.optimizer, options.clip, options.decay, torch.__version__, options.threads, options.rounds))
     print("%7s %9s %s %10s %9s" % ("tensors", "elements", " ".join("%10s" % form for form in

@@ -1,3 +1,6 @@
+// The stream is the yardstick of update ops: the time of the stream divided by that of an op is the
+// share of the memory bandwidth that the op reaches. So it has the vectors, threads and division of
+// work of the update kernels, and only one fused multiply-add per updated element.
 #include "tools/optimizer_bench/memory_stream.h"
 
 #include <algorithm>
@@ -18,10 +21,14 @@ namespace skiff::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// x += a g. A power of two so small that the values stay what they are, about 1.
+// The a of x += a g: so small that the values stay about 1, and a power of two, so that tests can
+// compare exactly.
 constexpr float kFactor = 1.0f / (1 << 20);
 
-constexpr size_t kMostArrays = 6;
+constexpr size_t kMostArrays = 6;  // 2 reads and 4 updates
+
+// The arrays come in the order of the class's comment: those that are only read, then those that
+// are updated. The numbers of both are template arguments, so that the loops over them unroll.
 
 template <int kReads, class D>
 HWY_INLINE hn::Vec<D> ReadAt(D d, const std::array<float*, kMostArrays>& arrays, int64_t i) {
@@ -53,7 +60,7 @@ void UpdateElements(const std::array<float*, kMostArrays>& arrays, int64_t begin
   for (; i < end; ++i) UpdateAt<kReads, kUpdates>(one, arrays, i);
 }
 
-// Four sums, so that none waits for the one before.
+// Four independent sums hide the latency of an addition.
 template <int kReads>
 float SumElements(const std::array<float*, kMostArrays>& arrays, int64_t begin, int64_t end) {
   const hn::ScalableTag<float> d;
@@ -99,7 +106,7 @@ namespace {
 
 HWY_EXPORT(RunSweep);
 
-// As the kernels of update ops divide their elements.
+// The grain of the kernels of update ops.
 constexpr int64_t kGrain = 8192;
 
 void CheckSweep(const Sweep& sweep) {
@@ -126,7 +133,8 @@ MemoryStream::MemoryStream(std::vector<Sweep> sweeps, int64_t elements)
     : sweeps_(std::move(sweeps)), elements_(elements) {
   std::ranges::for_each(sweeps_, CheckSweep);
   for (int i = 0; i < ArrayCount(sweeps_); ++i) {
-    // From where tensors have their memory, on huge pages as they are.
+    // Tensors, because their memory is on huge pages, as that of parameters is. Filled in parallel,
+    // so that each thread's pages are on its NUMA node.
     float* array = tensors_.emplace_back(Shape{elements}, DType::kFloat32).data<float>();
     ParallelFor(elements, kGrain, [array](int64_t begin, int64_t end) {
       std::fill(array + begin, array + end, 1.0f);
@@ -139,6 +147,8 @@ void MemoryStream::Run() {
   std::array<float*, HWY_NAMESPACE::kMostArrays> arrays{};
   std::ranges::copy(arrays_, arrays.begin());
   for (const Sweep& sweep : sweeps_) {
+    // Sums leave the function, so that the compiler can't drop the loads of a sweep without
+    // updates.
     std::atomic<double> sum = 0;
     ParallelFor(elements_, kGrain, [&](int64_t begin, int64_t end) {
       sum += static_cast<double>(HWY_DYNAMIC_DISPATCH(RunSweep)(sweep, arrays, begin, end));

@@ -1,5 +1,5 @@
-// Measures what an update of parameters costs in memory traffic alone: the same passes over as many
-// arrays, with the least arithmetic.
+// Measures the cost of an update's memory traffic: the same passes over the same number of arrays,
+// with the least arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class MemoryStream {
   void Run();
 
   int64_t bytes() const { return elements_ * BytesPerElement(sweeps_); }
-  // Returns array i. The first ones are those that are only read.
+  // Returns array i. The first ones are those that passes only read.
   const Tensor& array(size_t i) const { return tensors_[i]; }
   // Returns the sum of all elements read by passes without updates.
   double sum() const { return sum_; }

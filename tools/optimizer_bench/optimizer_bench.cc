@@ -1,5 +1,5 @@
-// Times what an optimizer does to parameters, in the forms that passes give it, beside the
-// memory's bandwidth:
+// Times the update ops of an optimizer, in the forms that passes give them, and compares them with
+// the memory's bandwidth:
 //
 //   optimizer_bench
 //   optimizer_bench --optimizer=adam,lamb --tensors=400 --elements=1000 --clip=global_norm
@@ -28,35 +28,35 @@
 #include "tools/pass_flags/pass_flags.h"
 
 DEFINE_string(optimizer, "adam",
-              "all, or some of them, by op and with commas between them: sgd, momentum, "
-              "lars_momentum, adam, adamw, adamax, adagrad, decayed_adagrad, adadelta, rmsprop, "
-              "ftrl, lamb; each with the defaults of its options");
+              "all, or a comma-separated list of ops: sgd, momentum, lars_momentum, adam, adamw, "
+              "adamax, adagrad, decayed_adagrad, adadelta, rmsprop, ftrl, lamb; each with its "
+              "default options");
 DEFINE_string(tensors, "1,10,100,400,1000,4000",
-              "numbers of parameters, with commas between them; each is timed with each of "
-              "--elements");
+              "comma-separated numbers of parameters; each is timed with each of --elements");
 DEFINE_string(elements, "100,1000,10000,100000,1000000,10000000",
-              "numbers of float32 elements that every parameter has, with commas between them");
+              "comma-separated numbers of float32 elements per parameter");
 DEFINE_int64(most_elements, 100000000, "pairs with more elements in all are left out");
 DEFINE_string(forms, "loop,merged,flat",
-              "what is timed, with commas between them: loop (an update op a parameter), merged "
+              "comma-separated forms to time: loop (an update op per parameter), merged "
               "(merge_optimizer: one op on lists), flat (fuse_optimizer and flatten_parameters: "
-              "one op on flat buffers, clipping and decay inside); all other passes are on");
+              "one op on flat buffers that includes clipping and decay); all other passes are on");
 DEFINE_string(clip, "none",
-              "none, or global_norm: the program clips the gradients by their global norm first, "
-              "which every step exceeds");
+              "none, or global_norm: the program first clips the gradients to a global norm that "
+              "every step exceeds");
 DEFINE_string(decay, "none", "none, or l2: the program adds 0.01 of the parameter to its gradient");
 DEFINE_string(average, "none",
               "none, or ema: the program keeps exponential averages of the parameters");
-DEFINE_string(place, "cpu", "where to run; the stream is that of the CPU's memory, so only cpu");
-DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
+DEFINE_string(place, "cpu", "where to run; only cpu, since the stream measures the CPU's memory");
+DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
 DEFINE_double(seconds, 0.5,
-              "least measured time of a form, over five turns; in each the stream and all forms "
-              "have theirs, one behind the other");
+              "least measured time of a form, over five turns; in each turn the stream and all "
+              "forms run, one after the other");
 DEFINE_string(json, "", "file to write the figures to; empty: none");
 
 namespace skiff {
 namespace {
 
+// One line of the table: an optimizer on one number of tensors of one size.
 struct Point {
   UpdateWork work;
   UpdateTiming timing;
@@ -85,14 +85,14 @@ std::vector<std::string> ParseChoices(const char* flag, const std::string& text,
     SKIFF_ENFORCE(std::ranges::count(known, name) == 1, kInvalidArgument, "--", flag, "=", text,
                   ": found \"", name, "\", expected some of ", Join(known, ", "));
     SKIFF_ENFORCE(std::ranges::count(chosen, name) == 1, kInvalidArgument, "--", flag, "=", text,
-                  ": \"", name, "\" stands there twice");
+                  ": \"", name, "\" is listed twice");
   }
   SKIFF_ENFORCE(!chosen.empty(), kInvalidArgument, "--", flag, "=", text, ": expected some of ",
                 Join(known, ", "));
   return chosen;
 }
 
-// Whether the flag names `choice`, and not "none".
+// Returns whether the flag is `choice`. Throws Error unless it is that or "none".
 bool IsChosen(const char* flag, const std::string& text, const std::string& choice) {
   SKIFF_ENFORCE(text == choice || text == "none", kInvalidArgument, "--", flag, "=", text,
                 ": expected none or ", choice);
@@ -111,6 +111,7 @@ std::vector<UpdateWork> WorksFromFlags() {
        FLAGS_optimizer == "all" ? names : ParseChoices("optimizer", FLAGS_optimizer, names)) {
     for (const int64_t count : tensors) {
       for (const int64_t size : elements) {
+        // Divided, since the product of two large numbers could overflow.
         if (count > FLAGS_most_elements / size) continue;
         works.push_back({.optimizer = optimizer,
                          .tensors = count,
@@ -123,7 +124,7 @@ std::vector<UpdateWork> WorksFromFlags() {
   }
   SKIFF_ENFORCE(!works.empty(), kInvalidArgument, "--tensors=", FLAGS_tensors,
                 " --elements=", FLAGS_elements, " --most_elements=", FLAGS_most_elements,
-                ": expected a pair with at most so many elements in all");
+                ": expected a pair with at most that many elements in all");
   return works;
 }
 
@@ -133,10 +134,10 @@ void CheckFlags() {
   SKIFF_ENFORCE(FLAGS_seconds >= 0 && std::isfinite(FLAGS_seconds), kInvalidArgument,
                 "--seconds=", FLAGS_seconds, ": expected a number of at least 0");
   SKIFF_ENFORCE(Place::FromName(FLAGS_place).is_cpu(), kUnimplemented, "--place=", FLAGS_place,
-                ": the bandwidth that is measured here is that of the CPU, expected cpu");
+                ": expected cpu, whose bandwidth this benchmark measures");
 }
 
-// One line on a terminal, which the next one replaces.
+// A line on a terminal that the next one replaces; nothing if stderr isn't a terminal.
 class ProgressLine {
  public:
   explicit ProgressLine(size_t total) : total_(total), is_shown_(isatty(STDERR_FILENO) == 1) {}
@@ -163,6 +164,8 @@ class ProgressLine {
   bool is_shown_;
 };
 
+// Returns why there isn't enough memory for a point, or "". Swapping would make its times
+// worthless, and running out of memory would end the whole run.
 std::string WhySkipped(const UpdateWork& work, size_t forms) {
   constexpr double kMegabyte = 1 << 20;
   const double needed = static_cast<double>(BytesHeld(work, forms)) / kMegabyte;
@@ -175,7 +178,7 @@ Point Measure(const UpdateWork& work, const std::vector<std::string>& forms) {
   const UpdateTimingOptions options{.place = Place::FromName(FLAGS_place),
                                     .memory = MemoryFromFlags(),
                                     .in_turn = {.seconds = FLAGS_seconds}};
-  // The last point's.
+  // The memory of the last point, which may have other sizes. WhySkipped then sees it as available.
   AllocatorOf(options.place).ReleaseCached();
   Point point{.work = work, .timing = {}, .skipped = WhySkipped(work, forms.size())};
   if (point.skipped.empty()) point.timing = TimeUpdates(work, forms, options);
@@ -283,9 +286,10 @@ int main(int argc, char** argv) {
   return skiff::CommandMain(
       argc, argv,
       {.usage = "optimizer_bench [--optimizer=adam] [flags]",
-       .summary = "Times optimizers: programs of update ops alone, as a loop over parameters, on "
-                  "lists and on flat buffers, beside a stream that reads and updates as many "
-                  "arrays.",
+       .summary =
+           "Times optimizers: programs with nothing but update ops, as a loop over "
+           "parameters, on lists and on flat buffers, beside a stream that reads and updates "
+           "as many arrays.",
        .run = skiff::Main,
        .flags = {"optimizer", "tensors", "elements", "most_elements", "forms", "clip", "decay",
                  "average", "policy", "flat_alignment_bytes", "place", "threads", "seconds",

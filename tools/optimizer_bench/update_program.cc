@@ -13,8 +13,7 @@ namespace {
 
 using optimizer::Optimizer;
 
-// So small that every step clips, whatever the number of elements: else the kernels have less to
-// do.
+// So small that every step clips, even with one element: without clipping, kernels have less to do.
 constexpr float kLargestNorm = 1.0f / 1024;
 constexpr float kGradient = 1.0f / 128;
 
@@ -41,7 +40,7 @@ const std::vector<Kind>& Kinds() {
   static const std::vector<Kind> kinds = {
       {"sgd", {stateless}, Make<Sgd, SgdOptions>},
       {"momentum", {one_state}, Make<Momentum, MomentumOptions>},
-      // The norms of parameter and gradient first.
+      // First the norms of parameter and gradient, then the update.
       {"lars_momentum",
        {{.reads = 2, .updates = 0}, one_state},
        Make<LarsMomentum, LarsMomentumOptions>},
@@ -53,7 +52,8 @@ const std::vector<Kind>& Kinds() {
       {"adadelta", {two_states}, Make<Adadelta, AdadeltaOptions>},
       {"rmsprop", {two_states}, Make<RmsProp, RmsPropOptions>},
       {"ftrl", {two_states}, Make<Ftrl, FtrlOptions>},
-      // Moments and the norm of the step from parameter and gradient, then the parameter.
+      // First the moments and the norm of the step, from parameter and gradient; then the
+      // parameter, from both moments.
       {"lamb", {{.reads = 2, .updates = 2}, {.reads = 2, .updates = 1}}, Make<Lamb, LambOptions>}};
   return kinds;
 }
@@ -76,7 +76,8 @@ Variable LossOf(const UpdateWork& work) {
   return layers::Mean(layers::Sum(parameters));
 }
 
-// Leaves the ops of the optimizer.
+// Removes all ops but those of the optimizer: the forward and backward passes, whose time isn't of
+// interest here.
 void KeepUpdates(Block* root) {
   std::vector<size_t> kept;
   for (size_t i = 0; i < root->ops().size(); ++i) {
@@ -95,9 +96,9 @@ std::vector<std::string> OptimizerNames() {
 
 std::vector<Sweep> SweepsOf(const UpdateWork& work) {
   std::vector<Sweep> sweeps = KindOf(work.optimizer).sweeps;
-  // The average, while the new parameter is at hand.
+  // The average can be updated while the new parameter is in a register.
   if (work.averages) ++sweeps.back().updates;
-  // The norm of the gradients.
+  // The norm of all gradients must be known before the first update.
   if (work.clip_global_norm) sweeps.insert(sweeps.begin(), Sweep{.reads = 1, .updates = 0});
   return sweeps;
 }
@@ -110,6 +111,7 @@ std::unique_ptr<UpdateProgram> MakeUpdateProgram(const UpdateWork& work) {
   auto program = std::make_unique<UpdateProgram>();
   const ProgramGuard guard(&program->main, &program->startup);
   for (const ParameterGradient& pair : optimizer->Minimize(LossOf(work))) {
+    // Nothing computes the gradients any more, so the scope has to hold them.
     pair.gradient->persistable = true;
     program->gradients.push_back(pair.gradient->name);
   }

@@ -26,9 +26,9 @@ struct UpdateWork {
 // Returns the names of the optimizers' ops.
 std::vector<std::string> OptimizerNames();
 
-// Returns the passes that the formulas need if no array fits into the caches. What depends on all
-// elements before any is updated (norms) takes a pass of its own. Single numbers per tensor aren't
-// counted. Throws Error for an unknown optimizer.
+// Returns the passes over memory that the formulas need if no array fits into the caches. A
+// quantity that depends on all elements before any is updated, such as a norm, takes a pass of its
+// own. Single numbers per tensor aren't counted. Throws Error for an unknown optimizer.
 std::vector<Sweep> SweepsOf(const UpdateWork& work);
 
 struct UpdateProgram {
@@ -41,8 +41,8 @@ struct UpdateProgram {
 // Throws Error for an unknown optimizer.
 std::unique_ptr<UpdateProgram> MakeUpdateProgram(const UpdateWork& work);
 
-// Fills the executor's scope with what the program needs. The gradients are such that nothing
-// becomes infinite or denormal, however often the program runs.
+// Fills the executor's scope with the parameters, states and gradients. The gradients are such that
+// nothing becomes infinite or denormal, however often the program runs.
 void Initialize(const UpdateProgram& program, Executor* executor);
 
 }  // namespace skiff

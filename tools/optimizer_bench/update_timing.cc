@@ -35,7 +35,8 @@ const Form& FormOf(const std::string& name) {
   return *found;
 }
 
-// A program in one form, ready to run.
+// A program in one form, ready to run. Each has an executor of its own, since flatten_parameters
+// moves the parameters of a scope.
 class BoundForm {
  public:
   BoundForm(const UpdateProgram& program, const Form& form, const UpdateTimingOptions& options)
@@ -67,12 +68,15 @@ std::vector<std::string> FormNames() {
 
 int64_t BytesHeld(const UpdateWork& work, size_t forms) {
   const int64_t array_bytes = work.tensors * work.elements * static_cast<int64_t>(sizeof(float));
-  // What clipping and decay make of a gradient, where they aren't folded into the update.
+  // The clipped and the decayed gradient, in forms where they aren't part of the update.
   const int64_t temporaries = work.clip_global_norm || work.l2_decay ? 2 : 0;
   const auto holders = static_cast<int64_t>(forms) + 1;  // the stream is one
   return array_bytes * (holders * ArrayCount(SweepsOf(work)) + temporaries);
 }
 
+// Makes the stream and all forms before timing any, then lets TimeInTurn alternate between them, so
+// that all of them see the same state of the machine. Shares and ratios come from times of the same
+// turn.
 UpdateTiming TimeUpdates(const UpdateWork& work, const std::vector<std::string>& forms,
                          const UpdateTimingOptions& options) {
   const std::unique_ptr<UpdateProgram> program = MakeUpdateProgram(work);
@@ -89,6 +93,7 @@ UpdateTiming TimeUpdates(const UpdateWork& work, const std::vector<std::string>&
   UpdateTiming timing{.bytes = stream.bytes(),
                       .stream_seconds = MedianOf(of_stream),
                       .fastest_stream_seconds = of_stream.fastest};
+  // Times have the stream first, so form i is entry i + 1.
   const auto loop = std::ranges::find(forms, kLoop) - forms.begin();
   for (size_t i = 0; i < forms.size(); ++i) {
     const PlanStatistics statistics = bound[i]->statistics();

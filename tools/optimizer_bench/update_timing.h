@@ -1,4 +1,4 @@
-// Times the forms that the updates of a program can take, beside a stream of memory.
+// Times the forms of a program's updates, beside a stream of memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace skiff {
 
-// The options of CompileOptions that make them: loop (none), merged (merge_optimizer), flat
+// Returns the names of the forms, each made by passes: loop (none), merged (merge_optimizer), flat
 // (fuse_optimizer and flatten_parameters).
 std::vector<std::string> FormNames();
 
@@ -23,19 +23,19 @@ struct FormTiming {
   double fastest_seconds = 0;          // a step
   int64_t launches = 0;                // instructions of the plan, each of which runs a kernel
   int64_t planned_bytes = 0;           // of temporaries
-  double compile_seconds = 0;          // until it was ready to run
-  double stream_share = 0;             // bytes/s, of those of the stream in the same turn
-  std::optional<double> loop_over_it;  // how many times as long the loop takes, in the same turn
+  double compile_seconds = 0;          // to compile and bind the program
+  double stream_share = 0;             // its bytes/s over those of the stream in the same turn
+  std::optional<double> loop_over_it;  // the loop's time over this form's in the same turn
 };
 
 struct UpdateTiming {
-  int64_t bytes = 0;                  // that a step must move, as SweepsOf counts them
+  int64_t bytes = 0;                  // of the memory traffic of a step, by SweepsOf
   double stream_seconds = 0;          // median of the turns
   double fastest_stream_seconds = 0;  // a step
   std::vector<FormTiming> forms;
 };
 
-// Bytes that the forms and the stream hold at the same time, about.
+// Returns about how many bytes the forms and the stream hold at the same time.
 int64_t BytesHeld(const UpdateWork& work, size_t forms);
 
 struct UpdateTimingOptions {
@@ -44,9 +44,9 @@ struct UpdateTimingOptions {
   InTurnOptions in_turn = {};
 };
 
-// The same program in each of the forms, with parameters of its own, in turn with the stream. All
-// else is compiled as by default. Error for an unknown optimizer or form, and if there is no
-// memory.
+// Times the same program in each of the forms, each with parameters of its own, in turn with the
+// stream. All other options are the defaults. Throws Error for an unknown optimizer or form, and if
+// memory runs out.
 UpdateTiming TimeUpdates(const UpdateWork& work, const std::vector<std::string>& forms,
                          const UpdateTimingOptions& options = {});
 

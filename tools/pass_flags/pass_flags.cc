@@ -8,26 +8,26 @@
 
 DEFINE_string(
     passes, "",
-    "changes to the passes that run, with commas between them: -layout leaves a pass out, "
-    "+fuse_optimizer runs one that doesn't run by default (fuse_optimizer, "
-    "flatten_parameters, merge_optimizer); none leaves all out");
+    "comma-separated changes to the passes that run: -layout leaves a pass out, +fuse_optimizer "
+    "runs one that doesn't run by default (fuse_optimizer, flatten_parameters, merge_optimizer); "
+    "none leaves all out");
 DEFINE_int32(pass_limit, -1,
-             "run only the first so many program passes, and as many plan passes, to find the one "
-             "that breaks something; -1: all");
+             "run only this many program passes and this many plan passes, the first ones, to find "
+             "the one that breaks something; -1: all");
 DEFINE_string(dump_passes, "",
-              "folder to write the program or plan to after each pass, a file each; empty: none");
+              "folder for the program or plan after each pass, one file each; empty: none");
 DEFINE_string(
     policy, "arena",
     "how values share memory: none, equal, best_fit, grow (whole buffers), arena (offsets)");
 DEFINE_string(recompute, "nothing",
-              "what is computed again in the backward pass to save memory: nothing, cheap_ops, "
-              "checkpoints, budget, least_memory");
+              "activations to compute again in the backward pass, to save memory: nothing, "
+              "cheap_ops, checkpoints, budget, least_memory");
 DEFINE_string(checkpoints, "",
-              "with --recompute=checkpoints: variables of the forward pass that are kept, with "
-              "commas between them");
-DEFINE_int64(budget_bytes, 0, "with --recompute=budget: what the arena may take");
+              "with --recompute=checkpoints: the variables of the forward pass to keep, separated "
+              "by commas");
+DEFINE_int64(budget_bytes, 0, "with --recompute=budget: the most bytes of the arena");
 DEFINE_int64(flat_alignment_bytes, 64,
-             "with flatten_parameters: where tensors begin, at multiples of this power of two");
+             "with flatten_parameters: tensors begin at multiples of this power of two");
 
 namespace skiff {
 

@@ -1,5 +1,5 @@
-// Flags of tools that compile programs: --passes, --also_passes, --pass_limit and --dump_passes,
-// and those of memory planning.
+// Flags of tools that compile programs: --passes, --pass_limit and --dump_passes, and those of
+// memory planning.
 #pragma once
 
 #include <gflags/gflags_declare.h>
@@ -19,7 +19,7 @@ PipelineOptions PassesFromFlags();
 // Returns the options that --policy, --recompute, --checkpoints, --budget_bytes and
 // --flat_alignment_bytes select. Throws Error for illegal values.
 MemoryOptions MemoryFromFlags();
-// The same with this policy instead of --policy.
+// Returns the same options with this policy instead of --policy.
 MemoryOptions MemoryFromFlags(ReusePolicy policy);
 
 }  // namespace skiff

@@ -13,13 +13,13 @@ DEFINE_string(startup, "", "serialised ProgramDesc to run first");
 DEFINE_string(params, "",
               "NumPy archive that sets persistable variables after the startup program");
 DEFINE_string(feed, "", "NumPy archive of feeds; x.lod0, x.lod1, … hold the offsets of a ragged x");
-DEFINE_string(fetch, "", "names of the variables to fetch, with commas between them");
+DEFINE_string(fetch, "", "comma-separated names of the variables to fetch");
 DEFINE_int64(steps, 1, "how often to run the program with the same feed");
 DEFINE_string(save_params, "", "NumPy archive to write all persistable variables to at the end");
 DEFINE_string(out, "",
               "NumPy archive to write the fetches to; <name>.steps holds every step's value");
-DEFINE_string(jobs, "", "file of JSON lines: run a job for each, its keys being the flags above");
-DEFINE_int32(threads, 0, "threads inside ops; 0: as OMP_NUM_THREADS says");
+DEFINE_string(jobs, "", "file of JSON lines: run a job for each; its keys are the flags above");
+DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
 
 namespace skiff {
 namespace {

@@ -1,3 +1,5 @@
+// The counterpart of running a program in PaddlePaddle with NumPy arrays: tests/oracle runs the
+// same program, parameters and feeds in both and compares what this tool writes.
 #include "tools/run_program/run_program.h"
 
 #include <algorithm>
@@ -23,6 +25,7 @@ namespace {
 
 std::string LevelName(const std::string& name, size_t level) { return StrCat(name, ".lod", level); }
 
+// Collects `name.lod0`, `name.lod1`, … up to the first one that is missing.
 LoD LoDOf(const TensorMap& arrays, const std::string& name) {
   LoD lod;
   for (size_t level = 0;; ++level) {
@@ -37,7 +40,7 @@ LoD LoDOf(const TensorMap& arrays, const std::string& name) {
   }
 }
 
-// Whether the array is the offsets of another one of the archive.
+// Returns whether the array holds offsets of another one in the archive.
 bool IsLevelOf(const TensorMap& arrays, const std::string& name) {
   const size_t dot = name.rfind(".lod");
   if (dot == std::string::npos || !arrays.contains(name.substr(0, dot))) return false;
@@ -49,7 +52,9 @@ FeedList ReadFeeds(const std::string& path) {
   FeedList feeds;
   if (path.empty()) return feeds;
   const TensorMap arrays = ReadNpz(path);
-  int64_t levels = 0;  // met, less those that belong to a feed
+  // Arrays of offsets found, less those that LoDOf has assigned to feeds. One remains if a level in
+  // between is missing.
+  int64_t levels = 0;
   for (const auto& [name, tensor] : arrays) {
     if (IsLevelOf(arrays, name)) {
       ++levels;
@@ -71,15 +76,16 @@ void SetParameters(const std::string& path, const Program& program, Scope* scope
   const std::vector<std::string> persistables = PersistableNames(program);
   for (const auto& [name, tensor] : ReadNpz(path)) {
     SKIFF_ENFORCE(std::ranges::binary_search(persistables, name), kNotFound, path, ": \"", name,
-                  "\" is no persistable variable of the program");
+                  "\" isn't a persistable variable of the program");
     scope->Assign(name, tensor);
   }
 }
 
-// Numbers of 16 bits have no C++ type here: they are saved as they are, but not shown.
+// Numbers of 16 bits have no C++ type here. They are saved as they are, but not printed.
 bool HasNumbers(const Tensor& tensor) { return !IsHalf(tensor.dtype()); }
 
-// Appends the only element of each one-element fetch to its series.
+// Appends the only element of each one-element fetch to its series. The series of a loss, say,
+// shows at which step two frameworks begin to differ; the last value alone wouldn't.
 void AppendToSeries(const FetchList& names, const BoundProgram& bound,
                     std::map<std::string, std::vector<double>>* series) {
   for (size_t i = 0; i < names.size(); ++i) {
@@ -111,7 +117,7 @@ TensorMap ResultsOf(const FetchList& names, const BoundProgram& bound,
   return results;
 }
 
-// Sets the option that a key of a job names.
+// Sets the option that has the name of the key.
 void SetOption(const std::string& key, const nlohmann::json& value, RunProgramOptions* options) {
   const std::map<std::string, std::string*> paths = {
       {"program", &options->program},         {"startup", &options->startup},
@@ -139,7 +145,7 @@ RunProgramOptions JobOptions(const std::string& line, const RunProgramOptions& d
     SKIFF_ENFORCE(job.is_object(), kInvalidArgument, "a job is a JSON object, found ", line);
     for (const auto& [key, value] : job.items()) SetOption(key, value, &options);
   } catch (const nlohmann::json::exception& error) {
-    Throw(ErrorCode::kInvalidArgument, "the line is no job: ", error.what());
+    Throw(ErrorCode::kInvalidArgument, "the line isn't a valid job: ", error.what());
   }
   return options;
 }
@@ -150,6 +156,7 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
   SKIFF_ENFORCE(!options.program.empty(), kInvalidArgument, "no program file given");
   SKIFF_ENFORCE(options.steps > 0, kInvalidArgument, "steps = ", options.steps,
                 ": expected at least 1");
+  // Parameters come after the startup program, so that an archive may set only some of them.
   const std::unique_ptr<Program> program = ParseProgram(ReadFile(options.program));
   Executor executor(Place::Cpu());
   if (!options.startup.empty()) executor.Run(*ParseProgram(ReadFile(options.startup)));
@@ -169,6 +176,7 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
   if (options.save_params.empty()) return result;
   TensorMap persistables;
   for (const std::string& name : PersistableNames(*program)) {
+    // Without a startup program, some may have no value.
     const Tensor* tensor = executor.scope().Find(name);
     if (tensor != nullptr) persistables[name] = *tensor;
   }
@@ -177,7 +185,7 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
 }
 
 std::string DescribeRun(const RunProgramResult& result) {
-  constexpr size_t kUntimedSteps = 2;  // they touch memory for the first time
+  constexpr size_t kUntimedSteps = 2;  // the first steps touch their memory for the first time
   constexpr int64_t kShownValues = 8;
   const size_t steps = result.step_ms.size();
   std::string text = StrCat(steps, steps == 1 ? " step" : " steps");
@@ -206,6 +214,7 @@ int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& default
   for (std::string line; std::getline(lines, line);) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    // One bad job must not hide the results of the others.
     try {
       RunProgramFile(JobOptions(line, defaults));
       ++ran;

@@ -41,9 +41,9 @@ std::string DescribeRun(const RunProgramResult& result);
 
 // Runs a job for each line of a JSON-lines file. A line is an object with the options as keys
 // (`save-params` or `save_params`; `fetch` is a string of names separated by commas); `defaults`
-// provides absent keys. A job that fails, or has an unknown key, prints its line number and a
-// message, and the others still run. Empty lines are skipped. Returns how many failed. Throws Error
-// if the file itself can't be read.
+// provides absent keys. If a job fails or has an unknown key, prints its line number and a message,
+// and continues with the next one. Skips empty lines. Returns how many jobs failed. Throws Error if
+// the file itself can't be read.
 int64_t RunProgramJobs(const std::string& path, const RunProgramOptions& defaults);
 
 }  // namespace skiff

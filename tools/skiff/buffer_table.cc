@@ -23,7 +23,8 @@ std::vector<std::string_view> Split(std::string_view line) {
   }
 }
 
-// Without their ends; those that are empty at the end of the text are left out.
+// Returns the lines without their line ends, "\n" or "\r\n", and without empty lines at the end of
+// the text.
 std::vector<std::string_view> Lines(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -36,6 +37,8 @@ std::vector<std::string_view> Lines(std::string_view text) {
   return lines;
 }
 
+// Parses the table line by line and keeps the lines as they are, so that TableWithOffsets can write
+// them back unchanged. Errors name the line.
 class Parser {
  public:
   Parser(const std::string& name, int64_t alignment) : name_(name), alignment_(alignment) {}
@@ -96,6 +99,9 @@ class Parser {
     return number;
   }
 
+  // Replaces the instants of the file, which may be any 64-bit numbers, by their ranks among all
+  // that occur. That keeps which lives meet. `upper` is exclusive, so the last instant is the one
+  // before.
   void NumberInstants() {
     std::vector<int64_t> instants = lowers_;
     instants.insert(instants.end(), uppers_.begin(), uppers_.end());
@@ -113,7 +119,7 @@ class Parser {
   const std::string& name_;
   const int64_t alignment_;
   size_t line_ = 1;
-  std::array<size_t, kColumns> place_{};  // of the columns
+  std::array<size_t, kColumns> place_{};  // by Column: its index in a line
   BufferTable table_;
   std::vector<int64_t> lowers_;
   std::vector<int64_t> uppers_;

@@ -19,8 +19,8 @@ struct BufferTable {
   std::vector<ArenaBuffer> buffers;
 };
 
-// Parses a table, which messages call `name`. Throws Error (kInvalidArgument), with the line, for a
-// header in which a column is missing, unknown or repeated, for a line with another number of
+// Parses a table; `name` is its name in messages. Throws Error (kInvalidArgument), with the line,
+// for a header in which a column is missing, unknown or repeated, for a line with another number of
 // columns, for text that isn't a number, for a negative size, and unless lower < upper.
 BufferTable ParseBufferTable(std::string_view text, const std::string& name, int64_t alignment);
 

@@ -1,3 +1,6 @@
+// Compiles and binds the same program once per policy and reads the figures from the plans: max
+// live bytes is the lower bound, planned bytes the arena, reserved bytes what the allocator took
+// for it. No step runs.
 #include "tools/skiff/memory.h"
 
 #include <gflags/gflags.h>
@@ -18,12 +21,14 @@
 #include "tools/skiff/memory_timeline.h"
 
 DEFINE_string(model, "resnet20",
-              "mlp, lenet, resnet18, 20, 32, 34, 44, 50, 56, 101, 110, vgg11, 13, 16 or 19");
-DEFINE_int64(batch_size, 64, "images a step");
-DEFINE_bool(inference, false, "the forward pass with the loss instead of a training step");
-DEFINE_int32(top, 10, "how many of the largest tensors at the peak are listed");
+              "mlp, lenet, resnet18, 20, 32, 34, 44, 50, 56, 101, 110, vgg11, 13, 16, 19 or "
+              "transformer");
+DEFINE_int64(batch_size, 64, "images per step");
+DEFINE_bool(inference, false, "plan the forward pass with the loss instead of a training step");
+DEFINE_int32(top, 10, "how many of the largest tensors at the peak to list");
 DEFINE_string(svg, "",
-              "file to draw the arena to, as the last policy of the table plans it; empty: none");
+              "file for a drawing of the arena, as planned by the last policy in the table; empty: "
+              "none");
 DECLARE_bool(json);
 
 namespace skiff {
@@ -34,7 +39,7 @@ constexpr double kMegabyte = 1 << 20;
 struct PolicyFigures {
   ReusePolicy policy;
   PlanStatistics statistics;
-  // What binding the program has taken from the system: arena, derived forms, copies.
+  // What binding the program has reserved: arena, derived forms, copies.
   int64_t reserved_bytes = 0;
   MemoryReport report;
 
@@ -48,16 +53,18 @@ struct PolicyFigures {
 std::vector<ReusePolicy> Policies() {
   if (FLAGS_policy != "all") return {ParseReusePolicy(FLAGS_policy)};
   std::vector<ReusePolicy> policies(std::begin(kReusePolicies), std::end(kReusePolicies));
-  // Where nothing is reused, nothing is saved by computing it again.
+  // Without reuse, recomputation saves nothing, so the policy `none` is left out.
   if (ParseRecompute(FLAGS_recompute) != Recompute::kNothing) policies.erase(policies.begin());
   return policies;
 }
 
+// Plans the program by a policy; runs nothing.
 PolicyFigures Measure(ReusePolicy policy, const ModelWorkload& workload, Executor* executor) {
   CompileOptions options{.memory = MemoryFromFlags(policy)};
   options.passes = PassesFromFlags();
   CompiledProgram compiled = executor->Compile(*workload.program, options);
   Allocator& allocator = AllocatorOf(executor->place());
+  // Otherwise the arena of the last policy, which is cached, would be reused without being counted.
   allocator.ReleaseCached();
   const int64_t before = allocator.statistics().reserved_bytes;
   const BoundProgram bound = compiled.Bind(workload.feeds, {workload.fetch});
@@ -67,11 +74,12 @@ PolicyFigures Measure(ReusePolicy policy, const ModelWorkload& workload, Executo
           .report = ReportMemory(bound.plan())};
 }
 
-// Of what the arena takes without any reuse.
+// Returns the share of the arena without any reuse that the policy saves.
 double Saving(const PolicyFigures& figures) {
   const auto without = static_cast<double>(figures.statistics.unshared_bytes);
   const auto planned = static_cast<double>(figures.statistics.planned_bytes);
-  // Without reuse, places are rounded up to the alignment.
+  // The policy `none` can take a little more than unshared_bytes, since it rounds offsets up to the
+  // alignment.
   return without == 0 ? 0 : std::max(0.0, 1 - planned / without);
 }
 
@@ -179,10 +187,10 @@ int Run() {
 
 Subcommand MemorySubcommand() {
   return {.name = "memory",
-          .summary = "what the arena of a model's step takes, by policy, and who holds it",
+          .summary = "the arena of a model's step by policy, and the tensors that it holds",
           .command = {.usage = "skiff memory --model=resnet50 --batch_size=8 [flags]",
                       .summary =
-                          "Plans a step of a model with each policy of reuse and prints the bytes "
+                          "Plans a step of a model with each reuse policy and prints the bytes "
                           "that must live at\nonce, planned and reserved, and the largest tensors "
                           "at the peak with op and layer.\nSKIFF_MAX_ISA=avx2 in the environment "
                           "plans the layouts of a processor without AVX-512.",

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWidth = 1200;
 constexpr double kHeight = 640;
-// Of the plot inside the picture.
+// The margins around the plot.
 constexpr double kLeft = 70;
 constexpr double kRight = 20;
 constexpr double kTop = 44;
@@ -22,9 +22,12 @@ constexpr const char* kColors[] = {"#8dd3c7", "#ffd92f", "#bebada", "#fb8072", "
                                    "#fdb462", "#b3de69", "#fccde5", "#bc80bd", "#ccebc5"};
 constexpr const char* kWorkspaceColor = "#999999";
 
+// Writes boxes, one per value or workspace, over axes of instructions and bytes. Text of a box is
+// an SVG title, which browsers show under the mouse, so the picture needs no script.
 class TimelineWriter {
  public:
   explicit TimelineWriter(const MemoryReport& report) : report_(report) {
+    // At least 1, since X and Y divide by them: a program may have no instruction or no block.
     instants_ = std::max<double>(1, static_cast<double>(report.live_bytes.size()));
     bytes_ = std::max<double>(
         1, static_cast<double>(std::max(report.planned_bytes, report.max_live_bytes)));
@@ -72,8 +75,10 @@ class TimelineWriter {
   void WriteBlock(size_t index) {
     const PlannedBuffer& block = report_.blocks[index];
     if (block.bytes == 0 || block.offset < 0) return;
+    // A value lives to the end of its last instruction.
     const double last = std::min<double>(static_cast<double>(block.last) + 1, instants_);
     const double top = Y(static_cast<double>(block.offset + block.bytes));
+    // Neighbours in the list differ in color; workspaces, which have no variable, are grey.
     const char* color =
         block.variable.empty() ? kWorkspaceColor : kColors[index % std::size(kColors)];
     out_ += StrCat(
@@ -84,6 +89,7 @@ class TimelineWriter {
         "</title></rect>\n");
   }
 
+  // A staircase, since live bytes change only between instructions.
   void WriteLiveBytes() {
     std::string path;
     for (size_t i = 0; i < report_.live_bytes.size(); ++i) {

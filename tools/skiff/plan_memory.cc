@@ -1,3 +1,5 @@
+// Exposes memory/arena_planner.h on the command line, for sets of buffers from anywhere: to measure
+// the planner on known benchmarks, and to reproduce a plan that looks wrong.
 #include "tools/skiff/plan_memory.h"
 
 #include <gflags/gflags.h>
@@ -15,13 +17,13 @@
 #include "memory/arena_planner.h"
 #include "tools/skiff/buffer_table.h"
 
-DEFINE_string(input, "", "CSV file with the columns id, lower, upper, size: what to plan");
-DEFINE_string(output, "", "CSV file to write: the same with a column offset; empty: none");
+DEFINE_string(input, "", "CSV file of the buffers, with the columns id, lower, upper, size");
+DEFINE_string(output, "", "CSV file to write: the input plus a column offset; empty: none");
 DEFINE_int64(capacity, 0,
-             "bytes that the plan has to fit into, else the exit status is 1; 0: as few as can be");
+             "bytes that the plan must fit into, else the exit status is 1; 0: as few as possible");
 DEFINE_double(time_limit_s, 10,
-              "seconds to search in, where quick placements don't do; 0: quick placements alone");
-DEFINE_int64(alignment, 1, "of the offsets, a power of two");
+              "seconds to search if quick placements aren't enough; 0: only quick placements");
+DEFINE_int64(alignment, 1, "alignment of the offsets, a power of two");
 DECLARE_bool(json);
 
 namespace skiff {
@@ -29,11 +31,10 @@ namespace {
 
 struct Figures {
   size_t buffers;
-  int64_t bound;  // bytes, as all below but the last
+  int64_t bound;  // in bytes, like peak and capacity
   int64_t peak;
   int64_t capacity;  // 0: none
-  double seconds;    // of the planning alone
-  // An empty plan is as good as can be.
+  double seconds;    // of planning, without reading and writing files
   double ratio() const {
     return bound == 0 ? 1.0 : static_cast<double>(peak) / static_cast<double>(bound);
   }
@@ -69,7 +70,10 @@ int Run() {
   SKIFF_ENFORCE(std::isfinite(FLAGS_time_limit_s) && FLAGS_time_limit_s >= 0, kInvalidArgument,
                 "--time_limit_s=", FLAGS_time_limit_s, ": expected at least 0");
   const BufferTable table = ParseBufferTable(ReadFile(FLAGS_input), FLAGS_input, FLAGS_alignment);
+  // Reading the file, which can take longer than the planning, isn't timed.
   const auto begin = std::chrono::steady_clock::now();
+  // Here the time limits the search, not the numbers of nodes and steps that make a plan
+  // reproducible.
   constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   const int64_t nodes = FLAGS_time_limit_s > 0 ? kUnlimited : 0;
   const ArenaPlan plan = PlanArena(table.buffers, {.capacity = FLAGS_capacity,

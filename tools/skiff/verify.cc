@@ -20,6 +20,8 @@ DECLARE_bool(json);
 namespace skiff {
 namespace {
 
+// Errors mean that Skiff can't run the program; warnings are inconsistencies that it tolerates,
+// found while reading the file or while inferring shapes.
 struct Findings {
   size_t blocks = 0;
   size_t ops = 0;
@@ -29,6 +31,7 @@ struct Findings {
 
 std::unique_ptr<Program> Load(const std::string& path, std::vector<std::string>* warnings) {
   const std::string bytes = ReadFile(path);
+  // ParseProgram sees bytes only, so the name of the file is added to its errors here.
   try {
     return ParseProgram(bytes, warnings);
   } catch (const Error& error) {
@@ -43,7 +46,8 @@ Findings Verify(const std::string& path) {
   for (size_t i = 0; i < findings.blocks; ++i) {
     findings.ops += program->block(static_cast<int32_t>(i))->ops().size();
   }
-  // PaddlePaddle declares the outputs of accuracy as floats, say, and runs them as ints.
+  // Wrong declarations are warnings, since PaddlePaddle writes such files itself: it declares, for
+  // example, the outputs of accuracy as floats, but computes ints.
   findings.errors =
       VerifyProgram(DefaultOpRegistry(), *program, {.wrong_declarations = &findings.warnings});
   return findings;
@@ -84,18 +88,19 @@ int Run() {
 }  // namespace
 
 Subcommand VerifySubcommand() {
-  return {.name = "verify",
-          .summary = "whether Skiff can run a saved program, and what is odd about it",
-          .command = {.usage = "skiff verify FILE [--json]",
-                      .summary =
-                          "Loads a serialised ProgramDesc, such as __model__, and checks it with "
-                          "all shapes. Prints a line for\neach error (Skiff can't run the program) "
-                          "and warning (it can, but the file is odd: attributes\nthat it has "
-                          "twice, shapes declared otherwise than the op makes them), with the "
-                          "block\nand the op. Exit status: 0, 1 if there are errors.",
-                      .run = Run,
-                      .flags = {"json"},
-                      .operand = "program"}};
+  return {
+      .name = "verify",
+      .summary = "checks whether Skiff can run a saved program",
+      .command = {.usage = "skiff verify FILE [--json]",
+                  .summary =
+                      "Loads a serialised ProgramDesc, such as __model__, and checks it with "
+                      "all shapes. Prints a line for\neach error (Skiff can't run the program) "
+                      "and each warning (it can, but the file is inconsistent:\nrepeated "
+                      "attributes, declared shapes that differ from those that the op computes), "
+                      "with the block\nand the op. Exit status: 0, or 1 if there are errors.",
+                  .run = Run,
+                  .flags = {"json"},
+                  .operand = "program"}};
 }
 
 }  // namespace skiff

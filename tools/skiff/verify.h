@@ -1,4 +1,4 @@
-// skiff verify: whether Skiff can run a saved program, and what is odd about it.
+// skiff verify: checks whether Skiff can run a saved program.
 #pragma once
 
 #include "framework/command_line/command_line.h"

@@ -10,8 +10,8 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "operators/common/array_reduction.h"
 #include "operators/common/axis_extents.h"
-#include "operators/common/reduce.h"
 
 namespace skiff {
 namespace {

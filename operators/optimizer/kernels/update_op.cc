@@ -189,6 +189,41 @@ std::vector<AttrDef> CommonAttrs(std::vector<AttrDef> own) {
   return attrs;
 }
 
+// Appends the slots of states or scalars to the definition. `may_be_unwanted`: a program may leave
+// their outputs unconnected.
+void AddStates(const std::vector<UpdateOp::State>& states, bool may_be_unwanted, OpDef* def) {
+  for (const UpdateOp::State& state : states) {
+    def->inputs.push_back(ListSlot(state.input, state.doc));
+    def->update->lists.push_back(state.input);
+    if (state.output.empty()) continue;
+    def->outputs.push_back(
+        ListSlot(state.output, StrCat(state.input, " after the step."), may_be_unwanted));
+    def->in_place.emplace_back(state.input, state.output);
+  }
+}
+
+// Tells passes which lists have single numbers, and how a program advances them.
+void AddScalarRules(const std::vector<UpdateOp::State>& scalars, UpdateRule* rule) {
+  for (const UpdateOp::State& scalar : scalars) {
+    rule->scalars.push_back(scalar.input);
+    // A scalar without a factor isn't a power that the op advances.
+    if (scalar.factor.empty()) continue;
+    rule->powers.push_back(
+        {.input = scalar.input, .output = scalar.output, .factor = scalar.factor});
+  }
+}
+
+void AddMasterWeights(OpDef* def) {
+  def->inputs.push_back(
+      ListSlot("MasterParam",
+               "With multi_precision the float32 weights, each of its parameter's "
+               "shape; else none.",
+               true));
+  def->outputs.push_back(ListSlot("MasterParamOut", "MasterParam after the step.", true));
+  def->update->lists.emplace_back("MasterParam");
+  def->in_place.emplace_back("MasterParam", "MasterParamOut");
+}
+
 }  // namespace
 
 OpDef MakeUpdateOpDef(UpdateOp op) {
@@ -208,32 +243,10 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
   def.in_place = {{"Param", "ParamOut"}};
   def.update = UpdateRule{
       .lists = {"Param", "Grad"}, .list_attrs = op.list_attrs, .merged_as = op.merged_as};
-  const auto add_states = [&def](const std::vector<UpdateOp::State>& states, bool may_be_unwanted) {
-    for (const UpdateOp::State& state : states) {
-      def.inputs.push_back(ListSlot(state.input, state.doc));
-      def.update->lists.push_back(state.input);
-      if (state.output.empty()) continue;
-      def.outputs.push_back(
-          ListSlot(state.output, StrCat(state.input, " after the step."), may_be_unwanted));
-      def.in_place.emplace_back(state.input, state.output);
-    }
-  };
-  add_states(op.states, false);
-  add_states(op.scalars, true);
-  for (const UpdateOp::State& scalar : op.scalars) {
-    def.update->scalars.push_back(scalar.input);
-    // A scalar without a factor isn't a power that the op advances.
-    if (scalar.factor.empty()) continue;
-    def.update->powers.push_back(
-        {.input = scalar.input, .output = scalar.output, .factor = scalar.factor});
-  }
-  def.inputs.push_back(ListSlot("MasterParam",
-                                "With multi_precision the float32 weights, each of its parameter's "
-                                "shape; else none.",
-                                true));
-  def.outputs.push_back(ListSlot("MasterParamOut", "MasterParam after the step.", true));
-  def.update->lists.emplace_back("MasterParam");
-  def.in_place.emplace_back("MasterParam", "MasterParamOut");
+  AddStates(op.states, false, &def);
+  AddStates(op.scalars, true, &def);
+  AddScalarRules(op.scalars, &*def.update);
+  AddMasterWeights(&def);
   def.inputs.insert(def.inputs.end(), op.shared_scalars.begin(), op.shared_scalars.end());
   def.inputs.push_back({.name = "SkipUpdate",
                         .doc = "One bool: whether to leave everything as it is.",

@@ -1,5 +1,5 @@
-// One bug for each sanitizer. A sanitizer under which its canary passes is not
-// looking: tools/check_sanitizers.sh expects every one to fail.
+// One bug for each sanitizer. If a canary passes under its sanitizer, the
+// sanitizer doesn't work: tools/check_sanitizers.sh expects every one to fail.
 #include <climits>
 #include <cstdlib>
 #include <cstring>

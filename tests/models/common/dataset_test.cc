@@ -50,12 +50,12 @@ TEST(Dataset, SplitsWithoutLosingImages) {
   EXPECT_THAT(rest.labels, ElementsAre(1));
   EXPECT_EQ(rest.Image(0)[5], 60);
   EXPECT_EQ(MessageOf([] { HoldBackLast(Ramp(), 2); }),
-            "ramp: 2 of 2 images to hold back: expected at least one, and one that is left");
+            "ramp: 2 of 2 images to hold back: expected to hold back and to keep at least one");
   EXPECT_EQ(MessageOf([] { HoldBackLast(ImageDataset{.name = "none"}, 1); }),
-            "none: 1 of 0 images to hold back: expected at least one, and one that is left");
+            "none: 1 of 0 images to hold back: expected to hold back and to keep at least one");
   EXPECT_EQ(
       MessageOf([] { FirstImages(Ramp(), 3); }),
-      "ramp: the first 3 of 2 images asked for: expected at least one, and no more than there "
+      "ramp: the first 3 of 2 images requested: expected at least one, and no more than there "
       "are");
 }
 

@@ -45,7 +45,7 @@ class IdxReaderTest : public ::testing::Test {
     return path;
   }
 
-  // The message of the Error (kDataLoss) that reading gives.
+  // Returns the message of the Error (kDataLoss) that reading throws.
   std::string Refusal(const std::string& path, int32_t rank = 1) {
     try {
       ReadIdx(path, rank);
@@ -107,7 +107,7 @@ TEST_F(IdxReaderTest, RefusesEveryTruncationOfACompressedFile) {
   }
 }
 
-// The CRC-32 notices every harm to the data; the head of a gzip file may bear some.
+// The CRC-32 detects every damage to the data. Some bytes of the gzip header don't matter.
 TEST_F(IdxReaderTest, RefusesACompressedFileWithAWrongByte) {
   std::string elements;
   for (int i = 0; i < 200; ++i) elements += static_cast<char>(i * i);
@@ -163,17 +163,17 @@ TEST_F(IdxReaderTest, RefusesOtherTypesRanksAndBytesThatRemain) {
   const std::string rank = Write("rank", IdxBytes({1, 1}, "a"));
   EXPECT_EQ(Refusal(rank), rank + " holds an array of rank 2: expected 1");
   const std::string longer = Write("long", IdxBytes({1}, "ab"));
-  EXPECT_EQ(Refusal(longer), longer + " goes on behind its last element");
+  EXPECT_EQ(Refusal(longer), longer + " continues after its last element");
   Gzip(IdxBytes({1}, "ab"), directory_ / "long.gz");
   EXPECT_EQ(Refusal(directory_ / "long.gz"),
-            directory_ / "long.gz goes on behind its last element");
+            directory_ / "long.gz continues after its last element");
   // A second member is more data to gzip.
   const std::string member = Gzip(IdxBytes({1}, "a"), directory_ / "member.gz");
   const std::string two = Write("two.gz", member + member);
-  EXPECT_EQ(Refusal(two), two + " goes on behind its last element");
+  EXPECT_EQ(Refusal(two), two + " continues after its last element");
 }
 
-// gzip ends at its own end mark; tapes and some servers pad files.
+// A gzip stream ends at its own end mark. Tapes and some servers pad files after it.
 TEST_F(IdxReaderTest, IgnoresWhatFollowsAGzipStreamAndIsNone) {
   const std::string packed = Gzip(IdxBytes({2}, "ab"), directory_ / "packed.gz");
   const std::string path = Write("padded.gz", packed + std::string(64, '\0'));
@@ -188,7 +188,7 @@ TEST_F(IdxReaderTest, RefusesWhatIsNoFile) {
       ADD_FAILURE() << path;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kIo);
-      EXPECT_EQ(error.what(), path + " is no regular file");
+      EXPECT_EQ(error.what(), path + " isn't a regular file");
     }
   }
 }
@@ -213,7 +213,7 @@ TEST_F(IdxReaderTest, HoldsBackTheLastImagesOfMnist) {
   EXPECT_THAT(pair.validation.pixels, ElementsAre('c', 'c'));
   EXPECT_EQ(pair.train.width, 2);
   EXPECT_EQ(MessageOf([&] { ReadMnist(directory_.path(), 3); }, ErrorCode::kInvalidArgument),
-            "mnist: 3 of 3 images to hold back: expected at least one, and one that is left");
+            "mnist: 3 of 3 images to hold back: expected to hold back and to keep at least one");
   std::filesystem::remove(directory_ / "train-labels-idx1-ubyte.gz");
   const std::string labels = directory_ / "train-labels-idx1-ubyte";
   EXPECT_EQ(MessageOf([&] { ReadMnist(directory_.path(), 1); }, ErrorCode::kNotFound),
@@ -238,7 +238,7 @@ TEST_F(IdxReaderTest, RefusesImagesAndLabelsThatDoNotMatch) {
   const std::string fewer = Write("fewer", IdxBytes({1}, "\x01"));
   EXPECT_EQ(refusal(fewer), images + " holds 2 images, but " + fewer + " holds 1 labels");
   const std::string no_digit = Write("no_digit", IdxBytes({2}, "\x01\x0A"));
-  EXPECT_EQ(refusal(no_digit), no_digit + ": label 10 of image 1 is no digit");
+  EXPECT_EQ(refusal(no_digit), no_digit + ": label 10 of image 1 isn't a digit");
   const std::string empty = Write("empty", IdxBytes({2, 0, 1}, ""));
   EXPECT_EQ(MessageOf([&] { ReadIdxImages(empty, no_digit); }, ErrorCode::kDataLoss),
             empty + " holds images of 0x1 pixels: expected extents from 1 to 65536");

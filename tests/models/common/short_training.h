@@ -21,7 +21,7 @@ struct ShortTrainingOptions {
 
 struct ShortTraining {
   std::vector<float> losses;  // of each step, before its update
-  std::string weights_hash;   // of all persistables, after the last
+  std::string weights_hash;   // of all persistables, after the last step
 };
 
 // Steps on one batch of all images.
@@ -33,7 +33,7 @@ struct NetworkShape {
   std::map<std::string, int64_t> ops;  // how many of each type
 };
 
-// The network alone, for images of these dims and ten classes.
+// Builds only the network, for images of these dims and ten classes.
 NetworkShape ShapeOf(const BuildLogits& logits, const std::vector<int64_t>& image_dims);
 
 }  // namespace skiff::models

@@ -1,5 +1,5 @@
-// The train programs as a user runs them: what is wrong with a command line, the data or the
-// checkpoint is said in one line of "error: …" and spoils nothing.
+// Runs the train programs as a user does: a mistake in the command line, the data or the checkpoint
+// is one line of "error: …" and damages nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ struct Outcome {
   int status = -1;
   std::string output;  // of stdout and stderr
 
-  // The line that starts with `start`.
+  // Returns the line that starts with `start`.
   std::string Line(const std::string& start) const {
     const size_t begin = output.find(start);
     if (begin == std::string::npos) return output;
@@ -163,7 +163,7 @@ TEST_F(CommandLine, NamesACheckpointThatIsNotThere) {
   ExpectRefused("mlp", "--evaluate_only", "list " + checkpoints + ": No such file or directory");
 }
 
-// Refused checkpoints stay as they are, and the training goes on from them to the same end.
+// Rejected checkpoints stay as they are, and the training can still continue from them.
 TEST_F(CommandLine, NamesWhatAForeignCheckpointWasMadeWith) {
   const std::string flags =
       "--epochs=2 --batch_size=32 --hidden_units=16 --hidden_layers=1 --learning_rate=0.05";
@@ -187,7 +187,7 @@ TEST_F(CommandLine, NamesWhatAForeignCheckpointWasMadeWith) {
   expect("mlp", flags + " --seed=2", "was made with seed = 1, but now it is 2" + advice);
   expect("mlp", flags + " --batch_size=16",
          "was made with batch_size = 32, but now it is 16" + advice);
-  // Another network: told as the flag, not as the variables.
+  // Another network: the message names the flag, not the variables.
   expect("mlp", flags + " --hidden_units=8",
          "was made with hidden_units = 16, but now it is 8" + advice);
   expect("lenet", "--epochs=2 --batch_size=32 --learning_rate=0.05",
@@ -200,7 +200,7 @@ TEST_F(CommandLine, NamesWhatAForeignCheckpointWasMadeWith) {
   EXPECT_EQ(resumed.Line("weights "), whole.Line("weights "));
 }
 
-// What a newcomer does: the same command twice, then one of those that the program names.
+// What a newcomer does: run the same command twice, then one that the program suggests.
 TEST_F(CommandLine, RefusesTheDirectoryOfATrainingAndNamesOthers) {
   const std::string flags = "--epochs=1 --batch_size=32 --hidden_units=16";
   const Outcome first = Train("mlp", flags + OutputDir());
@@ -220,7 +220,7 @@ TEST_F(CommandLine, RefusesTheDirectoryOfATrainingAndNamesOthers) {
                     EndsWith("--hidden_units=512 --output_dir=mlp_run_4\n")));
 }
 
-// A newest checkpoint that is torn is skipped, and said to be.
+// If the newest checkpoint is damaged, the program skips it and says so.
 TEST_F(CommandLine, NamesATornCheckpoint) {
   const std::string flags = "--epochs=2 --batch_size=32 --hidden_units=16" + OutputDir();
   ASSERT_EQ(Train("mlp", flags + " --save_every=2 --stop_after=6").status, 0);

@@ -52,7 +52,7 @@ TEST(LeNet, RefusesImagesThatTwoPoolingsLeaveNothingOf) {
 
 TEST(LeNet, LearnsAFewImagesByHeart) {
   const ShortTraining training = TrainShortly(LeNet, {.steps = 40});
-  // Ten classes, so it begins near log(10).
+  // With ten classes, the loss begins near log(10).
   EXPECT_GT(training.losses.front(), 1.5f);
   EXPECT_LT(training.losses.back(), 0.05f);
 }

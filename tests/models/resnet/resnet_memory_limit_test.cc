@@ -1,4 +1,4 @@
-// ResNet-20 trains in little more memory than its plan says, and refuses to in less.
+// ResNet-20 trains in little more memory than its plan reports, and fails with an Error in less.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,12 +50,12 @@ class ResNetMemoryLimit : public ::testing::Test {
   }
 
   struct Training {
-    std::string weights_hash;  // of all that a checkpoint would hold
-    int64_t needed_bytes = 0;  // the whole of what the statistics of the plan add up to
+    std::string weights_hash;  // of everything that a checkpoint would hold
+    int64_t needed_bytes = 0;  // the sum of the plan's statistics
     int64_t arena_bytes = 0;
   };
 
-  // Three steps with an executor of its own.
+  // Does three steps with an executor of its own.
   Training Train(int64_t rows) const {
     Executor executor;
     executor.Run(*program_.startup);
@@ -76,7 +76,7 @@ class ResNetMemoryLimit : public ::testing::Test {
   }
 
   int64_t LiveBytes() const { return allocator_.statistics().live_bytes; }
-  // What the process holds, of which nothing is cached.
+  // Returns what the process holds after the caches are released.
   int64_t HeldBytes() const {
     allocator_.ReleaseCached();
     return allocator_.statistics().reserved_bytes;
@@ -90,7 +90,7 @@ TEST_F(ResNetMemoryLimit, TrainsInTwoPercentMoreThanItsPlanSays) {
   const int64_t live = LiveBytes();
   allocator_.ResetPeaks();
   const Training free = Train(kBatch);
-  // The plan's figures are all that there is.
+  // Nothing takes memory but what the plan's figures cover.
   EXPECT_LE(allocator_.statistics().peak_bytes - live, free.needed_bytes);
   EXPECT_EQ(LiveBytes(), live);
 

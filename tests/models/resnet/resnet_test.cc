@@ -25,7 +25,7 @@ NetworkShape Build(const ResNetOptions& options, int64_t extent) {
 }
 
 TEST(ResNet, HasTheParametersOfThePaper) {
-  // Those of torchvision's resnet18 … resnet101.
+  // The numbers of torchvision's resnet18 … resnet101.
   EXPECT_EQ(Build({.depth = 18, .classes = 1000}, 224).parameters, 11689512);
   EXPECT_EQ(Build({.depth = 34, .classes = 1000}, 224).parameters, 21797672);
   EXPECT_EQ(Build({.depth = 50, .classes = 1000}, 224).parameters, 25557032);
@@ -35,11 +35,11 @@ TEST(ResNet, HasTheParametersOfThePaper) {
 TEST(ResNet, SmallNetworksHaveSixNPlusTwoLayers) {
   for (const int32_t depth : {20, 32, 44, 56, 110}) {
     const NetworkShape network = Build({.depth = depth}, 32);
-    // Two shortcuts are convolutions as well; the last layer isn't one.
+    // The depth counts the last layer, but not the two shortcuts that are convolutions.
     EXPECT_EQ(network.ops.at("conv2d"), depth - 1 + 2) << depth;
     EXPECT_EQ(network.output_dims, (std::vector<int64_t>{-1, 10}));
   }
-  // 270 thousand in table 6 of the paper, and the two projections.
+  // 270 thousand in table 6 of the paper, plus the two projections.
   EXPECT_EQ(Build({.depth = 20}, 32).parameters, 272474);
 }
 

@@ -49,7 +49,8 @@ Network Build(const VggOptions& options, int64_t extent) {
 }
 
 TEST(Vgg, HasTheParametersOfThePaper) {
-  // Those of torchvision's vgg11_bn … vgg19_bn, whose convolutions have a bias.
+  // The numbers of torchvision's vgg11_bn … vgg19_bn, whose convolutions also have biases, one per
+  // filter.
   const auto with_biases = [](int32_t depth) {
     const Network network = Build({.depth = depth, .classes = 1000}, 224);
     EXPECT_EQ(network.layers_with_weights, depth);

@@ -1,4 +1,4 @@
-"""What the benchmarks do with their arguments, and where they write."""
+"""Tests what the benchmarks do with their arguments, and where they write."""
 import json
 import os
 import re
@@ -126,13 +126,13 @@ class Command(unittest.TestCase):
     def test_refuses_optimizers_and_sizes_that_there_are_not(self):
         for flags, message in (
                 (["--optimizer=hope"], r'--optimizer=hope: found "hope", expected some of sgd, momentum, .*, lamb'),
-                (["--optimizer=adam,adam"], '--optimizer=adam,adam: "adam" stands there twice'),
+                (["--optimizer=adam,adam"], '--optimizer=adam,adam: "adam" is listed twice'),
                 (["--forms=flat,round"], '--forms=flat,round: found "round", expected some of loop, merged, flat'),
                 (["--forms="], "--forms=: expected some of loop, merged, flat"),
                 (["--tensors=1,many"], '--tensors=1,many: found "many", expected positive numbers'),
                 (["--elements=0"], '--elements=0: found "0", expected positive numbers'),
                 (["--tensors=11", "--elements=10", "--most_elements=100"],
-                 "--tensors=11 --elements=10 --most_elements=100: expected a pair with at most so many elements in all"),
+                 "--tensors=11 --elements=10 --most_elements=100: expected a pair with at most that many elements in all"),
                 (["--clip=value"], "--clip=value: expected none or global_norm"),
                 (["--decay=l1"], "--decay=l1: expected none or l2"),
                 (["--threads=-1"], "--threads=-1: expected a number of at least 0"),

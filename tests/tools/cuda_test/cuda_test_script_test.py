@@ -1,4 +1,4 @@
-"""cuda_test.sh run: counts what the packed tests say, and takes nothing untested for passed."""
+"""Tests that `cuda_test.sh run` counts the results of the packed tests, and counts nothing untested as passed."""
 import os
 import shutil
 import stat

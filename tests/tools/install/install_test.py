@@ -1,4 +1,4 @@
-"""What tools/install.sh asks apt-get for, on distributions with other packages: stand-ins tell what there is."""
+"""Tests what tools/install.sh installs on distributions with different packages, with fake apt and dpkg commands."""
 import os
 import stat
 import subprocess

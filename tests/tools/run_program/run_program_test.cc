@@ -69,7 +69,7 @@ class RunProgram : public testing::Test {
 
   TensorMap Outputs() const { return ReadNpz(folder_ / "out.npz"); }
 
-  // What the run prints; `failed` is how many jobs fail.
+  // Returns what the run prints; `failed` is the number of jobs that fail.
   std::string RunJobs(const std::string& lines, int64_t failed) {
     PutBytes(folder_ / "jobs.jsonl", lines);
     testing::internal::CaptureStdout();
@@ -239,7 +239,7 @@ TEST_F(RunProgram, RefusesParamsThatTheProgramDoesNotKeep) {
   options.params = folder_ / "params.npz";
   WriteNpz(options.params, {{"sum", Tensor::FromValues<float>({}, {1})}});
   EXPECT_THAT(ErrorOf([&] { RunProgramFile(options); }).what(),
-              AllOf(HasSubstr("params.npz"), HasSubstr("\"sum\" is no persistable")));
+              AllOf(HasSubstr("params.npz"), HasSubstr("\"sum\" isn't a persistable")));
 }
 
 TEST_F(RunProgram, RefusesOffsetsThatAreNone) {
@@ -292,8 +292,8 @@ TEST_F(RunProgram, NamesLinesThatAreNoJobs) {
   EXPECT_THAT(RunJobs("{\"fetch\": \"y\"", 1), HasSubstr("job 1: "));
   EXPECT_THAT(RunJobs("[1]", 1), HasSubstr("a job is a JSON object"));
   EXPECT_THAT(RunJobs("{\"fetches\": \"y\"}", 1), HasSubstr("a job has no \"fetches\""));
-  EXPECT_THAT(RunJobs("{\"fetch\": [\"y\"]}", 1), HasSubstr("the line is no job"));
-  EXPECT_THAT(RunJobs("{\"steps\": \"two\"}", 1), HasSubstr("the line is no job"));
+  EXPECT_THAT(RunJobs("{\"fetch\": [\"y\"]}", 1), HasSubstr("the line isn't a valid job"));
+  EXPECT_THAT(RunJobs("{\"steps\": \"two\"}", 1), HasSubstr("the line isn't a valid job"));
   EXPECT_THROW(RunProgramJobs(folder_ / "nowhere.jsonl", {}), Error);
 }
 

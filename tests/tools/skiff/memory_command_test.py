@@ -30,7 +30,7 @@ class MemoryCommand(unittest.TestCase):
             self.assertGreaterEqual(row["planned_bytes"], row["max_live_bytes"])
             # Each place is rounded up to the alignment.
             self.assertLessEqual(row["planned_bytes"], 1.01 * row["unshared_bytes"])
-            # A page that is there already may have had some room.
+            # A block may fit into the rest of a page that is reserved already.
             self.assertGreater(row["reserved_bytes"] + 4096, row["planned_bytes"])
             self.assertEqual(max(row["live_bytes"]), row["max_live_bytes"])
             self.assertEqual(len(row["top"]), 3)

@@ -49,7 +49,7 @@ class PlannedMemory(unittest.TestCase):
         for less, more in itertools.pairwise(POLICIES):
             self.assertLessEqual(rows[more]["planned_bytes"], rows[less]["planned_bytes"], f"{less}, {more}")
 
-    # More images don't take much less memory, nor more than so many times as much.
+    # More images don't take much less memory, and at most in proportion more.
     def check_growth(self, planned):
         for (batch_size, planned_bytes), (larger, more_bytes) in itertools.pairwise(sorted(planned.items())):
             self.assertLessEqual(planned_bytes, MOST_SHRINKING * more_bytes, f"batch {batch_size}, {larger}")
