@@ -125,17 +125,34 @@ class Lowering {
   }
 
   void AddOp(const Op& op, size_t position) {
-    // Fluid's programs have ops for feeds and fetches. Here the caller names both, so these ops
-    // only tell which feeds a saved program needs.
-    if (op.type == "feed") {
-      for (const std::string& name : op.Output("Out")) {
-        SKIFF_ENFORCE(current_.contains(name), kInvalidArgument, "feed \"", name, "\" is missing");
-      }
-      return;
-    }
+    if (op.type == "feed") return CheckFeeds(op);
     if (op.type == "fetch") return;
     const OpDef& def = registry_.Get(op.type);
     CheckOp(def, op);
+    Instruction instruction = ReadInputs(op, def, position);
+    // Inputs were read first, so an op that reads and writes one name reads the old value.
+    DefineOutputs(op, def, &instruction);
+    std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction);
+    CheckOutputPlaces(op, def, instruction);
+    const std::vector<std::string> names = OutputOrder(def, op);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == kEmptyVarName) continue;
+      current_[names[i]] = FinalValue(instruction.outputs[i], copies);
+    }
+    plan_.instructions.push_back(std::move(instruction));
+    std::ranges::move(copies, std::back_inserter(plan_.instructions));
+  }
+
+  // Fluid's programs have ops for feeds and fetches. Here the caller names both, so these ops only
+  // tell which feeds a saved program needs.
+  void CheckFeeds(const Op& op) const {
+    for (const std::string& name : op.Output("Out")) {
+      SKIFF_ENFORCE(current_.contains(name), kInvalidArgument, "feed \"", name, "\" is missing");
+    }
+  }
+
+  // Returns the op's instruction, with inputs and without outputs.
+  Instruction ReadInputs(const Op& op, const OpDef& def, size_t position) {
     Instruction instruction;
     instruction.op = &op;
     instruction.def = &def;
@@ -149,8 +166,11 @@ class Lowering {
       instruction.reads_data.insert(instruction.reads_data.end(), op.Input(slot.name).size(),
                                     !slot.shape_only);
     }
+    return instruction;
+  }
 
-    // Inputs were read first, so an op that reads and writes one name reads the old value.
+  // Infers the metas of the outputs and makes a value of each.
+  void DefineOutputs(const Op& op, const OpDef& def, Instruction* instruction) {
     const std::vector<std::string> names = OutputOrder(def, op);
     std::vector<TensorMeta> outputs;
     for (const std::string& name : names) {
@@ -160,16 +180,18 @@ class Lowering {
       outputs.push_back(var == nullptr ? TensorMeta{} : MetaOf(*var));
     }
     std::vector<TensorMeta> inputs;
-    for (ValueId value : instruction.inputs) {
+    for (ValueId value : instruction->inputs) {
       inputs.push_back(value ? plan_[value].meta : TensorMeta{});
     }
     OpContext context(op, def, std::move(inputs), std::move(outputs), plan_.place);
     InferOutputs(&context);
     for (size_t i = 0; i < names.size(); ++i) {
-      instruction.outputs.push_back(
+      instruction->outputs.push_back(
           names[i] == kEmptyVarName ? ValueId() : Define(def, names[i], context.outputs()[i]));
     }
-    std::vector<Instruction> copies = WriteScopeOutOfPlace(op, def, &instruction);
+  }
+
+  void CheckOutputPlaces(const Op& op, const OpDef& def, const Instruction& instruction) const {
     size_t output = 0;
     for (const SlotDef& slot : def.outputs) {
       const Place place = PlaceOfSlot(def, op, slot.name, plan_.place);
@@ -177,12 +199,6 @@ class Lowering {
         CheckPlace(instruction.outputs[output++], slot.name, place);
       }
     }
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (names[i] != kEmptyVarName)
-        current_[names[i]] = FinalValue(instruction.outputs[i], copies);
-    }
-    plan_.instructions.push_back(std::move(instruction));
-    std::ranges::move(copies, std::back_inserter(plan_.instructions));
   }
 
   ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {

@@ -65,8 +65,9 @@ std::string Difference(const Tensor& found, const Tensor& expected, double toler
                 ", expected ", b[i]);
 }
 
-// Verifies the plan after all other passes; the executor does so only in debug builds. What runs then
-// is the plan that its text gives back, so every workload also checks that the text says everything.
+// Verifies the plan after all other passes; the executor does so only in debug builds. What runs
+// then is the plan that its text gives back, so every workload also checks that the text says
+// everything.
 class VerifyPass final : public PlanPass {
  public:
   std::string_view name() const override { return "verify"; }

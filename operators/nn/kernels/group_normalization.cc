@@ -162,11 +162,82 @@ std::unique_ptr<Kernel> PrepareGroupNorm(PrepareContext& context,
   });
 }
 
+namespace {
+
+// The arrays of one run of the gradient. Those of optional arguments may be nullptr.
+template <typename T>
+struct GradientArrays {
+  const T* x;
+  const T* dy;
+  const T* scale;
+  const T* means;
+  const T* statistics;
+  T* dx;
+  // For each image and channel, the sums of dy and of dy · z.
+  double* sums;
+  double* products;
+};
+
+// Returns 1 / deviation of a group.
+template <typename T>
+double InverseDeviation(const GroupNormArguments& arguments, double epsilon, T statistic) {
+  // A single element is its group's mean: Y doesn't depend on it, and the general formula would
+  // leave rounding errors.
+  if (arguments.geometry.count() == 1) return 0;
+  const auto value = static_cast<double>(statistic);
+  return arguments.statistic == GroupStatistic::kVariance ? 1 / std::sqrt(value + epsilon) : value;
+}
+
+// Writes the sums of a group's channels and, if it is wanted, dx. `h` is 1 / deviation.
+template <typename T>
+void DifferentiateGroup(const GroupGeometry& geometry, int64_t item, double h,
+                        const GradientArrays<T>& arrays) {
+  const Group<T> group(geometry, item);
+  const int64_t first = item / geometry.groups * geometry.channels + group.first_channel();
+  const T* group_scale = ByChannel(arrays.scale, group.first_channel());
+  const T mean = arrays.means[item];
+  double* sums = arrays.sums + first;
+  double* products = arrays.products + first;
+  // Before group.Gradient, which may overwrite dy.
+  group.GradientSums(arrays.x, arrays.dy, mean, sums, products);
+  double sum = 0;
+  double product = 0;
+  for (int64_t c = 0; c < geometry.group_channels(); ++c) {
+    // The sums are over dy; those of the group are over g = dy · Scale, which is constant in a
+    // channel.
+    const double factor = group_scale == nullptr ? 1 : static_cast<double>(group_scale[c]);
+    sum += factor * sums[c];
+    product += factor * products[c];
+    products[c] *= h;
+  }
+  if (arrays.dx == nullptr) return;
+  // h · z · sum(g · z) / m = (x - mean) · h³ · sum(g · (x - mean)) / m: hence h³ in the factor.
+  const auto count = static_cast<double>(std::max<int64_t>(geometry.count(), 1));
+  group.Gradient(arrays.x, arrays.dy, group_scale,
+                 {.mean = mean,
+                  .slope = static_cast<T>(h),
+                  .factor = static_cast<T>(h * h * h * product / count),
+                  .offset = static_cast<T>(h * sum / count)},
+                 arrays.dx);
+}
+
+// Writes the sums over images of values by image and channel; nothing if nobody wants them.
+template <typename T>
+void AddUpImages(const GroupGeometry& geometry, const double* values, T* totals) {
+  if (totals == nullptr) return;
+  for (int64_t c = 0; c < geometry.channels; ++c) {
+    double total = 0;
+    for (int64_t n = 0; n < geometry.batch; ++n) total += values[n * geometry.channels + c];
+    totals[c] = static_cast<T>(total);
+  }
+}
+
+}  // namespace
+
 template <typename T>
 std::unique_ptr<Kernel> PrepareGroupNormGrad(PrepareContext& context,
                                              const GroupNormArguments& arguments) {
   const GroupGeometry geometry = arguments.geometry;
-  const bool saves_variance = arguments.statistic == GroupStatistic::kVariance;
   const double epsilon = context.Attr<float>("epsilon");
   const int x_input = context.InputIndex("X");
   const int scale_input = context.InputIndex("Scale");
@@ -176,66 +247,28 @@ std::unique_ptr<Kernel> PrepareGroupNormGrad(PrepareContext& context,
   const int dx_output = context.OutputIndex("X@GRAD");
   const int scale_output = context.OutputIndex("Scale@GRAD");
   const int bias_output = context.OutputIndex("Bias@GRAD");
-  // For each image and channel, the sums of Y@GRAD and of Y@GRAD · z.
   const int64_t sum_count = MultiplyCounts(geometry.batch, geometry.channels);
   const int memory =
       context.RequestWorkspace(ByteCount(MultiplyCounts(2, sum_count), DType::kFloat64));
   return MakeKernel([=](const KernelContext& run) {
-    const T* x = run.input(x_input).data<T>();
-    const T* dy = run.input(gradient_input).data<T>();
-    const T* scale = InputData<T>(run, scale_input);
-    const T* means = run.input(mean_input).data<T>();
-    const T* statistics = run.input(statistic_input).data<T>();
-    T* dx = OutputData<T>(run, dx_output);
     auto* sums = static_cast<double*>(run.workspace(memory));
-    double* products = sums + sum_count;
-    const auto differentiate = [&](int64_t item) {
-      const Group<T> group(geometry, item);
-      const T mean = means[item];
-      const auto statistic = static_cast<double>(statistics[item]);
-      double h = saves_variance ? 1 / std::sqrt(statistic + epsilon) : statistic;
-      // A single element is its group's mean: Y doesn't depend on it, and the general formula would
-      // leave rounding errors.
-      if (geometry.count() == 1) h = 0;
-      const int64_t first = item / geometry.groups * geometry.channels + group.first_channel();
-      const T* group_scale = ByChannel(scale, group.first_channel());
-      // Before group.Gradient, which may overwrite dy.
-      group.GradientSums(x, dy, mean, sums + first, products + first);
-      double sum = 0;
-      double product = 0;
-      for (int64_t c = 0; c < geometry.group_channels(); ++c) {
-        // The sums are over dy; those of the group are over g = dy · Scale, which is constant in a
-        // channel.
-        const double factor = group_scale == nullptr ? 1 : static_cast<double>(group_scale[c]);
-        sum += factor * sums[first + c];
-        product += factor * products[first + c];
-        products[first + c] *= h;
-      }
-      if (dx == nullptr) return;
-      // h · z · sum(g · z) / m = (x - mean) · h³ · sum(g · (x - mean)) / m: hence h³ in the factor.
-      const auto count = static_cast<double>(std::max<int64_t>(geometry.count(), 1));
-      group.Gradient(x, dy, group_scale,
-                     {.mean = mean,
-                      .slope = static_cast<T>(h),
-                      .factor = static_cast<T>(h * h * h * product / count),
-                      .offset = static_cast<T>(h * sum / count)},
-                     dx);
-    };
+    const GradientArrays<T> arrays = {.x = run.input(x_input).data<T>(),
+                                      .dy = run.input(gradient_input).data<T>(),
+                                      .scale = InputData<T>(run, scale_input),
+                                      .means = run.input(mean_input).data<T>(),
+                                      .statistics = run.input(statistic_input).data<T>(),
+                                      .dx = OutputData<T>(run, dx_output),
+                                      .sums = sums,
+                                      .products = sums + sum_count};
     ParallelFor(geometry.batch * geometry.groups, GrainOf(geometry.count()),
                 [&](int64_t begin, int64_t end) {
-                  for (int64_t item = begin; item < end; ++item) differentiate(item);
+                  for (int64_t item = begin; item < end; ++item) {
+                    const double h = InverseDeviation(arguments, epsilon, arrays.statistics[item]);
+                    DifferentiateGroup(geometry, item, h, arrays);
+                  }
                 });
-    const auto add_up = [&](const double* values, int output) {
-      if (output < 0) return;
-      T* totals = run.output(output).template data<T>();
-      for (int64_t c = 0; c < geometry.channels; ++c) {
-        double total = 0;
-        for (int64_t n = 0; n < geometry.batch; ++n) total += values[n * geometry.channels + c];
-        totals[c] = static_cast<T>(total);
-      }
-    };
-    add_up(products, scale_output);
-    add_up(sums, bias_output);
+    AddUpImages(geometry, arrays.products, OutputData<T>(run, scale_output));
+    AddUpImages(geometry, arrays.sums, OutputData<T>(run, bias_output));
   });
 }
 
