@@ -127,4 +127,12 @@ DType ParseDType(TextScanner* scan) {
 
 std::vector<int64_t> ParseIntegers(TextScanner* scan) { return ParseList<int64_t>(scan); }
 
+// A copy of the scanner is a position in the text: looking ahead costs nothing more.
+bool IsOpNext(TextScanner scan) {
+  scan.Punctuation('{');
+  if (scan.TryPunctuation('}')) return scan.Peek() == '=';
+  scan.Name("a name");
+  return scan.Peek() == ':';
+}
+
 }  // namespace skiff

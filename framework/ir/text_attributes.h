@@ -1,5 +1,5 @@
-// Parses what the text formats of programs and plans have in common: attributes, dtypes and lists
-// of integers. Internal to framework/ir and framework/plan.
+// Parses what the text formats of programs and plans have in common: attributes, dtypes, lists of
+// integers, and where an op starts. Internal to framework/ir and framework/plan.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +19,9 @@ AttributeMap ParseAttributes(TextScanner* scan);
 DType ParseDType(TextScanner* scan);
 // [1, -2, …]
 std::vector<int64_t> ParseIntegers(TextScanner* scan);
+
+// Returns whether the '{' where the scanner is starts the outputs of an op, `{}` or `{Out: …`,
+// rather than attributes, `{a = …`.
+bool IsOpNext(TextScanner scan);
 
 }  // namespace skiff

@@ -125,7 +125,7 @@ class ProgramParser {
     var.dims = ParseIntegers(&scan_);
     while (TryVarMark(&var)) {
     }
-    if (scan_.Peek() == '{' && !IsOpNext()) var.attrs = ParseAttributes(&scan_);
+    if (scan_.Peek() == '{' && !IsOpNext(scan_)) var.attrs = ParseAttributes(&scan_);
     return var;
   }
 
@@ -163,17 +163,6 @@ class ProgramParser {
     return true;
   }
 
-  // Returns whether a '{' starts the outputs of an op, `{}` or `{Out: …`, rather than attributes,
-  // `{a = …`.
-  bool IsOpNext() const {
-    // A copy of the scanner is a position in the text: looking ahead costs nothing more.
-    TextScanner ahead = scan_;
-    ahead.Punctuation('{');
-    if (ahead.TryPunctuation('}')) return ahead.Peek() == '=';
-    ahead.Name("a name");
-    return ahead.Peek() == ':';
-  }
-
   Op ParseOp() {
     Op op;
     scan_.Punctuation('{');
@@ -183,7 +172,7 @@ class ProgramParser {
     scan_.Punctuation('(');
     op.inputs = ParseSlots(')');
     op.is_target = scan_.TryWord("target");
-    if (scan_.Peek() == '{' && !IsOpNext()) op.attrs = ParseAttributes(&scan_);
+    if (scan_.Peek() == '{' && !IsOpNext(scan_)) op.attrs = ParseAttributes(&scan_);
     return op;
   }
 

@@ -1,6 +1,7 @@
 #include "framework/ir/text_scanner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "framework/base/error.h"

@@ -2,7 +2,6 @@
 // framework/plan.
 #pragma once
 
-#include <bit>
 #include <charconv>
 #include <cstddef>
 #include <limits>

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -107,7 +108,7 @@ class PlanParser {
     scan_.Punctuation('(');
     const ParsedSlots inputs = ParseSlots(')', &PlanParser::ParseValue);
     op->is_target = scan_.TryWord("target");
-    if (scan_.Peek() == '{' && !IsOpNext()) op->attrs = ParseAttributes(&scan_);
+    if (scan_.Peek() == '{' && !IsOpNext(scan_)) op->attrs = ParseAttributes(&scan_);
     op->inputs = NamesOf(inputs);
     op->outputs = NamesOf(outputs);
     Located(start, [&] { CheckOp(*made.def, *op); });
@@ -122,15 +123,6 @@ class PlanParser {
     made.op = op.get();
     plan_.made_ops.push_back(std::move(op));
     return made;
-  }
-
-  // Returns whether a '{' starts the next op, `{}` or `{Out: …`, rather than attributes, `{a = …`.
-  bool IsOpNext() const {
-    TextScanner ahead = scan_;
-    ahead.Punctuation('{');
-    if (ahead.TryPunctuation('}')) return ahead.Peek() == '=';
-    ahead.Name("a name");
-    return ahead.Peek() == ':';
   }
 
   Instruction ParseCopy() {
@@ -197,10 +189,11 @@ class PlanParser {
   ParsedSlots ParseSlots(char close, ValueId (PlanParser::*parse)()) {
     ParsedSlots slots;
     if (scan_.TryPunctuation(close)) return slots;
+    std::unordered_set<std::string> seen;  // a text may have any number
     do {
       const size_t start = scan_.position();
       std::string slot = scan_.Name("the name of a slot");
-      if (std::ranges::count(slots, slot, &ParsedSlots::value_type::first) != 0) {
+      if (!seen.insert(slot).second) {
         scan_.ThrowAt(start, StrCat("slot ", Quote(slot), " is there twice"));
       }
       scan_.Punctuation(':');
@@ -290,9 +283,12 @@ class PlanParser {
     // Parsed aside: where the value is stored may name a value that isn't there yet.
     PlanValue value{.name = plan_[id].name, .meta = {}};
     value.meta.dtype = ParseDType(&scan_);
-    const size_t dims = scan_.position();
-    value.meta.shape = Shape(ParseIntegers(&scan_));
-    Located(dims, [&] { CheckElementLimit(value.meta.shape.dims()); });
+    const size_t start_of_dims = scan_.position();
+    const std::vector<int64_t> dims = ParseIntegers(&scan_);
+    Located(start_of_dims, [&] {
+      value.meta.shape = Shape(dims);
+      CheckElementLimit(dims);
+    });
     ParseValueMarks(&value);
     if (scan_.TryPunctuation('@')) ParseStorage(&value);
     plan_[id] = std::move(value);
@@ -304,7 +300,10 @@ class PlanParser {
     if (TrySetting("lod")) value->meta.lod_level = scan_.Number<int32_t>("a LoD level");
     value->meta.persistable = scan_.TryWord("persistable");
     if (TrySetting("blocked")) {
-      layout = Layout::Blocked(scan_.Number<int32_t>("the channels of a block"));
+      const size_t start = scan_.position();
+      const auto channels = scan_.Number<int32_t>("the channels of a block");
+      if (channels < 2) scan_.ThrowAt(start, "expected at least 2 channels in a block");
+      layout = Layout::Blocked(channels);
     }
     if (TrySetting("selected_rows")) {
       layout = Layout::SelectedRows(scan_.Number<int64_t>("the rows of a dense tensor"));

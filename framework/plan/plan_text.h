@@ -1,19 +1,18 @@
 // The text format of plans, for people and for tests. Parsing gives back a plan that runs the same.
 //
 //   plan cpu reuse=arena {
-//     value x#0 float32 [2, 3] @feed
-//     value w#1 float32 [3] persistable @scope
-//     {Out: [a#2 float32 [2, 3] @0]} = relu(X: [x#0])
-//     {Out: [b#3 float32 [2, 3] @a#2]} = elementwise_add(X: [a#2], Y: [w#1]) {axis = -1}
-//     copy [c#4 float32 [2, 3] blocked=8 @64] from [b#3] position=5
-//     fused [d#6 float32 [2, 3] @0] from [x#0, b#3] elements=6 {
-//       {Out: [e#5 float32 [2, 3]]} = tanh(X: [x#0])
+//     value x#0 float32 [2, 16] @feed
+//     value w#1 float32 [16] persistable @scope
+//     {Out: [a#2 float32 [2, 16] @0]} = relu(X: [x#0])
+//     {Out: [b#3 float32 [2, 16] @a#2]} = elementwise_add(X: [a#2], Y: [w#1]) {axis = -1}
+//     copy [c#4 float32 [2, 16] blocked=8 @128] from [b#3] position=1
+//     fused [d#6 float32 [2, 16] @256] from [x#0, b#3] elements=32 position=3 {
+//       {Out: [e#5 float32 [2, 16]]} = tanh(X: [x#0]) position=2
 //       {Out: [d#6]} = elementwise_mul(X: [e#5], Y: [b#3])
 //     }
 //     feed [x#0]
-//     fetch [d#6]
-//     contiguous alignment=4 [a#2, c#4]
-//     bytes max_live=24 planned=128 unshared=72
+//     fetch [c#4, d#6]
+//     bytes max_live=384 planned=384 unshared=512
 //   }
 //
 // - The plan starts with its place and the policy by which values share memory.

@@ -5,7 +5,9 @@
 
 #include <string>
 
+#include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
+#include "framework/io/file.h"
 #include "tests/framework/executor/lowered_plan.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/foreign_locale.h"
@@ -114,6 +116,26 @@ TEST_F(PlanTextTest, BecomesAPlanAgain) {
   EXPECT_EQ(plan.planned_bytes, 72);
 }
 
+// Returns the first indented text of a file's first comment.
+std::string ExampleOf(const std::string& header) {
+  const std::string text = ReadFile(header);
+  std::string example;
+  size_t line = text.find("//   plan");
+  while (text.compare(line, 5, "//   ") == 0) {
+    const size_t end = text.find('\n', line);
+    example += text.substr(line + 5, end + 1 - line - 5);
+    line = end + 1;
+  }
+  return example;
+}
+
+TEST(PlanText, TheExampleOfTheHeaderIsAPlan) {
+  const std::string example = ExampleOf("framework/plan/plan_text.h");
+  const Plan plan = ParsePlan(DefaultOpRegistry(), example);
+  EXPECT_THAT(VerifyPlan(plan), IsEmpty());
+  EXPECT_EQ(PrintPlan(plan), example);
+}
+
 // The slots of a text may come in any order; a kernel counts those of the definition.
 TEST_F(PlanTextTest, PutsArgumentsIntoTheOrderOfTheDefinition) {
   const Plan plan = ParsePlan(registry_, R"(plan cpu reuse=none {
@@ -154,6 +176,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"float32 [2, 16] alone", "float99 [2, 16] alone", "line 5, column 14: "},
         Mistake{"float32 [2, 16] alone", "float32 [2, 1125899906842624] alone",
                 "line 5, column 22: "},
+        Mistake{"float32 [2, 16] alone", "float32 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1] alone",
+                "line 5, column 22: "},
+        Mistake{"blocked=8", "blocked=0", "expected at least 2 channels in a block"},
         Mistake{"value x#0", "value x#9999999", "the index 9999999 is too large"},
         Mistake{"value x#0 float32 [2, 16] @feed\n", "", "value x#0 is declared nowhere"},
         Mistake{"[f#6]} = tiny_add", "[f#6 float32 [2]]} = tiny_add", "value #6 is declared twice"},

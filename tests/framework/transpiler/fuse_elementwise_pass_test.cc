@@ -386,8 +386,7 @@ TEST_F(FuseElementwisePassTest, IsNamedInTimesAndInThePrintedPlan) {
   BoundProgram bound = Bind(kChain, {"c"});
   EXPECT_EQ(bound.TimedStep().at(0).type, "fused(tiny_scale,tiny_add,tiny_scale)");
   EXPECT_THAT(PrintPlan(bound.plan()),
-              ::testing::ContainsRegex("0: c#[0-9]+ .* = fused\\(tiny_scale,tiny_add,tiny_scale\\)"
-                                       "\\(x#[0-9]+ .*, w#[0-9]+ .*\\)"));
+              ::testing::ContainsRegex("fused .c#[0-9]+ .* from .x#[0-9]+, w#[0-9]+. elements="));
 }
 
 }  // namespace

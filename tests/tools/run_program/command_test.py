@@ -74,7 +74,7 @@ class Command(unittest.TestCase):
         self.assertEqual([name[:3] for name in names], ["01_", "02_"])
         self.assertEqual(names[0], "01_dead_code.txt")
         with open(os.path.join(dumped, names[0]), encoding="utf-8") as stream:
-            self.assertIn("0: y#0 float32[3] = fill_constant()\n", stream.read())
+            self.assertIn("{Out: [y#0 float32 [3]]} = fill_constant() {", stream.read())
 
     def test_refuses_a_limit_of_passes_that_is_none(self):
         result = run("--program=" + self.program, "--pass_limit=-2")
