@@ -163,9 +163,8 @@ class Lowering {
         instruction.inputs.push_back(Read(name));
         CheckPlace(instruction.inputs.back(), slot.name, place);
       }
-      instruction.reads_data.insert(instruction.reads_data.end(), op.Input(slot.name).size(),
-                                    !slot.shape_only);
     }
+    instruction.reads_data = ReadsData(def, op);
     return instruction;
   }
 

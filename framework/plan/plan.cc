@@ -67,6 +67,14 @@ std::string Instruction::Name() const {
   return StrCat("fused(", Join(types, ","), ")");
 }
 
+std::vector<bool> ReadsData(const OpDef& def, const Op& op) {
+  std::vector<bool> reads;
+  for (const SlotDef& slot : def.inputs) {
+    reads.insert(reads.end(), op.Input(slot.name).size(), !slot.shape_only);
+  }
+  return reads;
+}
+
 Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& origin,
                             const AttributeMap& attrs, const SlotValues& inputs,
                             const SlotValues& outputs) {
@@ -84,10 +92,7 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
   made.position = origin.position;
   FillSlots(*plan, def.inputs, inputs, &op->inputs, &made.inputs);
   FillSlots(*plan, def.outputs, outputs, &op->outputs, &made.outputs);
-  for (const SlotArguments& slot : op->inputs) {
-    made.reads_data.insert(made.reads_data.end(), slot.arguments.size(),
-                           !def.FindInput(slot.slot)->shape_only);
-  }
+  made.reads_data = ReadsData(def, *op);
   // A pass that makes a malformed op fails here, and not in a kernel.
   CheckOp(def, *op);
   made.op = op.get();

@@ -127,6 +127,9 @@ struct Plan {
 // Values by slot, several of one slot in their order. A slot without a value is left out.
 using SlotValues = std::vector<std::pair<std::string, ValueId>>;
 
+// Returns Instruction::reads_data of an op, as its definition says.
+std::vector<bool> ReadsData(const OpDef& def, const Op& op);
+
 // Makes an instruction of an op that the program doesn't have. The plan owns the op, which takes
 // role, name scope, creation site and position of `origin`, the instruction that it replaces.
 // Throws an Error if the definition refuses the op.

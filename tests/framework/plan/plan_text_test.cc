@@ -194,6 +194,22 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"unshared=100\n}", "unshared=100\n", "found the end of the text"},
         Mistake{"unshared=100\n}", "unshared=100\n} }", "expected the end of the text"}));
 
+// A pass may have dropped the op that a copy was made for.
+TEST_F(PlanTextTest, ACopyIsForTheOpAtItsPositionOrTheNearest) {
+  std::string text = kEverything;
+  const std::string copy = "[b#2] position=7";
+  text.replace(text.find(copy), copy.size(), "[b#2] position=6");
+  const Plan plan = ParsePlan(registry_, text);
+  EXPECT_EQ(plan.instructions[2].op, plan.instructions[1].op);
+  EXPECT_THAT(ErrorText([&] {
+                ParsePlan(registry_, R"(plan cpu reuse=none {
+                  value a#0 float32 [2] @feed
+                  copy [b#1 float32 [2]] from [a#0]
+                })");
+              }),
+              HasSubstr("line 3, column 24: a copy is for an op, and the plan has none"));
+}
+
 // Whatever is cut off, the rest is no plan, and an Error says so.
 TEST_F(PlanTextTest, CutOffAnywhereIsAnError) {
   const std::string text = kEverything;
