@@ -114,9 +114,7 @@ class PlanParser {
     Located(start, [&] { CheckOp(*made.def, *op); });
     made.inputs = InOrder(made.def->inputs, inputs);
     made.outputs = InOrder(made.def->outputs, outputs);
-    for (const SlotDef& def : made.def->inputs) {
-      made.reads_data.insert(made.reads_data.end(), op->Input(def.name).size(), !def.shape_only);
-    }
+    made.reads_data = ReadsData(*made.def, *op);
     ParseMarks(&made);
     op->id = static_cast<int64_t>(made.position);
     if (TrySetting("id")) op->id = scan_.Number<int64_t>("the id of an op");
@@ -138,7 +136,7 @@ class PlanParser {
     }
     copy.reads_data = {true};
     ParseMarks(&copy);
-    copies_.push_back({copy.position, start});
+    if (first_copy_ == 0) first_copy_ = start;
     return copy;
   }
 
@@ -370,39 +368,35 @@ class PlanParser {
     }
   }
 
-  // A copy takes the op at its position, which may be a member of a fused instruction.
+  // A copy is for the op at its position, wherever in the plan that is. If a pass has dropped that
+  // op, any op names the copy in messages well enough: the one nearest in position.
   void GiveOpToCopy(Instruction* copy) {
     if (copy->kind != InstructionKind::kCopy) return;
-    const Instruction* op = FindOp(plan_.instructions, copy->position);
-    for (const Instruction& other : plan_.instructions) {
-      if (op == nullptr) op = FindOp(other.members, copy->position);
+    const Instruction* nearest = nullptr;
+    const auto distance = [&](const Instruction& op) {
+      return op.position > copy->position ? op.position - copy->position
+                                          : copy->position - op.position;
+    };
+    const auto consider = [&](const Instruction& op) {
+      if (op.kind != InstructionKind::kOp) return;
+      if (nearest == nullptr || distance(op) < distance(*nearest)) nearest = &op;
+    };
+    for (const Instruction& instruction : plan_.instructions) {
+      consider(instruction);
+      std::ranges::for_each(instruction.members, consider);
     }
-    if (op == nullptr) {
-      const auto it = std::ranges::find(copies_, copy->position, &CopyPosition::of_op);
-      scan_.ThrowAt(it->in_text, StrCat("the copy is for the op at position ", copy->position,
-                                        ", and there is none; position=N says which op it is for"));
+    if (nearest == nullptr) {
+      scan_.ThrowAt(first_copy_, "a copy is for an op, and the plan has none");
     }
-    copy->op = op->op;
-    copy->def = op->def;
+    copy->op = nearest->op;
+    copy->def = nearest->def;
   }
-
-  static const Instruction* FindOp(const std::vector<Instruction>& instructions, size_t position) {
-    const auto it = std::ranges::find_if(instructions, [&](const Instruction& instruction) {
-      return instruction.kind == InstructionKind::kOp && instruction.position == position;
-    });
-    return it == instructions.end() ? nullptr : &*it;
-  }
-
-  struct CopyPosition {
-    size_t of_op;
-    size_t in_text;
-  };
 
   const OpRegistry& registry_;
   TextScanner scan_;
   Plan plan_;
   ValueTable<Mention> mentions_;
-  std::vector<CopyPosition> copies_;
+  size_t first_copy_ = 0;  // its position in the text; 0: none
   size_t next_position_ = 0;
 };
 

@@ -28,7 +28,8 @@
 //   parts=N), and its members.
 // - After an instruction follow its workspaces, as in `workspaces=[64 @128, 32]`; `position=N`
 //   unless it is one more than that of the instruction before; and `id=N` unless that is the
-//   position. The op that a copy is for is the one at its position.
+//   position. A copy is for the op at its position, or for the
+//   nearest one.
 // - Where the program was made (CreationSite) is left out.
 #pragma once
 

@@ -185,8 +185,6 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"fetch [f#6", "fetch [g#6", "value #6 is \"g\" here and \"f\" before"},
         Mistake{"alone @0]", "alone @b#2]", "is stored in itself"},
         Mistake{"[8, 4]", "[8, 4 @8]", "expected an offset for each workspace or for none"},
-        Mistake{"[b#2] position=7", "[b#2] position=77",
-                "line 7, column 8: the copy is for the op"},
         Mistake{"from [b#2]", "from [b#2, a#1]",
                 "a copy has one value on each side, found 1 and 2"},
         Mistake{"{Out: [e#5 float32 [2, 16]]} =", "copy", "expected an op, the member of a fused"},

@@ -68,10 +68,11 @@ TEST_F(DumpPassesTest, ShowsTheProgramAsTextThatCanBeRead) {
 
 TEST_F(DumpPassesTest, ShowsThePlanAsThePassLeftIt) {
   Run({});
-  EXPECT_THAT(Dumped("02_dead_code.txt"),
-              AllOf(StartsWith("# dead_code: "),
-                    HasSubstr("\n0: y#1 float32[2] = tiny_scale(x#0 float32[2] @feed)\n"),
-                    Not(HasSubstr("tiny_copy"))));
+  EXPECT_THAT(
+      Dumped("02_dead_code.txt"),
+      AllOf(StartsWith("# dead_code: "),
+            HasSubstr("\n  {Out: [y#1 float32 [2]]} = tiny_scale(X: [x#0]) {factor = 2.0}\n"),
+            Not(HasSubstr("tiny_copy"))));
 }
 
 TEST_F(DumpPassesTest, EndsWhereTheLimitIs) {
