@@ -67,20 +67,12 @@ class PlanVerifier {
     }
     if (instruction.inputs.size() == inputs && instruction.outputs.size() == outputs &&
         instruction.reads_data.size() == inputs) {
-      CheckReadsData(instruction);
       return true;
     }
     Report("has ", instruction.inputs.size(), " inputs, ", instruction.reads_data.size(),
            " marks of them and ", instruction.outputs.size(), " outputs; its op has ", inputs,
            " and ", outputs, " arguments");
     return false;
-  }
-
-  // Liveness believes reads_data, and the kernel doesn't ask it.
-  void CheckReadsData(const Instruction& instruction) {
-    if (instruction.kind != InstructionKind::kOp) return;
-    if (instruction.reads_data == ReadsData(*instruction.def, *instruction.op)) return;
-    Report("reads_data differs from what the definition says about the inputs");
   }
 
   // Checks that each member reads inputs of the instruction or results of earlier members, and that

@@ -10,8 +10,7 @@
 namespace skiff {
 
 // Returns one message per problem of the plan, naming the instruction:
-// - an instruction without op, with another number of values than its op has arguments, or whose
-//   reads_data isn't what its definition says;
+// - an instruction without op, or with another number of values than its op has arguments;
 // - data that is read before an instruction writes it and is neither in the scope nor fed;
 // - an arena value that is written twice, or a feed that is written;
 // - a value that is read after another took over its storage: a scope variable that was written

@@ -19,6 +19,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/tensor.h"
 #include "framework/op/registry.h"
+#include "framework/plan/plan_text.h"
 #include "framework/transpiler/fuse_elementwise_pass.h"
 #include "framework/transpiler/memory_reuse_pass.h"
 #include "tests/harness/all_cases.h"
@@ -148,6 +149,24 @@ class EveryPassOnRandomPrograms : public ::testing::TestWithParam<uint64_t> {
 };
 
 TEST_P(EveryPassOnRandomPrograms, ChangesNoResult) { Check({}); }
+
+// What runs is the plan that the text of the plan gives back.
+class RereadPass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "reread"; }
+  PassReport Apply(const PassContext& context, Plan* plan) const override {
+    *plan = ParsePlan(context.registry, PrintPlan(*plan));
+    return {.pass = {}, .changes = 0, .summary = "read"};
+  }
+};
+
+TEST_P(EveryPassOnRandomPrograms, TheTextOfAPlanSaysEverything) {
+  const Workload workload = RandomWorkload(DefaultOpRegistry(), AllCases(), GetParam());
+  CompileOptions reread;
+  reread.passes.plan_passes = {std::make_shared<RereadPass>()};
+  EXPECT_THAT(TraceDifferences(workload, RunWorkload(workload), RunWorkload(workload, reread), 0),
+              IsEmpty());
+}
 
 TEST_P(EveryPassOnRandomPrograms, ChangesNoResultOfSmoothOnes) { Check({.smooth = true}); }
 
