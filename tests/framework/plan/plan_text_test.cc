@@ -5,9 +5,7 @@
 
 #include <string>
 
-#include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
-#include "framework/io/file.h"
 #include "tests/framework/executor/lowered_plan.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/foreign_locale.h"
@@ -114,26 +112,6 @@ TEST_F(PlanTextTest, BecomesAPlanAgain) {
   EXPECT_THAT(fused.members[1].inputs, ElementsAre(ValueId(5), ValueId(2)));
   EXPECT_THAT(plan.contiguous[0].values, ElementsAre(ValueId(1), ValueId(9)));
   EXPECT_EQ(plan.planned_bytes, 72);
-}
-
-// Returns the first indented text of a file's first comment.
-std::string ExampleOf(const std::string& header) {
-  const std::string text = ReadFile(header);
-  std::string example;
-  size_t line = text.find("//   plan");
-  while (text.compare(line, 5, "//   ") == 0) {
-    const size_t end = text.find('\n', line);
-    example += text.substr(line + 5, end + 1 - line - 5);
-    line = end + 1;
-  }
-  return example;
-}
-
-TEST(PlanText, TheExampleOfTheHeaderIsAPlan) {
-  const std::string example = ExampleOf("framework/plan/plan_text.h");
-  const Plan plan = ParsePlan(DefaultOpRegistry(), example);
-  EXPECT_THAT(VerifyPlan(plan), IsEmpty());
-  EXPECT_EQ(PrintPlan(plan), example);
 }
 
 // The slots of a text may come in any order; a kernel counts those of the definition.

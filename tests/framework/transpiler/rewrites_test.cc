@@ -147,6 +147,26 @@ TEST_P(Rewrites, AreThoseOfTheFile) {
   EXPECT_TRUE(changes) << "a file needs a case in which the pass changes something";
 }
 
+// Returns the first indented text of a file's first comment.
+std::string ExampleOf(const std::string& header) {
+  const std::string text = ReadFile(header);
+  std::string example;
+  size_t line = text.find("//   plan");
+  while (text.compare(line, 5, "//   ") == 0) {
+    const size_t end = text.find('\n', line);
+    example += text.substr(line + 5, end + 1 - line - 5);
+    line = end + 1;
+  }
+  return example;
+}
+
+TEST(PlanText, TheExampleOfTheHeaderIsAPlan) {
+  const std::string example = ExampleOf("framework/plan/plan_text.h");
+  const Plan plan = ParsePlan(DefaultOpRegistry(), example);
+  EXPECT_NO_THROW(CheckPlan(plan));
+  EXPECT_EQ(PrintPlan(plan), example);
+}
+
 std::vector<std::string> AllPasses() {
   std::vector<std::string> names = ProgramPassNames();
   for (const std::string& name : PlanPassNames()) names.push_back(name);
