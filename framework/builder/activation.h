@@ -1,4 +1,10 @@
 // Functions of one variable, element by element, and softmax. Each output has shape and dtype of x.
+//
+// What holds for all functions of skiff::layers: they append ops to the current block
+// (program_guard.h) and return the variables that these write. They throw an Error
+// (kInvalidArgument), which starts with the caller's file and line, if an input is undefined,
+// belongs to another program or isn't visible in the current block. They throw an Error if the
+// definition of an op refuses its inputs or attributes. The headers name other errors only.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +42,10 @@ Variable LeakyRelu(const Variable& x, float alpha = 0.02f, Site site = Site::cur
 Variable Elu(const Variable& x, float alpha = 1.0f, Site site = Site::current());
 // x times the normal distribution's integral up to x; `approximate`: by tanh.
 Variable Gelu(const Variable& x, bool approximate = false, Site site = Site::current());
-// slope · x + offset, to [0, 1].
+// slope · x + offset, clipped to [0, 1].
 Variable HardSigmoid(const Variable& x, float slope = 0.2f, float offset = 0.5f,
                      Site site = Site::current());
-// x · (x + offset, to [0, threshold]) / scale. Error unless threshold and scale are positive.
+// x · (x + offset, clipped to [0, threshold]) / scale. Threshold and scale must be positive.
 Variable HardSwish(const Variable& x, float threshold = 6.0f, float scale = 6.0f,
                    float offset = 3.0f, Site site = Site::current());
 // x · tanh(log(1 + exp(x))); the logarithm is taken for x above the threshold.
@@ -51,8 +57,8 @@ struct SeluOptions {
   float scale = 1.0507009873554805f;
   float alpha = 1.6732632423543772f;
 };
-// scale · x where x is positive, scale · alpha · (exp(x) - 1) elsewhere. Error unless scale is
-// positive and alpha isn't negative.
+// scale · x where x is positive, scale · alpha · (exp(x) - 1) elsewhere. Scale must be positive,
+// alpha at least 0.
 Variable Selu(const Variable& x, const SeluOptions& options = {}, Site site = Site::current());
 // log(1 + exp(beta · x)) / beta; x itself where beta · x is above the threshold.
 Variable Softplus(const Variable& x, float beta = 1.0f, float threshold = 20.0f,

@@ -1,4 +1,5 @@
-// Comparisons, logic and counters: what conditions are made of.
+// Comparisons, logic and counters: what conditions are made of. What all layers throw:
+// activation.h.
 #pragma once
 
 #include <source_location>
@@ -8,7 +9,7 @@
 
 namespace skiff::layers {
 
-// Element by element, with broadcasting; the result is bool.
+// Compare element by element, with broadcasting, and return a bool variable.
 Variable Equal(const Variable& x, const Variable& y, Site site = Site::current());
 Variable NotEqual(const Variable& x, const Variable& y, Site site = Site::current());
 Variable LessThan(const Variable& x, const Variable& y, Site site = Site::current());
@@ -16,14 +17,13 @@ Variable LessEqual(const Variable& x, const Variable& y, Site site = Site::curre
 Variable GreaterThan(const Variable& x, const Variable& y, Site site = Site::current());
 Variable GreaterEqual(const Variable& x, const Variable& y, Site site = Site::current());
 
-// On bools.
+// Combine bools element by element, with broadcasting.
 Variable LogicalAnd(const Variable& x, const Variable& y, Site site = Site::current());
 Variable LogicalOr(const Variable& x, const Variable& y, Site site = Site::current());
 Variable LogicalXor(const Variable& x, const Variable& y, Site site = Site::current());
 Variable LogicalNot(const Variable& x, Site site = Site::current());
 
-// Adds `step` to a variable of one element, in place: the result is x itself. Error unless x has
-// one element.
+// Adds `step` to x, which must have one element, in place, and returns x itself.
 Variable Increment(const Variable& x, float step = 1.0f, Site site = Site::current());
 
 }  // namespace skiff::layers

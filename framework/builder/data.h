@@ -16,15 +16,17 @@ struct DataOptions {
   bool stop_gradient = true;  // false: the feed gets a gradient
 };
 
-// A variable that each run feeds, in the root block of the main program; -1: any extent. Error if
-// the name exists or is empty, and for a dim below -1.
+// Returns a new variable that each run feeds, in the root block of the main program. A dim of -1
+// stands for any extent. Throws an Error (kInvalidArgument) if the name is empty or exists already,
+// or if a dim is below -1.
 Variable Data(const std::string& name, const std::vector<int64_t>& dims,
               DType dtype = DType::kFloat32, const DataOptions& options = {},
               std::source_location site = std::source_location::current());
 
-// A parameter that no layer makes, in the root of both programs; Fluid's create_parameter.
-// Undefined initializer: Xavier. A parameter that exists by that name is shared. Error if it exists
-// with other dims or dtype, and for dims below 1. Layers use the result through ParamAttr::shared.
+// Returns a parameter that no layer makes, in the root block of both programs; Fluid's
+// create_parameter. Without an initializer in `attr` it gets Xavier's. A parameter that exists by
+// that name is shared. Throws an Error (kInvalidArgument) if it exists with other dims or another
+// dtype, or if a dim is below 1. Layers use the result through ParamAttr::shared.
 Variable CreateParameter(const std::vector<int64_t>& dims, DType dtype = DType::kFloat32,
                          const ParamAttr& attr = {},
                          std::source_location site = std::source_location::current());

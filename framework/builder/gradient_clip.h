@@ -13,14 +13,15 @@ struct GradientClip {
   bool defined() const { return kind != Kind::kNone; }
 };
 
-// Each element to [min, max]. Error if min > max.
+// Clips each element to [min, max]. Throws an Error (kInvalidArgument) if min > max.
 GradientClip ClipByValue(float min, float max);
-// Each element to [-limit, limit]. Error for a negative limit.
+// Clips each element to [-limit, limit]. Throws an Error (kInvalidArgument) if limit < 0.
 GradientClip ClipByValue(float limit);
-// Each gradient by max_norm / max(max_norm, its L2 norm). Error unless max_norm > 0.
+// Multiplies each gradient by max_norm / max(max_norm, its L2 norm). Throws an Error
+// (kInvalidArgument) if max_norm isn't positive.
 GradientClip ClipByNorm(float max_norm);
-// All gradients by max_norm / max(max_norm, the L2 norm of all of them together). Error unless
-// max_norm > 0.
+// Multiplies all gradients by max_norm / max(max_norm, the L2 norm of all of them together). Throws
+// an Error (kInvalidArgument) if max_norm isn't positive.
 GradientClip ClipByGlobalNorm(float max_norm);
 
 }  // namespace skiff

@@ -18,23 +18,26 @@ struct NamedGradient {
   const Var* weights = nullptr;
 };
 
-// The sum of the squares of all elements of all gradients, of shape [1]. Of at least one gradient.
+// Returns the sum of the squares of all elements of all gradients, of shape [1]. There must be at
+// least one gradient.
 Variable SquaredGlobalNorm(const std::vector<NamedGradient>& gradients,
                            const std::source_location& site);
 
-// Puts float32 gradients in the place of two-byte ones that clipping or regularization will read;
-// all: of all two-byte ones.
+// Replaces the two-byte gradients that clipping or regularization will read, or with `all` every
+// two-byte gradient, by float32 ones.
 void AppendWidening(const GradientClip& clip, const Regularizer& fallback, bool all,
                     std::vector<NamedGradient>* gradients, const std::source_location& site);
 
-// Appends the ops and puts the clipped gradients in place of the given ones. Parameters whose
-// attribute says need_clip = false are left alone; Error if all are. `squared_norm`:
-// SquaredGlobalNorm of the gradients, where it has been computed already.
+// Appends the clipping ops and replaces the gradients by the clipped ones, except those of
+// parameters whose attribute says need_clip = false. Throws an Error (kInvalidArgument) if that is
+// so for all. `squared_norm` is the SquaredGlobalNorm of the gradients if it has been computed
+// already.
 void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
                 const std::source_location& site, const Variable& squared_norm = {});
 
-// The same for weight decay, of `weights`: a parameter's own regularizer, else `fallback`. A
-// gradient that is selected rows becomes dense; clipping leaves it selected rows.
+// Does the same for weight decay, computed from `weights`, by a parameter's own regularizer, else
+// by `fallback`. A gradient that is selected rows becomes dense here; clipping leaves it selected
+// rows.
 void AppendRegularization(const Regularizer& fallback, std::vector<NamedGradient>* gradients,
                           const std::source_location& site);
 

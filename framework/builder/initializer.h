@@ -37,7 +37,7 @@ struct UniformOptions {
   float high = 1.0f;
   int32_t seed = 0;
 };
-// Uniform in [low, high). Error unless low <= high.
+// Uniform in [low, high). Throws an Error (kInvalidArgument) if low > high.
 Initializer Uniform(const UniformOptions& options = {});
 
 struct NormalOptions {
@@ -45,11 +45,13 @@ struct NormalOptions {
   float stddev = 1.0f;
   int32_t seed = 0;
 };
-// Error for a negative deviation.
+// Normal. Throws an Error (kInvalidArgument) if the deviation is negative.
 Initializer Normal(const NormalOptions& options = {});
-// Normal, drawn again outside of two standard deviations.
+// Normal, drawn again outside of two standard deviations. Throws as Normal does.
 Initializer TruncatedNormal(const NormalOptions& options = {});
 
+// Of Xavier and Msra. Making their ops throws an Error (kInvalidArgument) if fan-in or fan-out
+// isn't positive.
 struct FanOptions {
   bool uniform = true;
   std::optional<int64_t> fan_in;
@@ -62,8 +64,9 @@ Initializer Xavier(const FanOptions& options = {});
 // Uniform within ±sqrt(6 / fan_in), or normal with deviation sqrt(2 / fan_in) (He et al. 2015).
 Initializer Msra(const FanOptions& options = {});
 
-// The values themselves, in row-major order, through assign_value. Error, when the parameter is
-// made, if their number isn't that of the parameter's elements or the dtype isn't the parameter's.
+// The values themselves, in row-major order, through assign_value. Making the op throws an Error
+// (kInvalidArgument) if there aren't as many as the parameter has elements, or if they are of
+// another dtype.
 Initializer FromArray(std::vector<float> values);
 Initializer FromArray(std::vector<double> values);
 Initializer FromArray(std::vector<int32_t> values);

@@ -22,36 +22,40 @@ class LayerCall {
 
   const std::string& name() const { return name_; }
 
-  // Throws an Error that starts with file, line and the layer's type unless `condition` holds.
+  // Throws an Error (kInvalidArgument) that starts with file, line and the layer's type if
+  // `condition` doesn't hold.
   template <typename... Args>
   void Enforce(bool condition, const Args&... args) const {
     if (!condition) Fail(StrCat(args...));
   }
   [[noreturn]] void Fail(const std::string& message) const;
 
-  // The names of inputs. Error if one is undefined or not visible in the current block.
+  // Returns the names of inputs. Throws an Error (kInvalidArgument) if one is undefined, belongs to
+  // another program or isn't visible in the current block.
   std::string Use(const Variable& x) const;
   std::vector<std::string> Use(const std::vector<Variable>& xs) const;
 
-  // A new variable <layer>.tmp_<n> for an op's output.
+  // Returns a new variable <layer>.tmp_<n> for an op's output.
   Variable NewOutput() const;
-  // A parameter <layer>.<suffix>_<n>, or attr.name, in the root of both programs, with its
-  // initializer in the startup program; or attr.shared. One that exists is shared. Error if it
-  // exists with other dims or dtype, and for dims below 1.
+  // Returns a parameter <layer>.<suffix>_<n>, or attr.name, in the root of both programs, with its
+  // initializer in the startup program; or attr.shared. One that exists is shared. Throws an Error:
+  // kInvalidArgument if it exists with other dims or another dtype, if a dim is below 1, or if
+  // attr.shared isn't a parameter of the program or comes with other settings.
   Variable CreateParameter(const ParamAttr& attr, std::string_view suffix,
                            std::vector<int64_t> dims, DType dtype,
                            const Initializer& default_initializer) const;
 
   // Appends the op with creation site, name scope and role, and infers the shapes of its outputs.
-  // Integer attributes get the width that the op declares; Error for one that doesn't fit. If it
-  // throws, the op and the outputs that this call made for it are gone again.
+  // Integer attributes get the width that the op declares. Throws an Error (kInvalidArgument) if
+  // one doesn't fit, and what InferOp throws; the op and the outputs that this call made for it are
+  // then gone again.
   Op* Append(Op op) const;
-  // The same for an op with one output in `slot`, which is made.
+  // Does the same for an op with one output in `slot`, makes that output and returns it.
   Variable AppendFor(Op op, std::string_view slot = "Out") const;
 
-  // x + bias, with a parameter of dims x.dims[begin, end).
+  // Returns x + bias, with a parameter of dims x.dims[begin, end); x itself without a bias.
   Variable AddBias(const Variable& x, const BiasAttr& bias, size_t begin, size_t end) const;
-  // The activation op of that type; x itself if `act` is empty.
+  // Returns the output of the op of type `act` for x; x itself if `act` is empty.
   Variable Activate(const Variable& x, const std::string& act) const;
 
  private:
@@ -63,15 +67,15 @@ class LayerCall {
   std::string name_;
 };
 
-// A persistable variable of both programs that isn't a parameter (counters, accumulators, learning
-// rates), filled with `value` by the startup program, or by what `first` makes. One that exists is
-// shared; Error if its dims or dtype differ.
+// Returns a persistable variable of both programs that isn't a parameter (counters, accumulators,
+// learning rates), filled with `value` by the startup program, or by what `first` makes. One that
+// exists is shared. Throws an Error (kInvalidArgument) if its dims or its dtype differ.
 Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& dims, DType dtype,
                            double value, const std::source_location& site);
 Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& dims, DType dtype,
                            const Initializer& first, const std::source_location& site);
 
-// cast: `out` = `x` in the dtype of `out`.
+// Returns the op cast, which writes x to `out` in the dtype of `out`.
 Op CastOp(const Var& x, const Var& out);
 
 }  // namespace skiff

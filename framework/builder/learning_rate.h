@@ -47,11 +47,15 @@ namespace learning_rate {
 
 using Site = std::source_location;
 
-// A persistable learning_rate_<n>, which the startup program sets. Error unless value >= 0.
+// Schedules return a float32 variable [1]. They throw an Error (kInvalidArgument) if a number of
+// steps or epochs, model_width or a factor of decay (gamma, decay_rate) isn't positive.
+
+// Returns a persistable learning_rate_<n>, which the startup program sets. Throws an Error
+// (kInvalidArgument) if the value is negative.
 Variable Constant(double value, DType dtype = DType::kFloat32, Site site = Site::current());
 
-// values[i] for steps in [boundaries[i - 1], boundaries[i]). Error unless the boundaries ascend and
-// there is one value more.
+// values[i] for steps in [boundaries[i - 1], boundaries[i]). Throws an Error (kInvalidArgument) if
+// there is no boundary, if the boundaries don't ascend, or if there isn't one value more.
 Variable Piecewise(const std::vector<int64_t>& boundaries, const std::vector<float>& values,
                    Site site = Site::current());
 

@@ -1,4 +1,5 @@
-// Losses: one number a sample, unless said otherwise. Reduce them with Mean.
+// Losses: one number per sample, unless said otherwise. Reduce them with Mean. What all layers
+// throw: activation.h.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +56,7 @@ Variable LogLoss(const Variable& x, const Variable& label, float epsilon = 1e-4f
                  Site site = Site::current());
 
 // With the distance d = |label - x|, element by element: d² / 2 where d <= delta, else
-// delta · (d - delta / 2). Error for a delta below 0.
+// delta · (d - delta / 2). Delta must be at least 0.
 Variable HuberLoss(const Variable& x, const Variable& label, float delta,
                    Site site = Site::current());
 
@@ -64,8 +65,8 @@ struct SmoothL1Options {
   Variable outside_weight = {};  // factors of the terms of the sum
   float sigma = 1.0f;            // the curve becomes a line at 1 / sigma²
 };
-// The sum over each row of x - y [N, ...] of Huber's curve: [N, 1]. Error unless both weights are
-// given or none.
+// The sum over each row of x - y [N, ...] of Huber's curve: [N, 1]. Either both weights are given
+// or none, else it throws an Error (kInvalidArgument).
 Variable SmoothL1(const Variable& x, const Variable& y, const SmoothL1Options& options = {},
                   Site site = Site::current());
 

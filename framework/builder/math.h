@@ -1,4 +1,5 @@
-// Arithmetic: element-wise with broadcasting, reductions, matrix products.
+// Arithmetic: element-wise with broadcasting, reductions, matrix products. What all layers throw:
+// activation.h.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,8 @@ struct ElementwiseOptions {
   int64_t axis = -1;
   std::string act = {};
 };
+// x + y, x - y, x · y, x / y, the larger and the smaller of x and y, element by element. The
+// operand of lower rank is broadcast.
 Variable ElementwiseAdd(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
                         Site site = Site::current());
 Variable ElementwiseSub(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
@@ -32,6 +35,7 @@ Variable ElementwiseMin(const Variable& x, const Variable& y, const ElementwiseO
 // The remainder of x / y, with the sign of y.
 Variable ElementwiseMod(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
                         Site site = Site::current());
+// x to the power of y.
 Variable ElementwisePow(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
                         Site site = Site::current());
 // The largest integer that is no more than x / y.
@@ -51,14 +55,15 @@ struct ScaleOptions {
 // scale · x + bias, or scale · (x + bias).
 Variable Scale(const Variable& x, const ScaleOptions& options, Site site = Site::current());
 
-// Each element to [min, max].
+// Clips each element to [min, max]. Throws an Error (kInvalidArgument) if min > max.
 Variable Clip(const Variable& x, float min, float max, Site site = Site::current());
 // x · max_norm / max(max_norm, |x|₂)
 Variable ClipByNorm(const Variable& x, float max_norm, Site site = Site::current());
 
 // The mean of all elements, a scalar (rank 0).
 Variable Mean(const Variable& x, Site site = Site::current());
-// The element-wise sum of variables of one shape. Error if there is none.
+// The element-wise sum of variables of one shape. Throws an Error (kInvalidArgument) if there is
+// none.
 Variable Sum(const std::vector<Variable>& xs, Site site = Site::current());
 
 struct ReduceOptions {

@@ -1,4 +1,4 @@
-// Metrics inside the program.
+// Metrics inside the program. What all layers throw: activation.h.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace skiff::layers {
 
-// The share of samples whose int64 label [N, 1] is among the k best of `scores` [N, classes]:
-// a float32 scalar (rank 0).
+// Returns the share of samples whose int64 label [N, 1] is among the k best of `scores`
+// [N, classes]: a float32 scalar (rank 0).
 Variable Accuracy(const Variable& scores, const Variable& label, int64_t k = 1,
                   Site site = Site::current());
 

@@ -4,6 +4,9 @@
 // Default initializers are Fluid's: Xavier uniform for weights and transposed filters, 0 for
 // biases, and for filters a normal distribution with deviation sqrt(2 / (points of the kernel ·
 // input channels)).
+//
+// What all layers throw: activation.h. Those with parameters throw what LayerCall::CreateParameter
+// throws.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +29,12 @@ struct FcOptions {
   std::string name = {};
 };
 // act(x · W + b): [dims[0, num_flatten_dims)…, size]; W is [Π dims[num_flatten_dims, …), size].
-// Error for size < 1, unless 1 <= num_flatten_dims < rank, and if an extent of W is unknown.
+// Throws an Error (kInvalidArgument) if size < 1, if num_flatten_dims isn't in [1, rank), or if an
+// extent of W is unknown.
 Variable Fc(const Variable& x, int64_t size, const FcOptions& options = {},
             Site site = Site::current());
-// The same for the sum of the products of several inputs, each with a W of its own (a named or
-// shared param_attr is used by all).
+// The same for the sum of the products of several inputs, at least one, each with a W of its own (a
+// named or shared param_attr is used by all).
 Variable Fc(const std::vector<Variable>& xs, int64_t size, const FcOptions& options = {},
             Site site = Site::current());
 
@@ -60,9 +64,10 @@ struct Conv2dOptions {
   std::string data_format = "NCHW";
   std::string name = {};
 };
-// x [N, C, H, W] to [N, filters, H', W']; the filter is [filters, C / groups, kernel…]. Error
-// unless C is known and divisible by groups, as filters is, and for a depthwise one whose groups
-// are not the channels.
+// The convolution of x [N, C, H, W]: [N, filters, H', W']; the filter is
+// [filters, C / groups, kernel…]. Throws an Error (kInvalidArgument) if C is unknown, if filters or
+// a kernel extent isn't positive, if groups doesn't divide C and filters, or if a depthwise one has
+// groups != C.
 Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site = Site::current());
 
 struct Pool2dOptions {
@@ -76,6 +81,8 @@ struct Pool2dOptions {
   bool adaptive = false;   // kernel is the output's extent
   std::string data_format = "NCHW";
 };
+// The maximum or the average of each window of x [N, C, H, W]: [N, C, H', W']. Throws an Error
+// (kInvalidArgument) if type is neither "max" nor "avg".
 Variable Pool2d(const Variable& x, const Pool2dOptions& options, Site site = Site::current());
 
 struct BatchNormOptions {
@@ -95,7 +102,8 @@ struct BatchNormOptions {
   std::string name = {};
 };
 // Normalises each channel over the batch. The moving statistics are persistable, not trained, and
-// updated by the op in training. Error for an unknown channel count.
+// updated by the op in training. Throws an Error (kInvalidArgument) if the number of channels is
+// unknown.
 Variable BatchNorm(const Variable& x, const BatchNormOptions& options = {},
                    Site site = Site::current());
 
@@ -107,8 +115,8 @@ struct LayerNormOptions {
   std::string act = {};
   std::string name = {};
 };
-// Normalises each row. Error unless 1 <= begin_norm_axis < rank, and if an extent of a parameter is
-// unknown.
+// Normalises each row. Throws an Error (kInvalidArgument) if begin_norm_axis isn't in [1, rank), or
+// if an extent of a parameter is unknown.
 Variable LayerNorm(const Variable& x, const LayerNormOptions& options = {},
                    Site site = Site::current());
 
@@ -120,7 +128,8 @@ struct GroupNormOptions {
   std::string data_layout = "NCHW";
   std::string name = {};
 };
-// Normalises each group of neighbouring channels of each image. Error for an unknown channel count.
+// Normalises each group of neighbouring channels of each image. Throws an Error (kInvalidArgument)
+// if the number of channels is unknown.
 Variable GroupNorm(const Variable& x, int64_t groups, const GroupNormOptions& options = {},
                    Site site = Site::current());
 
@@ -130,7 +139,8 @@ struct InstanceNormOptions {
   BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
   std::string name = {};
 };
-// Normalises each channel of each image [N, C, ...]. Error for an unknown channel count.
+// Normalises each channel of each image [N, C, ...]. Throws an Error (kInvalidArgument) if the
+// number of channels is unknown.
 Variable InstanceNorm(const Variable& x, const InstanceNormOptions& options = {},
                       Site site = Site::current());
 
@@ -141,7 +151,8 @@ struct DropoutOptions {
   // training.
   std::string implementation = "downgrade_in_infer";
 };
-// Error unless 0 <= p <= 1.
+// In training, x with each element replaced by 0 with probability p. Throws an Error
+// (kInvalidArgument) if p isn't in [0, 1].
 Variable Dropout(const Variable& x, float p = 0.5f, const DropoutOptions& options = {},
                  Site site = Site::current());
 
@@ -154,19 +165,21 @@ struct EmbeddingOptions {
   DType dtype = DType::kFloat32;
   std::string name = {};
 };
-// The rows of a table [rows, width] by int64 ids: ids [...] give [..., width].
+// The rows of a table [rows, width] by int64 ids: ids [...] give [..., width]. Throws an Error
+// (kInvalidArgument) if an extent of the table isn't positive, or if padding_idx isn't in
+// [-rows, rows).
 Variable Embedding(const Variable& ids, const EmbeddingOptions& options,
                    Site site = Site::current());
 
 struct PreluOptions {
-  std::string mode =
-      "all";  // one slope for all; "channel": one a channel; "element": one an element
+  // "all": one slope for all; "channel": one per channel; "element": one per element.
+  std::string mode = "all";
   ParamAttr param_attr = {};  // the slopes, which start at 0.25
   std::string data_format = "NCHW";
   std::string name = {};
 };
-// x where x is positive, slope · x elsewhere. Error for an unknown channel count in mode "channel",
-// and for an unknown dim after the first in mode "element".
+// x where x is positive, slope · x elsewhere. Throws an Error (kInvalidArgument) if the number of
+// channels is unknown in mode "channel", or a dim after the first in mode "element".
 Variable Prelu(const Variable& x, const PreluOptions& options = {}, Site site = Site::current());
 
 struct Conv2dTransposeOptions {
@@ -185,8 +198,7 @@ struct Conv2dTransposeOptions {
   std::string name = {};
 };
 // x [N, C, H, W] to [N, filters, H', W'], H' = (H - 1) · stride - 2 · padding + dilation · (kernel
-// - 1) + 1 or output_size; the filter is [C, filters / groups, kernel…]. Error unless C is known
-// and divisible by groups, as filters is.
+// - 1) + 1 or output_size; the filter is [C, filters / groups, kernel…]. Throws as Conv2d does.
 Variable Conv2dTranspose(const Variable& x, const Conv2dTransposeOptions& options,
                          Site site = Site::current());
 
@@ -247,6 +259,7 @@ struct Pool3dOptions {
   bool adaptive = false;   // kernel is the output's extent
   std::string data_format = "NCDHW";
 };
+// x [N, C, D, H, W] to [N, C, D', H', W']; otherwise as Pool2d.
 Variable Pool3d(const Variable& x, const Pool3dOptions& options, Site site = Site::current());
 
 struct ResizeOptions {
@@ -256,7 +269,8 @@ struct ResizeOptions {
   int64_t align_mode = 1;  // bilinear, without align_corners: 0 measures from centers of pixels
   std::string data_layout = "NCHW";
 };
-// Images of another size. Error unless either size or scale is set.
+// x [N, C, H, W] resized to [N, C, H', W']. Throws an Error (kInvalidArgument) if both or neither
+// of size and scale are set.
 Variable ResizeBilinear(const Variable& x, const ResizeOptions& options,
                         Site site = Site::current());
 Variable ResizeNearest(const Variable& x, const ResizeOptions& options,

@@ -83,12 +83,12 @@ class Optimizer {
   // output that is its next value: `slot` + "Out" where none is named.
   static void AddState(const Update& update, Op* op, const std::string& slot, std::string_view kind,
                        double value = 0.0, std::string output = {});
-  // The same for one number: its name, which is input `slot` alone.
+  // Does the same for one number, which is input `slot` alone, and returns its name.
   static std::string AddNumber(const Update& update, Op* op, std::string_view slot,
                                std::string_view kind, double value);
 
-  // Throw Errors that name the optimizer and where it is made, the option, its value and the
-  // expected one.
+  // Throw an Error (kInvalidArgument) that names the optimizer and where it is made, the option,
+  // its value and the expected one.
   void CheckFraction(const char* option, float value) const;  // in [0, 1)
   void CheckPositive(const char* option, float value) const;
   void CheckNotNegative(const char* option, float value) const;

@@ -19,8 +19,8 @@
 namespace skiff {
 
 struct ParamAttr {
-  // The parameter to use instead of a new one. It keeps its own settings: an Error if others are
-  // set here, or if dims or dtype aren't those that the layer wants.
+  // The parameter to use instead of a new one. It keeps its own settings: the layer throws an Error
+  // (kInvalidArgument) if others are set here, or if dims or dtype aren't those that it needs.
   Variable shared = {};
   std::string name;              // empty: <layer>.w_<n> or <layer>.b_<n>
   Initializer initializer;       // undefined: the layer's default

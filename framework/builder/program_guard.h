@@ -22,6 +22,7 @@ Block& CurrentBlock();
 // Makes `main` and `startup` the default programs. Both outlive the guard.
 class ProgramGuard {
  public:
+  // Throws an Error (kInvalidArgument) if one is null or both are the same.
   ProgramGuard(Program* main, Program* startup);
   ~ProgramGuard();
   ProgramGuard(const ProgramGuard&) = delete;
@@ -36,6 +37,7 @@ class ProgramGuard {
 // Makes `block`, one of the default main program, the current block.
 class BlockGuard {
  public:
+  // Throws an Error (kInvalidArgument) if `block` isn't of the default main program.
   explicit BlockGuard(Block* block);
   ~BlockGuard();
   BlockGuard(const BlockGuard&) = delete;
@@ -48,7 +50,7 @@ class BlockGuard {
 // Ops made inside carry `op_namescope` = "/outer/name/", which messages and dumps show.
 class NameScope {
  public:
-  // Error if `name` is empty or has a slash.
+  // Throws an Error (kInvalidArgument) if `name` is empty or has a slash.
   explicit NameScope(const std::string& name);
   ~NameScope();
   NameScope(const NameScope&) = delete;
@@ -70,7 +72,7 @@ class OpRoleGuard {
   int32_t previous_;
 };
 
-// "/encoder/layer_0/"; empty outside of every NameScope.
+// Returns "/encoder/layer_0/", say; an empty text outside of every NameScope.
 const std::string& CurrentNameScope();
 int32_t CurrentOpRole();
 

@@ -20,9 +20,10 @@ Regularizer L1Decay(float coefficient);
 // gradient + coefficient · parameter
 Regularizer L2Decay(float coefficient);
 
-// The text of a parameter's own regularizer in its variable's attributes: "l2_decay 0.0001".
+// Returns the text of a parameter's own regularizer in its variable's attributes: "l2_decay
+// 0.0001"; an empty text if it is undefined.
 std::string RegularizerToText(const Regularizer& regularizer);
-// The inverse. Error for another text.
+// Returns the regularizer of such a text. Throws an Error (kInvalidArgument) if it is another text.
 Regularizer RegularizerFromText(std::string_view text);
 
 }  // namespace skiff

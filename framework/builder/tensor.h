@@ -1,4 +1,4 @@
-// Making, reshaping, joining and cutting tensors.
+// Making, reshaping, joining and cutting tensors. What all layers throw: activation.h.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ Variable FillConstantBatchSizeLike(const Variable& input, const std::vector<int6
                                    DType dtype, double value,
                                    const BatchSizeLikeOptions& options = {},
                                    Site site = Site::current());
-// start, start + step, … before end: a constant int64 vector. Error for a step of 0 and where there
-// is no number.
+// start, start + step, … before end: a constant int64 vector. Throws an Error (kInvalidArgument) if
+// step is 0, if there is no such number, or if there are more than 2^24.
 Variable Range(int64_t start, int64_t end, int64_t step = 1, Site site = Site::current());
-// A tensor of these values, row by row, and of their dtype. Error unless there are as many as
-// elements.
+// A tensor of these values, row by row, and of their dtype. Throws an Error (kInvalidArgument) if
+// there aren't as many as elements.
 Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<float>& values,
                      Site site = Site::current());
 Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<double>& values,
@@ -53,12 +53,15 @@ Variable TruncatedGaussianRandom(const std::vector<int64_t>& dims,
 // 0 (1) in the shape and dtype of x, which may have unknown dims.
 Variable ZerosLike(const Variable& x, Site site = Site::current());
 Variable OnesLike(const Variable& x, Site site = Site::current());
+// A copy of x.
 Variable Assign(const Variable& x, Site site = Site::current());
+// x in another dtype.
 Variable Cast(const Variable& x, DType dtype, Site site = Site::current());
 // The dense tensor that selected rows (a sparse gradient) represent. An op of Skiff's own.
 Variable SelectedRowsToDense(const Variable& x, Site site = Site::current());
 
-// At most one dim may be -1: it is inferred from the element count. 0 copies the extent of x.
+// x with other dims. At most one may be -1: it is inferred from the element count. 0 copies the
+// extent of x.
 Variable Reshape(const Variable& x, const std::vector<int64_t>& dims, Site site = Site::current());
 // Dim i of the result is dim permutation[i] of x.
 Variable Transpose(const Variable& x, const std::vector<int64_t>& permutation,
@@ -74,11 +77,15 @@ Variable Squeeze(const Variable& x, const std::vector<int64_t>& axes, Site site 
 Variable Unsqueeze(const Variable& x, const std::vector<int64_t>& axes,
                    Site site = Site::current());
 
+// The variables one after the other along `axis`, negative from the back. They have one dtype, and
+// all dims but that of the axis agree. Throws an Error (kInvalidArgument) if there is none.
 Variable Concat(const std::vector<Variable>& xs, int64_t axis = 0, Site site = Site::current());
-// `count` equal parts. Error unless count > 0.
+// `count` equal parts along `axis`, negative from the back. Throws an Error (kInvalidArgument) if
+// count < 1 or there is no such axis.
 std::vector<Variable> Split(const Variable& x, int64_t count, int64_t axis = -1,
                             Site site = Site::current());
-// Parts of these extents. One of them may be -1: the rest of the axis. Error if there is none.
+// Parts of these extents. One of them may be -1: the rest of the axis. Throws an Error
+// (kInvalidArgument) if there is none or no such axis.
 std::vector<Variable> SplitSections(const Variable& x, const std::vector<int64_t>& sections,
                                     int64_t axis = -1, Site site = Site::current());
 
@@ -88,6 +95,8 @@ struct SliceOptions {
   std::vector<int64_t> ends;                // exclusive; beyond the extent means the end
   std::vector<int64_t> decrease_axis = {};  // axes of extent 1 to drop
 };
+// The elements from starts[i] to before ends[i] along axes[i]. Throws an Error (kInvalidArgument)
+// if axes, starts and ends aren't of one length, or if there is no such axis.
 Variable Slice(const Variable& x, const SliceOptions& options, Site site = Site::current());
 
 struct TopKResult {
@@ -114,9 +123,11 @@ Variable ScatterNdAdd(const Variable& x, const Variable& index, const Variable& 
 Variable OneHot(const Variable& index, int64_t depth, DType dtype = DType::kFloat32,
                 Site site = Site::current());
 
-// Tensors of one shape side by side along a new axis, and the reverse.
+// Tensors of one shape side by side along a new axis. Throws an Error (kInvalidArgument) if there
+// is none.
 Variable Stack(const std::vector<Variable>& xs, int64_t axis = 0, Site site = Site::current());
-// Error if the extent of the axis isn't known.
+// The reverse. Throws an Error (kInvalidArgument) if there is no such axis, or if its extent is
+// unknown or 0.
 std::vector<Variable> Unstack(const Variable& x, int64_t axis = 0, Site site = Site::current());
 
 struct StridedSliceOptions {
@@ -125,6 +136,8 @@ struct StridedSliceOptions {
   std::vector<int64_t> ends;     // exclusive; -1 with a negative stride means through element 0
   std::vector<int64_t> strides;  // negative walks down
 };
+// Every strides[i]-th element from starts[i] to before ends[i] along axes[i]. Throws an Error
+// (kInvalidArgument) if there is no such axis.
 Variable StridedSlice(const Variable& x, const StridedSliceOptions& options,
                       Site site = Site::current());
 
@@ -142,6 +155,7 @@ struct Pad2dOptions {
   float value = 0.0f;
   std::string data_format = "NCHW";
 };
+// A border around each image of x [N, C, H, W].
 Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site = Site::current());
 // [n, c * factor², h, w] becomes [n, c, h * factor, w * factor].
 Variable PixelShuffle(const Variable& x, int64_t factor, Site site = Site::current());
@@ -157,7 +171,8 @@ Variable Triu(const Variable& x, int64_t diagonal = 0, Site site = Site::current
 // For a vector, the matrix with it on a diagonal; for a matrix, that diagonal.
 Variable Diag(const Variable& x, int64_t offset = 0, float padding_value = 0.0f,
               Site site = Site::current());
-// For vectors of extents [m, n, …] a tensor [m, n, …] each, constant along the others' axes.
+// For vectors of extents [m, n, …] a tensor [m, n, …] each, constant along the others' axes. Throws
+// an Error (kInvalidArgument) if there are fewer than two.
 std::vector<Variable> Meshgrid(const std::vector<Variable>& xs, Site site = Site::current());
 
 // The identity matrix; columns = -1: as many as rows.
@@ -183,8 +198,8 @@ struct PrintOptions {
 };
 // The result is x; x is written to the standard output whenever it is computed.
 Variable Print(const Variable& x, const PrintOptions& options = {}, Site site = Site::current());
-// An Error in a run in which `condition` (one bool) is false; it shows `data`. Error if there is
-// none.
+// Makes a run fail if `condition` (one bool) is false, with an Error that shows `data`. Throws an
+// Error (kInvalidArgument) if there is no data.
 void Assert(const Variable& condition, const std::vector<Variable>& data, int64_t summarize = 20,
             Site site = Site::current());
 

@@ -36,14 +36,14 @@ struct MergeRound {
 
 // Adds up each gradient in <parameter>@GRAD@GradientMerge (float32 for two-byte gradients), begins
 // again after each update, and puts the sum or the mean in place of the gradient. A sparse gradient
-// stays selected rows: those that gradients of the round had (gradient_merge_rows). Error unless
-// steps > 0.
+// stays selected rows: those that gradients of the round had (gradient_merge_rows). Throws an Error
+// (kInvalidArgument) if steps < 1.
 MergeRound AppendGradientMerge(const GradientMerge& merge, std::vector<NamedGradient>* gradients,
                                const std::source_location& site);
 
 // Returns whether `rate` is a schedule whose step counter doesn't go by such rounds yet. All
-// schedules of a program share the counter: Error if an earlier optimizer's rate goes by rounds of
-// another length.
+// schedules of a program share the counter, so it throws an Error (kInvalidArgument) if the rate of
+// an earlier optimizer goes by rounds of another length.
 bool HasToSlowSchedules(const LearningRate& rate, const GradientMerge& merge,
                         const std::source_location& site);
 

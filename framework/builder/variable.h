@@ -25,7 +25,8 @@ class Variable {
   // fetches.
   operator const std::string&() const { return name_; }
 
-  // The description in the program. Error if the variable is undefined or was removed.
+  // Returns the description in the program. Throws an Error: kInvalidArgument if the variable is
+  // undefined, kNotFound if it was removed.
   Var& var() const;
   const std::vector<int64_t>& dims() const { return var().dims; }
   DType dtype() const { return var().dtype; }

@@ -97,9 +97,11 @@ class Lowering {
 
   // What the scope holds must be what the program declares.
   void CheckHeld(const Var& var, const Tensor& tensor) const {
-    SKIFF_ENFORCE(tensor.has_data() && tensor.layout().is_plain(), kFailedPrecondition,
-                  "variable \"", var.name,
-                  "\" in the scope has no data, or a layout: expected a plain tensor");
+    SKIFF_ENFORCE(tensor.has_data(), kFailedPrecondition, "variable \"", var.name,
+                  "\" in the scope has no data, expected a tensor with data");
+    SKIFF_ENFORCE(tensor.layout().is_plain(), kFailedPrecondition, "variable \"", var.name,
+                  "\" in the scope has the layout ", tensor.layout(),
+                  ", expected the plain layout");
     const bool fits = var.dtype == tensor.dtype() && DimsAgree(var.dims, tensor.shape().dims());
     SKIFF_ENFORCE(fits, kInvalidArgument, "variable \"", var.name, "\": the scope holds ",
                   tensor.dtype(), " ", tensor.shape(), ", the program declares ", var.dtype, " [",
@@ -121,7 +123,8 @@ class Lowering {
     SKIFF_ENFORCE(found == expected || expected != plan_.place, kFailedPrecondition, "variable \"",
                   name, "\" is on ", found, ", the program runs on ", plan_.place);
     SKIFF_ENFORCE(found == expected, kFailedPrecondition, slot, " \"", name, "\" is on ", found,
-                  ", expected ", expected, ", as ", kOnHostAttr, " = true");
+                  ", expected ", expected, ": the op has ", kOnHostAttr,
+                  " = true, so that it computes in host memory");
   }
 
   void AddOp(const Op& op, size_t position) {

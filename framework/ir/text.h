@@ -36,10 +36,12 @@
 
 namespace skiff {
 
-// These return text without line breaks.
+// Return one line, without a line break at its end.
 std::string PrintAttribute(const Attribute& attribute);
 std::string PrintAttributes(const AttributeMap& attributes);
 std::string PrintOp(const Op& op);
+
+// Returns the text of a whole program, which ends with a line break.
 std::string PrintProgram(const Program& program);
 
 // Parses a program. Ops get ids in order. Throws Error (kInvalidArgument), starting with line and

@@ -33,9 +33,15 @@ int IndexInSlots(const std::vector<SlotDef>& defs, const Slots& slots, std::stri
   return -1;
 }
 
-// Fills the slots of an op and the values of an instruction, in the order of the definition.
-void FillSlots(const Plan& plan, const std::vector<SlotDef>& defs, const SlotValues& given,
-               Slots* slots, std::vector<ValueId>* values) {
+// Fills the slots of an op of this type and the values of an instruction, in the order of the
+// definition.
+void FillSlots(const Plan& plan, const std::string& type, const std::vector<SlotDef>& defs,
+               const SlotValues& given, Slots* slots, std::vector<ValueId>* values) {
+  for (const auto& [slot, value] : given) {
+    const bool is_known = std::ranges::count(defs, slot, &SlotDef::name) > 0;
+    SKIFF_ENFORCE(!value || is_known, kInvalidArgument, type, ": value \"", plan[value].name,
+                  "\" is given for slot \"", slot, "\", which the definition doesn't have");
+  }
   for (const SlotDef& def : defs) {
     SlotArguments filled{.slot = def.name, .arguments = {}};
     for (const auto& [slot, value] : given) {
@@ -90,8 +96,8 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
   Instruction made;
   made.def = &def;
   made.position = origin.position;
-  FillSlots(*plan, def.inputs, inputs, &op->inputs, &made.inputs);
-  FillSlots(*plan, def.outputs, outputs, &op->outputs, &made.outputs);
+  FillSlots(*plan, def.type, def.inputs, inputs, &op->inputs, &made.inputs);
+  FillSlots(*plan, def.type, def.outputs, outputs, &op->outputs, &made.outputs);
   made.reads_data = ReadsData(def, *op);
   // A pass that makes a malformed op fails here, and not in a kernel.
   CheckOp(def, *op);

@@ -132,7 +132,8 @@ std::vector<bool> ReadsData(const OpDef& def, const Op& op);
 
 // Makes an instruction of an op that the program doesn't have. The plan owns the op, which takes
 // role, name scope, creation site and position of `origin`, the instruction that it replaces.
-// Throws an Error if the definition refuses the op.
+// Throws an Error if the definition refuses the op, and (kInvalidArgument) if a value is given for
+// a slot that the definition doesn't have.
 Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& origin,
                             const AttributeMap& attrs, const SlotValues& inputs,
                             const SlotValues& outputs);

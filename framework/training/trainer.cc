@@ -80,7 +80,7 @@ void CheckConfiguration(const std::map<std::string, std::string>& expected,
         !name.starts_with(prefix) || expected.contains(name.substr(prefix.size()));
     SKIFF_ENFORCE(is_known, kInvalidArgument,
                   "the checkpoint is another program's: it was made with ",
-                  name.substr(prefix.size()), " = ", value, ", which there isn't now");
+                  name.substr(prefix.size()), " = ", value, ", which this program doesn't have");
   }
 }
 
@@ -178,11 +178,11 @@ std::string Trainer::LogPath() const { return JoinPath(options_.output_dir, "tra
 
 void Trainer::RefuseToOverwriteTraining() const {
   SKIFF_ENFORCE(!HasCheckpoint(CheckpointDirectory()), kFailedPrecondition, options_.output_dir,
-                " holds a training: --resume to go on with it, or another --output_dir");
+                " holds a training: resume it, or choose another output directory");
   for (const std::string& path : {ModelDirectory(), LogPath()}) {
     SKIFF_ENFORCE(!HoldsSomething(path), kFailedPrecondition, path,
-                  " is of a training without a checkpoint to go on from: remove it, or take "
-                  "another --output_dir");
+                  " is of a training without a checkpoint to resume from: remove it, or choose "
+                  "another output directory");
   }
 }
 
@@ -191,7 +191,7 @@ void Trainer::RefuseToOverwriteTraining() const {
 std::unique_ptr<FileLock> Trainer::NewLock() const {
   auto lock = std::make_unique<FileLock>(JoinPath(options_.output_dir, ".lock"));
   SKIFF_ENFORCE(lock->is_held(), kFailedPrecondition, "another training is writing in ",
-                options_.output_dir, ": wait for its end, or take another --output_dir");
+                options_.output_dir, ": wait for its end, or choose another output directory");
   return lock;
 }
 

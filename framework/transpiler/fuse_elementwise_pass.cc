@@ -23,7 +23,7 @@ namespace skiff {
 namespace {
 
 // What instructions of one loop have in common.
-struct Form {
+struct Loop {
   Shape shape;
   Layout layout;
   int row_axis = 0;  // dims from here on are whole in each block
@@ -65,13 +65,13 @@ class Fusion {
         plan_(*plan),
         uses_(*plan),
         group_of_(plan->instructions.size(), kNobody),
-        forms_(plan->instructions.size()) {}
+        loops_(plan->instructions.size()) {}
 
   // Returns the number of fused instructions made and of the ops in them.
   std::pair<int64_t, int64_t> Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      forms_[i] = FormOf(plan_.instructions[i]);
-      if (forms_[i]) JoinOrStart(i);
+      loops_[i] = LoopOf(plan_.instructions[i]);
+      if (loops_[i]) JoinOrStart(i);
     }
     std::erase_if(groups_, [](const Group& group) { return group.members.size() < 2; });
     if (groups_.empty()) return {0, 0};
@@ -90,7 +90,7 @@ class Fusion {
 
   struct Group {
     std::vector<size_t> members;  // in order
-    Form form;
+    Loop loop;
   };
 
   const TensorMeta& MetaOf(ValueId value) const { return plan_[value].meta; }
@@ -102,74 +102,74 @@ class Fusion {
            context_.ForcedKernel(def.type).empty() && !ChecksData(instruction);
   }
 
-  std::optional<Form> FormOf(const Instruction& instruction) const {
+  std::optional<Loop> LoopOf(const Instruction& instruction) const {
     if (!MayRunInBlocks(instruction)) return std::nullopt;
     const auto written = std::ranges::find_if(
         instruction.outputs, [](ValueId value) { return static_cast<bool>(value); });
     if (written == instruction.outputs.end()) return std::nullopt;
     const TensorMeta& cut = MetaOf(*written);
-    Form form{.shape = cut.shape, .layout = cut.layout, .row_axis = cut.shape.rank()};
+    Loop loop{.shape = cut.shape, .layout = cut.layout, .row_axis = cut.shape.rank()};
     // In the order of cost: the last test prepares a kernel. Padding of a blocked layout is
     // computed like any element, so the op must keep zeros zero there.
-    const bool fits = form.row_axis > 0 && !cut.is_selected_rows() &&
-                      StorageElements(form.shape, form.layout) > block_elements_ &&
-                      (form.layout.is_plain() || instruction.def->zero_preserving) &&
-                      WritesForm(instruction, form) && ReadsForm(instruction, &form) &&
-                      form.UnitElements() <= block_elements_ && HasKernel(instruction, form);
-    return fits ? std::optional<Form>(form) : std::nullopt;
+    const bool fits = loop.row_axis > 0 && !cut.is_selected_rows() &&
+                      StorageElements(loop.shape, loop.layout) > block_elements_ &&
+                      (loop.layout.is_plain() || instruction.def->zero_preserving) &&
+                      OutputsFit(instruction, loop) && InputsFit(instruction, &loop) &&
+                      loop.UnitElements() <= block_elements_ && HasKernel(instruction, loop);
+    return fits ? std::optional<Loop>(loop) : std::nullopt;
   }
 
-  bool WritesForm(const Instruction& instruction, const Form& form) const {
+  bool OutputsFit(const Instruction& instruction, const Loop& loop) const {
     return std::ranges::all_of(instruction.outputs, [&](ValueId output) {
       return !output ||
-             (MetaOf(output).shape == form.shape && MetaOf(output).layout == form.layout &&
+             (MetaOf(output).shape == loop.shape && MetaOf(output).layout == loop.layout &&
               plan_[output].storage == Storage::kArena);
     });
   }
 
   // Returns whether each input is cut like the outputs, or may be seen as a whole by each block.
-  // Lowers form->row_axis to where such an input begins.
-  bool ReadsForm(const Instruction& instruction, Form* form) const {
+  // Lowers loop->row_axis to where such an input begins.
+  bool InputsFit(const Instruction& instruction, Loop* loop) const {
     for (size_t i = 0; i < instruction.inputs.size(); ++i) {
       if (!instruction.inputs[i]) continue;
       const TensorMeta& meta = MetaOf(instruction.inputs[i]);
-      if (meta.shape == form->shape) {
-        if (instruction.reads_data[i] && meta.layout != form->layout) return false;
+      if (meta.shape == loop->shape) {
+        if (instruction.reads_data[i] && meta.layout != loop->layout) return false;
         continue;
       }
       // A broadcast number other than zero would fill the padding of a blocked layout.
-      if (!form->layout.is_plain() || !meta.layout.is_plain()) return false;
+      if (!loop->layout.is_plain() || !meta.layout.is_plain()) return false;
       if (meta.shape.element_count() == 1) continue;
       const std::optional<int> axis =
-          TrailingAxis(*instruction.op, *instruction.def, meta.shape, form->shape);
+          TrailingAxis(*instruction.op, *instruction.def, meta.shape, loop->shape);
       if (!axis) return false;
-      form->row_axis = std::min(form->row_axis, *axis);
+      loop->row_axis = std::min(loop->row_axis, *axis);
     }
     return true;
   }
 
   // Returns whether the kernel of the whole arrays also runs on a block, and needs nothing that a
   // block doesn't have: workspaces and derived forms.
-  bool HasKernel(const Instruction& instruction, const Form& form) const {
+  bool HasKernel(const Instruction& instruction, const Loop& loop) const {
     const KernelDef* kernel = context_.registry.FindKernel(ContextOf(plan_, instruction));
     if (kernel == nullptr) return false;
-    const Shape block = BlockShape(form.shape, form.row_axis, form.UnitElements());
-    PrepareContext context = BlockContext(plan_, instruction, form.shape, block);
+    const Shape block = BlockShape(loop.shape, loop.row_axis, loop.UnitElements());
+    PrepareContext context = BlockContext(plan_, instruction, loop.shape, block);
     kernel = context_.registry.FindKernel(context, kernel->name);
     if (kernel == nullptr) return false;
     kernel->prepare(context);
     return context.workspace_bytes().empty() && context.derived_forms().empty();
   }
 
-  // Puts the instruction into one group with all groups of its form that compute its inputs; if
+  // Puts the instruction into one group with all groups of such a loop that compute its inputs; if
   // that isn't allowed, into the latest one that it may join.
   void JoinOrStart(size_t i) {
     std::set<size_t> makers;  // groups
     for (ValueId input : plan_.instructions[i].inputs) {
       const size_t writer = uses_.WriterOf(input);
       if (writer == kNobody || group_of_[writer] == kNobody) continue;
-      const Form& form = groups_[group_of_[writer]].form;
-      const bool alike = form.shape == forms_[i]->shape && form.layout == forms_[i]->layout;
+      const Loop& loop = groups_[group_of_[writer]].loop;
+      const bool alike = loop.shape == loops_[i]->shape && loop.layout == loops_[i]->layout;
       if (alike) makers.insert(group_of_[writer]);
     }
     if (makers.size() > 1 && Join(makers, i)) return;
@@ -177,16 +177,16 @@ class Fusion {
       if (Join({*maker}, i)) return;
     }
     group_of_[i] = groups_.size();
-    groups_.push_back({.members = {i}, .form = *forms_[i]});
+    groups_.push_back({.members = {i}, .loop = *loops_[i]});
   }
 
   // Merges these groups and instruction i into one group, which runs at position i. Returns false
   // if the group may not run there.
   bool Join(const std::set<size_t>& parts, size_t i) {
-    Group joined{.members = {}, .form = *forms_[i]};
+    Group joined{.members = {}, .loop = *loops_[i]};
     for (size_t part : parts) {
       const Group& group = groups_[part];
-      joined.form.row_axis = std::min(joined.form.row_axis, group.form.row_axis);
+      joined.loop.row_axis = std::min(joined.loop.row_axis, group.loop.row_axis);
       joined.members.insert(joined.members.end(), group.members.begin(), group.members.end());
     }
     joined.members.push_back(i);
@@ -231,7 +231,7 @@ class Fusion {
       fused.members.push_back(instruction);
     }
     fused.reads_data.assign(fused.inputs.size(), true);
-    SetBlocks(group.form, &fused);
+    SetBlocks(group.loop, &fused);
     return fused;
   }
 
@@ -247,12 +247,12 @@ class Fusion {
     });
   }
 
-  void SetBlocks(const Form& form, Instruction* fused) const {
-    const int64_t unit = form.UnitElements();
+  void SetBlocks(const Loop& loop, Instruction* fused) const {
+    const int64_t unit = loop.UnitElements();
     BlockPartition& blocks = fused->blocks;
     blocks.elements = block_elements_ / unit * unit;
-    blocks.row_axis = form.row_axis;
-    const int64_t count = StorageElements(form.shape, form.layout) / blocks.elements;
+    blocks.row_axis = loop.row_axis;
+    const int64_t count = StorageElements(loop.shape, loop.layout) / blocks.elements;
     blocks.part_count = std::clamp<int64_t>(count, 1, omp_get_max_threads());
     const int64_t scratch = PlaceFused(plan_, *fused).scratch_bytes;
     if (scratch > 0) fused->workspace_bytes = {scratch * blocks.part_count};
@@ -304,7 +304,7 @@ class Fusion {
   Plan& plan_;
   PlanUses uses_;
   std::vector<size_t> group_of_;  // by instruction
-  std::vector<std::optional<Form>> forms_;
+  std::vector<std::optional<Loop>> loops_;
   std::vector<Group> groups_;
 };
 

@@ -53,13 +53,16 @@ DEFINE_double(average_window, 0.15,
 DEFINE_double(ema_decay, 0.999,
               "With --model_average=ema: what a mean keeps of itself in a step, below 1.");
 DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated data.");
-DEFINE_int32(threads, 0, "Threads that compute. 0: one per core.");
+DEFINE_int32(threads, 0,
+             "Threads that compute. 0: as many as OMP_NUM_THREADS says; if that isn't set, one per "
+             "core.");
 DEFINE_string(recompute, "nothing",
               "Activations to compute again in the backward pass, to save memory: nothing, "
               "cheap_ops, budget (as few as --budget_bytes allows) or least_memory. Results stay "
               "the same.");
 DEFINE_int64(budget_bytes, 0,
-             "With --recompute=budget: the most bytes of activations and gradients.");
+             "With --recompute=budget: the most bytes of the arena, which holds activations, "
+             "gradients and workspaces.");
 DEFINE_string(
     passes, "",
     "Changes to the passes that run, with commas between them: -layout leaves a pass out, "

@@ -15,9 +15,13 @@ TEST(PercentilesOf, TakesTheNearestRank) {
   EXPECT_EQ(eleven.p10, 1);
   EXPECT_EQ(eleven.median, 5);
   EXPECT_EQ(eleven.p90, 9);
+  const Percentiles ten = PercentilesOf({10, 9, 8, 7, 6, 5, 4, 3, 2, 1});
+  EXPECT_EQ(ten.p10, 1);
+  EXPECT_EQ(ten.median, 5);
+  EXPECT_EQ(ten.p90, 9);
   const Percentiles two = PercentilesOf({4, 3});
   EXPECT_EQ(two.p10, 3);
-  EXPECT_EQ(two.median, 4);
+  EXPECT_EQ(two.median, 3);
   EXPECT_EQ(two.p90, 4);
   EXPECT_EQ(PercentilesOf({7}).median, 7);
 }

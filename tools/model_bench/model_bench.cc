@@ -38,7 +38,7 @@ DEFINE_string(
     saved_model, "",
     "folder of a model saved for inference, such as model/ in the output of a training: time "
     "it instead of --model; empty: none");
-DEFINE_int32(batch_size, 64, "images per step");
+DEFINE_int32(batch_size, 64, "samples per step: images, or sequences of the transformer");
 DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
 DEFINE_int32(steps, 10, "timed steps, after 3 untimed ones");
 DEFINE_string(kernels, "",
@@ -52,12 +52,15 @@ DEFINE_string(
     "precedence; empty: kernels by rule");
 DEFINE_int64(memory_limit_bytes, 0,
              "the most that the allocator may take from the system; 0: no limit");
-DEFINE_string(json, "", "file to write the figures to; empty: none");
+DEFINE_string(json, "", "file for the figures, with the settings they depend on; empty: none");
 DEFINE_bool(split, true, "print the time of a step by op");
-DEFINE_int32(seed, 1, "seed of initial values and generated images");
+DEFINE_int32(seed, 1, "seed of initial values and generated samples");
 
 namespace skiff {
 namespace {
+
+// A saved model is timed in inference.
+bool Trains() { return !FLAGS_inference && FLAGS_saved_model.empty(); }
 
 CompileOptions OptionsFromFlags() {
   CompileOptions options;
@@ -147,7 +150,8 @@ struct Figures {
 void CheckFlags() {
   SKIFF_ENFORCE(FLAGS_batch_size > 0 && FLAGS_steps > 0 && FLAGS_threads >= 0, kInvalidArgument,
                 "--batch_size=", FLAGS_batch_size, " --steps=", FLAGS_steps,
-                " --threads=", FLAGS_threads, ": expected positive numbers");
+                " --threads=", FLAGS_threads,
+                ": expected at least 1 sample, 1 step and 0 threads (0: OMP_NUM_THREADS decides)");
   SKIFF_ENFORCE(FLAGS_saved_model.empty() ||
                     (gflags::GetCommandLineFlagInfoOrDie("model").is_default && !FLAGS_inference),
                 kInvalidArgument, "--saved_model=", FLAGS_saved_model,
@@ -184,7 +188,7 @@ void PrintFigures(const Figures& figures) {
   constexpr double kMegabyte = 1 << 20;
   const Percentiles& step_ms = figures.step_ms;
   const PlanStatistics& plan = figures.plan;
-  std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f images/s\n",
+  std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f samples/s\n",
               figures.name.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms.median,
               step_ms.p10, step_ms.p90, figures.samples_per_s());
   std::printf("%.2f GFLOP a step, %.1f GFLOP/s, %.1f%% of the measured FMA peak of %.0f GFLOP/s\n",
@@ -210,10 +214,13 @@ nlohmann::json JsonOf(const Figures& figures) {
   const PlanStatistics& plan = figures.plan;
   return {{"model", figures.name},
           {"place", FLAGS_place},
-          {"inference", FLAGS_inference || !FLAGS_saved_model.empty()},
+          {"inference", !Trains()},
           {"batch_size", FLAGS_batch_size},
           {"threads", omp_get_max_threads()},
           {"steps", FLAGS_steps},
+          {"optimizer", Trains() ? FLAGS_optimizer : ""},
+          {"seed", FLAGS_seed},
+          {"kernels", FLAGS_kernels},
           {"passes", FLAGS_passes},
           {"step_ms", figures.step_ms.median},
           {"step_ms_p10", figures.step_ms.p10},
@@ -274,7 +281,7 @@ int main(int argc, char** argv) {
   return skiff::CommandMain(
       argc, argv,
       {.usage = "model_bench --model=resnet20 [flags]",
-       .summary = "Times training steps of a model, or inference, of one that "
-                  "was saved too.",
+       .summary =
+           "Times the training steps of a model, or inference with it or with a saved model.",
        .run = skiff::Main});
 }

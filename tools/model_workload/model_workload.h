@@ -18,7 +18,7 @@ struct ModelWorkload {
 
 struct ModelWorkloadOptions {
   int64_t batch_size = 64;
-  uint64_t seed = 1;   // of initial values and generated images
+  uint64_t seed = 1;   // of initial values and generated samples
   bool trains = true;  // false: the forward pass with the loss
   // "momentum" with L2 decay, or "adam", with L2 decay and clipping by the global norm.
   std::string optimizer = "momentum";

@@ -15,8 +15,8 @@ struct AdadeltaOptions {
   Regularizer regularization = {};
   bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// Zeiler 2012, where the learning rate is 1; the op's doc has the formula. Error unless rho is in
-// [0, 1) and epsilon > 0.
+// Zeiler 2012, where the learning rate is 1; the op's doc has the formula. Throws an Error
+// (kInvalidArgument) if rho isn't in [0, 1) or epsilon isn't positive.
 class Adadelta final : public Optimizer {
  public:
   explicit Adadelta(const AdadeltaOptions& options = {},

@@ -15,8 +15,9 @@ struct AdagradOptions {
   Regularizer regularization = {};
   bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// Duchi, Hazan and Singer 2011: m ← m + g², p ← p - rate · g / (√m + epsilon). Error unless both
-// numbers are at least 0, and one of them above: else 0 / 0 where there never was a gradient.
+// Duchi, Hazan and Singer 2011: m ← m + g², p ← p - rate · g / (√m + epsilon). Throws an Error
+// (kInvalidArgument) if epsilon or initial_accumulator is negative, or if both are 0: then an
+// element that never had a gradient would be 0 / 0.
 class Adagrad final : public Optimizer {
  public:
   explicit Adagrad(const AdagradOptions& options = {},

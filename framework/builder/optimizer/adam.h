@@ -17,7 +17,7 @@ struct AdamOptions {
   Regularizer regularization = {};
   bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// Kingma and Ba 2015; the op's doc has the formula. Errors of AdamFamily.
+// Kingma and Ba 2015; the op's doc has the formula. Throws as AdamFamily does.
 class Adam final : public AdamFamily {
  public:
   explicit Adam(const AdamOptions& options = {},

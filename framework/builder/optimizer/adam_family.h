@@ -11,8 +11,8 @@ namespace skiff::optimizer {
 
 class AdamFamily : public Optimizer {
  protected:
-  // `options` has beta1, beta2 and epsilon. Error unless both betas are in [0, 1) and
-  // epsilon > 0.
+  // `options` has beta1, beta2 and epsilon. Throws an Error (kInvalidArgument) if a beta isn't in
+  // [0, 1) or epsilon isn't positive.
   template <class Options>
   AdamFamily(std::string op, const Options& options, const std::source_location& site)
       : Optimizer(std::move(op), options, site),

@@ -17,8 +17,8 @@ struct AdamaxOptions {
   Regularizer regularization = {};
   bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// Kingma and Ba 2015, section 7.1; the op's doc has the formula. Error unless both betas are in
-// [0, 1) and epsilon > 0.
+// Kingma and Ba 2015, section 7.1; the op's doc has the formula. Throws an Error (kInvalidArgument)
+// if a beta isn't in [0, 1) or epsilon isn't positive.
 class Adamax final : public Optimizer {
  public:
   explicit Adamax(const AdamaxOptions& options = {},

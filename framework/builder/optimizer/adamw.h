@@ -27,8 +27,9 @@ struct AdamWOptions {
   Regularizer regularization = {};
   bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// Loshchilov and Hutter 2019: p ← p - rate · weight_decay · p, then the step of Adam. Errors of
-// AdamFamily; Error unless weight_decay >= 0.
+// Loshchilov and Hutter 2019: p ← p - rate · weight_decay · p, then the step of Adam. Throws as
+// AdamFamily does, and an Error (kInvalidArgument) if weight_decay is negative or a part of names
+// is empty.
 class AdamW final : public AdamFamily {
  public:
   explicit AdamW(const AdamWOptions& options = {},

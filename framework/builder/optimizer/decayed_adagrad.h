@@ -15,8 +15,8 @@ struct DecayedAdagradOptions {
   Regularizer regularization = {};
   bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// m ← decay · m + (1 - decay) · g², p ← p - rate · g / (√m + epsilon). Error unless decay is in
-// [0, 1) and epsilon > 0.
+// m ← decay · m + (1 - decay) · g², p ← p - rate · g / (√m + epsilon). Throws an Error
+// (kInvalidArgument) if decay isn't in [0, 1) or epsilon isn't positive.
 class DecayedAdagrad final : public Optimizer {
  public:
   explicit DecayedAdagrad(const DecayedAdagradOptions& options = {},

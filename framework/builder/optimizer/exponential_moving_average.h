@@ -26,8 +26,8 @@ struct ExponentialMovingAverageOptions {
 // <variable>_ema_0, of its shape, and <variable>_ema_decay_product_0, of one float64.
 class ExponentialMovingAverage final : public ParameterAverage {
  public:
-  // Error (kInvalidArgument) unless the decay is in [0, 1), for thres_steps of another dtype or
-  // shape, and as ParameterAverage.
+  // Throws as ParameterAverage does, and an Error (kInvalidArgument) if the decay isn't in [0, 1)
+  // or thres_steps has another dtype or shape.
   explicit ExponentialMovingAverage(const ExponentialMovingAverageOptions& options = {},
                                     std::source_location site = std::source_location::current());
 

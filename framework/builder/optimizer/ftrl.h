@@ -16,8 +16,8 @@ struct FtrlOptions {
   Regularizer regularization = {};
   bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// McMahan et al. 2013; the op's doc has the formula. Error unless the penalties are at least 0 and
-// lr_power at most 0.
+// McMahan et al. 2013; the op's doc has the formula. Throws an Error (kInvalidArgument) if l1 or l2
+// is negative, or lr_power positive.
 class Ftrl final : public Optimizer {
  public:
   explicit Ftrl(const FtrlOptions& options = {},

@@ -23,8 +23,8 @@ struct LambOptions {
   bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // You et al. 2020: p ← p - rate · |p| / |s| · s with the step s of Adam plus weight_decay · p; the
-// quotient is 1 for a parameter that does not adapt. Errors of AdamFamily; Error unless
-// weight_decay >= 0.
+// quotient is 1 for a parameter that does not adapt. Throws as AdamFamily does, and an Error
+// (kInvalidArgument) if weight_decay is negative or a part of names is empty.
 class Lamb final : public AdamFamily {
  public:
   explicit Lamb(const LambOptions& options = {},

@@ -26,7 +26,8 @@ struct LarsMomentumOptions {
 };
 // You, Gitman and Ginsburg 2017: v ← momentum · v + local · (g + decay · p), p ← p - v with
 // local = rate · coefficient · |p| / (|g| + decay · |p| + epsilon), or `rate` for a parameter that
-// does not adapt. Error unless all numbers are at least 0.
+// does not adapt. Throws an Error (kInvalidArgument) if a number is negative or a part of names is
+// empty.
 class LarsMomentum final : public Optimizer {
  public:
   explicit LarsMomentum(const LarsMomentumOptions& options = {},

@@ -27,8 +27,8 @@ struct ModelAverageOptions {
 // one int64, _num_accumulates_0, _old_num_accumulates_0 and _num_updates_0.
 class ModelAverage final : public ParameterAverage {
  public:
-  // Error (kInvalidArgument) unless the rate is in [0, 1] and 1 <= min_average_window <=
-  // max_average_window, for max_num_accumulates < 1, and as ParameterAverage.
+  // Throws as ParameterAverage does, and an Error (kInvalidArgument) if the rate isn't in [0, 1],
+  // 1 <= min_average_window <= max_average_window doesn't hold, or max_num_accumulates < 1.
   explicit ModelAverage(const ModelAverageOptions& options = {},
                         std::source_location site = std::source_location::current());
 

@@ -15,8 +15,8 @@ struct MomentumOptions {
   Regularizer regularization = {};
   bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
-// v ← momentum · v + g, p ← p - rate · v; Nesterov: p ← p - rate · (g + momentum · v). Error unless
-// momentum >= 0.
+// v ← momentum · v + g, p ← p - rate · v; Nesterov: p ← p - rate · (g + momentum · v). Throws an
+// Error (kInvalidArgument) if momentum is negative.
 class Momentum final : public Optimizer {
  public:
   explicit Momentum(const MomentumOptions& options = {},

@@ -50,9 +50,9 @@ class ParameterAverage {
   void CheckHasValues(const Scope& scope) const;
 
  protected:
-  // Throws Errors (kInvalidArgument) that name `type` and `site`: if none takes part, a name in the
-  // list isn't a parameter that an op writes, one of a two-byte dtype has no master weights, their
-  // updates are skipped by different variables, or a sub-block is open.
+  // Throws an Error (kInvalidArgument) that names `type` and `site` if no variable takes part, a
+  // name in the list isn't a parameter that an op writes, one of a two-byte dtype has no master
+  // weights, their updates are skipped by different variables, or a sub-block is open.
   ParameterAverage(const std::string& type, const AveragedVariables& chosen,
                    const std::source_location& site);
 

@@ -18,8 +18,9 @@ struct RmsPropOptions {
   bool multi_precision = false;  // float32 master weights for two-byte parameters
 };
 // Tieleman and Hinton 2012: s ← rho · s + (1 - rho) · g², v ← momentum · v + rate · g /
-// √(s + epsilon), p ← p - v; centered (Graves 2013) with the variance of g in place of s. Error
-// unless rho is in [0, 1), epsilon > 0 and momentum >= 0.
+// √(s + epsilon), p ← p - v; centered (Graves 2013) with the variance of g in place of s. Throws
+// an Error (kInvalidArgument) if rho isn't in [0, 1), epsilon isn't positive or momentum is
+// negative.
 class RmsProp final : public Optimizer {
  public:
   explicit RmsProp(const RmsPropOptions& options = {},

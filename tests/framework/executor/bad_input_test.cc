@@ -233,7 +233,11 @@ TEST_F(BadInput, OfTheScopeIsToldByNameFoundAndExpected) {
               where + ": the scope holds float64 [2, 2], the program declares float32 [2, 2]");
   scope.Set("w", Tensor());
   ExpectError(run, ErrorCode::kFailedPrecondition,
-              where + " in the scope has no data, or a layout: expected a plain tensor");
+              where + " in the scope has no data, expected a tensor with data");
+  scope.Set("w", Tensor({2, 2}, DType::kFloat32, Place::Cpu(), Layout::SelectedRows(2)));
+  ExpectError(
+      run, ErrorCode::kFailedPrecondition,
+      where + " in the scope has the layout selected_rows(height 2), expected the plain layout");
   float elsewhere = 0;
   scope.Set("w", Tensor::Borrow(&elsewhere, {2, 2}, DType::kFloat32, Place::Cuda(0)));
   ExpectError(run, ErrorCode::kFailedPrecondition,

@@ -83,14 +83,17 @@ TEST_F(HostStates, ParametersAreOnTheDevice) {
 TEST_F(HostStates, AreRefusedElsewhere) {
   Hold("e", Place::Cuda());
   EXPECT_THAT(Lowered(Average("e", true)),
-              HasSubstr("Average \"e\" is on cuda:0, expected cpu, as on_host = true"));
+              HasSubstr("Average \"e\" is on cuda:0, expected cpu: the op has on_host = true, so "
+                        "that it computes in host memory"));
   Hold("p", Place::Cuda(), DType::kFloat64);
   EXPECT_EQ(Lowered(Average("e", false)), "");
 }
 
 TEST_F(HostStates, MayNotBeMadeOnTheDevice) {
-  EXPECT_THAT(Lowered(Average("f", true)),
-              HasSubstr("AverageOut \"f\" is on cuda:0, expected cpu, as on_host = true"));
+  EXPECT_THAT(
+      Lowered(Average("f", true)),
+      HasSubstr("AverageOut \"f\" is on cuda:0, expected cpu: the op has on_host = true, so "
+                "that it computes in host memory"));
 }
 
 TEST_F(HostStates, AreNothingThatTheDeviceReads) {

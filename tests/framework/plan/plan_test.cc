@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/framework/executor/lowered_plan.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -27,6 +28,28 @@ TEST_F(PlanTest, MakesInstructionsOfSeveralArgumentsASlot) {
   EXPECT_THAT(made.op->Input("X"), ElementsAre("a", "x"));
   EXPECT_EQ(made.OutputIn("Out", 1), idle);
   EXPECT_FALSE(made.OutputIn("Out", 2));
+}
+
+TEST_F(PlanTest, RefusesValuesForSlotsThatTheDefinitionLacks) {
+  OpDef def;
+  def.type = "single";
+  def.inputs = {{.name = "X"}};
+  def.outputs = {{.name = "Out"}};
+  const ValueId a(1), y(5);
+  const auto make = [&](const SlotValues& inputs, const SlotValues& outputs) {
+    MakeInstruction(&plan_, def, plan_.instructions[3], {}, inputs, outputs);
+  };
+  EXPECT_EQ(InvalidArgument([&] {
+              make({{"X", a}, {"Y", a}}, {{"Out", y}});
+            }),
+            "single: value \"a\" is given for slot \"Y\", which the definition doesn't have");
+  EXPECT_EQ(InvalidArgument([&] {
+              make({{"X", a}}, {{"Out", y}, {"Mask", y}});
+            }),
+            "single: value \"y\" is given for slot \"Mask\", which the definition doesn't have");
+  EXPECT_TRUE(plan_.made_ops.empty());
+  // Passes list slots that only some definitions have, without a value for the others.
+  make({{"X", a}, {"Y", {}}}, {{"Out", y}, {"Mask", {}}});
 }
 
 }  // namespace

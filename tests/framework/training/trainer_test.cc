@@ -197,7 +197,7 @@ TEST_F(TrainerTest, RefusesToResumeWithAnotherConfiguration) {
          "another output directory");
   expect({{"seed", "5"}, {"depth", "20"}},
          "is another program's: it was made without depth, but now that is 20");
-  expect({}, "is another program's: it was made with seed = 5, which there isn't now");
+  expect({}, "is another program's: it was made with seed = 5, which this program doesn't have");
 }
 
 TEST_F(TrainerTest, RefusesToBeginWhereATrainingIs) {
@@ -205,9 +205,9 @@ TEST_F(TrainerTest, RefusesToBeginWhereATrainingIs) {
   options.stop_after_steps = 3;
   Make(options).Run();
   const auto expect_refusal = [&](Trainer* trainer) {
-    ExpectError([&] { trainer->Run(); }, ErrorCode::kFailedPrecondition,
-                options.output_dir +
-                    " holds a training: --resume to go on with it, or another --output_dir");
+    ExpectError(
+        [&] { trainer->Run(); }, ErrorCode::kFailedPrecondition,
+        options.output_dir + " holds a training: resume it, or choose another output directory");
     EXPECT_THAT(NamesIn(options.output_dir + "/checkpoints"), ElementsAre("save-000001-step-3"));
   };
   options.stop_after_steps = 0;
@@ -234,8 +234,8 @@ TEST_F(TrainerTest, RefusesToOverwriteAModelOrALogWithoutACheckpoint) {
     const std::string log_bytes = BytesOf(log);
     ExpectError([&] { Make(options).Run(); }, ErrorCode::kFailedPrecondition,
                 path +
-                    " is of a training without a checkpoint to go on from: remove it, or take "
-                    "another --output_dir");
+                    " is of a training without a checkpoint to resume from: remove it, or choose "
+                    "another output directory");
     EXPECT_EQ(BytesOf(log), log_bytes);
   };
   std::filesystem::remove_all(options.output_dir + "/checkpoints");
@@ -255,7 +255,7 @@ TEST_F(TrainerTest, RefusesToWriteWhereAnotherTrainingDoes) {
     const FileLock of_another(options.output_dir + "/.lock");
     ExpectError([&] { trainer.Run(); }, ErrorCode::kFailedPrecondition,
                 "another training is writing in " + options.output_dir +
-                    ": wait for its end, or take another --output_dir");
+                    ": wait for its end, or choose another output directory");
   }
   EXPECT_THAT(NamesIn(options.output_dir), ElementsAre(".lock"));
   EXPECT_TRUE(trainer.Run().finished);
@@ -273,7 +273,7 @@ TEST_F(TrainerTest, KeepsOthersOutFromResumeToTheEndOfRun) {
   const auto expect_refusal = [&](const std::function<void()>& run) {
     ExpectError(run, ErrorCode::kFailedPrecondition,
                 "another training is writing in " + options.output_dir +
-                    ": wait for its end, or take another --output_dir");
+                    ": wait for its end, or choose another output directory");
   };
   Trainer trainer = Make(options);
   {

@@ -191,7 +191,7 @@ TEST_F(CommandLine, NamesWhatAForeignCheckpointWasMadeWith) {
   expect("mlp", flags + " --hidden_units=8",
          "was made with hidden_units = 16, but now it is 8" + advice);
   expect("lenet", "--epochs=2 --batch_size=32 --learning_rate=0.05",
-         "is another program's: it was made with dropout = 0, which there isn't now");
+         "is another program's: it was made with dropout = 0, which this program doesn't have");
   expect("resnet", "--epochs=2 --batch_size=32 --learning_rate=0.05",
          "is another program's: it was made without depth, but now that is 20");
 
@@ -210,7 +210,7 @@ TEST_F(CommandLine, RefusesTheDirectoryOfATrainingAndNamesOthers) {
   EXPECT_EQ(second.status, 1);
   EXPECT_EQ(second.Line("error: "),
             "error: " + directory_ / "run" +
-                " holds a training: --resume to go on with it, or another --output_dir");
+                " holds a training: resume it, or choose another output directory");
   EXPECT_EQ(BytesOf(directory_ / "run/training_log.jsonl"), log);
   const Outcome resumed = Train("mlp", flags + OutputDir() + " --resume");
   EXPECT_EQ(resumed.status, 0);

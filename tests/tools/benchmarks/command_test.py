@@ -27,16 +27,26 @@ class Command(unittest.TestCase):
     def test_writes_figures_where_the_user_of_bazel_run_is(self):
         with tempfile.TemporaryDirectory() as folder:
             result = run("model_bench", "--model=mlp", "--batch_size=2", "--steps=1", "--threads=1", "--nosplit",
-                         "--json=figures.json", BUILD_WORKING_DIRECTORY=folder)
+                         "--seed=3", "--kernels=mul=plain", "--json=figures.json",
+                         BUILD_WORKING_DIRECTORY=folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             with open(os.path.join(folder, "figures.json"), encoding="utf-8") as stream:
                 figures = json.load(stream)
-        self.assertEqual(figures["model"], "mlp")
+        self.assertEqual({key: figures[key] for key in ("model", "optimizer", "seed", "kernels", "inference", "passes")},
+                         {"model": "mlp", "optimizer": "momentum", "seed": 3, "kernels": "mul=plain", "inference": False,
+                          "passes": ""})
         held = figures["planned_bytes"] + figures["derived_bytes"] + figures["persistable_bytes"]
         self.assertGreaterEqual(figures["reserved_bytes"], held)
         # Beside it, two images with their labels, and counters.
         self.assertLess(figures["reserved_bytes"], held + 10000)
         self.assertGreaterEqual(figures["peak_reserved_bytes"], figures["reserved_bytes"])
+
+    def test_refuses_sizes_out_of_range(self):
+        for flag in ("--batch_size=0", "--steps=0", "--threads=-1"):
+            with self.subTest(flag):
+                result = run("model_bench", "--model=mlp", flag)
+                self.assertEqual(result.returncode, 1)
+                self.assertRegex(result.stderr, flag + r"\b.*: expected at least 1 sample, 1 step and 0 threads ")
 
     def test_times_a_saved_model(self):
         with tempfile.TemporaryDirectory() as folder:
