@@ -69,8 +69,8 @@ HWY_INLINE void VisitTile(const SoftmaxTile& tile, const Start& start, const Vis
   }
 }
 
-// Only the last vector of a row or of a tile isn't whole; the copy through memory costs nothing
-// then.
+// Only the last vector of a row, or of a tile's items, may not be whole. Such a vector is copied
+// through memory.
 HWY_INLINE Vector LoadLanes(const float* from, int64_t count, float fill) {
   return count == LaneCount() ? hn::LoadU(Floats(), from) : LoadPart(from, count, fill);
 }
