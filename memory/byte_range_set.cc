@@ -5,7 +5,7 @@
 
 namespace skiff {
 
-ByteRangeSet::Ends::const_iterator ByteRangeSet::EndingBehind(int64_t offset) const {
+ByteRangeSet::Ends::const_iterator ByteRangeSet::EndingAfter(int64_t offset) const {
   const auto next = ends_.upper_bound(offset);
   if (next == ends_.begin()) return next;
   const auto before = std::prev(next);
@@ -16,7 +16,7 @@ void ByteRangeSet::Insert(ByteRange range) {
   if (range.begin >= range.end) return;
   // Ranges that overlap or touch the new one merge with it, so that neighbours in the map never
   // touch.
-  auto next = EndingBehind(range.begin - 1);
+  auto next = EndingAfter(range.begin - 1);
   while (next != ends_.end() && next->first <= range.end) {
     range.begin = std::min(range.begin, next->first);
     range.end = std::max(range.end, next->second);
@@ -27,7 +27,7 @@ void ByteRangeSet::Insert(ByteRange range) {
 
 void ByteRangeSet::Erase(ByteRange range) {
   if (range.begin >= range.end) return;
-  auto next = EndingBehind(range.begin);
+  auto next = EndingAfter(range.begin);
   while (next != ends_.end() && next->first < range.end) {
     const ByteRange found{next->first, next->second};
     next = ends_.erase(next);
@@ -39,7 +39,7 @@ void ByteRangeSet::Erase(ByteRange range) {
 int64_t ByteRangeSet::CountIn(ByteRange range) const {
   int64_t bytes = 0;
   if (range.begin >= range.end) return bytes;
-  for (auto held = EndingBehind(range.begin); held != ends_.end() && held->first < range.end;
+  for (auto held = EndingAfter(range.begin); held != ends_.end() && held->first < range.end;
        ++held) {
     bytes += std::min(held->second, range.end) - std::max(held->first, range.begin);
   }
@@ -49,7 +49,7 @@ int64_t ByteRangeSet::CountIn(ByteRange range) const {
 std::vector<ByteRange> ByteRangeSet::Within(ByteRange range) const {
   std::vector<ByteRange> parts;
   if (range.begin >= range.end) return parts;
-  for (auto held = EndingBehind(range.begin); held != ends_.end() && held->first < range.end;
+  for (auto held = EndingAfter(range.begin); held != ends_.end() && held->first < range.end;
        ++held) {
     parts.push_back({std::max(held->first, range.begin), std::min(held->second, range.end)});
   }

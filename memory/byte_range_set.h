@@ -31,7 +31,7 @@ class ByteRangeSet {
  private:
   using Ends = std::pmr::map<int64_t, int64_t>;  // begin -> end; neighbours don't touch
   // Returns the first range that ends after `offset`.
-  Ends::const_iterator EndingBehind(int64_t offset) const;
+  Ends::const_iterator EndingAfter(int64_t offset) const;
 
   Ends ends_;
 };

@@ -31,7 +31,7 @@ bool IsGradientBlockOf(const Block& block, const Block& forward) {
 
 // Returns whether `other` may run after a run of the block and read what that run left: whether it
 // is the block's gradient block, or one that shares its forward block.
-bool RunsBehind(const Block& other, const Block& block) {
+bool RunsAfter(const Block& other, const Block& block) {
   if (&other == &block) return false;
   const Block* forward = ForwardBlock(block);
   return IsGradientBlockOf(other, block) ||
@@ -39,11 +39,11 @@ bool RunsBehind(const Block& other, const Block& block) {
 }
 
 // Returns the variables whose data such blocks read.
-VarSet ReadBehind(const OpRegistry& registry, const Block& block) {
+VarSet ReadAfter(const OpRegistry& registry, const Block& block) {
   VarSet read;
   for (size_t b = 0; b < block.program()->block_count(); ++b) {
     const Block& other = *block.program()->block(static_cast<int32_t>(b));
-    if (!RunsBehind(other, block)) continue;
+    if (!RunsAfter(other, block)) continue;
     for (size_t i = 0; i < other.ops().size(); ++i) {
       for (const VarUse& use : UsesOf(registry, other, i).vars) {
         if (use.reads_data) read.insert(use.var);
@@ -126,7 +126,7 @@ class DefinitionWalk {
   }
 
   void EndBlock() {
-    const VarSet read_by_gradient = ReadBehind(registry_, block_);
+    const VarSet read_by_gradient = ReadAfter(registry_, block_);
     for (const auto& [var, index] : current_) {
       Definition& definition = definitions_[index];
       Outlives& outlives = definition.outlives;

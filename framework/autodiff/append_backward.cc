@@ -137,7 +137,7 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   SKIFF_ENFORCE(has_parameter || !options.needs_parameter, kInvalidArgument,
                 "append_backward: the loss \"", loss, "\" depends on no trainable parameter");
 
-  // Up to here nothing but empty blocks was appended, so an Error leaves the program as it was.
+  // Up to here nothing has been appended yet, so an Error leaves the program as it was.
   loss_op->SetAttr(kOpRoleAttr, loss_op->role() | kRoleLoss);
   const size_t first_gradient_op = root->ops().size();
   backward.AppendTo(root);

@@ -45,7 +45,7 @@ std::vector<int64_t> OffsetsOf(const std::vector<const Tensor*>& tensors, int64_
   return offsets;
 }
 
-bool LieFlat(const std::vector<const Tensor*>& tensors, const std::vector<int64_t>& offsets) {
+bool AreFlat(const std::vector<const Tensor*>& tensors, const std::vector<int64_t>& offsets) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i]->buffer() != tensors.front()->buffer() ||
         tensors[i]->offset_bytes() != tensors.front()->offset_bytes() + offsets[i]) {
@@ -69,7 +69,7 @@ class Flattening {
 
   void LayList(const std::vector<std::string>& names, const std::vector<const Tensor*>& tensors,
                const std::vector<int64_t>& offsets) {
-    if (LieFlat(tensors, offsets)) {
+    if (AreFlat(tensors, offsets)) {
       made_.insert(tensors.front()->buffer());
     } else if (std::ranges::all_of(tensors, [&](const Tensor* t) { return MayMove(*t); })) {
       Move(names, tensors, offsets);

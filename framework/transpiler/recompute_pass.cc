@@ -73,7 +73,7 @@ class Recomputation {
 
   // Returns a cutting with a cut after each op of the forward pass that writes one of the
   // variables.
-  Cutting CutBehind(const std::vector<std::string>& checkpoints) const {
+  Cutting CutAfter(const std::vector<std::string>& checkpoints) const {
     Cutting cutting;
     std::set<size_t> cuts;
     for (const std::string& name : checkpoints) {
@@ -112,10 +112,10 @@ class Recomputation {
       // Takes the best cut in the second half (by bytes) of the segment: a cheaper cut in the first
       // half would make segments much shorter than asked for.
       size_t best = i + 1;
-      int64_t behind = 0;
-      for (size_t cut = i + 1; cut > begin + 1 && 2 * behind <= segment_bytes; --cut) {
+      int64_t bytes_after = 0;
+      for (size_t cut = i + 1; cut > begin + 1 && 2 * bytes_after <= segment_bytes; --cut) {
         if (crossing[cut] < crossing[best]) best = cut;
-        behind += held_bytes_[cut - 1];
+        bytes_after += held_bytes_[cut - 1];
       }
       if (best >= backward_) break;
       cuts.push_back(best);
@@ -202,8 +202,8 @@ class Recomputation {
 
   size_t LastForwardReader(ValueId value) const {
     const std::vector<size_t>& readers = uses_.ReadersOf(value);
-    const auto behind = std::ranges::lower_bound(readers, backward_);
-    return behind == readers.begin() ? kNobody : *std::prev(behind);
+    const auto backward = std::ranges::lower_bound(readers, backward_);
+    return backward == readers.begin() ? kNobody : *std::prev(backward);
   }
 
   // Returns, by cut, the bytes that are written before it and read by the forward pass after it.
@@ -482,7 +482,7 @@ PassReport RecomputePass::Apply(const PassContext& context, Plan* plan) const {
   }
   Outcome outcome;
   if (options.recompute == Recompute::kCheckpoints) {
-    outcome = *recomputation.Try(recomputation.CutBehind(options.checkpoints));
+    outcome = *recomputation.Try(recomputation.CutAfter(options.checkpoints));
   } else {
     outcome = BestOf(&recomputation, options);
   }

@@ -96,7 +96,8 @@ SumsOfSquares<T>::SumsOfSquares(std::vector<int64_t> counts) : counts_(std::move
 }
 
 template <typename T>
-void SumsOfSquares<T>::Add(const std::vector<Array>& arrays, void* workspace, double* sums) const {
+void SumsOfSquares<T>::Compute(const std::vector<Array>& arrays, void* workspace,
+                               double* sums) const {
   auto* of_parts = static_cast<double*>(workspace);
   ParallelFor(part_count(), 1, [&](int64_t begin, int64_t end) {
     // The array that the first part belongs to; empty arrays have no part and are skipped.

@@ -43,7 +43,7 @@ class SumsOfSquares {
 
   int64_t workspace_bytes() const { return part_count() * static_cast<int64_t>(sizeof(double)); }
   // Sets sums[i] to the sum of arrays[i][j]², for as many arrays as there are counts.
-  void Add(const std::vector<Array>& arrays, void* workspace, double* sums) const;
+  void Compute(const std::vector<Array>& arrays, void* workspace, double* sums) const;
 
  private:
   int64_t part_count() const { return first_parts_.back(); }

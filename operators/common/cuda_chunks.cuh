@@ -46,10 +46,10 @@ struct CudaChunk {
 template <class CountOf>
 __device__ CudaChunk ChunkOf(const CudaChunks& chunks, int64_t chunk, const CountOf& count_of) {
   int64_t array = 0;
-  int64_t behind = chunks.array_count;
-  while (behind - array > 1) {
-    const int64_t middle = (array + behind) / 2;
-    (chunks.first[middle] <= chunk ? array : behind) = middle;
+  int64_t after = chunks.array_count;
+  while (after - array > 1) {
+    const int64_t middle = (array + after) / 2;
+    (chunks.first[middle] <= chunk ? array : after) = middle;
   }
   const int64_t begin = (chunk - chunks.first[array]) * kCudaChunk;
   const int64_t count = count_of(array);

@@ -192,13 +192,13 @@ class MatmulPrimitive {
 
  private:
   // Requests the derived form of B. Returns its index.
-  static int Prepack(const dnnl::memory::desc& lying, const dnnl::memory::desc& wanted, int input,
+  static int Prepack(const dnnl::memory::desc& stored, const dnnl::memory::desc& wanted, int input,
                      PrepareContext& context) {
     return context.RequestDerivedForm(
         {.inputs = {input},
          .bytes = OnednnBytes(wanted),
-         .refresh = [reorder = OnednnReorder(lying, wanted), input](const KernelContext& run,
-                                                                    void* derived) mutable {
+         .refresh = [reorder = OnednnReorder(stored, wanted), input](const KernelContext& run,
+                                                                     void* derived) mutable {
            reorder.SetData(DNNL_ARG_FROM, run.input(input).raw_data());
            reorder.SetData(DNNL_ARG_TO, derived);
            reorder.Run();
@@ -386,19 +386,27 @@ void Gemm<T>::Run(const KernelContext& context, const T* a, const T* b, T* c) co
 template class Gemm<float>;
 template class Gemm<double>;
 
+template <typename T>
+std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const GemmSpec& spec,
+                                       bool prepacks_y) {
+  const int x = context.InputIndex("X");
+  const int y = context.InputIndex("Y");
+  const int out = context.OutputIndex("Out");
+  Gemm<T> gemm(spec, context, prepacks_y ? y : -1);
+  return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
+    gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>());
+  });
+}
+
+template std::unique_ptr<Kernel> PrepareProduct<float>(PrepareContext&, const GemmSpec&, bool);
+template std::unique_ptr<Kernel> PrepareProduct<double>(PrepareContext&, const GemmSpec&, bool);
+
 KernelDef PrepackedProductKernel(std::function<GemmSpec(const OpContext&)> spec_of) {
   const auto accepts = [spec_of](const OpContext& context) {
     return AllPlain(context) && IsOneProduct(spec_of(context));
   };
   const auto prepare = [spec_of](PrepareContext& context) {
-    const int x = context.InputIndex("X");
-    const int y = context.InputIndex("Y");
-    const int out = context.OutputIndex("Out");
-    Gemm<float> gemm(spec_of(context), context, y);
-    return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-      gemm.Run(run, run.input(x).data<float>(), run.input(y).data<float>(),
-               run.output(out).data<float>());
-    });
+    return PrepareProduct<float>(context, spec_of(context), true);
   };
   return {.name = "prepacked",
           .place = PlaceKind::kCpu,

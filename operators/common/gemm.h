@@ -77,6 +77,17 @@ class Gemm {
 extern template class Gemm<float>;
 extern template class Gemm<double>;
 
+// Returns the kernel of an op with slots X, Y and Out that computes the product X * Y that `spec`
+// specifies. T is float or double. With `prepacks_y` the kernel reads Y prepacked, as Gemm does.
+template <typename T>
+std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const GemmSpec& spec,
+                                       bool prepacks_y = false);
+
+extern template std::unique_ptr<Kernel> PrepareProduct<float>(PrepareContext&, const GemmSpec&,
+                                                              bool);
+extern template std::unique_ptr<Kernel> PrepareProduct<double>(PrepareContext&, const GemmSpec&,
+                                                               bool);
+
 // Returns the float32 kernel "prepacked" of an op with slots X, Y and Out that computes the product
 // X * Y that `spec_of` specifies. It reads Y prepacked, which pays if Y stays the same from step to
 // step. Shapes don't tell that, so the kernel runs only when requested by name or measured to be

@@ -87,146 +87,163 @@ int64_t AxisReduction::Offset(const std::vector<Dim>& dims, int64_t index) {
   return offset;
 }
 
-template <typename Rule, typename Out, typename Finish>
-void AxisReduction::FoldRows(const typename Rule::Value* x, Out* out, const Finish& finish) const {
-  // A single output of contiguous elements: threads share its parts. Otherwise they share the
-  // outputs.
-  if (kept_count_ == 1 && reduced_count_ == 1) {
-    *out = finish(FoldParts<typename Rule::Carry>(
-        run_length_, [x](int64_t begin, int64_t size) { return Rule::OfRow(x + begin, size); },
-        Rule::Join));
-    return;
+// Sets outputs to finish(the partial result of a rule).
+class AxisReduction::Folding {
+ public:
+  explicit Folding(const AxisReduction& axes) : axes_(axes) {}
+
+  template <typename Rule, typename Out, typename Finish>
+  void Fold(const typename Rule::Value* x, Out* out, const Finish& finish) const {
+    if (axes_.output_count_ == 0) return;
+    if (axes_.kept_count_ == 0) {
+      std::fill(out, out + axes_.output_count_, finish(Rule::Identity()));
+    } else if (axes_.run_is_reduced_) {
+      FoldRows<Rule>(x, out, finish);
+    } else {
+      FoldColumns<Rule>(x, out, finish);
+    }
   }
-  const int64_t grain = std::max<int64_t>(1, kGrain / (reduced_count_ * run_length_));
-  ParallelFor(kept_count_, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const typename Rule::Value* from = x + Offset(kept_, i);
-      typename Rule::Carry carry = Rule::Identity();
-      for (int64_t r = 0; r < reduced_count_; ++r) {
-        carry = Rule::Join(carry, Rule::OfRow(from + Offset(reduced_, r), run_length_));
+
+ private:
+  // For a reduced run: outputs come from rows of contiguous elements.
+  template <typename Rule, typename Out, typename Finish>
+  void FoldRows(const typename Rule::Value* x, Out* out, const Finish& finish) const {
+    // A single output of contiguous elements: threads share its parts. Otherwise they share the
+    // outputs.
+    if (axes_.kept_count_ == 1 && axes_.reduced_count_ == 1) {
+      *out = finish(FoldParts<typename Rule::Carry>(
+          axes_.run_length_,
+          [x](int64_t begin, int64_t size) { return Rule::OfRow(x + begin, size); }, Rule::Join));
+      return;
+    }
+    const int64_t grain = std::max<int64_t>(1, kGrain / (axes_.reduced_count_ * axes_.run_length_));
+    ParallelFor(axes_.kept_count_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const typename Rule::Value* from = x + Offset(axes_.kept_, i);
+        typename Rule::Carry carry = Rule::Identity();
+        for (int64_t r = 0; r < axes_.reduced_count_; ++r) {
+          carry =
+              Rule::Join(carry, Rule::OfRow(from + Offset(axes_.reduced_, r), axes_.run_length_));
+        }
+        out[i] = finish(carry);
       }
-      out[i] = finish(carry);
-    }
-  });
-}
-
-int64_t AxisReduction::TilesPerRun() const {
-  return (run_length_ + kTileColumns - 1) / kTileColumns;
-}
-
-int64_t AxisReduction::FirstOutputOf(int64_t tile) const {
-  const int64_t tiles = TilesPerRun();
-  return tile / tiles * run_length_ + tile % tiles * kTileColumns;
-}
-
-template <typename Rule>
-int64_t AxisReduction::FoldTile(const typename Rule::Value* x, int64_t tile, int64_t begin,
-                                int64_t end, typename Rule::Carry* carries) const {
-  const int64_t tiles = TilesPerRun();
-  const int64_t column = tile % tiles * kTileColumns;
-  const int64_t columns = std::min(kTileColumns, run_length_ - column);
-  const Dim rows = reduced_.empty() ? Dim{1, 0} : reduced_.back();
-  const typename Rule::Value* from = x + Offset(kept_, tile / tiles) + column;
-  std::fill_n(carries, columns, Rule::Identity());
-  // Rows of the innermost reduced dim are equally far apart, so they are one call.
-  for (int64_t r = begin; r < end;) {
-    const int64_t height = std::min(rows.size - r % rows.size, end - r);
-    Rule::AddColumns(from + Offset(reduced_, r), rows.stride, height, columns, carries);
-    r += height;
+    });
   }
-  return columns;
-}
 
-template <typename Rule, typename Out, typename Finish>
-void AxisReduction::FoldColumnsInParts(const typename Rule::Value* x, Out* out,
-                                       const Finish& finish, int64_t parts) const {
-  using Carry = typename Rule::Carry;
-  const int64_t outputs = kept_count_ * run_length_;
-  const int64_t tiles = kept_count_ * TilesPerRun();
-  const int64_t height = (reduced_count_ + parts - 1) / parts;
-  std::array<Carry, kMaxCarries> carries;
-  // The last parts may have no rows, since the height is rounded up. Their carries are identities.
-  ParallelFor(parts * tiles, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t part = i / tiles;
-      const int64_t tile = i % tiles;
-      const int64_t first = std::min(part * height, reduced_count_);
-      FoldTile<Rule>(x, tile, first, std::min(first + height, reduced_count_),
-                     carries.data() + part * outputs + FirstOutputOf(tile));
-    }
-  });
-  for (int64_t j = 0; j < outputs; ++j) {
-    Carry carry = carries[static_cast<size_t>(j)];
-    for (int64_t part = 1; part < parts; ++part) {
-      carry = Rule::Join(carry, carries[static_cast<size_t>(part * outputs + j)]);
-    }
-    out[j] = finish(carry);
+  // For a kept run: a run is a row of outputs, each of which comes from a column.
+  template <typename Rule, typename Out, typename Finish>
+  void FoldColumns(const typename Rule::Value* x, Out* out, const Finish& finish) const {
+    // Few columns don't keep all threads busy, so their rows are cut into parts. The sizes alone
+    // determine the cut, so the number of threads doesn't change the result.
+    const int64_t outputs = axes_.kept_count_ * axes_.run_length_;
+    // As many parts as there is stack for, but not so many that the average one has fewer than
+    // kGrain elements.
+    const int64_t parts = std::min(kMaxCarries / outputs, axes_.reduced_count_ * outputs / kGrain);
+    if (parts > 1) return FoldColumnsInParts<Rule>(x, out, finish, parts);
+    const int64_t grain = std::max<int64_t>(
+        1, kGrain / (axes_.reduced_count_ * std::min(kTileColumns, axes_.run_length_)));
+    ParallelFor(axes_.kept_count_ * TilesPerRun(), grain, [&](int64_t begin, int64_t end) {
+      std::array<typename Rule::Carry, kTileColumns> carries;
+      for (int64_t tile = begin; tile < end; ++tile) {
+        const int64_t columns = FoldTile<Rule>(x, tile, 0, axes_.reduced_count_, carries.data());
+        Out* to = out + FirstOutputOf(tile);
+        for (int64_t j = 0; j < columns; ++j) to[j] = finish(carries[static_cast<size_t>(j)]);
+      }
+    });
   }
-}
 
-template <typename Rule, typename Out, typename Finish>
-void AxisReduction::FoldColumns(const typename Rule::Value* x, Out* out,
-                                const Finish& finish) const {
-  // Few columns don't keep all threads busy, so their rows are cut into parts. The sizes alone
-  // determine the cut, so the number of threads doesn't change the result.
-  const int64_t outputs = kept_count_ * run_length_;
-  // As many parts as there is stack for, and none with less than kGrain elements.
-  const int64_t parts = std::min(kMaxCarries / outputs, reduced_count_ * outputs / kGrain);
-  if (parts > 1) return FoldColumnsInParts<Rule>(x, out, finish, parts);
-  const int64_t grain =
-      std::max<int64_t>(1, kGrain / (reduced_count_ * std::min(kTileColumns, run_length_)));
-  ParallelFor(kept_count_ * TilesPerRun(), grain, [&](int64_t begin, int64_t end) {
-    std::array<typename Rule::Carry, kTileColumns> carries;
-    for (int64_t tile = begin; tile < end; ++tile) {
-      const int64_t columns = FoldTile<Rule>(x, tile, 0, reduced_count_, carries.data());
-      Out* to = out + FirstOutputOf(tile);
-      for (int64_t j = 0; j < columns; ++j) to[j] = finish(carries[static_cast<size_t>(j)]);
+  // FoldColumns with the rows cut into parts, which are joined in order.
+  template <typename Rule, typename Out, typename Finish>
+  void FoldColumnsInParts(const typename Rule::Value* x, Out* out, const Finish& finish,
+                          int64_t parts) const {
+    using Carry = typename Rule::Carry;
+    const int64_t outputs = axes_.kept_count_ * axes_.run_length_;
+    const int64_t tiles = axes_.kept_count_ * TilesPerRun();
+    const int64_t height = (axes_.reduced_count_ + parts - 1) / parts;
+    std::array<Carry, kMaxCarries> carries;
+    // The last parts may have no rows, since the height is rounded up. Their carries are
+    // identities.
+    ParallelFor(parts * tiles, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t part = i / tiles;
+        const int64_t tile = i % tiles;
+        const int64_t first = std::min(part * height, axes_.reduced_count_);
+        FoldTile<Rule>(x, tile, first, std::min(first + height, axes_.reduced_count_),
+                       carries.data() + part * outputs + FirstOutputOf(tile));
+      }
+    });
+    for (int64_t j = 0; j < outputs; ++j) {
+      Carry carry = carries[static_cast<size_t>(j)];
+      for (int64_t part = 1; part < parts; ++part) {
+        carry = Rule::Join(carry, carries[static_cast<size_t>(part * outputs + j)]);
+      }
+      out[j] = finish(carry);
     }
-  });
-}
-
-template <typename Rule, typename Out, typename Finish>
-void AxisReduction::Fold(const typename Rule::Value* x, Out* out, const Finish& finish) const {
-  if (output_count_ == 0) return;
-  if (kept_count_ == 0) {
-    std::fill(out, out + output_count_, finish(Rule::Identity()));
-  } else if (run_is_reduced_) {
-    FoldRows<Rule>(x, out, finish);
-  } else {
-    FoldColumns<Rule>(x, out, finish);
   }
-}
+
+  // A tile is a part of a kept run whose results fit into the first-level cache. Tiles are numbered
+  // through all kept runs.
+  int64_t TilesPerRun() const { return (axes_.run_length_ + kTileColumns - 1) / kTileColumns; }
+
+  int64_t FirstOutputOf(int64_t tile) const {
+    const int64_t tiles = TilesPerRun();
+    return tile / tiles * axes_.run_length_ + tile % tiles * kTileColumns;
+  }
+
+  // Sets carries to the partial results of rows [begin, end) of a tile. Returns the number of its
+  // columns.
+  template <typename Rule>
+  int64_t FoldTile(const typename Rule::Value* x, int64_t tile, int64_t begin, int64_t end,
+                   typename Rule::Carry* carries) const {
+    const int64_t tiles = TilesPerRun();
+    const int64_t column = tile % tiles * kTileColumns;
+    const int64_t columns = std::min(kTileColumns, axes_.run_length_ - column);
+    const Dim rows = axes_.reduced_.empty() ? Dim{1, 0} : axes_.reduced_.back();
+    const typename Rule::Value* from = x + Offset(axes_.kept_, tile / tiles) + column;
+    std::fill_n(carries, columns, Rule::Identity());
+    // Rows of the innermost reduced dim are equally far apart, so they are one call.
+    for (int64_t r = begin; r < end;) {
+      const int64_t height = std::min(rows.size - r % rows.size, end - r);
+      Rule::AddColumns(from + Offset(axes_.reduced_, r), rows.stride, height, columns, carries);
+      r += height;
+    }
+    return columns;
+  }
+
+  const AxisReduction& axes_;
+};
 
 template <typename T, typename Out>
 void AxisReduction::Sum(const T* x, Out* out, int64_t divisor) const {
   // A sum of integers has wrapped around modulo 2^64; divide the signed number that it represents.
   using Signed = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
-  Fold<Addition<T>>(x, out, [divisor](SumOf<T> sum) {
+  Folding(*this).Fold<Addition<T>>(x, out, [divisor](SumOf<T> sum) {
     return static_cast<Out>(static_cast<Signed>(sum) / static_cast<Signed>(divisor));
   });
 }
 
 template <typename T>
 void AxisReduction::Product(const T* x, T* out) const {
-  Fold<Multiplication<T>>(x, out, [](ProductOf<T> product) { return static_cast<T>(product); });
+  Folding(*this).Fold<Multiplication<T>>(
+      x, out, [](ProductOf<T> product) { return static_cast<T>(product); });
 }
 
 template <typename T>
 void AxisReduction::Max(const T* x, T* out) const {
-  Fold<Extreme<T, true>>(x, out, [](T best) { return best; });
+  Folding(*this).Fold<Extreme<T, true>>(x, out, [](T best) { return best; });
 }
 
 template <typename T>
 void AxisReduction::Min(const T* x, T* out) const {
-  Fold<Extreme<T, false>>(x, out, [](T best) { return best; });
+  Folding(*this).Fold<Extreme<T, false>>(x, out, [](T best) { return best; });
 }
 
 void AxisReduction::All(const bool* x, bool* out) const {
-  Fold<Quantifier<true>>(x, out, [](bool result) { return result; });
+  Folding(*this).Fold<Quantifier<true>>(x, out, [](bool result) { return result; });
 }
 
 void AxisReduction::Any(const bool* x, bool* out) const {
-  Fold<Quantifier<false>>(x, out, [](bool result) { return result; });
+  Folding(*this).Fold<Quantifier<false>>(x, out, [](bool result) { return result; });
 }
 
 template <typename T>

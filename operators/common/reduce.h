@@ -73,28 +73,8 @@ class AxisReduction {
   };
   // Returns the offset in x of iteration `index` of the dims, the last dim fastest.
   static int64_t Offset(const std::vector<Dim>& dims, int64_t index);
-  // Sets out to finish(the partial result of Rule); reduction_rules.h has the rules. FoldRows is
-  // for a reduced run: outputs come from rows of contiguous elements. FoldColumns is for a kept
-  // run: a run is a row of outputs, each of which comes from a column.
-  template <typename Rule, typename Out, typename Finish>
-  void Fold(const typename Rule::Value* x, Out* out, const Finish& finish) const;
-  template <typename Rule, typename Out, typename Finish>
-  void FoldRows(const typename Rule::Value* x, Out* out, const Finish& finish) const;
-  template <typename Rule, typename Out, typename Finish>
-  void FoldColumns(const typename Rule::Value* x, Out* out, const Finish& finish) const;
-  // FoldColumns with the rows cut into parts, which are joined in order.
-  template <typename Rule, typename Out, typename Finish>
-  void FoldColumnsInParts(const typename Rule::Value* x, Out* out, const Finish& finish,
-                          int64_t parts) const;
-  // A tile is a part of a kept run whose results fit into the first-level cache. Tiles are numbered
-  // through all kept runs.
-  int64_t TilesPerRun() const;
-  int64_t FirstOutputOf(int64_t tile) const;
-  // Sets carries to the partial results of rows [begin, end) of a tile. Returns the number of its
-  // columns.
-  template <typename Rule>
-  int64_t FoldTile(const typename Rule::Value* x, int64_t tile, int64_t begin, int64_t end,
-                   typename Rule::Carry* carries) const;
+  // Reduces by the rules of reduction_rules.h.
+  class Folding;
 
   // The innermost run of contiguous elements, of one kind.
   int64_t run_length_ = 1;

@@ -69,8 +69,8 @@ HWY_INLINE void VisitTile(const SoftmaxTile& tile, const Start& start, const Vis
   }
 }
 
-// Only the last vector of a row or of a tile isn't whole; the copy through memory costs nothing
-// then.
+// Only the last vector of a row, or of a tile's items, may not be whole. Such a vector is copied
+// through memory.
 HWY_INLINE Vector LoadLanes(const float* from, int64_t count, float fill) {
   return count == LaneCount() ? hn::LoadU(Floats(), from) : LoadPart(from, count, fill);
 }
@@ -118,7 +118,7 @@ void MaxOfTile(const SoftmaxTile& tile, const float* x, float* max) {
 
 // Prefetches the next tile, which begins one tile length later, while the exponentials of this one
 // are computed. The address may be beyond the last element, where a prefetch has no effect.
-HWY_INLINE void PrefetchBehind(const SoftmaxTile& tile, const float* x) {
+HWY_INLINE void PrefetchNextTile(const SoftmaxTile& tile, const float* x) {
   const auto bytes = static_cast<uintptr_t>(tile.items * tile.item_stride) * sizeof(float);
   hwy::Prefetch(reinterpret_cast<const float*>(reinterpret_cast<uintptr_t>(x) + bytes));
 }
@@ -135,7 +135,7 @@ void ExpOfTile(const SoftmaxTile& tile, const float* x, const float* max, float*
         sum = hn::Zero(Floats());
       },
       [&](int64_t at, int64_t count) HWY_ATTR {
-        if (tile.class_stride == 1) PrefetchBehind(tile, x + at);
+        if (tile.class_stride == 1) PrefetchNextTile(tile, x + at);
         const Vector power = ExpOf(Floats(), hn::Sub(LoadLanes(x + at, count, nothing), shift));
         sum = hn::Add(sum, power);
         if (y != nullptr) StoreLanes(power, count, y + at);

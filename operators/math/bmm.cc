@@ -59,7 +59,7 @@ void RegisterBmm(OpRegistry& registry) {
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("bmm", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProduct<T>(context, ProductOf(context));
+    return PrepareProduct<T>(context, SpecOf(ProductOf(context)));
   });
   registry.AddCpuKernels<float, double>("bmm_grad", []<typename T>(PrepareContext& context) {
     return PrepareMatrixProductGrad<T>(context, ProductOf(context));

@@ -118,7 +118,7 @@ void RegisterMatmul(OpRegistry& registry) {
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("matmul", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProduct<T>(context, ProductOf(context));
+    return PrepareProduct<T>(context, SpecOf(ProductOf(context)));
   });
   registry.AddKernel("matmul", PrepackedProductKernel([](const OpContext& context) {
                        return SpecOf(ProductOf(context));

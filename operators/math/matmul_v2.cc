@@ -107,7 +107,7 @@ void RegisterMatmulV2(OpRegistry& registry) {
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("matmul_v2", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProduct<T>(context, ProductOf(context));
+    return PrepareProduct<T>(context, SpecOf(ProductOf(context)));
   });
   registry.AddKernel("matmul_v2", PrepackedProductKernel([](const OpContext& context) {
                        return SpecOf(ProductOf(context));

@@ -91,17 +91,6 @@ GemmSpec SpecOf(const OpContext& context) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  Gemm<T> gemm(SpecOf(context), context);
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int out = context.OutputIndex("Out");
-  return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-    gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>());
-  });
-}
-
-template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Sizes sizes = SizesOf(context);
   const int x = context.InputIndex("X");
@@ -172,8 +161,9 @@ void RegisterMul(OpRegistry& registry) {
                 .infer = InferGrad,
                 .no_gradient_reason = "second derivatives are not provided",
                 .flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"})});
-  registry.AddCpuKernels<float, double>(
-      "mul", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>("mul", []<typename T>(PrepareContext& context) {
+    return PrepareProduct<T>(context, SpecOf(context));
+  });
   registry.AddKernel("mul", PrepackedProductKernel(SpecOf));
   registry.AddCpuKernels<float, double>(
       "mul_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });

@@ -47,7 +47,7 @@ class SquaredGlobalNormKernel final : public Kernel {
       const Tensor& x = run.input(static_cast<int>(dense_[k]));
       arrays_[k] = {.data = x.raw_data(), .dtype = x.dtype()};
     }
-    squares_of_dense_.Add(arrays_, run.workspace(workspace_), sums_of_dense_.data());
+    squares_of_dense_.Compute(arrays_, run.workspace(workspace_), sums_of_dense_.data());
     for (size_t k = 0; k < dense_.size(); ++k) sums_[dense_[k]] = sums_of_dense_[k];
     for (size_t k = 0; k < sparse_.size(); ++k) {
       sums_[sparse_[k]] = squares_of_sparse_[k].Of(run, run.input(static_cast<int>(sparse_[k])));

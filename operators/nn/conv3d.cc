@@ -13,7 +13,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/column_convolution.h"
+#include "operators/nn/kernels/convolution_gradient.h"
 
 namespace skiff {
 namespace {
@@ -79,33 +79,6 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
-template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const VolumeConvolution conv = ParseConvolution(context);
-  const int input = context.InputIndex("Input");
-  const int filter = context.InputIndex("Filter");
-  const int gradient = context.InputIndex("Output@GRAD");
-  const int input_gradient = context.OutputIndex("Input@GRAD");
-  const int filter_gradient = context.OutputIndex("Filter@GRAD");
-  std::optional<ColumnConvolution<T>> to_input;
-  std::optional<ColumnConvolution<T>> to_filter;
-  // Each pass requests its own workspace, so an absent gradient costs neither time nor memory.
-  if (input_gradient >= 0) to_input.emplace(conv, ConvolutionPass::kBackwardData, context);
-  if (filter_gradient >= 0) to_filter.emplace(conv, ConvolutionPass::kBackwardFilter, context);
-  return MakeKernel([=, to_input = std::move(to_input),
-                     to_filter = std::move(to_filter)](const KernelContext& run) {
-    const T* from = run.input(gradient).data<T>();
-    if (to_input) {
-      to_input->BackwardData(run, from, run.input(filter).data<T>(),
-                             run.output(input_gradient).data<T>());
-    }
-    if (to_filter) {
-      to_filter->BackwardFilter(run, from, run.input(input).data<T>(),
-                                run.output(filter_gradient).data<T>());
-    }
-  });
-}
-
 std::vector<AttrDef> Attributes() {
   return {IntsAttrDef("strides", {1, 1, 1}, "Steps of the window, for depth, height and width."),
           IntsAttrDef("paddings", {0, 0, 0},
@@ -154,8 +127,10 @@ void RegisterConv3d(OpRegistry& registry) {
        .flop = GradFlop(Flop, {"Input@GRAD", "Filter@GRAD"})});
   registry.AddCpuKernels<float, double>(
       "conv3d", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
-  registry.AddCpuKernels<float, double>(
-      "conv3d_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+  registry.AddCpuKernels<float, double>("conv3d_grad", []<typename T>(PrepareContext& context) {
+    return PrepareConvolutionGrad<T>(context, ParseConvolution(context),
+                                     ConvolutionPass::kBackwardData);
+  });
 }
 
 }  // namespace skiff

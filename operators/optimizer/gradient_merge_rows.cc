@@ -55,8 +55,9 @@ class GradientMergeRows final : public Kernel {
 
   void Run(const KernelContext& run) override {
     const RoundPosition position = round_.Position(run);
-    Keep(run, sums_);
-    Keep(run, touched_);
+    // Untouched rows must have the same values in the outputs, if these aren't the inputs.
+    const UpdateArguments::Pair kept[] = {sums_, touched_};
+    CopyToOutputs(run, kept);
     if (position.is_first) std::ranges::fill(run.output(touched_.out).values<bool>(), false);
     Add(run);
     std::ranges::fill(run.output(out_).rows(), -1);
@@ -64,12 +65,6 @@ class GradientMergeRows final : public Kernel {
   }
 
  private:
-  // Untouched rows must have the same values in the outputs, if these aren't the inputs.
-  static void Keep(const KernelContext& run, const UpdateArguments::Pair& pair) {
-    if (run.output(pair.out).raw_data() == run.input(pair.in).raw_data()) return;
-    CopyTensor(run.input(pair.in), &run.output(pair.out));
-  }
-
   void Add(const KernelContext& run) const {
     const Tensor& grad = run.input(grad_);
     const MergedRows rows = MergeRows(grad.rows(), grad.height(), run.workspace(workspace_));

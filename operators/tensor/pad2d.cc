@@ -40,14 +40,14 @@ int RowAxis(const OpContext& context) {
   return context.Attr<std::string>("data_format") == "NHWC" ? 1 : 2;
 }
 
-void CheckReach(const OpContext& context, int64_t extent, int64_t before, int64_t behind) {
+void CheckReach(const OpContext& context, int64_t extent, int64_t before, int64_t after) {
   const std::string& mode = context.Attr<std::string>("mode");
   if (mode == "constant" || extent < 0) return;
-  const bool has_border = before > 0 || behind > 0;
+  const bool has_border = before > 0 || after > 0;
   SKIFF_ENFORCE(!has_border || extent > 0, kInvalidArgument, context.op().type, ": mode ", mode,
                 " has no pixel to repeat in an image of extent 0");
-  SKIFF_ENFORCE(mode != "reflect" || !has_border || std::max(before, behind) < extent,
-                kInvalidArgument, context.op().type, ": borders of ", before, " and ", behind,
+  SKIFF_ENFORCE(mode != "reflect" || !has_border || std::max(before, after) < extent,
+                kInvalidArgument, context.op().type, ": borders of ", before, " and ", after,
                 " are too wide to reflect an image of extent ", extent);
 }
 
@@ -67,9 +67,9 @@ Borders BordersOf(const OpContext& context, const Shape& x) {
 }
 
 // Returns, for each position along an axis of Out, the position in X that it shows.
-std::vector<int64_t> SourcePlaces(bool reflect, int64_t extent, int64_t before, int64_t behind) {
+std::vector<int64_t> SourcePlaces(bool reflect, int64_t extent, int64_t before, int64_t after) {
   std::vector<int64_t> places;
-  for (int64_t at = -before; at < extent + behind; ++at) {
+  for (int64_t at = -before; at < extent + after; ++at) {
     // Borders are smaller than the image (CheckReach), so one reflection suffices.
     const int64_t mirrored = std::min(std::abs(at), 2 * (extent - 1) - std::abs(at));
     places.push_back(reflect ? mirrored : std::clamp<int64_t>(at, 0, extent - 1));

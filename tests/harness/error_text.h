@@ -21,17 +21,23 @@ std::string ErrorText(const Call& call) {
   return "";
 }
 
-// Does the same; also fails the test if the Error's code isn't kInvalidArgument.
+// Does the same; also fails the test if the Error's code isn't `code`.
 template <typename Call>
-std::string InvalidArgument(const Call& call) {
+std::string ErrorText(ErrorCode code, const Call& call) {
   return ErrorText([&] {
     try {
       call();
     } catch (const Error& error) {
-      EXPECT_EQ(ErrorCodeName(error.code()), ErrorCodeName(ErrorCode::kInvalidArgument));
+      EXPECT_EQ(ErrorCodeName(error.code()), ErrorCodeName(code)) << error.what();
       throw;
     }
   });
+}
+
+// Does the same with the code kInvalidArgument.
+template <typename Call>
+std::string InvalidArgumentText(const Call& call) {
+  return ErrorText(ErrorCode::kInvalidArgument, call);
 }
 
 }  // namespace skiff

@@ -10,6 +10,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff::harness {
@@ -23,7 +24,7 @@ struct RefusedOp {
   std::string message;  // part of it
 };
 
-// The message of the Error that preparing the op throws; empty if it throws none.
+// Returns the message of the Error that preparing the op throws; fails the test if it throws none.
 inline std::string ErrorOf(const OpRegistry& registry, const RefusedOp& refused) {
   Op op(refused.type);
   op.attrs = refused.attrs;
@@ -34,13 +35,10 @@ inline std::string ErrorOf(const OpRegistry& registry, const RefusedOp& refused)
     inputs[slot] = Tensor::FromValues<float>(shape, ones);
   }
   for (const std::string& slot : refused.outputs) op.SetOutput(slot, {"out_" + slot});
-  try {
+  return ErrorText([&] {
     CheckOp(registry.Get(op.type), op);
     PreparedOp prepared(registry, op, inputs);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  });
 }
 
 inline void ExpectRefused(const OpRegistry& registry, const std::vector<RefusedOp>& all) {

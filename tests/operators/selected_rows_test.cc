@@ -7,6 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff::harness {
@@ -19,13 +20,7 @@ std::string ErrorOfRun(const OpCase& op_case) {
   const NamedTensors inputs = MakeInputs(op_case, DType::kFloat32);
   PreparedOp prepared(DefaultOpRegistry(), op, inputs);
   prepared.Load(inputs, 0);
-  try {
-    prepared.Run();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
-    return error.what();
-  }
-  return "";
+  return ErrorText(ErrorCode::kOutOfRange, [&] { prepared.Run(); });
 }
 
 TEST(RowNumbers, MustBeThoseOfTheTable) {

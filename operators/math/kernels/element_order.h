@@ -47,7 +47,7 @@ class LineHeap {
       root = child;
     }
   }
-  bool RootStandsBehind(T value, int64_t index) const {
+  bool RootStandsAfter(T value, int64_t index) const {
     return StandsBefore<kDescending>(value, index, values_[0], indices_[0]);
   }
   void Set(int64_t position, T value, int64_t index) {
@@ -79,7 +79,7 @@ void SelectLine(const T* x, int64_t length, int64_t stride, int64_t k, T* values
   for (int64_t i = 0; i < k; ++i) heap.Set(i, x[i * stride], i);
   for (int64_t i = k / 2; i-- > 0;) heap.SiftDown(i, k);
   for (int64_t i = k; i < length; ++i) {
-    if (!heap.RootStandsBehind(x[i * stride], i)) continue;
+    if (!heap.RootStandsAfter(x[i * stride], i)) continue;
     heap.Set(0, x[i * stride], i);
     heap.SiftDown(0, k);
   }

@@ -111,17 +111,6 @@ GemmSpec SpecOf(const MatrixProduct& p) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareMatrixProduct(PrepareContext& context, const MatrixProduct& p) {
-  Gemm<T> gemm(SpecOf(p), context);
-  const int x = context.InputIndex("X");
-  const int y = context.InputIndex("Y");
-  const int out = context.OutputIndex("Out");
-  return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-    gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>());
-  });
-}
-
-template <typename T>
 std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context, const MatrixProduct& p) {
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
@@ -150,9 +139,6 @@ std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context, const 
   });
 }
 
-template std::unique_ptr<Kernel> PrepareMatrixProduct<float>(PrepareContext&, const MatrixProduct&);
-template std::unique_ptr<Kernel> PrepareMatrixProduct<double>(PrepareContext&,
-                                                              const MatrixProduct&);
 template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(PrepareContext&,
                                                                  const MatrixProduct&);
 template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(PrepareContext&,

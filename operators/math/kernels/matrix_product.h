@@ -45,24 +45,18 @@ void SetProductSizes(const OpContext& context, MatrixProduct* product);
 // Throws Error unless X and Y have the same dtype and at least one dim each.
 void CheckFactors(const OpContext& context);
 
+// Returns the product from X and Y to Out. Every dim must be known.
 GemmSpec SpecOf(const MatrixProduct& product);
 // Returns 2 · m · k · n times the size of the batch; see OpDef::flop.
 double FlopOf(const MatrixProduct& product);
 
-// Returns the kernel from X and Y to Out. T is float or double; every dim must be known.
-template <typename T>
-std::unique_ptr<Kernel> PrepareMatrixProduct(PrepareContext& context, const MatrixProduct& product);
 // Returns the kernel from X, Y and Out@GRAD to X@GRAD and Y@GRAD, either of which may be absent.
 // With P = op(X), Q = op(Y): dP = alpha · dOut · Q', dQ = alpha · P' · dOut, summed over broadcast
-// dims.
+// dims. T is float or double; every dim must be known.
 template <typename T>
 std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context,
                                                  const MatrixProduct& product);
 
-extern template std::unique_ptr<Kernel> PrepareMatrixProduct<float>(PrepareContext&,
-                                                                    const MatrixProduct&);
-extern template std::unique_ptr<Kernel> PrepareMatrixProduct<double>(PrepareContext&,
-                                                                     const MatrixProduct&);
 extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(PrepareContext&,
                                                                         const MatrixProduct&);
 extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(PrepareContext&,

@@ -346,7 +346,8 @@ class VectorNormLoops final : public PartedNormLoops {
 
   // Sums distances from a pivot, the mean of the part's first pixels, so that one pass over memory
   // suffices. The pivot's pixels belong to the part, so the square of its distance from the mean is
-  // at most (pixels / pixels of the pivot) variances, and no significant digits cancel.
+  // at most (pixels of the part / pixels of the pivot) variances, but for the pivot's rounding to
+  // float32. That bounds how many digits cancel.
   void PartMoments(const float* x, const NormItem& item, double* means,
                    double* squares) const override {
     const float* first = x + FirstElement(item);

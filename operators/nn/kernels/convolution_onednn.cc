@@ -24,10 +24,10 @@ using Desc = dnnl::memory::desc;
 // A tensor in the layout that a primitive takes: the tensor itself, or a workspace with a reorder.
 class StagedTensor {
  public:
-  StagedTensor(PrepareContext& context, const Desc& lying, const Desc& wanted, bool is_output) {
-    if (lying == wanted) return;
+  StagedTensor(PrepareContext& context, const Desc& stored, const Desc& wanted, bool is_output) {
+    if (stored == wanted) return;
     workspace_ = context.RequestWorkspace(OnednnBytes(wanted));
-    reorder_ = is_output ? OnednnReorder(wanted, lying) : OnednnReorder(lying, wanted);
+    reorder_ = is_output ? OnednnReorder(wanted, stored) : OnednnReorder(stored, wanted);
   }
 
   // Returns the data that the primitive reads.
@@ -116,10 +116,10 @@ Descriptors DescriptorsOf(const Convolution& conv, Layout input, Layout output) 
 // reorders.
 template <typename Make>
 auto FastDescriptor(const Descriptors& descs, const Make& make) {
-  auto as_lying = make(descs.input, descs.output);
-  if (!IsOnednnReference(as_lying)) return as_lying;
+  auto as_stored = make(descs.input, descs.output);
+  if (!IsOnednnReference(as_stored)) return as_stored;
   auto free = make(descs.any_input, descs.any_output);
-  return IsOnednnReference(free) ? as_lying : free;
+  return IsOnednnReference(free) ? as_stored : free;
 }
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;

@@ -2,9 +2,9 @@
 // channels as a vector has lanes, the filter plain. winograd.h has the formulas, winograd_passes.h
 // how the work is cut; this file connects them to the op.
 //
-// The largest error, as a share of the largest value, is 2e-6 (F(4x4, 3x3)) or 6e-7 (F(2x2, 3x3)),
-// against 4e-7 to 3e-6 for the direct sum; docs/convolution.md lists it by shape. The option
-// CompileOptions::kernels {"conv2d", "onednn"} (and {"conv2d_grad", "onednn"}) turns it off.
+// The largest error, as a share of the largest value, is 2e-6 (F(4x4, 3x3)) or 6e-7 (F(2x2, 3x3));
+// docs/convolution.md lists it by shape. The option CompileOptions::kernels {"conv2d", "onednn"}
+// (and {"conv2d_grad", "onednn"}) turns it off.
 #include <omp.h>
 
 #include <algorithm>

@@ -2,28 +2,22 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "operators/nn/kernels/window_values.h"
 
 namespace skiff {
 namespace {
 
-// A program file may hold 64-bit values. Within 32 bits, sums and products of a window's numbers
-// don't overflow.
-constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-
 void CheckValues(const OpContext& context, std::string_view name,
                  const std::vector<int64_t>& values, int64_t least) {
-  for (const int64_t value : values) {
-    SKIFF_ENFORCE(value >= least && value <= kLargest, kInvalidArgument, context.op().type, ": ",
-                  name, " = [", Join(values, ", "), "]: expected values from ", least, " to ",
-                  kLargest);
-  }
+  SKIFF_ENFORCE(AreWindowValues(values, least), kInvalidArgument, context.op().type, ": ", name,
+                " = [", Join(values, ", "), "]: expected values from ", least, " to ",
+                kLargestWindowValue);
 }
 
 void ParsePaddings(const OpContext& context, Window* window) {
@@ -32,26 +26,7 @@ void ParsePaddings(const OpContext& context, Window* window) {
                 ": paddings = [", Join(values, ", "),
                 "]: expected [height, width] or [top, bottom, left, right]");
   CheckValues(context, "paddings", values, 0);
-  const bool symmetric = values.size() == 2;
-  for (size_t axis = 0; axis < 2; ++axis) {
-    window->pad_begin[axis] = values[symmetric ? axis : 2 * axis];
-    window->pad_end[axis] = values[symmetric ? axis : 2 * axis + 1];
-  }
-}
-
-// Fluid's SAME: the output has ceil(input / stride) pixels, and an odd padding has its extra pixel
-// at the end.
-void PadToSame(const Extents& input_size, Window* window) {
-  window->dilation = {1, 1};
-  for (size_t axis = 0; axis < 2; ++axis) {
-    if (input_size[axis] < 0 || window->kernel[axis] < 0) continue;
-    const int64_t stride = window->stride[axis];
-    const int64_t outputs = (input_size[axis] + stride - 1) / stride;
-    const int64_t needed = (outputs - 1) * stride + window->kernel[axis] - input_size[axis];
-    const int64_t padding = std::max<int64_t>(needed, 0);
-    window->pad_begin[axis] = padding / 2;
-    window->pad_end[axis] = padding - padding / 2;
-  }
+  SetPaddings(values, 0, 2, window);
 }
 
 // Reduces a stride that is larger than twice the padded image. All such strides give the same

@@ -1,6 +1,7 @@
 // The loops of float32 are vectors with remainders in scalars, once per instruction set; those of
-// float64 are plain. Sums run in float32 vectors over a block of kBlock elements and then in
-// float64: vectors of float32 hold twice as many elements, and a block is too short to lose digits.
+// float64 are plain. Sums over a run's elements, but for the pivot's, run in float32 vectors over a
+// block of kBlock elements, as these hold twice as many elements, and then in float64: the block
+// bounds the rounding error of float32, however long the run.
 #include "operators/nn/kernels/row_norm.h"
 
 #include <algorithm>
@@ -231,8 +232,10 @@ HWY_EXPORT(AddParameterGradientsOfFloats);
 
 // The number of elements that float32 vectors sum before the sum goes to float64.
 constexpr int64_t kBlock = 4096;
-// The number of elements whose mean is the pivot. It is close enough to the mean of all that
-// squares of distances from it lose no significant digits.
+// The number of elements whose mean is the pivot. They belong to the run, so the squares of
+// distances from the pivot add up to at most (1 + count / kPivotElements) times those from the mean
+// (2 times for shorter runs), but for the rounding of the pivot to float32. That bounds how many
+// digits cancel.
 constexpr int64_t kPivotElements = 256;
 
 // Computes the moments in one pass over memory, from distances to a pivot: squares - sum² / count

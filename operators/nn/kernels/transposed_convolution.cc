@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +13,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "operators/common/input_checks.h"
-#include "operators/nn/kernels/column_convolution.h"
+#include "operators/nn/kernels/convolution_gradient.h"
 
 namespace skiff {
 namespace {
@@ -131,32 +130,6 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, VolumeAxes axes) {
   });
 }
 
-template <typename T>
-std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context, VolumeAxes axes) {
-  const VolumeConvolution conv = ParseConvolution(context, axes);
-  const int input = context.InputIndex("Input");
-  const int filter = context.InputIndex("Filter");
-  const int gradient = context.InputIndex("Output@GRAD");
-  const int input_gradient = context.OutputIndex("Input@GRAD");
-  const int filter_gradient = context.OutputIndex("Filter@GRAD");
-  std::optional<ColumnConvolution<T>> to_input;
-  std::optional<ColumnConvolution<T>> to_filter;
-  if (input_gradient >= 0) to_input.emplace(conv, ConvolutionPass::kForward, context);
-  if (filter_gradient >= 0) to_filter.emplace(conv, ConvolutionPass::kBackwardFilter, context);
-  return MakeKernel([=, to_input = std::move(to_input),
-                     to_filter = std::move(to_filter)](const KernelContext& run) {
-    const T* from = run.input(gradient).data<T>();
-    if (to_input) {
-      to_input->Forward(run, from, run.input(filter).data<T>(),
-                        run.output(input_gradient).data<T>());
-    }
-    if (to_filter) {
-      to_filter->BackwardFilter(run, run.input(input).data<T>(), from,
-                                run.output(filter_gradient).data<T>());
-    }
-  });
-}
-
 std::vector<AttrDef> Attributes(VolumeAxes axes) {
   const size_t count = AxisCount(axes);
   AttrDef format = VolumeOrderAttr("data_format", axes);
@@ -221,8 +194,10 @@ void RegisterTransposedConvolution(OpRegistry& registry, const std::string& type
   registry.AddCpuKernels<float, double>(
       type, [axes]<typename T>(PrepareContext& context) { return Prepare<T>(context, axes); });
   registry.AddCpuKernels<float, double>(
-      type + "_grad",
-      [axes]<typename T>(PrepareContext& context) { return PrepareGrad<T>(context, axes); });
+      type + "_grad", [axes]<typename T>(PrepareContext& context) {
+        return PrepareConvolutionGrad<T>(context, ParseConvolution(context, axes),
+                                         ConvolutionPass::kForward);
+      });
 }
 
 }  // namespace skiff

@@ -1,26 +1,19 @@
 #include "operators/nn/kernels/volume_window.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <string>
 
 #include "framework/base/error.h"
+#include "operators/nn/kernels/window_values.h"
 
 namespace skiff {
 namespace {
 
-// A program file may hold 64-bit values. Within 32 bits, sums and products of a window's numbers
-// don't overflow.
-constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-
 void CheckValues(const OpContext& context, std::string_view name,
                  const std::vector<int64_t>& values, int64_t least) {
-  for (const int64_t value : values) {
-    SKIFF_ENFORCE(value >= least && value <= kLargest, kInvalidArgument, context.op().type, ": ",
-                  name, " = [", Join(values, ", "), "], expected values from ", least, " to ",
-                  kLargest);
-  }
+  SKIFF_ENFORCE(AreWindowValues(values, least), kInvalidArgument, context.op().type, ": ", name,
+                " = [", Join(values, ", "), "], expected values from ", least, " to ",
+                kLargestWindowValue);
 }
 
 void ParsePaddings(const OpContext& context, VolumeAxes axes, VolumeWindow* window) {
@@ -30,26 +23,7 @@ void ParsePaddings(const OpContext& context, VolumeAxes axes, VolumeWindow* wind
                 context.op().type, ": paddings = [", Join(values, ", "), "], expected ", count,
                 " values, one per axis, or ", 2 * count, ", before and after each");
   CheckValues(context, "paddings", values, 0);
-  const bool symmetric = values.size() == count;
-  for (size_t i = 0; i < count; ++i) {
-    window->pad_begin[FirstAxis(axes) + i] = values[symmetric ? i : 2 * i];
-    window->pad_end[FirstAxis(axes) + i] = values[symmetric ? i : 2 * i + 1];
-  }
-}
-
-// Fluid's SAME: the output has ceil(input / stride) points, and an odd padding has its extra point
-// at the end. The depth of images has window 1 and stays unpadded.
-void PadToSame(const VolumeExtents& input_size, VolumeWindow* window) {
-  window->dilation = {1, 1, 1};
-  for (size_t axis = 0; axis < 3; ++axis) {
-    if (input_size[axis] < 0 || window->kernel[axis] < 0) continue;
-    const int64_t stride = window->stride[axis];
-    const int64_t outputs = (input_size[axis] + stride - 1) / stride;
-    const int64_t needed = (outputs - 1) * stride + window->kernel[axis] - input_size[axis];
-    const int64_t padding = std::max<int64_t>(needed, 0);
-    window->pad_begin[axis] = padding / 2;
-    window->pad_end[axis] = padding - padding / 2;
-  }
+  SetPaddings(values, FirstAxis(axes), count, window);
 }
 
 }  // namespace
@@ -122,6 +96,7 @@ VolumeWindow ParseVolumeWindow(const OpContext& context, VolumeAxes axes,
                       .dilation = dilation};
   const std::string& algorithm = context.Attr<std::string>("padding_algorithm");
   if (algorithm == "SAME") {
+    // The depth of images has window 1 and stays unpadded.
     PadToSame(input_size, &window);
   } else if (algorithm != "VALID") {
     SKIFF_ENFORCE(algorithm == "EXPLICIT", kInvalidArgument, context.op().type,

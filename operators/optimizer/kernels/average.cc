@@ -130,7 +130,7 @@ void AverageKernel::Bind(const KernelContext& run) {
 
 void AverageKernel::Run(const KernelContext& run) {
   if (skip_ >= 0 && run.input(skip_).Item<bool>()) {
-    Keep(run);
+    for (const auto& states : states_) CopyToOutputs(run, states);
     return;
   }
   // Before the arrays: what a step does with them depends on the counts and decays.
@@ -139,16 +139,6 @@ void AverageKernel::Run(const KernelContext& run) {
     ForEachArray(begins_, begin, end,
                  [&](size_t i, int64_t first, int64_t last) { Accumulate(i, first, last); });
   });
-}
-
-// A skipped step. If the outputs are the inputs, as usual, there is nothing to copy.
-void AverageKernel::Keep(const KernelContext& run) const {
-  for (const std::vector<UpdateArguments::Pair>& states : states_) {
-    for (const UpdateArguments::Pair& state : states) {
-      if (run.output(state.out).raw_data() == run.input(state.in).raw_data()) continue;
-      CopyTensor(run.input(state.in), &run.output(state.out));
-    }
-  }
 }
 
 }  // namespace skiff

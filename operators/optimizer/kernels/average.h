@@ -72,7 +72,6 @@ class AverageKernel : public Kernel {
   virtual void Advance(const KernelContext& run, size_t i) = 0;
   // Advances elements [begin, end) of parameter i's arrays. Must not throw.
   virtual void Accumulate(size_t i, int64_t begin, int64_t end) const = 0;
-  void Keep(const KernelContext& run) const;
 
   struct StateData {
     const void* in = nullptr;

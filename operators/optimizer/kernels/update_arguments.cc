@@ -119,6 +119,13 @@ std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, const std::
   return pairs;
 }
 
+void CopyToOutputs(const KernelContext& run, std::span<const UpdateArguments::Pair> pairs) {
+  for (const UpdateArguments::Pair& pair : pairs) {
+    if (pair.out < 0 || run.output(pair.out).raw_data() == run.input(pair.in).raw_data()) continue;
+    CopyTensor(run.input(pair.in), &run.output(pair.out));
+  }
+}
+
 template <typename T>
 std::vector<GradientForm<T>> GradientFormsOf(const OpContext& context) {
   std::vector<GradientForm<T>> forms;

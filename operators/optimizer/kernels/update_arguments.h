@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,9 @@ std::vector<int> InputIndices(const OpContext& context, const std::string& slot)
 // output slot.
 std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, const std::string& input,
                                            const std::string& output);
+
+// Copies each input to its next value, unless they share memory or there is no next value.
+void CopyToOutputs(const KernelContext& run, std::span<const UpdateArguments::Pair> pairs);
 
 // Returns the form of each parameter's gradient. GradientForm::scale, which an input gives, is 1.
 template <typename T>

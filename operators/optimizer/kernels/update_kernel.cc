@@ -31,13 +31,6 @@ std::vector<Pair> InPlacePairs(const OpContext& context) {
   return all;
 }
 
-void CopyToOutputs(const KernelContext& run, const std::vector<Pair>& pairs) {
-  for (const Pair& pair : pairs) {
-    if (pair.out < 0 || run.output(pair.out).raw_data() == run.input(pair.in).raw_data()) continue;
-    CopyTensor(run.input(pair.in), &run.output(pair.out));
-  }
-}
-
 }  // namespace
 
 template <typename T>

@@ -96,7 +96,7 @@ struct RangePart {
 };
 
 // Gives the formula the gradient as it is.
-struct AsItLies {
+struct PlainGradient {
   template <class Math, class V>
   HWY_INLINE V operator()(const Math&, V grad, V) const {
     return grad;
@@ -212,7 +212,7 @@ HWY_INLINE void UpdatePart(const UpdateRange<T>& range, int64_t begin, int64_t e
 template <class Formula, typename T>
 void UpdateElements(const UpdateRange<T>& range, int64_t begin, int64_t end, const T* grad) {
   if (range.gradient.is_plain()) {
-    UpdatePart<Formula>(range, begin, end, grad, AsItLies());
+    UpdatePart<Formula>(range, begin, end, grad, PlainGradient());
   } else {
     UpdatePart<Formula>(range, begin, end, grad, Formed<T>{range.gradient});
   }

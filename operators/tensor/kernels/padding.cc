@@ -97,7 +97,7 @@ void ConstantPad::Run(const T* x, T value, T* out) const {
       }
       to = std::fill_n(to, row_.before, value);
       to = std::copy_n(x + source, row_.dim, to);
-      std::fill_n(to, row_.behind, value);
+      std::fill_n(to, row_.after, value);
     }
   });
 }

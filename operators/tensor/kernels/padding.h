@@ -39,8 +39,8 @@ class ConstantPad {
   struct Axis {
     int64_t dim = 1;
     int64_t before = 0;
-    int64_t behind = 0;
-    int64_t padded() const { return before + dim + behind; }
+    int64_t after = 0;
+    int64_t padded() const { return before + dim + after; }
   };
   // Returns the offset in x, in elements, of row `row` of out, or -1 if the row is in the border.
   int64_t SourceOf(int64_t row) const;

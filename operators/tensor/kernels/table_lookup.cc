@@ -78,7 +78,8 @@ void Gather(std::string_view op, const Table& table, const T* weights, const Id*
 
 // Each thread adds all rows, in a range of columns of its own. So no two threads write the same
 // element, and the order of the additions is that of the ids, however many threads there are. A
-// range is at least a cache line wide, so threads don't share lines.
+// range is at least a cache line wide (but the last one), so in each row, threads share at most the
+// lines at the ends of their ranges.
 template <typename T, typename Id>
 void ScatterAdd(std::string_view op, const Table& table, const T* grad, const Id* ids,
                 int64_t count, T* out) {

@@ -12,6 +12,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
 #include "tests/framework/executor/tiny_ops.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -337,12 +338,7 @@ TEST_F(DefinitionsTest, AreTheSameForEveryCopyOfTheProgram) {
 
 TEST_F(DefinitionsTest, RefuseWhatIsNotThere) {
   const auto message = [&](const std::string& ops, const DefinitionOptions& options) {
-    try {
-      OfOps(ops, options);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return ErrorText([&] { OfOps(ops, options); });
   };
   EXPECT_EQ(message("", {.feeds = {"z"}}), "feed \"z\": block 0 has no such variable");
   EXPECT_EQ(message("", {.fetches = {"z"}}), "fetch \"z\": block 0 has no such variable");

@@ -11,6 +11,7 @@
 #include "framework/ir/text.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/framework/ir/random_program.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -52,14 +53,8 @@ std::vector<std::string> Uses(const std::string& blocks, int32_t block = 0, size
 }
 
 std::string MessageOf(const std::string& blocks, ErrorCode code = ErrorCode::kInvalidArgument) {
-  try {
-    Uses(blocks);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error for " << blocks;
-  return "";
+  SCOPED_TRACE(blocks);
+  return ErrorText(code, [&] { Uses(blocks); });
 }
 
 TEST(OpUses, AreItsArgumentsEachOnceWithoutTheEmptyOne) {

@@ -72,9 +72,9 @@ TEST_F(InitializerTest, TwoByteNumbersAreRoundedFloats) {
 
 TEST_F(InitializerTest, FromArrayChecksCountAndDtype) {
   const Initializer three = initializer::FromArray(std::vector<float>{1, 2, 3});
-  EXPECT_THAT(InvalidArgument([&] { Parameter(three, {2}); }),
+  EXPECT_THAT(InvalidArgumentText([&] { Parameter(three, {2}); }),
               HasSubstr(": layer: initializer of \"layer_0.w_0\": 3 values, expected 2"));
-  EXPECT_THAT(InvalidArgument([&] { Parameter(three, {3}, DType::kFloat64); }),
+  EXPECT_THAT(InvalidArgumentText([&] { Parameter(three, {3}, DType::kFloat64); }),
               HasSubstr(": values of float32, expected float64"));
 }
 
@@ -84,7 +84,7 @@ TEST_F(InitializerTest, UniformStaysInItsRange) {
     EXPECT_GE(value, 0.5f);
     EXPECT_LE(value, 1.5f);
   }
-  EXPECT_EQ(InvalidArgument([] { initializer::Uniform({.low = 1.0f, .high = 0.0f}); }),
+  EXPECT_EQ(InvalidArgumentText([] { initializer::Uniform({.low = 1.0f, .high = 0.0f}); }),
             "uniform initializer: low = 1 is above high = 0");
 }
 
@@ -97,7 +97,7 @@ TEST_F(InitializerTest, NormalHasItsMoments) {
   for (const float value : values) square += (value - mean) * (value - mean) / 10000.0;
   EXPECT_NEAR(mean, 3.0, 0.05);
   EXPECT_NEAR(std::sqrt(square), 0.5, 0.03);
-  EXPECT_EQ(InvalidArgument([] { initializer::Normal({.stddev = -1.0f}); }),
+  EXPECT_EQ(InvalidArgumentText([] { initializer::Normal({.stddev = -1.0f}); }),
             "gaussian_random: the standard deviation is -1, expected none below 0");
 }
 

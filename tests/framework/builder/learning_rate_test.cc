@@ -53,7 +53,7 @@ TEST_F(LearningRateTest, ConstantIsAPersistable) {
   EXPECT_TRUE(rate.var().persistable);
   EXPECT_TRUE(main_.root()->ops().empty());
   EXPECT_EQ(startup_.root()->ops().size(), 1u);
-  EXPECT_THAT(InvalidArgument([] { learning_rate::Constant(-1.0); }),
+  EXPECT_THAT(InvalidArgumentText([] { learning_rate::Constant(-1.0); }),
               HasSubstr(": the learning rate is -1, expected none below 0"));
 }
 
@@ -63,13 +63,13 @@ TEST_F(LearningRateTest, PiecewiseIsExactAtTheBoundaries) {
 }
 
 TEST_F(LearningRateTest, PiecewiseChecksItsLists) {
-  EXPECT_THAT(InvalidArgument([] { learning_rate::Piecewise({2}, {0.1f}); }),
+  EXPECT_THAT(InvalidArgumentText([] { learning_rate::Piecewise({2}, {0.1f}); }),
               HasSubstr(": 1 boundaries and 1 values, expected one value more"));
-  EXPECT_THAT(InvalidArgument([] {
+  EXPECT_THAT(InvalidArgumentText([] {
                 learning_rate::Piecewise({2, 2}, {0.1f, 0.1f, 0.1f});
               }),
               HasSubstr(": boundary 2 follows 2, expected ascending ones"));
-  EXPECT_THAT(InvalidArgument([] { learning_rate::Piecewise({}, {0.1f}); }),
+  EXPECT_THAT(InvalidArgumentText([] { learning_rate::Piecewise({}, {0.1f}); }),
               HasSubstr(": there is no boundary"));
 }
 
@@ -83,7 +83,7 @@ TEST_F(LearningRateTest, ExponentialDecays) {
   const Variable rate =
       learning_rate::Exponential({.start = 0.5f, .decay_steps = 4, .decay_rate = 0.3f});
   ExpectRates(rate, 10, [](int step) { return 0.5 * std::pow(0.3, step / 4.0); });
-  EXPECT_THAT(InvalidArgument([] { learning_rate::Exponential({.decay_rate = 0.0f}); }),
+  EXPECT_THAT(InvalidArgumentText([] { learning_rate::Exponential({.decay_rate = 0.0f}); }),
               HasSubstr(": the decay rate is 0, expected a positive number"));
 }
 

@@ -84,7 +84,7 @@ TEST(SmoothL1, TakesItsWeightsAndSigma) {
                 return layers::SmoothL1(x, y, {.sigma = 2.0f});
               }),
               Pointwise(FloatEq(), {0.625f, 0.375f}));
-  EXPECT_THAT(InvalidArgument([] {
+  EXPECT_THAT(InvalidArgumentText([] {
                 Values([](const Variable& x, const Variable& y, const Variable& w) {
                   return layers::SmoothL1(x, y, {.inside_weight = w});
                 });

@@ -96,7 +96,7 @@ TEST_F(NamedOptimizerTest, DecayIsRegularizationForThoseWithoutTheirOwn) {
 
 TEST_F(NamedOptimizerTest, SaysWhatThereIs) {
   const auto message = [&](const NamedOptimizer& named) {
-    return InvalidArgument([&] { MakeOptimizer(named); });
+    return InvalidArgumentText([&] { MakeOptimizer(named); });
   };
   EXPECT_EQ(message({.name = "adamq"}),
             "optimizer \"adamq\": expected one of adadelta, adagrad, adam, adamax, adamw, "

@@ -153,19 +153,19 @@ TEST_F(OptimizerTest, RefusesOptionsThatMakeNoSense) {
       {[] { Ftrl({.l1 = -1.0f}); }, "ftrl: l1 = -1, expected a number of at least 0"},
       {[] { Ftrl({.lr_power = 0.5f}); }, "ftrl: lr_power = 0.5, expected a number of at most 0"}};
   for (const auto& [call, message] : calls) {
-    EXPECT_THAT(InvalidArgument(call),
+    EXPECT_THAT(InvalidArgumentText(call),
                 AllOf(HasSubstr("optimizer_test.cc:"), EndsWith(": " + message)));
   }
 }
 
 TEST_F(OptimizerTest, AWrongOptionNamesTheLineThatMakesTheOptimizer) {
   const auto site = std::source_location::current();
-  EXPECT_EQ(InvalidArgument([] { optimizer::Ftrl({.l1 = -1.0f}); }),
+  EXPECT_EQ(InvalidArgumentText([] { optimizer::Ftrl({.l1 = -1.0f}); }),
             StrCat(site.file_name(), ":", site.line() + 1,
                    ": ftrl: l1 = -1, expected a number of at least 0"));
   // The site can be that of another call, for code that makes an optimizer on behalf of others.
   EXPECT_EQ(
-      InvalidArgument([&] { optimizer::Adam({.beta1 = 1.0f}, site); }),
+      InvalidArgumentText([&] { optimizer::Adam({.beta1 = 1.0f}, site); }),
       StrCat(site.file_name(), ":", site.line(), ": adam: beta1 = 1, expected a number in [0, 1)"));
 }
 
@@ -233,7 +233,7 @@ class MinimizeError : public OptimizerTest {
                       const optimizer::MinimizeOptions& options = {}) {
     const auto programs = [this] { return PrintProgram(main_) + PrintProgram(startup_); };
     const std::string before = programs();
-    const std::string message = InvalidArgument([&] { optimizer.Minimize(loss, options); });
+    const std::string message = InvalidArgumentText([&] { optimizer.Minimize(loss, options); });
     EXPECT_EQ(programs(), before);
     return message;
   }

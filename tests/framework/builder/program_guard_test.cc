@@ -33,7 +33,7 @@ TEST(ProgramGuard, RefusesOneProgramForBoth) {
   Program program;
   Program* const before = &DefaultMainProgram();
   for (Program* startup : {&program, static_cast<Program*>(nullptr)}) {
-    EXPECT_EQ(InvalidArgument([&] { ProgramGuard guard(&program, startup); }),
+    EXPECT_EQ(InvalidArgumentText([&] { ProgramGuard guard(&program, startup); }),
               "ProgramGuard: expected two programs, one for the model and one for its startup");
     EXPECT_EQ(&DefaultMainProgram(), before);
   }
@@ -62,7 +62,7 @@ TEST(BlockGuard, AppendsToASubBlock) {
   EXPECT_TRUE(main.root()->ops().empty());
   Program other;
   for (Block* foreign : {other.root(), static_cast<Block*>(nullptr)}) {
-    EXPECT_EQ(InvalidArgument([&] { BlockGuard guard(foreign); }),
+    EXPECT_EQ(InvalidArgumentText([&] { BlockGuard guard(foreign); }),
               "BlockGuard: expected a block of the default main program");
   }
 }
@@ -82,7 +82,7 @@ TEST(NameScope, MarksTheOpsMadeInside) {
   EXPECT_FALSE(ops[1]->HasAttr(kOpNamescopeAttr));
   for (const char* name : {"a/b", ""}) {
     EXPECT_EQ(
-        InvalidArgument([&] { NameScope scope(name); }),
+        InvalidArgumentText([&] { NameScope scope(name); }),
         StrCat("NameScope: \"", name, "\" is no name: it must not be empty nor have a slash"));
   }
 }

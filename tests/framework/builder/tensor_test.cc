@@ -95,7 +95,7 @@ TEST(Range, RefusesNoNumbersAndTooMany) {
   Program main, startup;
   ProgramGuard guard(&main, &startup);
   const auto message = [](int64_t start, int64_t end, int64_t step) {
-    return InvalidArgument([&] { layers::Range(start, end, step); });
+    return InvalidArgumentText([&] { layers::Range(start, end, step); });
   };
   EXPECT_THAT(message(0, 4, 0), HasSubstr("range: from 0 to 4 by steps of 0 there is no number"));
   EXPECT_THAT(message(4, 0, 1), HasSubstr("there is no number"));

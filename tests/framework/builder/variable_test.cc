@@ -70,9 +70,9 @@ TEST_F(VariableTest, StandsWhereANameIsAskedFor) {
 TEST_F(VariableTest, UndefinedVariableIsAnError) {
   const Variable none;
   EXPECT_FALSE(none.defined());
-  EXPECT_EQ(InvalidArgument([&] { none.dims(); }), "an undefined Variable was used");
-  EXPECT_NE(InvalidArgument([&] { x_ + none; }).find("variable_test.cc:"), std::string::npos);
-  EXPECT_NE(InvalidArgument([&] { x_ + none; }).find(": an input is an undefined Variable"),
+  EXPECT_EQ(InvalidArgumentText([&] { none.dims(); }), "an undefined Variable was used");
+  EXPECT_NE(InvalidArgumentText([&] { x_ + none; }).find("variable_test.cc:"), std::string::npos);
+  EXPECT_NE(InvalidArgumentText([&] { x_ + none; }).find(": an input is an undefined Variable"),
             std::string::npos);
 }
 

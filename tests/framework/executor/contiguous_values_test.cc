@@ -16,6 +16,7 @@
 #include "framework/ir/text.h"
 #include "framework/plan/plan_text.h"
 #include "tests/framework/executor/tiny_ops.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
@@ -254,16 +255,10 @@ TEST_F(ContiguousValuesTest, MayHaveNoElements) {
 
 TEST_F(ContiguousValuesTest, RefuseWhatIsNoList) {
   Plan plan = LowerStep();
-  const auto error_of = [&](const ContiguousValues& list) -> std::string {
+  const auto error_of = [&](const ContiguousValues& list) {
     plan.contiguous = {list};
     EXPECT_THAT(VerifyPlan(plan), ElementsAre(HasSubstr("contiguous values: ")));
-    try {
-      PlanStorage(&plan);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-      return error.what();
-    }
-    return "no error";
+    return InvalidArgumentText([&] { PlanStorage(&plan); });
   };
   EXPECT_EQ(error_of({.values = {ValueId(1000)}}),
             "contiguous value #1000: the plan has 16 values");

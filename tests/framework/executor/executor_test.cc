@@ -7,6 +7,7 @@
 #include "framework/ir/text.h"
 #include "framework/tensor/replaced_values.h"
 #include "tests/framework/executor/tiny_ops.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff {
@@ -50,12 +51,7 @@ class ExecutorTest : public ::testing::Test {
   }
 
   std::string ErrorOf(CompiledProgram& program, const FeedList& feeds, const FetchList& fetches) {
-    try {
-      program.Run(feeds, fetches);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+    return ErrorText([&] { program.Run(feeds, fetches); });
   }
 
   OpRegistry registry_;

@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "tests/framework/ir/random_program.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/foreign_locale.h"
 
 namespace skiff {
@@ -41,14 +42,8 @@ Attribute ParseAttribute(const std::string& value) {
 }
 
 std::string MessageOf(const std::string& text) {
-  try {
-    ParseProgramText(text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error for " << text;
-  return "";
+  SCOPED_TRACE(text);
+  return InvalidArgumentText([&] { ParseProgramText(text); });
 }
 
 constexpr const char* kSample = R"(program seed=7 version=2006002 {

@@ -231,13 +231,13 @@ TEST_F(ParameterAverageTest, ChoosesItsVariables) {
   EXPECT_THAT(ExponentialMovingAverage().variables(), ElementsAre("w"));
   const std::string expected =
       "model_average: \"x\" is no parameter that the program changes; average after Minimize";
-  EXPECT_THAT(InvalidArgument([] { ModelAverage({.averaged = {.parameters = {"x"}}}); }),
+  EXPECT_THAT(InvalidArgumentText([] { ModelAverage({.averaged = {.parameters = {"x"}}}); }),
               HasSubstr(expected));
 }
 
 TEST_F(ParameterAverageTest, RefusesOptionsOutOfRange) {
   const auto expect = [](const optimizer::ModelAverageOptions& options, const std::string& part) {
-    EXPECT_THAT(InvalidArgument([&] { const ModelAverage average(options); }), HasSubstr(part));
+    EXPECT_THAT(InvalidArgumentText([&] { const ModelAverage average(options); }), HasSubstr(part));
   };
   expect({.average_window_rate = -0.5f}, "average_window_rate = -0.5, expected one in [0, 1]");
   expect({.average_window_rate = NAN}, "average_window_rate = nan");
@@ -247,7 +247,7 @@ TEST_F(ParameterAverageTest, RefusesOptionsOutOfRange) {
   expect({.max_num_accumulates = 0}, "max_num_accumulates = 0, expected at least 1");
   const auto expect_moving = [](const optimizer::ExponentialMovingAverageOptions& options,
                                 const std::string& part) {
-    EXPECT_THAT(InvalidArgument([&] { const ExponentialMovingAverage average(options); }),
+    EXPECT_THAT(InvalidArgumentText([&] { const ExponentialMovingAverage average(options); }),
                 HasSubstr(part));
   };
   expect_moving({.decay = 1.0f}, "decay = 1, expected one in [0, 1)");
@@ -426,7 +426,7 @@ TEST(ParameterAverage, TakesRunningStatisticsAlongIfTheyAreWanted) {
                                                 .moving_mean_name = "mean",
                                                 .moving_variance_name = "variance"});
   const Variable loss = layers::Mean(normal);
-  EXPECT_THAT(InvalidArgument([] { const ModelAverage average; }),
+  EXPECT_THAT(InvalidArgumentText([] { const ModelAverage average; }),
               HasSubstr("the program changes no parameter that is to be averaged"));
   optimizer::Sgd({.learning_rate = 0.1f}).Minimize(loss);
   EXPECT_THAT(ModelAverage({.averaged = {.batch_norm_statistics = false}}).variables(),

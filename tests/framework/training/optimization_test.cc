@@ -74,7 +74,7 @@ TEST_F(OptimizationTest, AveragesWhatItIsToldTo) {
 
 TEST_F(OptimizationTest, RefusesOptionsBeforeItAppendsAnything) {
   const auto expect = [&](const OptimizationOptions& options, const std::string& message) {
-    EXPECT_EQ(InvalidArgument([&] { Build(options); }), message);
+    EXPECT_EQ(InvalidArgumentText([&] { Build(options); }), message);
     EXPECT_THAT(OpTypes(), Not(Contains("mean_grad")));
   };
   expect({.learning_rate = -1}, "learning_rate = -1: expected a finite number, not negative");
@@ -90,10 +90,10 @@ TEST_F(OptimizationTest, RefusesOptionsBeforeItAppendsAnything) {
 
 TEST(Names, NameTheChoices) {
   EXPECT_EQ(ScheduleKindFromName("step"), ScheduleKind::kStep);
-  EXPECT_EQ(InvalidArgument([] { ScheduleKindFromName("linear"); }),
+  EXPECT_EQ(InvalidArgumentText([] { ScheduleKindFromName("linear"); }),
             "schedule \"linear\": expected constant, cosine or step");
   EXPECT_EQ(AveragingKindFromName("ema"), AveragingKind::kEma);
-  EXPECT_EQ(InvalidArgument([] { AveragingKindFromName("median"); }),
+  EXPECT_EQ(InvalidArgumentText([] { AveragingKindFromName("median"); }),
             "model_average \"median\": expected none, window or ema");
 }
 

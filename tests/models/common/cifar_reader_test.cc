@@ -5,6 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff::models {
@@ -25,13 +26,7 @@ class CifarReaderTest : public ::testing::Test {
   }
 
   std::string Refusal(const std::string& bytes, CifarKind kind = CifarKind::kCifar10) {
-    try {
-      ReadCifarFiles({Write("batch", bytes)}, kind);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
-      return error.what();
-    }
-    return "no error";
+    return ErrorText(ErrorCode::kDataLoss, [&] { ReadCifarFiles({Write("batch", bytes)}, kind); });
   }
 
   TempDirectory directory_;
@@ -79,13 +74,9 @@ TEST_F(CifarReaderTest, RefusesALabelThatIsNoClass) {
 
 TEST_F(CifarReaderTest, NamesTheFileThatIsNotThere) {
   Write("data_batch_1.bin", Record("\x01", 'x'));
-  try {
-    ReadCifar(directory_.path(), CifarKind::kCifar10);
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
-    EXPECT_EQ(error.what(), "open " + directory_ / "data_batch_2.bin: No such file or directory");
-  }
+  EXPECT_EQ(
+      ErrorText(ErrorCode::kNotFound, [&] { ReadCifar(directory_.path(), CifarKind::kCifar10); }),
+      "open " + directory_ / "data_batch_2.bin: No such file or directory");
 }
 
 }  // namespace

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "framework/base/error.h"
 #include "models/common/augmentation.h"
 #include "models/common/dataset_choice.h"
 #include "models/common/generated_images.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff::models {
 namespace {
@@ -23,16 +23,6 @@ ImageDataset Ramp() {
   dataset.pixels = {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60};
   dataset.labels = {0, 1};
   return dataset;
-}
-
-std::string MessageOf(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    return error.what();
-  }
-  return "no error";
 }
 
 const Normalization kBytes = {.mean = {0}, .deviation = {1.0f / 255}};
@@ -49,18 +39,18 @@ TEST(Dataset, SplitsWithoutLosingImages) {
   EXPECT_THAT(train.labels, ElementsAre(0));
   EXPECT_THAT(rest.labels, ElementsAre(1));
   EXPECT_EQ(rest.Image(0)[5], 60);
-  EXPECT_EQ(MessageOf([] { HoldBackLast(Ramp(), 2); }),
+  EXPECT_EQ(InvalidArgumentText([] { HoldBackLast(Ramp(), 2); }),
             "ramp: 2 of 2 images to hold back: expected to hold back and to keep at least one");
-  EXPECT_EQ(MessageOf([] { HoldBackLast(ImageDataset{.name = "none"}, 1); }),
+  EXPECT_EQ(InvalidArgumentText([] { HoldBackLast(ImageDataset{.name = "none"}, 1); }),
             "none: 1 of 0 images to hold back: expected to hold back and to keep at least one");
   EXPECT_EQ(
-      MessageOf([] { FirstImages(Ramp(), 3); }),
+      InvalidArgumentText([] { FirstImages(Ramp(), 3); }),
       "ramp: the first 3 of 2 images requested: expected at least one, and no more than there "
       "are");
 }
 
 TEST(Dataset, RefusesToMeasureNoImages) {
-  EXPECT_EQ(MessageOf([] { MeasureNormalization(ImageDataset{.name = "none"}); }),
+  EXPECT_EQ(InvalidArgumentText([] { MeasureNormalization(ImageDataset{.name = "none"}); }),
             "none: no images to measure mean and deviation of");
 }
 
@@ -118,14 +108,14 @@ TEST(GeneratedImages, DifferBySeedAndStream) {
 TEST(DatasetChoice, RefusesUnknownTexts) {
   for (const char* data : {"imagenet", "mnist", "mnist:", "cifar:x", "", ":"}) {
     EXPECT_EQ(
-        MessageOf([&] { LoadDatasets({.data = data}); }),
+        InvalidArgumentText([&] { LoadDatasets({.data = data}); }),
         StrCat("data \"", data, "\": expected generated, mnist:DIR, cifar10:DIR or cifar100:DIR"));
   }
-  EXPECT_EQ(MessageOf([] { LoadDatasets({.limit_samples = -1}); }),
+  EXPECT_EQ(InvalidArgumentText([] { LoadDatasets({.limit_samples = -1}); }),
             "limit_samples = -1, validation_samples = 0: expected no negative numbers");
-  EXPECT_EQ(MessageOf([] { AugmentationFromName("rotate", "generated"); }),
+  EXPECT_EQ(InvalidArgumentText([] { AugmentationFromName("rotate", "generated"); }),
             "augment \"rotate\": expected auto, none, crop or crop_flip");
-  EXPECT_EQ(MessageOf([] { DrawAugmentation({.padding = -1}, 1, 0, 0); }),
+  EXPECT_EQ(InvalidArgumentText([] { DrawAugmentation({.padding = -1}, 1, 0, 0); }),
             "padding = -1 for random crops: expected no negative number");
 }
 

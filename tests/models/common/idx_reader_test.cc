@@ -5,10 +5,10 @@
 #include <zlib.h>
 
 #include <filesystem>
-#include <functional>
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff::models {
@@ -47,23 +47,7 @@ class IdxReaderTest : public ::testing::Test {
 
   // Returns the message of the Error (kDataLoss) that reading throws.
   std::string Refusal(const std::string& path, int32_t rank = 1) {
-    try {
-      ReadIdx(path, rank);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
-      return error.what();
-    }
-    return "no error";
-  }
-
-  static std::string MessageOf(const std::function<void()>& action, ErrorCode code) {
-    try {
-      action();
-    } catch (const Error& error) {
-      EXPECT_EQ(ErrorCodeName(error.code()), ErrorCodeName(code));
-      return error.what();
-    }
-    return "no error";
+    return ErrorText(ErrorCode::kDataLoss, [&] { ReadIdx(path, rank); });
   }
 
   TempDirectory directory_;
@@ -183,24 +167,14 @@ TEST_F(IdxReaderTest, IgnoresWhatFollowsAGzipStreamAndIsNone) {
 TEST_F(IdxReaderTest, RefusesWhatIsNoFile) {
   std::filesystem::create_directory(directory_ / "folder");
   for (const std::string& path : {directory_ / "folder", std::string("/dev/zero")}) {
-    try {
-      ReadIdx(path, 1);
-      ADD_FAILURE() << path;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kIo);
-      EXPECT_EQ(error.what(), path + " isn't a regular file");
-    }
+    EXPECT_EQ(ErrorText(ErrorCode::kIo, [&] { ReadIdx(path, 1); }), path + " isn't a regular file");
   }
 }
 
 TEST_F(IdxReaderTest, NamesAFileThatIsNotThere) {
-  try {
-    ReadIdx(JoinPath(directory_.path(), "nothing"), 1);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
-    EXPECT_EQ(error.what(), "no file " + directory_ / "nothing");
-  }
+  EXPECT_EQ(
+      ErrorText(ErrorCode::kNotFound, [&] { ReadIdx(JoinPath(directory_.path(), "nothing"), 1); }),
+      "no file " + directory_ / "nothing");
 }
 
 TEST_F(IdxReaderTest, HoldsBackTheLastImagesOfMnist) {
@@ -212,11 +186,11 @@ TEST_F(IdxReaderTest, HoldsBackTheLastImagesOfMnist) {
   EXPECT_THAT(pair.validation.labels, ElementsAre(3));
   EXPECT_THAT(pair.validation.pixels, ElementsAre('c', 'c'));
   EXPECT_EQ(pair.train.width, 2);
-  EXPECT_EQ(MessageOf([&] { ReadMnist(directory_.path(), 3); }, ErrorCode::kInvalidArgument),
+  EXPECT_EQ(ErrorText(ErrorCode::kInvalidArgument, [&] { ReadMnist(directory_.path(), 3); }),
             "mnist: 3 of 3 images to hold back: expected to hold back and to keep at least one");
   std::filesystem::remove(directory_ / "train-labels-idx1-ubyte.gz");
   const std::string labels = directory_ / "train-labels-idx1-ubyte";
-  EXPECT_EQ(MessageOf([&] { ReadMnist(directory_.path(), 1); }, ErrorCode::kNotFound),
+  EXPECT_EQ(ErrorText(ErrorCode::kNotFound, [&] { ReadMnist(directory_.path(), 1); }),
             "neither " + labels + " nor " + labels + ".gz exists");
 }
 
@@ -224,7 +198,7 @@ TEST_F(IdxReaderTest, NamesWhatTheSystemCannotTell) {
   for (const char* name : {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz"}) {
     const std::string path = directory_ / name;
     std::filesystem::create_symlink(name, path);
-    EXPECT_EQ(MessageOf([&] { ReadMnist(directory_.path(), 1); }, ErrorCode::kIo),
+    EXPECT_EQ(ErrorText(ErrorCode::kIo, [&] { ReadMnist(directory_.path(), 1); }),
               "look for " + path + ": Too many levels of symbolic links");
     std::filesystem::remove(path);
   }
@@ -233,14 +207,14 @@ TEST_F(IdxReaderTest, NamesWhatTheSystemCannotTell) {
 TEST_F(IdxReaderTest, RefusesImagesAndLabelsThatDoNotMatch) {
   const std::string images = Write("images", IdxBytes({2, 1, 1}, "ab"));
   const auto refusal = [&](const std::string& labels) {
-    return MessageOf([&] { ReadIdxImages(images, labels); }, ErrorCode::kDataLoss);
+    return ErrorText(ErrorCode::kDataLoss, [&] { ReadIdxImages(images, labels); });
   };
   const std::string fewer = Write("fewer", IdxBytes({1}, "\x01"));
   EXPECT_EQ(refusal(fewer), images + " holds 2 images, but " + fewer + " holds 1 labels");
   const std::string no_digit = Write("no_digit", IdxBytes({2}, "\x01\x0A"));
   EXPECT_EQ(refusal(no_digit), no_digit + ": label 10 of image 1 isn't a digit");
   const std::string empty = Write("empty", IdxBytes({2, 0, 1}, ""));
-  EXPECT_EQ(MessageOf([&] { ReadIdxImages(empty, no_digit); }, ErrorCode::kDataLoss),
+  EXPECT_EQ(ErrorText(ErrorCode::kDataLoss, [&] { ReadIdxImages(empty, no_digit); }),
             empty + " holds images of 0x1 pixels: expected extents from 1 to 65536");
 }
 

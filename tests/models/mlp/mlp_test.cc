@@ -7,6 +7,7 @@
 
 #include "framework/base/error.h"
 #include "tests/harness/classifier_workload.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/pass_check.h"
 #include "tests/models/common/short_training.h"
 
@@ -52,13 +53,8 @@ TEST(Mlp, DropsUnitsOfEachHiddenLayer) {
 }
 
 TEST(Mlp, RefusesSizesThatAreNone) {
-  const auto message = [](const MlpOptions& options) -> std::string {
-    try {
-      ShapeOf(Network(options), {-1, 6});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+  const auto message = [](const MlpOptions& options) {
+    return ErrorText([&] { ShapeOf(Network(options), {-1, 6}); });
   };
   EXPECT_THAT(message({.hidden_layers = -1}), HasSubstr("-1 hidden layers"));
   EXPECT_THAT(message({.hidden_units = 0}), HasSubstr("hidden layers of 0 units"));

@@ -13,6 +13,7 @@
 #include "framework/op/registry.h"
 #include "operators/common/broadcast.h"
 #include "operators/elementwise/elementwise_ops.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/instruction_set.h"
 #include "tests/harness/prepared_op.h"
 
@@ -47,13 +48,7 @@ harness::NamedTensors RunOp(const Op& op, const harness::NamedTensors& inputs) {
 }
 
 std::string MessageOf(const Op& op, const harness::NamedTensors& inputs) {
-  try {
-    RunOp(op, inputs);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    return error.what();
-  }
-  return "no error";
+  return InvalidArgumentText([&] { RunOp(op, inputs); });
 }
 
 std::vector<float> RunUnary(const std::string& type, const std::vector<float>& x) {

@@ -8,6 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/loss/loss_ops.h"
+#include "tests/harness/error_text.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff {
@@ -35,13 +36,7 @@ struct Call {
   std::string Message() const {
     OpRegistry registry;
     RegisterLossOps(registry);
-    try {
-      harness::PreparedOp prepared(registry, op, inputs);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-      return error.what();
-    }
-    return "no error";
+    return InvalidArgumentText([&] { harness::PreparedOp prepared(registry, op, inputs); });
   }
   Op op;
   harness::NamedTensors inputs;
