@@ -1,6 +1,7 @@
 #include "models/common/text/documents.h"
 
 #include <array>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "models/common/text/text_lines.h"
@@ -30,6 +31,31 @@ void AddSentence(std::string_view text, Document* document) {
   if (first == std::string_view::npos) return;
   const size_t last = text.find_last_not_of(" \t\r\n");
   document->emplace_back(text.substr(first, last - first + 1));
+}
+
+// The end of the part of a sentence that starts at `first` and has at most `longest` tokens.
+size_t PartEnd(const TokenSequence& sentence, size_t first, int64_t longest) {
+  const size_t size = sentence.ids.size();
+  if (static_cast<int64_t>(size - first) <= longest) return size;
+  const size_t end = first + static_cast<size_t>(longest);
+  for (size_t cut = end; cut > first; --cut) {
+    if (sentence.roles[cut] != TokenRole::kInsideWord) return cut;
+  }
+  return end;
+}
+
+void AddParts(TokenSequence sentence, int64_t longest, TokenizedDocument* document) {
+  if (sentence.size() <= longest) {
+    if (sentence.size() > 0) document->sentences.push_back(std::move(sentence));
+    return;
+  }
+  for (size_t first = 0; first < sentence.ids.size();) {
+    const size_t end = PartEnd(sentence, first, longest);
+    TokenSequence part;
+    for (size_t i = first; i < end; ++i) part.Add(sentence.ids[i], sentence.roles[i]);
+    document->sentences.push_back(std::move(part));
+    first = end;
+  }
 }
 
 }  // namespace
@@ -86,13 +112,15 @@ Document SplitSentences(std::string_view text) {
 }
 
 std::vector<TokenizedDocument> Tokenize(const Tokenizer& tokenizer,
-                                        const std::vector<Document>& documents) {
+                                        const std::vector<Document>& documents,
+                                        int64_t longest_sentence) {
+  SKIFF_ENFORCE(longest_sentence >= 1, kInvalidArgument, "sentences of at most ", longest_sentence,
+                " tokens: expected at least 1");
   std::vector<TokenizedDocument> tokenized;
   for (const Document& document : documents) {
     TokenizedDocument tokens;
     for (const std::string& sentence : document) {
-      TokenSequence encoded = tokenizer.Encode(sentence);
-      if (encoded.size() > 0) tokens.sentences.push_back(std::move(encoded));
+      AddParts(tokenizer.Encode(sentence), longest_sentence, &tokens);
     }
     if (!tokens.sentences.empty()) tokenized.push_back(std::move(tokens));
   }

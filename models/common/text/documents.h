@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "models/common/text/tokenizer.h"
@@ -30,8 +30,12 @@ struct TokenizedDocument {
   std::vector<TokenSequence> sentences;  // none is empty
 };
 
-// Returns the documents as tokens, without sentences and documents of no token at all.
-std::vector<TokenizedDocument> Tokenize(const Tokenizer& tokenizer,
-                                        const std::vector<Document>& documents);
+// Returns the documents as tokens, without sentences and documents of no token at all. A sentence
+// of more than `longest_sentence` tokens becomes several, cut between words where that is possible,
+// so that nothing of it is lost where inputs are short. Throws Error (kInvalidArgument) for a
+// length below 1.
+std::vector<TokenizedDocument> Tokenize(
+    const Tokenizer& tokenizer, const std::vector<Document>& documents,
+    int64_t longest_sentence = std::numeric_limits<int64_t>::max());
 
 }  // namespace skiff::text
