@@ -43,36 +43,52 @@ TokenRole RoleOf(int64_t seg_label, TokenId id, const Vocabulary& vocabulary,
   return seg_label == 0 ? TokenRole::kWordStart : TokenRole::kInsideWord;
 }
 
-Instance ParseInstance(std::string_view line, const std::string& where,
-                       const Vocabulary& vocabulary) {
-  const std::vector<std::string_view> fields = Split(line, ';');
+// A line as numbers: as many of each but for the label.
+struct Line {
+  std::vector<int64_t> ids;
+  std::vector<int64_t> sentences;
+  std::vector<int64_t> positions;
+  std::vector<int64_t> seg_labels;
+  int64_t label = 0;
+};
+
+Line ParseLine(std::string_view text, const std::string& where) {
+  const std::vector<std::string_view> fields = Split(text, ';');
   SKIFF_ENFORCE(fields.size() == kFields, kDataLoss, where, " has ", fields.size(),
                 " fields: expected ", kFields, " with semicolons between them");
-  const std::vector<int64_t> ids = Numbers(fields[0], where, "token_ids");
-  const std::vector<int64_t> sentences = Numbers(fields[1], where, "sentence_ids");
-  const std::vector<int64_t> positions = Numbers(fields[2], where, "position_ids");
-  const std::vector<int64_t> seg_labels = Numbers(fields[3], where, "seg_labels");
+  Line line = {.ids = Numbers(fields[0], where, "token_ids"),
+               .sentences = Numbers(fields[1], where, "sentence_ids"),
+               .positions = Numbers(fields[2], where, "position_ids"),
+               .seg_labels = Numbers(fields[3], where, "seg_labels")};
+  const size_t count = line.ids.size();
+  SKIFF_ENFORCE(line.sentences.size() == count && line.positions.size() == count &&
+                    line.seg_labels.size() == count,
+                kDataLoss, where, " has ", count, " token_ids, ", line.sentences.size(),
+                " sentence_ids, ", line.positions.size(), " position_ids and ",
+                line.seg_labels.size(), " seg_labels: expected as many of each");
   const std::vector<int64_t> label = Numbers(fields[4], where, "next_sentence_label");
-  SKIFF_ENFORCE(sentences.size() == ids.size() && positions.size() == ids.size() &&
-                    seg_labels.size() == ids.size(),
-                kDataLoss, where, " has ", ids.size(), " token_ids, ", sentences.size(),
-                " sentence_ids, ", positions.size(), " position_ids and ", seg_labels.size(),
-                " seg_labels: expected as many of each");
   SKIFF_ENFORCE(label.size() == 1 && (label[0] == 0 || label[0] == 1), kDataLoss, where,
                 ": next_sentence_label \"", fields[4], "\": expected 0 or 1");
+  line.label = label[0];
+  return line;
+}
+
+Instance ParseInstance(std::string_view text, const std::string& where,
+                       const Vocabulary& vocabulary) {
+  const Line line = ParseLine(text, where);
   Instance instance;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    SKIFF_ENFORCE(ids[i] >= 0 && ids[i] < vocabulary.size(), kDataLoss, where, ": token id ",
-                  ids[i], ": the vocabulary has 0 to ", vocabulary.size() - 1);
-    SKIFF_ENFORCE(positions[i] == static_cast<int64_t>(i), kDataLoss, where, ": position_id ",
-                  positions[i], " of token ", i, ": expected positions that count from 0");
-    SKIFF_ENFORCE(sentences[i] >= 0 && sentences[i] <= 1, kDataLoss, where, ": sentence_id ",
-                  sentences[i], ": expected 0 or 1");
-    const auto id = static_cast<TokenId>(ids[i]);
-    instance.tokens.Add(id, RoleOf(seg_labels[i], id, vocabulary, where));
-    instance.sentence_ids.push_back(static_cast<int32_t>(sentences[i]));
+  for (size_t i = 0; i < line.ids.size(); ++i) {
+    SKIFF_ENFORCE(line.ids[i] >= 0 && line.ids[i] < vocabulary.size(), kDataLoss, where,
+                  ": token id ", line.ids[i], ": the vocabulary has 0 to ", vocabulary.size() - 1);
+    SKIFF_ENFORCE(line.positions[i] == static_cast<int64_t>(i), kDataLoss, where, ": position_id ",
+                  line.positions[i], " of token ", i, ": expected positions that count from 0");
+    SKIFF_ENFORCE(line.sentences[i] >= 0 && line.sentences[i] <= 1, kDataLoss, where,
+                  ": sentence_id ", line.sentences[i], ": expected 0 or 1");
+    const auto id = static_cast<TokenId>(line.ids[i]);
+    instance.tokens.Add(id, RoleOf(line.seg_labels[i], id, vocabulary, where));
+    instance.sentence_ids.push_back(static_cast<int32_t>(line.sentences[i]));
   }
-  instance.sentence_label = label[0];
+  instance.sentence_label = line.label;
   return instance;
 }
 
