@@ -449,6 +449,22 @@ void ScaleRows(int64_t count, int64_t padded, const T* factors, T* rows) {
   }
 }
 
+// Divides the sums of a tile of queries by those of its weights.
+template <typename T>
+void StoreOutputs(const AttentionSizes& sizes, double scale, const TileExtent& tile,
+                  const AttentionScratch<T>& scratch, const HeadOutputs<T>& outputs) {
+  for (int64_t q = 0; q < tile.queries; ++q) {
+    // Without keys the sums over them are empty: 0, not 0 / 0.
+    scratch.row_factor[q] = sizes.keys == 0 ? T{0} : static_cast<T>(scale) / scratch.row_sum[q];
+  }
+  ScaleRows(tile.queries, PaddedWidth(sizes), scratch.row_factor, scratch.query_sums);
+  StoreRows(scratch.query_sums, T{1}, false, tile.queries, sizes.width, tile.query, outputs.out);
+  if (outputs.row_max != nullptr)
+    std::copy_n(scratch.row_max, tile.queries, outputs.row_max + tile.query);
+  if (outputs.row_sum != nullptr)
+    std::copy_n(scratch.row_sum, tile.queries, outputs.row_sum + tile.query);
+}
+
 template <typename T>
 void ForwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
                  const HeadOutputs<T>& outputs, int64_t query_tile, void* memory) {
@@ -472,17 +488,7 @@ void ForwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
     Multiply(Columns(scratch.scores), scratch.value_rows, padded, tile.queries, padded, tile.keys,
              k > 0, scratch.query_sums, padded);
   }
-  for (int64_t q = 0; q < tile.queries; ++q) {
-    // Without keys the sums over them are empty: 0, not 0 / 0.
-    scratch.row_factor[q] =
-        sizes.keys == 0 ? T{0} : static_cast<T>(head.dropout.scale) / scratch.row_sum[q];
-  }
-  ScaleRows(tile.queries, padded, scratch.row_factor, scratch.query_sums);
-  StoreRows(scratch.query_sums, T{1}, false, tile.queries, sizes.width, tile.query, outputs.out);
-  if (outputs.row_max != nullptr)
-    std::copy_n(scratch.row_max, tile.queries, outputs.row_max + tile.query);
-  if (outputs.row_sum != nullptr)
-    std::copy_n(scratch.row_sum, tile.queries, outputs.row_sum + tile.query);
+  StoreOutputs(sizes, head.dropout.scale, tile, scratch, outputs);
 }
 
 // ---- backward
