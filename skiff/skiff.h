@@ -6,6 +6,7 @@
 #include "framework/base/error.h"
 #include "framework/base/place.h"
 #include "framework/builder/activation.h"
+#include "framework/builder/attention.h"
 #include "framework/builder/control.h"
 #include "framework/builder/data.h"
 #include "framework/builder/gradient_clip.h"

@@ -22,6 +22,9 @@ constexpr PassOrder kOrders[] = {
 
     {"fuse_batch_norm_act", "fold_batch_norm", "a fused batch norm folds with its activation"},
     {"fuse_batch_norm_act", "replay_activation", "only the fused op can be replayed"},
+    {"fuse_attention", "layout", kMatchesPlainOps},
+    {"fuse_attention", "common_subexpression", "it would share heads among several attentions"},
+    {"fuse_attention", "recompute", "it would compute parts of an attention again"},
     {"fuse_softmax_loss", "layout", kMatchesPlainOps},
     {"fuse_batch_norm_act", "layout", kMatchesPlainOps},
     {"fuse_bias_act", "layout", kMatchesPlainOps},
@@ -29,12 +32,14 @@ constexpr PassOrder kOrders[] = {
     {"layout", "common_subexpression", "it may copy one value to one layout twice"},
     {"common_subexpression", "recompute", "it would merge a recomputed value with the original"},
 
+    {"fuse_attention", "fuse_elementwise", kMembersKeepArguments},
     {"replay_activation", "fuse_elementwise", kMembersKeepArguments},
     {"layout", "fuse_elementwise", kMembersKeepArguments},
     {"common_subexpression", "fuse_elementwise", kMembersKeepArguments},
     {"recompute", "fuse_elementwise", kMembersKeepArguments},
     {"fuse_elementwise", "order", "a fused instruction moves as one"},
 
+    {"fuse_attention", "memory_reuse", kStorageIsShared},
     {"replay_activation", "memory_reuse", kStorageIsShared},
     {"layout", "memory_reuse", kStorageIsShared},
     {"common_subexpression", "memory_reuse", kStorageIsShared},

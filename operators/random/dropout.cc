@@ -16,7 +16,6 @@
 // X and Out may be channel-blocked in float32; Mask never is. Elements are numbered in the plain
 // order whatever the layout, so the same ones are dropped.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <type_traits>
@@ -46,11 +45,7 @@ struct DropoutSettings {
   }
   bool drops_all() const { return !is_test && probability >= 1.0; }
   bool draws() const { return !is_test && probability < 1.0; }
-  uint32_t threshold() const {
-    // A probability just below 1 may round to 2^32, which 32 bits can't hold.
-    const double words = std::nearbyint(probability * 0x1.0p32);
-    return static_cast<uint32_t>(std::min(words, 4294967295.0));
-  }
+  uint32_t threshold() const { return DropThreshold(probability); }
 };
 
 DropoutSettings SettingsOf(const OpContext& context) {
@@ -177,7 +172,7 @@ class DropoutKernel final : public Kernel {
   explicit DropoutKernel(const PrepareContext& context)
       : settings_(SettingsOf(context)),
         seed_(context.IntAttr("seed")),
-        fixed_seed_(seed_ != 0 || context.Attr<bool>("fix_seed")),
+        fixed_seed_(context.Attr<bool>("fix_seed")),
         x_(context.InputIndex("X")),
         seed_input_(context.InputIndex("Seed")),
         out_(context.OutputIndex("Out")),
@@ -219,9 +214,7 @@ class DropoutKernel final : public Kernel {
 
   RandomKey KeyOf(const KernelContext& run) const {
     const int64_t given = seed_input_ < 0 ? 0 : SeedValue(run.input(seed_input_));
-    const RandomKey key = run.random_key();
-    if (given != 0) return {static_cast<uint64_t>(given), 0, key.step};
-    return fixed_seed_ ? RandomKey{static_cast<uint64_t>(seed_), 0, key.step} : key;
+    return DropoutStream(run.random_key(), given != 0 ? given : seed_, fixed_seed_);
   }
 
   static int64_t SeedValue(const Tensor& seed) {

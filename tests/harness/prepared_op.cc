@@ -270,4 +270,10 @@ int64_t PreparedOp::argument_bytes() const {
   return bytes;
 }
 
+int64_t PreparedOp::workspace_bytes() const {
+  int64_t bytes = 0;
+  for (const GuardedBlock* workspace : workspaces_) bytes += workspace->bytes();
+  return bytes;
+}
+
 }  // namespace skiff::harness

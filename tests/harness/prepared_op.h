@@ -69,6 +69,8 @@ class PreparedOp {
   const std::string& candidate() const { return candidate_; }
   // The bytes of all inputs and outputs.
   int64_t argument_bytes() const;
+  // The bytes of all workspaces, the scratch memory of a run.
+  int64_t workspace_bytes() const;
 
  private:
   struct Argument {

@@ -93,6 +93,7 @@ void PrintJson(const OpTiming& timing, double triad) {
       {"runs", timing.runs},
       {"median_microseconds", timing.median_seconds * 1e6},
       {"bytes", timing.bytes},
+      {"workspace_bytes", timing.workspace_bytes},
       {"gigabytes_per_second",
        GigaPerSecond(static_cast<double>(timing.bytes), timing.median_seconds)},
   };
@@ -112,6 +113,9 @@ void PrintRow(const OpTiming& timing, double triad) {
               GigaPerSecond(static_cast<double>(timing.bytes), timing.median_seconds));
   if (timing.flop) {
     std::printf(" %9.2f GFLOP/s", GigaPerSecond(*timing.flop, timing.median_seconds));
+  }
+  if (timing.workspace_bytes > 0) {
+    std::printf(" %9.3f MiB scratch", static_cast<double>(timing.workspace_bytes) / (1 << 20));
   }
   if (triad > 0) std::printf(" %5.0f %% of triad", 100 * BytesPerSecond(timing) / triad);
   std::printf("\n");

@@ -59,6 +59,7 @@ OpTiming TimeOp(const OpRegistry& registry, const Op& op, const harness::NamedTe
           .runs = static_cast<int64_t>(seconds.size()),
           .median_seconds = PercentilesOf(seconds).median,
           .bytes = prepared.argument_bytes(),
+          .workspace_bytes = prepared.workspace_bytes(),
           .flop = FlopOf(registry.Get(op.type), op, inputs)};
 }
 

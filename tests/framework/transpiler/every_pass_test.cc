@@ -16,6 +16,7 @@
 
 #include "framework/base/cpu_features.h"
 #include "framework/builder/activation.h"
+#include "framework/builder/attention.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/tensor.h"
 #include "framework/op/registry.h"
@@ -128,6 +129,32 @@ INSTANTIATE_TEST_SUITE_P(
                       NormNetSpec{.name = "float64", .dtype = DType::kFloat64},
                       NormNetSpec{.name = "norm_behind_norm", .norm_behind_norm = true}),
     [](const auto& info) { return info.param.name; });
+
+// Channels are the words of a sequence.
+models::BuildLogits AttentionNet(const layers::AttentionOptions& options) {
+  return [options](const Variable& image, int64_t classes) {
+    constexpr int64_t kPixels = 36;
+    Variable x = layers::Reshape(image, {0, 0, kPixels});
+    x = layers::LayerNorm(x + layers::Attention(x, options), {.begin_norm_axis = 2});
+    return layers::Fc(x, classes);
+  };
+}
+
+class EveryPassOnAttention : public ::testing::TestWithParam<bool> {};
+
+TEST_P(EveryPassOnAttention, ChangesNoResult) {
+  const layers::AttentionOptions options = {.heads = 3, .dropout = 0.2f, .packed = GetParam()};
+  EXPECT_THAT(FaultsOfEveryPass(ClassifierWorkload({.name = "attention_net",
+                                                    .channels = 7,
+                                                    .extent = 6,
+                                                    .logits = AttentionNet(options),
+                                                    .optimizer = "adam",
+                                                    .brief = true})),
+              IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Projections, EveryPassOnAttention, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "packed" : "apart"; });
 
 // More differences of a program tell nothing more.
 constexpr size_t kMaxShownFaults = 8;

@@ -323,5 +323,23 @@ TEST(ProgramOfPaddlePaddle, TrainsWithTheLossesOfPaddlePaddle) {
   }
 }
 
+TEST(ProgramOfPaddlePaddle, HasAttentionThatIsFused) {
+  const std::string folder = "tests/tools/run_program/paddle_encoder/";
+  int64_t fused = 0;
+  RunProgramOptions options{.program = folder + "main.pb",
+                            .startup = "",
+                            .params = folder + "params.npz",
+                            .feed = folder + "feed.npz",
+                            .fetch = {},
+                            .steps = 1,
+                            .save_params = "",
+                            .out = ""};
+  options.passes.plan_observer = [&](const PassReport& report, const Plan&) {
+    if (report.pass == "fuse_attention") fused += report.changes;
+  };
+  RunProgramFile(options);
+  EXPECT_EQ(fused, 2);  // forward and backward
+}
+
 }  // namespace
 }  // namespace skiff

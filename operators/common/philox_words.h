@@ -5,6 +5,8 @@
 // the element's index, so any number of threads, and a GPU, draw the same numbers.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "framework/tensor/philox.h"
@@ -21,6 +23,18 @@ struct DropoutRule {
   uint32_t threshold = 0;
   float scale = 1.0f;
 };
+
+// Returns the threshold below which a word falls with this probability.
+inline uint32_t DropThreshold(double probability) {
+  const double words = std::nearbyint(probability * 0x1.0p32);
+  return static_cast<uint32_t>(std::min(words, 4294967295.0));
+}
+
+// Returns the stream of a dropout with these attributes: with fix_seed, or a seed other than 0, all
+// ops of one seed draw the same words.
+inline RandomKey DropoutStream(const RandomKey& run, int64_t seed, bool fix_seed) {
+  return seed != 0 || fix_seed ? RandomKey{static_cast<uint64_t>(seed), 0, run.step} : run;
+}
 
 // Computes elements [first, first + count) of a float32 dropout. `first` must be a multiple of 4;
 // the pointers point to element `first`. Sets mask[i] to 1 for a kept element, else to 0, unless

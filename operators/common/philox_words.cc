@@ -1,11 +1,14 @@
-#include "operators/random/kernels/philox_words.h"
+#include "operators/common/philox_words.h"
 
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "operators/random/kernels/philox_words.cc"
+#define HWY_TARGET_INCLUDE "operators/common/philox_words.cc"
 #include "hwy/foreach_target.h"
+
+// After foreach_target.h, since these headers are compiled once per instruction set as well.
 #include "hwy/highway.h"
+#include "operators/common/philox-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skiff {
@@ -14,24 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
-// The full 64-bit products of 32-bit lanes, as high and low words.
-template <class V>
-struct Product {
-  V high;
-  V low;
-};
-
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE Product<V> MultiplyWide(D d, V a, V b) {
-  // MulEven multiplies every other lane. Shuffle2301 swaps neighbours, which brings the odd lanes
-  // there.
-  const auto even = hn::BitCast(d, hn::MulEven(a, b));
-  const auto odd = hn::BitCast(d, hn::MulEven(hn::Shuffle2301(a), hn::Shuffle2301(b)));
-  return {hn::OddEven(odd, hn::Shuffle2301(even)), hn::OddEven(hn::Shuffle2301(odd), even)};
-}
-
-// Philox4x32-10 on as many consecutive positions as a vector has lanes; see
-// framework/tensor/philox.h for the scalar form and the source.
+// As many consecutive blocks as a vector has lanes.
 template <class D>
 HWY_INLINE void WriteBlocks(D d, const RandomKey& key, uint64_t first_block, uint32_t* words) {
   constexpr size_t kMaxLanes = hn::MaxLanes(D());
@@ -41,25 +27,10 @@ HWY_INLINE void WriteBlocks(D d, const RandomKey& key, uint64_t first_block, uin
   for (size_t lane = 0; lane < lanes; ++lane) {
     high[lane] = static_cast<uint32_t>((first_block + lane) >> 32);
   }
-  auto c0 = hn::Add(hn::Set(d, static_cast<uint32_t>(first_block)), hn::Iota(d, 0));
-  auto c1 = hn::Load(d, high);
-  auto c2 = hn::Set(d, static_cast<uint32_t>(key.op_id));
-  auto c3 = hn::Set(d, static_cast<uint32_t>(key.step));
-  uint32_t k0 = static_cast<uint32_t>(key.seed);
-  uint32_t k1 = static_cast<uint32_t>(key.seed >> 32);
-  const auto m0 = hn::Set(d, 0xD2511F53u);
-  const auto m1 = hn::Set(d, 0xCD9E8D57u);
-  for (int round = 0; round < 10; ++round) {
-    const auto p0 = MultiplyWide(d, c0, m0);
-    const auto p1 = MultiplyWide(d, c2, m1);
-    c0 = hn::Xor(hn::Xor(p1.high, c1), hn::Set(d, k0));
-    c1 = p1.low;
-    c2 = hn::Xor(hn::Xor(p0.high, c3), hn::Set(d, k1));
-    c3 = p0.low;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  hn::StoreInterleaved4(c0, c1, c2, c3, d, words);
+  hn::Vec<D> drawn[4];
+  PhiloxBlocks(d, key, hn::Add(hn::Set(d, static_cast<uint32_t>(first_block)), hn::Iota(d, 0)),
+               hn::Load(d, high), drawn);
+  hn::StoreInterleaved4(drawn[0], drawn[1], drawn[2], drawn[3], d, words);
 }
 
 #endif

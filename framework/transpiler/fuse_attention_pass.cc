@@ -1,0 +1,237 @@
+#include "framework/transpiler/fuse_attention_pass.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/analysis/scope_use.h"
+#include "framework/base/error.h"
+#include "framework/transpiler/attention_pattern.h"
+#include "framework/transpiler/plan_rewrite.h"
+
+namespace skiff {
+namespace {
+
+class Fusion {
+ public:
+  Fusion(const PassContext& context, Plan* plan)
+      : plan_(*plan),
+        forward_def_(context.registry.Find("multihead_attention")),
+        backward_def_(context.registry.Find("multihead_attention_grad")),
+        rewrite_(context, plan) {}
+
+  int64_t Run() {
+    if (forward_def_ == nullptr || backward_def_ == nullptr) return 0;
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      if (rewrite_.Is(i, "softmax")) TryAt(i);
+    }
+    return rewrite_.Apply();
+  }
+
+ private:
+  static constexpr size_t kNobody = PlanUses::kNobody;
+
+  // An attention, and all instructions that it consists of.
+  struct Attention {
+    AttentionForward forward;
+    std::optional<AttentionBackward> backward;
+    std::set<size_t> instructions;
+    // If the three are cut from one value: that and its gradient.
+    ValueId packed;
+    ValueId packed_gradient;
+  };
+
+  void TryAt(size_t softmax) {
+    std::optional<AttentionForward> forward = FindAttention(plan_, rewrite_, softmax);
+    if (!forward) return;
+    Attention attention{.forward = *std::move(forward)};
+    attention.backward = FindAttentionGradient(plan_, rewrite_, attention.forward);
+    attention.instructions = attention.forward.instructions;
+    if (attention.backward)
+      attention.instructions.merge(std::set(attention.backward->instructions));
+    FindPacked(&attention);
+    if (!MayVanish(attention) || !MayMove(attention)) return;
+    Instruction made = MakeForward(attention);
+    if (!rewrite_.HasKernel(made)) return;
+    if (attention.backward) {
+      Instruction gradient = MakeBackward(attention, made);
+      if (!rewrite_.HasKernel(gradient)) return;
+      rewrite_.Replace(attention.backward->value_product, std::move(gradient));
+    }
+    rewrite_.Replace(ForwardPlace(attention), std::move(made));
+    for (const size_t i : attention.instructions) rewrite_.Drop(i);
+  }
+
+  // Where the fused instructions go: behind all that forward reads, and where the first of the
+  // gradients was computed.
+  static size_t ForwardPlace(const Attention& attention) {
+    return *attention.forward.instructions.rbegin();
+  }
+
+  // ---- packed
+
+  // Takes in the split that cuts query, key and value from one value, and the concat of their
+  // gradients, if both are there or there are no gradients.
+  void FindPacked(Attention* attention) const {
+    const AttentionForward& forward = attention->forward;
+    const size_t split = rewrite_.WriterOf(forward.query);
+    if (split == kNobody || !rewrite_.Is(split, "split")) return;
+    const Instruction& cut = plan_.instructions[split];
+    if (!AreThirds(cut.outputs, {forward.query, forward.key, forward.value},
+                   rewrite_.ShapeOf(cut.InputIn("X"))))
+      return;
+    Attention packed = *attention;
+    packed.instructions.insert(split);
+    packed.packed = cut.InputIn("X");
+    if (attention->backward && !FindPackedGradient(&packed)) return;
+    if (MayVanish(packed)) *attention = std::move(packed);
+  }
+
+  bool FindPackedGradient(Attention* packed) const {
+    const AttentionBackward& backward = *packed->backward;
+    const size_t concat = rewrite_.OnlyReader(backward.query_gradient);
+    if (concat == kNobody || !rewrite_.Is(concat, "concat")) return false;
+    const Instruction& join = plan_.instructions[concat];
+    packed->packed_gradient = join.OutputIn("Out");
+    packed->instructions.insert(concat);
+    return AreThirds(join.inputs,
+                     {backward.query_gradient, backward.key_gradient, backward.value_gradient},
+                     rewrite_.ShapeOf(packed->packed_gradient));
+  }
+
+  // Whether these parts, in this order and no others, are the columns of a value [N, L, 3 C].
+  bool AreThirds(std::vector<ValueId> parts, const std::vector<ValueId>& wanted,
+                 const Shape& whole) const {
+    std::erase(parts, ValueId());
+    if (parts != wanted || whole.rank() != 3) return false;
+    const Shape& part = rewrite_.ShapeOf(parts[0]);
+    return whole[0] == part[0] && whole[1] == part[1] && whole[2] == 3 * part[2];
+  }
+
+  // ---- conditions
+
+  std::set<ValueId> ResultsOf(const Attention& attention) const {
+    std::set<ValueId> results = {attention.forward.out};
+    if (!attention.backward) return results;
+    if (attention.packed) {
+      results.insert(attention.packed_gradient);
+    } else {
+      results.insert({attention.backward->query_gradient, attention.backward->key_gradient,
+                      attention.backward->value_gradient});
+    }
+    return results;
+  }
+
+  // Whether all that the instructions write besides the results is read by nobody else.
+  bool MayVanish(const Attention& attention) const {
+    const std::set<ValueId> results = ResultsOf(attention);
+    std::set<ValueId> vanishing;
+    for (const size_t i : attention.instructions) {
+      for (const ValueId output : plan_.instructions[i].outputs) {
+        if (!output) continue;
+        if (plan_[output].storage != Storage::kArena || plan_[output].is_checkpoint) return false;
+        if (!results.contains(output)) vanishing.insert(output);
+      }
+    }
+    const auto vanishes = [&](ValueId value) { return vanishing.contains(value); };
+    if (std::ranges::any_of(plan_.fetches, vanishes)) return false;
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      if (!attention.instructions.contains(i) &&
+          std::ranges::any_of(plan_.instructions[i].inputs, vanishes))
+        return false;
+    }
+    return true;
+  }
+
+  // Whether variables that the instructions read have the same values where the fused ones read
+  // them.
+  bool MayMove(const Attention& attention) const {
+    const AttentionForward& forward = attention.forward;
+    const std::vector<ValueId> read = {forward.query, forward.key, forward.value, forward.bias,
+                                       attention.packed};
+    const size_t begin = *attention.instructions.begin();
+    if (!attention.backward) return !WritesScopeOf(plan_, read, begin, ForwardPlace(attention));
+    const size_t place = attention.backward->value_product;
+    return ForwardPlace(attention) < place && !WritesScopeOf(plan_, read, begin, place) &&
+           !WritesScopeOf(plan_, {attention.backward->out_gradient},
+                          *attention.backward->instructions.begin(), place);
+  }
+
+  // ---- the fused instructions
+
+  AttributeMap AttrsOf(const AttentionForward& forward) const {
+    AttributeMap attrs = {{"num_heads", static_cast<int32_t>(forward.heads)},
+                          {"scale", static_cast<float>(forward.scale)}};
+    if (forward.dropout == kNobody) return attrs;
+    const Instruction& dropout = plan_.instructions[forward.dropout];
+    for (const char* name : {"dropout_prob", "is_test", "fix_seed", "seed"})
+      attrs[name] = *EffectiveAttr(*dropout.op, *dropout.def->FindAttr(name));
+    return attrs;
+  }
+
+  SlotValues Operands(const Attention& attention) const {
+    const AttentionForward& forward = attention.forward;
+    if (attention.packed) return {{"Query", attention.packed}, {"Bias", forward.bias}};
+    return {{"Query", forward.query},
+            {"Key", forward.key},
+            {"Value", forward.value},
+            {"Bias", forward.bias}};
+  }
+
+  ValueId NewValue(const AttentionForward& forward, const char* suffix, const Shape& shape,
+                   DType dtype) {
+    const std::string name = StrCat(plan_[forward.out].name, suffix);
+    return plan_.values.Add({.name = name, .meta = {.shape = shape, .dtype = dtype}});
+  }
+
+  // It stands for the dropout, if there is one: the op's id says which weights are dropped.
+  Instruction MakeForward(const Attention& attention) {
+    const AttentionForward& forward = attention.forward;
+    SlotValues outputs = {{"Out", forward.out}};
+    if (attention.backward) {
+      const Shape& query = rewrite_.ShapeOf(forward.query);
+      const Shape rows = {query[0], forward.heads, query[1]};
+      const DType dtype = plan_[forward.query].meta.dtype;
+      outputs.emplace_back("RowMax", NewValue(forward, ".row_max", rows, dtype));
+      outputs.emplace_back("RowSum", NewValue(forward, ".row_sum", rows, dtype));
+      if (forward.dropout != kNobody)
+        outputs.emplace_back("DropoutKey", NewValue(forward, ".dropout_key", {3}, DType::kInt64));
+    }
+    const size_t origin = forward.dropout != kNobody ? forward.dropout : forward.softmax;
+    return MakeInstruction(&plan_, *forward_def_, plan_.instructions[origin], AttrsOf(forward),
+                           Operands(attention), outputs);
+  }
+
+  Instruction MakeBackward(const Attention& attention, const Instruction& made) {
+    const AttentionBackward& backward = *attention.backward;
+    SlotValues inputs = Operands(attention);
+    for (const char* slot : {"Out", "RowMax", "RowSum", "DropoutKey"})
+      inputs.emplace_back(slot, made.OutputIn(slot));
+    inputs.emplace_back("Out@GRAD", backward.out_gradient);
+    SlotValues outputs = {{"Query@GRAD", attention.packed_gradient}};
+    if (!attention.packed) {
+      outputs = {{"Query@GRAD", backward.query_gradient},
+                 {"Key@GRAD", backward.key_gradient},
+                 {"Value@GRAD", backward.value_gradient}};
+    }
+    return MakeInstruction(&plan_, *backward_def_, plan_.instructions[backward.value_product],
+                           made.op->attrs, inputs, outputs);
+  }
+
+  Plan& plan_;
+  const OpDef* forward_def_;
+  const OpDef* backward_def_;
+  PlanRewrite rewrite_;
+};
+
+}  // namespace
+
+PassReport FuseAttentionPass::Apply(const PassContext& context, Plan* plan) const {
+  const int64_t made = Fusion(context, plan).Run();
+  return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
+}
+
+}  // namespace skiff

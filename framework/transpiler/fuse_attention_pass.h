@@ -1,0 +1,35 @@
+// Makes one instruction of multi-head attention, and one of its gradient:
+//
+//   before (attention_pattern.h)                   after
+//     q = transpose2(reshape2(query))                out, … = multihead_attention(query, key,
+//     value, s = matmul_v2(scale(q), k)                                                  mask) w =
+//     softmax(s + mask)                          … out = reshape2(transpose2( dquery, dkey, dvalue
+//     =
+//               matmul_v2(dropout(w), v)))               multihead_attention_grad(…, out, dout)
+//     …
+//     and its gradient ops
+//
+// No matrix of scores, of weights or of dropped ones is in memory any more, and nothing is copied
+// to bring heads to the front. Dropout drops the same weights as before. If query, key and value
+// are thirds of the columns of one value, cut by a split whose gradient is a concat, the
+// instructions read that value and write its gradient.
+//
+// It fuses nothing if anyone else reads what disappears (a fetch of the weights, a gradient that
+// isn't the attention's), if the mask wants a gradient, if dropout scales in evaluation or has a
+// Seed tensor, or if a kernel is forced on one of the ops. `changes`: instructions made.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class FuseAttentionPass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "fuse_attention"; }
+  // Rows are summed tile by tile, and the weights' gradients are shifted by sum(out · dout) instead
+  // of by sum(w · dw).
+  double tolerance() const override { return 1e-5; }
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
+};
+
+}  // namespace skiff

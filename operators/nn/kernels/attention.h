@@ -1,0 +1,112 @@
+// Attention of one head in tiles, so that its matrix of scores is never in memory as a whole.
+//
+// With scores s = scale · Q K' + bias, one row a query and one column a key, weights w = softmax of
+// each row, and a mask of dropped weights, Out = (w · mask / (1 - p)) V. Forward goes through the
+// keys tile by tile and keeps the running maximum and sum of each row (online softmax: Milakov &
+// Gimelshein, arXiv 1805.02867). Backward computes the scores again, and the weights from the rows'
+// maxima and sums (Dao et al., FlashAttention, arXiv 2205.14135).
+//
+// T is float or double, both vectorised. The functions are single-threaded. The order of all sums
+// depends on the sizes alone, so a row's results have the same bits however rows are shared out.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/tensor/philox.h"
+
+namespace skiff {
+
+struct AttentionSizes {
+  int64_t batch = 0;
+  int64_t heads = 0;
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t width = 0;  // of a head
+  bool causal = false;
+
+  // The queries, and the keys, of a tile; the last one may have fewer.
+  static constexpr int64_t kTile = 64;
+
+  int64_t query_tiles() const { return (queries + kTile - 1) / kTile; }
+  int64_t key_tiles() const { return (keys + kTile - 1) / kTile; }
+  // The first tile of queries of which one sees the key.
+  int64_t FirstQueryTile(int64_t key) const {
+    return causal ? std::max<int64_t>(key - (keys - queries), 0) / kTile : 0;
+  }
+  // The number of keys that a query sees: from the first one on. The last query sees all.
+  int64_t VisibleKeys(int64_t query) const { return causal ? query + 1 + keys - queries : keys; }
+};
+
+// Row r begins at data + r * stride. No data: the tensor is absent.
+template <typename T>
+struct HeadRows {
+  T* data = nullptr;
+  int64_t stride = 0;
+};
+
+// Which weights are dropped. Query q and key k have word first_word + q * keys + k of the Philox
+// stream; the weight is dropped if that is below `threshold`. So dropout draws for a tensor of all
+// weights, [batch, heads, queries, keys].
+struct WeightDropout {
+  RandomKey key;
+  uint32_t threshold = 0;  // 0: none is dropped
+  double scale = 1;        // of the weights that are kept
+  uint64_t first_word = 0;
+};
+
+template <typename T>
+struct HeadArguments {
+  HeadRows<const T> query;
+  HeadRows<const T> key;
+  HeadRows<const T> value;
+  HeadRows<const T> bias;  // a row a query; stride 0: one row for all
+  T scale = 1;
+  WeightDropout dropout;
+};
+
+// One row_max and row_sum for each query: the largest score and the sum of exp(score - row_max).
+// Both are kept, not the logarithm of the sum of exponentials: beside a bias of -1e9 it would round
+// the sum away.
+template <typename T>
+struct HeadOutputs {
+  HeadRows<T> out;
+  T* row_max = nullptr;  // may be absent, as may row_sum
+  T* row_sum = nullptr;
+};
+
+template <typename T>
+struct HeadGradients {
+  HeadRows<const T> out;
+  HeadRows<const T> out_gradient;
+  const T* row_max = nullptr;
+  const T* row_sum = nullptr;
+  HeadRows<T> query;  // to compute, as the next ones; each may be absent
+  HeadRows<T> key;
+  HeadRows<T> value;
+};
+
+// A range of tiles.
+struct TileRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Returns the bytes of scratch memory that the functions below need, in either direction.
+template <typename T>
+int64_t AttentionScratchBytes(const AttentionSizes& sizes);
+
+// Computes the outputs of one tile of queries. `scratch` is 64-byte aligned.
+template <typename T>
+void AttendTile(const AttentionSizes& sizes, const HeadArguments<T>& head,
+                const HeadOutputs<T>& outputs, int64_t query_tile, void* scratch);
+
+// Computes what pairs of these queries and keys contribute to gradients. A gradient of queries
+// requires all keys, those of keys and values require all queries: they are overwritten. There must
+// be queries and keys.
+template <typename T>
+void AttendGradient(const AttentionSizes& sizes, const HeadArguments<T>& head,
+                    const HeadGradients<T>& gradients, TileRange queries, TileRange keys,
+                    void* scratch);
+
+}  // namespace skiff

@@ -1,0 +1,102 @@
+#include "framework/builder/attention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/builder/data.h"
+#include "framework/builder/program_guard.h"
+#include "tests/framework/builder/invalid_argument.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class AttentionTest : public testing::Test {
+ protected:
+  std::vector<std::string> ParameterNames() const {
+    std::vector<std::string> names;
+    for (const auto& var : main_.root()->vars()) {
+      if (var->is_parameter) names.push_back(var->name);
+    }
+    return names;
+  }
+  std::vector<std::string> OpTypes() const {
+    std::vector<std::string> types;
+    for (const auto& op : main_.root()->ops()) types.push_back(op->type);
+    return types;
+  }
+
+  Program main_, startup_;
+  ProgramGuard guard_{&main_, &startup_};
+  Variable tokens_ = layers::Data("tokens", {-1, 7, 12});
+};
+
+TEST_F(AttentionTest, IsWrittenInOpsOfFluid) {
+  const Variable y = layers::Attention(tokens_, {.heads = 3, .bias_attr = std::nullopt});
+  EXPECT_THAT(y.dims(), ElementsAre(-1, 7, 12));
+  EXPECT_THAT(OpTypes(),
+              ElementsAre("mul", "mul", "mul", "reshape2", "transpose2", "scale", "reshape2",
+                          "transpose2", "reshape2", "transpose2", "matmul_v2", "softmax",
+                          "matmul_v2", "transpose2", "reshape2", "mul"));
+}
+
+TEST_F(AttentionTest, NamesItsProjections) {
+  layers::Attention(tokens_, {.heads = 3, .name = "layer_0"});
+  EXPECT_THAT(ParameterNames(),
+              ElementsAre("layer_0_query_fc.w_0", "layer_0_query_fc.b_0", "layer_0_key_fc.w_0",
+                          "layer_0_key_fc.b_0", "layer_0_value_fc.w_0", "layer_0_value_fc.b_0",
+                          "layer_0_output_fc.w_0", "layer_0_output_fc.b_0"));
+}
+
+TEST_F(AttentionTest, PacksTheProjectionsOfOneInput) {
+  layers::Attention(tokens_,
+                    {.heads = 3, .packed = true, .bias_attr = std::nullopt, .name = "layer_0"});
+  EXPECT_THAT(ParameterNames(), ElementsAre("layer_0_qkv_fc.w_0", "layer_0_output_fc.w_0"));
+  EXPECT_THAT(main_.root()->FindVar("layer_0_qkv_fc.w_0")->dims, ElementsAre(12, 36));
+  EXPECT_THAT(OpTypes(), Contains("split"));
+}
+
+TEST_F(AttentionTest, AttendsToSequencesOfAnotherLengthAndWidth) {
+  const Variable memory = layers::Data("memory", {-1, 9, 5});
+  const Variable y = layers::Attention(tokens_, memory, memory, {.heads = 2, .width = 8});
+  EXPECT_THAT(y.dims(), ElementsAre(-1, 7, 8));
+}
+
+TEST_F(AttentionTest, AddsTheMaskAndDropsWeights) {
+  const Variable mask = layers::Data("mask", {-1, 1, 1, 7});
+  layers::Attention(tokens_, {.heads = 2, .dropout = 0.1f, .mask = mask});
+  EXPECT_THAT(OpTypes(), Contains("dropout"));
+  const auto add = std::ranges::find_if(main_.root()->ops(), [](const auto& op) {
+    return op->type == "elementwise_add" && op->Input("Y")[0] == "mask";
+  });
+  EXPECT_NE(add, main_.root()->ops().end());
+}
+
+TEST_F(AttentionTest, RefusesWhatIsNoAttention) {
+  const auto message = [&](const layers::AttentionOptions& options) {
+    return InvalidArgument([&] { layers::Attention(tokens_, options); });
+  };
+  EXPECT_THAT(message({.heads = 5}), HasSubstr("5 heads of a width of 12"));
+  EXPECT_THAT(message({.heads = 0}), HasSubstr("0 heads of a width of 12"));
+  EXPECT_THAT(message({.dropout = 1.0f}), HasSubstr("dropout = 1 is outside [0, 1)"));
+  EXPECT_THAT(message({.param_attr = {.name = "w"}}), HasSubstr("one for each projection"));
+  EXPECT_THAT(
+      InvalidArgument([&] { layers::Attention(tokens_, tokens_, tokens_, {.packed = true}); }),
+      HasSubstr("packed projections of three inputs"));
+  const Variable rows = layers::Data("rows", {-1, 12});
+  EXPECT_THAT(InvalidArgument([&] { layers::Attention(rows, {}); }),
+              HasSubstr("expected [N, L, width]"));
+  EXPECT_THAT(OpTypes(), Not(Contains("softmax")));
+}
+
+}  // namespace
+}  // namespace skiff

@@ -1,0 +1,301 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/tensor/philox.h"
+#include "tests/harness/op_case.h"
+
+namespace skiff::harness {
+namespace {
+
+struct AttentionSpec {
+  std::string name;
+  int64_t batch = 2;
+  int64_t heads = 2;
+  int64_t queries = 5;
+  int64_t keys = 5;
+  int64_t width = 4;  // of a head
+  bool packed = false;
+  Shape bias = {};  // rank 0: none
+  float scale = 0.5f;
+  bool causal = false;
+  float dropout = 0;
+  bool is_test = false;
+  int32_t seed = 7;  // of dropout
+  bool benchmark_only = false;
+};
+
+// The places of Query, Key and Value, or of the parts of a packed Query.
+class Columns {
+ public:
+  Columns(const AttentionSpec& spec, const Arrays& inputs, int part)
+      : values_(inputs.at(spec.packed || part == 0 ? "Query"
+                          : part == 1              ? "Key"
+                                                   : "Value")[0]
+                    .values),
+        length_(part == 0 ? spec.queries : spec.keys),
+        stride_(spec.heads * spec.width * (spec.packed ? 3 : 1)),
+        first_(spec.packed ? part * spec.heads * spec.width : 0),
+        width_(spec.width) {}
+
+  double At(int64_t n, int64_t h, int64_t row, int64_t column) const {
+    const int64_t at = (n * length_ + row) * stride_ + first_ + h * width_ + column;
+    return values_[static_cast<size_t>(at)];
+  }
+
+ private:
+  const std::vector<double>& values_;
+  int64_t length_;
+  int64_t stride_;
+  int64_t first_;
+  int64_t width_;
+};
+
+double BiasAt(const AttentionSpec& spec, const Arrays& inputs, int64_t n, int64_t h, int64_t q,
+              int64_t k) {
+  if (spec.bias.rank() == 0) return 0;
+  Shape shape = {1, 1, 1, 1};
+  for (int axis = 1; axis <= spec.bias.rank(); ++axis) shape[4 - axis] = spec.bias.dim(-axis);
+  int64_t at = shape[0] == 1 ? 0 : n;
+  at = at * shape[1] + (shape[1] == 1 ? 0 : h);
+  at = at * shape[2] + (shape[2] == 1 ? 0 : q);
+  return inputs.at("Bias")[0].values[static_cast<size_t>(at * shape[3] + k)];
+}
+
+// The weight that the mask of the op dropout leaves of 1.
+double Kept(const AttentionSpec& spec, int64_t n, int64_t h, int64_t q, int64_t k) {
+  if (spec.dropout == 0 || spec.is_test) return 1;
+  const auto at = static_cast<uint64_t>(((n * spec.heads + h) * spec.queries + q) * spec.keys + k);
+  constexpr uint64_t kHarnessStep = 3;
+  const uint32_t word =
+      Philox({static_cast<uint64_t>(spec.seed), 0, kHarnessStep}).At(at / 4)[at % 4];
+  const double p = spec.dropout;
+  return word < p * 0x1.0p32 ? 0 : 1 / (1 - p);
+}
+
+// One query: its scores, then its row of Out.
+struct QueryResult {
+  double max = -std::numeric_limits<double>::infinity();
+  double sum = 0;
+  std::vector<double> out;
+};
+
+QueryResult Attend(const AttentionSpec& spec, const Arrays& inputs, int64_t n, int64_t h,
+                   int64_t q) {
+  const Columns query(spec, inputs, 0);
+  const Columns key(spec, inputs, 1);
+  const Columns value(spec, inputs, 2);
+  const int64_t visible = spec.causal ? q + 1 + spec.keys - spec.queries : spec.keys;
+  QueryResult result;
+  std::vector<double> scores;
+  for (int64_t k = 0; k < visible; ++k) {
+    double dot = 0;
+    for (int64_t c = 0; c < spec.width; ++c) dot += query.At(n, h, q, c) * key.At(n, h, k, c);
+    scores.push_back(static_cast<double>(spec.scale) * dot + BiasAt(spec, inputs, n, h, q, k));
+    result.max = std::max(result.max, scores.back());
+  }
+  for (double& score : scores) result.sum += score = std::exp(score - result.max);
+  result.out.assign(static_cast<size_t>(spec.width), 0.0);
+  for (int64_t k = 0; k < visible; ++k) {
+    const double weight = scores[static_cast<size_t>(k)] / result.sum * Kept(spec, n, h, q, k);
+    for (int64_t c = 0; c < spec.width; ++c)
+      result.out[static_cast<size_t>(c)] += weight * value.At(n, h, k, c);
+  }
+  return result;
+}
+
+Arrays Reference(const AttentionSpec& spec, const Arrays& inputs) {
+  const int64_t columns = spec.heads * spec.width;
+  std::vector<double> out(static_cast<size_t>(spec.batch * spec.queries * columns));
+  std::vector<double> max;
+  std::vector<double> sum;
+  for (int64_t n = 0; n < spec.batch; ++n) {
+    for (int64_t h = 0; h < spec.heads; ++h) {
+      for (int64_t q = 0; q < spec.queries; ++q) {
+        const QueryResult result = Attend(spec, inputs, n, h, q);
+        max.push_back(result.max);
+        sum.push_back(result.sum);
+        const int64_t at = (n * spec.queries + q) * columns + h * spec.width;
+        std::ranges::copy(result.out, out.begin() + at);
+      }
+    }
+  }
+  const Shape statistics = {spec.batch, spec.heads, spec.queries};
+  return {{"Out", {Values({spec.batch, spec.queries, columns}, std::move(out))}},
+          {"RowMax", {Values(statistics, std::move(max))}},
+          {"RowSum", {Values(statistics, std::move(sum))}}};
+}
+
+OpCase Case(const AttentionSpec& spec) {
+  const int64_t columns = spec.heads * spec.width;
+  OpCase op_case;
+  op_case.name = spec.name;
+  op_case.type = "multihead_attention";
+  op_case.inputs = {{"Query", {Uniform({spec.batch, spec.queries, columns}, 1)}},
+                    {"Key", {Uniform({spec.batch, spec.keys, columns}, 2)}},
+                    {"Value", {Uniform({spec.batch, spec.keys, columns}, 3)}}};
+  op_case.gradients = {"Query", "Key", "Value"};
+  if (spec.packed) {
+    op_case.inputs = {{"Query", {Uniform({spec.batch, spec.queries, 3 * columns}, 1)}}};
+    op_case.gradients = {"Query"};
+  }
+  if (spec.bias.rank() > 0) op_case.inputs["Bias"] = {Uniform(spec.bias, 4)};
+  op_case.attrs = {{"num_heads", static_cast<int32_t>(spec.heads)},
+                   {"scale", spec.scale},
+                   {"causal", spec.causal},
+                   {"dropout_prob", spec.dropout},
+                   {"is_test", spec.is_test},
+                   {"seed", spec.seed}};
+  op_case.reference = [spec](const Arrays& inputs) { return Reference(spec, inputs); };
+  op_case.outputs = {{"Out", 1}, {"RowMax", 1}, {"RowSum", 1}, {"DropoutKey", 1}};
+  op_case.loss_outputs = {"Out"};
+  op_case.benchmark_only = spec.benchmark_only;
+  return op_case;
+}
+
+// Sets numbers of a bias [batch, 1, 1, keys]: the keys of sequence n from visible[n] on are hidden.
+void HideKeys(const std::vector<int64_t>& visible, double value, OpCase* op_case) {
+  Array& bias = op_case->inputs.at("Bias")[0];
+  const int64_t keys = bias.shape[3];
+  for (int64_t n = 0; n < bias.shape[0]; ++n) {
+    for (int64_t k = 0; k < keys; ++k)
+      bias.values[static_cast<size_t>(n * keys + k)] =
+          k < visible[static_cast<size_t>(n)] ? 0.0 : value;
+  }
+}
+
+void AddMasks(CaseList& cases) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const AttentionSpec spec = {.keys = 70, .width = 3, .bias = {2, 1, 1, 70}};
+  // More than a tile of hidden keys, first in a row and last.
+  for (const auto& [name, value] : {std::pair("padding", -1e9), std::pair("cut_off", -infinity)}) {
+    cases.push_back(Case(spec));
+    cases.back().name = std::string("hidden_by_") + name;
+    HideKeys({3, 68}, value, &cases.back());
+    cases.push_back(Case(spec));
+    cases.back().name = std::string("first_tile_hidden_by_") + name;
+    HideKeys({70, 70}, value, &cases.back());
+    for (size_t k = 0; k < 66; ++k) cases.back().inputs.at("Bias")[0].values[k] = value;
+  }
+  // Scores beside -1e9 are rounded away in float32: every key counts the same. Those of float64
+  // keep 1e-7, and differences of the loss that much less.
+  OpCase hidden = Case(spec);
+  hidden.name = "everything_hidden_by_padding";
+  HideKeys({0, 70}, -1e9, &hidden);
+  hidden.inputs["Query"] = {
+      Values(hidden.inputs.at("Query")[0].shape, std::vector<double>(2 * 5 * 6, 0.0))};
+  hidden.gradients = {"Value"};
+  cases.push_back(hidden);
+  // As softmax does.
+  hidden = Case(spec);
+  hidden.name = "everything_cut_off";
+  HideKeys({0, 70}, -infinity, &hidden);
+  hidden.gradients = {};
+  hidden.reference = [spec](const Arrays& inputs) {
+    Arrays outputs = Reference(spec, inputs);
+    outputs.erase("RowMax");
+    outputs.erase("RowSum");
+    return outputs;
+  };
+  cases.push_back(hidden);
+}
+
+}  // namespace
+
+void AddMultiheadAttentionCases(CaseList& cases) {
+  const std::vector<AttentionSpec> specs = {
+      {.name = "small"},
+      {.name = "one_key", .batch = 1, .heads = 1, .queries = 1, .keys = 1, .width = 1},
+      {.name = "odd_sizes", .heads = 3, .queries = 17, .keys = 9, .width = 7},
+      {.name = "several_tiles", .batch = 1, .queries = 67, .keys = 131, .width = 5},
+      {.name = "whole_tiles", .batch = 1, .queries = 128, .keys = 64, .width = 16},
+      {.name = "wide_heads", .batch = 1, .queries = 6, .keys = 7, .width = 67},
+      // A head is too much for one thread: the gradient has a task for each tile.
+      {.name = "one_head", .batch = 1, .heads = 1, .queries = 150, .keys = 133, .width = 3},
+      {.name = "one_query", .queries = 1, .keys = 19},
+      {.name = "packed", .queries = 9, .keys = 9, .packed = true},
+      {.name = "packed_tiles", .queries = 70, .keys = 70, .width = 3, .packed = true},
+      {.name = "bias_a_key", .bias = {2, 1, 1, 5}},
+      {.name = "bias_a_pair", .queries = 18, .keys = 21, .bias = {2, 1, 18, 21}},
+      {.name = "bias_a_head", .queries = 3, .keys = 5, .bias = {2, 2, 3, 5}},
+      {.name = "bias_a_head_and_key", .bias = {1, 2, 1, 5}},
+      {.name = "bias_of_rank_2", .queries = 3, .keys = 5, .bias = {3, 5}},
+      {.name = "bias_of_tiles",
+       .batch = 1,
+       .queries = 66,
+       .keys = 65,
+       .width = 1,
+       .bias = {1, 2, 66, 65}},
+      {.name = "large_scale", .scale = 30.0f},
+      {.name = "causal", .queries = 9, .keys = 9, .causal = true},
+      {.name = "causal_tiles", .batch = 1, .queries = 130, .keys = 130, .width = 2, .causal = true},
+      {.name = "causal_after_a_prefix", .batch = 1, .queries = 7, .keys = 75, .causal = true},
+      {.name = "causal_tiles_after_a_prefix",
+       .batch = 1,
+       .heads = 1,
+       .queries = 70,
+       .keys = 110,
+       .width = 2,
+       .causal = true},
+      {.name = "causal_with_bias", .queries = 9, .keys = 9, .bias = {2, 1, 1, 9}, .causal = true},
+      {.name = "dropout", .keys = 8, .dropout = 0.25f},
+      {.name = "dropout_at_odd_words", .queries = 19, .keys = 67, .width = 3, .dropout = 0.5f},
+      {.name = "dropout_of_tiles",
+       .batch = 1,
+       .queries = 65,
+       .keys = 132,
+       .width = 3,
+       .dropout = 0.1f},
+      {.name = "dropout_packed", .packed = true, .bias = {2, 1, 1, 5}, .dropout = 0.4f},
+      {.name = "dropout_causal", .queries = 13, .keys = 13, .causal = true, .dropout = 0.3f},
+      {.name = "dropout_in_evaluation", .dropout = 0.5f, .is_test = true},
+      {.name = "no_sequences", .batch = 0},
+      {.name = "no_queries", .queries = 0},
+      {.name = "no_keys", .keys = 0},
+      {.name = "ernie_mini",
+       .batch = 16,
+       .heads = 4,
+       .queries = 128,
+       .keys = 128,
+       .width = 64,
+       .bias = {16, 1, 1, 128},
+       .scale = 0.125f,
+       .benchmark_only = true},
+      {.name = "ernie_mini_dropout",
+       .batch = 16,
+       .heads = 4,
+       .queries = 128,
+       .keys = 128,
+       .width = 64,
+       .bias = {16, 1, 1, 128},
+       .scale = 0.125f,
+       .dropout = 0.1f,
+       .benchmark_only = true},
+      {.name = "ernie_base",
+       .batch = 4,
+       .heads = 12,
+       .queries = 512,
+       .keys = 512,
+       .width = 64,
+       .scale = 0.125f,
+       .benchmark_only = true},
+  };
+  for (const AttentionSpec& spec : specs) cases.push_back(Case(spec));
+  // The memory of all scores would be 4, 16 and 64 times as much.
+  for (const int64_t length : {512, 1024, 2048, 4096}) {
+    cases.push_back(Case({.name = "length_" + std::to_string(length),
+                          .batch = 1,
+                          .heads = 4,
+                          .queries = length,
+                          .keys = length,
+                          .width = 64,
+                          .scale = 0.125f,
+                          .benchmark_only = true}));
+  }
+  AddMasks(cases);
+}
+
+}  // namespace skiff::harness
