@@ -7,22 +7,19 @@
 // Source: Fluid's dropout (Srivastava et al. 2014). Gradient: X@GRAD is Out@GRAD times the factor
 // of the same cell of the table. Fluid's Mask is uint8; it holds ones where is_test is set.
 //
-// Element i is dropped if word i of the Philox stream is below p * 2^32, whatever the dtype, so
-// that the mask doesn't depend on threads, instruction set or place. The stream's key is the run's
-// seed, the op's id and the step. With fix_seed, or a `seed` other than 0, it is {seed, 0, step}:
-// ops with one seed drop the same elements. A Seed tensor with a value other than 0 goes before the
-// attribute.
+// Which elements are dropped: operators/common/dropout_settings.h. A Seed tensor with a value other
+// than 0 goes before the attribute.
 //
 // X and Out may be channel-blocked in float32; Mask never is. Elements are numbered in the plain
 // order whatever the layout, so the same ones are dropped.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <type_traits>
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
+#include "operators/common/dropout_settings.h"
 #include "operators/common/input_checks.h"
 #include "operators/random/kernels/blocked_tiles.h"
 #include "operators/random/kernels/random_tensor.h"
@@ -31,61 +28,6 @@ namespace skiff {
 namespace {
 
 constexpr int64_t kGrain = 8192;  // elements, a multiple of the four words of a block
-
-struct DropoutSettings {
-  double probability = 0;
-  bool is_test = false;
-  bool upscale = false;
-
-  // The factor of an element that is kept.
-  double scale() const {
-    if (is_test) return upscale ? 1.0 : 1.0 - probability;
-    return upscale && probability < 1.0 ? 1.0 / (1.0 - probability) : 1.0;
-  }
-  bool drops_all() const { return !is_test && probability >= 1.0; }
-  bool draws() const { return !is_test && probability < 1.0; }
-  uint32_t threshold() const {
-    const double words = std::nearbyint(probability * 0x1.0p32);
-    return static_cast<uint32_t>(std::min(words, 4294967295.0));
-  }
-};
-
-DropoutSettings SettingsOf(const OpContext& context) {
-  return {.probability = context.Attr<float>("dropout_prob"),
-          .is_test = context.Attr<bool>("is_test"),
-          .upscale = context.Attr<std::string>("dropout_implementation") == "upscale_in_train"};
-}
-
-bool IsProbability(const Attribute& attribute) {
-  const float p = std::get<float>(attribute);
-  return p >= 0.0f && p <= 1.0f;
-}
-
-std::vector<AttrDef> DropoutAttrs() {
-  return {{.name = "dropout_prob",
-           .type = AttrType::kFloat,
-           .default_value = 0.5f,
-           .doc = "The probability of an element to be dropped.",
-           .accepts = IsProbability,
-           .expected = "a probability in [0, 1]",
-           .refusal = ErrorCode::kOutOfRange},
-          {.name = "is_test",
-           .type = AttrType::kBool,
-           .default_value = false,
-           .doc = "Evaluation: nothing is dropped."},
-          ChoiceAttr("dropout_implementation", "downgrade_in_infer",
-                     {"upscale_in_train", "downgrade_in_infer"},
-                     "Where the factor 1 - p is made good: \"upscale_in_train\" or "
-                     "\"downgrade_in_infer\"."),
-          {.name = "fix_seed",
-           .type = AttrType::kBool,
-           .default_value = false,
-           .doc = "Draw by `seed` instead of the run's seed, even if it is 0."},
-          {.name = "seed",
-           .type = AttrType::kInt,
-           .default_value = int32_t{0},
-           .doc = "Not 0: draw by this seed, the same in every op that has it."}};
-}
 
 void InferDropout(OpContext& context) {
   context.SetOutputLike("Out", "X");
@@ -170,9 +112,7 @@ template <typename T>
 class DropoutKernel final : public Kernel {
  public:
   explicit DropoutKernel(const PrepareContext& context)
-      : settings_(SettingsOf(context)),
-        seed_(context.IntAttr("seed")),
-        fixed_seed_(seed_ != 0 || context.Attr<bool>("fix_seed")),
+      : settings_(DropoutSettingsOf(context)),
         x_(context.InputIndex("X")),
         seed_input_(context.InputIndex("Seed")),
         out_(context.OutputIndex("Out")),
@@ -214,9 +154,8 @@ class DropoutKernel final : public Kernel {
 
   RandomKey KeyOf(const KernelContext& run) const {
     const int64_t given = seed_input_ < 0 ? 0 : SeedValue(run.input(seed_input_));
-    const RandomKey key = run.random_key();
-    if (given != 0) return {static_cast<uint64_t>(given), 0, key.step};
-    return fixed_seed_ ? RandomKey{static_cast<uint64_t>(seed_), 0, key.step} : key;
+    if (given == 0) return settings_.KeyOf(run);
+    return {static_cast<uint64_t>(given), 0, run.random_key().step};
   }
 
   static int64_t SeedValue(const Tensor& seed) {
@@ -224,8 +163,6 @@ class DropoutKernel final : public Kernel {
   }
 
   DropoutSettings settings_;
-  int64_t seed_;
-  bool fixed_seed_;
   int x_;
   int seed_input_;
   int out_;
@@ -261,7 +198,7 @@ void MaskedScaleTiles(const BlockedTiles& tiles, const uint8_t* mask, const floa
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
-  const DropoutSettings settings = SettingsOf(context);
+  const DropoutSettings settings = DropoutSettingsOf(context);
   const int mask = context.InputIndex("Mask");
   SKIFF_ENFORCE(mask >= 0 || settings.is_test, kInvalidArgument,
                 "dropout_grad: Mask is missing, expected that of the forward op");

@@ -10,7 +10,7 @@
 
 #include "framework/base/parallel.h"
 #include "framework/op/registry.h"
-#include "operators/random/kernels/philox_words.h"
+#include "operators/common/philox_words.h"
 
 namespace skiff {
 

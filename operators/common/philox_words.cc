@@ -1,9 +1,9 @@
-#include "operators/random/kernels/philox_words.h"
+#include "operators/common/philox_words.h"
 
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "operators/random/kernels/philox_words.cc"
+#define HWY_TARGET_INCLUDE "operators/common/philox_words.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
