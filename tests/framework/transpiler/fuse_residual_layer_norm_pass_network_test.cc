@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,6 +14,9 @@
 
 namespace skiff {
 namespace {
+
+using ::testing::FloatNear;
+using ::testing::Pointwise;
 
 const Shape kTokens = {2, 3, 8};
 
@@ -112,15 +116,21 @@ TEST(FuseResidualLayerNormPass, KeepsWhatTheGradientReadsOnly) {
   EXPECT_FALSE(alone.OutputIn("Mask"));
 }
 
-// Of the same seed, since the fused op has the id of the dropout.
+// The fused op draws by the id of the dropout. Two steps, so that the gradients show as well.
 TEST(FuseResidualLayerNormPass, DropsTheSameElements) {
   for (const BlockSpec& spec : {BlockSpec{}, BlockSpec{.bias = false}, BlockSpec{.dropout = 0}}) {
-    BoundNetwork fused = Bound(spec);
-    BoundNetwork apart = Bound(spec, {.skip = {"fuse_residual_layer_norm"}});
+    const auto network = [&](const Variable& x) { return layers::Tanh(PostNorm(x, spec)); };
+    BoundNetwork fused(network, Tokens({.fetches = {"image@GRAD"}}));
+    BoundNetwork apart(network,
+                       Tokens({.skip = {"fuse_residual_layer_norm"}, .fetches = {"image@GRAD"}}));
+    ExpectFused(fused, 1, 1);
     ExpectFused(apart, 0, 0);
-    for (int step = 0; step < 3; ++step) {
-      const float expected = apart.Step()[0][0];
-      EXPECT_NEAR(fused.Step()[0][0], expected, 1e-6f) << "step " << step;
+    for (int step = 0; step < 2; ++step) {
+      const std::vector<std::vector<float>> expected = apart.Step();
+      const std::vector<std::vector<float>> found = fused.Step();
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_THAT(found[i], Pointwise(FloatNear(1e-5f), expected[i])) << "step " << step;
+      }
     }
   }
 }
@@ -217,6 +227,20 @@ TEST(FuseResidualLayerNormPass, TakesAttributesOf64Bits) {
     }
   };
   const BoundNetwork network = Bound({}, {.edit = widen});
+  ExpectFused(network, 1, 1);
+  ExpectNothingLeft(network);
+}
+
+// PaddlePaddle names the dim at which the bias of a fully connected layer starts.
+TEST(FuseResidualLayerNormPass, FusesABiasWithANamedAxis) {
+  const auto name_axis = [](Program* program) {
+    Block* root = program->root();
+    for (const auto& op : root->ops()) {
+      if (!op->type.starts_with("elementwise_add")) continue;
+      if (root->FindVar(op->Input("Y")[0])->dims.size() == 1) op->SetAttr("axis", int32_t{2});
+    }
+  };
+  const BoundNetwork network = Bound({}, {.edit = name_axis});
   ExpectFused(network, 1, 1);
   ExpectNothingLeft(network);
 }
