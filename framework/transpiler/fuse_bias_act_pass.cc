@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
@@ -22,13 +23,17 @@ class Fusion {
       : plan_(*plan),
         forward_def_(context.registry.Find("bias_act")),
         backward_def_(context.registry.Find("bias_act_grad")),
+        gelu_def_(context.registry.Find("bias_gelu")),
+        gelu_grad_def_(context.registry.Find("bias_gelu_grad")),
         rewrite_(context, plan) {}
 
   int64_t Run() {
-    if (forward_def_ == nullptr || backward_def_ == nullptr) return 0;
+    const bool has_relu = forward_def_ != nullptr && backward_def_ != nullptr;
+    const bool has_gelu = gelu_def_ != nullptr && gelu_grad_def_ != nullptr;
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
-      if (rewrite_.Is(i, "relu")) TryForward(i);
-      if (rewrite_.Is(i, "relu_grad")) TryBackward(i);
+      if (has_relu && rewrite_.Is(i, "relu")) TryForward(i);
+      if (has_relu && rewrite_.Is(i, "relu_grad")) TryBackward(i);
+      if (has_gelu && rewrite_.Is(i, "gelu")) TryGelu(i);
     }
     return rewrite_.Apply();
   }
@@ -99,9 +104,77 @@ class Fusion {
     rewrite_.Drop(relu_grad);
   }
 
+  // Both directions at once: the sum goes only if its gradient does without.
+  void TryGelu(size_t gelu) {
+    const ValueId sum = plan_.instructions[gelu].InputIn("X");
+    const size_t at = rewrite_.WriterOf(sum);
+    if (at == kNobody || !rewrite_.Is(at, "elementwise_add")) return;
+    const Instruction& add = plan_.instructions[at];
+    if (!IsRowBias(add, rewrite_.ShapeOf(sum)) || WritesScopeOf(plan_, add.inputs, at + 1, gelu)) {
+      return;
+    }
+    const std::vector<size_t>& readers = rewrite_.ReadersOf(sum);
+    const bool trains = readers.size() == 2 && readers[0] == gelu && MayGo(sum);
+    if (!trains && rewrite_.OnlyReader(sum) != gelu) return;
+    const Instruction& act = plan_.instructions[gelu];
+    Instruction fused = MakeInstruction(&plan_, *gelu_def_, add, GeluAttrs(act),
+                                        {{"X", add.InputIn("X")}, {"Bias", add.InputIn("Y")}},
+                                        {{"Out", act.OutputIn("Out")}});
+    if (!rewrite_.HasKernel(fused)) return;
+    if (trains && !TryGeluGrad(add, at, readers[1])) return;
+    rewrite_.Replace(gelu, std::move(fused));
+    rewrite_.Drop(at);
+  }
+
+  // Returns whether the gradients of a bias and of the gelu after it are fused.
+  bool TryGeluGrad(const Instruction& add, size_t add_at, size_t gelu_grad) {
+    if (gelu_grad >= plan_.instructions.size() || !rewrite_.Is(gelu_grad, "gelu_grad")) {
+      return false;
+    }
+    const Instruction& outer = plan_.instructions[gelu_grad];
+    const size_t at = rewrite_.OnlyReader(outer.OutputIn("X@GRAD"));
+    if (at == kNobody || !rewrite_.Is(at, "elementwise_add_grad")) return false;
+    const Instruction& inner = plan_.instructions[at];
+    if (!IsRowBias(inner, rewrite_.ShapeOf(outer.InputIn("X"))) ||
+        inner.InputIn("Y") != add.InputIn("Y") || inner.InputIn("X") != add.InputIn("X") ||
+        WritesScopeOf(plan_, add.inputs, add_at + 1, at) ||
+        WritesScopeOf(plan_, outer.inputs, gelu_grad + 1, at)) {
+      return false;
+    }
+    Instruction fused = MakeInstruction(
+        &plan_, *gelu_grad_def_, inner, GeluAttrs(outer),
+        {{"X", add.InputIn("X")},
+         {"Bias", add.InputIn("Y")},
+         {"Out@GRAD", outer.InputIn("Out@GRAD")}},
+        {{"X@GRAD", inner.OutputIn("X@GRAD")}, {"Bias@GRAD", inner.OutputIn("Y@GRAD")}});
+    if (!rewrite_.HasKernel(fused)) return false;
+    rewrite_.Replace(at, std::move(fused));
+    rewrite_.Drop(gelu_grad);
+    return true;
+  }
+
+  static AttributeMap GeluAttrs(const Instruction& gelu) {
+    return {{"approximate", *EffectiveAttr(*gelu.op, *gelu.def->FindAttr("approximate"))}};
+  }
+
+  // Whether an addition, or its gradient, is that of a vector along the last dim of rows of shape
+  // `x`. Images stay apart: bias_gelu takes no blocked layout.
+  bool IsRowBias(const Instruction& add, const Shape& x) const {
+    const Shape& bias = rewrite_.ShapeOf(add.InputIn("Y"));
+    const int64_t axis = ContextOf(plan_, add).IntAttr("axis");
+    return (x.rank() == 2 || x.rank() == 3) && rewrite_.ShapeOf(add.InputIn("X")) == x &&
+           bias.rank() == 1 && bias[0] == x[x.rank() - 1] && (axis == -1 || axis == x.rank() - 1);
+  }
+
+  bool MayGo(ValueId value) const {
+    return plan_[value].storage == Storage::kArena && !plan_[value].is_checkpoint;
+  }
+
   Plan& plan_;
   const OpDef* forward_def_;
   const OpDef* backward_def_;
+  const OpDef* gelu_def_;
+  const OpDef* gelu_grad_def_;
   PlanRewrite rewrite_;
   std::map<ValueId, ValueId> biases_;  // by the output of the fused op
 };

@@ -1,4 +1,5 @@
-// Makes one instruction of a bias by channel and the relu after it; likewise of their gradients.
+// Makes one instruction of a bias by channel and the relu or gelu after it; likewise of their
+// gradients.
 //
 //   before                                     after
 //     s = elementwise_add(x, b)                  r = bias_act(x, b)
@@ -10,10 +11,19 @@
 // b is a vector along dim 1 of x, or along its last. Unlike an addition of other shapes, bias_act
 // takes blocked layouts, so that no copy follows a convolution.
 //
+// gelu becomes bias_gelu if b is along the last dim of two or three. Its gradient adds x and b
+// again:
+//
+//     s = elementwise_add(x, b)                  g = bias_gelu(x, b)
+//     g = gelu(s)                                …
+//     …                                          dx, db = bias_gelu_grad(x, b, dg)
+//     ds = gelu_grad(s, dg)
+//     dx, db = elementwise_add_grad(ds)
+//
 // It fuses nothing if x has another rank than 2 to 5, if anyone else reads s, if an instruction in
 // between writes a variable that the fused one reads, or if a kernel is forced on one of the ops.
-// The gradients stay apart if anything else reads ds or if db isn't wanted. `changes`: instructions
-// made.
+// The gradients stay apart if anyone else reads ds or, with relu, nobody wants db; with gelu
+// everything stays apart then. `changes`: instructions made.
 #pragma once
 
 #include "framework/transpiler/pass.h"

@@ -3,8 +3,10 @@
 // (losses_).
 #include "framework/transpiler/fuse_softmax_loss_pass.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
@@ -104,11 +106,79 @@ class Fusion {
   std::map<ValueId, size_t> losses_;  // fused cross-entropies, by the softmax's output
 };
 
+// Losses whose Softmax nobody but their gradient reads.
+class Skipping {
+ public:
+  Skipping(const PassContext& context, Plan* plan) : plan_(*plan), rewrite_(context, plan) {}
+
+  int64_t Run() {
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) {
+      if (IsLossOfClasses(i)) TryLoss(i);
+    }
+    return rewrite_.Apply();
+  }
+
+ private:
+  bool IsLossOfClasses(size_t i) const {
+    if (!rewrite_.Is(i, "softmax_with_cross_entropy")) return false;
+    const OpContext loss = ContextOf(plan_, plan_.instructions[i]);
+    return !loss.Attr<bool>("soft_label") && !loss.Attr<bool>("skip_ignored");
+  }
+
+  void TryLoss(size_t at) {
+    const Instruction& loss = plan_.instructions[at];
+    const ValueId softmax = loss.OutputIn("Softmax");
+    if (!softmax || plan_[softmax].storage != Storage::kArena || plan_[softmax].is_checkpoint) {
+      return;
+    }
+    const std::vector<size_t>& readers = rewrite_.ReadersOf(softmax);
+    if (!std::ranges::all_of(readers, [&](size_t i) { return IsGradientOf(i, loss); })) return;
+    Mark(at);
+    for (const size_t reader : readers) Mark(reader);
+  }
+
+  bool IsGradientOf(size_t i, const Instruction& loss) const {
+    if (i >= plan_.instructions.size() || !rewrite_.Is(i, "softmax_with_cross_entropy_grad")) {
+      return false;
+    }
+    const Instruction& gradient = plan_.instructions[i];
+    const auto ignored = [&](const Instruction& of) {
+      return ContextOf(plan_, of).IntAttr("ignore_index");
+    };
+    return gradient.InputIn("Softmax") == loss.OutputIn("Softmax") &&
+           gradient.InputIn("Label") == loss.InputIn("Label") &&
+           !ContextOf(plan_, gradient).Attr<bool>("soft_label") &&
+           ignored(gradient) == ignored(loss);
+  }
+
+  // The same instruction with skip_ignored.
+  void Mark(size_t at) {
+    const Instruction& from = plan_.instructions[at];
+    AttributeMap attrs = from.op->attrs;
+    attrs["skip_ignored"] = true;
+    SlotValues inputs;
+    SlotValues outputs;
+    for (const SlotDef& slot : from.def->inputs) {
+      inputs.emplace_back(slot.name, from.InputIn(slot.name));
+    }
+    for (const SlotDef& slot : from.def->outputs) {
+      outputs.emplace_back(slot.name, from.OutputIn(slot.name));
+    }
+    rewrite_.Replace(at, MakeInstruction(&plan_, *from.def, from, attrs, inputs, outputs));
+  }
+
+  Plan& plan_;
+  PlanRewrite rewrite_;
+};
+
 }  // namespace
 
 PassReport FuseSoftmaxLossPass::Apply(const PassContext& context, Plan* plan) const {
   const int64_t made = Fusion(context, plan).Run();
-  return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
+  const int64_t skipping = Skipping(context, plan).Run();
+  return {.pass = {},
+          .changes = made + skipping,
+          .summary = StrCat(made, " instructions fused, ", skipping, " skip ignored items")};
 }
 
 }  // namespace skiff

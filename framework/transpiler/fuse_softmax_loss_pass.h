@@ -14,6 +14,9 @@
 // softmax isn't along the last axis, if the label lacks that axis or is computed after the softmax,
 // or if a kernel is forced on one of the ops. The gradients stay apart if dp is a sum or somebody
 // else reads it.
+//
+// It also has losses by class skip the items that ignore_index names (skip_ignored) if nobody but
+// the loss's gradient, which is 0 there, reads p.
 #pragma once
 
 #include "framework/transpiler/pass.h"
@@ -25,7 +28,7 @@ class FuseSoftmaxLossPass final : public PlanPass {
   std::string_view name() const override { return "fuse_softmax_loss"; }
   // log(exp(x) / sum) is x - log(sum), but for the rounding of the probability.
   double tolerance() const override { return 1e-5; }
-  // `changes`: fused instructions made.
+  // `changes`: fused instructions made, and those that skip items.
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 

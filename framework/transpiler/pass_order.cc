@@ -28,6 +28,7 @@ constexpr PassOrder kOrders[] = {
     {"fuse_softmax_loss", "layout", kMatchesPlainOps},
     {"fuse_batch_norm_act", "layout", kMatchesPlainOps},
     {"fuse_bias_act", "layout", kMatchesPlainOps},
+    {"fuse_residual_layer_norm", "layout", kMatchesPlainOps},
     {"fold_batch_norm", "layout", kMatchesPlainOps},
     {"layout", "common_subexpression", "it may copy one value to one layout twice"},
     {"common_subexpression", "recompute", "it would merge a recomputed value with the original"},

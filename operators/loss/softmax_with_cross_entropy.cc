@@ -1,10 +1,10 @@
 // softmax_with_cross_entropy: Softmax = softmax(Logits) along `axis`, and per item
 //   Loss = log(sum_j exp(x_j - max)) + (max - x[label]),             hard labels
 //   Loss = sum(label) * log(sum_j exp(x_j - max)) + sum_c label_c * (max - x_c),  soft labels
-// which never takes the logarithm of a small probability. With use_softmax = false, Logits already
-// are probabilities: Softmax is a copy and Loss = -log(Logits[label]).
+// which never takes the logarithm of a small probability. With use_softmax = false, Logits are
+// probabilities already: Softmax is a copy and Loss = -log(Logits[label]).
 // Source: Fluid's softmax_with_cross_entropy. dLogits = dLoss * (Softmax - onehot), soft labels:
-// dLoss * (Softmax * sum(label) - label); Fluid assumes that the sum of a row's labels is 1.
+// dLoss * (Softmax * sum(label) - label); Fluid takes the sum of a row's labels for 1.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -52,6 +52,8 @@ struct Settings {
       : extents(ExtentsOfAxis(scores.shape, AxisOf(context, scores))),
         soft(context.Attr<bool>("soft_label")),
         use_softmax(context.Attr<bool>("use_softmax")),
+        skips_ignored(context.Attr<bool>("skip_ignored") && !soft && use_softmax &&
+                      extents.inner == 1),
         ignore_index(context.IntAttr("ignore_index")) {}
 
   bool IsClass(int64_t label) const { return label >= 0 && label < extents.length; }
@@ -59,10 +61,11 @@ struct Settings {
   AxisExtents extents;  // of the classes
   bool soft;
   bool use_softmax;
+  bool skips_ignored;  // in the forward op
   int64_t ignore_index;
 };
 
-// The hard labels of one run. A parallel body must not throw, so it records bad ones.
+// The hard labels of one run.
 struct HardLabels {
   const Settings& settings;
   LabelReader labels;
@@ -83,6 +86,23 @@ struct HardLabels {
   }
 };
 
+// Calls visit(part, whether it counts) for the parts of a tile of rows whose rows count, or don't,
+// which counts(index of the row) tells.
+template <typename Counts, typename Visit>
+void ForPartsOfRows(const SoftmaxTile& tile, const Counts& counts, const Visit& visit) {
+  for (int64_t begin = 0; begin < tile.items;) {
+    const bool counted = counts(tile.first_item + begin);
+    int64_t end = begin + 1;
+    while (end < tile.items && counts(tile.first_item + end) == counted) ++end;
+    SoftmaxTile part = tile;
+    part.items = end - begin;
+    part.offset += begin * tile.item_stride;
+    part.first_item += begin;
+    visit(part, counted);
+    begin = end;
+  }
+}
+
 // Calls visit(place, item) for all values of a tile in the order of memory.
 template <typename Visit>
 void ForValues(const SoftmaxTile& tile, const Visit& visit) {
@@ -101,12 +121,20 @@ template <typename T>
 struct Tensors {
   const T* logits;
   const T* soft_labels;  // nullptr with hard ones, and without classes
-  T* softmax;            // nullptr if it isn't read; may be `logits`
-  T* loss;               // nullptr if it isn't read
+  T* softmax;            // nullptr if nobody reads it; may be `logits`
+  T* loss;               // nullptr if nobody reads it
+
+  // Those of a tile.
+  Tensors At(const SoftmaxTile& tile) const {
+    const auto from = [](auto* data, int64_t offset) {
+      return data == nullptr ? data : data + offset;
+    };
+    return {from(logits, tile.offset), from(soft_labels, tile.offset), from(softmax, tile.offset),
+            from(loss, tile.first_item)};
+  }
 };
 
-// Computes softmax and loss of a tile. Everything is read from the logits before softmax overwrites
-// them: the op may run in place.
+// Everything is read from the logits before softmax overwrites them.
 template <typename T>
 void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels& hard) {
   T max[kMaxItems];
@@ -125,7 +153,7 @@ void SoftmaxLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLabels
   }
   TileExp(tile, at.logits, max, at.softmax, sum);
   for (int64_t i = 0; i < tile.items; ++i) {
-    // Without classes, the sum is 0, which has no logarithm.
+    // Of no classes the sum is 0, which has no logarithm.
     const bool counts = hard.settings.soft ? tile.classes > 0 : weight[i] != 0;
     if (at.loss != nullptr) at.loss[i] = counts ? weight[i] * std::log(sum[i]) + distance[i] : 0;
     sum[i] = 1 / sum[i];
@@ -149,6 +177,18 @@ void ProbabilityLoss(const SoftmaxTile& tile, const Tensors<T>& at, const HardLa
   ForValues(tile, [&](int64_t place, int64_t) { at.softmax[place] = at.logits[place]; });
 }
 
+// A tile of rows of which nobody reads the Softmax of those that are ignored.
+template <typename T>
+void LossOfCountedRows(const SoftmaxTile& tile, const Tensors<T>& all, const HardLabels& hard) {
+  const auto counts = [&](int64_t row) { return hard.labels[row] != hard.settings.ignore_index; };
+  ForPartsOfRows(tile, counts, [&](const SoftmaxTile& part, bool counted) {
+    const Tensors<T> at = all.At(part);
+    if (counted) return SoftmaxLoss(part, at, hard);
+    if (at.loss != nullptr) std::fill_n(at.loss, part.items, T{0});
+    if (at.softmax != nullptr) std::fill_n(at.softmax, part.items * part.classes, T{0});
+  });
+}
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Settings settings(context, context.Input("Logits"));
@@ -165,11 +205,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                          .loss = loss >= 0 ? run.output(loss).data<T>() : nullptr};
     const AxisExtents& extents = settings.extents;
     ForTiles(extents.outer, extents.length, extents.inner, [&](const SoftmaxTile& tile) {
-      Tensors<T> at = all;
-      at.logits += tile.offset;
-      if (at.soft_labels != nullptr) at.soft_labels += tile.offset;
-      if (at.softmax != nullptr) at.softmax += tile.offset;
-      if (at.loss != nullptr) at.loss += tile.first_item;
+      if (settings.skips_ignored) return LossOfCountedRows(tile, all, hard);
+      const Tensors<T> at = all.At(tile);
       settings.use_softmax ? SoftmaxLoss(tile, at, hard) : ProbabilityLoss(tile, at, hard);
     });
     ThrowIfFound(bad, "softmax_with_cross_entropy", hard.labels, extents.length,
@@ -177,13 +214,19 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   });
 }
 
-// The arrays of one tile. dx may be y.
+// Of one tile; dx may be y.
 template <typename T>
 struct Gradients {
   const T* y;
   const T* soft_labels;  // nullptr with hard ones, and without classes
   const T* loss;         // of each item
   T* dx;
+
+  // Those of a tile.
+  Gradients At(const SoftmaxTile& tile) const {
+    return {y + tile.offset, soft_labels == nullptr ? nullptr : soft_labels + tile.offset,
+            loss + tile.first_item, dx + tile.offset};
+  }
 };
 
 template <typename T>
@@ -203,8 +246,7 @@ void SoftGradient(const SoftmaxTile& tile, const Gradients<T>& at, bool use_soft
 
 template <typename T>
 void HardGradient(const SoftmaxTile& tile, const Gradients<T>& at, const HardLabels& hard) {
-  // The gradient of the label's own class. It is computed first, from the class's probability,
-  // which dx may overwrite.
+  // What the label's own class gets, from its probability, which dx may overwrite.
   T at_label[kMaxItems] = {};
   T factor[kMaxItems] = {};
   const bool use_softmax = hard.settings.use_softmax;
@@ -213,7 +255,7 @@ void HardGradient(const SoftmaxTile& tile, const Gradients<T>& at, const HardLab
     at_label[i] = use_softmax ? at.loss[i] * (at.y[place] - 1) : -at.loss[i] / at.y[place];
   });
   TileScale(tile, at.y, factor, at.dx);
-  // A factor of 0 means no gradient, even if a probability is NaN.
+  // A factor of 0 stands for no gradient, even where the probability is no number.
   for (int64_t i = 0; i < tile.items; ++i) {
     if (factor[i] != 0) continue;
     for (int64_t c = 0; c < tile.classes; ++c) {
@@ -223,6 +265,22 @@ void HardGradient(const SoftmaxTile& tile, const Gradients<T>& at, const HardLab
   hard.ForItems(tile, [&](int64_t i, int64_t place) { at.dx[place] = at_label[i]; });
 }
 
+// A tile of rows. One that is ignored, or whose loss has the gradient 0, gets zeros.
+template <typename T>
+void GradientOfCountedRows(const SoftmaxTile& tile, const Gradients<T>& all,
+                           const HardLabels& hard) {
+  const auto counts = [&](int64_t row) {
+    const int64_t label = hard.labels[row];
+    const bool has_gradient = all.loss[row] != 0 || !hard.settings.IsClass(label);
+    return label != hard.settings.ignore_index && has_gradient;
+  };
+  ForPartsOfRows(tile, counts, [&](const SoftmaxTile& part, bool counted) {
+    const Gradients<T> at = all.At(part);
+    if (counted) return HardGradient(part, at, hard);
+    std::fill_n(at.dx, part.items * part.classes, T{0});
+  });
+}
+
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Settings settings(context, context.Input("Softmax"));
@@ -230,6 +288,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int label = context.InputIndex("Label");
   const int gradient = context.InputIndex("Loss@GRAD");
   const int dx = context.OutputIndex("Logits@GRAD");
+  const bool skips = !settings.soft && settings.use_softmax && settings.extents.inner == 1;
   return MakeKernel([=](const KernelContext& run) {
     FirstBadIndex bad;
     const HardLabels hard{settings, LabelReader(run.input(label)), &bad};
@@ -239,11 +298,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
                            .dx = run.output(dx).data<T>()};
     const AxisExtents& extents = settings.extents;
     ForTiles(extents.outer, extents.length, extents.inner, [&](const SoftmaxTile& tile) {
-      Gradients<T> at = all;
-      at.y += tile.offset;
-      if (at.soft_labels != nullptr) at.soft_labels += tile.offset;
-      at.loss += tile.first_item;
-      at.dx += tile.offset;
+      if (skips) return GradientOfCountedRows(tile, all, hard);
+      const Gradients<T> at = all.At(tile);
       settings.soft ? SoftGradient(tile, at, settings.use_softmax) : HardGradient(tile, at, hard);
     });
     ThrowIfFound(bad, "softmax_with_cross_entropy_grad", hard.labels, extents.length,
@@ -259,15 +315,20 @@ std::vector<AttrDef> Attributes() {
           {.name = "use_softmax",
            .type = AttrType::kBool,
            .default_value = Attribute(true),
-           .doc = "Whether Logits are scores; else they are probabilities."},
+           .doc = "False: Logits are probabilities already."},
           {.name = "numeric_stable_mode",
            .type = AttrType::kBool,
            .default_value = Attribute(true),
-           .doc = "Subtract the maximum first; it always is."},
+           .doc = "Subtract the maximum first. Skiff always does."},
           {.name = "ignore_index",
            .type = AttrType::kInt,
            .default_value = Attribute(int32_t{-100}),
            .doc = "Items of this (hard) label have loss and gradient 0."},
+          {.name = "skip_ignored",
+           .type = AttrType::kBool,
+           .default_value = Attribute(false),
+           .doc = "Nobody reads the Softmax of ignored items: it may be 0. The pass "
+                  "fuse_softmax_loss sets this."},
           {.name = "axis",
            .type = AttrType::kInt,
            .default_value = Attribute(int32_t{-1}),

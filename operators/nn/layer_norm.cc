@@ -1,19 +1,14 @@
-// layer_norm: normalizes each row to mean 0 and variance 1, then scales and shifts it element by
-// element. X is seen as a matrix: the dims before begin_norm_axis are its rows.
+// layer_norm: each row with mean 0 and variance 1, scaled and shifted element by element. X counts
+// as a matrix: the dims before begin_norm_axis are its rows.
 //
 //   Y = (X - mean) / sqrt(variance + epsilon) · Scale + Bias
 //
-// Mean and Variance (biased, without epsilon) have one value per row. Gradient, with h = 1 /
-// sqrt(variance + epsilon), z = (X - mean) · h and g = Y@GRAD · Scale over rows of m elements:
+// Mean and Variance (biased, without epsilon) are the rows'. Gradient, with h = 1 / sqrt(variance +
+// epsilon), z = (X - mean) · h and g = Y@GRAD · Scale over rows of m elements:
 //   Bias@GRAD = sum over rows of Y@GRAD,  Scale@GRAD = sum over rows of Y@GRAD · z
 //   X@GRAD = h · (g - sum g / m - z · sum (g · z) / m)
 //
-// A row is read twice, for its moments and to normalize it (or for its sums and its gradient), so
-// a row that fits in the cache comes from memory once.
-//
 // Source: Ba, Kiros & Hinton 2016; Fluid's layer_norm (PaddlePaddle 2.6).
-#include <algorithm>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,8 +21,9 @@
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/kernels/image_window.h"
+#include "operators/nn/kernels/layer_norm_rows.h"
 #include "operators/nn/kernels/norm_arguments.h"
-#include "operators/nn/kernels/row_norm.h"
+#include "operators/nn/kernels/row_sums.h"
 
 namespace skiff {
 namespace {
@@ -93,73 +89,20 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int variance_output = context.OutputIndex("Variance");
   return MakeKernel([=](const KernelContext& run) {
     const T* x = run.input(x_input).data<T>();
-    const T* scale = InputData<T>(run, scale_input);
-    const T* bias = InputData<T>(run, bias_input);
     T* y = run.output(y_output).data<T>();
-    T* means = OutputData<T>(run, mean_output);
-    T* variances = OutputData<T>(run, variance_output);
+    const LayerNormRows<T> norm{.size = size,
+                                .epsilon = epsilon,
+                                .scale = InputData<T>(run, scale_input),
+                                .bias = InputData<T>(run, bias_input),
+                                .means = OutputData<T>(run, mean_output),
+                                .variances = OutputData<T>(run, variance_output)};
     ParallelFor(rows, GrainOf(size), [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const RunMoments moments = MomentsOf(x + row * size, size);
-        // A row of no elements has moments of 0; max avoids 0 / 0.
-        const double variance = moments.squares / static_cast<double>(std::max<int64_t>(size, 1));
-        const T mean = static_cast<T>(moments.mean);
-        if (means != nullptr) means[row] = mean;
-        if (variances != nullptr) variances[row] = static_cast<T>(variance);
-        const T slope = static_cast<T>(1 / std::sqrt(variance + epsilon));
-        NormalizeRow(x + row * size, size, mean, slope, scale, bias, y + row * size);
+        norm.Normalize(row, x + row * size, y + row * size);
       }
     });
   });
 }
-
-// Memory for the gradients of Scale and Bias, which are sums over rows. The rows are cut into
-// parts, each with sums of its own, so that threads share nothing they write. The number of parts
-// depends only on the sizes, and Combine adds them in order, so results don't depend on the number
-// of threads.
-//
-// Within a part, T adds up some rows before the sum goes to float64: a vector holds twice as many
-// float32 as float64, and a sum of few terms loses few digits.
-class ParameterSums {
- public:
-  ParameterSums(int64_t rows, int64_t size)
-      : rows_(rows),
-        size_(size),
-        parts_(std::clamp<int64_t>(
-            std::min(rows / kMinPartRows, kMaxPartElements / std::max<int64_t>(size, 1)), 1,
-            kMaxParts)) {}
-
-  int64_t parts() const { return parts_; }
-  int64_t PartBegin(int64_t part) const { return rows_ * part / parts_; }
-
-  // Each part has two arrays of float64 and two of T.
-  template <typename T>
-  int64_t bytes() const {
-    return parts_ * 2 * size_ * static_cast<int64_t>(sizeof(double) + sizeof(T));
-  }
-  double* Totals(void* memory, int64_t part) const {
-    return static_cast<double*>(memory) + part * 2 * size_;
-  }
-  template <typename T>
-  T* Partial(void* memory, int64_t part) const {
-    return reinterpret_cast<T*>(static_cast<double*>(memory) + parts_ * 2 * size_) +
-           part * 2 * size_;
-  }
-
-  // The number of rows that T adds up.
-  static constexpr int64_t kRowsOfT = 64;
-
- private:
-  // A part has at least kMinPartRows rows to pay for clearing and combining its sums, and the parts
-  // together hold at most kMaxPartElements sums of each kind (one part may hold more).
-  static constexpr int64_t kMinPartRows = 16;
-  static constexpr int64_t kMaxParts = 64;
-  static constexpr int64_t kMaxPartElements = 1 << 20;
-
-  int64_t rows_;
-  int64_t size_;
-  int64_t parts_;
-};
 
 template <typename T>
 class LayerNormGradKernel final : public Kernel {
@@ -168,7 +111,7 @@ class LayerNormGradKernel final : public Kernel {
       : size_(ParseRows(context).size),
         rows_(ParseRows(context).count()),
         epsilon_(context.Attr<float>("epsilon")),
-        sums_(rows_, size_),
+        sums_(rows_, size_, /*arrays=*/2),
         x_(context.InputIndex("X")),
         scale_(context.InputIndex("Scale")),
         mean_(context.InputIndex("Mean")),
@@ -181,94 +124,41 @@ class LayerNormGradKernel final : public Kernel {
   }
 
   void Run(const KernelContext& run) override {
-    // Without sums over rows, rows are independent of each other.
+    const T* x = run.input(x_).template data<T>();
+    const T* dy = run.input(y_gradient_).template data<T>();
+    T* dx = OutputData<T>(run, x_gradient_);
+    const LayerNormGradRows<T> norm{.size = size_,
+                                    .epsilon = epsilon_,
+                                    .scale = InputData<T>(run, scale_),
+                                    .means = run.input(mean_).template data<T>(),
+                                    .variances = run.input(variance_).template data<T>()};
+    const auto input_gradient = [&](int64_t row) {
+      const int64_t at = row * size_;
+      if (dx != nullptr) norm.Input(row, x + at, dy + at, dx + at);
+    };
     if (!WantsParameters()) {
       ParallelFor(rows_, GrainOf(size_), [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) InputGradient(run, row);
+        for (int64_t row = begin; row < end; ++row) input_gradient(row);
       });
       return;
     }
     void* memory = run.workspace(memory_);
-    const int64_t part_work = rows_ / sums_.parts() * size_;
-    ParallelFor(sums_.parts(), GrainOf(part_work), [&](int64_t begin, int64_t end) {
-      for (int64_t part = begin; part < end; ++part) RunPart(run, memory, part);
+    sums_.template AddRows<T>(memory, [&](int64_t row, T* sums) {
+      // Before X@GRAD, which may take the place of Y@GRAD.
+      norm.AddParameters(row, x + row * size_, dy + row * size_, sums, sums + size_);
+      input_gradient(row);
     });
-    ParallelFor(size_, GrainOf(2 * sums_.parts()), [&](int64_t begin, int64_t end) {
-      Combine(memory, begin, end, OutputData<T>(run, scale_gradient_),
-              OutputData<T>(run, bias_gradient_));
-    });
+    sums_.template Write<T>(memory, 0, OutputData<T>(run, scale_gradient_));
+    sums_.template Write<T>(memory, 1, OutputData<T>(run, bias_gradient_));
   }
 
  private:
   bool WantsParameters() const { return scale_gradient_ >= 0 || bias_gradient_ >= 0; }
 
-  // 1 / sqrt(variance + epsilon) of a row.
-  T SlopeOf(const KernelContext& run, int64_t row) const {
-    // A single element is its row's mean: Y doesn't depend on it, and the general formula would
-    // leave rounding errors.
-    if (size_ == 1) return 0;
-    const auto variance = static_cast<double>(InputData<T>(run, variance_)[row]);
-    return static_cast<T>(1 / std::sqrt(variance + epsilon_));
-  }
-
-  void RunPart(const KernelContext& run, void* memory, int64_t part) const {
-    double* totals = sums_.Totals(memory, part);
-    T* partial = sums_.template Partial<T>(memory, part);
-    std::fill_n(totals, 2 * size_, 0.0);
-    std::fill_n(partial, 2 * size_, T{0});
-    const int64_t first = sums_.PartBegin(part);
-    const int64_t end = sums_.PartBegin(part + 1);
-    for (int64_t row = first; row < end; ++row) {
-      const T* x = InputData<T>(run, x_) + row * size_;
-      const T* dy = InputData<T>(run, y_gradient_) + row * size_;
-      // Before X@GRAD is written, which may overwrite Y@GRAD.
-      AddParameterGradients(x, dy, size_, InputData<T>(run, mean_)[row], SlopeOf(run, row), partial,
-                            partial + size_);
-      InputGradient(run, row);
-      if (row + 1 < end && (row + 1 - first) % ParameterSums::kRowsOfT != 0) continue;
-      for (int64_t i = 0; i < 2 * size_; ++i) totals[i] += static_cast<double>(partial[i]);
-      std::fill_n(partial, 2 * size_, T{0});
-    }
-  }
-
-  void InputGradient(const KernelContext& run, int64_t row) const {
-    if (x_gradient_ < 0) return;
-    const T* x = InputData<T>(run, x_) + row * size_;
-    const T* dy = InputData<T>(run, y_gradient_) + row * size_;
-    const T* scale = InputData<T>(run, scale_);
-    const T mean = InputData<T>(run, mean_)[row];
-    const T slope = SlopeOf(run, row);
-    const RunGradientSums sums = GradientSumsOf(x, dy, scale, size_, mean);
-    const auto count = static_cast<double>(std::max<int64_t>(size_, 1));
-    // h · z · sum(g · z) / m = (x - mean) · h³ · sum(g · (x - mean)) / m, so the factor of x - mean
-    // contains h³, and x is never normalized again.
-    const auto h = static_cast<double>(slope);
-    GradientRow(x, dy, scale, size_,
-                {.mean = mean,
-                 .slope = slope,
-                 .factor = static_cast<T>(h * h * h * sums.product / count),
-                 .offset = static_cast<T>(h * sums.sum / count)},
-                OutputData<T>(run, x_gradient_) + row * size_);
-  }
-
-  void Combine(void* memory, int64_t begin, int64_t end, T* scale_gradient,
-               T* bias_gradient) const {
-    for (int64_t i = begin; i < end; ++i) {
-      double scale_sum = 0;
-      double bias_sum = 0;
-      for (int64_t part = 0; part < sums_.parts(); ++part) {
-        scale_sum += sums_.Totals(memory, part)[i];
-        bias_sum += sums_.Totals(memory, part)[size_ + i];
-      }
-      if (scale_gradient != nullptr) scale_gradient[i] = static_cast<T>(scale_sum);
-      if (bias_gradient != nullptr) bias_gradient[i] = static_cast<T>(bias_sum);
-    }
-  }
-
   int64_t size_;
   int64_t rows_;
   double epsilon_;
-  ParameterSums sums_;
+  RowSums sums_;
   int x_;
   int scale_;
   int mean_;

@@ -5,13 +5,10 @@
 //   downgrade_in_infer   X * Mask            X * (1 - p)
 //
 // Source: Fluid's dropout (Srivastava et al. 2014). Gradient: X@GRAD is Out@GRAD times the factor
-// of the same cell of the table. As in Fluid, Mask is uint8, and all ones if is_test is set.
+// of the same cell of the table. Fluid's Mask is uint8; it holds ones where is_test is set.
 //
-// Element i is dropped if word i of the Philox stream is below p * 2^32, whatever the dtype, so
-// that the mask doesn't depend on threads, instruction set or place. The stream's key is the run's
-// seed, the op's id and the step. With fix_seed, or a `seed` other than 0, it is {seed, 0, step}:
-// ops with one seed drop the same elements. A Seed tensor with a value other than 0 overrides the
-// attribute.
+// Which elements are dropped: operators/common/dropout_settings.h. A Seed tensor with a value other
+// than 0 goes before the attribute.
 //
 // X and Out may be channel-blocked in float32; Mask never is. Elements are numbered in the plain
 // order whatever the layout, so the same ones are dropped.
@@ -22,6 +19,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
+#include "operators/common/dropout_settings.h"
 #include "operators/common/input_checks.h"
 #include "operators/random/kernels/blocked_tiles.h"
 #include "operators/random/kernels/random_tensor.h"
@@ -29,61 +27,7 @@
 namespace skiff {
 namespace {
 
-// In elements. A multiple of the four words of a block, so that a thread's part begins with a
-// block.
-constexpr int64_t kGrain = 8192;
-
-struct DropoutSettings {
-  double probability = 0;
-  bool is_test = false;
-  bool upscale = false;
-
-  // Returns the factor of an element that is kept.
-  double scale() const {
-    if (is_test) return upscale ? 1.0 : 1.0 - probability;
-    return upscale && probability < 1.0 ? 1.0 / (1.0 - probability) : 1.0;
-  }
-  bool drops_all() const { return !is_test && probability >= 1.0; }
-  bool draws() const { return !is_test && probability < 1.0; }
-  uint32_t threshold() const { return DropThreshold(probability); }
-};
-
-DropoutSettings SettingsOf(const OpContext& context) {
-  return {.probability = context.Attr<float>("dropout_prob"),
-          .is_test = context.Attr<bool>("is_test"),
-          .upscale = context.Attr<std::string>("dropout_implementation") == "upscale_in_train"};
-}
-
-bool IsProbability(const Attribute& attribute) {
-  const float p = std::get<float>(attribute);
-  return p >= 0.0f && p <= 1.0f;
-}
-
-std::vector<AttrDef> DropoutAttrs() {
-  return {{.name = "dropout_prob",
-           .type = AttrType::kFloat,
-           .default_value = 0.5f,
-           .doc = "The probability of an element to be dropped.",
-           .accepts = IsProbability,
-           .expected = "a probability in [0, 1]",
-           .refusal = ErrorCode::kOutOfRange},
-          {.name = "is_test",
-           .type = AttrType::kBool,
-           .default_value = false,
-           .doc = "Evaluation: nothing is dropped."},
-          ChoiceAttr("dropout_implementation", "downgrade_in_infer",
-                     {"upscale_in_train", "downgrade_in_infer"},
-                     "Where the factor 1 - p is compensated: \"upscale_in_train\" or "
-                     "\"downgrade_in_infer\"."),
-          {.name = "fix_seed",
-           .type = AttrType::kBool,
-           .default_value = false,
-           .doc = "Draw by `seed` instead of the run's seed, even if it is 0."},
-          {.name = "seed",
-           .type = AttrType::kInt,
-           .default_value = int32_t{0},
-           .doc = "Not 0: draw by this seed, the same in every op that has it."}};
-}
+constexpr int64_t kGrain = 8192;  // elements, a multiple of the four words of a block
 
 void InferDropout(OpContext& context) {
   context.SetOutputLike("Out", "X");
@@ -127,7 +71,7 @@ void DropoutRange(const DropoutRule& rule, double scale, int64_t begin, int64_t 
   }
 }
 
-// Draws the masks of elements [first, first + count), which may begin anywhere in the stream.
+// The masks of elements [first, first + count), which may begin anywhere in the stream.
 void DrawMask(const DropoutRule& rule, int64_t first, int64_t count, uint8_t* mask) {
   constexpr int64_t kBatch = 1024;
   uint32_t words[kBatch + 8];
@@ -140,9 +84,7 @@ void DrawMask(const DropoutRule& rule, int64_t first, int64_t count, uint8_t* ma
   }
 }
 
-// Drops elements of a tile of a blocked X. `mask` is the whole plain Mask, or nullptr if it isn't
-// read. The mask is drawn in the plain order, in which elements have their numbers, and then
-// interleaved.
+// A tile of a blocked X. `mask` (all of it; nullptr: nobody reads it) is plain.
 void DropoutTile(const BlockedTile& tile, const DropoutRule& rule, const float* x, float* out,
                  uint8_t* mask) {
   uint8_t drawn[BlockedTile::kMaxElements];
@@ -150,7 +92,7 @@ void DropoutTile(const BlockedTile& tile, const DropoutRule& rule, const float* 
   uint8_t* rows = mask == nullptr ? drawn : mask + tile.plain;
   const int64_t stride = mask == nullptr ? tile.positions : tile.channel_stride;
   if (tile.positions == tile.channel_stride) {
-    // The tile has all positions of its channels, so they are contiguous in the plain order.
+    // The channels follow each other in the plain order.
     DrawMask(rule, tile.plain, tile.channels * tile.positions, rows);
   } else {
     for (int64_t c = 0; c < tile.channels; ++c)
@@ -160,7 +102,7 @@ void DropoutTile(const BlockedTile& tile, const DropoutRule& rule, const float* 
   MaskedScaleFloat(kept, x + tile.blocked, rule.scale, tile.elements(), out + tile.blocked);
 }
 
-// Returns the tiles of a tensor, if it is blocked.
+// The tiles of a tensor, if it is blocked.
 std::optional<BlockedTiles> TilesOf(const TensorMeta& meta) {
   if (meta.layout.is_plain()) return std::nullopt;
   return BlockedTiles(meta.shape, meta.layout);
@@ -170,9 +112,7 @@ template <typename T>
 class DropoutKernel final : public Kernel {
  public:
   explicit DropoutKernel(const PrepareContext& context)
-      : settings_(SettingsOf(context)),
-        seed_(context.IntAttr("seed")),
-        fixed_seed_(context.Attr<bool>("fix_seed")),
+      : settings_(DropoutSettingsOf(context)),
         x_(context.InputIndex("X")),
         seed_input_(context.InputIndex("Seed")),
         out_(context.OutputIndex("Out")),
@@ -214,7 +154,8 @@ class DropoutKernel final : public Kernel {
 
   RandomKey KeyOf(const KernelContext& run) const {
     const int64_t given = seed_input_ < 0 ? 0 : SeedValue(run.input(seed_input_));
-    return DropoutStream(run.random_key(), given != 0 ? given : seed_, fixed_seed_);
+    if (given == 0) return settings_.KeyOf(run);
+    return {static_cast<uint64_t>(given), 0, run.random_key().step};
   }
 
   static int64_t SeedValue(const Tensor& seed) {
@@ -222,8 +163,6 @@ class DropoutKernel final : public Kernel {
   }
 
   DropoutSettings settings_;
-  int64_t seed_;
-  bool fixed_seed_;
   int x_;
   int seed_input_;
   int out_;
@@ -259,7 +198,7 @@ void MaskedScaleTiles(const BlockedTiles& tiles, const uint8_t* mask, const floa
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
-  const DropoutSettings settings = SettingsOf(context);
+  const DropoutSettings settings = DropoutSettingsOf(context);
   const int mask = context.InputIndex("Mask");
   SKIFF_ENFORCE(mask >= 0 || settings.is_test, kInvalidArgument,
                 "dropout_grad: Mask is missing, expected that of the forward op");
@@ -289,14 +228,14 @@ void InferDropoutGrad(OpContext& context) {
   context.SetOutputLike("X@GRAD", "Out@GRAD");
 }
 
-// Lets the op run blocked from slot `from` to slot `to`.
+// The op may run blocked from slot `from` to slot `to`.
 void AllowBlocked(const std::string& from, const std::string& to, OpDef* def) {
   def->layout_rule = LayoutRule::kSame;
   def->layout_slots = {from, to};
   def->zero_preserving = true;
 }
 
-// Accepts plain tensors, or blocked ones in the slots of AllowBlocked.
+// Everything plain, or blocked where AllowBlocked says.
 bool AcceptsFloat(const OpContext& context) {
   if (AllPlain(context)) return true;
   const std::string& from = context.def().layout_slots[0];
@@ -321,11 +260,12 @@ void AddDropoutGrad(OpRegistry& registry) {
   OpDef def;
   def.type = "dropout_grad";
   def.doc =
-      "X@GRAD[i] = Out@GRAD[i] * Mask[i] * scale with the scale of dropout; if is_test is set, "
-      "Out@GRAD[i] times the factor of evaluation.";
-  def.inputs = {
-      {.name = "Mask", .doc = "Mask of dropout; not read if is_test is set.", .dispensable = true},
-      {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+      "X@GRAD[i] = Out@GRAD[i] * Mask[i] * scale with the scale of dropout; where is_test is "
+      "set, Out@GRAD[i] times the factor of evaluation.";
+  def.inputs = {{.name = "Mask",
+                 .doc = "Mask of dropout; not read where is_test is set.",
+                 .dispensable = true},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
   def.outputs = {{.name = "X@GRAD", .doc = "The gradient of X."}};
   def.attrs = DropoutAttrs();
   def.infer = InferDropoutGrad;

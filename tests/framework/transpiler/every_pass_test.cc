@@ -156,6 +156,40 @@ TEST_P(EveryPassOnAttention, ChangesNoResult) {
 INSTANTIATE_TEST_SUITE_P(Projections, EveryPassOnAttention, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "packed" : "apart"; });
 
+// What fuses the sub-layers of a transformer: post-norm with dropout, pre-norm without.
+models::BuildLogits Encoder(bool norm_first) {
+  return [norm_first](const Variable& image, int64_t classes) {
+    const auto dense = [](const Variable& x, int64_t size, const std::string& act) {
+      return layers::Fc(x, size, {.num_flatten_dims = 2, .act = act});
+    };
+    const auto norm = [](const Variable& x) {
+      return layers::LayerNorm(x, {.begin_norm_axis = 2});
+    };
+    Variable x = dense(layers::Reshape(image, {0, -1, 6}), 9, "");
+    for (int i = 0; i < 2; ++i) {
+      const Variable branch = dense(dense(norm_first ? norm(x) : x, 20, "gelu"), 9, "");
+      if (norm_first) {
+        x = x + branch;
+      } else {
+        x = norm(layers::Dropout(branch, 0.25f, {.implementation = "upscale_in_train"}) + x);
+      }
+    }
+    return layers::Fc(layers::Gelu(layers::Fc(norm(x), 7), /*approximate=*/true), classes);
+  };
+}
+
+TEST(EveryPassOnEncoders, ChangesNoResult) {
+  for (const bool norm_first : {false, true}) {
+    EXPECT_THAT(FaultsOfEveryPass(ClassifierWorkload({.name = norm_first ? "pre_norm" : "post_norm",
+                                                      .channels = 2,
+                                                      .extent = 6,
+                                                      .logits = Encoder(norm_first),
+                                                      .optimizer = "adam",
+                                                      .brief = true})),
+                IsEmpty());
+  }
+}
+
 // More differences of a program tell nothing more.
 constexpr size_t kMaxShownFaults = 8;
 

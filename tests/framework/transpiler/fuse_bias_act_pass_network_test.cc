@@ -79,7 +79,7 @@ TEST(FuseBiasActPass, LeavesAnAdditionOfAnotherShape) {
   const BoundNetwork images([](const Variable& x) { return layers::Relu(x + x); },
                             {.trains = false});
   ExpectFused(images, 0, 0);
-  // Along rows, the second to last of four dims.
+  // Along rows, the second dim from behind of four.
   const BoundNetwork rows(
       [](const Variable& x) {
         const Variable line = layers::ReduceMean(x, {.dims = {0, 1, 3}});
@@ -114,7 +114,97 @@ TEST(FuseBiasActPass, TakesAnAxisOf64Bits) {
   ExpectFused(BoundNetwork(network, {.edit = widen}), 1, 1);
 }
 
-// Doubles the bias after the first op of `type`.
+Variable FcGelu(const Variable& x, int64_t dims = 1) {
+  return layers::Fc(x, 5, {.num_flatten_dims = dims, .act = "gelu"});
+}
+
+void ExpectGelu(const BoundNetwork& network, int64_t forward, int64_t backward) {
+  EXPECT_EQ(network.Count("bias_gelu"), forward);
+  EXPECT_EQ(network.Count("bias_gelu_grad"), backward);
+  // The sum is there only where somebody reads it.
+  EXPECT_EQ(network.Count("gelu"), 1 - forward);
+}
+
+TEST(FuseBiasActPass, FusesGeluAlongTheLastDim) {
+  for (const int64_t dims : {1, 2}) {
+    const BoundNetwork network([=](const Variable& x) { return FcGelu(x, dims); });
+    ExpectGelu(network, 1, 1);
+    for (const char* gone : {"elementwise_add", "elementwise_add_grad", "gelu_grad"}) {
+      EXPECT_EQ(network.Count(gone), 0) << gone;
+    }
+  }
+  ExpectGelu(BoundNetwork([](const Variable& x) { return FcGelu(x); }, {.trains = false}), 1, 0);
+}
+
+TEST(FuseBiasActPass, KeepsTheFormOfGelu) {
+  const BoundNetwork network(
+      [](const Variable& x) { return layers::Gelu(layers::Fc(x, 5), /*approximate=*/true); });
+  ExpectGelu(network, 1, 1);
+  for (const Instruction& instruction : network.plan().instructions) {
+    if (!instruction.op->type.starts_with("bias_gelu")) continue;
+    EXPECT_TRUE(instruction.op->Attr<bool>("approximate")) << instruction.op->type;
+  }
+}
+
+TEST(FuseBiasActPass, GivesGeluTheSameValues) {
+  const auto network = [](const Variable& x) { return FcGelu(FcGelu(x)); };
+  BoundNetwork fused(network);
+  BoundNetwork apart(network, {.skip = {"fuse_bias_act"}});
+  for (int step = 0; step < 3; ++step) {
+    const float expected = apart.Step()[0][0];
+    EXPECT_NEAR(fused.Step()[0][0], expected, 1e-6f) << "step " << step;
+  }
+}
+
+TEST(FuseBiasActPass, FusesGeluWithABiasThatIsNotTrained) {
+  const BoundNetwork network([](const Variable& x) {
+    return layers::Fc(x, 5, {.bias_attr = ParamAttr{.trainable = false}, .act = "gelu"});
+  });
+  ExpectGelu(network, 1, 1);
+}
+
+TEST(FuseBiasActPass, LeavesGeluOfImagesAndOfOtherSums) {
+  ExpectGelu(BoundNetwork([](const Variable& x) {
+               return layers::Conv2d(x, {.filters = 3, .kernel = 1, .act = "gelu"});
+             }),
+             0, 0);
+  ExpectGelu(BoundNetwork([](const Variable& x) { return layers::Gelu(x + x); }), 0, 0);
+  ExpectGelu(BoundNetwork([](const Variable& x) {
+               const Variable sum = layers::Fc(x, 5);
+               return layers::Gelu(sum) + layers::Tanh(sum);
+             }),
+             0, 0);
+}
+
+TEST(FuseBiasActPass, LeavesGeluIfItsSumOrTheSumsGradientIsFetched) {
+  std::string sum;
+  const auto network = [&](const Variable& x) {
+    const Variable biased = layers::Fc(x, 5);
+    sum = biased.name();
+    return layers::Gelu(biased);
+  };
+  ExpectGelu(BoundNetwork(network), 1, 1);
+  ExpectGelu(BoundNetwork(network, {.fetches = {sum}}), 0, 0);
+  ExpectGelu(BoundNetwork(network, {.fetches = {sum + "@GRAD"}}), 0, 0);
+}
+
+TEST(FuseBiasActPass, LeavesGeluIfTheBiasIsWrittenBeforeTheGradient) {
+  const auto double_bias = [](Program* program) {
+    Block* root = program->root();
+    std::string bias;
+    for (size_t i = 0; i < root->ops().size(); ++i) {
+      const Op& op = *root->ops()[i];
+      if (op.type == "elementwise_add") bias = op.Input("Y")[0];
+      if (op.type != "gelu") continue;
+      root->InsertOp(i + 1, Doubled(bias));
+      return;
+    }
+  };
+  ExpectGelu(BoundNetwork([](const Variable& x) { return FcGelu(x); }, {.edit = double_bias}), 0,
+             0);
+}
+
+// Doubles the bias behind the first op of `type`.
 std::function<void(Program*)> DoubleBiasBehind(const std::string& type) {
   return [=](Program* program) {
     Block* root = program->root();

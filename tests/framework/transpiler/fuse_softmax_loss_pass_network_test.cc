@@ -122,5 +122,41 @@ TEST(FuseSoftmaxLossPass, LeavesOpsWhoseKernelIsForced) {
   ExpectFused(BoundNetwork(classify, {.kernels = {{"softmax_grad", "plain"}}}), 1, 0);
 }
 
+// How many losses and gradients skip ignored items.
+int64_t CountSkipping(const BoundNetwork& network) {
+  return std::ranges::count_if(network.plan().instructions, [](const Instruction& instruction) {
+    return instruction.op->HasAttr("skip_ignored") && instruction.op->Attr<bool>("skip_ignored");
+  });
+}
+
+TEST(FuseSoftmaxLossPass, SkipsIgnoredItemsIfNobodyReadsTheirProbabilities) {
+  std::string name;
+  const auto classify = [&](const Variable& x) {
+    const Variable labels = Labels();
+    const Variable p = Probabilities(x);
+    name = p.name();
+    return layers::CrossEntropy(p, labels, {.ignore_index = 0});
+  };
+  EXPECT_EQ(CountSkipping(BoundNetwork(classify)), 2);
+  EXPECT_EQ(CountSkipping(BoundNetwork(classify, {.trains = false})), 1);
+  EXPECT_EQ(CountSkipping(BoundNetwork(classify, {.fetches = {name}})), 0);
+}
+
+TEST(FuseSoftmaxLossPass, SkipsIgnoredItemsOfALossOfLogits) {
+  const BoundNetwork network([](const Variable& x) {
+    const Variable labels = Labels();
+    return layers::SoftmaxWithCrossEntropy(layers::Fc(x, 5), labels);
+  });
+  EXPECT_EQ(CountSkipping(network), 2);
+}
+
+TEST(FuseSoftmaxLossPass, SkipsNothingOfSoftLabels) {
+  const BoundNetwork network([](const Variable& x) {
+    const Variable weights = layers::FillConstant({2, 5}, DType::kFloat32, 0.2);
+    return layers::CrossEntropy(Probabilities(x), weights, {.soft_label = true});
+  });
+  EXPECT_EQ(CountSkipping(network), 0);
+}
+
 }  // namespace
 }  // namespace skiff

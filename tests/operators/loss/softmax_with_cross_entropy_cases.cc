@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "tests/harness/op_case.h"
 
@@ -12,6 +13,7 @@ struct Settings {
   int32_t axis = -1;
   bool use_softmax = true;
   bool stable = true;
+  bool skip_ignored = false;  // Softmax of ignored items is 0
 };
 
 Arrays Reference(const Arrays& inputs, const Settings& settings) {
@@ -41,6 +43,9 @@ Arrays Reference(const Arrays& inputs, const Settings& settings) {
       const double x = logits.values[at];
       const double log_probability = settings.use_softmax ? x - max - std::log(sum) : std::log(x);
       if (settings.use_softmax) softmax.values[at] = std::exp(log_probability);
+      if (settings.skip_ignored && label.values[static_cast<size_t>(item)] == settings.ignored) {
+        softmax.values[at] = 0;
+      }
       double weight = 0;
       if (settings.soft) {
         weight = label.values[at];
@@ -65,7 +70,8 @@ OpCase Case(const std::string& name, const Shape& shape, const Array& label,
                           {"ignore_index", settings.ignored},
                           {"axis", settings.axis},
                           {"use_softmax", settings.use_softmax},
-                          {"numeric_stable_mode", settings.stable}},
+                          {"numeric_stable_mode", settings.stable},
+                          {"skip_ignored", settings.skip_ignored}},
                 .reference = [=](const Arrays& inputs) { return Reference(inputs, settings); },
                 .outputs = {{"Softmax", 1}, {"Loss", 1}},
                 .loss_outputs = {"Loss"},
@@ -89,6 +95,15 @@ void AddHardCases(CaseList& cases) {
   cases.push_back(Case("hard_ignored_class", {12, 3}, Integers({12, 1}, 37, 0, 3), {.ignored = 1}));
   cases.push_back(Case("hard_ignored_label", {4, 3}, Values({4, 1}, {0, -1, 2, -1}, DType::kInt64),
                        {.ignored = -1}));
+  // Runs of rows that count and of rows that don't, within a tile and beyond it.
+  for (const bool skip : {false, true}) {
+    Array labels = Integers({150, 1}, 44, 0, 6);
+    for (size_t i = 0; i < 150; ++i) {
+      if (i % 7 < 3 || i >= 140) labels.values[i] = -100;
+    }
+    const std::string name = skip ? "hard_skips_ignored" : "hard_many_ignored";
+    cases.push_back(Case(name, {150, 6}, labels, {.skip_ignored = skip}));
+  }
   cases.push_back(
       Case("hard_probabilities", {6, 5}, Integers({6, 1}, 38, 0, 5), {.use_softmax = false}));
   cases.push_back(Case("hard_several_tiles", {150, 301}, Integers({150, 1}, 39, 0, 301)));
@@ -124,6 +139,16 @@ void AddSoftmaxWithCrossEntropyCases(CaseList& cases) {
       Case("vocabulary_256x30000", {256, 30000}, Integers({256, 1}, 43, 0, 30000));
   language_model.benchmark_only = true;
   cases.push_back(language_model);
+  // The masked words of every position, of which 15 % have one.
+  Array masked = Integers({2048, 1}, 43, 0, 8000);
+  for (size_t i = 0; i < 2048; ++i) {
+    if (i % 20 >= 3) masked.values[i] = -100;
+  }
+  OpCase masked_words =
+      Case("masked_words_2048x8000", {2048, 8000}, masked, {.skip_ignored = true});
+  masked_words.gradients = {"Logits"};
+  masked_words.benchmark_only = true;
+  cases.push_back(masked_words);
 }
 
 }  // namespace skiff::harness

@@ -1,0 +1,327 @@
+// bias_dropout_residual_layer_norm: what stands between two sub-layers of a transformer, as one op.
+//
+//   Sum = Residual + dropout(X + Bias)
+//   Y = layer_norm(Sum), each row of the last dim with mean 0 and variance 1
+//
+// The same numbers come out as of elementwise_add, dropout, elementwise_add and layer_norm; the
+// same elements are dropped as by a dropout of the same op id. The pass fuse_residual_layer_norm
+// makes this op. PaddlePaddle's fused_bias_dropout_residual_layer_norm is the like of it, with
+// other names of some slots and attributes.
+//
+// Gradient: that of layer_norm is Residual@GRAD; X@GRAD = Mask ? Residual@GRAD * scale : 0, and
+// Bias@GRAD its sum over rows. It reads Sum rather than Y, which can't tell the normalized row
+// where LnScale is 0, and Mask, whose bytes are read sooner than drawn again.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/dropout_settings.h"
+#include "operators/common/input_checks.h"
+#include "operators/nn/kernels/dropout_rows.h"
+#include "operators/nn/kernels/image_window.h"
+#include "operators/nn/kernels/layer_norm_rows.h"
+#include "operators/nn/kernels/norm_arguments.h"
+#include "operators/nn/kernels/row_sums.h"
+
+namespace skiff {
+namespace {
+
+// The rows of X, or in the gradient op of Sum.
+struct Rows {
+  Rows(const OpContext& context, const char* slot) {
+    const Shape& x = context.Input(slot).shape;
+    SKIFF_ENFORCE(x.rank() >= 2, kInvalidArgument, context.op().type, ": ", slot, " of shape ", x,
+                  ", expected rank 2 or more");
+    size = x[x.rank() - 1];
+    for (int i = 0; i + 1 < x.rank(); ++i) batch.Append(x[i]);
+  }
+  int64_t count() const { return batch.element_count(); }
+
+  Shape batch;
+  int64_t size = 0;
+};
+
+void Infer(OpContext& context) {
+  const Rows rows(context, "X");
+  const TensorMeta& x = context.Input("X");
+  CheckVectors(context, {"Bias", "LnScale", "LnBias"}, rows.size, "element of a row");
+  if (context.HasInput("Residual")) CheckInputLike(context, "Residual", x.shape, x.dtype);
+  context.SetOutputLike("Y", "X");
+  context.SetOutputLike("Sum", "X");
+  context.SetOutput("Mask", x.shape, DType::kUint8);
+  for (const char* slot : {"Mean", "Variance"}) context.SetOutput(slot, rows.batch, x.dtype);
+}
+
+void InferGrad(OpContext& context) {
+  const Rows rows(context, "Sum");
+  const TensorMeta& sum = context.Input("Sum");
+  CheckVectors(context, {"Bias", "LnScale", "LnBias"}, rows.size, "element of a row");
+  CheckInputLike(context, "Y@GRAD", sum.shape, sum.dtype);
+  if (context.HasInput("Mask")) CheckInputLike(context, "Mask", sum.shape, DType::kUint8);
+  for (const char* slot : {"Mean", "Variance"}) {
+    CheckInputLike(context, slot, rows.batch, sum.dtype);
+  }
+  for (const char* slot : {"X@GRAD", "Residual@GRAD"}) context.SetOutputLike(slot, "Sum");
+  for (const char* slot : {"Bias@GRAD", "LnScale@GRAD", "LnBias@GRAD"}) {
+    context.SetOutput(slot, {rows.size}, sum.dtype);
+  }
+}
+
+// Nothing is drawn to drop nothing.
+bool Draws(const DropoutSettings& settings) { return settings.draws() && settings.threshold() > 0; }
+
+template <typename T>
+class SumNormKernel final : public Kernel {
+ public:
+  explicit SumNormKernel(PrepareContext& context)
+      : rows_(context, "X"),
+        dropout_(DropoutSettingsOf(context)),
+        epsilon_(context.Attr<float>("epsilon")),
+        x_(context.InputIndex("X")),
+        bias_(context.InputIndex("Bias")),
+        residual_(context.InputIndex("Residual")),
+        scale_(context.InputIndex("LnScale")),
+        shift_(context.InputIndex("LnBias")),
+        y_(context.OutputIndex("Y")),
+        sum_(context.OutputIndex("Sum")),
+        mask_(context.OutputIndex("Mask")),
+        mean_(context.OutputIndex("Mean")),
+        variance_(context.OutputIndex("Variance")) {}
+
+  void Run(const KernelContext& run) override {
+    const RowTerms<T> all{.x = run.input(x_).template data<T>(),
+                          .bias = InputData<T>(run, bias_),
+                          .residual = InputData<T>(run, residual_),
+                          .count = rows_.size};
+    const LayerNormRows<T> norm{.size = rows_.size,
+                                .epsilon = epsilon_,
+                                .scale = InputData<T>(run, scale_),
+                                .bias = InputData<T>(run, shift_),
+                                .means = OutputData<T>(run, mean_),
+                                .variances = OutputData<T>(run, variance_)};
+    const ElementDropout dropout = DropoutOf(run);
+    T* y = run.output(y_).template data<T>();
+    // A sum that nobody reads lies for a while where its row of Y will.
+    T* sums = sum_ < 0 ? y : run.output(sum_).template data<T>();
+    uint8_t* mask = OutputData<uint8_t>(run, mask_);
+    ParallelFor(rows_.count(), GrainOf(rows_.size), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        RowTerms<T> terms = all;
+        terms.first = row * rows_.size;
+        terms.x += terms.first;
+        if (terms.residual != nullptr) terms.residual += terms.first;
+        T* sum = sums + terms.first;
+        AddDroppedRow(terms, dropout, sum, mask == nullptr ? nullptr : mask + terms.first);
+        norm.Normalize(row, sum, y + terms.first);
+      }
+    });
+  }
+
+ private:
+  ElementDropout DropoutOf(const KernelContext& run) const {
+    return {.draws = Draws(dropout_),
+            .drops_all = dropout_.drops_all(),
+            .key = dropout_.KeyOf(run),
+            .threshold = dropout_.threshold(),
+            .scale = dropout_.scale()};
+  }
+
+  Rows rows_;
+  DropoutSettings dropout_;
+  double epsilon_;
+  int x_;
+  int bias_;
+  int residual_;
+  int scale_;
+  int shift_;
+  int y_;
+  int sum_;
+  int mask_;
+  int mean_;
+  int variance_;
+};
+
+template <typename T>
+class SumNormGradKernel final : public Kernel {
+ public:
+  explicit SumNormGradKernel(PrepareContext& context)
+      : rows_(context, "Sum"),
+        dropout_(DropoutSettingsOf(context)),
+        epsilon_(context.Attr<float>("epsilon")),
+        sums_(rows_.count(), rows_.size, /*arrays=*/3),
+        sum_(context.InputIndex("Sum")),
+        mask_(context.InputIndex("Mask")),
+        scale_(context.InputIndex("LnScale")),
+        mean_(context.InputIndex("Mean")),
+        variance_(context.InputIndex("Variance")),
+        y_gradient_(context.InputIndex("Y@GRAD")),
+        x_gradient_(context.OutputIndex("X@GRAD")),
+        bias_gradient_(context.OutputIndex("Bias@GRAD")),
+        residual_gradient_(context.OutputIndex("Residual@GRAD")),
+        scale_gradient_(context.OutputIndex("LnScale@GRAD")),
+        shift_gradient_(context.OutputIndex("LnBias@GRAD")) {
+    const bool reads_mask = Draws(dropout_) || dropout_.drops_all();
+    SKIFF_ENFORCE(mask_ >= 0 || !reads_mask, kInvalidArgument, context.op().type,
+                  ": Mask is missing, expected that of the forward op");
+    if (!reads_mask) mask_ = -1;
+    memory_ = context.RequestWorkspace(sums_.bytes<T>());
+    if (x_gradient_ < 0 && residual_gradient_ < 0 && bias_gradient_ >= 0) {
+      unwanted_ = context.RequestWorkspace(
+          ByteCount(context.Input("Sum").shape.element_count(), kDTypeOf<T>));
+    }
+  }
+
+  void Run(const KernelContext& run) override {
+    const LayerNormGradRows<T> norm{.size = rows_.size,
+                                    .epsilon = epsilon_,
+                                    .scale = InputData<T>(run, scale_),
+                                    .means = run.input(mean_).template data<T>(),
+                                    .variances = run.input(variance_).template data<T>()};
+    const T* sum = run.input(sum_).template data<T>();
+    const T* dy = run.input(y_gradient_).template data<T>();
+    const uint8_t* mask = InputData<uint8_t>(run, mask_);
+    T* dx = OutputData<T>(run, x_gradient_);
+    T* ds = SumGradient(run, dx);
+    void* memory = run.workspace(memory_);
+    const int64_t size = rows_.size;
+    sums_.template AddRows<T>(memory, [&](int64_t row, T* sums) {
+      const int64_t at = row * size;
+      // Before the other gradients, which may take the place of Y@GRAD.
+      norm.AddParameters(row, sum + at, dy + at, sums, sums + size);
+      if (ds == nullptr) return;
+      norm.Input(row, sum + at, dy + at, ds + at);
+      DropGradientRow(mask == nullptr ? nullptr : mask + at, static_cast<T>(dropout_.scale()),
+                      ds + at, size, dx == nullptr ? nullptr : dx + at,
+                      bias_gradient_ < 0 ? nullptr : sums + 2 * size);
+    });
+    sums_.template Write<T>(memory, 0, OutputData<T>(run, scale_gradient_));
+    sums_.template Write<T>(memory, 1, OutputData<T>(run, shift_gradient_));
+    sums_.template Write<T>(memory, 2, OutputData<T>(run, bias_gradient_));
+  }
+
+ private:
+  // Where the gradient of Sum goes, which may have to make way for X@GRAD; nullptr if nobody wants
+  // what follows from it.
+  T* SumGradient(const KernelContext& run, T* dx) const {
+    if (residual_gradient_ >= 0) return run.output(residual_gradient_).template data<T>();
+    return unwanted_ < 0 ? dx : static_cast<T*>(run.workspace(unwanted_));
+  }
+
+  Rows rows_;
+  DropoutSettings dropout_;
+  double epsilon_;
+  RowSums sums_;
+  int sum_;
+  int mask_;
+  int scale_;
+  int mean_;
+  int variance_;
+  int y_gradient_;
+  int x_gradient_;
+  int bias_gradient_;
+  int residual_gradient_;
+  int scale_gradient_;
+  int shift_gradient_;
+  int memory_ = -1;
+  int unwanted_ = -1;  // the gradient of Sum, if only Bias@GRAD needs it
+};
+
+std::vector<AttrDef> Attributes() {
+  std::vector<AttrDef> attrs = DropoutAttrs(/*default_probability=*/0.0f);
+  attrs.push_back(EpsilonAttr());
+  return attrs;
+}
+
+OpDef ForwardDef() {
+  OpDef def;
+  def.type = "bias_dropout_residual_layer_norm";
+  def.doc =
+      "Sum = Residual + dropout(X + Bias); Y = (Sum - mean) / sqrt(variance + epsilon) * LnScale + "
+      "LnBias, with mean and variance of each row, the last dim.";
+  def.inputs = {
+      {.name = "X", .doc = "Of rank 2 or more."},
+      {.name = "Bias", .doc = "[elements of a row]; 0 if absent.", .dispensable = true},
+      {.name = "Residual", .doc = "Like X; 0 if absent.", .dispensable = true},
+      {.name = "LnScale", .doc = "[elements of a row]; 1 if absent.", .dispensable = true},
+      {.name = "LnBias", .doc = "[elements of a row]; 0 if absent.", .dispensable = true}};
+  def.outputs = {{.name = "Y", .doc = "Like X."},
+                 {.name = "Sum",
+                  .doc = "What is normalized, like X.",
+                  .dispensable = true,
+                  .intermediate = true},
+                 {.name = "Mask",
+                  .doc = "uint8: 1 where X was kept, 0 where it was dropped.",
+                  .dispensable = true,
+                  .intermediate = true},
+                 {.name = "Mean",
+                  .doc = "Of the rows; the dims of X but the last.",
+                  .dispensable = true,
+                  .intermediate = true},
+                 {.name = "Variance",
+                  .doc = "Of the rows, biased.",
+                  .dispensable = true,
+                  .intermediate = true}};
+  def.attrs = Attributes();
+  def.infer = Infer;
+  def.grad = GradOp("bias_dropout_residual_layer_norm_grad",
+                    {"Sum", "Mask", "Bias", "LnScale", "LnBias", "Mean", "Variance", "Y@GRAD"},
+                    {"X@GRAD", "Bias@GRAD", "Residual@GRAD", "LnScale@GRAD", "LnBias@GRAD"});
+  def.in_place = {{"X", "Sum"}, {"X", "Y"}, {"Residual", "Sum"}, {"Residual", "Y"}};
+  def.random = true;
+  return def;
+}
+
+OpDef GradDef() {
+  OpDef def;
+  def.type = "bias_dropout_residual_layer_norm_grad";
+  def.doc =
+      "Residual@GRAD = the gradient of layer_norm; X@GRAD = Mask ? Residual@GRAD * scale of "
+      "dropout : 0; Bias@GRAD = the sum of X@GRAD over rows. LnScale@GRAD and LnBias@GRAD are "
+      "those "
+      "of layer_norm.";
+  def.inputs = {
+      {.name = "Sum", .doc = "Of the forward op."},
+      {.name = "Mask",
+       .doc = "Of the forward op; not read if nothing was dropped.",
+       .dispensable = true},
+      {.name = "Bias", .doc = "Of the forward op.", .dispensable = true, .shape_only = true},
+      {.name = "LnScale", .doc = "Of the forward op.", .dispensable = true},
+      {.name = "LnBias", .doc = "Of the forward op.", .dispensable = true, .shape_only = true},
+      {.name = "Mean", .doc = "Of the forward op."},
+      {.name = "Variance", .doc = "Of the forward op."},
+      {.name = "Y@GRAD", .doc = "The gradient of Y."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "Like Sum.", .dispensable = true},
+                 {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true},
+                 {.name = "Residual@GRAD", .doc = "Like Sum.", .dispensable = true},
+                 {.name = "LnScale@GRAD", .doc = "Like LnScale.", .dispensable = true},
+                 {.name = "LnBias@GRAD", .doc = "Like LnBias.", .dispensable = true}};
+  def.attrs = Attributes();
+  def.infer = InferGrad;
+  def.no_gradient_reason = "second derivatives of layer normalization are not provided";
+  def.in_place = {{"Y@GRAD", "Residual@GRAD"}, {"Y@GRAD", "X@GRAD"}};
+  return def;
+}
+
+}  // namespace
+
+void RegisterBiasDropoutResidualLayerNorm(OpRegistry& registry) {
+  registry.Add(ForwardDef());
+  registry.Add(GradDef());
+  registry.AddCpuKernels<float, double>(
+      "bias_dropout_residual_layer_norm",
+      []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<SumNormKernel<T>>(context);
+      });
+  registry.AddCpuKernels<float, double>(
+      "bias_dropout_residual_layer_norm_grad",
+      []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
+        return std::make_unique<SumNormGradKernel<T>>(context);
+      });
+}
+
+}  // namespace skiff

@@ -1,0 +1,227 @@
+// bias_gelu: a bias for each element of a row, the last dim, and gelu, as one op.
+//
+//   Out = gelu(X + Bias), exact or approximated by tanh (operators/elementwise/gelu.cc)
+//
+// The same numbers come out as of elementwise_add and gelu. It is made by the pass fuse_bias_act
+// and has no like in Fluid.
+//
+// Gradient: X@GRAD = Out@GRAD * gelu'(X + Bias), Bias@GRAD = its sum over rows. It adds X and Bias
+// again: keeping X takes as much memory as keeping the sum, and the sum is never written.
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/nn/kernels/image_window.h"
+#include "operators/nn/kernels/norm_arguments.h"
+#include "operators/nn/kernels/row_sums.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/nn/bias_gelu.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "operators/common/gelu-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff::HWY_NAMESPACE {
+namespace {
+
+// Elements [i, i + lanes of d) of a row.
+template <class D>
+HWY_INLINE void GeluStep(D d, const GeluFunction& gelu, const float* x, const float* bias,
+                         int64_t i, float* out) {
+  hn::StoreU(gelu(d, hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i))), d, out + i);
+}
+
+void GeluRow(bool approximate, const float* x, const float* bias, int64_t count, float* out) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const GeluFunction gelu{approximate};
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) GeluStep(d, gelu, x, bias, i, out);
+  for (; i < count; ++i) GeluStep(one, gelu, x, bias, i, out);
+}
+
+template <class D>
+HWY_INLINE void GeluGradStep(D d, const GeluGradFunction& grad, const float* x, const float* bias,
+                             const float* dout, int64_t i, float* dx, float* sums) {
+  const auto biased = hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i));
+  const auto gradient = grad(d, biased, hn::LoadU(d, dout + i));
+  if (dx != nullptr) hn::StoreU(gradient, d, dx + i);
+  hn::StoreU(hn::Add(hn::LoadU(d, sums + i), gradient), d, sums + i);
+}
+
+void GeluGradRow(bool approximate, const float* x, const float* bias, const float* dout,
+                 int64_t count, float* dx, float* sums) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const GeluGradFunction grad{approximate};
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) GeluGradStep(d, grad, x, bias, dout, i, dx, sums);
+  for (; i < count; ++i) GeluGradStep(one, grad, x, bias, dout, i, dx, sums);
+}
+
+}  // namespace
+}  // namespace skiff::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+namespace {
+
+HWY_EXPORT(GeluRow);
+HWY_EXPORT(GeluGradRow);
+
+void RowOf(bool approximate, const float* x, const float* bias, int64_t count, float* out) {
+  HWY_DYNAMIC_DISPATCH(GeluRow)(approximate, x, bias, count, out);
+}
+
+void RowOf(bool approximate, const double* x, const double* bias, int64_t count, double* out) {
+  const HWY_NAMESPACE::GeluFunction gelu{approximate};
+  for (int64_t i = 0; i < count; ++i) out[i] = gelu(x[i] + bias[i]);
+}
+
+// Adds the gradient to `sums`. dx may be nullptr; it may be x or dout.
+void GradRowOf(bool approximate, const float* x, const float* bias, const float* dout,
+               int64_t count, float* dx, float* sums) {
+  HWY_DYNAMIC_DISPATCH(GeluGradRow)(approximate, x, bias, dout, count, dx, sums);
+}
+
+void GradRowOf(bool approximate, const double* x, const double* bias, const double* dout,
+               int64_t count, double* dx, double* sums) {
+  const HWY_NAMESPACE::GeluGradFunction grad{approximate};
+  for (int64_t i = 0; i < count; ++i) {
+    const double gradient = grad(x[i] + bias[i], dout[i]);
+    if (dx != nullptr) dx[i] = gradient;
+    sums[i] += gradient;
+  }
+}
+
+// X as a matrix whose rows are the last dim; -1 is unknown.
+struct Matrix {
+  explicit Matrix(const OpContext& context) {
+    const Shape& x = context.Input("X").shape;
+    rows = x.element_count(0, x.rank() - 1);
+    size = x[x.rank() - 1];
+  }
+
+  int64_t rows = 1;
+  int64_t size = 1;
+};
+
+void CheckBias(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  SKIFF_ENFORCE(x.rank() >= 1, kInvalidArgument, context.op().type, ": X of shape ", x,
+                ", expected rank 1 or more");
+  CheckVectors(context, {"Bias"}, x[x.rank() - 1], "element of a row");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeKernel([matrix = Matrix(context), approximate = context.Attr<bool>("approximate"),
+                     x_input = context.InputIndex("X"), bias_input = context.InputIndex("Bias"),
+                     output = context.OutputIndex("Out")](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    const T* bias = run.input(bias_input).data<T>();
+    T* out = run.output(output).data<T>();
+    ParallelFor(matrix.rows, GrainOf(matrix.size), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t at = row * matrix.size;
+        RowOf(approximate, x + at, bias, matrix.size, out + at);
+      }
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  const Matrix matrix(context);
+  const RowSums sums(matrix.rows, matrix.size, /*arrays=*/1);
+  return MakeKernel([matrix, sums, approximate = context.Attr<bool>("approximate"),
+                     x_input = context.InputIndex("X"), bias_input = context.InputIndex("Bias"),
+                     dout_input = context.InputIndex("Out@GRAD"),
+                     dx_output = context.OutputIndex("X@GRAD"),
+                     dbias_output = context.OutputIndex("Bias@GRAD"),
+                     memory = context.RequestWorkspace(sums.bytes<T>())](const KernelContext& run) {
+    const T* x = run.input(x_input).data<T>();
+    const T* bias = run.input(bias_input).data<T>();
+    const T* dout = run.input(dout_input).data<T>();
+    T* dx = OutputData<T>(run, dx_output);
+    sums.AddRows<T>(run.workspace(memory), [&](int64_t row, T* columns) {
+      const int64_t at = row * matrix.size;
+      GradRowOf(approximate, x + at, bias, dout + at, matrix.size, dx == nullptr ? dx : dx + at,
+                columns);
+    });
+    sums.Write<T>(run.workspace(memory), 0, OutputData<T>(run, dbias_output));
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "approximate",
+           .type = AttrType::kBool,
+           .default_value = false,
+           .doc = "Whether to approximate gelu by tanh."}};
+}
+
+OpDef BiasGeluDef() {
+  OpDef def;
+  def.type = "bias_gelu";
+  def.doc = "Out = gelu(X + Bias), with a bias for each element of the last dim.";
+  def.inputs = {{.name = "X", .doc = "Of rank 1 or more."},
+                {.name = "Bias", .doc = "[elements of the last dim]."}};
+  def.outputs = {{.name = "Out", .doc = "Like X."}};
+  def.attrs = Attributes();
+  def.infer = [](OpContext& context) {
+    CheckBias(context);
+    context.SetOutputLike("Out", "X");
+  };
+  def.grad = GradOp("bias_gelu_grad", {"X", "Bias", "Out@GRAD"}, {"X@GRAD", "Bias@GRAD"});
+  def.in_place = {{"X", "Out"}};
+  return def;
+}
+
+OpDef BiasGeluGradDef() {
+  OpDef def;
+  def.type = "bias_gelu_grad";
+  def.doc =
+      "X@GRAD = Out@GRAD times the derivative of gelu at X + Bias; Bias@GRAD = the sum of X@GRAD "
+      "over all dims but the last.";
+  def.inputs = {{.name = "X", .doc = "Of bias_gelu."},
+                {.name = "Bias", .doc = "Of bias_gelu."},
+                {.name = "Out@GRAD", .doc = "The gradient of Out."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "Like X.", .dispensable = true},
+                 {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true}};
+  def.attrs = Attributes();
+  def.infer = [](OpContext& context) {
+    CheckBias(context);
+    const TensorMeta& x = context.Input("X");
+    CheckInputLike(context, "Out@GRAD", x.shape, x.dtype);
+    context.SetOutputLike("X@GRAD", "X");
+    context.SetOutputLike("Bias@GRAD", "Bias");
+  };
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.in_place = {{"Out@GRAD", "X@GRAD"}, {"X", "X@GRAD"}};
+  return def;
+}
+
+}  // namespace
+
+void RegisterBiasGelu(OpRegistry& registry) {
+  registry.Add(BiasGeluDef());
+  registry.Add(BiasGeluGradDef());
+  registry.AddCpuKernels<float, double>(
+      "bias_gelu", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+  registry.AddCpuKernels<float, double>("bias_gelu_grad", []<typename T>(PrepareContext& context) {
+    return PrepareGrad<T>(context);
+  });
+}
+
+}  // namespace skiff
+#endif  // HWY_ONCE

@@ -1,0 +1,71 @@
+// What layer_norm and its gradient do with one row, for ops that do more with it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "operators/nn/kernels/row_norm.h"
+
+namespace skiff {
+
+// The arguments of layer_norm besides X and Y. All may be nullptr.
+template <typename T>
+struct LayerNormRows {
+  int64_t size = 0;  // of a row
+  double epsilon = 0;
+  const T* scale = nullptr;
+  const T* bias = nullptr;
+  T* means = nullptr;
+  T* variances = nullptr;
+
+  // Normalizes a row. y may be x.
+  void Normalize(int64_t row, const T* x, T* y) const {
+    const RunMoments moments = MomentsOf(x, size);
+    const double variance = moments.squares / static_cast<double>(std::max<int64_t>(size, 1));
+    const T mean = static_cast<T>(moments.mean);
+    if (means != nullptr) means[row] = mean;
+    if (variances != nullptr) variances[row] = static_cast<T>(variance);
+    const T slope = static_cast<T>(1 / std::sqrt(variance + epsilon));
+    NormalizeRow(x, size, mean, slope, scale, bias, y);
+  }
+};
+
+// The arguments of layer_norm_grad besides the gradients; `scale` may be nullptr.
+template <typename T>
+struct LayerNormGradRows {
+  int64_t size = 0;  // of a row
+  double epsilon = 0;
+  const T* scale = nullptr;
+  const T* means = nullptr;
+  const T* variances = nullptr;
+
+  // Adds the gradients of Scale and Bias that come from a row.
+  void AddParameters(int64_t row, const T* x, const T* dy, T* scale_sums, T* bias_sums) const {
+    AddParameterGradients(x, dy, size, means[row], SlopeOf(row), scale_sums, bias_sums);
+  }
+
+  // Computes the gradient of a row of X. dx may be x or dy.
+  void Input(int64_t row, const T* x, const T* dy, T* dx) const {
+    const T slope = SlopeOf(row);
+    const RunGradientSums sums = GradientSumsOf(x, dy, scale, size, means[row]);
+    const auto count = static_cast<double>(std::max<int64_t>(size, 1));
+    const auto h = static_cast<double>(slope);
+    GradientRow(x, dy, scale, size,
+                {.mean = means[row],
+                 .slope = slope,
+                 .factor = static_cast<T>(h * h * h * sums.product / count),
+                 .offset = static_cast<T>(h * sums.sum / count)},
+                dx);
+  }
+
+ private:
+  T SlopeOf(int64_t row) const {
+    // A single element is its row's mean: Y doesn't depend on it, and the general formula would
+    // leave rounding errors.
+    if (size == 1) return 0;
+    return static_cast<T>(1 / std::sqrt(static_cast<double>(variances[row]) + epsilon));
+  }
+};
+
+}  // namespace skiff
