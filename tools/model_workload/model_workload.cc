@@ -132,9 +132,10 @@ ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOpti
 ModelWorkload LoadModelWorkload(const std::string& directory, const ModelWorkloadOptions& options,
                                 Executor* executor) {
   // As trainings save it; otherwise one file a parameter.
-  const std::string combined = "__params__";
   InferenceModelFiles files;
-  if (PathExists(JoinPath(directory, combined))) files.params_filename = combined;
+  if (PathExists(JoinPath(directory, kCombinedParamsFile))) {
+    files.params_filename = kCombinedParamsFile;
+  }
   InferenceModel model = LoadInferenceModel(directory, &executor->scope(), files);
   ModelWorkload workload{
       .program = std::move(model.program), .feeds = {}, .fetch = model.fetch_names.at(0)};
