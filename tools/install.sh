@@ -9,6 +9,7 @@ packages=(
   # libraries
   libprotobuf-dev protobuf-compiler libgoogle-glog-dev libgflags-dev
   libdnnl-dev libhwy-dev nlohmann-json3-dev libzip-dev zlib1g-dev
+  libicu-dev
   # tests and benchmarks
   libgtest-dev libgmock-dev
 )

@@ -167,3 +167,9 @@ def system_libs():
         headers = ["zip.h"],
         libs = {"zip": ["libzip.so"]},
     )
+    system_library(
+        name = "icu",
+        apt = "libicu-dev",
+        headers = ["unicode/uchar.h", "unicode/normalizer2.h"],
+        libs = {"uc": ["libicuuc.so"]},
+    )

@@ -15,8 +15,10 @@ namespace skiff::training {
 enum class DataStream : uint32_t {
   kTrainingSamples,  // of data that is generated, as the next; a step is a sample
   kValidationSamples,
-  kShuffle,       // a step is an epoch
-  kAugmentation,  // likewise
+  kShuffle,        // a step is an epoch
+  kAugmentation,   // likewise
+  kMasking,        // likewise
+  kSentencePairs,  // likewise
 };
 
 inline Philox DataRandom(uint64_t seed, DataStream stream, int64_t step) {

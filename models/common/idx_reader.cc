@@ -1,85 +1,14 @@
 #include "models/common/idx_reader.h"
 
-#include <zlib.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <filesystem>
-
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/io/file.h"
+#include "models/common/unpacked_file.h"
 
 namespace skiff::models {
 namespace {
 
 constexpr uint8_t kUnsignedByteType = 8;
-// No deflate stream expands more than this (zlib, "Maximum Compression Factor").
-constexpr int64_t kDeflateLimit = 1032;
-
-int64_t FileSize(const std::string& path) {
-  std::error_code error;
-  SKIFF_ENFORCE(std::filesystem::exists(path, error), kNotFound, "no file ", path);
-  SKIFF_ENFORCE(std::filesystem::is_regular_file(path, error), kIo, path, " is no regular file");
-  const auto size = std::filesystem::file_size(path, error);
-  SKIFF_ENFORCE(!error, kIo, "cannot read the size of ", path, ": ", error.message());
-  return static_cast<int64_t>(size);
-}
-
-// Bytes of a file that may be compressed: zlib passes plain files through.
-class UnpackedFile {
- public:
-  explicit UnpackedFile(const std::string& path)
-      : path_(path), file_bytes_(FileSize(path)), file_(gzopen(path.c_str(), "rb")) {
-    if (file_ == nullptr) ThrowSystemError("cannot open", path, errno);
-  }
-  ~UnpackedFile() { gzclose(file_); }
-  UnpackedFile(const UnpackedFile&) = delete;
-  UnpackedFile& operator=(const UnpackedFile&) = delete;
-
-  void Read(uint8_t* out, int64_t bytes, std::string_view what) {
-    constexpr int64_t kPiece = int64_t{1} << 30;  // zlib counts with int
-    int64_t done = 0;
-    while (done < bytes) {
-      const auto piece = static_cast<unsigned>(std::min(kPiece, bytes - done));
-      const int got = gzread(file_, out + done, piece);
-      if (got < 0) ThrowCorrupt();
-      SKIFF_ENFORCE(got > 0, kDataLoss, path_, " ends after ", done, " of ", bytes, " bytes of ",
-                    what);
-      done += got;
-    }
-  }
-
-  void EnforceEnd() {
-    uint8_t byte;
-    const int got = gzread(file_, &byte, 1);
-    // Z_BUF_ERROR: the elements are all there, but the stream's CRC isn't.
-    int code = Z_OK;
-    gzerror(file_, &code);
-    if (got < 0 || code == Z_BUF_ERROR) ThrowCorrupt();
-    SKIFF_ENFORCE(got == 0, kDataLoss, path_, " goes on behind its last element");
-  }
-
-  // Enforced before memory is taken: `bytes` can't be more than the file could hold.
-  void CheckHolds(int64_t bytes) const {
-    const int64_t limit =
-        gzdirect(file_) ? file_bytes_ : MultiplyCounts(file_bytes_, kDeflateLimit);
-    SKIFF_ENFORCE(bytes <= limit, kDataLoss, path_, " says that it has ", bytes,
-                  " elements, but a file of ", file_bytes_, " bytes holds no more than ", limit);
-  }
-
- private:
-  [[noreturn]] void ThrowCorrupt() {
-    int code = 0;
-    const char* reason = gzerror(file_, &code);
-    Throw(ErrorCode::kDataLoss, "cannot unpack ", path_, ": ", reason);
-  }
-
-  std::string path_;
-  int64_t file_bytes_;
-  gzFile file_;
-};
-
 std::string PlainOrPacked(const std::string& directory, const std::string& name) {
   const std::string plain = JoinPath(directory, name);
   const std::string packed = plain + ".gz";

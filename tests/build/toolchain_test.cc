@@ -33,6 +33,7 @@ HWY_AFTER_NAMESPACE();
 #include <glog/logging.h>
 #include <gtest/gtest.h>
 #include <omp.h>
+#include <unicode/uchar.h>
 #include <zip.h>
 #include <zlib.h>
 
@@ -118,6 +119,7 @@ TEST(Toolchain, LinksTheSmallLibraries) {
   EXPECT_EQ(nlohmann::json::parse("[1, 2]").size(), 2u);
   EXPECT_STREQ(zlibVersion(), ZLIB_VERSION);
   EXPECT_NE(zip_libzip_version(), nullptr);
+  EXPECT_TRUE(u_ispunct(0x3002));  // an ideographic full stop
   LOG(INFO) << "glog is linked";
 }
 

@@ -1,0 +1,49 @@
+// Takes examples out of a training set, to validate on.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <vector>
+
+#include "framework/base/error.h"
+
+namespace skiff::text {
+
+// Removes the last examples and returns them: round(fraction × size), but at least one. Throws
+// Error (kInvalidArgument) unless the fraction is above 0 and both parts have an example.
+template <typename T>
+std::vector<T> HoldBackLast(std::vector<T>* examples, double fraction) {
+  const auto size = static_cast<int64_t>(examples->size());
+  const int64_t count = std::max<int64_t>(1, std::llround(fraction * static_cast<double>(size)));
+  SKIFF_ENFORCE(fraction > 0 && count < size, kInvalidArgument, "cannot hold back a share of ",
+                fraction, " of ", size, " examples: one has to be left, and one held back");
+  const auto first = examples->end() - count;
+  std::vector<T> held_back(std::make_move_iterator(first),
+                           std::make_move_iterator(examples->end()));
+  examples->erase(first, examples->end());
+  return held_back;
+}
+
+// Likewise with the last examples of each class, for files that are sorted by class. T has a member
+// `label`. The order within each part stays.
+template <typename T>
+std::vector<T> HoldBackLastOfEachClass(std::vector<T>* examples, double fraction) {
+  std::map<int64_t, std::vector<size_t>> of_class;
+  for (size_t i = 0; i < examples->size(); ++i) of_class[(*examples)[i].label].push_back(i);
+  std::vector<bool> is_held_back(examples->size());
+  for (auto& [label, indices] : of_class) {
+    for (const size_t index : HoldBackLast(&indices, fraction)) is_held_back[index] = true;
+  }
+  std::vector<T> kept;
+  std::vector<T> held_back;
+  for (size_t i = 0; i < examples->size(); ++i) {
+    (is_held_back[i] ? held_back : kept).push_back(std::move((*examples)[i]));
+  }
+  *examples = std::move(kept);
+  return held_back;
+}
+
+}  // namespace skiff::text

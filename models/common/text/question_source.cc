@@ -1,0 +1,63 @@
+#include "models/common/text/question_source.h"
+
+#include <algorithm>
+
+#include "framework/base/error.h"
+#include "models/common/text/pretraining_source.h"
+
+namespace skiff::text {
+namespace {
+
+void Append(const TokenSequence& more, TokenSequence* tokens) {
+  tokens->ids.insert(tokens->ids.end(), more.ids.begin(), more.ids.end());
+  tokens->roles.insert(tokens->roles.end(), more.roles.begin(), more.roles.end());
+}
+
+}  // namespace
+
+QuestionSource::QuestionSource(const Tokenizer& tokenizer, std::span<const Question> questions,
+                               const QuestionOptions& options)
+    : options_(options), pad_(tokenizer.vocabulary().pad()) {
+  SKIFF_ENFORCE(!questions.empty(), kInvalidArgument, "no questions to ask");
+  for (const Question& question : questions) samples_.push_back(MakeSample(tokenizer, question));
+}
+
+QuestionSource::Sample QuestionSource::MakeSample(const Tokenizer& tokenizer,
+                                                  const Question& question) const {
+  const Vocabulary& vocabulary = tokenizer.vocabulary();
+  const auto refuse = [&](const std::string& why) {
+    Throw(ErrorCode::kInvalidArgument, "the question \"", question.before, "[", question.answer,
+          "]", question.after, "\": ", why);
+  };
+  TokenSequence tokens = tokenizer.Encode(question.before);
+  const TokenSequence answer = tokenizer.Encode(question.answer);
+  if (answer.size() < 1 || answer.size() > options_.most_masked) {
+    refuse(
+        StrCat("the answer has ", answer.size(), " tokens, expected 1 to ", options_.most_masked));
+  }
+  Sample sample;
+  for (const TokenId id : answer.ids) {
+    if (vocabulary.IsSpecial(id)) refuse("the vocabulary doesn't have the answer");
+    sample.masked.positions.push_back(tokens.size() + 1);  // behind [CLS]
+    sample.masked.labels.push_back(id);
+    tokens.Add(vocabulary.mask(), TokenRole::kSpecial);
+  }
+  Append(tokenizer.Encode(question.after), &tokens);
+  sample.instance = PackSegments(vocabulary, {&tokens, 1});
+  sample.instance.task_id = options_.task_id;
+  if (sample.instance.size() > options_.length) {
+    refuse(StrCat(sample.instance.size(), " tokens, expected at most ", options_.length));
+  }
+  return sample;
+}
+
+std::vector<training::FeedShape> QuestionSource::fields() const {
+  return PretrainingFields(options_.length, options_.most_masked);
+}
+
+void QuestionSource::Read(int64_t sample, int64_t, int64_t row, std::span<Tensor> fields) const {
+  const Sample& read = samples_[static_cast<size_t>(sample)];
+  WritePretrainingRow(read.instance, read.masked, pad_, row, fields);
+}
+
+}  // namespace skiff::text

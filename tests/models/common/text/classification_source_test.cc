@@ -1,0 +1,136 @@
+#include "models/common/text/classification_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include "framework/base/error.h"
+#include "framework/training/sample_reader.h"
+#include "models/common/text/hold_back.h"
+#include "tests/harness/temp_directory.h"
+
+namespace skiff::text {
+namespace {
+
+using ::testing::ElementsAre;
+using training::Batch;
+using training::SampleReader;
+
+const Vocabulary kVocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"});
+
+template <typename T>
+std::vector<T> ValuesOf(const Batch& batch, const char* feed) {
+  const std::span<const T> values = batch.feed(feed).values<T>();
+  return {values.begin(), values.end()};
+}
+
+std::vector<int64_t> IdsOf(const std::string& text, const ClassificationOptions& options) {
+  const std::vector<LabelledText> texts = {{.label = 0, .text = text}};
+  const ClassificationSource source(Tokenizer(&kVocabulary), texts, options);
+  SampleReader reader(&source, {.batch_size = 1});
+  Batch batch;
+  EXPECT_TRUE(reader.Next(&batch));
+  return ValuesOf<int64_t>(batch, kTokenIds);
+}
+
+TEST(ClassificationSource, FeedsTextsAndLabels) {
+  const std::vector<LabelledText> texts = {{.label = 1, .text = "a b"}, {.label = 0, .text = "c"}};
+  const ClassificationSource source(Tokenizer(&kVocabulary), texts, {.length = 5, .task_id = 3});
+  SampleReader reader(&source, {.batch_size = 2});
+  Batch batch;
+  ASSERT_TRUE(reader.Next(&batch));
+  EXPECT_THAT(ValuesOf<int64_t>(batch, kTokenIds), ElementsAre(2, 5, 6, 3, 0, 2, 7, 3, 0, 0));
+  EXPECT_THAT(ValuesOf<int64_t>(batch, kPositionIds), ElementsAre(0, 1, 2, 3, 0, 0, 1, 2, 0, 0));
+  EXPECT_THAT(ValuesOf<float>(batch, kInputMask), ElementsAre(1, 1, 1, 1, 0, 1, 1, 1, 0, 0));
+  EXPECT_THAT(ValuesOf<int64_t>(batch, kSentenceIds), testing::Each(0));
+  EXPECT_THAT(ValuesOf<int64_t>(batch, kTaskIds), testing::Each(3));
+  EXPECT_THAT(ValuesOf<int64_t>(batch, kLabel), ElementsAre(1, 0));
+  EXPECT_EQ(batch.feed(kLabel).shape(), Shape({2, 1}));
+}
+
+TEST(ClassificationSource, KeepsTheStartOrBothEndsOfALongText) {
+  EXPECT_THAT(IdsOf("a b c d a", {.length = 5}), ElementsAre(2, 5, 6, 7, 3));
+  EXPECT_THAT(IdsOf("a b c d a", {.length = 5, .tail_tokens = 1}), ElementsAre(2, 5, 6, 5, 3));
+  EXPECT_THAT(IdsOf("a b c d", {.length = 5, .tail_tokens = 3}), ElementsAre(2, 6, 7, 8, 3));
+  EXPECT_THAT(IdsOf("a b c", {.length = 5, .tail_tokens = 1}), ElementsAre(2, 5, 6, 7, 3));
+  EXPECT_THAT(IdsOf("", {.length = 4}), ElementsAre(2, 3, 0, 0));
+}
+
+TEST(ClassificationSource, RefusesOptionsThatLeaveNoText) {
+  const std::vector<LabelledText> texts = {{.label = 0, .text = "a"}};
+  const auto make = [&](const ClassificationOptions& options) {
+    ClassificationSource(Tokenizer(&kVocabulary), texts, options);
+  };
+  ExpectError([&] { make({.length = 2}); }, ErrorCode::kInvalidArgument,
+              "inputs of 2 tokens: expected at least 3");
+  ExpectError([&] { make({.length = 8, .tail_tokens = 7}); }, ErrorCode::kInvalidArgument,
+              "tail_tokens = 7: expected 0 to 6");
+  ExpectError([&] { ClassificationSource(Tokenizer(&kVocabulary), {}, {}); },
+              ErrorCode::kInvalidArgument, "no texts to classify");
+}
+
+class LabelledTextsTest : public ::testing::Test {
+ protected:
+  TempDirectory directory_;
+  const std::string path_ = directory_ / "texts.tsv";
+};
+
+TEST_F(LabelledTextsTest, AreTheFirstAndTheLastColumn) {
+  const std::string table = "1\tcv000\tgood film\r\n0\tbad\tfilm \n0\t\n";
+  gzFile file = gzopen(path_.c_str(), "wb");
+  gzwrite(file, table.data(), static_cast<unsigned>(table.size()));
+  gzclose(file);
+  const std::vector<LabelledText> texts = ReadLabelledTexts(path_);
+  ASSERT_EQ(texts.size(), 3u);
+  EXPECT_EQ(texts[0].label, 1);
+  EXPECT_EQ(texts[0].text, "good film");
+  EXPECT_EQ(texts[1].text, "film ");
+  EXPECT_EQ(texts[2].text, "");
+}
+
+TEST_F(LabelledTextsTest, SayWhichLineIsWrong) {
+  PutBytes(path_, "1\ta\nno tab\n");
+  ExpectError([&] { ReadLabelledTexts(path_); }, ErrorCode::kDataLoss,
+              path_ + ":2 has no tab: expected label, tab, text");
+  for (const std::string label : {"good", "-1", "10000", ""}) {
+    PutBytes(path_, label + "\ta\n");
+    ExpectError([&] { ReadLabelledTexts(path_); }, ErrorCode::kDataLoss,
+                StrCat(path_, ":1: label \"", label, "\": expected a whole number from 0 to 9999"));
+  }
+  PutBytes(path_, "");
+  ExpectError([&] { ReadLabelledTexts(path_); }, ErrorCode::kDataLoss,
+              path_ + " is empty: expected labelled texts, one a line");
+}
+
+TEST_F(LabelledTextsTest, TellTheNumberOfClasses) {
+  const auto classes = [](const std::vector<int64_t>& labels) {
+    std::vector<LabelledText> texts;
+    for (const int64_t label : labels) texts.push_back({.label = label, .text = ""});
+    return CountClasses(texts);
+  };
+  EXPECT_EQ(classes({2, 0, 1, 1}), 3);
+  ExpectError(
+      [&] {
+        classes({0, 2});
+      },
+      ErrorCode::kDataLoss, "no text has the label 1, but the highest is 2");
+  ExpectError(
+      [&] {
+        classes({0, 0});
+      },
+      ErrorCode::kDataLoss, "the texts are of 1 classes: expected at least 2");
+}
+
+TEST_F(LabelledTextsTest, AreHeldBackFromEachClassIfTheFileIsSorted) {
+  std::vector<LabelledText> texts;
+  for (int64_t i = 0; i < 40; ++i) texts.push_back({.label = i / 20, .text = std::to_string(i)});
+  const std::vector<LabelledText> held_back = HoldBackLastOfEachClass(&texts, 0.1);
+  std::vector<std::string> names;
+  for (const LabelledText& text : held_back) names.push_back(text.text);
+  EXPECT_THAT(names, ElementsAre("18", "19", "38", "39"));
+  EXPECT_EQ(texts.size(), 36u);
+  EXPECT_EQ(texts[18].text, "20");
+}
+
+}  // namespace
+}  // namespace skiff::text
