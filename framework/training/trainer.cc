@@ -475,6 +475,9 @@ void Trainer::KeepIfBest(int64_t epoch, double value) {
                      // In one file, so that it never holds the weights of two epochs, whenever
                      // writing is cut off.
                      {.files = {.params_filename = kCombinedParamsFile}});
+  for (const auto& [name, text] : options_.model_files) {
+    AtomicWriteFile(JoinPath(ModelDirectory(), name), text);
+  }
 }
 
 void Trainer::Report(const TrainingRecord& record) const {

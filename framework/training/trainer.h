@@ -49,6 +49,9 @@ struct TrainerOptions {
   int64_t stop_after_steps = 0;   // saves and stops there as a signal would; 0: never
   // A saved model whose parameters the training begins with (initial_weights.h). Empty: none.
   std::string initial_model;
+  // Files that programs need beside the weights, such as a vocabulary: from their names to their
+  // contents. They are written into model/.
+  std::map<std::string, std::string> model_files;
   // Settings that must not change between a training and its continuation, by name.
   std::map<std::string, std::string> configuration;
   bool is_terminal = false;  // of `out`

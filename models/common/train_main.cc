@@ -268,6 +268,7 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
                              .early_stop_epochs = FLAGS_early_stop,
                              .stop_after_steps = FLAGS_stop_after,
                              .initial_model = FLAGS_initial_model,
+                             .model_files = task.model_files,
                              .configuration = Configuration(model),
                              .is_terminal = training::StdoutIsTerminal(),
                              .compile = {.memory = MemoryFromFlags(),

@@ -110,14 +110,14 @@ ErnieInputs ErnieFeeds(const ErnieOptions& options, int64_t length) {
   return {.token_ids = ids("token_ids"),
           .sentence_ids = ids("sentence_ids"),
           .position_ids = ids("position_ids"),
-          .task_ids = options.tasks > 0 ? ids("task_ids") : Variable(),
+          .task_ids = ids("task_ids"),
           .input_mask = layers::Data("input_mask", {-1, length})};
 }
 
-std::vector<std::string> InputNames(const ErnieInputs& inputs) {
+std::vector<std::string> InputNames(const ErnieInputs& inputs, const ErnieOptions& options) {
   std::vector<std::string> names = {inputs.token_ids.name(), inputs.sentence_ids.name(),
                                     inputs.position_ids.name(), inputs.input_mask.name()};
-  if (inputs.task_ids.defined()) names.push_back(inputs.task_ids.name());
+  if (options.tasks > 0) names.push_back(inputs.task_ids.name());
   return names;
 }
 

@@ -23,7 +23,7 @@ struct ErnieInputs {
   Variable token_ids;     // [N, L] int64
   Variable sentence_ids;  // [N, L] int64
   Variable position_ids;  // [N, L] int64
-  Variable task_ids;      // [N, L] int64; undefined without task embeddings
+  Variable task_ids;      // [N, L] int64; not read without task embeddings
   Variable input_mask;    // [N, L] float32: 1 for a token, 0 for padding
 };
 
@@ -31,8 +31,8 @@ struct ErnieInputs {
 // the positions that the network has.
 ErnieInputs ErnieFeeds(const ErnieOptions& options, int64_t length);
 
-// Returns the names of the inputs that are defined.
-std::vector<std::string> InputNames(const ErnieInputs& inputs);
+// Returns the names of the inputs that the network reads.
+std::vector<std::string> InputNames(const ErnieInputs& inputs, const ErnieOptions& options);
 
 // Returns a vector for each token: [N, L, hidden]. Tokens don't see padding.
 Variable ErnieEncoder(const ErnieInputs& inputs, const ErnieOptions& options);

@@ -34,7 +34,7 @@ training::TrainingProgram BuildErnieFineTuning(const ErnieOptions& options, int6
   program.metrics = {
       {.name = "accuracy", .variable = accuracy.name(), .percent = true, .larger_is_better = true}};
   program.decisive_metric = "accuracy";
-  program.model_inputs = InputNames(inputs);
+  program.model_inputs = InputNames(inputs, options);
   program.model_outputs = {probabilities.name()};
   program.test = program.main->CloneForTest();
   training::Optimization trained = training::Optimize(loss, optimization);

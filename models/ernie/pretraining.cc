@@ -24,6 +24,21 @@ Variable WeightedMean(const Variable& x, const Variable& weights, const Variable
   return layers::ReduceSum(x * weights) / layers::ElementwiseMax(total, least);
 }
 
+// A sequence is answered if all its masked tokens are right.
+void AppendAnswers(const Variable& hits, const Variable& weights, int64_t masked,
+                   PretrainingLoss* result) {
+  const auto per_sequence = [&](const Variable& x) {
+    return layers::ReduceSum(layers::Reshape(x, {-1, masked}), {.dims = {1}, .keep_dim = true});
+  };
+  const Variable wanted = per_sequence(weights);
+  const Variable right = per_sequence(hits * weights);
+  const Variable asked =
+      layers::Cast(layers::GreaterThan(wanted, layers::ZerosLike(wanted)), DType::kFloat32);
+  const Variable answered = layers::Cast(layers::Equal(right, wanted), DType::kFloat32);
+  result->sequences = layers::ReduceSum(asked);
+  result->answer_accuracy = WeightedMean(answered, asked, result->sequences);
+}
+
 void AppendMaskedWords(const Variable& encoded, const ErnieOptions& options, int64_t masked,
                        PretrainingLoss* result) {
   result->places = layers::Data("masked_positions", {-1, masked}, DType::kInt64);
@@ -38,11 +53,11 @@ void AppendMaskedWords(const Variable& encoded, const ErnieOptions& options, int
   result->word_weight = layers::ReduceSum(weights);
   result->word_loss = WeightedMean(losses, weights, result->word_weight);
   result->word_accuracy = WeightedMean(hits, weights, result->word_weight);
+  AppendAnswers(hits, weights, masked, result);
 }
 
-void AppendSentenceTask(const Variable& encoded, const ErnieOptions& options, int64_t classes,
-                        PretrainingLoss* result) {
-  const Variable label = layers::Data("sentence_label", {-1, 1}, DType::kInt64);
+void AppendSentenceTask(const Variable& encoded, const Variable& label, const ErnieOptions& options,
+                        int64_t classes, PretrainingLoss* result) {
   result->sentence_scores =
       ErnieSequenceScores(ErniePool(encoded, options), classes, "next_sent_fc", options);
   const Variable& scores = result->sentence_scores;
@@ -61,8 +76,10 @@ PretrainingLoss AppendErniePretraining(const ErnieOptions& options, const Pretra
   const Variable encoded = ErnieEncoder(result.inputs, options);
   AppendMaskedWords(encoded, options, shape.masked, &result);
   result.loss = result.word_loss;
+  // Declared in any case: readers give it.
+  const Variable label = layers::Data("sentence_label", {-1, 1}, DType::kInt64);
   if (shape.sentence_classes == 0) return result;
-  AppendSentenceTask(encoded, options, shape.sentence_classes, &result);
+  AppendSentenceTask(encoded, label, options, shape.sentence_classes, &result);
   result.loss = result.word_loss + result.sentence_loss;
   return result;
 }
@@ -84,6 +101,11 @@ training::TrainingProgram BuildErniePretraining(const ErnieOptions& options,
                       .weight = built.word_weight.name(),
                       .percent = true,
                       .larger_is_better = true},
+                     {.name = "answer_accuracy",
+                      .variable = built.answer_accuracy.name(),
+                      .weight = built.sequences.name(),
+                      .percent = true,
+                      .larger_is_better = true},
                      {.name = "masked_loss",
                       .variable = built.word_loss.name(),
                       .weight = built.word_weight.name()}};
@@ -94,7 +116,7 @@ training::TrainingProgram BuildErniePretraining(const ErnieOptions& options,
                                .larger_is_better = true});
   }
   program.decisive_metric = "masked_accuracy";
-  program.model_inputs = InputNames(built.inputs);
+  program.model_inputs = InputNames(built.inputs, options);
   program.model_inputs.push_back(built.places.name());
   program.model_outputs = {built.word_scores.name()};
   // Also for the sake of its parameters, which fine-tuning begins with.

@@ -25,6 +25,8 @@ struct PretrainingLoss {
   Variable word_loss;          // [1], the mean over masked tokens, weighted
   Variable word_accuracy;      // [1], of masked tokens
   Variable word_weight;        // [1], the sum of the weights
+  Variable answer_accuracy;    // [1], of sequences: those whose masked tokens are all right
+  Variable sequences;          // [1], the number of sequences with masked tokens
   Variable sentence_scores;    // [N, sentence_classes]; undefined without the task
   Variable sentence_loss;      // [1]; undefined without the task
   Variable sentence_accuracy;  // [1]; undefined without the task
