@@ -12,6 +12,9 @@
 
 namespace skiff {
 
+// The file of all parameters in the models that trainings save.
+inline constexpr const char* kCombinedParamsFile = "__params__";
+
 struct InferenceModelFiles {
   std::string model_filename = "__model__";
   // The combined file of all parameters; empty: one file per variable.

@@ -19,6 +19,7 @@
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
+#include "framework/training/initial_weights.h"
 #include "framework/training/learning_curve.h"
 #include "framework/training/progress.h"
 #include "framework/training/state_text.h"
@@ -115,6 +116,18 @@ Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validati
   Compile(options_.compile.tuner);
   if (program->average != nullptr) average_.emplace(program->average.get(), &executor_);
   executor_.Run(*program->startup);
+  if (!options_.initial_model.empty()) TakeInitialWeights();
+}
+
+void Trainer::TakeInitialWeights() {
+  const InitialWeights weights =
+      TakeWeights(options_.initial_model, *program_->main, &executor_.scope());
+  *out_ << weights.taken.size() << " parameters begin with those of " << options_.initial_model;
+  if (!weights.missing.empty()) {
+    *out_ << "; " << weights.missing.size()
+          << " that it lacks are new: " << Join(weights.missing, ", ");
+  }
+  *out_ << std::endl;
 }
 
 void Trainer::CheckOptions() const {
@@ -461,7 +474,10 @@ void Trainer::KeepIfBest(int64_t epoch, double value) {
                      *program_->test, executor_.scope(),
                      // In one file, so that it never holds the weights of two epochs, whenever
                      // writing is cut off.
-                     {.files = {.params_filename = "__params__"}});
+                     {.files = {.params_filename = kCombinedParamsFile}});
+  for (const auto& [name, text] : options_.model_files) {
+    AtomicWriteFile(JoinPath(ModelDirectory(), name), text);
+  }
 }
 
 void Trainer::Report(const TrainingRecord& record) const {

@@ -47,6 +47,11 @@ struct TrainerOptions {
   int64_t save_every_steps = 0;   // in addition to the end of each epoch
   int64_t early_stop_epochs = 0;  // stops after so many epochs without a better value; 0: never
   int64_t stop_after_steps = 0;   // saves and stops there as a signal would; 0: never
+  // A saved model whose parameters the training begins with (initial_weights.h). Empty: none.
+  std::string initial_model;
+  // Files that programs need beside the weights, such as a vocabulary: from their names to their
+  // contents. They are written into model/.
+  std::map<std::string, std::string> model_files;
   // Settings that must not change between a training and its continuation, by name.
   std::map<std::string, std::string> configuration;
   bool is_terminal = false;  // of `out`
@@ -70,7 +75,8 @@ class Trainer {
  public:
   // Runs the startup program. All arguments outlive the trainer. `out` gets what a person reads.
   // Throws an Error (kInvalidArgument) for options out of range, for a decisive metric that isn't
-  // one of the program's, and for a tuner with readers that don't know their batches.
+  // one of the program's, and for a tuner with readers that don't know their batches; and what
+  // TakeWeights throws.
   Trainer(const TrainingProgram* program, Reader* train, Reader* validation, TrainerOptions options,
           std::ostream* out);
 
@@ -127,6 +133,7 @@ class Trainer {
     std::optional<size_t> weight;
   };
 
+  void TakeInitialWeights();
   void ListMetrics();
   void CheckOptions() const;
   const Metric& decisive_metric() const { return metrics_[decisive_]; }

@@ -82,6 +82,9 @@ DEFINE_string(
     output_dir, "",
     "Where to write. Empty: MODEL_run in the current directory. One that holds a training is "
     "refused without --resume.");
+DEFINE_string(initial_model, "",
+              "Directory of a saved model, such as another training's OUTPUT_DIR/model: parameters "
+              "of the same names begin with its values. Empty: all begin at random.");
 DEFINE_int64(save_every, 0, "Steps between two checkpoints, besides that of each epoch's end.");
 DEFINE_int64(early_stop, 0,
              "Ends the training after this many epochs without a better validation value. 0: "
@@ -266,6 +269,8 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .save_every_steps = FLAGS_save_every,
           .early_stop_epochs = FLAGS_early_stop,
           .stop_after_steps = FLAGS_stop_after,
+          .initial_model = FLAGS_initial_model,
+          .model_files = task.model_files,
           .configuration = Configuration(model),
           .is_terminal = training::StdoutIsTerminal(),
           .compile = {.memory = MemoryFromFlags(),

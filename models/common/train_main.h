@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,6 +33,7 @@ struct TrainingTask {
   std::unique_ptr<training::Reader> train;
   std::unique_ptr<training::Reader> validation;
   std::unique_ptr<training::TrainingProgram> program;
+  std::map<std::string, std::string> model_files = {};  // TrainerOptions::model_files
 };
 
 struct TrainableModel {

@@ -135,10 +135,11 @@ ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOpti
 
 ModelWorkload LoadModelWorkload(const std::string& directory, const ModelWorkloadOptions& options,
                                 Executor* executor) {
-  // Trainings save all parameters in this file; without it there is one file per parameter.
-  const std::string combined = "__params__";
+  // Trainings save all parameters in one file; without it there is one file per parameter.
   InferenceModelFiles files;
-  if (PathExists(JoinPath(directory, combined))) files.params_filename = combined;
+  if (PathExists(JoinPath(directory, kCombinedParamsFile))) {
+    files.params_filename = kCombinedParamsFile;
+  }
   InferenceModel model = LoadInferenceModel(directory, &executor->scope(), files);
   ModelWorkload workload{
       .program = std::move(model.program), .feeds = {}, .fetch = model.fetch_names.at(0)};

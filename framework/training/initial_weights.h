@@ -1,0 +1,23 @@
+// Begins a training with the weights of a saved model, as in fine-tuning.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/tensor/scope.h"
+
+namespace skiff::training {
+
+struct InitialWeights {
+  std::vector<std::string> taken;    // names of parameters that the model has
+  std::vector<std::string> missing;  // and of those that it lacks, which stay as they are
+};
+
+// Replaces the parameters of `program` in the scope by those of the same names in the inference
+// model in `directory` (SaveInferenceModel with one file of parameters). Throws an Error:
+// kInvalidArgument if a parameter has another shape or dtype there, or if they have no parameter in
+// common; and what LoadInferenceModel throws. After an Error the scope is as it was.
+InitialWeights TakeWeights(const std::string& directory, const Program& program, Scope* scope);
+
+}  // namespace skiff::training

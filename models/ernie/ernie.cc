@@ -1,0 +1,165 @@
+#include "models/ernie/ernie.h"
+
+#include <cmath>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/builder/activation.h"
+#include "framework/builder/data.h"
+#include "framework/builder/layer_call.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
+
+namespace skiff::models {
+namespace {
+
+constexpr const char* kWordEmbedding = "word_embedding";
+
+// What is added to the scores of padding: exp of it is 0 beside any real score.
+constexpr float kMaskedScore = 1e4f;
+
+class Builder {
+ public:
+  explicit Builder(const ErnieOptions& options) : options_(options) {}
+
+  ParamAttr Weight(const std::string& name) const {
+    return {.name = name,
+            .initializer = initializer::TruncatedNormal({.stddev = options_.initializer_range})};
+  }
+
+  Variable Embed(const Variable& ids, int64_t rows, const std::string& name) const {
+    return layers::Embedding(ids,
+                             {.rows = rows, .width = options_.hidden, .param_attr = Weight(name)});
+  }
+
+  // x · W + b over the last dim.
+  Variable Dense(const Variable& x, int64_t size, const std::string& name,
+                 const std::string& act = "") const {
+    return layers::Fc(x, size,
+                      {.num_flatten_dims = static_cast<int64_t>(x.dims().size()) - 1,
+                       .param_attr = Weight(name + ".w_0"),
+                       .bias_attr = ParamAttr{.name = name + ".b_0"},
+                       .act = act});
+  }
+
+  Variable Norm(const Variable& x, const std::string& name) const {
+    return layers::LayerNorm(x, {.begin_norm_axis = static_cast<int64_t>(x.dims().size()) - 1,
+                                 .param_attr = ParamAttr{.name = name + "_layer_norm_scale"},
+                                 .bias_attr = ParamAttr{.name = name + "_layer_norm_bias"}});
+  }
+
+  static Variable Drop(const Variable& x, float probability) {
+    if (probability == 0) return x;
+    return layers::Dropout(x, probability, {.implementation = "upscale_in_train"});
+  }
+
+  // [N, L, hidden] -> [N, heads, L, hidden / heads]
+  Variable SplitHeads(const Variable& x) const {
+    const Variable heads =
+        layers::Reshape(x, {0, 0, options_.heads, options_.hidden / options_.heads});
+    return layers::Transpose(heads, {0, 2, 1, 3});
+  }
+
+  Variable Attention(const Variable& x, const Variable& bias, const std::string& name) const {
+    const auto width = static_cast<double>(options_.hidden / options_.heads);
+    const Variable query = SplitHeads(Dense(x, options_.hidden, name + "_query_fc"));
+    const Variable key = SplitHeads(Dense(x, options_.hidden, name + "_key_fc"));
+    const Variable value = SplitHeads(Dense(x, options_.hidden, name + "_value_fc"));
+    const Variable scaled =
+        layers::Scale(query, {.scale = static_cast<float>(1 / std::sqrt(width))});
+    const Variable scores = layers::MatMul(scaled, key, {.transpose_y = true}) + bias;
+    const Variable weights = Drop(layers::Softmax(scores), options_.attention_dropout);
+    const Variable mixed = layers::Transpose(layers::MatMul(weights, value), {0, 2, 1, 3});
+    return Dense(layers::Reshape(mixed, {0, 0, options_.hidden}), options_.hidden,
+                 name + "_output_fc");
+  }
+
+  Variable Layer(const Variable& x, const Variable& bias, const std::string& name) const {
+    const Variable attended = Attention(x, bias, name + "_multi_head_att");
+    const Variable first = Norm(x + Drop(attended, options_.dropout), name + "_post_att");
+    const Variable hidden = Dense(first, options_.feed_forward, name + "_ffn_fc_0", options_.act);
+    const Variable second = Dense(hidden, options_.hidden, name + "_ffn_fc_1");
+    return Norm(first + Drop(second, options_.dropout), name + "_post_ffn");
+  }
+
+ private:
+  const ErnieOptions& options_;
+};
+
+// [N, L] of 1 and 0 -> [N, 1, 1, L] of 0 and -kMaskedScore.
+Variable AttentionBias(const Variable& input_mask) {
+  const Variable bias =
+      layers::Scale(input_mask, {.scale = kMaskedScore, .bias = -1, .bias_after_scale = false});
+  return layers::Unsqueeze(bias, {1, 2});
+}
+
+}  // namespace
+
+ErnieInputs ErnieFeeds(const ErnieOptions& options, int64_t length) {
+  CheckErnieOptions(options);
+  SKIFF_ENFORCE(length >= 1 && length <= options.positions, kInvalidArgument,
+                "ERNIE: sequences of length ", length, ": expected 1 to the ", options.positions,
+                " positions that the network has");
+  const auto ids = [&](const char* name) {
+    return layers::Data(name, {-1, length}, DType::kInt64);
+  };
+  return {.token_ids = ids("token_ids"),
+          .sentence_ids = ids("sentence_ids"),
+          .position_ids = ids("position_ids"),
+          .task_ids = ids("task_ids"),
+          .input_mask = layers::Data("input_mask", {-1, length})};
+}
+
+std::vector<std::string> InputNames(const ErnieInputs& inputs, const ErnieOptions& options) {
+  std::vector<std::string> names = {inputs.token_ids.name(), inputs.sentence_ids.name(),
+                                    inputs.position_ids.name(), inputs.input_mask.name()};
+  if (options.tasks > 0) names.push_back(inputs.task_ids.name());
+  return names;
+}
+
+Variable ErnieEncoder(const ErnieInputs& inputs, const ErnieOptions& options) {
+  CheckErnieOptions(options);
+  const Builder build(options);
+  Variable x = build.Embed(inputs.token_ids, options.vocabulary, kWordEmbedding) +
+               build.Embed(inputs.position_ids, options.positions, "pos_embedding") +
+               build.Embed(inputs.sentence_ids, options.sentences, "sent_embedding");
+  if (options.tasks > 0) x = x + build.Embed(inputs.task_ids, options.tasks, "task_embedding");
+  x = Builder::Drop(build.Norm(x, "pre_encoder"), options.dropout);
+  const Variable bias = AttentionBias(inputs.input_mask);
+  for (int64_t i = 0; i < options.layers; ++i) {
+    x = build.Layer(x, bias, StrCat("encoder_layer_", i));
+  }
+  return x;
+}
+
+Variable ErniePool(const Variable& encoded, const ErnieOptions& options) {
+  const Variable first = layers::Slice(encoded, {.axes = {1}, .starts = {0}, .ends = {1}});
+  return Builder(options).Dense(layers::Reshape(first, {-1, options.hidden}), options.hidden,
+                                "pooled_fc", "tanh");
+}
+
+Variable ErnieWordScores(const Variable& encoded, const Variable& places,
+                         const ErnieOptions& options) {
+  const Builder build(options);
+  const Variable rows = layers::Reshape(encoded, {-1, options.hidden});
+  const Variable chosen = layers::Gather(rows, places);
+  const Variable hidden = build.Norm(
+      build.Dense(chosen, options.hidden, "mask_lm_trans_fc", options.act), "mask_lm_trans");
+  const Variable table(DefaultMainProgram().root(), kWordEmbedding);
+  const LayerCall call("mask_lm_out_fc", "mask_lm_out_fc", std::source_location::current());
+  return call.AddBias(layers::MatMul(hidden, table, {.transpose_y = true}),
+                      ParamAttr{.name = "mask_lm_out_fc.b_0"}, /*begin=*/1, /*end=*/2);
+}
+
+Variable ErnieSequenceScores(const Variable& pooled, int64_t classes, const std::string& name,
+                             const ErnieOptions& options) {
+  SKIFF_ENFORCE(classes >= 2, kInvalidArgument, "ERNIE: ", classes,
+                " classes of sequences: expected at least 2");
+  return Builder(options).Dense(Builder::Drop(pooled, options.dropout), classes, name);
+}
+
+}  // namespace skiff::models

@@ -1,0 +1,130 @@
+#include "models/ernie/ernie_options.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "framework/base/error.h"
+
+namespace skiff::models {
+namespace {
+
+struct Preset {
+  const char* name;
+  int64_t layers;
+  int64_t hidden;
+  int64_t heads;
+};
+
+// A head is 64 wide, and a feed-forward layer four times as wide as a token's vector.
+constexpr Preset kPresets[] = {{"tiny", 2, 128, 2},   {"mini", 4, 256, 4},
+                               {"small", 6, 384, 6},  {"medium", 6, 768, 12},
+                               {"base", 12, 768, 12}, {"xbase", 20, 1024, 16}};
+
+// Calls visit(key, option) for each key of the file.
+template <typename Options, typename Visit>
+void VisitOptions(Options& options, const Visit& visit) {
+  visit("vocab_size", options.vocabulary);
+  visit("hidden_size", options.hidden);
+  visit("num_hidden_layers", options.layers);
+  visit("num_attention_heads", options.heads);
+  visit("intermediate_size", options.feed_forward);
+  visit("max_position_embeddings", options.positions);
+  visit("type_vocab_size", options.sentences);
+  visit("task_type_vocab_size", options.tasks);
+  visit("hidden_act", options.act);
+  visit("hidden_dropout_prob", options.dropout);
+  visit("attention_probs_dropout_prob", options.attention_dropout);
+  visit("initializer_range", options.initializer_range);
+}
+
+void ReadValue(const nlohmann::json& value, const std::string& key, int64_t& option) {
+  SKIFF_ENFORCE(value.is_number_integer(), kInvalidArgument, "configuration key \"", key,
+                "\": expected an integer, found ", value.dump());
+  option = value.get<int64_t>();
+}
+
+void ReadValue(const nlohmann::json& value, const std::string& key, float& option) {
+  SKIFF_ENFORCE(value.is_number(), kInvalidArgument, "configuration key \"", key,
+                "\": expected a number, found ", value.dump());
+  option = value.get<float>();
+}
+
+void ReadValue(const nlohmann::json& value, const std::string& key, std::string& option) {
+  SKIFF_ENFORCE(value.is_string(), kInvalidArgument, "configuration key \"", key,
+                "\": expected a string, found ", value.dump());
+  option = value.get<std::string>();
+}
+
+void CheckAtLeast(const char* name, int64_t value, int64_t least) {
+  SKIFF_ENFORCE(value >= least, kInvalidArgument, "ERNIE: ", name, " = ", value,
+                ": expected at least ", least);
+}
+
+void CheckProbability(const char* name, float value) {
+  SKIFF_ENFORCE(value >= 0 && value < 1, kInvalidArgument, "ERNIE: ", name, " = ", value,
+                ": expected a probability in [0, 1)");
+}
+
+}  // namespace
+
+std::vector<std::string> ErniePresetNames() {
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) names.emplace_back(preset.name);
+  return names;
+}
+
+ErnieOptions ErniePreset(std::string_view name) {
+  for (const Preset& preset : kPresets) {
+    if (preset.name != name) continue;
+    ErnieOptions options;
+    options.layers = preset.layers;
+    options.hidden = preset.hidden;
+    options.heads = preset.heads;
+    options.feed_forward = 4 * preset.hidden;
+    return options;
+  }
+  Throw(ErrorCode::kInvalidArgument, "preset \"", name, "\": expected one of ",
+        Join(ErniePresetNames(), ", "));
+}
+
+void CheckErnieOptions(const ErnieOptions& options) {
+  CheckAtLeast("vocab_size", options.vocabulary, 1);
+  CheckAtLeast("hidden_size", options.hidden, 1);
+  CheckAtLeast("num_hidden_layers", options.layers, 1);
+  CheckAtLeast("num_attention_heads", options.heads, 1);
+  CheckAtLeast("intermediate_size", options.feed_forward, 1);
+  CheckAtLeast("max_position_embeddings", options.positions, 1);
+  CheckAtLeast("type_vocab_size", options.sentences, 1);
+  CheckAtLeast("task_type_vocab_size", options.tasks, 0);
+  SKIFF_ENFORCE(options.hidden % options.heads == 0, kInvalidArgument,
+                "ERNIE: hidden_size = ", options.hidden, ": expected a multiple of the ",
+                options.heads, " heads");
+  SKIFF_ENFORCE(options.act == "gelu" || options.act == "relu", kInvalidArgument,
+                "ERNIE: hidden_act = \"", options.act, "\": expected gelu or relu");
+  CheckProbability("hidden_dropout_prob", options.dropout);
+  CheckProbability("attention_probs_dropout_prob", options.attention_dropout);
+  SKIFF_ENFORCE(options.initializer_range > 0, kInvalidArgument,
+                "ERNIE: initializer_range = ", options.initializer_range,
+                ": expected a positive number");
+}
+
+std::string ErnieOptionsToJson(const ErnieOptions& options) {
+  nlohmann::ordered_json json;
+  VisitOptions(options, [&](const char* key, const auto& option) { json[key] = option; });
+  return json.dump(2) + "\n";
+}
+
+ErnieOptions ErnieOptionsFromJson(std::string_view text, const ErnieOptions& defaults) {
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  SKIFF_ENFORCE(json.is_object(), kInvalidArgument,
+                "expected a configuration as a JSON object, found ",
+                json.is_discarded() ? "text that is no JSON" : json.type_name());
+  ErnieOptions options = defaults;
+  VisitOptions(options, [&](const char* key, auto& option) {
+    const auto found = json.find(key);
+    if (found != json.end()) ReadValue(*found, key, option);
+  });
+  return options;
+}
+
+}  // namespace skiff::models

@@ -1,0 +1,48 @@
+// The sizes of an ERNIE network: presets, JSON files, checks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace skiff::models {
+
+struct ErnieOptions {
+  int64_t vocabulary = 0;  // number of tokens; must be set
+  int64_t hidden = 128;    // width of a token's vector
+  int64_t layers = 2;
+  int64_t heads = 2;  // of attention, in each layer; divides `hidden`
+  int64_t feed_forward = 512;
+  int64_t positions = 512;   // the longest sequence
+  int64_t sentences = 2;     // kinds of sentence (segment) ids
+  int64_t tasks = 0;         // kinds of task ids; 0: no task embedding
+  std::string act = "gelu";  // of the feed-forward layers: gelu or relu
+  float dropout = 0.1f;      // of embeddings and of each sub-layer's output
+  float attention_dropout = 0.1f;
+  float initializer_range = 0.02f;  // standard deviation of initial weights
+
+  friend bool operator==(const ErnieOptions&, const ErnieOptions&) = default;
+};
+
+// The names of presets, the smallest first: tiny (2 layers, 128 wide), mini (4, 256), small
+// (6, 384), medium (6, 768), base (12, 768) and xbase (20, 1024).
+std::vector<std::string> ErniePresetNames();
+// Returns a preset without a vocabulary. Throws an Error (kInvalidArgument) that lists the names if
+// there is none of this name.
+ErnieOptions ErniePreset(std::string_view name);
+
+// Throws an Error (kInvalidArgument) that names the first option out of range.
+void CheckErnieOptions(const ErnieOptions& options);
+
+// The keys are those of published configurations: vocab_size, hidden_size, num_hidden_layers,
+// num_attention_heads, intermediate_size, max_position_embeddings, type_vocab_size,
+// task_type_vocab_size, hidden_act, hidden_dropout_prob, attention_probs_dropout_prob and
+// initializer_range.
+std::string ErnieOptionsToJson(const ErnieOptions& options);
+// Keys that are missing keep their values in `defaults`; keys that aren't in the list are ignored,
+// as published files have more. Throws an Error (kInvalidArgument) that names the key for a value
+// of another type, and for text that is no JSON object.
+ErnieOptions ErnieOptionsFromJson(std::string_view json, const ErnieOptions& defaults = {});
+
+}  // namespace skiff::models

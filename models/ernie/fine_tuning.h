@@ -1,0 +1,21 @@
+// The programs that train an ERNIE to classify sequences, as a rule from pre-trained weights.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/training/optimization.h"
+#include "framework/training/training_program.h"
+#include "models/ernie/ernie_options.h"
+
+namespace skiff::models {
+
+// The feeds are those of ErnieInputs and label [N, 1] int64. The metric that decides is the
+// accuracy; the saved model gives the probabilities of the classes [N, classes]. Throws an Error
+// (kInvalidArgument) for bad options, a bad length or less than two classes, and what Optimize
+// throws.
+training::TrainingProgram BuildErnieFineTuning(const ErnieOptions& options, int64_t length,
+                                               int64_t classes,
+                                               const training::OptimizationOptions& optimization,
+                                               uint64_t seed);
+
+}  // namespace skiff::models

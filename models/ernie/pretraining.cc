@@ -1,0 +1,132 @@
+#include "models/ernie/pretraining.h"
+
+#include <memory>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/builder/activation.h"
+#include "framework/builder/control.h"
+#include "framework/builder/data.h"
+#include "framework/builder/loss.h"
+#include "framework/builder/math.h"
+#include "framework/builder/metric.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
+
+namespace skiff::models {
+namespace {
+
+// The mean of x [n, 1] by weights [n, 1]; 0 if all weights are 0.
+Variable WeightedMean(const Variable& x, const Variable& weights, const Variable& total) {
+  // A batch without a masked token divides by this instead of 0.
+  constexpr double kLeastWeight = 1e-6;
+  const Variable least = layers::FillConstant({1}, DType::kFloat32, kLeastWeight);
+  return layers::ReduceSum(x * weights) / layers::ElementwiseMax(total, least);
+}
+
+// A sequence is answered if all its masked tokens are right.
+void AppendAnswers(const Variable& hits, const Variable& weights, int64_t masked,
+                   PretrainingLoss* result) {
+  const auto per_sequence = [&](const Variable& x) {
+    return layers::ReduceSum(layers::Reshape(x, {-1, masked}), {.dims = {1}, .keep_dim = true});
+  };
+  const Variable wanted = per_sequence(weights);
+  const Variable right = per_sequence(hits * weights);
+  const Variable asked =
+      layers::Cast(layers::GreaterThan(wanted, layers::ZerosLike(wanted)), DType::kFloat32);
+  const Variable answered = layers::Cast(layers::Equal(right, wanted), DType::kFloat32);
+  result->sequences = layers::ReduceSum(asked);
+  result->answer_accuracy = WeightedMean(answered, asked, result->sequences);
+}
+
+void AppendMaskedWords(const Variable& encoded, const ErnieOptions& options, int64_t masked,
+                       PretrainingLoss* result) {
+  result->places = layers::Data("masked_positions", {-1, masked}, DType::kInt64);
+  const Variable labels =
+      layers::Reshape(layers::Data("masked_labels", {-1, masked}, DType::kInt64), {-1, 1});
+  const Variable weights = layers::Reshape(layers::Data("masked_weights", {-1, masked}), {-1, 1});
+  result->word_scores = ErnieWordScores(encoded, layers::Reshape(result->places, {-1}), options);
+  const Variable& scores = result->word_scores;
+  const Variable losses = layers::SoftmaxWithCrossEntropy(scores, labels);
+  const Variable best = layers::ArgMax(scores, {.axis = -1, .keep_dim = true});
+  const Variable hits = layers::Cast(layers::Equal(best, labels), DType::kFloat32);
+  result->word_weight = layers::ReduceSum(weights);
+  result->word_loss = WeightedMean(losses, weights, result->word_weight);
+  result->word_accuracy = WeightedMean(hits, weights, result->word_weight);
+  AppendAnswers(hits, weights, masked, result);
+}
+
+void AppendSentenceTask(const Variable& encoded, const Variable& label, const ErnieOptions& options,
+                        int64_t classes, PretrainingLoss* result) {
+  result->sentence_scores =
+      ErnieSequenceScores(ErniePool(encoded, options), classes, "next_sent_fc", options);
+  const Variable& scores = result->sentence_scores;
+  result->sentence_loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label));
+  result->sentence_accuracy = layers::Accuracy(layers::Softmax(scores), label);
+}
+
+}  // namespace
+
+PretrainingLoss AppendErniePretraining(const ErnieOptions& options, const PretrainingShape& shape) {
+  SKIFF_ENFORCE(shape.masked >= 1 && shape.masked <= shape.length, kInvalidArgument,
+                "ERNIE: ", shape.masked, " masked tokens in a sequence of length ", shape.length,
+                ": expected 1 to that length");
+  PretrainingLoss result;
+  result.inputs = ErnieFeeds(options, shape.length);
+  const Variable encoded = ErnieEncoder(result.inputs, options);
+  AppendMaskedWords(encoded, options, shape.masked, &result);
+  result.loss = result.word_loss;
+  // Declared in any case: readers give it.
+  const Variable label = layers::Data("sentence_label", {-1, 1}, DType::kInt64);
+  if (shape.sentence_classes == 0) return result;
+  AppendSentenceTask(encoded, label, options, shape.sentence_classes, &result);
+  result.loss = result.word_loss + result.sentence_loss;
+  return result;
+}
+
+training::TrainingProgram BuildErniePretraining(const ErnieOptions& options,
+                                                const PretrainingShape& shape,
+                                                const training::OptimizationOptions& optimization,
+                                                uint64_t seed) {
+  training::CheckOptimizationOptions(optimization);
+  training::TrainingProgram program;
+  program.main = std::make_unique<Program>();
+  program.startup = std::make_unique<Program>();
+  program.main->seed = program.startup->seed = seed;
+  const ProgramGuard guard(program.main.get(), program.startup.get());
+  const PretrainingLoss built = AppendErniePretraining(options, shape);
+  program.loss = built.loss.name();
+  program.metrics = {{.name = "masked_accuracy",
+                      .variable = built.word_accuracy.name(),
+                      .weight = built.word_weight.name(),
+                      .percent = true,
+                      .larger_is_better = true},
+                     {.name = "answer_accuracy",
+                      .variable = built.answer_accuracy.name(),
+                      .weight = built.sequences.name(),
+                      .percent = true,
+                      .larger_is_better = true},
+                     {.name = "masked_loss",
+                      .variable = built.word_loss.name(),
+                      .weight = built.word_weight.name()}};
+  if (built.sentence_accuracy.defined()) {
+    program.metrics.push_back({.name = "sentence_accuracy",
+                               .variable = built.sentence_accuracy.name(),
+                               .percent = true,
+                               .larger_is_better = true});
+  }
+  program.decisive_metric = "masked_accuracy";
+  program.model_inputs = InputNames(built.inputs, options);
+  program.model_inputs.push_back(built.places.name());
+  program.model_outputs = {built.word_scores.name()};
+  // Also for the sake of its parameters, which fine-tuning begins with.
+  if (built.sentence_scores.defined())
+    program.model_outputs.push_back(built.sentence_scores.name());
+  program.test = program.main->CloneForTest();
+  training::Optimization trained = training::Optimize(built.loss, optimization);
+  program.learning_rate = trained.learning_rate.name();
+  program.average = std::move(trained.average);
+  return program;
+}
+
+}  // namespace skiff::models

@@ -1,0 +1,50 @@
+// What ERNIE is pre-trained on: the generated world, texts, or instances of token ids.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "framework/training/reader.h"
+#include "models/common/text/vocabulary.h"
+
+namespace skiff::models {
+
+struct PretrainingDataOptions {
+  // world (generated), text:FILE (a sentence a line, an empty line between documents), table:FILE
+  // (a document in the last column of each line) or ernie_demo:FILE (instances of token ids).
+  std::string data = "world";
+  std::string vocabulary_file = {};  // empty: made from the texts
+  int64_t vocabulary_size = 8000;    // of one that is made
+  std::string lexicon_file = {};   // phrases to mask as a whole; empty: those of the world, if any
+  std::string masking = "phrase";  // piece, word or phrase
+  std::string sentence_task = "auto";  // next_sentence, reordering, distance, none; auto: none for
+                                       // the world, else next_sentence
+  double held_back = 0.05;             // the share of documents or instances to validate on
+  int64_t length = 64;                 // L
+  int64_t most_masked = 12;            // M
+  int64_t world_documents = 2000;
+  int64_t batch_size = 32;
+  uint64_t seed = 1;
+};
+
+class PretrainingData {
+ public:
+  virtual ~PretrainingData() = default;
+
+  virtual const text::Vocabulary& vocabulary() const = 0;
+  virtual int64_t sentence_classes() const = 0;  // 0: there is no such task
+  virtual int64_t tasks() const = 0;             // kinds of task ids
+  // In a few words, such as "1900 documents; 400 questions (the most frequent entity answers 3 %)".
+  virtual std::string extent() const = 0;
+  // Readers of instance.h's feeds. They read what this object owns.
+  virtual std::unique_ptr<training::Reader> TrainReader() const = 0;
+  virtual std::unique_ptr<training::Reader> ValidationReader() const = 0;
+};
+
+// Throws an Error (kInvalidArgument) for options that aren't in the lists, for instances without a
+// vocabulary file, and for phrases to mask without a lexicon; and what the readers of files and the
+// sources of samples throw.
+std::unique_ptr<PretrainingData> MakePretrainingData(const PretrainingDataOptions& options);
+
+}  // namespace skiff::models

@@ -1,0 +1,117 @@
+// Pre-trains an ERNIE. `train --help` lists the flags.
+
+#include <gflags/gflags.h>
+
+#include <memory>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/io/file.h"
+#include "models/common/train_main.h"
+#include "models/ernie/model_directory.h"
+#include "models/ernie/pretraining.h"
+#include "models/ernie/pretraining_data.h"
+
+DEFINE_string(data, "world",
+              "What to train on: world (a generated world of people, places and facts about them), "
+              "text:FILE (a sentence a line, an empty line between documents), table:FILE (a "
+              "document in the last column of each line) or ernie_demo:FILE (ids of tokens). Files "
+              "may be compressed with gzip.");
+DEFINE_string(preset, "tiny",
+              "Sizes of the network: tiny (2 layers of width 128), mini (4, 256), small (6, 384), "
+              "medium (6, 768), base (12, 768) or xbase (20, 1024).");
+DEFINE_string(config, "", "JSON file of sizes; what it says takes the place of the preset's.");
+DEFINE_double(dropout, 0.1, "Of embeddings, layers and attention.");
+DEFINE_string(vocabulary, "",
+              "File of tokens, one a line, or token, tab and id. Empty: made from the texts.");
+DEFINE_int64(vocabulary_size, 8000, "At most so many tokens in a vocabulary that is made.");
+DEFINE_string(lexicon, "", "File of phrases and names, one a line, that are masked as a whole.");
+DEFINE_string(
+    masking, "auto",
+    "What is masked as a whole: piece (of a word), word, phrase (of the lexicon), or auto "
+    "(phrase where there is a lexicon, else word).");
+DEFINE_string(sentence_task, "auto",
+              "Learned beside masked tokens: next_sentence, reordering, distance, none, or auto "
+              "(none for the world, next_sentence elsewhere).");
+DEFINE_double(held_back, 0.05, "The share of documents to validate on. The world asks questions.");
+DEFINE_int64(length, 64, "Tokens of an input; longer texts are cut, shorter ones padded.");
+DEFINE_int64(most_masked, 12, "Most masked tokens of an input.");
+DEFINE_int64(world_documents, 2000, "How many documents are written about the world.");
+
+namespace {
+
+using skiff::models::ErnieOptions;
+
+std::string Masking() {
+  if (FLAGS_masking != "auto") return FLAGS_masking;
+  return FLAGS_data == "world" || !FLAGS_lexicon.empty() ? "phrase" : "word";
+}
+
+ErnieOptions NetworkOptions(const skiff::models::PretrainingData& data) {
+  ErnieOptions options = skiff::models::ErniePreset(FLAGS_preset);
+  options.dropout = options.attention_dropout = static_cast<float>(FLAGS_dropout);
+  if (!FLAGS_config.empty()) {
+    options = skiff::models::ErnieOptionsFromJson(skiff::ReadFile(FLAGS_config), options);
+  }
+  options.vocabulary = data.vocabulary().size();
+  options.tasks = data.tasks();
+  return options;
+}
+
+skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_options) {
+  const std::shared_ptr<const skiff::models::PretrainingData> data =
+      skiff::models::MakePretrainingData({.data = FLAGS_data,
+                                          .vocabulary_file = FLAGS_vocabulary,
+                                          .vocabulary_size = FLAGS_vocabulary_size,
+                                          .lexicon_file = FLAGS_lexicon,
+                                          .masking = Masking(),
+                                          .sentence_task = FLAGS_sentence_task,
+                                          .held_back = FLAGS_held_back,
+                                          .length = FLAGS_length,
+                                          .most_masked = FLAGS_most_masked,
+                                          .world_documents = FLAGS_world_documents,
+                                          .batch_size = task_options.batch_size,
+                                          .seed = task_options.seed});
+  const ErnieOptions options = NetworkOptions(*data);
+  skiff::models::TrainingTask task{
+      .title = skiff::StrCat("ERNIE ", FLAGS_preset, " on ", FLAGS_data),
+      .extent = data->extent(),
+      .samples = "inputs",
+      .data = data,
+      .train = data->TrainReader(),
+      .validation = data->ValidationReader(),
+      .program = nullptr,
+      .model_files = skiff::models::ErnieModelFiles(options, data->vocabulary())};
+  skiff::training::OptimizationOptions optimization = task_options.optimization;
+  optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
+  task.program = std::make_unique<skiff::training::TrainingProgram>(
+      skiff::models::BuildErniePretraining(options,
+                                           {.length = FLAGS_length,
+                                            .masked = FLAGS_most_masked,
+                                            .sentence_classes = data->sentence_classes()},
+                                           optimization, task_options.seed));
+  return task;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return skiff::models::TrainMain(
+      argc, argv,
+      {.name = "ernie",
+       .summary = "Pre-trains ERNIE, a transformer that learns to fill in masked words and names.",
+       .flag_defaults = {{"optimizer", "adamw"},
+                         {"learning_rate", "1e-3"},
+                         {"warmup", "100"},
+                         {"weight_decay", "0.01"},
+                         {"exclude_from_decay", "layer_norm,.b_0"},
+                         {"clip_norm", "1"},
+                         {"batch_size", "32"},
+                         {"epochs", "20"},
+                         {"passes", "+fuse_optimizer"}},
+       .fixed_flags = {"config", "data", "dropout", "held_back", "length", "lexicon", "masking",
+                       "most_masked", "preset", "sentence_task", "vocabulary", "vocabulary_size",
+                       "world_documents"},
+       .make_task = MakeTask,
+       .try_next = {"--preset=mini", "--data=text:FILE --preset=mini --length=128"}});
+}

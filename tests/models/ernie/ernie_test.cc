@@ -1,0 +1,214 @@
+#include "models/ernie/ernie.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "framework/builder/program_guard.h"
+#include "framework/executor/executor.h"
+#include "models/ernie/fine_tuning.h"
+#include "models/ernie/pretraining.h"
+#include "tests/harness/array_tensor.h"
+#include "tests/harness/error_text.h"
+#include "tests/harness/pass_check.h"
+#include "tests/harness/workload.h"
+
+namespace skiff::models {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Lt;
+
+constexpr int64_t kLength = 8;
+constexpr int64_t kMasked = 3;
+constexpr int64_t kWords = 40;
+
+ErnieOptions SmallOptions(float dropout = 0) {
+  return {.vocabulary = kWords,
+          .hidden = 16,
+          .layers = 2,
+          .heads = 2,
+          .feed_forward = 32,
+          .positions = 12,
+          .dropout = dropout,
+          .attention_dropout = dropout};
+}
+
+training::OptimizationOptions AdamOptions() {
+  return {.optimizer = "adam",
+          .learning_rate = 5e-3f,
+          .schedule = training::ScheduleKind::kConstant,
+          .weight_decay = 0,
+          .clip_norm = 1};
+}
+
+training::TrainingProgram SmallPretraining(float dropout = 0) {
+  return BuildErniePretraining(SmallOptions(dropout),
+                               {.length = kLength, .masked = kMasked, .sentence_classes = 2},
+                               AdamOptions(), 3);
+}
+
+Tensor Ids(const Shape& shape, uint64_t seed, int64_t limit) {
+  return harness::ToTensor(harness::Integers(shape, seed, 0, limit), DType::kInt64);
+}
+
+// A batch of n sequences whose last token is padding, with one place of weight 0 in each.
+FeedList Feeds(int64_t n, uint64_t seed) {
+  Tensor positions({n, kLength}, DType::kInt64);
+  Tensor mask({n, kLength}, DType::kFloat32);
+  Tensor places({n, kMasked}, DType::kInt64);
+  Tensor weights({n, kMasked}, DType::kFloat32);
+  for (int64_t row = 0; row < n; ++row) {
+    for (int64_t i = 0; i < kLength; ++i) {
+      positions.data<int64_t>()[row * kLength + i] = i;
+      mask.data<float>()[row * kLength + i] = i + 1 < kLength ? 1 : 0;
+    }
+    for (int64_t i = 0; i < kMasked; ++i) {
+      places.data<int64_t>()[row * kMasked + i] = row * kLength + 1 + i;
+      weights.data<float>()[row * kMasked + i] = i + 1 < kMasked ? 1 : 0;
+    }
+  }
+  return {{"token_ids", Ids({n, kLength}, seed, kWords)},
+          {"sentence_ids", Ids({n, kLength}, seed + 1, 2)},
+          {"position_ids", positions},
+          {"input_mask", mask},
+          {"masked_positions", places},
+          {"masked_labels", Ids({n, kMasked}, seed + 2, kWords)},
+          {"masked_weights", weights},
+          {"sentence_label", Ids({n, 1}, seed + 3, 2)}};
+}
+
+size_t ParametersOf(const Program& program) {
+  return static_cast<size_t>(std::ranges::count_if(
+      program.root()->vars(), [](const auto& var) { return var->is_parameter; }));
+}
+
+// 16 a layer, 3 embeddings, 2 of the norm before the layers, 2 of the pooler, 5 of masked words and
+// 2 of the sentence task: 206 tensors for 12 layers, as published, and 334 for 20.
+TEST(Ernie, HasThePublishedNumberOfParameters) {
+  for (const auto& [preset, expected] : {std::pair("tiny", 46), {"base", 206}, {"xbase", 334}}) {
+    ErnieOptions options = ErniePreset(preset);
+    options.vocabulary = 100;
+    Program main, startup;
+    const ProgramGuard guard(&main, &startup);
+    AppendErniePretraining(options, {});
+    EXPECT_EQ(ParametersOf(main), static_cast<size_t>(expected)) << preset;
+  }
+}
+
+TEST(Ernie, TaskEmbeddingsAreOneMoreParameter) {
+  ErnieOptions options = SmallOptions();
+  options.tasks = 3;
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const PretrainingLoss built =
+      AppendErniePretraining(options, {.length = kLength, .masked = kMasked});
+  EXPECT_EQ(ParametersOf(main), 47u);
+  EXPECT_THAT(InputNames(built.inputs, options), ::testing::Contains("task_ids"));
+}
+
+// What padding holds changes no score: the tokens don't see it.
+TEST(Ernie, PaddingIsNotSeen) {
+  const training::TrainingProgram program = SmallPretraining();
+  Executor executor;
+  executor.Run(*program.startup);
+  CompiledProgram test = executor.Compile(*program.test);
+  FeedList feeds = Feeds(2, 5);
+  const std::string scores = program.model_outputs[0];
+  const std::vector<float> before = test.Run(feeds, {scores})[0].ToVector<float>();
+  Tensor tokens = CopyToCpu(feeds[0].second);
+  for (int64_t row = 0; row < 2; ++row) tokens.data<int64_t>()[row * kLength + kLength - 1] += 1;
+  feeds[0].second = tokens;
+  EXPECT_EQ(test.Run(feeds, {scores})[0].ToVector<float>(), before);
+  tokens.data<int64_t>()[1] = (tokens.data<int64_t>()[1] + 1) % kWords;
+  EXPECT_NE(test.Run(feeds, {scores})[0].ToVector<float>(), before) << "but other tokens are";
+}
+
+// A place of weight 0 counts neither in the loss nor in the accuracy.
+TEST(Ernie, PlacesOfWeightZeroCountNothing) {
+  const training::TrainingProgram program = SmallPretraining();
+  Executor executor;
+  executor.Run(*program.startup);
+  CompiledProgram test = executor.Compile(*program.test);
+  FeedList feeds = Feeds(2, 5);
+  const auto loss = [&] { return test.Run(feeds, {program.loss})[0].Item<float>(); };
+  const float before = loss();
+  Tensor& labels = feeds[5].second;
+  labels.data<int64_t>()[kMasked - 1] = (labels.data<int64_t>()[kMasked - 1] + 7) % kWords;
+  EXPECT_EQ(loss(), before);
+  labels.data<int64_t>()[0] = (labels.data<int64_t>()[0] + 7) % kWords;
+  EXPECT_NE(loss(), before);
+}
+
+TEST(Ernie, LearnsABatchByHeart) {
+  const training::TrainingProgram program = SmallPretraining(0.1f);
+  Executor executor;
+  executor.Run(*program.startup);
+  CompiledProgram step = executor.Compile(*program.main);
+  const FeedList feeds = Feeds(4, 9);
+  const float first = step.Run(feeds, {program.loss})[0].Item<float>();
+  for (int i = 0; i < 60; ++i) step.Run(feeds, {});
+  CompiledProgram test = executor.Compile(*program.test);
+  const std::vector<Tensor> after =
+      test.Run(feeds, {program.loss, program.metrics[0].variable, program.metrics[1].variable});
+  EXPECT_LT(after[0].Item<float>(), 0.2f * first);
+  EXPECT_EQ(after[1].Item<float>(), 1) << "of the masked tokens";
+  EXPECT_EQ(after[2].Item<float>(), 1) << "of the sequences";
+}
+
+harness::Workload PretrainingWorkload() {
+  training::TrainingProgram program = SmallPretraining(0.1f);
+  harness::Workload workload{.name = "ernie"};
+  const FetchList fetches = {program.loss, "encoder_layer_0_multi_head_att_query_fc.w_0@GRAD",
+                             "word_embedding@GRAD"};
+  const FetchList scores = {program.loss, program.model_outputs[0]};
+  workload.startup = std::move(program.startup);
+  workload.programs = {std::move(program.main), std::move(program.test)};
+  workload.runs = {{0, Feeds(4, 1), fetches},
+                   {1, Feeds(4, 2), scores},
+                   {0, Feeds(3, 3), fetches},
+                   {0, Feeds(4, 4), {fetches[0]}}};
+  return workload;
+}
+
+TEST(Ernie, GivesTheSameWithEveryPass) {
+  EXPECT_THAT(harness::FaultsOfEveryPass(PretrainingWorkload()), IsEmpty());
+}
+
+TEST(Ernie, FineTuningLearnsABatchByHeart) {
+  const training::TrainingProgram program =
+      BuildErnieFineTuning(SmallOptions(), kLength, 3, AdamOptions(), 3);
+  Executor executor;
+  executor.Run(*program.startup);
+  CompiledProgram step = executor.Compile(*program.main);
+  FeedList feeds = Feeds(6, 9);
+  feeds.resize(4);
+  feeds.emplace_back("label", Ids({6, 1}, 2, 3));
+  for (int i = 0; i < 40; ++i) step.Run(feeds, {});
+  const std::vector<Tensor> after =
+      step.Run(feeds, {program.metrics[0].variable, program.model_outputs[0]});
+  EXPECT_EQ(after[0].Item<float>(), 1);
+  EXPECT_EQ(after[1].shape(), Shape({6, 3}));
+}
+
+TEST(Ernie, RefusesWhatDoesNotFit) {
+  const auto error = [](const ErnieOptions& options, const PretrainingShape& shape) {
+    Program main, startup;
+    const ProgramGuard guard(&main, &startup);
+    return InvalidArgument([&] { AppendErniePretraining(options, shape); });
+  };
+  EXPECT_THAT(error(SmallOptions(), {.length = 13, .masked = 2}),
+              HasSubstr("sequences of length 13: expected 1 to the 12 positions"));
+  EXPECT_THAT(error(SmallOptions(), {.length = 8, .masked = 9}),
+              HasSubstr("9 masked tokens in a sequence of length 8"));
+  EXPECT_THAT(error(SmallOptions(), {.length = 8, .masked = 2, .sentence_classes = 1}),
+              HasSubstr("1 classes of sequences: expected at least 2"));
+}
+
+}  // namespace
+}  // namespace skiff::models

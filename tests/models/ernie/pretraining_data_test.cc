@@ -1,0 +1,116 @@
+#include "models/ernie/pretraining_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/io/file.h"
+#include "models/common/text/instance.h"
+#include "tests/harness/error_text.h"
+#include "tests/harness/temp_directory.h"
+
+namespace skiff::models {
+namespace {
+
+using ::testing::HasSubstr;
+
+PretrainingDataOptions SmallWorld() {
+  return {.vocabulary_size = 600,
+          .length = 48,
+          .most_masked = 8,
+          .world_documents = 60,
+          .batch_size = 4};
+}
+
+class PretrainingDataFiles : public ::testing::Test {
+ protected:
+  // Documents of three sentences each.
+  std::string Texts(int documents) {
+    std::string text;
+    for (int i = 0; i < documents; ++i) {
+      text += "the cat sat on the mat .\nit saw a dog .\nthe dog ran away .\n\n";
+    }
+    return Write("texts", text);
+  }
+
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = directory_.path() + "/" + name;
+    AtomicWriteFile(path, text);
+    return path;
+  }
+
+  TempDirectory directory_;
+};
+
+TEST(PretrainingData, TheWorldAsksQuestions) {
+  const auto data = MakePretrainingData(SmallWorld());
+  EXPECT_THAT(data->extent(), HasSubstr("questions about entities (the most frequent entity"));
+  EXPECT_EQ(data->sentence_classes(), 0);
+  const auto validation = data->ValidationReader();
+  validation->StartEpoch(0);
+  training::Batch batch;
+  ASSERT_TRUE(validation->Next(&batch));
+  // Each question masks at least the answer.
+  const Tensor& weights = batch.feed(text::kMaskedWeights);
+  for (int64_t row = 0; row < batch.samples; ++row) {
+    EXPECT_EQ(weights.data<float>()[row * 8], 1) << row;
+  }
+}
+
+TEST(PretrainingData, ReadersGiveTheSameTwice) {
+  const auto first = MakePretrainingData(SmallWorld());
+  const auto second = MakePretrainingData(SmallWorld());
+  const auto a = first->TrainReader();
+  const auto b = second->TrainReader();
+  a->StartEpoch(1);
+  b->StartEpoch(1);
+  training::Batch x, y;
+  int64_t batches = 0;
+  while (a->Next(&x)) {
+    ASSERT_TRUE(b->Next(&y));
+    EXPECT_EQ(x.feed(text::kTokenIds).ToVector<int64_t>(),
+              y.feed(text::kTokenIds).ToVector<int64_t>());
+    ++batches;
+  }
+  EXPECT_EQ(batches, a->batches_in_epoch());
+}
+
+TEST_F(PretrainingDataFiles, TextsAreHeldBack) {
+  PretrainingDataOptions options = SmallWorld();
+  options.data = "text:" + Texts(20);
+  options.vocabulary_size = 200;
+  options.masking = "word";
+  options.held_back = 0.1;
+  const auto data = MakePretrainingData(options);
+  EXPECT_THAT(data->extent(), HasSubstr("18 documents to train, 2 to validate"));
+  EXPECT_EQ(data->sentence_classes(), 2);
+}
+
+TEST_F(PretrainingDataFiles, RefusesWhatItCannotTrainOn) {
+  const auto error = [](const auto& change) {
+    PretrainingDataOptions options = SmallWorld();
+    options.masking = "word";
+    change(&options);
+    return ErrorText([&] { MakePretrainingData(options); });
+  };
+  EXPECT_THAT(error([](auto* o) { o->data = "moon"; }), HasSubstr("expected world, text:FILE"));
+  EXPECT_THAT(error([](auto* o) { o->data = "moon:x"; }), HasSubstr("expected world, text:FILE"));
+  EXPECT_THAT(error([](auto* o) { o->data = "text:/nowhere"; }), HasSubstr("/nowhere"));
+  EXPECT_THAT(error([&](auto* o) { o->data = "text:" + Write("empty", ""); }), HasSubstr("empty"));
+  EXPECT_THAT(error([&](auto* o) { o->data = "text:" + Write("one", "only one sentence .\n"); }),
+              HasSubstr("hold back"));
+  EXPECT_THAT(error([](auto* o) { o->masking = "letter"; }),
+              HasSubstr("expected piece, word or phrase"));
+  EXPECT_THAT(error([](auto* o) { o->sentence_task = "rhyme"; }), HasSubstr("rhyme"));
+  EXPECT_THAT(error([&](auto* o) {
+                o->data = "text:" + Texts(20);
+                o->masking = "phrase";
+              }),
+              HasSubstr("expected a lexicon"));
+  EXPECT_THAT(error([&](auto* o) { o->data = "ernie_demo:" + Write("ids", "1;0;0;0;0\n"); }),
+              HasSubstr("token ids mean nothing without a vocabulary"));
+  EXPECT_THAT(error([&](auto* o) { o->vocabulary_file = Write("vocabulary", "a\nb\n"); }),
+              HasSubstr("[PAD]"));
+}
+
+}  // namespace
+}  // namespace skiff::models
