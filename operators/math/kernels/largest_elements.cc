@@ -86,8 +86,8 @@ void Select(bool largest, const AxisExtents& extents, int64_t k, const T* x, T* 
   }
 }
 
-// If K is a tensor, a run finds the shape of the outputs. Their memory, enough for the largest k,
-// is allocated before.
+// If K is a tensor, a run finds the shape of the outputs. Each run makes new tensors, so that a
+// result of an earlier run stays as it is.
 template <typename T>
 std::unique_ptr<Kernel> PrepareDynamic(const PrepareContext& context) {
   const Selection selection = SelectionOf(context);
@@ -97,21 +97,18 @@ std::unique_ptr<Kernel> PrepareDynamic(const PrepareContext& context) {
   const int k_input = context.InputIndex("K");
   const int out = context.OutputIndex("Out");
   const int indices = context.OutputIndex("Indices");
-  // k is at most the length of the axis, so X's shape is enough.
-  const Tensor values(shape, kDTypeOf<T>);
-  const Tensor places(shape, DType::kInt64);
   return MakeKernel([=, type = context.op().type](const KernelContext& run) {
     const Tensor& wanted = run.input(k_input);
     const int64_t k = wanted.dtype() == DType::kInt32 ? int64_t{*wanted.data<int32_t>()}
                                                       : *wanted.data<int64_t>();
     CheckK(type, k, shape, selection.axis);
     const Shape selected = OutputShape(shape, selection.axis, k);
-    Tensor to(selected, kDTypeOf<T>, values.buffer());
-    Tensor to_places(selected, DType::kInt64, places.buffer());
-    Select(selection.largest, extents, k, run.input(x).data<T>(), to.data<T>(),
-           to_places.data<int64_t>());
-    if (out >= 0) run.output(out) = to;
-    if (indices >= 0) run.output(indices) = to_places;
+    Tensor values(selected, kDTypeOf<T>);
+    Tensor places(selected, DType::kInt64);
+    Select(selection.largest, extents, k, run.input(x).data<T>(), values.data<T>(),
+           places.data<int64_t>());
+    if (out >= 0) run.output(out) = values;
+    if (indices >= 0) run.output(indices) = places;
   });
 }
 

@@ -63,6 +63,36 @@ TEST(Softmax, OfALogitThatIsNoNumberIsNoNumber) {
   }
 }
 
+TEST(TopK, ALaterRunLeavesTheResultsOfAnEarlierOne) {
+  Op op("top_k");
+  op.SetInput("X", {"x"}).SetInput("K", {"k"});
+  op.SetOutput("Out", {"out"}).SetOutput("Indices", {"indices"});
+  // K is a tensor, so the kernel makes the outputs.
+  const Shape unknown{2, -1};
+  PrepareContext context(
+      op, Registry().Get(op.type),
+      {TensorMeta{.shape = {2, 3}}, TensorMeta{.shape = {1}, .dtype = DType::kInt64}},
+      {TensorMeta{.shape = unknown}, TensorMeta{.shape = unknown, .dtype = DType::kInt64}});
+  const auto kernel = Registry().SelectKernel(context).prepare(context);
+  Tensor x = Tensor::FromValues<float>({2, 3}, {1, 2, 3, 6, 5, 4});
+  Tensor k = Tensor::FromValues<int64_t>({1}, {2});
+  Tensor out;
+  Tensor indices;
+  KernelContext run;
+  run.inputs = {&x, &k};
+  run.outputs = {&out, &indices};
+  kernel->Run(run);
+  const Tensor first = out;
+  const Tensor first_places = indices;
+  x = Tensor::FromValues<float>({2, 3}, {9, 7, 8, 0, 0, 1});
+  k = Tensor::FromValues<int64_t>({1}, {1});
+  kernel->Run(run);
+  EXPECT_EQ(first.ToVector<float>(), (std::vector<float>{3, 2, 6, 5}));
+  EXPECT_EQ(first_places.ToVector<int64_t>(), (std::vector<int64_t>{2, 1, 0, 1}));
+  EXPECT_EQ(out.ToVector<float>(), (std::vector<float>{9, 1}));
+  EXPECT_EQ(indices.ToVector<int64_t>(), (std::vector<int64_t>{0, 2}));
+}
+
 TEST(TopKGrad, RefusesAPlaceOutsideOfItsRow) {
   Tensor x(Shape{2, 3}, DType::kFloat32);
   Tensor gradient(Shape{2, 1}, DType::kFloat32);
