@@ -25,7 +25,7 @@ struct OpTiming {
   std::string candidate;
   int64_t runs = 0;
   double median_seconds = 0;
-  int64_t bytes = 0;           // of all inputs and outputs
+  int64_t bytes = 0;  // of all inputs and outputs
   int64_t workspace_bytes = 0;
   std::optional<double> flop;  // of one run, by OpDef::flop
 };
