@@ -83,17 +83,17 @@ TEST_F(AttentionTest, AddsTheMaskAndDropsWeights) {
 
 TEST_F(AttentionTest, RefusesWhatIsNoAttention) {
   const auto message = [&](const layers::AttentionOptions& options) {
-    return InvalidArgument([&] { layers::Attention(tokens_, options); });
+    return InvalidArgumentText([&] { layers::Attention(tokens_, options); });
   };
   EXPECT_THAT(message({.heads = 5}), HasSubstr("5 heads of a width of 12"));
   EXPECT_THAT(message({.heads = 0}), HasSubstr("0 heads of a width of 12"));
   EXPECT_THAT(message({.dropout = 1.0f}), HasSubstr("dropout = 1 is outside [0, 1)"));
   EXPECT_THAT(message({.param_attr = {.name = "w"}}), HasSubstr("one for each projection"));
   EXPECT_THAT(
-      InvalidArgument([&] { layers::Attention(tokens_, tokens_, tokens_, {.packed = true}); }),
+      InvalidArgumentText([&] { layers::Attention(tokens_, tokens_, tokens_, {.packed = true}); }),
       HasSubstr("packed projections of three inputs"));
   const Variable rows = layers::Data("rows", {-1, 12});
-  EXPECT_THAT(InvalidArgument([&] { layers::Attention(rows, {}); }),
+  EXPECT_THAT(InvalidArgumentText([&] { layers::Attention(rows, {}); }),
               HasSubstr("expected [N, L, width]"));
   EXPECT_THAT(OpTypes(), Not(Contains("softmax")));
 }

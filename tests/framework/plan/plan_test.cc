@@ -39,11 +39,11 @@ TEST_F(PlanTest, RefusesValuesForSlotsThatTheDefinitionLacks) {
   const auto make = [&](const SlotValues& inputs, const SlotValues& outputs) {
     MakeInstruction(&plan_, def, plan_.instructions[3], {}, inputs, outputs);
   };
-  EXPECT_EQ(InvalidArgument([&] {
+  EXPECT_EQ(InvalidArgumentText([&] {
               make({{"X", a}, {"Y", a}}, {{"Out", y}});
             }),
             "single: value \"a\" is given for slot \"Y\", which the definition doesn't have");
-  EXPECT_EQ(InvalidArgument([&] {
+  EXPECT_EQ(InvalidArgumentText([&] {
               make({{"X", a}}, {{"Out", y}, {"Mask", y}});
             }),
             "single: value \"y\" is given for slot \"Mask\", which the definition doesn't have");

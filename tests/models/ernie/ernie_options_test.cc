@@ -27,7 +27,7 @@ TEST(ErnieOptions, PresetsHaveThePublishedSizes) {
 }
 
 TEST(ErnieOptions, AnUnknownPresetIsAnErrorThatListsThem) {
-  EXPECT_THAT(InvalidArgument([] { ErniePreset("huge"); }),
+  EXPECT_THAT(InvalidArgumentText([] { ErniePreset("huge"); }),
               HasSubstr("preset \"huge\": expected one of tiny, mini, small, medium, base, xbase"));
 }
 
@@ -48,7 +48,7 @@ TEST(ErnieOptions, JsonOverridesWhatItHas) {
 
 TEST(ErnieOptions, JsonOfAnotherKindIsAnError) {
   const auto error = [](const char* json) {
-    return InvalidArgument([&] { ErnieOptionsFromJson(json); });
+    return InvalidArgumentText([&] { ErnieOptionsFromJson(json); });
   };
   EXPECT_THAT(error("{"), HasSubstr("found text that is no JSON"));
   EXPECT_THAT(error("[1]"), HasSubstr("found array"));
@@ -63,7 +63,7 @@ TEST(ErnieOptions, OutOfRangeIsAnErrorThatNamesTheOption) {
   const auto error = [](const auto& change) {
     ErnieOptions options = Valid();
     change(&options);
-    return InvalidArgument([&] { CheckErnieOptions(options); });
+    return InvalidArgumentText([&] { CheckErnieOptions(options); });
   };
   EXPECT_THAT(error([](auto* o) { o->vocabulary = 0; }), HasSubstr("vocab_size = 0"));
   EXPECT_THAT(error([](auto* o) { o->layers = 0; }), HasSubstr("num_hidden_layers = 0"));

@@ -200,7 +200,7 @@ TEST(Ernie, RefusesWhatDoesNotFit) {
   const auto error = [](const ErnieOptions& options, const PretrainingShape& shape) {
     Program main, startup;
     const ProgramGuard guard(&main, &startup);
-    return InvalidArgument([&] { AppendErniePretraining(options, shape); });
+    return InvalidArgumentText([&] { AppendErniePretraining(options, shape); });
   };
   EXPECT_THAT(error(SmallOptions(), {.length = 13, .masked = 2}),
               HasSubstr("sequences of length 13: expected 1 to the 12 positions"));

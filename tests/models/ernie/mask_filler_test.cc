@@ -68,7 +68,7 @@ TEST_F(MaskFillerTest, ProbabilitiesOfAllTokensAddUpToOne) {
 TEST_F(MaskFillerTest, RefusesTextsThatItCannotFillIn) {
   MaskFiller filler(directory_.path());
   const auto error = [&](const char* text, int64_t count = 3) {
-    return InvalidArgument([&] { filler.Fill(text, count); });
+    return InvalidArgumentText([&] { filler.Fill(text, count); });
   };
   EXPECT_THAT(error("anna lives in rome"), HasSubstr("the text has no [MASK]"));
   EXPECT_THAT(error(""), HasSubstr("the text has no [MASK]"));
@@ -80,7 +80,7 @@ TEST_F(MaskFillerTest, RefusesTextsThatItCannotFillIn) {
 
 TEST_F(MaskFillerTest, RefusesAVocabularyOfAnotherSize) {
   Save(text::Vocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "anna"}));
-  EXPECT_THAT(InvalidArgument([&] { MaskFiller filler(directory_.path()); }),
+  EXPECT_THAT(InvalidArgumentText([&] { MaskFiller filler(directory_.path()); }),
               HasSubstr("scores 10 tokens, and the vocabulary has 6"));
 }
 
