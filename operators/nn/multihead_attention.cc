@@ -26,6 +26,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
@@ -513,9 +514,12 @@ double PairFlop(const OpContext& context, double products) {
 }
 
 std::vector<Op> GradientOps(const GradContext& context) {
-  SKIFF_ENFORCE(!context.WantsInputGrad("Bias"), kUnimplemented,
-                "multihead_attention: a gradient of Bias is wanted, which is not provided, "
-                "expected a mask without one (stop_gradient)");
+  const std::vector<std::string> of_bias = context.InputGrad("Bias");
+  SKIFF_ENFORCE(
+      std::ranges::all_of(of_bias, [](const auto& name) { return name == kEmptyVarName; }),
+      kUnimplemented,
+      "multihead_attention: a gradient of Bias is wanted, which is not provided, "
+      "expected a mask without one (stop_gradient)");
   static const GradRule rule =
       GradOp("multihead_attention_grad",
              {"Query", "Key", "Value", "Bias", "Out", "RowMax", "RowSum", "DropoutKey", "Out@GRAD"},
