@@ -10,7 +10,7 @@
 
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
-#include "tests/framework/builder/invalid_argument.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
