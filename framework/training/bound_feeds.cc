@@ -31,7 +31,11 @@ BoundFeeds::Bound& BoundFeeds::For(const FeedList& feeds) {
     copy.set_lod(tensor.lod());
     bound.feeds.emplace_back(name, std::move(copy));
   }
-  bound.program = std::make_unique<BoundProgram>(program_.Bind(bound.feeds, fetches_));
+  FeedList known;
+  for (const auto& feed : bound.feeds) {
+    if (program_.program().root()->FindVar(feed.first) != nullptr) known.push_back(feed);
+  }
+  bound.program = std::make_unique<BoundProgram>(program_.Bind(known, fetches_));
   bound_.push_front(std::move(bound));
   // Each kind of batch has an arena. Usually there are two: full batches and the last one.
   if (bound_.size() > capacity_) bound_.pop_back();

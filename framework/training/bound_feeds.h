@@ -17,8 +17,10 @@ class BoundFeeds {
   BoundFeeds(CompiledProgram program, FetchList fetches, size_t capacity = 8)
       : program_(std::move(program)), fetches_(std::move(fetches)), capacity_(capacity) {}
 
-  // Copies the feeds into the storage of their kind and runs the program once. The result is valid
-  // until the next call. Errors as CompiledProgram::Bind and BoundProgram::Step.
+  // Copies the feeds into the storage of their kind and runs the program once. Passes over feeds
+  // that the program lacks: the reader may serve another program that reads more. Returns the bound
+  // program, valid until the next call. Throws what CompiledProgram::Bind and BoundProgram::Step
+  // throw.
   const BoundProgram& Step(const FeedList& feeds);
   // Makes the plan for a kind of batch.
   void Prepare(const std::vector<FeedShape>& feeds);

@@ -48,7 +48,8 @@ class RowsReader : public Reader {
       target.data<float>()[row] = sum;
       weight.data<float>()[row] = static_cast<float>(row % 2 + 1);
     }
-    batch->feeds = {{"x", x}, {"target", target}, {"weight", weight}};
+    // No program here reads the last one, which is passed over.
+    batch->feeds = {{"x", x}, {"target", target}, {"weight", weight}, {"spare", target}};
     batch->samples = rows;
     ++place_;
     return true;
