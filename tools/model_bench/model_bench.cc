@@ -25,10 +25,12 @@
 #include "tools/model_workload/model_workload.h"
 #include "tools/pass_flags/pass_flags.h"
 
-DEFINE_string(model, "resnet20",
-              "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110, "
-              "vgg11, vgg13, vgg16, vgg19 (3x32x32), resnet34, resnet50, resnet101 (3x224x224) or "
-              "transformer (334 parameter tensors, 32 words a sequence)");
+DEFINE_string(
+    model, "resnet20",
+    "mlp, lenet (1x28x28), resnet18, resnet20, resnet32, resnet44, resnet56, resnet110, "
+    "vgg11, vgg13, vgg16, vgg19 (3x32x32), resnet34, resnet50, resnet101 (3x224x224) or "
+    "ernie_tiny, ernie_mini, ernie_mini_dropout (sequences of 128 tokens) or ernie_20_layers "
+    "(334 parameter tensors, sequences of 32)");
 DEFINE_string(optimizer, "momentum",
               "momentum with L2 decay, or adam with L2 decay and clipping by the global norm");
 DEFINE_string(place, "cpu", "where to run; only cpu, since times and memory are measured there");
@@ -38,7 +40,7 @@ DEFINE_string(
     saved_model, "",
     "folder of a model saved for inference, such as model/ in the output of a training: time "
     "it instead of --model; empty: none");
-DEFINE_int32(batch_size, 64, "samples per step: images, or sequences of the transformer");
+DEFINE_int32(batch_size, 64, "samples per step: images, or sequences of tokens");
 DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
 DEFINE_int32(steps, 10, "timed steps, after 3 untimed ones");
 DEFINE_string(kernels, "",

@@ -10,7 +10,7 @@
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
 #include "models/vgg/vgg.h"
-#include "tools/model_workload/transformer.h"
+#include "tools/model_workload/ernie_workload.h"
 
 namespace skiff {
 namespace {
@@ -63,7 +63,7 @@ Model Classifier(const std::string& name, const Shape& image,
           }};
 }
 
-// Returns one or more models per folder of models/, and the transformer. benchmark_coverage_test
+// Returns one or more models per folder of models/. benchmark_coverage_test
 // (tests/models) fails for a folder without one.
 std::vector<Model> Models() {
   std::vector<Model> models = {
@@ -82,11 +82,12 @@ std::vector<Model> Models() {
       return models::Vgg(x, {.depth = depth});
     }));
   }
-  models.push_back({"transformer", [](const ModelWorkloadOptions& options) -> Built {
-                      BuiltTransformer built = BuildTransformer(
-                          {.batch_size = options.batch_size, .seed = options.seed});
-                      return {.loss = built.loss, .feeds = std::move(built.feeds)};
-                    }});
+  for (const ErnieWorkload& ernie : ErnieWorkloads()) {
+    models.push_back({ernie.name, [=](const ModelWorkloadOptions& options) -> Built {
+                        BuiltErnie built = BuildErnie(ernie, options.batch_size, options.seed);
+                        return {.loss = built.loss, .feeds = std::move(built.feeds)};
+                      }});
+  }
   return models;
 }
 

@@ -21,8 +21,8 @@
 #include "tools/skiff/memory_timeline.h"
 
 DEFINE_string(model, "resnet20",
-              "mlp, lenet, resnet18, 20, 32, 34, 44, 50, 56, 101, 110, vgg11, 13, 16, 19 or "
-              "transformer");
+              "mlp, lenet, resnet18, 20, 32, 34, 44, 50, 56, 101, 110, vgg11, 13, 16, 19, "
+              "ernie_tiny, ernie_mini, ernie_mini_dropout or ernie_20_layers");
 DEFINE_int64(batch_size, 64, "images per step");
 DEFINE_bool(inference, false, "plan the forward pass with the loss instead of a training step");
 DEFINE_int32(top, 10, "how many of the largest tensors at the peak to list");
