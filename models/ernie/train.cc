@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
                          {"exclude_from_decay", "layer_norm,.b_0"},
                          {"clip_norm", "1"},
                          {"batch_size", "32"},
-                         {"epochs", "20"},
+                         {"epochs", "120"},
                          {"passes", "+fuse_optimizer"}},
        .fixed_flags = {"config", "data", "dropout", "held_back", "length", "lexicon", "masking",
                        "most_masked", "preset", "sentence_task", "vocabulary", "vocabulary_size",
