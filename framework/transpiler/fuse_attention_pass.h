@@ -1,13 +1,14 @@
 // Makes one instruction of multi-head attention, and one of its gradient:
 //
-//   before (attention_pattern.h)                   after
-//     q = transpose2(reshape2(query))                out, … = multihead_attention(query, key,
-//     value, s = matmul_v2(scale(q), k)                                                  mask) w =
-//     softmax(s + mask)                          … out = reshape2(transpose2( dquery, dkey, dvalue
-//     =
-//               matmul_v2(dropout(w), v)))               multihead_attention_grad(…, out, dout)
+//   before (attention_pattern.h)             after
+//     q = transpose2(reshape2(query))          out = multihead_attention(query, key, value, mask)
+//     k, v likewise                            …
+//     s = matmul_v2(scale(q), k)               dquery, dkey, dvalue =
+//     w = softmax(s + mask)                        multihead_attention_grad(query, …, out, dout)
+//     o = matmul_v2(dropout(w), v)
+//     out = reshape2(transpose2(o))
 //     …
-//     and its gradient ops
+//     and the gradients of these
 //
 // No matrix of scores, of weights or of dropped ones is in memory any more, and nothing is copied
 // to bring heads to the front. Dropout drops the same weights as before. If query, key and value

@@ -128,9 +128,9 @@ class Skipping {
   void TryLoss(size_t at) {
     const Instruction& loss = plan_.instructions[at];
     const ValueId softmax = loss.OutputIn("Softmax");
-    if (!softmax || plan_[softmax].storage != Storage::kArena || plan_[softmax].is_checkpoint) {
-      return;
-    }
+    // Without one, as in evaluation, nobody can read what is skipped.
+    if (!softmax) return Mark(at);
+    if (plan_[softmax].storage != Storage::kArena || plan_[softmax].is_checkpoint) return;
     const std::vector<size_t>& readers = rewrite_.ReadersOf(softmax);
     if (!std::ranges::all_of(readers, [&](size_t i) { return IsGradientOf(i, loss); })) return;
     Mark(at);

@@ -142,13 +142,14 @@ models::BuildLogits AttentionNet(const layers::AttentionOptions& options) {
 
 class EveryPassOnAttention : public ::testing::TestWithParam<bool> {};
 
+// Not with Adam: the gradient of a key's bias is 0 but for rounding, which Adam blows up to steps.
 TEST_P(EveryPassOnAttention, ChangesNoResult) {
   const layers::AttentionOptions options = {.heads = 3, .dropout = 0.2f, .packed = GetParam()};
   EXPECT_THAT(FaultsOfEveryPass(ClassifierWorkload({.name = "attention_net",
                                                     .channels = 7,
                                                     .extent = 6,
                                                     .logits = AttentionNet(options),
-                                                    .optimizer = "adam",
+
                                                     .brief = true})),
               IsEmpty());
 }

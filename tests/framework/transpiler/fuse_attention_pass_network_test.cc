@@ -105,11 +105,12 @@ Variable Weights(const Variable& query, const Variable& key, const Form& form = 
   return layers::Dropout(weights, form.dropout, {.implementation = form.implementation});
 }
 
+Variable Project(const Variable& x) { return layers::Fc(x, kWidth, {.num_flatten_dims = 2}); }
+
 Variable Attend(const Variable& x, const Form& form = {}) {
-  const auto project = [&] { return layers::Fc(x, kWidth, {.num_flatten_dims = 2}); };
-  const Variable query = project();
-  const Variable key = project();
-  const Variable value = project();
+  const Variable query = Project(x);
+  const Variable key = Project(x);
+  const Variable value = Project(x);
   const Variable y = JoinHeads(layers::MatMul(Weights(query, key, form), SplitHeads(value)));
   return y * y;
 }
@@ -211,7 +212,8 @@ TEST(FuseAttentionPass, FusesABiasBeforeTheScores) {
 }
 
 TEST(FuseAttentionPass, FusesProductsOfOldPrograms) {
-  const Network network = [](const Variable& x) {
+  const Network network = [](const Variable& image) {
+    const Variable x = Project(image);
     const Variable scores = OldMatMul(SplitHeads(x), SplitHeads(x), true, 0.5f);
     const Variable y = JoinHeads(OldMatMul(layers::Softmax(scores), SplitHeads(x), false, 1.0f));
     return y * y;
@@ -224,7 +226,8 @@ TEST(FuseAttentionPass, FusesProductsOfOldPrograms) {
 
 TEST(FuseAttentionPass, LeavesWeightsThatAreFetched) {
   std::string name;
-  const Network network = [&](const Variable& x) {
+  const Network network = [&](const Variable& image) {
+    const Variable x = Project(image);
     const Variable weights = Weights(x, x);
     name = weights.name();
     return JoinHeads(layers::MatMul(weights, SplitHeads(x)));
@@ -239,7 +242,8 @@ TEST(FuseAttentionPass, LeavesWeightsThatAreFetched) {
 // A penalty on the weights adds to their gradient.
 TEST(FuseAttentionPass, LeavesWeightsThatOthersRead) {
   ExpectFused(
-      [](const Variable& x) {
+      [](const Variable& image) {
+        const Variable x = Project(image);
         const Variable weights = Weights(x, x);
         return layers::Mean(JoinHeads(layers::MatMul(weights, SplitHeads(x)))) +
                layers::Mean(weights * weights);
@@ -249,7 +253,8 @@ TEST(FuseAttentionPass, LeavesWeightsThatOthersRead) {
 
 TEST(FuseAttentionPass, LeavesHeadsThatTwoAttentionsShare) {
   ExpectFused(
-      [](const Variable& x) {
+      [](const Variable& image) {
+        const Variable x = Project(image);
         const Variable value = SplitHeads(x);
         const Variable first = layers::MatMul(Weights(x, x), value);
         const Variable second = layers::MatMul(Weights(x, x, {.query_scale = 2.0f}), value);
@@ -277,7 +282,8 @@ TEST(FuseAttentionPass, LeavesDropoutThatScalesInEvaluation) {
 
 TEST(FuseAttentionPass, LeavesOtherPermutations) {
   ExpectFused(
-      [](const Variable& x) {
+      [](const Variable& image) {
+        const Variable x = Project(image);
         // Heads and columns change places.
         const Variable q =
             layers::Transpose(layers::Reshape(x, {0, 0, kWidth / 2, 2}), {0, 3, 1, 2});

@@ -168,7 +168,11 @@ TEST(FuseBiasActPass, LeavesGeluOfImagesAndOfOtherSums) {
                return layers::Conv2d(x, {.filters = 3, .kernel = 1, .act = "gelu"});
              }),
              0, 0);
-  ExpectGelu(BoundNetwork([](const Variable& x) { return layers::Gelu(x + x); }), 0, 0);
+  ExpectGelu(BoundNetwork([](const Variable& x) {
+               const Variable y = layers::Fc(x, 5, {.bias_attr = std::nullopt});
+               return layers::Gelu(y + y);
+             }),
+             0, 0);
   ExpectGelu(BoundNetwork([](const Variable& x) {
                const Variable sum = layers::Fc(x, 5);
                return layers::Gelu(sum) + layers::Tanh(sum);

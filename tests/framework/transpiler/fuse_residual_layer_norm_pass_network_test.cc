@@ -156,7 +156,12 @@ TEST(FuseResidualLayerNormPass, FusesForwardIfTheSumGoesOn) {
 }
 
 TEST(FuseResidualLayerNormPass, FusesASumOfEmbeddings) {
-  const BoundNetwork network([](const Variable& x) { return Norm(x + layers::Tanh(x)); }, Tokens());
+  const BoundNetwork network(
+      [](const Variable& x) {
+        const Variable words = layers::Fc(x, 8, {.num_flatten_dims = 2, .bias_attr = std::nullopt});
+        return Norm(words + layers::Tanh(words));
+      },
+      Tokens());
   ExpectFused(network, 1, 1);
   ExpectNothingLeft(network);
 }

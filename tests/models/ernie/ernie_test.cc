@@ -39,6 +39,12 @@ ErnieOptions SmallOptions(float dropout = 0) {
           .attention_dropout = dropout};
 }
 
+// For comparisons: the gradient of a key's bias is 0 but for rounding, which Adam blows up to
+// steps.
+training::OptimizationOptions MomentumOptions() {
+  return {.learning_rate = 5e-3f, .schedule = training::ScheduleKind::kConstant};
+}
+
 training::OptimizationOptions AdamOptions() {
   return {.optimizer = "adam",
           .learning_rate = 5e-3f,
@@ -47,10 +53,11 @@ training::OptimizationOptions AdamOptions() {
           .clip_norm = 1};
 }
 
-training::TrainingProgram SmallPretraining(float dropout = 0) {
+training::TrainingProgram SmallPretraining(
+    float dropout = 0, const training::OptimizationOptions& optimization = AdamOptions()) {
   return BuildErniePretraining(SmallOptions(dropout),
                                {.length = kLength, .masked = kMasked, .sentence_classes = 2},
-                               AdamOptions(), 3);
+                               optimization, 3);
 }
 
 Tensor Ids(const Shape& shape, uint64_t seed, int64_t limit) {
@@ -162,7 +169,7 @@ TEST(Ernie, LearnsABatchByHeart) {
 }
 
 harness::Workload PretrainingWorkload() {
-  training::TrainingProgram program = SmallPretraining(0.1f);
+  training::TrainingProgram program = SmallPretraining(0.1f, MomentumOptions());
   harness::Workload workload{.name = "ernie"};
   const FetchList fetches = {program.loss, "encoder_layer_0_multi_head_att_query_fc.w_0@GRAD",
                              "word_embedding@GRAD"};

@@ -58,10 +58,9 @@ TEST_F(MaskFillerTest, GuessesEachMaskBestFirst) {
 
 TEST_F(MaskFillerTest, ProbabilitiesOfAllTokensAddUpToOne) {
   MaskFiller filler(directory_.path());
+  const auto guesses = filler.Fill("[MASK] lives in rome", 100);
   double sum = 0;
-  for (const MaskGuess& guess : filler.Fill("[MASK] lives in rome", 100)[0]) {
-    sum += guess.probability;
-  }
+  for (const MaskGuess& guess : guesses[0]) sum += guess.probability;
   EXPECT_NEAR(sum, 1, 1e-5);
 }
 

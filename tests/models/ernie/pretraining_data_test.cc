@@ -14,10 +14,10 @@ namespace {
 using ::testing::HasSubstr;
 
 PretrainingDataOptions SmallWorld() {
-  return {.vocabulary_size = 600,
+  return {.vocabulary_size = 1000,
           .length = 48,
           .most_masked = 8,
-          .world_documents = 60,
+          .world_documents = 500,
           .batch_size = 4};
 }
 
