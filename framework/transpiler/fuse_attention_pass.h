@@ -28,8 +28,8 @@ class FuseAttentionPass final : public PlanPass {
  public:
   std::string_view name() const override { return "fuse_attention"; }
   // Rows are summed tile by tile, and the weights' gradients are shifted by sum(out · dout) instead
-  // of by sum(w · dw).
-  double tolerance() const override { return 1e-5; }
+  // of by sum(w · dw). The gradient of a bias of the keys is 0 but for rounding.
+  double tolerance() const override { return 1e-4; }
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 

@@ -326,9 +326,18 @@ bool IsImageLayout(Layout layout, ChannelOrder order) {
   return order == ChannelOrder::kFirst && (layout.channel_block == 8 || layout.channel_block == 16);
 }
 
+// oneDNN 2.6 computes a plain depthwise convolution by a matrix product for each channel, over
+// columns in its scratch memory. A row of the result has been NaN where that memory held one, so
+// such a convolution is left to the plain kernel.
+bool IsPlainDepthwise(const OpContext& context, const Convolution& conv) {
+  return conv.order == ChannelOrder::kFirst && context.Input("Input").layout.is_plain() &&
+         conv.groups > 1 && conv.groups == conv.input.channels;
+}
+
 bool Accepts(const OpContext& context) {
   const Convolution conv = ParseConvolution(context);
   if (conv.is_empty() || !context.Input("Filter").layout.is_plain()) return false;
+  if (IsPlainDepthwise(context, conv)) return false;
   if (!IsImageLayout(context.Input("Input").layout, conv.order)) return false;
   const bool is_gradient = context.def().FindInput("Output@GRAD") != nullptr;
   if (!is_gradient) {
