@@ -60,8 +60,8 @@ std::string Difference(const Tensor& found, const Tensor& expected, double toler
   if (distance <= tolerance * size) return {};
   // A NaN compares as neither less nor more, and is worst of all.
   const auto nan = std::ranges::find_if(distances, [](double x) { return std::isnan(x); });
-  const auto worst = (nan != distances.end() ? nan : std::ranges::max_element(distances)) -
-                     distances.begin();
+  const auto worst =
+      (nan != distances.end() ? nan : std::ranges::max_element(distances)) - distances.begin();
   const auto i = static_cast<size_t>(worst);
   return StrCat("differs by ", distance / size, " of its size ", size, ", more than ", tolerance,
                 "; most at index ", IndexName(found.shape(), worst), ": found ", a[i],
