@@ -79,6 +79,8 @@ class CaseProgram {
   // PaddlePaddle has defaults for forward ops only.
   void StateDefaults() {
     for (const AttrDef& attr : def_.attrs) {
+      // Only passes set this one, so no saved program has it.
+      if (attr.name == "skip_ignored") continue;
       if (attr.default_value && !op_.HasAttr(attr.name))
         op_.SetAttr(attr.name, *attr.default_value);
     }
