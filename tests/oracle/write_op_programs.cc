@@ -53,6 +53,7 @@ class CaseProgram {
     op_ = harness::MakeOp(op_case);
     op_.id = -1;
     if (op_.type.ends_with("_grad")) StateDefaults();
+    DropPassAttrs();
     ShareStorage();
     AddInputs(dtype);
     InferOp(DefaultOpRegistry(), root(), root()->AppendOp(op_));
@@ -79,11 +80,15 @@ class CaseProgram {
   // PaddlePaddle has defaults for forward ops only.
   void StateDefaults() {
     for (const AttrDef& attr : def_.attrs) {
-      // Only passes set this one, so no saved program has it.
-      if (attr.name == "skip_ignored") continue;
       if (attr.default_value && !op_.HasAttr(attr.name))
         op_.SetAttr(attr.name, *attr.default_value);
     }
+  }
+
+  // Only passes set this attribute, so no saved program has it.
+  void DropPassAttrs() {
+    const auto found = op_.attrs.find("skip_ignored");
+    if (found != op_.attrs.end() && SameAttribute(found->second, false)) op_.attrs.erase(found);
   }
 
   // Returns the output that is the next value of an input: MeanOut for Mean; for an op that updates
