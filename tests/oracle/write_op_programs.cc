@@ -43,6 +43,14 @@ using harness::OpCase;
 // Outputs that only gradient ops read; each framework stores them in its own form.
 bool IsPrivate(const std::string& slot) { return slot == "XShape" || slot == "ReserveSpace"; }
 
+// Only passes set this attribute, so no saved program has it.
+constexpr const char* kPassAttr = "skip_ignored";
+
+bool IsMadeByPasses(const OpCase& op_case) {
+  const auto found = op_case.attrs.find(kPassAttr);
+  return found != op_case.attrs.end() && SameAttribute(found->second, true);
+}
+
 // Builds the program of one case in one dtype.
 class CaseProgram {
  public:
@@ -85,10 +93,8 @@ class CaseProgram {
     }
   }
 
-  // Only passes set this attribute, so no saved program has it.
   void DropPassAttrs() {
-    const auto found = op_.attrs.find("skip_ignored");
-    if (found != op_.attrs.end() && SameAttribute(found->second, false)) op_.attrs.erase(found);
+    if (!IsMadeByPasses(case_)) op_.attrs.erase(kPassAttr);
   }
 
   // Returns the output that is the next value of an input: MeanOut for Mean; for an op that updates
@@ -284,7 +290,7 @@ void WriteAll(const std::string& out) {
   CaseWriter writer(out);
   for (const OpCase& op_case : cases) {
     const bool chosen = FLAGS_op.empty() || op_case.type == FLAGS_op;
-    if (chosen && !op_case.benchmark_only) writer.Write(op_case);
+    if (chosen && !op_case.benchmark_only && !IsMadeByPasses(op_case)) writer.Write(op_case);
   }
   writer.WriteLists();
 }
