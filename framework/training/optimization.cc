@@ -22,19 +22,26 @@ optimizer::NamedOptimizer Named(const OptimizationOptions& options, const Learni
           .options = options.optimizer_options};
 }
 
+// A round that the end of the training cuts off makes none.
+int64_t Updates(const OptimizationOptions& options) {
+  return std::max<int64_t>(1, options.total_steps / options.gradient_merge_steps);
+}
+
 Variable ScheduledRate(const OptimizationOptions& options) {
   const float base = options.learning_rate;
+  const int64_t updates = Updates(options);
   switch (options.schedule) {
     case ScheduleKind::kConstant:
       return learning_rate::Constant(base);
     case ScheduleKind::kCosine:
       // An epoch of one step: the rate changes at each.
-      return learning_rate::Cosine(
-          {.start = base, .steps_per_epoch = 1, .epochs = options.total_steps});
+      return learning_rate::Cosine({.start = base, .steps_per_epoch = 1, .epochs = updates});
+    case ScheduleKind::kLinear:
+      return learning_rate::Polynomial({.start = base, .decay_steps = updates, .end = 0});
     case ScheduleKind::kStep: {
-      const int64_t half = std::max<int64_t>(1, options.total_steps / 2);
+      const int64_t half = std::max<int64_t>(1, updates / 2);
       // Boundaries must ascend, also for a training of one or two steps.
-      const int64_t three_quarters = std::max(half + 1, options.total_steps * 3 / 4);
+      const int64_t three_quarters = std::max(half + 1, updates * 3 / 4);
       return learning_rate::Piecewise({half, three_quarters}, {base, base / 10, base / 100});
     }
   }
@@ -43,10 +50,10 @@ Variable ScheduledRate(const OptimizationOptions& options) {
 
 Variable RateWithWarmup(const OptimizationOptions& options) {
   const Variable rate = ScheduledRate(options);
-  if (options.warmup_steps == 0) return rate;
+  if (options.warmup_updates == 0) return rate;
   return learning_rate::LinearWarmup(
-      rate, {.warmup_steps = options.warmup_steps,
-             .start = options.learning_rate / static_cast<float>(options.warmup_steps + 1),
+      rate, {.warmup_steps = options.warmup_updates,
+             .start = options.learning_rate / static_cast<float>(options.warmup_updates + 1),
              .end = options.learning_rate});
 }
 
@@ -58,7 +65,7 @@ std::unique_ptr<optimizer::ParameterAverage> MakeAverage(const OptimizationOptio
       return std::make_unique<optimizer::ModelAverage>(
           optimizer::ModelAverageOptions{.average_window_rate = options.average_window,
                                          .min_average_window = 1,
-                                         .max_average_window = options.total_steps});
+                                         .max_average_window = Updates(options)});
     case AveragingKind::kEma:
       return std::make_unique<optimizer::ExponentialMovingAverage>(
           optimizer::ExponentialMovingAverageOptions{.decay = options.ema_decay});
@@ -71,8 +78,10 @@ std::unique_ptr<optimizer::ParameterAverage> MakeAverage(const OptimizationOptio
 ScheduleKind ScheduleKindFromName(const std::string& name) {
   if (name == "constant") return ScheduleKind::kConstant;
   if (name == "cosine") return ScheduleKind::kCosine;
+  if (name == "linear") return ScheduleKind::kLinear;
   if (name == "step") return ScheduleKind::kStep;
-  Throw(ErrorCode::kInvalidArgument, "schedule \"", name, "\": expected constant, cosine or step");
+  Throw(ErrorCode::kInvalidArgument, "schedule \"", name,
+        "\": expected constant, cosine, linear or step");
 }
 
 AveragingKind AveragingKindFromName(const std::string& name) {
@@ -90,10 +99,12 @@ void CheckOptimizationOptions(const OptimizationOptions& options) {
                 "clip_norm = ", options.clip_norm, ": expected a finite number, not negative");
   SKIFF_ENFORCE(options.total_steps >= 1, kInvalidArgument, "total_steps = ", options.total_steps,
                 ": expected at least 1");
-  // A warm-up of all steps would never reach the learning rate.
-  SKIFF_ENFORCE(options.warmup_steps >= 0 && options.warmup_steps < options.total_steps,
-                kInvalidArgument, "warm-up over ", options.warmup_steps, " of ",
-                options.total_steps, " steps: expected at least one step after it");
+  SKIFF_ENFORCE(options.gradient_merge_steps >= 1, kInvalidArgument,
+                "gradient_merge = ", options.gradient_merge_steps, ": expected at least 1 step");
+  // A warm-up of all updates would never reach the learning rate.
+  SKIFF_ENFORCE(options.warmup_updates >= 0 && options.warmup_updates < Updates(options),
+                kInvalidArgument, "warm-up over ", options.warmup_updates, " of ", Updates(options),
+                " updates: expected at least one update after it");
   SKIFF_ENFORCE(options.average_window >= 0 && options.average_window <= 1, kInvalidArgument,
                 "average_window = ", options.average_window, ", expected one in [0, 1]");
   SKIFF_ENFORCE(options.ema_decay >= 0 && options.ema_decay < 1, kInvalidArgument,
@@ -106,7 +117,9 @@ Optimization Optimize(const Variable& loss, const OptimizationOptions& options) 
   CheckOptimizationOptions(options);
   Optimization result;
   result.learning_rate = RateWithWarmup(options);
-  optimizer::MakeOptimizer(Named(options, result.learning_rate))->Minimize(loss);
+  optimizer::MakeOptimizer(Named(options, result.learning_rate))
+      ->Minimize(loss, {.gradient_merge = {.steps = options.gradient_merge_steps},
+                        .skip_non_finite = options.skip_non_finite});
   // After Minimize: an average takes the parameters that the program updates.
   result.average = MakeAverage(options);
   return result;

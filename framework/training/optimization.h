@@ -15,10 +15,12 @@ namespace skiff::training {
 
 enum class ScheduleKind {
   kConstant,
-  kCosine,  // falls to 0 over total_steps along half a cosine
-  kStep,    // a tenth after one half of total_steps, a hundredth after three quarters
+  kCosine,  // falls to 0 over all updates along half a cosine
+  kLinear,  // falls to 0 over all updates along a straight line
+  kStep,    // a tenth after one half of all updates, a hundredth after three quarters
 };
-// Throws an Error (kInvalidArgument) that names the choices: constant, cosine, step.
+// Throws an Error (kInvalidArgument) that names the choices: constant, cosine,
+// linear, step.
 ScheduleKind ScheduleKindFromName(const std::string& name);
 
 // Which average of the parameters is kept to evaluate with (framework/builder/optimizer).
@@ -36,8 +38,11 @@ struct OptimizationOptions {
   std::map<std::string, double> optimizer_options = {};
   float learning_rate = 0.1f;
   ScheduleKind schedule = ScheduleKind::kCosine;
-  int64_t total_steps = 1;
-  int64_t warmup_steps = 0;  // the rate grows linearly over these first
+  int64_t total_steps = 1;  // runs of the training program
+  // So many steps make one update, by the mean of their gradients (MinimizeOptions).
+  int64_t gradient_merge_steps = 1;
+  bool skip_non_finite = false;  // leaves out updates with a gradient that isn't finite
+  int64_t warmup_updates = 0;    // the rate grows linearly over these first
   // The optimizer's own decay if it has one (adamw, lamb, lars_momentum), else L2 regularization.
   float weight_decay = 1e-4f;
   std::vector<std::string> exclude_from_decay = {};  // parts of names; only for an own decay
@@ -47,9 +52,9 @@ struct OptimizationOptions {
   float ema_decay = 0.999f;      // of kEma
 };
 
-// Throws an Error (kInvalidArgument) for a rate or a norm below 0, a warm-up of all steps, and what
-// MakeOptimizer and the averages refuse without a program. For callers that have a program to build
-// first.
+// Throws an Error (kInvalidArgument) for a rate or a norm below 0, a warm-up of all updates, and
+// what MakeOptimizer and the averages refuse without a program. For callers that have a program to
+// build first.
 void CheckOptimizationOptions(const OptimizationOptions& options);
 
 struct Optimization {

@@ -31,9 +31,14 @@ DEFINE_string(
     "are 1 and 0.");
 DEFINE_double(learning_rate, 0.1, "Where the schedule starts, after the warm-up.");
 DEFINE_string(schedule, "cosine",
-              "constant, cosine (to 0 at the end), or step (a tenth after half of the steps, a "
-              "hundredth after three quarters).");
-DEFINE_int64(warmup, 0, "Steps over which the learning rate grows linearly.");
+              "constant, cosine or linear (to 0 at the end), or step (a tenth after half of the "
+              "updates, a hundredth after three quarters).");
+DEFINE_int64(warmup, 0, "Updates over which the learning rate grows linearly.");
+DEFINE_int64(gradient_merge, 1,
+             "Steps that make one update, by the mean of their gradients (gradient accumulation): "
+             "as a batch so many times as large, in the memory of a small one.");
+DEFINE_bool(skip_non_finite, false,
+            "Leaves out an update if a gradient is infinite or not a number.");
 DEFINE_double(weight_decay, 1e-4,
               "The weight decay of adamw, lamb and lars_momentum; L2 regularization of all "
               "parameters with the other optimizers.");
@@ -101,17 +106,11 @@ namespace {
 
 // Flags that decide what a training computes, so a resumed one must have the same values. Threads,
 // passes and recomputation aren't among them: they change no result, or only its rounding.
-constexpr const char* kFixedFlags[] = {"batch_size",
-                                       "clip_norm",
-                                       "epochs",
-                                       "exclude_from_decay",
-                                       "learning_rate",
-                                       "optimizer",
-                                       "optimizer_options",
-                                       "schedule",
-                                       "seed",
-                                       "warmup",
-                                       "weight_decay"};
+constexpr const char* kFixedFlags[] = {
+    "batch_size",     "clip_norm",     "epochs",          "exclude_from_decay",
+    "gradient_merge", "learning_rate", "optimizer",       "optimizer_options",
+    "schedule",       "seed",          "skip_non_finite", "warmup",
+    "weight_decay"};
 
 // And these, if anything is averaged.
 constexpr const char* kAveragingFlags[] = {"model_average", "average_window", "ema_decay"};
@@ -174,7 +173,9 @@ training::OptimizationOptions OptimizationFromFlags() {
           .optimizer_options = NumbersByName(FLAGS_optimizer_options),
           .learning_rate = static_cast<float>(FLAGS_learning_rate),
           .schedule = training::ScheduleKindFromName(FLAGS_schedule),
-          .warmup_steps = FLAGS_warmup,
+          .gradient_merge_steps = FLAGS_gradient_merge,
+          .skip_non_finite = FLAGS_skip_non_finite,
+          .warmup_updates = FLAGS_warmup,
           .weight_decay = static_cast<float>(FLAGS_weight_decay),
           .exclude_from_decay = SplitNames(FLAGS_exclude_from_decay),
           .clip_norm = static_cast<float>(FLAGS_clip_norm),

@@ -21,7 +21,7 @@ models::ClassifierProgram BuildPrograms(const ClassifierWorkloadOptions& options
                                   .learning_rate = adam ? 1e-3f : 0.02f,
                                   .schedule = options.schedule,
                                   .total_steps = 8,
-                                  .warmup_steps = 2},
+                                  .warmup_updates = 2},
                                  11);
 }
 

@@ -39,7 +39,7 @@ class TrainerTest : public ::testing::Test {
  protected:
   TrainerTest()
       : images_(320, 50, 32),
-        program_(Perceptron({.learning_rate = 0.05f, .total_steps = 40, .warmup_steps = 5})) {}
+        program_(Perceptron({.learning_rate = 0.05f, .total_steps = 40, .warmup_updates = 5})) {}
 
   ClassifierProgram Perceptron(const OptimizationOptions& options) const {
     return BuildClassifier(
@@ -524,7 +524,7 @@ TEST_F(TrainerTest, AveragesAreReportedSavedAsTheModelAndResumed) {
     SCOPED_TRACE(name);
     const ClassifierProgram averaging = Perceptron({.learning_rate = 0.05f,
                                                     .total_steps = 40,
-                                                    .warmup_steps = 5,
+                                                    .warmup_updates = 5,
                                                     .averaging = kind,
                                                     .average_window = 0.25f,
                                                     .ema_decay = 0.9f});
