@@ -36,6 +36,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/regularizer.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/transformer_encoder.h"
 #include "framework/builder/variable.h"
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"

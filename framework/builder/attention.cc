@@ -108,4 +108,15 @@ Variable Attention(const Variable& x, const AttentionOptions& options, Site site
   return Attend(call, {parts[0], parts[1], parts[2]}, checked, site);
 }
 
+Variable PaddingMask(const Variable& is_token, Site site) {
+  const LayerCall call("padding_mask", "", site);
+  call.Use(is_token);
+  call.Enforce(is_token.dims().size() == 2, "input \"", is_token.name(), "\" has the shape ",
+               Shape(is_token.dims()), ", expected [N, L]");
+  constexpr float kHidden = 1e4f;
+  const Variable scores =
+      Scale(is_token, {.scale = kHidden, .bias = -1.0f, .bias_after_scale = false}, site);
+  return Unsqueeze(scores, {1, 2}, site);
+}
+
 }  // namespace skiff::layers

@@ -18,7 +18,8 @@ struct AttentionOptions {
   float dropout = 0.0f;
   bool is_test = false;
   // Added to the scores, so -1e9 hides a key: [N, heads, Lq, Lk], any of them but Lk may be 1.
-  // Undefined: none. One that wants a gradient gets it, but is in the way of fuse_attention.
+  // Undefined: none. PaddingMask makes one. One that wants a gradient gets it, but is in the way of
+  // fuse_attention.
   Variable mask = {};
   // One matrix projects to queries, keys and values at once. Only for one input.
   bool packed = false;
@@ -41,5 +42,11 @@ Variable Attention(const Variable& query, const Variable& key, const Variable& v
                    const AttentionOptions& options, Site site = Site::current());
 // The same with x for all three.
 Variable Attention(const Variable& x, const AttentionOptions& options, Site site = Site::current());
+
+// Returns the mask that hides padding from every query: from is_token [N, L], 1 for a token and 0
+// for padding, it makes [N, 1, 1, L] of 0 and -10,000, whose exponential is 0 beside any real
+// score. A sequence of padding alone attends to all of it. Throws an Error (kInvalidArgument)
+// unless the input has rank 2.
+Variable PaddingMask(const Variable& is_token, Site site = Site::current());
 
 }  // namespace skiff::layers

@@ -1,6 +1,5 @@
 #include "models/ernie/ernie.h"
 
-#include <cmath>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -13,14 +12,12 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/transformer_encoder.h"
 
 namespace skiff::models {
 namespace {
 
 constexpr const char* kWordEmbedding = "word_embedding";
-
-// What is added to the scores of padding: exp of it is 0 beside any real score.
-constexpr float kMaskedScore = 1e4f;
 
 class Builder {
  public:
@@ -57,45 +54,9 @@ class Builder {
     return layers::Dropout(x, probability, {.implementation = "upscale_in_train"});
   }
 
-  // [N, L, hidden] -> [N, heads, L, hidden / heads]
-  Variable SplitHeads(const Variable& x) const {
-    const Variable heads =
-        layers::Reshape(x, {0, 0, options_.heads, options_.hidden / options_.heads});
-    return layers::Transpose(heads, {0, 2, 1, 3});
-  }
-
-  Variable Attention(const Variable& x, const Variable& bias, const std::string& name) const {
-    const auto width = static_cast<double>(options_.hidden / options_.heads);
-    const Variable query = SplitHeads(Dense(x, options_.hidden, name + "_query_fc"));
-    const Variable key = SplitHeads(Dense(x, options_.hidden, name + "_key_fc"));
-    const Variable value = SplitHeads(Dense(x, options_.hidden, name + "_value_fc"));
-    const Variable scaled =
-        layers::Scale(query, {.scale = static_cast<float>(1 / std::sqrt(width))});
-    const Variable scores = layers::MatMul(scaled, key, {.transpose_y = true}) + bias;
-    const Variable weights = Drop(layers::Softmax(scores), options_.attention_dropout);
-    const Variable mixed = layers::Transpose(layers::MatMul(weights, value), {0, 2, 1, 3});
-    return Dense(layers::Reshape(mixed, {0, 0, options_.hidden}), options_.hidden,
-                 name + "_output_fc");
-  }
-
-  Variable Layer(const Variable& x, const Variable& bias, const std::string& name) const {
-    const Variable attended = Attention(x, bias, name + "_multi_head_att");
-    const Variable first = Norm(x + Drop(attended, options_.dropout), name + "_post_att");
-    const Variable hidden = Dense(first, options_.feed_forward, name + "_ffn_fc_0", options_.act);
-    const Variable second = Dense(hidden, options_.hidden, name + "_ffn_fc_1");
-    return Norm(first + Drop(second, options_.dropout), name + "_post_ffn");
-  }
-
  private:
   const ErnieOptions& options_;
 };
-
-// [N, L] of 1 and 0 -> [N, 1, 1, L] of 0 and -kMaskedScore.
-Variable AttentionBias(const Variable& input_mask) {
-  const Variable bias =
-      layers::Scale(input_mask, {.scale = kMaskedScore, .bias = -1, .bias_after_scale = false});
-  return layers::Unsqueeze(bias, {1, 2});
-}
 
 }  // namespace
 
@@ -129,11 +90,15 @@ Variable ErnieEncoder(const ErnieInputs& inputs, const ErnieOptions& options) {
                build.Embed(inputs.sentence_ids, options.sentences, "sent_embedding");
   if (options.tasks > 0) x = x + build.Embed(inputs.task_ids, options.tasks, "task_embedding");
   x = Builder::Drop(build.Norm(x, "pre_encoder"), options.dropout);
-  const Variable bias = AttentionBias(inputs.input_mask);
-  for (int64_t i = 0; i < options.layers; ++i) {
-    x = build.Layer(x, bias, StrCat("encoder_layer_", i));
-  }
-  return x;
+  return layers::TransformerEncoder(x, {.layers = options.layers,
+                                        .heads = options.heads,
+                                        .feed_forward = options.feed_forward,
+                                        .act = options.act,
+                                        .dropout = options.dropout,
+                                        .attention_dropout = options.attention_dropout,
+                                        .mask = layers::PaddingMask(inputs.input_mask),
+                                        .param_attr = build.Weight(""),
+                                        .name = "encoder"});
 }
 
 Variable ErniePool(const Variable& encoded, const ErnieOptions& options) {

@@ -6,8 +6,8 @@
 //   Devlin et al., BERT, arXiv 1810.04805 (masked words, next sentence)
 //
 // Layers are normalised after the residual addition, as published. Names of parameters are those of
-// published checkpoints. Each attention layer has one product for queries, one for keys and one for
-// values, as those have.
+// published checkpoints. Like these, an attention layer has a matrix each for queries, keys and
+// values.
 #pragma once
 
 #include <string>

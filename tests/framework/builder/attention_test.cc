@@ -10,6 +10,7 @@
 
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
+#include "framework/executor/executor.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -79,6 +80,17 @@ TEST_F(AttentionTest, AddsTheMaskAndDropsWeights) {
     return op->type == "elementwise_add" && op->Input("Y")[0] == "mask";
   });
   EXPECT_NE(add, main_.root()->ops().end());
+}
+
+TEST_F(AttentionTest, HidesPadding) {
+  const Variable mask = layers::PaddingMask(layers::Data("is_token", {-1, 3}));
+  EXPECT_THAT(mask.dims(), ElementsAre(-1, 1, 1, 3));
+  Executor executor;
+  const FeedList feeds = {{"is_token", Tensor::FromValues<float>({2, 3}, {1, 1, 0, 1, 1, 1})}};
+  EXPECT_THAT(executor.Run(main_, feeds, {mask.name()})[0].ToVector<float>(),
+              ElementsAre(0, 0, -10000, 0, 0, 0));
+  EXPECT_THAT(InvalidArgumentText([&] { layers::PaddingMask(tokens_); }),
+              HasSubstr("input \"tokens\" has the shape [-1, 7, 12], expected [N, L]"));
 }
 
 TEST_F(AttentionTest, RefusesWhatIsNoAttention) {
