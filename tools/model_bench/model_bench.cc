@@ -41,6 +41,8 @@ DEFINE_string(
     "folder of a model saved for inference, such as model/ in the output of a training: time "
     "it instead of --model; empty: none");
 DEFINE_int32(batch_size, 64, "samples per step: images, or sequences of tokens");
+DEFINE_int64(length, 0,
+             "tokens of a sequence; 0: as many as --model says (only for models of text)");
 DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
 DEFINE_int32(steps, 10, "timed steps, after 3 untimed ones");
 DEFINE_string(kernels, "",
@@ -154,17 +156,20 @@ void CheckFlags() {
                 "--batch_size=", FLAGS_batch_size, " --steps=", FLAGS_steps,
                 " --threads=", FLAGS_threads,
                 ": expected at least 1 sample, 1 step and 0 threads (0: OMP_NUM_THREADS decides)");
-  SKIFF_ENFORCE(FLAGS_saved_model.empty() ||
-                    (gflags::GetCommandLineFlagInfoOrDie("model").is_default && !FLAGS_inference),
-                kInvalidArgument, "--saved_model=", FLAGS_saved_model,
-                " with --model=", FLAGS_model, FLAGS_inference ? " --inference" : "",
-                ": expected it alone; a saved model is timed in inference");
+  SKIFF_ENFORCE(
+      FLAGS_saved_model.empty() || (gflags::GetCommandLineFlagInfoOrDie("model").is_default &&
+                                    !FLAGS_inference && FLAGS_length == 0),
+      kInvalidArgument, "--saved_model=", FLAGS_saved_model, " with --model=", FLAGS_model,
+      FLAGS_inference ? " --inference" : "",
+      FLAGS_length == 0 ? "" : StrCat(" --length=", FLAGS_length),
+      ": expected it alone; a saved model is timed in inference");
   SKIFF_ENFORCE(Place::FromName(FLAGS_place).is_cpu(), kUnimplemented, "--place=", FLAGS_place,
                 ": expected cpu, whose steps, memory and FMA peak this benchmark measures");
 }
 
 ModelWorkload WorkloadFromFlags(Executor* executor) {
   const ModelWorkloadOptions options{.batch_size = FLAGS_batch_size,
+                                     .length = FLAGS_length,
                                      .seed = static_cast<uint64_t>(FLAGS_seed),
                                      .trains = !FLAGS_inference,
                                      .optimizer = FLAGS_optimizer};
@@ -218,6 +223,7 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"place", FLAGS_place},
           {"inference", !Trains()},
           {"batch_size", FLAGS_batch_size},
+          {"length", FLAGS_length},
           {"threads", omp_get_max_threads()},
           {"steps", FLAGS_steps},
           {"optimizer", Trains() ? FLAGS_optimizer : ""},

@@ -1,5 +1,8 @@
 #include "tools/model_workload/ernie_workload.h"
 
+#include <algorithm>
+
+#include "framework/base/error.h"
 #include "models/ernie/pretraining.h"
 
 namespace skiff {
@@ -55,8 +58,13 @@ std::vector<ErnieWorkload> ErnieWorkloads() {
 
 BuiltErnie BuildErnie(const ErnieWorkload& workload, int64_t batch_size, uint64_t seed) {
   const int64_t length = workload.length;
-  const models::PretrainingLoss built = models::AppendErniePretraining(
-      workload.options, {.length = length, .masked = workload.masked});
+  SKIFF_ENFORCE(length >= kPadding + workload.masked, kInvalidArgument, "length = ", length,
+                ": expected room for ", kPadding, " tokens of padding and ", workload.masked,
+                " masked ones");
+  models::ErnieOptions network = workload.options;
+  network.positions = std::max(network.positions, length);
+  const models::PretrainingLoss built =
+      models::AppendErniePretraining(network, {.length = length, .masked = workload.masked});
   const Shape ids{batch_size, length};
   const auto position = [](int64_t, int64_t column) { return column; };
   const auto sentence = [&](int64_t, int64_t column) { return column < length / 2 ? 0 : 1; };

@@ -51,6 +51,8 @@ Tensor GeneratedLabels(int64_t count, int64_t classes, uint64_t seed) {
 Model Classifier(const std::string& name, const Shape& image,
                  std::function<Variable(const Variable&)> network) {
   return {name, [=](const ModelWorkloadOptions& options) -> Built {
+            SKIFF_ENFORCE(options.length == 0, kInvalidArgument, "length = ", options.length, ": ",
+                          name, " reads images, expected no length of sequences");
             std::vector<int64_t> dims{-1};
             dims.insert(dims.end(), image.begin(), image.end());
             const Variable logits = network(layers::Data("image", dims));
@@ -84,7 +86,9 @@ std::vector<Model> Models() {
   }
   for (const ErnieWorkload& ernie : ErnieWorkloads()) {
     models.push_back({ernie.name, [=](const ModelWorkloadOptions& options) -> Built {
-                        BuiltErnie built = BuildErnie(ernie, options.batch_size, options.seed);
+                        ErnieWorkload workload = ernie;
+                        if (options.length != 0) workload.length = options.length;
+                        BuiltErnie built = BuildErnie(workload, options.batch_size, options.seed);
                         return {.loss = built.loss, .feeds = std::move(built.feeds)};
                       }});
   }

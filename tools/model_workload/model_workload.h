@@ -18,6 +18,7 @@ struct ModelWorkload {
 
 struct ModelWorkloadOptions {
   int64_t batch_size = 64;
+  int64_t length = 0;  // tokens of a sequence; 0: those of the model
   uint64_t seed = 1;   // of initial values and generated samples
   bool trains = true;  // false: the forward pass with the loss
   // "momentum" with L2 decay, or "adam", with L2 decay and clipping by the global norm.
@@ -27,7 +28,7 @@ struct ModelWorkloadOptions {
 // Returns the workload of mlp, lenet (1x28x28), resnet18, 20, 32, 44, 56, 110, vgg11, 13, 16, 19
 // (3x32x32), or resnet34, 50, 101 (3x224x224), on generated images, or of ernie_tiny, ernie_mini,
 // ernie_mini_dropout or ernie_20_layers (ernie_workload.h) on generated tokens. Throws Error for
-// any other name or optimizer.
+// any other name or optimizer, and for the length of images.
 ModelWorkload MakeModelWorkload(const std::string& name, const ModelWorkloadOptions& options,
                                 Executor* executor);
 

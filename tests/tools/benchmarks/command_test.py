@@ -48,6 +48,30 @@ class Command(unittest.TestCase):
                 self.assertEqual(result.returncode, 1)
                 self.assertRegex(result.stderr, flag + r"\b.*: expected at least 1 sample, 1 step and 0 threads ")
 
+    def test_attention_takes_memory_by_length_not_by_its_square(self):
+        def planned_bytes(length, passes):
+            with tempfile.TemporaryDirectory() as folder:
+                result = run("model_bench", "--model=ernie_tiny", f"--length={length}", "--batch_size=1", "--steps=1",
+                             "--nosplit", f"--passes={passes}", "--json=figures.json", BUILD_WORKING_DIRECTORY=folder)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                with open(os.path.join(folder, "figures.json"), encoding="utf-8") as stream:
+                    return json.load(stream)["planned_bytes"]
+
+        def growth(passes):
+            """How much more 1,024 further tokens take than 512 further ones."""
+            short, middle, long = (planned_bytes(length, passes) for length in (512, 1024, 2048))
+            return (long - middle) / (middle - short)
+
+        self.assertAlmostEqual(growth("+fuse_attention"), 2, delta=0.05)
+        self.assertGreater(growth("-fuse_attention"), 3)
+
+    def test_takes_a_length_of_sequences_alone(self):
+        result = run("model_bench", "--model=mlp", "--length=64")
+        self.assertEqual(result.stderr, "error: length = 64: mlp reads images, expected no length of sequences\n")
+        result = run("model_bench", "--model=ernie_tiny", "--length=27")
+        self.assertEqual(result.stderr,
+                         "error: length = 27: expected room for 8 tokens of padding and 20 masked ones\n")
+
     def test_times_a_saved_model(self):
         with tempfile.TemporaryDirectory() as folder:
             result = run("models/mlp/train", "--output_dir=run", "--epochs=1", "--limit_samples=64", "--threads=1",
