@@ -230,9 +230,8 @@ void PrintResult(const training::TrainingResult& result, const std::string& outp
             << " in epoch " << result.best_epoch << "\n"
             << "written: " << output_dir << "/model ("
             << (FLAGS_model_average == "none" ? "" : "averaged ") << "weights of that epoch), "
-            << output_dir << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n"
-            << "try next:\n"
-            << Examples(model);
+            << output_dir << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n";
+  if (!model.try_next.empty()) std::cout << "try next:\n" << Examples(model);
 }
 
 std::shared_ptr<KernelTuner> TunerFromFlags() {
@@ -328,7 +327,7 @@ int TrainMain(int argc, char** argv, const TrainableModel& model) {
                           [&] {
                             return Train({argv + 1, argv + argc}, model);
                           },
-                      .epilogue = [&] { return "For example:\n" + Examples(model); },
+                      .epilogue = [&] { return model.try_next.empty() ? "" : "For example:\n" + Examples(model); },
                       .flag_defaults = model.flag_defaults});
 }
 
