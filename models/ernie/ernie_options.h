@@ -1,4 +1,4 @@
-// The sizes of an ERNIE network: presets, JSON files, checks.
+// The sizes of an ERNIE network: presets, JSON files, checks. And what it learns about sentences.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,15 @@ struct ErnieOptions {
   float initializer_range = 0.02f;  // standard deviation of initial weights
 
   friend bool operator==(const ErnieOptions&, const ErnieOptions&) = default;
+};
+
+// A task about the order of sentences.
+struct SentenceTaskShape {
+  std::string name;  // "next_sentence": the task of BERT; starts the name of the metric
+  // The sequences of this task have it as the first of their task_ids. Not read if there is only
+  // one task.
+  int64_t id = 0;
+  int64_t classes = 2;
 };
 
 // The names of presets, the smallest first: tiny (2 layers, 128 wide), mini (4, 256), small

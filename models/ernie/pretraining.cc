@@ -56,13 +56,80 @@ void AppendMaskedWords(const Variable& encoded, const ErnieOptions& options, int
   AppendAnswers(hits, weights, masked, result);
 }
 
-void AppendSentenceTask(const Variable& encoded, const Variable& label, const ErnieOptions& options,
-                        int64_t classes, PretrainingLoss* result) {
-  result->sentence_scores =
-      ErnieSequenceScores(ErniePool(encoded, options), classes, "next_sent_fc", options);
-  const Variable& scores = result->sentence_scores;
-  result->sentence_loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label));
-  result->sentence_accuracy = layers::Accuracy(layers::Softmax(scores), label);
+// The name of the layer that classifies sequences, as in published models where these have one.
+std::string HeadOf(const SentenceTaskShape& task) {
+  return task.name == "next_sentence" ? "next_sent_fc" : task.name + "_fc";
+}
+
+// Returns 1 for sequences of the task, 0 for others: [N, 1] int64.
+Variable IsOfTask(const Variable& task_ids, int64_t task) {
+  const Variable first = layers::Slice(task_ids, {.axes = {1}, .starts = {0}, .ends = {1}});
+  const Variable wanted = layers::FillConstant({1}, DType::kInt64, static_cast<double>(task));
+  return layers::Cast(layers::Equal(first, wanted), DType::kInt64);
+}
+
+// Every sequence is of the task.
+void AppendOnlySentenceTask(const Variable& label, SentenceTaskLoss* result) {
+  result->loss = layers::Mean(layers::SoftmaxWithCrossEntropy(result->scores, label));
+  result->accuracy = layers::Accuracy(layers::Softmax(result->scores), label);
+}
+
+// Sequences of other tasks have labels that mean nothing here: they get one that counts nothing.
+void AppendSentenceTask(const Variable& label, const Variable& is_of_task,
+                        SentenceTaskLoss* result) {
+  constexpr int64_t kNoLabel = -1;
+  const Variable known = (label - kNoLabel) * is_of_task + kNoLabel;
+  const Variable weights = layers::Cast(is_of_task, DType::kFloat32);
+  const Variable losses =
+      layers::SoftmaxWithCrossEntropy(result->scores, known, {.ignore_index = kNoLabel});
+  const Variable best = layers::ArgMax(result->scores, {.axis = -1, .keep_dim = true});
+  const Variable hits = layers::Cast(layers::Equal(best, known), DType::kFloat32);
+  result->weight = layers::ReduceSum(weights);
+  result->loss = WeightedMean(losses, weights, result->weight);
+  result->accuracy = WeightedMean(hits, weights, result->weight);
+}
+
+void AppendSentenceTasks(const Variable& encoded, const Variable& label,
+                         const ErnieOptions& options, const std::vector<SentenceTaskShape>& tasks,
+                         PretrainingLoss* result) {
+  if (tasks.empty()) return;
+  const Variable pooled = ErniePool(encoded, options);
+  for (const SentenceTaskShape& task : tasks) {
+    SentenceTaskLoss made{
+        .name = task.name,
+        .scores = ErnieSequenceScores(pooled, task.classes, HeadOf(task), options)};
+    if (tasks.size() == 1) {
+      AppendOnlySentenceTask(label, &made);
+    } else {
+      AppendSentenceTask(label, IsOfTask(result->inputs.task_ids, task.id), &made);
+    }
+    result->loss = result->loss + made.loss;
+    result->sentences.push_back(std::move(made));
+  }
+}
+
+std::vector<training::Metric> MetricsOf(const PretrainingLoss& built) {
+  std::vector<training::Metric> metrics = {{.name = "masked_accuracy",
+                                            .variable = built.word_accuracy.name(),
+                                            .weight = built.word_weight.name(),
+                                            .percent = true,
+                                            .larger_is_better = true},
+                                           {.name = "answer_accuracy",
+                                            .variable = built.answer_accuracy.name(),
+                                            .weight = built.sequences.name(),
+                                            .percent = true,
+                                            .larger_is_better = true},
+                                           {.name = "masked_loss",
+                                            .variable = built.word_loss.name(),
+                                            .weight = built.word_weight.name()}};
+  for (const SentenceTaskLoss& task : built.sentences) {
+    metrics.push_back({.name = task.name + "_accuracy",
+                       .variable = task.accuracy.name(),
+                       .weight = task.weight.defined() ? task.weight.name() : "",
+                       .percent = true,
+                       .larger_is_better = true});
+  }
+  return metrics;
 }
 
 }  // namespace
@@ -78,9 +145,7 @@ PretrainingLoss AppendErniePretraining(const ErnieOptions& options, const Pretra
   result.loss = result.word_loss;
   // Declared in any case: readers give it.
   const Variable label = layers::Data("sentence_label", {-1, 1}, DType::kInt64);
-  if (shape.sentence_classes == 0) return result;
-  AppendSentenceTask(encoded, label, options, shape.sentence_classes, &result);
-  result.loss = result.word_loss + result.sentence_loss;
+  AppendSentenceTasks(encoded, label, options, shape.sentence_tasks, &result);
   return result;
 }
 
@@ -96,32 +161,15 @@ training::TrainingProgram BuildErniePretraining(const ErnieOptions& options,
   const ProgramGuard guard(program.main.get(), program.startup.get());
   const PretrainingLoss built = AppendErniePretraining(options, shape);
   program.loss = built.loss.name();
-  program.metrics = {{.name = "masked_accuracy",
-                      .variable = built.word_accuracy.name(),
-                      .weight = built.word_weight.name(),
-                      .percent = true,
-                      .larger_is_better = true},
-                     {.name = "answer_accuracy",
-                      .variable = built.answer_accuracy.name(),
-                      .weight = built.sequences.name(),
-                      .percent = true,
-                      .larger_is_better = true},
-                     {.name = "masked_loss",
-                      .variable = built.word_loss.name(),
-                      .weight = built.word_weight.name()}};
-  if (built.sentence_accuracy.defined()) {
-    program.metrics.push_back({.name = "sentence_accuracy",
-                               .variable = built.sentence_accuracy.name(),
-                               .percent = true,
-                               .larger_is_better = true});
-  }
+  program.metrics = MetricsOf(built);
   program.decisive_metric = "masked_accuracy";
   program.model_inputs = InputNames(built.inputs, options);
   program.model_inputs.push_back(built.places.name());
   program.model_outputs = {built.word_scores.name()};
-  // Also for the sake of its parameters, which fine-tuning begins with.
-  if (built.sentence_scores.defined())
-    program.model_outputs.push_back(built.sentence_scores.name());
+  // Also for the sake of their parameters, which fine-tuning begins with.
+  for (const SentenceTaskLoss& task : built.sentences) {
+    program.model_outputs.push_back(task.scores.name());
+  }
   program.test = program.main->CloneForTest();
   training::Optimization trained = training::Optimize(built.loss, optimization);
   program.learning_rate = trained.learning_rate.name();

@@ -1,7 +1,9 @@
-// The programs of ERNIE's pre-training: masked tokens and a task on pairs of sentences.
+// The programs of ERNIE's pre-training: masked tokens and tasks about the order of sentences.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "framework/training/optimization.h"
 #include "framework/training/training_program.h"
@@ -10,26 +12,33 @@
 namespace skiff::models {
 
 struct PretrainingShape {
-  int64_t length = 128;          // of a sequence
-  int64_t masked = 20;           // places of masked tokens in a sequence, padding included
-  int64_t sentence_classes = 2;  // of the task on pairs; 0: no such task
+  int64_t length = 128;  // of a sequence
+  int64_t masked = 20;   // places of masked tokens in a sequence, padding included
+  // Learned beside masked words, each from the sequences that are of it.
+  std::vector<SentenceTaskShape> sentence_tasks = {{.name = "next_sentence"}};
+};
+
+struct SentenceTaskLoss {
+  std::string name;   // of the task
+  Variable scores;    // [N, classes]
+  Variable loss;      // [1], the mean over the sequences of this task
+  Variable accuracy;  // [1], of the sequences of this task
+  Variable weight;    // [1], how many these are; undefined: all
 };
 
 // The feeds besides ErnieInputs: masked_positions, masked_labels and masked_weights
 // [N, masked], the places as rows of the [N * L] tokens, and sentence_label [N, 1].
 struct PretrainingLoss {
   ErnieInputs inputs;
-  Variable places;             // masked_positions
-  Variable word_scores;        // [N * masked, vocabulary]
-  Variable loss;               // [1], of both tasks
-  Variable word_loss;          // [1], the mean over masked tokens, weighted
-  Variable word_accuracy;      // [1], of masked tokens
-  Variable word_weight;        // [1], the sum of the weights
-  Variable answer_accuracy;    // [1], of sequences: those whose masked tokens are all right
-  Variable sequences;          // [1], the number of sequences with masked tokens
-  Variable sentence_scores;    // [N, sentence_classes]; undefined without the task
-  Variable sentence_loss;      // [1]; undefined without the task
-  Variable sentence_accuracy;  // [1]; undefined without the task
+  Variable places;           // masked_positions
+  Variable word_scores;      // [N * masked, vocabulary]
+  Variable loss;             // [1], the sum of the losses of all tasks
+  Variable word_loss;        // [1], the mean over masked tokens, weighted
+  Variable word_accuracy;    // [1], of masked tokens
+  Variable word_weight;      // [1], the sum of the weights
+  Variable answer_accuracy;  // [1], of sequences: those whose masked tokens are all right
+  Variable sequences;        // [1], the number of sequences with masked tokens
+  std::vector<SentenceTaskLoss> sentences;
 };
 
 // Appends network and losses to the default programs.

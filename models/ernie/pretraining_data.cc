@@ -1,11 +1,13 @@
 #include "models/ernie/pretraining_data.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
+#include "framework/command_line/argument_text.h"
 #include "framework/training/prefetching_reader.h"
 #include "framework/training/sample_reader.h"
 #include "models/common/text/document_instances.h"
@@ -106,38 +108,87 @@ class MaskedData : public PretrainingData {
   std::unique_ptr<training::SampleSource> validation_;
 };
 
+std::vector<text::SentenceTask> SentenceTasks(const std::string& names) {
+  std::vector<text::SentenceTask> tasks;
+  for (const std::string& name : SplitNames(names)) {
+    const text::SentenceTask task = text::SentenceTaskFromName(name);
+    SKIFF_ENFORCE(std::ranges::find(tasks, task) == tasks.end(), kInvalidArgument,
+                  "sentence_tasks \"", names, "\" name ", name, " twice");
+    tasks.push_back(task);
+  }
+  SKIFF_ENFORCE(
+      tasks.size() == 1 || std::ranges::find(tasks, text::SentenceTask::kNone) == tasks.end(),
+      kInvalidArgument, "sentence_tasks \"", names, "\": expected none alone");
+  SKIFF_ENFORCE(!tasks.empty(), kInvalidArgument,
+                "sentence_tasks: expected names of tasks, or none");
+  return tasks;
+}
+
+// The same documents once for each sentence task.
+class TaskInstances {
+ public:
+  TaskInstances(const std::vector<text::TokenizedDocument>* documents,
+                const text::Vocabulary* vocabulary, const PretrainingDataOptions& options)
+      : tasks_(SentenceTasks(options.sentence_tasks)) {
+    std::vector<const text::InstanceSource*> sources;
+    for (const text::SentenceTask task : tasks_) {
+      of_task_.push_back(std::make_unique<text::DocumentInstances>(
+          documents, vocabulary,
+          text::DocumentInstanceOptions{
+              .task = task, .length = options.length, .seed = options.seed}));
+      sources.push_back(of_task_.back().get());
+    }
+    all_.emplace(std::move(sources));
+  }
+
+  const text::InstanceSource* all() const { return &*all_; }
+
+  std::vector<SentenceTaskShape> shapes() const {
+    std::vector<SentenceTaskShape> shapes;
+    for (size_t i = 0; i < tasks_.size() && tasks_[i] != text::SentenceTask::kNone; ++i) {
+      shapes.push_back({.name = std::string(text::SentenceTaskName(tasks_[i])),
+                        .id = static_cast<int64_t>(tasks_[i]),
+                        .classes = of_task_[i]->pairs().classes()});
+    }
+    return shapes;
+  }
+
+  int64_t most_segments() const {
+    int64_t most = 1;
+    for (const auto& instances : of_task_) most = std::max(most, instances->pairs().segments());
+    return most;
+  }
+
+ private:
+  std::vector<text::SentenceTask> tasks_;
+  std::vector<std::unique_ptr<text::DocumentInstances>> of_task_;
+  std::optional<text::ConcatenatedInstances> all_;
+};
+
 class DocumentData : public MaskedData {
  public:
   DocumentData(const PretrainingDataOptions& options, const std::vector<text::Document>& documents,
                const std::vector<std::string>& phrases)
-      : MaskedData(options, MakeVocabulary(options, documents)),
-        task_(text::SentenceTaskFromName(options.sentence_task)) {
+      : MaskedData(options, MakeVocabulary(options, documents)) {
     documents_ = text::Tokenize(tokenizer_, documents, options.length - 3);
     MakeMasker(phrases);
   }
 
-  int64_t sentence_classes() const override {
-    return task_ == text::SentenceTask::kNone ? 0 : instances_->pairs().classes();
+  std::vector<SentenceTaskShape> sentence_tasks() const override { return instances_->shapes(); }
+  int64_t sentences() const override { return instances_->most_segments(); }
+  // One task alone needs no name.
+  int64_t tasks() const override {
+    return instances_->shapes().size() > 1 ? text::kSentenceTasks : 0;
   }
-  int64_t tasks() const override { return 0; }
 
  protected:
-  std::unique_ptr<text::DocumentInstances> InstancesOf(
-      const std::vector<text::TokenizedDocument>* documents) const {
-    return std::make_unique<text::DocumentInstances>(
-        documents, &vocabulary_,
-        text::DocumentInstanceOptions{
-            .task = task_, .length = options_.length, .seed = options_.seed});
-  }
-
   void MakeTrainSource() {
-    instances_ = InstancesOf(&documents_);
-    train_ = Masked(instances_.get(), /*same_every_epoch=*/false);
+    instances_.emplace(&documents_, &vocabulary_, options_);
+    train_ = Masked(instances_->all(), /*same_every_epoch=*/false);
   }
 
-  text::SentenceTask task_;
   std::vector<text::TokenizedDocument> documents_;
-  std::unique_ptr<text::DocumentInstances> instances_;
+  std::optional<TaskInstances> instances_;
 };
 
 // Validates on masked tokens of documents that are held back.
@@ -148,8 +199,8 @@ class TextData final : public DocumentData {
       : DocumentData(options, documents, phrases) {
     held_back_ = text::HoldBackLast(&documents_, options.held_back);
     MakeTrainSource();
-    held_back_instances_ = InstancesOf(&held_back_);
-    validation_ = Masked(held_back_instances_.get(), /*same_every_epoch=*/true);
+    held_back_instances_.emplace(&held_back_, &vocabulary_, options_);
+    validation_ = Masked(held_back_instances_->all(), /*same_every_epoch=*/true);
   }
 
   std::string extent() const override {
@@ -159,7 +210,7 @@ class TextData final : public DocumentData {
 
  private:
   std::vector<text::TokenizedDocument> held_back_;
-  std::unique_ptr<text::DocumentInstances> held_back_instances_;
+  std::optional<TaskInstances> held_back_instances_;
 };
 
 // Validates on questions about facts of the world.
@@ -202,7 +253,10 @@ class InstanceData final : public MaskedData {
     validation_ = Masked(held_back_.get(), /*same_every_epoch=*/true);
   }
 
-  int64_t sentence_classes() const override { return 2; }
+  std::vector<SentenceTaskShape> sentence_tasks() const override {
+    return {{.name = "next_sentence"}};
+  }
+  int64_t sentences() const override { return 2; }
   int64_t tasks() const override { return 0; }
   std::string extent() const override {
     return StrCat(instances_->size(), " instances to train, ", held_back_->size(), " to validate, ",
@@ -226,8 +280,8 @@ std::vector<std::string> Phrases(const PretrainingDataOptions& options) {
 std::unique_ptr<PretrainingData> MakePretrainingData(const PretrainingDataOptions& options) {
   const auto [kind, file] = KindAndFile(options.data);
   PretrainingDataOptions known = options;
-  if (known.sentence_task == "auto") {
-    known.sentence_task = kind == kWorld ? "none" : "next_sentence";
+  if (known.sentence_tasks == "auto") {
+    known.sentence_tasks = kind == kWorld ? "none" : "next_sentence";
   }
   if (kind == kWorld && file.empty()) {
     return std::make_unique<WorldData>(

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "framework/training/reader.h"
 #include "models/common/text/vocabulary.h"
+#include "models/ernie/ernie_options.h"
 
 namespace skiff::models {
 
@@ -18,11 +20,12 @@ struct PretrainingDataOptions {
   int64_t vocabulary_size = 8000;    // of one that is made
   std::string lexicon_file = {};   // phrases to mask as a whole; empty: those of the world, if any
   std::string masking = "phrase";  // piece, word or phrase
-  std::string sentence_task = "auto";  // next_sentence, reordering, distance, none; auto: none for
-                                       // the world, else next_sentence
-  double held_back = 0.05;             // the share of documents or instances to validate on
-  int64_t length = 64;                 // L
-  int64_t most_masked = 12;            // M
+  // next_sentence, reordering and distance, with commas between them, or none; auto: none for the
+  // world, else next_sentence.
+  std::string sentence_tasks = "auto";
+  double held_back = 0.05;   // the share of documents or instances to validate on
+  int64_t length = 64;       // L
+  int64_t most_masked = 12;  // M
   int64_t world_documents = 2000;
   int64_t batch_size = 32;
   uint64_t seed = 1;
@@ -33,8 +36,9 @@ class PretrainingData {
   virtual ~PretrainingData() = default;
 
   virtual const text::Vocabulary& vocabulary() const = 0;
-  virtual int64_t sentence_classes() const = 0;  // 0: there is no such task
-  virtual int64_t tasks() const = 0;             // kinds of task ids
+  virtual std::vector<SentenceTaskShape> sentence_tasks() const = 0;
+  virtual int64_t sentences() const = 0;  // kinds of sentence ids
+  virtual int64_t tasks() const = 0;      // kinds of task ids; 0: all are the same
   // In a few words, such as "1900 documents; 400 questions (the most frequent entity answers 3 %)".
   virtual std::string extent() const = 0;
   // Readers of instance.h's feeds. They read what this object owns.

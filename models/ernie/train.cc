@@ -2,6 +2,7 @@
 
 #include <gflags/gflags.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -30,9 +31,9 @@ DEFINE_string(
     masking, "auto",
     "What is masked as a whole: piece (of a word), word, phrase (of the lexicon), or auto "
     "(phrase where there is a lexicon, else word).");
-DEFINE_string(sentence_task, "auto",
-              "Learned beside masked tokens: next_sentence, reordering, distance, none, or auto "
-              "(none for the world, next_sentence elsewhere).");
+DEFINE_string(sentence_tasks, "auto",
+              "Learned beside masked tokens: next_sentence, reordering and distance, with commas "
+              "between them; none; or auto (none for the world, next_sentence elsewhere).");
 DEFINE_double(held_back, 0.05, "The share of documents to validate on. The world asks questions.");
 DEFINE_int64(length, 64, "Tokens of an input; longer texts are cut, shorter ones padded.");
 DEFINE_int64(most_masked, 12, "Most masked tokens of an input.");
@@ -54,6 +55,7 @@ ErnieOptions NetworkOptions(const skiff::models::PretrainingData& data) {
     options = skiff::models::ErnieOptionsFromJson(skiff::ReadFile(FLAGS_config), options);
   }
   options.vocabulary = data.vocabulary().size();
+  options.sentences = std::max(options.sentences, data.sentences());
   options.tasks = data.tasks();
   return options;
 }
@@ -65,7 +67,7 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
                                           .vocabulary_size = FLAGS_vocabulary_size,
                                           .lexicon_file = FLAGS_lexicon,
                                           .masking = Masking(),
-                                          .sentence_task = FLAGS_sentence_task,
+                                          .sentence_tasks = FLAGS_sentence_tasks,
                                           .held_back = FLAGS_held_back,
                                           .length = FLAGS_length,
                                           .most_masked = FLAGS_most_masked,
@@ -88,7 +90,7 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       skiff::models::BuildErniePretraining(options,
                                            {.length = FLAGS_length,
                                             .masked = FLAGS_most_masked,
-                                            .sentence_classes = data->sentence_classes()},
+                                            .sentence_tasks = data->sentence_tasks()},
                                            optimization, task_options.seed));
   return task;
 }
@@ -110,7 +112,7 @@ int main(int argc, char** argv) {
                          {"epochs", "120"},
                          {"passes", "+fuse_optimizer"}},
        .fixed_flags = {"config", "data", "dropout", "held_back", "length", "lexicon", "masking",
-                       "most_masked", "preset", "sentence_task", "vocabulary", "vocabulary_size",
+                       "most_masked", "preset", "sentence_tasks", "vocabulary", "vocabulary_size",
                        "world_documents"},
        .make_task = MakeTask,
        .try_next = {"--preset=mini", "--data=text:FILE --preset=mini --length=128"}});

@@ -92,4 +92,16 @@ void WriteMasked(const MaskedTokens& masked, int64_t length, int64_t row,
   WriteRow<float>(Repeated(1, static_cast<int64_t>(masked.labels.size())), 0, row, &fields[2]);
 }
 
+int64_t ConcatenatedInstances::size() const {
+  int64_t size = 0;
+  for (const InstanceSource* source : sources_) size += source->size();
+  return size;
+}
+
+Instance ConcatenatedInstances::Read(int64_t index, int64_t epoch) const {
+  size_t source = 0;
+  for (; index >= sources_[source]->size(); ++source) index -= sources_[source]->size();
+  return sources_[source]->Read(index, epoch);
+}
+
 }  // namespace skiff::text

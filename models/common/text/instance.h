@@ -81,4 +81,18 @@ class InstanceList final : public InstanceSource {
   std::vector<Instance> instances_;
 };
 
+// The instances of several sources, one source after the other.
+class ConcatenatedInstances final : public InstanceSource {
+ public:
+  // The sources outlive this.
+  explicit ConcatenatedInstances(std::vector<const InstanceSource*> sources)
+      : sources_(std::move(sources)) {}
+
+  int64_t size() const override;
+  Instance Read(int64_t index, int64_t epoch) const override;
+
+ private:
+  std::vector<const InstanceSource*> sources_;
+};
+
 }  // namespace skiff::text

@@ -9,8 +9,8 @@
 namespace skiff::text {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTaskNames = {"none", "next_sentence", "reordering",
-                                                        "distance"};
+constexpr std::array<std::string_view, kSentenceTasks> kTaskNames = {"none", "next_sentence",
+                                                                     "reordering", "distance"};
 
 int64_t Factorial(int64_t n) { return n <= 1 ? 1 : n * Factorial(n - 1); }
 
@@ -45,7 +45,8 @@ void Check(const std::vector<TokenizedDocument>& documents, const SentencePairOp
                 "most_segments = ", options.most_segments, ": expected 2 to 6");
   SKIFF_ENFORCE(!NeedsOtherDocuments(options.task) || documents.size() >= 2, kInvalidArgument,
                 "the task ", SentenceTaskName(options.task),
-                " takes sentences of other documents: expected at least 2, got ", documents.size());
+                " takes sentences of other documents: expected at least 2 documents, got ",
+                documents.size());
 }
 
 }  // namespace

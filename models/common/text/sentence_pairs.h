@@ -22,6 +22,8 @@ enum class SentenceTask {
   kDistance,  // two segments: 0 adjacent, 1 of one document but not adjacent, 2 of two documents
 };
 
+inline constexpr int64_t kSentenceTasks = 4;  // the number of values
+
 // "none", "next_sentence", "reordering", "distance".
 std::string_view SentenceTaskName(SentenceTask task);
 // Throws Error (kInvalidArgument) for another name.

@@ -19,10 +19,13 @@
 namespace skiff::models {
 namespace {
 
+using ::testing::Contains;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Lt;
+using ::testing::Ne;
 
 constexpr int64_t kLength = 8;
 constexpr int64_t kMasked = 3;
@@ -55,8 +58,7 @@ training::OptimizationOptions AdamOptions() {
 
 training::TrainingProgram SmallPretraining(
     float dropout = 0, const training::OptimizationOptions& optimization = AdamOptions()) {
-  return BuildErniePretraining(SmallOptions(dropout),
-                               {.length = kLength, .masked = kMasked, .sentence_classes = 2},
+  return BuildErniePretraining(SmallOptions(dropout), {.length = kLength, .masked = kMasked},
                                optimization, 3);
 }
 
@@ -116,7 +118,7 @@ TEST(Ernie, TaskEmbeddingsAreOneMoreParameter) {
   const PretrainingLoss built =
       AppendErniePretraining(options, {.length = kLength, .masked = kMasked});
   EXPECT_EQ(ParametersOf(main), 47u);
-  EXPECT_THAT(InputNames(built.inputs, options), ::testing::Contains("task_ids"));
+  EXPECT_THAT(InputNames(built.inputs, options), Contains("task_ids"));
 }
 
 // What padding holds changes no score: the tokens don't see it.
@@ -150,6 +152,48 @@ TEST(Ernie, PlacesOfWeightZeroCountNothing) {
   EXPECT_EQ(loss(), before);
   labels.data<int64_t>()[0] = (labels.data<int64_t>()[0] + 7) % kWords;
   EXPECT_NE(loss(), before);
+}
+
+// Sequences of three tasks in a batch: a head learns from those of its own task alone, and the
+// others have labels that are out of its range.
+TEST(Ernie, SentenceTasksLearnFromTheirOwnSequences) {
+  ErnieOptions options = SmallOptions();
+  options.tasks = 3;
+  const training::TrainingProgram program = BuildErniePretraining(
+      options,
+      {.length = kLength,
+       .masked = kMasked,
+       .sentence_tasks = {{"next_sentence", 1, 2}, {"reordering", 2, 9}, {"distance", 0, 3}}},
+      AdamOptions(), 3);
+  FeedList feeds = Feeds(4, 9);
+  feeds.emplace_back("task_ids", Tensor({4, kLength}, DType::kInt64));
+  const auto set = [&](int64_t row, int64_t task, int64_t label) {
+    feeds[7].second.data<int64_t>()[row] = label;
+    std::fill_n(feeds[8].second.data<int64_t>() + row * kLength, kLength, task);
+  };
+  set(0, 1, 1);
+  set(1, 2, 8);
+  set(2, 2, 5);
+  set(3, 2, 7);
+  Executor executor;
+  executor.Run(*program.startup);
+  CompiledProgram step = executor.Compile(*program.main);
+  const FetchList fetches = {program.loss, "next_sent_fc.w_0@GRAD", "distance_fc.w_0@GRAD"};
+  const std::vector<Tensor> first = step.Run(feeds, fetches);
+  EXPECT_THAT(first[1].ToVector<float>(), Contains(Ne(0)));
+  EXPECT_THAT(first[2].ToVector<float>(), Each(0)) << "no sequence is of this task";
+  for (int i = 0; i < 60; ++i) step.Run(feeds, {});
+  CompiledProgram test = executor.Compile(*program.test);
+  FetchList metrics;
+  for (const training::Metric& metric : program.metrics) {
+    if (metric.name == "masked_loss") continue;
+    metrics.push_back(metric.variable);
+    if (!metric.weight.empty()) metrics.push_back(metric.weight);
+  }
+  std::vector<float> values;
+  for (const Tensor& value : test.Run(feeds, metrics)) values.push_back(value.Item<float>());
+  // Accuracy and weight of masked tokens, answers, next_sentence, reordering and distance.
+  EXPECT_THAT(values, ElementsAre(1, 8, 1, 4, 1, 1, 1, 3, 0, 0));
 }
 
 TEST(Ernie, LearnsABatchByHeart) {
@@ -213,7 +257,8 @@ TEST(Ernie, RefusesWhatDoesNotFit) {
               HasSubstr("sequences of length 13: expected 1 to the 12 positions"));
   EXPECT_THAT(error(SmallOptions(), {.length = 8, .masked = 9}),
               HasSubstr("9 masked tokens in a sequence of length 8"));
-  EXPECT_THAT(error(SmallOptions(), {.length = 8, .masked = 2, .sentence_classes = 1}),
+  EXPECT_THAT(error(SmallOptions(),
+                    {.length = 8, .masked = 2, .sentence_tasks = {{.name = "mood", .classes = 1}}}),
               HasSubstr("1 classes of sequences: expected at least 2"));
 }
 

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "framework/io/file.h"
 #include "models/common/text/instance.h"
 #include "tests/harness/error_text.h"
@@ -11,7 +15,11 @@
 namespace skiff::models {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
 
 PretrainingDataOptions SmallWorld() {
   return {.vocabulary_size = 1000,
@@ -44,7 +52,7 @@ class PretrainingDataFiles : public ::testing::Test {
 TEST(PretrainingData, TheWorldAsksQuestions) {
   const auto data = MakePretrainingData(SmallWorld());
   EXPECT_THAT(data->extent(), HasSubstr("questions about entities (the most frequent entity"));
-  EXPECT_EQ(data->sentence_classes(), 0);
+  EXPECT_THAT(data->sentence_tasks(), IsEmpty());
   const auto validation = data->ValidationReader();
   validation->StartEpoch(0);
   training::Batch batch;
@@ -82,7 +90,36 @@ TEST_F(PretrainingDataFiles, TextsAreHeldBack) {
   options.held_back = 0.1;
   const auto data = MakePretrainingData(options);
   EXPECT_THAT(data->extent(), HasSubstr("18 documents to train, 2 to validate"));
-  EXPECT_EQ(data->sentence_classes(), 2);
+  ASSERT_THAT(data->sentence_tasks(), SizeIs(1));
+  EXPECT_EQ(data->sentence_tasks()[0].name, "next_sentence");
+  EXPECT_EQ(data->sentence_tasks()[0].classes, 2);
+  EXPECT_EQ(data->tasks(), 0);
+}
+
+TEST_F(PretrainingDataFiles, SentenceTasksMix) {
+  PretrainingDataOptions options = SmallWorld();
+  options.data = "text:" + Texts(40);
+  options.vocabulary_size = 200;
+  options.masking = "word";
+  options.held_back = 0.1;
+  options.sentence_tasks = "reordering,distance";
+  const auto data = MakePretrainingData(options);
+  ASSERT_THAT(data->sentence_tasks(), SizeIs(2));
+  EXPECT_EQ(data->sentence_tasks()[0].classes, 1 + 2 + 6);
+  EXPECT_EQ(data->sentence_tasks()[1].classes, 3);
+  EXPECT_EQ(data->sentences(), 3);
+  EXPECT_EQ(data->tasks(), 4);
+  const auto reader = data->TrainReader();
+  reader->StartEpoch(0);
+  std::map<int64_t, int64_t> sequences;  // of each task
+  training::Batch batch;
+  while (reader->Next(&batch)) {
+    const std::vector<int64_t> ids = batch.feed(text::kTaskIds).ToVector<int64_t>();
+    for (size_t i = 0; i < ids.size(); i += static_cast<size_t>(options.length))
+      ++sequences[ids[i]];
+  }
+  EXPECT_THAT(sequences, ElementsAre(Pair(data->sentence_tasks()[0].id, 36),
+                                     Pair(data->sentence_tasks()[1].id, 36)));
 }
 
 TEST_F(PretrainingDataFiles, RefusesWhatItCannotTrainOn) {
@@ -100,7 +137,12 @@ TEST_F(PretrainingDataFiles, RefusesWhatItCannotTrainOn) {
               HasSubstr("hold back"));
   EXPECT_THAT(error([](auto* o) { o->masking = "letter"; }),
               HasSubstr("expected piece, word or phrase"));
-  EXPECT_THAT(error([](auto* o) { o->sentence_task = "rhyme"; }), HasSubstr("rhyme"));
+  EXPECT_THAT(error([](auto* o) { o->sentence_tasks = "rhyme"; }), HasSubstr("rhyme"));
+  EXPECT_THAT(error([](auto* o) { o->sentence_tasks = "none,distance"; }),
+              HasSubstr("sentence_tasks \"none,distance\": expected none alone"));
+  EXPECT_THAT(error([](auto* o) { o->sentence_tasks = "distance,distance"; }),
+              HasSubstr("sentence_tasks \"distance,distance\" name distance twice"));
+  EXPECT_THAT(error([](auto* o) { o->sentence_tasks = ""; }), HasSubstr("expected names of tasks"));
   EXPECT_THAT(error([&](auto* o) {
                 o->data = "text:" + Texts(20);
                 o->masking = "phrase";

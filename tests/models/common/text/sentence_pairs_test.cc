@@ -185,8 +185,8 @@ TEST(SentencePairs, RefusesDocumentsWithoutPairs) {
             "no sentence pairs: none of the 2 documents has the 3 sentences that the task "
             "distance needs");
   EXPECT_EQ(refusal({{3, 3}}, {}),
-            "the task next_sentence takes sentences of other documents: expected at least 2, got "
-            "1");
+            "the task next_sentence takes sentences of other documents: expected at least 2 "
+            "documents, got 1");
   EXPECT_EQ(refusal({{3, 3}}, {.task = SentenceTask::kReordering, .most_segments = 7}),
             "most_segments = 7: expected 2 to 6");
 }
