@@ -110,7 +110,7 @@ TEST_F(LearningRateTest, CosineFallsByEpoch) {
   });
 }
 
-TEST_F(LearningRateTest, WarmupHandsOverToTheRateBehindIt) {
+TEST_F(LearningRateTest, WarmupHandsOverToTheNextRate) {
   const Variable after = learning_rate::Piecewise({6}, {0.5f, 0.25f});
   const Variable rate =
       learning_rate::LinearWarmup(after, {.warmup_steps = 4, .start = 0.1f, .end = 0.5f});

@@ -212,7 +212,7 @@ TEST_F(OptimizerTest, StatesHaveTheNamesOfFluid) {
   }
 }
 
-TEST_F(OptimizerTest, AdamaxMovesThePowersOnBehindAllUpdates) {
+TEST_F(OptimizerTest, AdamaxAdvancesThePowersAfterAllUpdates) {
   const Variable loss =
       layers::ElementwiseAdd(LinearLoss({.name = "z"}, "x"), LinearLoss({.name = "a"}, "y"));
   optimizer::Adamax({.beta1 = 0.5f}).Minimize(loss);

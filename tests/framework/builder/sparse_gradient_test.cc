@@ -142,7 +142,7 @@ TEST(SparseGradient, IsDenseWhereTheTableIsReadDensely) {
   EXPECT_FALSE(trained.gradient.is_selected_rows());
 }
 
-TEST(SparseGradient, IsDenseBehindARegularizer) {
+TEST(SparseGradient, IsDenseAfterARegularizer) {
   const Trained trained = GradientOf({.is_sparse = true, .regularizer = L2Decay(0.1f)});
   EXPECT_FALSE(trained.gradient.is_selected_rows());
 }
@@ -316,7 +316,7 @@ TEST(SparseGradient, OfAProgramOfFluidRuns) {
   EXPECT_FLOAT_EQ(fetched[2].Item<float>(), 10 * g * g / 6);
 }
 
-TEST(SparseGradient, TrainsAsTheDenseOneBehindARegularizer) {
+TEST(SparseGradient, TrainsAsTheDenseOneWithARegularizer) {
   const auto train = [](bool is_sparse) {
     Program main, startup;
     const ProgramGuard guard(&main, &startup);

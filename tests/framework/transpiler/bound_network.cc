@@ -60,7 +60,7 @@ Op Doubled(const std::string& name) {
   return op;
 }
 
-void DoubleOutputBehindReluGrad(Program* program) {
+void DoubleOutputAfterReluGrad(Program* program) {
   Block* root = program->root();
   for (size_t i = 0; i < root->ops().size(); ++i) {
     if (root->ops()[i]->type != "relu_grad") continue;

@@ -53,6 +53,6 @@ class BoundNetwork {
 // For programs that are edited: an op that doubles a variable in place, and the edit that keeps the
 // output of the first relu_grad's relu in the scope and doubles it right after that relu_grad.
 Op Doubled(const std::string& name);
-void DoubleOutputBehindReluGrad(Program* program);
+void DoubleOutputAfterReluGrad(Program* program);
 
 }  // namespace skiff

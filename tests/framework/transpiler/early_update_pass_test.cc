@@ -31,7 +31,7 @@ std::vector<std::string> OrderAfterPass(const std::string& ops, const std::strin
   return order;
 }
 
-TEST(EarlyUpdatePass, PutsEachUpdateBehindItsGradient) {
+TEST(EarlyUpdatePass, PutsEachUpdateAfterItsGradient) {
   EXPECT_THAT(OrderAfterPass(R"(
     {Out: ["g2"]} = tiny_copy(X: ["x"])
     {Out: ["g1"]} = tiny_copy(X: ["g2"])

@@ -114,7 +114,7 @@ TEST(FuseBatchNormActPass, LeavesANormAddedToItself) {
 }
 
 // Doubles the first batch_norm's variable in `slot`, right after the first op of `type`.
-std::function<void(Program*)> DoubleBehind(const std::string& type, const std::string& slot) {
+std::function<void(Program*)> DoubleAfter(const std::string& type, const std::string& slot) {
   return [=](Program* program) {
     Block* root = program->root();
     const auto first = [&](const std::string& wanted) {
@@ -128,19 +128,19 @@ std::function<void(Program*)> DoubleBehind(const std::string& type, const std::s
 }
 
 TEST(FuseBatchNormActPass, LeavesANormWhoseScaleIsWrittenBeforeTheRelu) {
-  ExpectFused(
-      BoundNetwork(NormRelu, {.trains = false, .edit = DoubleBehind("batch_norm", "Scale")}), 0, 0);
+  ExpectFused(BoundNetwork(NormRelu, {.trains = false, .edit = DoubleAfter("batch_norm", "Scale")}),
+              0, 0);
 }
 
 TEST(FuseBatchNormActPass, LeavesAGradientWhoseBiasIsWrittenAfterTheForwardPass) {
-  ExpectFused(BoundNetwork(NormRelu, {.edit = DoubleBehind("relu_grad", "Bias")}), 1, 0);
+  ExpectFused(BoundNetwork(NormRelu, {.edit = DoubleAfter("relu_grad", "Bias")}), 1, 0);
 }
 
 TEST(FuseBatchNormActPass, LeavesAGradientWhoseOutputIsWrittenBeforeItRuns) {
   const auto network = [](const Variable& x) {
     return layers::Relu(layers::BatchNorm(Conv(x)) + x);
   };
-  ExpectFused(BoundNetwork(network, {.edit = DoubleOutputBehindReluGrad}), 1, 0);
+  ExpectFused(BoundNetwork(network, {.edit = DoubleOutputAfterReluGrad}), 1, 0);
 }
 
 TEST(FuseBatchNormActPass, LeavesAGradientThatStaysInTheScope) {

@@ -209,7 +209,7 @@ TEST(FuseBiasActPass, LeavesGeluIfTheBiasIsWrittenBeforeTheGradient) {
 }
 
 // Doubles the bias behind the first op of `type`.
-std::function<void(Program*)> DoubleBiasBehind(const std::string& type) {
+std::function<void(Program*)> DoubleBiasAfter(const std::string& type) {
   return [=](Program* program) {
     Block* root = program->root();
     std::string bias;
@@ -225,17 +225,17 @@ std::function<void(Program*)> DoubleBiasBehind(const std::string& type) {
 
 TEST(FuseBiasActPass, LeavesABiasThatIsWrittenBeforeTheRelu) {
   const auto network = [](const Variable& x) { return ConvRelu(x); };
-  ExpectFused(BoundNetwork(network, {.edit = DoubleBiasBehind("elementwise_add")}), 0, 0);
+  ExpectFused(BoundNetwork(network, {.edit = DoubleBiasAfter("elementwise_add")}), 0, 0);
 }
 
 TEST(FuseBiasActPass, LeavesAGradientWhoseBiasIsWrittenAfterTheForwardPass) {
   const auto network = [](const Variable& x) { return ConvRelu(x); };
-  ExpectFused(BoundNetwork(network, {.edit = DoubleBiasBehind("relu")}), 1, 0);
+  ExpectFused(BoundNetwork(network, {.edit = DoubleBiasAfter("relu")}), 1, 0);
 }
 
 TEST(FuseBiasActPass, LeavesAGradientWhoseOutputIsWrittenBeforeItRuns) {
   const auto network = [](const Variable& x) { return ConvRelu(x); };
-  ExpectFused(BoundNetwork(network, {.edit = DoubleOutputBehindReluGrad}), 1, 0);
+  ExpectFused(BoundNetwork(network, {.edit = DoubleOutputAfterReluGrad}), 1, 0);
 }
 
 TEST(FuseBiasActPass, LeavesWhatIsFetched) {

@@ -152,7 +152,7 @@ TEST(MergeOptimizerPass, MovesNoUpdateAcrossWhatReadsOrWritesItsVariables) {
   ExpectUnchanged({Sgd("w1", "g1"), Sgd("w1", "g1")});
 }
 
-TEST(MergeOptimizerPass, BeginsAnotherGroupBehindSuchAnOp) {
+TEST(MergeOptimizerPass, BeginsAnotherGroupAfterSuchAnOp) {
   const std::vector<std::string> merged = Merged(
       Sgd("w1", "g1") + R"({Out: ["t1"]} = scale(X: ["w1"]))" + Sgd("w2", "g2") + Sgd("w3", "g3"));
   ASSERT_EQ(merged.size(), 3U);

@@ -415,7 +415,7 @@ TEST_F(OrderPassTest, ReadsAVariableBeforeItIsWritten) {
               ElementsAre("a", "k", "w", "b", "l"));
 }
 
-TEST_F(OrderPassTest, ReadsAVariableBehindItsWrite) {
+TEST_F(OrderPassTest, ReadsAVariableAfterItsWrite) {
   const std::string ops = std::string(kFreedLate) + R"(
     {Out: [z]} = tiny_copy(X: [l])
     {Out: [m]} = sum_of(X: [a], After: [z]))";

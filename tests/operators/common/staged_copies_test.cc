@@ -27,7 +27,7 @@ std::vector<std::string> Staged(const StagedCopies& plan,
   return staged;
 }
 
-TEST(StagedCopies, WhatLiesOneBehindTheOtherIsOneCopy) {
+TEST(StagedCopies, AdjacentArraysAreOneCopy) {
   const std::string flat = "aaaabbbb....ccdddddddddd";
   const int other = 0;
   const std::vector<StagedTensor> tensors = {{flat.data() + 14, 10, &flat},

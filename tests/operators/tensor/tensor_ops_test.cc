@@ -64,7 +64,7 @@ class TensorOps : public ::testing::Test {
 using Dims = std::vector<int64_t>;
 using Ints = std::vector<int32_t>;
 
-TEST_F(TensorOps, ReshapeInfersDimsBehindAnUnknownBatchSize) {
+TEST_F(TensorOps, ReshapeInfersDimsAfterAnUnknownBatchSize) {
   Declare("x", {-1, 12, 64});
   EXPECT_EQ(Infer(Unary("reshape2", {{"shape", Ints{0, 0, 4, -1}}})), (Dims{-1, 12, 4, 16}));
   EXPECT_EQ(Infer(Unary("reshape2", {{"shape", Ints{-1, 768}}})), (Dims{-1, 768}));
