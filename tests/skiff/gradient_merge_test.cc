@@ -410,7 +410,7 @@ class TwoSchedules : public ::testing::Test {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST_F(TwoSchedules, OneMadeBehindAMergeGoesByItsRounds) {
+TEST_F(TwoSchedules, OneMadeAfterAMergeGoesByItsRounds) {
   const Variable first = Rate(0.5f);
   Minimize("u", first, 2);
   const Variable second = Rate(0.25f);
@@ -445,7 +445,7 @@ TEST_F(TwoSchedules, RefuseRoundsOfDifferentLengths) {
   }
 }
 
-TEST_F(TwoSchedules, RefuseAMergeBehindAnOptimizerWithout) {
+TEST_F(TwoSchedules, RefuseAMergeAfterAnOptimizerWithout) {
   const Variable rate = Rate(0.5f);
   Minimize("u", rate, 1);
   EXPECT_THAT(ErrorOfMinimize("w", rate, 4), HasSubstr("gradient_merge.steps = 4, expected 1"));
@@ -458,7 +458,7 @@ TEST_F(TwoSchedules, AConstantRateLeavesTheOthersAlone) {
   EXPECT_THAT(Values(rate, 3), ElementsAre(1, 0.5f, 0.25f));
 }
 
-TEST_F(TwoSchedules, AConstantRateBehindLeavesTheOthersAlone) {
+TEST_F(TwoSchedules, ALaterConstantRateLeavesTheOthersAlone) {
   const Variable rate = Rate(0.5f);
   Minimize("u", rate, 1);
   Minimize("w", 0.5, 4);

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "framework/base/error.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "tools/pass_flags/pass_flags.h"
@@ -25,6 +26,8 @@ namespace skiff {
 namespace {
 
 int Main() {
+  SKIFF_ENFORCE(FLAGS_threads >= 0, kInvalidArgument, "threads = ", FLAGS_threads,
+                ": expected no negative number");
   if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
   const RunProgramOptions options{.program = FLAGS_program,
                                   .startup = FLAGS_startup,

@@ -86,7 +86,7 @@ TEST_F(PlaceFusedTest, GivesScratchMemoryToTheRestAndTakesItAgain) {
   EXPECT_EQ(Of(placement, "c").scratch_offset, -1);
 }
 
-TEST_F(PlaceFusedTest, KeepsAnOutputFromTheOpsBehindIt) {
+TEST_F(PlaceFusedTest, KeepsAnOutputFromTheOpsAfterIt) {
   const FusedPlacement placement = Placed(R"(
     {Out: [a]} = tiny_scale(X: [x])
     {Out: [b]} = tiny_scale(X: [a]))",

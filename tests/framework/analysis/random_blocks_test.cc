@@ -191,7 +191,7 @@ class ForgetfulRun {
   int reads_ = 0;
 };
 
-TEST(RandomBlocks, HoldWhatIsReadWhenEverythingIsForgottenBehindItsLastUse) {
+TEST(RandomBlocks, HoldWhatIsReadWhenEverythingIsForgottenAfterItsLastUse) {
   int reads = 0;
   for (uint32_t seed = 0; seed < kPrograms; ++seed) {
     const RandomBlocks blocks = MakeRandomBlocks(seed);
@@ -312,7 +312,7 @@ class Textbook {
     return next >= 0 && (next == forward || IsGradientOf(next, forward));
   }
 
-  bool IsReadBehind(int32_t block, const VarPlace& variable) const {
+  bool IsReadAfter(int32_t block, const VarPlace& variable) const {
     const int32_t forward = program_.block(block)->forward_block_index;
     for (int32_t other = 0; other < static_cast<int32_t>(program_.block_count()); ++other) {
       const bool shares_forward = forward >= 0 && other != block && IsGradientOf(other, forward);
@@ -351,7 +351,7 @@ class Textbook {
     story.is_from_outside = is_persistable || variable.first != block;
     story.is_fed = IsNamed(blocks_.feeds, block, variable);
     story.outlives = is_persistable || (story.is_from_outside && !is_of_forward) ||
-                     IsNamed(blocks_.fetches, block, variable) || IsReadBehind(block, variable);
+                     IsNamed(blocks_.fetches, block, variable) || IsReadAfter(block, variable);
     return story;
   }
 

@@ -34,7 +34,7 @@ TEST(Layout, RefusesWhatNoCountHolds) {
   EXPECT_THROW(StorageElements({2, kMost}, Layout::Plain()), Error);
 }
 
-TEST(Layout, SelectedRowsHaveTheirNumbersBehindTheValues) {
+TEST(Layout, SelectedRowsHaveTheirNumbersAfterTheValues) {
   const Layout rows = Layout::SelectedRows(100);
   EXPECT_FALSE(rows.is_plain());
   EXPECT_FALSE(rows.is_blocked());

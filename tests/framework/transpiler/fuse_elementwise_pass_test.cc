@@ -209,7 +209,7 @@ TEST_F(FuseElementwisePassTest, ReadsTheFeedsOfEachRunAndLetsGoOfThem) {
   }
 }
 
-TEST_F(FuseElementwisePassTest, MovesOpsBehindThoseThatTheyDoNotFeed) {
+TEST_F(FuseElementwisePassTest, MovesOpsAfterThoseThatTheyDoNotFeed) {
   ExpectFused(R"(
     {Out: [a]} = tiny_scale(X: [x]) {factor = 3.0}
     {Out: [s]} = tiny_sum(X: [w])
@@ -371,7 +371,7 @@ TEST_F(FuseElementwisePassTest, LeavesOpsThatWouldKeepMoreAliveThanTheyMake) {
               {64});
 }
 
-TEST_F(FuseElementwisePassTest, RefusesToRunBehindMemoryReuse) {
+TEST_F(FuseElementwisePassTest, RefusesToRunAfterMemoryReuse) {
   const auto late = std::make_shared<FuseElementwisePass>(kBlock);
   const auto program = ParseProgramText(R"(program { block 0 {
     var x float32 [40]

@@ -81,6 +81,11 @@ class Command(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stderr, "error: --pass_limit=-2: expected at least 0, or -1 for all\n")
 
+    def test_refuses_a_negative_number_of_threads(self):
+        result = run("--program=" + self.program, "--threads=-1")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr, "error: threads = -1: expected no negative number\n")
+
     def test_tells_what_is_wrong_and_fails(self):
         result = run("--program=/nowhere/main.pb")
         self.assertEqual(result.returncode, 1)

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(SplitSentences, CutsBehindEndMarks) {
+TEST(SplitSentences, CutsAfterEndMarks) {
   EXPECT_THAT(SplitSentences("It rains. Does it? It does! So"),
               ElementsAre("It rains.", "Does it?", "It does!", "So"));
   EXPECT_THAT(SplitSentences("  he left .  she stayed . "),
