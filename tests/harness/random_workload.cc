@@ -1,6 +1,7 @@
 #include "tests/harness/random_workload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <random>
@@ -31,6 +32,10 @@ constexpr size_t kRuns = 7;
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::count(names.begin(), names.end(), name) > 0;
+}
+
+bool IsFinite(const Array& array) {
+  return std::ranges::all_of(array.values, [](double value) { return std::isfinite(value); });
 }
 
 // A variable that an op may read.
@@ -111,6 +116,7 @@ class Generator {
         all_fixed = all_fixed && array.fixed_dtype;
         const int64_t elements = array.shape.element_count();
         if (elements == 0 || elements > kMaxElements) return false;
+        if (options_.smooth && !IsFinite(array)) return false;
       }
     }
     return all_fixed || std::count(op_case.dtypes.begin(), op_case.dtypes.end(), dtype_) > 0;
