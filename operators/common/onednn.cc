@@ -107,6 +107,10 @@ bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor) {
   return std::string_view(descriptor.impl_info_str()).starts_with("ref");
 }
 
+bool IsOnednnProduct(const dnnl::primitive_desc_base& descriptor) {
+  return std::string_view(descriptor.impl_info_str()).find("gemm") != std::string_view::npos;
+}
+
 dnnl::primitive_attr OnednnAttributes() {
   dnnl::primitive_attr attributes;
   // Kernels give the scratchpad a workspace of the plan. Otherwise oneDNN would allocate it.

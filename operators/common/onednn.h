@@ -48,6 +48,9 @@ int64_t OnednnBytes(const dnnl::memory::desc& desc);
 // Returns whether a primitive is one of oneDNN's reference implementations, which are many times
 // slower than the others.
 bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor);
+// Returns whether a convolution is computed by matrix products, with the images' columns in the
+// scratchpad.
+bool IsOnednnProduct(const dnnl::primitive_desc_base& descriptor);
 
 // Returns attributes that leave the scratchpad to the caller.
 dnnl::primitive_attr OnednnAttributes();

@@ -89,6 +89,7 @@ class DerivedFilter {
 // The layouts of the three tensors of a convolution, and descriptors that leave the layout to
 // oneDNN.
 struct Descriptors {
+  bool is_depthwise = false;
   Desc input;
   Desc filter;  // plain
   Desc output;
@@ -103,7 +104,8 @@ Descriptors DescriptorsOf(const Convolution& conv, Layout input, Layout output) 
   // oneDNN has grouped filters as a dim of their own; the elements are in the same order.
   if (conv.groups > 1)
     filter = {conv.groups, conv.group_outputs(), conv.group_inputs(), kernel[0], kernel[1]};
-  return {.input = OnednnImage(conv.input.Nchw(), input, conv.order),
+  return {.is_depthwise = conv.groups > 1 && conv.group_inputs() == 1,
+          .input = OnednnImage(conv.input.Nchw(), input, conv.order),
           .filter = OnednnPlain(filter),
           .output = OnednnImage(conv.output.Nchw(), output, conv.order),
           .any_input = OnednnAny(conv.input.Nchw()),
@@ -111,15 +113,20 @@ Descriptors DescriptorsOf(const Convolution& conv, Layout input, Layout output) 
           .any_output = OnednnAny(conv.output.Nchw())};
 }
 
-// Returns the implementation for the tensors' own layouts. If oneDNN has only its reference code
-// for these, returns the one for layouts of its choice: it is so much faster that it pays for the
-// reorders.
+// Returns whether oneDNN is many times slower with this implementation than with others: reference
+// code, or a depthwise convolution that is a matrix product of one column for each channel.
+bool IsSlow(const Descriptors& descs, const dnnl::primitive_desc_base& chosen) {
+  return IsOnednnReference(chosen) || (descs.is_depthwise && IsOnednnProduct(chosen));
+}
+
+// Returns the implementation for the tensors' own layouts. If that is a slow one, returns the one
+// for layouts of oneDNN's choice unless it is slow, too: it pays for the reorders.
 template <typename Make>
 auto FastDescriptor(const Descriptors& descs, const Make& make) {
   auto as_stored = make(descs.input, descs.output);
-  if (!IsOnednnReference(as_stored)) return as_stored;
+  if (!IsSlow(descs, as_stored)) return as_stored;
   auto free = make(descs.any_input, descs.any_output);
-  return IsOnednnReference(free) ? as_stored : free;
+  return IsSlow(descs, free) ? as_stored : free;
 }
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
@@ -326,18 +333,9 @@ bool IsImageLayout(Layout layout, ChannelOrder order) {
   return order == ChannelOrder::kFirst && (layout.channel_block == 8 || layout.channel_block == 16);
 }
 
-// oneDNN 2.6 computes a plain depthwise convolution by a matrix product for each channel, over
-// columns in its scratch memory. A row of the result has been NaN where that memory held one, so
-// such a convolution is left to the plain kernel.
-bool IsPlainDepthwise(const OpContext& context, const Convolution& conv) {
-  return conv.order == ChannelOrder::kFirst && context.Input("Input").layout.is_plain() &&
-         conv.groups > 1 && conv.groups == conv.input.channels;
-}
-
 bool Accepts(const OpContext& context) {
   const Convolution conv = ParseConvolution(context);
   if (conv.is_empty() || !context.Input("Filter").layout.is_plain()) return false;
-  if (IsPlainDepthwise(context, conv)) return false;
   if (!IsImageLayout(context.Input("Input").layout, conv.order)) return false;
   const bool is_gradient = context.def().FindInput("Output@GRAD") != nullptr;
   if (!is_gradient) {

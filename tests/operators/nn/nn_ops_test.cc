@@ -1,4 +1,4 @@
-// Errors, which the cases can't express.
+// Errors and choices, which the cases can't express.
 #include "operators/nn/nn_ops.h"
 
 #include <gmock/gmock.h>
@@ -7,8 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "tests/harness/case_op.h"
+#include "tests/harness/prepared_op.h"
 
 namespace skiff {
 namespace {
@@ -91,6 +94,22 @@ TEST(Windows, KeepTheLodLevel) {
   EXPECT_EQ(level("conv3d", "volumes", "filter_of_volumes"), 1);
   EXPECT_EQ(pooled_level("pool2d", "images", 2), 1);
   EXPECT_EQ(pooled_level("pool3d", "volumes", 3), 1);
+}
+
+// oneDNN's products of one column a channel take many times as long as its loops over blocks, which
+// need workspaces for the images.
+TEST(DepthwiseConvolution, BlocksPlainImages) {
+  const harness::Array image = harness::Uniform({2, 16, 7, 6}, 1);
+  harness::OpCase op_case{.type = "depthwise_conv2d"};
+  op_case.inputs = {{"Input", {image}}, {"Filter", {harness::Uniform({16, 1, 3, 3}, 2)}}};
+  op_case.outputs = {{"Output", 1}};
+  op_case.attrs = {{"groups", 16}, {"paddings", std::vector<int32_t>{1, 1}}};
+  const Op op = harness::MakeOp(op_case);
+  const harness::PreparedOp prepared(DefaultOpRegistry(), op,
+                                     harness::MakeInputs(op_case, DType::kFloat32));
+  EXPECT_EQ(prepared.candidate(), "onednn");
+  EXPECT_GE(prepared.workspace_bytes(),
+            2 * ByteCount(image.shape.element_count(), DType::kFloat32));
 }
 
 // The message of the Error that inference of batch_norm on a float32 image throws if `slot` is of
