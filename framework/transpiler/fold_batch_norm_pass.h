@@ -20,7 +20,7 @@ class FoldBatchNormPass final : public PlanPass {
  public:
   std::string_view name() const override { return "fold_batch_norm"; }
   // Filters are rounded after they were scaled, and the mean is subtracted from the scaled sum.
-  double tolerance() const override { return 2e-5; }
+  double tolerance() const override { return 1e-5; }
   // `changes`: batch norms folded.
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };

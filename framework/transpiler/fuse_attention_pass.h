@@ -28,8 +28,10 @@ class FuseAttentionPass final : public PlanPass {
  public:
   std::string_view name() const override { return "fuse_attention"; }
   // Rows are summed tile by tile, and the weights' gradients are shifted by sum(out · dout) instead
-  // of by sum(w · dw). The gradient of a bias of the keys is 0 but for rounding.
-  double tolerance() const override { return 1e-4; }
+  // of by sum(w · dw). That has moved results by up to 6e-7 of their size. Only the gradient of a
+  // bias of the keys has no size of its own: it is 0 but for rounding, which was up to 4e-7 of the
+  // gradient of the keys' weights, and counts relative to the largest gradient (see Pass).
+  double tolerance() const override { return 1e-5; }
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 

@@ -34,7 +34,7 @@ class FuseBiasActPass final : public PlanPass {
  public:
   std::string_view name() const override { return "fuse_bias_act"; }
   // db is summed in another order, and a convolution may find another layout.
-  double tolerance() const override { return 2e-5; }
+  double tolerance() const override { return 1e-5; }
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 

@@ -30,7 +30,7 @@ class FuseResidualLayerNormPass final : public PlanPass {
  public:
   std::string_view name() const override { return "fuse_residual_layer_norm"; }
   // The gradient of the bias is summed in another order.
-  double tolerance() const override { return 2e-5; }
+  double tolerance() const override { return 1e-5; }
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 

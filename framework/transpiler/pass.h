@@ -33,9 +33,10 @@ class Pass {
   // Returns the name of the pass that finishes what this one begins, or "". A request for this
   // pass (PipelineOptions::also) gets both.
   virtual std::string_view needs() const { return {}; }
-  // Returns how far the pass may move a result, relative to the root mean square of its tensor. A
-  // pass that changes kernels rounds sums in another order; every other pass returns 0 and changes
-  // no bit. tests/framework/transpiler/every_pass_test.cc checks this.
+  // Returns how far the pass may move a result, relative to the root mean square of its tensor; a
+  // gradient counts as no less than 1/100 of the largest one. A pass that changes kernels rounds
+  // sums in another order; every other pass returns 0 and changes no bit.
+  // tests/framework/transpiler/every_pass_test.cc checks this (tests/harness/workload.h).
   virtual double tolerance() const { return 0; }
 };
 

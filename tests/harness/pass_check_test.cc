@@ -26,6 +26,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -191,6 +192,38 @@ TEST(PassCheck, FindsItWithToleranceToo) {
 TEST(PassCheck, HoldsAPassToTheToleranceThatItDeclares) {
   EXPECT_THAT(FaultsOfProgramPass(StretchScale), Contains(HasSubstr("in the scope fc_0.w_0")));
   EXPECT_THAT(FaultsOfProgramPass(StretchScale, 1e-3), IsEmpty());
+}
+
+// A run whose largest gradient and velocity are of size 1, and two more variables.
+RunTrace TraceOf(float gradient, float velocity, float activation) {
+  const auto tensor = [](float value) { return ToTensor(Values({1}, {value}), DType::kFloat32); };
+  RunTrace trace;
+  trace.fetches = {tensor(1), tensor(gradient), tensor(activation)};
+  trace.after = {{"fc_0.w_0_velocity_0", tensor(1)}, {"fc_0.b_0_velocity_0", tensor(velocity)}};
+  return trace;
+}
+
+std::vector<std::string> DifferencesFrom(const RunTrace& expected, const RunTrace& found) {
+  Workload workload = SmallNetwork();
+  workload.runs = {{.fetches = {"fc_0.w_0@GRAD", "fc_0.b_0@GRAD", "fc_0.tmp_0"}}};
+  return RunDifferences(workload, 0, expected, found, 1e-5);
+}
+
+// What is left of gradients that cancel is rounding.
+TEST(PassCheck, AcceptsRoundingInGradientsThatCancel) {
+  EXPECT_THAT(DifferencesFrom(TraceOf(4e-8f, -6e-8f, 1), TraceOf(-3e-8f, 2e-8f, 1)), IsEmpty());
+}
+
+TEST(PassCheck, FindsMoreThanRoundingInGradientsThatCancel) {
+  const auto faults = DifferencesFrom(TraceOf(0, 0, 1), TraceOf(2e-7f, 3e-7f, 1));
+  EXPECT_THAT(faults, ElementsAre(HasSubstr("fetch fc_0.b_0@GRAD: differs by"),
+                                  HasSubstr("in the scope fc_0.b_0_velocity_0: differs by")));
+}
+
+// Only gradients are compared with each other.
+TEST(PassCheck, HoldsOtherTensorsToTheirOwnSize) {
+  EXPECT_THAT(DifferencesFrom(TraceOf(1, 1, 1e-3f), TraceOf(1, 1, 1.0001e-3f)),
+              ElementsAre(HasSubstr("fetch fc_0.tmp_0: differs by")));
 }
 
 TEST(PassCheck, FindsStorageThatIsGivenAwayTooEarly) {

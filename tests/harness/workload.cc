@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "framework/analysis/verifier.h"
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
+#include "framework/ir/op_role.h"
 #include "framework/plan/plan_text.h"
 #include "framework/transpiler/pass.h"
 
@@ -44,19 +47,22 @@ std::string BitDifference(const Tensor& found, const Tensor& expected) {
   return difference.empty() ? "the signs of zeros or the bits of not-a-number differ" : difference;
 }
 
-std::string Difference(const Tensor& found, const Tensor& expected, double tolerance) {
+double SizeOf(const Tensor& tensor) {
+  std::vector<double> values = ToArray(tensor).values;
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  return RootMeanSquare(values);
+}
+
+std::string Difference(const Tensor& found, const Tensor& expected, double tolerance,
+                       double smallest_size) {
   const bool comparable = found.shape() == expected.shape() && found.dtype() == expected.dtype();
   if (tolerance == 0 || !comparable) return BitDifference(found, expected);
   const std::vector<double> a = ToArray(found).values;
   const std::vector<double> b = ToArray(expected).values;
   std::vector<double> distances(a.size());
-  std::vector<double> finite;
-  for (size_t i = 0; i < a.size(); ++i) {
-    distances[i] = Distance(a[i], b[i]);
-    if (std::isfinite(b[i])) finite.push_back(b[i]);
-  }
+  std::ranges::transform(a, b, distances.begin(), Distance);
   const double distance = RootMeanSquare(distances);
-  const double size = std::max(RootMeanSquare(finite), kSmallestTensorSize);
+  const double size = std::max(SizeOf(expected), smallest_size);
   if (distance <= tolerance * size) return {};
   // A NaN compares as neither less nor more, and is worst of all.
   const auto nan = std::ranges::find_if(distances, [](double x) { return std::isnan(x); });
@@ -67,6 +73,49 @@ std::string Difference(const Tensor& found, const Tensor& expected, double toler
                 "; most at index ", IndexName(found.shape(), worst), ": found ", a[i],
                 ", expected ", b[i]);
 }
+
+// The gradients of a run and what its optimizer collects of them, in kinds that are comparable:
+// gradients, velocities, and so on.
+class GradientKinds {
+ public:
+  GradientKinds(const Program& program, const FetchList& fetches, const RunTrace& trace) {
+    for (const auto& op : program.root()->ops()) {
+      if ((op->role() & kRoleOptimize) != 0 && !op->Input("Param").empty()) AddStates(*op);
+    }
+    for (size_t i = 0; i < fetches.size(); ++i) Measure(fetches[i], trace.fetches[i]);
+    for (const auto& [name, tensor] : trace.after) Measure(name, tensor);
+  }
+
+  // Returns the size below which a tensor counts as zero up to rounding.
+  double SmallestSize(const std::string& name) const {
+    const auto largest = largest_.find(KindOf(name));
+    return std::max(kSmallestTensorSize,
+                    largest == largest_.end() ? 0 : kSmallestGradientSize * largest->second);
+  }
+
+ private:
+  void AddStates(const Op& op) {
+    for (const SlotArguments& slot : op.inputs) {
+      if (slot.slot == "Param" || slot.slot == "LearningRate") continue;
+      for (const std::string& name : slot.arguments) kinds_[name] = slot.slot;
+    }
+  }
+
+  // Returns "" for anything else.
+  std::string KindOf(const std::string& name) const {
+    if (name.ends_with(kGradSuffix)) return "Grad";
+    const auto kind = kinds_.find(name);
+    return kind == kinds_.end() ? "" : kind->second;
+  }
+
+  void Measure(const std::string& name, const Tensor& tensor) {
+    const std::string kind = KindOf(name);
+    if (!kind.empty()) largest_[kind] = std::max(largest_[kind], SizeOf(tensor));
+  }
+
+  std::map<std::string, std::string> kinds_;
+  std::map<std::string, double> largest_;
+};
 
 // Verifies the plan after all other passes, and that its text can be read back; the executor does
 // the former only in debug builds.
@@ -124,22 +173,26 @@ std::vector<std::string> RunDifferences(const Workload& workload, size_t index,
                                         const RunTrace& expected, const RunTrace& found,
                                         double tolerance) {
   std::vector<std::string> differences;
-  const auto compare = [&](const std::string& what, const Tensor& a, const Tensor& b) {
-    const std::string difference = Difference(a, b, tolerance);
+  const auto& [program, feeds, fetches] = workload.runs[index];
+  std::optional<GradientKinds> kinds;
+  if (tolerance > 0) kinds.emplace(*workload.programs[program], fetches, expected);
+  const auto compare = [&](const char* where, const std::string& name, const Tensor& a,
+                           const Tensor& b) {
+    const double smallest_size = kinds ? kinds->SmallestSize(name) : 0;
+    const std::string difference = Difference(a, b, tolerance, smallest_size);
     if (!difference.empty()) {
-      differences.push_back(StrCat("run ", index, ": ", what, ": ", difference));
+      differences.push_back(StrCat("run ", index, ": ", where, " ", name, ": ", difference));
     }
   };
-  const FetchList& fetches = workload.runs[index].fetches;
   for (size_t i = 0; i < fetches.size(); ++i) {
-    compare("fetch " + fetches[i], found.fetches[i], expected.fetches[i]);
+    compare("fetch", fetches[i], found.fetches[i], expected.fetches[i]);
   }
   for (const auto& [name, tensor] : expected.after) {
     const auto it = found.after.find(name);
     if (it == found.after.end()) {
       differences.push_back(StrCat("run ", index, ": in the scope ", name, ": is missing"));
     } else {
-      compare("in the scope " + name, it->second, tensor);
+      compare("in the scope", name, it->second, tensor);
     }
   }
   return differences;

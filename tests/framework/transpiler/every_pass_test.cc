@@ -140,22 +140,37 @@ models::BuildLogits AttentionNet(const layers::AttentionOptions& options) {
   };
 }
 
-class EveryPassOnAttention : public ::testing::TestWithParam<bool> {};
+struct AttentionNetSpec {
+  std::string name;
+  layers::AttentionOptions options = {};
+  std::string optimizer = "momentum";
+};
 
-// Not with Adam: the gradient of a key's bias is 0 but for rounding, which Adam blows up to steps.
+class EveryPassOnAttention : public ::testing::TestWithParam<AttentionNetSpec> {};
+
 TEST_P(EveryPassOnAttention, ChangesNoResult) {
-  const layers::AttentionOptions options = {.heads = 3, .dropout = 0.2f, .packed = GetParam()};
+  layers::AttentionOptions options = GetParam().options;
+  options.heads = 3;
+  options.dropout = 0.2f;
   EXPECT_THAT(FaultsOfEveryPass(ClassifierWorkload({.name = "attention_net",
                                                     .channels = 7,
                                                     .extent = 6,
                                                     .logits = AttentionNet(options),
-
+                                                    .optimizer = GetParam().optimizer,
                                                     .brief = true})),
               IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Projections, EveryPassOnAttention, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "packed" : "apart"; });
+// Adam only without biases: the gradient of a key's bias is 0 but for rounding, which Adam, whose
+// steps don't depend on the size of gradients, makes as large as any other.
+INSTANTIATE_TEST_SUITE_P(Projections, EveryPassOnAttention,
+                         ::testing::Values(AttentionNetSpec{.name = "apart"},
+                                           AttentionNetSpec{.name = "packed",
+                                                            .options = {.packed = true}},
+                                           AttentionNetSpec{.name = "without_biases",
+                                                            .options = {.bias_attr = std::nullopt},
+                                                            .optimizer = "adam"}),
+                         [](const auto& info) { return info.param.name; });
 
 // What fuses the sub-layers of a transformer: post-norm with dropout, pre-norm without.
 models::BuildLogits Encoder(bool norm_first) {

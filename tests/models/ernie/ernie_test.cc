@@ -42,8 +42,8 @@ ErnieOptions SmallOptions(float dropout = 0) {
           .attention_dropout = dropout};
 }
 
-// For comparisons: the gradient of a key's bias is 0 but for rounding, which Adam blows up to
-// steps.
+// For comparisons: the gradient of a key's bias is 0 but for rounding, which Adam would make as
+// large a step as any other.
 training::OptimizationOptions MomentumOptions() {
   return {.learning_rate = 5e-3f, .schedule = training::ScheduleKind::kConstant};
 }
