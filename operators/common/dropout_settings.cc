@@ -8,6 +8,9 @@
 namespace skiff {
 namespace {
 
+constexpr const char* kImplementation = "dropout_implementation";
+constexpr const char* kUpscales = "upscale_in_train";
+
 bool IsProbability(const Attribute& attribute) {
   const float p = std::get<float>(attribute);
   return p >= 0.0f && p <= 1.0f;
@@ -23,14 +26,16 @@ double DropoutSettings::scale() const {
 uint32_t DropoutSettings::threshold() const { return DropThreshold(probability); }
 
 RandomKey DropoutSettings::KeyOf(const KernelContext& run) const {
-  return DropoutStream(run.random_key(), seed, fixed_seed);
+  const RandomKey key = run.random_key();
+  return fixed_seed ? RandomKey{static_cast<uint64_t>(seed), 0, key.step} : key;
 }
 
 DropoutSettings DropoutSettingsOf(const OpContext& context) {
   const int64_t seed = context.IntAttr("seed");
+  const bool has_choice = context.def().FindAttr(kImplementation) != nullptr;
   return {.probability = context.Attr<float>("dropout_prob"),
           .is_test = context.Attr<bool>("is_test"),
-          .upscale = context.Attr<std::string>("dropout_implementation") == "upscale_in_train",
+          .upscale = !has_choice || context.Attr<std::string>(kImplementation) == kUpscales,
           .seed = seed,
           .fixed_seed = seed != 0 || context.Attr<bool>("fix_seed")};
 }
@@ -47,8 +52,7 @@ std::vector<AttrDef> DropoutAttrs(float default_probability) {
            .type = AttrType::kBool,
            .default_value = false,
            .doc = "Evaluation: nothing is dropped."},
-          ChoiceAttr("dropout_implementation", "downgrade_in_infer",
-                     {"upscale_in_train", "downgrade_in_infer"},
+          ChoiceAttr(kImplementation, "downgrade_in_infer", {kUpscales, "downgrade_in_infer"},
                      "Where the factor 1 - p is made good: \"upscale_in_train\" or "
                      "\"downgrade_in_infer\"."),
           {.name = "fix_seed",
@@ -59,6 +63,17 @@ std::vector<AttrDef> DropoutAttrs(float default_probability) {
            .type = AttrType::kInt,
            .default_value = int32_t{0},
            .doc = "Not 0: draw by this seed, the same in every op that has it."}};
+}
+
+std::vector<AttrDef> UpscaledDropoutAttrs() {
+  std::vector<AttrDef> attrs = DropoutAttrs(/*default_probability=*/0.0f);
+  std::erase_if(attrs, [](const AttrDef& attr) { return attr.name == kImplementation; });
+  attrs[0].doc += " The others are divided by 1 - dropout_prob in training.";
+  attrs[0].accepts = [](const Attribute& value) {
+    return IsProbability(value) && std::get<float>(value) < 1.0f;
+  };
+  attrs[0].expected = "a probability in [0, 1)";
+  return attrs;
 }
 
 }  // namespace skiff

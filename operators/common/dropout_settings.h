@@ -23,16 +23,19 @@ struct DropoutSettings {
   // The factor of an element that is kept.
   double scale() const;
   bool drops_all() const { return !is_test && probability >= 1.0; }
-  // Whether it takes random numbers to tell what is dropped.
-  bool draws() const { return !is_test && probability < 1.0; }
+  // Whether it takes random numbers to tell what is dropped. Nothing is drawn to drop nothing.
+  bool draws() const { return !is_test && probability < 1.0 && threshold() > 0; }
   uint32_t threshold() const;
   RandomKey KeyOf(const KernelContext& run) const;
 };
 
-// Returns the attributes of DropoutAttrs.
+// Returns the attributes of DropoutAttrs, or of UpscaledDropoutAttrs.
 DropoutSettings DropoutSettingsOf(const OpContext& context);
 
 // Returns dropout_prob, with this default, is_test, dropout_implementation, fix_seed and seed.
 std::vector<AttrDef> DropoutAttrs(float default_probability = 0.5f);
+// The same for an op that always divides in training: without dropout_implementation, and with a
+// dropout_prob below 1, by default 0.
+std::vector<AttrDef> UpscaledDropoutAttrs();
 
 }  // namespace skiff

@@ -30,12 +30,6 @@ inline uint32_t DropThreshold(double probability) {
   return static_cast<uint32_t>(std::min(words, 4294967295.0));
 }
 
-// Returns the stream of a dropout with these attributes: with fix_seed, or a seed other than 0, all
-// ops of one seed draw the same words.
-inline RandomKey DropoutStream(const RandomKey& run, int64_t seed, bool fix_seed) {
-  return seed != 0 || fix_seed ? RandomKey{static_cast<uint64_t>(seed), 0, run.step} : run;
-}
-
 // Computes elements [first, first + count) of a float32 dropout. `first` must be a multiple of 4;
 // the pointers point to element `first`. Sets mask[i] to 1 for a kept element, else to 0, unless
 // `mask` is nullptr. `out` may be `x`.

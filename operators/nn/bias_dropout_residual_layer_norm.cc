@@ -72,9 +72,6 @@ void InferGrad(OpContext& context) {
   }
 }
 
-// Nothing is drawn to drop nothing.
-bool Draws(const DropoutSettings& settings) { return settings.draws() && settings.threshold() > 0; }
-
 template <typename T>
 class SumNormKernel final : public Kernel {
  public:
@@ -124,7 +121,7 @@ class SumNormKernel final : public Kernel {
 
  private:
   ElementDropout DropoutOf(const KernelContext& run) const {
-    return {.draws = Draws(dropout_),
+    return {.draws = dropout_.draws(),
             .drops_all = dropout_.drops_all(),
             .key = dropout_.KeyOf(run),
             .threshold = dropout_.threshold(),
@@ -165,7 +162,7 @@ class SumNormGradKernel final : public Kernel {
         residual_gradient_(context.OutputIndex("Residual@GRAD")),
         scale_gradient_(context.OutputIndex("LnScale@GRAD")),
         shift_gradient_(context.OutputIndex("LnBias@GRAD")) {
-    const bool reads_mask = Draws(dropout_) || dropout_.drops_all();
+    const bool reads_mask = dropout_.draws() || dropout_.drops_all();
     SKIFF_ENFORCE(mask_ >= 0 || !reads_mask, kInvalidArgument, context.op().type,
                   ": Mask is missing, expected that of the forward op");
     if (!reads_mask) mask_ = -1;
