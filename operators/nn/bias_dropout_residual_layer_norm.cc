@@ -11,6 +11,8 @@
 // Gradient: that of layer_norm is Residual@GRAD; X@GRAD = Mask ? Residual@GRAD * scale : 0, and
 // Bias@GRAD its sum over rows. It reads Sum rather than Y, which can't tell the normalized row
 // where LnScale is 0, and Mask, whose bytes are read sooner than drawn again.
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -24,6 +26,7 @@
 #include "operators/common/input_checks.h"
 #include "operators/nn/kernels/dropout_rows.h"
 #include "operators/nn/kernels/image_window.h"
+#include "operators/nn/kernels/layer_norm_arguments.h"
 #include "operators/nn/kernels/layer_norm_rows.h"
 #include "operators/nn/kernels/norm_arguments.h"
 #include "operators/nn/kernels/row_sums.h"
@@ -32,40 +35,31 @@ namespace skiff {
 namespace {
 
 // The rows of X, or in the gradient op of Sum.
-struct Rows {
-  Rows(const OpContext& context, const char* slot) {
-    const Shape& x = context.Input(slot).shape;
-    SKIFF_ENFORCE(x.rank() >= 2, kInvalidArgument, context.op().type, ": ", slot, " of shape ", x,
-                  ", expected rank 2 or more");
-    size = x[x.rank() - 1];
-    for (int i = 0; i + 1 < x.rank(); ++i) batch.Append(x[i]);
-  }
-  int64_t count() const { return batch.element_count(); }
-
-  Shape batch;
-  int64_t size = 0;
-};
+NormRows RowsOf(const OpContext& context, const char* slot) {
+  const Shape& x = context.Input(slot).shape;
+  SKIFF_ENFORCE(x.rank() >= 2, kInvalidArgument, context.op().type, ": ", slot, " of shape ", x,
+                ", expected rank 2 or more");
+  return NormRows(x, x.rank() - 1);
+}
 
 void Infer(OpContext& context) {
-  const Rows rows(context, "X");
+  const NormRows rows = RowsOf(context, "X");
   const TensorMeta& x = context.Input("X");
   CheckVectors(context, {"Bias", "LnScale", "LnBias"}, rows.size, "element of a row");
   if (context.HasInput("Residual")) CheckInputLike(context, "Residual", x.shape, x.dtype);
   context.SetOutputLike("Y", "X");
   context.SetOutputLike("Sum", "X");
   context.SetOutput("Mask", x.shape, DType::kUint8);
-  for (const char* slot : {"Mean", "Variance"}) context.SetOutput(slot, rows.batch, x.dtype);
+  InferRowStatistics(context, rows, x.dtype);
 }
 
 void InferGrad(OpContext& context) {
-  const Rows rows(context, "Sum");
+  const NormRows rows = RowsOf(context, "Sum");
   const TensorMeta& sum = context.Input("Sum");
   CheckVectors(context, {"Bias", "LnScale", "LnBias"}, rows.size, "element of a row");
   CheckInputLike(context, "Y@GRAD", sum.shape, sum.dtype);
   if (context.HasInput("Mask")) CheckInputLike(context, "Mask", sum.shape, DType::kUint8);
-  for (const char* slot : {"Mean", "Variance"}) {
-    CheckInputLike(context, slot, rows.batch, sum.dtype);
-  }
+  CheckRowStatistics(context, rows, sum.dtype);
   for (const char* slot : {"X@GRAD", "Residual@GRAD"}) context.SetOutputLike(slot, "Sum");
   for (const char* slot : {"Bias@GRAD", "LnScale@GRAD", "LnBias@GRAD"}) {
     context.SetOutput(slot, {rows.size}, sum.dtype);
@@ -76,31 +70,22 @@ template <typename T>
 class SumNormKernel final : public Kernel {
  public:
   explicit SumNormKernel(PrepareContext& context)
-      : rows_(context, "X"),
+      : rows_(RowsOf(context, "X")),
         dropout_(DropoutSettingsOf(context)),
-        epsilon_(context.Attr<float>("epsilon")),
+        arguments_(context, rows_.size, "LnScale", "LnBias"),
         x_(context.InputIndex("X")),
         bias_(context.InputIndex("Bias")),
         residual_(context.InputIndex("Residual")),
-        scale_(context.InputIndex("LnScale")),
-        shift_(context.InputIndex("LnBias")),
         y_(context.OutputIndex("Y")),
         sum_(context.OutputIndex("Sum")),
-        mask_(context.OutputIndex("Mask")),
-        mean_(context.OutputIndex("Mean")),
-        variance_(context.OutputIndex("Variance")) {}
+        mask_(context.OutputIndex("Mask")) {}
 
   void Run(const KernelContext& run) override {
     const RowTerms<T> all{.x = run.input(x_).template data<T>(),
                           .bias = InputData<T>(run, bias_),
                           .residual = InputData<T>(run, residual_),
                           .count = rows_.size};
-    const LayerNormRows<T> norm{.size = rows_.size,
-                                .epsilon = epsilon_,
-                                .scale = InputData<T>(run, scale_),
-                                .bias = InputData<T>(run, shift_),
-                                .means = OutputData<T>(run, mean_),
-                                .variances = OutputData<T>(run, variance_)};
+    const LayerNormRows<T> norm = arguments_.Of<T>(run);
     const ElementDropout dropout = DropoutOf(run);
     T* y = run.output(y_).template data<T>();
     // A sum that nobody reads lies for a while where its row of Y will.
@@ -128,34 +113,27 @@ class SumNormKernel final : public Kernel {
             .scale = dropout_.scale()};
   }
 
-  Rows rows_;
+  NormRows rows_;
   DropoutSettings dropout_;
-  double epsilon_;
+  LayerNormArguments arguments_;
   int x_;
   int bias_;
   int residual_;
-  int scale_;
-  int shift_;
   int y_;
   int sum_;
   int mask_;
-  int mean_;
-  int variance_;
 };
 
 template <typename T>
 class SumNormGradKernel final : public Kernel {
  public:
   explicit SumNormGradKernel(PrepareContext& context)
-      : rows_(context, "Sum"),
+      : rows_(RowsOf(context, "Sum")),
         dropout_(DropoutSettingsOf(context)),
-        epsilon_(context.Attr<float>("epsilon")),
+        arguments_(context, rows_.size, "LnScale"),
         sums_(rows_.count(), rows_.size, /*arrays=*/3),
         sum_(context.InputIndex("Sum")),
         mask_(context.InputIndex("Mask")),
-        scale_(context.InputIndex("LnScale")),
-        mean_(context.InputIndex("Mean")),
-        variance_(context.InputIndex("Variance")),
         y_gradient_(context.InputIndex("Y@GRAD")),
         x_gradient_(context.OutputIndex("X@GRAD")),
         bias_gradient_(context.OutputIndex("Bias@GRAD")),
@@ -174,11 +152,7 @@ class SumNormGradKernel final : public Kernel {
   }
 
   void Run(const KernelContext& run) override {
-    const LayerNormGradRows<T> norm{.size = rows_.size,
-                                    .epsilon = epsilon_,
-                                    .scale = InputData<T>(run, scale_),
-                                    .means = run.input(mean_).template data<T>(),
-                                    .variances = run.input(variance_).template data<T>()};
+    const LayerNormGradRows<T> norm = arguments_.Of<T>(run);
     const T* sum = run.input(sum_).template data<T>();
     const T* dy = run.input(y_gradient_).template data<T>();
     const uint8_t* mask = InputData<uint8_t>(run, mask_);
@@ -209,15 +183,12 @@ class SumNormGradKernel final : public Kernel {
     return unwanted_ < 0 ? dx : static_cast<T*>(run.workspace(unwanted_));
   }
 
-  Rows rows_;
+  NormRows rows_;
   DropoutSettings dropout_;
-  double epsilon_;
+  LayerNormGradArguments arguments_;
   RowSums sums_;
   int sum_;
   int mask_;
-  int scale_;
-  int mean_;
-  int variance_;
   int y_gradient_;
   int x_gradient_;
   int bias_gradient_;
@@ -254,15 +225,9 @@ OpDef ForwardDef() {
                  {.name = "Mask",
                   .doc = "uint8: 1 where X was kept, 0 where it was dropped.",
                   .dispensable = true,
-                  .intermediate = true},
-                 {.name = "Mean",
-                  .doc = "Of the rows; the dims of X but the last.",
-                  .dispensable = true,
-                  .intermediate = true},
-                 {.name = "Variance",
-                  .doc = "Of the rows, biased.",
-                  .dispensable = true,
                   .intermediate = true}};
+  std::ranges::copy(RowStatisticSlots("the dims of X but the last"),
+                    std::back_inserter(def.outputs));
   def.attrs = Attributes();
   def.infer = Infer;
   def.grad = GradOp("bias_dropout_residual_layer_norm_grad",

@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/kernels/image_window.h"
+#include "operators/nn/kernels/layer_norm_arguments.h"
 #include "operators/nn/kernels/layer_norm_rows.h"
 #include "operators/nn/kernels/norm_arguments.h"
 #include "operators/nn/kernels/row_sums.h"
@@ -28,75 +28,44 @@
 namespace skiff {
 namespace {
 
-// X as a matrix; -1 is unknown.
-struct Rows {
-  Shape batch;  // the dims that make the rows
-  int64_t size = 1;
-
-  int64_t count() const { return batch.element_count(); }
-};
-
-Rows ParseRows(const OpContext& context) {
+NormRows RowsOf(const OpContext& context) {
   const Shape& x = context.Input("X").shape;
   const int64_t axis = context.IntAttr("begin_norm_axis");
   SKIFF_ENFORCE(axis >= 1 && axis < x.rank(), kInvalidArgument, context.op().type,
                 ": begin_norm_axis = ", axis, " is outside [1, ", x.rank() - 1, "] for X of shape ",
                 x);
-  Rows rows;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i < axis) {
-      rows.batch.Append(x[i]);
-    } else {
-      rows.size = rows.size < 0 || x[i] < 0 ? -1 : MultiplyCounts(rows.size, x[i]);
-    }
-  }
-  return rows;
+  return NormRows(x, axis);
 }
 
 void Infer(OpContext& context) {
-  const Rows rows = ParseRows(context);
+  const NormRows rows = RowsOf(context);
   CheckVectors(context, {"Scale", "Bias"}, rows.size, "element of a row");
   context.SetOutputLike("Y", "X");
-  for (const char* slot : {"Mean", "Variance"}) {
-    context.SetOutput(slot, rows.batch, context.Input("X").dtype);
-  }
+  InferRowStatistics(context, rows, context.Input("X").dtype);
 }
 
 void InferGrad(OpContext& context) {
-  const Rows rows = ParseRows(context);
+  const NormRows rows = RowsOf(context);
+  const TensorMeta& x = context.Input("X");
   CheckVectors(context, {"Scale", "Bias"}, rows.size, "element of a row");
-  CheckInputLike(context, "Y@GRAD", context.Input("X").shape, context.Input("X").dtype);
-  for (const char* slot : {"Mean", "Variance"}) {
-    CheckInputLike(context, slot, rows.batch, context.Input("X").dtype);
-  }
+  CheckInputLike(context, "Y@GRAD", x.shape, x.dtype);
+  CheckRowStatistics(context, rows, x.dtype);
   context.SetOutputLike("X@GRAD", "X");
   for (const char* slot : {"Scale@GRAD", "Bias@GRAD"}) {
-    context.SetOutput(slot, {rows.size}, context.Input("X").dtype);
+    context.SetOutput(slot, {rows.size}, x.dtype);
   }
 }
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Rows parsed = ParseRows(context);
-  const int64_t rows = parsed.count();
-  const int64_t size = parsed.size;
-  const double epsilon = context.Attr<float>("epsilon");
-  const int x_input = context.InputIndex("X");
-  const int scale_input = context.InputIndex("Scale");
-  const int bias_input = context.InputIndex("Bias");
-  const int y_output = context.OutputIndex("Y");
-  const int mean_output = context.OutputIndex("Mean");
-  const int variance_output = context.OutputIndex("Variance");
-  return MakeKernel([=](const KernelContext& run) {
+  const NormRows matrix = RowsOf(context);
+  return MakeKernel([rows = matrix.count(), size = matrix.size,
+                     arguments = LayerNormArguments(context, matrix.size, "Scale", "Bias"),
+                     x_input = context.InputIndex("X"),
+                     y_output = context.OutputIndex("Y")](const KernelContext& run) {
     const T* x = run.input(x_input).data<T>();
     T* y = run.output(y_output).data<T>();
-    const LayerNormRows<T> norm{.size = size,
-                                .epsilon = epsilon,
-                                .scale = InputData<T>(run, scale_input),
-                                .bias = InputData<T>(run, bias_input),
-                                .means = OutputData<T>(run, mean_output),
-                                .variances = OutputData<T>(run, variance_output)};
-    ParallelFor(rows, GrainOf(size), [=](int64_t begin, int64_t end) {
+    ParallelFor(rows, GrainOf(size), [=, norm = arguments.Of<T>(run)](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         norm.Normalize(row, x + row * size, y + row * size);
       }
@@ -108,14 +77,11 @@ template <typename T>
 class LayerNormGradKernel final : public Kernel {
  public:
   explicit LayerNormGradKernel(PrepareContext& context)
-      : size_(ParseRows(context).size),
-        rows_(ParseRows(context).count()),
-        epsilon_(context.Attr<float>("epsilon")),
+      : size_(RowsOf(context).size),
+        rows_(RowsOf(context).count()),
+        arguments_(context, size_, "Scale"),
         sums_(rows_, size_, /*arrays=*/2),
         x_(context.InputIndex("X")),
-        scale_(context.InputIndex("Scale")),
-        mean_(context.InputIndex("Mean")),
-        variance_(context.InputIndex("Variance")),
         y_gradient_(context.InputIndex("Y@GRAD")),
         x_gradient_(context.OutputIndex("X@GRAD")),
         scale_gradient_(context.OutputIndex("Scale@GRAD")),
@@ -127,11 +93,7 @@ class LayerNormGradKernel final : public Kernel {
     const T* x = run.input(x_).template data<T>();
     const T* dy = run.input(y_gradient_).template data<T>();
     T* dx = OutputData<T>(run, x_gradient_);
-    const LayerNormGradRows<T> norm{.size = size_,
-                                    .epsilon = epsilon_,
-                                    .scale = InputData<T>(run, scale_),
-                                    .means = run.input(mean_).template data<T>(),
-                                    .variances = run.input(variance_).template data<T>()};
+    const LayerNormGradRows<T> norm = arguments_.Of<T>(run);
     const auto input_gradient = [&](int64_t row) {
       const int64_t at = row * size_;
       if (dx != nullptr) norm.Input(row, x + at, dy + at, dx + at);
@@ -157,12 +119,9 @@ class LayerNormGradKernel final : public Kernel {
 
   int64_t size_;
   int64_t rows_;
-  double epsilon_;
+  LayerNormGradArguments arguments_;
   RowSums sums_;
   int x_;
-  int scale_;
-  int mean_;
-  int variance_;
   int y_gradient_;
   int x_gradient_;
   int scale_gradient_;
@@ -187,15 +146,8 @@ OpDef LayerNormDef() {
   def.inputs = {{.name = "X", .doc = "Of rank 2 or more."},
                 {.name = "Scale", .doc = "[elements of a row]; 1 if absent.", .dispensable = true},
                 {.name = "Bias", .doc = "[elements of a row]; 0 if absent.", .dispensable = true}};
-  def.outputs = {{.name = "Y", .doc = "Like X."},
-                 {.name = "Mean",
-                  .doc = "Of the rows; the dims of X before begin_norm_axis.",
-                  .dispensable = true,
-                  .intermediate = true},
-                 {.name = "Variance",
-                  .doc = "Of the rows, biased.",
-                  .dispensable = true,
-                  .intermediate = true}};
+  def.outputs = RowStatisticSlots("the dims of X before begin_norm_axis");
+  def.outputs.insert(def.outputs.begin(), {.name = "Y", .doc = "Like X."});
   def.attrs = Attributes();
   def.infer = Infer;
   def.grad = GradOp("layer_norm_grad", {"X", "Scale", "Bias", "Mean", "Variance", "Y@GRAD"},
