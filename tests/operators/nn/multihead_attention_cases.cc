@@ -203,98 +203,73 @@ void AddMasks(CaseList& cases) {
   cases.push_back(hidden);
 }
 
-}  // namespace
-
-void AddMultiheadAttentionCases(CaseList& cases) {
-  const std::vector<AttentionSpec> specs = {
+// "several_tiles" and the like have more than AttentionSizes::kTile queries or keys.
+std::vector<AttentionSpec> SmallSpecs() {
+  std::vector<AttentionSpec> specs = {
       {.name = "small"},
       {.name = "one_key", .batch = 1, .heads = 1, .queries = 1, .keys = 1, .width = 1},
       {.name = "odd_sizes", .heads = 3, .queries = 17, .keys = 9, .width = 7},
       {.name = "several_tiles", .batch = 1, .queries = 67, .keys = 131, .width = 5},
-      {.name = "whole_tiles", .batch = 1, .queries = 128, .keys = 64, .width = 16},
+      {.name = "whole_tiles", .batch = 1, .heads = 1, .queries = 64, .keys = 128, .width = 16},
       {.name = "wide_heads", .batch = 1, .queries = 6, .keys = 7, .width = 67},
       // A head is too much for one thread: the gradient has a task for each tile.
       {.name = "one_head", .batch = 1, .heads = 1, .queries = 150, .keys = 133, .width = 3},
-      {.name = "one_query", .queries = 1, .keys = 19},
       {.name = "packed", .queries = 9, .keys = 9, .packed = true},
-      {.name = "packed_tiles", .queries = 70, .keys = 70, .width = 3, .packed = true},
-      {.name = "bias_a_key", .bias = {2, 1, 1, 5}},
-      {.name = "bias_a_pair", .queries = 18, .keys = 21, .bias = {2, 1, 18, 21}},
-      {.name = "bias_a_head", .queries = 3, .keys = 5, .bias = {2, 2, 3, 5}},
-      {.name = "bias_a_head_and_key", .bias = {1, 2, 1, 5}},
-      {.name = "bias_of_rank_2", .queries = 3, .keys = 5, .bias = {3, 5}},
-      {.name = "bias_of_tiles",
-       .batch = 1,
-       .queries = 66,
-       .keys = 65,
-       .width = 1,
-       .bias = {1, 2, 66, 65}},
+      {.name = "packed_tiles", .batch = 1, .queries = 70, .keys = 70, .width = 3, .packed = true},
       {.name = "large_scale", .scale = 30.0f},
       {.name = "causal", .queries = 9, .keys = 9, .causal = true},
       {.name = "causal_tiles", .batch = 1, .queries = 130, .keys = 130, .width = 2, .causal = true},
-      {.name = "causal_after_a_prefix", .batch = 1, .queries = 7, .keys = 75, .causal = true},
-      {.name = "causal_tiles_after_a_prefix",
-       .batch = 1,
-       .heads = 1,
-       .queries = 70,
-       .keys = 110,
-       .width = 2,
-       .causal = true},
+      {.name = "causal_after_a_prefix", .heads = 1, .queries = 70, .keys = 110, .causal = true},
       {.name = "causal_with_bias", .queries = 9, .keys = 9, .bias = {2, 1, 1, 9}, .causal = true},
-      {.name = "dropout", .keys = 8, .dropout = 0.25f},
       {.name = "dropout_at_odd_words", .queries = 19, .keys = 67, .width = 3, .dropout = 0.5f},
-      {.name = "dropout_of_tiles",
-       .batch = 1,
-       .queries = 65,
-       .keys = 132,
-       .width = 3,
-       .dropout = 0.1f},
+      {.name = "dropout_of_tiles", .batch = 1, .queries = 65, .keys = 132, .dropout = 0.1f},
       {.name = "dropout_packed", .packed = true, .bias = {2, 1, 1, 5}, .dropout = 0.4f},
       {.name = "dropout_causal", .queries = 13, .keys = 13, .causal = true, .dropout = 0.3f},
       {.name = "dropout_in_evaluation", .dropout = 0.5f, .is_test = true},
       {.name = "no_sequences", .batch = 0},
       {.name = "no_queries", .queries = 0},
       {.name = "no_keys", .keys = 0},
-      {.name = "ernie_mini",
-       .batch = 16,
-       .heads = 4,
-       .queries = 128,
-       .keys = 128,
-       .width = 64,
-       .bias = {16, 1, 1, 128},
-       .scale = 0.125f,
-       .benchmark_only = true},
-      {.name = "ernie_mini_dropout",
-       .batch = 16,
-       .heads = 4,
-       .queries = 128,
-       .keys = 128,
-       .width = 64,
-       .bias = {16, 1, 1, 128},
-       .scale = 0.125f,
-       .dropout = 0.1f,
-       .benchmark_only = true},
-      {.name = "ernie_base",
-       .batch = 4,
-       .heads = 12,
-       .queries = 512,
-       .keys = 512,
-       .width = 64,
-       .scale = 0.125f,
-       .benchmark_only = true},
+      {.name = "bias_of_tiles", .batch = 1, .queries = 66, .keys = 65, .bias = {1, 2, 66, 65}},
   };
-  for (const AttentionSpec& spec : specs) cases.push_back(Case(spec));
-  // The memory of all scores would be 4, 16 and 64 times as much.
-  for (const int64_t length : {512, 1024, 2048, 4096}) {
-    cases.push_back(Case({.name = "length_" + std::to_string(length),
-                          .batch = 1,
-                          .heads = 4,
-                          .queries = length,
-                          .keys = length,
-                          .width = 64,
-                          .scale = 0.125f,
-                          .benchmark_only = true}));
+  for (const auto& [what, bias] : {std::pair("key", Shape{2, 1, 1, 5}),
+                                   {"pair", {2, 1, 3, 5}},
+                                   {"head", {2, 2, 3, 5}},
+                                   {"head_and_key", {1, 2, 1, 5}},
+                                   {"pair_of_all_heads", {3, 5}}}) {
+    specs.push_back({.name = std::string("bias_a_") + what, .queries = 3, .bias = bias});
   }
+  return specs;
+}
+
+AttentionSpec BenchmarkSpec(const std::string& name, int64_t batch, int64_t heads, int64_t length) {
+  return {.name = name,
+          .batch = batch,
+          .heads = heads,
+          .queries = length,
+          .keys = length,
+          .width = 64,
+          .scale = 0.125f,
+          .benchmark_only = true};
+}
+
+std::vector<AttentionSpec> BenchmarkSpecs() {
+  AttentionSpec mini = BenchmarkSpec("ernie_mini", 16, 4, 128);
+  mini.bias = {16, 1, 1, 128};
+  AttentionSpec mini_dropout = mini;
+  mini_dropout.name += "_dropout";
+  mini_dropout.dropout = 0.1f;
+  std::vector<AttentionSpec> specs = {mini, mini_dropout, BenchmarkSpec("ernie_base", 4, 12, 512)};
+  // The memory of all scores would be 4, 16 and 64 times as much.
+  for (const int64_t length : {512, 1024, 2048, 4096})
+    specs.push_back(BenchmarkSpec("length_" + std::to_string(length), 1, 4, length));
+  return specs;
+}
+
+}  // namespace
+
+void AddMultiheadAttentionCases(CaseList& cases) {
+  for (const AttentionSpec& spec : SmallSpecs()) cases.push_back(Case(spec));
+  for (const AttentionSpec& spec : BenchmarkSpecs()) cases.push_back(Case(spec));
   AddMasks(cases);
 }
 
