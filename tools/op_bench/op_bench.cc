@@ -36,8 +36,8 @@ DEFINE_string(device, "cpu",
 DEFINE_int32(threads, 0, "Threads; 0: OpenMP's default.");
 DEFINE_double(seconds, 0.2, "Least measured time per case.");
 DEFINE_bool(gradient, false,
-            "Time the gradient ops of the chosen cases, for all float inputs; ops without a "
-            "gradient are left out.");
+            "Time the gradient ops of the chosen cases, for the inputs whose gradients the tests "
+            "check, or else all floats; ops without a gradient are left out.");
 DEFINE_bool(benchmark_only, false, "Only the cases that exist only for the benchmark.");
 DEFINE_bool(memory, false,
             "Time memory-bound ops on arrays of 64 MiB, and print the share of the bandwidth of "

@@ -75,8 +75,12 @@ std::vector<OpTiming> TimeGradients(const OpRegistry& registry, const harness::O
                                     const TimingOptions& options) {
   const Op forward = harness::MakeOp(op_case);
   const harness::NamedTensors inputs = harness::MakeInputs(op_case, options.dtype);
-  const auto is_float = [&](const std::string& name) { return IsFloat(inputs.at(name).dtype()); };
-  const std::vector<Op> ops = harness::GradientOps(registry, op_case, forward, is_float);
+  const std::vector<std::string> checked = harness::GradientVariables(op_case);
+  const auto is_wanted = [&](const std::string& name) {
+    return checked.empty() ? IsFloat(inputs.at(name).dtype())
+                           : std::ranges::count(checked, name) > 0;
+  };
+  const std::vector<Op> ops = harness::GradientOps(registry, op_case, forward, is_wanted);
   harness::NamedTensors values = harness::RunForward(registry, op_case, forward, inputs).values;
   std::vector<OpTiming> timings;
   for (const Op& op : ops) {

@@ -83,6 +83,16 @@ TEST(TimeGradients, TimesTheGradientOpForAllInputsOfFloats) {
   EXPECT_EQ(timings[0].flop, 2 * 2 * (6 * 9) * 36);
 }
 
+// An op may have no gradient for some input, such as a mask.
+TEST(TimeGradients, TimesOnlyTheGradientsThatTheCaseChecks) {
+  harness::OpCase op_case = ConvolutionCase();
+  op_case.gradients = {"Filter"};
+  const std::vector<OpTiming> timings =
+      TimeGradients(DefaultOpRegistry(), op_case, {.least_seconds = 0, .least_runs = 1});
+  ASSERT_EQ(timings.size(), 1u);
+  EXPECT_EQ(timings[0].bytes, (100 + 216 + 54 + 216) * 4);
+}
+
 // As of a sum, whose gradient is a copy for each term.
 TEST(TimeGradients, TimesEveryOpOfTheRule) {
   const harness::OpCase op_case =
