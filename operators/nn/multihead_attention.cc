@@ -18,6 +18,7 @@
 //   dS = P · (dP - sum over a row of dOut · Out),  dQ = scale · dS K,  dK = scale · dS' Q
 //   dV = (P · Mask / (1 - p))' dOut
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -62,23 +63,23 @@ void InferGrad(OpContext& context) {
 }
 
 std::vector<AttrDef> Attributes() {
-  std::vector<AttrDef> attrs = UpscaledDropoutAttrs();
-  attrs.push_back({.name = "num_heads",
-                   .type = AttrType::kInt,
-                   .default_value = int32_t{1},
-                   .doc = "The number of heads that the columns are split into.",
-                   .accepts = [](const Attribute& value) { return std::get<int32_t>(value) >= 1; },
-                   .expected = "at least 1",
-                   .refusal = ErrorCode::kOutOfRange});
-  attrs.push_back({.name = "scale",
-                   .type = AttrType::kFloat,
-                   .default_value = 1.0f,
-                   .doc = "The factor of the products of queries and keys."});
-  attrs.push_back(
+  std::vector<AttrDef> attrs = {
+      {.name = "num_heads",
+       .type = AttrType::kInt,
+       .default_value = int32_t{1},
+       .doc = "The number of heads that the columns are split into.",
+       .accepts = [](const Attribute& value) { return std::get<int32_t>(value) >= 1; },
+       .expected = "at least 1",
+       .refusal = ErrorCode::kOutOfRange},
+      {.name = "scale",
+       .type = AttrType::kFloat,
+       .default_value = 1.0f,
+       .doc = "The factor of the products of queries and keys."},
       {.name = "causal",
        .type = AttrType::kBool,
        .default_value = false,
-       .doc = "Query i sees the keys up to i + Lk - Lq only: the last query sees all."});
+       .doc = "Query i sees the keys up to i + Lk - Lq only: the last query sees all."}};
+  std::ranges::move(UpscaledDropoutAttrs(), std::back_inserter(attrs));
   return attrs;
 }
 
