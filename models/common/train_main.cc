@@ -133,11 +133,14 @@ std::map<std::string, std::string> Configuration(const TrainableModel& model) {
 }
 
 // The command that a user types, wherever the build has put this program.
-std::string CommandOf(const TrainableModel& model) { return "tools/train.sh " + model.name; }
+std::string CommandOf(const TrainableModel& model) {
+  return model.command.empty() ? "tools/train.sh " + model.name : model.command;
+}
 
-// Each example has an output directory of its own, since the default one holds this training.
-std::string Examples(const TrainableModel& model) {
-  std::string lines;
+// A title and the examples; nothing if there are none. Each has an output directory of its own,
+// since the default one holds this training.
+std::string Examples(const std::string& title, const TrainableModel& model) {
+  std::string lines = model.try_next.empty() ? "" : title + "\n";
   int number = 1;
   for (const std::string& flags : model.try_next) {
     lines += StrCat("  ", CommandOf(model), " ", flags, " --output_dir=", model.name, "_run_",
@@ -230,8 +233,8 @@ void PrintResult(const training::TrainingResult& result, const std::string& outp
             << " in epoch " << result.best_epoch << "\n"
             << "written: " << output_dir << "/model ("
             << (FLAGS_model_average == "none" ? "" : "averaged ") << "weights of that epoch), "
-            << output_dir << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n";
-  if (!model.try_next.empty()) std::cout << "try next:\n" << Examples(model);
+            << output_dir << "/learning_curve.svg, " << output_dir << "/training_log.jsonl\n"
+            << Examples("try next:", model);
 }
 
 std::shared_ptr<KernelTuner> TunerFromFlags() {
@@ -327,7 +330,7 @@ int TrainMain(int argc, char** argv, const TrainableModel& model) {
                           [&] {
                             return Train({argv + 1, argv + argc}, model);
                           },
-                      .epilogue = [&] { return model.try_next.empty() ? "" : "For example:\n" + Examples(model); },
+                      .epilogue = [&] { return Examples("For example:", model); },
                       .flag_defaults = model.flag_defaults});
 }
 

@@ -39,6 +39,8 @@ struct TrainingTask {
 struct TrainableModel {
   std::string name;     // of the model's folder; the default output directory is "<name>_run"
   std::string summary;  // for --help
+  // What a user types to start the program, if it isn't tools/train.sh NAME.
+  std::string command = {};
   // Flags whose default differs from the common one, with this model's default.
   std::vector<std::pair<std::string, std::string>> flag_defaults;
   // The model's own flags that decide what is computed; a training can't be resumed with other

@@ -13,9 +13,11 @@ namespace skiff::models {
 std::map<std::string, std::string> ErnieModelFiles(const ErnieOptions& options,
                                                    const text::Vocabulary& vocabulary);
 
-// Read a saved model's sizes and vocabulary. Throw what ReadFile, ErnieOptionsFromJson,
-// CheckErnieOptions and ReadVocabulary throw.
-ErnieOptions ReadErnieOptions(const std::string& model_directory);
+// Reads a saved model's vocabulary. Throws what ReadVocabulary throws.
 text::Vocabulary ReadErnieVocabulary(const std::string& model_directory);
+// Reads a saved model's sizes. Throws what ReadFile, ErnieOptionsFromJson and CheckErnieOptions
+// throw, and an Error (kInvalidArgument) if they aren't for that vocabulary; all name the file.
+ErnieOptions ReadErnieOptions(const std::string& model_directory,
+                              const text::Vocabulary& vocabulary);
 
 }  // namespace skiff::models

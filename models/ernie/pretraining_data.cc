@@ -10,6 +10,7 @@
 #include "framework/command_line/argument_text.h"
 #include "framework/training/prefetching_reader.h"
 #include "framework/training/sample_reader.h"
+#include "models/common/text/classification_source.h"
 #include "models/common/text/document_instances.h"
 #include "models/common/text/documents.h"
 #include "models/common/text/ernie_demo.h"
@@ -27,6 +28,7 @@ namespace skiff::models {
 namespace {
 
 constexpr std::string_view kWorld = "world";
+constexpr std::string_view kLabelled = "labelled";
 
 // "text:FILE" -> "text" and "FILE".
 std::pair<std::string, std::string> KindAndFile(const std::string& data) {
@@ -50,13 +52,56 @@ text::Vocabulary MakeVocabulary(const PretrainingDataOptions& options,
   for (const text::Document& document : documents) {
     for (const std::string& sentence : document) text::CountWords(sentence, {}, &words);
   }
-  return text::BuildVocabulary(words, {.size = options.vocabulary_size});
+  try {
+    return text::BuildVocabulary(words, {.size = options.vocabulary_size});
+  } catch (const Error& error) {
+    throw error.WithContext(options.data);
+  }
 }
 
 std::unique_ptr<training::Reader> MakeReader(const training::SampleSource* source,
                                              const training::SampleReaderOptions& options) {
   return std::make_unique<training::PrefetchingReader>(
       std::make_unique<training::SampleReader>(source, options));
+}
+
+struct DocumentParts {
+  std::vector<text::Document> train;
+  std::vector<text::Document> held_back;
+};
+
+void Append(std::vector<text::Document> more, std::vector<text::Document>* documents) {
+  std::move(more.begin(), more.end(), std::back_inserter(*documents));
+}
+
+std::vector<text::Document> DocumentsOf(const std::vector<text::LabelledText>& texts) {
+  std::vector<text::Document> documents;
+  for (const text::LabelledText& labelled : texts) {
+    documents.push_back(text::SplitSentences(labelled.text));
+  }
+  return documents;
+}
+
+DocumentParts ReadDocumentParts(const std::string& kind, const std::string& file, double fraction) {
+  if (kind == kLabelled) {
+    const text::LabelledParts parts = text::ReadLabelledParts(file, fraction);
+    return {.train = DocumentsOf(parts.train), .held_back = DocumentsOf(parts.held_back)};
+  }
+  DocumentParts parts;
+  parts.train = kind == "table" ? text::ReadDocumentTable(file) : text::ReadDocuments(file);
+  parts.held_back = text::HoldBackLast(&parts.train, fraction, file);
+  return parts;
+}
+
+// Holds back a part of each file.
+DocumentParts ReadFiles(const std::string& kind, const std::string& files, double fraction) {
+  DocumentParts all;
+  for (const std::string& file : SplitNames(files)) {
+    DocumentParts parts = ReadDocumentParts(kind, file, fraction);
+    Append(std::move(parts.train), &all.train);
+    Append(std::move(parts.held_back), &all.held_back);
+  }
+  return all;
 }
 
 // What all kinds of data have: a vocabulary, a masker, and a source of each kind.
@@ -170,7 +215,7 @@ class DocumentData : public MaskedData {
   DocumentData(const PretrainingDataOptions& options, const std::vector<text::Document>& documents,
                const std::vector<std::string>& phrases)
       : MaskedData(options, MakeVocabulary(options, documents)) {
-    documents_ = text::Tokenize(tokenizer_, documents, options.length - 3);
+    documents_ = TokensOf(documents);
     MakeMasker(phrases);
   }
 
@@ -182,6 +227,11 @@ class DocumentData : public MaskedData {
   }
 
  protected:
+  std::vector<text::TokenizedDocument> TokensOf(
+      const std::vector<text::Document>& documents) const {
+    return text::Tokenize(tokenizer_, documents, options_.length - 3);
+  }
+
   void MakeTrainSource() {
     instances_.emplace(&documents_, &vocabulary_, options_);
     train_ = Masked(instances_->all(), /*same_every_epoch=*/false);
@@ -194,10 +244,9 @@ class DocumentData : public MaskedData {
 // Validates on masked tokens of documents that are held back.
 class TextData final : public DocumentData {
  public:
-  TextData(const PretrainingDataOptions& options, const std::vector<text::Document>& documents,
+  TextData(const PretrainingDataOptions& options, const DocumentParts& parts,
            const std::vector<std::string>& phrases)
-      : DocumentData(options, documents, phrases) {
-    held_back_ = text::HoldBackLast(&documents_, options.held_back);
+      : DocumentData(options, parts.train, phrases), held_back_(TokensOf(parts.held_back)) {
     MakeTrainSource();
     held_back_instances_.emplace(&held_back_, &vocabulary_, options_);
     validation_ = Masked(held_back_instances_->all(), /*same_every_epoch=*/true);
@@ -245,7 +294,7 @@ class InstanceData final : public MaskedData {
                const std::vector<std::string>& phrases)
       : MaskedData(options, text::ReadVocabulary(options.vocabulary_file)) {
     std::vector<text::Instance> all = text::ReadErnieDemo(file, vocabulary_);
-    std::vector<text::Instance> last = text::HoldBackLast(&all, options.held_back);
+    std::vector<text::Instance> last = text::HoldBackLast(&all, options.held_back, file);
     MakeMasker(phrases);
     instances_ = std::make_unique<text::InstanceList>(std::move(all));
     held_back_ = std::make_unique<text::InstanceList>(std::move(last));
@@ -287,16 +336,14 @@ std::unique_ptr<PretrainingData> MakePretrainingData(const PretrainingDataOption
     return std::make_unique<WorldData>(
         known, text::GenerateWorldCorpus({.documents = known.world_documents, .seed = known.seed}));
   }
-  SKIFF_ENFORCE(!file.empty(), kInvalidArgument, "data \"", options.data,
-                "\": expected world, text:FILE, table:FILE or ernie_demo:FILE");
-  if (kind == "text") {
-    return std::make_unique<TextData>(known, text::ReadDocuments(file), Phrases(known));
+  const bool has_documents = kind == "text" || kind == "table" || kind == kLabelled;
+  SKIFF_ENFORCE(!file.empty() && (has_documents || kind == "ernie_demo"), kInvalidArgument,
+                "data \"", options.data,
+                "\": expected world, text:FILES, table:FILES, labelled:FILES or ernie_demo:FILE");
+  if (has_documents) {
+    return std::make_unique<TextData>(known, ReadFiles(kind, file, known.held_back),
+                                      Phrases(known));
   }
-  if (kind == "table") {
-    return std::make_unique<TextData>(known, text::ReadDocumentTable(file), Phrases(known));
-  }
-  SKIFF_ENFORCE(kind == "ernie_demo", kInvalidArgument, "data \"", options.data,
-                "\": expected world, text:FILE, table:FILE or ernie_demo:FILE");
   SKIFF_ENFORCE(!known.vocabulary_file.empty(), kInvalidArgument, "data ", options.data,
                 ": token ids mean nothing without a vocabulary; expected its file");
   return std::make_unique<InstanceData>(known, file, Phrases(known));

@@ -13,8 +13,10 @@
 namespace skiff::models {
 
 struct PretrainingDataOptions {
-  // world (generated), text:FILE (a sentence a line, an empty line between documents), table:FILE
-  // (a document in the last column of each line) or ernie_demo:FILE (instances of token ids).
+  // world (generated), text:FILES (a sentence a line, an empty line between documents), table:FILES
+  // (a document in the last column of each line), labelled:FILES (a table with a label in the first
+  // column of each line) or ernie_demo:FILE (instances of token ids). FILES are names with commas
+  // between them.
   std::string data = "world";
   std::string vocabulary_file = {};  // empty: made from the texts
   int64_t vocabulary_size = 8000;    // of one that is made
@@ -23,7 +25,9 @@ struct PretrainingDataOptions {
   // next_sentence, reordering and distance, with commas between them, or none; auto: none for the
   // world, else next_sentence.
   std::string sentence_tasks = "auto";
-  double held_back = 0.05;   // the share of documents or instances to validate on
+  // The share of documents or instances to validate on: the last of each file; of a labelled one,
+  // the last of each class. A made vocabulary doesn't know them.
+  double held_back = 0.1;
   int64_t length = 64;       // L
   int64_t most_masked = 12;  // M
   int64_t world_documents = 2000;

@@ -15,9 +15,10 @@
 
 DEFINE_string(data, "world",
               "What to train on: world (a generated world of people, places and facts about them), "
-              "text:FILE (a sentence a line, an empty line between documents), table:FILE (a "
-              "document in the last column of each line) or ernie_demo:FILE (ids of tokens). Files "
-              "may be compressed with gzip.");
+              "text:FILES (a sentence a line, an empty line between documents), table:FILES (a "
+              "document in the last column of each line), labelled:FILES (a table with a label in "
+              "the first column) or ernie_demo:FILE (ids of tokens). FILES are names with commas "
+              "between them. Files may be compressed with gzip.");
 DEFINE_string(preset, "tiny",
               "Sizes of the network: tiny (2 layers of width 128), mini (4, 256), small (6, 384), "
               "medium (6, 768), base (12, 768) or xbase (20, 1024).");
@@ -34,7 +35,10 @@ DEFINE_string(
 DEFINE_string(sentence_tasks, "auto",
               "Learned beside masked tokens: next_sentence, reordering and distance, with commas "
               "between them; none; or auto (none for the world, next_sentence elsewhere).");
-DEFINE_double(held_back, 0.05, "The share of documents to validate on. The world asks questions.");
+DEFINE_double(
+    held_back, 0.1,
+    "The share of documents to validate on: the last of each file; of a labelled one, the "
+    "last of each class, as finetune does it. The world asks questions.");
 DEFINE_int64(length, 64, "Tokens of an input; longer texts are cut, shorter ones padded.");
 DEFINE_int64(most_masked, 12, "Most masked tokens of an input.");
 DEFINE_int64(world_documents, 2000, "How many documents are written about the world.");

@@ -1,11 +1,11 @@
 #include "models/common/text/classification_source.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
+#include "models/common/text/hold_back.h"
 #include "models/common/text/text_lines.h"
 
 namespace skiff::text {
@@ -38,7 +38,7 @@ std::vector<LabelledText> ReadLabelledTexts(const std::string& path) {
   return texts;
 }
 
-int64_t CountClasses(std::span<const LabelledText> texts) {
+int64_t CountClasses(std::span<const LabelledText> texts, std::string_view source) {
   std::vector<bool> is_there;
   for (const LabelledText& text : texts) {
     const auto label = static_cast<size_t>(text.label);
@@ -46,11 +46,19 @@ int64_t CountClasses(std::span<const LabelledText> texts) {
     is_there[label] = true;
   }
   const auto missing = std::find(is_there.begin(), is_there.end(), false);
-  SKIFF_ENFORCE(missing == is_there.end(), kDataLoss, "no text has the label ",
+  SKIFF_ENFORCE(missing == is_there.end(), kDataLoss, source, ": no text has the label ",
                 missing - is_there.begin(), ", but the highest is ", is_there.size() - 1);
-  SKIFF_ENFORCE(is_there.size() >= 2, kDataLoss, "the texts are of ", is_there.size(),
-                " classes: expected at least 2");
+  SKIFF_ENFORCE(is_there.size() >= 2, kDataLoss, source, ": texts of ", is_there.size(),
+                " class: expected at least 2");
   return static_cast<int64_t>(is_there.size());
+}
+
+LabelledParts ReadLabelledParts(const std::string& path, double fraction) {
+  LabelledParts parts;
+  parts.train = ReadLabelledTexts(path);
+  parts.classes = CountClasses(parts.train, path);
+  parts.held_back = HoldBackLastOfEachClass(&parts.train, fraction, path);
+  return parts;
 }
 
 ClassificationSource::ClassificationSource(const Tokenizer& tokenizer,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/training/sample_source.h"
@@ -22,14 +23,24 @@ struct LabelledText {
 // Reads a table, plain or compressed with gzip, with a label in the first column of each line and a
 // text in the last; tabs separate columns, and there may be others between. Throws Error:
 // kNotFound, kIo, kDataLoss as ReadTextFile; kDataLoss with path and line for a line without a tab
-// or whose label is no whole number from 0 to 9999, and for an empty file. HoldBackLast
-// (hold_back.h) takes out what to validate on, HoldBackLastOfEachClass for a file that is sorted
-// by class.
+// or whose label is no whole number from 0 to 9999, and for an empty file.
 std::vector<LabelledText> ReadLabelledTexts(const std::string& path);
 
-// Returns the number of classes, one more than the highest label. Throws Error (kDataLoss) if a
-// lower label is never there, or there is only one.
-int64_t CountClasses(std::span<const LabelledText> texts);
+// Returns the number of classes, one more than the highest label. Throws Error (kDataLoss), which
+// starts with the source of the texts, if a lower label is never there, or there is only one.
+int64_t CountClasses(std::span<const LabelledText> texts, std::string_view source);
+
+struct LabelledParts {
+  int64_t classes = 0;
+  std::vector<LabelledText> train;
+  std::vector<LabelledText> held_back;
+};
+
+// Reads such a table and holds back the last texts of each class (HoldBackLastOfEachClass), so that
+// a file may be sorted by class. Pre-training and fine-tuning both hold back by this function: a
+// model doesn't learn from texts that it is validated on later. Throws Error: what
+// ReadLabelledTexts, CountClasses and HoldBackLast throw.
+LabelledParts ReadLabelledParts(const std::string& path, double fraction);
 
 struct ClassificationOptions {
   int64_t length = 128;  // L; [CLS] text [SEP], then padding

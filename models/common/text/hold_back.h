@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -13,13 +14,15 @@
 namespace skiff::text {
 
 // Removes the last examples and returns them: round(fraction × size), but at least one. Throws
-// Error (kInvalidArgument) unless the fraction is above 0 and both parts have an example.
+// Error (kInvalidArgument), which starts with the source of the examples, unless the fraction is
+// above 0 and both parts have an example.
 template <typename T>
-std::vector<T> HoldBackLast(std::vector<T>* examples, double fraction) {
+std::vector<T> HoldBackLast(std::vector<T>* examples, double fraction, std::string_view source) {
   const auto size = static_cast<int64_t>(examples->size());
   const int64_t count = std::max<int64_t>(1, std::llround(fraction * static_cast<double>(size)));
-  SKIFF_ENFORCE(fraction > 0 && count < size, kInvalidArgument, "cannot hold back a share of ",
-                fraction, " of ", size, " examples: one has to be left, and one held back");
+  SKIFF_ENFORCE(fraction > 0 && count < size, kInvalidArgument, source,
+                ": cannot hold back a share of ", fraction, " of ", size,
+                " examples: one has to be left, and one held back");
   const auto first = examples->end() - count;
   std::vector<T> held_back(std::make_move_iterator(first),
                            std::make_move_iterator(examples->end()));
@@ -30,12 +33,15 @@ std::vector<T> HoldBackLast(std::vector<T>* examples, double fraction) {
 // Likewise with the last examples of each class, for files that are sorted by class. T has a member
 // `label`. The order within each part stays.
 template <typename T>
-std::vector<T> HoldBackLastOfEachClass(std::vector<T>* examples, double fraction) {
+std::vector<T> HoldBackLastOfEachClass(std::vector<T>* examples, double fraction,
+                                       std::string_view source) {
   std::map<int64_t, std::vector<size_t>> of_class;
   for (size_t i = 0; i < examples->size(); ++i) of_class[(*examples)[i].label].push_back(i);
   std::vector<bool> is_held_back(examples->size());
   for (auto& [label, indices] : of_class) {
-    for (const size_t index : HoldBackLast(&indices, fraction)) is_held_back[index] = true;
+    for (const size_t index : HoldBackLast(&indices, fraction, StrCat(source, ", label ", label))) {
+      is_held_back[index] = true;
+    }
   }
   std::vector<T> kept;
   std::vector<T> held_back;

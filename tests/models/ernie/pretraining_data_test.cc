@@ -122,6 +122,38 @@ TEST_F(PretrainingDataFiles, SentenceTasksMix) {
                                      Pair(data->sentence_tasks()[1].id, 36)));
 }
 
+// The classes of one file alternate, the other is sorted by class. In both, the last two texts of a
+// class have a word of their own.
+TEST_F(PretrainingDataFiles, LabelledTextsAreHeldBackAsFineTuningDoesIt) {
+  std::string alternating, sorted;
+  for (int i = 0; i < 20; ++i) {
+    const std::string text = i < 18 ? "\tthe cat sat on the mat .\n" : "\tzebra zebra zebra\n";
+    alternating += "0" + text + "1" + text;
+  }
+  for (const std::string label : {"0", "1"}) {
+    for (int i = 0; i < 20; ++i) sorted += label + (i < 18 ? "\tthe dog ran .\n" : "\tzebra\n");
+  }
+  PretrainingDataOptions options = SmallWorld();
+  options.data = "labelled:" + Write("first", alternating) + "," + Write("second", sorted);
+  options.vocabulary_size = 200;
+  options.masking = "word";
+  options.sentence_tasks = "none";
+  options.held_back = 0.1;
+  const auto data = MakePretrainingData(options);
+  EXPECT_THAT(data->extent(), HasSubstr("72 documents to train, 8 to validate"));
+  EXPECT_TRUE(data->vocabulary().Find("mat").has_value());
+  EXPECT_TRUE(data->vocabulary().Find("dog").has_value());
+  EXPECT_FALSE(data->vocabulary().Find("zebra").has_value());
+}
+
+TEST_F(PretrainingDataFiles, AnErrorNamesTheFileThatIsTooShort) {
+  PretrainingDataOptions options = SmallWorld();
+  options.masking = "word";
+  options.data = "text:" + Texts(20) + "," + Write("one", "only one sentence .\n");
+  EXPECT_THAT(ErrorText([&] { MakePretrainingData(options); }),
+              HasSubstr("one: cannot hold back a share of 0.1 of 1 examples"));
+}
+
 TEST_F(PretrainingDataFiles, RefusesWhatItCannotTrainOn) {
   const auto error = [](const auto& change) {
     PretrainingDataOptions options = SmallWorld();
@@ -131,6 +163,7 @@ TEST_F(PretrainingDataFiles, RefusesWhatItCannotTrainOn) {
   };
   EXPECT_THAT(error([](auto* o) { o->data = "moon"; }), HasSubstr("expected world, text:FILE"));
   EXPECT_THAT(error([](auto* o) { o->data = "moon:x"; }), HasSubstr("expected world, text:FILE"));
+  EXPECT_THAT(error([](auto* o) { o->data = "text:,"; }), HasSubstr("text:,: no words"));
   EXPECT_THAT(error([](auto* o) { o->data = "text:/nowhere"; }), HasSubstr("/nowhere"));
   EXPECT_THAT(error([&](auto* o) { o->data = "text:" + Write("empty", ""); }), HasSubstr("empty"));
   EXPECT_THAT(error([&](auto* o) { o->data = "text:" + Write("one", "only one sentence .\n"); }),

@@ -106,30 +106,60 @@ TEST_F(LabelledTextsTest, TellTheNumberOfClasses) {
   const auto classes = [](const std::vector<int64_t>& labels) {
     std::vector<LabelledText> texts;
     for (const int64_t label : labels) texts.push_back({.label = label, .text = ""});
-    return CountClasses(texts);
+    return CountClasses(texts, "file");
   };
   EXPECT_EQ(classes({2, 0, 1, 1}), 3);
   ExpectError(
       [&] {
         classes({0, 2});
       },
-      ErrorCode::kDataLoss, "no text has the label 1, but the highest is 2");
+      ErrorCode::kDataLoss, "file: no text has the label 1, but the highest is 2");
   ExpectError(
       [&] {
         classes({0, 0});
       },
-      ErrorCode::kDataLoss, "the texts are of 1 classes: expected at least 2");
+      ErrorCode::kDataLoss, "file: texts of 1 class: expected at least 2");
 }
 
 TEST_F(LabelledTextsTest, AreHeldBackFromEachClassIfTheFileIsSorted) {
   std::vector<LabelledText> texts;
   for (int64_t i = 0; i < 40; ++i) texts.push_back({.label = i / 20, .text = std::to_string(i)});
-  const std::vector<LabelledText> held_back = HoldBackLastOfEachClass(&texts, 0.1);
+  const std::vector<LabelledText> held_back = HoldBackLastOfEachClass(&texts, 0.1, "file");
   std::vector<std::string> names;
   for (const LabelledText& text : held_back) names.push_back(text.text);
   EXPECT_THAT(names, ElementsAre("18", "19", "38", "39"));
   EXPECT_EQ(texts.size(), 36u);
   EXPECT_EQ(texts[18].text, "20");
+}
+
+TEST_F(LabelledTextsTest, ArePartsThatShareNoText) {
+  PutBytes(path_, "1\ta\n1\tb\n0\tc\n1\td\n0\te\n");
+  const LabelledParts parts = ReadLabelledParts(path_, 0.5);
+  const auto words = [](const std::vector<LabelledText>& texts) {
+    std::string all;
+    for (const LabelledText& text : texts) all += text.text;
+    return all;
+  };
+  EXPECT_EQ(parts.classes, 2);
+  EXPECT_EQ(words(parts.train), "ac");
+  EXPECT_EQ(words(parts.held_back), "bde");
+}
+
+TEST_F(LabelledTextsTest, NeedTwoTextsOfEachClassToBeHeldBack) {
+  PutBytes(path_, "0\ta\n0\tb\n1\tc\n");
+  ExpectError([&] { ReadLabelledParts(path_, 0.1); }, ErrorCode::kInvalidArgument,
+              path_ +
+                  ", label 1: cannot hold back a share of 0.1 of 1 examples: one has to be "
+                  "left, and one held back");
+  PutBytes(path_, "0\ta\n2\tb\n");
+  ExpectError([&] { ReadLabelledParts(path_, 0.1); }, ErrorCode::kDataLoss,
+              path_ + ": no text has the label 1, but the highest is 2");
+}
+
+TEST_F(LabelledTextsTest, RefuseAnEmptyLine) {
+  PutBytes(path_, "0\ta\n\n1\tb\n");
+  ExpectError([&] { ReadLabelledTexts(path_); }, ErrorCode::kDataLoss,
+              path_ + ":2 has no tab: expected label, tab, text");
 }
 
 }  // namespace

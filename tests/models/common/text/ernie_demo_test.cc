@@ -77,14 +77,14 @@ TEST_F(ErnieDemoTest, RefusesAnEmptyFile) {
 
 TEST(HoldBackLast, TakesTheEndOfAFile) {
   std::vector<int> examples = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
-  EXPECT_THAT(HoldBackLast(&examples, 0.2), ElementsAre(9, 10));
+  EXPECT_THAT(HoldBackLast(&examples, 0.2, "file"), ElementsAre(9, 10));
   EXPECT_THAT(examples, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
-  EXPECT_THAT(HoldBackLast(&examples, 0.01), ElementsAre(8));
-  ExpectError([&] { HoldBackLast(&examples, 1); }, ErrorCode::kInvalidArgument,
-              "cannot hold back a share of 1 of 7 examples: one has to be left, and one held "
+  EXPECT_THAT(HoldBackLast(&examples, 0.01, "file"), ElementsAre(8));
+  ExpectError([&] { HoldBackLast(&examples, 1, "file"); }, ErrorCode::kInvalidArgument,
+              "file: cannot hold back a share of 1 of 7 examples: one has to be left, and one held "
               "back");
-  ExpectError([&] { HoldBackLast(&examples, 0); }, ErrorCode::kInvalidArgument,
-              "cannot hold back a share of 0 of 7 examples: one has to be left, and one held "
+  ExpectError([&] { HoldBackLast(&examples, 0, "file"); }, ErrorCode::kInvalidArgument,
+              "file: cannot hold back a share of 0 of 7 examples: one has to be left, and one held "
               "back");
 }
 

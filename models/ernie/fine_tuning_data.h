@@ -1,0 +1,48 @@
+// What ERNIE is fine-tuned on: labelled texts, of which some are held back to validate on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "framework/training/reader.h"
+#include "models/common/text/classification_source.h"
+#include "models/common/text/vocabulary.h"
+
+namespace skiff::models {
+
+struct FineTuningDataOptions {
+  std::string data = {};   // file of labelled texts (ReadLabelledParts)
+  double held_back = 0.1;  // the share of each class to validate on
+  std::string initial_model =
+      {};  // whose vocabulary is used; empty: one made from the training texts
+  int64_t vocabulary_size = 8000;  // of one that is made
+  int64_t length = 64;             // as in ClassificationOptions
+  int64_t tail_tokens = 0;
+  int64_t batch_size = 32;
+  uint64_t seed = 1;
+};
+
+class FineTuningData {
+ public:
+  // Throws an Error (kInvalidArgument) without a file, and what ReadLabelledParts,
+  // ReadErnieVocabulary and ClassificationSource throw.
+  explicit FineTuningData(const FineTuningDataOptions& options);
+
+  const text::Vocabulary& vocabulary() const { return vocabulary_; }
+  int64_t classes() const { return parts_.classes; }
+  // In a few words, such as "900 to train, 100 to validate, 2 classes, 10 texts cut to 64 tokens".
+  std::string extent() const;
+  // Readers of ClassificationSource's feeds. They read what this object owns.
+  std::unique_ptr<training::Reader> TrainReader() const;
+  std::unique_ptr<training::Reader> ValidationReader() const;
+
+ private:
+  FineTuningDataOptions options_;
+  text::LabelledParts parts_;
+  text::Vocabulary vocabulary_;
+  text::ClassificationSource train_;
+  text::ClassificationSource validation_;
+};
+
+}  // namespace skiff::models
