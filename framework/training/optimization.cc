@@ -50,10 +50,12 @@ Variable ScheduledRate(const OptimizationOptions& options) {
 
 Variable RateWithWarmup(const OptimizationOptions& options) {
   const Variable rate = ScheduledRate(options);
-  if (options.warmup_updates == 0) return rate;
+  const int64_t warmup =
+      options.warmup_updates == -1 ? Updates(options) / 10 : options.warmup_updates;
+  if (warmup == 0) return rate;
   return learning_rate::LinearWarmup(
-      rate, {.warmup_steps = options.warmup_updates,
-             .start = options.learning_rate / static_cast<float>(options.warmup_updates + 1),
+      rate, {.warmup_steps = warmup,
+             .start = options.learning_rate / static_cast<float>(warmup + 1),
              .end = options.learning_rate});
 }
 
@@ -102,9 +104,9 @@ void CheckOptimizationOptions(const OptimizationOptions& options) {
   SKIFF_ENFORCE(options.gradient_merge_steps >= 1, kInvalidArgument,
                 "gradient_merge = ", options.gradient_merge_steps, ": expected at least 1 step");
   // A warm-up of all updates would never reach the learning rate.
-  SKIFF_ENFORCE(options.warmup_updates >= 0 && options.warmup_updates < Updates(options),
+  SKIFF_ENFORCE(options.warmup_updates >= -1 && options.warmup_updates < Updates(options),
                 kInvalidArgument, "warm-up over ", options.warmup_updates, " of ", Updates(options),
-                " updates: expected at least one update after it");
+                " updates: expected 0 to ", Updates(options) - 1, ", or -1 for a tenth of them");
   SKIFF_ENFORCE(options.average_window >= 0 && options.average_window <= 1, kInvalidArgument,
                 "average_window = ", options.average_window, ", expected one in [0, 1]");
   SKIFF_ENFORCE(options.ema_decay >= 0 && options.ema_decay < 1, kInvalidArgument,

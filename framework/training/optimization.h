@@ -42,7 +42,8 @@ struct OptimizationOptions {
   // So many steps make one update, by the mean of their gradients (MinimizeOptions).
   int64_t gradient_merge_steps = 1;
   bool skip_non_finite = false;  // leaves out updates with a gradient that isn't finite
-  int64_t warmup_updates = 0;    // the rate grows linearly over these first
+  // The rate grows linearly over these first updates. -1: over the first tenth of all.
+  int64_t warmup_updates = 0;
   // The optimizer's own decay if it has one (adamw, lamb, lars_momentum), else L2 regularization.
   float weight_decay = 1e-4f;
   std::vector<std::string> exclude_from_decay = {};  // parts of names; only for an own decay
@@ -52,9 +53,9 @@ struct OptimizationOptions {
   float ema_decay = 0.999f;      // of kEma
 };
 
-// Throws an Error (kInvalidArgument) for a rate or a norm below 0, a warm-up of all updates, and
-// what MakeOptimizer and the averages refuse without a program. For callers that have a program to
-// build first.
+// Throws an Error (kInvalidArgument) for a rate or a norm below 0, a warm-up of all updates or
+// below -1, and what MakeOptimizer and the averages refuse without a program. For callers that have
+// a program to build first.
 void CheckOptimizationOptions(const OptimizationOptions& options);
 
 struct Optimization {

@@ -33,7 +33,8 @@ DEFINE_double(learning_rate, 0.1, "Where the schedule starts, after the warm-up.
 DEFINE_string(schedule, "cosine",
               "constant, cosine or linear (to 0 at the end), or step (a tenth after half of the "
               "updates, a hundredth after three quarters).");
-DEFINE_int64(warmup, 0, "Updates over which the learning rate grows linearly.");
+DEFINE_int64(warmup, 0,
+             "Updates over which the learning rate grows linearly. -1: a tenth of all updates.");
 DEFINE_int64(gradient_merge, 1,
              "Steps that make one update, by the mean of their gradients (gradient accumulation): "
              "as a batch so many times as large, in the memory of a small one.");

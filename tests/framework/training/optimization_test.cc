@@ -102,6 +102,17 @@ TEST_F(OptimizationTest, SkipsUpdatesThatAreNotFinite) {
   EXPECT_THAT(DistancesOfSteps({{3, 4}, {INFINITY, 4}, {3, 4}}), Distances({2.5, 0, 2.5}));
 }
 
+TEST_F(OptimizationTest, WarmsUpOverATenthOfTheUpdatesIfTold) {
+  OptimizationOptions options = kPlain;
+  options.total_steps = 20;
+  options.warmup_updates = -1;
+  Build(options);
+  EXPECT_THAT(DistancesOfSteps({{3, 4}}), Distances({2.5 / 3}));
+  options.total_steps = 9;
+  Build(options);
+  EXPECT_THAT(DistancesOfSteps({{3, 4}}), Distances({2.5}));
+}
+
 TEST_F(OptimizationTest, AveragesWhatItIsToldTo) {
   EXPECT_EQ(Build({.total_steps = 10}).average, nullptr);
   const Optimization window = Build({.total_steps = 10, .averaging = AveragingKind::kWindow});
@@ -122,9 +133,11 @@ TEST_F(OptimizationTest, RefusesOptionsBeforeItAppendsAnything) {
   expect({.total_steps = 4, .gradient_merge_steps = 0},
          "gradient_merge = 0: expected at least 1 step");
   expect({.total_steps = 4, .warmup_updates = 4},
-         "warm-up over 4 of 4 updates: expected at least one update after it");
+         "warm-up over 4 of 4 updates: expected 0 to 3, or -1 for a tenth of them");
+  expect({.total_steps = 4, .warmup_updates = -2},
+         "warm-up over -2 of 4 updates: expected 0 to 3, or -1 for a tenth of them");
   expect({.total_steps = 4, .gradient_merge_steps = 2, .warmup_updates = 2},
-         "warm-up over 2 of 2 updates: expected at least one update after it");
+         "warm-up over 2 of 2 updates: expected 0 to 1, or -1 for a tenth of them");
   expect({.average_window = 2}, "average_window = 2, expected one in [0, 1]");
   expect({.ema_decay = 1}, "ema_decay = 1, expected one in [0, 1)");
   expect({.optimizer = "sgd", .optimizer_options = {{"momentum", 0.5}}},
