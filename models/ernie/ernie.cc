@@ -29,8 +29,10 @@ class Builder {
   }
 
   Variable Embed(const Variable& ids, int64_t rows, const std::string& name) const {
-    return layers::Embedding(ids,
-                             {.rows = rows, .width = options_.hidden, .param_attr = Weight(name)});
+    return layers::Embedding(ids, {.rows = rows,
+                                   .width = options_.hidden,
+                                   .param_attr = Weight(name),
+                                   .dtype = options_.dtype});
   }
 
   // x · W + b over the last dim.
@@ -72,7 +74,7 @@ ErnieInputs ErnieFeeds(const ErnieOptions& options, int64_t length) {
           .sentence_ids = ids("sentence_ids"),
           .position_ids = ids("position_ids"),
           .task_ids = ids("task_ids"),
-          .input_mask = layers::Data("input_mask", {-1, length})};
+          .input_mask = layers::Data("input_mask", {-1, length}, options.dtype)};
 }
 
 std::vector<std::string> InputNames(const ErnieInputs& inputs, const ErnieOptions& options) {

@@ -24,7 +24,7 @@ struct ErnieInputs {
   Variable sentence_ids;  // [N, L] int64
   Variable position_ids;  // [N, L] int64
   Variable task_ids;      // [N, L] int64; not read without task embeddings
-  Variable input_mask;    // [N, L] float32: 1 for a token, 0 for padding
+  Variable input_mask;    // [N, L] of the options' dtype: 1 for a token, 0 for padding
 };
 
 // Declares the feeds. Throws an Error (kInvalidArgument) for bad options, and for a length beyond

@@ -106,6 +106,8 @@ void CheckErnieOptions(const ErnieOptions& options) {
   SKIFF_ENFORCE(options.initializer_range > 0, kInvalidArgument,
                 "ERNIE: initializer_range = ", options.initializer_range,
                 ": expected a positive number");
+  SKIFF_ENFORCE(options.dtype == DType::kFloat32 || options.dtype == DType::kFloat64,
+                kInvalidArgument, "ERNIE: dtype ", options.dtype, ": expected float32 or float64");
 }
 
 std::string ErnieOptionsToJson(const ErnieOptions& options) {

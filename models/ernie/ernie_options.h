@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/base/dtype.h"
+
 namespace skiff::models {
 
 struct ErnieOptions {
@@ -21,6 +23,8 @@ struct ErnieOptions {
   float dropout = 0.1f;      // of embeddings and of each sub-layer's output
   float attention_dropout = 0.1f;
   float initializer_range = 0.02f;  // standard deviation of initial weights
+  // Of parameters and all that is computed from them: float32 or float64. No file has it.
+  DType dtype = DType::kFloat32;
 
   friend bool operator==(const ErnieOptions&, const ErnieOptions&) = default;
 };

@@ -20,7 +20,7 @@ namespace {
 Variable WeightedMean(const Variable& x, const Variable& weights, const Variable& total) {
   // A batch without a masked token divides by this instead of 0.
   constexpr double kLeastWeight = 1e-6;
-  const Variable least = layers::FillConstant({1}, DType::kFloat32, kLeastWeight);
+  const Variable least = layers::FillConstant({1}, x.dtype(), kLeastWeight);
   return layers::ReduceSum(x * weights) / layers::ElementwiseMax(total, least);
 }
 
@@ -33,8 +33,8 @@ void AppendAnswers(const Variable& hits, const Variable& weights, int64_t masked
   const Variable wanted = per_sequence(weights);
   const Variable right = per_sequence(hits * weights);
   const Variable asked =
-      layers::Cast(layers::GreaterThan(wanted, layers::ZerosLike(wanted)), DType::kFloat32);
-  const Variable answered = layers::Cast(layers::Equal(right, wanted), DType::kFloat32);
+      layers::Cast(layers::GreaterThan(wanted, layers::ZerosLike(wanted)), wanted.dtype());
+  const Variable answered = layers::Cast(layers::Equal(right, wanted), wanted.dtype());
   result->sequences = layers::ReduceSum(asked);
   result->answer_accuracy = WeightedMean(answered, asked, result->sequences);
 }
@@ -44,12 +44,13 @@ void AppendMaskedWords(const Variable& encoded, const ErnieOptions& options, int
   result->places = layers::Data("masked_positions", {-1, masked}, DType::kInt64);
   const Variable labels =
       layers::Reshape(layers::Data("masked_labels", {-1, masked}, DType::kInt64), {-1, 1});
-  const Variable weights = layers::Reshape(layers::Data("masked_weights", {-1, masked}), {-1, 1});
+  const Variable weights =
+      layers::Reshape(layers::Data("masked_weights", {-1, masked}, options.dtype), {-1, 1});
   result->word_scores = ErnieWordScores(encoded, layers::Reshape(result->places, {-1}), options);
   const Variable& scores = result->word_scores;
   const Variable losses = layers::SoftmaxWithCrossEntropy(scores, labels);
   const Variable best = layers::ArgMax(scores, {.axis = -1, .keep_dim = true});
-  const Variable hits = layers::Cast(layers::Equal(best, labels), DType::kFloat32);
+  const Variable hits = layers::Cast(layers::Equal(best, labels), options.dtype);
   result->word_weight = layers::ReduceSum(weights);
   result->word_loss = WeightedMean(losses, weights, result->word_weight);
   result->word_accuracy = WeightedMean(hits, weights, result->word_weight);

@@ -72,6 +72,8 @@ TEST(ErnieOptions, OutOfRangeIsAnErrorThatNamesTheOption) {
   EXPECT_THAT(error([](auto* o) { o->act = "selu"; }), HasSubstr("expected gelu or relu"));
   EXPECT_THAT(error([](auto* o) { o->dropout = 1; }), HasSubstr("hidden_dropout_prob = 1"));
   EXPECT_THAT(error([](auto* o) { o->initializer_range = 0; }), HasSubstr("initializer_range"));
+  EXPECT_THAT(error([](auto* o) { o->dtype = DType::kInt64; }),
+              HasSubstr("dtype int64: expected float32 or float64"));
   CheckErnieOptions(Valid());
 }
 

@@ -9,6 +9,7 @@
 
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "framework/io/parameters.h"
 #include "models/ernie/fine_tuning.h"
 #include "models/ernie/pretraining.h"
 #include "tests/harness/array_tensor.h"
@@ -56,10 +57,14 @@ training::OptimizationOptions AdamOptions() {
           .clip_norm = 1};
 }
 
+training::TrainingProgram PretrainingOf(const ErnieOptions& options,
+                                        const training::OptimizationOptions& optimization) {
+  return BuildErniePretraining(options, {.length = kLength, .masked = kMasked}, optimization, 3);
+}
+
 training::TrainingProgram SmallPretraining(
     float dropout = 0, const training::OptimizationOptions& optimization = AdamOptions()) {
-  return BuildErniePretraining(SmallOptions(dropout), {.length = kLength, .masked = kMasked},
-                               optimization, 3);
+  return PretrainingOf(SmallOptions(dropout), optimization);
 }
 
 Tensor Ids(const Shape& shape, uint64_t seed, int64_t limit) {
@@ -210,6 +215,38 @@ TEST(Ernie, LearnsABatchByHeart) {
   EXPECT_LT(after[0].Item<float>(), 0.2f * first);
   EXPECT_EQ(after[1].Item<float>(), 1) << "of the masked tokens";
   EXPECT_EQ(after[2].Item<float>(), 1) << "of the sequences";
+}
+
+// Returns loss and accuracies in this dtype, with the same weights.
+std::vector<double> NumbersIn(DType dtype) {
+  ErnieOptions options = SmallOptions();
+  options.dtype = dtype;
+  const training::TrainingProgram program = PretrainingOf(options, AdamOptions());
+  const training::TrainingProgram initial = SmallPretraining();
+  Executor executor;
+  executor.Run(*initial.startup);
+  for (const std::string& name : PersistableNames(*initial.test)) {
+    executor.scope().Assign(name, harness::Cast(*executor.scope().Find(name), dtype));
+  }
+  FeedList feeds = Feeds(4, 9);
+  for (auto& [name, feed] : feeds) {
+    if (IsFloat(feed.dtype())) feed = harness::Cast(feed, dtype);
+  }
+  FetchList fetches = {program.loss};
+  for (const training::Metric& metric : program.metrics) fetches.push_back(metric.variable);
+  std::vector<double> numbers;
+  CompiledProgram test = executor.Compile(*program.test);
+  for (const Tensor& number : test.Run(feeds, fetches)) {
+    numbers.push_back(harness::ToArray(number).values[0]);
+  }
+  return numbers;
+}
+
+TEST(Ernie, ComputesTheSameInFloat64) {
+  const std::vector<double> expected = NumbersIn(DType::kFloat32);
+  const std::vector<double> found = NumbersIn(DType::kFloat64);
+  EXPECT_THAT(found, ::testing::Pointwise(::testing::DoubleNear(1e-5), expected));
+  EXPECT_NE(found[0], expected[0]) << "since float32 rounds more";
 }
 
 harness::Workload PretrainingWorkload() {
