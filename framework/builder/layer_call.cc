@@ -18,7 +18,33 @@ CreationSite SiteOf(const std::source_location& site) {
   return {site.file_name(), static_cast<int32_t>(site.line())};
 }
 
+int32_t Narrowed(const std::string& attribute, int64_t value) {
+  SKIFF_ENFORCE(std::in_range<int32_t>(value), kInvalidArgument, attribute, " = ", value,
+                " doesn't fit into the 32 bits that a program has for it");
+  return static_cast<int32_t>(value);
+}
+
+// Layers and initializers give all integers as int64, but most attributes of Fluid's ops have 32
+// bits.
+void NarrowIntegers(Op* op) {
+  const OpDef* def = DefaultOpRegistry().Find(op->type);
+  if (def == nullptr) return;
+  for (auto& [name, value] : op->attrs) {
+    const AttrDef* attr = def->FindAttr(name);
+    if (attr == nullptr) continue;
+    if (const auto* wide = std::get_if<int64_t>(&value); wide && attr->type == AttrType::kInt) {
+      value = Narrowed(name, *wide);
+    } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value);
+               list && attr->type == AttrType::kInts) {
+      std::vector<int32_t> narrowed;
+      for (const int64_t element : *list) narrowed.push_back(Narrowed(name, element));
+      value = std::move(narrowed);
+    }
+  }
+}
+
 Op* AppendInferred(Block* block, Op op, const std::source_location& site) {
+  NarrowIntegers(&op);
   op.site = SiteOf(site);
   Op* appended = block->AppendOp(std::move(op));
   try {
@@ -79,30 +105,6 @@ Var ParameterVar(const ParamAttr& attr, std::string name, std::vector<int64_t> d
   if (!attr.need_clip) var.attrs[kNeedClipVarAttr] = int32_t{0};
   if (!attr.do_model_average) var.attrs[kDoModelAverageVarAttr] = int32_t{0};
   return var;
-}
-
-int32_t Narrowed(const std::string& attribute, int64_t value) {
-  SKIFF_ENFORCE(std::in_range<int32_t>(value), kInvalidArgument, attribute, " = ", value,
-                " doesn't fit into the 32 bits that a program has for it");
-  return static_cast<int32_t>(value);
-}
-
-// Layers give all integers as int64, but most attributes of Fluid's ops have 32 bits.
-void NarrowIntegers(Op* op) {
-  const OpDef* def = DefaultOpRegistry().Find(op->type);
-  if (def == nullptr) return;
-  for (auto& [name, value] : op->attrs) {
-    const AttrDef* attr = def->FindAttr(name);
-    if (attr == nullptr) continue;
-    if (const auto* wide = std::get_if<int64_t>(&value); wide && attr->type == AttrType::kInt) {
-      value = Narrowed(name, *wide);
-    } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value);
-               list && attr->type == AttrType::kInts) {
-      std::vector<int32_t> narrowed;
-      for (const int64_t element : *list) narrowed.push_back(Narrowed(name, element));
-      value = std::move(narrowed);
-    }
-  }
 }
 
 }  // namespace
@@ -191,7 +193,6 @@ Op* LayerCall::Append(Op op) const {
   if (!CurrentNameScope().empty()) op.SetAttr(kOpNamescopeAttr, CurrentNameScope());
   if (CurrentOpRole() != kRoleForward) op.SetAttr(kOpRoleAttr, CurrentOpRole());
   try {
-    NarrowIntegers(&op);
     return AppendInferred(&CurrentBlock(), std::move(op), site_);
   } catch (...) {
     for (const std::string& name : outputs) {

@@ -78,6 +78,14 @@ def compare_arrays(what, found, expected, bound):
     return worst, problems
 
 
+def compare_rounding(arrays, names, gradients, bound):
+    """Describes those of `names` that are more than rounding: larger than `bound` times the largest gradient."""
+    size_of = lambda name: float(np.abs(arrays[name]).max())
+    largest = max(map(size_of, gradients))
+    return ["%s should be zero but for rounding: it is up to %.1e, and the largest gradient %.1e" %
+            (name, size_of(name), largest) for name in sorted(names) if not size_of(name) <= bound * largest]
+
+
 def print_table(header, rows):
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, *rows]:

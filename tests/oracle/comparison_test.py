@@ -16,7 +16,7 @@ sys.path.insert(0, HERE)
 import children
 from check_ops_in_paddle import KnownDifferences, Tally, judge, same_shape
 from compare_with_paddle import compare
-from comparison import INFINITE, compare_arrays, largest_difference, series_difference
+from comparison import INFINITE, compare_arrays, compare_rounding, largest_difference, series_difference
 
 INF, NAN = np.inf, np.nan
 
@@ -90,6 +90,16 @@ class CompareArrays(unittest.TestCase):
 
     def test_of_nothing_is_a_problem(self):
         self.assertEqual(compare_arrays("state", {}, {}, 1.0), (INFINITE, ["state: there is none"]))
+
+
+class CompareRounding(unittest.TestCase):
+    def problems(self, size):
+        return compare_rounding({"w": array(-2.0), "b": array(0.0, size)}, {"b"}, {"w", "b"}, 1e-3)
+
+    def test_names_what_is_not_small_beside_the_largest_gradient(self):
+        self.assertEqual(self.problems(-2e-3), [])
+        self.assertIn("b should be zero but for rounding: it is up to 2.1e-03", self.problems(-2.1e-3)[0])
+        self.assertEqual(len(self.problems(NAN)), 1)
 
 
 class ReverseComparison(unittest.TestCase):

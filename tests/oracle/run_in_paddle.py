@@ -12,7 +12,9 @@ program:
      parameters, statistics and optimizer states;
   3. from the same start, all steps: the same losses and accuracies, and in the end the same
      parameters, statistics and optimizer states.
-Differences are relative: of losses to the loss, of arrays to their largest magnitude.
+Differences are relative: of losses to the loss, of arrays to their largest magnitude. Arrays that
+are zero but for rounding (the description lists them) only have to be that small beside the
+largest gradient, and states made of them aren't compared.
 
 Each program runs in a child process, which is started anew after a program that PaddlePaddle aborts at.
 Exit status: 0, 1 if something differs by more than its bound, 2 without PaddlePaddle.
@@ -29,7 +31,7 @@ if not IS_CHILD and len(sys.argv) != 2 or sys.argv[1].startswith("-"):
 
 from paddle_oracle import Session, described, dims_admit, load_program, np, unknown_to_paddle  # isort: skip
 import children
-from comparison import BOUNDS, compare_arrays, load_arrays, print_table, series_difference
+from comparison import BOUNDS, compare_arrays, compare_rounding, load_arrays, print_table, series_difference
 from update_ops import translate_updates
 
 # A rectified unit whose input is zero apart from rounding may take one branch in one framework and
@@ -59,6 +61,7 @@ class Check:
         self.at = lambda name: os.path.join(folder, name)
         self.description = description
         self.bound = BOUNDS[description["dtype"]]
+        self.rounding = set(description["rounding"])
         self.problems = []
 
     def run(self):
@@ -103,7 +106,10 @@ class Check:
         return session
 
     def state_of(self, session):
-        return {name: session.get(name) for name in self.params}
+        return {name: session.get(name) for name in self.params if name not in self.rounding}
+
+    def load_state(self, path):
+        return {name: value for name, value in load_arrays(self.at(path)).items() if name not in self.rounding}
 
     def compare_step(self):
         """The largest differences of gradients, of other variables, and of the state after one step."""
@@ -119,22 +125,25 @@ class Check:
                         "%s is %s %s, but the program says %s %s" % (name, value.dtype, list(value.shape), dtype,
                                                                     list(dims)))
         self.expect(gradients <= set(names), "gradients that were not compared: %s" % sorted(gradients - set(names)))
-        part = lambda arrays, inside: {n: v for n, v in arrays.items() if (n in gradients) == inside}
+        for arrays in (ours, theirs):
+            self.problems += compare_rounding(arrays, self.rounding & set(names), gradients, self.bound)
+        part = lambda arrays, inside: {n: v for n, v in arrays.items()
+                                       if (n in gradients) == inside and n not in self.rounding}
         return (self.compare("gradient", part(theirs, True), part(ours, True), self.bound),
                 self.compare("variable", part(theirs, False), part(ours, False), self.bound),
-                self.compare("after one step", self.state_of(session), load_arrays(self.at("skiff_step_params.npz")),
+                self.compare("after one step", self.state_of(session), self.load_state("skiff_step_params.npz"),
                              self.bound))
 
     def train(self, params=None):
-        """({loss and accuracy: series}, final state)."""
-        watched = [self.description["loss"], self.description["accuracy"]]
+        """({loss and metrics: series}, final state)."""
+        watched = [self.description["loss"], *self.description["metrics"]]
         session = self.started(params)
         steps = [session.run(self.main, self.feed, watched) for _ in range(self.description["steps"])]
         return {name: [float(values[name]) for values in steps] for name in watched}, self.state_of(session)
 
     def compare_final_state(self, state):
         """(largest difference, bound)."""
-        expected = load_arrays(self.at("skiff_params.npz"))
+        expected = self.load_state("skiff_params.npz")
         bound = self.bound
         if self.description["dtype"] == "float32" and compare_arrays("", state, expected, bound)[1]:
             bound = max(bound, DISTURBANCE_FACTOR * self.spread_of_rounding(state))

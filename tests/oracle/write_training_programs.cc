@@ -50,6 +50,8 @@
 #include "models/resnet/resnet.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/op_case.h"
+#include "tests/oracle/ernie_training.h"
+#include "tests/oracle/training.h"
 
 DEFINE_string(out, "", "folder to write to; made if it isn't there");
 DEFINE_int64(steps, 20, "training steps that the losses are compared over");
@@ -209,41 +211,6 @@ std::vector<Classifier> Classifiers() {
   return classifiers;
 }
 
-struct TrainingPrograms {
-  std::unique_ptr<Program> main = std::make_unique<Program>();
-  std::unique_ptr<Program> startup = std::make_unique<Program>();
-  std::string loss;
-  std::string accuracy;
-  std::vector<std::pair<std::string, std::string>> gradients;  // parameter, gradient
-};
-
-TrainingPrograms Build(const Classifier& classifier, DType dtype) {
-  TrainingPrograms programs;
-  programs.main->seed = 1;
-  programs.startup->seed = 1;
-  const ProgramGuard guard(programs.main.get(), programs.startup.get());
-  std::vector<int64_t> dims = classifier.image_dims;
-  dims[0] = -1;
-  Variable image = layers::Data("image", dims, classifier.words > 0 ? DType::kInt64 : dtype);
-  const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
-  if (classifier.words > 0) {
-    image = layers::Embedding(
-        image, {.rows = classifier.words, .width = 4, .is_sparse = true, .dtype = dtype});
-  }
-  const Variable logits = classifier.logits(image, classifier.classes);
-  programs.loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
-  programs.accuracy = layers::Accuracy(layers::Softmax(logits), label);
-  const Variable loss(programs.main->root(), programs.loss);
-  for (const ParameterGradient& pair : classifier.minimize(loss)) {
-    if (pair.gradient->kind == VarKind::kSelectedRows) continue;
-    programs.gradients.emplace_back(pair.parameter->name, pair.gradient->name);
-  }
-  if (classifier.pass != nullptr) {
-    classifier.pass->Apply(DefaultOpRegistry(), programs.main.get());
-  }
-  return programs;
-}
-
 TensorMap Batch(const Classifier& classifier, DType dtype) {
   harness::Array image = harness::Uniform(Shape(classifier.image_dims), 11, -2.0, 2.0);
   if (classifier.words > 0) {
@@ -255,28 +222,58 @@ TensorMap Batch(const Classifier& classifier, DType dtype) {
           {"label", harness::ToTensor(label, DType::kInt64)}};
 }
 
-TensorMap InitialValues(const TrainingPrograms& programs, bool has_words) {
+Training Build(const Classifier& classifier, DType dtype) {
+  Training training{.name = StrCat(classifier.name, "_", dtype),
+                    .dtype = dtype,
+                    .feeds = Batch(classifier, dtype)};
+  training.main->seed = 1;
+  training.startup->seed = 1;
+  const ProgramGuard guard(training.main.get(), training.startup.get());
+  std::vector<int64_t> dims = classifier.image_dims;
+  dims[0] = -1;
+  Variable image = layers::Data("image", dims, classifier.words > 0 ? DType::kInt64 : dtype);
+  const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
+  if (classifier.words > 0) {
+    image = layers::Embedding(
+        image, {.rows = classifier.words, .width = 4, .is_sparse = true, .dtype = dtype});
+  }
+  const Variable logits = classifier.logits(image, classifier.classes);
+  const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
+  training.loss = loss;
+  training.metrics = {layers::Accuracy(layers::Softmax(logits), label)};
+  for (const ParameterGradient& pair : classifier.minimize(loss)) {
+    if (pair.gradient->kind == VarKind::kSelectedRows) continue;
+    training.gradients.emplace_back(pair.parameter->name, pair.gradient->name);
+  }
+  if (classifier.pass != nullptr) {
+    classifier.pass->Apply(DefaultOpRegistry(), training.main.get());
+  }
+  return training;
+}
+
+bool HasSparseGradients(const Program& program) {
+  return std::ranges::any_of(program.root()->vars(),
+                             [](const auto& var) { return var->kind == VarKind::kSelectedRows; });
+}
+
+TensorMap InitialValues(const Training& training) {
   Executor executor(Place::Cpu());
-  executor.Run(*programs.startup);
+  executor.Run(*training.startup);
+  const bool is_sparse = HasSparseGradients(*training.main);
   TensorMap values;
-  for (const std::string& name : PersistableNames(*programs.main)) {
+  for (const std::string& name : PersistableNames(*training.main)) {
     const Tensor* value = executor.scope().Find(name);
     SKIFF_ENFORCE(value != nullptr, kNotFound, "the startup program does not set \"", name, "\"");
     values[name] = *value;
     // With moments that aren't 0, rows that no batch reads change, too, except with lazy_mode.
     const bool moves = name.ends_with("_moment1_0") || name.ends_with("_moment2_0") ||
                        name.ends_with("_velocity_0");
-    if (has_words && moves) {
+    if (is_sparse && moves) {
       values[name] =
           harness::ToTensor(harness::Uniform(value->shape(), 3, 1e-5, 1e-4), value->dtype());
     }
   }
   return values;
-}
-
-// The name of a program, which is also its folder below `out`.
-std::string NameOf(const Classifier& classifier, DType dtype) {
-  return StrCat(classifier.name, "_", dtype);
 }
 
 // Returns the variables that ops write, except persistables, selected rows, which PaddlePaddle
@@ -297,16 +294,13 @@ std::vector<std::string> ComparedVariables(const Program& program) {
   return {names.begin(), names.end()};
 }
 
-nlohmann::json Describe(const TrainingPrograms& programs, const std::string& name, DType dtype) {
+nlohmann::json Describe(const Training& training) {
   nlohmann::json gradients = nlohmann::json::object();
-  for (const auto& [parameter, gradient] : programs.gradients) gradients[parameter] = gradient;
-  return {{"name", name},
-          {"dtype", StrCat(dtype)},
-          {"steps", FLAGS_steps},
-          {"loss", programs.loss},
-          {"accuracy", programs.accuracy},
-          {"variables", ComparedVariables(*programs.main)},
-          {"gradients", gradients}};
+  for (const auto& [parameter, gradient] : training.gradients) gradients[parameter] = gradient;
+  return {{"name", training.name},       {"dtype", StrCat(training.dtype)},
+          {"steps", FLAGS_steps},        {"loss", training.loss},
+          {"metrics", training.metrics}, {"variables", ComparedVariables(*training.main)},
+          {"gradients", gradients},      {"rounding", training.rounding}};
 }
 
 // Returns two lines for tools/run_program: all steps, and one step that fetches everything.
@@ -315,9 +309,10 @@ std::string SkiffJobs(const nlohmann::json& description, const std::string& fold
                              {"params", JoinPath(folder, "params.npz")},
                              {"feed", JoinPath(folder, "feed.npz")}};
   nlohmann::json step = training;
+  std::vector<std::string> watched = description.at("metrics");
+  watched.push_back(description.at("loss"));
   training["steps"] = FLAGS_steps;
-  training["fetch"] = StrCat(description.at("loss").get<std::string>(), ",",
-                             description.at("accuracy").get<std::string>());
+  training["fetch"] = Join(watched, ",");
   training["out"] = JoinPath(folder, "skiff_training.npz");
   training["save_params"] = JoinPath(folder, "skiff_params.npz");
   step["fetch"] = Join(description.at("variables").get<std::vector<std::string>>(), ",");
@@ -326,22 +321,27 @@ std::string SkiffJobs(const nlohmann::json& description, const std::string& fold
   return training.dump() + "\n" + step.dump() + "\n";
 }
 
+std::vector<Training> Trainings() {
+  std::vector<Training> trainings;
+  for (const Classifier& classifier : Classifiers()) {
+    for (const DType dtype : classifier.dtypes) trainings.push_back(Build(classifier, dtype));
+  }
+  if (!FLAGS_timing) std::ranges::move(ErnieTrainings(FLAGS_steps), std::back_inserter(trainings));
+  return trainings;
+}
+
 void WriteAll(const std::string& out) {
   nlohmann::json descriptions = nlohmann::json::array();
   std::string jobs;
-  for (const Classifier& classifier : Classifiers()) {
-    for (const DType dtype : classifier.dtypes) {
-      const std::string name = NameOf(classifier, dtype);
-      const std::string folder = JoinPath(out, name);
-      CreateDirectories(folder);
-      const TrainingPrograms programs = Build(classifier, dtype);
-      AtomicWriteFile(JoinPath(folder, "main.pb"), SerializeProgram(*programs.main));
-      AtomicWriteFile(JoinPath(folder, "startup.pb"), SerializeProgram(*programs.startup));
-      WriteNpz(JoinPath(folder, "params.npz"), InitialValues(programs, classifier.words > 0));
-      WriteNpz(JoinPath(folder, "feed.npz"), Batch(classifier, dtype));
-      descriptions.push_back(Describe(programs, name, dtype));
-      jobs += SkiffJobs(descriptions.back(), folder);
-    }
+  for (const Training& training : Trainings()) {
+    const std::string folder = JoinPath(out, training.name);
+    CreateDirectories(folder);
+    AtomicWriteFile(JoinPath(folder, "main.pb"), SerializeProgram(*training.main));
+    AtomicWriteFile(JoinPath(folder, "startup.pb"), SerializeProgram(*training.startup));
+    WriteNpz(JoinPath(folder, "params.npz"), InitialValues(training));
+    WriteNpz(JoinPath(folder, "feed.npz"), training.feeds);
+    descriptions.push_back(Describe(training));
+    jobs += SkiffJobs(descriptions.back(), folder);
   }
   AtomicWriteFile(JoinPath(out, "programs.json"), descriptions.dump(1) + "\n");
   AtomicWriteFile(JoinPath(out, "skiff_jobs.jsonl"), jobs);

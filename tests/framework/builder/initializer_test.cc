@@ -106,6 +106,14 @@ TEST_F(InitializerTest, TruncatedNormalStaysWithinTwoDeviations) {
   for (const float value : ValueOf(w).ToVector<float>()) EXPECT_LE(std::abs(value), 0.04001f);
 }
 
+// Fluid has 32 bits for the shape of some of these ops, 64 bits for that of others.
+TEST_F(InitializerTest, AShapeHasTheBitsThatItsOpDeclares) {
+  Parameter(initializer::TruncatedNormal(), {4, 5});
+  EXPECT_THAT(LastStartupOp().Attr<std::vector<int32_t>>("shape"), ElementsAre(4, 5));
+  Parameter(initializer::Normal(), {4, 5});
+  EXPECT_THAT(LastStartupOp().Attr<std::vector<int64_t>>("shape"), ElementsAre(4, 5));
+}
+
 TEST_F(InitializerTest, XavierAndMsraTakeTheFansOfTheShape) {
   const auto limit = [&] { return LastStartupOp().Attr<float>("max"); };
   Parameter(initializer::Xavier(), {30, 20});
