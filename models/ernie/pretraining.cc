@@ -80,11 +80,11 @@ void AppendSentenceTask(const Variable& label, const Variable& is_of_task,
                         SentenceTaskLoss* result) {
   constexpr int64_t kNoLabel = -1;
   const Variable known = (label - kNoLabel) * is_of_task + kNoLabel;
-  const Variable weights = layers::Cast(is_of_task, DType::kFloat32);
+  const Variable weights = layers::Cast(is_of_task, result->scores.dtype());
   const Variable losses =
       layers::SoftmaxWithCrossEntropy(result->scores, known, {.ignore_index = kNoLabel});
   const Variable best = layers::ArgMax(result->scores, {.axis = -1, .keep_dim = true});
-  const Variable hits = layers::Cast(layers::Equal(best, known), DType::kFloat32);
+  const Variable hits = layers::Cast(layers::Equal(best, known), weights.dtype());
   result->weight = layers::ReduceSum(weights);
   result->loss = WeightedMean(losses, weights, result->weight);
   result->accuracy = WeightedMean(hits, weights, result->weight);

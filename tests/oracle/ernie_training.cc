@@ -12,7 +12,7 @@ namespace {
 
 models::PretrainingDataOptions DataOptions(const std::string& sentence_task) {
   return {.vocabulary_size = 900,
-          .sentence_task = sentence_task,
+          .sentence_tasks = sentence_task,
           .length = 40,
           .most_masked = 8,
           .world_documents = 300,
@@ -37,7 +37,7 @@ training::OptimizationOptions OptimizationBy(training::ScheduleKind schedule, in
           .learning_rate = 1e-2f,
           .schedule = schedule,
           .total_steps = steps,
-          .warmup_steps = schedule == training::ScheduleKind::kConstant ? 0 : steps / 4,
+          .warmup_updates = schedule == training::ScheduleKind::kConstant ? 0 : steps / 4,
           .weight_decay = 0.01f,
           .exclude_from_decay = {"layer_norm", ".b_0"},
           .clip_norm = 1};
@@ -96,7 +96,7 @@ Training MakeTraining(const std::string& name, const models::PretrainingData& da
       models::BuildErniePretraining(network,
                                     {.length = data_options.length,
                                      .masked = data_options.most_masked,
-                                     .sentence_classes = data.sentence_classes()},
+                                     .sentence_tasks = data.sentence_tasks()},
                                     optimization, /*seed=*/1);
   Training made{.name = StrCat(name, "_", network.dtype),
                 .dtype = network.dtype,
