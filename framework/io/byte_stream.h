@@ -50,6 +50,8 @@ class ByteSource {
   ByteSource(std::string name, int64_t size) : name_(std::move(name)), size_(size) {}
   // Reads `bytes` > 0 bytes from offset() on. At least that many remain, according to size().
   virtual void ReadNext(void* out, int64_t bytes) = 0;
+  // For sources that can continue anywhere. `offset` is within the source.
+  void set_offset(int64_t offset) { offset_ = offset; }
 
  private:
   std::string name_;

@@ -89,6 +89,13 @@ InputFile::InputFile(const std::string& path, Opened opened)
 
 InputFile::~InputFile() { close(descriptor_); }
 
+void InputFile::Seek(int64_t offset) {
+  if (offset < 0 || offset > size()) {
+    ThrowCorrupt(offset, "the file has only ", size(), " bytes");
+  }
+  set_offset(offset);
+}
+
 void InputFile::ReadNext(void* out, int64_t bytes) {
   auto* next = static_cast<char*>(out);
   int64_t position = offset();

@@ -23,6 +23,9 @@ class InputFile : public ByteSource {
   explicit InputFile(const std::string& path);
   ~InputFile() override;
 
+  // Makes `offset` the next byte to read. Throws Error (kDataLoss) if it is outside the file.
+  void Seek(int64_t offset);
+
  private:
   struct Opened {
     int descriptor;

@@ -15,7 +15,6 @@
 
 #include "framework/io/file.h"
 #include "framework/io/npy_header.h"
-#include "framework/io/tensor_stream.h"
 
 namespace skiff {
 namespace {

@@ -5,22 +5,20 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 
 #include "framework/io/byte_stream.h"
+#include "framework/io/tensor_stream.h"
 #include "framework/tensor/tensor.h"
 
 namespace skiff {
-
-// Tensors by name, without the `.npy` of the archive's entries.
-using TensorMap = std::map<std::string, Tensor>;
 
 // By how much the arrays of an archive may exceed the size of the file: a few compressed megabytes
 // can become gigabytes. Archives that aren't compressed may have any size.
 inline constexpr int64_t kNpzLimitBytes = int64_t{1} << 32;
 
-// Reads an archive. The format has no LoD. Throws Error
+// Reads an archive: tensors by name, without the `.npy` of the entries. The format has no LoD.
+// Throws Error
 // - (kNotFound, kIo) as InputFile,
 // - (kDataLoss) for anything but a .npz: not a zip archive, a CRC that doesn't match, an entry
 //   without `.npy`, an entry twice, entries that overlap, one that isn't exactly an array,

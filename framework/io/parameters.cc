@@ -4,6 +4,7 @@
 #include <set>
 
 #include "framework/io/file.h"
+#include "framework/io/safetensors.h"
 #include "framework/io/tensor_stream.h"
 #include "framework/tensor/dims_agree.h"
 #include "framework/tensor/replaced_values.h"
@@ -160,6 +161,13 @@ void SaveSeparate(const Scope& scope, std::vector<std::string> names,
   }
 }
 
+void SaveSafetensors(const Scope& scope, std::vector<std::string> names, const std::string& path) {
+  CheckSavable(scope, &names);
+  TensorMap tensors;
+  for (const std::string& name : names) tensors.emplace(name, scope.Get(name));
+  WriteSafetensors(path, tensors);
+}
+
 void LoadCombined(const Program& program, std::vector<std::string> names, const std::string& path,
                   Scope* scope) {
   SortNames(&names);
@@ -180,6 +188,19 @@ void LoadSeparate(const Program& program, std::vector<std::string> names,
     FindInBlocks(program, name);
     InputFile file(FileOf(directory, name));
     tensors.push_back(std::move(ReadTensorStreams({name}, &file).front()));
+  }
+  CheckFitsProgram(program, tensors);
+  StoreTensors(std::move(tensors), scope);
+}
+
+void LoadSafetensors(const Program& program, std::vector<std::string> names,
+                     const std::string& path, Scope* scope) {
+  SortNames(&names);
+  SafetensorsFile file(path);
+  NamedTensors tensors;
+  for (const std::string& name : names) {
+    FindInBlocks(program, name);
+    tensors.emplace_back(name, file.Read(name));
   }
   CheckFitsProgram(program, tensors);
   StoreTensors(std::move(tensors), scope);

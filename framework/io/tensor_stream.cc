@@ -3,9 +3,7 @@
 #include "framework/io/tensor_stream.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "framework/base/element_count.h"
 #include "framework/ir/codec.h"
@@ -93,6 +91,15 @@ void CheckBools(const Tensor& tensor, const ByteSource& source) {
 
 }  // namespace
 
+void WriteElements(const Tensor& tensor, ByteSink* sink) {
+  if (tensor.place().is_cpu()) {
+    sink->Write(tensor.raw_data(), tensor.byte_count());
+    return;
+  }
+  const Tensor copy = CopyToCpu(tensor);
+  sink->Write(copy.raw_data(), copy.byte_count());
+}
+
 void WriteTensorStream(const Tensor& tensor, ByteSink* sink) {
   SKIFF_ENFORCE(tensor.has_data(), kFailedPrecondition, "a tensor without storage can't be saved");
   SKIFF_ENFORCE(tensor.layout().is_plain(), kFailedPrecondition, "a tensor of layout ",
@@ -109,12 +116,7 @@ void WriteTensorStream(const Tensor& tensor, ByteSink* sink) {
   AppendNumber<uint32_t>(0, &head);
   AppendNumber<int32_t>(static_cast<int32_t>(desc.size()), &head);
   sink->Write(head + desc);
-  if (tensor.place().is_cpu()) {
-    sink->Write(tensor.raw_data(), tensor.byte_count());
-    return;
-  }
-  const Tensor copy = CopyToCpu(tensor);
-  sink->Write(copy.raw_data(), copy.byte_count());
+  WriteElements(tensor, sink);
 }
 
 Tensor ReadElements(DType dtype, const std::vector<int64_t>& dims, ByteSource* source) {

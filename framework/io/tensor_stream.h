@@ -9,10 +9,17 @@
 //   the elements, row-major, without length or padding
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "framework/io/byte_stream.h"
 #include "framework/tensor/tensor.h"
 
 namespace skiff {
+
+// Tensors by name, as files hold them.
+using TensorMap = std::map<std::string, Tensor>;
 
 // Writes a tensor of any place. Throws Error (kFailedPrecondition) for a tensor without storage or
 // of a blocked layout, and what the sink throws.
@@ -26,9 +33,14 @@ void WriteTensorStream(const Tensor& tensor, ByteSink* sink);
 // doesn't support.
 Tensor ReadTensorStream(ByteSource* source);
 
-// Reads the elements at the end of a tensor stream: row-major, little-endian. Throws Error
-// (kDataLoss) if `dims` aren't a shape, if fewer bytes remain, or for a bool that is neither 0 nor
-// 1.
+// The elements at the end of a tensor stream, row-major and little-endian, which other formats have
+// as well.
+//
+// Writes the elements of a tensor of any place and of plain layout.
+void WriteElements(const Tensor& tensor, ByteSink* sink);
+// Reads elements to the CPU. Throws Error
+// (kDataLoss) if `dims` aren't a shape, if fewer bytes
+// remain, or for a bool that is neither 0 nor 1.
 Tensor ReadElements(DType dtype, const std::vector<int64_t>& dims, ByteSource* source);
 
 }  // namespace skiff

@@ -1,0 +1,270 @@
+// Headers may be hostile. nlohmann's parser doesn't recurse, but it accepts keys twice and takes a
+// zero byte for the end, and deep nesting would make it take far more memory than the text; so
+// those are refused before or while it parses.
+#include "framework/io/safetensors_header.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "framework/base/element_count.h"
+
+namespace skiff {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kMetadataKey = "__metadata__";
+constexpr int64_t kLengthBytes = sizeof(uint64_t);
+constexpr int64_t kHeaderLimitBytes = 100'000'000;
+constexpr int64_t kAlignment = 8;
+// An object of tensors, the object of each, and its lists.
+constexpr int kNestingLimit = 3;
+
+// In the order in which their tensors are written.
+constexpr std::array<std::pair<std::string_view, DType>, 10> kDTypes{{
+    {"I64", DType::kInt64},
+    {"F64", DType::kFloat64},
+    {"F32", DType::kFloat32},
+    {"I32", DType::kInt32},
+    {"BF16", DType::kBFloat16},
+    {"F16", DType::kFloat16},
+    {"I16", DType::kInt16},
+    {"I8", DType::kInt8},
+    {"U8", DType::kUint8},
+    {"BOOL", DType::kBool},
+}};
+
+std::optional<DType> FindDType(std::string_view name) {
+  for (const auto& [known, dtype] : kDTypes) {
+    if (known == name) return dtype;
+  }
+  return {};
+}
+
+// Returns the place in kDTypes, which has them all.
+size_t PlaceOf(DType dtype) {
+  size_t place = 0;
+  while (kDTypes[place].second != dtype) ++place;
+  return place;
+}
+
+std::string ReadText(ByteSource* source) {
+  const auto length = source->ReadNumber<uint64_t>("length of the header");
+  if (length > static_cast<uint64_t>(kHeaderLimitBytes)) {
+    source->ThrowCorrupt(0, "header of ", length, " bytes, expected at most ", kHeaderLimitBytes);
+  }
+  std::string text = source->ReadString(static_cast<int64_t>(length), "header");
+  if (!text.starts_with('{')) source->ThrowCorrupt(kLengthBytes, "header: expected '{'");
+  const size_t zero = text.find('\0');
+  if (zero != std::string::npos) {
+    source->ThrowCorrupt(kLengthBytes + static_cast<int64_t>(zero), "header: expected JSON");
+  }
+  return text;
+}
+
+// Sees the events of the parser.
+class EventCheck {
+ public:
+  explicit EventCheck(const ByteSource& source) : source_(source) {}
+
+  void See(int depth, Json::parse_event_t event, const Json& value) {
+    switch (event) {
+      case Json::parse_event_t::object_start:
+      case Json::parse_event_t::array_start:
+        SKIFF_ENFORCE(depth < kNestingLimit, kDataLoss, source_.name(), ": header: more than ",
+                      kNestingLimit, " levels of nesting");
+        keys_[static_cast<size_t>(depth)].clear();
+        break;
+      case Json::parse_event_t::key:
+        // `depth` is that of the values in the object.
+        CheckNew(value.get_ref<const std::string&>(), &keys_[static_cast<size_t>(depth) - 1]);
+        break;
+      default:
+        break;
+    }
+  }
+
+ private:
+  void CheckNew(const std::string& key, std::set<std::string>* keys) const {
+    // Which of two a reader takes depends on the reader.
+    SKIFF_ENFORCE(keys->insert(key).second, kDataLoss, source_.name(), ": header: \"", key,
+                  "\" is there twice");
+  }
+
+  const ByteSource& source_;
+  std::array<std::set<std::string>, kNestingLimit> keys_;  // by the depth of their object
+};
+
+Json ParseText(const std::string& text, const ByteSource& source) {
+  EventCheck check(source);
+  int64_t position = kLengthBytes;
+  try {
+    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
+      check.See(depth, event, value);
+      return true;
+    });
+  } catch (const Json::parse_error& error) {
+    // The parser counts from 1.
+    position += std::max<int64_t>(static_cast<int64_t>(error.byte) - 1, 0);
+  } catch (const Json::exception&) {
+    // A number that no type holds. The parser doesn't say where.
+  }
+  source.ThrowCorrupt(position, "header: expected JSON");
+}
+
+// The checks of an entry. `where` is the name of the file and that of the tensor.
+int64_t CountOf(const Json& value, const std::string& where) {
+  SKIFF_ENFORCE(value.is_number_unsigned() && value.get<uint64_t>() <= INT64_MAX, kDataLoss, where,
+                ": found ", value.dump(), ", expected a count");
+  return value.get<int64_t>();
+}
+
+std::vector<int64_t> CountsOf(const Json& list, const std::string& where) {
+  SKIFF_ENFORCE(list.is_array(), kDataLoss, where, ": found ", list.dump(),
+                ", expected a list of counts");
+  std::vector<int64_t> counts;
+  for (const Json& value : list) counts.push_back(CountOf(value, where));
+  return counts;
+}
+
+int64_t ByteCountOf(const SafetensorsEntry& entry, const std::string& where) {
+  try {
+    return ByteCount(ElementCount(entry.dims), *entry.dtype);
+  } catch (const Error& error) {
+    Throw(ErrorCode::kDataLoss, where, ": ", error.what());
+  }
+}
+
+void CheckEntry(const SafetensorsEntry& entry, const std::string& where, int64_t data_bytes) {
+  SKIFF_ENFORCE(entry.begin <= entry.end && entry.end <= data_bytes, kDataLoss, where,
+                ": data_offsets [", entry.begin, ", ", entry.end, "], expected a range within the ",
+                data_bytes, " bytes of elements");
+  if (!entry.dtype) return;
+  const int64_t bytes = ByteCountOf(entry, where);
+  SKIFF_ENFORCE(entry.end - entry.begin == bytes, kDataLoss, where, ": ", entry.dtype_name, " [",
+                Join(entry.dims, ", "), "] takes ", bytes, " bytes, found ",
+                entry.end - entry.begin);
+}
+
+SafetensorsEntry ReadEntry(const Json& json, const std::string& where) {
+  const bool complete = json.is_object() && json.size() == 3 && json.contains("dtype") &&
+                        json.contains("shape") && json.contains("data_offsets");
+  SKIFF_ENFORCE(complete, kDataLoss, where, ": found ", json.dump(),
+                ", expected dtype, shape and data_offsets");
+  SKIFF_ENFORCE(json["dtype"].is_string(), kDataLoss, where, ": dtype: found ",
+                json["dtype"].dump(), ", expected a string");
+  const std::vector<int64_t> offsets = CountsOf(json["data_offsets"], where + ": data_offsets");
+  SKIFF_ENFORCE(offsets.size() == 2, kDataLoss, where, ": ", offsets.size(),
+                " data_offsets, expected 2");
+  SafetensorsEntry entry{.dtype_name = json["dtype"].get<std::string>(),
+                         .dims = CountsOf(json["shape"], where + ": shape"),
+                         .begin = offsets[0],
+                         .end = offsets[1]};
+  entry.dtype = FindDType(entry.dtype_name);
+  return entry;
+}
+
+std::map<std::string, std::string> ReadMetadata(const Json& json, const std::string& where) {
+  SKIFF_ENFORCE(json.is_object(), kDataLoss, where, ": found ", json.dump(),
+                ", expected an object of strings");
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, value] : json.items()) {
+    SKIFF_ENFORCE(value.is_string(), kDataLoss, where, ": \"", key, "\": found ", value.dump(),
+                  ", expected a string");
+    metadata.emplace(key, value.get<std::string>());
+  }
+  return metadata;
+}
+
+// Throws Error unless the tensors, in the order of their offsets, follow each other from the first
+// byte of the elements to the last.
+void CheckCovered(const SafetensorsHeader& header, const std::string& file, int64_t data_bytes) {
+  std::vector<std::tuple<int64_t, int64_t, const std::string*>> ranges;
+  for (const auto& [name, entry] : header.entries) {
+    ranges.emplace_back(entry.begin, entry.end, &name);
+  }
+  std::ranges::sort(ranges);
+  int64_t covered = 0;
+  for (const auto& [begin, end, name] : ranges) {
+    SKIFF_ENFORCE(begin == covered, kDataLoss, file, ": tensor \"", *name, "\" begins at offset ",
+                  begin, ", expected ", covered, ", where the one before it ends");
+    covered = end;
+  }
+  SKIFF_ENFORCE(covered == data_bytes, kDataLoss, file, ": the tensors end at offset ", covered,
+                ", expected ", data_bytes, ", where the file ends");
+}
+
+// Returns a string in JSON.
+std::string Quoted(const std::string& text) {
+  try {
+    return Json(text).dump();
+  } catch (const Json::type_error&) {
+    Throw(ErrorCode::kInvalidArgument, "\"", text, "\" isn't UTF-8");
+  }
+}
+
+std::string MetadataText(const std::map<std::string, std::string>& metadata) {
+  std::vector<std::string> pairs;
+  for (const auto& [key, value] : metadata) pairs.push_back(Quoted(key) + ":" + Quoted(value));
+  return StrCat('"', kMetadataKey, "\":{", Join(pairs, ","), "}");
+}
+
+}  // namespace
+
+SafetensorsHeader ReadSafetensorsHeader(ByteSource* source) {
+  const std::string text = ReadText(source);
+  const Json json = ParseText(text, *source);
+  const int64_t data_bytes = source->remaining();
+  SafetensorsHeader header;
+  for (const auto& [name, value] : json.items()) {
+    if (name == kMetadataKey) {
+      header.metadata = ReadMetadata(value, StrCat(source->name(), ": ", kMetadataKey));
+      continue;
+    }
+    const std::string where = StrCat(source->name(), ": tensor \"", name, "\"");
+    SafetensorsEntry entry = ReadEntry(value, where);
+    CheckEntry(entry, where, data_bytes);
+    header.entries.emplace(name, std::move(entry));
+  }
+  CheckCovered(header, source->name(), data_bytes);
+  return header;
+}
+
+std::vector<std::string> SafetensorsOrder(const TensorMap& tensors) {
+  std::vector<std::string> order;
+  for (const auto& [name, tensor] : tensors) order.push_back(name);
+  std::ranges::stable_sort(
+      order, {}, [&](const std::string& name) { return PlaceOf(tensors.at(name).dtype()); });
+  return order;
+}
+
+std::string SafetensorsHeaderBytes(const TensorMap& tensors, const std::vector<std::string>& order,
+                                   const std::map<std::string, std::string>& metadata) {
+  SKIFF_ENFORCE(!tensors.contains(kMetadataKey), kInvalidArgument, "a tensor can't be named \"",
+                kMetadataKey, "\", where the format has metadata");
+  std::vector<std::string> members;
+  if (!metadata.empty()) members.push_back(MetadataText(metadata));
+  int64_t begin = 0;
+  for (const std::string& name : order) {
+    const Tensor& tensor = tensors.at(name);
+    const int64_t end = AddCounts(begin, tensor.byte_count());
+    members.push_back(StrCat(Quoted(name), ":{\"dtype\":\"", kDTypes[PlaceOf(tensor.dtype())].first,
+                             "\",\"shape\":[", Join(tensor.shape().dims(), ","),
+                             "],\"data_offsets\":[", begin, ",", end, "]}"));
+    begin = end;
+  }
+  std::string text = "{" + Join(members, ",") + "}";
+  text.resize(static_cast<size_t>(RoundUp(static_cast<int64_t>(text.size()), kAlignment)), ' ');
+  SKIFF_ENFORCE(static_cast<int64_t>(text.size()) <= kHeaderLimitBytes, kOutOfRange, "a header of ",
+                text.size(), " bytes, expected at most ", kHeaderLimitBytes);
+  std::string bytes;
+  AppendNumber(uint64_t{text.size()}, &bytes);
+  return bytes + text;
+}
+
+}  // namespace skiff
