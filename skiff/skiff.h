@@ -43,6 +43,7 @@
 #include "framework/io/inference_model.h"
 #include "framework/io/npz.h"
 #include "framework/io/parameters.h"
+#include "framework/io/safetensors.h"
 #include "framework/io/weights_hash.h"
 #include "framework/ir/program.h"
 #include "framework/ir/text.h"

@@ -2,13 +2,29 @@
 
 #include "framework/base/error.h"
 #include "framework/io/inference_model.h"
+#include "framework/io/safetensors.h"
 #include "framework/tensor/tensor.h"
 
 namespace skiff::training {
+namespace {
 
-InitialWeights TakeWeights(const std::string& directory, const Program& program, Scope* scope) {
+// Loads what the model has of the program's parameters, and perhaps other variables.
+void LoadSaved(const std::string& model, const Program& program, Scope* saved) {
+  if (!IsSafetensorsPath(model)) {
+    LoadInferenceModel(model, saved, {.params_filename = kCombinedParamsFile});
+    return;
+  }
+  SafetensorsFile file(model);
+  for (const auto& var : program.root()->vars()) {
+    if (var->is_parameter && file.Contains(var->name)) saved->Set(var->name, file.Read(var->name));
+  }
+}
+
+}  // namespace
+
+InitialWeights TakeWeights(const std::string& model, const Program& program, Scope* scope) {
   Scope saved;
-  LoadInferenceModel(directory, &saved, {.params_filename = kCombinedParamsFile});
+  LoadSaved(model, program, &saved);
   InitialWeights weights;
   for (const auto& var : program.root()->vars()) {
     if (!var->is_parameter) continue;
@@ -19,12 +35,12 @@ InitialWeights TakeWeights(const std::string& directory, const Program& program,
     }
     const Tensor& from = *found;
     const Tensor& to = scope->Get(var->name);
-    SKIFF_ENFORCE(from.shape() == to.shape() && from.dtype() == to.dtype(), kInvalidArgument,
-                  directory, ": parameter \"", var->name, "\" is ", from.dtype(), from.shape(),
-                  ", expected ", to.dtype(), to.shape(), ": the model has another configuration");
+    SKIFF_ENFORCE(from.shape() == to.shape() && from.dtype() == to.dtype(), kInvalidArgument, model,
+                  ": parameter \"", var->name, "\" is ", from.dtype(), from.shape(), ", expected ",
+                  to.dtype(), to.shape(), ": the model has another configuration");
     weights.taken.push_back(var->name);
   }
-  SKIFF_ENFORCE(!weights.taken.empty(), kInvalidArgument, directory,
+  SKIFF_ENFORCE(!weights.taken.empty(), kInvalidArgument, model,
                 ": the model has none of the parameters to train");
   // Only now: an Error must leave the scope as it was.
   for (const std::string& name : weights.taken) scope->Assign(name, saved.Get(name));

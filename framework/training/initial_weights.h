@@ -14,10 +14,11 @@ struct InitialWeights {
   std::vector<std::string> missing;  // and of those that it lacks, which stay as they are
 };
 
-// Replaces the parameters of `program` in the scope by those of the same names in the inference
-// model in `directory` (SaveInferenceModel with one file of parameters). Throws an Error:
-// kInvalidArgument if a parameter has another shape or dtype there, or if they have no parameter in
-// common; and what LoadInferenceModel throws. After an Error the scope is as it was.
-InitialWeights TakeWeights(const std::string& directory, const Program& program, Scope* scope);
+// Replaces the parameters of `program` in the scope by those of the same names in `model`: a
+// `.safetensors` file, or the directory of an inference model (SaveInferenceModel with one file of
+// parameters). Throws an Error: kInvalidArgument if a parameter has another shape or dtype there,
+// or if they have no parameter in common; and what SafetensorsFile or LoadInferenceModel throws.
+// After an Error the scope is as it was.
+InitialWeights TakeWeights(const std::string& model, const Program& program, Scope* scope);
 
 }  // namespace skiff::training

@@ -47,7 +47,8 @@ struct TrainerOptions {
   int64_t save_every_steps = 0;   // in addition to the end of each epoch
   int64_t early_stop_epochs = 0;  // stops after so many epochs without a better value; 0: never
   int64_t stop_after_steps = 0;   // saves and stops there as a signal would; 0: never
-  // A saved model whose parameters the training begins with (initial_weights.h). Empty: none.
+  // A saved model or safetensors file whose parameters the training begins with
+  // (initial_weights.h). Empty: none.
   std::string initial_model;
   // Files that programs need beside the weights, such as a vocabulary: from their names to their
   // contents. They are written into model/.

@@ -89,8 +89,9 @@ DEFINE_string(
     "Where to write. Empty: MODEL_run in the current directory. One that holds a training is "
     "refused without --resume.");
 DEFINE_string(initial_model, "",
-              "Directory of a saved model, such as another training's OUTPUT_DIR/model: parameters "
-              "of the same names begin with its values. Empty: all begin at random.");
+              "Directory of a saved model, such as another training's OUTPUT_DIR/model, or a "
+              ".safetensors file: parameters of the same names begin with its values. Empty: all "
+              "begin at random.");
 DEFINE_int64(save_every, 0, "Steps between two checkpoints, besides that of each epoch's end.");
 DEFINE_int64(early_stop, 0,
              "Ends the training after this many epochs without a better validation value. 0: "

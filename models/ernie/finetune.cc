@@ -3,9 +3,12 @@
 #include <gflags/gflags.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "framework/base/str_cat.h"
+#include "framework/io/file.h"
+#include "framework/io/safetensors.h"
 #include "models/common/train_main.h"
 #include "models/ernie/fine_tuning.h"
 #include "models/ernie/fine_tuning_data.h"
@@ -30,10 +33,16 @@ namespace {
 
 using skiff::models::ErnieOptions;
 
+// Returns where the files beside the weights of the initial model are.
+std::string InitialModelDirectory() {
+  return skiff::IsSafetensorsPath(FLAGS_initial_model) ? skiff::ParentDirectory(FLAGS_initial_model)
+                                                       : FLAGS_initial_model;
+}
+
 ErnieOptions NetworkOptions(const skiff::text::Vocabulary& vocabulary) {
   ErnieOptions options = FLAGS_initial_model.empty()
                              ? skiff::models::ErniePreset(FLAGS_preset)
-                             : skiff::models::ReadErnieOptions(FLAGS_initial_model, vocabulary);
+                             : skiff::models::ReadErnieOptions(InitialModelDirectory(), vocabulary);
   options.vocabulary = vocabulary.size();
   options.dropout = options.attention_dropout = static_cast<float>(FLAGS_dropout);
   return options;
@@ -43,7 +52,7 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
   const auto data = std::make_shared<const skiff::models::FineTuningData>(
       skiff::models::FineTuningDataOptions{.data = FLAGS_data,
                                            .held_back = FLAGS_held_back,
-                                           .initial_model = FLAGS_initial_model,
+                                           .initial_model = InitialModelDirectory(),
                                            .vocabulary_size = FLAGS_vocabulary_size,
                                            .length = FLAGS_length,
                                            .tail_tokens = FLAGS_tail_tokens,

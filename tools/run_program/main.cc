@@ -11,14 +11,15 @@
 
 DEFINE_string(program, "", "serialised ProgramDesc to run, with or without feed and fetch ops");
 DEFINE_string(startup, "", "serialised ProgramDesc to run first");
-DEFINE_string(params, "",
-              "NumPy archive that sets persistable variables after the startup program");
-DEFINE_string(feed, "", "NumPy archive of feeds; x.lod0, x.lod1, … hold the offsets of a ragged x");
+DEFINE_string(
+    params, "",
+    "arrays (.npz or .safetensors) that set persistable variables after the startup program");
+DEFINE_string(feed, "", "arrays of feeds; x.lod0, x.lod1, … hold the offsets of a ragged x");
 DEFINE_string(fetch, "", "comma-separated names of the variables to fetch");
 DEFINE_int64(steps, 1, "how often to run the program with the same feed");
-DEFINE_string(save_params, "", "NumPy archive to write all persistable variables to at the end");
+DEFINE_string(save_params, "", "file of arrays to write all persistable variables to at the end");
 DEFINE_string(out, "",
-              "NumPy archive to write the fetches to; <name>.steps holds every step's value");
+              "file of arrays to write the fetches to; <name>.steps holds every step's value");
 DEFINE_string(jobs, "", "file of JSON lines: run a job for each; its keys are the flags above");
 DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
 
@@ -47,8 +48,9 @@ int Main() {
 }  // namespace skiff
 
 int main(int argc, char** argv) {
-  return skiff::CommandMain(argc, argv,
-                            {.usage = "run_program --program=main.pb --fetch=loss [flags]",
-                             .summary = "Runs a Fluid program with arrays from NumPy archives.",
-                             .run = skiff::Main});
+  return skiff::CommandMain(
+      argc, argv,
+      {.usage = "run_program --program=main.pb --fetch=loss [flags]",
+       .summary = "Runs a Fluid program with arrays from NumPy archives or safetensors files.",
+       .run = skiff::Main});
 }

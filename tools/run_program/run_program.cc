@@ -15,6 +15,7 @@
 #include "framework/io/file.h"
 #include "framework/io/npz.h"
 #include "framework/io/parameters.h"
+#include "framework/io/safetensors.h"
 #include "framework/ir/codec.h"
 #include "operators/tensor/kernels/tensor_text.h"
 #include "tools/benchmark/process_memory.h"
@@ -22,6 +23,15 @@
 
 namespace skiff {
 namespace {
+
+TensorMap ReadArrays(const std::string& path) {
+  return IsSafetensorsPath(path) ? ReadSafetensors(path) : ReadNpz(path);
+}
+
+void WriteArrays(const std::string& path, const TensorMap& arrays) {
+  if (IsSafetensorsPath(path)) return WriteSafetensors(path, arrays);
+  WriteNpz(path, arrays);
+}
 
 std::string LevelName(const std::string& name, size_t level) { return StrCat(name, ".lod", level); }
 
@@ -51,7 +61,7 @@ bool IsLevelOf(const TensorMap& arrays, const std::string& name) {
 FeedList ReadFeeds(const std::string& path) {
   FeedList feeds;
   if (path.empty()) return feeds;
-  const TensorMap arrays = ReadNpz(path);
+  const TensorMap arrays = ReadArrays(path);
   // Arrays of offsets found, less those that LoDOf has assigned to feeds. One remains if a level in
   // between is missing.
   int64_t levels = 0;
@@ -74,7 +84,7 @@ FeedList ReadFeeds(const std::string& path) {
 void SetParameters(const std::string& path, const Program& program, Scope* scope) {
   if (path.empty()) return;
   const std::vector<std::string> persistables = PersistableNames(program);
-  for (const auto& [name, tensor] : ReadNpz(path)) {
+  for (const auto& [name, tensor] : ReadArrays(path)) {
     SKIFF_ENFORCE(std::ranges::binary_search(persistables, name), kNotFound, path, ": \"", name,
                   "\" isn't a persistable variable of the program");
     scope->Assign(name, tensor);
@@ -172,7 +182,7 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
   for (size_t i = 0; i < options.fetch.size(); ++i) {
     result.fetches.emplace_back(options.fetch[i], bound.fetch(i));
   }
-  if (!options.out.empty()) WriteNpz(options.out, ResultsOf(options.fetch, bound, series));
+  if (!options.out.empty()) WriteArrays(options.out, ResultsOf(options.fetch, bound, series));
   if (options.save_params.empty()) return result;
   TensorMap persistables;
   for (const std::string& name : PersistableNames(*program)) {
@@ -180,7 +190,7 @@ RunProgramResult RunProgramFile(const RunProgramOptions& options) {
     const Tensor* tensor = executor.scope().Find(name);
     if (tensor != nullptr) persistables[name] = *tensor;
   }
-  WriteNpz(options.save_params, persistables);
+  WriteArrays(options.save_params, persistables);
   return result;
 }
 

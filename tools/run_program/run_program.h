@@ -1,4 +1,5 @@
-// Runs a serialised Fluid program with arrays from NumPy archives.
+// Runs a serialised Fluid program with arrays from files: NumPy archives, or safetensors for names
+// that end with `.safetensors`.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,12 @@ namespace skiff {
 struct RunProgramOptions {
   std::string program;             // file with a serialised ProgramDesc
   std::string startup;             // the same, run first; empty: none
-  std::string params;              // .npz that sets persistables after the startup program
-  std::string feed;                // .npz with the feeds; `x.lod0`, `x.lod1`, …: offsets of `x`
+  std::string params;              // arrays that set persistables after the startup program
+  std::string feed;                // arrays of the feeds; `x.lod0`, `x.lod1`, …: offsets of `x`
   std::vector<std::string> fetch;  // names of variables
   int64_t steps = 1;               // runs with the same feed
-  std::string save_params;         // .npz of all persistables after the last run; empty: none
-  std::string out;                 // .npz of the fetches; empty: none
+  std::string save_params;         // arrays of all persistables after the last run; empty: none
+  std::string out;                 // arrays of the fetches; empty: none
   PipelineOptions passes = {};     // of the program
 };
 

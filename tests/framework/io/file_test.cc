@@ -83,6 +83,23 @@ TEST(InputFile, KnowsItsPlaceAndRefusesToPassTheEnd) {
       << error.what();
 }
 
+TEST(InputFile, ContinuesWhereItIsTold) {
+  const TempDirectory directory;
+  PutBytes(directory / "f", "12345");
+  InputFile file(directory / "f");
+  file.Seek(3);
+  EXPECT_EQ(file.ReadString(2, "text"), "45");
+  file.Seek(1);
+  EXPECT_EQ(file.ReadString(1, "text"), "2");
+  file.Seek(5);
+  EXPECT_EQ(file.remaining(), 0);
+  for (const int64_t outside : {-1, 6}) {
+    ExpectError([&] { file.Seek(outside); }, ErrorCode::kDataLoss,
+                StrCat(directory / "f, byte ", outside, ": the file has only 5 bytes"));
+  }
+  EXPECT_EQ(file.offset(), 5);
+}
+
 TEST(InputFile, NoticesAFileThatShrinks) {
   const TempDirectory directory;
   PutBytes(directory / "f", "12345678");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "framework/io/safetensors.h"
 #include "framework/io/tensor_stream.h"
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
@@ -75,6 +76,48 @@ TEST_F(Parameters, RoundTripSeparate) {
   Scope loaded;
   LoadSeparate(program, names, directory / "m", &loaded);
   ExpectLoaded(loaded);
+}
+
+TEST_F(Parameters, RoundTripSafetensors) {
+  const std::string path = directory / "p.safetensors";
+  SaveSafetensors(scope, names, path);
+  const TensorMap saved = ReadSafetensors(path);
+  EXPECT_EQ(saved.size(), 3u);
+  EXPECT_EQ(saved.at("a/b").Item<float>(), 6);
+  LoadSafetensors(program, names, path, &loaded);
+  ExpectLoaded(loaded);
+  // Some of them, into the storage that is there.
+  const void* storage = scope.Get("w").raw_data();
+  scope.FindMutable("w")->data<float>()[0] = 9;
+  scope.FindMutable("B")->data<float>()[0] = 9;
+  const uint64_t generation = scope.generation();
+  LoadSafetensors(program, {"w"}, path, &scope);
+  EXPECT_EQ(scope.Get("w").raw_data(), storage);
+  EXPECT_EQ(scope.Get("w").ToVector<float>(), (std::vector<float>{1, 2}));
+  EXPECT_EQ(scope.Get("B").data<float>()[0], 9);
+  EXPECT_EQ(scope.generation(), generation);
+}
+
+TEST_F(Parameters, AreNotChangedByASafetensorsFileThatDoesNotFit) {
+  const std::string path = directory / "p.safetensors";
+  const auto load = [&](const std::vector<std::string>& wanted) {
+    return [&, wanted] { LoadSafetensors(program, wanted, path, &loaded); };
+  };
+  WriteSafetensors(path, {{"B", Tensor::FromValues<float>({1}, {1})},
+                          {"w", Tensor::FromValues<float>({3}, {1, 2, 3})}});
+  ExpectError(load({"B", "w"}), ErrorCode::kInvalidArgument,
+              "variable \"w\": the file holds float32 [3], the program expects float32 [2]");
+  ExpectError(load({"B", "a/b"}), ErrorCode::kNotFound, path + " has no tensor \"a/b\"");
+  ExpectError(load({"B", "no"}), ErrorCode::kNotFound, "the program has no variable \"no\"");
+  ExpectError(load({"B", "B"}), ErrorCode::kAlreadyExists, "variable \"B\" is named twice");
+  PutBytes(path, BytesOf(path) + "x");
+  EXPECT_EQ(ErrorOf(load({"B"})).code(), ErrorCode::kDataLoss);
+  EXPECT_TRUE(loaded.Names().empty());
+  ExpectError(
+      [&] {
+        SaveSafetensors(scope, {"w", "no"}, path);
+      },
+      ErrorCode::kNotFound, "the scope holds no variable \"no\"");
 }
 
 TEST_F(Parameters, LoadIntoTheStorageThatIsThere) {

@@ -11,6 +11,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/io/inference_model.h"
+#include "framework/io/safetensors.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
 
@@ -63,6 +64,35 @@ TEST(InitialWeights, AreThoseOfTheSavedModelWhereTheNamesAgree) {
   EXPECT_THAT(weights.missing, ElementsAre("classify"));
   EXPECT_EQ(network.Values("body"), saved.Values("body"));
   EXPECT_EQ(network.Values("classify"), head);
+}
+
+TEST(InitialWeights, AreThoseOfASafetensorsFileWhereTheNamesAgree) {
+  const TempDirectory directory;
+  const std::string path = directory / "weights.safetensors";
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const Tensor other = Tensor::FromValues<int8_t>({1}, {1});
+  WriteSafetensors(path, {{"body", Tensor::FromValues<float>({3, 4}, values)}, {"other", other}});
+  Network network(4, "classify", 2);
+  const std::vector<float> head = network.Values("classify");
+  const InitialWeights weights = network.Take(path);
+  EXPECT_THAT(weights.taken, ElementsAre("body"));
+  EXPECT_THAT(weights.missing, ElementsAre("classify"));
+  EXPECT_EQ(network.Values("body"), values);
+  EXPECT_EQ(network.Values("classify"), head);
+}
+
+TEST(InitialWeights, OfASafetensorsFileAreRefusedLikeThoseOfAModel) {
+  const TempDirectory directory;
+  const std::string path = directory / "weights.safetensors";
+  Network network(4, "head", 2);
+  const std::vector<float> before = network.Values("body");
+  WriteSafetensors(path, {{"body", Tensor({4, 3}, DType::kFloat32)}});
+  EXPECT_THAT(InvalidArgumentText([&] { network.Take(path); }),
+              HasSubstr(path + ": parameter \"body\" is float32[4, 3], expected float32[3, 4]"));
+  WriteSafetensors(path, {{"other", Tensor({4, 3}, DType::kFloat32)}});
+  EXPECT_THAT(InvalidArgumentText([&] { network.Take(path); }),
+              HasSubstr("the model has none of the parameters to train"));
+  EXPECT_EQ(network.Values("body"), before);
 }
 
 TEST(InitialWeights, OfAnotherConfigurationAreRefused) {

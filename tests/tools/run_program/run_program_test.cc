@@ -8,6 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/io/npz.h"
+#include "framework/io/safetensors.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
 #include "tests/harness/temp_directory.h"
@@ -190,6 +191,19 @@ TEST_F(RunProgram, SavesThePersistablesAfterTheLastStep) {
   ASSERT_EQ(saved.size(), 2u);
   EXPECT_EQ(saved.at("total").Item<float>(), 106);
   EXPECT_EQ(saved.at("w").Item<float>(), 10);
+}
+
+TEST_F(RunProgram, TakesAndMakesSafetensorsByTheNameOfTheFile) {
+  RunProgramOptions options = Options({"y"});
+  options.params = folder_ / "params.safetensors";
+  options.feed = folder_ / "feed.safetensors";
+  options.out = folder_ / "out.safetensors";
+  options.save_params = folder_ / "saved.safetensors";
+  WriteSafetensors(options.params, {{"w", Tensor::FromValues<float>({1}, {3})}});
+  WriteSafetensors(options.feed, {{"x", Tensor::FromValues<float>({2}, {1, 2})}});
+  RunProgramFile(options);
+  EXPECT_THAT(Floats(ReadSafetensors(options.out).at("y")), ElementsAre(3, 6));
+  EXPECT_EQ(ReadSafetensors(options.save_params).at("w").Item<float>(), 3);
 }
 
 TEST_F(RunProgram, GivesFeedsTheirOffsets) {
