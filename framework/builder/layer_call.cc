@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "framework/builder/call_site.h"
 #include "framework/builder/program_guard.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/registry.h"
@@ -9,14 +10,6 @@
 
 namespace skiff {
 namespace {
-
-std::string Where(const std::source_location& site) {
-  return StrCat(site.file_name(), ":", site.line());
-}
-
-CreationSite SiteOf(const std::source_location& site) {
-  return {site.file_name(), static_cast<int32_t>(site.line())};
-}
 
 int32_t Narrowed(const std::string& attribute, int64_t value) {
   SKIFF_ENFORCE(std::in_range<int32_t>(value), kInvalidArgument, attribute, " = ", value,
@@ -115,7 +108,7 @@ LayerCall::LayerCall(std::string_view type, std::string_view name, const std::so
       name_(name.empty() ? DefaultMainProgram().UniqueName(type) : std::string(name)) {}
 
 void LayerCall::Fail(const std::string& message) const {
-  Throw(ErrorCode::kInvalidArgument, Where(site_), ": ", type_, ": ", message);
+  Throw(ErrorCode::kInvalidArgument, SiteText(site_), ": ", type_, ": ", message);
 }
 
 std::string LayerCall::Use(const Variable& x) const {
@@ -166,7 +159,7 @@ Variable LayerCall::CreateParameter(const ParamAttr& attr, std::string_view suff
     root->CreateVar(parameter);
     return {root, name};
   } catch (const Error& error) {
-    throw error.WithContext(StrCat(Where(site_), ": ", type_));
+    throw error.WithContext(StrCat(SiteText(site_), ": ", type_));
   }
 }
 

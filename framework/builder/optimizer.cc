@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/builder/call_site.h"
 #include "framework/builder/control.h"
 #include "framework/builder/gradient_ops.h"
 #include "framework/builder/layer_call.h"
@@ -33,7 +34,7 @@ std::vector<ParameterGradient> AppendGradients(Program* program, const Variable&
         DefaultOpRegistry(), program, loss.name(),
         {.parameters = options.parameters, .no_grad = options.no_grad, .needs_parameter = true});
   } catch (const Error& error) {
-    throw error.WithContext(StrCat(site.file_name(), ":", site.line()));
+    throw error.WithContext(SiteText(site));
   }
   // By name, so that the updates don't depend on the order in which layers made the parameters.
   std::sort(result.parameters.begin(), result.parameters.end(),
