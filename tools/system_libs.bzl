@@ -93,6 +93,34 @@ system_library = repository_rule(
     configure = True,
 )
 
+def _python_headers_impl(rctx):
+    python = "/usr/bin/python3"
+    include = rctx.execute([python, "-c", "import sysconfig; print(sysconfig.get_path('include'))"]).stdout.strip()
+    cc = rctx.which(rctx.os.environ.get("CC", "gcc"))
+    for header in ["Python.h", "pybind11/pybind11.h", "dlpack/dlpack.h"]:
+        probe = rctx.execute([cc, "-E", "-x", "c++", "-I", include, "-include", header, "/dev/null", "-o", "/dev/null"])
+        if probe.return_code != 0:
+            fail("%s: %s not found. Install it with: apt-get install %s" % (rctx.name, header, rctx.attr.apt))
+    rctx.symlink(include, "include")
+    rctx.file("WORKSPACE", "workspace(name = \"%s\")\n" % rctx.name)
+    rctx.file("BUILD", """package(default_visibility = ["//visibility:public"])
+
+cc_library(
+    name = "python",
+    hdrs = glob(["include/**/*.h"]),
+    includes = ["include"],
+)
+""")
+
+# The headers of Debian's Python and of pybind11, for extension modules.
+python_headers = repository_rule(
+    implementation = _python_headers_impl,
+    attrs = {"apt": attr.string(mandatory = True)},
+    environ = ["CC", "PATH"],
+    local = True,
+    configure = True,
+)
+
 def system_libs():
     system_library(
         name = "com_google_protobuf",
@@ -172,4 +200,8 @@ def system_libs():
         apt = "libicu-dev",
         headers = ["unicode/uchar.h", "unicode/normalizer2.h"],
         libs = {"uc": ["libicuuc.so"]},
+    )
+    python_headers(
+        name = "python",
+        apt = "python3-dev pybind11-dev libdlpack-dev",
     )

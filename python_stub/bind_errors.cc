@@ -1,0 +1,49 @@
+// Errors of C++ as exceptions of Python.
+#include <pybind11/pybind11.h>
+
+#include <exception>
+#include <map>
+#include <string>
+
+#include "framework/base/error.h"
+#include "python_stub/arguments.h"
+#include "python_stub/binding.h"
+
+namespace skiff::python {
+namespace {
+
+// The exception classes of skiff/errors.py by the names of codes. They live as long as the process.
+std::map<std::string, py::object>& Classes() {
+  static auto& classes = *new std::map<std::string, py::object>;
+  return classes;
+}
+
+void Raise(const Error& error) {
+  const std::string text = error.what();
+  // A message may quote bytes of a broken file.
+  const auto message = py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  PyErr_SetObject(Classes().at(std::string(ErrorCodeName(error.code()))).ptr(), message.ptr());
+}
+
+void Translate(std::exception_ptr failure) {
+  try {
+    if (failure) std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    Raise(error);
+  } catch (const ArgumentMismatch& mismatch) {
+    PyErr_SetString(PyExc_TypeError, mismatch.what());
+  }
+}
+
+}  // namespace
+
+void BindErrors(py::module_& /*module*/) {
+  const py::module_ errors = py::module_::import("skiff.errors");
+  for (const py::handle error : errors.attr("BY_CODE")) {
+    Classes()[py::str(error.attr("code"))] = py::reinterpret_borrow<py::object>(error);
+  }
+  py::register_exception_translator(&Translate);
+}
+
+}  // namespace skiff::python

@@ -1,0 +1,306 @@
+// Scopes, executors, and the programs that they compile.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/str_cat.h"
+#include "framework/ir/text.h"
+#include "framework/tuning/kernel_tuner.h"
+#include "python_stub/binding.h"
+#include "python_stub/running.h"
+
+namespace skiff::python {
+namespace {
+
+// Named tuples of figures. They live as long as the process.
+struct TupleClasses {
+  py::object pass_report;
+  py::object plan_statistics;
+  py::object instruction_time;
+};
+TupleClasses& Tuples() {
+  static auto& classes = *new TupleClasses;
+  return classes;
+}
+
+// ---- scopes
+
+Tensor ScopeTensor(SharedScope& scope, const std::string& name) {
+  const ScopeLock lock(scope);
+  return scope.scope.Get(name);
+}
+
+py::object GetItem(SharedScope& scope, const std::string& name) {
+  Tensor copy;
+  {
+    const ScopeLock lock(scope);
+    copy = CopyToCpu(scope.scope.Get(name));
+  }
+  return ArrayOf(copy);
+}
+
+void SetItem(SharedScope& scope, const std::string& name, const py::object& value) {
+  const Tensor tensor = TensorOf(value, StrCat("scope[\"", name, "\"]"));
+  // The scope's own copy, since nothing but runs may write to its storage.
+  const Tensor copy = CopyToCpu(tensor);
+  const ScopeLock lock(scope);
+  scope.scope.Assign(name, copy);
+}
+
+std::vector<std::string> ScopeNames(SharedScope& scope) {
+  const ScopeLock lock(scope);
+  return scope.scope.Names();
+}
+
+bool Contains(SharedScope& scope, const std::string& name) {
+  const ScopeLock lock(scope);
+  return scope.scope.Find(name) != nullptr;
+}
+
+void BindScope(py::module_& module) {
+  py::class_<SharedScope, std::shared_ptr<SharedScope>>(
+      module, "Scope", "Named tensors that outlive a run: parameters, optimizer states, counters.")
+      .def(py::init<>())
+      .def("__getitem__", &GetItem, py::arg("name"),
+           "Returns a copy of a value as an array. Raises NotFoundError, a KeyError.")
+      .def("__setitem__", &SetItem, py::arg("name"), py::arg("value"),
+           "Copies an array into the variable's storage if shape and dtype are the same; otherwise "
+           "gives it another storage, so that bound programs have to be bound again.")
+      .def(
+          "__delitem__",
+          [](SharedScope& self, const std::string& name) {
+            const ScopeLock lock(self);
+            self.scope.Get(name);
+            self.scope.Erase(name);
+          },
+          py::arg("name"))
+      .def("__contains__", &Contains, py::arg("name"))
+      .def("__len__", [](SharedScope& self) { return ScopeNames(self).size(); })
+      .def("__iter__", [](SharedScope& self) { return py::iter(py::cast(ScopeNames(self))); })
+      .def("keys", &ScopeNames, "Returns all names, in ascending order.")
+      .def(
+          "tensor",
+          [](SharedScope& self, const std::string& name) {
+            return PythonTensor{.tensor = ScopeTensor(self, name), .is_writable = false};
+          },
+          py::arg("name"),
+          "Returns a read-only Tensor that shares the variable's storage: later runs change it.");
+}
+
+// ---- feeds and fetches
+
+FeedList FeedsOf(const py::dict& feeds, MayCopy may_copy) {
+  FeedList list;
+  for (const auto& [variable, value] : feeds) {
+    std::string name = NameOf(variable);
+    Tensor tensor = TensorOf(value, StrCat("feed \"", name, "\""), may_copy);
+    list.emplace_back(std::move(name), std::move(tensor));
+  }
+  return list;
+}
+
+py::object FetchObject(const Tensor& tensor, const std::string& name, bool as_tensor) {
+  if (as_tensor) return py::cast(PythonTensor{.tensor = tensor});
+  SKIFF_ENFORCE(!tensor.is_selected_rows(), kInvalidArgument, "fetch \"", name,
+                "\": selected rows have no array, expected return_tensors=True");
+  return ArrayOf(tensor);
+}
+
+py::list FetchObjects(const std::vector<Tensor>& tensors, const FetchList& names, bool as_tensors) {
+  py::list objects;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    objects.append(FetchObject(tensors[i], names[i], as_tensors));
+  }
+  return objects;
+}
+
+py::list Run(PythonCompiledProgram& self, const py::dict& feed, const py::iterable& fetch,
+             bool return_tensors) {
+  const FeedList feeds = FeedsOf(feed, MayCopy::kYes);
+  const FetchList fetches = NamesOf(fetch);
+  std::vector<Tensor> results;
+  {
+    const ScopeLock lock(*self.executor->scope);
+    results = self.program.Run(feeds, fetches);
+  }
+  return FetchObjects(results, fetches, return_tensors);
+}
+
+// ---- compiling
+
+CompileOptions OptionsOf(const std::string& passes, const std::optional<MemoryOptions>& memory,
+                         const KernelNames& kernels, const std::string& tuned_kernels,
+                         size_t plan_cache_capacity) {
+  CompileOptions options;
+  if (memory) options.memory = *memory;
+  options.passes = ParsePasses(passes);
+  options.kernels = kernels;
+  options.plan_cache_capacity = plan_cache_capacity;
+  if (!tuned_kernels.empty()) {
+    options.tuner = std::make_shared<KernelTuner>(DefaultOpRegistry(),
+                                                  KernelTunerOptions{.cache_file = tuned_kernels});
+  }
+  return options;
+}
+
+std::shared_ptr<PythonCompiledProgram> Compile(const std::shared_ptr<PythonExecutor>& executor,
+                                               const Program& program,
+                                               const CompileOptions& options) {
+  // Compiled from a copy, since other threads may change the program meanwhile.
+  const std::unique_ptr<Program> copy = program.Clone();
+  const ScopeLock lock(*executor->scope);
+  return std::make_shared<PythonCompiledProgram>(
+      PythonCompiledProgram{executor, executor->executor.Compile(*copy, options)});
+}
+
+void BindPrepared(py::module_& module) {
+  py::class_<PythonBoundProgram>(
+      module, "BoundProgram",
+      "A program with its feeds and fetches bound to memory: steps look up nothing.")
+      .def(
+          "step",
+          [](PythonBoundProgram& self) {
+            const ScopeLock lock(*self.compiled->executor->scope);
+            self.program.Step();
+          },
+          "Runs the program once, on what the feeds' arrays hold now. They must not change before "
+          "it returns.")
+      .def(
+          "fetch",
+          [](const PythonBoundProgram& self, size_t i) {
+            SKIFF_ENFORCE(i < self.fetches, kOutOfRange, "fetch ", i, " of ", self.fetches);
+            return ArrayOf(self.program.fetch(i), false);
+          },
+          py::arg("index") = 0,
+          "Returns a read-only array of the value of a fetch. Each step writes new values to it.")
+      .def(
+          "is_current", [](const PythonBoundProgram& self) { return self.program.is_current(); },
+          "Returns False once the scope's storage has moved; then bind again.")
+      .def(
+          "statistics",
+          [](const PythonBoundProgram& self) {
+            const PlanStatistics s = self.program.statistics();
+            return Tuples().plan_statistics(s.max_live_bytes, s.planned_bytes, s.unshared_bytes,
+                                            s.derived_bytes, s.persistable_bytes, s.rollback_bytes,
+                                            s.instructions, s.layout_copies);
+          },
+          "Returns the bytes and the instructions of the plan.")
+      .def(
+          "timed_step",
+          [](PythonBoundProgram& self) {
+            std::vector<InstructionTime> times;
+            {
+              const ScopeLock lock(*self.compiled->executor->scope);
+              times = self.program.TimedStep();
+            }
+            py::list list;
+            for (const InstructionTime& time : times) {
+              list.append(
+                  Tuples().instruction_time(time.type, time.kernel, time.output, time.seconds));
+            }
+            return list;
+          },
+          "Does a step and returns the time of each instruction.");
+  py::class_<PythonCompiledProgram, std::shared_ptr<PythonCompiledProgram>>(
+      module, "CompiledProgram", "A snapshot of a program, ready to run.")
+      .def(
+          "run", &Run, py::arg("feed") = py::dict(), py::arg("fetch") = py::tuple(),
+          py::arg("return_tensors") = false,
+          "Runs once and returns the fetches in order: arrays of their own, or Tensors. Feeds that "
+          "are contiguous are read in place; no thread may write to them meanwhile. After an "
+          "Error the scope is as it was before.")
+      .def(
+          "bind",
+          [](const std::shared_ptr<PythonCompiledProgram>& self, const py::dict& feed,
+             const py::iterable& fetch) {
+            const FeedList feeds = FeedsOf(feed, MayCopy::kNo);
+            const FetchList fetches = NamesOf(fetch);
+            const ScopeLock lock(*self->executor->scope);
+            return PythonBoundProgram{self, fetches.size(), self->program.Bind(feeds, fetches)};
+          },
+          py::arg("feed") = py::dict(), py::arg("fetch") = py::tuple(),
+          "Binds the arrays: each step reads them as they are then, so they must be contiguous.")
+      .def_property_readonly(
+          "program",
+          [](const PythonCompiledProgram& self) { return self.program.program().Clone(); },
+          "A copy of the program after the program passes.")
+      .def_property_readonly(
+          "reports",
+          [](const PythonCompiledProgram& self) {
+            py::list list;
+            for (const PassReport& report : self.program.reports()) {
+              list.append(Tuples().pass_report(report.pass, report.changes, report.summary));
+            }
+            return list;
+          },
+          "What each program pass did.");
+}
+
+void BindTheExecutor(py::module_& module) {
+  py::class_<PythonExecutor, std::shared_ptr<PythonExecutor>>(
+      module, "Executor",
+      "Runs programs in a scope. Other threads of Python go on meanwhile; those that use the same "
+      "scope wait.")
+      .def(py::init([](const std::string& place, std::shared_ptr<SharedScope> scope) {
+             if (scope == nullptr) scope = std::make_shared<SharedScope>();
+             return std::make_shared<PythonExecutor>(Place::FromName(place), std::move(scope));
+           }),
+           py::arg("place") = PlaceName(Place::Default()), py::arg("scope") = py::none(),
+           "Makes a scope of its own if none is given. Raises an Error for a place that this build "
+           "or machine lacks.")
+      .def_property_readonly("scope", [](const PythonExecutor& self) { return self.scope; })
+      .def_property_readonly(
+          "place", [](const PythonExecutor& self) { return PlaceName(self.executor.place()); })
+      .def(
+          "compile",
+          [](const std::shared_ptr<PythonExecutor>& self, const Program& program,
+             const std::string& passes, const std::optional<MemoryOptions>& memory,
+             const KernelNames& kernels, const std::string& tuned_kernels,
+             size_t plan_cache_capacity) {
+            return Compile(self, program,
+                           OptionsOf(passes, memory, kernels, tuned_kernels, plan_cache_capacity));
+          },
+          py::arg("program"), py::kw_only(), py::arg("passes") = "", py::arg("memory") = py::none(),
+          py::arg("kernels") = KernelNames(), py::arg("tuned_kernels") = "",
+          py::arg("plan_cache_capacity") = 8,
+          "Compiles a snapshot of the program.\n\n"
+          "Keyword arguments:\n"
+          "  passes: \"+fuse_optimizer,-layout\" runs the first as well and leaves out the second\n"
+          "  memory: a MemoryOptions\n"
+          "  kernels: from op types to the names of their kernels\n"
+          "  tuned_kernels: a file that keeps which kernels were measured to be the fastest\n"
+          "  plan_cache_capacity: how many plans, one for each signature of a run, are kept")
+      .def(
+          "run",
+          [](const std::shared_ptr<PythonExecutor>& self, const Program& program,
+             const py::dict& feed, const py::iterable& fetch, bool return_tensors) {
+            return Run(*Compile(self, program, {}), feed, fetch, return_tensors);
+          },
+          py::arg("program"), py::arg("feed") = py::dict(), py::arg("fetch") = py::tuple(),
+          py::arg("return_tensors") = false, "Compiles and runs once: for startup programs.");
+}
+
+}  // namespace
+
+void BindExecutor(py::module_& module) {
+  Tuples().pass_report = NamedTupleClass(module, "PassReport", {"name", "changes", "summary"});
+  Tuples().plan_statistics =
+      NamedTupleClass(module, "PlanStatistics",
+                      {"max_live_bytes", "planned_bytes", "unshared_bytes", "derived_bytes",
+                       "persistable_bytes", "rollback_bytes", "instructions", "layout_copies"});
+  Tuples().instruction_time =
+      NamedTupleClass(module, "InstructionTime", {"type", "kernel", "output", "seconds"});
+  BindScope(module);
+  BindPrepared(module);
+  BindTheExecutor(module);
+}
+
+}  // namespace skiff::python

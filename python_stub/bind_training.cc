@@ -1,0 +1,386 @@
+// Readers and the trainer.
+#include <pybind11/functional.h>
+#include <pybind11/iostream.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/str_cat.h"
+#include "framework/training/reader.h"
+#include "framework/training/sample_reader.h"
+#include "framework/training/sample_source.h"
+#include "framework/training/trainer.h"
+#include "python_stub/binding.h"
+
+namespace skiff::python {
+namespace {
+
+using training::Batch;
+using training::FeedShape;
+using training::Metric;
+using training::MetricValues;
+using training::Reader;
+using training::ReaderState;
+using training::Trainer;
+
+// ---- batches of a Python iterable
+
+constexpr const char* kEpochKey = "epoch";
+constexpr const char* kBatchKey = "batch";
+
+int64_t StateNumber(const ReaderState& state, const char* key) {
+  const auto found = state.find(key);
+  SKIFF_ENFORCE(found != state.end() && !found->second.empty() && found->second.size() < 19 &&
+                    found->second.find_first_not_of("0123456789") == std::string::npos,
+                kDataLoss, "the state of an IterableReader has no number \"", key, "\"");
+  return std::stoll(found->second);
+}
+
+// Reads what `make_epoch(epoch)` iterates over: dicts of arrays. May be called without holding the
+// interpreter; what the iterable raises goes to the caller unchanged.
+class IterableReader : public Reader {
+ public:
+  IterableReader(py::function make_epoch, int64_t batches_in_epoch)
+      : make_epoch_(std::move(make_epoch)), batches_in_epoch_(batches_in_epoch) {}
+
+  void StartEpoch(int64_t epoch) override {
+    SKIFF_ENFORCE(epoch >= 0, kOutOfRange, "epoch ", epoch, ", expected at least 0");
+    const py::gil_scoped_acquire gil;
+    iterator_ = py::iter(make_epoch_(epoch));
+    epoch_ = epoch;
+    batch_ = 0;
+  }
+
+  bool Next(Batch* batch) override {
+    const py::gil_scoped_acquire gil;
+    const py::object next = Advance();
+    if (!next) return false;
+    if (!py::isinstance<py::dict>(next)) {
+      throw py::type_error(StrCat("a batch is ", std::string(py::str(py::type::of(next))),
+                                  ", expected a dict from names to arrays"));
+    }
+    batch->feeds.clear();
+    for (const auto& [variable, value] : py::reinterpret_borrow<py::dict>(next)) {
+      std::string name = NameOf(variable);
+      Tensor tensor = TensorOf(value, StrCat("batch[\"", name, "\"]"));
+      batch->feeds.emplace_back(std::move(name), std::move(tensor));
+    }
+    SKIFF_ENFORCE(!batch->feeds.empty() && batch->feeds[0].second.shape().rank() > 0,
+                  kInvalidArgument, "a batch has no array with a first dim, the samples");
+    batch->samples = batch->feeds[0].second.shape()[0];
+    ++batch_;
+    return true;
+  }
+
+  ReaderState state() const override {
+    return {{kEpochKey, StrCat(epoch_)}, {kBatchKey, StrCat(batch_)}};
+  }
+
+  void Restore(const ReaderState& state) override {
+    const int64_t epoch = StateNumber(state, kEpochKey);
+    const int64_t batch = StateNumber(state, kBatchKey);
+    StartEpoch(epoch);
+    const py::gil_scoped_acquire gil;
+    for (; batch_ < batch; ++batch_) {
+      SKIFF_ENFORCE(Advance(), kDataLoss, "epoch ", epoch, " has ", batch_,
+                    " batches, expected more than ", batch, " as in the interrupted training");
+    }
+  }
+
+  int64_t batches_in_epoch() const override { return batches_in_epoch_; }
+
+ private:
+  // Returns a null object at the end.
+  py::object Advance() {
+    if (!iterator_) StartEpoch(epoch_);
+    auto next = py::reinterpret_steal<py::object>(PyIter_Next(iterator_.ptr()));
+    if (!next && PyErr_Occurred() != nullptr) throw py::error_already_set();
+    return next;
+  }
+
+  py::function make_epoch_;
+  int64_t batches_in_epoch_;
+  py::object iterator_;  // null before the first batch
+  int64_t epoch_ = 0;
+  int64_t batch_ = 0;  // the next one
+};
+
+// ---- batches of arrays
+
+// Row i of each array is sample i.
+class ArraySource : public training::SampleSource {
+ public:
+  explicit ArraySource(const py::dict& arrays) {
+    for (const auto& [variable, value] : arrays) {
+      std::string name = NameOf(variable);
+      Tensor tensor = TensorOf(value, StrCat("arrays[\"", name, "\"]"));
+      SKIFF_ENFORCE(tensor.shape().rank() > 0, kInvalidArgument, "arrays[\"", name,
+                    "\"] has rank 0, expected rows");
+      SKIFF_ENFORCE(arrays_.empty() || tensor.shape()[0] == size(), kInvalidArgument, "arrays[\"",
+                    name, "\"] has ", tensor.shape()[0], " rows, expected ", size(), " as in \"",
+                    names_.empty() ? "" : names_[0], "\"");
+      names_.push_back(std::move(name));
+      arrays_.push_back(std::move(tensor));
+    }
+    SKIFF_ENFORCE(!arrays_.empty(), kInvalidArgument, "ArrayReader of no arrays");
+  }
+
+  int64_t size() const override { return arrays_[0].shape()[0]; }
+
+  std::vector<FeedShape> fields() const override {
+    std::vector<FeedShape> fields;
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      const Shape row(arrays_[i].shape().dims().subspan(1));
+      fields.push_back({names_[i], row, arrays_[i].dtype()});
+    }
+    return fields;
+  }
+
+  void Read(int64_t sample, int64_t /*epoch*/, int64_t row,
+            std::span<Tensor> fields) const override {
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      const int64_t bytes = size() == 0 ? 0 : arrays_[i].byte_count() / size();
+      std::memcpy(static_cast<char*>(fields[i].raw_data()) + row * bytes,
+                  static_cast<const char*>(arrays_[i].raw_data()) + sample * bytes,
+                  static_cast<size_t>(bytes));
+    }
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<Tensor> arrays_;
+};
+
+class ArrayReader : public Reader {
+ public:
+  ArrayReader(const py::dict& arrays, const training::SampleReaderOptions& options)
+      : source_(arrays), reader_(&source_, options) {}
+
+  void StartEpoch(int64_t epoch) override { reader_.StartEpoch(epoch); }
+  bool Next(Batch* batch) override { return reader_.Next(batch); }
+  ReaderState state() const override { return reader_.state(); }
+  void Restore(const ReaderState& state) override { reader_.Restore(state); }
+  int64_t batches_in_epoch() const override { return reader_.batches_in_epoch(); }
+  std::vector<std::vector<FeedShape>> batch_shapes() const override {
+    return reader_.batch_shapes();
+  }
+
+ private:
+  ArraySource source_;
+  training::SampleReader reader_;
+};
+
+// The batches of an epoch, for a loop of one's own.
+struct Epoch {
+  std::shared_ptr<Reader> reader;
+
+  py::dict Next() const {
+    Batch batch;
+    if (!reader->Next(&batch)) throw py::stop_iteration();
+    py::dict arrays;
+    for (const auto& [name, tensor] : batch.feeds) arrays[py::str(name)] = ArrayOf(tensor);
+    return arrays;
+  }
+};
+
+void BindReaders(py::module_& module) {
+  py::class_<Epoch>(module, "Epoch", "The batches of an epoch.")
+      .def("__iter__", [](const py::object& self) { return self; })
+      .def("__next__", &Epoch::Next);
+  py::class_<Reader, std::shared_ptr<Reader>>(
+      module, "Reader", "The source of a training's batches. One thread uses a reader.")
+      .def(
+          "epoch",
+          [](const std::shared_ptr<Reader>& self, int64_t epoch) {
+            self->StartEpoch(epoch);
+            return Epoch{self};
+          },
+          py::arg("epoch"), "Returns an iterator over the batches of an epoch, counted from 0.")
+      .def("__len__", &Reader::batches_in_epoch);
+  py::class_<ArrayReader, Reader, std::shared_ptr<ArrayReader>>(
+      module, "ArrayReader", "Batches of the rows of arrays, shuffled again for each epoch.")
+      .def(py::init([](const py::dict& arrays, int64_t batch_size, bool shuffle, bool drop_last,
+                       uint64_t seed) {
+             return std::make_shared<ArrayReader>(
+                 arrays, training::SampleReaderOptions{.batch_size = batch_size,
+                                                       .shuffle = shuffle,
+                                                       .drop_last = drop_last,
+                                                       .seed = seed});
+           }),
+           py::arg("arrays"), py::kw_only(), py::arg("batch_size") = 64, py::arg("shuffle") = false,
+           py::arg("drop_last") = false, py::arg("seed") = 0);
+  py::class_<IterableReader, Reader, std::shared_ptr<IterableReader>>(
+      module, "IterableReader",
+      "Batches that a function makes: make_epoch(epoch) returns an iterable of dicts from names to "
+      "arrays. It must give the same batches for an epoch each time, since a resumed training "
+      "passes over those that it has seen.")
+      .def(py::init<py::function, int64_t>(), py::arg("make_epoch"), py::arg("batches_in_epoch"));
+}
+
+// ---- the trainer
+
+py::dict ValuesObject(const MetricValues& values) {
+  py::dict object;
+  for (const auto& [name, value] : values.entries()) object[py::str(name)] = value;
+  return object;
+}
+
+py::object RecordObject(const training::TrainingRecord& record) {
+  py::dict object;
+  object["epoch"] = record.epoch;
+  object["step"] = record.step;
+  object["seconds"] = record.seconds;
+  object["learning_rate"] = record.learning_rate;
+  object["samples_per_second"] = record.samples_per_second;
+  object["train"] = ValuesObject(record.train);
+  object["validation"] = ValuesObject(record.validation);
+  return object;
+}
+
+// A trainer with what it refers to.
+class PythonTrainer {
+ public:
+  PythonTrainer(training::TrainingProgram program, std::shared_ptr<Reader> train,
+                std::shared_ptr<Reader> validation, const training::TrainerOptions& options)
+      : program_(std::move(program)),
+        train_(std::move(train)),
+        validation_(std::move(validation)),
+        buffer_(py::module_::import("sys").attr("stdout")),
+        out_(&buffer_) {
+    const py::gil_scoped_release release;
+    trainer_.emplace(&program_, train_.get(), validation_.get(), options, &out_);
+  }
+
+  void Resume() {
+    const py::gil_scoped_release release;
+    trainer_->Resume();
+  }
+
+  py::object Run(const py::object& result_class) {
+    training::TrainingResult result;
+    {
+      const py::gil_scoped_release release;
+      result = trainer_->Run();
+      out_.flush();
+    }
+    // The trainer has saved a checkpoint. Python's own handler has not seen the signal.
+    if (result.signal == SIGINT) {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+      throw py::error_already_set();
+    }
+    py::list records;
+    for (const training::TrainingRecord& record : result.records) {
+      records.append(RecordObject(record));
+    }
+    return result_class(result.finished, result.signal, result.best_value, result.best_epoch,
+                        records, result.weights_hash);
+  }
+
+  py::dict Evaluate() {
+    MetricValues values;
+    {
+      const py::gil_scoped_release release;
+      values = trainer_->Evaluate();
+    }
+    return ValuesObject(values);
+  }
+
+  std::string WeightsHash() const { return trainer_->WeightsHash(); }
+
+ private:
+  training::TrainingProgram program_;
+  std::shared_ptr<Reader> train_;
+  std::shared_ptr<Reader> validation_;
+  py::detail::pythonbuf buffer_;
+  std::ostream out_;
+  std::optional<Trainer> trainer_;
+};
+
+std::unique_ptr<PythonTrainer> MakeTrainer(
+    const Program& main, const Program& startup, const Program& test, const py::object& loss,
+    const py::object& learning_rate, const std::shared_ptr<Reader>& train,
+    const std::shared_ptr<Reader>& validation, const std::string& output_dir, int64_t epochs,
+    const std::vector<Metric>& metrics, const std::string& decisive_metric,
+    const py::iterable& model_inputs, const py::iterable& model_outputs, const std::string& title,
+    int64_t save_every_steps, int64_t early_stop_epochs, const std::string& initial_model,
+    const std::map<std::string, std::string>& configuration, const std::string& passes) {
+  training::TrainingProgram program{.main = main.Clone(),
+                                    .startup = startup.Clone(),
+                                    .test = test.Clone(),
+                                    .loss = NameOf(loss),
+                                    .metrics = metrics,
+                                    .decisive_metric = decisive_metric,
+                                    .learning_rate = NameOf(learning_rate),
+                                    .model_inputs = NamesOf(model_inputs),
+                                    .model_outputs = NamesOf(model_outputs)};
+  return std::make_unique<PythonTrainer>(
+      std::move(program), train, validation,
+      training::TrainerOptions{.title = title,
+                               .output_dir = output_dir,
+                               .epochs = epochs,
+                               .save_every_steps = save_every_steps,
+                               .early_stop_epochs = early_stop_epochs,
+                               .initial_model = initial_model,
+                               .configuration = configuration,
+                               .compile = {.passes = ParsePasses(passes)}});
+}
+
+void BindTrainer(py::module_& module) {
+  py::class_<Metric>(module, "Metric",
+                     "A number that a program computes in each step, and whose means a training "
+                     "reports for each epoch.")
+      .def(py::init([](const std::string& name, const py::object& variable,
+                       const std::string& weight, bool percent, bool larger_is_better) {
+             return Metric{.name = name,
+                           .variable = NameOf(variable),
+                           .weight = weight,
+                           .percent = percent,
+                           .larger_is_better = larger_is_better};
+           }),
+           py::arg("name"), py::arg("variable"), py::kw_only(), py::arg("weight") = "",
+           py::arg("percent") = false, py::arg("larger_is_better") = false);
+  const py::object result_class = NamedTupleClass(
+      module, "TrainingResult",
+      {"finished", "signal", "best_value", "best_epoch", "records", "weights_hash"});
+  py::class_<PythonTrainer>(
+      module, "Trainer",
+      "Trains a model over epochs, with evaluation, checkpoints, a log and a learning curve in the "
+      "output directory (docs/training.md).")
+      .def(py::init(&MakeTrainer), py::kw_only(), py::arg("main"), py::arg("startup"),
+           py::arg("test"), py::arg("loss"), py::arg("learning_rate"), py::arg("train"),
+           py::arg("validation"), py::arg("output_dir"), py::arg("epochs") = 1,
+           py::arg("metrics") = std::vector<Metric>(), py::arg("decisive_metric") = "loss",
+           py::arg("model_inputs") = py::tuple(), py::arg("model_outputs") = py::tuple(),
+           py::arg("title") = "", py::arg("save_every_steps") = 0, py::arg("early_stop_epochs") = 0,
+           py::arg("initial_model") = "",
+           py::arg("configuration") = std::map<std::string, std::string>(), py::arg("passes") = "",
+           "Runs the startup program. learning_rate is the variable of the optimizer's rate.")
+      .def("resume", &PythonTrainer::Resume,
+           "Continues from the newest checkpoint of the output directory.")
+      .def(
+          "run", [result_class](PythonTrainer& self) { return self.Run(result_class); },
+          "Trains up to the last epoch. Ctrl-C saves a checkpoint between two steps, then raises "
+          "KeyboardInterrupt; what a reader raises comes out unchanged.")
+      .def("evaluate", &PythonTrainer::Evaluate,
+           "Returns the means of the metrics over the validation reader's epoch 0.")
+      .def("weights_hash", &PythonTrainer::WeightsHash);
+}
+
+}  // namespace
+
+void BindTraining(py::module_& module) {
+  BindReaders(module);
+  BindTrainer(module);
+}
+
+}  // namespace skiff::python

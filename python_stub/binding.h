@@ -1,0 +1,86 @@
+// What the parts of the extension module share. Only sources that include pybind11 read it.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "framework/builder/call_site.h"
+#include "framework/builder/variable.h"
+#include "framework/executor/executor.h"
+#include "framework/ir/program.h"
+#include "framework/tensor/scope.h"
+#include "framework/tensor/tensor.h"
+
+namespace skiff::python {
+
+namespace py = pybind11;
+
+// Each binds one part of the package. Parts come in this order, since later ones use the classes of
+// earlier ones.
+void BindErrors(py::module_& module);
+void BindTensors(py::module_& module);
+void BindPrograms(py::module_& module);
+void BindFunctions(py::module_& module);
+void BindExecutor(py::module_& module);
+void BindFiles(py::module_& module);
+void BindTraining(py::module_& module);
+
+// ---- programs
+
+// Layers called while it exists name the line of Python that is running.
+CallSiteGuard GuardCaller();
+// Makes this thread's default programs objects of Python, which outlive every Variable in them.
+void OwnDefaultPrograms();
+// Returns the Python object of a variable, which keeps its program alive.
+py::object VariableObject(const Variable& variable);
+// Returns the name of a variable that is given as a text or as a Variable. Throws a TypeError.
+std::string NameOf(py::handle variable);
+std::vector<std::string> NamesOf(const py::iterable& variables);
+
+// ---- tensors
+
+// A tensor in Python. One that shares memory with something that isn't to be written is read-only.
+struct PythonTensor {
+  Tensor tensor;
+  bool is_writable = true;
+};
+
+enum class MayCopy { kYes, kNo };
+
+// Returns the tensor of an object: a Tensor, an array, anything with __dlpack__, or what
+// numpy.asarray takes. It shares the memory if that is contiguous, aligned and of the native byte
+// order, and keeps the object alive. Otherwise it is a copy; with kNo throws an Error
+// (kInvalidArgument). `what` begins messages. Throws an Error (kInvalidArgument) for a dtype that
+// Skiff lacks and for memory that isn't the CPU's.
+Tensor TensorOf(py::handle object, const std::string& what, MayCopy may_copy = MayCopy::kYes);
+// Returns an array that shares the tensor's memory and keeps it alive; of a tensor on a device, a
+// copy. The elements of bfloat16 are its bits, uint16.
+py::object ArrayOf(const Tensor& tensor, bool is_writable = true);
+
+// ---- running
+
+// A scope that several threads of Python may reach.
+struct SharedScope {
+  Scope scope;
+  std::mutex mutex;
+};
+
+// Lets other threads of Python run, then waits until no other thread uses the scope. No thread
+// waits for the mutex while it holds the interpreter, so nothing deadlocks.
+class ScopeLock {
+ public:
+  explicit ScopeLock(SharedScope& scope) : lock_(scope.mutex) {}
+
+ private:
+  py::gil_scoped_release release_;
+  std::lock_guard<std::mutex> lock_;
+};
+
+// Returns a Python namedtuple class called `name`, and makes it an attribute of the module.
+py::object NamedTupleClass(py::module_& module, const char* name,
+                           const std::vector<std::string>& fields);
+
+}  // namespace skiff::python

@@ -1,0 +1,29 @@
+"""Skiff: programs of operators, built, differentiated, compiled and run.
+
+    import skiff
+    from skiff import layers
+
+    main, startup = skiff.Program(), skiff.Program()
+    with skiff.program_guard(main, startup):
+        x = layers.data("x", [-1, 13])
+        y = layers.data("y", [-1, 1])
+        loss = layers.mean(layers.square_error_cost(layers.fc(x, 1), y))
+        skiff.optimizer.Sgd(learning_rate=0.01).minimize(loss)
+
+    exe = skiff.Executor()
+    exe.run(startup)
+    step = exe.compile(main)
+    value, = step.run({"x": images, "y": prices}, [loss])
+"""
+from . import errors
+from ._skiff import (
+    ArrayReader, Block, BoundProgram, CompiledProgram, Epoch, Executor, GradientClip, GradientMerge, InferenceModel,
+    Initializer, InstructionTime, IterableReader, LoadedCheckpoint, MemoryOptions, Metric, Op, Optimizer,
+    ParamAttr, ParameterAverage, ParameterGradient, PassReport, PlanStatistics, Program, Reader, Regularizer, SavedCheckpoint, Scope, Tensor, Trainer,
+    TrainingResult, Var, Variable, clip_by_global_norm, clip_by_norm, clip_by_value, default_main_program,
+    default_startup_program, l1_decay, l2_decay, load_inference_model, load_latest_checkpoint, name_scope, program_guard,
+    read_npz, save_checkpoint, save_inference_model, weights_hash, write_npz)
+from .errors import (
+    AlreadyExistsError, DataLossError, Error, FailedPreconditionError, InvalidArgumentError, IoError, NotFoundError,
+    OutOfRangeError, ResourceExhaustedError, UnimplementedError)
+from . import initializer, layers, learning_rate, optimizer
