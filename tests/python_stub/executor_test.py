@@ -1,0 +1,425 @@
+"""Tests runs from Python: feeds and fetches without copies, what is refused, scopes, threads, interrupts."""
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import weakref
+
+import numpy
+
+from tests.python_stub.package import FOLDER, skiff
+
+layers = skiff.layers
+
+
+def linear(width=4, optimizer=None):
+    """(main, startup, y, loss) of y = w x, where w is 2."""
+    main, startup = skiff.Program(), skiff.Program()
+    with skiff.program_guard(main, startup):
+        x = layers.data("x", [-1, width])
+        weight = skiff.ParamAttr(name="w", initializer=skiff.initializer.constant(2.0))
+        y = layers.fc(x, 1, param_attr=weight, bias_attr=None)
+        loss = layers.mean(y)
+        if optimizer:
+            optimizer.minimize(loss)
+    return main, startup, y, loss
+
+
+def identity(dtype, dims=(-1, 2)):
+    """A compiled program whose y is its x."""
+    main = skiff.Program()
+    with skiff.program_guard(main, skiff.Program()):
+        layers.assign(layers.data("x", dims, dtype))
+    return skiff.Executor().compile(main), main.block().ops[0].outputs["Out"][0]
+
+
+class Runs(unittest.TestCase):
+    def setUp(self):
+        self.main, startup, self.y, self.loss = linear()
+        self.executor = skiff.Executor()
+        self.executor.run(startup)
+        self.step = self.executor.compile(self.main)
+        self.x = numpy.arange(8, dtype="float32").reshape(2, 4)
+
+    def test_return_arrays_in_order(self):
+        y, loss = self.step.run({"x": self.x}, [self.y, self.loss.name])
+        numpy.testing.assert_array_equal(y, [[12], [44]])
+        self.assertEqual((y.dtype, loss.shape, loss.item()), (numpy.float32, (), 28))
+        self.assertEqual(self.step.run({"x": self.x}), [])
+        self.assertTrue(y.flags.writeable)
+
+    def test_read_feeds_in_place_and_let_them_go(self):
+        count = sys.getrefcount(self.x)
+        self.step.run({"x": self.x}, [self.y])
+        self.assertEqual(sys.getrefcount(self.x), count)
+        self.x[0] = 1
+        self.assertEqual(self.step.run({"x": self.x}, [self.y])[0][0], 8)
+
+    def test_take_every_kind_of_array(self):
+        strided = numpy.zeros((2, 8), "float32")
+        strided[:, ::2] = self.x
+        raw = numpy.zeros(self.x.nbytes + 1, "uint8")
+        unaligned = raw[1:].view("float32").reshape(2, 4)
+        unaligned[:] = self.x
+        read_only = self.x.copy()
+        read_only.flags.writeable = False
+        for name, array in (("strided", strided[:, ::2]), ("transposed", numpy.asfortranarray(self.x)),
+                            ("backwards", self.x[::-1, ::-1].copy()[::-1, ::-1]), ("unaligned", unaligned),
+                            ("foreign", self.x.astype(">f4")), ("read-only", read_only),
+                            ("tensor", skiff.Tensor(self.x))):
+            with self.subTest(name):
+                numpy.testing.assert_array_equal(self.step.run({"x": array}, [self.y])[0], [[12], [44]])
+
+    def test_refuse_wrong_feeds(self):
+        for feed, message in (
+                ({"x": self.x.astype("float64")}, 'feed "x": dtype float64 given, float32 expected'),
+                ({"x": self.x.astype("complex64")}, 'feed "x": an array of dtype complex64, expected bool'),
+                ({"x": self.x.astype("uint16")}, 'feed "x": an array of dtype uint16, expected bool'),
+                ({"x": self.x.astype(object)}, 'feed "x": an array of dtype object'),
+                ({"x": self.x[:, :3]}, 'feed "x": .*3'), ({}, '"x"'), ({"x": self.x, "z": self.x}, '"z"'),
+                ({"x": "text"}, 'feed "x": an array of dtype <U4')):
+            with self.subTest(message):
+                with self.assertRaisesRegex(skiff.Error, message):
+                    self.step.run(feed, [self.y])
+        for feed, fetch in (({1: self.x}, [self.y]), ({"x": self.x}, "y"), ({"x": self.x}, [1])):
+            with self.assertRaises(TypeError):
+                self.step.run(feed, fetch)
+        with self.assertRaisesRegex(skiff.NotFoundError, '"nothing"'):
+            self.step.run({"x": self.x}, ["nothing"])
+
+    def test_bind_arrays(self):
+        bound = self.step.bind({"x": self.x}, [self.y])
+        bound.step()
+        y = bound.fetch(0)
+        numpy.testing.assert_array_equal(y, [[12], [44]])
+        self.x[1] = 0
+        bound.step()
+        numpy.testing.assert_array_equal(y, [[12], [0]])
+        self.assertFalse(y.flags.writeable)
+        with self.assertRaises(skiff.OutOfRangeError):
+            bound.fetch(1)
+        self.assertGreater(bound.statistics().planned_bytes, 0)
+        self.assertIn("mul", [time.type for time in bound.timed_step()])
+        self.assertTrue(bound.is_current())
+        self.executor.scope["w"] = numpy.zeros((4, 2), "float32")
+        self.assertFalse(bound.is_current())
+        with self.assertRaises(skiff.FailedPreconditionError):
+            bound.step()
+
+    def test_bind_keeps_arrays_and_refuses_copies(self):
+        held = weakref.ref(self.x)
+        bound = self.step.bind({"x": self.x}, [self.y])
+        y = bound.fetch()
+        del self.x, self.step, self.executor
+        gc.collect()
+        self.assertIsNotNone(held())
+        bound.step()
+        del bound
+        gc.collect()
+        self.assertIsNone(held())
+        numpy.testing.assert_array_equal(y, [[12], [44]])
+        step = self.compiled()
+        for feed in (numpy.zeros((2, 8), "float32")[:, ::2], [[1.0] * 4]):
+            with self.assertRaisesRegex(skiff.InvalidArgumentError, 'feed "x": .*read in place'):
+                step.bind({"x": feed}, [self.y])
+
+    def compiled(self):
+        executor = skiff.Executor()
+        executor.run(linear()[1])
+        return executor.compile(self.main)
+
+    def test_compile_with_options(self):
+        step = self.executor.compile(self.main, passes="none", memory=skiff.MemoryOptions(policy="none"),
+                                     kernels={"mul": "plain"})
+        self.assertEqual(step.reports, [])
+        self.assertEqual(step.program, self.main)
+        numpy.testing.assert_array_equal(step.run({"x": self.x}, [self.y])[0], [[12], [44]])
+        with self.assertRaises(skiff.NotFoundError):
+            self.executor.compile(self.main, passes="+nothing")
+        with self.assertRaises(skiff.Error):
+            self.executor.compile(self.main, kernels={"mul": "nothing"})
+        self.assertEqual(self.executor.place, "cpu")
+        with self.assertRaises(skiff.Error):
+            skiff.Executor("cuda:99")
+
+    def test_leave_the_scope_as_it_was_after_an_error(self):
+        main, startup = skiff.Program(), skiff.Program()
+        with skiff.program_guard(main, startup):
+            label = layers.data("label", [-1, 1], "int64")
+            logits = layers.fc(layers.data("x", [-1, 4]), 3)
+            loss = layers.mean(layers.softmax_with_cross_entropy(logits, label))
+            skiff.optimizer.Momentum(learning_rate=0.1).minimize(loss)
+        executor = skiff.Executor()
+        executor.run(startup)
+        step = executor.compile(main)
+        before = skiff.weights_hash(executor.scope, executor.scope)
+        with self.assertRaisesRegex(skiff.Error, "executor_test.py:.*label"):
+            step.run({"x": self.x, "label": numpy.array([[1], [7]])}, [loss])
+        self.assertEqual(skiff.weights_hash(executor.scope, executor.scope), before)
+        step.run({"x": self.x, "label": numpy.array([[1], [2]])}, [loss])
+        self.assertNotEqual(skiff.weights_hash(executor.scope, executor.scope), before)
+
+
+class Dtypes(unittest.TestCase):
+    def test_of_numpy_come_back(self):
+        for dtype in ("bool", "int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64"):
+            with self.subTest(dtype):
+                array = numpy.array([[0, 1], [2, 3]], dtype)
+                step, y = identity(dtype)
+                result, = step.run({"x": array}, [y])
+                self.assertEqual(result.dtype, array.dtype)
+                numpy.testing.assert_array_equal(result, array)
+
+    def test_bfloat16_is_its_bits(self):
+        bits = (numpy.array([[1.0, -2.5]], "float32").view("uint32") >> 16).astype("uint16")
+        step, y = identity("bfloat16")
+        result, = step.run({"x": skiff.Tensor(bits, "bfloat16")}, [y])
+        numpy.testing.assert_array_equal(result, bits)
+        tensor, = step.run({"x": skiff.Tensor(bits, "bfloat16")}, [y], return_tensors=True)
+        self.assertEqual((tensor.dtype, tensor.shape, tensor.numpy().dtype), ("bfloat16", (1, 2), numpy.uint16))
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "expected an array of dtype uint16"):
+            skiff.Tensor(numpy.ones((1, 2), "float32"), "bfloat16")
+
+    def test_empty_and_scalar_arrays(self):
+        step, y = identity("float32")
+        self.assertEqual(step.run({"x": numpy.zeros((0, 2), "float32")}, [y])[0].shape, (0, 2))
+        step, y = identity("float32", [])
+        self.assertEqual(step.run({"x": numpy.float32(3)}, [y])[0], numpy.float32(3))
+
+
+class Tensors(unittest.TestCase):
+    def test_share_the_memory_of_arrays(self):
+        array = numpy.zeros((2, 3), "float32")
+        tensor = skiff.Tensor(array, "float32")
+        array[1, 2] = 5
+        self.assertEqual(tensor.numpy()[1, 2], 5)
+        self.assertTrue(numpy.shares_memory(numpy.asarray(tensor), array))
+        self.assertEqual(numpy.asarray(tensor, "float64").dtype, numpy.float64)
+        self.assertEqual((tensor.shape, tensor.place, repr(tensor)), ((2, 3), "cpu", "Tensor(float32, [2, 3], cpu)"))
+        held = weakref.ref(array)
+        view = tensor.numpy()
+        del array, tensor
+        gc.collect()
+        self.assertIsNotNone(held())
+        del view
+        gc.collect()
+        self.assertIsNone(held())
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "dtype float64, expected float32"):
+            skiff.Tensor(numpy.zeros(2), "float32")
+
+    def test_have_offsets_of_sequences(self):
+        rows = numpy.arange(6, dtype="float32").reshape(3, 2)
+        self.assertEqual(skiff.Tensor(rows, lod=[[0, 1, 3]]).lod, [[0, 1, 3]])
+        with self.assertRaises(skiff.InvalidArgumentError):
+            skiff.Tensor(rows, lod=[[0, 1]])
+        main = skiff.Program()
+        with skiff.program_guard(main, skiff.Program()):
+            total = layers.reduce_sum(layers.data("x", [-1, 2], lod_level=1))
+        step = skiff.Executor().compile(main)
+        self.assertEqual(step.run({"x": skiff.Tensor(rows, lod=[[0, 1, 3]])}, [total])[0], 15)
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, 'feed "x": .*LoD'):
+            step.run({"x": rows}, [total])
+
+    def test_of_selected_rows(self):
+        main, startup = skiff.Program(), skiff.Program()
+        with skiff.program_guard(main, startup):
+            ids = layers.data("ids", [-1], "int64")
+            vectors = layers.embedding(ids, rows=9, width=2, is_sparse=True, param_attr=skiff.ParamAttr(name="table"))
+            skiff.optimizer.Sgd(learning_rate=1.0).minimize(layers.mean(vectors))
+        executor = skiff.Executor()
+        executor.run(startup)
+        step = executor.compile(main)
+        feed = {"ids": numpy.array([4, 1])}
+        gradient, = step.run(feed, ["table@GRAD"], return_tensors=True)
+        self.assertEqual((gradient.is_selected_rows, gradient.rows, gradient.height), (True, [4, 1], 9))
+        numpy.testing.assert_array_equal(gradient.numpy(), numpy.full((2, 2), 0.25))
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "return_tensors=True"):
+            step.run(feed, ["table@GRAD"])
+
+
+class DlPack(unittest.TestCase):
+    def test_gives_memory_away(self):
+        step, y = identity("float32")
+        array = numpy.ones((3, 2), "float32")
+        tensor, = step.run({"x": array}, [y], return_tensors=True)
+        taken = numpy.from_dlpack(tensor)
+        self.assertTrue(numpy.shares_memory(taken, tensor.numpy()))
+        del tensor
+        gc.collect()
+        numpy.testing.assert_array_equal(taken, array)
+        # A capsule that nobody takes frees what it holds.
+        skiff.Tensor(array).__dlpack__()
+        self.assertEqual(skiff.Tensor(array).__dlpack_device__(), (1, 0))
+
+    def test_takes_memory(self):
+        class Producer:
+            """Something with DLPack that is no array."""
+
+            def __init__(self, array):
+                self.array = array
+
+            def __dlpack__(self, stream=None):
+                return self.array.__dlpack__()
+
+        for dtype in ("int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64"):
+            array = numpy.arange(6).astype(dtype).reshape(3, 2)
+            tensor = skiff.Tensor(Producer(array))
+            self.assertEqual(tensor.dtype, dtype)
+            self.assertTrue(numpy.shares_memory(tensor.numpy(), array))
+            # Not contiguous: copied.
+            numpy.testing.assert_array_equal(skiff.Tensor(Producer(array[::-1].T)).numpy(), array[::-1].T)
+        step, y = identity("float32")
+        array = numpy.ones((3, 2), "float32")
+        count = sys.getrefcount(array)
+        numpy.testing.assert_array_equal(step.run({"x": Producer(array)}, [y])[0], array)
+        self.assertEqual(sys.getrefcount(array), count)
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "64 bits.*which Skiff lacks"):
+            skiff.Tensor(Producer(numpy.zeros(2, "uint64")))
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "isn't contiguous"):
+            step.bind({"x": Producer(numpy.ones((2, 3), "float32").T)}, [y])
+
+    def test_goes_round(self):
+        bits = numpy.array([1, 2], "uint16")
+        tensor = skiff.Tensor(bits, "bfloat16")
+
+        class Producer:
+            def __dlpack__(self, stream=None):
+                return tensor.__dlpack__()
+        again = skiff.Tensor(Producer())
+        self.assertEqual(again.dtype, "bfloat16")
+        self.assertTrue(numpy.shares_memory(again.numpy(), bits))
+
+    def test_refuses_what_it_cannot_share(self):
+        array = numpy.ones(2, "float32")
+        array.flags.writeable = False
+        with self.assertRaisesRegex(skiff.FailedPreconditionError, "read-only"):
+            skiff.Tensor(array).__dlpack__()
+
+        class Wrong:
+            def __dlpack__(self, stream=None):
+                return 3
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "dltensor"):
+            skiff.Tensor(Wrong())
+
+
+class Scopes(unittest.TestCase):
+    def test_are_like_dicts(self):
+        scope = skiff.Scope()
+        scope["a"] = numpy.ones((2, 2), "float32")
+        scope["b"] = [1, 2]
+        self.assertEqual((list(scope), len(scope), "a" in scope, "c" in scope), (["a", "b"], 2, True, False))
+        value = scope["a"]
+        value[:] = 7
+        numpy.testing.assert_array_equal(scope["a"], numpy.ones((2, 2)))
+        del scope["b"]
+        self.assertEqual(scope.keys(), ["a"])
+        for use in (lambda: scope["b"], lambda: scope.tensor("b"), lambda: scope.__delitem__("b")):
+            with self.assertRaises(KeyError):
+                use()
+
+    def test_share_storage_on_request(self):
+        main, startup, _, loss = linear(optimizer=skiff.optimizer.Sgd(learning_rate=4.0))
+        scope = skiff.Scope()
+        executor = skiff.Executor("cpu", scope)
+        executor.run(startup)
+        view = scope.tensor("w").numpy()
+        step = executor.compile(main)
+        step.run({"x": numpy.ones((1, 4), "float32")}, [loss])
+        numpy.testing.assert_array_equal(view, numpy.full((4, 1), -2))
+        with self.assertRaises(ValueError):
+            view[0] = 1
+        scope["w"] = numpy.zeros((4, 1), "float32")
+        numpy.testing.assert_array_equal(view, numpy.zeros((4, 1)))
+        self.assertIs(executor.scope, scope)
+        array = numpy.ones((4, 1), "float32")
+        scope["w"] = array
+        array[:] = 9
+        numpy.testing.assert_array_equal(scope["w"], numpy.ones((4, 1)))
+
+    def test_live_as_long_as_what_uses_them(self):
+        main, startup, _, loss = linear()
+        step = (lambda executor: (executor.run(startup), executor.compile(main))[1])(skiff.Executor())
+        gc.collect()
+        self.assertEqual(step.run({"x": numpy.ones((1, 4), "float32")}, [loss])[0], 8)
+
+
+class Threads(unittest.TestCase):
+    def test_go_on_during_a_run(self):
+        main = skiff.Program()
+        with skiff.program_guard(main, skiff.Program()):
+            x = layers.data("x", [400, 400])
+            y = x
+            for _ in range(20):
+                y = layers.mat_mul(y, x, alpha=0.001)
+        step = skiff.Executor().compile(main)
+        feed = {"x": numpy.ones((400, 400), "float32")}
+        step.run(feed, [y])
+        running, seen = threading.Event(), []
+
+        def run():
+            running.set()
+            for _ in range(3):
+                step.run(feed, [y])
+            running.clear()
+        thread = threading.Thread(target=run)
+        thread.start()
+        running.wait()
+        while running.is_set():
+            seen.append(1)
+        thread.join()
+        # With the interpreter locked, this thread would get a turn between two runs only.
+        self.assertGreater(len(seen), 100)
+
+    def test_of_one_scope_take_turns(self):
+        main, startup, _, loss = linear(optimizer=skiff.optimizer.Sgd(learning_rate=1.0))
+        executor = skiff.Executor()
+        executor.run(startup)
+        step = executor.compile(main)
+        feed = {"x": numpy.ones((1, 4), "float32")}
+
+        def run():
+            for _ in range(200):
+                step.run(feed, [loss])
+                executor.scope["w"]  # pylint: disable=pointless-statement
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(executor.scope["w"][0], 2 - 800)
+        self.assertEqual(executor.scope["@SKIFF_STEP@"], [800])
+
+
+LOOP = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy, skiff
+main = skiff.Program()
+with skiff.program_guard(main, skiff.Program()):
+    y = skiff.layers.mean(skiff.layers.data("x", [-1, 4]))
+bound = skiff.Executor().compile(main).bind({"x": numpy.ones((2, 4), "float32")}, [y])
+print("ready", flush=True)
+try:
+    while True:
+        bound.step()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+class Interrupts(unittest.TestCase):
+    def test_end_a_loop(self):
+        with subprocess.Popen([sys.executable, "-c", LOOP, FOLDER], stdout=subprocess.PIPE, text=True) as process:
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            time.sleep(0.1)
+            os.kill(process.pid, signal.SIGINT)
+            self.assertEqual(process.communicate(timeout=60)[0], "interrupted\n")
+            self.assertEqual(process.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,139 @@
+"""Tests readers and the trainer in Python."""
+import json
+import os
+import signal
+import tempfile
+import unittest
+
+import numpy
+
+from tests.python_stub.package import skiff
+
+layers = skiff.layers
+ROWS = {"x": numpy.linspace(-1, 1, 40, dtype="float32").reshape(10, 4), "label": numpy.arange(10).reshape(10, 1) % 3}
+
+
+def programs():
+    """The keyword arguments of a Trainer that are about its programs."""
+    main, startup = skiff.Program(), skiff.Program()
+    main.seed = startup.seed = 5
+    with skiff.program_guard(main, startup):
+        x, label = layers.data("x", [-1, 4]), layers.data("label", [-1, 1], "int64")
+        scores = layers.fc(x, 3)
+        loss = layers.mean(layers.softmax_with_cross_entropy(scores, label))
+        accuracy = layers.accuracy(layers.softmax(scores), label)
+        test = main.clone_for_test()
+        rate = skiff.learning_rate.constant(0.1)
+        skiff.optimizer.Momentum(learning_rate=rate).minimize(loss)
+    return {"main": main, "startup": startup, "test": test, "loss": loss, "learning_rate": rate, "model_inputs": [x],
+            "model_outputs": [scores], "decisive_metric": "accuracy",
+            "metrics": [skiff.Metric("accuracy", accuracy, percent=True, larger_is_better=True)]}
+
+
+def array_reader(**options):
+    return skiff.ArrayReader(ROWS, batch_size=4, **options)
+
+
+class Readers(unittest.TestCase):
+    def test_of_arrays(self):
+        reader = array_reader()
+        batches = list(reader.epoch(0))
+        self.assertEqual((len(reader), [len(batch["x"]) for batch in batches]), (3, [4, 4, 2]))
+        for name, rows in ROWS.items():
+            numpy.testing.assert_array_equal(numpy.concatenate([batch[name] for batch in batches]), rows)
+        shuffled = array_reader(shuffle=True, drop_last=True, seed=1)
+        first, second = ([batch["x"][:, 0].tolist() for batch in shuffled.epoch(epoch)] for epoch in (0, 1))
+        self.assertEqual([len(batch) for batch in first], [4, 4])
+        self.assertNotEqual(first, second)
+        self.assertEqual([batch["x"][:, 0].tolist() for batch in shuffled.epoch(0)], first)
+
+    def test_refuse_arrays_of_other_lengths(self):
+        for arrays, message in (({"x": numpy.zeros(3), "y": numpy.zeros(4)}, '"y"\\] has 4 rows, expected 3 as in "x"'),
+                                ({"x": numpy.float32(1)}, "has rank 0"), ({}, "no arrays")):
+            with self.assertRaisesRegex(skiff.InvalidArgumentError, message):
+                skiff.ArrayReader(arrays)
+        with self.assertRaises(skiff.OutOfRangeError):
+            array_reader().epoch(-1)
+
+    def test_of_iterables(self):
+        reader = skiff.IterableReader(lambda epoch: ({"x": numpy.full((2, 1), epoch + i)} for i in range(3)), 3)
+        self.assertEqual([batch["x"][0, 0] for batch in reader.epoch(5)], [5, 6, 7])
+        self.assertEqual(len(reader), 3)
+
+    def test_pass_on_what_iterables_raise(self):
+        def fail(_):
+            yield {"x": numpy.zeros((1, 1))}
+            raise ZeroDivisionError("in the reader")
+        batches = skiff.IterableReader(fail, 2).epoch(0)
+        next(batches)
+        with self.assertRaisesRegex(ZeroDivisionError, "in the reader"):
+            next(batches)
+        for batch, exception in (([1], TypeError), ({"x": numpy.float32(1)}, skiff.InvalidArgumentError),
+                                 ({"x": object()}, skiff.InvalidArgumentError)):
+            with self.assertRaises(exception):
+                next(skiff.IterableReader(lambda _, batch=batch: [batch], 1).epoch(0))
+
+
+class Training(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = os.path.join(folder.name, "run")
+
+    def trainer(self, train=None, folder="", **options):
+        return skiff.Trainer(**programs(), train=train or array_reader(shuffle=True), validation=array_reader(),
+                             output_dir=self.folder + folder, **options)
+
+    def test_learns_and_writes_a_model(self):
+        trainer = self.trainer(epochs=3)
+        result = trainer.run()
+        self.assertTrue(result.finished)
+        self.assertEqual([record["step"] for record in result.records], [3, 6, 9])
+        self.assertLess(result.records[2]["train"]["loss"], result.records[0]["train"]["loss"])
+        self.assertEqual(set(trainer.evaluate()), {"loss", "accuracy"})
+        self.assertEqual(result.weights_hash, trainer.weights_hash())
+        with open(os.path.join(self.folder, "training_log.jsonl"), encoding="utf-8") as stream:
+            self.assertEqual([json.loads(text)["epoch"] for text in stream], [1, 2, 3])
+        model = skiff.load_inference_model(os.path.join(self.folder, "model"), skiff.Scope())
+        self.assertEqual(model.feed_names, ["x"])
+        with self.assertRaises(skiff.FailedPreconditionError):
+            self.trainer().run()
+
+    def test_is_the_same_from_an_iterable(self):
+        reader = skiff.IterableReader(lambda epoch: array_reader(shuffle=True).epoch(epoch), 3)
+        self.assertEqual(self.trainer(reader).run().weights_hash, self.trainer(folder="2").run().weights_hash)
+
+    def test_raises_what_the_reader_raises_and_resumes(self):
+        failing = [True]
+
+        def batches(epoch):
+            for i, batch in enumerate(array_reader(shuffle=True).epoch(epoch)):
+                if failing[0] and epoch == 1 and i == 1:
+                    raise ZeroDivisionError("no more data")
+                yield batch
+        with self.assertRaisesRegex(ZeroDivisionError, "no more data"):
+            self.trainer(skiff.IterableReader(batches, 3), epochs=2).run()
+        failing[0] = False
+        trainer = self.trainer(skiff.IterableReader(batches, 3), epochs=2)
+        trainer.resume()
+        result = trainer.run()
+        self.assertEqual(result.weights_hash, self.trainer(folder="2", epochs=2).run().weights_hash)
+
+    def test_saves_when_it_is_interrupted(self):
+        interrupting = [True]
+
+        def batches(epoch):
+            for i, batch in enumerate(array_reader(shuffle=True).epoch(epoch)):
+                if interrupting[0] and epoch == 1 and i == 1:
+                    os.kill(os.getpid(), signal.SIGINT)
+                yield batch
+        with self.assertRaises(KeyboardInterrupt):
+            self.trainer(skiff.IterableReader(batches, 3), epochs=2).run()
+        interrupting[0] = False
+        trainer = self.trainer(skiff.IterableReader(batches, 3), epochs=2)
+        trainer.resume()
+        self.assertEqual(trainer.run().weights_hash, self.trainer(folder="2", epochs=2).run().weights_hash)
+
+
+if __name__ == "__main__":
+    unittest.main()
