@@ -10,6 +10,8 @@ packages=(
   libprotobuf-dev protobuf-compiler libgoogle-glog-dev libgflags-dev
   libdnnl-dev libhwy-dev nlohmann-json3-dev libzip-dev zlib1g-dev
   libicu-dev
+  # the Python package and its tests
+  python3-dev python3-numpy python3-venv pybind11-dev libdlpack-dev
   # tests and benchmarks
   libgtest-dev libgmock-dev
 )

@@ -2,6 +2,7 @@
 
 Each is also the built-in exception that Python programs expect in its place.
 """
+from typing import Tuple, Type
 
 
 class Error(Exception):
@@ -67,5 +68,5 @@ class IoError(Error, OSError):
     code = "IO"
 
 
-BY_CODE = (InvalidArgumentError, NotFoundError, AlreadyExistsError, OutOfRangeError, FailedPreconditionError,
+BY_CODE: Tuple[Type[Error], ...] = (InvalidArgumentError, NotFoundError, AlreadyExistsError, OutOfRangeError, FailedPreconditionError,
            UnimplementedError, ResourceExhaustedError, DataLossError, IoError)

@@ -1,0 +1,60 @@
+"""Packs the package into a wheel, with nothing but Python's own library.
+
+usage: make_wheel.py FOLDER FILE...
+
+Writes FOLDER/skiff-<version>-cp<NN>-cp<NN>-linux_<machine>.whl, for the Python that runs this, and prints its path. The
+files are those of //python_stub, below a folder skiff. Equal files make equal wheels.
+"""
+import base64
+import hashlib
+import os
+import sys
+import sysconfig
+import zipfile
+
+VERSION = "0.1.0"
+
+METADATA = f"""Metadata-Version: 2.1
+Name: skiff
+Version: {VERSION}
+Summary: Programs of operators, built, differentiated, compiled and run
+License: Apache-2.0
+Requires-Python: =={sys.version_info.major}.{sys.version_info.minor}.*
+Requires-Dist: numpy
+"""
+
+
+def tag():
+    """The extension module fits one minor version of Python, and the libraries of this distribution."""
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    return f"{python}-{python}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+
+
+def digest(data):
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+
+
+def make_wheel(folder, paths):
+    info = f"skiff-{VERSION}.dist-info"
+    contents = {f"{info}/METADATA": METADATA.encode(),
+                f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: make_wheel\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode()}
+    for path in paths:
+        with open(path, "rb") as stream:
+            contents[f"skiff/{os.path.basename(path)}"] = stream.read()
+    record = [f"{name},{digest(data)},{len(data)}" for name, data in contents.items()] + [f"{info}/RECORD,,"]
+    contents[f"{info}/RECORD"] = ("\n".join(record) + "\n").encode()
+    os.makedirs(folder, exist_ok=True)
+    wheel = os.path.join(folder, f"skiff-{VERSION}-{tag()}.whl")
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in sorted(contents.items()):
+            entry = zipfile.ZipInfo(name)  # of 1980, whenever it is made
+            entry.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, data)
+    return wheel
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    print(make_wheel(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,59 @@
+"""What docs/python.md shows works: the wheel installs, its script trains and saves LeNet, its C++ program runs it."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import venv
+import zipfile
+
+from python_stub.make_wheel import make_wheel
+
+PACKAGE = "python_stub/skiff"
+SCRIPT = os.path.abspath("tests/python_stub/lenet.py")
+PROGRAM = os.path.abspath("tests/python_stub/run_lenet")
+
+
+def package_files():
+    return [os.path.join(PACKAGE, name) for name in os.listdir(PACKAGE) if os.path.isfile(os.path.join(PACKAGE, name))]
+
+
+class Newcomer(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def output(self, *command):
+        done = subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              check=False, env={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout.splitlines()
+
+    def test_trains_in_python_and_infers_in_cpp(self):
+        wheel = make_wheel(self.folder, package_files())
+        python = os.path.join(self.folder, "venv/bin/python")
+        try:
+            venv.create(os.path.join(self.folder, "venv"), system_site_packages=True, with_pip=True)
+        except subprocess.CalledProcessError as error:
+            self.skipTest(f"no venv with pip here (python3-venv): {error}")
+        self.output(python, "-m", "pip", "install", "--no-index", "--disable-pip-version-check", "-q", wheel)
+        where = self.output(python, "-c", "import skiff; print(skiff.__file__)")[0]
+        self.assertTrue(where.startswith(os.path.join(os.path.realpath(self.folder), "venv/")), where)
+        trained = self.output(python, SCRIPT)
+        self.assertRegex(trained[-2], r"^epoch 3: loss 0\.0")
+        self.assertEqual(self.output(PROGRAM), trained[-1:])
+
+    def test_wheels_of_equal_files_are_equal(self):
+        paths = package_files()
+        first, second = (make_wheel(os.path.join(self.folder, name), paths) for name in "ab")
+        with open(first, "rb") as one, open(second, "rb") as other:
+            self.assertEqual(one.read(), other.read())
+        self.assertRegex(os.path.basename(first), rf"^skiff-0\.1\.0-cp3{sys.version_info.minor}-")
+        with zipfile.ZipFile(first) as archive:
+            self.assertTrue({"skiff/__init__.py", "skiff/_skiff.so", "skiff/layers.pyi", "skiff/py.typed"}
+                            <= set(archive.namelist()))
+
+
+if __name__ == "__main__":
+    unittest.main()
