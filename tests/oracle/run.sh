@@ -1,14 +1,17 @@
 #!/bin/bash
-# run.sh [training|reverse|ops|timing] --python=PYTHON [--out=DIR] [--op=TYPE]
+# run.sh [training|reverse|ops|timing|twin] --python=PYTHON [--out=DIR] [--op=TYPE]
+#        [--data=FILE --vocabulary=FILE]
 # Compares Skiff with PaddlePaddle 2.6.2 (docs/outside_check.md): builds the
 # writers and tools/run_program, writes programs and arrays, runs them in Skiff
 # and then in PaddlePaddle, prints a table.
-#   training  (default) LeNet and ResNet-20, and a small network with every optimizer, 20 steps
+#   training  (default) LeNet, ResNet-20 and ERNIE, and a small network with every optimizer, 20 steps
 #   reverse   PaddlePaddle writes the programs and trains them, then Skiff does
 #   ops       every case of every operator, or of one (--op)
 #   timing    no comparison: a training step of ResNet-18, 64 images, on
 #             OMP_NUM_THREADS threads, in one and then in the other
-# PYTHON is an interpreter that has numpy and paddlepaddle==2.6.2. DIR, an empty
+#   twin      ERNIE's pre-training against PyTorch instead, 200 steps, on the demo data of
+#             PaddlePaddle's ERNIE repository (--data, --vocabulary) or a generated world
+# PYTHON is an interpreter that has numpy and paddlepaddle==2.6.2 (twin: torch). DIR, an empty
 # folder or a new one, keeps the files; without it they go to a temporary folder.
 # SKIFF_CACHE and BAZEL as in tools/test.sh. Exit status: 0, 1 if something differs, 2 if it can't be checked.
 set -euo pipefail
@@ -23,18 +26,22 @@ what=training
 python=
 out=
 op=
+data=
+vocabulary=
 for argument in "$@"; do
   case "$argument" in
-    training | reverse | ops | timing) what=$argument ;;
+    training | reverse | ops | timing | twin) what=$argument ;;
     --python=*) python=${argument#*=} ;;
     --out=*) out=${argument#*=} ;;
     --op=*) op=${argument#*=} ;;
+    --data=*) data=${argument#*=} ;;
+    --vocabulary=*) vocabulary=${argument#*=} ;;
     -h | --help) usage && exit 0 ;;
     *) echo "run.sh: \"$argument\" is no argument of it" >&2 && usage >&2 && exit 2 ;;
   esac
 done
 if [[ -z "$python" ]]; then
-  echo "run.sh: which interpreter has PaddlePaddle? --python=PYTHON" >&2
+  echo "run.sh: which interpreter has PaddlePaddle, or PyTorch? --python=PYTHON" >&2
   exit 2
 fi
 if ! command -v "$python" >/dev/null; then
@@ -51,12 +58,24 @@ if [[ -z "$out" ]]; then
   out=$(mktemp -d)
   trap 'rm -rf "$out"' EXIT
 fi
+for file in "$data" "$vocabulary"; do
+  if [[ -n "$file" && ! -r "$file" ]]; then
+    echo "run.sh: there is no file \"$file\" to read" >&2
+    exit 2
+  fi
+done
+data=${data:+$(realpath "$data")}
+vocabulary=${vocabulary:+$(realpath "$vocabulary")}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
 export PYTHONDONTWRITEBYTECODE=1
 # Before the build, which would be in vain.
-"$python" -W ignore "$here/paddle_oracle.py" || exit 2
+if [[ "$what" == twin ]]; then
+  "$python" -c "import numpy, torch" || exit 2
+else
+  "$python" -W ignore "$here/paddle_oracle.py" || exit 2
+fi
 
 flags=(--config=opt "--disk_cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}")
 cd "$root"
@@ -76,12 +95,21 @@ case "$what" in
     check=check_ops_in_paddle.py
     ;;
 esac
+if [[ "$what" == twin ]]; then
+  for dtype in float64 float32; do
+    "$bin/tests/oracle/train_ernie" "--out=$out/$dtype" "--dtype=$dtype" \
+      "--data=${data:+ernie_demo:}${data:-world}" "--vocabulary=$vocabulary"
+  done
+  "$python" "$here/ernie_in_torch.py" "$out/float64" "$out/float32"
+  exit
+fi
 if [[ "$what" == timing ]]; then
   "$bin/tests/oracle/write_training_programs" "--out=$out" --timing
   folder=$out/resnet18_momentum_float32
   "$bin/tools/run_program/run_program" "--program=$folder/main.pb" "--params=$folder/params.npz" \
     "--feed=$folder/feed.npz" --steps=10
-  exec "$python" -W ignore "$here/time_in_paddle.py" "$folder" --steps=10
+  "$python" -W ignore "$here/time_in_paddle.py" "$folder" --steps=10
+  exit
 fi
 # A job that fails is reported here, and the check then reports its missing results.
 "$bin/tools/run_program/run_program" "--jobs=$out/skiff_jobs.jsonl" || true
