@@ -35,8 +35,8 @@ print("weights " + value("weights"))
 TRAININGS = {
     "models/mlp/train": ["--limit_samples=480", "--validation_samples=50", "--batch_size=32", "--hidden_units=16",
                          "--dropout=0.2"],
-    "models/ernie/train": ["--world_documents=300", "--sentence_task=next_sentence", "--length=48", "--batch_size=16",
-                           "--warmup=5"],
+    "models/ernie/train": ["--world_documents=300", "--sentence_tasks=next_sentence,reordering,distance", "--length=48",
+                           "--batch_size=16", "--warmup=5"],
 }
 
 

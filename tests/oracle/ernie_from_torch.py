@@ -3,7 +3,7 @@
 
 usage: ernie_from_torch.py BAZEL_BIN
 
-The network here is made of PyTorch's own modules, with random weights. They are saved by safetensors' own library,
+The network of torch_ernie.py, made of PyTorch's own modules, has random weights. They are saved by safetensors' own library,
 under the names of Skiff's parameters, matrices transposed. BAZEL_BIN/models/ernie/train makes an ERNIE of the same
 sizes, and BAZEL_BIN/tools/run_program/run_program runs it with these weights.
 
@@ -30,77 +30,11 @@ except ImportError as error:
           file=sys.stderr)
     sys.exit(2)
 from comparison import BOUNDS, compare_arrays, load_arrays
+from torch_ernie import Ernie, skiff_parameters
 
 LENGTH, MASKED, SEQUENCES = 64, 12, 6
-CLASSES = 2
 # In the order of the model's outputs.
 OUTPUTS = ["save_infer_model/scale_0", "save_infer_model/scale_1"]
-
-
-class Ernie(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        hidden = config["hidden_size"]
-        self.words = nn.Embedding(config["vocab_size"], hidden)
-        self.positions = nn.Embedding(config["max_position_embeddings"], hidden)
-        self.sentences = nn.Embedding(config["type_vocab_size"], hidden)
-        self.norm = nn.LayerNorm(hidden)
-        self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(hidden, config["num_attention_heads"], config["intermediate_size"],
-                                       activation=config["hidden_act"], batch_first=True)
-            for _ in range(config["num_hidden_layers"]))
-        self.transform = nn.Linear(hidden, hidden)
-        self.activation = getattr(nn.functional, config["hidden_act"])
-        self.transform_norm = nn.LayerNorm(hidden)
-        self.word_bias = nn.Parameter(torch.zeros(config["vocab_size"]))
-        self.pooler = nn.Linear(hidden, hidden)
-        self.next_sentence = nn.Linear(hidden, CLASSES)
-
-    def forward(self, feeds):
-        x = self.norm(self.words(feeds["token_ids"]) + self.positions(feeds["position_ids"]) +
-                      self.sentences(feeds["sentence_ids"]))
-        for layer in self.layers:
-            x = layer(x, src_key_padding_mask=feeds["input_mask"] == 0)
-        chosen = x.flatten(0, 1)[feeds["masked_positions"].flatten()]
-        words = self.transform_norm(self.activation(self.transform(chosen))) @ self.words.weight.T + self.word_bias
-        return words, self.next_sentence(torch.tanh(self.pooler(x[:, 0])))
-
-
-def dense(weight, bias, name):
-    """A Linear's parameters as Skiff has them: it multiplies x by the matrix, not by its transpose."""
-    return {name + ".w_0": weight.T, name + ".b_0": bias}
-
-
-def norm(module, name):
-    return {name + "_layer_norm_scale": module.weight, name + "_layer_norm_bias": module.bias}
-
-
-def linear(module, name):
-    return dense(module.weight, module.bias, name)
-
-
-def layer_parameters(layer, name):
-    attention = layer.self_attn
-    parameters = linear(attention.out_proj, name + "_multi_head_att_output_fc")
-    # PyTorch has the three matrices below each other.
-    for kind, weight, bias in zip(("query", "key", "value"), attention.in_proj_weight.chunk(3),
-                                  attention.in_proj_bias.chunk(3)):
-        parameters |= dense(weight, bias, "%s_multi_head_att_%s_fc" % (name, kind))
-    return (parameters | linear(layer.linear1, name + "_ffn_fc_0") | linear(layer.linear2, name + "_ffn_fc_1") |
-            norm(layer.norm1, name + "_post_att") | norm(layer.norm2, name + "_post_ffn"))
-
-
-def skiff_parameters(model):
-    """The model's parameters by the names of Skiff's."""
-    parameters = {"word_embedding": model.words.weight, "pos_embedding": model.positions.weight,
-                  "sent_embedding": model.sentences.weight, "mask_lm_out_fc.b_0": model.word_bias}
-    parameters |= norm(model.norm, "pre_encoder") | norm(model.transform_norm, "mask_lm_trans")
-    for name, module in (("mask_lm_trans_fc", model.transform), ("pooled_fc", model.pooler),
-                         ("next_sent_fc", model.next_sentence)):
-        parameters |= linear(module, name)
-    for i, layer in enumerate(model.layers):
-        parameters |= layer_parameters(layer, "encoder_layer_%d" % i)
-    return {name: tensor.detach().contiguous() for name, tensor in parameters.items()}
 
 
 def random_model(config):
@@ -150,7 +84,8 @@ def check(bazel_bin, folder):
     torch.manual_seed(1)
     model = random_model(config)
     weights = os.path.join(folder, "weights.safetensors")
-    save_file(skiff_parameters(model), weights, metadata={"format": "pt"})
+    parameters = {name: view.contiguous() for name, view in skiff_parameters(model).items()}
+    save_file(parameters, weights, metadata={"format": "pt"})
     feeds = random_feeds(config, np.random.default_rng(1))
     with torch.no_grad():
         scores = model({name: torch.tensor(array) for name, array in feeds.items()})

@@ -8,11 +8,10 @@ have to be the same in every step, and in float64 so have all parameters in the 
 gradients that are hardly more than rounding, at first.) Differences are relative: of losses to the loss, of arrays to
 their largest magnitude.
 
-The network is that of the papers (models/ernie/ernie.h), in PyTorch's own functions and by its own derivatives.
+The network is that of torch_ernie.py, made of PyTorch's own modules; derivatives and Adam are PyTorch's.
 Exit status: 0, 1 if something differs by more than its bound, 2 without PyTorch. Needs numpy and torch.
 """
 import json
-import math
 import os
 import sys
 
@@ -28,72 +27,24 @@ except ImportError as error:
     print("%s can't do it (%s); give an interpreter with numpy and torch" % (sys.executable, error), file=sys.stderr)
     sys.exit(2)
 from comparison import BOUNDS, compare_arrays, load_arrays, print_table, series_difference
+from torch_ernie import Ernie, in_float32, skiff_parameters
 
 SHOWN_PROBLEMS = 10
-MASKED_SCORE = 1e4
 LEAST_WEIGHT = 1e-6
 
 
-def in_float32(number):
-    """Attributes of Skiff's ops have 32 bits, whatever the tensors have."""
-    return float(np.float32(number))
-
-
-class Twin:
-    """The network. `weights` are tensors by the names of Skiff's parameters."""
-
-    def __init__(self, config, weights):
-        self.weights = weights
-        self.layers = config["num_hidden_layers"]
-        self.heads = config["num_attention_heads"]
-        self.activation = getattr(functional, config["hidden_act"])
-
-    def dense(self, x, name):
-        return x @ self.weights[name + ".w_0"] + self.weights[name + ".b_0"]
-
-    def norm(self, x, name):
-        return functional.layer_norm(x, x.shape[-1:], self.weights[name + "_layer_norm_scale"],
-                                     self.weights[name + "_layer_norm_bias"], in_float32(1e-5))
-
-    def attention(self, x, bias, name):
-        split = lambda kind: self.dense(x, "%s_%s_fc" % (name, kind)).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-        query, key, value = split("query"), split("key"), split("value")
-        scale = in_float32(1 / math.sqrt(query.shape[-1]))
-        weights = torch.softmax(query * scale @ key.transpose(2, 3) + bias, -1)
-        return self.dense((weights @ value).transpose(1, 2).flatten(2), name + "_output_fc")
-
-    def layer(self, x, bias, name):
-        x = self.norm(x + self.attention(x, bias, name + "_multi_head_att"), name + "_post_att")
-        hidden = self.activation(self.dense(x, name + "_ffn_fc_0"))
-        return self.norm(x + self.dense(hidden, name + "_ffn_fc_1"), name + "_post_ffn")
-
-    def encode(self, batch):
-        x = (functional.embedding(batch["token_ids"], self.weights["word_embedding"]) +
-             functional.embedding(batch["position_ids"], self.weights["pos_embedding"]) +
-             functional.embedding(batch["sentence_ids"], self.weights["sent_embedding"]))
-        x = self.norm(x, "pre_encoder")
-        bias = (batch["input_mask"] - 1)[:, None, None, :] * MASKED_SCORE
-        for i in range(self.layers):
-            x = self.layer(x, bias, "encoder_layer_%d" % i)
-        return x
-
-    def losses(self, batch):
-        """(loss of masked words, loss of the sentence task)."""
-        encoded = self.encode(batch)
-        chosen = encoded.flatten(0, 1)[batch["masked_positions"].flatten()]
-        hidden = self.norm(self.activation(self.dense(chosen, "mask_lm_trans_fc")), "mask_lm_trans")
-        scores = hidden @ self.weights["word_embedding"].T + self.weights["mask_lm_out_fc.b_0"]
-        each = functional.cross_entropy(scores, batch["masked_labels"].flatten(), reduction="none")
-        weights = batch["masked_weights"].flatten()
-        masked = (each * weights).sum() / weights.sum().clamp(min=LEAST_WEIGHT)
-        pooled = torch.tanh(self.dense(encoded[:, 0], "pooled_fc"))
-        sentence = functional.cross_entropy(self.dense(pooled, "next_sent_fc"), batch["sentence_label"].flatten())
-        return masked, sentence
+def losses_of(model, batch):
+    """(loss of masked words, loss of the next sentence)."""
+    words, sentences = model(batch)
+    each = functional.cross_entropy(words, batch["masked_labels"].flatten(), reduction="none")
+    weights = batch["masked_weights"].flatten()
+    masked = (each * weights).sum() / weights.sum().clamp(min=LEAST_WEIGHT)
+    return masked, functional.cross_entropy(sentences, batch["sentence_label"].flatten())
 
 
 def clip(parameters, most):
     """Scales all gradients together, if their norm is larger than `most`."""
-    norm = torch.sqrt(sum(p.grad.square().sum() for p in parameters))
+    norm = torch.sqrt(sum(parameter.grad.square().sum() for parameter in parameters))
     for parameter in parameters:
         parameter.grad *= most / norm.clamp(min=most)
 
@@ -104,23 +55,34 @@ def load_batches(folder, dtype):
     return {name: feed.to(dtype) if feed.is_floating_point() else feed for name, feed in feeds.items()}
 
 
+def start(config, arrays):
+    """A model with these parameters."""
+    model = Ernie(config).to(torch.tensor(arrays["word_embedding"]).dtype)
+    views = skiff_parameters(model)
+    if views.keys() != arrays.keys():
+        raise ValueError("only one has the parameters %s" % sorted(views.keys() ^ arrays.keys()))
+    for name, view in views.items():
+        view.copy_(torch.tensor(arrays[name]))
+    return model
+
+
 def train(description, feeds, initial):
     """(series of losses by name, final parameters)."""
-    weights = {name: torch.tensor(array).requires_grad_() for name, array in initial.items()}
-    twin = Twin(description["config"], weights)
-    optimizer = torch.optim.Adam(weights.values(), lr=in_float32(description["learning_rate"]),
+    model = start(description["config"], initial)
+    parameters = list(model.parameters())
+    optimizer = torch.optim.Adam(parameters, lr=in_float32(description["learning_rate"]),
                                  betas=(in_float32(0.9), in_float32(0.999)), eps=in_float32(1e-8))
     series = {"loss": [], "masked_loss": []}
     for step in range(len(feeds["token_ids"])):
-        masked, sentence = twin.losses({name: feed[step] for name, feed in feeds.items()})
+        masked, sentence = losses_of(model, {name: feed[step] for name, feed in feeds.items()})
         loss = masked + sentence
         optimizer.zero_grad()
         loss.backward()
-        clip(weights.values(), description["clip_norm"])
+        clip(parameters, description["clip_norm"])
         optimizer.step()
         series["loss"].append(loss.item())
         series["masked_loss"].append(masked.item())
-    return series, {name: tensor.detach().numpy() for name, tensor in weights.items()}
+    return series, {name: view.numpy() for name, view in skiff_parameters(model).items()}
 
 
 def with_sentence_loss(series):

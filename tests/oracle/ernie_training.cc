@@ -10,9 +10,9 @@
 namespace skiff::oracle {
 namespace {
 
-models::PretrainingDataOptions DataOptions(const std::string& sentence_task) {
+models::PretrainingDataOptions DataOptions(const std::string& sentence_tasks) {
   return {.vocabulary_size = 900,
-          .sentence_tasks = sentence_task,
+          .sentence_tasks = sentence_tasks,
           .length = 40,
           .most_masked = 8,
           .world_documents = 300,
@@ -26,6 +26,8 @@ models::ErnieOptions NetworkOptions(const models::PretrainingData& data, DType d
           .heads = 4,
           .feed_forward = 64,
           .positions = 64,
+          .sentences = data.sentences(),
+          .tasks = data.tasks(),
           .dropout = 0,
           .attention_dropout = 0,
           .dtype = dtype};
@@ -121,13 +123,11 @@ std::vector<Training> ErnieTrainings(int64_t steps) {
                                      pairs,
                                      OptimizationBy(training::ScheduleKind::kConstant, steps)));
   }
-  const models::PretrainingDataOptions reordered = DataOptions("reordering");
-  const auto reordered_data = models::MakePretrainingData(reordered);
-  models::ErnieOptions network = NetworkOptions(*reordered_data, DType::kFloat32);
-  network.sentences = 3;
-  network.tasks = 3;
+  const models::PretrainingDataOptions all = DataOptions("next_sentence,reordering,distance");
+  const auto all_data = models::MakePretrainingData(all);
+  models::ErnieOptions network = NetworkOptions(*all_data, DType::kFloat32);
   network.act = "relu";
-  trainings.push_back(MakeTraining("ernie_schedule", *reordered_data, network, reordered,
+  trainings.push_back(MakeTraining("ernie_schedule", *all_data, network, all,
                                    OptimizationBy(training::ScheduleKind::kCosine, steps)));
   return trainings;
 }

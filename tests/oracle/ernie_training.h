@@ -8,9 +8,8 @@
 
 namespace skiff::oracle {
 
-// Masked words and pairs of sentences by AdamW, in float64 and float32, and, in float32, with a
-// schedule over `steps`, task embeddings and reordered sentences. Each with a batch of the
-// generated world.
+// Masked words and the next sentence by AdamW, in float64 and float32, and, in float32, with a
+// schedule over `steps` and all sentence tasks. Each with a batch of the generated world.
 std::vector<Training> ErnieTrainings(int64_t steps);
 
 }  // namespace skiff::oracle
