@@ -12,7 +12,8 @@
 
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
-#include "framework/ir/text.h"
+#include "framework/tensor/replaced_values.h"
+#include "framework/training/average.h"
 #include "framework/tuning/kernel_tuner.h"
 #include "python_stub/binding.h"
 #include "python_stub/running.h"
@@ -97,9 +98,9 @@ void BindScope(py::module_& module) {
 
 // ---- feeds and fetches
 
-FeedList FeedsOf(const py::dict& feeds, MayCopy may_copy) {
+FeedList FeedsOf(const py::object& feeds, MayCopy may_copy) {
   FeedList list;
-  for (const auto& [variable, value] : feeds) {
+  for (const auto& [variable, value] : py::dict(feeds)) {
     std::string name = NameOf(variable);
     Tensor tensor = TensorOf(value, StrCat("feed \"", name, "\""), may_copy);
     list.emplace_back(std::move(name), std::move(tensor));
@@ -122,7 +123,7 @@ py::list FetchObjects(const std::vector<Tensor>& tensors, const FetchList& names
   return objects;
 }
 
-py::list Run(PythonCompiledProgram& self, const py::dict& feed, const py::iterable& fetch,
+py::list Run(PythonCompiledProgram& self, const py::object& feed, const py::iterable& fetch,
              bool return_tensors) {
   const FeedList feeds = FeedsOf(feed, MayCopy::kYes);
   const FetchList fetches = NamesOf(fetch);
@@ -219,7 +220,7 @@ void BindPrepared(py::module_& module) {
           "Error the scope is as it was before.")
       .def(
           "bind",
-          [](const std::shared_ptr<PythonCompiledProgram>& self, const py::dict& feed,
+          [](const std::shared_ptr<PythonCompiledProgram>& self, const py::object& feed,
              const py::iterable& fetch) {
             const FeedList feeds = FeedsOf(feed, MayCopy::kNo);
             const FetchList fetches = NamesOf(fetch);
@@ -281,11 +282,50 @@ void BindTheExecutor(py::module_& module) {
       .def(
           "run",
           [](const std::shared_ptr<PythonExecutor>& self, const Program& program,
-             const py::dict& feed, const py::iterable& fetch, bool return_tensors) {
+             const py::object& feed, const py::iterable& fetch, bool return_tensors) {
             return Run(*Compile(self, program, {}), feed, fetch, return_tensors);
           },
           py::arg("program"), py::arg("feed") = py::dict(), py::arg("fetch") = py::tuple(),
           py::arg("return_tensors") = false, "Compiles and runs once: for startup programs.");
+}
+
+// Values of a scope that are averages for the time of a `with`.
+class AveragedValues {
+ public:
+  AveragedValues(std::shared_ptr<PythonExecutor> executor,
+                 const optimizer::ParameterAverage& average)
+      : executor_(std::move(executor)), average_(average) {}
+  ~AveragedValues() {
+    if (values_ != nullptr) Exit();
+  }
+
+  void Enter() {
+    SKIFF_ENFORCE(values_ == nullptr, kFailedPrecondition, "these averages are applied already");
+    const ScopeLock lock(*executor_->scope);
+    values_.reset(new ReplacedValues(training::ApplyAverage(average_, &executor_->executor)));
+  }
+
+  void Exit() {
+    const ScopeLock lock(*executor_->scope);
+    values_.reset();
+  }
+
+ private:
+  std::shared_ptr<PythonExecutor> executor_;
+  const optimizer::ParameterAverage& average_;
+  std::unique_ptr<ReplacedValues> values_;
+};
+
+void BindAverages(py::module_& module) {
+  py::class_<AveragedValues>(
+      module, "averaged",
+      "Replaces the values of parameters by their averages, to evaluate and save with:\n\n"
+      "    with skiff.averaged(executor, average):\n        ...\n\n"
+      "Meanwhile nothing trains in the scope. Afterwards it has its own values again, bit for bit.")
+      .def(py::init<std::shared_ptr<PythonExecutor>, const optimizer::ParameterAverage&>(),
+           py::arg("executor"), py::arg("average"), py::keep_alive<1, 3>())
+      .def("__enter__", &AveragedValues::Enter)
+      .def("__exit__", [](AveragedValues& self, const py::args& /*failure*/) { self.Exit(); });
 }
 
 }  // namespace
@@ -301,6 +341,11 @@ void BindExecutor(py::module_& module) {
   BindScope(module);
   BindPrepared(module);
   BindTheExecutor(module);
+  BindAverages(module);
+  module.def("program_pass_names", &ProgramPassNames,
+             "Returns the names of all passes over programs, in the order in which they run.");
+  module.def("plan_pass_names", &PlanPassNames,
+             "Returns the names of all passes over plans, in the order in which they run.");
 }
 
 }  // namespace skiff::python

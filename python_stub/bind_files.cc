@@ -30,9 +30,9 @@ std::string PathText(const py::object& path) {
   return py::str(py::module_::import("os").attr("fspath")(path));
 }
 
-TrainerState StateOf(const py::dict& state) {
+TrainerState StateOf(const py::object& state) {
   TrainerState texts;
-  for (const auto& [name, value] : state) {
+  for (const auto& [name, value] : py::dict(state)) {
     texts.emplace(py::cast<std::string>(name), py::cast<std::string>(value));
   }
   return texts;
@@ -46,7 +46,7 @@ py::dict StateObject(const TrainerState& state) {
 }
 
 py::object Save(const py::object& directory, const Program& program, SharedScope& scope,
-                int64_t step, const py::dict& state, int keep_last) {
+                int64_t step, const py::object& state, int keep_last) {
   const std::string path = PathText(directory);
   const TrainerState texts = StateOf(state);
   const std::unique_ptr<Program> copy = program.Clone();
@@ -111,9 +111,9 @@ py::dict ReadArchive(const py::object& path) {
   return arrays;
 }
 
-void WriteArchive(const py::object& path, const py::dict& arrays, bool compress) {
+void WriteArchive(const py::object& path, const py::object& arrays, bool compress) {
   TensorMap tensors;
-  for (const auto& [name, value] : arrays) {
+  for (const auto& [name, value] : py::dict(arrays)) {
     std::string text = py::cast<std::string>(name);
     Tensor tensor = TensorOf(value, text);
     tensors.emplace(std::move(text), std::move(tensor));

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -65,12 +66,12 @@ class IterableReader : public Reader {
     const py::gil_scoped_acquire gil;
     const py::object next = Advance();
     if (!next) return false;
-    if (!py::isinstance<py::dict>(next)) {
+    if (!py::hasattr(next, "keys")) {
       throw py::type_error(StrCat("a batch is ", std::string(py::str(py::type::of(next))),
                                   ", expected a dict from names to arrays"));
     }
     batch->feeds.clear();
-    for (const auto& [variable, value] : py::reinterpret_borrow<py::dict>(next)) {
+    for (const auto& [variable, value] : py::dict(next)) {
       std::string name = NameOf(variable);
       Tensor tensor = TensorOf(value, StrCat("batch[\"", name, "\"]"));
       batch->feeds.emplace_back(std::move(name), std::move(tensor));
@@ -120,8 +121,8 @@ class IterableReader : public Reader {
 // Row i of each array is sample i.
 class ArraySource : public training::SampleSource {
  public:
-  explicit ArraySource(const py::dict& arrays) {
-    for (const auto& [variable, value] : arrays) {
+  explicit ArraySource(const py::object& arrays) {
+    for (const auto& [variable, value] : py::dict(arrays)) {
       std::string name = NameOf(variable);
       Tensor tensor = TensorOf(value, StrCat("arrays[\"", name, "\"]"));
       SKIFF_ENFORCE(tensor.shape().rank() > 0, kInvalidArgument, "arrays[\"", name,
@@ -163,7 +164,7 @@ class ArraySource : public training::SampleSource {
 
 class ArrayReader : public Reader {
  public:
-  ArrayReader(const py::dict& arrays, const training::SampleReaderOptions& options)
+  ArrayReader(const py::object& arrays, const training::SampleReaderOptions& options)
       : source_(arrays), reader_(&source_, options) {}
 
   void StartEpoch(int64_t epoch) override { reader_.StartEpoch(epoch); }
@@ -209,7 +210,7 @@ void BindReaders(py::module_& module) {
       .def("__len__", &Reader::batches_in_epoch);
   py::class_<ArrayReader, Reader, std::shared_ptr<ArrayReader>>(
       module, "ArrayReader", "Batches of the rows of arrays, shuffled again for each epoch.")
-      .def(py::init([](const py::dict& arrays, int64_t batch_size, bool shuffle, bool drop_last,
+      .def(py::init([](const py::object& arrays, int64_t batch_size, bool shuffle, bool drop_last,
                        uint64_t seed) {
              return std::make_shared<ArrayReader>(
                  arrays, training::SampleReaderOptions{.batch_size = batch_size,
@@ -262,14 +263,14 @@ class PythonTrainer {
   }
 
   void Resume() {
-    const py::gil_scoped_release release;
+    const Use use(*this);
     trainer_->Resume();
   }
 
   py::object Run(const py::object& result_class) {
     training::TrainingResult result;
     {
-      const py::gil_scoped_release release;
+      const Use use(*this);
       result = trainer_->Run();
       out_.flush();
     }
@@ -289,15 +290,32 @@ class PythonTrainer {
   py::dict Evaluate() {
     MetricValues values;
     {
-      const py::gil_scoped_release release;
+      const Use use(*this);
       values = trainer_->Evaluate();
     }
     return ValuesObject(values);
   }
 
-  std::string WeightsHash() const { return trainer_->WeightsHash(); }
+  std::string WeightsHash() {
+    const Use use(*this);
+    return trainer_->WeightsHash();
+  }
 
  private:
+  // Lets other threads of Python run. The trainer is one thread's at a time, and its reader, which
+  // may be a function of Python, can't use it either.
+  class Use {
+   public:
+    explicit Use(PythonTrainer& trainer) : lock_(trainer.mutex_, std::try_to_lock) {
+      SKIFF_ENFORCE(lock_.owns_lock(), kFailedPrecondition, "this trainer is running already");
+    }
+
+   private:
+    std::unique_lock<std::mutex> lock_;
+    py::gil_scoped_release release_;
+  };
+
+  std::mutex mutex_;
   training::TrainingProgram program_;
   std::shared_ptr<Reader> train_;
   std::shared_ptr<Reader> validation_;

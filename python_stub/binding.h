@@ -20,7 +20,6 @@ namespace py = pybind11;
 
 // Each binds one part of the package. Parts come in this order, since later ones use the classes of
 // earlier ones.
-void BindErrors(py::module_& module);
 void BindTensors(py::module_& module);
 void BindPrograms(py::module_& module);
 void BindFunctions(py::module_& module);

@@ -65,10 +65,9 @@ _TYPES = {
     "std::map<std::string, double>": ("Mapping[str, float]", False),
     "std::function<bool(const std::string& parameter)>": ("Callable[[str], bool]", True),
     "std::function<float(const std::string& parameter)>": ("Callable[[str], float]", True),
-    "Optimizer": ("Optimizer", False),
 }
 _TYPES.update({name: (python, False) for name, python in _NUMBERS.items()})
-_ALIASES = {"BiasAttr": "std::optional<ParamAttr>", "initializer::Initializer": "Initializer"}
+_ALIASES = {"BiasAttr": "std::optional<ParamAttr>"}
 _RESULTS = {
     "void": "None",
     "Variable": "Variable",
@@ -80,7 +79,6 @@ _RESULTS = {
     "GradientClip": "GradientClip",
     "std::vector<ParameterGradient>": "list[ParameterGradient]",
     "std::unique_ptr<Optimizer>": "Optimizer",
-    "std::unique_ptr<ParameterAverage>": "ParameterAverage",
 }
 # What a message or a stub shows of a default that isn't a plain value.
 _UNSPOKEN = "..."
@@ -160,11 +158,13 @@ class Table:
         self.tuples: Dict[str, Struct] = {}  # structs that functions return
         self.bindings: Dict[tuple, Binding] = {}
         functions = []
+        named = {Struct: self.structs, Enum: self.enums, Class: self.classes}
         for header in headers:
             for declared in header.declarations:
-                {Struct: self.structs, Enum: self.enums, Class: self.classes}.get(type(declared), {})[declared.name] = declared
                 if isinstance(declared, Function):
                     functions.append(declared)
+                else:
+                    named[type(declared)][declared.name] = declared
         for name in sorted(STRUCT_CLASSES & set(self.structs)):
             self.add_struct(self.structs[name])
         for function in functions:
@@ -270,9 +270,9 @@ class Table:
         place = f"{struct.place}: {struct.name}::{member.name}"
         enum = self.enum(cpp_type, struct)
         if enum:
-            scope = f"{struct.place.namespace}::{struct.name}::" if enum in struct.enums else f"{enum.place.namespace}::"
-            names = ", ".join(f'{{"{enumerator(value)}", {scope}{enum.name}::{value}}}' for value in enum.values)
-            read = f"arguments.ReadName<{scope}{enum.name}>($, {{{names}}}, &{prefix}{member.name});"
+            scope = f"{struct.place.namespace}::{struct.name}" if enum in struct.enums else enum.place.namespace
+            names = ", ".join(f'{{"{enumerator(value)}", {scope}::{enum.name}::{value}}}' for value in enum.values)
+            read = f"arguments.ReadName<{scope}::{enum.name}>($, {{{names}}}, &{prefix}{member.name});"
             annotation = "Literal[" + ", ".join(f'"{enumerator(value)}"' for value in enum.values) + "]"
             default = f'"{enumerator(local(member.default))}"'
         else:
@@ -356,7 +356,8 @@ def docstring(binding):
     parts = list(dict.fromkeys(python_doc(call.doc) for call in calls if call.doc))
     described = {p.name: p.doc for call in calls for p in call.parameters if p.doc}
     if described:
-        parts.append("\n".join(["Keyword arguments:"] + [f"  {name}: {python_doc(doc)}" for name, doc in described.items()]))
+        lines = [f"  {name}: {python_doc(doc)}" for name, doc in described.items()]
+        parts.append("\n".join(["Keyword arguments:"] + lines))
     return head + "\n\n".join(parts)
 
 
@@ -412,7 +413,8 @@ def emit_source(bindings, number):
             overloads.append(f"{{{parameters}, {positional}, {functions}}}")
             calls += 1
         first = calls - len(binding.calls)
-        lines += [f"constexpr Overload kOverloads[] = {{{', '.join(overloads)}}};", f"}}  // namespace from_{first}", ""]
+        lines += [f"constexpr Overload kOverloads[] = {{{', '.join(overloads)}}};",
+                  f"}}  // namespace from_{first}", ""]
         owner = f'"{binding.owner}"' if binding.owner else "nullptr"
         table.append(f'{{"{binding.module}", {owner}, "{binding.name}", {quoted(docstring(binding))}, '
                      f"from_{first}::kOverloads}},")
@@ -456,11 +458,11 @@ def stub_parameters(call):
 
 
 def stub_function(binding, indent=""):
-    # To Python, a list of whole numbers is one of numbers, too.
-    texts = list(dict.fromkeys(f"({stub_parameters(call)}) -> {call.result}: ...".replace("values: Sequence[int]", "values: Sequence[float]")
-                               for call in binding.calls))
-    return [f"{indent}{'@overload' if len(texts) > 1 else ''}{chr(10) + indent if len(texts) > 1 else ''}def {binding.name}{text}"
-            for text in texts]
+    # For type checkers a list of whole numbers is one of numbers, too: overloads for both are one.
+    texts = [f"def {binding.name}({stub_parameters(call)}) -> {call.result}: ..." for call in binding.calls]
+    texts = list(dict.fromkeys(text.replace("values: Sequence[int]", "values: Sequence[float]") for text in texts))
+    head = [f"{indent}@overload"] if len(texts) > 1 else []
+    return [line for text in texts for line in head + [indent + text]]
 
 
 def emit_stub(table, module, core_names):

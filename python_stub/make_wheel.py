@@ -8,15 +8,14 @@ files are those of //python_stub, below a folder skiff. Equal files make equal w
 import base64
 import hashlib
 import os
+import re
 import sys
 import sysconfig
 import zipfile
 
-VERSION = "0.1.0"
-
 METADATA = f"""Metadata-Version: 2.1
 Name: skiff
-Version: {VERSION}
+Version: %s
 Summary: Programs of operators, built, differentiated, compiled and run
 License: Apache-2.0
 Requires-Python: =={sys.version_info.major}.{sys.version_info.minor}.*
@@ -35,16 +34,19 @@ def digest(data):
 
 
 def make_wheel(folder, paths):
-    info = f"skiff-{VERSION}.dist-info"
-    contents = {f"{info}/METADATA": METADATA.encode(),
-                f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: make_wheel\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode()}
+    contents = {}
     for path in paths:
         with open(path, "rb") as stream:
             contents[f"skiff/{os.path.basename(path)}"] = stream.read()
+    version = re.search(rb'^__version__ = "(.*)"$', contents["skiff/__init__.py"], re.M)[1].decode()
+    info = f"skiff-{version}.dist-info"
+    contents[f"{info}/METADATA"] = (METADATA % version).encode()
+    contents[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: make_wheel\nRoot-Is-Purelib: false\n"
+                                 f"Tag: {tag()}\n").encode()
     record = [f"{name},{digest(data)},{len(data)}" for name, data in contents.items()] + [f"{info}/RECORD,,"]
     contents[f"{info}/RECORD"] = ("\n".join(record) + "\n").encode()
     os.makedirs(folder, exist_ok=True)
-    wheel = os.path.join(folder, f"skiff-{VERSION}-{tag()}.whl")
+    wheel = os.path.join(folder, f"skiff-{version}-{tag()}.whl")
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in sorted(contents.items()):
             entry = zipfile.ZipInfo(name)  # of 1980, whenever it is made

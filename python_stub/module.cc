@@ -1,11 +1,55 @@
-// The extension module of the package.
+// The extension module of the package: its parts, and errors of C++ as exceptions of Python.
 #include <pybind11/pybind11.h>
 
+#include <exception>
+#include <map>
+#include <string>
+
+#include "framework/base/error.h"
+#include "python_stub/arguments.h"
 #include "python_stub/binding.h"
+
+namespace skiff::python {
+namespace {
+
+// The exception classes of skiff/errors.py by the names of codes. They live as long as the process.
+std::map<std::string, py::object>& Classes() {
+  static auto& classes = *new std::map<std::string, py::object>;
+  return classes;
+}
+
+void Raise(const Error& error) {
+  const std::string text = error.what();
+  // A message may quote bytes of a broken file.
+  const auto message = py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  PyErr_SetObject(Classes().at(std::string(ErrorCodeName(error.code()))).ptr(), message.ptr());
+}
+
+void Translate(std::exception_ptr failure) {
+  try {
+    if (failure) std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    Raise(error);
+  } catch (const ArgumentMismatch& mismatch) {
+    PyErr_SetString(PyExc_TypeError, mismatch.what());
+  }
+}
+
+void BindErrors() {
+  const py::module_ errors = py::module_::import("skiff.errors");
+  for (const py::handle error : errors.attr("BY_CODE")) {
+    Classes()[py::str(error.attr("code"))] = py::reinterpret_borrow<py::object>(error);
+  }
+  py::register_exception_translator(&Translate);
+}
+
+}  // namespace
+}  // namespace skiff::python
 
 PYBIND11_MODULE(_skiff, module) {
   module.doc() = "The C++ part of the package skiff.";
-  skiff::python::BindErrors(module);
+  skiff::python::BindErrors();
   skiff::python::BindTensors(module);
   skiff::python::BindPrograms(module);
   skiff::python::BindFunctions(module);

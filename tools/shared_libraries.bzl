@@ -1,13 +1,17 @@
 """shared_libraries: the distribution's libraries as shared ones, for a shared object of ours.
 
-Programs link the distribution's static libraries where there are any (tools/system_libs.bzl), but Debian doesn't compile
-these for shared objects. shared_libraries(deps) passes on what its deps link, with -lprotobuf in place of
+Programs link the distribution's static libraries where there are any
+(tools/system_libs.bzl), but Debian doesn't compile these for shared objects.
+shared_libraries(deps) passes on what its deps link, with -lprotobuf in place of
 libprotobuf.a, and so on.
 """
 
 def _static_archive(library):
+    """The archive of a library of the distribution; CUDA's are compiled for shared objects."""
     archive = library.pic_static_library or library.static_library
-    return archive if archive and archive.path.startswith("external/") else None
+    if not archive or not archive.path.startswith("external/") or "local_config_cuda" in archive.path:
+        return None
+    return archive
 
 def _replaced(linker_input):
     """A linker input without archives of the distribution, and the names of those."""

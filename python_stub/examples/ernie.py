@@ -59,7 +59,8 @@ def encoder(sizes, length):
     x = drop(norm(x, "pre_encoder"), sizes)
     return layers.transformer_encoder(
         x, layers=sizes.layers, heads=sizes.heads, feed_forward=sizes.feed_forward, dropout=sizes.dropout,
-        attention_dropout=sizes.attention_dropout, mask=layers.padding_mask(is_token), param_attr=weight(""), name="encoder")
+        attention_dropout=sizes.attention_dropout, mask=layers.padding_mask(is_token), param_attr=weight(""),
+        name="encoder")
 
 
 def word_scores(encoded, places, sizes):
@@ -106,7 +107,8 @@ def made_up_batch(random, sizes, length, masked, batch=16):
     return {"token_ids": words, "sentence_ids": numpy.repeat([[0] * half + [1] * half], batch, 0),
             "position_ids": numpy.repeat([numpy.arange(length)], batch, 0),
             "input_mask": numpy.ones((batch, length), "float32"), "masked_positions": rows * length + places,
-            "masked_labels": labels, "masked_weights": numpy.ones((batch, masked), "float32"), "sentence_label": follows}
+            "masked_labels": labels, "masked_weights": numpy.ones((batch, masked), "float32"),
+            "sentence_label": follows}
 
 
 def main(steps=600, length=16, masked=3):

@@ -18,12 +18,15 @@
 from . import errors
 from ._skiff import (
     ArrayReader, Block, BoundProgram, CompiledProgram, Epoch, Executor, GradientClip, GradientMerge, InferenceModel,
-    Initializer, InstructionTime, IterableReader, LoadedCheckpoint, MemoryOptions, Metric, Op, Optimizer,
-    ParamAttr, ParameterAverage, ParameterGradient, PassReport, PlanStatistics, Program, Reader, Regularizer, SavedCheckpoint, Scope, Tensor, Trainer,
-    TrainingResult, Var, Variable, clip_by_global_norm, clip_by_norm, clip_by_value, default_main_program,
-    default_startup_program, l1_decay, l2_decay, load_inference_model, load_latest_checkpoint, name_scope, program_guard,
-    read_npz, save_checkpoint, save_inference_model, weights_hash, write_npz)
+    Initializer, InstructionTime, IterableReader, LoadedCheckpoint, MemoryOptions, Metric, Op, Optimizer, ParamAttr,
+    ParameterAverage, ParameterGradient, PassReport, PlanStatistics, Program, Reader, Regularizer, SavedCheckpoint,
+    Scope, Tensor, Trainer, TrainingResult, Var, Variable, averaged, clip_by_global_norm, clip_by_norm, clip_by_value,
+    default_main_program, default_startup_program, l1_decay, l2_decay, load_inference_model, load_latest_checkpoint,
+    name_scope, plan_pass_names, program_guard, program_pass_names, read_npz, save_checkpoint, save_inference_model,
+    weights_hash, write_npz)
 from .errors import (
     AlreadyExistsError, DataLossError, Error, FailedPreconditionError, InvalidArgumentError, IoError, NotFoundError,
     OutOfRangeError, ResourceExhaustedError, UnimplementedError)
 from . import initializer, layers, learning_rate, optimizer
+
+__version__ = "0.1.0"

@@ -68,5 +68,6 @@ class IoError(Error, OSError):
     code = "IO"
 
 
-BY_CODE: Tuple[Type[Error], ...] = (InvalidArgumentError, NotFoundError, AlreadyExistsError, OutOfRangeError, FailedPreconditionError,
-           UnimplementedError, ResourceExhaustedError, DataLossError, IoError)
+BY_CODE: Tuple[Type[Error], ...] = (
+    InvalidArgumentError, NotFoundError, AlreadyExistsError, OutOfRangeError, FailedPreconditionError, UnimplementedError,
+    ResourceExhaustedError, DataLossError, IoError)

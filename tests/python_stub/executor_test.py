@@ -81,7 +81,8 @@ class Runs(unittest.TestCase):
                 ({"x": self.x.astype("uint16")}, 'feed "x": an array of dtype uint16, expected bool'),
                 ({"x": self.x.astype(object)}, 'feed "x": an array of dtype object'),
                 ({"x": self.x[:, :3]}, 'feed "x": .*3'), ({}, '"x"'), ({"x": self.x, "z": self.x}, '"z"'),
-                ({"x": "text"}, 'feed "x": an array of dtype <U4')):
+                ({"x": "text"}, 'feed "x": an array of dtype <U4'),
+                ({"x": None}, 'feed "x": an array of dtype object')):
             with self.subTest(message):
                 with self.assertRaisesRegex(skiff.Error, message):
                     self.step.run(feed, [self.y])
@@ -142,6 +143,8 @@ class Runs(unittest.TestCase):
             self.executor.compile(self.main, passes="+nothing")
         with self.assertRaises(skiff.Error):
             self.executor.compile(self.main, kernels={"mul": "nothing"})
+        self.assertIn("layout", skiff.plan_pass_names())
+        self.assertIn("early_update", skiff.program_pass_names())
         self.assertEqual(self.executor.place, "cpu")
         with self.assertRaises(skiff.Error):
             skiff.Executor("cuda:99")

@@ -42,7 +42,8 @@ class Files(unittest.TestCase):
 
     def test_checkpoints_continue_to_the_same_bits(self):
         self.train(2)
-        saved = skiff.save_checkpoint(self.folder, self.main, self.executor.scope, 2, {"epoch": "1", "bytes": b"\0\xff"})
+        state = {"epoch": "1", "bytes": b"\0\xff"}
+        saved = skiff.save_checkpoint(self.folder, self.main, self.executor.scope, 2, state)
         self.assertTrue(os.path.isdir(saved.path))
         self.assertEqual(saved.removed, [])
         self.train(3)

@@ -1,4 +1,4 @@
-"""Tests programs and layers in Python: what is appended, what is refused and with which words, and what lives how long."""
+"""Tests programs and layers in Python: what is appended, what is refused, what lives how long."""
 import gc
 import inspect
 import threading
@@ -117,13 +117,15 @@ class Refusals(Building):
                 (lambda: layers.softmax(x, True), "softmax: axis is bool True, expected a whole number of 64 bits"),
                 (lambda: layers.softmax(x, 2**70),
                  f"softmax: axis is int {2**70}, expected a whole number of 64 bits"),
-                (lambda: layers.dropout(x, seed=2**31), "dropout: seed is int 2147483648, expected a whole number of 32 bits"),
+                (lambda: layers.dropout(x, seed=2**31),
+                 "dropout: seed is int 2147483648, expected a whole number of 32 bits"),
                 (lambda: layers.gelu(x, 1), "gelu: approximate is int 1, expected True or False"),
                 (lambda: layers.elu(x, "1"), "elu: alpha is str '1', expected a number"),
                 (lambda: layers.pool2d(x, kernel=(1, 2, 3)),
                  "pool2d: kernel is tuple (1, 2, 3), expected a whole number or two of them"),
                 (lambda: layers.pool2d(x, type=1), "pool2d: type is int 1, expected a text"),
-                (lambda: layers.reshape(x, "ab"), "reshape: dims is str 'ab', expected a list of whole numbers of 64 bits"),
+                (lambda: layers.reshape(x, "ab"),
+                 "reshape: dims is str 'ab', expected a list of whole numbers of 64 bits"),
                 (lambda: layers.concat([x, 1]), None),
                 (lambda: layers.batch_norm(x, param_attr=None),
                  "batch_norm: param_attr is NoneType None, expected a ParamAttr"),

@@ -12,7 +12,8 @@ if importlib.util.find_spec("mypy") is None:
     raise unittest.SkipTest("no mypy here (python3-mypy)")
 
 # What stubs can't say of classes that pybind11 makes.
-UNAVOIDABLE = ("is inconsistent, metaclass differs", "__init__ is inconsistent, stub does not have *args argument \"args\"")
+UNAVOIDABLE = ("is inconsistent, metaclass differs",
+               "__init__ is inconsistent, stub does not have *args argument \"args\"")
 
 WRONG = """
 import skiff

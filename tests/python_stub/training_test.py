@@ -119,6 +119,17 @@ class Training(unittest.TestCase):
         result = trainer.run()
         self.assertEqual(result.weights_hash, self.trainer(folder="2", epochs=2).run().weights_hash)
 
+    def test_is_one_thread_at_a_time(self):
+        trainers = []
+
+        def batches(epoch):
+            for call in (trainers[0].run, trainers[0].evaluate, trainers[0].weights_hash, trainers[0].resume):
+                with self.assertRaisesRegex(skiff.FailedPreconditionError, "running already"):
+                    call()
+            return array_reader().epoch(epoch)
+        trainers.append(self.trainer(skiff.IterableReader(batches, 3)))
+        self.assertTrue(trainers[0].run().finished)
+
     def test_saves_when_it_is_interrupted(self):
         interrupting = [True]
 
@@ -133,6 +144,31 @@ class Training(unittest.TestCase):
         trainer = self.trainer(skiff.IterableReader(batches, 3), epochs=2)
         trainer.resume()
         self.assertEqual(trainer.run().weights_hash, self.trainer(folder="2", epochs=2).run().weights_hash)
+
+
+class Averages(unittest.TestCase):
+    def test_replace_values_for_a_while(self):
+        main, startup = skiff.Program(), skiff.Program()
+        with skiff.program_guard(main, startup):
+            y = layers.fc(layers.data("x", [-1, 1]), 1, bias_attr=None, param_attr=skiff.ParamAttr(
+                name="w", initializer=skiff.initializer.constant(0.0)))
+            loss = layers.mean(y)
+            skiff.optimizer.Sgd(learning_rate=1.0).minimize(loss)
+            average = skiff.optimizer.ModelAverage(average_window_rate=1.0)
+        executor = skiff.Executor()
+        executor.run(startup)
+        step = executor.compile(main)
+        self.assertEqual(average.variables(), ["w"])
+        values = skiff.averaged(executor, average)
+        with self.assertRaises(skiff.FailedPreconditionError):
+            values.__enter__()
+        for _ in range(3):
+            step.run({"x": numpy.ones((1, 1), "float32")}, [loss])
+        with values:
+            self.assertEqual(executor.scope["w"], -2)
+            with self.assertRaises(skiff.FailedPreconditionError):
+                step.run({"x": numpy.ones((1, 1), "float32")}, [loss])
+        self.assertEqual(executor.scope["w"], -3)
 
 
 if __name__ == "__main__":
