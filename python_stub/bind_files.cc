@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "framework/io/checkpoint.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/npz.h"
+#include "framework/io/safetensors.h"
 #include "framework/io/weights_hash.h"
 #include "python_stub/binding.h"
 
@@ -111,16 +113,38 @@ py::dict ReadArchive(const py::object& path) {
   return arrays;
 }
 
-void WriteArchive(const py::object& path, const py::object& arrays, bool compress) {
+TensorMap TensorsOf(const py::object& arrays) {
   TensorMap tensors;
   for (const auto& [name, value] : py::dict(arrays)) {
     std::string text = py::cast<std::string>(name);
     Tensor tensor = TensorOf(value, text);
     tensors.emplace(std::move(text), std::move(tensor));
   }
+  return tensors;
+}
+
+void WriteArchive(const py::object& path, const py::object& arrays, bool compress) {
+  const TensorMap tensors = TensorsOf(arrays);
   const std::string text = PathText(path);
   const py::gil_scoped_release release;
   WriteNpz(text, tensors, compress);
+}
+
+// Tensors, since the format has bfloat16.
+py::dict ReadTensors(const py::object& path) {
+  py::dict tensors;
+  for (const auto& [name, tensor] : ReadSafetensors(PathText(path))) {
+    tensors[py::str(name)] = PythonTensor{.tensor = tensor};
+  }
+  return tensors;
+}
+
+void WriteTensors(const py::object& path, const py::object& tensors,
+                  const std::map<std::string, std::string>& metadata) {
+  const TensorMap map = TensorsOf(tensors);
+  const std::string text = PathText(path);
+  const py::gil_scoped_release release;
+  WriteSafetensors(text, map, metadata);
 }
 
 }  // namespace
@@ -156,6 +180,11 @@ void BindFiles(py::module_& module) {
              "Returns the arrays of a .npz archive by name. Nothing in the file is executed.");
   module.def("write_npz", &WriteArchive, py::arg("path"), py::arg("arrays"),
              py::arg("compress") = false, "Writes a .npz archive. Equal arrays give equal bytes.");
+  module.def("read_safetensors", &ReadTensors, py::arg("path"),
+             "Returns the Tensors of a safetensors file by name.");
+  module.def("write_safetensors", &WriteTensors, py::arg("path"), py::arg("tensors"),
+             py::arg("metadata") = std::map<std::string, std::string>(),
+             "Writes arrays or Tensors by name as a safetensors file.");
 }
 
 }  // namespace skiff::python

@@ -103,6 +103,19 @@ class Files(unittest.TestCase):
         with self.assertRaises(TypeError):
             skiff.read_npz(3)
 
+    def test_safetensors_hold_every_dtype(self):
+        path = os.path.join(self.folder, "a.safetensors")
+        bits = numpy.array([1, 2, 3], "uint16")
+        skiff.write_safetensors(path, {"a": numpy.ones((2, 2)), "b": skiff.Tensor(bits, "bfloat16")}, {"made by": "a test"})
+        read = skiff.read_safetensors(path)
+        self.assertEqual({name: (tensor.dtype, tensor.shape) for name, tensor in read.items()},
+                         {"a": ("float64", (2, 2)), "b": ("bfloat16", (3,))})
+        numpy.testing.assert_array_equal(read["b"].numpy(), bits)
+        with open(path, "wb") as stream:
+            stream.write(b"nothing of the kind")
+        with self.assertRaises(skiff.DataLossError):
+            skiff.read_safetensors(path)
+
     def test_hashes_tell_weights_apart(self):
         before = skiff.weights_hash(self.executor.scope, self.main.parameters)
         self.assertRegex(before, "^[0-9a-f]{16}$")
