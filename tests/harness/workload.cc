@@ -5,7 +5,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "framework/analysis/verifier.h"
@@ -53,16 +52,21 @@ double SizeOf(const Tensor& tensor) {
   return RootMeanSquare(values);
 }
 
+// `largest_of_kind` returns the size of the largest tensor of the same kind.
+template <typename LargestOfKind>
 std::string Difference(const Tensor& found, const Tensor& expected, double tolerance,
-                       double smallest_size) {
+                       const LargestOfKind& largest_of_kind) {
   const bool comparable = found.shape() == expected.shape() && found.dtype() == expected.dtype();
   if (tolerance == 0 || !comparable) return BitDifference(found, expected);
+  if (SameBits(found, expected)) return {};
   const std::vector<double> a = ToArray(found).values;
   const std::vector<double> b = ToArray(expected).values;
   std::vector<double> distances(a.size());
   std::ranges::transform(a, b, distances.begin(), Distance);
   const double distance = RootMeanSquare(distances);
-  const double size = std::max(SizeOf(expected), smallest_size);
+  double size = std::max(SizeOf(expected), kSmallestTensorSize);
+  if (distance <= tolerance * size) return {};
+  size = std::max(size, kSmallestGradientSize * largest_of_kind());
   if (distance <= tolerance * size) return {};
   // A NaN compares as neither less nor more, and is worst of all.
   const auto nan = std::ranges::find_if(distances, [](double x) { return std::isnan(x); });
@@ -78,19 +82,24 @@ std::string Difference(const Tensor& found, const Tensor& expected, double toler
 // gradients, velocities, and so on.
 class GradientKinds {
  public:
-  GradientKinds(const Program& program, const FetchList& fetches, const RunTrace& trace) {
+  // All must outlive it.
+  GradientKinds(const Program& program, const FetchList& fetches, const RunTrace& trace)
+      : fetches_(fetches), trace_(trace) {
     for (const auto& op : program.root()->ops()) {
       if ((op->role() & kRoleOptimize) != 0 && !op->Input("Param").empty()) AddStates(*op);
     }
-    for (size_t i = 0; i < fetches.size(); ++i) Measure(fetches[i], trace.fetches[i]);
-    for (const auto& [name, tensor] : trace.after) Measure(name, tensor);
   }
 
-  // Returns the size below which a tensor counts as zero up to rounding.
-  double SmallestSize(const std::string& name) const {
-    const auto largest = largest_.find(KindOf(name));
-    return std::max(kSmallestTensorSize,
-                    largest == largest_.end() ? 0 : kSmallestGradientSize * largest->second);
+  // Returns the size of the largest tensor of the kind of `name`, or 0 if it is of none.
+  double LargestOf(const std::string& name) const {
+    const std::string kind = KindOf(name);
+    double largest = 0;
+    const auto measure = [&](const std::string& other, const Tensor& tensor) {
+      if (!kind.empty() && KindOf(other) == kind) largest = std::max(largest, SizeOf(tensor));
+    };
+    for (size_t i = 0; i < fetches_.size(); ++i) measure(fetches_[i], trace_.fetches[i]);
+    for (const auto& [other, tensor] : trace_.after) measure(other, tensor);
+    return largest;
   }
 
  private:
@@ -108,13 +117,9 @@ class GradientKinds {
     return kind == kinds_.end() ? "" : kind->second;
   }
 
-  void Measure(const std::string& name, const Tensor& tensor) {
-    const std::string kind = KindOf(name);
-    if (!kind.empty()) largest_[kind] = std::max(largest_[kind], SizeOf(tensor));
-  }
-
+  const FetchList& fetches_;
+  const RunTrace& trace_;
   std::map<std::string, std::string> kinds_;
-  std::map<std::string, double> largest_;
 };
 
 // Verifies the plan after all other passes, and that its text can be read back; the executor does
@@ -174,12 +179,11 @@ std::vector<std::string> RunDifferences(const Workload& workload, size_t index,
                                         double tolerance) {
   std::vector<std::string> differences;
   const auto& [program, feeds, fetches] = workload.runs[index];
-  std::optional<GradientKinds> kinds;
-  if (tolerance > 0) kinds.emplace(*workload.programs[program], fetches, expected);
+  const GradientKinds kinds(*workload.programs[program], fetches, expected);
   const auto compare = [&](const char* where, const std::string& name, const Tensor& a,
                            const Tensor& b) {
-    const double smallest_size = kinds ? kinds->SmallestSize(name) : 0;
-    const std::string difference = Difference(a, b, tolerance, smallest_size);
+    const std::string difference =
+        Difference(a, b, tolerance, [&] { return kinds.LargestOf(name); });
     if (!difference.empty()) {
       differences.push_back(StrCat("run ", index, ": ", where, " ", name, ": ", difference));
     }
