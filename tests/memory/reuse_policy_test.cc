@@ -127,7 +127,7 @@ TEST(ReusePolicyTest, PlansAreValid) {
   const auto below = [&](int32_t end) {
     return static_cast<int32_t>(random() % static_cast<uint32_t>(end));
   };
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 60; ++round) {
     std::vector<ArenaBuffer> buffers(static_cast<size_t>(1 + below(40)));
     for (ArenaBuffer& buffer : buffers) {
       const int32_t first = below(30);
@@ -178,7 +178,7 @@ TEST(ReusePolicyTest, AGroupIsOneBuffer) {
 }
 
 TEST(ReusePolicyTest, PlansOfSlicesAreValid) {
-  for (uint32_t seed = 0; seed < 300; ++seed) {
+  for (uint32_t seed = 0; seed < 100; ++seed) {
     const std::vector<ArenaBuffer> buffers = RandomSlices(seed);
     for (const ReusePolicy policy : kReusePolicies) {
       const ArenaPlan plan = PlanWithPolicy(buffers, policy);
