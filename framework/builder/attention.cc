@@ -1,6 +1,7 @@
 #include "framework/builder/attention.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "framework/builder/activation.h"
@@ -60,11 +61,34 @@ Variable SplitHeads(const Variable& x, const AttentionOptions& options, Site sit
                    {0, 2, 1, 3}, site);
 }
 
-Variable Attend(const LayerCall& call, const Projected& projected, const AttentionOptions& options,
-                Site site) {
+float ScoreScale(const AttentionOptions& options) {
   const double head_width = static_cast<double>(options.width / options.heads);
-  const auto scale = static_cast<float>(1 / std::sqrt(head_width));
-  const Variable query = Scale(SplitHeads(projected.query, options, site), {.scale = scale}, site);
+  return static_cast<float>(1 / std::sqrt(head_width));
+}
+
+// The op that computes all of it, for projections [N, L, width], or for packed ones in `query`.
+Variable AttendByLengths(const LayerCall& call, const Projected& projected,
+                         const AttentionOptions& options) {
+  Op op("multihead_attention");
+  op.SetInput("Query", {projected.query.name()});
+  if (projected.key.defined()) {
+    op.SetInput("Key", {projected.key.name()}).SetInput("Value", {projected.value.name()});
+  }
+  if (options.mask.defined()) op.SetInput("Bias", {call.Use(options.mask)});
+  op.SetInput("KeyLengths", {call.Use(options.key_lengths)});
+  for (const char* slot : {"RowMax", "RowSum", "DropoutKey"})
+    op.SetOutput(slot, {call.NewOutput().name()});
+  op.SetAttr("num_heads", options.heads)
+      .SetAttr("scale", ScoreScale(options))
+      .SetAttr("dropout_prob", options.dropout)
+      .SetAttr("is_test", options.is_test);
+  return call.AppendFor(std::move(op));
+}
+
+Variable AttendInOpsOfFluid(const LayerCall& call, const Projected& projected,
+                            const AttentionOptions& options, Site site) {
+  const Variable query =
+      Scale(SplitHeads(projected.query, options, site), {.scale = ScoreScale(options)}, site);
   const Variable key = SplitHeads(projected.key, options, site);
   const Variable value = SplitHeads(projected.value, options, site);
   Variable scores = MatMul(query, key, {.transpose_y = true}, site);
@@ -77,9 +101,8 @@ Variable Attend(const LayerCall& call, const Projected& projected, const Attenti
     weights = Dropout(weights, options.dropout,
                       {.is_test = options.is_test, .implementation = "upscale_in_train"}, site);
   }
-  const Variable joined = Reshape(Transpose(MatMul(weights, value, {}, site), {0, 2, 1, 3}, site),
-                                  {0, 0, options.width}, site);
-  return Project(call, joined, options.width, "_output_fc", options, site);
+  return Reshape(Transpose(MatMul(weights, value, {}, site), {0, 2, 1, 3}, site),
+                 {0, 0, options.width}, site);
 }
 
 }  // namespace
@@ -94,9 +117,13 @@ Variable Attention(const Variable& query, const Variable& key, const Variable& v
   const auto project = [&](const Variable& x, const char* what) {
     return Project(call, x, checked.width, what, checked, site);
   };
-  return Attend(call,
-                {project(query, "_query_fc"), project(key, "_key_fc"), project(value, "_value_fc")},
-                checked, site);
+  const Projected projected{.query = project(query, "_query_fc"),
+                            .key = project(key, "_key_fc"),
+                            .value = project(value, "_value_fc")};
+  const Variable joined = checked.key_lengths.defined()
+                              ? AttendByLengths(call, projected, checked)
+                              : AttendInOpsOfFluid(call, projected, checked, site);
+  return Project(call, joined, checked.width, "_output_fc", checked, site);
 }
 
 Variable Attention(const Variable& x, const AttentionOptions& options, Site site) {
@@ -104,8 +131,14 @@ Variable Attention(const Variable& x, const AttentionOptions& options, Site site
   const LayerCall call("multi_head_attention", options.name, site);
   const AttentionOptions checked = Checked(call, x, options);
   const Variable all = Project(call, x, 3 * checked.width, "_qkv_fc", checked, site);
-  const std::vector<Variable> parts = Split(all, 3, 2, site);
-  return Attend(call, {parts[0], parts[1], parts[2]}, checked, site);
+  const auto attend_to_parts = [&] {
+    const std::vector<Variable> parts = Split(all, 3, 2, site);
+    return AttendInOpsOfFluid(call, {parts[0], parts[1], parts[2]}, checked, site);
+  };
+  const Variable joined = checked.key_lengths.defined()
+                              ? AttendByLengths(call, {.query = all}, checked)
+                              : attend_to_parts();
+  return Project(call, joined, checked.width, "_output_fc", checked, site);
 }
 
 Variable PaddingMask(const Variable& is_token, Site site) {

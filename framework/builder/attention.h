@@ -21,6 +21,10 @@ struct AttentionOptions {
   // Undefined: none. PaddingMask makes one. One that wants a gradient gets it, but is in the way of
   // fuse_attention.
   Variable mask = {};
+  // [N], int64: how many keys of each sequence are seen, the first ones. Undefined: all. Saves the
+  // work that a mask would hide. A sequence with 0 keys gives zeros, where a mask that hides all of
+  // them gives their mean.
+  Variable key_lengths = {};
   // One matrix projects to queries, keys and values at once. Only for one input.
   bool packed = false;
   // Of all projections, so neither may be shared or have a name.
@@ -34,10 +38,12 @@ struct AttentionOptions {
 // called <name>_query_fc, _key_fc, _value_fc (or _qkv_fc) and _output_fc.
 //
 // It consists of ops of Fluid. The pass fuse_attention makes one instruction of all but the
-// projections, whose memory grows with the length, not with its square.
+// projections, whose memory grows with the length, not with its square. With key_lengths, that
+// instruction is already in the program, as the op multihead_attention, which Fluid doesn't have.
 //
 // Error unless the inputs have rank 3 and a known width, heads divides the width, and 0 <= dropout
-// < 1.
+// < 1, and for key_lengths of another dtype or rank. With them, Minimize throws an Error
+// (kUnimplemented) if the mask wants a gradient.
 Variable Attention(const Variable& query, const Variable& key, const Variable& value,
                    const AttentionOptions& options, Site site = Site::current());
 // The same with x for all three.

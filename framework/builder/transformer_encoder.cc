@@ -43,6 +43,7 @@ class Encoder {
                            .dropout = options_.attention_dropout,
                            .is_test = options_.is_test,
                            .mask = options_.mask,
+                           .key_lengths = options_.key_lengths,
                            .packed = options_.packed,
                            .param_attr = options_.param_attr,
                            .bias_attr = options_.bias_attr,

@@ -20,7 +20,8 @@ struct TransformerEncoderOptions {
   float dropout = 0.0f;
   float attention_dropout = 0.0f;  // of the attention's weights
   bool is_test = false;
-  Variable mask = {};  // as in AttentionOptions
+  Variable mask = {};         // as in AttentionOptions
+  Variable key_lengths = {};  // as in AttentionOptions
   // One matrix projects to queries, keys and values at once.
   bool packed = false;
   // Normalises the input of attention and of the feed-forward network, and what the last layer

@@ -198,6 +198,18 @@ class TaskInstances {
     return shapes;
   }
 
+  // Documents that a task can't use, in words; empty if there are none.
+  std::string LeftOut() const {
+    std::string text;
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      const int64_t documents = of_task_[i]->pairs().documents_left_out();
+      if (documents == 0) continue;
+      text += StrCat(", ", documents, " with too few sentences for ",
+                     text::SentenceTaskName(tasks_[i]));
+    }
+    return text;
+  }
+
   int64_t most_segments() const {
     int64_t most = 1;
     for (const auto& instances : of_task_) most = std::max(most, instances->pairs().segments());
@@ -253,7 +265,8 @@ class TextData final : public DocumentData {
   }
 
   std::string extent() const override {
-    return StrCat(documents_.size(), " documents to train, ", held_back_.size(), " to validate, ",
+    return StrCat(documents_.size(), " documents to train", instances_->LeftOut(), ", ",
+                  held_back_.size(), " to validate", held_back_instances_->LeftOut(), ", ",
                   vocabulary_.size(), " tokens in the vocabulary", SkippedPhrases());
   }
 

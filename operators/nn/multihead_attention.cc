@@ -12,7 +12,8 @@
 // Mask drops weights as the op dropout with upscale_in_train does to a tensor P of
 // [N, heads, Lq, Lk]: with the op's id, or the same seed, the same ones are dropped. A row of
 // scores that are all -inf gives NaN, as softmax does; a row that a Bias of -1e9 hides as a whole
-// gives the mean of V's rows, up to the rounding of the scores.
+// gives the mean of V's rows, up to the rounding of the scores. KeyLengths hides the keys of
+// padding and saves the work on them; a sequence of length 0 gives zeros.
 //
 // Gradient, with dP = (dOut V') · Mask / (1 - p):
 //   dS = P · (dP - sum over a row of dOut · Out),  dQ = scale · dS K,  dK = scale · dS' Q
@@ -91,10 +92,16 @@ std::vector<SlotDef> Inputs() {
           {.name = "Value", .doc = "[N, Lk, C]; absent if Query is packed.", .dispensable = true},
           {.name = "Bias",
            .doc = "Added to the scores: [N, heads, Lq, Lk] or its last dims; any but Lk may be 1.",
-           .dispensable = true}};
+           .dispensable = true},
+          {.name = "KeyLengths",
+           .doc = "[N], int64: how many keys of each sequence are seen, the first ones. Absent: "
+                  "all.",
+           .dispensable = true,
+           .checks_data = true}};
 }
 
-// 2 FLOP for each column of each pair of a query and a key that it sees, in `products` products.
+// At most: KeyLengths is data. 2 FLOP for each column of each pair of a query and a key that it
+// sees, in `products` products.
 double PairFlop(const OpContext& context, double products) {
   const AttentionSizes sizes = ParseAttention(context);
   const auto queries = static_cast<double>(sizes.queries);
@@ -111,10 +118,10 @@ std::vector<Op> GradientOps(const GradContext& context) {
       kUnimplemented,
       "multihead_attention: a gradient of Bias is wanted, which is not provided, "
       "expected a mask without one (stop_gradient)");
-  static const GradRule rule =
-      GradOp("multihead_attention_grad",
-             {"Query", "Key", "Value", "Bias", "Out", "RowMax", "RowSum", "DropoutKey", "Out@GRAD"},
-             {"Query@GRAD", "Key@GRAD", "Value@GRAD"});
+  static const GradRule rule = GradOp("multihead_attention_grad",
+                                      {"Query", "Key", "Value", "Bias", "KeyLengths", "Out",
+                                       "RowMax", "RowSum", "DropoutKey", "Out@GRAD"},
+                                      {"Query@GRAD", "Key@GRAD", "Value@GRAD"});
   return rule(context);
 }
 
@@ -169,6 +176,7 @@ OpDef AttentionGradDef() {
   def.attrs = Attributes();
   def.infer = InferGrad;
   def.no_gradient_reason = "second derivatives are not provided";
+  def.data_checked_by = "multihead_attention";
   def.flop = [](const OpContext& context) { return PairFlop(context, 5); };
   return def;
 }

@@ -5,7 +5,11 @@
 
 namespace skiff {
 
-// Returns the sum of OpDef::flop over the ops of one run. Ops without that fact count as 0.
+// Returns the FLOP of an instruction by OpDef::flop, 0 for an op without that fact. They are those
+// of the definition: a kernel that finds a shorter way (Winograd, lengths of keys) does fewer.
+double CountFlop(const Plan& plan, const Instruction& instruction);
+
+// Returns the sum over the instructions of one run.
 double CountFlop(const Plan& plan);
 
 }  // namespace skiff

@@ -57,7 +57,7 @@ DEFINE_string(
 DEFINE_int64(memory_limit_bytes, 0,
              "the most that the allocator may take from the system; 0: no limit");
 DEFINE_string(json, "", "file for the figures, with the settings they depend on; empty: none");
-DEFINE_bool(split, true, "print the time of a step by op");
+DEFINE_bool(split, true, "print the time of a step by op and its share of the FMA peak");
 DEFINE_int32(seed, 1, "seed of initial values and generated samples");
 
 namespace skiff {
@@ -108,24 +108,39 @@ void PrintTuning(const KernelTuner& tuner) {
   }
 }
 
-// Prints the time of one more step by op and kernel, the longest first.
-void PrintSplit(BoundProgram* bound) {
-  std::map<std::string, std::pair<double, int>> by_type;
+// What the instructions of one op and kernel took.
+struct SplitRow {
+  double seconds = 0;
+  double flop = 0;
+  int count = 0;
+};
+
+// Prints the time of one more step by op and kernel, the longest first, with the share of the FMA
+// peak of those whose FLOP are known.
+void PrintSplit(double peak_flops, BoundProgram* bound) {
+  std::map<std::string, SplitRow> by_kernel;
   double total = 0;
-  for (const InstructionTime& time : bound->TimedStep()) {
-    auto& [seconds, count] =
-        by_type[time.kernel.empty() ? time.type : time.type + " " + time.kernel];
-    seconds += time.seconds;
-    ++count;
+  const std::vector<InstructionTime> times = bound->TimedStep();
+  for (size_t i = 0; i < times.size(); ++i) {
+    const InstructionTime& time = times[i];
+    SplitRow& row = by_kernel[time.kernel.empty() ? time.type : time.type + " " + time.kernel];
+    row.seconds += time.seconds;
+    row.flop += CountFlop(bound->plan(), bound->plan().instructions[i]);
+    ++row.count;
     total += time.seconds;
   }
-  std::vector<std::pair<std::string, std::pair<double, int>>> rows(by_type.begin(), by_type.end());
-  std::ranges::sort(rows,
-                    [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
-  std::printf("%10s %7s %6s  op and kernel\n", "ms", "share", "count");
+  std::vector<std::pair<std::string, SplitRow>> rows(by_kernel.begin(), by_kernel.end());
+  std::ranges::sort(
+      rows, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::printf("%10s %7s %7s %6s  op and kernel\n", "ms", "share", "of peak", "count");
   for (const auto& [name, row] : rows) {
-    std::printf("%10.3f %6.1f%% %6d  %s\n", row.first * 1e3, 100 * row.first / total, row.second,
-                name.c_str());
+    std::printf("%10.3f %6.1f%% ", row.seconds * 1e3, 100 * row.seconds / total);
+    if (row.flop > 0) {
+      std::printf("%6.1f%%", 100 * row.flop / row.seconds / peak_flops);
+    } else {
+      std::printf("%7s", "");
+    }
+    std::printf(" %6d  %s\n", row.count, name.c_str());
   }
 }
 
@@ -277,7 +292,7 @@ int Main() {
 
   PrintFigures(figures);
   if (options.tuner != nullptr) PrintTuning(*options.tuner);
-  if (FLAGS_split) PrintSplit(&bound);
+  if (FLAGS_split) PrintSplit(figures.peak_flops, &bound);
   if (!FLAGS_json.empty()) AtomicWriteFile(FLAGS_json, JsonOf(figures).dump(2) + "\n");
   return 0;
 }

@@ -61,6 +61,7 @@ struct HeadArguments {
   HeadRows<const T> key;
   HeadRows<const T> value;
   HeadRows<const T> bias;  // a row a query; stride 0: one row for all
+  int64_t known_keys = 0;  // the first ones, which alone are read and seen
   T scale = 1;
   WeightDropout dropout;
 };
@@ -102,8 +103,8 @@ void AttendTile(const AttentionSizes& sizes, const HeadArguments<T>& head,
                 const HeadOutputs<T>& outputs, int64_t query_tile, void* scratch);
 
 // Computes what pairs of these queries and keys contribute to gradients. A gradient of queries
-// requires all keys, those of keys and values require all queries: they are overwritten. There must
-// be queries and keys.
+// requires all keys, those of keys and values require all queries: they are overwritten. Keys that
+// no query sees get zeros. There must be queries and keys.
 template <typename T>
 void AttendGradient(const AttentionSizes& sizes, const HeadArguments<T>& head,
                     const HeadGradients<T>& gradients, TileRange queries, TileRange keys,

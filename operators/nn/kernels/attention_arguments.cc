@@ -4,6 +4,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "operators/common/input_checks.h"
 
 namespace skiff {
 namespace {
@@ -44,6 +45,11 @@ void CheckBias(const OpContext& context, const AttentionSizes& sizes) {
                 ", or 1 for any of them but the last");
   SKIFF_ENFORCE(bias.dtype == context.Input("Query").dtype, kInvalidArgument, context.op().type,
                 ": Bias is ", bias.dtype, ", expected Query's ", context.Input("Query").dtype);
+}
+
+void CheckLengthsInput(const OpContext& context, const AttentionSizes& sizes) {
+  if (context.HasInput("KeyLengths"))
+    CheckInputLike(context, "KeyLengths", {sizes.batch}, DType::kInt64);
 }
 
 HeadPlaces PlacesOf(const OpContext& context, const AttentionSizes& sizes, AttentionPart part,
@@ -100,6 +106,7 @@ AttentionSizes ParseAttention(const OpContext& context) {
                 context.op().type, ": causal attention of ", sizes.queries, " queries to ",
                 sizes.keys, " keys, expected at least as many keys");
   CheckBias(context, sizes);
+  CheckLengthsInput(context, sizes);
   return sizes;
 }
 
@@ -111,6 +118,16 @@ Shape AttentionOutShape(const AttentionSizes& sizes) {
 }
 Shape AttentionStatisticsShape(const AttentionSizes& sizes) {
   return {sizes.batch, sizes.heads, sizes.queries};
+}
+
+void CheckKeyLengths(const KernelContext& run, int argument, const AttentionSizes& sizes,
+                     std::string_view op) {
+  if (argument < 0) return;
+  const auto* lengths = run.input(argument).data<int64_t>();
+  for (int64_t n = 0; n < sizes.batch; ++n) {
+    SKIFF_ENFORCE(lengths[n] >= 0 && lengths[n] <= sizes.keys, kOutOfRange, op, ": KeyLengths[", n,
+                  "] is ", lengths[n], ", expected 0 to the ", sizes.keys, " keys");
+  }
 }
 
 HeadPlaces InputPlaces(const OpContext& context, const AttentionSizes& sizes, AttentionPart part) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "framework/op/kernel.h"
 #include "framework/op/op_context.h"
@@ -42,6 +43,11 @@ struct HeadPlaces {
     return {data + sequence * length * stride + first + head * width, stride};
   }
 };
+
+// Throws Error, naming the op, unless the numbers in KeyLengths are in [0, keys]. Without that
+// input it does nothing.
+void CheckKeyLengths(const KernelContext& run, int argument, const AttentionSizes& sizes,
+                     std::string_view op);
 
 // Which of the three sequences.
 enum class AttentionPart { kQuery, kKey, kValue };

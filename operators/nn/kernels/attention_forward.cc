@@ -65,11 +65,12 @@ void ScaleRows(int64_t count, int64_t padded, const T* factors, T* rows) {
 
 // Divides the sums of a tile of queries by those of its weights.
 template <typename T>
-void StoreOutputs(const AttentionSizes& sizes, double scale, const TileExtent& tile,
+void StoreOutputs(const AttentionSizes& sizes, const HeadArguments<T>& head, const TileExtent& tile,
                   const AttentionScratch<T>& scratch, const HeadOutputs<T>& outputs) {
+  const auto scale = static_cast<T>(head.dropout.scale);
   for (int64_t q = 0; q < tile.queries; ++q) {
     // Without keys the sums over them are empty: 0, not 0 / 0.
-    scratch.row_factor[q] = sizes.keys == 0 ? T{0} : static_cast<T>(scale) / scratch.row_sum[q];
+    scratch.row_factor[q] = head.known_keys == 0 ? T{0} : scale / scratch.row_sum[q];
   }
   ScaleRows(tile.queries, PaddedWidth(sizes), scratch.row_factor, scratch.query_sums);
   StoreRows(scratch.query_sums, T{1}, false, tile.queries, sizes.width, tile.query, outputs.out);
@@ -84,13 +85,13 @@ void ForwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
                  const HeadOutputs<T>& outputs, int64_t query_tile, void* memory) {
   const AttentionScratch<T> scratch(sizes, memory);
   const int64_t padded = PaddedWidth(sizes);
-  TileExtent tile = ExtentOf(sizes, query_tile, 0);
+  TileExtent tile = ExtentOf(sizes, head.known_keys, query_tile, 0);
   CopyColumns(head.query, tile.query, tile.queries, sizes.width, head.scale, scratch.query_columns);
   std::fill_n(scratch.row_max, kTile, -std::numeric_limits<T>::infinity());
   std::fill_n(scratch.row_sum, kTile, T{0});
   std::fill_n(scratch.query_sums, tile.queries * padded, T{0});
   for (int64_t k = 0; k < sizes.key_tiles(); ++k) {
-    tile = ExtentOf(sizes, query_tile, k);
+    tile = ExtentOf(sizes, head.known_keys, query_tile, k);
     if (tile.keys == 0) break;
     const auto keys = RowsFrom(head.key, tile.key, tile.keys, sizes.width, scratch.key_rows);
     CopyRows(head.value, tile.key, tile.keys, sizes.width, scratch.value_rows);
@@ -102,7 +103,7 @@ void ForwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
     Multiply(Columns(scratch.scores), scratch.value_rows, padded, tile.queries, padded, tile.keys,
              k > 0, scratch.query_sums, padded);
   }
-  StoreOutputs(sizes, head.dropout.scale, tile, scratch, outputs);
+  StoreOutputs(sizes, head, tile, scratch, outputs);
 }
 
 void ForwardFloat(const AttentionSizes& sizes, const HeadArguments<float>& head,

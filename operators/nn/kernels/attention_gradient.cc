@@ -93,17 +93,38 @@ void AddGradients(const AttentionSizes& sizes, const HeadArguments<T>& head,
 }
 
 template <typename T>
+void ClearRows(const HeadRows<T>& rows, int64_t begin, int64_t end, int64_t width) {
+  if (rows.data == nullptr) return;
+  for (int64_t row = begin; row < end; ++row)
+    std::fill_n(rows.data + row * rows.stride, width, T{0});
+}
+
+// Clears the gradients that no pair contributes to: of keys that are not known, and of queries
+// where none is.
+template <typename T>
+void ClearUnseen(const AttentionSizes& sizes, const HeadArguments<T>& head,
+                 const HeadGradients<T>& gradients, TileRange queries, TileRange keys) {
+  const int64_t unknown = std::max(head.known_keys, keys.begin * kTile);
+  for (const HeadRows<T>& rows : {gradients.key, gradients.value})
+    ClearRows(rows, unknown, std::min(sizes.keys, keys.end * kTile), sizes.width);
+  if (head.known_keys > 0) return;
+  ClearRows(gradients.query, queries.begin * kTile, std::min(sizes.queries, queries.end * kTile),
+            sizes.width);
+}
+
+template <typename T>
 void BackwardImpl(const AttentionSizes& sizes, const HeadArguments<T>& head,
                   const HeadGradients<T>& gradients, TileRange queries, TileRange keys,
                   void* memory) {
   const AttentionScratch<T> scratch(sizes, memory);
   const int64_t padded = PaddedWidth(sizes);
+  ClearUnseen(sizes, head, gradients, queries, keys);
   for (int64_t query = queries.begin; query < queries.end; ++query) {
-    TileExtent tile = ExtentOf(sizes, query, keys.begin);
+    TileExtent tile = ExtentOf(sizes, head.known_keys, query, keys.begin);
     if (tile.keys == 0) continue;
     LoadQueries(sizes, head, gradients, tile, scratch);
     for (int64_t key = keys.begin; key < keys.end; ++key) {
-      tile = ExtentOf(sizes, query, key);
+      tile = ExtentOf(sizes, head.known_keys, query, key);
       if (tile.keys == 0) break;
       CopyRows(head.key, tile.key, tile.keys, sizes.width, scratch.key_rows);
       ScoreTile(sizes, head, tile, Rows(scratch.key_rows, padded), scratch);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
@@ -24,6 +25,8 @@ class AttentionCall {
         key_(InputPlaces(context, sizes_, AttentionPart::kKey)),
         value_(InputPlaces(context, sizes_, AttentionPart::kValue)),
         bias_(context),
+        key_lengths_(context.InputIndex("KeyLengths")),
+        op_(context.op().type),
         scale_(static_cast<T>(context.Attr<float>("scale"))),
         dropout_(DropoutSettingsOf(context)),
         scratch_bytes_(RoundUp(AttentionScratchBytes<T>(sizes_), 64)) {}
@@ -38,6 +41,10 @@ class AttentionCall {
     workspace_ = context.RequestWorkspace(MultiplyCounts(slots_, scratch_bytes_));
   }
   int64_t slots() const { return slots_; }
+
+  void CheckData(const KernelContext& run) const {
+    CheckKeyLengths(run, key_lengths_, sizes_, op_);
+  }
 
   // Calls run_task(task, scratch) for tasks [0, tasks). Neighbours run at the same time: they read
   // the same keys, and where attention is causal they take about the same time.
@@ -63,6 +70,7 @@ class AttentionCall {
                                .key = rows(key_),
                                .value = rows(value_),
                                .bias = bias_.At<T>(run, n, h),
+                               .known_keys = KnownKeys(run, n),
                                .scale = scale_};
     if (dropout_.draws()) {
       arguments.dropout = {.key = key,
@@ -76,11 +84,20 @@ class AttentionCall {
   }
 
  private:
+  int64_t KnownKeys(const KernelContext& run, int64_t sequence) const {
+    const auto* lengths = InputData<int64_t>(run, key_lengths_);
+    // Clamped again: another thread may have changed a feed since it was checked.
+    return lengths == nullptr ? sizes_.keys
+                              : std::clamp<int64_t>(lengths[sequence], 0, sizes_.keys);
+  }
+
   AttentionSizes sizes_;
   HeadPlaces query_;
   HeadPlaces key_;
   HeadPlaces value_;
   BiasPlaces bias_;
+  int key_lengths_;
+  std::string op_;
   T scale_;
   DropoutSettings dropout_;
   int64_t scratch_bytes_;
@@ -101,6 +118,7 @@ class AttentionKernel final : public Kernel {
   }
 
   void Run(const KernelContext& run) override {
+    call_.CheckData(run);
     const RandomKey key = call_.dropout().KeyOf(run);
     StoreKey(run, key);
     const AttentionSizes& sizes = call_.sizes();
@@ -156,6 +174,7 @@ class AttentionGradKernel final : public Kernel {
   }
 
   void Run(const KernelContext& run) override {
+    call_.CheckData(run);
     const AttentionSizes& sizes = call_.sizes();
     const RandomKey key = LoadKey(run);
     const TileRange queries{0, sizes.query_tiles()};

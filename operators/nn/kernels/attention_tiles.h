@@ -71,13 +71,14 @@ struct TileExtent {
   int64_t keys = 0;
 };
 
-inline TileExtent ExtentOf(const AttentionSizes& sizes, int64_t query_tile, int64_t key_tile) {
+inline TileExtent ExtentOf(const AttentionSizes& sizes, int64_t known_keys, int64_t query_tile,
+                           int64_t key_tile) {
   TileExtent extent{.query = query_tile * kTile, .key = key_tile * kTile};
   extent.queries = std::min(kTile, sizes.queries - extent.query);
   // No keys if none of the queries sees any. Otherwise all, as the first queries to see some of
   // them overwrite the gradients of the whole tile.
   const bool is_seen = sizes.VisibleKeys(extent.query + extent.queries - 1) > extent.key;
-  extent.keys = is_seen ? std::min(kTile, sizes.keys - extent.key) : 0;
+  extent.keys = is_seen ? std::clamp<int64_t>(known_keys - extent.key, 0, kTile) : 0;
   return extent;
 }
 

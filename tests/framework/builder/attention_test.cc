@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "framework/op/grad.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -18,8 +22,10 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pointwise;
 
 class AttentionTest : public testing::Test {
  protected:
@@ -70,6 +76,60 @@ TEST_F(AttentionTest, AttendsToSequencesOfAnotherLengthAndWidth) {
   const Variable memory = layers::Data("memory", {-1, 9, 5});
   const Variable y = layers::Attention(tokens_, memory, memory, {.heads = 2, .width = 8});
   EXPECT_THAT(y.dims(), ElementsAre(-1, 7, 8));
+}
+
+// One program has a mask, the other lengths; both use the parameters of the scope.
+TEST_F(AttentionTest, KeyLengthsHideWhatAMaskHides) {
+  const std::vector<int64_t> lengths_of_both = {3, 7};
+  std::vector<float> is_token;
+  for (const int64_t length : lengths_of_both) {
+    for (int64_t i = 0; i < 7; ++i) is_token.push_back(i < length ? 1.0f : 0.0f);
+  }
+  std::vector<float> tokens(2 * 7 * 12);
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = std::sin(static_cast<float>(i));
+  const FeedList feeds = {{"tokens", Tensor::FromValues<float>({2, 7, 12}, tokens)},
+                          {"lengths", Tensor::FromValues<int64_t>({2}, lengths_of_both)},
+                          {"is_token", Tensor::FromValues<float>({2, 7}, is_token)}};
+  for (const bool is_packed : {false, true}) {
+    SCOPED_TRACE(is_packed);
+    Executor executor;
+    std::vector<std::vector<float>> results;
+    for (const bool by_lengths : {false, true}) {
+      Program main, startup;
+      const ProgramGuard guard(&main, &startup);
+      layers::AttentionOptions options{.heads = 3, .packed = is_packed, .name = "attention"};
+      const Variable tokens = layers::Data("tokens", {-1, 7, 12});
+      const Variable lengths = layers::Data("lengths", {-1}, DType::kInt64);
+      const Variable is_token = layers::Data("is_token", {-1, 7});
+      if (by_lengths) {
+        options.key_lengths = lengths;
+      } else {
+        options.mask = layers::PaddingMask(is_token);
+      }
+      const Variable y = layers::Attention(tokens, options);
+      optimizer::Sgd({.learning_rate = 0.0f}).Minimize(layers::Mean(layers::Square(y)));
+      if (!by_lengths) executor.Run(startup);
+      const std::string weight = is_packed ? "attention_qkv_fc.w_0" : "attention_key_fc.w_0";
+      for (const Tensor& tensor : executor.Run(main, feeds, {y.name(), GradName(weight)}))
+        results.push_back(tensor.ToVector<float>());
+    }
+    EXPECT_THAT(results[2], Pointwise(FloatNear(1e-6f), results[0]));
+    EXPECT_THAT(results[3], Pointwise(FloatNear(1e-6f), results[1]));
+  }
+}
+
+TEST_F(AttentionTest, RefusesLengthsBeyondTheKeys) {
+  const Variable lengths = layers::Data("lengths", {-1}, DType::kInt64);
+  const Variable y = layers::Attention(tokens_, {.heads = 3, .key_lengths = lengths});
+  Executor executor;
+  executor.Run(startup_);
+  for (const int64_t length : {int64_t{-1}, int64_t{8}}) {
+    const FeedList feeds = {
+        {"tokens", Tensor::FromValues<float>({1, 7, 12}, std::vector<float>(84))},
+        {"lengths", Tensor::FromValues<int64_t>({1}, {length})}};
+    EXPECT_THAT(ErrorText(ErrorCode::kOutOfRange, [&] { executor.Run(main_, feeds, {y.name()}); }),
+                HasSubstr(StrCat("KeyLengths[0] is ", length, ", expected 0 to the 7 keys")));
+  }
 }
 
 TEST_F(AttentionTest, AddsTheMaskAndDropsWeights) {

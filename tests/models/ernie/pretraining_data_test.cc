@@ -96,6 +96,21 @@ TEST_F(PretrainingDataFiles, TextsAreHeldBack) {
   EXPECT_EQ(data->tasks(), 0);
 }
 
+TEST_F(PretrainingDataFiles, DocumentsThatATaskCannotUseAreCounted) {
+  const std::string one = "alone .\n\n";
+  const std::string two = "the cat sat .\nit was tired .\n\n";
+  const std::string three = "the dog ran .\nit was fast .\nit won .\n\n";
+  PretrainingDataOptions options = SmallWorld();
+  options.data = "text:" + Write("texts", one + two + two + three + three + three + three + three);
+  options.vocabulary_size = 200;
+  options.masking = "word";
+  options.sentence_tasks = "next_sentence,distance";
+  options.held_back = 0.25;
+  EXPECT_THAT(MakePretrainingData(options)->extent(),
+              HasSubstr("6 documents to train, 1 with too few sentences for next_sentence, 3 with "
+                        "too few sentences for distance, 2 to validate, "));
+}
+
 TEST_F(PretrainingDataFiles, SentenceTasksMix) {
   PretrainingDataOptions options = SmallWorld();
   options.data = "text:" + Texts(40);

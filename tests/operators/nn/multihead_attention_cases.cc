@@ -24,7 +24,8 @@ struct AttentionSpec {
   bool causal = false;
   float dropout = 0;
   bool is_test = false;
-  int32_t seed = 7;  // of dropout
+  int32_t seed = 7;                       // of dropout
+  std::vector<int64_t> key_lengths = {};  // empty: none
   bool benchmark_only = false;
 };
 
@@ -88,7 +89,9 @@ QueryResult Attend(const AttentionSpec& spec, const Arrays& inputs, int64_t n, i
   const Columns query(spec, inputs, 0);
   const Columns key(spec, inputs, 1);
   const Columns value(spec, inputs, 2);
-  const int64_t visible = spec.causal ? q + 1 + spec.keys - spec.queries : spec.keys;
+  int64_t visible = spec.causal ? q + 1 + spec.keys - spec.queries : spec.keys;
+  if (!spec.key_lengths.empty())
+    visible = std::min(visible, spec.key_lengths[static_cast<size_t>(n)]);
   QueryResult result;
   std::vector<double> scores;
   for (int64_t k = 0; k < visible; ++k) {
@@ -129,6 +132,10 @@ Arrays Reference(const AttentionSpec& spec, const Arrays& inputs) {
           {"RowSum", {Values(statistics, std::move(sum))}}};
 }
 
+Array LengthsOf(const AttentionSpec& spec) {
+  return Values({spec.batch}, {spec.key_lengths.begin(), spec.key_lengths.end()}, DType::kInt64);
+}
+
 OpCase Case(const AttentionSpec& spec) {
   const int64_t columns = spec.heads * spec.width;
   OpCase op_case;
@@ -143,6 +150,7 @@ OpCase Case(const AttentionSpec& spec) {
     op_case.gradients = {"Query"};
   }
   if (spec.bias.rank() > 0) op_case.inputs["Bias"] = {Uniform(spec.bias, 4)};
+  if (!spec.key_lengths.empty()) op_case.inputs["KeyLengths"] = {LengthsOf(spec)};
   op_case.attrs = {{"num_heads", static_cast<int32_t>(spec.heads)},
                    {"scale", spec.scale},
                    {"causal", spec.causal},
@@ -226,6 +234,23 @@ std::vector<AttentionSpec> SmallSpecs() {
       {.name = "dropout_packed", .packed = true, .bias = {2, 1, 1, 5}, .dropout = 0.4f},
       {.name = "dropout_causal", .queries = 13, .keys = 13, .causal = true, .dropout = 0.3f},
       {.name = "dropout_in_evaluation", .dropout = 0.5f, .is_test = true},
+      {.name = "lengths", .keys = 7, .key_lengths = {3, 7}},
+      {.name = "lengths_at_tiles", .batch = 3, .keys = 130, .width = 3, .key_lengths = {64, 65, 1}},
+      {.name = "lengths_of_nothing", .keys = 70, .bias = {2, 1, 1, 70}, .key_lengths = {0, 66}},
+      {.name = "lengths_of_one_head",
+       .batch = 1,
+       .heads = 1,
+       .queries = 150,
+       .keys = 133,
+       .width = 3,
+       .key_lengths = {60}},
+      {.name = "lengths_packed", .packed = true, .key_lengths = {5, 2}},
+      {.name = "lengths_causal", .queries = 9, .keys = 9, .causal = true, .key_lengths = {4, 9}},
+      {.name = "lengths_with_dropout",
+       .keys = 67,
+       .bias = {2, 1, 5, 67},
+       .dropout = 0.3f,
+       .key_lengths = {31, 66}},
       {.name = "no_sequences", .batch = 0},
       {.name = "no_queries", .queries = 0},
       {.name = "no_keys", .keys = 0},
