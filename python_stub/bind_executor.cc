@@ -49,7 +49,7 @@ py::object GetItem(SharedScope& scope, const std::string& name) {
 }
 
 void SetItem(SharedScope& scope, const std::string& name, const py::object& value) {
-  const Tensor tensor = TensorOf(value, StrCat("scope[\"", name, "\"]"));
+  const Tensor tensor = TensorOf(value, StrCat("scope[\"", name, "\"]")).tensor;
   // The scope's own copy, since nothing but runs may write to its storage.
   const Tensor copy = CopyToCpu(tensor);
   const ScopeLock lock(scope);
@@ -102,7 +102,7 @@ FeedList FeedsOf(const py::object& feeds, MayCopy may_copy) {
   FeedList list;
   for (const auto& [variable, value] : py::dict(feeds)) {
     std::string name = NameOf(variable);
-    Tensor tensor = TensorOf(value, StrCat("feed \"", name, "\""), may_copy);
+    Tensor tensor = TensorOf(value, StrCat("feed \"", name, "\""), may_copy).tensor;
     list.emplace_back(std::move(name), std::move(tensor));
   }
   return list;

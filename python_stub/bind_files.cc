@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/str_cat.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/npz.h"
@@ -28,14 +29,34 @@ TupleClasses& Tuples() {
   return classes;
 }
 
-std::string PathText(const py::object& path) {
-  return py::str(py::module_::import("os").attr("fspath")(path));
+// Returns the text of a path, which may have bytes that aren't UTF-8.
+py::object PathObject(const std::string& path) {
+  return py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
+}
+
+py::list PathObjects(const std::vector<std::string>& paths) {
+  py::list objects;
+  for (const std::string& path : paths) objects.append(PathObject(path));
+  return objects;
+}
+
+// Returns the bytes of a text or of bytes. Throws a TypeError that begins with `what`.
+std::string BytesOf(py::handle object, const std::string& what) {
+  try {
+    return object.cast<std::string>();
+  } catch (const py::cast_error&) {
+    throw py::type_error(StrCat(what, ": found ", std::string(py::str(py::repr(object))),
+                                ", expected a text or bytes"));
+  }
 }
 
 TrainerState StateOf(const py::object& state) {
   TrainerState texts;
-  for (const auto& [name, value] : py::dict(state)) {
-    texts.emplace(py::cast<std::string>(name), py::cast<std::string>(value));
+  for (const auto& [key, value] : py::dict(state)) {
+    std::string name = BytesOf(key, "a name in the state");
+    std::string bytes = BytesOf(value, StrCat("state[\"", name, "\"]"));
+    texts.emplace(std::move(name), std::move(bytes));
   }
   return texts;
 }
@@ -57,7 +78,8 @@ py::object Save(const py::object& directory, const Program& program, SharedScope
     const ScopeLock lock(scope);
     saved = SaveCheckpoint(path, *copy, scope.scope, step, texts, {.keep_last = keep_last});
   }
-  return Tuples().saved_checkpoint(saved.path, saved.removed, saved.not_removed);
+  return Tuples().saved_checkpoint(PathObject(saved.path), PathObjects(saved.removed),
+                                   PathObjects(saved.not_removed));
 }
 
 py::object Load(const py::object& directory, const Program& program, SharedScope& scope,
@@ -72,9 +94,10 @@ py::object Load(const py::object& directory, const Program& program, SharedScope
   }
   py::list refused;
   for (const RefusedCheckpoint& checkpoint : loaded.refused) {
-    refused.append(py::make_tuple(checkpoint.path, checkpoint.reason));
+    refused.append(py::make_tuple(PathObject(checkpoint.path), checkpoint.reason));
   }
-  return Tuples().loaded_checkpoint(loaded.path, loaded.step, StateObject(loaded.state), refused);
+  return Tuples().loaded_checkpoint(PathObject(loaded.path), loaded.step, StateObject(loaded.state),
+                                    refused);
 }
 
 void SaveModel(const py::object& directory, const py::iterable& feeds, const py::iterable& fetches,
@@ -106,19 +129,23 @@ std::string Hash(SharedScope& scope, const py::iterable& names) {
 }
 
 py::dict ReadArchive(const py::object& path) {
-  py::dict arrays;
-  for (const auto& [name, tensor] : ReadNpz(PathText(path))) {
-    arrays[py::str(name)] = ArrayOf(tensor);
+  const std::string text = PathText(path);
+  TensorMap tensors;
+  {
+    const py::gil_scoped_release release;
+    tensors = ReadNpz(text);
   }
+  py::dict arrays;
+  for (const auto& [name, tensor] : tensors) arrays[py::str(name)] = ArrayOf(tensor);
   return arrays;
 }
 
 TensorMap TensorsOf(const py::object& arrays) {
   TensorMap tensors;
-  for (const auto& [name, value] : py::dict(arrays)) {
-    std::string text = py::cast<std::string>(name);
-    Tensor tensor = TensorOf(value, text);
-    tensors.emplace(std::move(text), std::move(tensor));
+  for (const auto& [key, value] : py::dict(arrays)) {
+    std::string name = BytesOf(key, "a name of an array");
+    Tensor tensor = DenseTensorOf(value, StrCat("array \"", name, "\""));
+    tensors.emplace(std::move(name), std::move(tensor));
   }
   return tensors;
 }
@@ -131,12 +158,18 @@ void WriteArchive(const py::object& path, const py::object& arrays, bool compres
 }
 
 // Tensors, since the format has bfloat16.
-py::dict ReadTensors(const py::object& path) {
-  py::dict tensors;
-  for (const auto& [name, tensor] : ReadSafetensors(PathText(path))) {
-    tensors[py::str(name)] = PythonTensor{.tensor = tensor};
+py::dict ReadTensors(const py::object& path, bool mmap) {
+  const std::string text = PathText(path);
+  TensorMap tensors;
+  {
+    const py::gil_scoped_release release;
+    tensors = mmap ? MapSafetensors(text) : ReadSafetensors(text);
   }
-  return tensors;
+  py::dict objects;
+  for (const auto& [name, tensor] : tensors) {
+    objects[py::str(name)] = PythonTensor{.tensor = tensor};
+  }
+  return objects;
 }
 
 void WriteTensors(const py::object& path, const py::object& tensors,
@@ -148,6 +181,15 @@ void WriteTensors(const py::object& path, const py::object& tensors,
 }
 
 }  // namespace
+
+std::string PathText(py::handle path) {
+  std::string text = py::bytes(py::module_::import("os").attr("fsencode")(path));
+  if (text.find('\0') != std::string::npos) {
+    throw py::value_error(StrCat("found the path ", std::string(py::str(py::repr(path))),
+                                 ", expected one without a NUL"));
+  }
+  return text;
+}
 
 void BindFiles(py::module_& module) {
   Tuples().saved_checkpoint =
@@ -180,8 +222,12 @@ void BindFiles(py::module_& module) {
              "Returns the arrays of a .npz archive by name. Nothing in the file is executed.");
   module.def("write_npz", &WriteArchive, py::arg("path"), py::arg("arrays"),
              py::arg("compress") = false, "Writes a .npz archive. Equal arrays give equal bytes.");
-  module.def("read_safetensors", &ReadTensors, py::arg("path"),
-             "Returns the Tensors of a safetensors file by name.");
+  module.def("read_safetensors", &ReadTensors, py::arg("path"), py::arg("mmap") = false,
+             "Returns the Tensors of a safetensors file by name. With mmap, elements are read when "
+             "they are touched, if their place in the file is a multiple of 64; writing to them "
+             "changes the memory, not the file. No process may shorten the file or write to it as "
+             "long as a Tensor of it exists: that would end this process. write_safetensors may "
+             "replace it.");
   module.def("write_safetensors", &WriteTensors, py::arg("path"), py::arg("tensors"),
              py::arg("metadata") = std::map<std::string, std::string>(),
              "Writes arrays or Tensors by name as a safetensors file.");

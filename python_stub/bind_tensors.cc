@@ -86,8 +86,18 @@ py::array PlainCopy(const py::array& array) {
   return py::module_::import("numpy").attr("require")(array, dtype, py::make_tuple("C", "A"));
 }
 
-Tensor TensorOfArray(py::array array, const std::string& what, MayCopy may_copy,
-                     std::optional<DType> dtype = std::nullopt) {
+void RefuseMask(const py::array& array, const std::string& what) {
+  // Most arrays are of NumPy's own class, and this is in every run.
+  if (Py_TYPE(array.ptr()) == py::detail::npy_api::get().PyArray_Type_) return;
+  if (!py::isinstance(array, py::module_::import("numpy.ma").attr("MaskedArray"))) return;
+  throw py::type_error(what +
+                       ": found a masked array, expected one without a mask, such as its "
+                       "filled(value)");
+}
+
+PythonTensor TensorOfArray(py::array array, const std::string& what, MayCopy may_copy,
+                           std::optional<DType> dtype = std::nullopt) {
+  RefuseMask(array, what);
   if (!dtype) dtype = DTypeOfArray(array);
   SKIFF_ENFORCE(dtype.has_value(), kInvalidArgument, what, ": an array of dtype ", DTypeText(array),
                 ", expected bool, int8, int16, int32, int64, uint8, float16, "
@@ -100,7 +110,8 @@ Tensor TensorOfArray(py::array array, const std::string& what, MayCopy may_copy,
   }
   const Shape shape(std::span<const int64_t>(array.shape(), static_cast<size_t>(array.ndim())));
   void* data = const_cast<void*>(array.data());
-  return Borrow(data, shape, *dtype, std::move(array));
+  const bool is_writable = array.writeable();
+  return {.tensor = Borrow(data, shape, *dtype, std::move(array)), .is_writable = is_writable};
 }
 
 py::dtype ArrayDType(DType dtype) {
@@ -252,17 +263,16 @@ std::unique_ptr<PythonTensor> MakeTensor(const py::object& value,
                                          const std::optional<std::string>& dtype, LoD lod) {
   auto made = std::make_unique<PythonTensor>();
   if (dtype == "bfloat16") {
-    const auto array = py::array::ensure(value);
+    // The conversion would drop a mask.
+    const auto array = py::isinstance<py::array>(value) ? py::reinterpret_borrow<py::array>(value)
+                                                        : py::array::ensure(value);
     SKIFF_ENFORCE(array && array.dtype().kind() == 'u' && array.itemsize() == 2, kInvalidArgument,
                   "Tensor of bfloat16: expected an array of dtype uint16, its bits");
-    made->tensor = TensorOfArray(array, "Tensor", MayCopy::kYes, DType::kBFloat16);
+    *made = TensorOfArray(array, "Tensor", MayCopy::kYes, DType::kBFloat16);
   } else {
-    made->tensor = TensorOf(value, "Tensor");
+    *made = TensorOf(value, "Tensor");
     SKIFF_ENFORCE(!dtype || made->tensor.dtype() == DTypeFromName(*dtype), kInvalidArgument,
                   "Tensor: an array of dtype ", made->tensor.dtype(), ", expected ", *dtype);
-  }
-  if (py::isinstance<py::array>(value)) {
-    made->is_writable = py::reinterpret_borrow<py::array>(value).writeable();
   }
   if (!lod.empty()) made->tensor.set_lod(std::move(lod));
   return made;
@@ -275,16 +285,31 @@ std::string Repr(const PythonTensor& self) {
 
 }  // namespace
 
-Tensor TensorOf(py::handle object, const std::string& what, MayCopy may_copy) {
-  if (py::isinstance<PythonTensor>(object)) return object.cast<const PythonTensor&>().tensor;
+PythonTensor TensorOf(py::handle object, const std::string& what, MayCopy may_copy) {
+  if (py::isinstance<PythonTensor>(object)) {
+    const auto& given = object.cast<const PythonTensor&>();
+    SKIFF_ENFORCE(given.tensor.place().is_cpu(), kInvalidArgument, what, ": a tensor on ",
+                  given.tensor.place(), ", expected one on the CPU");
+    return given;
+  }
   if (py::isinstance<py::array>(object)) {
     return TensorOfArray(py::reinterpret_borrow<py::array>(object), what, may_copy);
   }
-  if (py::hasattr(object, "__dlpack__")) return TensorOfDlPack(object, what, may_copy);
+  // Producers refuse to hand over memory that isn't to be written.
+  if (py::hasattr(object, "__dlpack__")) return {TensorOfDlPack(object, what, may_copy)};
   SKIFF_ENFORCE(may_copy == MayCopy::kYes, kInvalidArgument, what, ": ",
                 std::string(py::str(py::type::of(object).attr("__name__"))),
                 ", expected an array, which can be read in place");
   return TensorOfArray(py::module_::import("numpy").attr("asarray")(object), what, may_copy);
+}
+
+Tensor DenseTensorOf(py::handle object, const std::string& what) {
+  const Tensor tensor = TensorOf(object, what).tensor;
+  SKIFF_ENFORCE(!tensor.is_selected_rows(), kInvalidArgument, what,
+                ": selected rows, whose numbers would be lost: expected a dense tensor");
+  SKIFF_ENFORCE(tensor.lod().empty(), kInvalidArgument, what,
+                ": a tensor with LoD, which would be lost: expected one without");
+  return tensor;
 }
 
 py::object ArrayOf(const Tensor& tensor, bool is_writable) {

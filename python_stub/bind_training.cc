@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +36,77 @@ using training::Reader;
 using training::ReaderState;
 using training::Trainer;
 
+// ---- readers
+
+// A reader that threads of Python share: a second one that comes in meanwhile gets an Error
+// (kFailedPrecondition), and so does the iterator of an epoch after the reader has gone elsewhere.
+class PythonReader : public Reader {
+ public:
+  void StartEpoch(int64_t epoch) final {
+    const Use use(*this);
+    Start(epoch);
+    ++starts_;
+  }
+  bool Next(Batch* batch) final {
+    const Use use(*this);
+    return Read(batch);
+  }
+  void Restore(const ReaderState& state) final {
+    const Use use(*this);
+    GoTo(state);
+    ++starts_;
+  }
+
+  // Returns how often the reader has gone to an epoch.
+  int64_t starts() const { return starts_; }
+  // Returns the arrays of the next batch, or nothing after the last one of the epoch. Throws an
+  // Error unless the reader is where it was when starts() was `start`. The caller holds the
+  // interpreter.
+  std::optional<py::dict> NextArrays(int64_t start) {
+    const Use use(*this);
+    SKIFF_ENFORCE(start == starts_, kFailedPrecondition,
+                  "the next batch of an epoch, after its reader has started another one: expected "
+                  "a reader for each of two epochs that are read at once");
+    Batch batch;
+    {
+      const py::gil_scoped_release release;
+      if (!Read(&batch)) return std::nullopt;
+    }
+    py::dict arrays;
+    for (const auto& [name, tensor] : batch.feeds) {
+      arrays[py::str(name)] = ArrayOf(tensor, !read_only_.contains(name));
+    }
+    return arrays;
+  }
+
+ protected:
+  // As StartEpoch, Next and Restore of Reader.
+  virtual void Start(int64_t epoch) = 0;
+  virtual bool Read(Batch* batch) = 0;
+  virtual void GoTo(const ReaderState& state) = 0;
+
+  // The feeds of the last batch whose memory isn't to be written.
+  std::set<std::string> read_only_;
+
+ private:
+  class Use {
+   public:
+    explicit Use(PythonReader& reader) : in_use_(reader.in_use_) {
+      SKIFF_ENFORCE(!in_use_.test_and_set(), kFailedPrecondition,
+                    "this reader is in use already: expected one thread that uses it");
+    }
+    ~Use() { in_use_.clear(); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    std::atomic_flag& in_use_;
+  };
+
+  std::atomic_flag in_use_;
+  std::atomic<int64_t> starts_{0};
+};
+
 // ---- batches of a Python iterable
 
 constexpr const char* kEpochKey = "epoch";
@@ -49,12 +122,19 @@ int64_t StateNumber(const ReaderState& state, const char* key) {
 
 // Reads what `make_epoch(epoch)` iterates over: dicts of arrays. May be called without holding the
 // interpreter; what the iterable raises goes to the caller unchanged.
-class IterableReader : public Reader {
+class IterableReader : public PythonReader {
  public:
   IterableReader(py::function make_epoch, int64_t batches_in_epoch)
       : make_epoch_(std::move(make_epoch)), batches_in_epoch_(batches_in_epoch) {}
 
-  void StartEpoch(int64_t epoch) override {
+  ReaderState state() const override {
+    return {{kEpochKey, StrCat(epoch_)}, {kBatchKey, StrCat(batch_)}};
+  }
+
+  int64_t batches_in_epoch() const override { return batches_in_epoch_; }
+
+ private:
+  void Start(int64_t epoch) override {
     SKIFF_ENFORCE(epoch >= 0, kOutOfRange, "epoch ", epoch, ", expected at least 0");
     const py::gil_scoped_acquire gil;
     iterator_ = py::iter(make_epoch_(epoch));
@@ -62,7 +142,7 @@ class IterableReader : public Reader {
     batch_ = 0;
   }
 
-  bool Next(Batch* batch) override {
+  bool Read(Batch* batch) override {
     const py::gil_scoped_acquire gil;
     const py::object next = Advance();
     if (!next) return false;
@@ -71,10 +151,12 @@ class IterableReader : public Reader {
                                   ", expected a dict from names to arrays"));
     }
     batch->feeds.clear();
+    read_only_.clear();
     for (const auto& [variable, value] : py::dict(next)) {
       std::string name = NameOf(variable);
-      Tensor tensor = TensorOf(value, StrCat("batch[\"", name, "\"]"));
-      batch->feeds.emplace_back(std::move(name), std::move(tensor));
+      PythonTensor given = TensorOf(value, StrCat("batch[\"", name, "\"]"));
+      if (!given.is_writable) read_only_.insert(name);
+      batch->feeds.emplace_back(std::move(name), std::move(given.tensor));
     }
     SKIFF_ENFORCE(!batch->feeds.empty() && batch->feeds[0].second.shape().rank() > 0,
                   kInvalidArgument, "a batch has no array with a first dim, the samples");
@@ -83,14 +165,10 @@ class IterableReader : public Reader {
     return true;
   }
 
-  ReaderState state() const override {
-    return {{kEpochKey, StrCat(epoch_)}, {kBatchKey, StrCat(batch_)}};
-  }
-
-  void Restore(const ReaderState& state) override {
+  void GoTo(const ReaderState& state) override {
     const int64_t epoch = StateNumber(state, kEpochKey);
     const int64_t batch = StateNumber(state, kBatchKey);
-    StartEpoch(epoch);
+    Start(epoch);
     const py::gil_scoped_acquire gil;
     for (; batch_ < batch; ++batch_) {
       SKIFF_ENFORCE(Advance(), kDataLoss, "epoch ", epoch, " has ", batch_,
@@ -98,12 +176,9 @@ class IterableReader : public Reader {
     }
   }
 
-  int64_t batches_in_epoch() const override { return batches_in_epoch_; }
-
- private:
   // Returns a null object at the end.
   py::object Advance() {
-    if (!iterator_) StartEpoch(epoch_);
+    if (!iterator_) Start(epoch_);
     auto next = py::reinterpret_steal<py::object>(PyIter_Next(iterator_.ptr()));
     if (!next && PyErr_Occurred() != nullptr) throw py::error_already_set();
     return next;
@@ -124,7 +199,7 @@ class ArraySource : public training::SampleSource {
   explicit ArraySource(const py::object& arrays) {
     for (const auto& [variable, value] : py::dict(arrays)) {
       std::string name = NameOf(variable);
-      Tensor tensor = TensorOf(value, StrCat("arrays[\"", name, "\"]"));
+      Tensor tensor = DenseTensorOf(value, StrCat("arrays[\"", name, "\"]"));
       SKIFF_ENFORCE(tensor.shape().rank() > 0, kInvalidArgument, "arrays[\"", name,
                     "\"] has rank 0, expected rows");
       SKIFF_ENFORCE(arrays_.empty() || tensor.shape()[0] == size(), kInvalidArgument, "arrays[\"",
@@ -162,35 +237,35 @@ class ArraySource : public training::SampleSource {
   std::vector<Tensor> arrays_;
 };
 
-class ArrayReader : public Reader {
+class ArrayReader : public PythonReader {
  public:
   ArrayReader(const py::object& arrays, const training::SampleReaderOptions& options)
       : source_(arrays), reader_(&source_, options) {}
 
-  void StartEpoch(int64_t epoch) override { reader_.StartEpoch(epoch); }
-  bool Next(Batch* batch) override { return reader_.Next(batch); }
   ReaderState state() const override { return reader_.state(); }
-  void Restore(const ReaderState& state) override { reader_.Restore(state); }
   int64_t batches_in_epoch() const override { return reader_.batches_in_epoch(); }
   std::vector<std::vector<FeedShape>> batch_shapes() const override {
     return reader_.batch_shapes();
   }
 
  private:
+  void Start(int64_t epoch) override { reader_.StartEpoch(epoch); }
+  bool Read(Batch* batch) override { return reader_.Next(batch); }
+  void GoTo(const ReaderState& state) override { reader_.Restore(state); }
+
   ArraySource source_;
   training::SampleReader reader_;
 };
 
 // The batches of an epoch, for a loop of one's own.
 struct Epoch {
-  std::shared_ptr<Reader> reader;
+  std::shared_ptr<PythonReader> reader;
+  int64_t start;
 
   py::dict Next() const {
-    Batch batch;
-    if (!reader->Next(&batch)) throw py::stop_iteration();
-    py::dict arrays;
-    for (const auto& [name, tensor] : batch.feeds) arrays[py::str(name)] = ArrayOf(tensor);
-    return arrays;
+    std::optional<py::dict> arrays = reader->NextArrays(start);
+    if (!arrays) throw py::stop_iteration();
+    return *std::move(arrays);
   }
 };
 
@@ -198,17 +273,20 @@ void BindReaders(py::module_& module) {
   py::class_<Epoch>(module, "Epoch", "The batches of an epoch.")
       .def("__iter__", [](const py::object& self) { return self; })
       .def("__next__", &Epoch::Next);
-  py::class_<Reader, std::shared_ptr<Reader>>(
-      module, "Reader", "The source of a training's batches. One thread uses a reader.")
+  py::class_<PythonReader, std::shared_ptr<PythonReader>>(
+      module, "Reader",
+      "The source of a training's batches. One thread uses a reader, for one epoch at a time.")
       .def(
           "epoch",
-          [](const std::shared_ptr<Reader>& self, int64_t epoch) {
+          [](const std::shared_ptr<PythonReader>& self, int64_t epoch) {
             self->StartEpoch(epoch);
-            return Epoch{self};
+            return Epoch{self, self->starts()};
           },
-          py::arg("epoch"), "Returns an iterator over the batches of an epoch, counted from 0.")
-      .def("__len__", &Reader::batches_in_epoch);
-  py::class_<ArrayReader, Reader, std::shared_ptr<ArrayReader>>(
+          py::arg("epoch"),
+          "Returns an iterator over the batches of an epoch, counted from 0. It raises "
+          "FailedPreconditionError once the reader has started another epoch.")
+      .def("__len__", &PythonReader::batches_in_epoch);
+  py::class_<ArrayReader, PythonReader, std::shared_ptr<ArrayReader>>(
       module, "ArrayReader", "Batches of the rows of arrays, shuffled again for each epoch.")
       .def(py::init([](const py::object& arrays, int64_t batch_size, bool shuffle, bool drop_last,
                        uint64_t seed) {
@@ -220,7 +298,7 @@ void BindReaders(py::module_& module) {
            }),
            py::arg("arrays"), py::kw_only(), py::arg("batch_size") = 64, py::arg("shuffle") = false,
            py::arg("drop_last") = false, py::arg("seed") = 0);
-  py::class_<IterableReader, Reader, std::shared_ptr<IterableReader>>(
+  py::class_<IterableReader, PythonReader, std::shared_ptr<IterableReader>>(
       module, "IterableReader",
       "Batches that a function makes: make_epoch(epoch) returns an iterable of dicts from names to "
       "arrays. It must give the same batches for an epoch each time, since a resumed training "
@@ -326,8 +404,8 @@ class PythonTrainer {
 
 std::unique_ptr<PythonTrainer> MakeTrainer(
     const Program& main, const Program& startup, const Program& test, const py::object& loss,
-    const py::object& learning_rate, const std::shared_ptr<Reader>& train,
-    const std::shared_ptr<Reader>& validation, const std::string& output_dir, int64_t epochs,
+    const py::object& learning_rate, const std::shared_ptr<PythonReader>& train,
+    const std::shared_ptr<PythonReader>& validation, const std::string& output_dir, int64_t epochs,
     const std::vector<Metric>& metrics, const std::string& decisive_metric,
     const py::iterable& model_inputs, const py::iterable& model_outputs, const std::string& title,
     int64_t save_every_steps, int64_t early_stop_epochs, const std::string& initial_model,

@@ -52,12 +52,22 @@ enum class MayCopy { kYes, kNo };
 // Returns the tensor of an object: a Tensor, an array, anything with __dlpack__, or what
 // numpy.asarray takes. It shares the memory if that is contiguous, aligned and of the native byte
 // order, and keeps the object alive. Otherwise it is a copy; with kNo throws an Error
-// (kInvalidArgument). `what` begins messages. Throws an Error (kInvalidArgument) for a dtype that
-// Skiff lacks and for memory that isn't the CPU's.
-Tensor TensorOf(py::handle object, const std::string& what, MayCopy may_copy = MayCopy::kYes);
+// (kInvalidArgument). It is writable if the memory is. `what` begins messages. Throws an Error
+// (kInvalidArgument) for a dtype that Skiff lacks and for memory that isn't the CPU's, and a
+// TypeError for a masked array.
+PythonTensor TensorOf(py::handle object, const std::string& what, MayCopy may_copy = MayCopy::kYes);
+// Returns the tensor of an object of which only the elements will be kept. Throws what TensorOf
+// throws, and an Error (kInvalidArgument) for selected rows and for a tensor with LoD.
+Tensor DenseTensorOf(py::handle object, const std::string& what);
 // Returns an array that shares the tensor's memory and keeps it alive; of a tensor on a device, a
 // copy. The elements of bfloat16 are its bits, uint16.
 py::object ArrayOf(const Tensor& tensor, bool is_writable = true);
+
+// ---- files
+
+// Returns the path that a text, bytes or an os.PathLike names, as the system has it. Throws a
+// TypeError for anything else, and a ValueError for a path with a NUL, which would end it.
+std::string PathText(py::handle path);
 
 // ---- running
 

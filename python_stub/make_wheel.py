@@ -1,9 +1,10 @@
 """Packs the package into a wheel, with nothing but Python's own library.
 
-usage: make_wheel.py FOLDER FILE...
+usage: python3 -m python_stub.make_wheel FOLDER FILE...
 
 Writes FOLDER/skiff-<version>-cp<NN>-cp<NN>-linux_<machine>.whl, for the Python that runs this, and prints its path. The
-files are those of //python_stub, below a folder skiff. Equal files make equal wheels.
+files are those of //python_stub, below a folder skiff. The licences are added: the LICENSE of the working directory,
+and the notices of what is compiled into the extension module. Equal files make equal wheels.
 """
 import base64
 import hashlib
@@ -12,6 +13,8 @@ import re
 import sys
 import sysconfig
 import zipfile
+
+from tools.installer.install import NOTICES, InstallError, notice
 
 METADATA = f"""Metadata-Version: 2.1
 Name: skiff
@@ -33,16 +36,25 @@ def digest(data):
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
+def read(path):
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def licenses():
+    """The texts of the licences by name."""
+    packages = NOTICES + ("libdlpack-dev", "pybind11-dev")
+    return {"LICENSE": read("LICENSE"), **{f"{package}.copyright": read(notice(package)) for package in packages}}
+
+
 def make_wheel(folder, paths):
-    contents = {}
-    for path in paths:
-        with open(path, "rb") as stream:
-            contents[f"skiff/{os.path.basename(path)}"] = stream.read()
+    contents = {f"skiff/{os.path.basename(path)}": read(path) for path in paths}
     version = re.search(rb'^__version__ = "(.*)"$', contents["skiff/__init__.py"], re.M)[1].decode()
     info = f"skiff-{version}.dist-info"
     contents[f"{info}/METADATA"] = (METADATA % version).encode()
     contents[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: make_wheel\nRoot-Is-Purelib: false\n"
                                  f"Tag: {tag()}\n").encode()
+    contents.update({f"{info}/licenses/{name}": text for name, text in licenses().items()})
     record = [f"{name},{digest(data)},{len(data)}" for name, data in contents.items()] + [f"{info}/RECORD,,"]
     contents[f"{info}/RECORD"] = ("\n".join(record) + "\n").encode()
     os.makedirs(folder, exist_ok=True)
@@ -59,4 +71,7 @@ def make_wheel(folder, paths):
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    print(make_wheel(sys.argv[1], sys.argv[2:]))
+    try:
+        print(make_wheel(sys.argv[1], sys.argv[2:]))
+    except InstallError as error:
+        sys.exit(f"make_wheel: {error}")

@@ -1,5 +1,6 @@
 #!/bin/bash
-# python_wheel.sh [FOLDER]: builds the Python package and writes it as a wheel
+# python_wheel.sh [FOLDER]: installs the distribution's packages that the build
+# needs (tools/install.sh), builds the Python package and writes it as a wheel
 # into FOLDER (dist).
 # SKIFF_CACHE: folder of the build cache (default ~/.cache/skiff-bazel).
 # BAZEL: the bazel to call.
@@ -8,7 +9,11 @@ folder=$(realpath -m "${1:-dist}")
 cd "$(dirname "$0")/.."
 
 tools/install.sh
-"${BAZEL:-bazel}" build --config=opt "--disk_cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}" \
-  //python_stub </dev/null
-exec /usr/bin/python3 python_stub/make_wheel.py "$folder" python_stub/skiff/*.py python_stub/skiff/py.typed \
-  bazel-bin/python_stub/skiff/*.pyi bazel-bin/python_stub/skiff/_skiff.so
+bazel=${BAZEL:-bazel}
+options=(--config=opt "--disk_cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}" //python_stub)
+"$bazel" build "${options[@]}" </dev/null
+# The files are the target's, so that the wheel has those that the tests read.
+files=$("$bazel" cquery "${options[@]}" --output=starlark \
+  --starlark:expr='"\n".join([file.path for file in target.files.to_list()])' </dev/null)
+# shellcheck disable=SC2086 # a file on each line
+exec /usr/bin/python3 -m python_stub.make_wheel "$folder" $files

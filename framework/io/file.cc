@@ -38,11 +38,21 @@ ErrorCode CodeOf(int error_number) {
   }
 }
 
+// Returns the path for a call of the system, which would take a NUL for its end. Throws Error
+// (kInvalidArgument) for a path that has one.
+const char* SystemPath(const std::string& path) {
+  const size_t nul = path.find('\0');
+  // The message must not end there, too.
+  SKIFF_ENFORCE(nul == std::string::npos, kInvalidArgument, "a path with a NUL after \"",
+                path.substr(0, nul), "\": expected one without");
+  return path.c_str();
+}
+
 int OpenForWriting(const std::string& path) {
   const int descriptor =
       // O_EXCL and O_NOFOLLOW: a link planted under this name must not choose which file is
       // written.
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+      open(SystemPath(path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   // Here a missing directory means that a path can't be written, not that something wasn't found.
   if (descriptor < 0 && errno == ENOENT) {
     Throw(ErrorCode::kIo, "create ", path, ": the directory doesn't exist");
@@ -52,7 +62,7 @@ int OpenForWriting(const std::string& path) {
 }
 
 void SyncPath(const std::string& path, int flags) {
-  const int descriptor = open(path.c_str(), flags | O_CLOEXEC);
+  const int descriptor = open(SystemPath(path), flags | O_CLOEXEC);
   if (descriptor < 0) ThrowSystemError("open", path, errno);
   const int error_number = fsync(descriptor) == 0 ? 0 : errno;
   close(descriptor);
@@ -72,7 +82,7 @@ void ThrowSystemError(std::string_view action, const std::string& path, int erro
 InputFile::Opened InputFile::Open(const std::string& path) {
   // Non-blocking, since opening a named pipe would otherwise wait for a writer before we see what
   // it is.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int descriptor = open(SystemPath(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) ThrowSystemError("open", path, errno);
   struct stat status {};
   const int error_number = fstat(descriptor, &status) == 0 ? 0 : errno;
@@ -96,6 +106,16 @@ void InputFile::Seek(int64_t offset) {
   set_offset(offset);
 }
 
+void InputFile::ThrowShrunk(int64_t end) const {
+  ThrowCorrupt(end, "the file ends, but had ", size(), " bytes when it was opened");
+}
+
+void InputFile::CheckNotShrunk() const {
+  struct stat status {};
+  if (fstat(descriptor_, &status) != 0) ThrowSystemError("inspect", name(), errno);
+  if (status.st_size < size()) ThrowShrunk(status.st_size);
+}
+
 void InputFile::ReadNext(void* out, int64_t bytes) {
   auto* next = static_cast<char*>(out);
   int64_t position = offset();
@@ -106,9 +126,7 @@ void InputFile::ReadNext(void* out, int64_t bytes) {
     const ssize_t got = pread(descriptor_, next, wanted, position);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) ThrowSystemError("read", name(), errno);
-    if (got == 0) {
-      ThrowCorrupt(position, "the file ends, but had ", size(), " bytes when it was opened");
-    }
+    if (got == 0) ThrowShrunk(position);
     next += got;
     position += got;
   }
@@ -143,7 +161,7 @@ namespace {
 // Renaming over a device, a pipe or a directory would destroy what a file can't replace.
 const std::string& CheckReplaceable(const std::string& path) {
   struct stat status {};
-  const bool replaceable = stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
+  const bool replaceable = stat(SystemPath(path), &status) != 0 || S_ISREG(status.st_mode);
   SKIFF_ENFORCE(replaceable, kIo, "write ", path, ": expected a regular file, or none yet");
   return path;
 }
@@ -255,7 +273,7 @@ void CreateDirectories(const std::string& path) {
   // Noted before they exist, since each new entry must be synced in its parent.
   const std::vector<std::string> missing = MissingDirectories(path);
   std::error_code error;
-  std::filesystem::create_directories(path, error);
+  std::filesystem::create_directories(SystemPath(path), error);
   if (!error && !std::filesystem::is_directory(path, error)) {
     error = std::make_error_code(std::errc::not_a_directory);
   }
@@ -268,12 +286,12 @@ void CreateDirectories(const std::string& path) {
 }
 
 void CreateNewDirectory(const std::string& path) {
-  if (mkdir(path.c_str(), 0777) != 0) ThrowSystemError("create directory", path, errno);
+  if (mkdir(SystemPath(path), 0777) != 0) ThrowSystemError("create directory", path, errno);
 }
 
 bool PathExists(const std::string& path) {
   std::error_code error;
-  const bool exists = std::filesystem::exists(path, error);
+  const bool exists = std::filesystem::exists(SystemPath(path), error);
   if (error) ThrowSystemError("look for", path, error.value());
   return exists;
 }
@@ -281,7 +299,7 @@ bool PathExists(const std::string& path) {
 void SyncDirectory(const std::string& path) { SyncPath(path, O_RDONLY | O_DIRECTORY); }
 
 void RenamePath(const std::string& from, const std::string& to) {
-  if (rename(from.c_str(), to.c_str()) == 0) return;
+  if (rename(SystemPath(from), SystemPath(to)) == 0) return;
   ThrowSystemError(StrCat("rename ", from, " to"), to, errno);
 }
 

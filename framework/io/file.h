@@ -25,6 +25,9 @@ class InputFile : public ByteSource {
 
   // Makes `offset` the next byte to read. Throws Error (kDataLoss) if it is outside the file.
   void Seek(int64_t offset);
+  // Throws Error (kDataLoss) if the file has become shorter since it was opened.
+  void CheckNotShrunk() const;
+  int descriptor() const { return descriptor_; }
 
  private:
   struct Opened {
@@ -32,6 +35,7 @@ class InputFile : public ByteSource {
     int64_t size;
   };
   static Opened Open(const std::string& path);
+  [[noreturn]] void ThrowShrunk(int64_t end) const;
   InputFile(const std::string& path, Opened opened);
   void ReadNext(void* out, int64_t bytes) override;
 

@@ -1,11 +1,31 @@
-// Tensors are read into memory of their own. The format aligns them to 8 bytes at most, kernels
-// expect parameters at multiples of kBufferAlignment, and a mapped file that another process
-// shortens would end this one with a signal instead of an Error.
 #include "framework/io/safetensors.h"
 
 #include "framework/io/tensor_stream.h"
+#include "memory/allocator.h"
 
 namespace skiff {
+namespace {
+
+// A part of a mapping, which lives as long as the buffer. Each tensor has one of its own, so that
+// buffers tell tensors apart, as elsewhere.
+struct MappedBuffer {
+  MappedBuffer(std::shared_ptr<MappedFile> file, int64_t offset, int64_t bytes)
+      : mapping(std::move(file)), buffer(mapping->data() + offset, bytes, Place::Cpu()) {}
+
+  std::shared_ptr<MappedFile> mapping;
+  Buffer buffer;
+};
+
+using TakeTensor = Tensor (SafetensorsFile::*)(const std::string& name);
+
+TensorMap TakeAll(const std::string& path, TakeTensor take) {
+  SafetensorsFile file(path);
+  TensorMap tensors;
+  for (const std::string& name : file.names()) tensors.emplace(name, (file.*take)(name));
+  return tensors;
+}
+
+}  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::string& path)
     : file_(path), header_(ReadSafetensorsHeader(&file_)), data_offset_(file_.offset()) {}
@@ -16,30 +36,44 @@ std::vector<std::string> SafetensorsFile::names() const {
   return names;
 }
 
-Tensor SafetensorsFile::Read(const std::string& name) {
+const SafetensorsEntry& SafetensorsFile::SupportedEntry(const std::string& name) const {
   const auto found = header_.entries.find(name);
   SKIFF_ENFORCE(found != header_.entries.end(), kNotFound, file_.name(), " has no tensor \"", name,
                 "\"");
   const SafetensorsEntry& entry = found->second;
-  const std::string where = StrCat("tensor \"", name, "\"");
-  SKIFF_ENFORCE(entry.dtype.has_value(), kUnimplemented, file_.name(), ": ", where, ": dtype ",
-                entry.dtype_name, " is not supported");
-  SKIFF_ENFORCE(entry.dims.size() <= Shape::kMaxRank, kUnimplemented, file_.name(), ": ", where,
-                " has rank ", entry.dims.size(), ", expected at most ", Shape::kMaxRank);
+  SKIFF_ENFORCE(entry.dtype.has_value(), kUnimplemented, file_.name(), ": tensor \"", name,
+                "\": dtype ", entry.dtype_name, " is not supported");
+  SKIFF_ENFORCE(entry.dims.size() <= Shape::kMaxRank, kUnimplemented, file_.name(), ": tensor \"",
+                name, "\" has rank ", entry.dims.size(), ", expected at most ", Shape::kMaxRank);
+  return entry;
+}
+
+Tensor SafetensorsFile::Read(const std::string& name) {
+  const SafetensorsEntry& entry = SupportedEntry(name);
   try {
     file_.Seek(data_offset_ + entry.begin);
     return ReadElements(*entry.dtype, entry.dims, &file_);
   } catch (const Error& error) {
-    throw error.WithContext(where);
+    throw error.WithContext(StrCat("tensor \"", name, "\""));
   }
 }
 
-TensorMap ReadSafetensors(const std::string& path) {
-  SafetensorsFile file(path);
-  TensorMap tensors;
-  for (const std::string& name : file.names()) tensors.emplace(name, file.Read(name));
-  return tensors;
+Tensor SafetensorsFile::Map(const std::string& name) {
+  const SafetensorsEntry& entry = SupportedEntry(name);
+  const int64_t offset = data_offset_ + entry.begin;
+  const int64_t bytes = entry.end - entry.begin;
+  if (bytes == 0 || offset % SizeOf(*entry.dtype) != 0 || entry.dtype == DType::kBool) {
+    return Read(name);
+  }
+  if (mapping_ == nullptr) mapping_ = std::make_shared<MappedFile>(file_);
+  const auto mapped = std::make_shared<MappedBuffer>(mapping_, offset, bytes);
+  return {Shape(std::span<const int64_t>(entry.dims)), *entry.dtype,
+          std::shared_ptr<Buffer>(mapped, &mapped->buffer)};
 }
+
+TensorMap ReadSafetensors(const std::string& path) { return TakeAll(path, &SafetensorsFile::Read); }
+
+TensorMap MapSafetensors(const std::string& path) { return TakeAll(path, &SafetensorsFile::Map); }
 
 void WriteSafetensors(const std::string& path, const TensorMap& tensors,
                       const std::map<std::string, std::string>& metadata) {

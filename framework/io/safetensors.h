@@ -6,11 +6,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framework/io/file.h"
+#include "framework/io/mapped_file.h"
 #include "framework/io/safetensors_header.h"
 #include "framework/io/tensor_stream.h"
 
@@ -36,20 +38,40 @@ class SafetensorsFile {
   // and (kDataLoss) for a bool other than 0 and 1 or if the file has shrunk.
   Tensor Read(const std::string& name);
 
+  // Returns a tensor in the memory of a MappedFile, which it keeps alive, also without this object.
+  // Elements are read when they are touched. Writing to the tensor doesn't change the file; only
+  // tensors of that name from this object see it. A tensor that isn't aligned to its elements in
+  // the file is read, as by Read. So are bools, whose values must be checked, and tensors without
+  // elements.
+  //
+  // As long as the tensor exists, no process may shorten the file or write to it: SIGBUS would end
+  // this process (see MappedFile). WriteSafetensors may replace it: the tensor keeps the old
+  // values.
+  //
+  // Throws what Read and MappedFile throw.
+  Tensor Map(const std::string& name);
+
  private:
+  // Returns the entry of a tensor that Skiff supports.
+  const SafetensorsEntry& SupportedEntry(const std::string& name) const;
+
   InputFile file_;
   SafetensorsHeader header_;
   int64_t data_offset_;
+  std::shared_ptr<MappedFile> mapping_;  // nullptr before the first tensor is mapped
 };
 
-// Reads all tensors. Throws what SafetensorsFile and Read throw.
+// Read or map all tensors. Throw what SafetensorsFile and its Read or Map throw.
 TensorMap ReadSafetensors(const std::string& path);
+TensorMap MapSafetensors(const std::string& path);
 
 // Writes a file atomically, one tensor after the other. Equal tensors and metadata give equal
-// bytes: those that the format's own library writes (with several metadata, it leaves their order
-// to chance). Throws Error as AtomicFile; (kFailedPrecondition) for a tensor without storage or of
-// a blocked layout; (kInvalidArgument) for names and metadata that aren't UTF-8, and for a tensor
-// named __metadata__; (kOutOfRange) for a header of more than 100 MB.
+// bytes. The JSON and the elements are those that the format's own library writes (with several
+// metadata, it leaves their order to chance). Between them are more spaces, so that the elements
+// begin at a multiple of kBufferAlignment, as those of other tensors do in memory. Throws Error as
+// AtomicFile; (kFailedPrecondition) for a tensor without storage or of a blocked layout;
+// (kInvalidArgument) for names and metadata that aren't UTF-8, and for a tensor named __metadata__;
+// (kOutOfRange) for a header of more than 100 MB.
 void WriteSafetensors(const std::string& path, const TensorMap& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 

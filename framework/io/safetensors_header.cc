@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "framework/base/element_count.h"
+#include "memory/allocator.h"
 
 namespace skiff {
 namespace {
@@ -21,7 +22,6 @@ using Json = nlohmann::json;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr int64_t kLengthBytes = sizeof(uint64_t);
 constexpr int64_t kHeaderLimitBytes = 100'000'000;
-constexpr int64_t kAlignment = 8;
 // An object of tensors, the object of each, and its lists.
 constexpr int kNestingLimit = 3;
 
@@ -117,15 +117,23 @@ Json ParseText(const std::string& text, const ByteSource& source) {
   source.ThrowCorrupt(position, "header: expected JSON");
 }
 
+// What was found in a header, as a message quotes it: the header may be long.
+std::string Found(const Json& value) {
+  constexpr size_t kQuoted = 60;
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
+  if (text.size() > kQuoted) text = text.substr(0, kQuoted) + " ...";
+  return text;
+}
+
 // The checks of an entry. `where` is the name of the file and that of the tensor.
 int64_t CountOf(const Json& value, const std::string& where) {
   SKIFF_ENFORCE(value.is_number_unsigned() && value.get<uint64_t>() <= INT64_MAX, kDataLoss, where,
-                ": found ", value.dump(), ", expected a count");
+                ": found ", Found(value), ", expected a count");
   return value.get<int64_t>();
 }
 
 std::vector<int64_t> CountsOf(const Json& list, const std::string& where) {
-  SKIFF_ENFORCE(list.is_array(), kDataLoss, where, ": found ", list.dump(),
+  SKIFF_ENFORCE(list.is_array(), kDataLoss, where, ": found ", Found(list),
                 ", expected a list of counts");
   std::vector<int64_t> counts;
   for (const Json& value : list) counts.push_back(CountOf(value, where));
@@ -154,10 +162,10 @@ void CheckEntry(const SafetensorsEntry& entry, const std::string& where, int64_t
 SafetensorsEntry ReadEntry(const Json& json, const std::string& where) {
   const bool complete = json.is_object() && json.size() == 3 && json.contains("dtype") &&
                         json.contains("shape") && json.contains("data_offsets");
-  SKIFF_ENFORCE(complete, kDataLoss, where, ": found ", json.dump(),
+  SKIFF_ENFORCE(complete, kDataLoss, where, ": found ", Found(json),
                 ", expected dtype, shape and data_offsets");
   SKIFF_ENFORCE(json["dtype"].is_string(), kDataLoss, where, ": dtype: found ",
-                json["dtype"].dump(), ", expected a string");
+                Found(json["dtype"]), ", expected a string");
   const std::vector<int64_t> offsets = CountsOf(json["data_offsets"], where + ": data_offsets");
   SKIFF_ENFORCE(offsets.size() == 2, kDataLoss, where, ": ", offsets.size(),
                 " data_offsets, expected 2");
@@ -170,11 +178,11 @@ SafetensorsEntry ReadEntry(const Json& json, const std::string& where) {
 }
 
 std::map<std::string, std::string> ReadMetadata(const Json& json, const std::string& where) {
-  SKIFF_ENFORCE(json.is_object(), kDataLoss, where, ": found ", json.dump(),
+  SKIFF_ENFORCE(json.is_object(), kDataLoss, where, ": found ", Found(json),
                 ", expected an object of strings");
   std::map<std::string, std::string> metadata;
   for (const auto& [key, value] : json.items()) {
-    SKIFF_ENFORCE(value.is_string(), kDataLoss, where, ": \"", key, "\": found ", value.dump(),
+    SKIFF_ENFORCE(value.is_string(), kDataLoss, where, ": \"", key, "\": found ", Found(value),
                   ", expected a string");
     metadata.emplace(key, value.get<std::string>());
   }
@@ -259,7 +267,8 @@ std::string SafetensorsHeaderBytes(const TensorMap& tensors, const std::vector<s
     begin = end;
   }
   std::string text = "{" + Join(members, ",") + "}";
-  text.resize(static_cast<size_t>(RoundUp(static_cast<int64_t>(text.size()), kAlignment)), ' ');
+  const int64_t unpadded_bytes = kLengthBytes + static_cast<int64_t>(text.size());
+  text.append(static_cast<size_t>(RoundUp(unpadded_bytes, kBufferAlignment) - unpadded_bytes), ' ');
   SKIFF_ENFORCE(static_cast<int64_t>(text.size()) <= kHeaderLimitBytes, kOutOfRange, "a header of ",
                 text.size(), " bytes, expected at most ", kHeaderLimitBytes);
   std::string bytes;

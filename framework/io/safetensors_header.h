@@ -39,9 +39,10 @@ SafetensorsHeader ReadSafetensorsHeader(ByteSource* source);
 // first, so that each tensor begins at a multiple of its element size, then by name.
 std::vector<std::string> SafetensorsOrder(const TensorMap& tensors);
 
-// Returns the header of a file with the tensors in that order, padded with spaces to a multiple of
-// 8 bytes. Throws Error (kInvalidArgument) for names and metadata that aren't UTF-8 and for a
-// tensor named __metadata__, and (kOutOfRange) if the header is longer than readers accept.
+// Returns the header of a file with the tensors in that order, padded with spaces so that the
+// elements begin at a multiple of kBufferAlignment. Throws Error (kInvalidArgument) for names and
+// metadata that aren't UTF-8 and for a tensor named __metadata__, and (kOutOfRange) if the header
+// is longer than readers accept.
 std::string SafetensorsHeaderBytes(const TensorMap& tensors, const std::vector<std::string>& order,
                                    const std::map<std::string, std::string>& metadata);
 

@@ -86,7 +86,9 @@ class Runs(unittest.TestCase):
             with self.subTest(message):
                 with self.assertRaisesRegex(skiff.Error, message):
                     self.step.run(feed, [self.y])
-        for feed, fetch in (({1: self.x}, [self.y]), ({"x": self.x}, "y"), ({"x": self.x}, [1])):
+        masked = numpy.ma.masked_array(self.x, mask=self.x > 3)
+        for feed, fetch in (({1: self.x}, [self.y]), ({"x": self.x}, "y"), ({"x": self.x}, [1]),
+                            ({"x": masked}, [self.y])):
             with self.assertRaises(TypeError):
                 self.step.run(feed, fetch)
         with self.assertRaisesRegex(skiff.NotFoundError, '"nothing"'):
@@ -167,6 +169,66 @@ class Runs(unittest.TestCase):
         self.assertNotEqual(skiff.weights_hash(executor.scope, executor.scope), before)
 
 
+class ChangingFeeds(unittest.TestCase):
+    """Whoever writes to a feed during a run gets some result or an Error, but doesn't end the process."""
+
+    def run_while_changing(self, step, feed, name, fetch):
+        numbers = feed[name].reshape(-1)  # of the same memory
+        good = numbers[-1]
+        running = [True]
+
+        def change():
+            # The last one alone: it is the likeliest to be good in a check and bad in the loop that follows.
+            while running:
+                for number in (1 << 40, -(1 << 40), good):
+                    numbers[-1] = number
+        thread = threading.Thread(target=change)
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-4)
+        thread.start()
+        try:
+            for _ in range(1000):
+                try:
+                    step.run(feed, fetch)
+                except skiff.OutOfRangeError:
+                    pass
+        finally:
+            running.clear()
+            thread.join()
+            sys.setswitchinterval(interval)
+        numbers[-1] = good
+        step.run(feed, fetch)
+
+    def trained(self, loss_of):
+        """A step that trains, and its loss."""
+        main, startup = skiff.Program(), skiff.Program()
+        with skiff.program_guard(main, startup):
+            loss = loss_of()
+            skiff.optimizer.Sgd(learning_rate=0.1).minimize(loss)
+        executor = skiff.Executor()
+        executor.run(startup)
+        return executor.compile(main), loss
+
+    def test_ids(self):
+        for is_sparse in (False, True):
+            with self.subTest(is_sparse=is_sparse):
+                step, loss = self.trained(lambda sparse=is_sparse: layers.mean(
+                    layers.embedding(layers.data("ids", [-1], "int64"), rows=50, width=16, is_sparse=sparse)))
+                self.run_while_changing(step, {"ids": numpy.arange(4000) % 50}, "ids", [loss])
+
+    def test_labels(self):
+        step, loss = self.trained(lambda: layers.mean(layers.softmax_with_cross_entropy(
+            layers.fc(layers.data("x", [-1, 4]), 3), layers.data("label", [-1, 1], "int64"))))
+        feed = {"x": numpy.ones((4000, 4), "float32"), "label": numpy.arange(4000).reshape(-1, 1) % 3}
+        self.run_while_changing(step, feed, "label", [loss])
+
+    def test_lengths_of_keys(self):
+        step, loss = self.trained(lambda: layers.mean(layers.attention(
+            layers.data("x", [-1, 8, 4]), heads=2, key_lengths=layers.data("lengths", [-1], "int64"))))
+        feed = {"x": numpy.ones((500, 8, 4), "float32"), "lengths": numpy.arange(500) % 9}
+        self.run_while_changing(step, feed, "lengths", [loss])
+
+
 class Dtypes(unittest.TestCase):
     def test_of_numpy_come_back(self):
         for dtype in ("bool", "int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64"):
@@ -213,6 +275,48 @@ class Tensors(unittest.TestCase):
         self.assertIsNone(held())
         with self.assertRaisesRegex(skiff.InvalidArgumentError, "dtype float64, expected float32"):
             skiff.Tensor(numpy.zeros(2), "float32")
+
+    def test_of_read_only_memory_are_read_only(self):
+        scope = skiff.Scope()
+        scope["w"] = numpy.ones(3, "float32")
+        array = numpy.ones(3, "float32")
+        array.flags.writeable = False
+        bits = memoryview(b"abcdef").cast("H")
+        for name, tensor in (("scope", skiff.Tensor(scope.tensor("w"))), ("array", skiff.Tensor(array)),
+                             ("tensor", skiff.Tensor(skiff.Tensor(array))),
+                             ("bytes", skiff.Tensor(memoryview(b"abcdef"))),
+                             ("bits", skiff.Tensor(bits, "bfloat16"))):
+            with self.subTest(name):
+                for view in (tensor.numpy(), numpy.asarray(tensor)):
+                    with self.assertRaisesRegex(ValueError, "read-only"):
+                        view[0] = 90
+                with self.assertRaisesRegex(skiff.FailedPreconditionError, "read-only"):
+                    tensor.__dlpack__()
+        # A copy is its Tensor's own.
+        skiff.Tensor(array[::-1]).numpy()[0] = 7
+        numpy.testing.assert_array_equal(array, [1, 1, 1])
+
+    def test_refuse_masks(self):
+        masked = numpy.ma.masked_array([1.0, 2.0], mask=[False, True])
+        with self.assertRaisesRegex(TypeError, "Tensor: found a masked array, expected one without a mask"):
+            skiff.Tensor(masked)
+        numpy.testing.assert_array_equal(skiff.Tensor(masked.filled(0)).numpy(), [1, 0])
+        bits = numpy.ma.masked_array([1, 2], mask=[False, True], dtype="uint16")
+        with self.assertRaisesRegex(TypeError, "masked"):
+            skiff.Tensor(bits, "bfloat16")
+
+    def test_of_a_device_are_no_feeds(self):
+        try:
+            executor = skiff.Executor("cuda")
+        except skiff.Error as error:
+            self.skipTest(str(error))
+        main, startup, y, _ = linear()
+        executor.run(startup)
+        weights = executor.scope.tensor("w")
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "a tensor on cuda.*, expected one on the CPU"):
+            skiff.Tensor(weights)
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, 'feed "x": a tensor on cuda'):
+            executor.compile(main).run({"x": weights}, [y])
 
     def test_have_offsets_of_sequences(self):
         rows = numpy.arange(6, dtype="float32").reshape(3, 2)

@@ -1,10 +1,12 @@
 """Tests checkpoints, inference models, archives and the hash of weights in Python."""
 import os
+import pathlib
 import tempfile
 import unittest
 
 import numpy
 
+from tests.python_stub.interpreter import is_released_by
 from tests.python_stub.package import skiff
 
 layers = skiff.layers
@@ -20,6 +22,18 @@ def regression():
         loss = layers.mean(layers.square(y))
         skiff.optimizer.Momentum(learning_rate=0.1).minimize(loss)
     return main, startup, x, y, loss
+
+
+def gradient_of_a_table():
+    """Selected rows."""
+    main, startup = skiff.Program(), skiff.Program()
+    with skiff.program_guard(main, startup):
+        vectors = layers.embedding(layers.data("ids", [-1], "int64"), rows=9, width=2, is_sparse=True,
+                                   param_attr=skiff.ParamAttr(name="table"))
+        skiff.optimizer.Sgd(learning_rate=1.0).minimize(layers.mean(vectors))
+    executor = skiff.Executor()
+    executor.run(startup)
+    return executor.run(main, {"ids": numpy.array([4, 1])}, ["table@GRAD"], return_tensors=True)[0]
 
 
 class Files(unittest.TestCase):
@@ -103,6 +117,63 @@ class Files(unittest.TestCase):
         with self.assertRaises(TypeError):
             skiff.read_npz(3)
 
+    def test_paths_are_those_of_the_system(self):
+        arrays = {"a": numpy.arange(3)}
+        name = b"\xff.npz"  # no UTF-8
+        path = os.path.join(os.fsencode(self.folder), name)
+        for form in (path, os.fsdecode(path), pathlib.Path(os.fsdecode(path))):
+            skiff.write_npz(form, arrays)
+            self.assertEqual(os.listdir(os.fsencode(self.folder)), [name])
+            numpy.testing.assert_array_equal(skiff.read_npz(form)["a"], arrays["a"])
+            os.remove(path)
+        saved = skiff.save_checkpoint(path, self.main, self.executor.scope, 1)
+        self.assertEqual(os.path.dirname(os.fsencode(saved.path)), path)
+        self.assertEqual(skiff.load_latest_checkpoint(path, self.main, self.executor.scope).path, saved.path)
+
+    def test_paths_have_no_nul(self):
+        path = os.path.join(self.folder, "a.npz\0.txt")
+        for write in (skiff.write_npz, skiff.write_safetensors):
+            for form in (path, os.fsencode(path)):
+                with self.assertRaisesRegex(ValueError, "a.npz.x00.txt', expected one without a NUL"):
+                    write(form, {"a": numpy.zeros(1)})
+        for read in (skiff.read_npz, skiff.read_safetensors):
+            with self.assertRaisesRegex(ValueError, "NUL"):
+                read(path)
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "NUL"):
+            skiff.save_inference_model(self.folder, [self.x], [self.y], self.main, self.executor.scope,
+                                       params_filename="a\0b")
+        self.assertNotIn("a.npz", os.listdir(self.folder))
+
+    def test_names_and_states_of_other_types_are_type_errors(self):
+        path = os.path.join(self.folder, "a")
+        for write in (skiff.write_npz, skiff.write_safetensors):
+            with self.assertRaisesRegex(TypeError, "found 1, expected a text"):
+                write(path, {1: numpy.zeros(1)})
+        for state, message in (({1: "x"}, "found 1, expected a text"), ({"a": 2.5}, 'state."a".: found 2.5, expected')):
+            with self.assertRaisesRegex(TypeError, message):
+                skiff.save_checkpoint(self.folder, self.main, self.executor.scope, 0, state)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_what_the_formats_lack_is_refused(self):
+        path = os.path.join(self.folder, "a")
+        ragged = skiff.Tensor(numpy.zeros((3, 2), "float32"), lod=[[0, 1, 3]])
+        rows = gradient_of_a_table()
+        masked = numpy.ma.masked_array([1.0, 2.0], mask=[False, True])
+        for write in (skiff.write_npz, skiff.write_safetensors):
+            for tensor, message in ((ragged, 'array "a": a tensor with LoD'), (rows, 'array "a": selected rows')):
+                with self.assertRaisesRegex(skiff.InvalidArgumentError, message):
+                    write(path, {"a": tensor})
+            with self.assertRaisesRegex(TypeError, "masked"):
+                write(path, {"a": masked})
+
+    def test_reading_lets_other_threads_run(self):
+        for write, read, name in ((skiff.write_npz, skiff.read_npz, "a.npz"),
+                                  (skiff.write_safetensors, skiff.read_safetensors, "a.safetensors")):
+            with self.subTest(name):
+                path = os.path.join(self.folder, name)
+                write(path, {"a": numpy.zeros(1 << 20)})
+                self.assertTrue(is_released_by(lambda path=path, read=read: read(path)))
+
     def test_safetensors_hold_every_dtype(self):
         path = os.path.join(self.folder, "a.safetensors")
         bits = numpy.array([1, 2, 3], "uint16")
@@ -115,6 +186,27 @@ class Files(unittest.TestCase):
             stream.write(b"nothing of the kind")
         with self.assertRaises(skiff.DataLossError):
             skiff.read_safetensors(path)
+
+    def test_safetensors_are_mapped(self):
+        path = os.path.join(self.folder, "a.safetensors")
+        tensors = {"bool": numpy.array([True, False]), "x": self.feed["x"].copy(), "y": numpy.ones((3, 16))}
+        skiff.write_safetensors(path, tensors)
+        mapped = skiff.read_safetensors(path, mmap=True)
+        for name, expected in tensors.items():
+            numpy.testing.assert_array_equal(mapped[name].numpy(), expected)
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            self.assertIn(path, maps.read())
+        test = self.executor.compile(self.main.clone_for_test())
+        numpy.testing.assert_array_equal(test.run({"x": mapped["x"]}, [self.y])[0], test.run(self.feed, [self.y])[0])
+
+        # Writing changes the memory, not the file, and replacing the file doesn't change the memory.
+        array = mapped["y"].numpy()
+        array[0, 0] = 5
+        self.assertEqual(mapped["y"].numpy()[0, 0], 5)
+        numpy.testing.assert_array_equal(skiff.read_safetensors(path)["y"].numpy(), tensors["y"])
+        skiff.write_safetensors(path, {"z": numpy.zeros(1)})
+        del mapped
+        numpy.testing.assert_array_equal(array[1:], tensors["y"][1:])
 
     def test_hashes_tell_weights_apart(self):
         before = skiff.weights_hash(self.executor.scope, self.main.parameters)

@@ -8,6 +8,7 @@ import venv
 import zipfile
 
 from python_stub.make_wheel import make_wheel
+from tools.installer.install import NOTICES
 
 PACKAGE = "python_stub/skiff"
 SCRIPT = os.path.abspath("tests/python_stub/lenet.py")
@@ -53,6 +54,18 @@ class Newcomer(unittest.TestCase):
         with zipfile.ZipFile(first) as archive:
             self.assertTrue({"skiff/__init__.py", "skiff/_skiff.so", "skiff/layers.pyi", "skiff/py.typed"}
                             <= set(archive.namelist()))
+
+    def test_the_wheel_has_its_licences(self):
+        with zipfile.ZipFile(make_wheel(self.folder, package_files())) as archive:
+            licenses = "skiff-0.1.0.dist-info/licenses/"
+            texts = {name[len(licenses):]: archive.read(name).decode()
+                     for name in archive.namelist() if name.startswith(licenses)}
+            record = archive.read("skiff-0.1.0.dist-info/RECORD").decode()
+        self.assertEqual(set(texts), {"LICENSE", "libdlpack-dev.copyright", "pybind11-dev.copyright"}
+                         | {f"{package}.copyright" for package in NOTICES})
+        for name, text in texts.items():
+            self.assertRegex(text, "(?i)copyright|apache license", name)
+            self.assertIn(licenses + name, record)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import unittest
 
 import numpy
 
+from tests.python_stub.interpreter import is_released_by
 from tests.python_stub.package import skiff
 
 layers = skiff.layers
@@ -54,6 +55,46 @@ class Readers(unittest.TestCase):
                 skiff.ArrayReader(arrays)
         with self.assertRaises(skiff.OutOfRangeError):
             array_reader().epoch(-1)
+
+    def test_refuse_what_they_would_lose(self):
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, 'arrays\\["x"\\]: a tensor with LoD'):
+            skiff.ArrayReader({"x": skiff.Tensor(numpy.zeros(3), lod=[[0, 3]])})
+        with self.assertRaisesRegex(TypeError, "masked"):
+            skiff.ArrayReader({"x": numpy.ma.masked_array([1.0, 2.0], mask=[False, True])})
+
+    def test_are_at_one_epoch(self):
+        for reader in (array_reader(), skiff.IterableReader(lambda epoch: array_reader().epoch(epoch), 3)):
+            with self.subTest(type(reader).__name__):
+                first = reader.epoch(0)
+                next(first)
+                with self.assertRaises(skiff.OutOfRangeError):
+                    reader.epoch(-1)
+                next(first)
+                second = reader.epoch(1)
+                next(second)
+                with self.assertRaisesRegex(skiff.FailedPreconditionError, "started another one"):
+                    next(first)
+                self.assertEqual(len(list(second)), 2)
+
+    def test_are_at_one_thread(self):
+        readers = []
+
+        def batches(_):
+            with self.assertRaisesRegex(skiff.FailedPreconditionError, "in use already"):
+                readers[0].epoch(1)
+            yield {"x": numpy.zeros((2, 1))}
+        readers.append(skiff.IterableReader(batches, 1))
+        self.assertEqual(len(list(readers[0].epoch(0))), 1)
+
+    def test_let_other_threads_run(self):
+        reader = skiff.ArrayReader({"x": numpy.zeros((4, 1 << 20), "float32")}, batch_size=4)
+        self.assertTrue(is_released_by(lambda: list(reader.epoch(0))))
+
+    def test_do_not_make_memory_writable(self):
+        array = numpy.zeros((2, 1))
+        array.flags.writeable = False
+        batch, = skiff.IterableReader(lambda _: [{"x": array, "y": numpy.zeros((2, 1))}], 1).epoch(0)
+        self.assertEqual([batch[name].flags.writeable for name in "xy"], [False, True])
 
     def test_of_iterables(self):
         reader = skiff.IterableReader(lambda epoch: ({"x": numpy.full((2, 1), epoch + i)} for i in range(3)), 3)

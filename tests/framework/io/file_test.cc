@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <deque>
+#include <functional>
 
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
@@ -155,6 +156,25 @@ TEST(OutputFile, RefusesAPathThatCannotBe) {
               "create " + directory.path() + ": File exists");
   // Not even root makes files there.
   EXPECT_EQ(ErrorOf([] { OutputFile file("/proc/skiff"); }).code(), ErrorCode::kIo);
+}
+
+// The system would take the path up to the NUL.
+TEST(Files, RefuseAPathWithANul) {
+  const TempDirectory directory;
+  const std::string name = directory / "a";
+  const std::string path = name + std::string("\0b", 2);
+  PutBytes(name, "x");
+  const std::string message = "a path with a NUL after \"" + name + "\": expected one without";
+  const std::vector<std::function<void()>> uses = {
+      [&] { InputFile file(path); },     [&] { OutputFile file(path); },
+      [&] { AtomicFile file(path); },    [&] { CreateDirectories(path); },
+      [&] { CreateNewDirectory(path); }, [&] { PathExists(path); },
+      [&] { RenamePath(path, name); },   [&] { RenamePath(name, path); },
+      [&] { SyncDirectory(path); },
+  };
+  for (const std::function<void()>& use : uses) {
+    ExpectError(use, ErrorCode::kInvalidArgument, message);
+  }
 }
 
 // A rename would put a file in the place of the device. (The test uses a link to a device: should

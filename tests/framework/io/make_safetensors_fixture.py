@@ -2,7 +2,7 @@
 """Writes safetensors_fixture.safetensors beside itself, with the format's own library.
 
 It has a tensor of each dtype of Skiff, a scalar, one without elements, and a name that JSON escapes.
-safetensors_test.cc reads it, and expects to write the same bytes. Needs ml_dtypes, numpy and safetensors (0.8.0).
+safetensors_test.cc reads it, and expects to write the same JSON and elements. Needs ml_dtypes, numpy and safetensors (0.8.0).
 """
 import os
 

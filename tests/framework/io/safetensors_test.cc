@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <optional>
 #include <random>
+#include <set>
 
 #include "tests/framework/ir/damage_bytes.h"
 #include "tests/harness/full_disk.h"
@@ -31,41 +35,6 @@ std::string Entry(const std::string& dtype, const std::string& shape, const std:
 std::string Header(const std::string& dtype, const std::string& shape, const std::string& offsets) {
   return R"({"x":)" + Entry(dtype, shape, offsets) + "}";
 }
-
-class Safetensors : public testing::Test {
- protected:
-  TensorMap Parse(const std::string& bytes) const {
-    PutBytes(path, bytes);
-    return ReadSafetensors(path);
-  }
-  ErrorCode CodeOf(const std::string& bytes) const {
-    return ErrorOf([&] { Parse(bytes); }).code();
-  }
-  // The message begins with the path.
-  void ExpectRefused(const std::string& bytes, ErrorCode code, const std::string& message) const {
-    ExpectError([&] { Parse(bytes); }, code, path + message);
-  }
-  void ExpectCorrupt(const std::string& bytes, const std::string& message) const {
-    ExpectRefused(bytes, ErrorCode::kDataLoss, message);
-  }
-  // Reads what may be damaged: tensors no larger than the file, or an Error.
-  bool IsRefused(const std::string& bytes) const {
-    try {
-      int64_t held = 0;
-      for (const auto& [name, tensor] : Parse(bytes)) held += tensor.byte_count();
-      EXPECT_LE(held, static_cast<int64_t>(bytes.size()));
-      return false;
-    } catch (const Error& error) {
-      EXPECT_TRUE(error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kUnimplemented)
-          << error.what();
-      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
-      return true;
-    }
-  }
-
-  TempDirectory directory;
-  std::string path = directory / "a.safetensors";
-};
 
 Tensor Halves(DType dtype, const std::vector<int16_t>& bits) {
   Tensor tensor({static_cast<int64_t>(bits.size())}, dtype);
@@ -93,6 +62,21 @@ TensorMap FixtureTensors() {
   return tensors;
 }
 
+// A tensor of each dtype. Each begins at a multiple of 64 bytes in a file.
+TensorMap AlignedTensors() {
+  TensorMap tensors;
+  for (const DType dtype :
+       {DType::kBool, DType::kUint8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64,
+        DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+    Tensor tensor({kBufferAlignment / SizeOf(dtype)}, dtype);
+    auto* bytes = static_cast<uint8_t*>(tensor.raw_data());
+    for (uint8_t i = 0; i < kBufferAlignment; ++i) bytes[i] = dtype == DType::kBool ? i % 2 : i;
+    tensors.emplace(DTypeName(dtype), tensor);
+  }
+  tensors["empty"] = Tensor({2, 0}, DType::kFloat32);
+  return tensors;
+}
+
 void ExpectSame(const TensorMap& found, const TensorMap& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (const auto& [name, tensor] : expected) {
@@ -108,17 +92,103 @@ void ExpectSame(const TensorMap& found, const TensorMap& expected) {
   }
 }
 
+// A file without the spaces between header and elements.
+struct Parts {
+  std::string json;
+  size_t spaces = 0;
+  std::string data;
+
+  bool operator==(const Parts& other) const { return json == other.json && data == other.data; }
+};
+
+Parts PartsOf(const std::string& bytes) {
+  MemorySource source(bytes, "memory");
+  std::string header =
+      source.ReadString(static_cast<int64_t>(source.ReadNumber<uint64_t>("length")), "header");
+  const size_t json_bytes = header.find_last_not_of(' ') + 1;
+  return {.json = header.substr(0, json_bytes),
+          .spaces = header.size() - json_bytes,
+          .data = source.ReadString(source.remaining(), "data")};
+}
+
+// Returns the line of /proc/self/maps with the mapping that holds an address; empty if there is
+// none.
+std::string MappingOf(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    std::sscanf(line.c_str(), "%zx-%zx", &begin, &end);
+    if (begin <= wanted && wanted < end) return line;
+  }
+  return "";
+}
+
+class Safetensors : public testing::Test {
+ protected:
+  TensorMap Parse(const std::string& bytes) const {
+    // Overwriting it would wait for the disk on some file systems.
+    std::filesystem::remove(path);
+    PutBytes(path, bytes);
+    return ReadSafetensors(path);
+  }
+  ErrorCode CodeOf(const std::string& bytes) const {
+    return ErrorOf([&] { Parse(bytes); }).code();
+  }
+  // The message begins with the path.
+  void ExpectRefused(const std::string& bytes, ErrorCode code, const std::string& message) const {
+    ExpectError([&] { Parse(bytes); }, code, path + message);
+  }
+  void ExpectCorrupt(const std::string& bytes, const std::string& message) const {
+    ExpectRefused(bytes, ErrorCode::kDataLoss, message);
+  }
+  // Reads and maps what may be damaged: the same tensors, no larger than the file, or the same
+  // Error, whose code this returns.
+  std::optional<ErrorCode> RefusalOf(const std::string& bytes) const {
+    std::optional<TensorMap> tensors;
+    try {
+      tensors = Parse(bytes);
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == ErrorCode::kDataLoss || error.code() == ErrorCode::kUnimplemented)
+          << error.what();
+      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+      ExpectError([&] { MapSafetensors(path); }, error.code(), error.what());
+      return error.code();
+    }
+    int64_t held = 0;
+    for (const auto& [name, tensor] : *tensors) held += tensor.byte_count();
+    EXPECT_LE(held, static_cast<int64_t>(bytes.size()));
+    ExpectSame(MapSafetensors(path), *tensors);
+    return std::nullopt;
+  }
+  // The path as the system writes it.
+  std::string canonical_path() const { return std::filesystem::canonical(path).string(); }
+  bool IsMapped(const Tensor& tensor) const {
+    return MappingOf(tensor.raw_data()).find(canonical_path()) != std::string::npos;
+  }
+  // The fixture, and a file of which all tensors but bools can be mapped.
+  std::vector<std::string> WholeFiles() const {
+    WriteSafetensors(path, AlignedTensors());
+    return {BytesOf(kFixture), BytesOf(path)};
+  }
+
+  TempDirectory directory;
+  std::string path = directory / "a.safetensors";
+};
+
 TEST_F(Safetensors, ReadTheFilesOfTheLibrary) {
   ExpectSame(ReadSafetensors(kFixture), FixtureTensors());
   EXPECT_EQ(SafetensorsFile(kFixture).metadata(),
             (std::map<std::string, std::string>{{"format", "pt"}}));
 }
 
-TEST_F(Safetensors, WriteTheBytesOfTheLibrary) {
+// The library pads the header to a multiple of 8 bytes.
+TEST_F(Safetensors, WriteTheJsonAndTheElementsOfTheLibrary) {
   WriteSafetensors(path, FixtureTensors(), {{"format", "pt"}});
-  EXPECT_EQ(BytesOf(path), BytesOf(kFixture));
+  EXPECT_EQ(PartsOf(BytesOf(path)), PartsOf(BytesOf(kFixture)));
   WriteSafetensors(path, {});
-  EXPECT_EQ(BytesOf(path), FileBytes("{}      "));
+  EXPECT_EQ(BytesOf(path), FileBytes("{}" + std::string(54, ' ')));
   EXPECT_EQ(NamesIn(directory.path()), std::vector<std::string>{"a.safetensors"});
 }
 
@@ -127,6 +197,20 @@ TEST_F(Safetensors, RoundTripMetadata) {
   WriteSafetensors(path, FixtureTensors(), metadata);
   EXPECT_EQ(SafetensorsFile(path).metadata(), metadata);
   ExpectSame(ReadSafetensors(path), FixtureTensors());
+}
+
+TEST_F(Safetensors, PadTheHeaderSoThatElementsAreAligned) {
+  const Tensor bytes = Tensor::FromValues<int8_t>({2}, {1, 2});
+  std::set<size_t> paddings;
+  for (size_t length = 1; length <= 64; ++length) {
+    SCOPED_TRACE(length);
+    WriteSafetensors(path, {{std::string(length, 'x'), bytes}});
+    const Parts parts = PartsOf(BytesOf(path));
+    EXPECT_EQ((BytesOf(path).size() - parts.data.size()) % kBufferAlignment, 0u);
+    EXPECT_EQ(parts.data, "\x01\x02");
+    EXPECT_TRUE(paddings.insert(parts.spaces).second);
+  }
+  EXPECT_EQ(*paddings.rbegin(), 63u);
 }
 
 TEST_F(Safetensors, ReadWhatTheFormatAllows) {
@@ -172,33 +256,111 @@ TEST_F(Safetensors, ReadOneTensorAndNoOther) {
 }
 
 TEST_F(Safetensors, NoticeAFileThatShrinks) {
-  PutBytes(path, FileBytes(Header("U8", "4", "0,4"), "1234"));
+  WriteSafetensors(path, {{"x", Tensor::FromValues<int8_t>({4}, {1, 2, 3, 4})}});
   SafetensorsFile file(path);
-  std::filesystem::resize_file(path, 20);
+  std::filesystem::resize_file(path, BytesOf(path).size() - 1);
   EXPECT_EQ(ErrorOf([&] { file.Read("x"); }).code(), ErrorCode::kDataLoss);
+  EXPECT_EQ(ErrorOf([&] { file.Map("x"); }).code(), ErrorCode::kDataLoss);
+}
+
+TEST_F(Safetensors, MapWhatTheyRead) {
+  WriteSafetensors(path, AlignedTensors());
+  const TensorMap mapped = MapSafetensors(path);
+  ExpectSame(mapped, AlignedTensors());
+  for (const auto& [name, tensor] : mapped) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(IsMapped(tensor), name != "bool" && name != "empty");
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.raw_data()) % kBufferAlignment, 0u);
+    EXPECT_EQ(tensor.buffer()->bytes(), tensor.byte_count());
+  }
+  // Also bools that are wrong.
+  std::string bytes = BytesOf(path);
+  bytes.back() = 7;
+  PutBytes(path, bytes);
+  ExpectError([&] { MapSafetensors(path); }, ErrorCode::kDataLoss,
+              "tensor \"bool\": " + path + ", byte " + std::to_string(bytes.size() - 1) +
+                  ": bool of value 7, expected 0 or 1");
+}
+
+TEST_F(Safetensors, ReadWhatIsNotAlignedWhenMapped) {
+  // 12 bytes, which the others follow.
+  const TensorMap tensors = {{"a", Tensor::FromValues<float>({3}, {1, 2, 3})},
+                             {"b", Tensor::FromValues<float>({2}, {4, 5})}};
+  WriteSafetensors(path, tensors);
+  const TensorMap mapped = MapSafetensors(path);
+  ExpectSame(mapped, tensors);
+  EXPECT_TRUE(IsMapped(mapped.at("a")));
+  EXPECT_TRUE(IsMapped(mapped.at("b")));
+  // Elements at an odd place.
+  Parts parts = PartsOf(BytesOf(path));
+  if (parts.json.size() % 2 == 0) parts.json += " ";
+  PutBytes(path, FileBytes(parts.json, parts.data));
+  const TensorMap shifted = MapSafetensors(path);
+  ExpectSame(shifted, tensors);
+  EXPECT_FALSE(IsMapped(shifted.at("a")));
+  // A file of the library, whose elements begin at a multiple of 8.
+  ExpectSame(MapSafetensors(kFixture), FixtureTensors());
+}
+
+TEST_F(Safetensors, KeepWritesToMappedTensorsToThemselves) {
+  WriteSafetensors(path, AlignedTensors());
+  const std::string before = BytesOf(path);
+  SafetensorsFile file(path);
+  SafetensorsFile other(path);
+  Tensor written = file.Map("float32");
+  const Tensor elsewhere = other.Map("float32");
+  written.data<float>()[3] = -9;
+  EXPECT_EQ(file.Map("float32").data<float>()[3], -9);
+  ExpectSame({{"", file.Read("float32")}}, {{"", AlignedTensors()["float32"]}});
+  ExpectSame({{"", elsewhere}}, {{"", AlignedTensors()["float32"]}});
+  EXPECT_EQ(BytesOf(path), before);
+}
+
+TEST_F(Safetensors, StayMappedAsLongAsTheirTensors) {
+  WriteSafetensors(path, AlignedTensors());
+  const auto map = [&] { return SafetensorsFile(path).Map("int64"); };
+  {
+    const Tensor rows = map().Rows(1, 8);
+    EXPECT_TRUE(IsMapped(rows));
+    ExpectSame({{"", rows}}, {{"", AlignedTensors()["int64"].Rows(1, 8)}});
+  }
+  EXPECT_EQ(BytesOf("/proc/self/maps").find(canonical_path()), std::string::npos);
+}
+
+TEST_F(Safetensors, KeepTheOldValuesOfAFileThatIsReplaced) {
+  WriteSafetensors(path, AlignedTensors());
+  const TensorMap mapped = MapSafetensors(path);
+  WriteSafetensors(path, {{"x", Tensor::FromValues<float>({1}, {1})}});
+  ExpectSame(mapped, AlignedTensors());
+  EXPECT_EQ(MapSafetensors(path).at("x").Item<float>(), 1);
+  // Also by themselves.
+  WriteSafetensors(path, mapped);
+  ExpectSame(MapSafetensors(path), AlignedTensors());
 }
 
 TEST_F(Safetensors, RefuseTruncationAtEveryByte) {
-  const std::string bytes = BytesOf(kFixture);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    SCOPED_TRACE(size);
-    EXPECT_EQ(CodeOf(bytes.substr(0, size)), ErrorCode::kDataLoss);
+  for (const std::string& bytes : WholeFiles()) {
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      SCOPED_TRACE(size);
+      EXPECT_EQ(RefusalOf(bytes.substr(0, size)), ErrorCode::kDataLoss);
+    }
+    EXPECT_EQ(RefusalOf(bytes + "x"), ErrorCode::kDataLoss);
   }
-  EXPECT_EQ(CodeOf(bytes + "x"), ErrorCode::kDataLoss);
 }
 
 TEST_F(Safetensors, SurviveEveryFlippedByte) {
-  const std::string bytes = BytesOf(kFixture);
-  int refused = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    for (const int flips : {1 << i % 8, 255}) {
-      SCOPED_TRACE(testing::Message() << "byte " << i << ", bits " << flips);
-      std::string flipped = bytes;
-      flipped[i] = static_cast<char>(flipped[i] ^ flips);
-      refused += IsRefused(flipped) ? 1 : 0;
+  for (const std::string& bytes : WholeFiles()) {
+    int refused = 0;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      for (const int flips : {1 << i % 8, 255}) {
+        SCOPED_TRACE(testing::Message() << "byte " << i << ", bits " << flips);
+        std::string flipped = bytes;
+        flipped[i] = static_cast<char>(flipped[i] ^ flips);
+        refused += RefusalOf(flipped) ? 1 : 0;
+      }
     }
+    EXPECT_GT(refused, 1000);
   }
-  EXPECT_GT(refused, 1000);
 }
 
 TEST_F(Safetensors, SurviveEveryFlippedBitOfTheHeader) {
@@ -221,14 +383,15 @@ TEST_F(Safetensors, SurviveEveryFlippedBitOfTheHeader) {
 }
 
 TEST_F(Safetensors, SurviveMutations) {
-  const std::string bytes = BytesOf(kFixture);
-  std::mt19937 random(5);
-  int refused = 0;
-  for (int i = 0; i < 300; ++i) {
-    SCOPED_TRACE(i);
-    refused += IsRefused(DamageBytes(bytes, &random)) ? 1 : 0;
+  for (const std::string& bytes : WholeFiles()) {
+    std::mt19937 random(5);
+    int refused = 0;
+    for (int i = 0; i < 300; ++i) {
+      SCOPED_TRACE(i);
+      refused += RefusalOf(DamageBytes(bytes, &random)) ? 1 : 0;
+    }
+    EXPECT_GT(refused, 200);
   }
-  EXPECT_GT(refused, 200);
 }
 
 TEST_F(Safetensors, SayWhereTheFileIsCorrupt) {
@@ -420,7 +583,7 @@ TEST_F(Safetensors, RefuseToWriteALongerHeaderThanIsRead) {
       [&] {
         WriteSafetensors(path, {}, {{"a", std::string(100'000'000, 'x')}});
       },
-      ErrorCode::kOutOfRange, "a header of 100000032 bytes, expected at most 100000000");
+      ErrorCode::kOutOfRange, "a header of 100000056 bytes, expected at most 100000000");
 }
 
 TEST_F(Safetensors, LeaveTheOldFileOnAFullDisk) {
