@@ -7,13 +7,14 @@ packages=(
   # the build
   bazel-bootstrap g++ python3 git
   # libraries
-  libprotobuf-dev protobuf-compiler libgoogle-glog-dev libgflags-dev
-  libdnnl-dev libhwy-dev nlohmann-json3-dev libzip-dev zlib1g-dev
-  libicu-dev
+  libprotozero-dev libgoogle-glog-dev libgflags-dev libdnnl-dev libhwy-dev
+  nlohmann-json3-dev libzip-dev zlib1g-dev libicu-dev
   # the Python package and its tests
-  python3-dev python3-numpy python3-venv pybind11-dev libdlpack-dev
+  python3-dev python3-numpy python3-venv python3-mypy pybind11-dev libdlpack-dev
   # tests and benchmarks
-  libgtest-dev libgmock-dev
+  libgtest-dev libgmock-dev libprotobuf-dev protobuf-compiler
+  # the tests of what is installed (docs/install.md), by other builds
+  cmake make pkgconf
 )
 # The release of clang-format that tests/format requires; without it, that test
 # is skipped. Debian 12's clang-format has this release; Ubuntu has a package for

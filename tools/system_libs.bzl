@@ -184,6 +184,12 @@ def system_libs():
         libs = {"json": []},
     )
     system_library(
+        name = "protozero",
+        apt = "libprotozero-dev",
+        headers = ["protozero/pbf_builder.hpp", "protozero/varint.hpp"],
+        libs = {"protozero": []},
+    )
+    system_library(
         name = "zlib",
         apt = "zlib1g-dev",
         headers = ["zlib.h"],

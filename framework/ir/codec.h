@@ -1,5 +1,6 @@
-// Conversion between programs and the bytes of a program file: Fluid's ProgramDesc message
-// (framework.proto). Nothing outside the codec sees protobuf.
+// Conversion between programs and the bytes of a program file: Fluid's ProgramDesc message, whose
+// schema is tests/framework/ir/framework.proto. Only the format is protobuf's: a library that held
+// libprotobuf would clash with a program that links another version of it.
 #pragma once
 
 #include <memory>

@@ -8,6 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
 #include "tests/framework/ir/random_program.h"
+#include "tests/framework/ir/wire_bytes.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -15,29 +16,7 @@ namespace {
 
 using Bytes = std::string;
 
-// ---- the wire format, by hand
-
-Bytes Varint(uint64_t value) {
-  Bytes bytes;
-  for (; value >= 128; value >>= 7) bytes += static_cast<char>(value | 128);
-  return bytes + static_cast<char>(value);
-}
-
-Bytes IntField(int number, int64_t value) {
-  return Varint(static_cast<uint64_t>(number) << 3) + Varint(static_cast<uint64_t>(value));
-}
-
-Bytes BytesField(int number, const Bytes& value) {
-  return Varint(static_cast<uint64_t>(number) << 3 | 2) + Varint(value.size()) + value;
-}
-
-Bytes Fixed32Field(int number, const Bytes& little_endian) {
-  return Varint(static_cast<uint64_t>(number) << 3 | 5) + little_endian;
-}
-
-Bytes Fixed64Field(int number, const Bytes& little_endian) {
-  return Varint(static_cast<uint64_t>(number) << 3 | 1) + little_endian;
-}
+// ---- files, by hand
 
 // VarDesc "x": lod_tensor, float32, [-1, 4], level 1, persistable.
 Bytes VarX() {

@@ -2,17 +2,13 @@
 
 #include <cstdint>
 
+#include "tests/framework/ir/wire_bytes.h"
+
 namespace skiff {
 namespace {
 
 enum class Harm { kBit, kByte, kLoss, kRepetition, kNumber };
 constexpr size_t kHarms = 5;
-
-std::string Varint(uint64_t value) {
-  std::string bytes;
-  for (; value >= 128; value >>= 7) bytes += static_cast<char>(value | 128);
-  return bytes + static_cast<char>(value);
-}
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include "tests/framework/ir/damage_bytes.h"
 #include "tests/framework/ir/live_memory.h"
 #include "tests/framework/ir/random_program.h"
+#include "tests/framework/ir/wire_bytes.h"
 
 namespace skiff {
 namespace {
@@ -35,46 +36,27 @@ bool ReadsProgram(const std::string& bytes) {
   return is_program;
 }
 
-std::string Varint(uint64_t value) {
-  std::string bytes;
-  for (; value >= 128; value >>= 7) bytes += static_cast<char>(value | 128);
-  return bytes + static_cast<char>(value);
-}
-
-std::string Field(int number, const std::string& value) {
-  return Varint(static_cast<uint64_t>(number) << 3 | 2) + Varint(value.size()) + value;
-}
-
-std::string Number(int number, int64_t value) {
-  return Varint(static_cast<uint64_t>(number) << 3) + Varint(static_cast<uint64_t>(value));
-}
-
-std::string Repeated(const std::string& piece, size_t count) {
-  std::string bytes;
-  for (size_t i = 0; i < count; ++i) bytes += piece;
-  return bytes;
-}
-
 std::string Block(int index, int parent, const std::string& rest) {
-  return Field(1, Number(1, index) + Number(2, parent) + rest);
+  return BytesField(1, IntField(1, index) + IntField(2, parent) + rest);
 }
 
 TEST(HostileProgramFile, MemoryFollowsTheLengthOfTheFile) {
   constexpr size_t kMany = 100000;
   // Ops without anything but a type, and ops whose lists hold as much as fits.
-  EXPECT_TRUE(ReadsProgram(Block(0, -1, Repeated(Field(4, Field(3, "")), kMany))));
+  EXPECT_TRUE(ReadsProgram(Block(0, -1, Repeated(BytesField(4, BytesField(3, "")), kMany))));
   const std::string numbers =
-      Field(4, Field(1, "a") + Number(2, 3) + Repeated(Number(6, 1), kMany));
-  EXPECT_TRUE(ReadsProgram(Block(0, -1, Field(4, Field(3, "f") + numbers))));
-  const std::string packed =
-      Field(4, Field(1, "a") + Number(2, 11) + Field(15, std::string(kMany, '\x01')));
-  EXPECT_TRUE(ReadsProgram(Block(0, -1, Field(4, Field(3, "f") + packed))));
-  const std::string slot = Field(1, Field(1, "X") + Repeated(Field(2, ""), kMany));
-  EXPECT_TRUE(ReadsProgram(Block(0, -1, Field(4, slot + Field(3, "f")))));
+      BytesField(4, BytesField(1, "a") + IntField(2, 3) + Repeated(IntField(6, 1), kMany));
+  EXPECT_TRUE(ReadsProgram(Block(0, -1, BytesField(4, BytesField(3, "f") + numbers))));
+  const std::string packed = BytesField(
+      4, BytesField(1, "a") + IntField(2, 11) + BytesField(15, std::string(kMany, '\x01')));
+  EXPECT_TRUE(ReadsProgram(Block(0, -1, BytesField(4, BytesField(3, "f") + packed))));
+  const std::string slot = BytesField(1, BytesField(1, "X") + Repeated(BytesField(2, ""), kMany));
+  EXPECT_TRUE(ReadsProgram(Block(0, -1, BytesField(4, slot + BytesField(3, "f")))));
   // Messages that lack what they need.
-  EXPECT_FALSE(ReadsProgram(Repeated(Field(1, ""), kMany)));
-  EXPECT_FALSE(ReadsProgram(Block(0, -1, Repeated(Field(3, ""), kMany))));
-  EXPECT_FALSE(ReadsProgram(Block(0, -1, Repeated(Field(4, ""), kMany))));
+  EXPECT_FALSE(ReadsProgram(Repeated(BytesField(1, ""), kMany)));
+  EXPECT_FALSE(ReadsProgram(Block(0, -1, Repeated(BytesField(3, ""), kMany))));
+  EXPECT_FALSE(ReadsProgram(Block(0, -1, Repeated(BytesField(4, ""), kMany))));
+  EXPECT_FALSE(ReadsProgram(Block(0, -1, BytesField(4, Repeated(BytesField(4, ""), kMany)))));
 }
 
 TEST(HostileProgramFile, ClaimsNoMoreBytesThanItHas) {
@@ -99,7 +81,7 @@ TEST(HostileProgramFile, MayNestMessagesDeeply) {
   // Groups of unknown fields, one in the other.
   EXPECT_FALSE(ReadsProgram(std::string(100000, '\x63')));
   std::string nested;
-  for (int i = 0; i < 1000; ++i) nested = Field(100, nested);
+  for (int i = 0; i < 1000; ++i) nested = BytesField(100, nested);
   EXPECT_TRUE(ReadsProgram(Block(0, -1, "") + nested));
 }
 
