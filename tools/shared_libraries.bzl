@@ -2,8 +2,8 @@
 
 Programs link the distribution's static libraries where there are any
 (tools/system_libs.bzl), but Debian doesn't compile these for shared objects.
-shared_libraries(deps) passes on what its deps link, with -lprotobuf in place of
-libprotobuf.a, and so on.
+shared_libraries(deps) passes on what its deps link, with -lglog in place of
+libglog.a, and so on.
 """
 
 def _static_archive(library):

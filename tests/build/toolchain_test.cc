@@ -43,7 +43,9 @@ HWY_AFTER_NAMESPACE();
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <protozero/pbf_writer.hpp>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tests/build/device_sum.h"
@@ -117,6 +119,9 @@ TEST(Toolchain, GeneratesProtobufCode) {
 TEST(Toolchain, LinksTheSmallLibraries) {
   EXPECT_EQ(FLAGS_answer, 42);
   EXPECT_EQ(nlohmann::json::parse("[1, 2]").size(), 2u);
+  std::string message;
+  protozero::pbf_writer(message).add_int32(1, 5);
+  EXPECT_EQ(message, "\x08\x05");
   EXPECT_STREQ(zlibVersion(), ZLIB_VERSION);
   EXPECT_NE(zip_libzip_version(), nullptr);
   EXPECT_TRUE(u_ispunct(0x3002));  // an ideographic full stop

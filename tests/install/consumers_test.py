@@ -1,0 +1,130 @@
+"""Programs of others link an installed Skiff, with the build files and commands that the documents show."""
+import os
+import re
+import shutil
+import unittest
+
+from tests.install.installed import PATH, install, read, run, shown_files, temporary_folder, write
+
+PREFIX = install()
+# Time for the compiler counts here, not that of the program.
+FLAGS = {"CXXFLAGS": "-O0 -Wall -Werror"}
+
+
+def source_folder(sources, shown=()):
+    """A new folder with copies of `sources` and with files of docs/install.md."""
+    folder = temporary_folder()
+    for source in sources:
+        shutil.copy(source, folder)
+    for name, text in shown_files(shown).items():
+        write(os.path.join(folder, name), text.replace("/opt/skiff", PREFIX))
+    return folder
+
+
+def needed(program):
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", run(["readelf", "-d", program]))
+
+
+class Consumer(unittest.TestCase):
+    def assert_trains(self, program):
+        losses = [float(loss) for loss in re.findall(r"loss (\S+)", run([program]))]
+        self.assertEqual(len(losses), 4)
+        self.assertGreater(losses[0], 2)  # ten classes, not yet told apart: log(10) = 2.3
+        self.assertLess(losses[-1], 0.5)
+
+    def assert_both_train(self, folder):
+        shared, static = (os.path.join(folder, name) for name in ("train", "train_static"))
+        self.assertIn("libskiff.so.0.1", needed(shared))
+        self.assertNotIn("libskiff.so.0.1", needed(static))
+        self.assert_trains(shared)
+        self.assert_trains(static)
+
+
+class CMake(Consumer):
+    def configure(self, folder):
+        return run(["cmake", "-S", folder, "-B", folder + "/build", "-DCMAKE_PREFIX_PATH=" + PREFIX], environment=FLAGS)
+
+    def test_links_both_libraries(self):
+        folder = source_folder(["tests/install/consumer/main.cc"], ["CMakeLists.txt"])
+        self.configure(folder)
+        run(["cmake", "--build", folder + "/build", "--parallel", "2"])
+        self.assert_both_train(folder + "/build")
+
+    def test_finds_compatible_versions(self):
+        for version, is_found in (("", True), ("0", True), ("0.1.0", True), ("0.1.1", False), ("0.0", False),
+                                  ("0.2", False), ("1", False)):
+            folder = temporary_folder()
+            write(folder + "/CMakeLists.txt", "cmake_minimum_required(VERSION 3.22)\nproject(consumer CXX)\n"
+                  f"find_package(Skiff {version} QUIET)\n"
+                  'message("found: ${Skiff_FOUND}")\n')
+            with self.subTest(version):
+                self.assertIn("found: 1" if is_found else "found: 0", self.configure(folder))
+
+
+class Make(Consumer):
+    def test_links_both_libraries(self):
+        folder = source_folder(["tests/install/consumer/main.cc"], ["Makefile"])
+        run(["make", "-C", folder], environment={"PKG_CONFIG_PATH": PREFIX + "/lib/pkgconfig", **FLAGS})
+        self.assert_both_train(folder)
+
+
+class Bazel(Consumer):
+    def test_links_both_libraries(self):
+        bazel = shutil.which("bazel", path=PATH)
+        if not bazel:
+            self.skipTest(f"no bazel on {PATH}")
+        folder = source_folder(["tests/install/consumer/main.cc"], ["WORKSPACE", "BUILD"])
+        # Debian's Bazel downloads rules, unless a workspace has local ones.
+        os.mkdir(folder + "/tools")
+        shutil.copy("tools/offline_rules.bzl", folder + "/tools")
+        write(folder + "/tools/BUILD", "")
+        write(folder + "/WORKSPACE", read(folder + "/WORKSPACE") +
+              'load("//tools:offline_rules.bzl", "offline_rules")\n\noffline_rules()\n')
+        output = temporary_folder()
+        # A Bazel without a server, since nothing would end that.
+        run([bazel, "--batch", "--output_user_root=" + output, "build", "--jobs=2", "--copt=-O0", "//..."],
+            cwd=folder, environment={"HOME": output})
+        self.assert_both_train(folder + "/bazel-bin")
+
+
+class Protobuf(unittest.TestCase):
+    """A program with a protobuf of its own, static, and generated classes under the names of Fluid's messages."""
+
+    def test_works_beside_skiff(self):
+        folder = source_folder(["tests/install/protobuf/main.cc", "tests/install/protobuf/framework.proto"])
+        run(["protoc", "--cpp_out=.", "framework.proto"], cwd=folder)
+        environment = {"PKG_CONFIG_PATH": PREFIX + "/lib/pkgconfig"}
+        flags = run(["pkg-config", "--cflags", "skiff"], environment=environment).split()
+        run(["g++", "-std=c++20", "-O0", "-I.", *flags, "-c", "main.cc", "framework.pb.cc"], cwd=folder)
+        shared = run(["pkg-config", "--libs", "skiff"], environment=environment).split()
+        static = run(["pkg-config", "--libs", "--static", "skiff"], environment=environment).split()
+        for name, libraries in (("shared", [*shared, f"-Wl,-rpath,{PREFIX}/lib"]),
+                                ("static", [flag.replace("-lskiff", "-l:libskiff.a") for flag in static])):
+            with self.subTest(name):
+                run(["g++", "-o", name, "main.o", "framework.pb.o", "-l:libprotobuf.a", *libraries], cwd=folder)
+                self.assertEqual(run([f"{folder}/{name}"], cwd=folder),
+                                 "Skiff computes 3 numbers\nprotobuf reads feed mul elementwise_add relu scale fetch\n")
+
+
+class Newcomer(unittest.TestCase):
+    """The programs of docs/python.md. The commands there build the one in C++."""
+
+    def test_trains_in_python_and_infers_in_cpp(self):
+        document = read("docs/python.md")
+        script = re.search(r"^```python\n(.*?)^```$", document, re.MULTILINE | re.DOTALL)[1]
+        commands, program = re.search(r"build `run_lenet.cc`:\n\n((?:    .*\n)+)\n```cpp\n(.*?)^```$", document,
+                                      re.MULTILINE | re.DOTALL).groups()
+        folder = temporary_folder()
+        write(folder + "/lenet.py", script)
+        write(folder + "/run_lenet.cc", program)
+        trained = run(["/usr/bin/python3", "lenet.py"], cwd=folder,
+                      environment={"PYTHONPATH": os.path.abspath("python_stub")})
+        run(["bash", "-ec", commands.replace("/opt/skiff", PREFIX)], cwd=folder)
+        self.assertIn("libskiff.so.0.1", needed(folder + "/run_lenet"))
+        inferred = run([folder + "/run_lenet"], cwd=folder)
+        self.assertRegex(inferred, r"^labels:( \d){5}\n$")
+        self.assertEqual(inferred, trained.splitlines(keepends=True)[-1])
+
+
+if __name__ == "__main__":
+    unittest.main()
