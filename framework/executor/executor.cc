@@ -20,7 +20,14 @@
 namespace skiff {
 namespace {
 
-// What a plan was made for.
+bool SameCounts(const std::shared_ptr<const LoDGroup>& a,
+                const std::shared_ptr<const LoDGroup>& b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return HaveSameCounts(a->offsets, b->offsets);
+}
+
+// What a plan was made for. Shapes may depend on more than this of the LoDs; PreparedPlan::Fits
+// tells.
 struct Signature {
   std::vector<std::pair<std::string, TensorMeta>> feeds;
   FetchList fetches;
@@ -28,11 +35,17 @@ struct Signature {
   friend bool operator==(const Signature& a, const Signature& b) {
     const auto same_feed = [](const auto& x, const auto& y) {
       return x.first == y.first && x.second.shape == y.second.shape &&
-             x.second.dtype == y.second.dtype && x.second.lod_level == y.second.lod_level;
+             x.second.dtype == y.second.dtype && SameCounts(x.second.lod, y.second.lod);
     };
     return a.fetches == b.fetches && std::ranges::equal(a.feeds, b.feeds, same_feed);
   }
 };
+
+// A group of its own for each feed: two may have equal LoDs in this run and others in the next.
+std::shared_ptr<const LoDGroup> GroupOf(const Tensor& feed) {
+  if (feed.lod().empty()) return nullptr;
+  return std::make_shared<const LoDGroup>(LoDGroup{.offsets = feed.lod()});
+}
 
 Signature SignatureOf(const FeedList& feeds, const FetchList& fetches, Place place) {
   Signature signature;
@@ -49,7 +62,8 @@ Signature SignatureOf(const FeedList& feeds, const FetchList& fetches, Place pla
                                             .dtype = tensor.dtype(),
                                             .lod_level = static_cast<int32_t>(tensor.lod().size()),
                                             .layout = {},
-                                            .persistable = false});
+                                            .persistable = false,
+                                            .lod = GroupOf(tensor)});
   }
   return signature;
 }
@@ -116,12 +130,14 @@ struct CompiledProgram::State {
   };
 
   // The plan for a signature, made if it isn't cached or the scope's storage has moved since.
-  std::shared_ptr<PreparedPlan> PlanFor(const Signature& signature) {
+  std::shared_ptr<PreparedPlan> PlanFor(const Signature& signature, const FeedList& feeds) {
     Flatten();
     // A stale plan can never become current again, but it holds an arena. So it goes before another
     // one is allocated.
     std::erase_if(plans, [](const CachedPlan& plan) { return !plan.prepared->is_current(); });
-    const auto found = std::ranges::find(plans, signature, &CachedPlan::signature);
+    const auto found = std::ranges::find_if(plans, [&](const CachedPlan& plan) {
+      return plan.signature == signature && plan.prepared->Fits(feeds);
+    });
     if (found != plans.end()) {
       // The list is in the order of use, so that the plan at the back is the one to evict.
       plans.splice(plans.begin(), plans, found);
@@ -292,7 +308,7 @@ CompiledProgram::~CompiledProgram() = default;
 
 std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList& fetches) {
   const std::shared_ptr<PreparedPlan> prepared =
-      state_->PlanFor(SignatureOf(feeds, fetches, state_->place));
+      state_->PlanFor(SignatureOf(feeds, fetches, state_->place), feeds);
   const OneRun run(prepared.get());
   prepared->BindFeeds(feeds);
   prepared->Run();

@@ -83,7 +83,7 @@ class BoundProgram {
   bool is_current() const;
   // Runs the program once. Errors name op, block and creation site.
   void Step();
-  // The same, timing every instruction. For tools: it allocates.
+  // The same. Returns the time of each instruction of plan(), in order. For tools: it allocates.
   std::vector<InstructionTime> TimedStep();
   // The value of fetch i after the last Step, on the CPU.
   const Tensor& fetch(size_t i) const;

@@ -21,7 +21,10 @@ TensorMeta MetaOfHeld(const Tensor& tensor, bool persistable) {
           .dtype = tensor.dtype(),
           .lod_level = static_cast<int32_t>(tensor.lod().size()),
           .layout = tensor.layout(),
-          .persistable = persistable};
+          .persistable = persistable,
+          .lod = tensor.lod().empty()
+                     ? nullptr
+                     : std::make_shared<const LoDGroup>(LoDGroup{.offsets = tensor.lod()})};
 }
 
 // Walks the ops in order and keeps, for each name, the value that a read of it sees now (current_).
@@ -288,8 +291,6 @@ class Lowering {
       if (var != nullptr) CheckHeld(*var, scope_.Get(name));
       current_[name] = AddValue(name, MetaOfHeld(scope_.Get(name), true), Storage::kScope);
     }
-    SKIFF_ENFORCE(ValueOf(current_[name]).meta.lod_level == 0, kUnimplemented, "fetch \"", name,
-                  "\" is ragged: its LoD is not carried to fetches yet");
     plan_.fetches.push_back(current_[name]);
   }
 

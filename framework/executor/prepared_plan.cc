@@ -37,6 +37,7 @@ PreparedPlan::PreparedPlan(Plan plan, const Inputs& inputs)
       scope_(*inputs.scope),
       trains_(inputs.trains),
       poisons_(inputs.poison_dead_memory && plan_.place.is_cpu()),
+      lods_(plan_),
       state_{.device = {plan_.place, nullptr}, .seed = inputs.program->seed} {
   std::vector<PreparedKernel> kernels = PrepareKernels(
       {.registry = *inputs.registry, .forced = inputs.forced_kernels, .tuner = inputs.tuner},
@@ -148,6 +149,7 @@ void PreparedPlan::BindFeeds(const FeedList& feeds) {
     }
   }
   for (size_t i = 0; i < feeds.size(); ++i) *values_->Of(plan_.feeds[i]) = feeds[i].second;
+  lods_.Bind(feeds, values_.get());
   for (const size_t i : feed_readers_) steps_[i].kernel.kernel->Bind(steps_[i].context);
 }
 
@@ -242,6 +244,7 @@ void PreparedPlan::FinishRun() {
     const Tensor& value = *values_->Of(plan_.fetches[i]);
     values_->Await(value);
     CopyTensor(value, &fetches_[i]);
+    fetches_[i].ShareLoD(value.shared_lod());
   }
   // Last, since nothing takes it back: once the persistables are visible and the step is counted,
   // the run has happened.

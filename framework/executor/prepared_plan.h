@@ -12,6 +12,7 @@
 #include "framework/executor/derived_forms.h"
 #include "framework/executor/executor.h"
 #include "framework/executor/plan_kernels.h"
+#include "framework/executor/plan_lods.h"
 #include "framework/executor/rollback.h"
 #include "framework/op/kernel.h"
 #include "framework/op/registry.h"
@@ -42,8 +43,12 @@ class PreparedPlan {
   // an Error (kResourceExhausted) that lists what is live at the peak if there is no memory.
   void Allocate();
 
+  // Returns whether the plan's shapes are right for feeds of its signature, whose LoDs may differ
+  // from those that it was made for.
+  bool Fits(const FeedList& feeds) const { return lods_.Fit(feeds); }
   // Makes runs read these tensors from now on. They are in the order of plan().feeds and have the
-  // plan's shapes and dtypes. Throws an Error if one shares bytes with a variable that runs write.
+  // plan's shapes and dtypes, and fit. Throws an Error if one shares bytes with a variable that
+  // runs write.
   void BindFeeds(const FeedList& feeds);
   // Releases the feeds: the plan needs others before it runs again.
   void ReleaseFeeds();
@@ -102,6 +107,7 @@ class PreparedPlan {
   std::vector<Step> steps_;           // by instruction
   std::vector<size_t> feed_readers_;  // steps
   std::unique_ptr<BoundValues> values_;
+  PlanLoDs lods_;
   std::optional<Rollback> rollback_;
   std::optional<ArenaPoison> poison_;
   std::vector<Tensor> fetches_;

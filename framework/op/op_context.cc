@@ -1,5 +1,6 @@
 #include "framework/op/op_context.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "framework/base/element_count.h"
@@ -94,8 +95,49 @@ void OpContext::SetOutputLike(std::string_view slot, std::string_view input_slot
   to.shape = from.shape;
   to.dtype = from.dtype;
   to.lod_level = from.lod_level;
+  to.lod = from.lod;
   // Shape rules know no blocks: the pass `layout` decides about those later.
   to.layout = from.is_selected_rows() ? from.layout : Layout::Plain();
+}
+
+const LoD* OpContext::InputLoD(std::string_view slot, int32_t levels, size_t i) const {
+  const TensorMeta& input = Input(slot, i);
+  SKIFF_ENFORCE(input.lod_level >= levels, kInvalidArgument, op_.type, ": input \"", slot,
+                "\" has ", input.lod_level, " LoD levels, expected at least ", levels);
+  return input.lod == nullptr ? nullptr : &input.lod->offsets;
+}
+
+void OpContext::ShareLoD(std::string_view slot, std::string_view input_slot, size_t i) {
+  const int index = OutputIndex(slot, i);
+  if (index < 0) return;
+  const TensorMeta& from = Input(input_slot, i < InputCount(input_slot) ? i : 0);
+  TensorMeta& to = outputs_[static_cast<size_t>(index)];
+  to.lod_level = from.lod_level;
+  to.lod = from.lod;
+}
+
+const LoD* OpContext::DeriveLoD(std::string_view slot,
+                                const std::vector<std::string_view>& input_slots, int32_t levels,
+                                LoDGroup::Derive derive) {
+  auto group = std::make_shared<LoDGroup>();
+  std::vector<const LoD*> parents;
+  for (const std::string_view input_slot : input_slots) {
+    for (size_t i = 0; i < InputCount(input_slot); ++i) {
+      group->parents.push_back(Input(input_slot, i).lod);
+      parents.push_back(group->parents.back() == nullptr ? nullptr
+                                                         : &group->parents.back()->offsets);
+    }
+  }
+  const int index = OutputIndex(slot);
+  TensorMeta unused;
+  TensorMeta& output = index < 0 ? unused : outputs_[static_cast<size_t>(index)];
+  output.lod_level = levels;
+  output.lod = nullptr;
+  if (std::ranges::find(parents, nullptr) != parents.end()) return nullptr;
+  group->offsets = derive(parents);
+  group->derive = std::move(derive);
+  output.lod = std::move(group);
+  return index < 0 ? nullptr : &output.lod->offsets;
 }
 
 const Attribute& OpContext::GetAttr(std::string_view name) const {
@@ -169,6 +211,9 @@ void InferOutputs(OpContext* context) {
   // Inputs are checked before the rule, so that its arithmetic on dims can't overflow, and outputs
   // after it, since a product of legal dims may be too large.
   def.infer(*context);
+  for (TensorMeta& output : context->mutable_outputs()) {
+    if (output.lod_level == 0) output.lod = nullptr;
+  }
   CheckArguments(context->op(), def.outputs, /*is_input=*/false, context->outputs());
 }
 

@@ -2,12 +2,14 @@
 // filled in, and the shape, dtype and layout of each argument. Not thread-safe.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framework/base/place.h"
+#include "framework/op/lod_group.h"
 #include "framework/op/op_def.h"
 #include "framework/tensor/layout.h"
 #include "framework/tensor/shape.h"
@@ -20,6 +22,9 @@ struct TensorMeta {
   int32_t lod_level = 0;
   Layout layout;
   bool persistable = false;
+  // Of a ragged value in a plan; nullptr while a program is built. lod_level is the number of its
+  // levels.
+  std::shared_ptr<const LoDGroup> lod = {};
 
   // For selected rows, `shape` is that of the values: dim 0 is the number of rows held.
   bool is_selected_rows() const { return layout.selected_rows; }
@@ -70,9 +75,20 @@ class OpContext {
   // Declares an output as selected rows. `shape` is that of the values.
   void SetSelectedRows(std::string_view slot, const Shape& shape, DType dtype, int64_t height,
                        size_t i = 0);
-  // Gives output i of `slot` the shape, dtype and LoD level of an input. It is selected rows if the
+  // Gives output i of `slot` the shape, dtype and LoD of an input. It is selected rows if the
   // input is.
   void SetOutputLike(std::string_view slot, std::string_view input_slot, size_t i = 0);
+
+  // Returns the LoD of an input, nullptr while a program is built. Throws Error (kInvalidArgument)
+  // if it has fewer than `levels`.
+  const LoD* InputLoD(std::string_view slot, int32_t levels = 1, size_t i = 0) const;
+  // For shape rules: gives an output the LoD of an input. SetOutputLike has done so already.
+  void ShareLoD(std::string_view slot, std::string_view input_slot, size_t i = 0);
+  // For shape rules: gives an output the LoD of `levels` that `derive` makes of those of the
+  // inputs. Returns it, or nullptr while a program is built. `derive` depends on nothing else, and
+  // each run calls it again; it may throw an Error for LoDs that don't fit together.
+  const LoD* DeriveLoD(std::string_view slot, const std::vector<std::string_view>& input_slots,
+                       int32_t levels, LoDGroup::Derive derive);
 
   std::span<TensorMeta> mutable_outputs() { return outputs_; }
 

@@ -40,6 +40,7 @@ class OpRegistry {
                                      return prepare.template operator()<Ts>(context);
                                    },
                                .accepts = {},
+                               .pays = {},
                                .is_reference = true}),
      ...);
   }
@@ -55,6 +56,7 @@ class OpRegistry {
                                      return prepare.template operator()<Ts>(context);
                                    },
                                .accepts = {},
+                               .pays = {},
                                .selected_rows = true,
                                .is_reference = true}),
      ...);

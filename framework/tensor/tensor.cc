@@ -7,6 +7,16 @@
 
 namespace skiff {
 
+std::vector<uint64_t> OffsetsOf(std::span<const int64_t> lengths) {
+  std::vector<uint64_t> offsets = {0};
+  for (const int64_t length : lengths) {
+    SKIFF_ENFORCE(length >= 0, kInvalidArgument, "a sequence of length ", length,
+                  ": expected at least 0");
+    offsets.push_back(offsets.back() + static_cast<uint64_t>(length));
+  }
+  return offsets;
+}
+
 void CheckLoD(const LoD& lod, int64_t rows) {
   for (size_t level = 0; level < lod.size(); ++level) {
     const std::vector<uint64_t>& offsets = lod[level];
@@ -53,9 +63,14 @@ Tensor Tensor::Borrow(void* data, const Shape& shape, DType dtype, Place place) 
   return Tensor(shape, dtype, std::make_shared<Buffer>(data, bytes, place));
 }
 
+const LoD& Tensor::lod() const {
+  static const LoD none;
+  return lod_ == nullptr ? none : *lod_;
+}
+
 void Tensor::set_lod(LoD lod) {
   CheckLoD(lod, shape_.rank() == 0 ? 1 : shape_[0]);
-  lod_ = std::move(lod);
+  lod_ = lod.empty() ? nullptr : std::make_shared<const LoD>(std::move(lod));
 }
 
 int64_t Tensor::byte_count() const { return StorageBytes(shape_, dtype_, layout_); }
@@ -79,7 +94,7 @@ Tensor Tensor::Reshaped(const Shape& shape) const {
                 " to ", shape, ": element counts differ");
   Tensor view = *this;
   view.shape_ = shape;
-  view.lod_.clear();
+  view.lod_ = nullptr;
   return view;
 }
 
@@ -89,7 +104,7 @@ Tensor Tensor::Rows(int64_t begin, int64_t end) const {
   SKIFF_ENFORCE(0 <= begin && begin <= end && end <= shape_[0], kOutOfRange, "rows [", begin, ", ",
                 end, ") of a tensor of shape ", shape_);
   Tensor view = *this;
-  view.lod_.clear();
+  view.lod_ = nullptr;
   view.shape_[0] = end - begin;
   const int64_t row_bytes = ByteCount(shape_.element_count(1, shape_.rank()), dtype_);
   view.offset_bytes_ += begin * row_bytes;
@@ -118,7 +133,7 @@ void CopyTensor(const Tensor& from, Tensor* to) {
 Tensor CopyToCpu(const Tensor& tensor) {
   Tensor copy(tensor.shape(), tensor.dtype(), Place::Cpu(), tensor.layout());
   CopyTensor(tensor, &copy);
-  if (!tensor.lod().empty()) copy.set_lod(tensor.lod());
+  copy.ShareLoD(tensor.shared_lod());
   return copy;
 }
 

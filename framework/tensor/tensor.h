@@ -24,6 +24,10 @@ namespace skiff {
 // number of sequences of the next level; the lowest level ends with dim 0.
 using LoD = std::vector<std::vector<uint64_t>>;
 
+// Returns a level's offsets for sequences of these lengths. Throws Error (kInvalidArgument) for a
+// negative length.
+std::vector<uint64_t> OffsetsOf(std::span<const int64_t> lengths);
+
 // Throws Error unless `lod` is valid for a tensor with `rows` rows.
 void CheckLoD(const LoD& lod, int64_t rows);
 
@@ -49,9 +53,14 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Layout layout() const { return layout_; }
   Place place() const { return buffer_ ? buffer_->place() : Place::Cpu(); }
-  const LoD& lod() const { return lod_; }
+  // Returns no levels for a tensor that isn't ragged.
+  const LoD& lod() const;
   // Throws Error unless `lod` is valid for dim 0.
   void set_lod(LoD lod);
+  // Copies of a tensor share its LoD, which nobody changes. nullptr: no levels.
+  const std::shared_ptr<const LoD>& shared_lod() const { return lod_; }
+  // Sets the LoD without a copy of it. The caller has made sure that it is valid for dim 0.
+  void ShareLoD(std::shared_ptr<const LoD> lod) { lod_ = std::move(lod); }
 
   bool has_data() const { return buffer_ != nullptr; }
   int64_t element_count() const { return shape_.element_count(); }
@@ -124,7 +133,7 @@ class Tensor {
   std::shared_ptr<Buffer> buffer_;
   int64_t offset_bytes_ = 0;
   void* data_ = nullptr;
-  LoD lod_;
+  std::shared_ptr<const LoD> lod_;
 };
 
 // Returns a CPU copy with the same layout and LoD.

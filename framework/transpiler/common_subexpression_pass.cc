@@ -37,7 +37,7 @@ bool SameAttributesFor(const OpDef& def, const Op& a, const Op& b) {
 }
 
 bool SameMeta(const TensorMeta& a, const TensorMeta& b) {
-  return a.shape == b.shape && a.dtype == b.dtype && a.lod_level == b.lod_level &&
+  return a.shape == b.shape && a.dtype == b.dtype && a.lod_level == b.lod_level && a.lod == b.lod &&
          a.layout == b.layout;
 }
 

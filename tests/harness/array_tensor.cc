@@ -148,6 +148,7 @@ Tensor ToTensor(const Array& array, DType dtype) {
                 kInvalidArgument, "an array of shape ", array.shape, " holds ", array.values.size(),
                 " values");
   Tensor tensor(array.shape, dtype, Place::Cpu(), LayoutOf(array));
+  if (!array.lod.empty()) tensor.set_lod(array.lod);
   if (array.is_selected_rows() && tensor.byte_count() > 0) {
     std::memset(tensor.raw_data(), 0, static_cast<size_t>(tensor.byte_count()));
     std::ranges::copy(array.rows, tensor.rows().begin());
@@ -178,6 +179,7 @@ Array ToArray(const Tensor& tensor) {
   Array array{.shape = tensor.shape(), .values = {}};
   array.fixed_dtype = true;
   array.dtype = tensor.dtype();
+  array.lod = tensor.lod();
   array.values.resize(static_cast<size_t>(tensor.element_count()));
   if (const auto half = HalfFormatOf(tensor.dtype())) {
     const auto* in = static_cast<const uint16_t*>(plain.raw_data());
@@ -222,10 +224,12 @@ void CopyIntoLayout(const Tensor& from, Tensor* to) {
 Tensor ToPlain(const Tensor& tensor) {
   if (tensor.is_selected_rows()) {
     Tensor cleared(tensor.shape(), tensor.dtype(), Place::Cpu(), tensor.layout());
+    cleared.ShareLoD(tensor.shared_lod());
     CopySelectedRows(tensor, &cleared);
     return cleared;
   }
   Tensor plain(tensor.shape(), tensor.dtype());
+  plain.ShareLoD(tensor.shared_lod());
   CopyElements(tensor, &plain);
   return plain;
 }
@@ -253,6 +257,12 @@ bool SameBits(const Tensor& a, const Tensor& b) {
   return bytes == 0 || std::memcmp(a.raw_data(), b.raw_data(), bytes) == 0;
 }
 
+std::string LoDText(const LoD& lod) {
+  std::string text;
+  for (const auto& offsets : lod) text += StrCat("[", Join(offsets, ", "), "]");
+  return text;
+}
+
 std::string IndexName(const Shape& shape, int64_t flat) {
   std::vector<int64_t> index(static_cast<size_t>(shape.rank()));
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
@@ -272,6 +282,9 @@ std::string FirstDifference(const Array& found, const Array& expected, double to
   if (found.rows != expected.rows || found.height != expected.height) {
     return StrCat("found rows ", Join(found.rows, ", "), " of ", found.height, ", expected ",
                   Join(expected.rows, ", "), " of ", expected.height);
+  }
+  if (!expected.lod.empty() && found.lod != expected.lod) {
+    return StrCat("found the offsets ", LoDText(found.lod), ", expected ", LoDText(expected.lod));
   }
   const double size = std::max(RootMeanSquare(expected.values), Tolerances::kFloor);
   for (size_t i = 0; i < found.values.size(); ++i) {

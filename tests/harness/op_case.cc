@@ -139,6 +139,22 @@ Array Merged(const Array& selected_rows) {
   return merged;
 }
 
+Array Ragged(Array array, const std::vector<int64_t>& lengths) {
+  array.lod = {OffsetsOf(lengths)};
+  return array;
+}
+
+Array Ragged(Array array, const std::vector<int64_t>& groups, const std::vector<int64_t>& lengths) {
+  array.lod = {OffsetsOf(groups), OffsetsOf(lengths)};
+  return array;
+}
+
+bool HasLoD(const OpCase& op_case) {
+  return std::ranges::any_of(op_case.inputs, [](const auto& slot) {
+    return std::ranges::any_of(slot.second, [](const Array& array) { return !array.lod.empty(); });
+  });
+}
+
 bool HasSelectedRows(const OpCase& op_case) {
   const auto sparse = op_case.attrs.find("is_sparse");
   if (sparse != op_case.attrs.end() && std::get<bool>(sparse->second)) return true;

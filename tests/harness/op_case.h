@@ -14,6 +14,7 @@
 #include "framework/ir/attribute.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/shape.h"
+#include "framework/tensor/tensor.h"
 
 namespace skiff::harness {
 
@@ -75,6 +76,8 @@ struct Array {
   // tensor. The values of unused rows (-1) are ignored; the op finds NaN there.
   std::vector<int64_t> rows = {};
   int64_t height = -1;
+  // Of a ragged array; empty otherwise. Of an expected output, compared if it isn't empty.
+  LoD lod = {};
 
   bool is_selected_rows() const { return height >= 0; }
 };
@@ -92,6 +95,10 @@ Array Distinct(const Shape& shape, uint64_t seed, double low = -1.0, double high
 // Returns integers in [low, high) with a fixed dtype.
 Array Integers(const Shape& shape, uint64_t seed, int64_t low, int64_t high,
                DType dtype = DType::kInt64);
+// Returns the array with the LoD of sequences of these lengths.
+Array Ragged(Array array, const std::vector<int64_t>& lengths);
+// The same with two levels: `groups` says how many sequences each group has.
+Array Ragged(Array array, const std::vector<int64_t>& groups, const std::vector<int64_t>& lengths);
 Array Values(const Shape& shape, std::vector<double> values);
 Array Values(const Shape& shape, std::vector<double> values, DType dtype);
 
@@ -145,6 +152,9 @@ struct OpCase {
 };
 
 using CaseList = std::vector<OpCase>;
+
+// Returns whether an input is ragged.
+bool HasLoD(const OpCase& op_case);
 
 // Returns whether an input is selected rows, or the attribute is_sparse requests such a gradient.
 bool HasSelectedRows(const OpCase& op_case);

@@ -59,7 +59,10 @@ std::vector<TensorMeta> InputMetas(const OpDef& def, const Op& op, const NamedTe
         {.shape = tensor.shape(),
          .dtype = tensor.dtype(),
          .lod_level = static_cast<int32_t>(tensor.lod().size()),
-         .layout = tensor.is_selected_rows() ? tensor.layout() : LayoutOf(layouts, name)});
+         .layout = tensor.is_selected_rows() ? tensor.layout() : LayoutOf(layouts, name),
+         .lod = tensor.lod().empty()
+                    ? nullptr
+                    : std::make_shared<const LoDGroup>(LoDGroup{.offsets = tensor.lod()})});
   }
   return metas;
 }
@@ -174,6 +177,7 @@ void PreparedOp::AddOutputs(const std::vector<std::string>& names,
       output.block = input->block;
     }
     output.tensor = TensorIn(*output.block, meta);
+    if (meta.lod != nullptr) output.tensor.set_lod(meta.lod->offsets);
   }
 }
 
@@ -199,7 +203,7 @@ void PreparedOp::Load(const NamedTensors& inputs, unsigned char poison) {
     Tensor in_layout(value.shape(), value.dtype(), Place::Cpu(), input.tensor.layout());
     CopyIntoLayout(value, &in_layout);
     CopyTensor(in_layout, &input.tensor);
-    if (!value.lod().empty()) input.tensor.set_lod(value.lod());
+    input.tensor.ShareLoD(value.shared_lod());
     input.before = CopyToCpu(input.tensor);
   }
   for (size_t i = 0; i < derived_forms_.size(); ++i) {

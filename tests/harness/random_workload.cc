@@ -107,7 +107,9 @@ class Generator {
   }
 
   bool IsUsable(const OpCase& op_case) const {
-    if (op_case.benchmark_only || HasSelectedRows(op_case)) return false;
+    if (op_case.benchmark_only || HasSelectedRows(op_case) || HasLoD(op_case)) {
+      return false;
+    }
     const OpDef& def = registry_.Get(op_case.type);
     if (options_.smooth && def.grad == nullptr) return false;
     bool all_fixed = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -73,6 +74,9 @@ class WrongInputCheck {
         meta.shape = arrays[i].shape;
         meta.dtype = DTypeIn(arrays[i], dtype);
         if (arrays[i].is_selected_rows()) meta.layout = Layout::SelectedRows(arrays[i].height);
+        if (arrays[i].lod.empty()) continue;
+        meta.lod_level = static_cast<int32_t>(arrays[i].lod.size());
+        meta.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = arrays[i].lod});
       }
     }
     forward_inputs_ = metas;

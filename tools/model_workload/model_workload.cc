@@ -9,6 +9,7 @@
 #include "models/lenet/lenet.h"
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
+#include "models/text_classifier/text_classifier.h"
 #include "models/vgg/vgg.h"
 #include "tools/model_workload/ernie_workload.h"
 
@@ -65,6 +66,36 @@ Model Classifier(const std::string& name, const Shape& image,
           }};
 }
 
+// Returns ragged sequences of 1/2 to 3/2 of `length` ids.
+Tensor GeneratedSequences(int64_t count, int64_t length, int64_t vocabulary, uint64_t seed) {
+  const Philox philox({seed, 0, 0});
+  std::vector<int64_t> lengths, ids;
+  for (int64_t i = 0; i < count; ++i) {
+    const Philox::Block words = philox.At(static_cast<uint64_t>(i));
+    lengths.push_back((length + 1) / 2 + words[2] % length);
+    for (int64_t k = 0; k < lengths.back(); ++k)
+      ids.push_back(philox.At(ids.size())[3] % vocabulary);
+  }
+  Tensor sequences = Tensor::FromValues<int64_t>({std::ssize(ids)}, ids);
+  sequences.set_lod({OffsetsOf(lengths)});
+  return sequences;
+}
+
+Model TextModel(const std::string& network) {
+  return {"text_" + network, [=](const ModelWorkloadOptions& options) -> Built {
+            const models::TextClassifierOptions sizes{.network = network, .vocabulary = 8000};
+            const Variable ids = layers::Data("ids", {-1}, DType::kInt64, {.lod_level = 1});
+            const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
+            const Variable scores = models::TextClassifier(ids, sizes);
+            const int64_t length = options.length == 0 ? 32 : options.length;
+            return {.loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label)),
+                    .feeds = {{"ids", GeneratedSequences(options.batch_size, length,
+                                                         sizes.vocabulary, options.seed)},
+                              {"label",
+                               GeneratedLabels(options.batch_size, sizes.classes, options.seed)}}};
+          }};
+}
+
 // Returns one or more models per folder of models/. benchmark_coverage_test
 // (tests/models) fails for a folder without one.
 std::vector<Model> Models() {
@@ -84,6 +115,7 @@ std::vector<Model> Models() {
       return models::Vgg(x, {.depth = depth});
     }));
   }
+  for (const char* network : {"cnn", "gru", "lstm"}) models.push_back(TextModel(network));
   for (const ErnieWorkload& ernie : ErnieWorkloads()) {
     models.push_back({ernie.name, [=](const ModelWorkloadOptions& options) -> Built {
                         ErnieWorkload workload = ernie;

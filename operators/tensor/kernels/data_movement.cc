@@ -51,8 +51,9 @@ void SetLodLevel(OpContext& context, bool same_rows, std::string_view input, std
                  size_t i) {
   const int index = context.OutputIndex(slot, i);
   if (index < 0) return;
-  context.mutable_outputs()[static_cast<size_t>(index)].lod_level =
-      same_rows ? context.Input(input).lod_level : 0;
+  TensorMeta& output = context.mutable_outputs()[static_cast<size_t>(index)];
+  output.lod_level = same_rows ? context.Input(input).lod_level : 0;
+  output.lod = same_rows ? context.Input(input).lod : nullptr;
 }
 
 Shape WithoutDecreasedAxes(const OpContext& context, const Shape& extent) {

@@ -64,11 +64,13 @@ void Gather(std::string_view op, const Table& table, const T* weights, const Id*
   ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       T* row = out + i * table.width;
-      if (table.has(ids[i]) && !table.is_padding(ids[i])) {
-        CopyRow(weights + ids[i] * table.width, row, row_bytes, streams);
+      // Read once: another thread may change a feed.
+      const int64_t id = ids[i];
+      if (table.has(id) && !table.is_padding(id)) {
+        CopyRow(weights + id * table.width, row, row_bytes, streams);
       } else {
         std::fill_n(row, table.width, T{0});
-        if (!table.is_padding(ids[i])) bad.store(true, std::memory_order_relaxed);
+        if (!table.is_padding(id)) bad.store(true, std::memory_order_relaxed);
       }
     }
     if (streams) EndStreams();
@@ -84,15 +86,17 @@ template <typename T, typename Id>
 void ScatterAdd(std::string_view op, const Table& table, const T* grad, const Id* ids,
                 int64_t count, T* out) {
   ZeroBytes(out, table.rows * table.width * static_cast<int64_t>(sizeof(T)));
-  // Unlike Gather, this needs valid ids before its loop, which skips no row.
+  // Unlike Gather, before its loop, in which each thread reads all ids.
   CheckIds(ids, count, table, op);
   constexpr int64_t kLine = 64 / sizeof(T);
   const int64_t grain_for_work = 8192 / std::max<int64_t>(1, count);
   ParallelFor(table.width, std::max(kLine, grain_for_work), [&](int64_t begin, int64_t end) {
     for (int64_t i = 0; i < count; ++i) {
-      if (table.is_padding(ids[i])) continue;
+      // Checked again: another thread may have changed a feed.
+      const int64_t id = ids[i];
+      if (table.is_padding(id) || !table.has(id)) continue;
       const T* from = grad + i * table.width;
-      T* to = out + static_cast<int64_t>(ids[i]) * table.width;
+      T* to = out + id * table.width;
       for (int64_t column = begin; column < end; ++column) to[column] += from[column];
     }
   });
@@ -178,8 +182,10 @@ std::unique_ptr<Kernel> PrepareSparseLookupGrad(PrepareContext& context) {
     VisitIndices(run.input(ids), [&](const auto* data) {
       const int64_t count = run.input(ids).element_count();
       CheckIds(data, count, table, op);
-      std::transform(data, data + count, rows.rows().begin(),
-                     [&](int64_t id) { return table.is_padding(id) ? int64_t{-1} : id; });
+      std::transform(
+          data, data + count, rows.rows().begin(),
+          // Checked again: another thread may have changed a feed.
+          [&](int64_t id) { return table.has(id) && !table.is_padding(id) ? id : int64_t{-1}; });
     });
     const T* from = run.input(grad).data<T>();
     T* to = rows.data<T>();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/base/error.h"
+#include "framework/io/safetensors.h"
 #include "framework/ir/text.h"
 #include "framework/tensor/replaced_values.h"
 #include "tests/framework/executor/tiny_ops.h"
@@ -64,6 +65,24 @@ TEST_F(ExecutorTest, RunsOpsInOrderAndUpdatesPersistables) {
   EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 180);
   EXPECT_THAT(W(), ElementsAre(0, -1, -2));
   EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 60);
+}
+
+TEST_F(ExecutorTest, UpdatesParametersOfAMappedFileButNotTheFile) {
+  const TempDirectory directory;
+  const std::string w_path = directory / "w.safetensors";
+  const std::string x_path = directory / "x.safetensors";
+  WriteSafetensors(w_path, {{"w", Tensor::FromValues<float>({3}, {1, 1, 1})}});
+  WriteSafetensors(x_path, {{"x", x_}});
+  const std::string before = BytesOf(w_path);
+  const Tensor w = SafetensorsFile(w_path).Map("w");
+  executor_->scope().Set("w", w);
+  const Tensor x = SafetensorsFile(x_path).Map("x");
+  CompiledProgram program = Compile(kTraining);
+  EXPECT_EQ(program.Run({{"x", x}}, {"loss"})[0].Item<float>(), 180);
+  EXPECT_EQ(program.Run({{"x", x}}, {"loss"})[0].Item<float>(), 60);
+  EXPECT_EQ(executor_->scope().Get("w").raw_data(), w.raw_data());
+  EXPECT_THAT(W(), ElementsAre(-1, -3, -5));
+  EXPECT_EQ(BytesOf(w_path), before);
 }
 
 TEST_F(ExecutorTest, FetchesIntermediatesThatAnInPlaceOpWouldOverwrite) {

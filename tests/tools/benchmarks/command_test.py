@@ -41,6 +41,15 @@ class Command(unittest.TestCase):
         self.assertLess(figures["reserved_bytes"], held + 10000)
         self.assertGreaterEqual(figures["peak_reserved_bytes"], figures["reserved_bytes"])
 
+    def test_splits_a_step_by_op_with_shares_of_the_peak(self):
+        result = run("model_bench", "--model=mlp", "--batch_size=2", "--steps=1", "--threads=1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        header, *rows = result.stdout[result.stdout.index("        ms "):].splitlines()
+        self.assertEqual(header.split(), ["ms", "share", "of", "peak", "count", "op", "and", "kernel"])
+        # A product has FLOP, so two shares; an update has none.
+        self.assertTrue(any(re.match(r" +[\d.]+ +[\d.]+% +[\d.]+% +\d+  mul ", row) for row in rows), rows)
+        self.assertTrue(any(re.match(r" +[\d.]+ +[\d.]+% +\d+  .*momentum", row) for row in rows), rows)
+
     def test_refuses_sizes_out_of_range(self):
         for flag in ("--batch_size=0", "--steps=0", "--threads=-1"):
             with self.subTest(flag):

@@ -1,0 +1,124 @@
+#include "framework/training/sequence_reader.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/training/sample_reader.h"
+#include "framework/training/state_text.h"
+
+namespace skiff::training {
+namespace {
+
+void Check(const LabelledSequences& data, const SequenceReaderOptions& options) {
+  for (const auto& [name, value] : {std::pair("batch_size", options.batch_size),
+                                    {"most_tokens", options.most_tokens},
+                                    {"sorted_batches", options.sorted_batches}}) {
+    SKIFF_ENFORCE(value >= 1, kInvalidArgument, name, " = ", value, ": expected at least 1");
+  }
+  SKIFF_ENFORCE(!data.sequences.empty(), kInvalidArgument, "no sequences to read batches from");
+  SKIFF_ENFORCE(data.sequences.size() == data.labels.size(), kInvalidArgument, data.labels.size(),
+                " labels for ", data.sequences.size(), " sequences");
+  for (size_t i = 0; i < data.sequences.size(); ++i) {
+    const auto length = static_cast<int64_t>(data.sequences[i].size());
+    SKIFF_ENFORCE(length >= 1 && length <= options.most_tokens, kInvalidArgument, "sequence ", i,
+                  " has ", length, " tokens: expected 1 to ", options.most_tokens);
+  }
+}
+
+}  // namespace
+
+SequenceReader::SequenceReader(const LabelledSequences* data, const SequenceReaderOptions& options)
+    : data_(data), options_(options) {
+  Check(*data, options);
+  StartEpoch(0);
+}
+
+int64_t SequenceReader::LengthOf(int64_t sample) const {
+  return static_cast<int64_t>(data_->sequences[static_cast<size_t>(sample)].size());
+}
+
+std::vector<SequenceReader::Samples> SequenceReader::BatchesOf(int64_t epoch) const {
+  const auto count = static_cast<int64_t>(data_->sequences.size());
+  Samples order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  if (options_.shuffle) {
+    order = ShuffledOrder(count, options_.seed, epoch);
+    const int64_t part = MultiplyCounts(options_.sorted_batches, options_.batch_size);
+    for (int64_t first = 0; options_.sorted_batches > 1 && first < count; first += part) {
+      std::ranges::stable_sort(order.begin() + first, order.begin() + std::min(first + part, count),
+                               {}, [this](int64_t sample) { return LengthOf(sample); });
+    }
+  }
+  std::vector<Samples> batches;
+  int64_t tokens = 0;
+  for (const int64_t sample : order) {
+    const int64_t length = LengthOf(sample);
+    const bool is_full = batches.empty() ||
+                         static_cast<int64_t>(batches.back().size()) == options_.batch_size ||
+                         tokens + length > options_.most_tokens;
+    if (is_full) {
+      batches.emplace_back();
+      tokens = 0;
+    }
+    batches.back().push_back(sample);
+    tokens += length;
+  }
+  if (!options_.shuffle) return batches;
+  std::vector<Samples> shuffled;
+  // Another stream than that of the samples.
+  const auto batch_count = static_cast<int64_t>(batches.size());
+  for (const int64_t batch : ShuffledOrder(batch_count, ~options_.seed, epoch))
+    shuffled.push_back(std::move(batches[static_cast<size_t>(batch)]));
+  return shuffled;
+}
+
+void SequenceReader::StartEpoch(int64_t epoch) {
+  SKIFF_ENFORCE(epoch >= 0, kOutOfRange, "epoch ", epoch, ": expected no negative number");
+  batches_ = BatchesOf(epoch);
+  epoch_ = epoch;
+  next_ = 0;
+}
+
+bool SequenceReader::Next(Batch* batch) {
+  if (next_ == batches_.size()) return false;
+  const Samples& samples = batches_[next_];
+  std::vector<int64_t> lengths, labels;
+  for (const int64_t sample : samples) {
+    lengths.push_back(LengthOf(sample));
+    labels.push_back(data_->labels[static_cast<size_t>(sample)]);
+  }
+  std::vector<uint64_t> offsets = OffsetsOf(lengths);
+  Tensor ids({static_cast<int64_t>(offsets.back())}, DType::kInt64);
+  auto* to = ids.data<int64_t>();
+  for (const int64_t sample : samples)
+    to = std::ranges::copy(data_->sequences[static_cast<size_t>(sample)], to).out;
+  ids.set_lod({std::move(offsets)});
+  batch->feeds = {
+      {kIds, std::move(ids)},
+      {kLabel, Tensor::FromValues<int64_t>({static_cast<int64_t>(labels.size()), 1}, labels)}};
+  batch->samples = static_cast<int64_t>(samples.size());
+  ++next_;
+  return true;
+}
+
+ReaderState SequenceReader::state() const {
+  return {{"epoch", std::to_string(epoch_)}, {"batch", std::to_string(next_)}};
+}
+
+void SequenceReader::Restore(const ReaderState& state) {
+  const int64_t epoch = IntegerOf(state, "epoch");
+  const int64_t batch = IntegerOf(state, "batch");
+  SKIFF_ENFORCE(epoch >= 0, kDataLoss, "epoch ", epoch, " is no place to read from");
+  std::vector<Samples> batches = BatchesOf(epoch);
+  const auto count = static_cast<int64_t>(batches.size());
+  SKIFF_ENFORCE(batch >= 0 && batch <= count, kDataLoss, "epoch ", epoch, ", batch ", batch,
+                " is no place to read from: there are ", count, " batches in it");
+  batches_ = std::move(batches);
+  epoch_ = epoch;
+  next_ = static_cast<size_t>(batch);
+}
+
+}  // namespace skiff::training

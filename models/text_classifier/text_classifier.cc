@@ -1,0 +1,111 @@
+#include "models/text_classifier/text_classifier.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/builder/activation.h"
+#include "framework/builder/data.h"
+#include "framework/builder/loss.h"
+#include "framework/builder/math.h"
+#include "framework/builder/metric.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/sequence.h"
+#include "framework/builder/tensor.h"
+#include "framework/training/sequence_reader.h"
+
+namespace skiff::models {
+namespace {
+
+void Check(const TextClassifierOptions& options) {
+  for (const auto& [name, size] : {std::pair("vocabulary", options.vocabulary),
+                                   {"embedding", options.embedding},
+                                   {"hidden", options.hidden}}) {
+    SKIFF_ENFORCE(size >= 1, kInvalidArgument, "text classifier: ", name, " = ", size,
+                  ", expected at least 1");
+  }
+  SKIFF_ENFORCE(options.classes >= 2, kInvalidArgument,
+                "text classifier: classes = ", options.classes, ", expected at least 2");
+}
+
+Variable Convolutions(const Variable& x, const TextClassifierOptions& options) {
+  std::vector<Variable> pooled;
+  for (const int64_t tokens : {3, 4, 5}) {
+    const Variable y =
+        layers::SequenceConv(x, {.filters = options.hidden, .context = tokens, .act = "relu"});
+    pooled.push_back(layers::SequencePool(y, "MAX"));
+  }
+  return layers::Concat(pooled, 1);
+}
+
+// A recurrence in both directions.
+template <typename Recurrence>
+Variable BothWays(const Variable& x, const Recurrence& recurrence) {
+  std::vector<Variable> pooled;
+  for (const bool is_reverse : {false, true})
+    pooled.push_back(layers::SequencePool(recurrence(x, is_reverse), "MAX"));
+  return layers::Concat(pooled, 1);
+}
+
+Variable Features(const Variable& x, const TextClassifierOptions& options) {
+  if (options.network == "cnn") return Convolutions(x, options);
+  if (options.network == "gru") {
+    return BothWays(x, [&](const Variable& in, bool is_reverse) {
+      return layers::DynamicGru(layers::Fc(in, 3 * options.hidden, {.bias_attr = std::nullopt}),
+                                {.size = options.hidden, .is_reverse = is_reverse});
+    });
+  }
+  SKIFF_ENFORCE(options.network == "lstm", kInvalidArgument, "text classifier: network = \"",
+                options.network, "\", expected cnn, gru or lstm");
+  return BothWays(x, [&](const Variable& in, bool is_reverse) {
+    return layers::DynamicLstm(layers::Fc(in, 4 * options.hidden, {.bias_attr = std::nullopt}),
+                               {.size = options.hidden, .is_reverse = is_reverse})
+        .hidden;
+  });
+}
+
+}  // namespace
+
+Variable TextClassifier(const Variable& ids, const TextClassifierOptions& options) {
+  Check(options);
+  const Variable embedded =
+      layers::Embedding(ids, {.rows = options.vocabulary, .width = options.embedding});
+  Variable features = Features(embedded, options);
+  if (options.dropout != 0) {
+    features = layers::Dropout(features, options.dropout, {.implementation = "upscale_in_train"});
+  }
+  return layers::Fc(features, options.classes);
+}
+
+training::TrainingProgram BuildTextClassifier(const TextClassifierOptions& options,
+                                              const training::OptimizationOptions& optimization,
+                                              uint64_t seed) {
+  training::CheckOptimizationOptions(optimization);
+  training::TrainingProgram program;
+  program.main = std::make_unique<Program>();
+  program.startup = std::make_unique<Program>();
+  program.main->seed = program.startup->seed = seed;
+  const ProgramGuard guard(program.main.get(), program.startup.get());
+  const Variable ids =
+      layers::Data(training::SequenceReader::kIds, {-1}, DType::kInt64, {.lod_level = 1});
+  const Variable label = layers::Data(training::SequenceReader::kLabel, {-1, 1}, DType::kInt64);
+  const Variable scores = TextClassifier(ids, options);
+  const Variable probabilities = layers::Softmax(scores);
+  const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label));
+  const Variable accuracy = layers::Accuracy(probabilities, label);
+  program.loss = loss.name();
+  program.metrics = {
+      {.name = "accuracy", .variable = accuracy.name(), .percent = true, .larger_is_better = true}};
+  program.decisive_metric = "accuracy";
+  program.model_inputs = {ids.name()};
+  program.model_outputs = {probabilities.name()};
+  program.test = program.main->CloneForTest();
+  training::Optimization trained = training::Optimize(loss, optimization);
+  program.learning_rate = trained.learning_rate.name();
+  program.average = std::move(trained.average);
+  return program;
+}
+
+}  // namespace skiff::models

@@ -1,0 +1,58 @@
+// One time step of an LSTM for one sequence.
+//
+//   c~ = candidate(g0)                    g: Input + h' · Weight + Bias, four blocks of H numbers
+//   i  = gate(g1 + w_i ⊙ c')              c', h': the cell and the hidden state of the step before
+//   f  = gate(g2 + w_f ⊙ c')              w: the peepholes
+//   c  = i ⊙ c~ + f ⊙ c'
+//   o  = gate(g3 + w_o ⊙ c)
+//   h  = o ⊙ cell(c)
+#pragma once
+
+#include <cstdint>
+
+#include "operators/sequence/kernels/recurrent_activation.h"
+
+namespace skiff {
+
+template <typename T>
+struct LstmCell {
+  int64_t size = 0;  // H
+  RecurrentActivation gate;
+  RecurrentActivation cell;
+  RecurrentActivation candidate;
+  const T* bias = nullptr;       // [4H]
+  const T* peepholes = nullptr;  // [3H], w_i w_f w_o, or nullptr
+};
+
+// Arrays of H numbers, or of 4H.
+template <typename T>
+struct LstmStep {
+  const T* cell_before;
+  T* gates;  // 4H: c~ i f o; for LstmForward at first the product h' · Weight
+  T* cell;
+  T* activated_cell;  // cell(c)
+};
+
+// Compute a step. `hidden` may be step.activated_cell.
+void LstmForward(const LstmCell<float>& cell, const float* input, const LstmStep<float>& step,
+                 float* hidden);
+void LstmForward(const LstmCell<double>& cell, const double* input, const LstmStep<double>& step,
+                 double* hidden);
+
+template <typename T>
+struct LstmStepGradient {
+  const T* hidden;  // from the outside
+  const T* cell;    // from the outside, or nullptr
+  // From the steps after this one. Of the cell, on return, that of the cell before.
+  const T* next_hidden;
+  T* next_cell;
+  T* gates;  // 4H: on return the gradient of g
+};
+
+// Compute the gradient of a step.
+void LstmBackward(const LstmCell<float>& cell, const LstmStep<const float>& step,
+                  const LstmStepGradient<float>& gradient);
+void LstmBackward(const LstmCell<double>& cell, const LstmStep<const double>& step,
+                  const LstmStepGradient<double>& gradient);
+
+}  // namespace skiff

@@ -1,0 +1,19 @@
+#include "operators/sequence/kernels/recurrent_activation.h"
+
+#include <utility>
+
+namespace skiff {
+
+RecurrentActivation ActivationOf(const OpContext& context, std::string_view attribute) {
+  const auto& name = context.Attr<std::string>(attribute);
+  if (name == "sigmoid") return RecurrentActivation::kSigmoid;
+  if (name == "tanh") return RecurrentActivation::kTanh;
+  return name == "relu" ? RecurrentActivation::kRelu : RecurrentActivation::kIdentity;
+}
+
+AttrDef ActivationAttr(std::string name, std::string default_value, std::string doc) {
+  return ChoiceAttr(std::move(name), std::move(default_value),
+                    {"sigmoid", "tanh", "relu", "identity"}, std::move(doc));
+}
+
+}  // namespace skiff

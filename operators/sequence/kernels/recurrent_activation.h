@@ -1,0 +1,19 @@
+// The activations of recurrent layers.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "framework/op/op_context.h"
+
+namespace skiff {
+
+enum class RecurrentActivation { kIdentity, kSigmoid, kTanh, kRelu };
+
+// Returns the activation that a string attribute names.
+RecurrentActivation ActivationOf(const OpContext& context, std::string_view attribute);
+
+// Returns the definition of such an attribute.
+AttrDef ActivationAttr(std::string name, std::string default_value, std::string doc);
+
+}  // namespace skiff

@@ -1,0 +1,62 @@
+// What the kernels of recurrent layers have in common: weights that are packed when they change,
+// and workspaces.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/base/element_count.h"
+#include "framework/op/kernel.h"
+#include "operators/sequence/kernels/packed_product.h"
+
+namespace skiff {
+
+// A row-major matrix among the numbers of an input.
+struct WeightPart {
+  int64_t offset = 0;  // of its first element
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+template <typename T>
+class RecurrentWeight {
+ public:
+  // Products are with the matrix or, if `is_transposed`, with its transpose.
+  RecurrentWeight(PrepareContext& context, int input, const WeightPart& part, bool is_transposed)
+      : product_(is_transposed ? part.columns : part.rows,
+                 is_transposed ? part.rows : part.columns) {
+    const int64_t row_stride = is_transposed ? 1 : part.columns;
+    const int64_t column_stride = is_transposed ? part.columns : 1;
+    packed_ = context.RequestDerivedForm(
+        {.inputs = {input},
+         .bytes = product_.bytes(),
+         .refresh = [=, product = product_](const KernelContext& run, void* packed) {
+           product.Pack(run.input(input).data<T>() + part.offset, row_stride, column_stride,
+                        static_cast<T*>(packed));
+         }});
+  }
+
+  // c = a * weight, or c += a * weight, for `rows` rows of a, which are a_stride apart.
+  void Multiply(const KernelContext& run, const T* a, int64_t rows, int64_t a_stride, bool add,
+                T* c, int64_t c_stride) const {
+    product_.Multiply(a, rows, a_stride, static_cast<const T*>(run.derived(packed_)), add, c,
+                      c_stride);
+  }
+
+ private:
+  PackedProduct<T> product_;
+  int packed_ = -1;
+};
+
+// Requests a workspace for rows * columns numbers. Returns its index.
+template <typename T>
+int RequestNumbers(PrepareContext& context, int64_t rows, int64_t columns) {
+  return context.RequestWorkspace(ByteCount(MultiplyCounts(rows, columns), kDTypeOf<T>));
+}
+
+// Returns the rows of so many numbers whose activations are worth a thread.
+inline int64_t RecurrentGrain(int64_t numbers) {
+  return std::max<int64_t>(1, 4096 / std::max<int64_t>(1, numbers));
+}
+
+}  // namespace skiff

@@ -1,0 +1,78 @@
+// sequence_reverse: the rows of each sequence in reverse order. Source: Fluid's sequence_reverse.
+//
+// Gradient: the rows of Y@GRAD in reverse order. Fluid uses sequence_reverse for it, which needs
+// the LoD of Y@GRAD; sequence_reverse_grad reads that of X, which is always there.
+#include <algorithm>
+#include <string>
+
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/sequence_rows.h"
+
+namespace skiff {
+namespace {
+
+void Infer(OpContext& context) {
+  RowWidth(context, "X");
+  OneLevelSequenceCount(context, "X");
+  context.SetOutputLike("Y", "X");
+}
+
+void InferGrad(OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  RowWidth(context, "X");
+  OneLevelSequenceCount(context, "X");
+  CheckInputLike(context, "Y@GRAD", x.shape, x.dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+// Reverses the rows of argument `from` by the LoD of X.
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context, int from, int to) {
+  return MakeKernel(
+      [=, width = RowWidth(context, "X"), x = context.InputIndex("X")](const KernelContext& run) {
+        const SequenceRows sequences(run.input(x));
+        const T* in = run.input(from).data<T>();
+        T* out = run.output(to).data<T>();
+        const int64_t grain = SequenceGrain(sequences.size(), run.input(from).element_count());
+        ParallelFor(sequences.size(), grain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const RowRange rows = sequences[i];
+            for (int64_t k = 0; k < rows.count(); ++k) {
+              std::copy_n(in + (rows.begin + k) * width, width, out + (rows.end - 1 - k) * width);
+            }
+          }
+        });
+      });
+}
+
+}  // namespace
+
+void RegisterSequenceReverse(OpRegistry& registry) {
+  OpDef def;
+  def.type = "sequence_reverse";
+  def.doc = "The rows of each sequence of X in reverse order.";
+  def.inputs = {{.name = "X", .doc = "Ragged, one level."}};
+  def.outputs = {{.name = "Y", .doc = "Like X."}};
+  def.infer = Infer;
+  def.grad = GradOp("sequence_reverse_grad", {"X", "Y@GRAD"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "sequence_reverse", []<typename T>(PrepareContext& context) {
+        return Prepare<T>(context, context.InputIndex("X"), context.OutputIndex("Y"));
+      });
+
+  registry.Add(SequenceGradDef("sequence_reverse",
+                               "The rows of each sequence of Y@GRAD in reverse order.",
+                               {{.name = "X", .doc = "Of sequence_reverse.", .shape_only = true},
+                                {.name = "Y@GRAD", .doc = "The gradient of Y."}},
+                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad));
+  registry.AddCpuKernels<float, double>(
+      "sequence_reverse_grad", []<typename T>(PrepareContext& context) {
+        return Prepare<T>(context, context.InputIndex("Y@GRAD"), context.OutputIndex("X@GRAD"));
+      });
+}
+
+}  // namespace skiff

@@ -1,0 +1,134 @@
+#include "framework/training/sequence_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/harness/error_text.h"
+
+namespace skiff::training {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Sequence i has the ids i, i, … and the label i.
+LabelledSequences SequencesOf(const std::vector<int64_t>& lengths) {
+  LabelledSequences data;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    data.sequences.emplace_back(static_cast<size_t>(lengths[i]), static_cast<int64_t>(i));
+    data.labels.push_back(static_cast<int64_t>(i));
+  }
+  return data;
+}
+
+LabelledSequences ManySequences() {
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < 100; ++i) lengths.push_back(1 + i * 37 % 29);
+  return SequencesOf(lengths);
+}
+
+std::vector<std::vector<int64_t>> LabelsOfEpoch(Reader* reader, int64_t epoch) {
+  reader->StartEpoch(epoch);
+  std::vector<std::vector<int64_t>> labels;
+  Batch batch;
+  while (reader->Next(&batch)) labels.push_back(batch.feed("label").ToVector<int64_t>());
+  return labels;
+}
+
+std::vector<int64_t> Sorted(const std::vector<std::vector<int64_t>>& batches) {
+  std::vector<int64_t> all;
+  for (const auto& batch : batches) all.insert(all.end(), batch.begin(), batch.end());
+  std::ranges::sort(all);
+  return all;
+}
+
+TEST(SequenceReader, FeedsSequencesOneAfterTheOther) {
+  const LabelledSequences data = SequencesOf({2, 1, 3});
+  SequenceReader reader(&data, {.batch_size = 2});
+  Batch batch;
+  ASSERT_TRUE(reader.Next(&batch));
+  EXPECT_THAT(batch.feed("ids").ToVector<int64_t>(), ElementsAre(0, 0, 1));
+  EXPECT_EQ(batch.feed("ids").lod(), (LoD{{0, 2, 3}}));
+  EXPECT_EQ(batch.feed("label").shape(), (Shape{2, 1}));
+  EXPECT_EQ(batch.samples, 2);
+  ASSERT_TRUE(reader.Next(&batch));
+  EXPECT_EQ(batch.feed("ids").lod(), (LoD{{0, 3}}));
+  EXPECT_FALSE(reader.Next(&batch));
+}
+
+TEST(SequenceReader, KeepsToBothLimits) {
+  const LabelledSequences data = SequencesOf({5, 4, 1, 1, 1, 9, 2});
+  SequenceReader reader(&data, {.batch_size = 3, .most_tokens = 9});
+  EXPECT_THAT(LabelsOfEpoch(&reader, 0),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3, 4), ElementsAre(5), ElementsAre(6)));
+  EXPECT_EQ(reader.batches_in_epoch(), 4);
+}
+
+TEST(SequenceReader, ShufflesEachEpochAnotherWay) {
+  const LabelledSequences data = ManySequences();
+  SequenceReader reader(&data, {.batch_size = 8, .shuffle = true, .seed = 3});
+  const auto first = LabelsOfEpoch(&reader, 0);
+  const auto second = LabelsOfEpoch(&reader, 1);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(Sorted(first), Sorted(second));
+  EXPECT_EQ(Sorted(first).size(), 100u);
+  EXPECT_EQ(LabelsOfEpoch(&reader, 0), first);
+}
+
+TEST(SequenceReader, SortsPartsByLength) {
+  const LabelledSequences data = ManySequences();
+  // Returns the sum over the batches of the longest sequence times their number: with padding.
+  const auto padded = [&](int64_t sorted_batches) {
+    SequenceReader reader(
+        &data, {.batch_size = 8, .sorted_batches = sorted_batches, .shuffle = true, .seed = 3});
+    int64_t sum = 0;
+    for (const auto& labels : LabelsOfEpoch(&reader, 0)) {
+      size_t longest = 0;
+      for (const int64_t label : labels)
+        longest = std::max(longest, data.sequences[static_cast<size_t>(label)].size());
+      sum += static_cast<int64_t>(longest * labels.size());
+    }
+    return sum;
+  };
+  EXPECT_LT(padded(16), padded(1) * 3 / 4);
+}
+
+TEST(SequenceReader, ResumesInsideAnEpoch) {
+  const LabelledSequences data = ManySequences();
+  const SequenceReaderOptions options{.batch_size = 8, .shuffle = true, .seed = 3};
+  SequenceReader reader(&data, options);
+  reader.StartEpoch(2);
+  Batch batch, resumed_batch;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(reader.Next(&batch));
+  SequenceReader resumed(&data, options);
+  resumed.Restore(reader.state());
+  while (reader.Next(&batch)) {
+    ASSERT_TRUE(resumed.Next(&resumed_batch));
+    EXPECT_EQ(batch.feed("ids").ToVector<int64_t>(), resumed_batch.feed("ids").ToVector<int64_t>());
+  }
+  EXPECT_FALSE(resumed.Next(&resumed_batch));
+  EXPECT_THAT(ErrorText(ErrorCode::kDataLoss,
+                        [&] {
+                          resumed.Restore({{"epoch", "0"}, {"batch", "1000"}});
+                        }),
+              HasSubstr("epoch 0, batch 1000 is no place to read from"));
+}
+
+TEST(SequenceReader, RefusesWhatItCannotRead) {
+  const auto message = [](const LabelledSequences& data, const SequenceReaderOptions& options) {
+    return InvalidArgumentText([&] { SequenceReader(&data, options); });
+  };
+  EXPECT_THAT(message(SequencesOf({}), {}), HasSubstr("no sequences"));
+  EXPECT_THAT(message(SequencesOf({1, 0}), {}), HasSubstr("sequence 1 has 0 tokens"));
+  EXPECT_THAT(message(SequencesOf({1, 9}), {.most_tokens = 8}),
+              HasSubstr("sequence 1 has 9 tokens: expected 1 to 8"));
+  EXPECT_THAT(message(SequencesOf({1}), {.batch_size = 0}), HasSubstr("batch_size = 0"));
+  EXPECT_THAT(message({.sequences = {{1}}, .labels = {}}, {}), HasSubstr("0 labels for 1"));
+}
+
+}  // namespace
+}  // namespace skiff::training

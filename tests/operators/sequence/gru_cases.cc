@@ -1,0 +1,125 @@
+#include <string>
+#include <vector>
+
+#include "tests/operators/sequence/recurrent_reference.h"
+
+namespace skiff::harness {
+namespace {
+
+struct Gru {
+  bool is_reverse = false;
+  bool has_start = false;
+  bool has_bias = true;
+  bool origin_mode = false;
+  std::string gate = "sigmoid";
+  std::string candidate = "tanh";
+};
+
+Arrays Reference(const Gru& gru, const Arrays& inputs) {
+  const Array& input = inputs.at("Input")[0];
+  const Array& weight = inputs.at("Weight")[0];
+  const auto size = static_cast<size_t>(weight.shape[0]);
+  const Numbers bias = RowOf(inputs, "Bias", 0, 3 * size);
+  Array hidden = ZeroRows(input.shape[0], size), batch_hidden = hidden, batch_reset = hidden;
+  Array gates = ZeroRows(input.shape[0], 3 * size);
+  Numbers h;
+  for (const Visit& visit : Visits(input, gru.is_reverse)) {
+    if (visit.is_first) h = RowOf(inputs, "H0", visit.sequence, size);
+    Numbers g = Times(h, weight, 0, 2 * size, 0, 2 * size), reset = h;
+    for (size_t i = 0; i < 2 * size; ++i)
+      g[i] = Activated(gru.gate, g[i] + input.values[visit.row * 3 * size + i] + bias[i]);
+    for (size_t i = 0; i < size; ++i) reset[i] *= g[size + i];
+    const Numbers product = Times(reset, weight, 2 * size * size, size, 0, size);
+    for (size_t i = 0; i < size; ++i) {
+      const size_t at = 2 * size + i;
+      g.push_back(Activated(gru.candidate,
+                            product[i] + input.values[visit.row * 3 * size + at] + bias[at]));
+      h[i] = gru.origin_mode ? g[i] * h[i] + (1 - g[i]) * g[at] : (1 - g[i]) * h[i] + g[i] * g[at];
+    }
+    SetRow(&hidden, visit.row, h);
+    SetRow(&batch_hidden, visit.batch_row, h);
+    SetRow(&batch_reset, visit.batch_row, reset);
+    SetRow(&gates, visit.batch_row, g);
+  }
+  hidden.lod = input.lod;
+  return {{"Hidden", {hidden}},
+          {"BatchGate", {gates}},
+          {"BatchResetHiddenPrev", {batch_reset}},
+          {"BatchHidden", {batch_hidden}}};
+}
+
+// `input` makes the rows of a width.
+template <typename Input>
+OpCase Case(const std::string& name, const Gru& gru, int64_t size, const Input& input) {
+  OpCase op_case;
+  op_case.name = name;
+  op_case.type = "gru";
+  const Array x = input(3 * size);
+  const auto sequences = static_cast<int64_t>(x.lod.back().size()) - 1;
+  op_case.inputs = {{"Input", {x}}, {"Weight", {Uniform({size, 3 * size}, 2, -0.5, 0.5)}}};
+  op_case.gradients = {"Input", "Weight"};
+  if (gru.has_bias) {
+    op_case.inputs["Bias"] = {Uniform({1, 3 * size}, 3)};
+    op_case.gradients.push_back("Bias");
+  }
+  if (gru.has_start) {
+    op_case.inputs["H0"] = {Uniform({sequences, size}, 4)};
+    op_case.gradients.push_back("H0");
+  }
+  op_case.attrs = {{"is_reverse", gru.is_reverse},
+                   {"origin_mode", gru.origin_mode},
+                   {"gate_activation", gru.gate},
+                   {"activation", gru.candidate}};
+  op_case.reference = [gru](const Arrays& inputs) { return Reference(gru, inputs); };
+  op_case.outputs = {
+      {"Hidden", 1}, {"BatchGate", 1}, {"BatchResetHiddenPrev", 1}, {"BatchHidden", 1}};
+  op_case.loss_outputs = {"Hidden"};
+  return op_case;
+}
+
+}  // namespace
+
+void AddGruCases(CaseList& cases) {
+  const auto few = [](int64_t width) {
+    return Ragged(Uniform({9, width}, 1, -2, 2), {2, 4, 1, 2});
+  };
+  cases.push_back(Case("plain", {}, 3, few));
+  cases.push_back(Case("reverse", {.is_reverse = true}, 3, few));
+  cases.push_back(Case("start", {.is_reverse = true, .has_start = true}, 3, few));
+  cases.push_back(Case("origin_mode", {.has_start = true, .origin_mode = true}, 3, few));
+  cases.push_back(Case("no_bias", {.has_bias = false}, 3, few));
+  cases.push_back(
+      Case("activations", {.has_start = true, .gate = "tanh", .candidate = "identity"}, 3, few));
+  cases.push_back(Case("relu", {.has_start = true, .candidate = "relu"}, 3, few));
+  cases.push_back(Case("one_row_each", {.has_start = true}, 2, [](int64_t width) {
+    return Ragged(Uniform({3, width}, 1), std::vector<int64_t>{1, 1, 1});
+  }));
+  cases.push_back(Case("equal", {}, 5, [](int64_t width) {
+    return Ragged(Uniform({6, width}, 1), std::vector<int64_t>{3, 3});
+  }));
+  cases.push_back(Case("empty_sequences", {.has_start = true}, 2, [](int64_t width) {
+    return Ragged(Uniform({4, width}, 1), {0, 1, 0, 3});
+  }));
+  cases.push_back(Case("two_levels", {}, 2, [](int64_t width) {
+    return Ragged(Uniform({6, width}, 1), {1, 0, 2}, {3, 2, 1});
+  }));
+  cases.push_back(Case("no_rows", {.has_start = true}, 2, [](int64_t width) {
+    return Ragged(Uniform({0, width}, 1), std::vector<int64_t>{0, 0});
+  }));
+  cases.push_back(Case("unequal", {}, 2, [](int64_t width) {
+    return Ragged(Uniform({150, width}, 1), {1, 130, 19});
+  }));
+  // More rows in a step, and more columns, than a block of sums in registers has.
+  cases.push_back(Case("wide", {}, 19, [](int64_t width) {
+    return Ragged(Uniform({40, width}, 1), std::vector<int64_t>(20, 2));
+  }));
+  cases.push_back(Case("benchmark", {}, 256, [](int64_t width) {
+    std::vector<int64_t> lengths;
+    int64_t rows = 0;
+    for (int64_t i = 0; i < 64; ++i) rows += lengths.emplace_back(12 + i * 37 % 40);
+    return Ragged(Uniform({rows, width}, 1), lengths);
+  }));
+  cases.back().benchmark_only = true;
+}
+
+}  // namespace skiff::harness
