@@ -16,7 +16,7 @@ namespace skiff {
 // Returns the serialised ProgramDesc. The format has no fields for the program's seed, op ids,
 // creation sites, a parameter's `trainable` and `learning_rate_factor`, and the lod_level of
 // selected rows, so these are lost. Throws Error (kInvalidArgument) if an attribute of a variable
-// is neither int, string nor ints.
+// is neither int, string nor ints, and (kOutOfRange) for 2 GiB or more.
 std::string SerializeProgram(const Program& program);
 
 // Returns the program in a serialised ProgramDesc. Ops get ids in order. Of a reader variable only

@@ -50,9 +50,14 @@ class Kernel {
   // has changed. It must not read the data at these addresses.
   virtual void Bind(const KernelContext&) {}
   virtual void Run(const KernelContext& context) = 0;
+  // Returns whether Run takes the rows (dim 0) of the arguments from their tensors, so that a
+  // kernel prepared for many rows also runs on fewer, in the workspaces of the many. Otherwise the
+  // executor prepares another kernel for other rows.
+  virtual bool TakesFewerRows() const { return false; }
 };
 
-// Returns a Kernel whose Run calls `function`.
+// Return a Kernel whose Run calls `function`: one for the rows that it was prepared for, and one
+// that takes fewer.
 template <typename Function>
 std::unique_ptr<Kernel> MakeKernel(Function function) {
   class FunctionKernel final : public Kernel {
@@ -64,6 +69,19 @@ std::unique_ptr<Kernel> MakeKernel(Function function) {
     Function function_;
   };
   return std::make_unique<FunctionKernel>(std::move(function));
+}
+template <typename Function>
+std::unique_ptr<Kernel> MakeRowsKernel(Function function) {
+  class RowsKernel final : public Kernel {
+   public:
+    explicit RowsKernel(Function function) : function_(std::move(function)) {}
+    void Run(const KernelContext& context) override { function_(context); }
+    bool TakesFewerRows() const override { return true; }
+
+   private:
+    Function function_;
+  };
+  return std::make_unique<RowsKernel>(std::move(function));
 }
 
 // A derived form: the data of some inputs in another form, such as blocked, prepacked, transformed

@@ -116,28 +116,43 @@ void OpContext::ShareLoD(std::string_view slot, std::string_view input_slot, siz
   to.lod = from.lod;
 }
 
+std::shared_ptr<const LoDGroup> OpContext::Derived(const std::vector<std::string_view>& input_slots,
+                                                   LoDGroup::Derive derive) const {
+  auto group = std::make_shared<LoDGroup>();
+  std::vector<const LoD*> parents;
+  for (const std::string_view slot : input_slots) {
+    for (size_t i = 0; i < InputCount(slot); ++i) {
+      group->parents.push_back(Input(slot, i).lod);
+      if (group->parents.back() == nullptr) return nullptr;
+      parents.push_back(&group->parents.back()->offsets);
+    }
+  }
+  group->offsets = derive(parents);
+  group->derive = std::move(derive);
+  return group;
+}
+
 const LoD* OpContext::DeriveLoD(std::string_view slot,
                                 const std::vector<std::string_view>& input_slots, int32_t levels,
                                 LoDGroup::Derive derive) {
-  auto group = std::make_shared<LoDGroup>();
-  std::vector<const LoD*> parents;
-  for (const std::string_view input_slot : input_slots) {
-    for (size_t i = 0; i < InputCount(input_slot); ++i) {
-      group->parents.push_back(Input(input_slot, i).lod);
-      parents.push_back(group->parents.back() == nullptr ? nullptr
-                                                         : &group->parents.back()->offsets);
-    }
-  }
+  std::shared_ptr<const LoDGroup> group = Derived(input_slots, std::move(derive));
   const int index = OutputIndex(slot);
-  TensorMeta unused;
-  TensorMeta& output = index < 0 ? unused : outputs_[static_cast<size_t>(index)];
+  if (index < 0) return nullptr;
+  TensorMeta& output = outputs_[static_cast<size_t>(index)];
   output.lod_level = levels;
-  output.lod = nullptr;
-  if (std::ranges::find(parents, nullptr) != parents.end()) return nullptr;
-  group->offsets = derive(parents);
-  group->derive = std::move(derive);
   output.lod = std::move(group);
-  return index < 0 ? nullptr : &output.lod->offsets;
+  return output.lod == nullptr ? nullptr : &output.lod->offsets;
+}
+
+const LoD* OpContext::DependOnLoD(std::string_view slot,
+                                  const std::vector<std::string_view>& input_slots,
+                                  LoDGroup::Derive derive) {
+  std::shared_ptr<const LoDGroup> group = Derived(input_slots, std::move(derive));
+  const int index = OutputIndex(slot);
+  if (index < 0) return nullptr;
+  TensorMeta& output = outputs_[static_cast<size_t>(index)];
+  output.shape_lod = std::move(group);
+  return output.shape_lod == nullptr ? nullptr : &output.shape_lod->offsets;
 }
 
 const Attribute& OpContext::GetAttr(std::string_view name) const {

@@ -25,6 +25,9 @@ struct TensorMeta {
   // Of a ragged value in a plan; nullptr while a program is built. lod_level is the number of its
   // levels.
   std::shared_ptr<const LoDGroup> lod = {};
+  // Of a value whose shape depends on more of LoDs than their counts: the counts of this LoD, which
+  // no tensor has (OpContext::DependOnLoD).
+  std::shared_ptr<const LoDGroup> shape_lod = {};
 
   // For selected rows, `shape` is that of the values: dim 0 is the number of rows held.
   bool is_selected_rows() const { return layout.selected_rows; }
@@ -89,10 +92,18 @@ class OpContext {
   // each run calls it again; it may throw an Error for LoDs that don't fit together.
   const LoD* DeriveLoD(std::string_view slot, const std::vector<std::string_view>& input_slots,
                        int32_t levels, LoDGroup::Derive derive);
+  // For shape rules: declares that the shape of an output depends on the counts of the LoD that
+  // `derive` makes of those of the inputs, such as one whose rows are the longest sequence's. Gives
+  // the output no LoD. Otherwise like DeriveLoD.
+  const LoD* DependOnLoD(std::string_view slot, const std::vector<std::string_view>& input_slots,
+                         LoDGroup::Derive derive);
 
   std::span<TensorMeta> mutable_outputs() { return outputs_; }
 
  private:
+  // Returns the group that `derive` makes of those of the inputs, nullptr while a program is built.
+  std::shared_ptr<const LoDGroup> Derived(const std::vector<std::string_view>& input_slots,
+                                          LoDGroup::Derive derive) const;
   int IndexOf(const std::vector<SlotDef>& slots, bool is_input, std::string_view slot,
               size_t i) const;
   const Attribute& GetAttr(std::string_view name) const;

@@ -62,6 +62,10 @@ class Tensor {
   // Sets the LoD without a copy of it. The caller has made sure that it is valid for dim 0.
   void ShareLoD(std::shared_ptr<const LoD> lod) { lod_ = std::move(lod); }
 
+  // Changes dim 0, which must exist. The caller has made sure that the buffer holds as many rows
+  // and that the LoD fits them.
+  void SetRows(int64_t rows) { shape_[0] = rows; }
+
   bool has_data() const { return buffer_ != nullptr; }
   int64_t element_count() const { return shape_.element_count(); }
   // Returns the bytes that the tensor occupies, including the padding of a blocked layout and the
