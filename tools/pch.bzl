@@ -47,7 +47,18 @@ def _impl(ctx):
             feature_configuration = features,
             action_name = "c++-compile",
             variables = variables,
-        ) + ["-x", "c++-header", header.path, "-o", precompiled.path],
+        ) + [
+            "-x",
+            "c++-header",
+            header.path,
+            "-o",
+            precompiled.path,
+            # GCC stores the list of headers in the file only if it is asked for one. Sources that
+            # are compiled with -fpch-deps depend on them.
+            "-MD",
+            "-MF",
+            "/dev/null",
+        ],
         inputs = depset([header], transitive = [context.headers, cc_toolchain.all_files]),
         outputs = [precompiled],
         env = {"PATH": "/usr/bin:/bin"},
