@@ -9,12 +9,9 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/base/steady_seconds.h"
 
 namespace skiff::training {
-
-double SteadySeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string DurationText(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";

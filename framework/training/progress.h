@@ -44,8 +44,6 @@ class Progress {
   int64_t quarters_;
 };
 
-// Returns the seconds of a clock that only goes forward.
-double SteadySeconds();
 // Returns a text such as "42s", "3m05s" or "2h10m".
 std::string DurationText(double seconds);
 // Returns whether standard output is a terminal that can move its cursor.
