@@ -271,7 +271,7 @@ void BindTheExecutor(py::module_& module) {
           },
           py::arg("program"), py::kw_only(), py::arg("passes") = "", py::arg("memory") = py::none(),
           py::arg("kernels") = KernelNames(), py::arg("tuned_kernels") = "",
-          py::arg("plan_cache_capacity") = 8,
+          py::arg("plan_cache_capacity") = 32,
           "Compiles a snapshot of the program.\n\n"
           "Keyword arguments:\n"
           "  passes: \"+fuse_optimizer,-layout\" runs the first as well and leaves out the second\n"

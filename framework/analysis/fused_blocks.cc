@@ -171,9 +171,9 @@ const TensorMeta& CutMeta(const Plan& plan, const Instruction& fused) {
 Shape BlockShape(const Shape& shape, int row_axis, int64_t elements) {
   Shape block = shape;
   // The rows before row_axis become one axis: element-wise kernels don't care, and a bias along the
-  // last dims still finds its shape.
+  // last dims still finds its shape. The first axis, so that kernels can take fewer rows.
   for (int axis = 0; axis < row_axis; ++axis) block[axis] = 1;
-  block[row_axis - 1] = elements / block.element_count();
+  block[0] = elements / block.element_count();
   return block;
 }
 

@@ -12,13 +12,14 @@ namespace skiff {
 // Resolves each value to one Tensor*, once: a view into the arena, the scope's own tensor, or an
 // empty tensor that the feed fills later. Kernels keep these pointers, so a step looks up nothing.
 // The tables never grow after this, and entries of the scope have stable addresses.
-BoundValues::BoundValues(const Plan& plan, Scope* scope)
+BoundValues::BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedArena> arena)
     : plan_(plan),
       scope_(*scope),
-      arena_(std::make_shared<Buffer>(AllocatorOf(plan.place), plan.planned_bytes,
-                                      AllocationOptions{.tag = MemoryTag::kArena})),
+      arena_(std::move(arena)),
       tensors_(plan.values.size()),
       tensor_of_(plan.values.size(), nullptr) {
+  arena_->Reserve(plan.planned_bytes);
+  memory_ = arena_->memory();
   try {
     // First, since FindMutable below must find the reserved tensors, too.
     ReservePersistables();
@@ -31,7 +32,7 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope)
         const int64_t offset = plan[plan.StorageOf(id)].offset;
         if (offset < 0) continue;  // nothing writes it any more
         tensors_[id] =
-            Tensor(value.meta.shape, value.meta.dtype, arena_, offset, value.meta.layout);
+            Tensor(value.meta.shape, value.meta.dtype, memory_, offset, value.meta.layout);
       }
     }
     // Last, since it needs every variable of the plan in the scope.
@@ -51,6 +52,21 @@ BoundValues::BoundValues(const Plan& plan, Scope* scope)
 
 BoundValues::~BoundValues() { EraseHidden(); }
 
+bool BoundValues::FollowArena() {
+  arena_->Reserve(plan_.planned_bytes);
+  if (memory_ == arena_->memory()) return false;
+  memory_ = arena_->memory();
+  for (const ValueId id : plan_.ids()) {
+    Tensor& tensor = tensors_[id];
+    if (plan_[id].storage != Storage::kArena || !tensor.has_data()) continue;
+    std::shared_ptr<const LoD> lod = tensor.shared_lod();
+    tensor =
+        Tensor(tensor.shape(), tensor.dtype(), memory_, tensor.offset_bytes(), tensor.layout());
+    tensor.ShareLoD(std::move(lod));
+  }
+  return true;
+}
+
 void BoundValues::ReservePersistables() {
   std::unordered_set<std::string_view> names;
   for (const PlanValue& value : plan_.values) {
@@ -66,8 +82,10 @@ void BoundValues::ReservePersistables() {
 
 void BoundValues::Reveal() {
   for (const Hidden& hidden : hidden_) scope_.Reveal(hidden.name);
-  hidden_.clear();
+  revealed_ = std::exchange(hidden_, {});
 }
+
+void BoundValues::TakeBackReveal() { hidden_ = std::exchange(revealed_, {}); }
 
 // Compares buffers, since another plan, a Set or a loaded file may have taken the name since. That
 // tensor isn't ours to erase.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/executor/shared_arena.h"
 #include "framework/plan/plan.h"
 #include "framework/tensor/pending_writes.h"
 #include "framework/tensor/scope.h"
@@ -17,11 +18,11 @@ namespace skiff {
 
 class BoundValues {
  public:
-  // Takes the arena and a tensor in the scope for each persistable that the plan writes and the
-  // scope lacks; the scope hides these until Reveal. Throws an Error (kResourceExhausted) if there
-  // is no memory, and one (kFailedPrecondition) if variables share memory in the scope and the plan
-  // writes one of them. Plan and scope must outlive it.
-  BoundValues(const Plan& plan, Scope* scope);
+  // Reserves room in the arena, and in the scope a tensor for each persistable that the plan writes
+  // and the scope lacks; the scope hides these until Reveal. Throws an Error (kResourceExhausted)
+  // if there is no memory, and one (kFailedPrecondition) if variables share memory in the scope and
+  // the plan writes one of them. Plan and scope must outlive it.
+  BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedArena> arena);
   // Erases hidden persistables.
   ~BoundValues();
   BoundValues(const BoundValues&) = delete;
@@ -31,7 +32,10 @@ class BoundValues {
   // of a feed has no data until Feed.
   Tensor* Of(ValueId value) const { return value ? tensor_of_[value] : nullptr; }
   // Returns the address of an arena offset.
-  void* InArena(int64_t offset) const { return static_cast<char*>(arena_->data()) + offset; }
+  void* InArena(int64_t offset) const { return static_cast<char*>(memory_->data()) + offset; }
+  // Follows the arena to where another plan's needs have moved it. Returns whether it has moved:
+  // all addresses in it are others then. Tensors keep their rows.
+  bool FollowArena();
 
   // The variables of the scope that the plan writes, by name.
   const std::map<std::string, const Tensor*>& written() const { return written_; }
@@ -40,6 +44,8 @@ class BoundValues {
   // Erases the hidden persistables from the scope. Returns whether there were any: if so, the
   // tensors of their values are gone.
   bool EraseHidden();
+  // Hides what the last Reveal has shown, since a later segment of the run has failed.
+  void TakeBackReveal();
 
   // Notes that a kernel writes the tensor of a scope value in the background.
   void SetPending(ValueId value, PendingWrites* pending);
@@ -57,8 +63,10 @@ class BoundValues {
 
   const Plan& plan_;
   Scope& scope_;
-  std::shared_ptr<Buffer> arena_;
+  ArenaUse arena_;
+  std::shared_ptr<Buffer> memory_;  // the arena's, as the tensors know it
   std::vector<Hidden> hidden_;
+  std::vector<Hidden> revealed_;   // by the last Reveal
   ValueTable<Tensor> tensors_;     // of arena values and feeds
   ValueTable<Tensor*> tensor_of_;  // in tensors_ or in the scope
   std::map<std::string, const Tensor*> written_;

@@ -9,6 +9,7 @@ DerivedForms::DerivedForms(const Plan& plan, const Instruction& instruction,
                            KernelContext* context) {
   for (DerivedRequest& request : requests) {
     Form form;
+    form.workspace = request.workspace;
     // A workspace shares the arena with other values, so its contents don't survive the
     // instruction. A form that is kept must have storage of its own.
     if (request.workspace >= 0) {
@@ -25,6 +26,15 @@ DerivedForms::DerivedForms(const Plan& plan, const Instruction& instruction,
     form.refresh = std::move(request.form.refresh);
     context->derived_forms.push_back(form.data);
     forms_.push_back(std::move(form));
+  }
+}
+
+void DerivedForms::FollowWorkspaces(KernelContext* context) {
+  for (size_t i = 0; i < forms_.size(); ++i) {
+    Form& form = forms_[i];
+    if (form.storage != nullptr) continue;
+    form.data = context->workspace(form.workspace);
+    context->derived_forms[i] = form.data;
   }
 }
 

@@ -26,6 +26,9 @@ class DerivedForms {
   DerivedForms(const Plan& plan, const Instruction& instruction,
                std::vector<DerivedRequest> requests, Scope* scope, KernelContext* context);
 
+  // Takes the workspaces from `context` again, since they have moved, and updates it.
+  void FollowWorkspaces(KernelContext* context);
+
   // Makes the forms that aren't up to date. `context` is that of the constructor.
   void Refresh(const KernelContext& context);
 
@@ -38,7 +41,8 @@ class DerivedForms {
     uint64_t version = 0;  // sum of theirs when it was made: versions only grow
     bool is_made = false;
     std::function<void(const KernelContext&, void*)> refresh;
-    std::unique_ptr<Buffer> storage;  // nullptr: a workspace
+    int workspace = -1;               // -1: in `storage`
+    std::unique_ptr<Buffer> storage;  // nullptr: in a workspace
     void* data = nullptr;
   };
 

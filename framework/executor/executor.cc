@@ -1,16 +1,20 @@
 // Compile copies the program and runs the program passes on the copy. A plan needs shapes, so it is
-// made later, for each signature of feeds and fetches: lowering, plan passes, kernels, storage,
-// allocation. Run keeps plans in a small cache; Bind makes one for the caller alone.
+// made later, for feeds and fetches: lowering, plan passes, kernels, storage, allocation. A plan
+// for ragged feeds is made for a capacity. Run keeps plans in a small cache; Bind makes one for the
+// caller alone.
 #include "framework/executor/executor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <list>
+#include <set>
 #include <utility>
 
 #include "framework/analysis/memory_report.h"
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
+#include "framework/base/steady_seconds.h"
 #include "framework/executor/flat_scope.h"
 #include "framework/executor/lowering.h"
 #include "framework/executor/prepared_plan.h"
@@ -20,36 +24,13 @@
 namespace skiff {
 namespace {
 
-bool SameCounts(const std::shared_ptr<const LoDGroup>& a,
-                const std::shared_ptr<const LoDGroup>& b) {
-  if (a == nullptr || b == nullptr) return a == b;
-  return HaveSameCounts(a->offsets, b->offsets);
-}
-
-// What a plan was made for. Shapes may depend on more than this of the LoDs; PreparedPlan::Fits
-// tells.
-struct Signature {
-  std::vector<std::pair<std::string, TensorMeta>> feeds;
-  FetchList fetches;
-
-  friend bool operator==(const Signature& a, const Signature& b) {
-    const auto same_feed = [](const auto& x, const auto& y) {
-      return x.first == y.first && x.second.shape == y.second.shape &&
-             x.second.dtype == y.second.dtype && SameCounts(x.second.lod, y.second.lod);
-    };
-    return a.fetches == b.fetches && std::ranges::equal(a.feeds, b.feeds, same_feed);
-  }
-};
-
 // A group of its own for each feed: two may have equal LoDs in this run and others in the next.
 std::shared_ptr<const LoDGroup> GroupOf(const Tensor& feed) {
   if (feed.lod().empty()) return nullptr;
   return std::make_shared<const LoDGroup>(LoDGroup{.offsets = feed.lod()});
 }
 
-Signature SignatureOf(const FeedList& feeds, const FetchList& fetches, Place place) {
-  Signature signature;
-  signature.fetches = fetches;
+void CheckFeeds(const FeedList& feeds, Place place) {
   for (const auto& [name, tensor] : feeds) {
     SKIFF_ENFORCE(tensor.has_data(), kInvalidArgument, "feed \"", name,
                   "\": the tensor has no data");
@@ -57,15 +38,20 @@ Signature SignatureOf(const FeedList& feeds, const FetchList& fetches, Place pla
                   tensor.layout(), " given, plain expected");
     SKIFF_ENFORCE(tensor.place() == place, kInvalidArgument, "feed \"", name,
                   "\": the tensor is on ", tensor.place(), ", the program runs on ", place);
-    signature.feeds.emplace_back(name,
-                                 TensorMeta{.shape = tensor.shape(),
-                                            .dtype = tensor.dtype(),
-                                            .lod_level = static_cast<int32_t>(tensor.lod().size()),
-                                            .layout = {},
-                                            .persistable = false,
-                                            .lod = GroupOf(tensor)});
   }
-  return signature;
+}
+
+FeedMetas MetasOf(const FeedList& feeds) {
+  FeedMetas metas;
+  for (const auto& [name, tensor] : feeds) {
+    metas.emplace_back(name, TensorMeta{.shape = tensor.shape(),
+                                        .dtype = tensor.dtype(),
+                                        .lod_level = static_cast<int32_t>(tensor.lod().size()),
+                                        .layout = tensor.layout(),
+                                        .persistable = false,
+                                        .lod = GroupOf(tensor)});
+  }
+  return metas;
 }
 
 // A misspelt op type or candidate would otherwise force nothing, without any notice.
@@ -125,27 +111,136 @@ bool HasOptimizerOps(const Program& program) {
 
 struct CompiledProgram::State {
   struct CachedPlan {
-    Signature signature;
+    FetchList fetches;
     std::shared_ptr<PreparedPlan> prepared;
   };
+  // What a plan is made for.
+  struct Request {
+    FeedMetas feeds;  // for a capacity, widened to it
+    const FetchList& fetches;
+    size_t first_op = 0;
+    const CountClasses* counts = nullptr;  // of the run, if the plan is one for a capacity
+  };
 
-  // The plan for a signature, made if it isn't cached or the scope's storage has moved since.
-  std::shared_ptr<PreparedPlan> PlanFor(const Signature& signature, const FeedList& feeds) {
+  // The plan for a segment, bound to its feeds; made if none that is cached serves them or the
+  // scope's storage has moved since.
+  std::shared_ptr<PreparedPlan> PlanFor(const FeedList& feeds, const FetchList& fetches,
+                                        size_t first_op = 0) {
     Flatten();
-    // A stale plan can never become current again, but it holds an arena. So it goes before another
-    // one is allocated.
+    // A stale plan can never become current again, but it holds memory. So it goes before another
+    // one is made.
     std::erase_if(plans, [](const CachedPlan& plan) { return !plan.prepared->is_current(); });
     const auto found = std::ranges::find_if(plans, [&](const CachedPlan& plan) {
-      return plan.signature == signature && plan.prepared->Fits(feeds);
+      return plan.prepared->first_op() == first_op && plan.fetches == fetches &&
+             plan.prepared->BindFeeds(feeds);
     });
     if (found != plans.end()) {
       // The list is in the order of use, so that the plan at the back is the one to evict.
       plans.splice(plans.begin(), plans, found);
       return plans.front().prepared;
     }
-    plans.push_front({signature, Prepare(signature)});
+    plans.push_front({fetches, MakePlanFor(feeds, fetches, first_op)});
     while (plans.size() > options.plan_cache_capacity) plans.pop_back();
     return plans.front().prepared;
+  }
+
+  // Makes a plan and binds it to the feeds.
+  std::shared_ptr<PreparedPlan> MakePlanFor(const FeedList& feeds, const FetchList& fetches,
+                                            size_t first_op = 0) {
+    const double start = SteadySeconds();
+    const FeedMetas metas = MetasOf(feeds);
+    // What an earlier segment made has as many rows as its data say.
+    const bool wants_capacity = !options.exact_rows && (HasRaggedFeed(metas) || first_op > 0) &&
+                                !exact_plans.contains({first_op, fetches});
+    std::shared_ptr<PreparedPlan> prepared =
+        wants_capacity ? PlanForCapacity(feeds, metas, fetches, first_op) : nullptr;
+    if (prepared == nullptr) {
+      // If anything is wrong with the feeds, the Errors of this plan have the numbers that the user
+      // knows.
+      prepared = Prepare({.feeds = metas, .fetches = fetches, .first_op = first_op});
+      prepared->BindFeeds(feeds);
+      // It will be no different in the next run.
+      if (wants_capacity) exact_plans.emplace(first_op, fetches);
+    }
+    ++preparation->plans;
+    preparation->plan_seconds += SteadySeconds() - start;
+    return prepared;
+  }
+
+  // Runs the program from the segment of `plan` on, which is bound to its feeds; run_one(plan) runs
+  // each. Returns the plan of the last segment, which has the fetches. If a segment throws, the
+  // scope is as it was before the first one.
+  template <typename RunOne>
+  std::shared_ptr<PreparedPlan> RunSegments(std::shared_ptr<PreparedPlan> plan,
+                                            const FetchList& fetches, const RunOne& run_one) {
+    run_one(*plan);
+    if (plan->is_last_segment()) return plan;
+    std::vector<std::shared_ptr<PreparedPlan>> done;
+    try {
+      while (!plan->is_last_segment()) {
+        const FeedList carried = plan->TakeCarried();
+        done.push_back(plan);
+        plan = PlanFor(carried, fetches, plan->next_op());
+        run_one(*plan);
+      }
+    } catch (...) {
+      for (auto earlier = done.rbegin(); earlier != done.rend(); ++earlier) {
+        (*earlier)->TakeBackRun();
+      }
+      throw;
+    }
+    // The first one keeps its feeds: its owner may run it again.
+    for (size_t i = 1; i < done.size(); ++i) done[i]->ReleaseFeeds();
+    plan->ReleaseFeeds();
+    return plan;
+  }
+
+  // Returns a plan for all runs whose counts round up to the same capacity, nullptr if there is
+  // none: shapes depend on counts in another way, or nothing is right with the feeds.
+  std::shared_ptr<PreparedPlan> PlanForCapacity(const FeedList& feeds, const FeedMetas& metas,
+                                                const FetchList& fetches, size_t first_op) {
+    std::vector<bool> varies;
+    for (const auto& [name, meta] : metas) {
+      const Var* var = program->root()->FindVar(name);
+      varies.push_back(var != nullptr && !var->dims.empty() && var->dims[0] < 0);
+    }
+    const CountClasses counts(metas, varies);
+    try {
+      auto prepared = Prepare({.feeds = counts.Widened(metas, counts.Capacity()),
+                               .fetches = fetches,
+                               .first_op = first_op,
+                               .counts = &counts});
+      return prepared->BindFeeds(feeds) ? prepared : nullptr;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kResourceExhausted) return nullptr;
+      throw Error(error.code(), error.what() + CapacityText(counts, metas, fetches, first_op));
+    }
+  }
+
+  // Returns a line for an Error about what the capacity has to do with it. Throws nothing: a
+  // failure here must not hide the Error that it explains.
+  std::string CapacityText(const CountClasses& counts, const FeedMetas& metas,
+                           const FetchList& fetches, size_t first_op) noexcept {
+    try {
+      std::vector<std::string> rounded;
+      const std::vector<int64_t> capacity = counts.Capacity();
+      for (size_t i = 0; i < capacity.size(); ++i) {
+        rounded.push_back(StrCat(capacity[i], " for ", counts.counts()[i]));
+      }
+      Plan plan = MakePlan({.feeds = metas, .fetches = fetches, .first_op = first_op},
+                           options.memory, /*is_observed=*/false)
+                      .plan;
+      PlanStorage(&plan);
+      return StrCat("\nplanned for the rows and sequences that these feeds round up to (",
+                    Join(rounded, ", "), "); exact_rows: about ", MebibytesText(plan.planned_bytes),
+                    " and workspaces");
+    } catch (...) {
+      return {};
+    }
+  }
+
+  static bool HasRaggedFeed(const FeedMetas& feeds) {
+    return std::ranges::any_of(feeds, [](const auto& feed) { return feed.second.lod != nullptr; });
   }
 
   // Does nothing unless the scope's storage has moved. Must come before a plan is made: moving
@@ -156,21 +251,22 @@ struct CompiledProgram::State {
     flattened_generation = scope->generation();
   }
 
-  std::shared_ptr<PreparedPlan> Prepare(const Signature& signature) {
-    if (options.memory.recompute == Recompute::kBudget) return PrepareWithinBudget(signature);
-    return Prepare(signature, options.memory);
+  std::shared_ptr<PreparedPlan> Prepare(const Request& request) {
+    if (options.memory.recompute == Recompute::kBudget) return PrepareWithinBudget(request);
+    return Prepare(request, options.memory);
   }
 
   // The recompute pass judges plans by live values: it knows neither the workspaces of kernels nor
   // gaps in the arena. So this asks the pass for less, by the amount that the best plan so far
   // exceeds the budget, until workspaces and gaps fit in as well. It prepares plans (kernels,
   // workspaces, storage) but allocates only the one that it returns.
-  std::shared_ptr<PreparedPlan> PrepareWithinBudget(const Signature& signature) {
+  std::shared_ptr<PreparedPlan> PrepareWithinBudget(const Request& request) {
     constexpr int kAttempts = 4;
     const int64_t budget = options.memory.budget_bytes;
     int64_t smallest = std::numeric_limits<int64_t>::max();
     const auto attempt = [&](const MemoryOptions& memory) {
-      auto prepared = std::make_shared<PreparedPlan>(MakePlan(signature, memory), PlanInputs());
+      auto prepared =
+          std::make_shared<PreparedPlan>(MakePlan(request, memory), PlanInputs(request));
       smallest = std::min(smallest, prepared->plan().planned_bytes);
       return prepared->plan().planned_bytes <= budget ? prepared : nullptr;
     };
@@ -191,32 +287,32 @@ struct CompiledProgram::State {
     }
     SKIFF_ENFORCE(fitting != nullptr, kResourceExhausted, "option memory.budget_bytes = ", budget,
                   ": the arena takes at least ", smallest, " bytes, however much is recomputed");
-    return Allocated(std::move(fitting), signature, options.memory);
+    return Allocated(std::move(fitting), request, options.memory);
   }
 
-  std::shared_ptr<PreparedPlan> Prepare(const Signature& signature, const MemoryOptions& memory) {
-    auto prepared = std::make_shared<PreparedPlan>(MakePlan(signature, memory), PlanInputs());
-    return Allocated(std::move(prepared), signature, memory);
+  std::shared_ptr<PreparedPlan> Prepare(const Request& request, const MemoryOptions& memory) {
+    auto prepared = std::make_shared<PreparedPlan>(MakePlan(request, memory), PlanInputs(request));
+    return Allocated(std::move(prepared), request, memory);
   }
 
   std::shared_ptr<PreparedPlan> Allocated(std::shared_ptr<PreparedPlan> prepared,
-                                          const Signature& signature, const MemoryOptions& memory) {
+                                          const Request& request, const MemoryOptions& memory) {
     try {
       prepared->Allocate();
       return prepared;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kResourceExhausted) throw;
-      throw Error(error.code(), error.what() + LessMemory(signature, memory));
+      throw Error(error.code(), error.what() + LessMemory(request, memory));
     }
   }
 
   // Returns a line for an Error about which options would take less memory, or nothing. Doesn't
   // count workspaces, since that would take prepared kernels. Throws nothing: a failure here must
   // not hide the Error that it explains.
-  std::string LessMemory(const Signature& signature, const MemoryOptions& memory) noexcept {
+  std::string LessMemory(const Request& request, const MemoryOptions& memory) noexcept {
     try {
       const auto planned_bytes = [&](const MemoryOptions& other) {
-        Plan plan = MakePlan(signature, other, /*is_observed=*/false);
+        Plan plan = MakePlan(request, other, /*is_observed=*/false).plan;
         PlanStorage(&plan);
         return plan.planned_bytes;
       };
@@ -240,22 +336,25 @@ struct CompiledProgram::State {
   }
 
   // A plan that will never run isn't shown to the user's observer.
-  Plan MakePlan(const Signature& signature, const MemoryOptions& memory, bool is_observed = true) {
-    Plan plan = LowerProgram(*registry, *program, place, signature.feeds, signature.fetches, *scope,
-                             positions);
+  Segment MakePlan(const Request& request, const MemoryOptions& memory, bool is_observed = true) {
+    Segment segment = LowerSegment(*registry, *program, place, request.feeds, request.fetches,
+                                   *scope, positions, request.first_op);
     PipelineOptions passes = options.passes;
     if (!is_observed) passes.plan_observer = nullptr;
     RunPlanPasses({.registry = *registry, .memory = memory, .forced_kernels = options.kernels},
-                  &plan, passes);
-    return plan;
+                  &segment.plan, passes);
+    return segment;
   }
 
-  PreparedPlan::Inputs PlanInputs() const {
+  PreparedPlan::Inputs PlanInputs(const Request& request) const {
     return {.registry = registry,
             .program = program,
             .scope = scope,
             .forced_kernels = options.kernels,
             .tuner = options.tuner.get(),
+            .arena = arena,
+            .statistics = preparation,
+            .counts = request.counts,
             .trains = trains,
             .poison_dead_memory = options.memory.poison_dead_memory};
   }
@@ -271,9 +370,20 @@ struct CompiledProgram::State {
   FlatScope flat_scope;
   uint64_t flattened_generation = std::numeric_limits<uint64_t>::max();
   std::list<CachedPlan> plans;  // most recently used first
+  std::shared_ptr<SharedArena> arena;
+  std::shared_ptr<PreparationStatistics> preparation = std::make_shared<PreparationStatistics>();
+  // The segments, by first op, and fetches for which there is no plan for a capacity.
+  std::set<std::pair<size_t, FetchList>> exact_plans;
 };
 
-bool BoundProgram::is_current() const { return prepared_->is_current(); }
+struct BoundProgram::Binding {
+  std::shared_ptr<PreparedPlan> prepared;  // of the first segment
+  std::shared_ptr<CompiledProgram::State> state;
+  FetchList fetches;
+  std::vector<Tensor> fetched = {};  // by the last segment, if there are several
+};
+
+bool BoundProgram::is_current() const { return binding_->prepared->is_current(); }
 
 void BoundProgram::CheckCurrent() const {
   SKIFF_ENFORCE(
@@ -282,51 +392,63 @@ void BoundProgram::CheckCurrent() const {
       "again");
 }
 
+bool BoundProgram::Feed(const FeedList& feeds) {
+  CheckFeeds(feeds, plan().place);
+  return is_current() && binding_->prepared->BindFeeds(feeds);
+}
+
 void BoundProgram::Step() {
   CheckCurrent();
-  prepared_->Run();
+  const auto last = binding_->state->RunSegments(binding_->prepared, binding_->fetches,
+                                                 [](PreparedPlan& plan) { plan.Run(); });
+  if (last != binding_->prepared) binding_->fetched = last->TakeFetches();
 }
 
 std::vector<InstructionTime> BoundProgram::TimedStep() {
   CheckCurrent();
-  return prepared_->TimedRun();
+  std::vector<InstructionTime> times;
+  const auto last = binding_->state->RunSegments(
+      binding_->prepared, binding_->fetches,
+      [&](PreparedPlan& plan) { std::ranges::move(plan.TimedRun(), std::back_inserter(times)); });
+  if (last != binding_->prepared) binding_->fetched = last->TakeFetches();
+  return times;
 }
 
 const Tensor& BoundProgram::fetch(size_t i) const {
-  SKIFF_ENFORCE(i < prepared_->fetches().size(), kOutOfRange, "fetch ", i, " of ",
-                prepared_->fetches().size());
-  return prepared_->fetches()[i];
+  const bool is_one_segment = binding_->prepared->is_last_segment();
+  const std::vector<Tensor>& fetches =
+      is_one_segment ? binding_->prepared->fetches() : binding_->fetched;
+  SKIFF_ENFORCE(i < fetches.size(), kOutOfRange, "fetch ", i, " of ", fetches.size());
+  return fetches[i];
 }
 
-PlanStatistics BoundProgram::statistics() const { return prepared_->statistics(); }
-const Plan& BoundProgram::plan() const { return prepared_->plan(); }
+PlanStatistics BoundProgram::statistics() const { return binding_->prepared->statistics(); }
+const Plan& BoundProgram::plan() const { return binding_->prepared->plan(); }
 
-CompiledProgram::CompiledProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CompiledProgram::CompiledProgram(std::shared_ptr<State> state) : state_(std::move(state)) {}
 CompiledProgram::CompiledProgram(CompiledProgram&&) noexcept = default;
 CompiledProgram& CompiledProgram::operator=(CompiledProgram&&) noexcept = default;
 CompiledProgram::~CompiledProgram() = default;
 
 std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList& fetches) {
-  const std::shared_ptr<PreparedPlan> prepared =
-      state_->PlanFor(SignatureOf(feeds, fetches, state_->place), feeds);
-  const OneRun run(prepared.get());
-  prepared->BindFeeds(feeds);
-  prepared->Run();
-  return prepared->TakeFetches();
+  CheckFeeds(feeds, state_->place);
+  const std::shared_ptr<PreparedPlan> first = state_->PlanFor(feeds, fetches);
+  const OneRun run(first.get());
+  return state_->RunSegments(first, fetches, [](PreparedPlan& plan) { plan.Run(); })->TakeFetches();
 }
 
 BoundProgram CompiledProgram::Bind(const FeedList& feeds, const FetchList& fetches) {
-  // A plan of its own: another Bind or Run of the same signature would move its feeds.
-  const Signature signature = SignatureOf(feeds, fetches, state_->place);
+  CheckFeeds(feeds, state_->place);
   state_->Flatten();
-  std::shared_ptr<PreparedPlan> prepared = state_->Prepare(signature);
-  prepared->BindFeeds(feeds);
-  return BoundProgram(std::move(prepared));
+  // A plan of its own: another Bind or Run would move its feeds.
+  return BoundProgram(std::make_shared<BoundProgram::Binding>(
+      BoundProgram::Binding{state_->MakePlanFor(feeds, fetches), state_, fetches}));
 }
 
 const Program& CompiledProgram::program() const { return *state_->program; }
 const std::vector<PassReport>& CompiledProgram::reports() const { return state_->reports; }
 size_t CompiledProgram::cached_plans() const { return state_->plans.size(); }
+const PreparationStatistics& CompiledProgram::preparation() const { return *state_->preparation; }
 
 Executor::Executor(Place place, Scope* scope, const OpRegistry* registry)
     : place_(place),
@@ -352,12 +474,13 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
                 "option plan_cache_capacity = 0: expected at least 1");
   // Structure only: most shapes are known once there are feeds, and lowering checks them then.
   CheckProgram(*registry_, program, {.structure_only = true});
-  auto state = std::make_unique<CompiledProgram::State>();
+  auto state = std::make_shared<CompiledProgram::State>();
   state->registry = registry_;
   state->program = program.Clone();
   state->place = place_;
   state->scope = scope_;
   state->options = options;
+  state->arena = std::make_shared<SharedArena>(place_);
   state->trains = HasOptimizerOps(program);
   // Errors name an op by its place in the user's program, so the places are noted before passes
   // move ops.

@@ -51,18 +51,31 @@ struct CompileOptions {
   // the highest priority that pays runs (KernelDef). Compile throws for a tuner of another
   // registry.
   std::shared_ptr<KernelTuner> tuner;
-  size_t plan_cache_capacity = 8;  // plans kept, least recently used first to go; 0 is an Error
+  // Makes a plan for the very rows of each run with ragged feeds, instead of one for all runs whose
+  // rows round up to the same capacity: for comparisons.
+  bool exact_rows = false;
+  size_t plan_cache_capacity = 32;  // plans kept, least recently used first to go; 0 is an Error
 };
 
 struct PlanStatistics {
-  int64_t max_live_bytes = 0;     // the lower bound for the arena
-  int64_t planned_bytes = 0;      // the arena
+  int64_t max_live_bytes = 0;  // the lower bound for the arena
+  int64_t planned_bytes = 0;   // the arena
+  // The lower bound for the rows of the last run, of a plan for a capacity; else max_live_bytes.
+  int64_t moment_live_bytes = 0;
   int64_t unshared_bytes = 0;     // without any reuse
   int64_t derived_bytes = 0;      // other forms of parameters, owned by the plan
   int64_t persistable_bytes = 0;  // of the scope, as far as the plan uses it
   int64_t rollback_bytes = 0;     // copies of persistables, for when an op fails
   int64_t instructions = 0;
   int64_t layout_copies = 0;
+};
+
+// What a compiled program has spent on making plans and preparing kernels.
+struct PreparationStatistics {
+  int64_t plans = 0;
+  int64_t kernels = 0;        // with those for other rows of plans that exist
+  double plan_seconds = 0;    // with the kernels of new plans
+  double kernel_seconds = 0;  // for other rows of plans that exist
 };
 
 struct InstructionTime {
@@ -76,14 +89,24 @@ class PreparedPlan;
 
 // A program with its feeds and fetches bound to storage, on a plan of its own. Copies share it.
 // When the scope's storage has moved (a variable was set, loaded or erased), a step throws an Error
-// (kFailedPrecondition) that says so, and the caller binds again.
+// (kFailedPrecondition) that says so, and the caller binds again. The programs bound by one
+// compiled program share one arena, since one runs at a time.
 class BoundProgram {
  public:
   // Returns false once the scope's storage has moved.
   bool is_current() const;
-  // Runs the program once. Errors name op, block and creation site.
+  // Makes steps read these tensors from now on and returns true, if the plan serves them: feeds of
+  // the same names in the same order, dtypes and shapes. Ragged feeds may have other rows and LoDs,
+  // as long as they round up to the same capacity. Otherwise changes nothing; Bind makes another
+  // plan. Allocates nothing. Throws an Error if a feed shares its memory with a variable that steps
+  // write, has no data, or is on another place.
+  bool Feed(const FeedList& feeds);
+  // Runs the program once. Errors name op, block and creation site. Allocates nothing, unless
+  // shapes depend on data: the plan then goes as far as the shapes are known, and each step looks
+  // up, or makes, the plans that follow.
   void Step();
-  // The same. Returns the time of each instruction of plan(), in order. For tools: it allocates.
+  // The same. Returns the time of each instruction of plan(), in order, then those of plans that
+  // follow. For tools: it allocates.
   std::vector<InstructionTime> TimedStep();
   // The value of fetch i after the last Step, on the CPU.
   const Tensor& fetch(size_t i) const;
@@ -92,9 +115,10 @@ class BoundProgram {
 
  private:
   friend class CompiledProgram;
+  struct Binding;
   void CheckCurrent() const;
-  explicit BoundProgram(std::shared_ptr<PreparedPlan> prepared) : prepared_(std::move(prepared)) {}
-  std::shared_ptr<PreparedPlan> prepared_;
+  explicit BoundProgram(std::shared_ptr<Binding> binding) : binding_(std::move(binding)) {}
+  std::shared_ptr<Binding> binding_;
 };
 
 class CompiledProgram {
@@ -109,19 +133,22 @@ class CompiledProgram {
   // arguments or about their data, the scope is as it was before the call: running statistics,
   // counters and parameters haven't moved. The feeds are released when the call returns.
   std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches);
-  // Binds the feeds' buffers: Step reads them as they are then. Same errors as Run.
+  // Binds the feeds' buffers: Step reads them as they are then. With ragged feeds, the plan serves
+  // all rows and LoDs that round up to the same capacity (BoundProgram::Feed). Same errors as Run.
   BoundProgram Bind(const FeedList& feeds, const FetchList& fetches);
 
   // The program after the program passes, and what they did.
   const Program& program() const;
   const std::vector<PassReport>& reports() const;
   size_t cached_plans() const;
+  const PreparationStatistics& preparation() const;
 
  private:
+  friend class BoundProgram;
   friend class Executor;
   struct State;
-  explicit CompiledProgram(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit CompiledProgram(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
 };
 
 class Executor {

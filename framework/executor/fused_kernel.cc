@@ -5,6 +5,7 @@
 // threads, each with kernels, tensors and scratch memory of its own.
 #include "framework/executor/fused_kernel.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@ class BlockRunner {
               const FusedPlacement& placement, int64_t elements) {
     const Shape& cut = CutMeta(plan, fused).shape;
     const Shape block = BlockShape(cut, fused.blocks.row_axis, elements);
+    elements_ = elements;
+    row_elements_ = elements / block[0];
     for (const FusedValue& value : placement.values) {
       const TensorMeta& meta = plan[value.value].meta;
       views_.push_back({.placed = value,
@@ -41,9 +44,18 @@ class BlockRunner {
     }
   }
 
-  // Runs the members on the block from element `begin` on.
-  void Run(const KernelContext& run, int64_t begin, char* scratch) {
+  // Returns whether it runs on shorter blocks than those that it was prepared for.
+  bool TakesFewerElements() const {
+    return std::ranges::all_of(steps_,
+                               [](const Step& step) { return step.kernel->TakesFewerRows(); });
+  }
+
+  // Runs the members on the block of `elements` from element `begin` on.
+  void Run(const KernelContext& run, int64_t begin, int64_t elements, char* scratch) {
+    const bool resizes = elements != elements_;
+    elements_ = elements;
     for (View& view : views_) {
+      if (resizes && view.placed.is_cut) view.tensor.SetRows(elements / row_elements_);
       const FusedValue& placed = view.placed;
       char* data = nullptr;
       if (placed.output >= 0) {
@@ -85,6 +97,8 @@ class BlockRunner {
 
   std::vector<View> views_;
   std::vector<Step> steps_;
+  int64_t elements_ = 0;      // of the last block
+  int64_t row_elements_ = 1;  // of a row of a block
 };
 
 class FusedKernel final : public Kernel {
@@ -95,42 +109,54 @@ class FusedKernel final : public Kernel {
     const int64_t elements = StorageElements(cut.shape, cut.layout);
     const FusedPlacement placement = PlaceFused(plan, fused);
     scratch_bytes_ = placement.scratch_bytes;
-    block_count_ = elements / block_;
+    for (const FusedValue& value : placement.values) {
+      if (value.is_cut && (value.input >= 0 || value.output >= 0)) cut_ = value;
+    }
     for (int64_t part = 0; part < part_count_; ++part) {
       runners_.emplace_back(registry, plan, fused, placement, block_);
     }
+    takes_fewer_ = runners_.front().TakesFewerElements();
     const int64_t rest = elements % block_;
-    if (rest > 0) rest_.emplace_back(registry, plan, fused, placement, rest);
+    if (rest > 0 && !takes_fewer_) rest_.emplace_back(registry, plan, fused, placement, rest);
   }
 
   void Run(const KernelContext& run) override {
-    // How blocks are divided depends on the plan alone (part_count), not on how many threads come:
-    // so no two threads ever share a runner, and the parts are the same in each run.
+    const Tensor& cut = cut_.output >= 0 ? run.output(cut_.output) : run.input(cut_.input);
+    const int64_t elements = StorageElements(cut.shape(), cut.layout());
+    // How blocks are divided depends on the plan and the elements, not on how many threads come: so
+    // no two threads ever share a runner, and the parts are the same in each run.
     ParallelFor(part_count_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t part = begin; part < end; ++part) RunPart(run, part);
+      for (int64_t part = begin; part < end; ++part) RunPart(run, part, elements);
     });
   }
 
+  bool TakesFewerRows() const override { return takes_fewer_; }
+
  private:
-  void RunPart(const KernelContext& run, int64_t part) {
+  void RunPart(const KernelContext& run, int64_t part, int64_t elements) {
     char* scratch = nullptr;
     if (scratch_bytes_ > 0) scratch = static_cast<char*>(run.workspace(0)) + part * scratch_bytes_;
     BlockRunner& runner = runners_[static_cast<size_t>(part)];
-    const int64_t end = block_count_ * (part + 1) / part_count_;
-    for (int64_t i = block_count_ * part / part_count_; i < end; ++i) {
-      runner.Run(run, i * block_, scratch);
+    const int64_t block_count = elements / block_;  // without the rest
+    const int64_t end = block_count * (part + 1) / part_count_;
+    for (int64_t i = block_count * part / part_count_; i < end; ++i) {
+      runner.Run(run, i * block_, block_, scratch);
     }
-    // The last part also takes the rest, whose kernels are prepared for a shorter block.
-    if (part + 1 < part_count_) return;
-    for (BlockRunner& rest : rest_) rest.Run(run, block_count_ * block_, scratch);
+    // The last part also takes the rest, a shorter block.
+    const int64_t rest = elements % block_;
+    if (part + 1 < part_count_ || rest == 0) return;
+    BlockRunner& for_rest = takes_fewer_ ? runner : rest_.front();
+    for_rest.Run(run, block_count * block_, rest, scratch);
   }
 
   int64_t block_;
-  int64_t block_count_ = 0;  // without the rest
   int64_t part_count_;
   int64_t scratch_bytes_ = 0;
+  FusedValue cut_;  // an argument that is cut
+  bool takes_fewer_ = false;
   std::vector<BlockRunner> runners_;  // by part
-  std::vector<BlockRunner> rest_;     // one, if the blocks don't cover everything
+  // One, if the blocks don't cover everything and the runners take no shorter ones.
+  std::vector<BlockRunner> rest_;
 };
 
 }  // namespace

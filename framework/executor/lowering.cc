@@ -38,22 +38,30 @@ class Lowering {
     plan_.place = place;
   }
 
-  Plan Run(const std::vector<std::pair<std::string, TensorMeta>>& feeds,
-           const std::vector<std::string>& fetches) {
-    // Feeds first, in the order of the signature: BindFeeds assigns tensors by position.
-    for (const auto& [name, meta] : feeds) AddFeed(name, meta);
+  Segment Run(const std::vector<std::pair<std::string, TensorMeta>>& feeds,
+              const std::vector<std::string>& fetches, size_t first_op) {
+    // Feeds first, in their order: BindFeeds assigns tensors by position.
+    for (const auto& [name, meta] : feeds) {
+      first_op == 0 ? AddFeed(name, meta) : AddCarried(name, meta);
+    }
     const auto& ops = block_.ops();
-    for (size_t i = 0; i < ops.size(); ++i) {
-      const auto known = positions_.find(ops[i]->id);
-      const size_t position = known == positions_.end() ? i : known->second;
+    Segment segment{.plan = {}, .first_op = first_op, .next_op = first_op, .fetches = fetches};
+    for (; segment.next_op < ops.size(); ++segment.next_op) {
+      const Op& op = *ops[segment.next_op];
+      if (ReadsUnknownShape(op)) break;
+      const auto known = positions_.find(op.id);
+      const size_t position = known == positions_.end() ? segment.next_op : known->second;
       try {
-        AddOp(*ops[i], position);
+        AddOp(op, position);
       } catch (const Error& error) {
-        throw error.WithContext(DescribeOp(*ops[i], block_.index(), position));
+        throw error.WithContext(DescribeOp(op, block_.index(), position));
       }
     }
-    for (const std::string& name : fetches) AddFetch(name);
-    return std::move(plan_);
+    segment.is_last = segment.next_op == ops.size();
+    if (!segment.is_last) segment.fetches = CarriedFrom(segment.next_op, fetches);
+    for (const std::string& name : segment.fetches) AddFetch(name);
+    segment.plan = std::move(plan_);
+    return segment;
   }
 
  private:
@@ -78,6 +86,39 @@ class Lowering {
     current_[name] = value;
     unread_feeds_.insert(name);
     plan_.feeds.push_back(value);
+  }
+
+  // What an earlier segment made, as the program says, or was fed.
+  void AddCarried(const std::string& name, const TensorMeta& meta) {
+    const ValueId value = AddValue(name, meta, Storage::kFeed);
+    current_[name] = value;
+    plan_.feeds.push_back(value);
+  }
+
+  bool ReadsUnknownShape(const Op& op) const {
+    return std::ranges::any_of(op.InputNames(), [&](const std::string& name) {
+      const auto found = current_.find(name);
+      return found != current_.end() && ValueOf(found->second).storage == Storage::kMade;
+    });
+  }
+
+  // Returns the variables whose present values ops from `next_op` on read, or the user fetches.
+  std::vector<std::string> CarriedFrom(size_t next_op,
+                                       const std::vector<std::string>& fetches) const {
+    std::vector<std::string> carried;
+    std::unordered_set<std::string> seen;
+    const auto add = [&](const std::string& name) {
+      const auto found = current_.find(name);
+      if (found == current_.end() || ValueOf(found->second).storage == Storage::kScope) return;
+      if (seen.insert(name).second) carried.push_back(name);
+    };
+    for (size_t i = next_op; i < block_.ops().size(); ++i) {
+      std::ranges::for_each(block_.ops()[i]->InputNames(), add);
+      // What an op writes is another value from here on.
+      for (const std::string& name : block_.ops()[i]->OutputNames()) seen.insert(name);
+    }
+    std::ranges::for_each(fetches, add);
+    return carried;
   }
 
   // The value that a read of the name sees now.
@@ -207,13 +248,17 @@ class Lowering {
   }
 
   ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {
-    SKIFF_ENFORCE(meta.shape.is_known() || !def.data_dependent_shape, kUnimplemented, "the shape ",
-                  meta.shape, " of output \"", name,
-                  "\" depends on data: a plan needs every shape before it runs");
+    const Var* var = block_.FindVar(name);
+    const bool is_persistable = var != nullptr && var->persistable;
+    if (!meta.shape.is_known() && def.data_dependent_shape) {
+      SKIFF_ENFORCE(!is_persistable, kUnimplemented, "the shape ", meta.shape,
+                    " of the persistable output \"", name,
+                    "\" depends on data: expected a known shape");
+      return AddValue(name, meta, Storage::kMade);
+    }
     SKIFF_ENFORCE(meta.shape.is_known(), kInvalidArgument, "output \"", name,
                   "\" would have the shape ", meta.shape, ": expected extents of at least 0");
-    const Var* var = block_.FindVar(name);
-    if (var == nullptr || !var->persistable) return AddValue(name, meta, Storage::kArena);
+    if (!is_persistable) return AddValue(name, meta, Storage::kArena);
     SKIFF_ENFORCE(!meta.is_selected_rows(), kUnimplemented, "the persistable output \"", name,
                   "\" would be selected rows: expected a dense tensor");
     // A scope variable has one storage for all its values, so each write must have the shape and
@@ -309,11 +354,18 @@ class Lowering {
 
 }  // namespace
 
+Segment LowerSegment(const OpRegistry& registry, const Program& program, Place place,
+                     const std::vector<std::pair<std::string, TensorMeta>>& feeds,
+                     const std::vector<std::string>& fetches, const Scope& scope,
+                     const OpPositions& positions, size_t first_op) {
+  return Lowering(registry, program, place, scope, positions).Run(feeds, fetches, first_op);
+}
+
 Plan LowerProgram(const OpRegistry& registry, const Program& program, Place place,
                   const std::vector<std::pair<std::string, TensorMeta>>& feeds,
                   const std::vector<std::string>& fetches, const Scope& scope,
                   const OpPositions& positions) {
-  return Lowering(registry, program, place, scope, positions).Run(feeds, fetches);
+  return LowerSegment(registry, program, place, feeds, fetches, scope, positions).plan;
 }
 
 }  // namespace skiff

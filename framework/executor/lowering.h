@@ -1,4 +1,4 @@
-// Makes a plan of a program: infers shapes from the metas of its feeds, and turns names into
+// Makes plans of a program: infers shapes from the metas of its feeds, and turns names into
 // values.
 #pragma once
 
@@ -18,8 +18,23 @@ namespace skiff {
 // Op id -> place among the ops of the root block.
 using OpPositions = std::unordered_map<int64_t, size_t>;
 
-// Returns the plan of the root block. Changes nothing else: a persistable that the program writes
-// and the scope lacks is a scope value all the same, and whoever prepares the plan makes it.
+// A part of a program whose shapes are all known when it begins: the ops from `first_op` up to
+// `next_op`. A segment ends before the first op that reads a value whose shape depends on data
+// (Storage::kMade), so most programs are one segment.
+struct Segment {
+  Plan plan;
+  size_t first_op = 0;
+  size_t next_op = 0;
+  // The variables that later segments read or that the user fetches: the plan's fetches, and the
+  // feeds of the next segment. Of the last segment: the user's fetches.
+  std::vector<std::string> fetches;
+  bool is_last = true;
+};
+
+// Returns the segment of the root block that begins with op `first_op`. Changes nothing else: a
+// persistable that the program writes and the scope lacks is a scope value all the same, and
+// whoever prepares the plan makes it. The feeds are the user's if first_op is 0, else what the
+// segment before fetches.
 //
 // Throws an Error for a feed that the program doesn't know, or that it overwrites before reading
 // it; for a feed whose dtype, LoD level or shape its variable doesn't admit; for a variable that is
@@ -27,6 +42,12 @@ using OpPositions = std::unordered_map<int64_t, size_t>;
 // program says; for a fetch that nothing writes; and for whatever a shape rule finds. It names op,
 // block, creation site and the op's place in the program. `positions` (by op id) are the places
 // before the passes; an op that a pass made has the place where it is now.
+Segment LowerSegment(const OpRegistry& registry, const Program& program, Place place,
+                     const std::vector<std::pair<std::string, TensorMeta>>& feeds,
+                     const std::vector<std::string>& fetches, const Scope& scope,
+                     const OpPositions& positions = {}, size_t first_op = 0);
+
+// Returns the plan of a program that is one segment.
 Plan LowerProgram(const OpRegistry& registry, const Program& program, Place place,
                   const std::vector<std::pair<std::string, TensorMeta>>& feeds,
                   const std::vector<std::string>& fetches, const Scope& scope,

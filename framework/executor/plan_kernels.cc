@@ -19,12 +19,21 @@ namespace {
 
 class KernelPreparation {
  public:
-  KernelPreparation(const KernelSelection& selection, Plan* plan)
-      : selection_(selection), plan_(*plan), constant_(*plan) {}
+  KernelPreparation(const KernelSelection& selection, const Plan& plan)
+      : selection_(selection), plan_(plan), constant_(plan) {}
 
   PreparedKernel Prepare(Instruction* instruction) const {
+    try {
+      return PrepareAny(instruction);
+    } catch (const Error& error) {
+      ThrowIn(error, *instruction);
+    }
+  }
+
+ private:
+  PreparedKernel PrepareAny(Instruction* instruction) const {
     if (instruction->kind == InstructionKind::kCopy) {
-      return {.kernel = MakeKernel([](const KernelContext& context) {
+      return {.kernel = MakeRowsKernel([](const KernelContext& context) {
                 CopyBetweenLayouts(context.input(0), &context.output(0));
               })};
     }
@@ -33,6 +42,7 @@ class KernelPreparation {
     }
     PreparedKernel prepared;
     PrepareContext context = ContextOf(plan_, *instruction);
+    context.set_rows_vary(selection_.rows_vary && selection_.rows_vary(*instruction));
     prepared.def = &Choose(*instruction, context);
     // prepare() makes the requests for workspaces and forms that the next lines read.
     prepared.kernel = prepared.def->prepare(context);
@@ -41,7 +51,6 @@ class KernelPreparation {
     return prepared;
   }
 
- private:
   const KernelDef& Choose(const Instruction& instruction, const OpContext& context) const {
     const OpRegistry& registry = selection_.registry;
     const auto forced = selection_.forced.find(instruction.op->type);
@@ -83,16 +92,17 @@ class KernelPreparation {
 }  // namespace
 
 std::vector<PreparedKernel> PrepareKernels(const KernelSelection& selection, Plan* plan) {
-  const KernelPreparation preparation(selection, plan);
+  const KernelPreparation preparation(selection, *plan);
   std::vector<PreparedKernel> kernels;
   for (Instruction& instruction : plan->instructions) {
-    try {
-      kernels.push_back(preparation.Prepare(&instruction));
-    } catch (const Error& error) {
-      ThrowIn(error, instruction);
-    }
+    kernels.push_back(preparation.Prepare(&instruction));
   }
   return kernels;
+}
+
+PreparedKernel PrepareKernel(const KernelSelection& selection, const Plan& plan,
+                             Instruction* instruction) {
+  return KernelPreparation(selection, plan).Prepare(instruction);
 }
 
 void ThrowIn(const Error& error, const Instruction& instruction) {

@@ -1,6 +1,7 @@
 // The kernels of a plan: which one each instruction runs, prepared once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -32,11 +33,18 @@ struct KernelSelection {
   const OpRegistry& registry;
   const KernelNames& forced;     // PassContext::forced_kernels
   KernelTuner* tuner = nullptr;  // nullptr: KernelByRule
+  // Whether runs may have fewer rows than an instruction's arguments. Empty: no.
+  std::function<bool(const Instruction&)> rows_vary = {};
 };
 
 // Chooses and prepares the kernel of each instruction, and sets workspace_bytes of the
 // instructions. Throws an Error that names the op if no kernel takes it, and what kernels throw.
 std::vector<PreparedKernel> PrepareKernels(const KernelSelection& selection, Plan* plan);
+
+// Does the same for one instruction, which may be a copy of one of the plan. It takes the shapes of
+// the plan's values as they are now.
+PreparedKernel PrepareKernel(const KernelSelection& selection, const Plan& plan,
+                             Instruction* instruction);
 
 // Throws the error with the place of the instruction's op in the user's program.
 [[noreturn]] void ThrowIn(const Error& error, const Instruction& instruction);

@@ -1,72 +1,73 @@
 #include "framework/executor/plan_lods.h"
 
 #include <algorithm>
-
-#include "framework/base/error.h"
+#include <utility>
 
 namespace skiff {
 
-PlanLoDs::PlanLoDs(const Plan& plan) {
+PlanLoDs::PlanLoDs(const Plan& plan) : plan_(plan) {
   for (size_t i = 0; i < plan.feeds.size(); ++i) {
     const PlanValue& value = plan[plan.feeds[i]];
     if (value.meta.lod != nullptr) groups_[Add(value.meta.lod)].feed = i;
   }
   for (const ValueId id : plan.ids()) {
+    const TensorMeta& meta = plan[id].meta;
+    // No tensor has it, but its counts must fit.
+    if (meta.shape_lod != nullptr) Add(meta.shape_lod);
     // Those of the scope have LoDs of their own.
-    if (plan[id].meta.lod == nullptr || plan[id].storage != Storage::kArena) continue;
-    groups_[Add(plan[id].meta.lod)].values.push_back(id);
+    if (meta.lod == nullptr || plan[id].storage != Storage::kArena) continue;
+    groups_[Add(meta.lod)].values.push_back(id);
   }
 }
 
 size_t PlanLoDs::Add(const std::shared_ptr<const LoDGroup>& group) {
-  const auto found = std::ranges::find(groups_, group.get(), &Group::group);
+  const auto found = std::ranges::find(groups_, group, &Group::group);
   if (found != groups_.end()) return static_cast<size_t>(found - groups_.begin());
-  Group added{.group = group.get(), .parents = {}, .feed = {}, .values = {}};
+  Group added{.group = group, .parents = {}, .feed = {}, .values = {}};
   for (const auto& parent : group->parents) added.parents.push_back(Add(parent));
   groups_.push_back(std::move(added));
   return groups_.size() - 1;
 }
 
-PlanLoDs::SharedLoDs PlanLoDs::Of(const FeedList& feeds) const {
-  SharedLoDs lods;
-  for (const Group& group : groups_) {
+void PlanLoDs::Derive(std::span<const LoD* const> of_feeds, RunLoDs* lods) const {
+  lods->of_groups.resize(groups_.size());
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const Group& group = groups_[i];
+    LoD& lod = lods->of_groups[i];
     if (group.feed.has_value()) {
-      lods.push_back(feeds[*group.feed].second.shared_lod());
+      lod = *of_feeds[*group.feed];
     } else if (group.group->derive) {
-      std::vector<const LoD*> parents;
-      for (const size_t parent : group.parents) parents.push_back(lods[parent].get());
-      lods.push_back(std::make_shared<const LoD>(group.group->derive(parents)));
+      lods->parents.clear();
+      for (const size_t parent : group.parents) lods->parents.push_back(&lods->of_groups[parent]);
+      group.group->derive(lods->parents, &lod);
     } else {
-      // Of a variable in the scope.
-      lods.push_back(std::make_shared<const LoD>(group.group->offsets));
+      // Of a variable in the scope, as it was when the plan was made.
+      lod = group.group->offsets;
     }
   }
-  return lods;
 }
 
-bool PlanLoDs::Fit(const SharedLoDs& lods) const {
+bool PlanLoDs::HavePlannedCounts(const RunLoDs& lods) const {
   for (size_t i = 0; i < groups_.size(); ++i) {
-    if (!HaveSameCounts(*lods[i], groups_[i].group->offsets)) return false;
+    if (!HaveSameCounts(lods.of_groups[i], groups_[i].group->offsets)) return false;
   }
   return true;
 }
 
-bool PlanLoDs::Fit(const FeedList& feeds) const {
-  try {
-    return groups_.empty() || Fit(Of(feeds));
-  } catch (const Error&) {
-    // LoDs that an op refuses: the plan that is made for them will name it.
-    return false;
+void PlanLoDs::Bind(BoundValues* values) const {
+  for (const Group& group : groups_) {
+    for (const ValueId value : group.values) values->Of(value)->ShareLoD(group.lod);
   }
 }
 
-void PlanLoDs::Bind(const FeedList& feeds, BoundValues* values) const {
-  const SharedLoDs lods = Of(feeds);
-  SKIFF_ENFORCE(Fit(lods), kInvalidArgument,
-                "the feeds have LoDs for which other shapes follow than those of the plan");
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    for (const ValueId value : groups_[i].values) values->Of(value)->ShareLoD(lods[i]);
-  }
+void PlanLoDs::Set(RunLoDs* lods) {
+  for (size_t i = 0; i < groups_.size(); ++i) std::swap(*groups_[i].lod, lods->of_groups[i]);
+}
+
+const LoD* PlanLoDs::Of(ValueId value) const {
+  const auto found = std::ranges::find(groups_, plan_[value].meta.lod, &Group::group);
+  if (plan_[value].meta.lod == nullptr || found == groups_.end()) return nullptr;
+  return found->lod.get();
 }
 
 }  // namespace skiff

@@ -4,41 +4,53 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "framework/executor/bound_values.h"
-#include "framework/executor/executor.h"
 #include "framework/op/lod_group.h"
 #include "framework/plan/plan.h"
 
 namespace skiff {
 
+// The LoDs of one run, by group. An object that is used again takes no memory as long as no LoD has
+// more offsets than before.
+struct RunLoDs {
+  std::vector<LoD> of_groups;
+  std::vector<const LoD*> parents;  // of the group that is derived; for Derive alone
+};
+
 class PlanLoDs {
  public:
   explicit PlanLoDs(const Plan& plan);
 
-  // Returns whether the plan's shapes are right for these feeds, which have the shapes and LoD
-  // levels of the plan's.
-  bool Fit(const FeedList& feeds) const;
-  // Gives the values the LoDs that follow from these feeds. Throws an Error (kInvalidArgument) if
-  // the feeds don't fit.
-  void Bind(const FeedList& feeds, BoundValues* values) const;
+  // Sets `lods` to what follows from those of the feeds, which are in the order of the plan's; a
+  // dense feed's isn't read. Throws what LoDGroup::Derive throws for LoDs that don't fit together.
+  void Derive(std::span<const LoD* const> of_feeds, RunLoDs* lods) const;
+  // Returns whether each LoD has as many sequences and rows as in the run that the plan was made
+  // for.
+  bool HavePlannedCounts(const RunLoDs& lods) const;
+
+  // Lets the values of each group share one LoD, which Set changes.
+  void Bind(BoundValues* values) const;
+  // Gives the groups these LoDs, and `lods` those that they had.
+  void Set(RunLoDs* lods);
+  // Returns the LoD of a value in this run, nullptr for a dense one.
+  const LoD* Of(ValueId value) const;
 
  private:
   struct Group {
-    const LoDGroup* group = nullptr;
+    std::shared_ptr<const LoDGroup> group;
     std::vector<size_t> parents;  // earlier groups
     std::optional<size_t> feed;   // whose LoD it is
     std::vector<ValueId> values;
+    std::shared_ptr<LoD> lod = std::make_shared<LoD>();  // in this run
   };
-  using SharedLoDs = std::vector<std::shared_ptr<const LoD>>;
 
   // Returns the place of a group, which it appends after those that it is derived from.
   size_t Add(const std::shared_ptr<const LoDGroup>& group);
-  // Returns the LoD of each group.
-  SharedLoDs Of(const FeedList& feeds) const;
-  bool Fit(const SharedLoDs& lods) const;
 
+  const Plan& plan_;
   std::vector<Group> groups_;
 };
 

@@ -5,16 +5,15 @@
 #include "framework/executor/prepared_plan.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <set>
 #include <string_view>
 
 #include "framework/analysis/memory_report.h"
 #include "framework/base/error.h"
+#include "framework/base/steady_seconds.h"
 #include "framework/executor/scope_overlap.h"
 #include "framework/executor/storage.h"
-#include "framework/op/background_kernel.h"
 #include "framework/tensor/replaced_values.h"
 #include "memory/out_of_memory_error.h"
 
@@ -31,17 +30,28 @@ constexpr uint64_t kNeverCurrent = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
-PreparedPlan::PreparedPlan(Plan plan, const Inputs& inputs)
-    : plan_(std::move(plan)),
+PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
+    : plan_(std::move(segment.plan)),
+      first_op_(segment.first_op),
+      next_op_(segment.next_op),
+      is_last_segment_(segment.is_last),
+      fetched_names_(std::move(segment.fetches)),
       program_(inputs.program),
+      registry_(*inputs.registry),
       scope_(*inputs.scope),
       trains_(inputs.trains),
       poisons_(inputs.poison_dead_memory && plan_.place.is_cpu()),
-      lods_(plan_),
+      arena_(inputs.arena),
+      statistics_(inputs.statistics),
+      shapes_(plan_, inputs.counts),
       state_{.device = {plan_.place, nullptr}, .seed = inputs.program->seed} {
-  std::vector<PreparedKernel> kernels = PrepareKernels(
-      {.registry = *inputs.registry, .forced = inputs.forced_kernels, .tuner = inputs.tuner},
-      &plan_);
+  std::vector<PreparedKernel> kernels =
+      PrepareKernels({.registry = *inputs.registry,
+                      .forced = inputs.forced_kernels,
+                      .tuner = inputs.tuner,
+                      .rows_vary = [&](const Instruction& of) { return shapes_.Varies(of); }},
+                     &plan_);
+  statistics_->kernels += static_cast<int64_t>(kernels.size());
   steps_.resize(kernels.size());
   for (size_t i = 0; i < kernels.size(); ++i) steps_[i].kernel = std::move(kernels[i]);
   // After the kernels, since only prepared kernels know their workspaces.
@@ -60,15 +70,15 @@ void PreparedPlan::Allocate() {
 }
 
 void PreparedPlan::AllocateAll() {
-  values_ = std::make_unique<BoundValues>(plan_, &scope_);
+  values_ = std::make_unique<BoundValues>(plan_, &scope_, arena_);
   try {
     FindStepCounter();
+    shapes_.Bind(values_.get());
     BindSteps();
-    BindKernels();
     MakeFetches();
     // After BoundValues, which advances the generation if it reserves persistables.
     generation_ = scope_.generation();
-    rollback_.emplace(plan_, *values_);
+    rollback_.emplace(plan_, *values_, is_last_segment_);
     if (poisons_) poison_.emplace(plan_, *values_);
   } catch (...) {
     // The plan points to what is erased here, so it must be made again.
@@ -86,60 +96,61 @@ void PreparedPlan::FindStepCounter() {
   step_counter_ = counter->data<int64_t>();
 }
 
+uint64_t PreparedPlan::OpId(const Instruction& instruction) const {
+  return static_cast<uint64_t>(instruction.op->id) | (trains_ ? kTraining : 0);
+}
+
 void PreparedPlan::BindSteps() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     Step& step = steps_[i];
-    BindStep(plan_.instructions[i], &step);
-    if (step.kernel.derived.empty()) continue;
-    step.derived.emplace(plan_, plan_.instructions[i], std::exchange(step.kernel.derived, {}),
-                         &scope_, &step.context);
+    const Instruction& instruction = plan_.instructions[i];
+    step.planned = std::make_unique<BoundKernel>(
+        std::move(step.kernel), instruction.workspace_bytes, plan_, instruction, OpId(instruction),
+        values_.get(), &scope_, &state_);
+    step.current = step.planned.get();
+    const bool reads_feed = std::ranges::any_of(instruction.inputs, [&](ValueId input) {
+      return input && plan_[input].storage == Storage::kFeed;
+    });
+    for (const ValueId output : instruction.outputs) {
+      if (!output || plan_[output].storage != Storage::kScope) continue;
+      step.written_versions.push_back(scope_.Version(plan_[output].name));
+    }
+    // BindFeeds binds these, each time the feeds' addresses change.
+    if (reads_feed) feed_readers_.push_back(i);
+    if (!reads_feed) step.planned->Bind();
+    if (shapes_.Varies(instruction) && !step.planned->takes_fewer_rows()) fixed_steps_.push_back(i);
   }
 }
 
-void PreparedPlan::BindStep(const Instruction& instruction, Step* step) {
-  KernelContext& context = step->context;
-  const auto* background = dynamic_cast<const BackgroundKernel*>(step->kernel.kernel.get());
-  for (const ValueId input : instruction.inputs) context.inputs.push_back(values_->Of(input));
-  for (const ValueId output : instruction.outputs) {
-    context.outputs.push_back(values_->Of(output));
-    if (!output || plan_[output].storage != Storage::kScope) continue;
-    step->written_versions.push_back(scope_.Version(plan_[output].name));
-    // The kernel returns before it has written this variable. Whoever reads it through the scope,
-    // or here as a fetch or for a rollback, must wait first.
-    if (background != nullptr) values_->SetPending(output, background->pending());
-  }
-  for (const int64_t offset : instruction.workspace_offsets) {
-    context.workspaces.push_back(values_->InArena(offset));
-  }
-  context.device_context = &state_.device;
-  context.seed = &state_.seed;
-  context.step = &state_.step;
-  context.op_id = static_cast<uint64_t>(instruction.op->id) | (trains_ ? kTraining : 0);
-}
-
-// Binds every kernel that reads no feed. The others are bound by BindFeeds, each time the feeds'
-// addresses change.
-void PreparedPlan::BindKernels() {
-  const auto is_feed = [this](ValueId value) {
-    return value && plan_[value].storage == Storage::kFeed;
-  };
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    if (std::ranges::any_of(plan_.instructions[i].inputs, is_feed)) {
-      feed_readers_.push_back(i);
-    } else {
-      steps_[i].kernel.kernel->Bind(steps_[i].context);
+// Another plan's needs may have moved the arena since the last run.
+void PreparedPlan::FollowArena() {
+  if (!values_->FollowArena()) return;
+  for (Step& step : steps_) {
+    step.planned->FollowArena();
+    step.planned->Bind();
+    for (auto& [rows, kernel] : step.for_rows) {
+      kernel->FollowArena();
+      kernel->Bind();
     }
   }
 }
 
 void PreparedPlan::MakeFetches() {
-  for (const ValueId fetch : plan_.fetches) {
-    const TensorMeta& meta = plan_[fetch].meta;
-    fetches_.emplace_back(meta.shape, meta.dtype, Place::Cpu(), meta.layout);
+  fetches_.resize(plan_.fetches.size());
+  for (size_t i = 0; i < fetches_.size(); ++i) {
+    if (plan_[plan_.fetches[i]].storage == Storage::kMade) continue;
+    const Tensor& value = *values_->Of(plan_.fetches[i]);
+    // A feed has no tensor before the first run.
+    const Shape& shape = value.has_data() ? value.shape() : plan_[plan_.fetches[i]].meta.shape;
+    if (fetches_[i].has_data() && fetches_[i].shape() == shape) continue;
+    fetches_[i] =
+        Tensor(shape, value.has_data() ? value.dtype() : plan_[plan_.fetches[i]].meta.dtype,
+               Place::Cpu(), plan_[plan_.fetches[i]].meta.layout);
   }
 }
 
-void PreparedPlan::BindFeeds(const FeedList& feeds) {
+bool PreparedPlan::BindFeeds(const FeedList& feeds) {
+  if (!shapes_.Serves(feeds)) return false;
   // A write to that variable would change the feed before later instructions have read it.
   for (const auto& [feed, fed] : feeds) {
     for (const auto& [name, tensor] : values_->written()) {
@@ -149,17 +160,65 @@ void PreparedPlan::BindFeeds(const FeedList& feeds) {
     }
   }
   for (size_t i = 0; i < feeds.size(); ++i) *values_->Of(plan_.feeds[i]) = feeds[i].second;
-  lods_.Bind(feeds, values_.get());
-  for (const size_t i : feed_readers_) steps_[i].kernel.kernel->Bind(steps_[i].context);
+  FollowArena();
+  shapes_.Set(values_.get());
+  for (const size_t i : fixed_steps_) ChooseKernel(i);
+  for (const size_t i : feed_readers_) steps_[i].current->Bind();
+  return true;
+}
+
+void PreparedPlan::ChooseKernel(size_t index) {
+  constexpr size_t kKept = 16;
+  Step& step = steps_[index];
+  KernelRows rows;
+  const auto add = [&](const std::vector<ValueId>& values) {
+    for (const ValueId id : values) {
+      if (!id) continue;
+      const Tensor& tensor = *values_->Of(id);
+      rows.push_back(tensor.shape().rank() == 0 ? 1 : tensor.shape()[0]);
+      for (const auto& offsets : tensor.lod()) {
+        rows.push_back(static_cast<int64_t>(offsets.size()));
+      }
+    }
+  };
+  add(plan_.instructions[index].inputs);
+  add(plan_.instructions[index].outputs);
+  const auto found =
+      std::ranges::find_if(step.for_rows, [&](const auto& kernel) { return kernel.first == rows; });
+  if (found != step.for_rows.end()) {
+    step.for_rows.splice(step.for_rows.begin(), step.for_rows, found);
+  } else {
+    step.for_rows.emplace_front(std::move(rows), PrepareForRows(index));
+    step.for_rows.front().second->Bind();
+    if (step.for_rows.size() > kKept) step.for_rows.pop_back();
+  }
+  step.current = step.for_rows.front().second.get();
+}
+
+std::unique_ptr<BoundKernel> PreparedPlan::PrepareForRows(size_t index) {
+  const double start = SteadySeconds();
+  const Plan& moment = shapes_.PlanOfMoment();
+  const Instruction& planned = plan_.instructions[index];
+  Instruction instruction = moment.instructions[index];
+  KernelNames same;
+  const KernelDef* def = steps_[index].planned->def();
+  if (def != nullptr) same.emplace(planned.op->type, def->name);
+  PreparedKernel kernel = PrepareKernel({.registry = registry_, .forced = same, .tuner = nullptr},
+                                        moment, &instruction);
+  auto bound =
+      std::make_unique<BoundKernel>(std::move(kernel), instruction.workspace_bytes, plan_, planned,
+                                    OpId(planned), values_.get(), &scope_, &state_);
+  ++statistics_->kernels;
+  statistics_->kernel_seconds += SteadySeconds() - start;
+  return bound;
 }
 
 void PreparedPlan::ReleaseFeeds() {
   for (const ValueId feed : plan_.feeds) *values_->Of(feed) = Tensor();
 }
 
-void PreparedPlan::RunStep(Step& step) {
-  if (step.derived) step.derived->Refresh(step.context);
-  step.kernel.kernel->Run(step.context);
+void PreparedPlan::RunStep(const Step& step) {
+  step.current->Run();
   // Derived forms of these variables are now out of date, in this plan and in others.
   for (uint64_t* version : step.written_versions) ++*version;
 }
@@ -177,7 +236,8 @@ void PreparedPlan::CheckReplacedValues() const {
 
 void PreparedPlan::StartRun() {
   if (scope_.has_replaced_values()) CheckReplacedValues();
-  if (fetches_.empty()) MakeFetches();
+  FollowArena();
+  MakeFetches();
   state_.step = static_cast<uint64_t>(*step_counter_);
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
@@ -221,16 +281,16 @@ void PreparedPlan::Run() {
 }
 
 std::vector<InstructionTime> PreparedPlan::TimedRun() {
-  using Clock = std::chrono::steady_clock;
   std::vector<InstructionTime> times;
   RunSteps([&](size_t i) {
     const Instruction& instruction = plan_.instructions[i];
-    const Clock::time_point start = Clock::now();
+    const double start = SteadySeconds();
     RunStep(steps_[i]);
     InstructionTime time;
-    time.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    time.seconds = SteadySeconds() - start;
     time.type = instruction.Name();
-    time.kernel = steps_[i].kernel.def == nullptr ? "" : steps_[i].kernel.def->name;
+    const KernelDef* def = steps_[i].current->def();
+    time.kernel = def == nullptr ? "" : def->name;
     const auto output = std::ranges::find_if(
         instruction.outputs, [](ValueId value) { return static_cast<bool>(value); });
     if (output != instruction.outputs.end()) time.output = plan_[*output].name;
@@ -241,24 +301,54 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
 
 void PreparedPlan::FinishRun() {
   for (size_t i = 0; i < fetches_.size(); ++i) {
-    const Tensor& value = *values_->Of(plan_.fetches[i]);
+    Tensor& value = *values_->Of(plan_.fetches[i]);
+    if (plan_[plan_.fetches[i]].storage == Storage::kMade) {
+      fetches_[i] = value;
+      continue;
+    }
     values_->Await(value);
     CopyTensor(value, &fetches_[i]);
-    fetches_[i].ShareLoD(value.shared_lod());
+    // A copy, since the next run changes the plan's own.
+    if (fetches_[i].lod() != value.lod()) {
+      fetches_[i].ShareLoD(std::make_shared<const LoD>(value.lod()));
+    }
   }
   // Last, since nothing takes it back: once the persistables are visible and the step is counted,
   // the run has happened.
   values_->Reveal();
-  if (trains_) ++*step_counter_;
+  if (trains_ && is_last_segment_) ++*step_counter_;
 }
 
-PlanStatistics PreparedPlan::statistics() const {
+FeedList PreparedPlan::TakeCarried() {
+  FeedList carried;
+  for (size_t i = 0; i < fetches_.size(); ++i) {
+    carried.emplace_back(fetched_names_[i], std::move(fetches_[i]));
+  }
+  fetches_.clear();
+  return carried;
+}
+
+void PreparedPlan::TakeBackRun() {
+  values_->TakeBackReveal();
+  Undo();
+}
+
+PlanStatistics PreparedPlan::statistics() {
   PlanStatistics statistics;
+  statistics.moment_live_bytes = plan_.max_live_bytes;
+  if (shapes_.varies()) {
+    Plan moment = shapes_.PlanOfMoment();
+    PlanStorage(&moment);
+    statistics.moment_live_bytes = moment.max_live_bytes;
+  }
   statistics.max_live_bytes = plan_.max_live_bytes;
   statistics.planned_bytes = plan_.planned_bytes;
   statistics.unshared_bytes = plan_.unshared_bytes;
   for (const Step& step : steps_) {
-    if (step.derived) statistics.derived_bytes += step.derived->kept_bytes();
+    statistics.derived_bytes += step.planned->kept_bytes();
+    for (const auto& [rows, kernel] : step.for_rows) {
+      statistics.derived_bytes += kernel->kept_bytes();
+    }
   }
   statistics.rollback_bytes = rollback_->bytes();
   // From the plan: a variable may have left the scope since.

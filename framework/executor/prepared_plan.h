@@ -2,19 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "framework/executor/arena_poison.h"
+#include "framework/executor/bound_kernel.h"
 #include "framework/executor/bound_values.h"
-#include "framework/executor/derived_forms.h"
 #include "framework/executor/executor.h"
-#include "framework/executor/plan_kernels.h"
-#include "framework/executor/plan_lods.h"
+#include "framework/executor/lowering.h"
 #include "framework/executor/rollback.h"
-#include "framework/op/kernel.h"
+#include "framework/executor/run_shapes.h"
+#include "framework/executor/shared_arena.h"
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
 #include "framework/tensor/scope.h"
@@ -28,14 +30,19 @@ class PreparedPlan {
     std::shared_ptr<const Program> program;  // owns the ops that the plan points to
     Scope* scope = nullptr;
     KernelNames forced_kernels = {};
-    KernelTuner* tuner = nullptr;     // used by the constructor only; nullptr: none
+    KernelTuner* tuner = nullptr;  // used by the constructor only; nullptr: none
+    std::shared_ptr<SharedArena> arena;
+    std::shared_ptr<PreparationStatistics> statistics;  // counts kernels here
+    // For a plan for a capacity: the counts of the run that it is made for. The plan's feeds are
+    // widened to their capacity. nullptr: it serves runs with the very counts of its feeds.
+    const CountClasses* counts = nullptr;
     bool trains = false;              // whether a run advances the step counter
     bool poison_dead_memory = false;  // MemoryOptions::poison_dead_memory
   };
 
   // Chooses and prepares a kernel for each instruction and plans the storage. Throws an Error that
-  // names the op if no kernel takes it.
-  PreparedPlan(Plan plan, const Inputs& inputs);
+  // names the op if no kernel takes it, and what RunShapes throws.
+  PreparedPlan(Segment segment, const Inputs& inputs);
   PreparedPlan(const PreparedPlan&) = delete;
   PreparedPlan& operator=(const PreparedPlan&) = delete;
 
@@ -43,18 +50,15 @@ class PreparedPlan {
   // an Error (kResourceExhausted) that lists what is live at the peak if there is no memory.
   void Allocate();
 
-  // Returns whether the plan's shapes are right for feeds of its signature, whose LoDs may differ
-  // from those that it was made for.
-  bool Fits(const FeedList& feeds) const { return lods_.Fit(feeds); }
-  // Makes runs read these tensors from now on. They are in the order of plan().feeds and have the
-  // plan's shapes and dtypes, and fit. Throws an Error if one shares bytes with a variable that
-  // runs write.
-  void BindFeeds(const FeedList& feeds);
+  // Makes runs read these tensors from now on and returns true, if the plan serves them
+  // (RunShapes::Serves). Otherwise changes nothing. Throws an Error if a feed shares bytes with a
+  // variable that runs write.
+  bool BindFeeds(const FeedList& feeds);
   // Releases the feeds: the plan needs others before it runs again.
   void ReleaseFeeds();
 
   // Runs the plan once. If an op throws, the scope is as it was before the run, and the Error names
-  // the op.
+  // the op. The step counter advances after the last segment.
   void Run();
   // Does the same and returns the time of every instruction.
   std::vector<InstructionTime> TimedRun();
@@ -62,52 +66,71 @@ class PreparedPlan {
   const std::vector<Tensor>& fetches() const { return fetches_; }
   // Gives the fetches of the last run to the caller: the next run makes others.
   std::vector<Tensor> TakeFetches() { return std::exchange(fetches_, {}); }
+
+  bool is_last_segment() const { return is_last_segment_; }
+  size_t first_op() const { return first_op_; }
+  size_t next_op() const { return next_op_; }
+  // Gives the fetches to the caller, as the feeds of the next segment.
+  FeedList TakeCarried();
+  // Puts the scope back to what it was before the last run, since a later segment has failed.
+  void TakeBackRun();
   const Plan& plan() const { return plan_; }
-  PlanStatistics statistics() const;
+  PlanStatistics statistics();
   // Returns false once the scope's storage has moved: the plan must be made again.
   bool is_current() const { return scope_.generation() == generation_; }
 
  private:
+  // The rows of a kernel's arguments and the counts of their LoDs.
+  using KernelRows = std::vector<int64_t>;
   // An instruction, ready to run.
   struct Step {
-    PreparedKernel kernel;
-    KernelContext context;
-    std::optional<DerivedForms> derived;      // if the kernel has any
+    PreparedKernel kernel;                 // until Allocate
+    std::unique_ptr<BoundKernel> planned;  // prepared for the shapes of the plan
+    BoundKernel* current = nullptr;        // the one that runs now
+    // Of an instruction with rows that vary and a kernel that doesn't take fewer: the kernels
+    // prepared for other rows, used last first.
+    std::list<std::pair<KernelRows, std::unique_ptr<BoundKernel>>> for_rows;
     std::vector<uint64_t*> written_versions;  // of the scope variables that it writes
-  };
-  // The data of a run that the kernels' contexts point to.
-  struct RunState {
-    DeviceContext device;
-    uint64_t seed = 0;
-    uint64_t step = 0;
   };
 
   void AllocateAll();
   void BindSteps();
-  void BindStep(const Instruction& instruction, Step* step);
-  void BindKernels();
+  void FollowArena();
   void FindStepCounter();
   void MakeFetches();
+  uint64_t OpId(const Instruction& instruction) const;
+
+  // Gives an instruction the kernel for the rows of the moment.
+  void ChooseKernel(size_t index);
+  std::unique_ptr<BoundKernel> PrepareForRows(size_t index);
   void CheckReplacedValues() const;
 
   // Calls run_one(i) for each instruction i. Undoes the run if one throws.
   template <typename RunOne>
   void RunSteps(const RunOne& run_one);
-  void RunStep(Step& step);
+  static void RunStep(const Step& step);
   void StartRun();
   void FinishRun();
   // Puts the scope back to what it was before the run.
   void Undo();
 
   Plan plan_;
+  const size_t first_op_;
+  const size_t next_op_;
+  const bool is_last_segment_;
+  const std::vector<std::string> fetched_names_;
   std::shared_ptr<const Program> program_;
+  const OpRegistry& registry_;
   Scope& scope_;
   const bool trains_;
   const bool poisons_;
+  std::shared_ptr<SharedArena> arena_;
+  std::shared_ptr<PreparationStatistics> statistics_;
   std::vector<Step> steps_;           // by instruction
   std::vector<size_t> feed_readers_;  // steps
   std::unique_ptr<BoundValues> values_;
-  PlanLoDs lods_;
+  RunShapes shapes_;
+  std::vector<size_t> fixed_steps_;  // whose rows vary, with a kernel that doesn't take fewer
   std::optional<Rollback> rollback_;
   std::optional<ArenaPoison> poison_;
   std::vector<Tensor> fetches_;

@@ -44,10 +44,11 @@ bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
 
 }  // namespace
 
-Rollback::Rollback(const Plan& plan, const BoundValues& values) : values_(values) {
+Rollback::Rollback(const Plan& plan, const BoundValues& values, bool is_last_segment)
+    : values_(values) {
   size_t end = plan.instructions.size();
   // Past the last instruction that may fail, nothing needs a copy.
-  while (end > 0 && !MayRefuseData(plan.instructions, end - 1)) --end;
+  while (is_last_segment && end > 0 && !MayRefuseData(plan.instructions, end - 1)) --end;
   std::set<std::string> saved;
   for (size_t i = 0; i < end; ++i) {
     for (const ValueId output : plan.instructions[i].outputs) {

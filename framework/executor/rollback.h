@@ -12,12 +12,13 @@ namespace skiff {
 
 // Copies of the scope variables that a run writes before an instruction that may refuse its data
 // (labels, ids): running statistics and counters as a rule, parameters only where a first check of
-// data comes after an update.
+// data comes after an update. If other segments follow, which may refuse theirs, of all variables
+// that it writes.
 class Rollback {
  public:
   // Takes the memory for the copies. Throws an Error (kResourceExhausted) if there is none.
   // `values` must outlive the rollback.
-  Rollback(const Plan& plan, const BoundValues& values);
+  Rollback(const Plan& plan, const BoundValues& values, bool is_last_segment);
 
   // Copies the variables as they are now.
   void Save();

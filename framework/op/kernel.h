@@ -98,6 +98,11 @@ class PrepareContext : public OpContext {
  public:
   using OpContext::OpContext;
 
+  // Whether runs may have fewer rows (dim 0) than these arguments, which have those of a capacity:
+  // what is prepared for these very rows would hardly ever be used.
+  bool rows_vary() const { return rows_vary_; }
+  void set_rows_vary(bool rows_vary) { rows_vary_ = rows_vary; }
+
   // Requests scratch memory for each Run, 64-byte aligned. Returns its index for
   // KernelContext::workspace.
   int RequestWorkspace(int64_t bytes) {
@@ -116,6 +121,7 @@ class PrepareContext : public OpContext {
   const std::vector<DerivedForm>& derived_forms() const { return derived_forms_; }
 
  private:
+  bool rows_vary_ = false;
   std::vector<int64_t> workspace_bytes_;
   std::vector<DerivedForm> derived_forms_;
 };

@@ -11,8 +11,9 @@
 namespace skiff {
 
 struct LoDGroup {
-  // Returns the offsets of a group from those of its parents.
-  using Derive = std::function<LoD(std::span<const LoD* const> parents)>;
+  // Writes the offsets of a group, given those of its parents. `offsets` may hold those of another
+  // run, so that a run takes no memory for its own.
+  using Derive = std::function<void(std::span<const LoD* const> parents, LoD* offsets)>;
 
   // The offsets in the run that a plan was made for. In other runs of that plan, each level has
   // other offsets, but as many, and the lowest one ends with as many rows.

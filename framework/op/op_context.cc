@@ -127,7 +127,7 @@ std::shared_ptr<const LoDGroup> OpContext::Derived(const std::vector<std::string
       parents.push_back(&group->parents.back()->offsets);
     }
   }
-  group->offsets = derive(parents);
+  derive(parents, &group->offsets);
   group->derive = std::move(derive);
   return group;
 }

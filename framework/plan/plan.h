@@ -24,6 +24,7 @@ enum class Storage {
   kArena,  // a part of the plan's arena
   kScope,  // a persistable variable of the scope, in the scope's own storage
   kFeed,   // what the caller feeds: never written
+  kMade,   // a tensor that the kernel makes in each run, since its shape depends on data
 };
 
 struct PlanValue {
@@ -42,7 +43,8 @@ struct PlanValue {
   bool is_checkpoint = false;
 };
 
-// Returns the bytes that the value's storage takes, padding and row numbers included.
+// Returns the bytes that the value's storage takes, padding and row numbers included; 0 if only a
+// run knows them (Storage::kMade).
 int64_t StorageBytes(const PlanValue& value);
 
 enum class InstructionKind {

@@ -310,7 +310,7 @@ class PlanParser {
     value->is_checkpoint = scan_.TryWord("checkpoint");
   }
 
-  // Reads what follows the @: scope, feed, an offset or another value.
+  // Reads what follows the @: scope, feed, made, an offset or another value.
   void ParseStorage(PlanValue* value) {
     const size_t start = scan_.position();
     const bool is_offset = scan_.Peek() >= '0' && scan_.Peek() <= '9';
@@ -318,13 +318,15 @@ class PlanParser {
       value->offset = scan_.Number<int64_t>("an offset in the arena");
       return;
     }
-    std::string name = scan_.Name("\"scope\", \"feed\", an offset or a value");
+    std::string name = scan_.Name("\"scope\", \"feed\", \"made\", an offset or a value");
     if (scan_.Peek() == '#') {
       value->alias_of = ParseIndex(start, std::move(name));
     } else if (name == "scope") {
       value->storage = Storage::kScope;
     } else if (name == "feed") {
       value->storage = Storage::kFeed;
+    } else if (name == "made") {
+      value->storage = Storage::kMade;
     } else {
       scan_.ThrowExpected("'#' and the index of a value");
     }

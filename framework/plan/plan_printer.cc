@@ -19,6 +19,7 @@ std::string ReferenceText(const Plan& plan, ValueId id) {
 std::string StorageText(const Plan& plan, const PlanValue& value) {
   if (value.storage == Storage::kScope) return " @scope";
   if (value.storage == Storage::kFeed) return " @feed";
+  if (value.storage == Storage::kMade) return " @made";
   if (value.alias_of) return " @" + ReferenceText(plan, value.alias_of);
   return value.offset >= 0 ? StrCat(" @", value.offset) : "";
 }

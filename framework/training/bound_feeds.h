@@ -1,42 +1,42 @@
-// Binds a program to storage of its own for each kind of batch.
+// Runs a program on the batches of a reader, with a plan for each kind of batch.
 #pragma once
 
 #include <cstddef>
 #include <list>
-#include <memory>
+#include <vector>
 
 #include "framework/executor/executor.h"
 #include "framework/training/reader.h"
 
 namespace skiff::training {
 
-// Batches of one kind have feeds of the same names, shapes, dtypes and LoD. Keeps the programs of
-// the last `capacity` kinds.
+// Batches of one kind have feeds of the same names, shapes and dtypes; ragged ones, counts that
+// round up to the same capacity (BoundProgram::Feed). Keeps the plans of the last `capacity` kinds,
+// which share one arena.
 class BoundFeeds {
  public:
-  BoundFeeds(CompiledProgram program, FetchList fetches, size_t capacity = 8)
+  BoundFeeds(CompiledProgram program, FetchList fetches, size_t capacity = 32)
       : program_(std::move(program)), fetches_(std::move(fetches)), capacity_(capacity) {}
 
-  // Copies the feeds into the storage of their kind and runs the program once. Passes over feeds
-  // that the program lacks: the reader may serve another program that reads more. Returns the bound
-  // program, valid until the next call. Throws what CompiledProgram::Bind and BoundProgram::Step
-  // throw.
+  // Runs the program once on these feeds. Passes over feeds that the program lacks: the reader may
+  // serve another program that reads more. Returns the bound program, valid until the next call.
+  // Throws what CompiledProgram::Bind and BoundProgram::Step throw.
   const BoundProgram& Step(const FeedList& feeds);
   // Makes the plan for a kind of batch.
   void Prepare(const std::vector<FeedShape>& feeds);
 
+  // What making plans has taken so far.
+  const PreparationStatistics& preparation() const { return program_.preparation(); }
+
  private:
-  struct Bound {
-    FeedList feeds;
-    std::unique_ptr<BoundProgram> program;
-  };
-  // Returns the program bound for feeds of this kind; their values don't matter.
-  Bound& For(const FeedList& feeds);
+  // Returns the program bound to these feeds.
+  BoundProgram& For(const FeedList& feeds);
 
   CompiledProgram program_;
   FetchList fetches_;
   size_t capacity_;
-  std::list<Bound> bound_;  // used last first
+  std::list<BoundProgram> bound_;  // used last first
+  FeedList known_;                 // the feeds that the program has
 };
 
 }  // namespace skiff::training

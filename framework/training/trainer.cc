@@ -15,6 +15,7 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/base/parallel.h"
+#include "framework/base/steady_seconds.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
@@ -318,7 +319,20 @@ TrainingResult Trainer::Run() {
   result.best_epoch = progress_.best_epoch;
   result.records = log.records();
   result.weights_hash = WeightsHash();
+  ReportPlans();
   return result;
+}
+
+// Full batches and the last one are two kinds; ragged ones are more.
+void Trainer::ReportPlans() const {
+  constexpr int64_t kUsual = 2;
+  const PreparationStatistics& preparation = training_->preparation();
+  if (preparation.plans <= kUsual) return;
+  const double seconds = preparation.plan_seconds + preparation.kernel_seconds;
+  *out_ << preparation.plans << " plans and " << preparation.kernels << " kernels prepared in "
+        << FormatFixed(seconds, 2) << " s, "
+        << FormatFixed(100 * seconds / std::max(progress_.seconds, seconds), 1)
+        << " % of the time\n";
 }
 
 int64_t Trainer::EpochsWithoutGain() const { return progress_.epoch - progress_.best_epoch; }

@@ -164,6 +164,7 @@ class Trainer {
   void EndEpoch(TrainingLog* log);
   void KeepIfBest(int64_t epoch, double value);
   void Report(const TrainingRecord& record) const;
+  void ReportPlans() const;
   void Save();
   TrainerState SavedState() const;
   Progress RestoredProgress(const TrainerState& state);

@@ -33,9 +33,10 @@ void Infer(OpContext& context) {
   const TensorMeta& x = context.Input("X");
   context.SetOutput("Out", ReshapedShape(context), x.dtype);
   context.DeriveLoD("Out", {"X"}, 1,
-                    [op = context.op().type, from = x.shape[1],
-                     to = context.IntAttr("new_dim")](std::span<const LoD* const> parents) {
-                      std::vector<uint64_t> offsets = parents[0]->back();
+                    [op = context.op().type, from = x.shape[1], to = context.IntAttr("new_dim")](
+                        std::span<const LoD* const> parents, LoD* lod) {
+                      lod->assign(1, parents[0]->back());
+                      std::vector<uint64_t>& offsets = lod->front();
                       for (size_t i = 0; i < offsets.size(); ++i) {
                         const int64_t elements = static_cast<int64_t>(offsets[i]) * from;
                         SKIFF_ENFORCE(elements % to == 0, kInvalidArgument, op, ": sequence ",
@@ -43,7 +44,6 @@ void Infer(OpContext& context) {
                                       ", expected a multiple of new_dim = ", to);
                         offsets[i] = static_cast<uint64_t>(elements / to);
                       }
-                      return LoD{std::move(offsets)};
                     });
 }
 

@@ -20,8 +20,8 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 TEST(BlockShape, KeepsRankAndWholeDims) {
-  EXPECT_EQ(BlockShape({5, 6, 7}, 3, 40), (Shape{1, 1, 40}));
-  EXPECT_EQ(BlockShape({5, 6, 7}, 2, 28), (Shape{1, 4, 7}));
+  EXPECT_EQ(BlockShape({5, 6, 7}, 3, 40), (Shape{40, 1, 1}));
+  EXPECT_EQ(BlockShape({5, 6, 7}, 2, 28), (Shape{4, 1, 7}));
   EXPECT_EQ(BlockShape({5, 6, 7}, 1, 84), (Shape{2, 6, 7}));
 }
 

@@ -398,15 +398,16 @@ TEST_F(BadOp, MayMakeAnImpossibleShape) {
                 "shape [1, 1, 1, 1, 1, 1, 1, 1, 1, 1] has rank 10, more than 9");
 }
 
-TEST_F(BadOp, MayHaveAShapeThatOnlyItsDataTells) {
+TEST_F(BadOp, MayWriteAPersistableWhoseShapeOnlyItsDataTells) {
   OpDef def = registry_.Get("tiny_copy");
   def.type = "tiny_positives";
   def.infer = [](OpContext& context) { context.SetOutput("Out", {-1}, DType::kFloat32); };
   def.data_dependent_shape = true;
   registry_.Add(def);
-  ExpectRefused(OpOf("tiny_positives"), ErrorCode::kUnimplemented,
-                "the shape [-1] of output \"y\" depends on data: a plan needs every "
-                "shape before it runs");
+  program_.root()->CreateVar({.name = "kept", .dims = {-1}, .persistable = true});
+  ExpectRefused(OpOf("tiny_positives").SetOutput("Out", {"kept"}), ErrorCode::kUnimplemented,
+                "the shape [-1] of the persistable output \"kept\" depends on data: expected a "
+                "known shape");
 }
 
 TEST_F(BadOp, MayAskForMoreMemoryThanThereIs) {

@@ -97,10 +97,13 @@ class ContiguousValuesTest : public ::testing::Test {
   // What the plan computes: the fetches, then the parameters.
   std::vector<std::vector<float>> Run(Plan plan) {
     const std::vector<ValueId> feeds = plan.feeds;
-    PreparedPlan prepared(std::move(plan), {.registry = &registry_,
-                                            .program = program_,
-                                            .scope = &scope_,
-                                            .poison_dead_memory = true});
+    PreparedPlan prepared({.plan = std::move(plan)},
+                          {.registry = &registry_,
+                           .program = program_,
+                           .scope = &scope_,
+                           .arena = std::make_shared<SharedArena>(Place::Cpu()),
+                           .statistics = std::make_shared<PreparationStatistics>(),
+                           .poison_dead_memory = true});
     prepared.Allocate();
     EXPECT_THAT(VerifyPlan(prepared.plan()), IsEmpty());
     planned_bytes_ = prepared.plan().planned_bytes;

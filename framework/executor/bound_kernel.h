@@ -1,0 +1,57 @@
+// A prepared kernel of an instruction with its arguments, workspaces and derived forms.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "framework/executor/bound_values.h"
+#include "framework/executor/derived_forms.h"
+#include "framework/executor/plan_kernels.h"
+#include "framework/op/kernel.h"
+#include "framework/plan/plan.h"
+#include "framework/tensor/device_context.h"
+#include "framework/tensor/scope.h"
+
+namespace skiff {
+
+// What all kernels of a run read.
+struct RunState {
+  DeviceContext device;
+  uint64_t seed = 0;
+  uint64_t step = 0;
+};
+
+class BoundKernel {
+ public:
+  // `workspace_bytes` are what the kernel requested. `planned` has the workspaces of the plan, in
+  // which those that fit lie; others get memory of their own. Throws an Error (kResourceExhausted)
+  // if there is none. All that it is given, but for the kernel, must outlive it.
+  BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& workspace_bytes, const Plan& plan,
+              const Instruction& planned, uint64_t op_id, BoundValues* values, Scope* scope,
+              const RunState* state);
+
+  const KernelDef* def() const { return kernel_.def; }
+  bool takes_fewer_rows() const { return kernel_.kernel->TakesFewerRows(); }
+  int64_t kept_bytes() const { return derived_ ? derived_->kept_bytes() : 0; }
+
+  // Must follow when the address of an argument has changed, or that of the arena.
+  void Bind() { kernel_.kernel->Bind(context_); }
+  void FollowArena();
+
+  void Run();
+
+ private:
+  void PlaceWorkspaces();
+
+  PreparedKernel kernel_;
+  const Instruction& planned_;
+  BoundValues& values_;
+  std::vector<int64_t> workspace_bytes_;
+  std::vector<std::unique_ptr<Buffer>> own_workspaces_;  // nullptr: in the arena
+  KernelContext context_;
+  std::optional<DerivedForms> derived_;  // if the kernel has any
+};
+
+}  // namespace skiff

@@ -1,0 +1,245 @@
+#include "framework/executor/plan_rows.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+namespace {
+
+// Infers the shapes of a plan for other feeds. Layouts stay those of the plan.
+class Inference {
+ public:
+  Inference(const Plan& plan, const FeedMetas& feeds) : plan_(plan), metas_(plan.values.size()) {
+    for (const ValueId id : plan.ids()) metas_[id] = plan[id].meta;
+    for (size_t i = 0; i < feeds.size(); ++i) metas_[plan.feeds[i]] = feeds[i].second;
+    for (const Instruction& instruction : plan.instructions) Infer(instruction);
+  }
+
+  const Shape& ShapeOf(ValueId value) const { return metas_[value].shape; }
+
+ private:
+  void Infer(const Instruction& instruction) {
+    if (instruction.kind == InstructionKind::kFused) {
+      for (const Instruction& member : instruction.members) Infer(member);
+    } else if (instruction.kind == InstructionKind::kCopy) {
+      TensorMeta& copy = metas_[instruction.outputs[0]];
+      const TensorMeta& from = metas_[instruction.inputs[0]];
+      copy.shape = from.shape;
+      copy.lod = from.lod;
+    } else {
+      InferOp(instruction);
+    }
+  }
+
+  void InferOp(const Instruction& instruction) {
+    std::vector<TensorMeta> inputs, outputs;
+    for (const ValueId input : instruction.inputs) {
+      inputs.push_back(input ? metas_[input] : TensorMeta{});
+    }
+    for (const ValueId output : instruction.outputs) {
+      outputs.push_back(output ? metas_[output] : TensorMeta{});
+      outputs.back().lod = nullptr;
+      outputs.back().shape_lod = nullptr;
+    }
+    OpContext context(*instruction.op, *instruction.def, std::move(inputs), std::move(outputs),
+                      plan_.place);
+    try {
+      InferOutputs(&context);
+    } catch (const Error& error) {
+      throw error.WithContext(DescribeOp(*instruction.op, 0, instruction.position));
+    }
+    for (size_t i = 0; i < instruction.outputs.size(); ++i) {
+      const ValueId output = instruction.outputs[i];
+      if (!output) continue;
+      metas_[output].shape = context.outputs()[i].shape;
+      metas_[output].lod = context.outputs()[i].lod;
+      metas_[output].shape_lod = context.outputs()[i].shape_lod;
+    }
+  }
+
+  const Plan& plan_;
+  ValueTable<TensorMeta> metas_;
+};
+
+std::vector<const LoD*> LoDsOf(const FeedMetas& feeds) {
+  std::vector<const LoD*> lods;
+  for (const auto& [name, meta] : feeds) {
+    lods.push_back(meta.lod == nullptr ? nullptr : &meta.lod->offsets);
+  }
+  return lods;
+}
+
+void AppendCountsOfGroups(const RunLoDs& lods, std::vector<int64_t>* counts) {
+  for (const LoD& lod : lods.of_groups) {
+    if (!lod.empty()) AppendCounts(lod, counts);
+  }
+}
+
+// Returns where the value is made, for an Error.
+std::string MakerOf(const Plan& plan, ValueId value) {
+  const auto makes = [&](const Instruction& instruction) {
+    return std::ranges::find(instruction.outputs, value) != instruction.outputs.end();
+  };
+  for (const Instruction& instruction : plan.instructions) {
+    if (makes(instruction)) return DescribeOp(*instruction.op, 0, instruction.position);
+    for (const Instruction& member : instruction.members) {
+      if (makes(member)) return DescribeOp(*member.op, 0, member.position);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+// Probe 0 is the plan itself. Then, with even LoDs: the same counts, each class with fewer in turn,
+// all with fewer.
+struct PlanRows::Probes {
+  std::vector<std::vector<int64_t>> counts;
+  size_t classes = 0;
+
+  size_t size() const { return counts.size(); }
+  // The probe in which only this class has fewer than in probe 1.
+  size_t Fewer(size_t index) const { return 2 + index; }
+};
+
+PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& classes) {
+  FeedMetas feeds;
+  for (const ValueId feed : plan.feeds) feeds.emplace_back(plan[feed].name, plan[feed].meta);
+  const std::vector<int64_t> capacity = classes.Capacity();
+  std::vector<FeedMetas> assumed = {feeds, classes.Even(feeds, capacity)};
+  std::vector<std::vector<int64_t>> by_class = {capacity, capacity};
+  const auto assume = [&](std::vector<int64_t> counts) {
+    assumed.push_back(classes.Even(feeds, counts));
+    by_class.push_back(std::move(counts));
+  };
+  std::vector<int64_t> all_fewer = capacity;
+  for (size_t i = 0; i < capacity.size(); ++i) {
+    std::vector<int64_t> fewer = capacity;
+    --fewer[i];
+    all_fewer[i] -= 2 + static_cast<int64_t>(i % 4);
+    assume(std::move(fewer));
+  }
+  assume(std::move(all_fewer));
+
+  Probes probes{.counts = {}, .classes = capacity.size()};
+  std::vector<Inference> inferred;
+  for (size_t i = 0; i < assumed.size(); ++i) {
+    RunLoDs derived;
+    lods.Derive(LoDsOf(assumed[i]), &derived);
+    AppendCountsOfGroups(derived, &by_class[i]);
+    probes.counts.push_back(by_class[i]);
+    inferred.emplace_back(plan, assumed[i]);
+  }
+  capacity_ = probes.counts[0];
+  std::set<ValueId> contiguous;
+  for (const ContiguousValues& list : plan.contiguous) {
+    contiguous.insert(list.values.begin(), list.values.end());
+  }
+  std::map<std::vector<int64_t>, size_t> form_of_rows;
+  for (const ValueId id : plan.ids()) {
+    const Shape& planned = plan[id].meta.shape;
+    std::vector<int64_t> rows;
+    bool varies = inferred[0].ShapeOf(id) != planned;
+    bool fits = !varies;
+    for (const Inference& inference : inferred) {
+      const Shape& shape = inference.ShapeOf(id);
+      varies = varies || shape != planned;
+      fits = fits && DifferInRowsAlone(shape, planned);
+      rows.push_back(shape.rank() == 0 ? 1 : shape[0]);
+    }
+    if (!varies) continue;
+    // Their storage has a fixed size, or others know where it lies.
+    fits = fits && plan[id].storage != Storage::kScope && !contiguous.contains(id);
+    auto [form, is_new] = form_of_rows.emplace(rows, forms_.size());
+    if (is_new && fits) {
+      const std::optional<Form> found = FormOf(probes, rows);
+      fits = found.has_value();
+      if (fits) forms_.push_back(*found);
+    }
+    if (!fits) {
+      throw Error(ErrorCode::kUnimplemented,
+                  StrCat("the shape ", planned, " of \"", plan[id].name,
+                         "\" depends on the rows of ragged feeds, and not by an affine form in its "
+                         "first dim"))
+          .WithContext(MakerOf(plan, id));
+    }
+    values_.emplace_back(id, form->second);
+  }
+}
+
+std::optional<int64_t> PlanRows::Evaluate(const Form& form, const std::vector<int64_t>& counts) {
+  int64_t sum = form.constant;
+  for (const Term& term : form.terms) sum += term.factor * counts[term.count];
+  if (sum % form.divisor != 0) return std::nullopt;
+  return sum / form.divisor;
+}
+
+// Returns (a * count + b) / c with the rows of every probe, if there is one.
+std::optional<PlanRows::Form> PlanRows::MultipleOf(const Probes& probes,
+                                                   const std::vector<int64_t>& rows, size_t count) {
+  const int64_t at_0 = probes.counts[0][count];
+  for (size_t i = 1; i < probes.size(); ++i) {
+    const int64_t change = probes.counts[i][count] - at_0;
+    if (change == 0) continue;
+    const int64_t sign = change < 0 ? -1 : 1;
+    Form form{.terms = {{.count = count, .factor = (rows[i] - rows[0]) * sign}},
+              .constant = 0,
+              .divisor = change * sign};
+    form.constant = rows[0] * form.divisor - form.terms[0].factor * at_0;
+    for (size_t k = 0; k < probes.size(); ++k) {
+      if (Evaluate(form, probes.counts[k]) != rows[k]) return std::nullopt;
+    }
+    return form;
+  }
+  return std::nullopt;
+}
+
+// Returns the sum of multiples of classes that has the rows of every probe, if there is one.
+std::optional<PlanRows::Form> PlanRows::SumOf(const Probes& probes,
+                                              const std::vector<int64_t>& rows) {
+  Form form{.terms = {}, .constant = rows[1], .divisor = 1};
+  for (size_t i = 0; i < probes.classes; ++i) {
+    // One less makes so many fewer rows.
+    const int64_t factor = rows[1] - rows[probes.Fewer(i)];
+    if (factor != 0) form.terms.push_back({.count = i, .factor = factor});
+    form.constant -= factor * probes.counts[1][i];
+  }
+  for (size_t k = 0; k < probes.size(); ++k) {
+    if (Evaluate(form, probes.counts[k]) != rows[k]) return std::nullopt;
+  }
+  return form;
+}
+
+std::optional<PlanRows::Form> PlanRows::FormOf(const Probes& probes,
+                                               const std::vector<int64_t>& rows) {
+  std::optional<Form> form;
+  // From the last count on, so that the rows of a ragged value are those of its LoD.
+  for (size_t count = probes.counts[0].size(); count > 0 && !form; --count) {
+    form = MultipleOf(probes, rows, count - 1);
+  }
+  if (!form) form = SumOf(probes, rows);
+  if (form) form->capacity = rows[0];
+  return form;
+}
+
+bool PlanRows::Find(const RunLoDs& lods, std::vector<int64_t>* counts,
+                    std::vector<int64_t>* rows) const {
+  AppendCountsOfGroups(lods, counts);
+  rows->clear();
+  // A LoD may have another number of levels than the plan's.
+  if (counts->size() != capacity_.size()) return false;
+  for (size_t i = 0; i < counts->size(); ++i) {
+    if ((*counts)[i] > capacity_[i]) return false;
+  }
+  for (const Form& form : forms_) {
+    const std::optional<int64_t> found = Evaluate(form, *counts);
+    if (!found || *found < 0 || *found > form.capacity) return false;
+    rows->push_back(*found);
+  }
+  return true;
+}
+
+}  // namespace skiff

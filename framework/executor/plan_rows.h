@@ -1,0 +1,58 @@
+// The rows (dim 0) of the values of a plan for a capacity, in each run: affine forms of the counts
+// that are known when it starts, such as 12 * tokens or tokens_a + tokens_b.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "framework/executor/plan_lods.h"
+#include "framework/executor/row_counts.h"
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+class PlanRows {
+ public:
+  // Finds the forms by inferring the plan's shapes for several counts. Throws an Error
+  // (kUnimplemented), which names the op, if there is a shape that has none: another dim than the
+  // first varies, or its rows follow from the counts in another way. Throws what a shape rule
+  // throws for fewer rows.
+  PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& classes);
+
+  // Sets `rows` to those of each form in a run, whose counts of feeds are given by class. Returns
+  // false if the plan hasn't the capacity. The counts of the LoDs are appended to `counts`.
+  bool Find(const RunLoDs& lods, std::vector<int64_t>* counts, std::vector<int64_t>* rows) const;
+
+  // The values whose rows vary, with their forms.
+  const std::vector<std::pair<ValueId, size_t>>& values() const { return values_; }
+
+ private:
+  struct Term {
+    size_t count = 0;
+    int64_t factor = 0;
+  };
+  // (sum of the terms + constant) / divisor
+  struct Form {
+    std::vector<Term> terms;
+    int64_t constant = 0;
+    int64_t divisor = 1;
+    int64_t capacity = 0;
+  };
+  // Counts and rows for several assumed runs.
+  struct Probes;
+
+  static std::optional<Form> FormOf(const Probes& probes, const std::vector<int64_t>& rows);
+  static std::optional<Form> MultipleOf(const Probes& probes, const std::vector<int64_t>& rows,
+                                        size_t count);
+  static std::optional<Form> SumOf(const Probes& probes, const std::vector<int64_t>& rows);
+  static std::optional<int64_t> Evaluate(const Form& form, const std::vector<int64_t>& counts);
+
+  std::vector<int64_t> capacity_;  // of each count
+  std::vector<Form> forms_;
+  std::vector<std::pair<ValueId, size_t>> values_;
+};
+
+}  // namespace skiff

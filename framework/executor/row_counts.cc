@@ -1,0 +1,128 @@
+#include "framework/executor/row_counts.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kStep = 8;
+
+}  // namespace
+
+int64_t CapacityFor(int64_t count) {
+  // Four capacities for each power of two.
+  const auto power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count) | 1));
+  const int64_t step = std::max(kStep, power / 4);
+  return std::max<int64_t>(count + step - 1, step) / step * step;
+}
+
+void AppendCounts(const LoD& lod, std::vector<int64_t>* counts) {
+  for (const auto& offsets : lod) counts->push_back(static_cast<int64_t>(offsets.size()) - 1);
+  counts->push_back(static_cast<int64_t>(lod.back().back()));
+}
+
+LoD WidenLoD(const LoD& lod, const std::vector<int64_t>& counts) {
+  LoD wide = lod;
+  for (size_t level = 0; level < wide.size(); ++level) {
+    std::vector<uint64_t>& offsets = wide[level];
+    const auto end = static_cast<uint64_t>(counts[level + 1]);
+    while (offsets.size() < static_cast<size_t>(counts[level]) + 1) {
+      // Not empty if possible: some ops refuse empty sequences.
+      offsets.push_back(std::min(offsets.back() + 1, end));
+    }
+    offsets.back() = end;
+  }
+  return wide;
+}
+
+LoD EvenLoD(const std::vector<int64_t>& counts) {
+  LoD lod;
+  for (size_t level = 0; level + 1 < counts.size(); ++level) {
+    const int64_t sequences = counts[level];
+    const int64_t end = counts[level + 1];
+    std::vector<uint64_t> offsets;
+    // In steps: ops that divide a sequence among rows then find what they can divide.
+    for (int64_t i = 0; i < sequences; ++i) {
+      const int64_t even =
+          end >= kStep * sequences ? end / kStep * i / sequences * kStep : end * i / sequences;
+      offsets.push_back(static_cast<uint64_t>(even));
+    }
+    offsets.push_back(static_cast<uint64_t>(end));
+    lod.push_back(std::move(offsets));
+  }
+  return lod;
+}
+
+bool DifferInRowsAlone(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank() || a.rank() == 0) return a == b;
+  Shape same_rows = a;
+  same_rows[0] = b[0];
+  return same_rows == b;
+}
+
+CountClasses::CountClasses(const FeedMetas& feeds, const std::vector<bool>& varies) {
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const TensorMeta& meta = feeds[i].second;
+    std::vector<int64_t> counts;
+    if (meta.lod != nullptr) {
+      AppendCounts(meta.lod->offsets, &counts);
+    } else if (varies[i]) {
+      counts = {meta.shape[0]};
+    }
+    std::vector<size_t>& classes = classes_.emplace_back();
+    for (const int64_t count : counts) {
+      const auto found = std::ranges::find(counts_, count);
+      classes.push_back(static_cast<size_t>(found - counts_.begin()));
+      if (found == counts_.end()) counts_.push_back(count);
+    }
+  }
+}
+
+std::vector<int64_t> CountClasses::Capacity() const {
+  std::vector<int64_t> capacity;
+  for (const int64_t count : counts_) capacity.push_back(CapacityFor(count));
+  return capacity;
+}
+
+bool CountClasses::Gather(size_t feed, const Tensor& tensor, std::vector<int64_t>* counts) const {
+  const std::vector<size_t>& classes = classes_[feed];
+  const LoD& lod = tensor.lod();
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const int64_t found =
+        i < lod.size() ? static_cast<int64_t>(lod[i].size()) - 1 : tensor.shape()[0];
+    int64_t& count = (*counts)[classes[i]];
+    if (count >= 0 && count != found) return false;
+    count = found;
+  }
+  return true;
+}
+
+template <typename NewLoD>
+FeedMetas CountClasses::WithCounts(const FeedMetas& feeds, const std::vector<int64_t>& counts,
+                                   const NewLoD& new_lod) const {
+  FeedMetas changed = feeds;
+  for (size_t i = 0; i < changed.size(); ++i) {
+    TensorMeta& meta = changed[i].second;
+    if (classes_[i].empty()) continue;
+    std::vector<int64_t> of_feed;
+    for (const size_t index : classes_[i]) of_feed.push_back(counts[index]);
+    meta.shape[0] = of_feed.back();
+    if (meta.lod == nullptr) continue;
+    meta.lod =
+        std::make_shared<const LoDGroup>(LoDGroup{.offsets = new_lod(meta.lod->offsets, of_feed)});
+  }
+  return changed;
+}
+
+FeedMetas CountClasses::Widened(const FeedMetas& feeds, const std::vector<int64_t>& counts) const {
+  return WithCounts(feeds, counts, WidenLoD);
+}
+
+FeedMetas CountClasses::Even(const FeedMetas& feeds, const std::vector<int64_t>& counts) const {
+  return WithCounts(feeds, counts, [](const LoD&, const std::vector<int64_t>& of_feed) {
+    return EvenLoD(of_feed);
+  });
+}
+
+}  // namespace skiff

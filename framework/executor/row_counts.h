@@ -1,0 +1,67 @@
+// The counts of a run that are known only when it starts: the rows of its feeds, and the sequences
+// of each level of their LoDs. A plan for a capacity serves all runs with fewer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/op_context.h"
+#include "framework/tensor/tensor.h"
+
+namespace skiff {
+
+using FeedMetas = std::vector<std::pair<std::string, TensorMeta>>;
+
+// Returns the smallest capacity that holds `count`: a multiple of 8, at most a quarter more from 32
+// on.
+int64_t CapacityFor(int64_t count);
+
+// Appends the number of sequences of each level, and last the number of rows.
+void AppendCounts(const LoD& lod, std::vector<int64_t>* counts);
+// Returns `lod` with these counts, none of which may be less than its own: new sequences come last,
+// and what they leave over goes to the last one of all.
+LoD WidenLoD(const LoD& lod, const std::vector<int64_t>& counts);
+// Returns a LoD with these counts and sequences of about equal lengths.
+LoD EvenLoD(const std::vector<int64_t>& counts);
+
+// Returns whether two shapes are equal but for dim 0.
+bool DifferInRowsAlone(const Shape& a, const Shape& b);
+
+// The counts of feeds by class: counts that were equal in the run for which a plan is made, since
+// most of them always are: the labels of a batch and its sequences.
+class CountClasses {
+ public:
+  CountClasses() = default;
+  // Of feeds with the shapes and LoDs of a run. A dense feed counts by dim 0 if `varies` says so.
+  CountClasses(const FeedMetas& feeds, const std::vector<bool>& varies);
+
+  // By class.
+  const std::vector<int64_t>& counts() const { return counts_; }
+  // Returns the capacity for the count of each class.
+  std::vector<int64_t> Capacity() const;
+  // Return the feeds with other counts, given by class: with their LoDs widened (WidenLoD), and
+  // with even ones (EvenLoD).
+  FeedMetas Widened(const FeedMetas& feeds, const std::vector<int64_t>& counts) const;
+  FeedMetas Even(const FeedMetas& feeds, const std::vector<int64_t>& counts) const;
+
+  // Returns whether a feed has counts; otherwise its shape is fixed.
+  bool Varies(size_t feed) const { return !classes_[feed].empty(); }
+  // Adds the counts of a feed of another run to `counts`, which is by class and holds -1 for those
+  // not found yet. Returns false if two counts of a class differ.
+  bool Gather(size_t feed, const Tensor& tensor, std::vector<int64_t>* counts) const;
+
+ private:
+  template <typename NewLoD>
+  FeedMetas WithCounts(const FeedMetas& feeds, const std::vector<int64_t>& counts,
+                       const NewLoD& new_lod) const;
+
+  // By feed, the class of each count, those of its LoD or of dim 0; empty: its shape is fixed.
+  std::vector<std::vector<size_t>> classes_;
+  std::vector<int64_t> counts_;
+};
+
+}  // namespace skiff

@@ -1,0 +1,87 @@
+#include "framework/executor/run_shapes.h"
+
+#include <algorithm>
+
+#include "framework/base/error.h"
+
+namespace skiff {
+
+RunShapes::RunShapes(const Plan& plan, const CountClasses* counts) : plan_(plan), lods_(plan) {
+  if (counts == nullptr) return;
+  counts_ = *counts;
+  capacity_ = counts->Capacity();
+  rows_.emplace(plan, lods_, *counts);
+  for (const auto& [value, form] : rows_->values()) varying_.insert(value);
+}
+
+bool RunShapes::Varies(const Instruction& instruction) const {
+  const auto varies = [&](ValueId value) { return varying_.contains(value); };
+  return std::ranges::any_of(instruction.inputs, varies) ||
+         std::ranges::any_of(instruction.outputs, varies);
+}
+
+bool RunShapes::Serves(const FeedList& feeds) { return ServesShapes(feeds) && ServesLoDs(feeds); }
+
+bool RunShapes::ServesShapes(const FeedList& feeds) {
+  if (feeds.size() != plan_.feeds.size()) return false;
+  next_counts_.assign(capacity_.size(), -1);
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const auto& [name, tensor] = feeds[i];
+    const PlanValue& planned = plan_[plan_.feeds[i]];
+    if (name != planned.name || tensor.dtype() != planned.meta.dtype ||
+        static_cast<int32_t>(tensor.lod().size()) != planned.meta.lod_level) {
+      return false;
+    }
+    if (counts_ && counts_->Varies(i)) {
+      if (!DifferInRowsAlone(tensor.shape(), planned.meta.shape)) return false;
+      if (!counts_->Gather(i, tensor, &next_counts_)) return false;
+    } else if (tensor.shape() != planned.meta.shape) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < capacity_.size(); ++i) {
+    if (CapacityFor(next_counts_[i]) != capacity_[i]) return false;
+  }
+  return true;
+}
+
+bool RunShapes::ServesLoDs(const FeedList& feeds) {
+  next_of_feeds_.clear();
+  for (const auto& [name, tensor] : feeds) next_of_feeds_.push_back(&tensor.lod());
+  try {
+    lods_.Derive(next_of_feeds_, &next_lods_);
+  } catch (const Error&) {
+    // LoDs that an op refuses: the plan that is made for them will name it.
+    return false;
+  }
+  if (rows_) return rows_->Find(next_lods_, &next_counts_, &next_rows_);
+  return lods_.HavePlannedCounts(next_lods_);
+}
+
+void RunShapes::Set(BoundValues* values) {
+  lods_.Set(&next_lods_);
+  current_rows_.swap(next_rows_);
+  moment_is_current_ = false;
+  if (!rows_) return;
+  for (const auto& [value, form] : rows_->values()) {
+    if (plan_[value].storage == Storage::kArena) values->Of(value)->SetRows(current_rows_[form]);
+  }
+}
+
+const Plan& RunShapes::PlanOfMoment() {
+  if (!rows_) return plan_;
+  if (moment_is_current_) return *moment_;
+  if (!moment_) moment_ = plan_;
+  for (const auto& [value, form] : rows_->values()) {
+    (*moment_)[value].meta.shape[0] = current_rows_[form];
+  }
+  for (const ValueId id : plan_.ids()) {
+    const LoD* lod = lods_.Of(id);
+    if (lod == nullptr) continue;
+    (*moment_)[id].meta.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
+  }
+  moment_is_current_ = true;
+  return *moment_;
+}
+
+}  // namespace skiff

@@ -1,0 +1,245 @@
+// Plans for ragged feeds are made for a capacity and serve all runs whose counts round up to it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/builder/data.h"
+#include "framework/builder/loss.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/optimizer/adam.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/sequence.h"
+#include "framework/builder/tensor.h"
+#include "framework/executor/executor.h"
+#include "memory/allocator.h"
+#include "tests/harness/error_text.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::HasSubstr;
+using Lengths = std::vector<int64_t>;
+
+constexpr int64_t kWords = 12;
+constexpr int64_t kClasses = 3;
+
+// Sequences of these lengths, with labels.
+FeedList FeedsOf(const Lengths& lengths, uint64_t seed = 1) {
+  std::mt19937_64 random(seed);
+  Tensor ids({std::accumulate(lengths.begin(), lengths.end(), int64_t{0})}, DType::kInt64);
+  for (int64_t i = 0; i < ids.element_count(); ++i) {
+    ids.data<int64_t>()[i] = static_cast<int64_t>(random() % kWords);
+  }
+  ids.set_lod({OffsetsOf(lengths)});
+  Tensor label({static_cast<int64_t>(lengths.size()), 1}, DType::kInt64);
+  for (int64_t i = 0; i < label.element_count(); ++i) {
+    label.data<int64_t>()[i] = static_cast<int64_t>(random() % kClasses);
+  }
+  return {{"ids", ids}, {"label", label}};
+}
+
+// A small text classifier: an embedding, a GRU and a convolution, pooled.
+class RowCapacity : public ::testing::Test {
+ protected:
+  RowCapacity() {
+    guard_.emplace(&main_, &startup_);
+    main_.seed = startup_.seed = 3;
+    const Variable ids = layers::Data("ids", {-1}, DType::kInt64, {.lod_level = 1});
+    const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
+    embedded_ = layers::Embedding(ids, {.rows = kWords, .width = 6});
+    const Variable states =
+        layers::DynamicGru(layers::Fc(embedded_, 12, {.bias_attr = std::nullopt}), {.size = 4});
+    const Variable convolved = layers::SequenceConv(embedded_, {.filters = 5, .act = "relu"});
+    pooled_ = layers::Concat(
+        {layers::SequencePool(states, "MAX"), layers::SequencePool(convolved, "AVERAGE")}, 1);
+    loss_ = layers::Mean(layers::SoftmaxWithCrossEntropy(layers::Fc(pooled_, kClasses), label));
+    guard_.reset();
+  }
+
+  void Minimize() {
+    const ProgramGuard guard(&main_, &startup_);
+    optimizer::Adam({.learning_rate = 0.05f}).Minimize(loss_);
+  }
+
+  CompiledProgram Compile(bool exact_rows) {
+    executor_.Run(startup_);
+    return Compile(exact_rows, &executor_);
+  }
+  CompiledProgram Compile(bool exact_rows, Executor* executor) {
+    return executor->Compile(main_,
+                             {.memory = {.poison_dead_memory = true}, .exact_rows = exact_rows});
+  }
+
+  FetchList Fetches() const { return {loss_.name(), pooled_.name(), embedded_.name()}; }
+
+  Program main_, startup_;
+  std::optional<ProgramGuard> guard_;
+  Variable embedded_, pooled_, loss_;
+  Executor executor_;
+};
+
+void ExpectNear(const Tensor& found, const Tensor& expected, const std::string& what) {
+  ASSERT_EQ(found.shape(), expected.shape()) << what;
+  EXPECT_EQ(found.lod(), expected.lod()) << what;
+  for (int64_t i = 0; i < found.element_count(); ++i) {
+    ASSERT_NEAR(found.data<float>()[i], expected.data<float>()[i], 1e-5) << what << " " << i;
+  }
+}
+
+// The second batch needs less than the first one, the third one more again.
+TEST_F(RowCapacity, GivesWhatPlansForTheVeryRowsGive) {
+  CompiledProgram program = Compile(/*exact_rows=*/false);
+  CompiledProgram exact = Compile(/*exact_rows=*/true);
+  uint64_t seed = 0;
+  for (const Lengths& lengths : {Lengths{5, 1, 9, 3, 2}, Lengths{1, 1}, Lengths{7, 8, 2, 2, 4, 1},
+                                 Lengths{3}, Lengths{30, 1, 2}, Lengths{4, 9, 5, 2}}) {
+    const FeedList feeds = FeedsOf(lengths, ++seed);
+    const std::vector<Tensor> found = program.Run(feeds, Fetches());
+    const std::vector<Tensor> expected = exact.Run(feeds, Fetches());
+    for (size_t i = 0; i < found.size(); ++i) {
+      ExpectNear(found[i], expected[i], StrCat(Fetches()[i], " of batch ", seed));
+    }
+  }
+}
+
+TEST_F(RowCapacity, TrainsToTheWeightsOfPlansForTheVeryRows) {
+  Minimize();
+  const std::vector<Lengths> batches = {{5, 1, 9, 3}, {2, 2}, {7, 8, 2, 2, 4}, {1, 12, 3}};
+  const auto train = [&](bool exact_rows) {
+    Executor executor;
+    executor.Run(startup_);
+    CompiledProgram program = Compile(exact_rows, &executor);
+    for (uint64_t step = 0; step < 12; ++step) {
+      program.Run(FeedsOf(batches[step % batches.size()], step), {loss_.name()});
+    }
+    std::vector<std::pair<std::string, Tensor>> weights;
+    for (const auto& var : main_.root()->vars()) {
+      if (!var->is_parameter) continue;
+      weights.emplace_back(var->name, CopyToCpu(executor.scope().Get(var->name)));
+    }
+    return weights;
+  };
+  const auto found = train(false);
+  const auto expected = train(true);
+  ASSERT_GE(found.size(), 6u);
+  for (size_t i = 0; i < found.size(); ++i) {
+    ExpectNear(found[i].second, expected[i].second, found[i].first);
+  }
+}
+
+TEST_F(RowCapacity, OnePlanServesAllCountsThatRoundUpToIt) {
+  CompiledProgram program = Compile(false);
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 200; ++i) {
+    // 1 to 8 sequences of 17 to 24 words in all.
+    Lengths lengths(1 + random() % 8, 1);
+    int64_t words = 17 + static_cast<int64_t>(random() % 8);
+    for (words -= static_cast<int64_t>(lengths.size()); words > 0; --words) {
+      ++lengths[random() % lengths.size()];
+    }
+    program.Run(FeedsOf(lengths, static_cast<uint64_t>(i)), {loss_.name()});
+  }
+  EXPECT_EQ(program.preparation().plans, 1);
+  program.Run(FeedsOf(Lengths(9, 2)), {loss_.name()});
+  EXPECT_EQ(program.preparation().plans, 2) << "9 sequences round up to 16";
+}
+
+// Which plan serves a run doesn't depend on the runs before, so a resumed training computes the
+// same bits.
+TEST_F(RowCapacity, APlanForMoreRowsDoesNotServeARunOfFewer) {
+  CompiledProgram program = Compile(false);
+  program.Run(FeedsOf({20, 20}), {loss_.name()});
+  program.Run(FeedsOf({2, 2}), {loss_.name()});
+  EXPECT_EQ(program.preparation().plans, 2);
+}
+
+TEST_F(RowCapacity, PlansShareOneArena) {
+  Minimize();
+  CompiledProgram program = Compile(false);
+  program.Run(FeedsOf(Lengths(8, 32)), {loss_.name()});
+  const int64_t before = AllocatorOf(Place::Cpu()).statistics().live_bytes;
+  for (const int64_t length : {4, 8, 16, 24}) {
+    program.Run(FeedsOf(Lengths(8, length)), {loss_.name()});
+  }
+  EXPECT_EQ(program.cached_plans(), 5u);
+  EXPECT_EQ(AllocatorOf(Place::Cpu()).statistics().live_bytes, before);
+}
+
+TEST_F(RowCapacity, AnArenaThatGrowsServesEarlierPlansFromItsNewPlace) {
+  CompiledProgram program = Compile(false);
+  const FeedList small = FeedsOf({2, 3});
+  const Tensor before = program.Run(small, {pooled_.name()})[0];
+  program.Run(FeedsOf(Lengths(8, 60)), {pooled_.name()});
+  ExpectNear(program.Run(small, {pooled_.name()})[0], before, "after the arena has moved");
+  EXPECT_EQ(program.preparation().plans, 2);
+}
+
+TEST_F(RowCapacity, ABoundProgramTakesOtherFeeds) {
+  CompiledProgram program = Compile(false);
+  CompiledProgram exact = Compile(true);
+  BoundProgram bound = program.Bind(FeedsOf({3, 4, 1}), Fetches());
+  const FeedList other = FeedsOf({1, 1, 1, 2, 2}, 5);
+  ASSERT_TRUE(bound.Feed(other));
+  bound.Step();
+  ExpectNear(bound.fetch(1), exact.Run(other, Fetches())[1], "pooled");
+  EXPECT_FALSE(bound.Feed(FeedsOf({9}))) << "9 words round up to 16";
+  bound.Step();
+  ExpectNear(bound.fetch(1), exact.Run(other, Fetches())[1], "pooled, fed as before");
+}
+
+TEST_F(RowCapacity, FetchesKeepTheirLoD) {
+  CompiledProgram program = Compile(false);
+  const std::vector<Tensor> first = program.Run(FeedsOf({3, 4}), {embedded_.name()});
+  program.Run(FeedsOf({1, 5}), {embedded_.name()});
+  EXPECT_EQ(first[0].lod(), (LoD{{0, 3, 7}}));
+}
+
+TEST_F(RowCapacity, ErrorsHaveTheNumbersThatTheUserKnows) {
+  CompiledProgram program = Compile(false);
+  FeedList feeds = FeedsOf({3, 4});
+  feeds[1].second = FeedsOf({1, 1, 1})[1].second;
+  EXPECT_THAT(InvalidArgumentText([&] { program.Run(feeds, {loss_.name()}); }),
+              HasSubstr("[3, 1]"));
+}
+
+TEST_F(RowCapacity, AnErrorInTheDataLeavesTheScopeAsItWas) {
+  Minimize();
+  CompiledProgram program = Compile(false);
+  FeedList feeds = FeedsOf({3, 4});
+  program.Run(feeds, {loss_.name()});
+  const std::string name = main_.root()->vars()[0]->name;
+  const int64_t step = executor_.scope().Get(kStepCounterName).Item<int64_t>();
+  feeds[1].second.data<int64_t>()[0] = kClasses;
+  EXPECT_THAT(ErrorText([&] { program.Run(feeds, {loss_.name()}); }), HasSubstr("label"));
+  EXPECT_EQ(executor_.scope().Get(kStepCounterName).Item<int64_t>(), step);
+}
+
+// A shape in which the rows are another dim than the first.
+TEST(RowCapacityOfOtherShapes, FallsBackToPlansForTheVeryRows) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, 2}, DType::kFloat32, {.lod_level = 1});
+  const Variable y = layers::Reshape(layers::Scale(x, {.scale = 2.0f}), {1, -1});
+  Executor executor;
+  CompiledProgram program = executor.Compile(main);
+  for (const int64_t rows : {3, 5, 4}) {
+    Tensor fed({rows, 2}, DType::kFloat32);
+    std::iota(fed.data<float>(), fed.data<float>() + 2 * rows, 0.0f);
+    fed.set_lod({{0, 1, static_cast<uint64_t>(rows)}});
+    const std::vector<Tensor> found = program.Run({{"x", fed}}, {y.name()});
+    ASSERT_EQ(found[0].shape(), (Shape{1, 2 * rows}));
+    for (int64_t i = 0; i < 2 * rows; ++i) EXPECT_EQ(found[0].data<float>()[i], 2.0f * i);
+  }
+  EXPECT_EQ(program.cached_plans(), 3u);
+}
+
+}  // namespace
+}  // namespace skiff
