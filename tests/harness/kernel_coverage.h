@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/op/registry.h"
+#include "tests/harness/case_report.h"
 #include "tests/harness/op_case.h"
 
 namespace skiff::harness {
@@ -20,5 +21,11 @@ std::set<std::string> KernelsOfCase(const OpRegistry& registry, const OpCase& op
 // the candidate runs in any of them.
 std::vector<std::string> KernelsWithoutCase(const OpRegistry& registry, const CaseList& cases,
                                             Place place = Place::Cpu());
+
+// Returns the kernels of the CPU that take fewer rows in some case, not counting benchmark cases.
+RowKernels FindRowKernels(const OpRegistry& registry, const CaseList& cases);
+
+// Returns those of them that no case checks. What counts as checked is as for KernelsWithoutCase.
+std::vector<std::string> RowKernelsWithoutCheck(const RowKernels& kernels);
 
 }  // namespace skiff::harness

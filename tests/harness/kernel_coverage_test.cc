@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "framework/base/error.h"
 #include "framework/op/grad.h"
 
 namespace skiff::harness {
@@ -121,6 +122,27 @@ TEST_F(KernelCoverageTest, AsksForEachFloatAndForAnyOtherDtype) {
   registry_.AddKernel("copy", lone);
   EXPECT_THAT(KernelsWithoutCase(registry_, {CaseOf({3})}),
               ElementsAre("copy/plain/float64", "copy/lone/int8"));
+}
+
+// The rows of a value that the shape rule fixes can't be fewer than those of the case.
+TEST_F(KernelCoverageTest, NamesAKernelThatTakesFewerRowsThanNoCaseHas) {
+  const auto prepare = [](PrepareContext&) { return MakeRowsKernel([](const KernelContext&) {}); };
+  KernelDef takes_fewer = Candidate("rows", {});
+  takes_fewer.prepare = prepare;
+  registry_.AddKernel("copy", takes_fewer);
+  OpDef fixed = CopyDef("fixed");
+  fixed.infer = [](OpContext& context) {
+    SKIFF_ENFORCE(context.Input("X").shape[0] == 3, kInvalidArgument, "expected 3 rows");
+    context.SetOutputLike("Out", "X");
+  };
+  registry_.Add(std::move(fixed));
+  registry_.AddKernel("fixed", takes_fewer);
+  OpCase of_fixed = CaseOf({3});
+  of_fixed.type = "fixed";
+  const RowKernels kernels = FindRowKernels(registry_, {CaseOf({3}), of_fixed});
+  EXPECT_THAT(kernels.all, ElementsAre("copy/rows/float32", "fixed/rows/float32"));
+  EXPECT_THAT(kernels.checked, ElementsAre("copy/rows/float32"));
+  EXPECT_THAT(RowKernelsWithoutCheck(kernels), ElementsAre("fixed/rows/float32"));
 }
 
 // Which cases a device's kernels accept is known without the device.

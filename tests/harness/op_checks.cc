@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "tests/harness/prepared_op.h"
 #include "tests/harness/thread_count.h"
 #include "tests/harness/tolerance.h"
+#include "tests/harness/wider_inputs.h"
 
 namespace skiff::harness {
 namespace {
@@ -30,6 +32,9 @@ constexpr unsigned char kHostileBytes[] = {0x00, 0x7F, 0xFF};
 // products of these ops, which oneDNN computes. In all others, the number of threads must change no
 // bit.
 constexpr std::string_view kGroupingCandidates[] = {"onednn", "winograd"};
+// Ops that use oneDNN's float32 products among other things.
+constexpr std::string_view kOpsWithProducts[] = {"gru_grad", "gru_unit_grad", "lstm_grad",
+                                                 "sequence_conv", "sequence_conv_grad"};
 constexpr std::string_view kOpsOfProducts[] = {"addmm",
                                                "bmm",
                                                "conv2d_transpose",
@@ -44,6 +49,12 @@ bool MayGroupByThreads(std::string_view type, std::string_view candidate, DType 
   if (std::ranges::count(kGroupingCandidates, candidate) > 0) return true;
   if (type.ends_with("_grad")) type.remove_suffix(std::string_view("_grad").size());
   return dtype == DType::kFloat32 && std::ranges::count(kOpsOfProducts, type) > 0;
+}
+
+// oneDNN may compute fewer rows by other code.
+bool MayDependOnPreparedRows(std::string_view type, std::string_view candidate, DType dtype) {
+  return MayGroupByThreads(type, candidate, dtype) ||
+         (dtype == DType::kFloat32 && std::ranges::count(kOpsWithProducts, type) > 0);
 }
 
 // With more layout variables, only the variant with all of them blocked is tried, since the number
@@ -111,7 +122,11 @@ class OpChecker {
     for (const Layouts& layouts : LayoutVariants()) {
       for (const std::string& candidate : Candidates(layouts)) {
         any_plain = any_plain || layouts.empty();
-        if (!options_.choose_only) CheckCandidate(candidate, layouts);
+        if (!options_.choose_only) {
+          CheckCandidate(candidate, layouts);
+        } else if (options_.row_kernels != nullptr && layouts.empty()) {
+          NoteRowKernel(candidate);
+        }
       }
     }
     // Not every op has kernels for every device.
@@ -157,10 +172,36 @@ class OpChecker {
       if (std::count(candidates.begin(), candidates.end(), kernel.name) > 0) continue;
       if (check_.registry.FindKernel(context, kernel.name) == nullptr) continue;
       candidates.push_back(kernel.name);
-      report_->kernels.insert(
-          StrCat(def_.type, "/", kernel.name, "/", OpRegistry::KernelDType(context)));
+      report_->kernels.insert(KernelName(kernel.name));
     }
     return candidates;
+  }
+
+  std::string KernelName(const std::string& candidate) const {
+    return StrCat(def_.type, "/", candidate, "/", OpRegistry::KernelDType(context_));
+  }
+
+  // Returns whether the candidate, prepared for the inputs, takes fewer rows than these.
+  bool TakesFewerRows(const std::string& candidate, const NamedTensors& inputs) const {
+    const OpContext context = ContextOf(def_, check_.op, inputs, {}, options_.place);
+    const KernelDef* kernel = check_.registry.FindKernel(context, candidate);
+    if (kernel == nullptr) return false;
+    PrepareContext prepare(check_.op, def_, {context.inputs().begin(), context.inputs().end()},
+                           {context.outputs().begin(), context.outputs().end()}, options_.place);
+    return kernel->prepare(prepare)->TakesFewerRows();
+  }
+
+  void NoteRowKernel(const std::string& candidate) {
+    const std::string name = KernelName(candidate);
+    RowKernels& kernels = *options_.row_kernels;
+    if (kernels.checked.contains(name)) return;
+    if (TakesFewerRows(candidate, check_.inputs)) kernels.all.insert(name);
+    for (const WiderInputs& wide : InputsWithMoreRows(def_, check_.op, check_.inputs)) {
+      if (!TakesFewerRows(candidate, wide.inputs)) continue;
+      kernels.all.insert(name);
+      kernels.checked.insert(name);
+      return;
+    }
   }
 
   // Returns the variables that may be blocked.
@@ -320,11 +361,35 @@ class OpChecker {
       });
     }
     if (variant.layouts.empty()) {
+      if (options_.place.is_cpu()) CheckFewerRows(variant, outputs, where);
       CheckDefaults(variant, outputs, where);
       CheckMissingOutputs(variant, outputs, where);
       CheckHostileData(variant, where);
     }
     return outputs;
+  }
+
+  void CheckFewerRows(const Variant& variant, const NamedTensors& outputs,
+                      const std::string& where) {
+    if (!wider_inputs_) wider_inputs_ = InputsWithMoreRows(def_, check_.op, check_.inputs);
+    for (const WiderInputs& wide : *wider_inputs_) {
+      const std::string what = StrCat(where, " prepared for ", wide.what);
+      Guarded(what, [&] {
+        if (!TakesFewerRows(variant.candidate, wide.inputs)) return;
+        PreparedOp prepared(check_.registry, check_.op, wide.inputs, Settings(variant));
+        for (const unsigned char poison : {kPoison, kOtherPoison}) {
+          prepared.LoadFewerRows(check_.inputs, poison);
+          const NamedTensors found = Finish(&prepared, what);
+          ++report_->runs_with_fewer_rows;
+          CheckValues(found, what);
+          if (MayDependOnPreparedRows(def_.type, variant.candidate, check_.dtype)) {
+            CompareRuns(outputs, found, what, "a kernel prepared for the rows in use");
+          } else {
+            CompareBits(outputs, found, what);
+          }
+        }
+      });
+    }
   }
 
   void CheckViews(const NamedTensors& outputs, const std::string& where) {
@@ -440,6 +505,11 @@ class OpChecker {
         const std::string what = StrCat(where, " with other data in shape-only input ", name);
         CompareBits(outputs, Finish(prepared, what), what);
       }
+      if (!options_.place.is_cpu()) continue;
+      prepared->Load(check_.inputs, kPoison);
+      prepared->TakeInputAway(name);
+      const std::string what = StrCat(where, " without the shape-only input ", name);
+      CompareBits(outputs, Finish(prepared, what), what);
     }
   }
 
@@ -594,6 +664,7 @@ class OpChecker {
   CaseReport* report_;
   const OpDef& def_;
   const OpContext context_;
+  std::optional<std::vector<WiderInputs>> wider_inputs_;  // made when they are first needed
 };
 
 }  // namespace

@@ -29,8 +29,11 @@ struct OpCheck {
 // - the bits are equal for all numbers of threads (except with oneDNN and Winograd), in a second
 //   run over other leftovers in memory, in place (each pair of OpDef::in_place, and all together),
 //   from OpDef::replayed_by, with default attributes written out, and with any data in shape-only
-//   inputs; outputs in OpDef::views have the bytes of their inputs;
+//   inputs, and without them; outputs in OpDef::views have the bytes of their inputs;
 // - without one of the outputs the others are the same, or an Error names the missing slot;
+// - a kernel that takes fewer rows gives the same bits (or, with oneDNN, the same numbers) if it
+// was
+//   prepared for more, whichever inputs have more; it touches no row after those in use;
 // - zeros give zeros if the definition declares so;
 // - nothing is written out of bounds, into an input or into padding;
 // - the shape rule accepts unknown dims.

@@ -46,6 +46,7 @@ enum class Bug {
   kWrongUnknownDim,
   kNonZeroPadding,
   kReadsShapeOnlyInput,
+  kAsksShapeOnlyInputForItsShape,
   kWrongDefault,
   kWrongOnTwoThreads,
   kRoundsOtherwiseOnThreeThreads,
@@ -55,6 +56,9 @@ enum class Bug {
   kRefusesDataAsDeclared,
   kRefusesToBeWithoutOutput,
   kDoesNotNameTheMissingOutput,
+  kWritesThePreparedRows,
+  kScalesByThePreparedRows,
+  kReadsUnusedRows,
 };
 
 // Scales `count` elements with the bug, if it is one of values or memory.
@@ -90,10 +94,13 @@ std::unique_ptr<Kernel> PrepareTwice(PrepareContext& context, Bug bug) {
   // As if the kernel had a default of its own.
   if (bug == Bug::kWrongDefault && !context.op().HasAttr("scale")) scale = T(3);
   const int workspace = context.RequestWorkspace(8 * sizeof(T));
-  return MakeKernel([=](const KernelContext& run) {
+  const Shape prepared = context.Input("X").shape;
+  return MakeRowsKernel([=](const KernelContext& run) {
     const Tensor& from = run.input(x);
     Tensor& to = run.output(out);
-    const int64_t count = to.byte_count() / static_cast<int64_t>(sizeof(T));
+    int64_t count = to.byte_count() / static_cast<int64_t>(sizeof(T));
+    const bool has_fewer_rows = from.shape()[0] < prepared[0];
+    if (bug == Bug::kWritesThePreparedRows) count = std::max(count, prepared.element_count());
     T* scratch = static_cast<T*>(run.workspace(workspace));
     if (bug == Bug::kWritesPastWorkspace) scratch[8] = T(0);
     if (bug == Bug::kRefusesData || bug == Bug::kRefusesDataAsDeclared) {
@@ -108,7 +115,13 @@ std::unique_ptr<Kernel> PrepareTwice(PrepareContext& context, Bug bug) {
     if (count == 0) return;
     if (bug == Bug::kLeavesElementUnwritten) to.data<T>()[count - 1] = kept;
     if (bug == Bug::kReadsWorkspaceUnwritten) to.data<T>()[0] += scratch[0];
+    if (bug == Bug::kScalesByThePreparedRows && has_fewer_rows) to.data<T>()[0] *= T(0.5);
+    if (bug == Bug::kReadsUnusedRows && has_fewer_rows)
+      to.data<T>()[0] += 0 * from.data<T>()[count];
     if (bug == Bug::kWritesInput) const_cast<T*>(from.data<T>())[0] = T(0);
+    if (bug == Bug::kAsksShapeOnlyInputForItsShape && run.input(hint).shape().rank() == 0) {
+      to.data<T>()[0] = T(0);
+    }
     if (bug == Bug::kReadsShapeOnlyInput) to.data<T>()[0] += run.input(hint).data<T>()[0];
     // With three channels in blocks of 8 or 16 the last element is padding.
     if (bug == Bug::kNonZeroPadding && !to.layout().is_plain()) to.data<T>()[count - 1] = T(1);
@@ -283,6 +296,7 @@ TEST(OpRunner, RunsEveryCandidateDTypeAndLayout) {
   EXPECT_THAT(report.kernels,
               ElementsAre("twice/plain/float32", "twice/plain/float64", "twice/second/float32",
                           "twice_grad/plain/float32", "twice_grad/plain/float64"));
+  EXPECT_GT(report.runs_with_fewer_rows, 0);
   RunnerOptions plain_only;
   plain_only.channel_blocks = {};
   EXPECT_GT(report.runs, RunCase(registry, TwiceCase(), plain_only).runs);
@@ -344,6 +358,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "X.0=blocked8: left the padding of output Out.0"},
         PlantedBug{Bug::kReadsShapeOnlyInput, "ReadsShapeOnlyInput",
                    "with other data in shape-only input Hint.0"},
+        PlantedBug{Bug::kAsksShapeOnlyInputForItsShape, "AsksShapeOnlyInputForItsShape",
+                   "without the shape-only input Hint.0"},
         PlantedBug{Bug::kWrongDefault, "WrongDefault", "with default attributes written out"},
         PlantedBug{Bug::kWrongOnTwoThreads, "WrongOnTwoThreads", "threads=2: Out.0 index"},
         PlantedBug{Bug::kRoundsOtherwiseOnThreeThreads, "RoundsOtherwiseOnThreeThreads",
@@ -357,7 +373,13 @@ INSTANTIATE_TEST_SUITE_P(
         PlantedBug{Bug::kDoesNotNameTheMissingOutput, "DoesNotNameTheMissingOutput",
                    "without output Out.0: an Error that doesn't name the slot: twice: there is no "
                    "Output"},
-        PlantedBug{Bug::kNegativeZeros, "NegativeZeros", "Out.0 of zeros is not zero"}),
+        PlantedBug{Bug::kNegativeZeros, "NegativeZeros", "Out.0 of zeros is not zero"},
+        PlantedBug{Bug::kWritesThePreparedRows, "WritesThePreparedRows",
+                   "prepared for 4 instead of 2 rows: wrote after the rows of output Out.0"},
+        PlantedBug{Bug::kScalesByThePreparedRows, "ScalesByThePreparedRows",
+                   "prepared for 4 instead of 2 rows: Out.0 differs"},
+        PlantedBug{Bug::kReadsUnusedRows, "ReadsUnusedRows",
+                   "prepared for 4 instead of 2 rows: Out.0 index [0, 0, 0, 0]: found "}),
     [](const auto& info) { return info.param.name; });
 
 TEST(OpRunner, ReportsReferencesOfAnotherShape) {

@@ -1,6 +1,7 @@
 #include "tests/harness/prepared_op.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
@@ -32,6 +33,16 @@ void FillRowNumbers(unsigned char byte, Tensor* tensor) {
   constexpr unsigned char kHighest = 0x7F;
   const int64_t row = byte == 0 ? 0 : byte == kHighest ? tensor->height() - 1 : -1;
   std::ranges::fill(tensor->rows(), row < tensor->height() ? row : -1);
+}
+
+// What inputs hold after their rows in use: NaN for floats.
+constexpr unsigned char kUnusedInput = 0xFF;
+
+// Returns whether all that the tensor leaves unused of its block holds `byte`.
+bool RestHolds(const GuardedBlock& block, const Tensor& tensor, unsigned char byte) {
+  const auto* data = static_cast<const unsigned char*>(block.data());
+  return std::all_of(data + tensor.byte_count(), data + block.bytes(),
+                     [byte](unsigned char found) { return found == byte; });
 }
 
 // Returns a tensor in the block; without memory if it has no elements, as in the executor.
@@ -93,7 +104,7 @@ OpContext ContextOf(const OpDef& def, const Op& op, const NamedTensors& inputs,
 
 PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTensors& inputs,
                        const OpSettings& settings)
-    : def_(registry.Get(op.type)), device_{.place = settings.place} {
+    : def_(registry.Get(op.type)), op_(op), device_{.place = settings.place} {
   CheckOp(def_, op);
   const OpContext context = ContextOf(def_, op, inputs, settings.layouts, settings.place);
   const KernelDef& kernel = registry.SelectKernel(context, settings.candidate);
@@ -187,7 +198,31 @@ PreparedOp::Argument* PreparedOp::FindInput(const std::string& name) {
   return it == inputs_.end() ? nullptr : &*it;
 }
 
+void PreparedOp::LoadFewerRows(const NamedTensors& inputs, unsigned char poison) {
+  const std::vector<TensorMeta> in = InputMetas(def_, op_, inputs);
+  for (const TensorMeta& meta : in) {
+    SKIFF_ENFORCE(!meta.layout.is_blocked(), kInvalidArgument, "fewer rows in a blocked layout");
+  }
+  const std::vector<std::string> names = OutputOrder(def_, op_);
+  const std::vector<TensorMeta> out = InferOutputMetas(def_, op_, in);
+  for (Argument& input : inputs_) {
+    const Tensor& value = inputs.at(input.name);
+    input.block->Fill(kUnusedInput);
+    input.tensor =
+        TensorIn(*input.block,
+                 {.shape = value.shape(), .dtype = value.dtype(), .layout = input.tensor.layout()});
+  }
+  for (Argument& output : outputs_) {
+    const auto at = std::ranges::find(names, output.name) - names.begin();
+    const TensorMeta& meta = out[static_cast<size_t>(at)];
+    output.tensor = TensorIn(*output.block, meta);
+    if (meta.lod != nullptr) output.tensor.set_lod(meta.lod->offsets);
+  }
+  Load(inputs, poison);
+}
+
 void PreparedOp::Load(const NamedTensors& inputs, unsigned char poison) {
+  poison_ = poison;
   for (Argument& output : outputs_) {
     if (output.dynamic) {
       output.tensor = Tensor();
@@ -200,6 +235,7 @@ void PreparedOp::Load(const NamedTensors& inputs, unsigned char poison) {
   // After the outputs, which may share their storage.
   for (Argument& input : inputs_) {
     const Tensor& value = inputs.at(input.name);
+    if (input.taken_away) input.tensor = *std::exchange(input.taken_away, std::nullopt);
     Tensor in_layout(value.shape(), value.dtype(), Place::Cpu(), input.tensor.layout());
     CopyIntoLayout(value, &in_layout);
     CopyTensor(in_layout, &input.tensor);
@@ -219,6 +255,14 @@ void PreparedOp::PoisonInput(const std::string& name, unsigned char poison) {
   input->block->Fill(poison);
   if (input->tensor.is_selected_rows()) FillRowNumbers(poison, &input->tensor);
   input->before = CopyToCpu(input->tensor);
+}
+
+void PreparedOp::TakeInputAway(const std::string& name) {
+  Argument* input = FindInput(name);
+  SKIFF_ENFORCE(input != nullptr, kNotFound, "there is no input \"", name, "\"");
+  if (input->shared) return;
+  input->taken_away = std::exchange(input->tensor, Tensor());
+  input->tensor.ShareLoD(input->taken_away->shared_lod());
 }
 
 void PreparedOp::Run() { kernel_->Run(context_); }
@@ -243,15 +287,21 @@ std::vector<std::string> PreparedOp::Faults() const {
     }
   };
   for (const Argument& input : inputs_) {
-    if (input.shared) continue;
+    if (input.shared || input.taken_away) continue;
     check_guards(*input.block, StrCat("input ", input.name));
     if (!SameBits(CopyToCpu(input.tensor), input.before)) {
       faults.push_back(StrCat("wrote into input ", input.name));
+    }
+    if (device_.place.is_cpu() && !RestHolds(*input.block, input.tensor, kUnusedInput)) {
+      faults.push_back(StrCat("wrote after the rows of input ", input.name));
     }
   }
   for (const Argument& output : outputs_) {
     if (output.dynamic) continue;
     check_guards(*output.block, StrCat("output ", output.name));
+    if (device_.place.is_cpu() && !RestHolds(*output.block, output.tensor, poison_)) {
+      faults.push_back(StrCat("wrote after the rows of output ", output.name));
+    }
     if (!PaddingIsZero(CopyToCpu(output.tensor))) {
       faults.push_back(StrCat("left the padding of output ", output.name, " (",
                               output.tensor.shape(), ", ", output.tensor.layout(),

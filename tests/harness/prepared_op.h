@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,20 +54,27 @@ class PreparedOp {
   // Copies plain inputs in, which must have the shapes given at construction, and fills outputs,
   // workspaces and derived forms with `poison`. Then refreshes the derived forms.
   void Load(const NamedTensors& inputs, unsigned char poison);
+  // The same for inputs with fewer rows: tensors get the shapes and LoDs that follow from these.
+  // What they leave unused of their memory is filled with `poison` in outputs and NaN in inputs.
+  void LoadFewerRows(const NamedTensors& inputs, unsigned char poison);
   // Overwrites the data of an input, unless an output shares it. For selected rows, sets row
   // numbers to a legal one.
   void PoisonInput(const std::string& name, unsigned char poison);
+  // Takes an input away, but for its LoD, until the next Load: where only shapes count, a plan may
+  // keep no tensor at all.
+  void TakeInputAway(const std::string& name);
   // Runs the kernel. On a device, only issues it.
   void Run();
   // Waits until what was issued is done.
   void Wait() const;
   // Returns plain copies of the outputs.
   NamedTensors Outputs() const;
-  // Returns the forbidden writes of the last Run: out of bounds, into an input, or into the padding
-  // of an output.
+  // Returns the forbidden writes of the last Run: out of bounds, into an input, into the padding of
+  // an output, or after the rows in use.
   std::vector<std::string> Faults() const;
 
   const std::string& candidate() const { return candidate_; }
+  bool takes_fewer_rows() const { return kernel_->TakesFewerRows(); }
   // The bytes of all inputs and outputs.
   int64_t argument_bytes() const;
   // The bytes of all workspaces, the scratch memory of a run.
@@ -77,7 +85,8 @@ class PreparedOp {
     std::string name;
     Tensor tensor;
     GuardedBlock* block = nullptr;
-    Tensor before;         // what an input held before the run
+    Tensor before;  // what an input held before the run
+    std::optional<Tensor> taken_away;
     bool shared = false;   // an input whose storage an output shares
     bool dynamic = false;  // an output whose shape the kernel finds
   };
@@ -89,6 +98,7 @@ class PreparedOp {
   Argument* FindInput(const std::string& name);
 
   const OpDef& def_;
+  const Op& op_;
   std::string candidate_;
   std::deque<GuardedBlock> blocks_;
   std::deque<Argument> inputs_;
@@ -96,6 +106,7 @@ class PreparedOp {
   std::vector<GuardedBlock*> workspaces_;
   std::vector<GuardedBlock*> derived_;
   std::vector<DerivedForm> derived_forms_;
+  unsigned char poison_ = 0;  // of the last Load
   std::unique_ptr<Kernel> kernel_;
   KernelContext context_;
   DeviceContext device_;

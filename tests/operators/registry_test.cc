@@ -45,6 +45,16 @@ TEST(DefaultOpRegistry, HasACaseForEveryKernelCandidate) {
   }
 }
 
+// Each test of a family runs these kernels on fewer rows than they were prepared for.
+TEST(DefaultOpRegistry, HasACaseWithFewerRowsForEveryKernelThatTakesThem) {
+  const RowKernels kernels = FindRowKernels(DefaultOpRegistry(), Cases());
+  RecordProperty("kernels_that_take_fewer_rows", std::to_string(kernels.all.size()));
+  EXPECT_FALSE(kernels.checked.empty());
+  for (const std::string& kernel : RowKernelsWithoutCheck(kernels)) {
+    ADD_FAILURE() << kernel << " takes fewer rows, but every case fixes the rows";
+  }
+}
+
 // Whether the case runs is up to the machine: see cuda_test.
 TEST(DefaultOpRegistry, HasACaseForEveryCudaKernel) {
   for (const std::string& kernel :
