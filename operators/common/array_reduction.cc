@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "framework/base/parallel.h"
 #include "operators/common/half.h"
@@ -84,20 +83,25 @@ double SumOfSquares(const T* x, int64_t count) {
       Addition<double>::Join);
 }
 
+// So threads share many small arrays as evenly as a single large one.
 template <typename T>
-SumsOfSquares<T>::SumsOfSquares(std::vector<int64_t> counts) : counts_(std::move(counts)) {
-  // All arrays' parts are numbered through, so that threads share many small arrays as evenly as a
-  // single large one.
-  first_parts_.push_back(0);
-  for (const int64_t count : counts_) {
-    const int64_t parts = (count + PartSize(count) - 1) / PartSize(count);
-    first_parts_.push_back(first_parts_.back() + parts);
+template <typename CountOf>
+void SumsOfSquares<T>::SetParts(const CountOf& count_of) {
+  for (size_t i = 0; i + 1 < first_parts_.size(); ++i) {
+    const int64_t count = count_of(i);
+    first_parts_[i + 1] = first_parts_[i] + (count + PartSize(count) - 1) / PartSize(count);
   }
 }
 
 template <typename T>
-void SumsOfSquares<T>::Compute(const std::vector<Array>& arrays, void* workspace,
-                               double* sums) const {
+SumsOfSquares<T>::SumsOfSquares(const std::vector<int64_t>& counts)
+    : first_parts_(counts.size() + 1, 0) {
+  SetParts([&](size_t i) { return counts[i]; });
+}
+
+template <typename T>
+void SumsOfSquares<T>::Compute(const std::vector<Array>& arrays, void* workspace, double* sums) {
+  SetParts([&](size_t i) { return arrays[i].count; });
   auto* of_parts = static_cast<double*>(workspace);
   ParallelFor(part_count(), 1, [&](int64_t begin, int64_t end) {
     // The array that the first part belongs to; empty arrays have no part and are skipped.
@@ -105,13 +109,13 @@ void SumsOfSquares<T>::Compute(const std::vector<Array>& arrays, void* workspace
     auto array = static_cast<size_t>(above - first_parts_.begin()) - 1;
     for (int64_t part = begin; part < end; ++part) {
       while (part >= first_parts_[array + 1]) ++array;
-      const int64_t size = PartSize(counts_[array]);
+      const int64_t count = arrays[array].count;
+      const int64_t size = PartSize(count);
       const int64_t first = (part - first_parts_[array]) * size;
-      of_parts[part] =
-          BlockSumOfSquares<T>(arrays[array], first, std::min(size, counts_[array] - first));
+      of_parts[part] = BlockSumOfSquares<T>(arrays[array], first, std::min(size, count - first));
     }
   });
-  for (size_t i = 0; i < counts_.size(); ++i) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
     // In the order of the parts, whichever thread computed them.
     sums[i] = std::accumulate(of_parts + first_parts_[i], of_parts + first_parts_[i + 1], 0.0);
   }

@@ -36,19 +36,22 @@ class SumsOfSquares {
   struct Array {
     const void* data = nullptr;
     DType dtype = kDTypeOf<T>;
+    int64_t count = 0;
   };
 
-  // `counts` has the number of elements of each array.
-  explicit SumsOfSquares(std::vector<int64_t> counts);
+  // `counts` has the number of elements of each array, or a larger one.
+  explicit SumsOfSquares(const std::vector<int64_t>& counts);
 
   int64_t workspace_bytes() const { return part_count() * static_cast<int64_t>(sizeof(double)); }
   // Sets sums[i] to the sum of arrays[i][j]², for as many arrays as there are counts.
-  void Compute(const std::vector<Array>& arrays, void* workspace, double* sums) const;
+  void Compute(const std::vector<Array>& arrays, void* workspace, double* sums);
 
  private:
   int64_t part_count() const { return first_parts_.back(); }
+  // Numbers the parts of all arrays through.
+  template <typename CountOf>
+  void SetParts(const CountOf& count_of);
 
-  std::vector<int64_t> counts_;
   std::vector<int64_t> first_parts_;  // of each array, and at the end the number of all parts
 };
 

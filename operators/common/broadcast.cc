@@ -136,14 +136,28 @@ BroadcastReduction::BroadcastReduction(const Broadcast& broadcast, BroadcastOper
   // Few tiles would keep few threads busy, so the longest reduced dim is cut into parts. Run adds
   // the sums of the parts in order, and the cut depends only on the sizes, so the number of threads
   // doesn't change the result.
-  if (tiles_ < kEnoughTiles && reduced_rank_ > 0) {
-    const int64_t most =
-        std::min({kMaxParts, reduced_[cut_].size, broadcast.count() / kMinPartElements});
-    parts_ = std::max<int64_t>(most, 1);
-  }
+  if (tiles_ < kEnoughTiles && reduced_rank_ > 0) parts_ = PartsOf(broadcast.count());
+  scratch_sums_ = ScratchSums(broadcast);
   const int64_t items = std::max<int64_t>(parts_ * tiles_, 1);
   const int64_t item_elements = std::max<int64_t>(broadcast.count() / items, 1);
   grain_ = std::max<int64_t>(kGrainElements / item_elements, 1);
+}
+
+int64_t BroadcastReduction::PartsOf(int64_t elements) const {
+  return std::max<int64_t>(std::min({kMaxParts, reduced_[cut_].size, elements / kMinPartElements}),
+                           1);
+}
+
+int64_t BroadcastReduction::ScratchSums(const Broadcast& broadcast) const {
+  const int64_t own = parts_ == 1 ? 0 : parts_ * kept_count_;
+  const BroadcastDim& rows = broadcast.dims().front();
+  const bool keeps_rows = (operand_ == BroadcastOperand::kX ? rows.x_stride : rows.y_stride) != 0;
+  if (is_empty_ || reduced_rank_ == 0 || !keeps_rows) return own;
+  // With fewer rows there may be so few tiles that they are cut into parts.
+  const int64_t tile = run_is_kept_ ? kSegment : 1;
+  const int64_t sums = std::min(kept_count_, (kEnoughTiles - 1) * tile);
+  const int64_t parts = PartsOf(broadcast.count() / kept_count_ * sums);
+  return std::max(own, parts == 1 ? 0 : parts * sums);
 }
 
 }  // namespace skiff

@@ -5,7 +5,7 @@
 // and a dim of 1 is repeated along the other operand's. As in Fluid 1.x, trailing dims of 1 that
 // extend beyond the larger operand are dropped first: [4, 1] fits [2, 3, 4] at axis 2.
 //
-// Everything here is computed when a kernel is prepared; walking over memory allocates nothing.
+// Nothing here allocates memory, so a kernel can make these objects in each run, for its rows.
 #pragma once
 
 #include <algorithm>
@@ -143,10 +143,10 @@ class BroadcastReduction {
 
   BroadcastReduction(const Broadcast& broadcast, BroadcastOperand operand);
 
-  // Returns the bytes of scratch memory that Run needs for T.
+  // Returns the bytes of scratch memory that Run needs for T, for these rows (dim 0) or fewer.
   template <typename T>
   int64_t ScratchBytes() const {
-    return parts_ == 1 ? 0 : parts_ * kept_count_ * static_cast<int64_t>(sizeof(Sum<T>));
+    return scratch_sums_ * static_cast<int64_t>(sizeof(Sum<T>));
   }
 
   // Fills `sums`, which has as many elements as the operand. segment(offsets, length, buffer) must
@@ -184,6 +184,11 @@ class BroadcastReduction {
   static constexpr int64_t kMaxParts = 64;
   static constexpr int64_t kMinPartElements = 32768;
   static constexpr int64_t kGrainElements = 16384;
+
+  // Returns the parts into which a reduction of few sums is cut: `elements` in all.
+  int64_t PartsOf(int64_t elements) const;
+  // Returns the partial results of this reduction, or of one with fewer rows if it has more.
+  int64_t ScratchSums(const Broadcast& broadcast) const;
 
   // Returns the operand's own offset.
   int64_t OperandOffset(const BroadcastOffsets& offsets) const {
@@ -312,6 +317,7 @@ class BroadcastReduction {
   int64_t tiles_ = 0;
   int64_t parts_ = 1;
   size_t cut_ = 0;
+  int64_t scratch_sums_ = 0;
   int64_t grain_ = 1;
 };
 

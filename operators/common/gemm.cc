@@ -1,6 +1,7 @@
 // float: SimplifyGemm reduces the batch to as few dims as possible, and a oneDNN matmul runs over
 // the dims with separate results. Dims whose products are summed (stride 0 of C) are a loop around
-// it, in which all but the first product add to C.
+// it, in which all but the first product add to C. For other sizes than those prepared,
+// dnnl_sgemm multiplies one pair of matrices after the other.
 //
 // double: C is cut into blocks of 32 x 64, which are independent of each other. A block packs
 // panels of A and B of depth 64, 16 and 32 KiB, which stay in the first two levels of the cache,
@@ -9,7 +10,9 @@
 #include "operators/common/gemm.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
+#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -55,8 +58,8 @@ bool FoldInnermost(GemmSpec* spec) {
 }
 
 // Merges neighbouring dims that all three matrices walk as one, so that oneDNN gets few dims.
-void MergeBatchDims(std::vector<GemmBatchDim>* batch) {
-  std::vector<GemmBatchDim> merged;
+void MergeBatchDims(GemmBatch* batch) {
+  GemmBatch merged;
   for (const GemmBatchDim& dim : *batch) {
     if (dim.size == 1) continue;
     if (!merged.empty()) {
@@ -69,7 +72,7 @@ void MergeBatchDims(std::vector<GemmBatchDim>* batch) {
     }
     merged.push_back(dim);
   }
-  *batch = std::move(merged);
+  *batch = merged;
 }
 
 struct Offsets {
@@ -79,55 +82,65 @@ struct Offsets {
 };
 
 // Returns where the matrices of batch index `index` start.
-Offsets BatchOffsets(const std::vector<GemmBatchDim>& batch, int64_t index) {
+Offsets BatchOffsets(const GemmBatch& batch, int64_t index) {
   Offsets offsets;
-  for (auto dim = batch.rbegin(); dim != batch.rend(); ++dim) {
-    const int64_t i = index % dim->size;
-    index /= dim->size;
-    offsets.a += i * dim->stride_a;
-    offsets.b += i * dim->stride_b;
-    offsets.c += i * dim->stride_c;
+  for (const GemmBatchDim& dim : std::ranges::reverse_view(batch.dims())) {
+    const int64_t i = index % dim.size;
+    index /= dim.size;
+    offsets.a += i * dim.stride_a;
+    offsets.b += i * dim.stride_b;
+    offsets.c += i * dim.stride_c;
   }
   return offsets;
 }
 
-int64_t BatchCount(const std::vector<GemmBatchDim>& batch) {
+int64_t BatchCount(const GemmBatch& batch) {
   int64_t count = 1;
   for (const GemmBatchDim& dim : batch) count *= dim.size;
   return count;
 }
 
-// The dims of a batch that have separate results, and those whose products are summed.
-struct SplitBatch {
-  std::vector<GemmBatchDim> kept;
-  std::vector<GemmBatchDim> summed;
-};
-
-SplitBatch Split(const std::vector<GemmBatchDim>& batch) {
-  SplitBatch split;
-  for (const GemmBatchDim& dim : batch) {
-    (dim.stride_c == 0 ? split.summed : split.kept).push_back(dim);
+// A simplified product, with the dims of its batch that have separate results, and those whose
+// products are summed.
+struct PlannedProduct {
+  explicit PlannedProduct(const GemmSpec& simple) : spec(simple) {
+    for (const GemmBatchDim& dim : spec.batch) {
+      (dim.stride_c == 0 ? summed : kept).push_back(dim);
+    }
+    kept_count = BatchCount(kept);
+    summed_count = BatchCount(summed);
   }
-  return split;
-}
+
+  bool is_empty() const { return spec.m == 0 || spec.n == 0 || kept_count == 0; }
+  bool has_terms() const { return spec.k > 0 && summed_count > 0; }
+
+  GemmSpec spec;
+  GemmBatch kept;
+  GemmBatch summed;
+  int64_t kept_count = 1;
+  int64_t summed_count = 1;
+};
 
 // Sets C = beta * C: the result if a product has no terms. For beta = 0 this overwrites NaN, too.
 template <typename T>
-void ScaleMatrices(const GemmSpec& spec, const std::vector<GemmBatchDim>& kept, T* c) {
-  const int64_t count = BatchCount(kept);
-  for (int64_t i = 0; i < count * spec.m; ++i) {
-    T* row = c + BatchOffsets(kept, i / spec.m).c + i % spec.m * spec.ldc;
+void ScaleMatrices(const PlannedProduct& product, T* c) {
+  const GemmSpec& spec = product.spec;
+  for (int64_t i = 0; i < product.kept_count * spec.m; ++i) {
+    T* row = c + BatchOffsets(product.kept, i / spec.m).c + i % spec.m * spec.ldc;
     for (int64_t j = 0; j < spec.n; ++j) {
       row[j] = spec.beta == 0 ? T{0} : static_cast<T>(spec.beta) * row[j];
     }
   }
 }
 
+// The multiplications that are worth a thread.
+constexpr int64_t kGrainWork = 32768;
+
 // ---- float: oneDNN
 
 // A stride of 0 becomes a dim of 1, which oneDNN broadcasts.
 dnnl::memory::desc Describe(int64_t rows, int64_t columns, int64_t row_stride,
-                            int64_t column_stride, const std::vector<GemmBatchDim>& kept,
+                            int64_t column_stride, std::span<const GemmBatchDim> kept,
                             int64_t GemmBatchDim::*stride) {
   const size_t rank = kept.size() + 2;
   dnnl::memory::dims dims(rank);
@@ -159,8 +172,10 @@ dnnl::primitive_attr ScaleAndAdd(double alpha, double beta) {
 
 class MatmulPrimitive {
  public:
-  MatmulPrimitive(const GemmSpec& spec, const std::vector<GemmBatchDim>& kept, double beta,
-                  PrepareContext& context, int prepacked_b) {
+  MatmulPrimitive(const PlannedProduct& product, double beta, PrepareContext& context,
+                  int prepacked_b) {
+    const GemmSpec& spec = product.spec;
+    const std::span<const GemmBatchDim> kept = product.kept.dims();
     const int64_t a_row = spec.trans_a ? 1 : spec.lda;
     const int64_t a_column = spec.trans_a ? spec.lda : 1;
     const int64_t b_row = spec.trans_b ? 1 : spec.ldb;
@@ -190,6 +205,8 @@ class MatmulPrimitive {
     call_.Run();
   }
 
+  bool packs_b() const { return packed_b_ >= 0; }
+
  private:
   // Requests the derived form of B. Returns its index.
   static int Prepack(const dnnl::memory::desc& stored, const dnnl::memory::desc& wanted, int input,
@@ -209,6 +226,41 @@ class MatmulPrimitive {
   int workspace_ = -1;
   int packed_b_ = -1;
 };
+
+// Multiplies matrices for which no primitive is prepared.
+void MultiplyUnprepared(const PlannedProduct& product, double beta, const float* a, const float* b,
+                        float* c) {
+  const GemmSpec& spec = product.spec;
+  const OnednnSgemmSizes sizes{.m = spec.m,
+                               .n = spec.n,
+                               .k = spec.k,
+                               .trans_a = spec.trans_a,
+                               .trans_b = spec.trans_b,
+                               .lda = spec.lda,
+                               .ldb = spec.ldb,
+                               .ldc = spec.ldc};
+  const auto multiply = [&](int64_t i) {
+    const Offsets at = BatchOffsets(product.kept, i);
+    return OnednnSgemm(sizes, static_cast<float>(spec.alpha), a + at.a, b + at.b,
+                       static_cast<float>(beta), c + at.c);
+  };
+  bool succeeds = true;
+  if (product.kept_count == 1) {
+    succeeds = multiply(0);
+  } else {
+    // Threads share the matrices, which tend to be small.
+    const int64_t grain = std::max<int64_t>(1, kGrainWork / (spec.m * spec.n * spec.k));
+    std::atomic<bool> failed{false};
+    ParallelFor(product.kept_count, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if (!multiply(i)) failed.store(true, std::memory_order_relaxed);
+      }
+    });
+    succeeds = !failed.load();
+  }
+  SKIFF_ENFORCE(succeeds, kFailedPrecondition, "oneDNN could not multiply matrices of ", spec.m,
+                " x ", spec.k, " and ", spec.k, " x ", spec.n);
+}
 
 // ---- double: blocks that fit into the caches
 
@@ -280,7 +332,38 @@ void MultiplyBlock(const GemmSpec& spec, double beta, const double* a, const dou
   }
 }
 
+// Computes all matrices C.
+void MultiplyBlocks(const PlannedProduct& product, double beta, const double* a, const double* b,
+                    double* c) {
+  const GemmSpec& spec = product.spec;
+  const int64_t row_blocks = (spec.m + kBlockRows - 1) / kBlockRows;
+  const int64_t column_blocks = (spec.n + kBlockColumns - 1) / kBlockColumns;
+  const int64_t blocks = row_blocks * column_blocks;
+  // The work of a block, which decides how many blocks are worth a thread.
+  const int64_t block_work =
+      std::min(kBlockRows, spec.m) * std::min(kBlockColumns, spec.n) * spec.k;
+  const int64_t grain = std::max<int64_t>(1, kGrainWork / block_work);
+  ParallelFor(product.kept_count * blocks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Offsets at = BatchOffsets(product.kept, i / blocks);
+      const int64_t row = i % blocks / column_blocks * kBlockRows;
+      const int64_t column = i % column_blocks * kBlockColumns;
+      MultiplyBlock(spec, beta, a + at.a, b + at.b, c + at.c, row, column);
+    }
+  });
+}
+
 }  // namespace
+
+GemmBatch::GemmBatch(std::initializer_list<GemmBatchDim> dims) {
+  for (const GemmBatchDim& dim : dims) push_back(dim);
+}
+
+void GemmBatch::push_back(const GemmBatchDim& dim) {
+  SKIFF_ENFORCE(rank_ < dims_.size(), kInvalidArgument, "gemm: a batch of more than ", rank_,
+                " dims");
+  dims_[rank_++] = dim;
+}
 
 GemmSpec SimplifyGemm(GemmSpec spec) {
   SKIFF_ENFORCE(spec.m >= 0 && spec.n >= 0 && spec.k >= 0, kInvalidArgument,
@@ -308,62 +391,56 @@ template <typename T>
 class Gemm<T>::Product {
  public:
   Product(const GemmSpec& spec, PrepareContext& context, int prepacked_b)
-      : spec_(SimplifyGemm(spec)), split_(Split(spec_.batch)) {
+      : spec_(spec), prepared_(SimplifyGemm(spec)) {
     SKIFF_ENFORCE(prepacked_b < 0 || (std::is_same_v<T, float> && IsOneProduct(spec)),
                   kInvalidArgument,
                   "gemm: B can be prepacked for one product of float matrices only");
-    summed_count_ = BatchCount(split_.summed);
-    is_empty_ = spec_.m == 0 || spec_.n == 0 || BatchCount(split_.kept) == 0;
-    has_terms_ = spec_.k > 0 && summed_count_ > 0;
     if constexpr (std::is_same_v<T, float>) {
-      if (!is_empty_ && has_terms_) MakePrimitives(context, prepacked_b);
+      if (!prepared_.is_empty() && prepared_.has_terms()) MakePrimitives(context, prepacked_b);
     }
   }
 
+  bool packs_b() const { return first_ && first_->packs_b(); }
+
   void Run(const KernelContext& context, const T* a, const T* b, T* c) {
-    if (is_empty_) return;
-    if (!has_terms_) return ScaleMatrices(spec_, split_.kept, c);
-    for (int64_t i = 0; i < summed_count_; ++i) {
-      // The summed dims run one after the other, in order: two threads must not add to one C.
-      const Offsets at = BatchOffsets(split_.summed, i);
-      RunKept(context, a + at.a, b + at.b, c, i == 0);
-    }
+    RunPlanned(context, prepared_, a, b, c);
+  }
+
+  void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c) {
+    if (spec == spec_) return Run(context, a, b, c);
+    RunPlanned(context, PlannedProduct(SimplifyGemm(spec)), a, b, c);
   }
 
  private:
   void MakePrimitives(PrepareContext& context, int prepacked_b) {
-    first_.emplace(spec_, split_.kept, spec_.beta, context, prepacked_b);
-    if (summed_count_ > 1) next_.emplace(spec_, split_.kept, 1.0, context, -1);
+    first_.emplace(prepared_, prepared_.spec.beta, context, prepacked_b);
+    if (prepared_.summed_count > 1) next_.emplace(prepared_, 1.0, context, -1);
   }
 
-  void RunKept(const KernelContext& context, const T* a, const T* b, T* c, bool is_first) {
-    if constexpr (std::is_same_v<T, float>) {
-      (is_first ? *first_ : *next_).Run(context, a, b, c);
-    } else {
-      const int64_t row_blocks = (spec_.m + kBlockRows - 1) / kBlockRows;
-      const int64_t column_blocks = (spec_.n + kBlockColumns - 1) / kBlockColumns;
-      const int64_t blocks = row_blocks * column_blocks;
-      // The work of a block, which decides how many blocks are worth a thread.
-      const int64_t block_work =
-          std::min(kBlockRows, spec_.m) * std::min(kBlockColumns, spec_.n) * spec_.k;
-      const int64_t grain = std::max<int64_t>(1, 32768 / block_work);
-      const double beta = is_first ? spec_.beta : 1.0;
-      ParallelFor(BatchCount(split_.kept) * blocks, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const Offsets at = BatchOffsets(split_.kept, i / blocks);
-          const int64_t row = i % blocks / column_blocks * kBlockRows;
-          const int64_t column = i % column_blocks * kBlockColumns;
-          MultiplyBlock(spec_, beta, a + at.a, b + at.b, c + at.c, row, column);
-        }
-      });
+  void RunPlanned(const KernelContext& context, const PlannedProduct& product, const T* a,
+                  const T* b, T* c) {
+    if (product.is_empty()) return;
+    if (!product.has_terms()) return ScaleMatrices(product, c);
+    for (int64_t i = 0; i < product.summed_count; ++i) {
+      // The summed dims run one after the other, in order: two threads must not add to one C.
+      const Offsets at = BatchOffsets(product.summed, i);
+      RunKept(context, product, a + at.a, b + at.b, c, i == 0);
     }
   }
 
-  GemmSpec spec_;
-  SplitBatch split_;
-  int64_t summed_count_ = 1;
-  bool is_empty_ = false;
-  bool has_terms_ = true;
+  void RunKept(const KernelContext& context, const PlannedProduct& product, const T* a, const T* b,
+               T* c, bool is_first) {
+    const double beta = is_first ? product.spec.beta : 1.0;
+    if constexpr (std::is_same_v<T, float>) {
+      if (&product == &prepared_) return (is_first ? *first_ : *next_).Run(context, a, b, c);
+      MultiplyUnprepared(product, beta, a, b, c);
+    } else {
+      MultiplyBlocks(product, beta, a, b, c);
+    }
+  }
+
+  const GemmSpec spec_;
+  const PlannedProduct prepared_;
   std::optional<MatmulPrimitive> first_;
   std::optional<MatmulPrimitive> next_;  // adds to C
 };
@@ -383,30 +460,53 @@ void Gemm<T>::Run(const KernelContext& context, const T* a, const T* b, T* c) co
   product_->Run(context, a, b, c);
 }
 
+template <typename T>
+void Gemm<T>::Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b,
+                  T* c) const {
+  product_->Run(context, spec, a, b, c);
+}
+
+template <typename T>
+bool Gemm<T>::takes_other_sizes() const {
+  return !product_->packs_b();
+}
+
 template class Gemm<float>;
 template class Gemm<double>;
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const GemmSpec& spec,
+std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const ProductOfShapes& product_of,
                                        bool prepacks_y) {
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
   const int out = context.OutputIndex("Out");
-  Gemm<T> gemm(spec, context, prepacks_y ? y : -1);
-  return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-    gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>());
+  Gemm<T> gemm(product_of(context.Input("X").shape, context.Input("Y").shape), context,
+               prepacks_y ? y : -1);
+  if (!gemm.takes_other_sizes()) {
+    return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
+      gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), run.output(out).data<T>());
+    });
+  }
+  return MakeRowsKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
+    const Tensor& left = run.input(x);
+    const Tensor& right = run.input(y);
+    gemm.Run(run, product_of(left.shape(), right.shape()), left.data<T>(), right.data<T>(),
+             run.output(out).data<T>());
   });
 }
 
-template std::unique_ptr<Kernel> PrepareProduct<float>(PrepareContext&, const GemmSpec&, bool);
-template std::unique_ptr<Kernel> PrepareProduct<double>(PrepareContext&, const GemmSpec&, bool);
+template std::unique_ptr<Kernel> PrepareProduct<float>(PrepareContext&, const ProductOfShapes&,
+                                                       bool);
+template std::unique_ptr<Kernel> PrepareProduct<double>(PrepareContext&, const ProductOfShapes&,
+                                                        bool);
 
-KernelDef PrepackedProductKernel(std::function<GemmSpec(const OpContext&)> spec_of) {
-  const auto accepts = [spec_of](const OpContext& context) {
-    return AllPlain(context) && IsOneProduct(spec_of(context));
+KernelDef PrepackedProductKernel(std::function<ProductOfShapes(const OpContext&)> product_of) {
+  const auto accepts = [product_of](const OpContext& context) {
+    return AllPlain(context) &&
+           IsOneProduct(product_of(context)(context.Input("X").shape, context.Input("Y").shape));
   };
-  const auto prepare = [spec_of](PrepareContext& context) {
-    return PrepareProduct<float>(context, spec_of(context), true);
+  const auto prepare = [product_of](PrepareContext& context) {
+    return PrepareProduct<float>(context, product_of(context), true);
   };
   return {.name = "prepacked",
           .place = PlaceKind::kCpu,

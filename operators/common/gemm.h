@@ -2,17 +2,24 @@
 // is [m, k], op(B) [k, n], C [m, n]; op transposes or not.
 //
 // float runs on oneDNN's matmul (2.x and 3.x), double on a blocked, threaded loop of our own, since
-// oneDNN has no float64. A Gemm is prepared once and can run many times, one thread at a time. In
-// double, the order in which each element of C is summed depends only on the sizes. In float it is
-// oneDNN's order, which may also depend on the number of threads and on the instruction set.
+// oneDNN has no float64. A Gemm is prepared once and can run many times, one thread at a time, also
+// for other sizes than it was prepared for: in float, dnnl_sgemm then takes the place of the
+// prepared matmul. In double, the order in which each element of C is summed depends only on the
+// sizes. In float it is oneDNN's order, which may also depend on the number of threads and on the
+// instruction set.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
-#include <vector>
+#include <span>
 
 #include "framework/op/kernel.h"
+#include "framework/tensor/shape.h"
 
 namespace skiff {
 
@@ -23,6 +30,34 @@ struct GemmBatchDim {
   int64_t stride_a = 0;
   int64_t stride_b = 0;
   int64_t stride_c = 0;
+
+  friend bool operator==(const GemmBatchDim&, const GemmBatchDim&) = default;
+};
+
+// Outermost first. In an array, since kernels make specs in each run, where they mustn't allocate.
+class GemmBatch {
+ public:
+  GemmBatch() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): it is written like a vector.
+  GemmBatch(std::initializer_list<GemmBatchDim> dims);
+
+  bool empty() const { return rank_ == 0; }
+  std::span<const GemmBatchDim> dims() const { return {dims_.data(), rank_}; }
+  auto begin() const { return dims_.begin(); }
+  auto end() const { return dims_.begin() + rank_; }
+  const GemmBatchDim& back() const { return dims_[rank_ - 1]; }
+  GemmBatchDim& back() { return dims_[rank_ - 1]; }
+  // Throws Error for more dims than a tensor has.
+  void push_back(const GemmBatchDim& dim);
+  void pop_back() { --rank_; }
+
+  friend bool operator==(const GemmBatch& a, const GemmBatch& b) {
+    return std::ranges::equal(a.dims(), b.dims());
+  }
+
+ private:
+  std::array<GemmBatchDim, Shape::kMaxRank> dims_;
+  size_t rank_ = 0;
 };
 
 struct GemmSpec {
@@ -38,8 +73,9 @@ struct GemmSpec {
   int64_t lda = 0;
   int64_t ldb = 0;
   int64_t ldc = 0;
-  // Outermost first; any number.
-  std::vector<GemmBatchDim> batch;
+  GemmBatch batch;
+
+  friend bool operator==(const GemmSpec&, const GemmSpec&) = default;
 };
 
 // Returns the same product with leading dimensions filled in and the smallest batch: dims of size 1
@@ -68,6 +104,10 @@ class Gemm {
 
   // Computes the product. c must overlap neither a nor b.
   void Run(const KernelContext& context, const T* a, const T* b, T* c) const;
+  // Computes a product of other sizes, or of the same. Only if takes_other_sizes.
+  void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c) const;
+  // False if B is in a layout of oneDNN's own.
+  bool takes_other_sizes() const;
 
  private:
   class Product;
@@ -77,21 +117,26 @@ class Gemm {
 extern template class Gemm<float>;
 extern template class Gemm<double>;
 
-// Returns the kernel of an op with slots X, Y and Out that computes the product X * Y that `spec`
-// specifies. T is float or double. With `prepacks_y` the kernel reads Y prepacked, as Gemm does.
+// Returns the product of X and Y with these shapes, which have passed the op's checks. Mustn't
+// allocate.
+using ProductOfShapes = std::function<GemmSpec(const Shape& x, const Shape& y)>;
+
+// Returns the kernel of an op with slots X, Y and Out that computes the product X * Y that
+// `product_of` specifies. T is float or double. With `prepacks_y` the kernel reads Y prepacked, as
+// Gemm does.
 template <typename T>
-std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const GemmSpec& spec,
+std::unique_ptr<Kernel> PrepareProduct(PrepareContext& context, const ProductOfShapes& product_of,
                                        bool prepacks_y = false);
 
-extern template std::unique_ptr<Kernel> PrepareProduct<float>(PrepareContext&, const GemmSpec&,
-                                                              bool);
-extern template std::unique_ptr<Kernel> PrepareProduct<double>(PrepareContext&, const GemmSpec&,
-                                                               bool);
+extern template std::unique_ptr<Kernel> PrepareProduct<float>(PrepareContext&,
+                                                              const ProductOfShapes&, bool);
+extern template std::unique_ptr<Kernel> PrepareProduct<double>(PrepareContext&,
+                                                               const ProductOfShapes&, bool);
 
 // Returns the float32 kernel "prepacked" of an op with slots X, Y and Out that computes the product
-// X * Y that `spec_of` specifies. It reads Y prepacked, which pays if Y stays the same from step to
-// step. Shapes don't tell that, so the kernel runs only when requested by name or measured to be
+// X * Y that `product_of` specifies. It reads Y prepacked, which pays if Y stays the same from step
+// to step. Shapes don't tell that, so the kernel runs only when requested by name or measured to be
 // faster.
-KernelDef PrepackedProductKernel(std::function<GemmSpec(const OpContext&)> spec_of);
+KernelDef PrepackedProductKernel(std::function<ProductOfShapes(const OpContext&)> product_of);
 
 }  // namespace skiff

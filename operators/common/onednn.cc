@@ -257,6 +257,14 @@ dnnl::matmul::primitive_desc OnednnMatmul(const dnnl::memory::desc& source,
   });
 }
 
+bool OnednnSgemm(const OnednnSgemmSizes& sizes, float alpha, const float* a, const float* b,
+                 float beta, float* c) {
+  OnednnEngine();  // limits the instruction set
+  const auto code = [](bool is_transposed) { return is_transposed ? 'T' : 'N'; };
+  return dnnl_sgemm(code(sizes.trans_a), code(sizes.trans_b), sizes.m, sizes.n, sizes.k, alpha, a,
+                    sizes.lda, b, sizes.ldb, beta, c, sizes.ldc) == dnnl_success;
+}
+
 void OnednnCall::AddArgument(int argument, const dnnl::memory::desc& desc) {
   memories_.push_back(dnnl::memory(desc, OnednnEngine(), DNNL_MEMORY_NONE));
   arguments_.push_back({argument, memories_.back().get()});

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
 #include "operators/common/array_reduction.h"
 #include "operators/common/reduction_rules.h"
@@ -38,14 +37,14 @@ constexpr int64_t kMaxCarries = 8192;
 // Walks through the axes from the innermost one outwards. Axes of one kind (kept or reduced) that
 // are next to each other become one: those at the inner end the run of contiguous elements, the
 // others a dim of kept_ or reduced_. Axes of size 1 don't matter for either.
-AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_reduced) {
-  std::vector<int64_t> kept;
-  std::vector<int64_t> reduced;
+AxisReduction::AxisReduction(const Shape& shape, const AxisFlags& is_reduced) {
+  Shape kept;
+  Shape reduced;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    (is_reduced[static_cast<size_t>(axis)] ? reduced : kept).push_back(shape[axis]);
+    (is_reduced[static_cast<size_t>(axis)] ? reduced : kept).Append(shape[axis]);
   }
-  output_count_ = ElementCount(kept);
-  reduced_elements_ = ElementCount(reduced);
+  output_count_ = kept.element_count();
+  reduced_elements_ = reduced.element_count();
   if (shape.element_count() == 0) {
     // No element is read: Fold sets each output to the identity of its reduction.
     kept_count_ = 0;
@@ -61,28 +60,35 @@ AxisReduction::AxisReduction(const Shape& shape, const std::vector<bool>& is_red
     if (size == 1) continue;
     if (stride == 1) run_is_reduced_ = previous_is_reduced = axis_is_reduced;
     in_run = in_run && axis_is_reduced == run_is_reduced_;
-    std::vector<Dim>& dims = axis_is_reduced ? reduced_ : kept_;
+    Dims& dims = axis_is_reduced ? reduced_ : kept_;
     if (in_run) {
       run_length_ *= size;
     } else if (axis_is_reduced == previous_is_reduced && !dims.empty()) {
       // The two axes are contiguous: together they are a dim with the stride of the inner one.
-      dims.front().size *= size;
+      dims.outermost().size *= size;
     } else {
-      dims.insert(dims.begin(), {size, stride});
+      dims.AddOutside({size, stride});
     }
     previous_is_reduced = axis_is_reduced;
     stride *= size;
   }
-  for (const Dim& dim : kept_) kept_count_ *= dim.size;
-  for (const Dim& dim : reduced_) reduced_count_ *= dim.size;
+  kept_count_ = kept_.iterations();
+  reduced_count_ = reduced_.iterations();
 }
 
-// Returns the offset of the element with a row-major index over the dims.
-int64_t AxisReduction::Offset(const std::vector<Dim>& dims, int64_t index) {
+int64_t AxisReduction::Dims::iterations() const {
+  int64_t count = 1;
+  for (size_t i = dims_.size() - count_; i < dims_.size(); ++i) count *= dims_[i].size;
+  return count;
+}
+
+void AxisReduction::Dims::AddOutside(const Dim& dim) { dims_[dims_.size() - ++count_] = dim; }
+
+int64_t AxisReduction::Dims::Offset(int64_t iteration) const {
   int64_t offset = 0;
-  for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
-    offset += index % dim->size * dim->stride;
-    index /= dim->size;
+  for (size_t i = dims_.size(); i-- > dims_.size() - count_;) {
+    offset += iteration % dims_[i].size * dims_[i].stride;
+    iteration /= dims_[i].size;
   }
   return offset;
 }
@@ -119,11 +125,11 @@ class AxisReduction::Folding {
     const int64_t grain = std::max<int64_t>(1, kGrain / (axes_.reduced_count_ * axes_.run_length_));
     ParallelFor(axes_.kept_count_, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const typename Rule::Value* from = x + Offset(axes_.kept_, i);
+        const typename Rule::Value* from = x + axes_.kept_.Offset(i);
         typename Rule::Carry carry = Rule::Identity();
         for (int64_t r = 0; r < axes_.reduced_count_; ++r) {
           carry =
-              Rule::Join(carry, Rule::OfRow(from + Offset(axes_.reduced_, r), axes_.run_length_));
+              Rule::Join(carry, Rule::OfRow(from + axes_.reduced_.Offset(r), axes_.run_length_));
         }
         out[i] = finish(carry);
       }
@@ -198,13 +204,13 @@ class AxisReduction::Folding {
     const int64_t tiles = TilesPerRun();
     const int64_t column = tile % tiles * kTileColumns;
     const int64_t columns = std::min(kTileColumns, axes_.run_length_ - column);
-    const Dim rows = axes_.reduced_.empty() ? Dim{1, 0} : axes_.reduced_.back();
-    const typename Rule::Value* from = x + Offset(axes_.kept_, tile / tiles) + column;
+    const Dim rows = axes_.reduced_.empty() ? Dim{1, 0} : axes_.reduced_.innermost();
+    const typename Rule::Value* from = x + axes_.kept_.Offset(tile / tiles) + column;
     std::fill_n(carries, columns, Rule::Identity());
     // Rows of the innermost reduced dim are equally far apart, so they are one call.
     for (int64_t r = begin; r < end;) {
       const int64_t height = std::min(rows.size - r % rows.size, end - r);
-      Rule::AddColumns(from + Offset(axes_.reduced_, r), rows.stride, height, columns, carries);
+      Rule::AddColumns(from + axes_.reduced_.Offset(r), rows.stride, height, columns, carries);
       r += height;
     }
     return columns;

@@ -6,22 +6,27 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "framework/base/parallel.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff {
 
+// One for each axis of a shape; the rest is false.
+using AxisFlags = std::array<bool, Shape::kMaxRank>;
+
 // A reduction over some axes of a tensor. Neighbouring axes of one kind are merged, so a few nested
 // loops suffice for any shape.
 //
 // Reductions read x[shape] and write out[output_count()], which don't overlap. All are threaded.
+// Nothing here allocates memory, so a kernel can make the object in each run, for its rows.
 class AxisReduction {
  public:
   // Reduces the axes whose `is_reduced` is true. The shape must be known.
-  AxisReduction(const Shape& shape, const std::vector<bool>& is_reduced);
+  AxisReduction(const Shape& shape, const AxisFlags& is_reduced);
 
   int64_t output_count() const { return output_count_; }
   // The number of elements that make up one output.
@@ -68,11 +73,24 @@ class AxisReduction {
   static constexpr int64_t kPiece = 16384;
 
   struct Dim {
-    int64_t size;
-    int64_t stride;
+    int64_t size = 1;
+    int64_t stride = 0;
   };
-  // Returns the offset in x of iteration `index` of the dims, the last dim fastest.
-  static int64_t Offset(const std::vector<Dim>& dims, int64_t index);
+  // Nested loops, the last dim fastest.
+  class Dims {
+   public:
+    bool empty() const { return count_ == 0; }
+    Dim& outermost() { return dims_[dims_.size() - count_]; }
+    const Dim& innermost() const { return dims_.back(); }
+    int64_t iterations() const;
+    void AddOutside(const Dim& dim);
+    // Returns the offset in x of an iteration.
+    int64_t Offset(int64_t iteration) const;
+
+   private:
+    std::array<Dim, Shape::kMaxRank> dims_;  // the last count_
+    size_t count_ = 0;
+  };
   // Reduces by the rules of reduction_rules.h.
   class Folding;
 
@@ -80,8 +98,8 @@ class AxisReduction {
   int64_t run_length_ = 1;
   bool run_is_reduced_ = true;
   // The dims outside the run.
-  std::vector<Dim> kept_;
-  std::vector<Dim> reduced_;
+  Dims kept_;
+  Dims reduced_;
   // 0: x has no elements.
   int64_t kept_count_ = 1;
   int64_t reduced_count_ = 1;
@@ -100,7 +118,7 @@ void AxisReduction::ForEachPiece(const Body& body) const {
       const int64_t start = i % parts * part;
       const int64_t size = std::min(part, run_length_ - start);
       const int64_t kept = i / parts / reduced_count_;
-      const int64_t offset = Offset(kept_, kept) + Offset(reduced_, i / parts % reduced_count_);
+      const int64_t offset = kept_.Offset(kept) + reduced_.Offset(i / parts % reduced_count_);
       body(offset + start, size, run_is_reduced_ ? kept : kept * run_length_ + start,
            run_is_reduced_);
     }
@@ -110,9 +128,9 @@ void AxisReduction::ForEachPiece(const Body& body) const {
 template <typename Body>
 void AxisReduction::ForEachElementOf(int64_t output, const Body& body) const {
   const int64_t kept = run_is_reduced_ ? output : output / run_length_;
-  const int64_t first = Offset(kept_, kept) + (run_is_reduced_ ? 0 : output % run_length_);
+  const int64_t first = kept_.Offset(kept) + (run_is_reduced_ ? 0 : output % run_length_);
   for (int64_t r = 0; r < reduced_count_; ++r) {
-    const int64_t row = first + Offset(reduced_, r);
+    const int64_t row = first + reduced_.Offset(r);
     for (int64_t i = 0; i < (run_is_reduced_ ? run_length_ : 1); ++i) body(row + i);
   }
 }

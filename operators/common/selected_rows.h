@@ -34,12 +34,13 @@ template <typename T>
 void AddSelectedRows(const Tensor& rows, const T* values, T* dense);
 
 // Adds a kernel for selected rows X -> Out to an op that is linear in X: it runs the kernel of
-// `prepare` on the values as if they were a dense tensor, and copies the row numbers.
+// `prepare`, which takes fewer rows, on the values as if they were a dense tensor, and copies the
+// row numbers.
 template <typename T>
 void AddValuesKernel(OpRegistry& registry, const std::string& type, KernelFactory prepare) {
   const auto prepare_both = [prepare = std::move(prepare)]<typename>(PrepareContext& context) {
-    return MakeKernel([values = prepare(context), x = context.InputIndex("X"),
-                       out = context.OutputIndex("Out")](const KernelContext& run) {
+    return MakeRowsKernel([values = prepare(context), x = context.InputIndex("X"),
+                           out = context.OutputIndex("Out")](const KernelContext& run) {
       values->Run(run);
       CopyRowNumbers(run.input(x), &run.output(out));
     });

@@ -43,13 +43,12 @@ void ConvertArray(const From* x, To* out, int64_t count) {
 
 template <typename From, typename To>
 std::unique_ptr<Kernel> PrepareCast(PrepareContext& context) {
-  const int64_t count = StorageElements(context.Input("X"));
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const From* from = run.input(x).data<From>();
     To* to = run.output(out).data<To>();
-    ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(StorageElements(run.input(x)), kVectorGrain, [&](int64_t begin, int64_t end) {
       ConvertArray(from + begin, to + begin, end - begin);
     });
   });

@@ -136,15 +136,14 @@ void ClipGradArray(const T* x, const T* dout, const Bounds<T>& bounds, T* dx, in
 template <typename T>
 void AddClipKernel(OpRegistry& registry) {
   AddElementwiseKernel<T>(registry, "clip", {"X", "Out"}, [](PrepareContext& context) {
-    const int64_t count = StorageElements(context.Input("X"));
     const BoundSource<T> source(context);
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
-    return MakeKernel([=](const KernelContext& run) {
+    return MakeRowsKernel([=](const KernelContext& run) {
       const Bounds<T> bounds = source.Read(run);
       const T* from = run.input(x).data<T>();
       T* to = run.output(out).data<T>();
-      ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(StorageElements(run.input(x)), kVectorGrain, [&](int64_t begin, int64_t end) {
         ClipArray(from + begin, bounds, to + begin, end - begin);
       });
     });
@@ -185,7 +184,7 @@ std::unique_ptr<Kernel> PrepareClipRows(PrepareContext& context) {
   const int out = context.OutputIndex("Out");
   const int workspace =
       context.RequestWorkspace(MergedRowsWorkspaceBytes(context.Input("X").shape[0]));
-  return MakeKernel([=, source = BoundSource<T>(context)](const KernelContext& run) {
+  return MakeRowsKernel([=, source = BoundSource<T>(context)](const KernelContext& run) {
     const Bounds<T> bounds = source.Read(run);
     CheckKeepsZero(bounds);
     const Tensor& rows = run.input(x);
@@ -198,17 +197,16 @@ template <typename T>
 void AddClipGradKernel(OpRegistry& registry) {
   AddElementwiseKernel<T>(
       registry, "clip_grad", {"X", "Out@GRAD", "X@GRAD"}, [](PrepareContext& context) {
-        const int64_t count = StorageElements(context.Input("X"));
         const BoundSource<T> source(context);
         const int x = context.InputIndex("X");
         const int dout = context.InputIndex("Out@GRAD");
         const int dx = context.OutputIndex("X@GRAD");
-        return MakeKernel([=](const KernelContext& run) {
+        return MakeRowsKernel([=](const KernelContext& run) {
           const Bounds<T> bounds = source.Read(run);
           const T* values = run.input(x).data<T>();
           const T* from = run.input(dout).data<T>();
           T* to = run.output(dx).data<T>();
-          ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+          ParallelFor(StorageElements(run.input(x)), kVectorGrain, [&](int64_t begin, int64_t end) {
             ClipGradArray(values + begin, from + begin, bounds, to + begin, end - begin);
           });
         });

@@ -41,11 +41,11 @@ bool AllFinite(const T* x, int64_t count) {
 template <typename T>
 void AddIsfiniteKernel(OpRegistry& registry) {
   registry.AddCpuKernels<T>("isfinite", []<typename U>(PrepareContext& context) {
-    const int64_t count = context.Input("X").shape.element_count();
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
-    return MakeKernel([=](const KernelContext& run) {
-      run.output(out).data<bool>()[0] = AllFinite(run.input(x).data<U>(), count);
+    return MakeRowsKernel([=](const KernelContext& run) {
+      run.output(out).data<bool>()[0] =
+          AllFinite(run.input(x).data<U>(), run.input(x).element_count());
     });
   });
 }
@@ -78,8 +78,8 @@ void RegisterIsfinite(OpRegistry& registry) {
   AddIsfiniteKernel<int64_t>(registry);
   registry.AddSelectedRowsKernels<float, double>(
       "isfinite", []<typename T>(PrepareContext& context) {
-        return MakeKernel([x = context.InputIndex("X"),
-                           out = context.OutputIndex("Out")](const KernelContext& run) {
+        return MakeRowsKernel([x = context.InputIndex("X"),
+                               out = context.OutputIndex("Out")](const KernelContext& run) {
           run.output(out).data<bool>()[0] = AllFinite<T>(run.input(x));
         });
       });

@@ -9,13 +9,12 @@ namespace {
 template <typename T>
 void AddNotKernel(OpRegistry& registry) {
   registry.AddCpuKernels<T>("logical_not", []<typename U>(PrepareContext& context) {
-    const int64_t count = context.Input("X").shape.element_count();
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
-    return MakeKernel([=](const KernelContext& run) {
+    return MakeRowsKernel([=](const KernelContext& run) {
       const U* from = run.input(x).data<U>();
       bool* to = run.output(out).data<bool>();
-      ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(run.input(x).element_count(), kVectorGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) to[i] = from[i] == U{0};
       });
     });

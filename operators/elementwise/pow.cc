@@ -172,34 +172,33 @@ void PowerGradient(const T* x, const T* dout, double factor, T* dx, int64_t coun
 template <typename T>
 void AddPowKernel(OpRegistry& registry) {
   AddElementwiseKernel<T>(registry, "pow", {"X", "Out"}, [](PrepareContext& context) {
-    const int64_t count = StorageElements(context.Input("X"));
     const FactorSource factor(context);
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
     // An attribute is known now, so a bad one is found before any run.
     if (!context.HasInput("FactorTensor")) CheckFactor<T>(context.Attr<float>("factor"));
-    return MakeKernel([=](const KernelContext& run) {
+    return MakeRowsKernel([=](const KernelContext& run) {
       const double exponent = factor.Read(run);
       CheckFactor<T>(exponent);
-      Power(run.input(x).data<T>(), exponent, run.output(out).data<T>(), count);
+      Power(run.input(x).data<T>(), exponent, run.output(out).data<T>(),
+            StorageElements(run.input(x)));
     });
   });
 }
 
 template <typename T>
 void AddPowGradKernel(OpRegistry& registry) {
-  AddElementwiseKernel<T>(registry, "pow_grad", {"X", "Out@GRAD", "X@GRAD"},
-                          [](PrepareContext& context) {
-                            const int64_t count = StorageElements(context.Input("X"));
-                            const FactorSource factor(context);
-                            const int x = context.InputIndex("X");
-                            const int dout = context.InputIndex("Out@GRAD");
-                            const int dx = context.OutputIndex("X@GRAD");
-                            return MakeKernel([=](const KernelContext& run) {
-                              PowerGradient(run.input(x).data<T>(), run.input(dout).data<T>(),
-                                            factor.Read(run), run.output(dx).data<T>(), count);
-                            });
-                          });
+  AddElementwiseKernel<T>(
+      registry, "pow_grad", {"X", "Out@GRAD", "X@GRAD"}, [](PrepareContext& context) {
+        const FactorSource factor(context);
+        const int x = context.InputIndex("X");
+        const int dout = context.InputIndex("Out@GRAD");
+        const int dx = context.OutputIndex("X@GRAD");
+        return MakeRowsKernel([=](const KernelContext& run) {
+          PowerGradient(run.input(x).data<T>(), run.input(dout).data<T>(), factor.Read(run),
+                        run.output(dx).data<T>(), StorageElements(run.input(x)));
+        });
+      });
 }
 
 void CheckFactorTensor(const OpContext& context) {

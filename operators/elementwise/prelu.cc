@@ -4,6 +4,7 @@
 //
 // X@GRAD = Out@GRAD where X > 0, else Out@GRAD * Alpha; Alpha@GRAD = the sum of Out@GRAD * X where
 // X <= 0, over the elements that share an Alpha.
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -91,16 +92,25 @@ int ChannelAxis(const OpContext& context) {
                                                             : 1;
 }
 
-// Returns the shape with which Alpha is broadcast to X: without dims, or of X's rank. So prelu is a
-// binary op, and the sums of Alpha@GRAD are those of a broadcast operand.
-Shape AlphaShape(const OpContext& context) {
-  const Shape& x = context.Input("X").shape;
+// The axes of X along which Alpha varies.
+using AlphaAxes = std::array<bool, Shape::kMaxRank>;
+
+AlphaAxes AlphaAxesOf(const OpContext& context) {
   const std::string& mode = context.Attr<std::string>("mode");
-  if (mode == "all") return Shape();
+  AlphaAxes axes{};
+  for (int axis = 0; axis < context.Input("X").shape.rank(); ++axis) {
+    const bool is_kept = mode == "channel" ? axis == ChannelAxis(context) : axis > 0;
+    axes[static_cast<size_t>(axis)] = mode != "all" && is_kept;
+  }
+  return axes;
+}
+
+// Returns the shape with which Alpha is broadcast to X. So prelu is a binary op, and the sums of
+// Alpha@GRAD are those of a broadcast operand.
+Shape AlphaShape(const Shape& x, const AlphaAxes& axes) {
   Shape shape;
   for (int axis = 0; axis < x.rank(); ++axis) {
-    const bool is_kept = mode == "channel" ? axis == ChannelAxis(context) : axis > 0;
-    shape.Append(is_kept ? x[axis] : 1);
+    shape.Append(axes[static_cast<size_t>(axis)] ? x[axis] : 1);
   }
   return shape;
 }
@@ -116,7 +126,7 @@ void CheckAlpha(const OpContext& context) {
                 x.shape, ", expected at least 2 dims in mode channel");
   SKIFF_ENFORCE(mode != "element" || x.shape.rank() >= 1, kInvalidArgument, type,
                 ": X is of rank 0, expected at least one dim in mode element");
-  const Shape expected = AlphaShape(context);
+  const Shape expected = AlphaShape(x.shape, AlphaAxesOf(context));
   // What is unknown while a program is checked is checked again when it is prepared.
   if (!alpha.shape.is_known() || !expected.is_known()) return;
   if (mode == "element") {
@@ -130,26 +140,27 @@ void CheckAlpha(const OpContext& context) {
                 " for X ", x.shape, " in mode ", mode);
 }
 
-Broadcast BroadcastOfAlpha(const OpContext& context) {
-  return Broadcast(context.Input("X").shape, AlphaShape(context), -1, context.op().type);
+Broadcast BroadcastOfAlpha(const Shape& x, const AlphaAxes& axes) {
+  return Broadcast(x, AlphaShape(x, axes), -1, "prelu");
 }
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Broadcast broadcast = BroadcastOfAlpha(context);
+  const AlphaAxes axes = AlphaAxesOf(context);
   const Loops<T> loops;
   const int x = context.InputIndex("X");
   const int alpha = context.InputIndex("Alpha");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
-    RunBinary(broadcast, loops.forward, loops.grain, run.input(x).data<T>(),
-              run.input(alpha).data<T>(), run.output(out).data<T>());
+  return MakeRowsKernel([=](const KernelContext& run) {
+    RunBinary(BroadcastOfAlpha(run.input(x).shape(), axes), loops.forward, loops.grain,
+              run.input(x).data<T>(), run.input(alpha).data<T>(), run.output(out).data<T>());
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const Broadcast broadcast = BroadcastOfAlpha(context);
+  const AlphaAxes axes = AlphaAxesOf(context);
+  const Broadcast broadcast = BroadcastOfAlpha(context.Input("X").shape, axes);
   const Loops<T> loops;
   const BinaryGradInputs inputs = {.x = context.InputIndex("X"),
                                    .y = context.InputIndex("Alpha"),
@@ -159,9 +170,10 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const OperandGradient<T> alpha(context, broadcast, BroadcastOperand::kY, inputs,
                                  context.OutputIndex("Alpha@GRAD"), loops.grad.y, loops.grain);
   // X@GRAD comes last, since it may share the storage of Out@GRAD.
-  return MakeKernel([x, alpha](const KernelContext& run) {
-    alpha.Run(run);
-    x.Run(run);
+  return MakeRowsKernel([=, x_input = inputs.x](const KernelContext& run) {
+    const Broadcast loops_of_run = BroadcastOfAlpha(run.input(x_input).shape(), axes);
+    alpha.Run(run, loops_of_run);
+    x.Run(run, loops_of_run);
   });
 }
 

@@ -74,18 +74,17 @@ void ScaleArray(const T* x, T factor, T bias, bool bias_first, T* out, int64_t c
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareScale(PrepareContext& context) {
-  const int64_t count = StorageElements(context.Input("X"));
   const int x = context.InputIndex("X");
   const int factor_tensor = context.InputIndex("ScaleTensor");
   const int out = context.OutputIndex("Out");
   const T factor_attr = FromFloat<T>(context.Attr<float>("scale"));
   const T bias = FromFloat<T>(context.Attr<float>("bias"));
   const bool bias_first = !context.Attr<bool>("bias_after_scale");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T factor = factor_tensor < 0 ? factor_attr : *run.input(factor_tensor).data<T>();
     const T* from = run.input(x).data<T>();
     T* to = run.output(out).data<T>();
-    ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(StorageElements(run.input(x)), kVectorGrain, [&](int64_t begin, int64_t end) {
       ScaleArray(from + begin, factor, bias, bias_first, to + begin, end - begin);
     });
   });

@@ -22,17 +22,16 @@ void CheckCondition(const OpContext& context, std::initializer_list<const char*>
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int64_t count = context.Input("X").shape.element_count();
   const int condition = context.InputIndex("Condition");
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const bool* holds = run.input(condition).data<bool>();
     const T* from_x = run.input(x).data<T>();
     const T* from_y = run.input(y).data<T>();
     T* to = run.output(out).data<T>();
-    ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(run.input(x).element_count(), kVectorGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         // Reads both, so that the loop has no branch.
         const T if_true = from_x[i];
@@ -45,17 +44,16 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int64_t count = context.Input("Out@GRAD").shape.element_count();
   const int condition = context.InputIndex("Condition");
   const int dout = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
   const int dy = context.OutputIndex("Y@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const bool* holds = run.input(condition).data<bool>();
     const T* from = run.input(dout).data<T>();
     T* to_x = dx < 0 ? nullptr : run.output(dx).data<T>();
     T* to_y = dy < 0 ? nullptr : run.output(dy).data<T>();
-    ParallelFor(count, kVectorGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(run.input(dout).element_count(), kVectorGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         // Read before anything is written: one of the results may share its storage.
         const T value = from[i];

@@ -61,15 +61,13 @@ T SoftLoss(const T* x, const T* label, int64_t classes) {
 
 struct Settings {
   explicit Settings(const OpContext& context)
-      : rows(context.Input("X").shape.element_count(0, LastAxis(context))),
-        classes(context.Input("X").shape.dim(-1)),
+      : classes(context.Input("X").shape.dim(-1)),
         soft(context.Attr<bool>("soft_label")),
         ignore_index(context.IntAttr("ignore_index")),
         grain(std::max<int64_t>(1, kGrainElements / (soft ? std::max<int64_t>(classes, 1) : 8))) {}
 
   bool IsClass(int64_t label) const { return label >= 0 && label < classes; }
 
-  int64_t rows;
   int64_t classes;
   bool soft;
   int64_t ignore_index;
@@ -77,11 +75,12 @@ struct Settings {
 };
 
 template <typename T>
-void HardLosses(const Settings& settings, const T* x, const LabelReader& labels, T* losses) {
+void HardLosses(const Settings& settings, int64_t rows, const T* x, const LabelReader& labels,
+                T* losses) {
   // A parallel body must not throw. It records the first row with a bad label, and the Error
   // follows.
   FirstBadIndex bad;
-  ParallelFor(settings.rows, settings.grain, [&](int64_t begin, int64_t end) {
+  ParallelFor(rows, settings.grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t label = labels[row];
       losses[row] = 0;
@@ -102,12 +101,15 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int label = context.InputIndex("Label");
   const int y = context.OutputIndex("Y");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* from = run.input(x).data<T>();
     T* losses = run.output(y).data<T>();
-    if (!settings.soft) return HardLosses(settings, from, LabelReader(run.input(label)), losses);
+    const int64_t rows = run.output(y).element_count();
+    if (!settings.soft) {
+      return HardLosses(settings, rows, from, LabelReader(run.input(label)), losses);
+    }
     const T* weights = run.input(label).data<T>();
-    ParallelFor(settings.rows, settings.grain, [&](int64_t begin, int64_t end) {
+    ParallelFor(rows, settings.grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t at = row * settings.classes;
         losses[row] = SoftLoss(from + at, weights + at, settings.classes);
@@ -117,8 +119,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 }
 
 template <typename T>
-void SoftGradients(const Settings& settings, const T* x, const T* weights, const T* dy, T* dx) {
-  ParallelFor(settings.rows, settings.grain, [&](int64_t begin, int64_t end) {
+void SoftGradients(const Settings& settings, int64_t rows, const T* x, const T* weights,
+                   const T* dy, T* dx) {
+  ParallelFor(rows, settings.grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * settings.classes; i < end * settings.classes; ++i) {
       // As in the loss, a class of weight 0 doesn't count, even where X is 0.
       dx[i] = weights[i] == 0 ? T{0} : -dy[i / settings.classes] * weights[i] / x[i];
@@ -127,13 +130,13 @@ void SoftGradients(const Settings& settings, const T* x, const T* weights, const
 }
 
 template <typename T>
-void HardGradients(const Settings& settings, const T* x, const LabelReader& labels, const T* dy,
-                   T* dx) {
+void HardGradients(const Settings& settings, int64_t rows, const T* x, const LabelReader& labels,
+                   const T* dy, T* dx) {
   FirstBadIndex bad;
   // Each row writes all its classes, while the loss reads only one element of a row.
   const int64_t grain =
       std::max<int64_t>(1, kGrainElements / std::max<int64_t>(settings.classes, 1));
-  ParallelFor(settings.rows, grain, [&](int64_t begin, int64_t end) {
+  ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
     // Only one class of a row has a gradient.
     std::fill(dx + begin * settings.classes, dx + end * settings.classes, T{0});
     for (int64_t row = begin; row < end; ++row) {
@@ -157,14 +160,15 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int label = context.InputIndex("Label");
   const int gradient = context.InputIndex("Y@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* from = run.input(x).data<T>();
     const T* dy = run.input(gradient).data<T>();
+    const int64_t rows = run.input(gradient).element_count();
     T* to = run.output(dx).data<T>();
     if (settings.soft) {
-      SoftGradients(settings, from, run.input(label).data<T>(), dy, to);
+      SoftGradients(settings, rows, from, run.input(label).data<T>(), dy, to);
     } else {
-      HardGradients(settings, from, LabelReader(run.input(label)), dy, to);
+      HardGradients(settings, rows, from, LabelReader(run.input(label)), dy, to);
     }
   });
 }

@@ -17,18 +17,17 @@ namespace {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int64_t count = context.Input("X").shape.element_count();
   const T delta = static_cast<T>(context.Attr<float>("delta"));
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
   const int out = context.OutputIndex("Out");
   const int residual = context.OutputIndex("Residual");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* from_x = run.input(x).data<T>();
     const T* from_y = run.input(y).data<T>();
     T* losses = run.output(out).data<T>();
     T* residuals = run.output(residual).data<T>();
-    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(run.input(x).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T r = from_y[i] - from_x[i];
         const T size = std::abs(r);
@@ -41,18 +40,17 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int64_t count = context.Input("Residual").shape.element_count();
   const T delta = static_cast<T>(context.Attr<float>("delta"));
   const int residual = context.InputIndex("Residual");
   const int dout = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
   const int dy = context.OutputIndex("Y@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* residuals = run.input(residual).data<T>();
     const T* from = run.input(dout).data<T>();
     T* to_x = dx < 0 ? nullptr : run.output(dx).data<T>();
     T* to_y = dy < 0 ? nullptr : run.output(dy).data<T>();
-    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(run.input(residual).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         // Comparisons instead of min and max, so that NaN stays NaN.
         const T r = residuals[i];

@@ -24,19 +24,37 @@ namespace {
 // number of threads.
 constexpr int64_t kPart = 4096;
 
+int64_t PartsOf(int64_t count) { return (count + kPart - 1) / kPart; }
+
 bool IsReduced(const OpContext& context) {
   return context.Attr<std::string>("reduction") != "none";
 }
 
-// Returns the divisor of the sum of the losses. Throws Error if it is 0.
-double Divisor(const OpContext& context) {
-  const std::string& reduction = context.Attr<std::string>("reduction");
-  const Shape& shape = context.Input("X").shape;
-  if (reduction != "mean" && reduction != "batchmean") return 1;
-  SKIFF_ENFORCE(shape.element_count() > 0, kInvalidArgument, context.op().type, ": X of shape ",
-                shape, " has no elements, expected at least one for reduction ", reduction);
-  return static_cast<double>(reduction == "mean" ? shape.element_count() : shape[0]);
-}
+// The divisor of the sum of the losses.
+class Divisor {
+ public:
+  explicit Divisor(const OpContext& context)
+      : type_(&context.def().type),
+        by_elements_(context.Attr<std::string>("reduction") == "mean"),
+        by_rows_(context.Attr<std::string>("reduction") == "batchmean") {
+    // What is wrong is found before any run.
+    For(context.Input("Target").shape);
+  }
+
+  // Throws Error if it is 0.
+  double For(const Shape& shape) const {
+    if (!by_elements_ && !by_rows_) return 1;
+    SKIFF_ENFORCE(shape.element_count() > 0, kInvalidArgument, *type_, ": X of shape ", shape,
+                  " has no elements, expected at least one for reduction ",
+                  by_elements_ ? "mean" : "batchmean");
+    return static_cast<double>(by_elements_ ? shape.element_count() : shape[0]);
+  }
+
+ private:
+  const std::string* type_;  // of the definition, which outlives the plan
+  bool by_elements_;
+  bool by_rows_;
+};
 
 template <typename T>
 T LossOf(T x, T target) {
@@ -45,28 +63,29 @@ T LossOf(T x, T target) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int64_t count = context.Input("X").shape.element_count();
   const int x = context.InputIndex("X");
   const int target = context.InputIndex("Target");
   const int loss = context.OutputIndex("Loss");
   if (!IsReduced(context)) {
-    return MakeKernel([=](const KernelContext& run) {
+    return MakeRowsKernel([=](const KernelContext& run) {
       const T* from = run.input(x).data<T>();
       const T* targets = run.input(target).data<T>();
       T* losses = run.output(loss).data<T>();
-      ParallelFor(count, kLogLossGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(run.input(x).element_count(), kLogLossGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) losses[i] = LossOf(from[i], targets[i]);
       });
     });
   }
-  const double divisor = Divisor(context);
-  const int64_t parts = (count + kPart - 1) / kPart;
-  const int scratch =
-      context.RequestWorkspace(std::max<int64_t>(parts, 1) * static_cast<int64_t>(sizeof(double)));
-  return MakeKernel([=](const KernelContext& run) {
+  const Divisor divisor(context);
+  const int scratch = context.RequestWorkspace(
+      std::max<int64_t>(PartsOf(context.Input("X").shape.element_count()), 1) *
+      static_cast<int64_t>(sizeof(double)));
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* from = run.input(x).data<T>();
     const T* targets = run.input(target).data<T>();
     auto* sums = static_cast<double*>(run.workspace(scratch));
+    const int64_t count = run.input(x).element_count();
+    const int64_t parts = PartsOf(count);
     ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t part = begin; part < end; ++part) {
         double sum = 0;
@@ -79,24 +98,24 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     double sum = 0;
     // In the order of the parts, whichever thread computed them.
     for (int64_t part = 0; part < parts; ++part) sum += sums[part];
-    *run.output(loss).data<T>() = static_cast<T>(sum / divisor);
+    *run.output(loss).data<T>() = static_cast<T>(sum / divisor.For(run.input(x).shape()));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int64_t count = context.Input("Target").shape.element_count();
   // A reduced loss has one gradient for all elements.
   const int64_t step = IsReduced(context) ? 0 : 1;
-  const T divisor = static_cast<T>(Divisor(context));
+  const Divisor divisor_of(context);
   const int gradient = context.InputIndex("Loss@GRAD");
   const int target = context.InputIndex("Target");
   const int dx = context.OutputIndex("X@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* from = run.input(gradient).data<T>();
     const T* targets = run.input(target).data<T>();
     T* to = run.output(dx).data<T>();
-    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+    const T divisor = static_cast<T>(divisor_of.For(run.input(target).shape()));
+    ParallelFor(run.input(target).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T slope = from[i * step] / divisor * -targets[i];
         // The loss is constant where Target is 0 or below.

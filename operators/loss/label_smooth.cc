@@ -21,15 +21,14 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Shape& shape = context.Input("X").shape;
   const int64_t classes = shape.dim(-1);
-  const int64_t count = shape.element_count();
-  const int64_t rows = classes == 0 ? 0 : count / classes;
   const int64_t grain = std::max<int64_t>(1, kLossGrain / std::max<int64_t>(classes, 1));
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const T kept = T{1} - epsilon;
   const int x = context.InputIndex("X");
   const int prior = context.InputIndex("PriorDist");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const int64_t count = run.input(x).element_count();
     const T* from = run.input(x).data<T>();
     T* to = run.output(out).data<T>();
     if (prior < 0) {
@@ -40,6 +39,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
       return;
     }
     const T* shares = run.input(prior).data<T>();
+    const int64_t rows = classes == 0 ? 0 : count / classes;
     ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* labels = from + row * classes;
@@ -52,14 +52,13 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int64_t count = context.Input("Out@GRAD").shape.element_count();
   const T kept = T{1} - static_cast<T>(context.Attr<float>("epsilon"));
   const int dout = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* from = run.input(dout).data<T>();
     T* to = run.output(dx).data<T>();
-    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(run.input(dout).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
       ScaleArray(from + begin, kept, to + begin, end - begin);
     });
   });

@@ -19,38 +19,37 @@ namespace {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int64_t count = context.Input("Predicted").shape.element_count();
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const int predicted = context.InputIndex("Predicted");
   const int labels = context.InputIndex("Labels");
   const int loss = context.OutputIndex("Loss");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* p = run.input(predicted).data<T>();
     const T* label = run.input(labels).data<T>();
     T* losses = run.output(loss).data<T>();
-    ParallelFor(count, kLogLossGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        losses[i] = -label[i] * std::log(p[i] + epsilon) -
-                    (T{1} - label[i]) * std::log(T{1} - p[i] + epsilon);
-      }
-    });
+    ParallelFor(run.input(predicted).element_count(), kLogLossGrain,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    losses[i] = -label[i] * std::log(p[i] + epsilon) -
+                                (T{1} - label[i]) * std::log(T{1} - p[i] + epsilon);
+                  }
+                });
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int64_t count = context.Input("Predicted").shape.element_count();
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const int predicted = context.InputIndex("Predicted");
   const int labels = context.InputIndex("Labels");
   const int gradient = context.InputIndex("Loss@GRAD");
   const int dp = context.OutputIndex("Predicted@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* p = run.input(predicted).data<T>();
     const T* label = run.input(labels).data<T>();
     const T* from = run.input(gradient).data<T>();
     T* to = run.output(dp).data<T>();
-    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(run.input(predicted).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         // The term of the label 0, whose loss rises with the probability.
         const T rising = (T{1} - label[i]) / (T{1} - p[i] + epsilon);

@@ -17,20 +17,19 @@ namespace {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int64_t count = context.Input("X1").shape.element_count();
   const T margin = static_cast<T>(context.Attr<float>("margin"));
   const int label = context.InputIndex("Label");
   const int x1 = context.InputIndex("X1");
   const int x2 = context.InputIndex("X2");
   const int activated = context.OutputIndex("Activated");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* sign = run.input(label).data<T>();
     const T* left = run.input(x1).data<T>();
     const T* right = run.input(x2).data<T>();
     T* is_active = run.output(activated).data<T>();
     T* losses = run.output(out).data<T>();
-    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(run.input(label).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T loss = margin - sign[i] * (left[i] - right[i]);
         losses[i] = loss < T{0} ? T{0} : loss;  // NaN stays NaN
@@ -42,19 +41,18 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int64_t count = context.Input("Label").shape.element_count();
   const int activated = context.InputIndex("Activated");
   const int label = context.InputIndex("Label");
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx1 = context.OutputIndex("X1@GRAD");
   const int dx2 = context.OutputIndex("X2@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T* is_active = run.input(activated).data<T>();
     const T* sign = run.input(label).data<T>();
     const T* from = run.input(gradient).data<T>();
     T* left = dx1 < 0 ? nullptr : run.output(dx1).data<T>();
     T* right = dx2 < 0 ? nullptr : run.output(dx2).data<T>();
-    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(run.input(label).element_count(), kLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         // Everything is read before anything is written, since the outputs may be the inputs.
         const T slope = from[i] * sign[i] * is_active[i];

@@ -29,18 +29,16 @@ template <typename T>
 class Labels {
  public:
   explicit Labels(const OpContext& context)
-      : count_(context.Input("X").shape.element_count()),
-        ignored_(static_cast<T>(context.IntAttr("ignore_index"))),
+      : ignored_(static_cast<T>(context.IntAttr("ignore_index"))),
         normalize_(context.Attr<bool>("normalize")) {}
 
-  int64_t count() const { return count_; }
   bool IsIgnored(T label) const { return std::trunc(label) == ignored_; }
 
   // Returns the divisor of the losses. Counts are integers, so their order doesn't matter.
-  T Divisor(const T* labels) const {
+  T Divisor(const T* labels, int64_t count) const {
     if (!normalize_) return T{1};
     std::atomic<int64_t> counted{0};
-    ParallelFor(count_, kLossGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(count, kLossGrain, [&](int64_t begin, int64_t end) {
       int64_t found = 0;
       // Fluid's tolerance.
       for (int64_t i = begin; i < end; ++i) {
@@ -52,7 +50,6 @@ class Labels {
   }
 
  private:
-  int64_t count_;
   T ignored_;
   bool normalize_;
 };
@@ -64,13 +61,14 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int label = context.InputIndex("Label");
   const int weight = context.InputIndex("pos_weight");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const int64_t count = run.input(x).element_count();
     const T* logits = run.input(x).data<T>();
     const T* targets = run.input(label).data<T>();
     const T* weights = weight < 0 ? nullptr : run.input(weight).data<T>();
     T* losses = run.output(out).data<T>();
-    const T divisor = labels.Divisor(targets);
-    ParallelFor(labels.count(), kLogLossGrain, [&](int64_t begin, int64_t end) {
+    const T divisor = labels.Divisor(targets, count);
+    ParallelFor(count, kLogLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T logit = logits[i];
         // log1p is precise even where the exponential is too small to change 1.
@@ -92,14 +90,15 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int weight = context.InputIndex("pos_weight");
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const int64_t count = run.input(x).element_count();
     const T* logits = run.input(x).data<T>();
     const T* targets = run.input(label).data<T>();
     const T* weights = weight < 0 ? nullptr : run.input(weight).data<T>();
     const T* from = run.input(gradient).data<T>();
     T* to = run.output(dx).data<T>();
-    const T divisor = labels.Divisor(targets);
-    ParallelFor(labels.count(), kLogLossGrain, [&](int64_t begin, int64_t end) {
+    const T divisor = labels.Divisor(targets, count);
+    ParallelFor(count, kLogLossGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T logit = logits[i];
         const T tail = std::exp(-std::abs(logit));

@@ -61,7 +61,6 @@ struct Weights {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Rows rows(context.Input("X").shape);
   const Curve<T> curve(context);
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
@@ -69,7 +68,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int outside = context.InputIndex("OutsideWeight");
   const int diff = context.OutputIndex("Diff");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Rows rows(run.input(x).shape());
     const T* from_x = run.input(x).data<T>();
     const T* from_y = run.input(y).data<T>();
     const Weights<T> weights(run, inside, outside);
@@ -94,7 +94,6 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const Rows rows(context.Input("Diff").shape);
   const Curve<T> curve(context);
   const int diff = context.InputIndex("Diff");
   const int inside = context.InputIndex("InsideWeight");
@@ -102,7 +101,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
   const int dy = context.OutputIndex("Y@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Rows rows(run.input(diff).shape());
     const T* diffs = run.input(diff).data<T>();
     const Weights<T> weights(run, inside, outside);
     const T* from = run.input(gradient).data<T>();

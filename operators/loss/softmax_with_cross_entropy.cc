@@ -49,16 +49,25 @@ void InferGrad(OpContext& context) {
 
 struct Settings {
   Settings(const OpContext& context, const TensorMeta& scores)
-      : extents(ExtentsOfAxis(scores.shape, AxisOf(context, scores))),
+      : axis(AxisOf(context, scores)),
+        extents(ExtentsOfAxis(scores.shape, axis)),
         soft(context.Attr<bool>("soft_label")),
         use_softmax(context.Attr<bool>("use_softmax")),
         skips_ignored(context.Attr<bool>("skip_ignored") && !soft && use_softmax &&
                       extents.inner == 1),
         ignore_index(context.IntAttr("ignore_index")) {}
 
+  // The same for the rows of a run.
+  Settings For(const Tensor& scores) const {
+    Settings of_run = *this;
+    of_run.extents = ExtentsOfAxis(scores.shape(), axis);
+    return of_run;
+  }
+
   bool IsClass(int64_t label) const { return label >= 0 && label < extents.length; }
 
-  AxisExtents extents;  // of the classes
+  int axis;  // of the classes
+  AxisExtents extents;
   bool soft;
   bool use_softmax;
   bool skips_ignored;  // in the forward op
@@ -191,12 +200,13 @@ void LossOfCountedRows(const SoftmaxTile& tile, const Tensors<T>& all, const Har
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Settings settings(context, context.Input("Logits"));
+  const Settings prepared(context, context.Input("Logits"));
   const int logits = context.InputIndex("Logits");
   const int label = context.InputIndex("Label");
   const int softmax = context.OutputIndex("Softmax");
   const int loss = context.OutputIndex("Loss");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Settings settings = prepared.For(run.input(logits));
     FirstBadIndex bad;
     const HardLabels hard{settings, LabelReader(run.input(label)), &bad};
     const Tensors<T> all{.logits = run.input(logits).data<T>(),
@@ -283,13 +293,14 @@ void GradientOfCountedRows(const SoftmaxTile& tile, const Gradients<T>& all,
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const Settings settings(context, context.Input("Softmax"));
+  const Settings prepared(context, context.Input("Softmax"));
   const int softmax = context.InputIndex("Softmax");
   const int label = context.InputIndex("Label");
   const int gradient = context.InputIndex("Loss@GRAD");
   const int dx = context.OutputIndex("Logits@GRAD");
-  const bool skips = !settings.soft && settings.use_softmax && settings.extents.inner == 1;
-  return MakeKernel([=](const KernelContext& run) {
+  const bool skips = !prepared.soft && prepared.use_softmax && prepared.extents.inner == 1;
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Settings settings = prepared.For(run.input(softmax));
     FirstBadIndex bad;
     const HardLabels hard{settings, LabelReader(run.input(label)), &bad};
     const Gradients<T> all{.y = run.input(softmax).data<T>(),

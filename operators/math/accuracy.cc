@@ -39,16 +39,15 @@ int64_t CountCorrect(const int64_t* indices, const L* labels, int64_t rows, int6
 }
 
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Shape& shape = context.Input("Indices").shape;
-  const int64_t rows = shape[0];
-  const int64_t k = shape[1];
+  const int64_t k = context.Input("Indices").shape[1];
   const bool is_int64 = context.Input("Label").dtype == DType::kInt64;
   const int indices = context.InputIndex("Indices");
   const int label = context.InputIndex("Label");
   const int accuracy = context.OutputIndex("Accuracy");
   const int correct = context.OutputIndex("Correct");
   const int total = context.OutputIndex("Total");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const int64_t rows = run.input(indices).shape()[0];
     const int64_t* found = run.input(indices).data<int64_t>();
     const Tensor& labels = run.input(label);
     const int64_t count = is_int64 ? CountCorrect(found, labels.data<int64_t>(), rows, k)

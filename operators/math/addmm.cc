@@ -29,6 +29,15 @@ struct Sizes {
   bool repeats_columns = false;
 };
 
+// Of shapes that fit.
+Sizes SizesOf(const Shape& input, const Shape& x, const Shape& y) {
+  Sizes sizes{.m = x[0], .k = x[1], .n = y[1]};
+  const int64_t rows = input.rank() == 1 ? 1 : input[0];
+  sizes.repeats_rows = rows == 1 && sizes.m != 1;
+  sizes.repeats_columns = input[input.rank() - 1] == 1 && sizes.n != 1;
+  return sizes;
+}
+
 Sizes SizesOf(const OpContext& context) {
   const std::string& type = context.op().type;
   const Shape& x = context.Input("X").shape;
@@ -40,11 +49,11 @@ Sizes SizesOf(const OpContext& context) {
                     context.Input("X").dtype == context.Input("Input").dtype,
                 kInvalidArgument, type, ": Input is ", context.Input("Input").dtype, ", X ",
                 context.Input("X").dtype, ", Y ", context.Input("Y").dtype, ", expected one dtype");
-  Sizes sizes{.m = x[0], .n = y[1]};
-  sizes.k = MergeDims(x[1], y[0],
-                      StrCat(type, ": the dims that X ", x, " and Y ", y, " are summed over"));
   SKIFF_ENFORCE(input.rank() == 1 || input.rank() == 2, kInvalidArgument, type, ": Input ", input,
                 ", expected rank 1 or 2");
+  Sizes sizes = SizesOf(input, x, y);
+  sizes.k = MergeDims(x[1], y[0],
+                      StrCat(type, ": the dims that X ", x, " and Y ", y, " are summed over"));
   const int64_t rows = input.rank() == 1 ? 1 : input[0];
   const int64_t columns = input.dim(-1);
   // Unknown dims (-1) may fit.
@@ -53,8 +62,6 @@ Sizes SizesOf(const OpContext& context) {
   };
   SKIFF_ENFORCE(fits(rows, sizes.m) && fits(columns, sizes.n), kInvalidArgument, type, ": Input ",
                 input, " can't be broadcast to [", sizes.m, ", ", sizes.n, "]");
-  sizes.repeats_rows = rows == 1 && sizes.m != 1;
-  sizes.repeats_columns = columns == 1 && sizes.n != 1;
   return sizes;
 }
 
@@ -90,25 +97,29 @@ void ScaleAndBroadcast(const Sizes& sizes, const T* input, T factor, T* out) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Sizes sizes = SizesOf(context);
   const T beta = static_cast<T>(context.Attr<float>("Beta"));
-  Gemm<T> gemm({.m = sizes.m,
-                .n = sizes.n,
-                .k = sizes.k,
-                .alpha = static_cast<double>(context.Attr<float>("Alpha")),
-                // The broadcast Input is scaled into Out first, and the product is added to it.
-                // With Beta = 0, the product overwrites Out, so NaN in Input or in Out doesn't
-                // matter.
-                .beta = beta == 0 ? 0.0 : 1.0},
-               context);
+  const auto product_of =
+      [beta, alpha = static_cast<double>(context.Attr<float>("Alpha"))](const Sizes& sizes) {
+        return GemmSpec{
+            .m = sizes.m,
+            .n = sizes.n,
+            .k = sizes.k,
+            .alpha = alpha,
+            // The broadcast Input is scaled into Out first, and the product is added to it. With
+            // Beta = 0, the product overwrites Out, so NaN in Input or in Out doesn't matter.
+            .beta = beta == 0 ? 0.0 : 1.0};
+      };
+  Gemm<T> gemm(product_of(SizesOf(context)), context);
   const int input = context.InputIndex("Input");
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
   const int output = context.OutputIndex("Out");
-  return MakeKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
+  return MakeRowsKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
+    const Sizes sizes =
+        SizesOf(run.input(input).shape(), run.input(x).shape(), run.input(y).shape());
     T* out = run.output(output).data<T>();
     if (beta != 0) ScaleAndBroadcast(sizes, run.input(input).data<T>(), beta, out);
-    gemm.Run(run, run.input(x).data<T>(), run.input(y).data<T>(), out);
+    gemm.Run(run, product_of(sizes), run.input(x).data<T>(), run.input(y).data<T>(), out);
   });
 }
 
@@ -125,29 +136,40 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int dy = context.OutputIndex("Y@GRAD");
   std::optional<Gemm<T>> to_x;
   std::optional<Gemm<T>> to_y;
-  if (dx >= 0) {
-    to_x = Gemm<T>({.m = sizes.m, .n = sizes.k, .k = sizes.n, .trans_b = true, .alpha = alpha},
-                   context);
-  }
-  if (dy >= 0) {
-    to_y = Gemm<T>({.m = sizes.k, .n = sizes.n, .k = sizes.m, .trans_a = true, .alpha = alpha},
-                   context);
-  }
-  const AxisReduction reduction({sizes.m, sizes.n}, {sizes.repeats_rows, sizes.repeats_columns});
-  return MakeKernel([=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
-    const T* dout = run.input(gradient).data<T>();
-    if (to_x) to_x->Run(run, dout, run.input(y).data<T>(), run.output(dx).data<T>());
-    if (to_y) to_y->Run(run, run.input(x).data<T>(), dout, run.output(dy).data<T>());
-    if (dinput < 0) return;
-    T* out = run.output(dinput).data<T>();
-    if (!sizes.repeats_rows && !sizes.repeats_columns) {
-      ScaleAndBroadcast(sizes, dout, beta, out);
-    } else {
-      // Sums before it scales, which takes fewer multiplications.
-      reduction.Sum(dout, out);
-      ScaleArray(out, beta, out, reduction.output_count());
-    }
-  });
+  const auto of_x = [alpha](int64_t m, int64_t k, int64_t n) {
+    return GemmSpec{.m = m, .n = k, .k = n, .trans_b = true, .alpha = alpha};
+  };
+  const auto of_y = [alpha](int64_t m, int64_t k, int64_t n) {
+    return GemmSpec{.m = k, .n = n, .k = m, .trans_a = true, .alpha = alpha};
+  };
+  if (dx >= 0) to_x.emplace(of_x(sizes.m, sizes.k, sizes.n), context);
+  if (dy >= 0) to_y.emplace(of_y(sizes.m, sizes.k, sizes.n), context);
+  return MakeRowsKernel(
+      [=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
+        const Shape& left = run.input(x).shape();
+        const Shape& right = run.input(y).shape();
+        const T* dout = run.input(gradient).data<T>();
+        if (to_x) {
+          to_x->Run(run, of_x(left[0], left[1], right[1]), dout, run.input(y).data<T>(),
+                    run.output(dx).data<T>());
+        }
+        if (to_y) {
+          to_y->Run(run, of_y(left[0], left[1], right[1]), run.input(x).data<T>(), dout,
+                    run.output(dy).data<T>());
+        }
+        if (dinput < 0) return;
+        const Sizes of_run = SizesOf(run.output(dinput).shape(), left, right);
+        T* out = run.output(dinput).data<T>();
+        if (!of_run.repeats_rows && !of_run.repeats_columns) {
+          ScaleAndBroadcast(of_run, dout, beta, out);
+        } else {
+          // Sums before it scales, which takes fewer multiplications.
+          const AxisReduction reduction({of_run.m, of_run.n},
+                                        {of_run.repeats_rows, of_run.repeats_columns});
+          reduction.Sum(dout, out);
+          ScaleArray(out, beta, out, reduction.output_count());
+        }
+      });
 }
 
 std::vector<AttrDef> Attributes() {

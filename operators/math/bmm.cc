@@ -11,20 +11,31 @@
 namespace skiff {
 namespace {
 
+MatrixProduct ProductOf(const Shape& x, const Shape& y) {
+  MatrixProduct product;
+  product.batch = {x[0]};
+  product.x = {.batch = product.batch, .rows = x[1], .columns = x[2]};
+  product.y = {.batch = product.batch, .rows = y[1], .columns = y[2]};
+  SetProductSizes(&product);
+  return product;
+}
+
 MatrixProduct ProductOf(const OpContext& context) {
   CheckFactors(context);
   const Shape& x = context.Input("X").shape;
   const Shape& y = context.Input("Y").shape;
   SKIFF_ENFORCE(x.rank() == 3 && y.rank() == 3, kInvalidArgument, context.op().type, ": X ", x,
                 " and Y ", y, ", expected rank 3 for both");
-  MatrixProduct product;
+  MatrixProduct product = ProductOf(x, y);
   product.batch = {
       MergeDims(x[0], y[0], StrCat(context.op().type, ": the batches of X ", x, " and Y ", y))};
-  product.x = {.batch = product.batch, .rows = x[1], .columns = x[2]};
-  product.y = {.batch = product.batch, .rows = y[1], .columns = y[2]};
   // All of matmul's loops serve: bmm is a product with one batch dim and no transposition.
   SetProductSizes(context, &product);
   return product;
+}
+
+MatrixProductOfShapes ProductOfShapesIn(const OpContext&) {
+  return [](const Shape& x, const Shape& y) { return ProductOf(x, y); };
 }
 
 void Infer(OpContext& context) {
@@ -59,10 +70,10 @@ void RegisterBmm(OpRegistry& registry) {
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("bmm", []<typename T>(PrepareContext& context) {
-    return PrepareProduct<T>(context, SpecOf(ProductOf(context)));
+    return PrepareMatrixProduct<T>(context, ProductOfShapesIn(context));
   });
   registry.AddCpuKernels<float, double>("bmm_grad", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProductGrad<T>(context, ProductOf(context));
+    return PrepareMatrixProductGrad<T>(context, ProductOfShapesIn(context));
   });
 }
 

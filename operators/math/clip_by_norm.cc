@@ -36,7 +36,7 @@ void Scale(const Tensor& x, T factor, Tensor* out) {
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const double max_norm = static_cast<double>(context.Attr<float>("max_norm"));
-  return MakeKernel(
+  return MakeRowsKernel(
       [=, x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
         const Tensor& from = run.input(x);
         const double squares = SumOfSquares(from.data<T>(), from.element_count());
@@ -47,8 +47,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
   const double max_norm = static_cast<double>(context.Attr<float>("max_norm"));
-  return MakeKernel([=, squares = MergedSquares<T>(context), x = context.InputIndex("X"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+  return MakeRowsKernel([=, squares = MergedSquares<T>(context), x = context.InputIndex("X"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
     const Tensor& rows = run.input(x);
     Scale(rows, Factor<T>(squares.Of(run, rows), max_norm), &run.output(out));
     CopyRowNumbers(rows, &run.output(out));

@@ -12,8 +12,9 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  const AxisExtents extents = SoftmaxExtents(context, context.Input("X").shape);
-  return MakeKernel([=](const KernelContext& run) {
+  const int axis = SoftmaxAxis(context, context.Input("X").shape);
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisExtents extents = ExtentsOfAxis(run.input(x).shape(), axis);
     const T* from = run.input(x).data<T>();
     T* to = run.output(out).data<T>();
     ForTiles(extents.outer, extents.length, extents.inner, [=](const SoftmaxTile& tile) {
@@ -34,8 +35,9 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int out = context.InputIndex("Out");
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  const AxisExtents extents = SoftmaxExtents(context, context.Input("Out").shape);
-  return MakeKernel([=](const KernelContext& run) {
+  const int axis = SoftmaxAxis(context, context.Input("Out").shape);
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisExtents extents = ExtentsOfAxis(run.input(out).shape(), axis);
     const T* y = run.input(out).data<T>();
     const T* dy = run.input(gradient).data<T>();
     T* to = run.output(dx).data<T>();

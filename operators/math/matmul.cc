@@ -29,15 +29,25 @@ MatrixFactor FactorOf(const Shape& shape, bool transposed, bool is_left) {
   return factor;
 }
 
+MatrixProductOfShapes ProductOfShapesIn(const OpContext& context) {
+  return [trans_x = context.Attr<bool>("transpose_X"), trans_y = context.Attr<bool>("transpose_Y"),
+          alpha = context.Attr<float>("alpha")](const Shape& x, const Shape& y) {
+    MatrixProduct product;
+    product.x = FactorOf(x, trans_x, true);
+    product.y = FactorOf(y, trans_y, false);
+    product.alpha = static_cast<double>(alpha);
+    product.batch = product.x.batch.rank() > 0 ? product.x.batch : product.y.batch;
+    SetProductSizes(&product);
+    return product;
+  };
+}
+
 MatrixProduct ProductOf(const OpContext& context) {
   CheckFactors(context);
-  MatrixProduct product;
-  product.x = FactorOf(context.Input("X").shape, context.Attr<bool>("transpose_X"), true);
-  product.y = FactorOf(context.Input("Y").shape, context.Attr<bool>("transpose_Y"), false);
-  product.alpha = static_cast<double>(context.Attr<float>("alpha"));
+  MatrixProduct product =
+      ProductOfShapesIn(context)(context.Input("X").shape, context.Input("Y").shape);
   const Shape& x_batch = product.x.batch;
   const Shape& y_batch = product.y.batch;
-  product.batch = x_batch.rank() > 0 ? x_batch : y_batch;
   if (x_batch.rank() > 0 && y_batch.rank() > 0) {
     product.batch[0] =
         MergeDims(x_batch[0], y_batch[0],
@@ -118,13 +128,11 @@ void RegisterMatmul(OpRegistry& registry) {
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("matmul", []<typename T>(PrepareContext& context) {
-    return PrepareProduct<T>(context, SpecOf(ProductOf(context)));
+    return PrepareMatrixProduct<T>(context, ProductOfShapesIn(context));
   });
-  registry.AddKernel("matmul", PrepackedProductKernel([](const OpContext& context) {
-                       return SpecOf(ProductOf(context));
-                     }));
+  registry.AddKernel("matmul", PrepackedMatrixProductKernel(ProductOfShapesIn));
   registry.AddCpuKernels<float, double>("matmul_grad", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProductGrad<T>(context, ProductOf(context));
+    return PrepareMatrixProductGrad<T>(context, ProductOfShapesIn(context));
   });
 }
 

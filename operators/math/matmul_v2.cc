@@ -27,9 +27,21 @@ MatrixFactor FactorOf(const Shape& shape, bool transposed, bool is_left) {
   return factor;
 }
 
-Shape BroadcastBatch(const OpContext& context, const Shape& x, const Shape& y) {
+// Returns the batch of the product, whose factors' batches fit.
+Shape BroadcastBatch(const Shape& x, const Shape& y) {
   const int rank = std::max(x.rank(), y.rank());
   Shape out;
+  for (int axis = 0; axis < rank; ++axis) {
+    const int64_t a = AlignedDim(x, rank, axis);
+    const int64_t b = AlignedDim(y, rank, axis);
+    // An unknown dim against one above 1 can only be 1 or equal.
+    out.Append(a == 1 || (a < 0 && b > 1) ? b : a);
+  }
+  return out;
+}
+
+void CheckBatches(const OpContext& context, const Shape& x, const Shape& y) {
+  const int rank = std::max(x.rank(), y.rank());
   for (int axis = 0; axis < rank; ++axis) {
     const int64_t a = AlignedDim(x, rank, axis);
     const int64_t b = AlignedDim(y, rank, axis);
@@ -37,18 +49,26 @@ Shape BroadcastBatch(const OpContext& context, const Shape& x, const Shape& y) {
                   ": batch dims of X ", context.Input("X").shape, " and Y ",
                   context.Input("Y").shape, " don't broadcast: ", a, " and ", b,
                   ", expected equal dims or a 1");
-    // An unknown dim against one above 1 can only be 1 or equal.
-    out.Append(a == 1 || (a < 0 && b > 1) ? b : a);
   }
-  return out;
+}
+
+MatrixProductOfShapes ProductOfShapesIn(const OpContext& context) {
+  return [trans_x = context.Attr<bool>("trans_x"), trans_y = context.Attr<bool>("trans_y")](
+             const Shape& x, const Shape& y) {
+    MatrixProduct product;
+    product.x = FactorOf(x, trans_x, true);
+    product.y = FactorOf(y, trans_y, false);
+    product.batch = BroadcastBatch(product.x.batch, product.y.batch);
+    SetProductSizes(&product);
+    return product;
+  };
 }
 
 MatrixProduct ProductOf(const OpContext& context) {
   CheckFactors(context);
-  MatrixProduct product;
-  product.x = FactorOf(context.Input("X").shape, context.Attr<bool>("trans_x"), true);
-  product.y = FactorOf(context.Input("Y").shape, context.Attr<bool>("trans_y"), false);
-  product.batch = BroadcastBatch(context, product.x.batch, product.y.batch);
+  MatrixProduct product =
+      ProductOfShapesIn(context)(context.Input("X").shape, context.Input("Y").shape);
+  CheckBatches(context, product.x.batch, product.y.batch);
   SetProductSizes(context, &product);
   return product;
 }
@@ -107,13 +127,11 @@ void RegisterMatmulV2(OpRegistry& registry) {
   grad.flop = GradFlop(Flop, {"X@GRAD", "Y@GRAD"});
   registry.Add(std::move(grad));
   registry.AddCpuKernels<float, double>("matmul_v2", []<typename T>(PrepareContext& context) {
-    return PrepareProduct<T>(context, SpecOf(ProductOf(context)));
+    return PrepareMatrixProduct<T>(context, ProductOfShapesIn(context));
   });
-  registry.AddKernel("matmul_v2", PrepackedProductKernel([](const OpContext& context) {
-                       return SpecOf(ProductOf(context));
-                     }));
+  registry.AddKernel("matmul_v2", PrepackedMatrixProductKernel(ProductOfShapesIn));
   registry.AddCpuKernels<float, double>("matmul_v2_grad", []<typename T>(PrepareContext& context) {
-    return PrepareMatrixProductGrad<T>(context, ProductOf(context));
+    return PrepareMatrixProductGrad<T>(context, ProductOfShapesIn(context));
   });
 }
 

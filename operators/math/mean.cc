@@ -1,5 +1,7 @@
 // mean: Out = the sum of all elements of X over their number, a scalar (rank 0).
 // Source: Fluid's mean; dX = dOut / number of elements.
+#include <algorithm>
+
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
@@ -17,14 +19,19 @@ void InferGrad(OpContext& context) {
   context.SetOutputLike("X@GRAD", "X");
 }
 
+void CheckHasElements(const Shape& x) {
+  SKIFF_ENFORCE(x.element_count() > 0, kInvalidArgument, "mean: X of shape ", x,
+                " has no elements, expected at least one");
+}
+
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  const int64_t count = context.Input("X").shape.element_count();
-  SKIFF_ENFORCE(count > 0, kInvalidArgument, "mean: X of shape ", context.Input("X").shape,
-                " has no elements, expected at least one");
-  return MakeKernel([=](const KernelContext& run) {
+  CheckHasElements(context.Input("X").shape);
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const int64_t count = run.input(x).element_count();
+    CheckHasElements(run.input(x).shape());
     const double sum = Sum(run.input(x).data<T>(), count);
     *run.output(out).data<T>() = static_cast<T>(sum / static_cast<double>(count));
   });
@@ -34,12 +41,15 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  const Shape& shape = context.Input("X").shape;
-  // A reduction over all axes: its Broadcast writes the same value to all elements, by all threads.
-  const AxisReduction reduction(shape, std::vector<bool>(static_cast<size_t>(shape.rank()), true));
-  const T factor = T{1} / static_cast<T>(shape.element_count());
-  return MakeKernel([=](const KernelContext& run) {
-    reduction.Broadcast(run.input(gradient).data<T>(), factor, run.output(dx).data<T>());
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Shape& shape = run.output(dx).shape();
+    const T factor = T{1} / static_cast<T>(shape.element_count());
+    // A reduction over all axes: its Broadcast writes the same value to all elements, by all
+    // threads.
+    AxisFlags all{};
+    std::fill_n(all.begin(), shape.rank(), true);
+    AxisReduction(shape, all)
+        .Broadcast(run.input(gradient).data<T>(), factor, run.output(dx).data<T>());
   });
 }
 

@@ -85,9 +85,29 @@ void InferGrad(OpContext& context) {
   context.SetOutputLike("Y@GRAD", "Y");
 }
 
-GemmSpec SpecOf(const OpContext& context) {
+// The sizes of shapes that have passed SizesOf.
+Sizes SizesOfShapes(int x_rows, int y_rows, const Shape& x, const Shape& y) {
+  return {.x_rows = x_rows,
+          .y_rows = y_rows,
+          .m = x.element_count(0, x_rows),
+          .k = y.element_count(0, y_rows),
+          .n = y.element_count(y_rows, y.rank())};
+}
+
+ProductOfShapes ProductOf(const OpContext& context) {
   const Sizes sizes = SizesOf(context);
-  return {.m = sizes.m, .n = sizes.n, .k = sizes.k};
+  return [x_rows = sizes.x_rows, y_rows = sizes.y_rows](const Shape& x, const Shape& y) {
+    const Sizes of_shapes = SizesOfShapes(x_rows, y_rows, x, y);
+    return GemmSpec{.m = of_shapes.m, .n = of_shapes.n, .k = of_shapes.k};
+  };
+}
+
+GemmSpec GradientOfX(const Sizes& sizes) {
+  return {.m = sizes.m, .n = sizes.k, .k = sizes.n, .trans_b = true};
+}
+
+GemmSpec GradientOfY(const Sizes& sizes) {
+  return {.m = sizes.k, .n = sizes.n, .k = sizes.m, .trans_a = true};
 }
 
 template <typename T>
@@ -101,16 +121,20 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   std::optional<Gemm<T>> to_x;
   std::optional<Gemm<T>> to_y;
   // A product that nobody reads isn't computed.
-  if (dx >= 0) {
-    to_x.emplace(GemmSpec{.m = sizes.m, .n = sizes.k, .k = sizes.n, .trans_b = true}, context);
-  }
-  if (dy >= 0) {
-    to_y.emplace(GemmSpec{.m = sizes.k, .n = sizes.n, .k = sizes.m, .trans_a = true}, context);
-  }
-  return MakeKernel([=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
+  if (dx >= 0) to_x.emplace(GradientOfX(sizes), context);
+  if (dy >= 0) to_y.emplace(GradientOfY(sizes), context);
+  return MakeRowsKernel([=, x_rows = sizes.x_rows, y_rows = sizes.y_rows, to_x = std::move(to_x),
+                         to_y = std::move(to_y)](const KernelContext& run) {
+    const Tensor& left = run.input(x);
+    const Tensor& right = run.input(y);
+    const Sizes of_run = SizesOfShapes(x_rows, y_rows, left.shape(), right.shape());
     const T* gradient = run.input(dout).data<T>();
-    if (to_x) to_x->Run(run, gradient, run.input(y).data<T>(), run.output(dx).data<T>());
-    if (to_y) to_y->Run(run, run.input(x).data<T>(), gradient, run.output(dy).data<T>());
+    if (to_x) {
+      to_x->Run(run, GradientOfX(of_run), gradient, right.data<T>(), run.output(dx).data<T>());
+    }
+    if (to_y) {
+      to_y->Run(run, GradientOfY(of_run), left.data<T>(), gradient, run.output(dy).data<T>());
+    }
   });
 }
 
@@ -162,9 +186,9 @@ void RegisterMul(OpRegistry& registry) {
                 .no_gradient_reason = "second derivatives are not provided",
                 .flop = GradFlop(ProductFlop, {"X@GRAD", "Y@GRAD"})});
   registry.AddCpuKernels<float, double>("mul", []<typename T>(PrepareContext& context) {
-    return PrepareProduct<T>(context, SpecOf(context));
+    return PrepareProduct<T>(context, ProductOf(context));
   });
-  registry.AddKernel("mul", PrepackedProductKernel(SpecOf));
+  registry.AddKernel("mul", PrepackedProductKernel(ProductOf));
   registry.AddCpuKernels<float, double>(
       "mul_grad", []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
 }

@@ -18,7 +18,8 @@ void RegisterReduceAll(OpRegistry& registry) {
   registry.AddCpuKernels<bool>("reduce_all", []<typename>(PrepareContext& context) {
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
-    return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
+    return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
+      const AxisReduction reduction(run.input(x).shape(), axes);
       reduction.All(run.input(x).data<bool>(), run.output(out).data<bool>());
     });
   });

@@ -18,7 +18,8 @@ void RegisterReduceAny(OpRegistry& registry) {
   registry.AddCpuKernels<bool>("reduce_any", []<typename>(PrepareContext& context) {
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
-    return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
+    return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
+      const AxisReduction reduction(run.input(x).shape(), axes);
       reduction.Any(run.input(x).data<bool>(), run.output(out).data<bool>());
     });
   });

@@ -8,11 +8,14 @@ namespace {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const AxisReduction reduction = ReductionOf(context);
-  CheckSomethingIsReduced(context, reduction);
+  const AxisFlags axes = ReducedAxes(context);
+  const Shape& shape = context.Input("X").shape;
+  CheckSomethingIsReduced("reduce_max", shape, AxisReduction(shape, axes));
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisReduction reduction(run.input(x).shape(), axes);
+    CheckSomethingIsReduced("reduce_max", run.input(x).shape(), reduction);
     reduction.Max(run.input(x).data<T>(), run.output(out).data<T>());
   });
 }
@@ -23,7 +26,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int out = context.InputIndex("Out");
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
+  return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
+    const AxisReduction reduction(run.output(dx).shape(), axes);
     reduction.SpreadToEqual(run.input(x).data<T>(), run.input(out).data<T>(),
                             run.input(gradient).data<T>(), run.output(dx).data<T>());
   });

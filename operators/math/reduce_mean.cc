@@ -8,21 +8,25 @@ namespace {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const AxisReduction reduction = ReductionOf(context);
-  CheckSomethingIsReduced(context, reduction);
+  const AxisFlags axes = ReducedAxes(context);
+  const Shape& shape = context.Input("X").shape;
+  CheckSomethingIsReduced("reduce_mean", shape, AxisReduction(shape, axes));
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisReduction reduction(run.input(x).shape(), axes);
+    CheckSomethingIsReduced("reduce_mean", run.input(x).shape(), reduction);
     reduction.Sum(run.input(x).data<T>(), run.output(out).data<T>(), reduction.reduced_count());
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const AxisReduction reduction = ReductionOf(context);
+  const AxisFlags axes = ReducedAxes(context);
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisReduction reduction(run.output(dx).shape(), axes);
     const T share = T{1} / static_cast<T>(reduction.reduced_count());
     reduction.Broadcast(run.input(gradient).data<T>(), share, run.output(dx).data<T>());
   });

@@ -13,7 +13,8 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
+  return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
+    const AxisReduction reduction(run.input(x).shape(), axes);
     reduction.Product(run.input(x).data<T>(), run.output(out).data<T>());
   });
 }
@@ -46,8 +47,9 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int out_input = context.InputIndex("Out");
   const int gradient_input = context.InputIndex("Out@GRAD");
   const int dx_output = context.OutputIndex("X@GRAD");
-  const AxisReduction reduction = ReductionOf(context);
-  return MakeKernel([=](const KernelContext& run) {
+  const AxisFlags axes = ReducedAxes(context);
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisReduction reduction(run.output(dx_output).shape(), axes);
     const T* x = run.input(x_input).data<T>();
     const T* out = run.input(out_input).data<T>();
     const T* gradient = run.input(gradient_input).data<T>();

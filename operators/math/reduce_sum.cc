@@ -23,7 +23,8 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
+  return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
+    const AxisReduction reduction(run.input(x).shape(), axes);
     reduction.Sum(run.input(x).data<T>(), run.output(out).data<OutOf<T>>());
   });
 }
@@ -32,7 +33,8 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  return MakeKernel([=, reduction = ReductionOf(context)](const KernelContext& run) {
+  return MakeRowsKernel([=, axes = ReducedAxes(context)](const KernelContext& run) {
+    const AxisReduction reduction(run.output(dx).shape(), axes);
     reduction.Broadcast(run.input(gradient).data<T>(), T{1}, run.output(dx).data<T>());
   });
 }

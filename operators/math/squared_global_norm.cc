@@ -42,10 +42,12 @@ class SquaredGlobalNormKernel final : public Kernel {
     for (const size_t i : sparse_) squares_of_sparse_.emplace_back(context, i);
   }
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
     for (size_t k = 0; k < dense_.size(); ++k) {
       const Tensor& x = run.input(static_cast<int>(dense_[k]));
-      arrays_[k] = {.data = x.raw_data(), .dtype = x.dtype()};
+      arrays_[k] = {.data = x.raw_data(), .dtype = x.dtype(), .count = x.element_count()};
     }
     squares_of_dense_.Compute(arrays_, run.workspace(workspace_), sums_of_dense_.data());
     for (size_t k = 0; k < dense_.size(); ++k) sums_[dense_[k]] = sums_of_dense_[k];

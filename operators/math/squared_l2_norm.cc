@@ -25,17 +25,17 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  const int64_t count = context.Input("X").shape.element_count();
-  return MakeKernel([=](const KernelContext& run) {
-    *run.output(out).data<T>() = static_cast<T>(SumOfSquares(run.input(x).data<T>(), count));
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Tensor& from = run.input(x);
+    *run.output(out).data<T>() = static_cast<T>(SumOfSquares(from.data<T>(), from.element_count()));
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
   // Repeated rows are added before they are squared: (a + b)² isn't a² + b².
-  return MakeKernel([sum = MergedSquares<T>(context), x = context.InputIndex("X"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+  return MakeRowsKernel([sum = MergedSquares<T>(context), x = context.InputIndex("X"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
     *run.output(out).data<T>() = static_cast<T>(sum.Of(run, run.input(x)));
   });
 }
@@ -45,12 +45,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int x = context.InputIndex("X");
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  const int64_t count = context.Input("X").shape.element_count();
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     const T factor = 2 * *run.input(gradient).data<T>();
     const T* from = run.input(x).data<T>();
     T* to = run.output(dx).data<T>();
-    ParallelFor(count, kGrain, [=](int64_t begin, int64_t end) {
+    ParallelFor(run.input(x).element_count(), kGrain, [=](int64_t begin, int64_t end) {
       ScaleArray(from + begin, factor, to + begin, end - begin);
     });
   });

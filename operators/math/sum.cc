@@ -102,10 +102,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     inputs.push_back(context.InputIndex("X", i));
   }
   const int out = context.OutputIndex("Out");
-  const TensorMeta& meta = context.Output("Out");
-  const int64_t count = StorageElements(meta.shape, meta.layout);
-  return MakeKernel([=](const KernelContext& run) {
-    ParallelFor(count, kGrain,
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Tensor& sum = run.output(out);
+    ParallelFor(StorageElements(sum.shape(), sum.layout()), kGrain,
                 [&](int64_t begin, int64_t end) { AddAll<T>(run, inputs, out, begin, end); });
   });
 }
@@ -137,12 +136,11 @@ std::unique_ptr<Kernel> PrepareRows(PrepareContext& context) {
   }
   const int out = context.OutputIndex("Out");
   if (dense.empty()) {
-    return MakeKernel(
+    return MakeRowsKernel(
         [=](const KernelContext& run) { Concatenate<T>(run, selected, &run.output(out)); });
   }
-  const int64_t count = context.Output("Out").shape.element_count();
-  return MakeKernel([=](const KernelContext& run) {
-    ParallelFor(count, kGrain,
+  return MakeRowsKernel([=](const KernelContext& run) {
+    ParallelFor(run.output(out).element_count(), kGrain,
                 [&](int64_t begin, int64_t end) { AddAll<T>(run, dense, out, begin, end); });
     for (const int input : selected) AddSelectedRows(run.input(input), run.output(out).data<T>());
   });

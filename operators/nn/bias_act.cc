@@ -38,7 +38,10 @@ class BiasActKernel final : public Kernel {
         out_(context.OutputIndex("Out")),
         lines_(context.RequestWorkspace(ByteCount(3 * geometry_.padded_channels(), kDTypeOf<T>))) {}
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
+    loops_->SetBatch(run.input(x_).shape()[0]);
     const int64_t channels = geometry_.padded_channels();
     auto* means = static_cast<T*>(run.workspace(lines_));
     T* slopes = means + channels;
@@ -83,7 +86,11 @@ class BiasActGradKernel final : public Kernel {
     }
   }
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
+    geometry_.batch = run.input(out_).shape()[0];
+    loops_->SetBatch(geometry_.batch);
     const int64_t channels = geometry_.padded_channels();
     auto* sums = static_cast<double*>(run.workspace(sums_));
     std::fill_n(sums, 2 * channels, 0.0);

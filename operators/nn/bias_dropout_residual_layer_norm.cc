@@ -34,12 +34,14 @@
 namespace skiff {
 namespace {
 
+NormRows RowsOf(const Shape& shape) { return NormRows(shape, shape.rank() - 1); }
+
 // The rows of X, or in the gradient op of Sum.
 NormRows RowsOf(const OpContext& context, const char* slot) {
   const Shape& x = context.Input(slot).shape;
   SKIFF_ENFORCE(x.rank() >= 2, kInvalidArgument, context.op().type, ": ", slot, " of shape ", x,
                 ", expected rank 2 or more");
-  return NormRows(x, x.rank() - 1);
+  return RowsOf(x);
 }
 
 void Infer(OpContext& context) {
@@ -80,7 +82,10 @@ class SumNormKernel final : public Kernel {
         sum_(context.OutputIndex("Sum")),
         mask_(context.OutputIndex("Mask")) {}
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
+    rows_ = RowsOf(run.input(x_).shape());
     const RowTerms<T> all{.x = run.input(x_).template data<T>(),
                           .bias = InputData<T>(run, bias_),
                           .residual = InputData<T>(run, residual_),
@@ -131,7 +136,6 @@ class SumNormGradKernel final : public Kernel {
       : rows_(RowsOf(context, "Sum")),
         dropout_(DropoutSettingsOf(context)),
         arguments_(context, rows_.size, "LnScale"),
-        sums_(rows_.count(), rows_.size, /*arrays=*/3),
         sum_(context.InputIndex("Sum")),
         mask_(context.InputIndex("Mask")),
         y_gradient_(context.InputIndex("Y@GRAD")),
@@ -144,14 +148,17 @@ class SumNormGradKernel final : public Kernel {
     SKIFF_ENFORCE(mask_ >= 0 || !reads_mask, kInvalidArgument, context.op().type,
                   ": Mask is missing, expected that of the forward op");
     if (!reads_mask) mask_ = -1;
-    memory_ = context.RequestWorkspace(sums_.bytes<T>());
+    memory_ = context.RequestWorkspace(Sums().template bytes<T>());
     if (x_gradient_ < 0 && residual_gradient_ < 0 && bias_gradient_ >= 0) {
       unwanted_ = context.RequestWorkspace(
           ByteCount(context.Input("Sum").shape.element_count(), kDTypeOf<T>));
     }
   }
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
+    rows_ = RowsOf(run.input(sum_).shape());
     const LayerNormGradRows<T> norm = arguments_.Of<T>(run);
     const T* sum = run.input(sum_).template data<T>();
     const T* dy = run.input(y_gradient_).template data<T>();
@@ -160,7 +167,8 @@ class SumNormGradKernel final : public Kernel {
     T* ds = SumGradient(run, dx);
     void* memory = run.workspace(memory_);
     const int64_t size = rows_.size;
-    sums_.template AddRows<T>(memory, [&](int64_t row, T* sums) {
+    const RowSums gradients = Sums();
+    gradients.template AddRows<T>(memory, [&](int64_t row, T* sums) {
       const int64_t at = row * size;
       // Before the other gradients, which may take the place of Y@GRAD.
       norm.AddParameters(row, sum + at, dy + at, sums, sums + size);
@@ -170,12 +178,14 @@ class SumNormGradKernel final : public Kernel {
                       ds + at, size, dx == nullptr ? nullptr : dx + at,
                       bias_gradient_ < 0 ? nullptr : sums + 2 * size);
     });
-    sums_.template Write<T>(memory, 0, OutputData<T>(run, scale_gradient_));
-    sums_.template Write<T>(memory, 1, OutputData<T>(run, shift_gradient_));
-    sums_.template Write<T>(memory, 2, OutputData<T>(run, bias_gradient_));
+    gradients.template Write<T>(memory, 0, OutputData<T>(run, scale_gradient_));
+    gradients.template Write<T>(memory, 1, OutputData<T>(run, shift_gradient_));
+    gradients.template Write<T>(memory, 2, OutputData<T>(run, bias_gradient_));
   }
 
  private:
+  RowSums Sums() const { return RowSums(rows_.count(), rows_.size, /*arrays=*/3); }
+
   // Where the gradient of Sum goes, which may have to make way for X@GRAD; nullptr if nobody wants
   // what follows from it.
   T* SumGradient(const KernelContext& run, T* dx) const {
@@ -186,7 +196,6 @@ class SumNormGradKernel final : public Kernel {
   NormRows rows_;
   DropoutSettings dropout_;
   LayerNormGradArguments arguments_;
-  RowSums sums_;
   int sum_;
   int mask_;
   int y_gradient_;

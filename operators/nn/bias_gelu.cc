@@ -106,8 +106,7 @@ void GradRowOf(bool approximate, const double* x, const double* bias, const doub
 
 // X as a matrix whose rows are the last dim; -1 is unknown.
 struct Matrix {
-  explicit Matrix(const OpContext& context) {
-    const Shape& x = context.Input("X").shape;
+  explicit Matrix(const Shape& x) {
     rows = x.element_count(0, x.rank() - 1);
     size = x[x.rank() - 1];
   }
@@ -125,9 +124,10 @@ void CheckBias(const OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel([matrix = Matrix(context), approximate = context.Attr<bool>("approximate"),
-                     x_input = context.InputIndex("X"), bias_input = context.InputIndex("Bias"),
-                     output = context.OutputIndex("Out")](const KernelContext& run) {
+  return MakeRowsKernel([approximate = context.Attr<bool>("approximate"),
+                         x_input = context.InputIndex("X"), bias_input = context.InputIndex("Bias"),
+                         output = context.OutputIndex("Out")](const KernelContext& run) {
+    const Matrix matrix(run.input(x_input).shape());
     const T* x = run.input(x_input).data<T>();
     const T* bias = run.input(bias_input).data<T>();
     T* out = run.output(output).data<T>();
@@ -142,25 +142,26 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const Matrix matrix(context);
-  const RowSums sums(matrix.rows, matrix.size, /*arrays=*/1);
-  return MakeKernel([matrix, sums, approximate = context.Attr<bool>("approximate"),
-                     x_input = context.InputIndex("X"), bias_input = context.InputIndex("Bias"),
-                     dout_input = context.InputIndex("Out@GRAD"),
-                     dx_output = context.OutputIndex("X@GRAD"),
-                     dbias_output = context.OutputIndex("Bias@GRAD"),
-                     memory = context.RequestWorkspace(sums.bytes<T>())](const KernelContext& run) {
-    const T* x = run.input(x_input).data<T>();
-    const T* bias = run.input(bias_input).data<T>();
-    const T* dout = run.input(dout_input).data<T>();
-    T* dx = OutputData<T>(run, dx_output);
-    sums.AddRows<T>(run.workspace(memory), [&](int64_t row, T* columns) {
-      const int64_t at = row * matrix.size;
-      GradRowOf(approximate, x + at, bias, dout + at, matrix.size, dx == nullptr ? dx : dx + at,
-                columns);
-    });
-    sums.Write<T>(run.workspace(memory), 0, OutputData<T>(run, dbias_output));
-  });
+  const Matrix prepared(context.Input("X").shape);
+  const int64_t bytes = RowSums(prepared.rows, prepared.size, /*arrays=*/1).bytes<T>();
+  return MakeRowsKernel(
+      [approximate = context.Attr<bool>("approximate"), x_input = context.InputIndex("X"),
+       bias_input = context.InputIndex("Bias"), dout_input = context.InputIndex("Out@GRAD"),
+       dx_output = context.OutputIndex("X@GRAD"), dbias_output = context.OutputIndex("Bias@GRAD"),
+       memory = context.RequestWorkspace(bytes)](const KernelContext& run) {
+        const Matrix matrix(run.input(x_input).shape());
+        const RowSums sums(matrix.rows, matrix.size, /*arrays=*/1);
+        const T* x = run.input(x_input).data<T>();
+        const T* bias = run.input(bias_input).data<T>();
+        const T* dout = run.input(dout_input).data<T>();
+        T* dx = OutputData<T>(run, dx_output);
+        sums.AddRows<T>(run.workspace(memory), [&](int64_t row, T* columns) {
+          const int64_t at = row * matrix.size;
+          GradRowOf(approximate, x + at, bias, dout + at, matrix.size, dx == nullptr ? dx : dx + at,
+                    columns);
+        });
+        sums.Write<T>(run.workspace(memory), 0, OutputData<T>(run, dbias_output));
+      });
 }
 
 std::vector<AttrDef> Attributes() {

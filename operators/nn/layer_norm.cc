@@ -58,11 +58,12 @@ void InferGrad(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const NormRows matrix = RowsOf(context);
-  return MakeKernel([rows = matrix.count(), size = matrix.size,
-                     arguments = LayerNormArguments(context, matrix.size, "Scale", "Bias"),
-                     x_input = context.InputIndex("X"),
-                     y_output = context.OutputIndex("Y")](const KernelContext& run) {
+  const int64_t row_size = RowsOf(context).size;
+  return MakeRowsKernel([size = row_size, axis = context.IntAttr("begin_norm_axis"),
+                         arguments = LayerNormArguments(context, row_size, "Scale", "Bias"),
+                         x_input = context.InputIndex("X"),
+                         y_output = context.OutputIndex("Y")](const KernelContext& run) {
+    const int64_t rows = NormRows(run.input(x_input).shape(), axis).count();
     const T* x = run.input(x_input).data<T>();
     T* y = run.output(y_output).data<T>();
     ParallelFor(rows, GrainOf(size), [=, norm = arguments.Of<T>(run)](int64_t begin, int64_t end) {
@@ -78,18 +79,22 @@ class LayerNormGradKernel final : public Kernel {
  public:
   explicit LayerNormGradKernel(PrepareContext& context)
       : size_(RowsOf(context).size),
-        rows_(RowsOf(context).count()),
+        axis_(context.IntAttr("begin_norm_axis")),
         arguments_(context, size_, "Scale"),
-        sums_(rows_, size_, /*arrays=*/2),
         x_(context.InputIndex("X")),
         y_gradient_(context.InputIndex("Y@GRAD")),
         x_gradient_(context.OutputIndex("X@GRAD")),
         scale_gradient_(context.OutputIndex("Scale@GRAD")),
         bias_gradient_(context.OutputIndex("Bias@GRAD")) {
-    if (WantsParameters()) memory_ = context.RequestWorkspace(sums_.bytes<T>());
+    if (WantsParameters()) {
+      memory_ = context.RequestWorkspace(SumsOver(RowsOf(context).count()).template bytes<T>());
+    }
   }
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
+    const int64_t rows = NormRows(run.input(x_).shape(), axis_).count();
     const T* x = run.input(x_).template data<T>();
     const T* dy = run.input(y_gradient_).template data<T>();
     T* dx = OutputData<T>(run, x_gradient_);
@@ -99,28 +104,29 @@ class LayerNormGradKernel final : public Kernel {
       if (dx != nullptr) norm.Input(row, x + at, dy + at, dx + at);
     };
     if (!WantsParameters()) {
-      ParallelFor(rows_, GrainOf(size_), [&](int64_t begin, int64_t end) {
+      ParallelFor(rows, GrainOf(size_), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) input_gradient(row);
       });
       return;
     }
     void* memory = run.workspace(memory_);
-    sums_.template AddRows<T>(memory, [&](int64_t row, T* sums) {
+    const RowSums gradients = SumsOver(rows);
+    gradients.template AddRows<T>(memory, [&](int64_t row, T* sums) {
       // Before X@GRAD, which may take the place of Y@GRAD.
       norm.AddParameters(row, x + row * size_, dy + row * size_, sums, sums + size_);
       input_gradient(row);
     });
-    sums_.template Write<T>(memory, 0, OutputData<T>(run, scale_gradient_));
-    sums_.template Write<T>(memory, 1, OutputData<T>(run, bias_gradient_));
+    gradients.template Write<T>(memory, 0, OutputData<T>(run, scale_gradient_));
+    gradients.template Write<T>(memory, 1, OutputData<T>(run, bias_gradient_));
   }
 
  private:
   bool WantsParameters() const { return scale_gradient_ >= 0 || bias_gradient_ >= 0; }
+  RowSums SumsOver(int64_t rows) const { return RowSums(rows, size_, /*arrays=*/2); }
 
   int64_t size_;
-  int64_t rows_;
+  int64_t axis_;
   LayerNormGradArguments arguments_;
-  RowSums sums_;
   int x_;
   int y_gradient_;
   int x_gradient_;

@@ -40,7 +40,7 @@ void DrawBernoulli(const RandomKey& key, const T* x, int64_t count, T* out) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareBernoulli(PrepareContext& context) {
-  return MakeKernel(
+  return MakeRowsKernel(
       [x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
         const T* probabilities = run.input(x).data<T>();
         const int64_t count = run.input(x).element_count();

@@ -117,23 +117,25 @@ class DropoutKernel final : public Kernel {
         seed_input_(context.InputIndex("Seed")),
         out_(context.OutputIndex("Out")),
         mask_(context.OutputIndex("Mask")),
-        count_(context.Input("X").shape.element_count()),
-        storage_count_(StorageElements(context.Input("X").shape, context.Input("X").layout)),
         tiles_(TilesOf(context.Input("X"))) {}
 
+  bool TakesFewerRows() const override { return !tiles_; }
+
   void Run(const KernelContext& run) override {
-    const T* x = run.input(x_).data<T>();
+    const Tensor& input = run.input(x_);
+    const int64_t storage_count = StorageElements(input.shape(), input.layout());
+    const T* x = input.data<T>();
     T* out = run.output(out_).data<T>();
     uint8_t* mask = mask_ < 0 ? nullptr : run.output(mask_).data<uint8_t>();
     if (settings_.draws()) {
       Draw(run, x, out, mask);
       return;
     }
-    FillMask(settings_.drops_all() ? 0 : 1, count_, mask);
+    FillMask(settings_.drops_all() ? 0 : 1, input.element_count(), mask);
     if (settings_.drops_all()) {
-      std::fill(out, out + storage_count_, T{0});
+      std::fill(out, out + storage_count, T{0});
     } else {
-      ScaleElements(x, static_cast<T>(settings_.scale()), storage_count_, out);
+      ScaleElements(x, static_cast<T>(settings_.scale()), storage_count, out);
     }
   }
 
@@ -147,7 +149,7 @@ class DropoutKernel final : public Kernel {
         return;
       }
     }
-    ParallelFor(count_, kGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(run.input(x_).element_count(), kGrain, [&](int64_t begin, int64_t end) {
       DropoutRange(rule, settings_.scale(), begin, end, x, out, mask);
     });
   }
@@ -167,8 +169,6 @@ class DropoutKernel final : public Kernel {
   int seed_input_;
   int out_;
   int mask_;
-  int64_t count_;
-  int64_t storage_count_;
   std::optional<BlockedTiles> tiles_;
 };
 
@@ -203,23 +203,26 @@ std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
   SKIFF_ENFORCE(mask >= 0 || settings.is_test, kInvalidArgument,
                 "dropout_grad: Mask is missing, expected that of the forward op");
   const TensorMeta& gradient = context.Input("Out@GRAD");
-  return MakeKernel(
-      [settings, mask, grad = context.InputIndex("Out@GRAD"), out = context.OutputIndex("X@GRAD"),
-       tiles = TilesOf(gradient),
-       count = StorageElements(gradient.shape, gradient.layout)](const KernelContext& run) {
-        if (out < 0) return;
-        const T* from = run.input(grad).data<T>();
-        T* to = run.output(out).data<T>();
-        const T scale = static_cast<T>(settings.scale());
-        if (settings.is_test) return ScaleElements(from, scale, count, to);
-        const uint8_t* kept = run.input(mask).data<uint8_t>();
-        if constexpr (std::is_same_v<T, float>) {
-          if (tiles) return MaskedScaleTiles(*tiles, kept, from, scale, to);
-        }
-        ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-          MaskedScaleRange(kept, from, scale, begin, end, to);
-        });
-      });
+  const auto run_kernel = [settings, mask, grad = context.InputIndex("Out@GRAD"),
+                           out = context.OutputIndex("X@GRAD"),
+                           tiles = TilesOf(gradient)](const KernelContext& run) {
+    if (out < 0) return;
+    const Tensor& input = run.input(grad);
+    const int64_t count = StorageElements(input.shape(), input.layout());
+    const T* from = input.data<T>();
+    T* to = run.output(out).data<T>();
+    const T scale = static_cast<T>(settings.scale());
+    if (settings.is_test) return ScaleElements(from, scale, count, to);
+    const uint8_t* kept = run.input(mask).data<uint8_t>();
+    if constexpr (std::is_same_v<T, float>) {
+      if (tiles) return MaskedScaleTiles(*tiles, kept, from, scale, to);
+    }
+    ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+      MaskedScaleRange(kept, from, scale, begin, end, to);
+    });
+  };
+  if (gradient.layout.is_plain()) return MakeRowsKernel(run_kernel);
+  return MakeKernel(run_kernel);
 }
 
 void InferDropoutGrad(OpContext& context) {

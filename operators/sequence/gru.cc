@@ -96,9 +96,11 @@ class GruKernel : public Kernel {
         h0_(context.InputIndex("H0")),
         order_(RequestNumbers<int64_t>(context, sequences_, 1)) {}
 
-  TimeSteps Steps(const KernelContext& run) const {
-    return TimeSteps(SequenceRows(run.input(input_)), is_reverse_,
-                     static_cast<int64_t*>(run.workspace(order_)));
+  // Takes the sequences of the run, no more than those that the kernel was prepared for.
+  TimeSteps Steps(const KernelContext& run) {
+    const SequenceRows sequences(run.input(input_));
+    sequences_ = sequences.size();
+    return TimeSteps(sequences, is_reverse_, static_cast<int64_t*>(run.workspace(order_)));
   }
   int64_t grain() const { return RecurrentGrain(3 * size_); }
 
@@ -125,6 +127,8 @@ class ForwardKernel final : public GruKernel<T> {
         states_(RequestNumbers<T>(context, sequences_, size_)),
         gates_(RequestNumbers<T>(context, batch_gate_ < 0 ? sequences_ : 0, 3 * size_)),
         reset_(RequestNumbers<T>(context, batch_reset_ < 0 ? sequences_ : 0, size_)) {}
+
+  bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = this->Steps(run);
@@ -202,7 +206,6 @@ class GradKernel final : public GruKernel<T> {
         rows_(context.Input("Input").shape[0]),
         weight_rows_(context.HasOutput("Weight@GRAD") ? rows_ : 0),
         weight_gradient_(context, size_, weight_rows_),
-        column_sums_({rows_, 3 * size_}, {true, false}),
         hidden_(context.InputIndex("Hidden")),
         batch_gate_(context.InputIndex("BatchGate")),
         hidden_grad_(context.InputIndex("Hidden@GRAD")),
@@ -218,9 +221,12 @@ class GradKernel final : public GruKernel<T> {
         before_(RequestNumbers<T>(context, weight_rows_, size_)),
         reset_(RequestNumbers<T>(context, weight_rows_, size_)) {}
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
     const TimeSteps steps = this->Steps(run);
     const Arguments arguments = ArgumentsOf(run);
+    const int64_t rows = run.input(hidden_).shape()[0];
     std::fill_n(arguments.next, sequences_ * size_, T{0});
     steps.ForEachBackwards([&](const TimeSteps::Step& step) {
       ParallelFor(step.count, this->grain(), [&](int64_t begin, int64_t end) {
@@ -245,11 +251,13 @@ class GradKernel final : public GruKernel<T> {
         std::copy_n(arguments.next + j * size_, size_, h0_grad + steps.Index(j) * size_);
     }
     if (weight_grad_ >= 0) {
-      weight_gradient_.Run(run, arguments.before, arguments.reset, arguments.all_gates,
+      weight_gradient_.Run(run, rows, arguments.before, arguments.reset, arguments.all_gates,
                            run.output(weight_grad_).template data<T>());
     }
-    if (bias_grad_ >= 0)
-      column_sums_.Sum(arguments.all_gates, run.output(bias_grad_).template data<T>());
+    if (bias_grad_ >= 0) {
+      AxisReduction({rows, 3 * size_}, {true, false})
+          .Sum(arguments.all_gates, run.output(bias_grad_).template data<T>());
+    }
   }
 
  private:
@@ -321,10 +329,9 @@ class GradKernel final : public GruKernel<T> {
   using GruKernel<T>::cell_;
   using GruKernel<T>::weights_;
   using GruKernel<T>::h0_;
-  int64_t rows_;
+  int64_t rows_;         // at most
   int64_t weight_rows_;  // that the gradient of Weight is summed over, if it is wanted
   GruWeightGradient<T> weight_gradient_;
-  AxisReduction column_sums_;
   int hidden_;
   int batch_gate_;
   int hidden_grad_;

@@ -86,15 +86,15 @@ template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const GruCell<T> cell = CellOf<T>(context);
   const GruWeights<T> weights(context, cell.size, /*is_transposed=*/false);
-  const int64_t rows = context.Input("HiddenPrev").shape[0];
-  return MakeKernel([=, input = context.InputIndex("Input"),
-                     hidden_prev = context.InputIndex("HiddenPrev"),
-                     bias = context.InputIndex("Bias"), gate = context.OutputIndex("Gate"),
-                     reset_hidden = context.OutputIndex("ResetHiddenPrev"),
-                     hidden = context.OutputIndex("Hidden")](const KernelContext& run) {
+  return MakeRowsKernel([=, input = context.InputIndex("Input"),
+                         hidden_prev = context.InputIndex("HiddenPrev"),
+                         bias = context.InputIndex("Bias"), gate = context.OutputIndex("Gate"),
+                         reset_hidden = context.OutputIndex("ResetHiddenPrev"),
+                         hidden = context.OutputIndex("Hidden")](const KernelContext& run) {
     const int64_t size = cell.size;
     GruCell<T> gru = cell;
     if (bias >= 0) gru.bias = run.input(bias).data<T>();
+    const int64_t rows = run.input(hidden_prev).shape()[0];
     const T* from = run.input(input).data<T>();
     const T* before = run.input(hidden_prev).data<T>();
     T* gates = run.output(gate).data<T>();
@@ -117,24 +117,25 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const GruCell<T> cell = CellOf<T>(context);
   const GruWeights<T> weights(context, cell.size, /*is_transposed=*/true);
-  const int64_t rows = context.Input("HiddenPrev").shape[0];
+  const int64_t most_rows = context.Input("HiddenPrev").shape[0];
   const int weight_grad = context.OutputIndex("Weight@GRAD");
   const int input_grad = context.OutputIndex("Input@GRAD");
   const int hidden_prev_grad = context.OutputIndex("HiddenPrev@GRAD");
-  GruWeightGradient<T> weight_gradient(context, cell.size, weight_grad < 0 ? 0 : rows);
+  GruWeightGradient<T> weight_gradient(context, cell.size, weight_grad < 0 ? 0 : most_rows);
   // In place of outputs that aren't wanted.
-  const int gates_workspace = RequestNumbers<T>(context, input_grad < 0 ? rows : 0, 3 * cell.size);
+  const int gates_workspace =
+      RequestNumbers<T>(context, input_grad < 0 ? most_rows : 0, 3 * cell.size);
   const int before_workspace =
-      RequestNumbers<T>(context, hidden_prev_grad < 0 ? rows : 0, cell.size);
-  const int reset_workspace = RequestNumbers<T>(context, rows, cell.size);
-  return MakeKernel([=, weight_gradient = std::move(weight_gradient),
-                     column_sums = AxisReduction({rows, 3 * cell.size}, {true, false}),
-                     hidden_prev = context.InputIndex("HiddenPrev"),
-                     gate = context.InputIndex("Gate"),
-                     reset_hidden = context.InputIndex("ResetHiddenPrev"),
-                     hidden_grad = context.InputIndex("Hidden@GRAD"),
-                     bias_grad = context.OutputIndex("Bias@GRAD")](const KernelContext& run) {
+      RequestNumbers<T>(context, hidden_prev_grad < 0 ? most_rows : 0, cell.size);
+  const int reset_workspace = RequestNumbers<T>(context, most_rows, cell.size);
+  return MakeRowsKernel([=, weight_gradient = std::move(weight_gradient),
+                         hidden_prev = context.InputIndex("HiddenPrev"),
+                         gate = context.InputIndex("Gate"),
+                         reset_hidden = context.InputIndex("ResetHiddenPrev"),
+                         hidden_grad = context.InputIndex("Hidden@GRAD"),
+                         bias_grad = context.OutputIndex("Bias@GRAD")](const KernelContext& run) {
     const int64_t size = cell.size;
+    const int64_t rows = run.input(hidden_prev).shape()[0];
     const T* before = run.input(hidden_prev).data<T>();
     const T* gates = run.input(gate).data<T>();
     const T* d_hidden = run.input(hidden_grad).data<T>();
@@ -160,10 +161,12 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
     if (hidden_prev_grad >= 0)
       weights.gates.Multiply(run, d_gates, rows, 3 * size, true, d_before, size);
     if (weight_grad >= 0) {
-      weight_gradient.Run(run, before, run.input(reset_hidden).data<T>(), d_gates,
+      weight_gradient.Run(run, rows, before, run.input(reset_hidden).data<T>(), d_gates,
                           run.output(weight_grad).data<T>());
     }
-    if (bias_grad >= 0) column_sums.Sum(d_gates, run.output(bias_grad).data<T>());
+    if (bias_grad >= 0) {
+      AxisReduction({rows, 3 * size}, {true, false}).Sum(d_gates, run.output(bias_grad).data<T>());
+    }
   });
 }
 

@@ -107,9 +107,11 @@ class LstmKernel : public Kernel {
         order_(RequestNumbers<int64_t>(context, sequences_, 1)),
         zeros_(RequestNumbers<T>(context, 1, size_)) {}
 
-  TimeSteps Steps(const KernelContext& run) const {
-    return TimeSteps(SequenceRows(run.input(input_)), is_reverse_,
-                     static_cast<int64_t*>(run.workspace(order_)));
+  // Takes the sequences of the run, no more than those that the kernel was prepared for.
+  TimeSteps Steps(const KernelContext& run) {
+    const SequenceRows sequences(run.input(input_));
+    sequences_ = sequences.size();
+    return TimeSteps(sequences, is_reverse_, static_cast<int64_t*>(run.workspace(order_)));
   }
   LstmCell<T> Cell(const KernelContext& run) const {
     LstmCell<T> cell = cell_;
@@ -150,6 +152,8 @@ class ForwardKernel final : public LstmKernel<T> {
         batch_activated_(context.OutputIndex("BatchCellPreAct")),
         states_(RequestNumbers<T>(context, sequences_, size_)),
         gates_(RequestNumbers<T>(context, batch_gate_ < 0 ? sequences_ : 0, 4 * size_)) {}
+
+  bool TakesFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = this->Steps(run);
@@ -215,12 +219,7 @@ class GradKernel final : public LstmKernel<T> {
       : LstmKernel<T>(context),
         rows_(context.Input("Input").shape[0]),
         weight_(context, context.InputIndex("Weight"), {0, size_, 4 * size_}, true),
-        weight_gradient_(GemmSpec{.m = size_,
-                                  .n = 4 * size_,
-                                  .k = context.HasOutput("Weight@GRAD") ? rows_ : 0,
-                                  .trans_a = true},
-                         context),
-        column_sums_({rows_, 4 * size_}, {true, false}),
+        weight_gradient_(WeightProduct(context.HasOutput("Weight@GRAD") ? rows_ : 0), context),
         hidden_(context.InputIndex("Hidden")),
         cell_in_(context.InputIndex("Cell")),
         batch_gate_(context.InputIndex("BatchGate")),
@@ -238,9 +237,12 @@ class GradKernel final : public LstmKernel<T> {
         all_gates_(RequestNumbers<T>(context, input_grad_ < 0 ? rows_ : 0, 4 * size_)),
         hidden_before_(RequestNumbers<T>(context, weight_grad_ < 0 ? 0 : rows_, size_)) {}
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
     const TimeSteps steps = this->Steps(run);
     const Arguments arguments = ArgumentsOf(run);
+    const int64_t rows = run.input(hidden_).shape()[0];
     std::fill_n(arguments.next_hidden, sequences_ * size_, T{0});
     std::fill_n(arguments.next_cell, sequences_ * size_, T{0});
     steps.ForEachBackwards([&](const TimeSteps::Step& step) {
@@ -255,12 +257,12 @@ class GradKernel final : public LstmKernel<T> {
     Scatter(run, h0_grad_, steps, arguments.next_hidden);
     Scatter(run, c0_grad_, steps, arguments.next_cell);
     if (weight_grad_ >= 0) {
-      weight_gradient_.Run(run, arguments.hidden_before, arguments.all_gates,
+      weight_gradient_.Run(run, WeightProduct(rows), arguments.hidden_before, arguments.all_gates,
                            run.output(weight_grad_).template data<T>());
     }
     if (bias_grad_ < 0) return;
     T* bias_grad = run.output(bias_grad_).template data<T>();
-    column_sums_.Sum(arguments.all_gates, bias_grad);
+    AxisReduction({rows, 4 * size_}, {true, false}).Sum(arguments.all_gates, bias_grad);
     if (has_peepholes_) SumPeepholes(steps, arguments, bias_grad + 4 * size_);
   }
 
@@ -282,6 +284,10 @@ class GradKernel final : public LstmKernel<T> {
     T* all_gates;      // in the order of the rows
     T* hidden_before;  // of each row, for the gradient of Weight; else nullptr
   };
+
+  GemmSpec WeightProduct(int64_t rows) const {
+    return {.m = size_, .n = 4 * size_, .k = rows, .trans_a = true};
+  }
 
   // Of step_gates. If the distance of rows were a power of two, the product would find them in the
   // same few sets of the first-level cache.
@@ -372,10 +378,9 @@ class GradKernel final : public LstmKernel<T> {
   using LstmKernel<T>::has_peepholes_;
   using LstmKernel<T>::h0_;
   using LstmKernel<T>::c0_;
-  int64_t rows_;
+  int64_t rows_;  // at most
   RecurrentWeight<T> weight_;
   Gemm<T> weight_gradient_;
-  AxisReduction column_sums_;
   int hidden_;
   int cell_in_;
   int batch_gate_;

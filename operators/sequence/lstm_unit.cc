@@ -146,13 +146,14 @@ void InferGrad(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int64_t rows = context.Input("C_prev").shape[0];
+  const int64_t most_rows = context.Input("C_prev").shape[0];
   const int64_t size = context.Input("C_prev").shape[1];
-  const int gates_workspace = RequestNumbers<T>(context, rows, 4 * size);
+  const int gates_workspace = RequestNumbers<T>(context, most_rows, 4 * size);
   const auto forget_bias = static_cast<T>(context.Attr<float>("forget_bias"));
-  return MakeKernel([=, x = context.InputIndex("X"), before = context.InputIndex("C_prev"),
-                     cell = context.OutputIndex("C"),
-                     hidden = context.OutputIndex("H")](const KernelContext& run) {
+  return MakeRowsKernel([=, x = context.InputIndex("X"), before = context.InputIndex("C_prev"),
+                         cell = context.OutputIndex("C"),
+                         hidden = context.OutputIndex("H")](const KernelContext& run) {
+    const int64_t rows = run.input(before).shape()[0];
     const T* x_data = run.input(x).data<T>();
     const T* before_data = run.input(before).data<T>();
     auto* gates = static_cast<T*>(run.workspace(gates_workspace));
@@ -169,18 +170,19 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int64_t rows = context.Input("C_prev").shape[0];
+  const int64_t most_rows = context.Input("C_prev").shape[0];
   const int64_t size = context.Input("C_prev").shape[1];
   const int x_grad = context.OutputIndex("X@GRAD");
   const int before_grad = context.OutputIndex("C_prev@GRAD");
-  const int gates_workspace = RequestNumbers<T>(context, rows, 4 * size);
+  const int gates_workspace = RequestNumbers<T>(context, most_rows, 4 * size);
   // In place of outputs that aren't wanted.
-  const int x_workspace = RequestNumbers<T>(context, x_grad < 0 ? rows : 0, 4 * size);
-  const int before_workspace = RequestNumbers<T>(context, before_grad < 0 ? rows : 0, size);
+  const int x_workspace = RequestNumbers<T>(context, x_grad < 0 ? most_rows : 0, 4 * size);
+  const int before_workspace = RequestNumbers<T>(context, before_grad < 0 ? most_rows : 0, size);
   const auto forget_bias = static_cast<T>(context.Attr<float>("forget_bias"));
-  return MakeKernel([=, x = context.InputIndex("X"), before = context.InputIndex("C_prev"),
-                     cell = context.InputIndex("C"), cell_grad = context.InputIndex("C@GRAD"),
-                     hidden_grad = context.InputIndex("H@GRAD")](const KernelContext& run) {
+  return MakeRowsKernel([=, x = context.InputIndex("X"), before = context.InputIndex("C_prev"),
+                         cell = context.InputIndex("C"), cell_grad = context.InputIndex("C@GRAD"),
+                         hidden_grad = context.InputIndex("H@GRAD")](const KernelContext& run) {
+    const int64_t rows = run.input(before).shape()[0];
     const T* x_data = run.input(x).data<T>();
     const T* before_data = run.input(before).data<T>();
     const T* cell_data = run.input(cell).data<T>();

@@ -126,9 +126,9 @@ void FilterGradient(const Tensor& x, const FilterSizes& sizes, const T* gradient
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel([sizes = SizesOf(context), x = context.InputIndex("X"),
-                     filter = context.InputIndex("Filter"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+  return MakeRowsKernel([sizes = SizesOf(context), x = context.InputIndex("X"),
+                         filter = context.InputIndex("Filter"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
     Convolve(run.input(x), sizes, 1, run.input(x).data<T>(), run.input(filter).data<T>(),
              run.output(out).data<T>());
   });
@@ -136,7 +136,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeKernel(
+  return MakeRowsKernel(
       [sizes = SizesOf(context), x = context.InputIndex("X"), filter = context.InputIndex("Filter"),
        out_grad = context.InputIndex("Out@GRAD"), x_grad = context.OutputIndex("X@GRAD"),
        filter_grad = context.OutputIndex("Filter@GRAD")](const KernelContext& run) {

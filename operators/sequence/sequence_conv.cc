@@ -98,19 +98,30 @@ int64_t BlockRows(const Sizes& sizes, int64_t rows) {
 template <typename T>
 class BlockedGemm {
  public:
-  // spec_of(rows) returns the product of a block.
-  template <typename SpecOf>
-  BlockedGemm(int64_t rows, int64_t block, const SpecOf& spec_of, PrepareContext& context)
+  // The size `rows_of_spec` of the product is that of the block.
+  BlockedGemm(int64_t rows, int64_t block, const GemmSpec& spec, int64_t GemmSpec::*rows_of_spec,
+              PrepareContext& context)
       : block_(block),
-        whole_(spec_of(block), context),
-        last_(spec_of(block == 0 ? 0 : rows % block), context) {}
+        spec_(spec),
+        rows_of_spec_(rows_of_spec),
+        whole_(OfRows(block), context),
+        last_(OfRows(block == 0 ? 0 : rows % block), context) {}
 
+  // A block may have any number of rows; those that it was prepared for are faster.
   void Run(const KernelContext& run, int64_t block_rows, const T* a, const T* b, T* c) const {
-    (block_rows == block_ ? whole_ : last_).Run(run, a, b, c);
+    (block_rows == block_ ? whole_ : last_).Run(run, OfRows(block_rows), a, b, c);
   }
 
  private:
+  GemmSpec OfRows(int64_t rows) const {
+    GemmSpec spec = spec_;
+    spec.*rows_of_spec_ = rows;
+    return spec;
+  }
+
   int64_t block_;
+  GemmSpec spec_;
+  int64_t GemmSpec::*rows_of_spec_;
   Gemm<T> whole_;
   Gemm<T> last_;
 };
@@ -180,22 +191,22 @@ void CopyContexts(const Sizes& sizes, const SequenceRows& sequences, const RowRa
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const Sizes sizes = SizesOf(context);
-  const int64_t rows = context.Input("X").shape[0];
-  const int64_t block = BlockRows(sizes, rows);
+  const int64_t most_rows = context.Input("X").shape[0];
+  const int64_t most_in_block = BlockRows(sizes, most_rows);
   const int contexts = context.RequestWorkspace(
-      ByteCount(MultiplyCounts(block, sizes.context_width()), kDTypeOf<T>));
-  BlockedGemm<T> product(
-      rows, block,
-      [&](int64_t m) { return GemmSpec{.m = m, .n = sizes.out_width, .k = sizes.context_width()}; },
-      context);
+      ByteCount(MultiplyCounts(most_in_block, sizes.context_width()), kDTypeOf<T>));
+  BlockedGemm<T> product(most_rows, most_in_block,
+                         {.n = sizes.out_width, .k = sizes.context_width()}, &GemmSpec::m, context);
   const int padding =
       context.Attr<bool>("paddingTrainable") ? context.InputIndex("PaddingData") : -1;
-  return MakeKernel([=, product = std::move(product), x = context.InputIndex("X"),
-                     filter = context.InputIndex("Filter"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+  return MakeRowsKernel([=, product = std::move(product), x = context.InputIndex("X"),
+                         filter = context.InputIndex("Filter"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
     const SequenceRows sequences(run.input(x));
     const T* padding_rows = padding < 0 ? nullptr : run.input(padding).data<T>();
     auto* matrix = static_cast<T*>(run.workspace(contexts));
+    const int64_t rows = run.input(x).shape()[0];
+    const int64_t block = BlockRows(sizes, rows);
     for (int64_t row = 0; row < rows; row += block) {
       const RowRange range{row, std::min(rows, row + block)};
       CopyContexts(sizes, sequences, range, run.input(x).data<T>(), padding_rows, matrix);
@@ -257,23 +268,13 @@ class GradKernel final : public Kernel {
         block_(BlockRows(sizes_, rows_)),
         contexts_(context.RequestWorkspace(
             ByteCount(MultiplyCounts(block_, sizes_.context_width()), kDTypeOf<T>))),
-        contexts_gradient_(
-            rows_, block_,
-            [this](int64_t m) {
-              return GemmSpec{
-                  .m = m, .n = sizes_.context_width(), .k = sizes_.out_width, .trans_b = true};
-            },
-            context),
+        contexts_gradient_(rows_, block_,
+                           {.n = sizes_.context_width(), .k = sizes_.out_width, .trans_b = true},
+                           &GemmSpec::m, context),
         filter_gradient_(
             rows_, block_,
-            [this](int64_t k) {
-              return GemmSpec{.m = sizes_.context_width(),
-                              .n = sizes_.out_width,
-                              .k = k,
-                              .trans_a = true,
-                              .beta = 1};
-            },
-            context),
+            {.m = sizes_.context_width(), .n = sizes_.out_width, .trans_a = true, .beta = 1},
+            &GemmSpec::k, context),
         x_(context.InputIndex("X")),
         filter_(context.InputIndex("Filter")),
         padding_(context.Attr<bool>("paddingTrainable") ? context.InputIndex("PaddingData") : -1),
@@ -282,15 +283,19 @@ class GradKernel final : public Kernel {
         filter_grad_(context.OutputIndex("Filter@GRAD")),
         padding_grad_(context.OutputIndex("PaddingData@GRAD")) {}
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
     const SequenceRows sequences(run.input(x_));
+    const int64_t rows = run.input(x_).shape()[0];
+    const int64_t block = BlockRows(sizes_, rows);
     const T* padding = padding_ < 0 ? nullptr : run.input(padding_).data<T>();
     auto* contexts = static_cast<T*>(run.workspace(contexts_));
     T* x_grad = Zeros(run, x_grad_);
     T* filter_grad = Zeros(run, filter_grad_);
     T* padding_grad = Zeros(run, padding_grad_);
-    for (int64_t row = 0; row < rows_; row += block_) {
-      const RowRange range{row, std::min(rows_, row + block_)};
+    for (int64_t row = 0; row < rows; row += block) {
+      const RowRange range{row, std::min(rows, row + block)};
       const T* out_grad = run.input(out_grad_).data<T>() + row * sizes_.out_width;
       if (filter_grad != nullptr) {
         CopyContexts(sizes_, sequences, range, run.input(x_).data<T>(), padding, contexts);
@@ -314,9 +319,9 @@ class GradKernel final : public Kernel {
   }
 
   Sizes sizes_;
-  int64_t rows_;
-  int64_t block_;
-  int contexts_;  // workspace: the contexts of a block, then their gradient
+  int64_t rows_;   // at most
+  int64_t block_;  // at most
+  int contexts_;   // workspace: the contexts of a block, then their gradient
   BlockedGemm<T> contexts_gradient_;
   BlockedGemm<T> filter_gradient_;
   int x_;

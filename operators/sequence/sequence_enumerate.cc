@@ -22,7 +22,7 @@ void Infer(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel(
+  return MakeRowsKernel(
       [window = context.IntAttr("win_size"), pad = static_cast<T>(context.IntAttr("pad_value")),
        x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
         const SequenceRows sequences(run.input(x));

@@ -91,17 +91,17 @@ void WriteMask(const T* x, int64_t length, Tensor* mask) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel([shape = context.Output("Y").shape, dtype = MaskDType(context),
-                     known_length = KnownLength(context), x = context.InputIndex("X"),
-                     max_length = context.InputIndex("MaxLenTensor"),
-                     y = context.OutputIndex("Y")](const KernelContext& run) {
+  return MakeRowsKernel([dtype = MaskDType(context), known_length = KnownLength(context),
+                         x = context.InputIndex("X"),
+                         max_length = context.InputIndex("MaxLenTensor"),
+                         y = context.OutputIndex("Y")](const KernelContext& run) {
     const T* from = run.input(x).data<T>();
     if (known_length >= 0) return WriteMask(from, known_length, &run.output(y));
     const int64_t length = max_length >= 0 ? LengthFromTensor(run.input(max_length))
                                            : LargestLength(from, run.input(x).element_count());
-    Shape known = shape;
-    known[shape.rank() - 1] = length;
-    Tensor mask(known, dtype);
+    Shape shape = run.input(x).shape();
+    shape.Append(length);
+    Tensor mask(shape, dtype);
     WriteMask(from, length, &mask);
     run.output(y) = std::move(mask);
   });

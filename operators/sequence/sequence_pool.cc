@@ -105,10 +105,10 @@ void LargestOfRows(const T* x, const RowRange& rows, int64_t width, T* out, int3
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel([pooling = PoolingOf(context), width = RowWidth(context, "X"),
-                     pad_value = static_cast<T>(context.Attr<float>("pad_value")),
-                     x = context.InputIndex("X"), out = context.OutputIndex("Out"),
-                     max_index = context.OutputIndex("MaxIndex")](const KernelContext& run) {
+  return MakeRowsKernel([pooling = PoolingOf(context), width = RowWidth(context, "X"),
+                         pad_value = static_cast<T>(context.Attr<float>("pad_value")),
+                         x = context.InputIndex("X"), out = context.OutputIndex("Out"),
+                         max_index = context.OutputIndex("MaxIndex")](const KernelContext& run) {
     const SequenceRows sequences(run.input(x));
     const T* from = run.input(x).data<T>();
     T* to = run.output(out).data<T>();
@@ -172,10 +172,10 @@ void PoolGradient(Pooling pooling, const T* gradient, const int32_t* places, con
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeKernel([pooling = PoolingOf(context), width = RowWidth(context, "X"),
-                     x = context.InputIndex("X"), max_index = context.InputIndex("MaxIndex"),
-                     out_grad = context.InputIndex("Out@GRAD"),
-                     x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+  return MakeRowsKernel([pooling = PoolingOf(context), width = RowWidth(context, "X"),
+                         x = context.InputIndex("X"), max_index = context.InputIndex("MaxIndex"),
+                         out_grad = context.InputIndex("Out@GRAD"),
+                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     const SequenceRows sequences(run.input(x));
     const T* from = run.input(out_grad).data<T>();
     const int32_t* places =

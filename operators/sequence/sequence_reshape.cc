@@ -54,7 +54,7 @@ void InferGrad(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(int from, int to) {
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     CopyElements(run.input(from).data<T>(), run.input(from).element_count(),
                  run.output(to).data<T>());
   });

@@ -31,7 +31,7 @@ void InferGrad(OpContext& context) {
 // Reverses the rows of argument `from` by the LoD of X.
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context, int from, int to) {
-  return MakeKernel(
+  return MakeRowsKernel(
       [=, width = RowWidth(context, "X"), x = context.InputIndex("X")](const KernelContext& run) {
         const SequenceRows sequences(run.input(x));
         const T* in = run.input(from).data<T>();

@@ -59,7 +59,7 @@ void ForSequenceTiles(const Tensor& x, const Body& body) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel(
+  return MakeRowsKernel(
       [x = context.InputIndex("X"), out = context.OutputIndex("Out")](const KernelContext& run) {
         const T* from = run.input(x).data<T>();
         T* to = run.output(out).data<T>();
@@ -76,9 +76,9 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  return MakeKernel([x = context.InputIndex("X"), out = context.InputIndex("Out"),
-                     out_grad = context.InputIndex("Out@GRAD"),
-                     x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+  return MakeRowsKernel([x = context.InputIndex("X"), out = context.InputIndex("Out"),
+                         out_grad = context.InputIndex("Out@GRAD"),
+                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     const T* y = run.input(out).data<T>();
     const T* gradient = run.input(out_grad).data<T>();
     T* to = run.output(x_grad).data<T>();

@@ -72,9 +72,8 @@ void RegisterFillConstantBatchSizeLike(OpRegistry& registry) {
   registry.Add(std::move(def));
   AddFillKernels(registry, "fill_constant_batch_size_like", [](PrepareContext& context) {
     const int out = context.OutputIndex("Out");
-    return MakeKernel([out, value = FillValueFromAttributes(context)](const KernelContext& run) {
-      FillTensor(value, &run.output(out));
-    });
+    return MakeRowsKernel([out, value = FillValueFromAttributes(context)](
+                              const KernelContext& run) { FillTensor(value, &run.output(out)); });
   });
 }
 

@@ -23,7 +23,7 @@ void RegisterFillZerosLike(OpRegistry& registry) {
   registry.Add(std::move(def));
   const KernelFactory prepare = [](PrepareContext& context) {
     const int out = context.OutputIndex("Out");
-    return MakeKernel([out](const KernelContext& run) {
+    return MakeRowsKernel([out](const KernelContext& run) {
       Tensor& zeros = run.output(out);
       ZeroBytes(zeros.raw_data(), zeros.byte_count());
     });

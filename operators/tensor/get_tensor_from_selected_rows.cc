@@ -24,8 +24,8 @@ void RegisterGetTensorFromSelectedRows(OpRegistry& registry) {
   registry.Add(std::move(def));
   registry.AddSelectedRowsKernels<float, double>(
       "get_tensor_from_selected_rows", []<typename T>(PrepareContext& context) {
-        return MakeKernel([x = context.InputIndex("X"),
-                           out = context.OutputIndex("Out")](const KernelContext& run) {
+        return MakeRowsKernel([x = context.InputIndex("X"),
+                               out = context.OutputIndex("Out")](const KernelContext& run) {
           const Tensor& rows = run.input(x);
           const int64_t width = RowWidth(rows.shape());
           const T* from = rows.data<T>();

@@ -42,8 +42,8 @@ void RegisterMergeSelectedRows(OpRegistry& registry) {
       "merge_selected_rows", []<typename T>(PrepareContext& context) {
         const int workspace =
             context.RequestWorkspace(MergedRowsWorkspaceBytes(context.Input("X").shape[0]));
-        return MakeKernel([=, x = context.InputIndex("X"),
-                           out = context.OutputIndex("Out")](const KernelContext& run) {
+        return MakeRowsKernel([=, x = context.InputIndex("X"),
+                               out = context.OutputIndex("Out")](const KernelContext& run) {
           const Tensor& rows = run.input(x);
           Merge<T>(MergeRows(rows.rows(), rows.height(), run.workspace(workspace)), rows,
                    &run.output(out));

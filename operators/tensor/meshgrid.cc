@@ -94,7 +94,8 @@ std::unique_ptr<Kernel> PrepareMeshgridGrad(PrepareContext& context) {
   const Shape grid = GridShape(context);
   std::vector<Sum> sums;
   for (size_t i = 0; i < context.InputCount("X"); ++i) {
-    std::vector<bool> reduced(static_cast<size_t>(grid.rank()), true);
+    AxisFlags reduced{};
+    std::fill_n(reduced.begin(), grid.rank(), true);
     reduced[i] = false;
     const int to = context.OutputIndex("X@GRAD", i);
     if (to < 0) continue;

@@ -21,8 +21,8 @@ void RegisterSelectedRowsToDense(OpRegistry& registry) {
   registry.Add(std::move(def));
   registry.AddSelectedRowsKernels<float, double>(
       "selected_rows_to_dense", []<typename T>(PrepareContext& context) {
-        return MakeKernel([x = context.InputIndex("X"),
-                           out = context.OutputIndex("Out")](const KernelContext& run) {
+        return MakeRowsKernel([x = context.InputIndex("X"),
+                               out = context.OutputIndex("Out")](const KernelContext& run) {
           Tensor& dense = run.output(out);
           ZeroBytes(dense.raw_data(), dense.byte_count());
           AddSelectedRows(run.input(x), dense.data<T>());

@@ -30,10 +30,16 @@ int64_t ClampBound(int64_t bound, int64_t extent) {
 struct Box {
   Shape start;
   Shape extent;  // -1 where it is unknown
-  bool keeps_rows = true;
 };
 
-Box BoxOf(const OpContext& context) {
+// The attributes, by axis.
+struct Bounds {
+  std::array<bool, Shape::kMaxRank> is_sliced{};
+  std::array<int64_t, Shape::kMaxRank> starts{};
+  std::array<int64_t, Shape::kMaxRank> ends{};
+};
+
+Bounds BoundsOf(const OpContext& context) {
   const std::string& op = context.op().type;
   RejectRuntimeArguments(context, RuntimeSlots());
   const Shape& input = context.Input("Input").shape;
@@ -43,31 +49,42 @@ Box BoxOf(const OpContext& context) {
   SKIFF_ENFORCE(starts.size() == axes.size() && ends.size() == axes.size(), kInvalidArgument, op,
                 ": ", starts.size(), " starts and ", ends.size(), " ends for ", axes.size(),
                 " axes");
-  Box box{.start = input, .extent = input};
-  for (int axis = 0; axis < input.rank(); ++axis) box.start[axis] = 0;
-  std::array<bool, Shape::kMaxRank> seen{};
+  Bounds bounds;
   for (size_t i = 0; i < axes.size(); ++i) {
     const int axis = NormalizeAxis(axes[i], input.rank(), op + ": axes");
-    SKIFF_ENFORCE(!seen[axis], kInvalidArgument, op, ": axes = [", Join(axes, ", "),
+    SKIFF_ENFORCE(!bounds.is_sliced[axis], kInvalidArgument, op, ": axes = [", Join(axes, ", "),
                   "] names axis ", axis, " twice");
-    seen[axis] = true;
-    box.keeps_rows = box.keeps_rows && axis != 0;
-    if (input[axis] < 0) continue;
-    box.start[axis] = ClampBound(starts[i], input[axis]);
-    box.extent[axis] = std::max<int64_t>(0, ClampBound(ends[i], input[axis]) - box.start[axis]);
+    bounds.is_sliced[axis] = true;
+    bounds.starts[axis] = starts[i];
+    bounds.ends[axis] = ends[i];
+  }
+  return bounds;
+}
+
+Box BoxIn(const Shape& input, const Bounds& bounds) {
+  Box box{.start = input, .extent = input};
+  for (int axis = 0; axis < input.rank(); ++axis) {
+    box.start[axis] = 0;
+    if (!bounds.is_sliced[axis] || input[axis] < 0) continue;
+    box.start[axis] = ClampBound(bounds.starts[axis], input[axis]);
+    const int64_t end = ClampBound(bounds.ends[axis], input[axis]);
+    box.extent[axis] = std::max<int64_t>(0, end - box.start[axis]);
   }
   return box;
 }
 
 void InferSlice(OpContext& context) {
-  const Box box = BoxOf(context);
-  context.SetOutput("Out", WithoutDecreasedAxes(context, box.extent), context.Input("Input").dtype);
-  SetLodLevel(context, box.keeps_rows, "Input");
+  const Bounds bounds = BoundsOf(context);
+  const TensorMeta& input = context.Input("Input");
+  context.SetOutput("Out", WithoutDecreasedAxes(context, BoxIn(input.shape, bounds).extent),
+                    input.dtype);
+  SetLodLevel(context, /*same_rows=*/!bounds.is_sliced[0], "Input");
 }
 
 void InferSliceGrad(OpContext& context) {
-  CheckInputLike(context, "Out@GRAD", WithoutDecreasedAxes(context, BoxOf(context).extent),
-                 context.Input("Input").dtype);
+  const TensorMeta& input = context.Input("Input");
+  const Box box = BoxIn(input.shape, BoundsOf(context));
+  CheckInputLike(context, "Out@GRAD", WithoutDecreasedAxes(context, box.extent), input.dtype);
   context.SetOutputLike("Input@GRAD", "Input");
 }
 
@@ -77,14 +94,14 @@ struct BoxCopy {
   int64_t offset_bytes = 0;
 };
 
-BoxCopy MakeBoxCopy(const PrepareContext& context, bool into_input) {
-  const TensorMeta& input = context.Input("Input");
-  const Box box = BoxOf(context);
-  const auto input_strides = RowMajorStrides(input.shape);
+// Allocates nothing.
+BoxCopy MakeBoxCopy(const Shape& input, const Bounds& bounds, DType dtype, bool into_input) {
+  const Box box = BoxIn(input, bounds);
+  const auto input_strides = RowMajorStrides(input);
   const auto box_strides = RowMajorStrides(box.extent);
-  const int64_t bytes = SizeOf(input.dtype);
+  const int64_t bytes = SizeOf(dtype);
   BoxCopy result;
-  for (int axis = 0; axis < input.shape.rank(); ++axis) {
+  for (int axis = 0; axis < input.rank(); ++axis) {
     result.offset_bytes += box.start[axis] * input_strides[axis] * bytes;
   }
   result.copy = into_input ? StridedCopy(box.extent.dims(), box_strides, input_strides, bytes)
@@ -93,20 +110,21 @@ BoxCopy MakeBoxCopy(const PrepareContext& context, bool into_input) {
 }
 
 std::unique_ptr<Kernel> PrepareSlice(PrepareContext& context) {
-  return MakeKernel([box = MakeBoxCopy(context, /*into_input=*/false),
-                     from = context.InputIndex("Input"),
-                     to = context.OutputIndex("Out")](const KernelContext& run) {
-    box.copy.Run(static_cast<const char*>(run.input(from).raw_data()) + box.offset_bytes,
+  return MakeRowsKernel([bounds = BoundsOf(context), from = context.InputIndex("Input"),
+                         to = context.OutputIndex("Out")](const KernelContext& run) {
+    const Tensor& input = run.input(from);
+    const BoxCopy box = MakeBoxCopy(input.shape(), bounds, input.dtype(), /*into_input=*/false);
+    box.copy.Run(static_cast<const char*>(input.raw_data()) + box.offset_bytes,
                  run.output(to).raw_data());
   });
 }
 
 std::unique_ptr<Kernel> PrepareSliceGrad(PrepareContext& context) {
-  return MakeKernel([box = MakeBoxCopy(context, /*into_input=*/true),
-                     from = context.InputIndex("Out@GRAD"),
-                     to = context.OutputIndex("Input@GRAD")](const KernelContext& run) {
+  return MakeRowsKernel([bounds = BoundsOf(context), from = context.InputIndex("Out@GRAD"),
+                         to = context.OutputIndex("Input@GRAD")](const KernelContext& run) {
     if (to < 0) return;
     Tensor& grad = run.output(to);
+    const BoxCopy box = MakeBoxCopy(grad.shape(), bounds, grad.dtype(), /*into_input=*/true);
     ZeroBytes(grad.raw_data(), grad.byte_count());
     box.copy.Run(run.input(from).raw_data(),
                  static_cast<char*>(grad.raw_data()) + box.offset_bytes);

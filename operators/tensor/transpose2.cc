@@ -42,6 +42,7 @@ Shape Permuted(const Shape& shape, const Permutation& permutation) {
   return permuted;
 }
 
+// Allocates nothing.
 StridedCopy PermutingCopy(const Shape& from, const Permutation& permutation, DType dtype) {
   const Shape to = Permuted(from, permutation);
   const auto from_strides = RowMajorStrides(from);
@@ -83,11 +84,13 @@ KernelFactory PermuteFactory(std::string input, std::string output, bool inverse
     const int rank = x.shape.rank();
     Permutation permutation = PermutationOf(context, rank);
     if (inverse) permutation = Inverse(permutation, rank);
-    return MakeKernel(
-        [from = context.InputIndex(input), to = context.OutputIndex(output),
-         copy = PermutingCopy(x.shape, permutation, x.dtype)](const KernelContext& run) {
-          if (to >= 0) copy.Run(run.input(from).raw_data(), run.output(to).raw_data());
-        });
+    return MakeRowsKernel([permutation, from = context.InputIndex(input),
+                           to = context.OutputIndex(output)](const KernelContext& run) {
+      if (to < 0) return;
+      const Tensor& source = run.input(from);
+      PermutingCopy(source.shape(), permutation, source.dtype())
+          .Run(source.raw_data(), run.output(to).raw_data());
+    });
   };
 }
 

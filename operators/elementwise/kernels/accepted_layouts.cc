@@ -33,6 +33,8 @@ bool SlotsArePlain(const OpContext& context, const std::vector<std::string>& slo
   return AllOfSlots(context, slots, [](const TensorMeta& meta) { return meta.layout.is_plain(); });
 }
 
-int64_t StorageElements(const TensorMeta& meta) { return StorageElements(meta.shape, meta.layout); }
+int64_t StorageElements(const Tensor& tensor) {
+  return StorageElements(tensor.shape(), tensor.layout());
+}
 
 }  // namespace skiff

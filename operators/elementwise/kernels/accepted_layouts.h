@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/op/op_context.h"
+#include "framework/tensor/tensor.h"
 
 namespace skiff {
 
@@ -21,6 +22,6 @@ bool SameShapeAndLayout(const OpContext& context, const std::vector<std::string>
 bool SlotsArePlain(const OpContext& context, const std::vector<std::string>& slots);
 
 // Returns the number of elements in the tensor's storage, padding included.
-int64_t StorageElements(const TensorMeta& meta);
+int64_t StorageElements(const Tensor& tensor);
 
 }  // namespace skiff

@@ -1,5 +1,6 @@
 #include "operators/elementwise/kernels/binary.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "framework/op/grad.h"
@@ -119,20 +120,40 @@ void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
   if (has_gradient) registry.Add(BinaryGradOpDef(facts));
 }
 
-Broadcast BroadcastOf(const OpContext& context) {
-  const TensorMeta& x = context.Input("X");
-  const TensorMeta& y = context.Input("Y");
+RunBroadcast::RunBroadcast(const OpContext& context)
+    : axis_(AxisOf(context)), type_(&context.def().type) {}
+
+Broadcast RunBroadcast::Of(const Tensor& x, const Tensor& y) const {
   // The storage of a blocked layout has padding, which is computed along with the elements.
-  if (x.shape == y.shape) return Broadcast(StorageElements(x));
-  return Broadcast(x.shape, y.shape, AxisOf(context), context.op().type);
+  if (x.shape() == y.shape()) return Broadcast(StorageElements(x));
+  return Broadcast(x.shape(), y.shape(), axis_, *type_);
 }
 
-Broadcast GradBroadcastOf(const OpContext& context) {
-  const TensorMeta& x = context.Input("X");
-  const TensorMeta& y = context.Input("Y");
+RunGradBroadcast::RunGradBroadcast(const OpContext& context)
+    : x_(context.Input("X").shape),
+      y_(context.Input("Y").shape),
+      axis_(AxisOf(context)),
+      type_(&context.def().type) {
+  const Shape& out = context.Input("Out@GRAD").shape;
+  const auto has_rows = [&](const Shape& operand, int64_t first_axis) {
+    return operand.rank() > 0 && first_axis == 0 && operand[0] == out[0];
+  };
+  // The operand of lower rank starts at `axis` of the other.
+  const bool y_is_smaller = x_.rank() >= y_.rank();
+  const int64_t difference = std::abs(x_.rank() - y_.rank());
+  const int64_t start = axis_ < 0 ? difference + axis_ + 1 : axis_;
+  x_has_rows_ = has_rows(x_, y_is_smaller ? 0 : start);
+  y_has_rows_ = has_rows(y_, y_is_smaller ? start : 0);
+}
+
+Broadcast RunGradBroadcast::Of(const Shape& out_gradient, Layout layout) const {
   // Not the storage of X or Y: if only their shapes are read, their layouts don't count.
-  if (x.shape == y.shape) return Broadcast(StorageElements(context.Input("Out@GRAD")));
-  return Broadcast(x.shape, y.shape, AxisOf(context), context.op().type);
+  if (x_ == y_) return Broadcast(StorageElements(out_gradient, layout));
+  Shape x = x_;
+  Shape y = y_;
+  if (x_has_rows_) x[0] = out_gradient[0];
+  if (y_has_rows_) y[0] = out_gradient[0];
+  return Broadcast(x, y, axis_, *type_);
 }
 
 std::vector<std::string> GradLayoutSlots(const BinaryFacts& facts) {

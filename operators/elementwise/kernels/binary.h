@@ -55,9 +55,17 @@ OpDef BinaryOpDef(const std::string& type, const std::string& doc,
 // Adds the op <type> and, if it has a gradient, <type>_grad.
 void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts);
 
-// Returns the loops over X, Y and Out: one flat loop over their storage if X and Y have the same
-// shape.
-Broadcast BroadcastOf(const OpContext& context);
+// Makes the loops over X, Y and Out for the rows of a run: one flat loop over their storage if X
+// and Y have the same shape.
+class RunBroadcast {
+ public:
+  explicit RunBroadcast(const OpContext& context);
+  Broadcast Of(const Tensor& x, const Tensor& y) const;
+
+ private:
+  int64_t axis_;
+  const std::string* type_;  // of the definition, which outlives the plan
+};
 
 template <typename Functor, typename T, typename Out = T>
 void ScalarBinaryLoop(const T* x, int64_t x_step, const T* y, int64_t y_step, Out* out,
@@ -97,11 +105,12 @@ using DivisorCheck = void (*)(const T* y, int64_t count);
 template <typename T, typename Out>
 std::unique_ptr<Kernel> PrepareBinary(PrepareContext& context, BinaryKernelLoop<T, Out> loop,
                                       int64_t grain, DivisorCheck<T> check) {
-  const Broadcast broadcast = BroadcastOf(context);
+  const RunBroadcast loops(context);
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Broadcast broadcast = loops.Of(run.input(x), run.input(y));
     const T* divisors = run.input(y).data<T>();
     if (check != nullptr && broadcast.count() > 0) check(divisors, broadcast.y_count());
     RunBinary(broadcast, loop, grain, run.input(x).data<T>(), divisors,
@@ -134,13 +143,28 @@ struct BinaryGradInputs {
 };
 BinaryGradInputs FindBinaryGradInputs(const OpContext& context);
 
-// Returns the loops over X, Y and Out@GRAD of a gradient op: one flat loop over the storage of
-// Out@GRAD if X and Y have the same shape.
-Broadcast GradBroadcastOf(const OpContext& context);
+// Makes the loops over X, Y and Out@GRAD of a gradient op for the rows of a run: one flat loop over
+// the storage of Out@GRAD if X and Y have the same shape.
+class RunGradBroadcast {
+ public:
+  explicit RunGradBroadcast(const OpContext& context);
+  // X and Y aren't asked for their rows: where only their shapes count, a run may be without them.
+  Broadcast Of(const Shape& out_gradient, Layout layout) const;
+
+ private:
+  Shape x_;
+  Shape y_;
+  // Whether dim 0 of an operand is dim 0 of Out.
+  bool x_has_rows_;
+  bool y_has_rows_;
+  int64_t axis_;
+  const std::string* type_;  // of the definition, which outlives the plan
+};
 // Returns the slots of the gradient op whose data it reads or writes, and whose layouts matter.
 std::vector<std::string> GradLayoutSlots(const BinaryFacts& facts);
 
-// Computes the gradient of one operand.
+// Computes the gradient of one operand. Run takes the loops of the run, with fewer rows than those
+// that it was prepared for, or as many.
 template <typename T>
 class OperandGradient {
  public:
@@ -154,35 +178,27 @@ class OperandGradient {
   OperandGradient(PrepareContext& context, const Broadcast& broadcast, BroadcastOperand operand,
                   const BinaryGradInputs& inputs, int output, BinaryGradKernelLoop<T> loop,
                   int64_t grain)
-      : broadcast_(broadcast),
-        reduction_(broadcast, operand),
-        inputs_(inputs),
-        output_(output),
-        loop_(loop),
-        grain_(grain) {
-    const int64_t kept =
-        operand == BroadcastOperand::kX ? broadcast.x_count() : broadcast.y_count();
-    is_repeated_ = kept != broadcast.count();
-    if (output_ < 0 || !is_repeated_) return;
-    const int64_t bytes = reduction_.template ScratchBytes<T>();
+      : operand_(operand), inputs_(inputs), output_(output), loop_(loop), grain_(grain) {
+    if (output_ < 0 || !IsRepeated(broadcast)) return;
+    const int64_t bytes = BroadcastReduction(broadcast, operand).template ScratchBytes<T>();
     if (bytes > 0) scratch_ = context.RequestWorkspace(bytes);
   }
 
-  void Run(const KernelContext& run) const {
+  void Run(const KernelContext& run, const Broadcast& broadcast) const {
     if (output_ < 0) return;
     const Arrays arrays(run, inputs_);
     T* grad = run.output(output_).data<T>();
-    if (is_repeated_) {
-      SumInto(arrays, grad, scratch_ < 0 ? nullptr : run.workspace(scratch_));
+    if (IsRepeated(broadcast)) {
+      SumInto(arrays, broadcast, grad, scratch_ < 0 ? nullptr : run.workspace(scratch_));
       return;
     }
-    ParallelFor(broadcast_.count(), grain_, [&](int64_t begin, int64_t end) {
+    ParallelFor(broadcast.count(), grain_, [&](int64_t begin, int64_t end) {
       if (loop_ == nullptr) {
         if (grad != arrays.dout) std::copy(arrays.dout + begin, arrays.dout + end, grad + begin);
         return;
       }
-      broadcast_.ForEachRun(begin, end, [&](const BroadcastOffsets& at, int64_t length) {
-        Compute(arrays, at, length, grad + at.out);
+      broadcast.ForEachRun(begin, end, [&](const BroadcastOffsets& at, int64_t length) {
+        Compute(arrays, broadcast.run(), at, length, grad + at.out);
       });
     });
   }
@@ -200,45 +216,54 @@ class OperandGradient {
     const T* dout;
   };
 
-  void Compute(const Arrays& arrays, const BroadcastOffsets& at, int64_t length, T* grad) const {
+  bool IsRepeated(const Broadcast& broadcast) const {
+    const bool is_x = operand_ == BroadcastOperand::kX;
+    return (is_x ? broadcast.x_count() : broadcast.y_count()) != broadcast.count();
+  }
+
+  void Compute(const Arrays& arrays, const BroadcastDim& run, const BroadcastOffsets& at,
+               int64_t length, T* grad) const {
     const T* dout = arrays.dout + at.out;
-    const BroadcastDim& run = broadcast_.run();
     loop_(arrays.x == nullptr ? dout : arrays.x + at.x, arrays.x == nullptr ? 1 : run.x_stride,
           arrays.y == nullptr ? dout : arrays.y + at.y, arrays.y == nullptr ? 1 : run.y_stride,
           arrays.out == nullptr ? dout : arrays.out + at.out, dout, grad, length);
   }
 
-  void SumInto(const Arrays& arrays, T* grad, void* scratch) const {
-    reduction_.Run(
-        [&](const BroadcastOffsets& at, int64_t length, T* buffer) -> const T* {
-          if (loop_ == nullptr) return arrays.dout + at.out;
-          Compute(arrays, at, length, buffer);
-          return buffer;
-        },
-        grad, scratch);
+  void SumInto(const Arrays& arrays, const Broadcast& broadcast, T* grad, void* scratch) const {
+    BroadcastReduction(broadcast, operand_)
+        .Run(
+            [&](const BroadcastOffsets& at, int64_t length, T* buffer) -> const T* {
+              if (loop_ == nullptr) return arrays.dout + at.out;
+              Compute(arrays, broadcast.run(), at, length, buffer);
+              return buffer;
+            },
+            grad, scratch);
   }
 
-  Broadcast broadcast_;
-  BroadcastReduction reduction_;
+  BroadcastOperand operand_;
   BinaryGradInputs inputs_;
   int output_;
   BinaryGradKernelLoop<T> loop_;
   int64_t grain_;
-  bool is_repeated_ = false;
   int scratch_ = -1;
 };
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareBinaryGrad(PrepareContext& context, const BinaryGradLoops<T>& loops,
                                           int64_t grain) {
-  const Broadcast broadcast = GradBroadcastOf(context);
+  const RunGradBroadcast broadcast_of(context);
+  const TensorMeta& dout = context.Input("Out@GRAD");
+  const Broadcast broadcast = broadcast_of.Of(dout.shape, dout.layout);
   const OperandGradient<T> x(context, broadcast, BroadcastOperand::kX, loops.x, grain);
   const OperandGradient<T> y(context, broadcast, BroadcastOperand::kY, loops.y, grain);
   // X@GRAD comes last, since it may share the storage of Out@GRAD.
-  return MakeKernel([x, y](const KernelContext& run) {
-    y.Run(run);
-    x.Run(run);
-  });
+  return MakeRowsKernel(
+      [=, out_gradient = context.InputIndex("Out@GRAD")](const KernelContext& run) {
+        const Tensor& gradient = run.input(out_gradient);
+        const Broadcast loops_of_run = broadcast_of.Of(gradient.shape(), gradient.layout());
+        y.Run(run, loops_of_run);
+        x.Run(run, loops_of_run);
+      });
 }
 
 template <typename T>

@@ -97,13 +97,12 @@ void AddUnaryKernel(OpRegistry& registry, const std::string& type, LoopMaker mak
                     int64_t grain) {
   AddElementwiseKernel<T>(registry, type, {"X", "Out"}, [=](PrepareContext& context) {
     const auto loop = make_loop(context);
-    const int64_t count = StorageElements(context.Input("X"));
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
-    return MakeKernel([=](const KernelContext& run) {
+    return MakeRowsKernel([=](const KernelContext& run) {
       const T* from = run.input(x).data<T>();
       T* to = run.output(out).data<T>();
-      ParallelFor(count, grain,
+      ParallelFor(StorageElements(run.input(x)), grain,
                   [&](int64_t begin, int64_t end) { loop(from + begin, to + begin, end - begin); });
     });
   });
@@ -117,14 +116,14 @@ void AddUnaryGradKernel(OpRegistry& registry, const std::string& type, const std
   AddElementwiseKernel<T>(registry, type, {saved_slot, "Out@GRAD", "X@GRAD"},
                           [=](PrepareContext& context) {
                             const auto loop = make_loop(context);
-                            const int64_t count = StorageElements(context.Input("Out@GRAD"));
                             const int saved_index = context.InputIndex(saved_slot);
                             const int dout = context.InputIndex("Out@GRAD");
                             const int dx = context.OutputIndex("X@GRAD");
-                            return MakeKernel([=](const KernelContext& run) {
+                            return MakeRowsKernel([=](const KernelContext& run) {
                               const T* saved_data = run.input(saved_index).data<T>();
                               const T* from = run.input(dout).data<T>();
                               T* to = run.output(dx).data<T>();
+                              const int64_t count = StorageElements(run.input(dout));
                               ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
                                 loop(saved_data + begin, from + begin, to + begin, end - begin);
                               });

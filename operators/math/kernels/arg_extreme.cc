@@ -27,10 +27,9 @@ int AxisOf(const OpContext& context) {
   return AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
 }
 
-AxisExtents ExtentsOf(const OpContext& context) {
-  const Shape& shape = context.Input("X").shape;
-  if (context.Attr<bool>("flatten")) return {.length = shape.element_count()};
-  return ExtentsOfAxis(shape, AxisOf(context));
+AxisExtents ExtentsOf(const Shape& x, bool flattens, int axis) {
+  if (flattens) return {.length = x.element_count()};
+  return ExtentsOfAxis(x, axis);
 }
 
 Shape OutputShape(const OpContext& context) {
@@ -143,12 +142,17 @@ void FindPlaces(const AxisExtents& extents, const T* x, Place* out) {
   });
 }
 
+void CheckNotEmpty(const std::string& type, const Shape& x, const AxisExtents& extents) {
+  SKIFF_ENFORCE(extents.length > 0 || extents.lines() == 0, kInvalidArgument, type, ": X of shape ",
+                x, " has no elements along the axis, expected at least one");
+}
+
 template <bool kIsMax, typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const AxisExtents extents = ExtentsOf(context);
-  SKIFF_ENFORCE(extents.length > 0 || extents.lines() == 0, kInvalidArgument, context.op().type,
-                ": X of shape ", context.Input("X").shape,
-                " has no elements along the axis, expected at least one");
+  const bool flattens = context.Attr<bool>("flatten");
+  const int axis = AxisOf(context);
+  const AxisExtents extents = ExtentsOf(context.Input("X").shape, flattens, axis);
+  CheckNotEmpty(context.op().type, context.Input("X").shape, extents);
   const DType place_type = OutputDType(context);
   // Along a row, places are counted in 64 bits; along columns, in 32.
   const bool fits = extents.length <= std::numeric_limits<int32_t>::max() ||
@@ -157,12 +161,15 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                 " elements along the axis, more than int32 can count");
   const int x = context.InputIndex("X");
   const int out = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=, type = &context.def().type](const KernelContext& run) {
+    const Shape& shape = run.input(x).shape();
+    const AxisExtents extents_of_run = ExtentsOf(shape, flattens, axis);
+    CheckNotEmpty(*type, shape, extents_of_run);
     const T* from = run.input(x).data<T>();
     if (place_type == DType::kInt32) {
-      FindPlaces<kIsMax>(extents, from, run.output(out).data<int32_t>());
+      FindPlaces<kIsMax>(extents_of_run, from, run.output(out).data<int32_t>());
     } else {
-      FindPlaces<kIsMax>(extents, from, run.output(out).data<int64_t>());
+      FindPlaces<kIsMax>(extents_of_run, from, run.output(out).data<int64_t>());
     }
   });
 }

@@ -91,13 +91,13 @@ void Select(bool largest, const AxisExtents& extents, int64_t k, const T* x, T* 
 template <typename T>
 std::unique_ptr<Kernel> PrepareDynamic(const PrepareContext& context) {
   const Selection selection = SelectionOf(context);
-  const Shape shape = context.Input("X").shape;
-  const AxisExtents extents = ExtentsOfAxis(shape, selection.axis);
   const int x = context.InputIndex("X");
   const int k_input = context.InputIndex("K");
   const int out = context.OutputIndex("Out");
   const int indices = context.OutputIndex("Indices");
-  return MakeKernel([=, type = context.op().type](const KernelContext& run) {
+  return MakeRowsKernel([=, type = context.op().type](const KernelContext& run) {
+    const Shape& shape = run.input(x).shape();
+    const AxisExtents extents = ExtentsOfAxis(shape, selection.axis);
     const Tensor& wanted = run.input(k_input);
     const int64_t k = wanted.dtype() == DType::kInt32 ? int64_t{*wanted.data<int32_t>()}
                                                       : *wanted.data<int64_t>();
@@ -127,23 +127,24 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int scratch_out = out >= 0 ? -1 : context.RequestWorkspace(ByteCount(count, kDTypeOf<T>));
   const int scratch_indices =
       indices >= 0 ? -1 : context.RequestWorkspace(ByteCount(count, DType::kInt64));
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisExtents extents_of_run = ExtentsOfAxis(run.input(x).shape(), selection.axis);
     T* values = out >= 0 ? run.output(out).data<T>() : static_cast<T*>(run.workspace(scratch_out));
     int64_t* places = indices >= 0 ? run.output(indices).data<int64_t>()
                                    : static_cast<int64_t*>(run.workspace(scratch_indices));
-    Select(selection.largest, extents, k, run.input(x).data<T>(), values, places);
+    Select(selection.largest, extents_of_run, k, run.input(x).data<T>(), values, places);
   });
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const int axis = SelectionOf(context).axis;
-  const AxisExtents extents = ExtentsOfAxis(context.Input("X").shape, axis);
-  const int64_t k = ExtentsOfAxis(context.Input("Indices").shape, axis).length;
   const int indices = context.InputIndex("Indices");
   const int gradient = context.InputIndex("Out@GRAD");
   const int dx = context.OutputIndex("X@GRAD");
-  return MakeKernel([=, type = context.op().type](const KernelContext& run) {
+  return MakeRowsKernel([=, type = context.op().type](const KernelContext& run) {
+    const AxisExtents extents = ExtentsOfAxis(run.output(dx).shape(), axis);
+    const int64_t k = ExtentsOfAxis(run.input(indices).shape(), axis).length;
     SpreadToPlaces(type, extents, k, run.input(indices).data<int64_t>(),
                    run.input(gradient).data<T>(), run.output(dx).data<T>());
   });

@@ -1,8 +1,8 @@
 #include "operators/math/kernels/matrix_product.h"
 
+#include <array>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "framework/base/error.h"
 #include "framework/op/op_context.h"
@@ -10,11 +10,13 @@
 namespace skiff {
 namespace {
 
+using BatchDims = std::array<int64_t, Shape::kMaxRank>;
+
 // Returns, for each dim of the product's batch, the distance between a factor's matrices in
 // elements, or 0 if the factor broadcasts along it. In a gradient, a stride of 0 of the result
 // means a sum over the matrices (GemmBatchDim).
-std::vector<int64_t> BatchStrides(const Shape& batch, int64_t matrix, const Shape& out_batch) {
-  std::vector<int64_t> strides(static_cast<size_t>(out_batch.rank()));
+BatchDims BatchStrides(const Shape& batch, int64_t matrix, const Shape& out_batch) {
+  BatchDims strides{};
   int64_t stride = matrix;
   for (int axis = out_batch.rank() - 1; axis >= 0; --axis) {
     // Batches are aligned at their last dims, as in broadcasting.
@@ -30,13 +32,13 @@ struct Strides {
       : x(BatchStrides(product.x.batch, product.x.rows * product.x.columns, product.batch)),
         y(BatchStrides(product.y.batch, product.y.rows * product.y.columns, product.batch)),
         out(BatchStrides(product.batch, product.m * product.n, product.batch)) {}
-  std::vector<int64_t> x;
-  std::vector<int64_t> y;
-  std::vector<int64_t> out;
+  BatchDims x;
+  BatchDims y;
+  BatchDims out;
 };
 
-GemmSpec WithBatch(GemmSpec spec, const Shape& batch, const std::vector<int64_t>& a,
-                   const std::vector<int64_t>& b, const std::vector<int64_t>& c) {
+GemmSpec WithBatch(GemmSpec spec, const Shape& batch, const BatchDims& a, const BatchDims& b,
+                   const BatchDims& c) {
   for (int axis = 0; axis < batch.rank(); ++axis) {
     const auto i = static_cast<size_t>(axis);
     spec.batch.push_back({batch[axis], a[i], b[i], c[i]});
@@ -46,29 +48,27 @@ GemmSpec WithBatch(GemmSpec spec, const Shape& batch, const std::vector<int64_t>
 
 // dX = dOut * op(Y)', or its transpose op(Y) * dOut' if X is stored transposed: the product then
 // has the layout of X, and nothing need be transposed afterwards.
-template <typename T>
-Gemm<T> GradientOfX(const MatrixProduct& p, PrepareContext& context) {
+GemmSpec GradientOfX(const MatrixProduct& p) {
   const Strides strides(p);
   if (!p.x.transposed) {
     const GemmSpec spec{.m = p.m, .n = p.k, .k = p.n, .trans_b = !p.y.transposed, .alpha = p.alpha};
-    return Gemm<T>(WithBatch(spec, p.batch, strides.out, strides.y, strides.x), context);
+    return WithBatch(spec, p.batch, strides.out, strides.y, strides.x);
   }
   const GemmSpec spec{
       .m = p.k, .n = p.m, .k = p.n, .trans_a = p.y.transposed, .trans_b = true, .alpha = p.alpha};
-  return Gemm<T>(WithBatch(spec, p.batch, strides.y, strides.out, strides.x), context);
+  return WithBatch(spec, p.batch, strides.y, strides.out, strides.x);
 }
 
 // dY = op(X)' * dOut, or its transpose dOut' * op(X) if Y is stored transposed.
-template <typename T>
-Gemm<T> GradientOfY(const MatrixProduct& p, PrepareContext& context) {
+GemmSpec GradientOfY(const MatrixProduct& p) {
   const Strides strides(p);
   if (!p.y.transposed) {
     const GemmSpec spec{.m = p.k, .n = p.n, .k = p.m, .trans_a = !p.x.transposed, .alpha = p.alpha};
-    return Gemm<T>(WithBatch(spec, p.batch, strides.x, strides.out, strides.y), context);
+    return WithBatch(spec, p.batch, strides.x, strides.out, strides.y);
   }
   const GemmSpec spec{
       .m = p.n, .n = p.k, .k = p.m, .trans_a = true, .trans_b = p.x.transposed, .alpha = p.alpha};
-  return Gemm<T>(WithBatch(spec, p.batch, strides.out, strides.x, strides.y), context);
+  return WithBatch(spec, p.batch, strides.out, strides.x, strides.y);
 }
 
 }  // namespace
@@ -78,12 +78,17 @@ int64_t AlignedDim(const Shape& batch, int rank, int axis) {
   return own < 0 ? 1 : batch[own];
 }
 
+void SetProductSizes(MatrixProduct* product) {
+  product->m = product->x.height();
+  product->n = product->y.width();
+  product->k = product->x.width();
+}
+
 void SetProductSizes(const OpContext& context, MatrixProduct* product) {
   const auto describe = [&](const char* slot, const MatrixFactor& factor) {
     return StrCat(slot, " ", context.Input(slot).shape, factor.transposed ? " (transposed)" : "");
   };
-  product->m = product->x.height();
-  product->n = product->y.width();
+  SetProductSizes(product);
   product->k = MergeDims(product->x.width(), product->y.height(),
                          StrCat(context.op().type, ": the dims that ", describe("X", product->x),
                                 " and ", describe("Y", product->y), " are summed over"));
@@ -111,7 +116,9 @@ GemmSpec SpecOf(const MatrixProduct& p) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context, const MatrixProduct& p) {
+std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context,
+                                                 const MatrixProductOfShapes& product_of) {
+  const MatrixProduct p = product_of(context.Input("X").shape, context.Input("Y").shape);
   const int x = context.InputIndex("X");
   const int y = context.InputIndex("Y");
   const int dout = context.InputIndex("Out@GRAD");
@@ -120,29 +127,41 @@ std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context, const 
   std::optional<Gemm<T>> to_x;
   std::optional<Gemm<T>> to_y;
   // A product that nobody reads isn't computed.
-  if (dx >= 0) to_x = GradientOfX<T>(p, context);
-  if (dy >= 0) to_y = GradientOfY<T>(p, context);
+  if (dx >= 0) to_x.emplace(GradientOfX(p), context);
+  if (dy >= 0) to_y.emplace(GradientOfY(p), context);
   const bool x_transposed = p.x.transposed;
   const bool y_transposed = p.y.transposed;
-  return MakeKernel([=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
-    const T* gradient = run.input(dout).data<T>();
-    if (to_x) {
-      const T* factor = run.input(y).data<T>();
-      to_x->Run(run, x_transposed ? factor : gradient, x_transposed ? gradient : factor,
-                run.output(dx).data<T>());
-    }
-    if (to_y) {
-      const T* factor = run.input(x).data<T>();
-      to_y->Run(run, y_transposed ? gradient : factor, y_transposed ? factor : gradient,
-                run.output(dy).data<T>());
-    }
-  });
+  return MakeRowsKernel(
+      [=, to_x = std::move(to_x), to_y = std::move(to_y)](const KernelContext& run) {
+        const MatrixProduct product = product_of(run.input(x).shape(), run.input(y).shape());
+        const T* gradient = run.input(dout).data<T>();
+        if (to_x) {
+          const T* factor = run.input(y).data<T>();
+          to_x->Run(run, GradientOfX(product), x_transposed ? factor : gradient,
+                    x_transposed ? gradient : factor, run.output(dx).data<T>());
+        }
+        if (to_y) {
+          const T* factor = run.input(x).data<T>();
+          to_y->Run(run, GradientOfY(product), y_transposed ? gradient : factor,
+                    y_transposed ? factor : gradient, run.output(dy).data<T>());
+        }
+      });
 }
 
 template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(PrepareContext&,
-                                                                 const MatrixProduct&);
+                                                                 const MatrixProductOfShapes&);
 template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(PrepareContext&,
-                                                                  const MatrixProduct&);
+                                                                  const MatrixProductOfShapes&);
+
+KernelDef PrepackedMatrixProductKernel(
+    std::function<MatrixProductOfShapes(const OpContext&)> product_of) {
+  return PrepackedProductKernel(
+      [product_of = std::move(product_of)](const OpContext& context) -> ProductOfShapes {
+        return [of_shapes = product_of(context)](const Shape& x, const Shape& y) {
+          return SpecOf(of_shapes(x, y));
+        };
+      });
+}
 
 double FlopOf(const MatrixProduct& product) {
   // A multiplication and an addition for each term of each sum.

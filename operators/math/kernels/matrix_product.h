@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -40,13 +41,30 @@ struct MatrixProduct {
 // before the first dim of `batch`.
 int64_t AlignedDim(const Shape& batch, int rank, int axis);
 
-// Sets m, k and n from the factors. Throws Error, with the shapes of X and Y, if they don't fit.
+// Sets m, k and n from the factors, which must fit.
+void SetProductSizes(MatrixProduct* product);
+// The same for the op's X and Y. Throws Error, with their shapes, if they don't fit.
 void SetProductSizes(const OpContext& context, MatrixProduct* product);
 // Throws Error unless X and Y have the same dtype and at least one dim each.
 void CheckFactors(const OpContext& context);
 
 // Returns the product from X and Y to Out. Every dim must be known.
 GemmSpec SpecOf(const MatrixProduct& product);
+
+// Returns the product of X and Y with these shapes, which have passed the op's checks. Mustn't
+// allocate.
+using MatrixProductOfShapes = std::function<MatrixProduct(const Shape& x, const Shape& y)>;
+
+// Returns the kernel from X and Y to Out. T is float or double.
+template <typename T>
+std::unique_ptr<Kernel> PrepareMatrixProduct(PrepareContext& context,
+                                             const MatrixProductOfShapes& product_of) {
+  return PrepareProduct<T>(
+      context, [product_of](const Shape& x, const Shape& y) { return SpecOf(product_of(x, y)); });
+}
+// Returns the kernel "prepacked" (PrepackedProductKernel). `product_of` takes the op's attributes.
+KernelDef PrepackedMatrixProductKernel(
+    std::function<MatrixProductOfShapes(const OpContext&)> product_of);
 // Returns 2 · m · k · n times the size of the batch; see OpDef::flop.
 double FlopOf(const MatrixProduct& product);
 
@@ -55,12 +73,12 @@ double FlopOf(const MatrixProduct& product);
 // dims. T is float or double; every dim must be known.
 template <typename T>
 std::unique_ptr<Kernel> PrepareMatrixProductGrad(PrepareContext& context,
-                                                 const MatrixProduct& product);
+                                                 const MatrixProductOfShapes& product_of);
 
-extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(PrepareContext&,
-                                                                        const MatrixProduct&);
-extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(PrepareContext&,
-                                                                         const MatrixProduct&);
+extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<float>(
+    PrepareContext&, const MatrixProductOfShapes&);
+extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(
+    PrepareContext&, const MatrixProductOfShapes&);
 
 // Returns the definition of the gradient op <type>_grad, without attributes and shape rule.
 OpDef MatrixProductGradDef(const std::string& type);

@@ -1,5 +1,6 @@
 #include "operators/math/kernels/reduction.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -48,11 +49,12 @@ std::vector<AttrDef> ReductionAttributes(AttrType type_of_dim) {
            .doc = "-1 or Out's dtype."}};
 }
 
-std::vector<bool> ReducedAxes(const OpContext& context) {
+AxisFlags ReducedAxes(const OpContext& context) {
   const Shape& shape = context.Input("X").shape;
   const std::vector<int64_t> axes = context.IntsAttr("dim");
   const bool all = context.Attr<bool>("reduce_all") || axes.empty();
-  std::vector<bool> reduced(static_cast<size_t>(shape.rank()), all);
+  AxisFlags reduced{};
+  std::fill_n(reduced.begin(), shape.rank(), all);
   if (all) return reduced;
   for (const int64_t axis : axes) {
     // As in Fluid, a scalar has an axis 0.
@@ -69,7 +71,7 @@ std::vector<bool> ReducedAxes(const OpContext& context) {
 
 Shape ReducedShape(const OpContext& context) {
   const Shape& shape = context.Input("X").shape;
-  const std::vector<bool> reduced = ReducedAxes(context);
+  const AxisFlags reduced = ReducedAxes(context);
   const bool keep_dim = context.Attr<bool>("keep_dim");
   Shape out;
   for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -99,15 +101,10 @@ void InferReductionGrad(OpContext& context) {
   context.SetOutputLike("X@GRAD", "X");
 }
 
-AxisReduction ReductionOf(const OpContext& context) {
-  return {context.Input("X").shape, ReducedAxes(context)};
-}
-
 // A mean, maximum or minimum of no elements isn't defined, unlike an empty sum or product.
-void CheckSomethingIsReduced(const OpContext& context, const AxisReduction& reduction) {
+void CheckSomethingIsReduced(std::string_view op, const Shape& x, const AxisReduction& reduction) {
   SKIFF_ENFORCE(reduction.reduced_count() > 0 || reduction.output_count() == 0, kInvalidArgument,
-                context.op().type, ": X of shape ", context.Input("X").shape,
-                " leaves no elements for an output, expected at least one");
+                op, ": X of shape ", x, " leaves no elements for an output, expected at least one");
 }
 
 OpDef ReductionDef(const std::string& type, const std::string& doc,

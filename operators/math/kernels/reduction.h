@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/op/registry.h"
@@ -15,7 +16,7 @@ std::vector<AttrDef> ReductionAttributes(AttrType type_of_dim = AttrType::kInts)
 
 // Returns for each axis of X whether the op reduces it: all of them with reduce_all or an empty
 // `dim`. Throws Error for an axis that X doesn't have or that is listed twice.
-std::vector<bool> ReducedAxes(const OpContext& context);
+AxisFlags ReducedAxes(const OpContext& context);
 // Returns the shape of X without the reduced axes, or with dims of 1 there (keep_dim).
 Shape ReducedShape(const OpContext& context);
 
@@ -24,11 +25,9 @@ Shape ReducedShape(const OpContext& context);
 void InferReduction(OpContext& context, DType dtype);
 void InferReductionGrad(OpContext& context);
 
-// Returns the walk over X of the op or of its gradient op. Every shape must be known.
-AxisReduction ReductionOf(const OpContext& context);
-// Throws Error if an output would be reduced from no elements. For reductions without a value for
-// that.
-void CheckSomethingIsReduced(const OpContext& context, const AxisReduction& reduction);
+// Throws Error if an output would be reduced from no elements of X. For reductions without a value
+// for that.
+void CheckSomethingIsReduced(std::string_view op, const Shape& x, const AxisReduction& reduction);
 
 // Return the definitions of a reduction, to X's dtype, and of <type>_grad. `doc` is the formula.
 // `forward_slots`, of X and Out, are those that the gradient op takes besides Out@GRAD.

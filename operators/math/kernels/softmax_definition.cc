@@ -8,19 +8,15 @@
 namespace skiff {
 namespace {
 
-int AxisOf(const OpContext& context, const Shape& shape) {
-  return AxisIndex(context, shape, context.IntAttr("axis"));
-}
-
 void Infer(OpContext& context) {
   // Only to check the attribute.
-  AxisOf(context, context.Input("X").shape);
+  SoftmaxAxis(context, context.Input("X").shape);
   context.SetOutputLike("Out", "X");
 }
 
 void InferGrad(OpContext& context) {
   const TensorMeta& out = context.Input("Out");
-  AxisOf(context, out.shape);
+  SoftmaxAxis(context, out.shape);
   CheckInputLike(context, "Out@GRAD", out.shape, out.dtype);
   context.SetOutputLike("X@GRAD", "Out");
 }
@@ -34,8 +30,8 @@ std::vector<AttrDef> Attributes() {
 
 }  // namespace
 
-AxisExtents SoftmaxExtents(const OpContext& context, const Shape& shape) {
-  return ExtentsOfAxis(shape, AxisOf(context, shape));
+int SoftmaxAxis(const OpContext& context, const Shape& shape) {
+  return AxisIndex(context, shape, context.IntAttr("axis"));
 }
 
 OpDef SoftmaxDef(const std::string& type, const std::string& doc, const std::string& out_doc) {

@@ -8,8 +8,8 @@
 
 namespace skiff {
 
-// Returns the extents of a tensor along the attribute `axis`. The shape must be known.
-AxisExtents SoftmaxExtents(const OpContext& context, const Shape& shape);
+// Returns the attribute `axis` as an index of `shape`.
+int SoftmaxAxis(const OpContext& context, const Shape& shape);
 
 // Return the definitions of the op `type` from X to Out, of the same shape, and of its gradient op
 // <type>_grad, which reads Out and Out@GRAD. `doc` is the formula; `out_doc` describes Out.

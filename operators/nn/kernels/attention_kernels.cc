@@ -32,6 +32,10 @@ class AttentionCall {
         scratch_bytes_(RoundUp(AttentionScratchBytes<T>(sizes_), 64)) {}
 
   const AttentionSizes& sizes() const { return sizes_; }
+  // Takes the sequences of the run, no more than those that it was prepared for.
+  void FollowRows(const KernelContext& run) {
+    sizes_.batch = run.input(query_.argument).shape()[0];
+  }
   int64_t head_count() const { return sizes_.batch * sizes_.heads; }
   const DropoutSettings& dropout() const { return dropout_; }
 
@@ -117,7 +121,10 @@ class AttentionKernel final : public Kernel {
     call_.RequestScratch(context, Tasks());
   }
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
+    call_.FollowRows(run);
     call_.CheckData(run);
     const RandomKey key = call_.dropout().KeyOf(run);
     StoreKey(run, key);
@@ -173,7 +180,10 @@ class AttentionGradKernel final : public Kernel {
                          call_.head_count() * std::max(sizes.query_tiles(), sizes.key_tiles()));
   }
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
+    call_.FollowRows(run);
     call_.CheckData(run);
     const AttentionSizes& sizes = call_.sizes();
     const RandomKey key = LoadKey(run);

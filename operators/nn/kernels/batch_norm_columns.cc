@@ -226,7 +226,16 @@ NormParts PartsOf(const NormGeometry& geometry) {
 class ColumnNormLoops final : public PartedNormLoops {
  public:
   explicit ColumnNormLoops(const NormGeometry& geometry)
-      : PartedNormLoops(PartsOf(geometry)), rows_(geometry.count()), columns_(geometry.channels) {}
+      : PartedNormLoops(PartsOf(geometry)),
+        geometry_(geometry),
+        rows_(geometry.count()),
+        columns_(geometry.channels) {}
+
+  void SetBatch(int64_t batch) override {
+    geometry_.batch = batch;
+    rows_ = geometry_.count();
+    SetParts(PartsOf(geometry_));
+  }
 
   void Normalize(const float* x, const float* z, const NormLines<float>& lines, bool rectify,
                  float* y) const override {
@@ -273,6 +282,7 @@ class ColumnNormLoops final : public PartedNormLoops {
      LinesFrom(lines, column), sums, products, masked == nullptr ? nullptr : masked + first);
   }
 
+  NormGeometry geometry_;
   int64_t rows_;
   int64_t columns_;
 };

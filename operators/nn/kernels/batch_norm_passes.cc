@@ -18,6 +18,8 @@ class PlainNormLoops final : public NormLoops<T> {
         channel_stride_(geometry.order == ChannelOrder::kFirst ? geometry.pixels : 1),
         pixel_stride_(geometry.order == ChannelOrder::kFirst ? 1 : geometry.channels) {}
 
+  void SetBatch(int64_t batch) override { geometry_.batch = batch; }
+
   int64_t scratch_bytes() const override { return 0; }
 
   void Moments(const T* x, void* /*scratch*/, double* mean, double* squares) const override {

@@ -79,6 +79,8 @@ template <typename T>
 class NormLoops {
  public:
   virtual ~NormLoops() = default;
+  // Sets another batch, no larger than the one that the loops were made for.
+  virtual void SetBatch(int64_t batch) = 0;
   // The size of the scratch memory that the reducing passes need.
   virtual int64_t scratch_bytes() const = 0;
   // Computes mean[c] and the sum of squared distances from it.
@@ -132,6 +134,7 @@ class PartedNormLoops : public NormLoops<float> {
 
  protected:
   explicit PartedNormLoops(const NormParts& parts) : parts_(parts) {}
+  void SetParts(const NormParts& parts) { parts_ = parts; }
 
   // Sets pivot[c] to the mean of x[i * stride + c], i < values, for `width` channels.
   static void FindPivot(const float* x, int64_t values, int64_t stride, int64_t width,

@@ -310,6 +310,11 @@ class VectorNormLoops final : public PartedNormLoops {
         row_size_(geometry.pixels * geometry.block),
         image_size_(blocks_ * row_size_) {}
 
+  void SetBatch(int64_t batch) override {
+    geometry_.batch = batch;
+    SetParts(PartsOf(geometry_));
+  }
+
   void Normalize(const float* x, const float* z, const NormLines<float>& lines, bool rectify,
                  float* y) const override {
     ForEachRow([&](int64_t row, int64_t c) {

@@ -23,6 +23,9 @@ class NormUpdate final : public UpdateKernel<T> {
  public:
   NormUpdate(PrepareContext& context, UpdateLoops<T> loops, const CoefficientRule& rule);
 
+  // A sparse gradient has those of the run; the rows of parameters are fixed.
+  bool TakesFewerRows() const override { return row_values_.has_value(); }
+
  private:
   struct SquareSums {
     double of_param = 0;

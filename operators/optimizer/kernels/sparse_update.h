@@ -16,6 +16,9 @@ class SparseUpdate final : public UpdateKernel<T> {
   SparseUpdate(PrepareContext& context, SparseRule rule, UpdateLoop<T> update,
                const CoefficientRule& coefficients);
 
+  // The gradient has those of the run.
+  bool TakesFewerRows() const override { return true; }
+
  private:
   void BindRanges(const KernelContext& run) override;
   // Throws Error (kOutOfRange) for a row number that the parameter doesn't have.

@@ -25,18 +25,23 @@ class GruWeightGradient {
  public:
   GruWeightGradient(PrepareContext& context, int64_t size, int64_t rows)
       : size_(size),
-        gates_({.m = size, .n = 2 * size, .k = rows, .trans_a = true, .ldb = 3 * size}, context),
-        candidate_({.m = size, .n = size, .k = rows, .trans_a = true, .ldb = 3 * size}, context) {}
+        gates_(Product(2 * size, rows), context),
+        candidate_(Product(size, rows), context) {}
 
   // Takes the state before each row and its reset state, [rows, H], and the gradient of g,
-  // [rows, 3H].
-  void Run(const KernelContext& run, const T* before, const T* reset, const T* gates_gradient,
-           T* weight_gradient) const {
-    gates_.Run(run, before, gates_gradient, weight_gradient);
-    candidate_.Run(run, reset, gates_gradient + 2 * size_, weight_gradient + 2 * size_ * size_);
+  // [rows, 3H]. There may be fewer rows than it was prepared for.
+  void Run(const KernelContext& run, int64_t rows, const T* before, const T* reset,
+           const T* gates_gradient, T* weight_gradient) const {
+    gates_.Run(run, Product(2 * size_, rows), before, gates_gradient, weight_gradient);
+    candidate_.Run(run, Product(size_, rows), reset, gates_gradient + 2 * size_,
+                   weight_gradient + 2 * size_ * size_);
   }
 
  private:
+  GemmSpec Product(int64_t columns, int64_t rows) const {
+    return {.m = size_, .n = columns, .k = rows, .trans_a = true, .ldb = 3 * size_};
+  }
+
   int64_t size_;
   Gemm<T> gates_;
   Gemm<T> candidate_;

@@ -1,5 +1,6 @@
 #include "operators/tensor/kernels/axis_parts.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "framework/base/error.h"
@@ -34,46 +35,70 @@ Shape WithAxis(const Shape& part, int axis, int64_t extent) {
   return shape;
 }
 
+namespace {
+
+// A part of a prepared kernel.
+struct Part {
+  int index;       // among the kernel's arguments; -1: absent
+  int64_t extent;  // when the kernel was prepared
+
+  // Returns the extent in a run. A part without the axis takes one index of it.
+  int64_t ExtentOf(const Tensor& part, const Shape& whole, int axis) const {
+    return part.shape().rank() == whole.rank() ? part.shape()[axis] : extent;
+  }
+};
+
+}  // namespace
+
 std::unique_ptr<Kernel> MakeSplitKernel(const PrepareContext& context, const std::string& whole,
                                         const std::string& parts, int axis,
                                         const std::vector<int64_t>& extents) {
-  const TensorMeta& from = context.Input(whole);
-  std::vector<std::pair<int, PartCopy>> copies;
-  int64_t offset = 0;
+  std::vector<Part> outputs;
   for (size_t i = 0; i < extents.size(); ++i) {
-    const int index = context.OutputIndex(parts, i);
-    if (index >= 0) {
-      copies.emplace_back(index, PartCopy(from.shape, axis, offset, extents[i], from.dtype,
-                                          /*from_part=*/false));
-    }
-    offset += extents[i];
+    outputs.push_back({context.OutputIndex(parts, i), extents[i]});
   }
-  return MakeKernel(
-      [from = context.InputIndex(whole), copies = std::move(copies)](const KernelContext& run) {
-        for (const auto& [index, copy] : copies) {
-          copy.Extract(run.input(from).raw_data(), run.output(index).raw_data());
-        }
-      });
+  const bool all_present =
+      std::ranges::all_of(outputs, [](const Part& part) { return part.index >= 0; });
+  const auto split = [from = context.InputIndex(whole), outputs = std::move(outputs),
+                      axis](const KernelContext& run) {
+    const Tensor& tensor = run.input(from);
+    int64_t offset = 0;
+    for (const Part& part : outputs) {
+      if (part.index < 0) {
+        offset += part.extent;
+        continue;
+      }
+      Tensor& output = run.output(part.index);
+      const int64_t extent = part.ExtentOf(output, tensor.shape(), axis);
+      PartCopy(tensor.shape(), axis, offset, extent, tensor.dtype(), /*from_part=*/false)
+          .Extract(tensor.raw_data(), output.raw_data());
+      offset += extent;
+    }
+  };
+  // How many rows an absent part has isn't known.
+  if (axis == 0 && !all_present) return MakeKernel(split);
+  return MakeRowsKernel(split);
 }
 
 std::unique_ptr<Kernel> MakeJoinKernel(const PrepareContext& context, const std::string& parts,
                                        const std::string& whole, int axis,
                                        const std::vector<int64_t>& extents) {
-  const TensorMeta& joined = context.Output(whole);
-  std::vector<std::pair<int, PartCopy>> copies;
-  int64_t offset = 0;
+  std::vector<Part> inputs;
   for (size_t i = 0; i < extents.size(); ++i) {
-    copies.emplace_back(context.InputIndex(parts, i),
-                        PartCopy(joined.shape, axis, offset, extents[i], joined.dtype,
-                                 /*from_part=*/true));
-    offset += extents[i];
+    inputs.push_back({context.InputIndex(parts, i), extents[i]});
   }
-  return MakeKernel(
-      [to = context.OutputIndex(whole), copies = std::move(copies)](const KernelContext& run) {
-        for (const auto& [index, copy] : copies) {
-          copy.Run(run.input(index).raw_data(), run.output(to).raw_data());
-        }
-      });
+  return MakeRowsKernel([to = context.OutputIndex(whole), inputs = std::move(inputs),
+                         axis](const KernelContext& run) {
+    Tensor& tensor = run.output(to);
+    int64_t offset = 0;
+    for (const Part& part : inputs) {
+      const Tensor& input = run.input(part.index);
+      const int64_t extent = part.ExtentOf(input, tensor.shape(), axis);
+      PartCopy(tensor.shape(), axis, offset, extent, tensor.dtype(), /*from_part=*/true)
+          .Run(input.raw_data(), tensor.raw_data());
+      offset += extent;
+    }
+  });
 }
 
 std::unique_ptr<Kernel> MakeUnstackKernel(const PrepareContext& context, const std::string& whole,

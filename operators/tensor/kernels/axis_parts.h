@@ -9,7 +9,8 @@
 namespace skiff {
 
 // The copy between a part of extent `extent` and the slice that starts at `offset` along `axis` in
-// a tensor of shape `whole`. `from_part`: from the part into the tensor, else back.
+// a tensor of shape `whole`. `from_part`: from the part into the tensor, else back. Allocates
+// nothing.
 class PartCopy {
  public:
   PartCopy(const Shape& whole, int axis, int64_t offset, int64_t extent, DType dtype,

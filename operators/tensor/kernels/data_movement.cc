@@ -136,7 +136,7 @@ KernelFactory CopyFactory(const std::string& input, const std::string& output) {
   return [input, output](PrepareContext& context) {
     const int from = context.InputIndex(input);
     const int to = context.OutputIndex(output);
-    return MakeKernel([from, to](const KernelContext& run) {
+    return MakeRowsKernel([from, to](const KernelContext& run) {
       // feed and fetch may run without their holder.
       if (from < 0 || to < 0) return;
       const Tensor& source = run.input(from);

@@ -38,9 +38,10 @@ void InferOneHot(const OneHotFacts& facts, OpContext& context) {
 
 template <typename Index>
 std::unique_ptr<Kernel> PrepareOneHot(PrepareContext& context) {
-  return MakeKernel([op = context.op().type, depth = context.IntAttr("depth"),
-                     skips = context.Attr<bool>("allow_out_of_range"), x = context.InputIndex("X"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+  return MakeRowsKernel([op = context.op().type, depth = context.IntAttr("depth"),
+                         skips = context.Attr<bool>("allow_out_of_range"),
+                         x = context.InputIndex("X"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
     const Index* ids = run.input(x).data<Index>();
     const int64_t count = run.input(x).element_count();
     Tensor& rows = run.output(out);

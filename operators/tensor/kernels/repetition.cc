@@ -75,7 +75,7 @@ class RepeatSum {
       workspaces_.push_back(
           context.RequestWorkspace(ByteCount(stages_.back().output_count(), dtype)));
     }
-    stages_.emplace_back(Shape(std::span<const int64_t>(axes.dims)), axes.is_repeat);
+    AddStage(axes);
   }
 
   template <typename T>
@@ -103,8 +103,14 @@ class RepeatSum {
     }
     // The axes beyond the first ones are one axis to this stage.
     stage.Append(inner, /*repeat=*/false);
-    stages_.emplace_back(Shape(std::span<const int64_t>(stage.dims)), stage.is_repeat);
+    AddStage(stage);
     return left;
+  }
+
+  void AddStage(const FoldedAxes& axes) {
+    AxisFlags is_reduced{};
+    std::ranges::copy(axes.is_repeat, is_reduced.begin());
+    stages_.emplace_back(Shape(std::span<const int64_t>(axes.dims)), is_reduced);
   }
 
   std::vector<AxisReduction> stages_;

@@ -49,9 +49,13 @@ StridedCopy::StridedCopy(std::span<const int64_t> dims, std::span<const int64_t>
     if (dims[i] != 1) axes_[axis_count_++] = {dims[i], source_strides[i], target_strides[i]};
   }
   // The target is written in the order of its memory: writes to scattered lines are dearer than
-  // reads.
-  std::stable_sort(axes_.begin(), axes_.begin() + axis_count_,
-                   [](const Axis& a, const Axis& b) { return a.target_stride > b.target_stride; });
+  // reads. The sort is stable without std::stable_sort, which would allocate.
+  for (Axis* axis = axes_.data(); axis != axes_.data() + axis_count_; ++axis) {
+    Axis* place = std::upper_bound(axes_.data(), axis, *axis, [](const Axis& a, const Axis& b) {
+      return a.target_stride > b.target_stride;
+    });
+    std::rotate(place, axis, axis + 1);
+  }
   MergeAxes();
   ChooseLoop();
 }

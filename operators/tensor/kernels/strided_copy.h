@@ -2,8 +2,9 @@
 // split, reshape, tile, flip.
 //
 // A StridedCopy moves a box of elements between two strided layouts. The constructor sorts and
-// merges the axes and picks the inner loop. Run allocates nothing; one thread at a time may call
-// it, with any two buffers that don't overlap.
+// merges the axes and picks the inner loop. Neither it nor Run allocates, so a kernel can make a
+// copy in each run, for its rows. One thread at a time may call Run, with any two buffers that
+// don't overlap.
 #pragma once
 
 #include <array>

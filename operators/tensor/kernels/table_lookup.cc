@@ -22,18 +22,19 @@ namespace {
 constexpr int64_t kNoPadding = -1;
 
 struct Table {
-  int64_t rows = 0;
-  int64_t width = 0;
-  int64_t padding_id = kNoPadding;
+  // W, its gradient, or selected rows that stand for it.
+  Table(const Tensor& tensor, int64_t padding)
+      : rows(tensor.is_selected_rows() ? tensor.height() : tensor.shape()[0]),
+        width(tensor.shape()[1]),
+        padding_id(padding) {}
+
+  int64_t rows;
+  int64_t width;
+  int64_t padding_id;
 
   bool is_padding(int64_t id) const { return padding_id != kNoPadding && id == padding_id; }
   bool has(int64_t id) const { return id >= 0 && id < rows; }
 };
-
-Table TableOf(const OpContext& context) {
-  const Shape& w = context.Input("W").shape;
-  return {.rows = w[0], .width = w[1], .padding_id = context.IntAttr("padding_idx")};
-}
 
 // Returns the first position whose id is neither in the table nor padding, or `count` if there is
 // none.
@@ -151,9 +152,10 @@ void InferLookupGrad(const LookupFacts& facts, OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareLookup(PrepareContext& context) {
-  return MakeKernel([op = context.op().type, table = TableOf(context), w = context.InputIndex("W"),
-                     ids = context.InputIndex("Ids"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+  return MakeRowsKernel([op = context.op().type, padding = context.IntAttr("padding_idx"),
+                         w = context.InputIndex("W"), ids = context.InputIndex("Ids"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
+    const Table table(run.input(w), padding);
     VisitIndices(run.input(ids), [&](const auto* data) {
       Gather(op, table, run.input(w).data<T>(), data, run.input(ids).element_count(),
              run.output(out).data<T>());
@@ -163,9 +165,10 @@ std::unique_ptr<Kernel> PrepareLookup(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
-  return MakeKernel([op = context.op().type, table = TableOf(context),
-                     ids = context.InputIndex("Ids"), grad = context.InputIndex("Out@GRAD"),
-                     out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
+  return MakeRowsKernel([op = context.op().type, padding = context.IntAttr("padding_idx"),
+                         ids = context.InputIndex("Ids"), grad = context.InputIndex("Out@GRAD"),
+                         out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
+    const Table table(run.output(out), padding);
     VisitIndices(run.input(ids), [&](const auto* data) {
       ScatterAdd(op, table, run.input(grad).data<T>(), data, run.input(ids).element_count(),
                  run.output(out).data<T>());
@@ -175,10 +178,11 @@ std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareSparseLookupGrad(PrepareContext& context) {
-  return MakeKernel([op = context.op().type, table = TableOf(context),
-                     ids = context.InputIndex("Ids"), grad = context.InputIndex("Out@GRAD"),
-                     out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
+  return MakeRowsKernel([op = context.op().type, padding = context.IntAttr("padding_idx"),
+                         ids = context.InputIndex("Ids"), grad = context.InputIndex("Out@GRAD"),
+                         out = context.OutputIndex("W@GRAD")](const KernelContext& run) {
     Tensor& rows = run.output(out);
+    const Table table(rows, padding);
     VisitIndices(run.input(ids), [&](const auto* data) {
       const int64_t count = run.input(ids).element_count();
       CheckIds(data, count, table, op);

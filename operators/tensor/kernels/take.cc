@@ -42,11 +42,11 @@ void InferTakeGrad(const TakeFacts& facts, OpContext& context) {
 }
 
 std::unique_ptr<Kernel> PrepareTake(const TakeFacts& facts, PrepareContext& context) {
-  return MakeKernel([type = facts.type,
-                     axis = ExtentsOfAxis(context.Input("X").shape, AxisOf(facts, context)),
-                     bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
-                     index = context.InputIndex("Index"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+  return MakeRowsKernel([type = facts.type, axis_index = AxisOf(facts, context),
+                         bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
+                         index = context.InputIndex("Index"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
+    const AxisExtents axis = ExtentsOfAxis(run.input(x).shape(), axis_index);
     const int64_t count = run.input(index).element_count();
     VisitIndices(run.input(index), [&](const auto* indices) {
       // Before the threaded loop, whose body must not throw.
@@ -58,11 +58,11 @@ std::unique_ptr<Kernel> PrepareTake(const TakeFacts& facts, PrepareContext& cont
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareTakeGrad(const TakeFacts& facts, PrepareContext& context) {
-  return MakeKernel([type = context.op().type,
-                     axis = ExtentsOfAxis(context.Input("X").shape, AxisOf(facts, context)),
-                     index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
-                     out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+  return MakeRowsKernel([type = context.op().type, axis_index = AxisOf(facts, context),
+                         index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
+                         out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     Tensor& x_grad = run.output(out);
+    const AxisExtents axis = ExtentsOfAxis(x_grad.shape(), axis_index);
     const int64_t count = run.input(index).element_count();
     VisitIndices(run.input(index), [&](const auto* indices) {
       CheckIndices(indices, count, axis.length, type, "Index");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -32,11 +33,11 @@ void Expected(const GemmSpec& spec, const T* a, const T* b, T* c) {
   std::vector<bool> scaled(1 << 16, false);
   for (int64_t index = 0; index < count; ++index) {
     int64_t at_a = 0, at_b = 0, at_c = 0, rest = index;
-    for (auto dim = spec.batch.rbegin(); dim != spec.batch.rend(); ++dim) {
-      at_a += rest % dim->size * dim->stride_a;
-      at_b += rest % dim->size * dim->stride_b;
-      at_c += rest % dim->size * dim->stride_c;
-      rest /= dim->size;
+    for (const GemmBatchDim& dim : std::views::reverse(spec.batch.dims())) {
+      at_a += rest % dim.size * dim.stride_a;
+      at_b += rest % dim.size * dim.stride_b;
+      at_c += rest % dim.size * dim.stride_c;
+      rest /= dim.size;
     }
     for (int64_t i = 0; i < spec.m; ++i) {
       for (int64_t j = 0; j < spec.n; ++j) {
@@ -58,7 +59,14 @@ void Expected(const GemmSpec& spec, const T* a, const T* b, T* c) {
 template <typename T>
 class GemmTest : public testing::Test {
  protected:
+  // Prepared for the product, and for another one.
   void Check(const GemmSpec& spec) {
+    CheckPreparedFor(spec, spec);
+    CheckPreparedFor({.m = 2, .n = 2, .k = 2}, spec);
+  }
+
+ private:
+  void CheckPreparedFor(const GemmSpec& prepared, const GemmSpec& spec) {
     const std::vector<T> a = Numbers<T>(4096, 1);
     const std::vector<T> b = Numbers<T>(4096, 2);
     std::vector<T> c = Numbers<T>(4096, 3);
@@ -66,7 +74,8 @@ class GemmTest : public testing::Test {
     Expected(spec, a.data(), b.data(), expected.data());
     if (spec.beta == 0) PoisonWritten(spec, &c);
     PrepareContext context(op_, def_, {}, {});
-    const Gemm<T> gemm(spec, context);
+    const Gemm<T> gemm(prepared, context);
+    EXPECT_TRUE(gemm.takes_other_sizes());
     std::vector<std::vector<char>> memory;
     KernelContext run;
     for (const int64_t bytes : context.workspace_bytes()) {
@@ -74,11 +83,10 @@ class GemmTest : public testing::Test {
       auto address = reinterpret_cast<uintptr_t>(memory.back().data());
       run.workspaces.push_back(reinterpret_cast<void*>((address + 63) / 64 * 64));
     }
-    gemm.Run(run, a.data(), b.data(), c.data());
+    gemm.Run(run, spec, a.data(), b.data(), c.data());
     EXPECT_EQ(c, expected);
   }
 
- private:
   // Without beta, what C holds must not matter.
   static void PoisonWritten(const GemmSpec& spec, std::vector<T>* c) {
     if (!spec.batch.empty()) return;
