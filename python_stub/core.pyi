@@ -10,6 +10,8 @@ _DTypeLike = Union[str, type, numpy.dtype[Any]]
 _Name = Union[str, Variable]
 _Path = Union[str, bytes, os.PathLike[str], os.PathLike[bytes]]
 _Array = numpy.ndarray[Any, Any]
+# A Mapping of names alone is no Mapping[_Name, Any], since the type of keys is invariant.
+_Feed = Union[Mapping[str, Any], Mapping[Variable, Any], Mapping[_Name, Any]]
 
 class Tensor:
     def __init__(self, value: Any, dtype: Optional[str] = None, lod: Sequence[Sequence[int]] = ...) -> None: ...
@@ -189,12 +191,12 @@ class BoundProgram:
 
 class CompiledProgram:
     @overload
-    def run(self, feed: Mapping[_Name, Any] = ..., fetch: Iterable[_Name] = ...,
+    def run(self, feed: _Feed = ..., fetch: Iterable[_Name] = ...,
             return_tensors: Literal[False] = False) -> list[_Array]: ...
     @overload
-    def run(self, feed: Mapping[_Name, Any] = ..., fetch: Iterable[_Name] = ..., *,
+    def run(self, feed: _Feed = ..., fetch: Iterable[_Name] = ..., *,
             return_tensors: Literal[True]) -> list[Tensor]: ...
-    def bind(self, feed: Mapping[_Name, Any] = ..., fetch: Iterable[_Name] = ...) -> BoundProgram: ...
+    def bind(self, feed: _Feed = ..., fetch: Iterable[_Name] = ...) -> BoundProgram: ...
     @property
     def program(self) -> Program: ...
     @property
@@ -210,10 +212,10 @@ class Executor:
                 kernels: Mapping[str, str] = ..., tuned_kernels: str = "",
                 plan_cache_capacity: int = 32) -> CompiledProgram: ...
     @overload
-    def run(self, program: Program, feed: Mapping[_Name, Any] = ..., fetch: Iterable[_Name] = ...,
+    def run(self, program: Program, feed: _Feed = ..., fetch: Iterable[_Name] = ...,
             return_tensors: Literal[False] = False) -> list[_Array]: ...
     @overload
-    def run(self, program: Program, feed: Mapping[_Name, Any] = ..., fetch: Iterable[_Name] = ..., *,
+    def run(self, program: Program, feed: _Feed = ..., fetch: Iterable[_Name] = ..., *,
             return_tensors: Literal[True]) -> list[Tensor]: ...
 
 class averaged:
@@ -262,11 +264,11 @@ class Reader:
     def __len__(self) -> int: ...
 
 class ArrayReader(Reader):
-    def __init__(self, arrays: Mapping[_Name, Any], *, batch_size: int = 64, shuffle: bool = False,
+    def __init__(self, arrays: _Feed, *, batch_size: int = 64, shuffle: bool = False,
                  drop_last: bool = False, seed: int = 0) -> None: ...
 
 class IterableReader(Reader):
-    def __init__(self, make_epoch: Callable[[int], Iterable[Mapping[_Name, Any]]], batches_in_epoch: int) -> None: ...
+    def __init__(self, make_epoch: Callable[[int], Iterable[_Feed]], batches_in_epoch: int) -> None: ...
 
 class Metric:
     def __init__(self, name: str, variable: _Name, *, weight: str = "", percent: bool = False,
