@@ -16,13 +16,14 @@ import zipfile
 
 from tools.installer.install import NOTICES, InstallError, notice
 
+# The distribution's pybind11, with which the extension module is compiled, may be older than NumPy 2.
 METADATA = f"""Metadata-Version: 2.1
 Name: skiff
 Version: %s
 Summary: Programs of operators, built, differentiated, compiled and run
 License: Apache-2.0
 Requires-Python: =={sys.version_info.major}.{sys.version_info.minor}.*
-Requires-Dist: numpy
+Requires-Dist: numpy<2
 """
 
 

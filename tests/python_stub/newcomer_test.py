@@ -55,6 +55,12 @@ class Newcomer(unittest.TestCase):
             self.assertTrue({"skiff/__init__.py", "skiff/_skiff.so", "skiff/layers.pyi", "skiff/py.typed"}
                             <= set(archive.namelist()))
 
+    def test_the_wheel_refuses_a_numpy_that_pybind11_does_not_know(self):
+        with zipfile.ZipFile(make_wheel(self.folder, package_files())) as archive:
+            metadata = archive.read("skiff-0.1.0.dist-info/METADATA").decode().splitlines()
+        self.assertIn("Requires-Dist: numpy<2", metadata)
+        self.assertIn(f"Requires-Python: =={sys.version_info.major}.{sys.version_info.minor}.*", metadata)
+
     def test_the_wheel_has_its_licences(self):
         with zipfile.ZipFile(make_wheel(self.folder, package_files())) as archive:
             licenses = "skiff-0.1.0.dist-info/licenses/"
