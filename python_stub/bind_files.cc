@@ -224,10 +224,10 @@ void BindFiles(py::module_& module) {
              py::arg("compress") = false, "Writes a .npz archive. Equal arrays give equal bytes.");
   module.def("read_safetensors", &ReadTensors, py::arg("path"), py::arg("mmap") = false,
              "Returns the Tensors of a safetensors file by name. With mmap, elements are read when "
-             "they are touched, if their place in the file is a multiple of 64; writing to them "
-             "changes the memory, not the file. No process may shorten the file or write to it as "
-             "long as a Tensor of it exists: that would end this process. write_safetensors may "
-             "replace it.");
+             "they are touched, except bools, which must be checked, and elements whose place in "
+             "the file isn't a multiple of their size; writing to them changes the memory, not the "
+             "file. No process may shorten the file or write to it as long as a Tensor of it "
+             "exists: that would end this process. write_safetensors may replace it.");
   module.def("write_safetensors", &WriteTensors, py::arg("path"), py::arg("tensors"),
              py::arg("metadata") = std::map<std::string, std::string>(),
              "Writes arrays or Tensors by name as a safetensors file.");
