@@ -172,6 +172,12 @@ py::dict ReadTensors(const py::object& path, bool mmap) {
   return objects;
 }
 
+std::map<std::string, std::string> ReadMetadata(const py::object& path) {
+  const std::string text = PathText(path);
+  const py::gil_scoped_release release;
+  return SafetensorsFile(text).metadata();
+}
+
 void WriteTensors(const py::object& path, const py::object& tensors,
                   const std::map<std::string, std::string>& metadata) {
   const TensorMap map = TensorsOf(tensors);
@@ -228,9 +234,11 @@ void BindFiles(py::module_& module) {
              "the file isn't a multiple of their size; writing to them changes the memory, not the "
              "file. No process may shorten the file or write to it as long as a Tensor of it "
              "exists: that would end this process. write_safetensors may replace it.");
+  module.def("read_safetensors_metadata", &ReadMetadata, py::arg("path"),
+             "Returns the texts that describe a safetensors file, by name. Reads its header only.");
   module.def("write_safetensors", &WriteTensors, py::arg("path"), py::arg("tensors"),
              py::arg("metadata") = std::map<std::string, std::string>(),
-             "Writes arrays or Tensors by name as a safetensors file.");
+             "Writes arrays or Tensors by name as a safetensors file, and texts that describe it.");
 }
 
 }  // namespace skiff::python

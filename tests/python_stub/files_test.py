@@ -182,10 +182,20 @@ class Files(unittest.TestCase):
         self.assertEqual({name: (tensor.dtype, tensor.shape) for name, tensor in read.items()},
                          {"a": ("float64", (2, 2)), "b": ("bfloat16", (3,))})
         numpy.testing.assert_array_equal(read["b"].numpy(), bits)
+        self.assertEqual(skiff.read_safetensors_metadata(path), {"made by": "a test"})
         with open(path, "wb") as stream:
             stream.write(b"nothing of the kind")
-        with self.assertRaises(skiff.DataLossError):
-            skiff.read_safetensors(path)
+        for read in (skiff.read_safetensors, skiff.read_safetensors_metadata):
+            with self.assertRaises(skiff.DataLossError):
+                read(path)
+
+    def test_safetensors_have_metadata_or_none(self):
+        path = os.path.join(self.folder, "a.safetensors")
+        for metadata in ({}, {"format": "pt", "ключ": "значение", "empty": ""}):
+            skiff.write_safetensors(path, {"a": numpy.zeros(3)}, metadata)
+            self.assertEqual(skiff.read_safetensors_metadata(path), metadata)
+        with self.assertRaises(TypeError):
+            skiff.write_safetensors(path, {"a": numpy.zeros(3)}, {"epoch": 3})
 
     def test_safetensors_are_mapped(self):
         path = os.path.join(self.folder, "a.safetensors")
