@@ -326,6 +326,10 @@ py::object ArrayOf(const Tensor& tensor, bool is_writable) {
   return array;
 }
 
+bool IsAnArray(const Tensor& tensor) {
+  return tensor.lod().empty() && !tensor.is_selected_rows() && tensor.dtype() != DType::kBFloat16;
+}
+
 void BindTensors(py::module_& module) {
   py::class_<PythonTensor>(
       module, "Tensor",

@@ -59,10 +59,10 @@ class PythonReader : public Reader {
 
   // Returns how often the reader has gone to an epoch.
   int64_t starts() const { return starts_; }
-  // Returns the arrays of the next batch, or nothing after the last one of the epoch. Throws an
-  // Error unless the reader is where it was when starts() was `start`. The caller holds the
-  // interpreter.
-  std::optional<py::dict> NextArrays(int64_t start) {
+  // Returns the feeds of the next batch, or nothing after the last one of the epoch. A feed is an
+  // array if that tells all of it, otherwise a Tensor. Throws an Error unless the reader is where
+  // it was when starts() was `start`. The caller holds the interpreter.
+  std::optional<py::dict> NextFeeds(int64_t start) {
     const Use use(*this);
     SKIFF_ENFORCE(start == starts_, kFailedPrecondition,
                   "the next batch of an epoch, after its reader has started another one: expected "
@@ -72,11 +72,14 @@ class PythonReader : public Reader {
       const py::gil_scoped_release release;
       if (!Read(&batch)) return std::nullopt;
     }
-    py::dict arrays;
+    py::dict feeds;
     for (const auto& [name, tensor] : batch.feeds) {
-      arrays[py::str(name)] = ArrayOf(tensor, !read_only_.contains(name));
+      const bool is_writable = !read_only_.contains(name);
+      feeds[py::str(name)] =
+          IsAnArray(tensor) ? ArrayOf(tensor, is_writable)
+                            : py::cast(PythonTensor{.tensor = tensor, .is_writable = is_writable});
     }
-    return arrays;
+    return feeds;
   }
 
  protected:
@@ -120,6 +123,11 @@ int64_t StateNumber(const ReaderState& state, const char* key) {
   return std::stoll(found->second);
 }
 
+// Returns how many samples a feed has: its outermost sequences, or its rows.
+int64_t SamplesOf(const Tensor& feed) {
+  return feed.lod().empty() ? feed.shape()[0] : static_cast<int64_t>(feed.lod()[0].size()) - 1;
+}
+
 // Reads what `make_epoch(epoch)` iterates over: dicts of arrays. May be called without holding the
 // interpreter; what the iterable raises goes to the caller unchanged.
 class IterableReader : public PythonReader {
@@ -160,7 +168,7 @@ class IterableReader : public PythonReader {
     }
     SKIFF_ENFORCE(!batch->feeds.empty() && batch->feeds[0].second.shape().rank() > 0,
                   kInvalidArgument, "a batch has no array with a first dim, the samples");
-    batch->samples = batch->feeds[0].second.shape()[0];
+    batch->samples = SamplesOf(batch->feeds[0].second);
     ++batch_;
     return true;
   }
@@ -263,14 +271,17 @@ struct Epoch {
   int64_t start;
 
   py::dict Next() const {
-    std::optional<py::dict> arrays = reader->NextArrays(start);
-    if (!arrays) throw py::stop_iteration();
-    return *std::move(arrays);
+    std::optional<py::dict> feeds = reader->NextFeeds(start);
+    if (!feeds) throw py::stop_iteration();
+    return *std::move(feeds);
   }
 };
 
 void BindReaders(py::module_& module) {
-  py::class_<Epoch>(module, "Epoch", "The batches of an epoch.")
+  py::class_<Epoch>(
+      module, "Epoch",
+      "The batches of an epoch: dicts of arrays, and of Tensors for bfloat16, LoD and "
+      "selected rows.")
       .def("__iter__", [](const py::object& self) { return self; })
       .def("__next__", &Epoch::Next);
   py::class_<PythonReader, std::shared_ptr<PythonReader>>(
@@ -301,8 +312,9 @@ void BindReaders(py::module_& module) {
   py::class_<IterableReader, PythonReader, std::shared_ptr<IterableReader>>(
       module, "IterableReader",
       "Batches that a function makes: make_epoch(epoch) returns an iterable of dicts from names to "
-      "arrays. It must give the same batches for an epoch each time, since a resumed training "
-      "passes over those that it has seen.")
+      "arrays or Tensors. The first one tells how many samples a batch has: its rows, or its "
+      "outermost sequences. The function must give the same batches for an epoch each time, since "
+      "a resumed training passes over those that it has seen.")
       .def(py::init<py::function, int64_t>(), py::arg("make_epoch"), py::arg("batches_in_epoch"));
 }
 

@@ -62,6 +62,9 @@ Tensor DenseTensorOf(py::handle object, const std::string& what);
 // Returns an array that shares the tensor's memory and keeps it alive; of a tensor on a device, a
 // copy. The elements of bfloat16 are its bits, uint16.
 py::object ArrayOf(const Tensor& tensor, bool is_writable = true);
+// Returns whether such an array tells all of the tensor: it doesn't tell of a LoD, of row numbers,
+// and that bits are bfloat16.
+bool IsAnArray(const Tensor& tensor);
 
 // ---- files
 

@@ -12,6 +12,7 @@ import weakref
 import numpy
 
 from tests.python_stub.package import FOLDER, skiff
+from tests.python_stub.selected_rows import gradient_of_a_table
 
 layers = skiff.layers
 
@@ -332,20 +333,11 @@ class Tensors(unittest.TestCase):
             step.run({"x": rows}, [total])
 
     def test_of_selected_rows(self):
-        main, startup = skiff.Program(), skiff.Program()
-        with skiff.program_guard(main, startup):
-            ids = layers.data("ids", [-1], "int64")
-            vectors = layers.embedding(ids, rows=9, width=2, is_sparse=True, param_attr=skiff.ParamAttr(name="table"))
-            skiff.optimizer.Sgd(learning_rate=1.0).minimize(layers.mean(vectors))
-        executor = skiff.Executor()
-        executor.run(startup)
-        step = executor.compile(main)
-        feed = {"ids": numpy.array([4, 1])}
-        gradient, = step.run(feed, ["table@GRAD"], return_tensors=True)
+        gradient = gradient_of_a_table()
         self.assertEqual((gradient.is_selected_rows, gradient.rows, gradient.height), (True, [4, 1], 9))
         numpy.testing.assert_array_equal(gradient.numpy(), numpy.full((2, 2), 0.25))
         with self.assertRaisesRegex(skiff.InvalidArgumentError, "return_tensors=True"):
-            step.run(feed, ["table@GRAD"])
+            gradient_of_a_table(return_tensors=False)
 
 
 class DlPack(unittest.TestCase):

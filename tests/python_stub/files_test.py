@@ -8,6 +8,7 @@ import numpy
 
 from tests.python_stub.interpreter import is_released_by
 from tests.python_stub.package import skiff
+from tests.python_stub.selected_rows import gradient_of_a_table
 
 layers = skiff.layers
 
@@ -22,18 +23,6 @@ def regression():
         loss = layers.mean(layers.square(y))
         skiff.optimizer.Momentum(learning_rate=0.1).minimize(loss)
     return main, startup, x, y, loss
-
-
-def gradient_of_a_table():
-    """Selected rows."""
-    main, startup = skiff.Program(), skiff.Program()
-    with skiff.program_guard(main, startup):
-        vectors = layers.embedding(layers.data("ids", [-1], "int64"), rows=9, width=2, is_sparse=True,
-                                   param_attr=skiff.ParamAttr(name="table"))
-        skiff.optimizer.Sgd(learning_rate=1.0).minimize(layers.mean(vectors))
-    executor = skiff.Executor()
-    executor.run(startup)
-    return executor.run(main, {"ids": numpy.array([4, 1])}, ["table@GRAD"], return_tensors=True)[0]
 
 
 class Files(unittest.TestCase):

@@ -9,6 +9,7 @@ import numpy
 
 from tests.python_stub.interpreter import is_released_by
 from tests.python_stub.package import skiff
+from tests.python_stub.selected_rows import gradient_of_a_table
 
 layers = skiff.layers
 ROWS = {"x": numpy.linspace(-1, 1, 40, dtype="float32").reshape(10, 4), "label": numpy.arange(10).reshape(10, 1) % 3}
@@ -95,6 +96,28 @@ class Readers(unittest.TestCase):
         array.flags.writeable = False
         batch, = skiff.IterableReader(lambda _: [{"x": array, "y": numpy.zeros((2, 1))}], 1).epoch(0)
         self.assertEqual([batch[name].flags.writeable for name in "xy"], [False, True])
+
+    def test_give_tensors_of_what_has_no_array(self):
+        rows = numpy.arange(6, dtype="float32").reshape(3, 2)
+        bits = numpy.array([[1], [2]], "uint16")
+        frozen = bits.copy()
+        frozen.flags.writeable = False
+        given = {"ragged": skiff.Tensor(rows, lod=[[0, 1, 3]]), "bits": skiff.Tensor(bits, "bfloat16"),
+                 "frozen": skiff.Tensor(frozen, "bfloat16"), "selected": gradient_of_a_table(),
+                 "dense": skiff.Tensor(rows), "array": rows}
+        batch, = skiff.IterableReader(lambda _: [given], 1).epoch(0)
+        self.assertEqual({name: type(value) for name, value in batch.items()},
+                         {name: numpy.ndarray if name in ("dense", "array") else skiff.Tensor for name in given})
+        self.assertEqual(batch["ragged"].lod, [[0, 1, 3]])
+        numpy.testing.assert_array_equal(batch["ragged"].numpy(), rows)
+        self.assertEqual([batch[name].dtype for name in ("bits", "frozen")], ["bfloat16"] * 2)
+        self.assertEqual([batch[name].numpy().flags.writeable for name in ("bits", "frozen")], [True, False])
+        self.assertEqual((batch["selected"].rows, batch["selected"].height), ([4, 1], 9))
+        again, = skiff.IterableReader(skiff.IterableReader(lambda _: [given], 1).epoch, 1).epoch(0)
+        self.assertEqual(again["ragged"].lod, [[0, 1, 3]])
+        batch, = skiff.ArrayReader({"bits": given["bits"], "array": rows[:2]}, batch_size=2).epoch(0)
+        numpy.testing.assert_array_equal(batch["bits"].numpy(), bits)
+        self.assertEqual((batch["bits"].dtype, type(batch["array"])), ("bfloat16", numpy.ndarray))
 
     def test_of_iterables(self):
         reader = skiff.IterableReader(lambda epoch: ({"x": numpy.full((2, 1), epoch + i)} for i in range(3)), 3)
@@ -185,6 +208,29 @@ class Training(unittest.TestCase):
         trainer = self.trainer(skiff.IterableReader(batches, 3), epochs=2)
         trainer.resume()
         self.assertEqual(trainer.run().weights_hash, self.trainer(folder="2", epochs=2).run().weights_hash)
+
+
+class RaggedFeeds(unittest.TestCase):
+    def test_count_sequences_as_samples(self):
+        main, startup = skiff.Program(), skiff.Program()
+        with skiff.program_guard(main, startup):
+            x = layers.data("x", [-1, 1], lod_level=2)
+            zero = layers.fc(x, 1, param_attr=skiff.ParamAttr(initializer=skiff.initializer.constant(0.0)))
+            loss = layers.mean(layers.elementwise_add(x, zero))
+            test = main.clone_for_test()
+            rate = skiff.learning_rate.constant(0.1)
+            skiff.optimizer.Sgd(learning_rate=rate).minimize(loss)
+
+        def batches(_):
+            # One sequence of two with one and three rows; three sequences of one with a row each.
+            yield {"x": skiff.Tensor(numpy.zeros((4, 1), "float32"), lod=[[0, 2], [0, 1, 4]])}
+            yield {"x": skiff.Tensor(numpy.full((3, 1), 4, "float32"), lod=[[0, 1, 2, 3], [0, 1, 2, 3]])}
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = skiff.Trainer(
+                main=main, startup=startup, test=test, loss=loss, learning_rate=rate, model_inputs=[x],
+                model_outputs=[zero], train=skiff.IterableReader(batches, 2),
+                validation=skiff.IterableReader(batches, 2), output_dir=os.path.join(folder, "run"))
+            self.assertEqual(trainer.evaluate(), {"loss": 3.0})
 
 
 class Averages(unittest.TestCase):
