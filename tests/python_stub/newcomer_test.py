@@ -45,6 +45,10 @@ class Newcomer(unittest.TestCase):
         self.assertRegex(trained[-2], r"^epoch 3: loss 0\.0")
         self.assertEqual(self.output(PROGRAM), trained[-1:])
 
+    def test_the_script_is_short(self):
+        with open(SCRIPT, encoding="utf-8") as stream:
+            self.assertLessEqual(sum(bool(line.strip()) for line in stream), 20)
+
     def test_wheels_of_equal_files_are_equal(self):
         paths = package_files()
         first, second = (make_wheel(os.path.join(self.folder, name), paths) for name in "ab")
