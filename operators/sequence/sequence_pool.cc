@@ -155,7 +155,11 @@ void PoolGradient(Pooling pooling, const T* gradient, const int32_t* places, con
                   int64_t width, T* to) {
   if (pooling == Pooling::kMax) {
     std::fill_n(to + rows.begin * width, rows.count() * width, T{0});
-    for (int64_t i = 0; i < width; ++i) to[places[i] * width + i] = gradient[i];
+    for (int64_t i = 0; i < width; ++i) {
+      // Checked again: another thread may have changed a feed.
+      const int64_t place = places[i];
+      if (place >= rows.begin && place < rows.end) to[place * width + i] = gradient[i];
+    }
     return;
   }
   if (pooling == Pooling::kFirst || pooling == Pooling::kLast) {

@@ -38,18 +38,17 @@ void InferScatterGrad(OpContext& context) {
   context.SetOutputLike("Updates@GRAD", "Updates");
 }
 
-template <typename T, typename Index>
-void ScatterRows(const AxisExtents& axis, const T* updates, const Index* ids, int64_t count,
+template <typename T>
+void ScatterRows(const AxisExtents& axis, const T* updates, const int64_t* ids, int64_t count,
                  bool overwrite, T* out) {
   if (!overwrite) {
     ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
-      std::fill_n(out + int64_t{ids[i]} * axis.inner + first, length, T{0});
+      std::fill_n(out + ids[i] * axis.inner + first, length, T{0});
     });
     return AddRows(axis, updates, ids, count, out);
   }
   ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
-    std::copy_n(updates + i * axis.inner + first, length,
-                out + int64_t{ids[i]} * axis.inner + first);
+    std::copy_n(updates + i * axis.inner + first, length, out + ids[i] * axis.inner + first);
   });
 }
 
@@ -57,23 +56,23 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
   return MakeKernel([axis = ExtentsOfAxis(context.Input("X").shape, 0),
                      overwrite = context.Attr<bool>("overwrite"), x = context.InputIndex("X"),
-                     ids = context.InputIndex("Ids"), updates = context.InputIndex("Updates"),
+                     ids = context.InputIndex("Ids"), room = RequestRoomForIndices(context, "Ids"),
+                     updates = context.InputIndex("Updates"),
                      out = context.OutputIndex("Out")](const KernelContext& run) {
     Tensor& result = run.output(out);
-    const int64_t count = run.input(ids).element_count();
-    VisitIndices(run.input(ids), [&](const auto* rows) {
-      // Before anything is written: in place, an Error leaves X as it was.
-      CheckIndices(rows, count, axis.length, "scatter", "Ids");
-      CopyBytes(run.input(x).raw_data(), result.raw_data(), result.byte_count());
-      ScatterRows(axis, run.input(updates).data<T>(), rows, count, overwrite, result.data<T>());
-    });
+    // Before anything is written: in place, an Error leaves X as it was.
+    const int64_t* rows =
+        ReadIndices(run.input(ids), axis.length, "scatter", "Ids", run.workspace(room));
+    CopyBytes(run.input(x).raw_data(), result.raw_data(), result.byte_count());
+    ScatterRows(axis, run.input(updates).data<T>(), rows, run.input(ids).element_count(), overwrite,
+                result.data<T>());
   });
 }
 
 // Sets the gradients of updates that a later one overwrote to 0. `last` has room for one number per
 // row, and only the entries of rows that are named are written and read.
-template <typename T, typename Index>
-void ZeroOverwritten(const AxisExtents& axis, const Index* ids, int64_t count, int64_t* last,
+template <typename T>
+void ZeroOverwritten(const AxisExtents& axis, const int64_t* ids, int64_t count, int64_t* last,
                      T* updates_grad) {
   for (int64_t i = 0; i < count; ++i) last[ids[i]] = i;
   for (int64_t i = 0; i < count; ++i) {
@@ -89,26 +88,26 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
   // There may be any number of rows without elements, which would be the size of the workspace.
   const bool finds_last = updates >= 0 && axis.inner > 0 && context.Attr<bool>("overwrite");
   const int last = finds_last ? context.RequestWorkspace(axis.length * 8) : -1;
+  const int room = RequestRoomForIndices(context, "Ids");
   return MakeKernel([=, ids = context.InputIndex("Ids"),
                      grad = context.InputIndex("Out@GRAD")](const KernelContext& run) {
     const Tensor& from = run.input(grad);
     const int64_t count = run.input(ids).element_count();
-    VisitIndices(run.input(ids), [&](const auto* rows) {
-      CheckIndices(rows, count, axis.length, "scatter_grad", "Ids");
-      // First, since X@GRAD may be Out@GRAD.
-      if (updates >= 0) {
-        T* to = run.output(updates).data<T>();
-        TakeRows(axis, from.raw_data(), rows, count, sizeof(T), to);
-        if (last >= 0) {
-          ZeroOverwritten(axis, rows, count, static_cast<int64_t*>(run.workspace(last)), to);
-        }
+    const int64_t* rows =
+        ReadIndices(run.input(ids), axis.length, "scatter_grad", "Ids", run.workspace(room));
+    // First, since X@GRAD may be Out@GRAD.
+    if (updates >= 0) {
+      T* to = run.output(updates).data<T>();
+      TakeRows(axis, from.raw_data(), rows, count, sizeof(T), to);
+      if (last >= 0) {
+        ZeroOverwritten(axis, rows, count, static_cast<int64_t*>(run.workspace(last)), to);
       }
-      if (x < 0) return;
-      T* to = run.output(x).data<T>();
-      CopyBytes(from.raw_data(), to, from.byte_count());
-      ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
-        std::fill_n(to + int64_t{rows[i]} * axis.inner + first, length, T{0});
-      });
+    }
+    if (x < 0) return;
+    T* to = run.output(x).data<T>();
+    CopyBytes(from.raw_data(), to, from.byte_count());
+    ForOwnedRuns<T>(axis, count, [=](int64_t, int64_t i, int64_t first, int64_t length) {
+      std::fill_n(to + rows[i] * axis.inner + first, length, T{0});
     });
   });
 }

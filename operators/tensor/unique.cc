@@ -13,8 +13,10 @@
 #include <numeric>
 #include <type_traits>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "operators/tensor/kernels/index_rows.h"
+#include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
 namespace {
@@ -153,12 +155,16 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareUnique(PrepareContext& context) {
   const Slices slices = SlicesOf(context);
   const AxisExtents axis = ExtentsOfAxis(slices.shape, slices.axis);
+  const int copy = context.RequestWorkspace(ByteCount(slices.shape.element_count(), kDTypeOf<T>));
   return MakeKernel([=, sorted = context.Attr<bool>("is_sorted"), dtype = PlaceDType(context),
                      scratch = context.RequestWorkspace(4 * axis.length * 8),
                      x = context.InputIndex("X"), out = context.OutputIndex("Out"),
                      indices = context.OutputIndex("Indices"), index = context.OutputIndex("Index"),
                      counts = context.OutputIndex("Counts")](const KernelContext& run) {
-    const T* data = run.input(x).data<T>();
+    // A copy: another thread may change a feed, and std::sort leaves its range if comparisons
+    // contradict each other.
+    auto* data = static_cast<T*>(run.workspace(copy));
+    CopyBytes(run.input(x).raw_data(), data, run.input(x).byte_count());
     CheckIsOrdered(data, run.input(x).element_count());
     auto* room = static_cast<int64_t*>(run.workspace(scratch));
     Groups groups{.order = room,

@@ -229,6 +229,28 @@ class ChangingFeeds(unittest.TestCase):
         feed = {"x": numpy.ones((500, 8, 4), "float32"), "lengths": numpy.arange(500) % 9}
         self.run_while_changing(step, feed, "lengths", [loss])
 
+    def run_while_an_index_changes(self, pick):
+        """`pick` makes something of rows and their indices."""
+        step, loss = self.trained(lambda: layers.mean(pick(
+            layers.fc(layers.data("x", [-1, 4]), 16), layers.data("index", [-1], "int64"))))
+        feed = {"x": numpy.ones((4000, 4), "float32"), "index": numpy.arange(4000) % 50}
+        self.run_while_changing(step, feed, "index", [loss])
+
+    def test_indices_of_gather(self):
+        for pick in (layers.gather, layers.index_select):
+            with self.subTest(pick.__name__):
+                self.run_while_an_index_changes(pick)
+
+    def test_indices_of_scatter(self):
+        for overwrite in (False, True):
+            with self.subTest(overwrite=overwrite):
+                self.run_while_an_index_changes(lambda rows, index, overwrite=overwrite: layers.scatter(
+                    rows, index, layers.scale(rows, scale=2.0), overwrite=overwrite))
+
+    def test_tuples_of_indices(self):
+        self.run_while_an_index_changes(lambda rows, index: layers.scatter_nd_add(
+            rows, layers.reshape(index, [-1, 1]), layers.gather_nd(rows, layers.reshape(index, [-1, 1]))))
+
 
 class Dtypes(unittest.TestCase):
     def test_of_numpy_come_back(self):

@@ -115,10 +115,12 @@ void SpreadToPlaces(std::string_view op, const AxisExtents& extents, int64_t k,
       for (int64_t i = 0; i < extents.length; ++i) to[i * extents.inner] = 0;
       for (int64_t i = 0; i < k; ++i) {
         const int64_t from = selected.Start(line) + i * extents.inner;
-        if (places[from] < 0 || places[from] >= extents.length) {
+        // Read once: another thread may change a feed.
+        const int64_t place = places[from];
+        if (place < 0 || place >= extents.length) {
           bad.Record(from);
         } else {
-          to[places[from] * extents.inner] = gradient[from];
+          to[place * extents.inner] = gradient[from];
         }
       }
     }

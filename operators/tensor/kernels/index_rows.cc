@@ -18,6 +18,19 @@ int64_t CountOfIndexVector(const OpContext& context, std::string_view slot) {
   return shape[0];
 }
 
+int RequestRoomForIndices(PrepareContext& context, std::string_view slot) {
+  return context.RequestWorkspace(context.Input(slot).shape.element_count() * 8);
+}
+
+const int64_t* ReadIndices(const Tensor& indices, int64_t extent, std::string_view op,
+                           std::string_view slot, void* checked) {
+  const int64_t count = indices.element_count();
+  auto* copy = static_cast<int64_t*>(checked);
+  VisitIndices(indices, [&](const auto* from) { std::copy_n(from, count, copy); });
+  CheckIndices(copy, count, extent, op, slot);
+  return copy;
+}
+
 Shape ShapeOfTupleRows(const Shape& x, const Shape& index, std::string_view op) {
   SKIFF_ENFORCE(index.rank() >= 1, kInvalidArgument, op,
                 ": Index is a scalar, expected shape [..., k] with k indices per tuple");

@@ -2,8 +2,8 @@
 // scatter_nd_add.
 //
 // The tensor is [outer, length, inner]. Indices count along the middle axis; a row is `inner`
-// elements. Indices are int32 or int64 and never negative. CheckIndices throws Error for one out of
-// range; the loops don't check.
+// elements. Indices are int32 or int64 and never negative. The loops don't check them: they read
+// those that ReadIndices or RowsByTuple::Resolve has checked.
 #pragma once
 
 #include <algorithm>
@@ -47,9 +47,17 @@ void CheckIndices(const Index* indices, int64_t count, int64_t extent, std::stri
         extent, ")");
 }
 
+// Requests the workspace that ReadIndices needs for the indices of a slot.
+int RequestRoomForIndices(PrepareContext& context, std::string_view slot);
+// Copies the indices to `checked` and checks the copy, as CheckIndices, so that each is read once:
+// a feed is the caller's memory, and another thread may write to it during the run. Returns
+// `checked`.
+const int64_t* ReadIndices(const Tensor& indices, int64_t extent, std::string_view op,
+                           std::string_view slot, void* checked);
+
 // Sets out[o, i, 0] = x[o, indices[i], 0], for rows of one word. Threaded.
-template <typename Word, typename Index>
-void TakeWords(const AxisExtents& axis, const Word* x, const Index* indices, int64_t count,
+template <typename Word>
+void TakeWords(const AxisExtents& axis, const Word* x, const int64_t* indices, int64_t count,
                Word* out) {
   ParallelFor(axis.outer * count, 8192, [=](int64_t begin, int64_t end) {
     int64_t i = begin % count;
@@ -65,9 +73,8 @@ void TakeWords(const AxisExtents& axis, const Word* x, const Index* indices, int
 }
 
 // Sets out[o, i, :] = x[o, indices[i], :]. `out` is [outer, count, inner]. Threaded.
-template <typename Index>
-void TakeRows(const AxisExtents& axis, const void* x, const Index* indices, int64_t count,
-              int64_t element_bytes, void* out) {
+inline void TakeRows(const AxisExtents& axis, const void* x, const int64_t* indices, int64_t count,
+                     int64_t element_bytes, void* out) {
   const int64_t row_bytes = axis.inner * element_bytes;
   if (row_bytes == 4) {
     return TakeWords(axis, static_cast<const uint32_t*>(x), indices, count,
@@ -87,7 +94,7 @@ void TakeRows(const AxisExtents& axis, const void* x, const Index* indices, int6
     int64_t offset = begin % row_bytes;
     while (begin < end) {
       const int64_t bytes = std::min(row_bytes - offset, end - begin);
-      CopyRow(block + int64_t{indices[i]} * row_bytes + offset, target + begin, bytes, streams);
+      CopyRow(block + indices[i] * row_bytes + offset, target + begin, bytes, streams);
       begin += bytes;
       offset = 0;
       if (++i == count) {
@@ -120,11 +127,12 @@ void ForOwnedRuns(const AxisExtents& axis, int64_t count, const Body& body) {
 
 // Adds rows[o, i, :] to out[o, indices[i], :], in the order of i. `rows` is [outer, count, inner].
 // Sums of integers wrap around. Threaded.
-template <typename T, typename Index>
-void AddRows(const AxisExtents& axis, const T* rows, const Index* indices, int64_t count, T* out) {
+template <typename T>
+void AddRows(const AxisExtents& axis, const T* rows, const int64_t* indices, int64_t count,
+             T* out) {
   ForOwnedRuns<T>(axis, count, [=](int64_t outer, int64_t i, int64_t first, int64_t length) {
     const T* from = rows + (outer * count + i) * axis.inner + first;
-    T* to = out + (outer * axis.length + int64_t{indices[i]}) * axis.inner + first;
+    T* to = out + (outer * axis.length + indices[i]) * axis.inner + first;
     for (int64_t k = 0; k < length; ++k) to[k] = WrappingAdd(to[k], from[k]);
   });
 }

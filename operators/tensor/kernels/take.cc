@@ -45,14 +45,14 @@ std::unique_ptr<Kernel> PrepareTake(const TakeFacts& facts, PrepareContext& cont
   return MakeRowsKernel([type = facts.type, axis_index = AxisOf(facts, context),
                          bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
                          index = context.InputIndex("Index"),
+                         room = RequestRoomForIndices(context, "Index"),
                          out = context.OutputIndex("Out")](const KernelContext& run) {
     const AxisExtents axis = ExtentsOfAxis(run.input(x).shape(), axis_index);
     const int64_t count = run.input(index).element_count();
-    VisitIndices(run.input(index), [&](const auto* indices) {
-      // Before the threaded loop, whose body must not throw.
-      CheckIndices(indices, count, axis.length, type, "Index");
-      TakeRows(axis, run.input(x).raw_data(), indices, count, bytes, run.output(out).raw_data());
-    });
+    // Before the threaded loop, whose body must not throw.
+    const int64_t* indices =
+        ReadIndices(run.input(index), axis.length, type, "Index", run.workspace(room));
+    TakeRows(axis, run.input(x).raw_data(), indices, count, bytes, run.output(out).raw_data());
   });
 }
 
@@ -60,15 +60,15 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareTakeGrad(const TakeFacts& facts, PrepareContext& context) {
   return MakeRowsKernel([type = context.op().type, axis_index = AxisOf(facts, context),
                          index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
+                         room = RequestRoomForIndices(context, "Index"),
                          out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
     Tensor& x_grad = run.output(out);
     const AxisExtents axis = ExtentsOfAxis(x_grad.shape(), axis_index);
     const int64_t count = run.input(index).element_count();
-    VisitIndices(run.input(index), [&](const auto* indices) {
-      CheckIndices(indices, count, axis.length, type, "Index");
-      ZeroBytes(x_grad.raw_data(), x_grad.byte_count());
-      AddRows(axis, run.input(grad).data<T>(), indices, count, x_grad.data<T>());
-    });
+    const int64_t* indices =
+        ReadIndices(run.input(index), axis.length, type, "Index", run.workspace(room));
+    ZeroBytes(x_grad.raw_data(), x_grad.byte_count());
+    AddRows(axis, run.input(grad).data<T>(), indices, count, x_grad.data<T>());
   });
 }
 
