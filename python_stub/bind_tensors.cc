@@ -225,6 +225,10 @@ void DeleteExported(DLManagedTensor* managed) {
   delete static_cast<Exported*>(managed->manager_ctx);
 }
 
+DLDevice DlPackDevice(Place place) {
+  return {.device_type = place.is_cpu() ? kDLCPU : kDLCUDA, .device_id = place.index};
+}
+
 py::object DlPackOf(const PythonTensor& self, const py::object& /*stream*/) {
   SKIFF_ENFORCE(self.is_writable, kFailedPrecondition,
                 "__dlpack__ of a read-only tensor: expected a copy of it, since who takes over a "
@@ -241,7 +245,7 @@ py::object DlPackOf(const PythonTensor& self, const py::object& /*stream*/) {
     stride *= exported->dims[i];
   }
   exported->managed.dl_tensor = {.data = exported->tensor.raw_data(),
-                                 .device = {kDLCPU, 0},
+                                 .device = DlPackDevice(exported->tensor.place()),
                                  .ndim = static_cast<int>(exported->dims.size()),
                                  .dtype = DlPackType(exported->tensor.dtype()),
                                  .shape = exported->dims.data(),
@@ -376,7 +380,10 @@ void BindTensors(py::module_& module) {
           py::arg("dtype") = py::none(), py::arg("copy") = py::none())
       .def("__dlpack__", &DlPackOf, py::arg("stream") = py::none())
       .def("__dlpack_device__",
-           [](const PythonTensor& /*self*/) { return py::make_tuple(static_cast<int>(kDLCPU), 0); })
+           [](const PythonTensor& self) {
+             const DLDevice device = DlPackDevice(self.tensor.place());
+             return py::make_tuple(static_cast<int>(device.device_type), device.device_id);
+           })
       .def("__repr__", &Repr);
 }
 

@@ -1,4 +1,5 @@
 """Tests runs from Python: feeds and fetches without copies, what is refused, scopes, threads, interrupts."""
+import ctypes
 import gc
 import os
 import signal
@@ -336,6 +337,7 @@ class Tensors(unittest.TestCase):
         main, startup, y, _ = linear()
         executor.run(startup)
         weights = executor.scope.tensor("w")
+        self.assertEqual(weights.__dlpack_device__(), (2, 0))
         with self.assertRaisesRegex(skiff.InvalidArgumentError, "a tensor on cuda.*, expected one on the CPU"):
             skiff.Tensor(weights)
         with self.assertRaisesRegex(skiff.InvalidArgumentError, 'feed "x": a tensor on cuda'):
@@ -360,6 +362,40 @@ class Tensors(unittest.TestCase):
         numpy.testing.assert_array_equal(gradient.numpy(), numpy.full((2, 2), 0.25))
         with self.assertRaisesRegex(skiff.InvalidArgumentError, "return_tensors=True"):
             gradient_of_a_table(return_tensors=False)
+
+
+class DlPackDevice(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int32), ("index", ctypes.c_int32)]
+
+
+class DlPackType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class DlPackTensor(ctypes.Structure):
+    """A DLManagedTensor, whose first member is a DLTensor."""
+    Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    _fields_ = [("data", ctypes.c_void_p), ("device", DlPackDevice), ("ndim", ctypes.c_int32), ("type", DlPackType),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("byte_offset", ctypes.c_uint64), ("context", ctypes.c_void_p), ("deleter", Deleter)]
+
+
+class DlPackProducer:
+    """Gives the memory of an array of float32 away, as that of a device."""
+
+    def __init__(self, array, device_type):
+        self.array, self.deleted = array, 0
+        self.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+        self.tensor = DlPackTensor(array.ctypes.data, DlPackDevice(device_type, 0), array.ndim, DlPackType(2, 32, 1),
+                                   self.shape, None, 0, None, DlPackTensor.Deleter(self.delete))
+
+    def delete(self, _):
+        self.deleted += 1
+
+    def __dlpack__(self, stream=None):
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return make(ctypes.addressof(self.tensor), b"dltensor", None)
 
 
 class DlPack(unittest.TestCase):
@@ -402,6 +438,23 @@ class DlPack(unittest.TestCase):
             skiff.Tensor(Producer(numpy.zeros(2, "uint64")))
         with self.assertRaisesRegex(skiff.InvalidArgumentError, "isn't contiguous"):
             step.bind({"x": Producer(numpy.ones((2, 3), "float32").T)}, [y])
+
+    def test_refuses_memory_of_a_device(self):
+        step, y = identity("float32")
+        array = numpy.ones((3, 2), "float32")
+        for device_type in (2, 4, 13):  # CUDA, OpenCL, managed memory of CUDA
+            given = DlPackProducer(array, device_type)
+            message = f"memory of a device .DLPack type {device_type}., expected the CPU's"
+            with self.assertRaisesRegex(skiff.InvalidArgumentError, "Tensor: " + message):
+                skiff.Tensor(given)
+            self.assertEqual(given.deleted, 1)
+            for run in (step.run, step.bind):
+                with self.assertRaisesRegex(skiff.InvalidArgumentError, 'feed "x": ' + message):
+                    run({"x": given}, [y])
+        for device_type in (1, 3):  # the CPU, memory of the CPU that CUDA knows
+            given = DlPackProducer(array, device_type)
+            numpy.testing.assert_array_equal(step.run({"x": given}, [y])[0], array)
+            self.assertEqual(given.deleted, 1)
 
     def test_goes_round(self):
         bits = numpy.array([1, 2], "uint16")
