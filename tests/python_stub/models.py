@@ -83,7 +83,7 @@ MODELS = {
 
 
 def train(model, steps):
-    """The hash of the weights after some steps."""
+    """The hash, after some steps, of the parameters, the running statistics and the states of the optimizer."""
     main, startup = skiff.Program(), skiff.Program()
     main.seed = startup.seed = 7
     with skiff.program_guard(main, startup):
@@ -93,4 +93,4 @@ def train(model, steps):
     step = executor.compile(main)
     for _ in range(steps):
         step.run(feeds, [loss])
-    return skiff.weights_hash(executor.scope, main.parameters)
+    return skiff.weights_hash(executor.scope, [var.name for var in main.block().vars if var.persistable])

@@ -1,4 +1,4 @@
-"""Models that are built in Python train to the weights that they have in C++, bit for bit."""
+"""Models that are built in Python train to the weights and states that they have in C++, bit for bit."""
 import subprocess
 import unittest
 
@@ -11,7 +11,7 @@ def reference(model, steps):
     return subprocess.run([REFERENCE, model, str(steps)], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
-class WeightsOfModels(unittest.TestCase):
+class TrainedModels(unittest.TestCase):
     def test_are_those_of_cpp(self):
         for model in MODELS:
             with self.subTest(model):

@@ -1,5 +1,5 @@
-// Trains a model for a few steps on made-up batches and prints the hash of its weights, for
-// comparison with the same training in Python (models_test.py).
+// Trains a model for a few steps on made-up batches and prints the hash of all that it has learned,
+// for comparison with the same training in Python (models_test.py).
 //
 // usage: train_reference mlp|lenet|resnet20|ernie STEPS
 #include <cstdio>
@@ -117,11 +117,7 @@ void Train(const std::string& model, int steps) {
   executor.Run(startup);
   CompiledProgram step = executor.Compile(main);
   for (int i = 0; i < steps; ++i) step.Run(training.feeds, {training.loss});
-  std::vector<std::string> parameters;
-  for (const auto& var : main.root()->vars()) {
-    if (var->is_parameter) parameters.push_back(var->name);
-  }
-  std::printf("%s\n", WeightsHash(executor.scope(), parameters).c_str());
+  std::printf("%s\n", WeightsHash(executor.scope(), PersistableNames(main)).c_str());
 }
 
 }  // namespace
