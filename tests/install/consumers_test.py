@@ -106,6 +106,25 @@ class Protobuf(unittest.TestCase):
                                  "Skiff computes 3 numbers\nprotobuf reads feed mul elementwise_add relu scale fetch\n")
 
 
+class OtherVersions(Consumer):
+    """A program with other versions of the libraries whose headers are inside Skiff."""
+
+    def test_keep_their_functions_to_themselves(self):
+        folder = source_folder(["tests/install/consumer/main.cc"])
+        symbols = run(["nm", "-g", "--defined-only", "--quiet", PREFIX + "/lib/libskiff.a"])
+        names = sorted(set(re.findall(r"^[0-9a-f]+ W (\S+)\.skiff$", symbols, re.MULTILINE)))
+        self.assertGreater(len(names), 1000)
+        # Functions of the same names that end the process; hidden, so that no shared library takes them.
+        write(folder + "/traps.s", ".text\n" + "".join(f".globl {name}\n.hidden {name}\n{name}:\n" for name in names) +
+              "ud2\n"
+              '.section .note.GNU-stack,"",@progbits\n')
+        environment = {"PKG_CONFIG_PATH": PREFIX + "/lib/pkgconfig"}
+        flags = run(["pkg-config", "--cflags", "--libs", "--static", "skiff"], environment=environment).split()
+        run(["g++", "-std=c++20", "-O0", "-o", "train", "main.cc", "traps.s",
+             *(flag.replace("-lskiff", "-l:libskiff.a") for flag in flags)], cwd=folder)
+        self.assert_trains(folder + "/train")
+
+
 class Newcomer(unittest.TestCase):
     """The programs of docs/python.md. The commands there build the one in C++."""
 

@@ -3,6 +3,10 @@
 merged_library(name, deps) writes <name>.a with every object of this repository that the deps need. Who links the target
 gets all of these objects, whether something refers to them or not, so that a shared library holds them all. The
 libraries of the distribution and of CUDA stay outside; LinkInfo lists them.
+
+Inline functions and templates of libraries whose headers are inside are weak symbols, of which a linker keeps one of
+all definitions. Those of the namespaces below get another name, so that the archive has its own ones whatever version
+of these libraries else is in the program.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -11,6 +15,30 @@ LinkInfo = provider(fields = {
     "archives": "static libraries of others, files",
     "flags": "flags of the linker that programs with the library need",
 })
+
+_RENAMED_NAMESPACES = [
+    "dnnl",
+    "hwy",
+    "nlohmann",
+    "protozero",
+]
+
+# Demanglers show it: "nlohmann::… [clone .skiff]".
+_SUFFIX = ".skiff"
+
+# A mangled name in namespace skiff, as in tests/install/install_test.py.
+_OF_SKIFF = "^_Z(T[ISVT]|T[hvc][hv0-9n_]+|GV)?Z?N[KRO]*5skiff"
+
+def _map_of_names(nm, archive):
+    """A command that prints "NAME NEW_NAME" for the weak symbols to rename, and for the names of COMDAT groups (n)."""
+    mentions = "(^|[^0-9])(" + "|".join(["%d%s" % (len(name), name) for name in _RENAMED_NAMESPACES]) + ")"
+    condition = "$2 ~ /^[WVun]$/ && $1 ~ /%s/ && $1 !~ /%s/" % (mentions, _OF_SKIFF)
+    return "%s --defined-only --format=posix --quiet %s | awk '%s { print $1, $1 \"%s\" }' | sort -u" % (
+        nm,
+        archive,
+        condition,
+        _SUFFIX,
+    )
 
 def _unique(items):
     return {item: None for item in items}.keys()
@@ -33,9 +61,10 @@ def _merged_library_impl(ctx):
 
     # A script of ar's: ADDLIB keeps objects of equal names.
     merged_archive = ctx.actions.declare_file(ctx.label.name + ".a")
+    all_archive = ctx.actions.declare_file(ctx.label.name + "_all.a")
     script = ctx.actions.declare_file(ctx.label.name + ".mri")
     ctx.actions.write(script, "".join(
-        ["CREATE %s\n" % merged_archive.path] +
+        ["CREATE %s\n" % all_archive.path] +
         ["ADDLIB %s\n" % archive.path for archive in ours] +
         ["SAVE\nEND\n"],
     ))
@@ -43,12 +72,22 @@ def _merged_library_impl(ctx):
         feature_configuration = features,
         action_name = "c++-link-static-library",
     )
+    names = ctx.actions.declare_file(ctx.label.name + ".names")
     ctx.actions.run_shell(
-        command = "%s -M < %s" % (ar, script.path),
+        command = "set -eo pipefail; export LC_ALL=C; %s -M < %s; %s > %s" %
+                  (ar, script.path, _map_of_names(cc_toolchain.nm_executable, all_archive.path), names.path),
         inputs = depset(ours + [script], transitive = [cc_toolchain.all_files]),
-        outputs = [merged_archive],
+        outputs = [all_archive, names],
         mnemonic = "MergeLibraries",
-        progress_message = "Merging static libraries into %s" % merged_archive.short_path,
+        progress_message = "Merging static libraries into %s" % all_archive.short_path,
+    )
+    ctx.actions.run(
+        executable = cc_toolchain.objcopy_executable,
+        arguments = ["--redefine-syms=" + names.path, all_archive.path, merged_archive.path],
+        inputs = depset([all_archive, names], transitive = [cc_toolchain.all_files]),
+        outputs = [merged_archive],
+        mnemonic = "RenameSymbols",
+        progress_message = "Renaming symbols of other libraries in %s" % merged_archive.short_path,
     )
 
     library = cc_common.create_library_to_link(
