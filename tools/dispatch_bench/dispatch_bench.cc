@@ -13,22 +13,28 @@
 
 DEFINE_int32(ops, 1000, "ops in the program, alternately scale and elementwise_add");
 DEFINE_int32(steps, 2000, "timed steps");
+DEFINE_int32(feeds, 1, "feeds, which the first ops add up");
 
 namespace skiff {
 namespace {
 
-// A chain: each op reads what the one before wrote.
-void BuildChain(Program* program, int32_t ops) {
+std::string FeedName(int32_t feed) { return feed == 0 ? "v0" : StrCat("feed", feed); }
+
+// A chain: each op reads what the one before wrote. The first ones add the feeds after v0.
+// python_stub/benchmarks/step.py builds the same.
+void BuildChain(Program* program, int32_t ops, int32_t feeds) {
   Block* block = program->root();
-  block->CreateVar({.name = "v0", .dims = {1}});
+  for (int32_t i = 0; i < feeds; ++i) block->CreateVar({.name = FeedName(i), .dims = {1}});
   for (int32_t i = 0; i < ops; ++i) {
     const std::string from = StrCat("v", i);
     const std::string to = StrCat("v", i + 1);
     block->CreateVar({.name = to, .dims = {1}});
-    Op op(i % 2 == 0 ? "scale" : "elementwise_add");
+    const bool adds_feed = i + 1 < feeds;
+    const bool scales = !adds_feed && i % 2 == 0;
+    Op op(scales ? "scale" : "elementwise_add");
     op.SetInput("X", {from}).SetOutput("Out", {to});
-    if (i % 2 == 1) op.SetInput("Y", {from});
-    if (i % 2 == 0) op.SetAttr("scale", 0.5f);
+    if (!scales) op.SetInput("Y", {adds_feed ? FeedName(i + 1) : from});
+    if (scales) op.SetAttr("scale", 0.5f);
     block->AppendOp(op);
   }
 }
@@ -36,12 +42,17 @@ void BuildChain(Program* program, int32_t ops) {
 int Main() {
   SKIFF_ENFORCE(FLAGS_ops > 0 && FLAGS_steps > 0, kInvalidArgument, "--ops=", FLAGS_ops,
                 " --steps=", FLAGS_steps, ": expected positive numbers");
+  SKIFF_ENFORCE(FLAGS_feeds > 0 && FLAGS_feeds <= FLAGS_ops, kInvalidArgument,
+                "--feeds=", FLAGS_feeds, ": expected 1 to --ops=", FLAGS_ops);
   Program program;
-  BuildChain(&program, FLAGS_ops);
+  BuildChain(&program, FLAGS_ops, FLAGS_feeds);
   Executor executor(Place::Cpu());
   CompiledProgram compiled = executor.Compile(program);
-  BoundProgram bound =
-      compiled.Bind({{"v0", Tensor::FromValues<float>({1}, {1.0f})}}, {StrCat("v", FLAGS_ops)});
+  FeedList feeds;
+  for (int32_t i = 0; i < FLAGS_feeds; ++i) {
+    feeds.emplace_back(FeedName(i), Tensor::FromValues<float>({1}, {1.0f}));
+  }
+  BoundProgram bound = compiled.Bind(feeds, {StrCat("v", FLAGS_ops)});
   // Warms up the caches.
   for (int i = 0; i < 10; ++i) bound.Step();
   std::vector<double> microseconds;

@@ -24,6 +24,14 @@ class Command(unittest.TestCase):
                 self.assertEqual(result.stderr, 'error: "relu" is no flag; --help lists them\n')
                 self.assertEqual(result.stdout, "")
 
+    def test_chains_of_ops_add_feeds_up(self):
+        result = run("dispatch_bench", "--ops=10", "--steps=2", "--feeds=10")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"\A10 ops: median ")
+        for feeds in (0, 11):
+            result = run("dispatch_bench", "--ops=10", f"--feeds={feeds}")
+            self.assertEqual(result.stderr, f"error: --feeds={feeds}: expected 1 to --ops=10\n")
+
     def test_writes_figures_where_the_user_of_bazel_run_is(self):
         with tempfile.TemporaryDirectory() as folder:
             result = run("model_bench", "--model=mlp", "--batch_size=2", "--steps=1", "--threads=1", "--nosplit",
