@@ -21,9 +21,10 @@ import sys
 
 INSTALLATION = "tools/installer/installation.json"
 MANIFEST = "share/skiff/manifest"
-# The Debian packages whose code is inside what is installed: headers compiled into the library, and libraries that
-# programs link statically.
-NOTICES = ("libdnnl-dev", "libgflags-dev", "libhwy-dev", "libprotozero-dev", "nlohmann-json3-dev")
+# The Debian packages whose code is inside what is installed: headers compiled into the library, and for programs also
+# other headers and static libraries.
+NOTICES = ("libdnnl-dev", "libhwy-dev", "libprotozero-dev", "nlohmann-json3-dev")
+PROGRAM_NOTICES = ("libgflags-dev", "libicu-dev")
 TEMPLATES = {
     "BUILD.bazel.in": "share/skiff/bazel/BUILD.bazel",
     "SkiffConfig.cmake.in": "lib/cmake/Skiff/SkiffConfig.cmake",
@@ -106,7 +107,7 @@ def contents(installation):
     }
     for header in closure(installation["public_headers"], set(installation["headers"])):
         found["include/" + installed_name(header)] = ("text", installed_text(read(header)))
-    for package in NOTICES:
+    for package in NOTICES + PROGRAM_NOTICES:
         found[f"share/doc/skiff/{package}.copyright"] = ("file", notice(package))
     for name, program in installation["programs"].items():
         found["bin/" + name] = ("program", program)
