@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh [training|reverse|ops|timing|twin] --python=PYTHON [--out=DIR] [--op=TYPE]
+# run.sh [training|reverse|ops|timing|twin|torch] --python=PYTHON [--out=DIR] [--op=TYPE]
 #        [--data=FILE --vocabulary=FILE]
 # Compares Skiff with PaddlePaddle 2.6.2 (docs/outside_check.md): builds the
 # writers and tools/run_program, writes programs and arrays, runs them in Skiff
@@ -11,7 +11,9 @@
 #             OMP_NUM_THREADS threads, in one and then in the other
 #   twin      ERNIE's pre-training against PyTorch instead, 200 steps, on the demo data of
 #             PaddlePaddle's ERNIE repository (--data, --vocabulary) or a generated world
-# PYTHON is an interpreter that has numpy and paddlepaddle==2.6.2 (twin: torch). DIR, an empty
+#   torch     files of safetensors and memory from and to PyTorch, and the weights of a PyTorch model
+# PYTHON is an interpreter that has numpy and paddlepaddle==2.6.2 (twin: torch; torch: also
+# safetensors and numpy<2, and it must be of the version of /usr/bin/python3). DIR, an empty
 # folder or a new one, keeps the files; without it they go to a temporary folder.
 # SKIFF_CACHE and BAZEL as in tools/test.sh. Exit status: 0, 1 if something differs, 2 if it can't be checked.
 set -euo pipefail
@@ -30,7 +32,7 @@ data=
 vocabulary=
 for argument in "$@"; do
   case "$argument" in
-    training | reverse | ops | timing | twin) what=$argument ;;
+    training | reverse | ops | timing | twin | torch) what=$argument ;;
     --python=*) python=${argument#*=} ;;
     --out=*) out=${argument#*=} ;;
     --op=*) op=${argument#*=} ;;
@@ -73,13 +75,17 @@ export PYTHONDONTWRITEBYTECODE=1
 # Before the build, which would be in vain.
 if [[ "$what" == twin ]]; then
   "$python" -c "import numpy, torch" || exit 2
+elif [[ "$what" == torch ]]; then
+  "$python" -c "import numpy, torch, safetensors" || exit 2
 else
   "$python" -W ignore "$here/paddle_oracle.py" || exit 2
 fi
 
 flags=(--config=opt "--disk_cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}")
+targets=(//tests/oracle/... //tools/run_program)
+if [[ "$what" == torch ]]; then targets=(//python_stub //models/ernie:train //tools/run_program); fi
 cd "$root"
-"${BAZEL:-bazel}" build "${flags[@]}" //tests/oracle/... //tools/run_program
+"${BAZEL:-bazel}" build "${flags[@]}" "${targets[@]}"
 bin=$("${BAZEL:-bazel}" info "${flags[@]}" bazel-bin 2>/dev/null)
 case "$what" in
   training)
@@ -102,6 +108,14 @@ if [[ "$what" == twin ]]; then
   done
   "$python" "$here/ernie_in_torch.py" "$out/float64" "$out/float32"
   exit
+fi
+if [[ "$what" == torch ]]; then
+  mkdir "$out/skiff"
+  cp python_stub/skiff/*.py "$bin/python_stub/skiff/_skiff.so" "$out/skiff"
+  status=0
+  PYTHONPATH=$out "$python" "$here/safetensors_both_ways.py" || status=$?
+  "$python" "$here/ernie_from_torch.py" "$bin" || status=$?
+  exit "$status"
 fi
 if [[ "$what" == timing ]]; then
   "$bin/tests/oracle/write_training_programs" "--out=$out" --timing
