@@ -20,6 +20,13 @@ def package_files():
 
 
 class Newcomer(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        # To pack one takes seconds.
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.wheel = make_wheel(folder.name, package_files())
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -32,13 +39,12 @@ class Newcomer(unittest.TestCase):
         return done.stdout.splitlines()
 
     def test_trains_in_python_and_infers_in_cpp(self):
-        wheel = make_wheel(self.folder, package_files())
         python = os.path.join(self.folder, "venv/bin/python")
         try:
             venv.create(os.path.join(self.folder, "venv"), system_site_packages=True, with_pip=True)
         except subprocess.CalledProcessError as error:
             self.skipTest(f"no venv with pip here (python3-venv): {error}")
-        self.output(python, "-m", "pip", "install", "--no-index", "--disable-pip-version-check", "-q", wheel)
+        self.output(python, "-m", "pip", "install", "--no-index", "--disable-pip-version-check", "-q", self.wheel)
         where = self.output(python, "-c", "import skiff; print(skiff.__file__)")[0]
         self.assertTrue(where.startswith(os.path.join(os.path.realpath(self.folder), "venv/")), where)
         trained = self.output(python, SCRIPT)
@@ -50,23 +56,21 @@ class Newcomer(unittest.TestCase):
             self.assertLessEqual(sum(bool(line.strip()) for line in stream), 20)
 
     def test_wheels_of_equal_files_are_equal(self):
-        paths = package_files()
-        first, second = (make_wheel(os.path.join(self.folder, name), paths) for name in "ab")
-        with open(first, "rb") as one, open(second, "rb") as other:
+        with open(make_wheel(self.folder, package_files()), "rb") as one, open(self.wheel, "rb") as other:
             self.assertEqual(one.read(), other.read())
-        self.assertRegex(os.path.basename(first), rf"^skiff-0\.1\.0-cp3{sys.version_info.minor}-")
-        with zipfile.ZipFile(first) as archive:
+        self.assertRegex(os.path.basename(self.wheel), rf"^skiff-0\.1\.0-cp3{sys.version_info.minor}-")
+        with zipfile.ZipFile(self.wheel) as archive:
             self.assertTrue({"skiff/__init__.py", "skiff/_skiff.so", "skiff/layers.pyi", "skiff/py.typed"}
                             <= set(archive.namelist()))
 
     def test_the_wheel_refuses_a_numpy_that_pybind11_does_not_know(self):
-        with zipfile.ZipFile(make_wheel(self.folder, package_files())) as archive:
+        with zipfile.ZipFile(self.wheel) as archive:
             metadata = archive.read("skiff-0.1.0.dist-info/METADATA").decode().splitlines()
         self.assertIn("Requires-Dist: numpy<2", metadata)
         self.assertIn(f"Requires-Python: =={sys.version_info.major}.{sys.version_info.minor}.*", metadata)
 
     def test_the_wheel_has_its_licences(self):
-        with zipfile.ZipFile(make_wheel(self.folder, package_files())) as archive:
+        with zipfile.ZipFile(self.wheel) as archive:
             licenses = "skiff-0.1.0.dist-info/licenses/"
             texts = {name[len(licenses):]: archive.read(name).decode()
                      for name in archive.namelist() if name.startswith(licenses)}
