@@ -89,7 +89,8 @@ def fail(place, message):
 
 
 def snake_case(name):
-    """"Conv2dTranspose" -> "conv2d_transpose"; a keyword of Python gets an underscore."""
+    """"Conv2dTranspose" -> "conv2d_transpose", "LoDReset" -> "lod_reset"; a keyword of Python gets an underscore."""
+    name = name.replace("LoD", "Lod")
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
     return text + "_" if keyword.iskeyword(text) else text
 

@@ -1,8 +1,11 @@
 #include "framework/builder/sequence.h"
 
+#include <string_view>
 #include <utility>
 
 #include "framework/builder/layer_call.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/tensor.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::layers {
@@ -28,7 +31,181 @@ std::string SavedOutput(const LayerCall& call) {
   return saved.name();
 }
 
+// The result of an op that only needs x.
+Variable Apply(const std::string& type, const Variable& x, const char* out, Site site) {
+  const LayerCall call(type, "", site);
+  Op op(type);
+  op.SetInput("X", {call.Use(x)});
+  return call.AppendFor(std::move(op), out);
+}
+
+// The op lod_reset for x, without what it takes the LoD from.
+Op LoDOp(const LayerCall& call, const Variable& x, bool append) {
+  Op op("lod_reset");
+  op.SetInput("X", {call.Use(x)}).SetAttr("append", append);
+  return op;
+}
+
+Variable SetLoD(const Variable& x, const Variable& y, bool append, Site site) {
+  const LayerCall call(append ? "lod_append" : "lod_reset", "", site);
+  Op op = LoDOp(call, x, append);
+  op.SetInput("Y", {call.Use(y)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable SetLoD(const Variable& x, const std::vector<int32_t>& offsets, bool append, Site site) {
+  const LayerCall call(append ? "lod_append" : "lod_reset", "", site);
+  Op op = LoDOp(call, x, append);
+  op.SetAttr("target_lod", offsets);
+  return call.AppendFor(std::move(op));
+}
+
+// Returns the number that gru_unit has for an activation.
+int64_t NumberOf(const LayerCall& call, std::string_view activation) {
+  constexpr std::string_view kActivations[] = {"identity", "sigmoid", "tanh", "relu"};
+  for (size_t i = 0; i < std::size(kActivations); ++i) {
+    if (activation == kActivations[i]) return static_cast<int64_t>(i);
+  }
+  call.Fail(StrCat("activation \"", activation, "\", expected identity, sigmoid, tanh or relu"));
+}
+
 }  // namespace
+
+Variable SequenceSoftmax(const Variable& x, Site site) {
+  return Apply("sequence_softmax", x, "Out", site);
+}
+
+Variable SequenceReverse(const Variable& x, Site site) {
+  return Apply("sequence_reverse", x, "Y", site);
+}
+
+Variable SequenceEnumerate(const Variable& x, int64_t window, int64_t pad_value, Site site) {
+  const LayerCall call("sequence_enumerate", "", site);
+  Op op("sequence_enumerate");
+  op.SetInput("X", {call.Use(x)}).SetAttr("win_size", window).SetAttr("pad_value", pad_value);
+  return call.AppendFor(std::move(op));
+}
+
+Variable SequenceReshape(const Variable& x, int64_t width, Site site) {
+  const LayerCall call("sequence_reshape", "", site);
+  Op op("sequence_reshape");
+  op.SetInput("X", {call.Use(x)}).SetAttr("new_dim", width);
+  return call.AppendFor(std::move(op));
+}
+
+Variable SequenceExpand(const Variable& x, const Variable& y, int64_t ref_level, Site site) {
+  const LayerCall call("sequence_expand", "", site);
+  Op op("sequence_expand");
+  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)}).SetAttr("ref_level", ref_level);
+  return call.AppendFor(std::move(op));
+}
+
+Variable SequenceExpandAs(const Variable& x, const Variable& y, Site site) {
+  const LayerCall call("sequence_expand_as", "", site);
+  Op op("sequence_expand_as");
+  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable SequenceConcat(const std::vector<Variable>& xs, Site site) {
+  const LayerCall call("sequence_concat", "", site);
+  call.Enforce(!xs.empty(), "found no variable, expected at least one");
+  Op op("sequence_concat");
+  op.SetInput("X", call.Use(xs));
+  return call.AppendFor(std::move(op));
+}
+
+PaddedSequences SequencePad(const Variable& x, const Variable& pad_value, int64_t padded_length,
+                            Site site) {
+  const LayerCall call("sequence_pad", "", site);
+  Op op("sequence_pad");
+  op.SetInput("X", {call.Use(x)}).SetInput("PadValue", {call.Use(pad_value)});
+  op.SetAttr("padded_length", padded_length);
+  const Variable length = call.NewOutput();
+  length.StopGradient();
+  op.SetOutput("Length", {length.name()});
+  const Variable padded = call.AppendFor(std::move(op));
+  return {.padded = padded, .length = length};
+}
+
+Variable SequenceUnpad(const Variable& x, const Variable& length, Site site) {
+  const LayerCall call("sequence_unpad", "", site);
+  Op op("sequence_unpad");
+  op.SetInput("X", {call.Use(x)}).SetInput("Length", {call.Use(length)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable SequenceSlice(const Variable& x, const Variable& offset, const Variable& length,
+                       Site site) {
+  const LayerCall call("sequence_slice", "", site);
+  Op op("sequence_slice");
+  op.SetInput("X", {call.Use(x)}).SetInput("Offset", {call.Use(offset)});
+  op.SetInput("Length", {call.Use(length)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable SequenceErase(const Variable& x, const std::vector<int32_t>& tokens, Site site) {
+  const LayerCall call("sequence_erase", "", site);
+  Op op("sequence_erase");
+  op.SetInput("X", {call.Use(x)}).SetAttr("tokens", tokens);
+  return call.AppendFor(std::move(op));
+}
+
+Variable SequenceScatter(const Variable& x, const Variable& ids, const Variable& updates,
+                         Site site) {
+  const LayerCall call("sequence_scatter", "", site);
+  Op op("sequence_scatter");
+  op.SetInput("X", {call.Use(x)}).SetInput("Ids", {call.Use(ids)});
+  op.SetInput("Updates", {call.Use(updates)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable SequenceMask(const Variable& x, const SequenceMaskOptions& options, Site site) {
+  const LayerCall call("sequence_mask", "", site);
+  Op op("sequence_mask");
+  op.SetInput("X", {call.Use(x)}).SetAttr("maxlen", options.max_length);
+  op.SetAttr("out_dtype", static_cast<int64_t>(options.dtype));
+  return call.AppendFor(std::move(op), "Y");
+}
+
+Variable LoDReset(const Variable& x, const Variable& y, Site site) {
+  return SetLoD(x, y, /*append=*/false, site);
+}
+
+Variable LoDReset(const Variable& x, const std::vector<int32_t>& offsets, Site site) {
+  return SetLoD(x, offsets, /*append=*/false, site);
+}
+
+Variable LoDAppend(const Variable& x, const Variable& offsets, Site site) {
+  return SetLoD(x, offsets, /*append=*/true, site);
+}
+
+Variable LoDAppend(const Variable& x, const std::vector<int32_t>& offsets, Site site) {
+  return SetLoD(x, offsets, /*append=*/true, site);
+}
+
+Variable Im2Sequence(const Variable& x, const Im2SequenceOptions& options, Site site) {
+  const LayerCall call("im2sequence", "", site);
+  Op op("im2sequence");
+  op.SetInput("X", {call.Use(x)}).SetAttr("kernels", options.kernels);
+  op.SetAttr("strides", options.strides).SetAttr("paddings", options.paddings);
+  return call.AppendFor(std::move(op));
+}
+
+Variable RowConv(const Variable& x, const RowConvOptions& options, Site site) {
+  const LayerCall call("row_conv", options.name, site);
+  call.Use(x);
+  call.Enforce(options.future_rows >= 1, options.future_rows,
+               " rows after each, expected at least 1");
+  const int64_t width = x.dims().empty() ? -1 : x.dims().back();
+  call.Enforce(width > 0, "input \"", x.name(), "\" has the shape ", Shape(x.dims()),
+               ", expected rows of a known width");
+  const Variable filter = call.CreateParameter(
+      options.param_attr, "w", {options.future_rows + 1, width}, x.dtype(), initializer::Xavier());
+  Op op("row_conv");
+  op.SetInput("X", {x.name()}).SetInput("Filter", {filter.name()});
+  return call.Activate(call.AppendFor(std::move(op)), options.act);
+}
 
 Variable SequencePool(const Variable& x, const std::string& type, float pad_value, Site site) {
   const LayerCall call("sequence_pool", "", site);
@@ -107,6 +284,48 @@ LstmStates DynamicLstm(const Variable& x, const DynamicLstmOptions& options, Sit
       .SetAttr("candidate_activation", options.candidate_act);
   const Variable hidden = call.AppendFor(std::move(op), "Hidden");
   return {.hidden = hidden, .cell = cell};
+}
+
+Variable GruUnit(const Variable& x, const Variable& state, const GruUnitOptions& options,
+                 Site site) {
+  const LayerCall call("gru_unit", options.name, site);
+  call.Use(x);
+  call.Use(state);
+  const int64_t size = WidthOf(call, state);
+  CheckProjected(call, x, size, 3);
+  Op op("gru_unit");
+  op.SetInput("Input", {x.name()}).SetInput("HiddenPrev", {state.name()});
+  const Variable weight = call.CreateParameter(options.param_attr, "w", {size, 3 * size}, x.dtype(),
+                                               initializer::Xavier());
+  op.SetInput("Weight", {weight.name()});
+  if (options.bias_attr.has_value()) {
+    const Variable bias = call.CreateParameter(*options.bias_attr, "b", {1, 3 * size}, x.dtype(),
+                                               initializer::Constant(0));
+    op.SetInput("Bias", {bias.name()});
+  }
+  for (const char* slot : {"Gate", "ResetHiddenPrev"}) op.SetOutput(slot, {SavedOutput(call)});
+  op.SetAttr("activation", NumberOf(call, options.act))
+      .SetAttr("gate_activation", NumberOf(call, options.gate_act))
+      .SetAttr("origin_mode", options.origin_mode);
+  return call.AppendFor(std::move(op), "Hidden");
+}
+
+LstmStates LstmUnit(const Variable& x, const Variable& hidden, const Variable& cell,
+                    const LstmUnitOptions& options, Site site) {
+  const LayerCall call("lstm_unit", options.name, site);
+  call.Use({x, hidden, cell});
+  const Variable gates = Fc(Concat({x, hidden}, 1, site), 4 * WidthOf(call, cell),
+                            {.param_attr = options.param_attr,
+                             .bias_attr = options.bias_attr,
+                             .name = call.name() + "_fc"},
+                            site);
+  Op op("lstm_unit");
+  op.SetInput("X", {gates.name()}).SetInput("C_prev", {cell.name()});
+  op.SetAttr("forget_bias", options.forget_bias);
+  const Variable next_cell = call.NewOutput();
+  op.SetOutput("C", {next_cell.name()});
+  const Variable next_hidden = call.AppendFor(std::move(op), "H");
+  return {.hidden = next_hidden, .cell = next_cell};
 }
 
 }  // namespace skiff::layers

@@ -7,6 +7,7 @@
 #include <optional>
 #include <source_location>
 #include <string>
+#include <vector>
 
 #include "framework/builder/activation.h"
 #include "framework/builder/param_attr.h"
@@ -19,6 +20,96 @@ namespace skiff::layers {
 // without rows.
 Variable SequencePool(const Variable& x, const std::string& type, float pad_value = 0.0f,
                       Site site = Site::current());
+
+// Softmax over the rows of each sequence of x [rows] or [rows, 1].
+Variable SequenceSoftmax(const Variable& x, Site site = Site::current());
+// The rows of each sequence in reverse order.
+Variable SequenceReverse(const Variable& x, Site site = Site::current());
+// Each id of x [rows, 1] with those after it, side by side: [rows, window], with pad_value beyond
+// the end of a sequence. A window has at least 2 ids.
+Variable SequenceEnumerate(const Variable& x, int64_t window, int64_t pad_value = 0,
+                           Site site = Site::current());
+// The elements of each sequence of x [rows, …] in rows of `width`, which must divide their number.
+Variable SequenceReshape(const Variable& x, int64_t width, Site site = Site::current());
+
+// Repeats each sequence of x as often as the sequence of its number has items in level ref_level of
+// y's LoD; -1: the lowest level, whose items are rows. If x isn't ragged, it repeats each row, and
+// the result isn't ragged either. Only the LoD of y counts.
+Variable SequenceExpand(const Variable& x, const Variable& y, int64_t ref_level = -1,
+                        Site site = Site::current());
+// Repeats row i of x, which need not be ragged, as often as sequence i of y has rows. The result
+// has the LoD of y.
+Variable SequenceExpandAs(const Variable& x, const Variable& y, Site site = Site::current());
+// Joins the sequences of the same number, one of each variable in their order. Throws an Error
+// (kInvalidArgument) if there is no variable.
+Variable SequenceConcat(const std::vector<Variable>& xs, Site site = Site::current());
+
+struct PaddedSequences {
+  Variable padded;  // [sequences, length, …]
+  Variable length;  // [sequences], int64: the rows of each that aren't padding
+};
+// The sequences of x [rows, …] as a batch of equal lengths: padded_length, or that of the longest
+// one if it is -1. pad_value, one number or a row, stands behind the shorter ones. No gradient
+// flows to it.
+PaddedSequences SequencePad(const Variable& x, const Variable& pad_value,
+                            int64_t padded_length = -1, Site site = Site::current());
+// The first length[i] rows of each x[i], as sequences; x [sequences, rows, …] need not be ragged,
+// length is [sequences], int64. [rows, …], or [rows, 1] if x is a matrix.
+Variable SequenceUnpad(const Variable& x, const Variable& length, Site site = Site::current());
+// Rows offset[i] … offset[i] + length[i] - 1 of each sequence i, which must have them. Offset and
+// length are [sequences, 1], int64.
+Variable SequenceSlice(const Variable& x, const Variable& offset, const Variable& length,
+                       Site site = Site::current());
+// The ids x [rows, 1] without these tokens.
+Variable SequenceErase(const Variable& x, const std::vector<int32_t>& tokens,
+                       Site site = Site::current());
+// x [rows, …], which need not be ragged, plus `updates`: in row i at the elements that sequence i
+// of ids [n, 1] (int64) names. Updates [n, 1] has the LoD of ids.
+Variable SequenceScatter(const Variable& x, const Variable& ids, const Variable& updates,
+                         Site site = Site::current());
+
+struct SequenceMaskOptions {
+  int64_t max_length = -1;  // -1: the largest number of x, which only a run can tell
+  DType dtype = DType::kInt64;
+};
+// For lengths x […], which need not be ragged, […, max_length]: ones at the places below the
+// length, zeros behind them.
+Variable SequenceMask(const Variable& x, const SequenceMaskOptions& options = {},
+                      Site site = Site::current());
+
+// x, ragged or not, with the LoD of y; if y isn't ragged, its numbers (int32) are the offsets of
+// one level.
+Variable LoDReset(const Variable& x, const Variable& y, Site site = Site::current());
+// The same with these offsets: [0, 2, 5] are a sequence of two rows and one of three. The last one
+// must be the number of rows.
+Variable LoDReset(const Variable& x, const std::vector<int32_t>& offsets,
+                  Site site = Site::current());
+// x with a further level of sequences below its LoD. What were rows of a sequence become sequences
+// of the new level, so it must have as many.
+Variable LoDAppend(const Variable& x, const Variable& offsets, Site site = Site::current());
+Variable LoDAppend(const Variable& x, const std::vector<int32_t>& offsets,
+                   Site site = Site::current());
+
+struct Im2SequenceOptions {
+  std::vector<int64_t> kernels;  // height and width of a window
+  std::vector<int64_t> strides = {1, 1};
+  std::vector<int64_t> paddings = {0, 0, 0, 0};  // {top, left, bottom, right}
+};
+// The windows of each image of x [images, channels, height, width], which need not be ragged, as a
+// sequence, line by line: [windows, channels · height of a window · its width].
+Variable Im2Sequence(const Variable& x, const Im2SequenceOptions& options,
+                     Site site = Site::current());
+
+struct RowConvOptions {
+  int64_t future_rows = 0;  // that are added to each row; must be set
+  ParamAttr param_attr = {};
+  std::string act = {};
+  std::string name = {};
+};
+// Lookahead convolution (Wang et al. 2016): each row of x plus the rows after it in its sequence,
+// each times a row of a filter [future_rows + 1, width], number by number. x is ragged, [rows,
+// width], or a batch [sequences, rows, width].
+Variable RowConv(const Variable& x, const RowConvOptions& options, Site site = Site::current());
 
 struct SequenceConvOptions {
   int64_t filters = 0;  // must be set
@@ -76,5 +167,30 @@ struct LstmStates {
 // input gate, forget gate and output gate. Returns the states after each row.
 LstmStates DynamicLstm(const Variable& x, const DynamicLstmOptions& options,
                        Site site = Site::current());
+
+struct GruUnitOptions {
+  std::string act = "tanh";  // or "identity", "sigmoid", "relu"
+  std::string gate_act = "sigmoid";
+  bool origin_mode = false;  // as in DynamicGruOptions
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = ParamAttr{};
+  std::string name = {};
+};
+// One step of DynamicGru for each row of x [rows, 3 · size] and of a state [rows, size], which need
+// not be ragged. Returns the next state.
+Variable GruUnit(const Variable& x, const Variable& state, const GruUnitOptions& options = {},
+                 Site site = Site::current());
+
+struct LstmUnitOptions {
+  float forget_bias = 0.0f;
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = ParamAttr{};
+  std::string name = {};
+};
+// One step of long short-term memory without peepholes, for each row of x [rows, …] and of the
+// states before, [rows, size], none of which need be ragged: a product of [x, hidden] with weights
+// of input gate, forget gate, output gate and candidate. Returns the next states.
+LstmStates LstmUnit(const Variable& x, const Variable& hidden, const Variable& cell,
+                    const LstmUnitOptions& options = {}, Site site = Site::current());
 
 }  // namespace skiff::layers

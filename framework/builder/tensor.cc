@@ -294,6 +294,20 @@ Variable IndexSelect(const Variable& x, const Variable& index, int64_t axis, Sit
   return call.AppendFor(std::move(op));
 }
 
+Variable WhereIndex(const Variable& condition, Site site) {
+  const LayerCall call("where_index", "", site);
+  Op op("where_index");
+  op.SetInput("Condition", {call.Use(condition)});
+  return call.AppendFor(std::move(op));
+}
+
+Variable MaskedSelect(const Variable& x, const Variable& mask, Site site) {
+  const LayerCall call("masked_select", "", site);
+  Op op("masked_select");
+  op.SetInput("X", {call.Use(x)}).SetInput("Mask", {call.Use(mask)});
+  return call.AppendFor(std::move(op), "Y");
+}
+
 Variable GatherNd(const Variable& x, const Variable& index, Site site) {
   const LayerCall call("gather_nd", "", site);
   Op op("gather_nd");

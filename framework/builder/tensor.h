@@ -111,6 +111,12 @@ Variable Gather(const Variable& x, const Variable& index, int64_t axis = 0,
                 Site site = Site::current());
 Variable IndexSelect(const Variable& x, const Variable& index, int64_t axis = 0,
                      Site site = Site::current());
+// The coordinates of the elements of `condition` that aren't 0, int64 [n, rank]. Only a run can
+// tell how many there are.
+Variable WhereIndex(const Variable& condition, Site site = Site::current());
+// The elements of x where `mask`, bool and of x's shape, is true: a vector. Only a run can tell its
+// length.
+Variable MaskedSelect(const Variable& x, const Variable& mask, Site site = Site::current());
 // x at tuples of indices [..., k] into its first k dims.
 Variable GatherNd(const Variable& x, const Variable& index, Site site = Site::current());
 // x with the rows `index` replaced by those of `updates`; without `overwrite` by their sums.

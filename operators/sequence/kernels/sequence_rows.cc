@@ -19,6 +19,14 @@ int64_t OneLevelSequenceCount(const OpContext& context, std::string_view slot) {
   return SequenceCount(context, slot);
 }
 
+void DeclareLoDLevel(OpContext& context, std::string_view slot, int32_t levels) {
+  const int index = context.OutputIndex(slot);
+  if (index < 0) return;
+  TensorMeta& output = context.mutable_outputs()[static_cast<size_t>(index)];
+  output.lod_level = levels;
+  output.lod = nullptr;
+}
+
 int64_t SequenceGrain(int64_t sequences, int64_t elements) {
   constexpr int64_t kGrainElements = 16384;
   const int64_t elements_each = elements / std::max<int64_t>(sequences, 1);

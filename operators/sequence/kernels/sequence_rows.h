@@ -52,6 +52,10 @@ int64_t SequenceCount(const OpContext& context, std::string_view slot);
 // The same for an input with one level, the only ones that the op takes: it throws for others, too.
 int64_t OneLevelSequenceCount(const OpContext& context, std::string_view slot);
 
+// For shape rules of ops whose rows depend on data: declares that the kernel gives the output an
+// LoD of `levels`. What it is isn't known before it runs.
+void DeclareLoDLevel(OpContext& context, std::string_view slot, int32_t levels);
+
 // Returns how many of `sequences` sequences with `elements` elements in all are worth a thread.
 int64_t SequenceGrain(int64_t sequences, int64_t elements);
 

@@ -1,0 +1,84 @@
+// sequence_expand_as: row i of X, as often as sequence i of Y has rows.
+//
+// Out has the rows and the LoD of Y. A LoD of X doesn't count. Source: Fluid's sequence_expand_as.
+//
+// Gradient: for each row, the sum of the gradients of its repeats.
+#include <string>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/row_repeats.h"
+#include "operators/sequence/kernels/sequence_rows.h"
+
+namespace skiff {
+namespace {
+
+Shape RepeatedShape(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  RowWidth(context, "X");
+  RowWidth(context, "Y");
+  MergeDims(x[0], OneLevelSequenceCount(context, "Y"),
+            context.op().type + ": the rows of X and the sequences of Y");
+  return WithRows(x, context.Input("Y").shape[0]);
+}
+
+void Infer(OpContext& context) {
+  context.SetOutput("Out", RepeatedShape(context), context.Input("X").dtype);
+  context.ShareLoD("Out", "Y");
+}
+
+void InferGrad(OpContext& context) {
+  CheckInputLike(context, "Out@GRAD", RepeatedShape(context), context.Input("X").dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeRowsKernel([width = RowWidth(context, "X"), x = context.InputIndex("X"),
+                         y = context.InputIndex("Y"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
+    RepeatRows(RowRepeats(run.input(y).lod()[0]), width, run.input(x).data<T>(), &run.output(out));
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  return MakeRowsKernel([width = RowWidth(context, "X"), y = context.InputIndex("Y"),
+                         out_grad = context.InputIndex("Out@GRAD"),
+                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    SumRepeats(RowRepeats(run.input(y).lod()[0]), width, run.input(out_grad),
+               run.output(x_grad).data<T>());
+  });
+}
+
+}  // namespace
+
+void RegisterSequenceExpandAs(OpRegistry& registry) {
+  OpDef def;
+  def.type = "sequence_expand_as";
+  def.doc = "Each row of X as often as the sequence of Y with its number has rows.";
+  def.inputs = {
+      {.name = "X", .doc = "As many rows as Y has sequences."},
+      {.name = "Y", .doc = "Ragged, one level. Its data don't count.", .shape_only = true}};
+  def.outputs = {{.name = "Out", .doc = "The repeats, with the LoD of Y."}};
+  def.infer = Infer;
+  def.grad = GradOp("sequence_expand_as_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "sequence_expand_as",
+      []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+
+  registry.Add(SequenceGradDef("sequence_expand_as", "For each row of X the sum of its repeats.",
+                               {{.name = "X", .doc = "Of sequence_expand_as.", .shape_only = true},
+                                {.name = "Y", .doc = "Of sequence_expand_as.", .shape_only = true},
+                                {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad));
+  registry.AddCpuKernels<float, double>(
+      "sequence_expand_as_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,172 @@
+// sequence_pad: the sequences of X as a batch of equal lengths.
+//
+//   Out[i, t] = row t of sequence i of X, or PadValue beyond its end;  Length[i] = its rows
+//
+// Out has padded_length rows for each sequence; -1: as many as the longest one. Source: Fluid's
+// sequence_pad.
+//
+// Gradient: the rows of Out@GRAD that aren't padding.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/sequence_rows.h"
+
+namespace skiff {
+namespace {
+
+// Returns dim 1 of Out.
+int64_t PaddedLength(const std::string& op, int64_t padded_length, const LoD& lod) {
+  const SequenceRows sequences(lod[0]);
+  int64_t longest = 0;
+  for (int64_t i = 0; i < sequences.size(); ++i) longest = std::max(longest, sequences[i].count());
+  if (padded_length < 0) return longest;
+  SKIFF_ENFORCE(longest <= padded_length, kInvalidArgument, op, ": a sequence has ", longest,
+                " rows, expected at most padded_length = ", padded_length);
+  return padded_length;
+}
+
+// Checks X and returns the shape of Out.
+Shape PaddedShape(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  RowWidth(context, "X");
+  Shape out = {OneLevelSequenceCount(context, "X"), context.IntAttr("padded_length")};
+  const LoD* lod = context.InputLoD("X");
+  if (lod != nullptr) out[1] = PaddedLength(context.op().type, out[1], *lod);
+  for (int axis = 1; axis < x.rank(); ++axis) out.Append(x[axis]);
+  return out;
+}
+
+void CheckPadValue(const OpContext& context) {
+  const TensorMeta& x = context.Input("X");
+  const Shape& value = context.Input("PadValue").shape;
+  const bool is_number = value.is_known() && value.element_count() == 1;
+  const Shape row(x.shape.dims().subspan(1));
+  CheckInputLike(context, "PadValue", is_number ? value : row, x.dtype);
+}
+
+void Infer(OpContext& context) {
+  const Shape out = PaddedShape(context);
+  CheckPadValue(context);
+  context.SetOutput("Out", out, context.Input("X").dtype);
+  context.SetOutput("Length", {out[0]}, DType::kInt64);
+  context.DependOnLoD("Out", {"X"},
+                      [op = context.op().type, wanted = context.IntAttr("padded_length")](
+                          std::span<const LoD* const> parents) {
+                        const int64_t length = PaddedLength(op, wanted, *parents[0]);
+                        return LoD{{0, static_cast<uint64_t>(length)}};
+                      });
+}
+
+void InferGrad(OpContext& context) {
+  CheckInputLike(context, "Out@GRAD", PaddedShape(context), context.Input("X").dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+// Fills `rows` rows with `pad`, which is one number or one row.
+template <typename T>
+void FillPadding(std::span<const T> pad, int64_t rows, int64_t width, T* to) {
+  if (pad.size() == 1) {
+    std::fill_n(to, rows * width, pad[0]);
+    return;
+  }
+  for (int64_t i = 0; i < rows; ++i) std::ranges::copy(pad, to + i * width);
+}
+
+template <typename T>
+void PadSequences(const Tensor& x, std::span<const T> pad, int64_t width, Tensor* out) {
+  // Sequences without elements may have any number of rows.
+  if (out->element_count() == 0) return;
+  const SequenceRows sequences(x);
+  const T* from = x.data<T>();
+  T* to = out->data<T>();
+  const int64_t length = out->shape()[1];
+  const int64_t grain = SequenceGrain(sequences.size(), out->element_count());
+  ParallelFor(sequences.size(), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const RowRange rows = sequences[i];
+      T* rest =
+          std::copy_n(from + rows.begin * width, rows.count() * width, to + i * length * width);
+      FillPadding(pad, length - rows.count(), width, rest);
+    }
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
+  return MakeRowsKernel([width = RowWidth(context, "X"), x = context.InputIndex("X"),
+                         pad_value = context.InputIndex("PadValue"),
+                         out = context.OutputIndex("Out"),
+                         length = context.OutputIndex("Length")](const KernelContext& run) {
+    const SequenceRows sequences(run.input(x));
+    int64_t* lengths = run.output(length).data<int64_t>();
+    for (int64_t i = 0; i < sequences.size(); ++i) lengths[i] = sequences[i].count();
+    PadSequences(run.input(x), run.input(pad_value).values<T>(), width, &run.output(out));
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
+  return MakeRowsKernel([width = RowWidth(context, "X"), x = context.InputIndex("X"),
+                         out_grad = context.InputIndex("Out@GRAD"),
+                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    const SequenceRows sequences(run.input(x));
+    const T* from = run.input(out_grad).data<T>();
+    T* to = run.output(x_grad).data<T>();
+    const int64_t length = run.input(out_grad).shape()[1];
+    const int64_t grain = SequenceGrain(sequences.size(), run.output(x_grad).element_count());
+    ParallelFor(sequences.size(), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const RowRange rows = sequences[i];
+        std::copy_n(from + i * length * width, rows.count() * width, to + rows.begin * width);
+      }
+    });
+  });
+}
+
+std::vector<AttrDef> Attributes() {
+  return {{.name = "padded_length",
+           .type = AttrType::kInt,
+           .default_value = -1,
+           .doc = "The rows for each sequence, at least those of the longest one; -1: those.",
+           .accepts =
+               [](const Attribute& value) {
+                 const int32_t length = std::get<int32_t>(value);
+                 return length == -1 || length > 0;
+               },
+           .expected = "-1 or a length above 0"}};
+}
+
+}  // namespace
+
+void RegisterSequencePad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "sequence_pad";
+  def.doc = "The sequences of X, with PadValue behind each up to a common length.";
+  def.inputs = {{.name = "X", .doc = "Ragged, one level."},
+                {.name = "PadValue", .doc = "One number, or one row of X's dims from 1 on."}};
+  def.outputs = {{.name = "Out", .doc = "[sequences, length] + X's dims from 1 on."},
+                 {.name = "Length", .doc = "[sequences], int64: the rows of each in X."}};
+  def.attrs = Attributes();
+  def.infer = Infer;
+  def.grad = GradOp("sequence_pad_grad", {"X", "Out@GRAD"}, {"X@GRAD"});
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "sequence_pad", []<typename T>(PrepareContext& context) { return Prepare<T>(context); });
+
+  registry.Add(SequenceGradDef("sequence_pad", "The rows of Out@GRAD that aren't padding.",
+                               {{.name = "X", .doc = "Of sequence_pad.", .shape_only = true},
+                                {.name = "Out@GRAD", .doc = "The gradient of Out."}},
+                               {{.name = "X@GRAD", .doc = "Like X."}}, InferGrad, Attributes()));
+  registry.AddCpuKernels<float, double>(
+      "sequence_pad_grad",
+      []<typename T>(PrepareContext& context) { return PrepareGrad<T>(context); });
+}
+
+}  // namespace skiff

@@ -1,0 +1,115 @@
+// masked_select: Y = the elements of X where Mask is true, in order.
+//
+// Source: Fluid's masked_select. Gradient: X@GRAD = Y@GRAD at these elements, 0 elsewhere.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "framework/base/error.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/input_checks.h"
+#include "operators/tensor/kernels/selected_positions.h"
+
+namespace skiff {
+namespace {
+
+void CheckMask(const OpContext& context) {
+  CheckInputLike(context, "Mask", context.Input("X").shape, DType::kBool);
+}
+
+void InferMaskedSelect(OpContext& context) {
+  CheckMask(context);
+  context.SetOutput("Y", {-1}, context.Input("X").dtype);
+}
+
+void InferMaskedSelectGrad(OpContext& context) {
+  CheckMask(context);
+  CheckInputLike(context, "Y@GRAD", {-1}, context.Input("X").dtype);
+  context.SetOutputLike("X@GRAD", "X");
+}
+
+struct IsTrueIn {
+  const bool* mask;
+  bool operator()(int64_t i) const { return mask[i]; }
+};
+
+using TruePositions = SelectedPositions<IsTrueIn>;
+
+int RequestCounts(PrepareContext& context) {
+  const int64_t count = context.Input("Mask").shape.element_count();
+  return context.RequestWorkspace(TruePositions::WorkspaceBytes(count));
+}
+
+TruePositions PositionsOf(const Tensor& mask, void* workspace) {
+  return {mask.element_count(), IsTrueIn{mask.data<bool>()}, workspace};
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareMaskedSelect(PrepareContext& context) {
+  return MakeRowsKernel([counts = RequestCounts(context), x = context.InputIndex("X"),
+                         mask = context.InputIndex("Mask"),
+                         y = context.OutputIndex("Y")](const KernelContext& run) {
+    const TruePositions positions = PositionsOf(run.input(mask), run.workspace(counts));
+    Tensor selected(Shape{positions.size()}, kDTypeOf<T>);
+    const T* from = run.input(x).data<T>();
+    T* to = selected.data<T>();
+    positions.ForEach([=](int64_t position, int64_t number) { to[number] = from[position]; });
+    run.output(y) = std::move(selected);
+  });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareMaskedSelectGrad(PrepareContext& context) {
+  return MakeRowsKernel([counts = RequestCounts(context), mask = context.InputIndex("Mask"),
+                         y_grad = context.InputIndex("Y@GRAD"),
+                         x_grad = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    const TruePositions positions = PositionsOf(run.input(mask), run.workspace(counts));
+    const Tensor& gradient = run.input(y_grad);
+    SKIFF_ENFORCE(gradient.element_count() == positions.size(), kInvalidArgument,
+                  "masked_select_grad: Y@GRAD has ", gradient.element_count(),
+                  " elements, expected one for each that Mask selects, ", positions.size());
+    const T* from = gradient.data<T>();
+    T* to = run.output(x_grad).data<T>();
+    std::fill_n(to, run.output(x_grad).element_count(), T{0});
+    positions.ForEach([=](int64_t position, int64_t number) { to[position] = from[number]; });
+  });
+}
+
+void AddMaskedSelectGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "masked_select_grad";
+  def.doc = "X@GRAD = Y@GRAD where Mask is true, else 0.";
+  def.inputs = {{.name = "X", .doc = "X of masked_select.", .shape_only = true},
+                {.name = "Mask", .doc = "Mask of masked_select.", .checks_data = true},
+                {.name = "Y@GRAD", .doc = "The gradient of Y."}};
+  def.outputs = {{.name = "X@GRAD", .doc = "Like X."}};
+  def.infer = InferMaskedSelectGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Y@GRAD";
+  // No data_checked_by: nothing ties the elements of Y@GRAD to those that masked_select found.
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>(
+      "masked_select_grad",
+      []<typename T>(PrepareContext& context) { return PrepareMaskedSelectGrad<T>(context); });
+}
+
+}  // namespace
+
+void RegisterMaskedSelect(OpRegistry& registry) {
+  OpDef def;
+  def.type = "masked_select";
+  def.doc = "Y = the elements of X where Mask is true, in order.";
+  def.inputs = {{.name = "X", .doc = "Any tensor."}, {.name = "Mask", .doc = "Bool, like X."}};
+  def.outputs = {{.name = "Y", .doc = "A vector."}};
+  def.infer = InferMaskedSelect;
+  def.grad = GradOp("masked_select_grad", {"X", "Mask", "Y@GRAD"}, {"X@GRAD"});
+  def.data_dependent_shape = true;
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+      "masked_select",
+      []<typename T>(PrepareContext& context) { return PrepareMaskedSelect<T>(context); });
+  AddMaskedSelectGrad(registry);
+}
+
+}  // namespace skiff

@@ -1,0 +1,55 @@
+#include "tests/operators/sequence/sequences.h"
+
+namespace skiff::harness {
+namespace {
+
+Arrays Reference(const Arrays& inputs) {
+  const Array& x = inputs.at("X")[0];
+  const Array& lengths = inputs.at("Length")[0];
+  Array like = x;
+  like.shape = {0};
+  for (int axis = 2; axis < x.shape.rank(); ++axis) like.shape.Append(x.shape[axis]);
+  if (x.shape.rank() == 2) like.shape.Append(1);
+  // All rows of X one after the other.
+  Array flat = x;
+  flat.shape = like.shape;
+  flat.shape[0] = x.shape[0] * x.shape[1];
+  const Rows rows = RowsOf(flat);
+  std::vector<Rows> sequences;
+  for (size_t i = 0; i < lengths.values.size(); ++i) {
+    const auto first = rows.begin() + static_cast<int64_t>(i) * x.shape[1];
+    sequences.emplace_back(first, first + static_cast<int64_t>(lengths.values[i]));
+  }
+  return {{"Out", {Joined(sequences, like)}}};
+}
+
+OpCase Case(const std::string& name, Array x, std::vector<double> lengths) {
+  const auto count = static_cast<int64_t>(lengths.size());
+  return {.name = name,
+          .type = "sequence_unpad",
+          .inputs = {{"X", {std::move(x)}},
+                     {"Length", {Values({count}, std::move(lengths), DType::kInt64)}}},
+          .reference = Reference,
+          .outputs = {{"Out", 1}},
+          .gradients = {"X"}};
+}
+
+}  // namespace
+
+void AddSequenceUnpadCases(CaseList& cases) {
+  cases.push_back(Case("matrix", Uniform({3, 5}, 1), {2, 3, 4}));
+  cases.push_back(Case("rows", Uniform({3, 5, 2}, 2), {5, 1, 2}));
+  cases.push_back(Case("images", Uniform({2, 3, 2, 2}, 3), {3, 2}));
+  cases.push_back(Case("some_without_rows", Uniform({4, 3, 2}, 4), {0, 3, 0, 1}));
+  cases.push_back(Case("nothing", Uniform({2, 3, 2}, 5), {0, 0}));
+  cases.push_back(Case("without_padding", Uniform({2, 3, 2}, 6), {3, 3}));
+  cases.push_back(Case("one", Uniform({1, 1}, 7), {1}));
+  cases.push_back(Case("padding_only", Uniform({2, 0, 3}, 8), {0, 0}));
+  cases.push_back(Case("many", Uniform({30, 20, 65}, 9), std::vector<double>(30, 17)));
+  cases.push_back(Case("int64", Integers({2, 3}, 10, -9, 9), {2, 1}));
+  cases.back().gradients.clear();
+  cases.push_back(Case("benchmark", Uniform({256, 48, 128}, 11), std::vector<double>(256, 32)));
+  cases.back().benchmark_only = true;
+}
+
+}  // namespace skiff::harness

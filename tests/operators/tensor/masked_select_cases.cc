@@ -1,0 +1,44 @@
+#include "tests/harness/op_case.h"
+
+namespace skiff::harness {
+namespace {
+
+Arrays Reference(const Arrays& inputs) {
+  const Array& x = inputs.at("X")[0];
+  Array y = x;
+  y.values.clear();
+  for (size_t i = 0; i < x.values.size(); ++i) {
+    if (inputs.at("Mask")[0].values[i] != 0) y.values.push_back(x.values[i]);
+  }
+  y.shape = {static_cast<int64_t>(y.values.size())};
+  return {{"Y", {y}}};
+}
+
+OpCase Case(const std::string& name, Array x, Array mask) {
+  return {.name = name,
+          .type = "masked_select",
+          .inputs = {{"X", {std::move(x)}}, {"Mask", {std::move(mask)}}},
+          .reference = Reference,
+          .outputs = {{"Y", 1}},
+          .gradients = {"X"}};
+}
+
+Array Mask(const Shape& shape, uint64_t seed) { return Integers(shape, seed, 0, 2, DType::kBool); }
+
+}  // namespace
+
+void AddMaskedSelectCases(CaseList& cases) {
+  cases.push_back(Case("matrix", Uniform({3, 4}, 1), Mask({3, 4}, 2)));
+  cases.push_back(Case("vector", Uniform({13}, 3), Mask({13}, 4)));
+  cases.push_back(Case("none", Uniform({2, 2}, 5), Values({2, 2}, {0, 0, 0, 0}, DType::kBool)));
+  cases.push_back(Case("all", Uniform({2, 2}, 6), Values({2, 2}, {1, 1, 1, 1}, DType::kBool)));
+  cases.push_back(Case("no_elements", Uniform({0, 3}, 7), Mask({0, 3}, 8)));
+  cases.push_back(Case("scalar", Uniform(Shape(), 9), Values(Shape(), {1}, DType::kBool)));
+  cases.push_back(Case("many", Uniform({300, 401}, 10), Mask({300, 401}, 11)));
+  cases.push_back(Case("int64", Integers({5, 3}, 12, -9, 9), Mask({5, 3}, 13)));
+  cases.back().gradients.clear();
+  cases.push_back(Case("benchmark", Uniform({4096, 512}, 14), Mask({4096, 512}, 15)));
+  cases.back().benchmark_only = true;
+}
+
+}  // namespace skiff::harness
