@@ -46,9 +46,9 @@ Shape PaddedShape(const OpContext& context) {
 void CheckPadValue(const OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const Shape& value = context.Input("PadValue").shape;
-  const bool is_number = value.is_known() && value.element_count() == 1;
+  const bool may_be_number = value.is_known() ? value.element_count() == 1 : value == Shape{-1};
   const Shape row(x.shape.dims().subspan(1));
-  CheckInputLike(context, "PadValue", is_number ? value : row, x.dtype);
+  CheckInputLike(context, "PadValue", may_be_number ? value : row, x.dtype);
 }
 
 void Infer(OpContext& context) {

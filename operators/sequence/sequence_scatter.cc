@@ -160,7 +160,6 @@ void RegisterSequenceScatter(OpRegistry& registry) {
   def.infer = Infer;
   def.grad =
       GradOp("sequence_scatter_grad", {"Ids", "Updates", "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});
-  def.kernel_dtype_slot = "X";
   def.in_place = {{"X", "Out"}};
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t>(

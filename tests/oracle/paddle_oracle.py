@@ -38,6 +38,23 @@ def load_program(path):
         return paddle.static.Program.parse_from_string(f.read())
 
 
+def level_name(name, level):
+    """What the offsets of a level of a ragged array are called, beside the array."""
+    return "%s.lod%d" % (name, level)
+
+
+def _with_offsets(arrays):
+    """The arrays by name, those that have offsets beside them as ragged tensors."""
+    offsets = {name for name in arrays if name.rpartition(".lod")[0] in arrays}
+    result = {name: arrays[name] for name in arrays.keys() - offsets}
+    for name in {name.rpartition(".lod")[0] for name in offsets}:
+        levels = sum(other.startswith(name + ".lod") for other in offsets)
+        result[name] = core.LoDTensor()
+        result[name].set(arrays[name], PLACE)
+        result[name].set_lod([arrays[level_name(name, level)].tolist() for level in range(levels)])
+    return result
+
+
 class Session:
     """A scope with the programs that run in it."""
 
@@ -46,10 +63,14 @@ class Session:
         self.executor = paddle.static.Executor(PLACE)
 
     def run(self, program, feed=None, fetch=()):
-        """One run; the fetched arrays by name."""
-        values = self.executor.run(program, feed=feed or {}, fetch_list=list(fetch), scope=self.scope,
+        """One run; the fetched arrays by name, with the offsets of ragged ones (level_name)."""
+        values = self.executor.run(program, feed=_with_offsets(feed or {}), fetch_list=list(fetch), scope=self.scope,
                                    return_numpy=False)
-        return {name: np.array(value) for name, value in zip(fetch, values)}
+        arrays = {name: np.array(value) for name, value in zip(fetch, values)}
+        for name, value in zip(fetch, values):
+            for level, offsets in enumerate(value.lod()):
+                arrays[level_name(name, level)] = np.array(offsets, np.int64)
+        return arrays
 
     def set(self, arrays):
         for name, array in arrays.items():

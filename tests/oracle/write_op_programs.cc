@@ -7,8 +7,9 @@
 // The program runs the op and, if the case checks gradients, computes the loss
 //   sum over outputs y of sum(weights(y) * y)
 // and has the backward ops that AppendBackward appends. DIR/<op>.<case>.<dtype>/ holds main.pb,
-// feed.npz and params.npz (variables that the op updates in place); DIR/cases.json lists the cases,
-// and DIR/skiff_jobs.jsonl is for tools/run_program.
+// feed.npz and params.npz (variables that the op updates in place), and x.lod0, x.lod1, … for the
+// offsets of a ragged x; DIR/cases.json lists the cases, and DIR/skiff_jobs.jsonl is for
+// tools/run_program.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -144,8 +145,15 @@ class CaseProgram {
     var.persistable = persistable;
     var.stop_gradient = stop_gradient;
     var.need_check_feed = !persistable;
+    var.lod_level = static_cast<int32_t>(tensor.lod().size());
     root()->CreateVar(std::move(var));
     (persistable ? params_ : feeds_)[name] = tensor;
+    for (size_t level = 0; level < tensor.lod().size(); ++level) {
+      const std::vector<uint64_t>& offsets = tensor.lod()[level];
+      feeds_[StrCat(name, ".lod", level)] =
+          Tensor::FromValues<int64_t>({static_cast<int64_t>(offsets.size())},
+                                      std::vector<int64_t>(offsets.begin(), offsets.end()));
+    }
   }
 
   void ListOutputs() {

@@ -13,6 +13,8 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/sequence.h"
+#include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/op/grad.h"
 #include "tests/harness/error_text.h"
@@ -153,6 +155,66 @@ TEST_F(RaggedTest, ABatchTrainsAsItsSequencesDo) {
     for (size_t k = 0; k < means[i].size(); ++k)
       EXPECT_NEAR(batch[i].data<float>()[k], means[i][k], 1e-6) << fetches[i] << " " << k;
   }
+}
+
+Tensor RaggedRows(const std::vector<float>& rows, const std::vector<int64_t>& lengths) {
+  Tensor tensor = Tensor::FromValues<float>({static_cast<int64_t>(rows.size()), 1}, rows);
+  tensor.set_lod({OffsetsOf(lengths)});
+  return tensor;
+}
+
+// A LoD that depends on those of two feeds, and rows that depend on one of them.
+TEST(DerivedLoD, FollowsTheFeedsOfEachRun) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const layers::DataOptions ragged = {.lod_level = 1};
+  const Variable x = layers::Data("x", {-1, 1}, DType::kFloat32, ragged);
+  const Variable y = layers::Data("y", {-1, 1}, DType::kFloat32, ragged);
+  const Variable expanded = layers::SequenceExpand(x, y);
+  const Variable joined = layers::SequenceConcat({x, y});
+  const Variable sums = layers::SequencePool(expanded, "SUM");
+  Executor executor;
+  CompiledProgram program = executor.Compile(main);
+  const auto run = [&](const std::vector<int64_t>& x_lengths,
+                       const std::vector<int64_t>& y_lengths) {
+    return program.Run(
+        {{"x", RaggedRows({1, 2, 3}, x_lengths)}, {"y", RaggedRows({7, 8, 9}, y_lengths)}},
+        {expanded.name(), joined.name(), sums.name()});
+  };
+  std::vector<Tensor> found = run({1, 2}, {2, 1});
+  EXPECT_THAT(found[0].ToVector<float>(), ElementsAre(1, 1, 2, 3));
+  EXPECT_EQ(found[0].lod(), (LoD{{0, 1, 2, 4}}));
+  EXPECT_THAT(found[1].ToVector<float>(), ElementsAre(1, 7, 8, 2, 3, 9));
+  EXPECT_THAT(found[2].ToVector<float>(), ElementsAre(1, 1, 5));
+  // The same plan serves other lengths with as many rows and sequences in all results.
+  found = run({2, 1}, {1, 2});
+  EXPECT_EQ(program.cached_plans(), 1u);
+  EXPECT_THAT(found[0].ToVector<float>(), ElementsAre(1, 2, 3, 3));
+  EXPECT_EQ(found[0].lod(), (LoD{{0, 2, 3, 4}}));
+  EXPECT_THAT(found[1].ToVector<float>(), ElementsAre(1, 2, 7, 3, 8, 9));
+  EXPECT_EQ(found[1].lod(), (LoD{{0, 3, 6}}));
+  EXPECT_THAT(found[2].ToVector<float>(), ElementsAre(3, 3, 3));
+  // Other rows follow from these.
+  found = run({1, 2}, {0, 3});
+  EXPECT_THAT(found[0].ToVector<float>(), ElementsAre(2, 3, 2, 3, 2, 3));
+}
+
+// The width of a batch depends on the longest sequence.
+TEST(DerivedLoD, TheLongestSequenceMakesAShape) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, 1}, DType::kFloat32, {.lod_level = 1});
+  const Variable zero = layers::FillConstant({1}, DType::kFloat32, 0);
+  const Variable padded = layers::SequencePad(x, zero).padded;
+  Executor executor;
+  CompiledProgram program = executor.Compile(main);
+  const auto run = [&](const std::vector<int64_t>& lengths) {
+    return program.Run({{"x", RaggedRows({1, 2, 3}, lengths)}}, {padded.name()})[0];
+  };
+  EXPECT_THAT(run({1, 2}).ToVector<float>(), ElementsAre(1, 0, 2, 3));
+  EXPECT_THAT(run({2, 1}).ToVector<float>(), ElementsAre(1, 2, 3, 0));
+  EXPECT_EQ(program.cached_plans(), 1u);
+  EXPECT_THAT(run({3, 0}).ToVector<float>(), ElementsAre(1, 2, 3, 0, 0, 0));
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ void AddIm2sequenceCases(CaseList& cases) {
     cases.push_back(Case(name, std::move(x), setting));
   };
   add("squares", Uniform({2, 2, 3, 3}, 1), {.kernels = {2, 2}});
+  add("one_image", Uniform({1, 2, 3, 3}, 14), {.kernels = {2, 2}});
   add("strips", Uniform({2, 1, 4, 5}, 2), {.kernels = {4, 1}});
   add("apart", Uniform({1, 2, 5, 7}, 3), {.kernels = {2, 3}, .strides = {2, 3}});
   add("gaps", Uniform({1, 1, 5, 7}, 4), {.kernels = {1, 2}, .strides = {3, 4}});

@@ -58,11 +58,13 @@ void AddLodResetCases(CaseList& cases) {
   add("target_of_vector", {{"X", {Uniform({6}, 3)}}}, {.target_lod = {0, 1, 6}});
   add("target_of_nothing", {{"X", {Uniform({0, 2}, 4)}}}, {.target_lod = {0, 0, 0}});
   add("as_y", {{"X", {plain}}, {"Y", {Ragged(Uniform({6, 1}, 5), {5, 0, 1})}}});
+  add("as_short_y", {{"X", {Uniform({2, 2}, 14)}}, {"Y", {Ragged(Uniform({2, 1}, 15), {2})}}});
   add("as_y_of_two_levels",
       {{"X", {ragged}}, {"Y", {Ragged(Uniform({6, 1}, 6), {1, 2}, {3, 2, 1})}}});
   add("as_y_despite_append", {{"X", {ragged}}, {"Y", {Ragged(Uniform({6, 1}, 7), {5, 1})}}},
       {.append = true});
   add("data_of_y", {{"X", {ragged}}, {"Y", {Offsets({0, 2, 6})}}});
+  add("data_of_short_y", {{"X", {Ragged(Uniform({4, 2}, 13), {4})}}, {"Y", {Offsets({0, 4})}}});
   add("data_instead_of_target", {{"X", {plain}}, {"Y", {Offsets({0, 2, 6})}}},
       {.target_lod = {0, 9}});
   // Each row of X becomes a sequence.

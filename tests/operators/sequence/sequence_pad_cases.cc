@@ -51,6 +51,7 @@ void AddSequencePadCases(CaseList& cases) {
   });
   const Array x = Ragged(Uniform({5, 2}, 4), {3, 0, 2});
   cases.push_back(Case("longer", x, Values({1}, {-1}), 6));
+  cases.push_back(Case("one", Ragged(Uniform({2, 2}, 14), {2}), Values({1}, {-1}), 6));
   cases.push_back(Case("as_long", x, Values({1}, {-1}), 3));
   cases.push_back(Case("scalar_of_padding", x, Values(Shape(), {-1}), 4));
   cases.push_back(Case("no_rows", Ragged(Uniform({0, 2}, 5), {0, 0}), Uniform({2}, 6), 3));
