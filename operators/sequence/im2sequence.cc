@@ -60,8 +60,10 @@ struct Windows {
 Windows WindowsOf(const OpContext& context) {
   const std::string& op = context.op().type;
   const Shape& x = context.Input("X").shape;
-  SKIFF_ENFORCE(x.rank() == 4 && x[0] != 0, kInvalidArgument, op, ": X has shape ", x,
-                ", expected [images, channels, height, width] with at least one image");
+  // Images without elements may be so many that there is no room for a LoD.
+  SKIFF_ENFORCE(x.rank() == 4 && std::ranges::count(x.dims(), 0) == 0, kInvalidArgument, op,
+                ": X has shape ", x,
+                ", expected [images, channels, height, width], none of them 0");
   const std::vector<int64_t> kernels = SizesAttr(context, "kernels", 2, 1);
   const std::vector<int64_t> strides = SizesAttr(context, "strides", 2, 1);
   const std::vector<int64_t> paddings = SizesAttr(context, "paddings", 4, 0);

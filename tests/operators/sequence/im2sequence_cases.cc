@@ -76,9 +76,6 @@ void AddIm2sequenceCases(CaseList& cases) {
   add("only_padding_in_some", Uniform({1, 1, 2, 2}, 8),
       {.kernels = {2, 2}, .paddings = {3, 3, 3, 3}});
   add("one_number", Uniform({1, 1, 1, 1}, 9), {.kernels = {1, 1}});
-  add("no_channels", Uniform({2, 0, 3, 3}, 10), {.kernels = {2, 2}});
-  add("image_without_rows", Uniform({2, 1, 0, 3}, 11),
-      {.kernels = {2, 2}, .paddings = {1, 0, 1, 0}});
   add("large", Uniform({3, 3, 20, 31}, 12), {.kernels = {3, 3}, .paddings = {1, 1, 1, 1}});
   add("benchmark", Uniform({16, 64, 8, 100}, 13), {.kernels = {8, 1}});
   cases.back().benchmark_only = true;

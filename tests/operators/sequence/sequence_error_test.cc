@@ -244,7 +244,7 @@ TEST_F(SequenceErrors, Im2SequenceWantsWindowsInTheImage) {
        windows({1, 1, 3, 3}, {{"kernels", two}, {"strides", Sizes{1, 0}}}, "strides = [1, 0]"),
        windows({1, 1, 3, 3}, {{"kernels", two}, {"paddings", two}}, "expected 4 numbers"),
        windows({1, 3, 3}, {{"kernels", two}}, "X has shape [1, 3, 3], expected"),
-       windows({0, 1, 3, 3}, {{"kernels", two}}, "with at least one image")});
+       windows({0, 1, 3, 3}, {{"kernels", two}}, "none of them 0")});
 }
 
 }  // namespace
