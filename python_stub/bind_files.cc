@@ -10,6 +10,7 @@
 #include "framework/base/str_cat.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/inference_model.h"
+#include "framework/io/lod_entries.h"
 #include "framework/io/npz.h"
 #include "framework/io/safetensors.h"
 #include "framework/io/weights_hash.h"
@@ -133,27 +134,31 @@ py::dict ReadArchive(const py::object& path) {
   TensorMap tensors;
   {
     const py::gil_scoped_release release;
-    tensors = ReadNpz(text);
+    // Arrays have no LoD: the offsets are arrays again, as numpy.load has them.
+    tensors = WithLoDEntries(ReadNpz(text));
   }
   py::dict arrays;
   for (const auto& [name, tensor] : tensors) arrays[py::str(name)] = ArrayOf(tensor);
   return arrays;
 }
 
-TensorMap TensorsOf(const py::object& arrays) {
+// `take` is one of the functions below TensorOf.
+TensorMap TensorsOf(const py::object& arrays, Tensor (*take)(py::handle, const std::string&)) {
   TensorMap tensors;
   for (const auto& [key, value] : py::dict(arrays)) {
     std::string name = BytesOf(key, "a name of an array");
-    Tensor tensor = DenseTensorOf(value, StrCat("array \"", name, "\""));
+    Tensor tensor = take(value, StrCat("array \"", name, "\""));
     tensors.emplace(std::move(name), std::move(tensor));
   }
   return tensors;
 }
 
 void WriteArchive(const py::object& path, const py::object& arrays, bool compress) {
-  const TensorMap tensors = TensorsOf(arrays);
+  TensorMap tensors = TensorsOf(arrays, &UnselectedTensorOf);
   const std::string text = PathText(path);
   const py::gil_scoped_release release;
+  // Offsets may be arrays, as read_npz returns them.
+  TakeLoDEntries(text, &tensors);
   WriteNpz(text, tensors, compress);
 }
 
@@ -180,7 +185,7 @@ std::map<std::string, std::string> ReadMetadata(const py::object& path) {
 
 void WriteTensors(const py::object& path, const py::object& tensors,
                   const std::map<std::string, std::string>& metadata) {
-  const TensorMap map = TensorsOf(tensors);
+  const TensorMap map = TensorsOf(tensors, &DenseTensorOf);
   const std::string text = PathText(path);
   const py::gil_scoped_release release;
   WriteSafetensors(text, map, metadata);
@@ -224,10 +229,14 @@ void BindFiles(py::module_& module) {
   module.def("weights_hash", &Hash, py::arg("scope"), py::arg("names"),
              "Returns sixteen hexadecimal digits that tell whether two runs have the same values, "
              "on all machines.");
-  module.def("read_npz", &ReadArchive, py::arg("path"),
-             "Returns the arrays of a .npz archive by name. Nothing in the file is executed.");
-  module.def("write_npz", &WriteArchive, py::arg("path"), py::arg("arrays"),
-             py::arg("compress") = false, "Writes a .npz archive. Equal arrays give equal bytes.");
+  module.def(
+      "read_npz", &ReadArchive, py::arg("path"),
+      "Returns the arrays of a .npz archive by name, the offsets of a ragged x as x.lod0, x.lod1, "
+      "…. Nothing in the file is executed.");
+  module.def(
+      "write_npz", &WriteArchive, py::arg("path"), py::arg("arrays"), py::arg("compress") = false,
+      "Writes a .npz archive. Arrays x.lod0, x.lod1, … are the offsets of a ragged x; so is the "
+      "LoD of a Tensor. Equal arrays give equal bytes.");
   module.def("read_safetensors", &ReadTensors, py::arg("path"), py::arg("mmap") = false,
              "Returns the Tensors of a safetensors file by name. With mmap, elements are read when "
              "they are touched, except bools, which must be checked, and elements whose place in "

@@ -307,10 +307,15 @@ PythonTensor TensorOf(py::handle object, const std::string& what, MayCopy may_co
   return TensorOfArray(py::module_::import("numpy").attr("asarray")(object), what, may_copy);
 }
 
-Tensor DenseTensorOf(py::handle object, const std::string& what) {
-  const Tensor tensor = TensorOf(object, what).tensor;
+Tensor UnselectedTensorOf(py::handle object, const std::string& what) {
+  Tensor tensor = TensorOf(object, what).tensor;
   SKIFF_ENFORCE(!tensor.is_selected_rows(), kInvalidArgument, what,
                 ": selected rows, whose numbers would be lost: expected a dense tensor");
+  return tensor;
+}
+
+Tensor DenseTensorOf(py::handle object, const std::string& what) {
+  Tensor tensor = UnselectedTensorOf(object, what);
   SKIFF_ENFORCE(tensor.lod().empty(), kInvalidArgument, what,
                 ": a tensor with LoD, which would be lost: expected one without");
   return tensor;

@@ -59,6 +59,8 @@ PythonTensor TensorOf(py::handle object, const std::string& what, MayCopy may_co
 // Returns the tensor of an object of which only the elements will be kept. Throws what TensorOf
 // throws, and an Error (kInvalidArgument) for selected rows and for a tensor with LoD.
 Tensor DenseTensorOf(py::handle object, const std::string& what);
+// The same of a tensor that may be ragged.
+Tensor UnselectedTensorOf(py::handle object, const std::string& what);
 // Returns an array that shares the tensor's memory and keeps it alive; of a tensor on a device, a
 // copy. The elements of bfloat16 are its bits, uint16.
 py::object ArrayOf(const Tensor& tensor, bool is_writable = true);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "framework/io/file.h"
+#include "framework/io/lod_entries.h"
 #include "framework/io/npy_header.h"
 
 namespace skiff {
@@ -229,6 +230,9 @@ Tensor ReadNpyFile(const std::string& path) {
 }
 
 void WriteNpyFile(const std::string& path, const Tensor& tensor) {
+  SKIFF_ENFORCE(tensor.lod().empty(), kFailedPrecondition, path,
+                ": a single array has no place for a LoD of ", tensor.lod().size(),
+                " levels, expected none");
   const PendingEntry entry = MakeEntry(tensor);
   AtomicFile file(path);
   file.sink().Write(entry.header);
@@ -247,10 +251,12 @@ TensorMap ReadNpz(const std::string& path, int64_t limit_bytes) {
   for (size_t i = 0; i < heads.size(); ++i) {
     tensors.emplace(heads[i].name, ReadEntry(archive.get(), i, heads[i]));
   }
+  TakeLoDEntries(path, &tensors);
   return tensors;
 }
 
-void WriteNpz(const std::string& path, const TensorMap& tensors, bool compress) {
+void WriteNpz(const std::string& path, const TensorMap& ragged, bool compress) {
+  const TensorMap tensors = WithLoDEntries(ragged);
   // libzip reads headers and tensors only in zip_close, from the addresses it was given. So they
   // live until then, in a vector that doesn't grow.
   std::vector<PendingEntry> entries;

@@ -2,6 +2,9 @@
 //
 // Supported are bool, int8, uint8, int16, int32, int64, float16, float32 and float64,
 // little-endian, in C order, and nothing else of NumPy: no objects, no structures, no pickles.
+//
+// NumPy has no LoD. In an archive, `x.lod0`, `x.lod1`, … are the offsets of a ragged `x`
+// (lod_entries.h): numpy.savez("a.npz", **{"x": rows, "x.lod0": offsets}) writes one.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +20,23 @@ namespace skiff {
 // can become gigabytes. Archives that aren't compressed may have any size.
 inline constexpr int64_t kNpzLimitBytes = int64_t{1} << 32;
 
-// Reads an archive: tensors by name, without the `.npy` of the entries. The format has no LoD.
-// Throws Error
+// Reads an archive: tensors by name, without the `.npy` of the entries. Throws Error
 // - (kNotFound, kIo) as InputFile,
 // - (kDataLoss) for anything but a .npz: not a zip archive, a CRC that doesn't match, an entry
-//   without `.npy`, an entry twice, entries that overlap, one that isn't exactly an array,
+//   without `.npy`, an entry twice, entries that overlap, one that isn't exactly an array; and as
+//   TakeLoDEntries,
 // - (kUnimplemented) for Fortran order and other dtypes,
 // - (kOutOfRange), before reading an array, if they exceed the size of the file by more than
 //   `limit_bytes`.
 TensorMap ReadNpz(const std::string& path, int64_t limit_bytes = kNpzLimitBytes);
 // Writes an archive atomically, with entries stored or deflated. Equal tensors give equal bytes.
-// Throws Error as AtomicFile, (kUnimplemented) for bfloat16, which NumPy doesn't have,
-// (kFailedPrecondition) for a tensor without storage or of a blocked layout, and (kOutOfRange) if
-// `compress` is set for more than kNpzLimitBytes, which ReadNpz might refuse.
+// Throws Error as AtomicFile and WithLoDEntries, (kUnimplemented) for bfloat16, which NumPy doesn't
+// have, (kFailedPrecondition) for a tensor without storage or of a blocked layout, and
+// (kOutOfRange) if `compress` is set for more than kNpzLimitBytes, which ReadNpz might refuse.
 void WriteNpz(const std::string& path, const TensorMap& tensors, bool compress = false);
 
-// Read and write a single array; a source must end with it. Errors as above.
+// Read and write a single array; a source must end with it. Errors as above, and
+// (kFailedPrecondition) for a ragged tensor, whose LoD has no place in the file.
 Tensor ReadNpy(ByteSource* source);
 Tensor ReadNpyFile(const std::string& path);
 void WriteNpyFile(const std::string& path, const Tensor& tensor);

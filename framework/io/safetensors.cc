@@ -80,6 +80,9 @@ void WriteSafetensors(const std::string& path, const TensorMap& tensors,
   for (const auto& [name, tensor] : tensors) {
     SKIFF_ENFORCE(tensor.has_data() && tensor.layout().is_plain(), kFailedPrecondition, path,
                   ": tensor \"", name, "\" can't be saved: expected storage of plain layout");
+    SKIFF_ENFORCE(tensor.lod().empty(), kFailedPrecondition, path, ": tensor \"", name,
+                  "\" has a LoD of ", tensor.lod().size(),
+                  " levels, for which the format has no place: expected none");
   }
   const std::vector<std::string> order = SafetensorsOrder(tensors);
   const std::string header = SafetensorsHeaderBytes(tensors, order, metadata);

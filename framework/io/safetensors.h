@@ -69,9 +69,9 @@ TensorMap MapSafetensors(const std::string& path);
 // bytes. The JSON and the elements are those that the format's own library writes (with several
 // metadata, it leaves their order to chance). Between them are more spaces, so that the elements
 // begin at a multiple of kBufferAlignment, as those of other tensors do in memory. Throws Error as
-// AtomicFile; (kFailedPrecondition) for a tensor without storage or of a blocked layout;
-// (kInvalidArgument) for names and metadata that aren't UTF-8, and for a tensor named __metadata__;
-// (kOutOfRange) for a header of more than 100 MB.
+// AtomicFile; (kFailedPrecondition) for a tensor without storage, of a blocked layout or with a
+// LoD; (kInvalidArgument) for names and metadata that aren't UTF-8, and for a tensor named
+// __metadata__; (kOutOfRange) for a header of more than 100 MB.
 void WriteSafetensors(const std::string& path, const TensorMap& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 

@@ -25,7 +25,8 @@ void CheckLoD(const LoD& lod, int64_t rows) {
                   "]");
     for (size_t i = 1; i < offsets.size(); ++i) {
       SKIFF_ENFORCE(offsets[i - 1] <= offsets[i], kInvalidArgument, "LoD level ", level,
-                    ": offsets descend from ", offsets[i - 1], " to ", offsets[i]);
+                    ": offset ", i, " is ", offsets[i], " after ", offsets[i - 1],
+                    ": expected no less");
     }
     // The offsets of a level count sequences of the next one; those of the lowest count rows.
     const bool lowest = level + 1 == lod.size();

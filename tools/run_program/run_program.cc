@@ -13,6 +13,7 @@
 #include "framework/command_line/argument_text.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
+#include "framework/io/lod_entries.h"
 #include "framework/io/npz.h"
 #include "framework/io/parameters.h"
 #include "framework/io/safetensors.h"
@@ -25,60 +26,21 @@ namespace skiff {
 namespace {
 
 TensorMap ReadArrays(const std::string& path) {
-  return IsSafetensorsPath(path) ? ReadSafetensors(path) : ReadNpz(path);
+  if (!IsSafetensorsPath(path)) return ReadNpz(path);
+  TensorMap arrays = ReadSafetensors(path);
+  TakeLoDEntries(path, &arrays);
+  return arrays;
 }
 
 void WriteArrays(const std::string& path, const TensorMap& arrays) {
-  if (IsSafetensorsPath(path)) return WriteSafetensors(path, arrays);
+  if (IsSafetensorsPath(path)) return WriteSafetensors(path, WithLoDEntries(arrays));
   WriteNpz(path, arrays);
 }
 
-std::string LevelName(const std::string& name, size_t level) { return StrCat(name, ".lod", level); }
-
-// Collects `name.lod0`, `name.lod1`, … up to the first one that is missing.
-LoD LoDOf(const TensorMap& arrays, const std::string& name) {
-  LoD lod;
-  for (size_t level = 0;; ++level) {
-    const auto it = arrays.find(LevelName(name, level));
-    if (it == arrays.end()) return lod;
-    SKIFF_ENFORCE(it->second.dtype() == DType::kInt64, kInvalidArgument, "\"", it->first,
-                  "\": offsets of dtype int64 expected, found ", it->second.dtype());
-    lod.emplace_back();
-    for (int64_t offset : it->second.values<int64_t>()) {
-      lod.back().push_back(static_cast<uint64_t>(offset));
-    }
-  }
-}
-
-// Returns whether the array holds offsets of another one in the archive.
-bool IsLevelOf(const TensorMap& arrays, const std::string& name) {
-  const size_t dot = name.rfind(".lod");
-  if (dot == std::string::npos || !arrays.contains(name.substr(0, dot))) return false;
-  const std::string number = name.substr(dot + 4);
-  return !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
-}
-
 FeedList ReadFeeds(const std::string& path) {
-  FeedList feeds;
-  if (path.empty()) return feeds;
+  if (path.empty()) return {};
   const TensorMap arrays = ReadArrays(path);
-  // Arrays of offsets found, less those that LoDOf has assigned to feeds. One remains if a level in
-  // between is missing.
-  int64_t levels = 0;
-  for (const auto& [name, tensor] : arrays) {
-    if (IsLevelOf(arrays, name)) {
-      ++levels;
-      continue;
-    }
-    Tensor feed = tensor;
-    LoD lod = LoDOf(arrays, name);
-    levels -= static_cast<int64_t>(lod.size());
-    if (!lod.empty()) feed.set_lod(std::move(lod));
-    feeds.emplace_back(name, std::move(feed));
-  }
-  SKIFF_ENFORCE(levels == 0, kInvalidArgument, path,
-                ": offsets of a level without those of the levels above it");
-  return feeds;
+  return {arrays.begin(), arrays.end()};
 }
 
 void SetParameters(const std::string& path, const Program& program, Scope* scope) {
@@ -111,20 +73,19 @@ void AppendToSeries(const FetchList& names, const BoundProgram& bound,
 TensorMap ResultsOf(const FetchList& names, const BoundProgram& bound,
                     const std::map<std::string, std::vector<double>>& series) {
   TensorMap results;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const Tensor& value = bound.fetch(i);
-    results[names[i]] = value;
-    for (size_t level = 0; level < value.lod().size(); ++level) {
-      const std::vector<uint64_t>& offsets = value.lod()[level];
-      results[StrCat(names[i], ".lod", level)] = Tensor::FromValues<int64_t>(
-          {static_cast<int64_t>(offsets.size())}, {offsets.begin(), offsets.end()});
-    }
-  }
+  for (size_t i = 0; i < names.size(); ++i) results[names[i]] = bound.fetch(i);
   for (const auto& [name, values] : series) {
     results[name + ".steps"] =
         Tensor::FromValues<double>({static_cast<int64_t>(values.size())}, values);
   }
   return results;
+}
+
+// As the op `print` writes it.
+std::string TextOfLoD(const LoD& lod) {
+  std::string levels;
+  for (const std::vector<uint64_t>& offsets : lod) levels += StrCat("{", Join(offsets, ", "), "}");
+  return StrCat("{", levels, "}");
 }
 
 // Sets the option that has the name of the key.
@@ -209,6 +170,7 @@ std::string DescribeRun(const RunProgramResult& result) {
   text += "\n";
   for (const auto& [name, value] : result.fetches) {
     text += StrCat(name, " ", value.dtype(), " ", value.shape());
+    if (!value.lod().empty()) text += StrCat(" lod ", TextOfLoD(value.lod()));
     if (HasNumbers(value)) text += StrCat(" = ", ElementsAsText(value, kShownValues));
     if (HasNumbers(value) && value.element_count() > kShownValues) text += " …";
     text += "\n";

@@ -1,5 +1,6 @@
 // Runs a serialised Fluid program with arrays from files: NumPy archives, or safetensors for names
-// that end with `.safetensors`.
+// that end with `.safetensors`. In both, `x.lod0`, `x.lod1`, … are the offsets of a ragged `x`
+// (framework/io/lod_entries.h).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct RunProgramOptions {
   std::string program;             // file with a serialised ProgramDesc
   std::string startup;             // the same, run first; empty: none
   std::string params;              // arrays that set persistables after the startup program
-  std::string feed;                // arrays of the feeds; `x.lod0`, `x.lod1`, …: offsets of `x`
+  std::string feed;                // arrays of the feeds
   std::vector<std::string> fetch;  // names of variables
   int64_t steps = 1;               // runs with the same feed
   std::string save_params;         // arrays of all persistables after the last run; empty: none
@@ -29,15 +30,14 @@ struct RunProgramResult {
   std::vector<double> step_ms;                          // of every run
 };
 
-// Runs the program and writes to `out` the last value of each fetch under its name (offsets as
-// `<name>.lod0`, …) and, for fetches of one element, the value of every step as `<name>.steps`.
-// Throws Error for unreadable or corrupt files, for a params entry that isn't a persistable of the
-// program, for offsets that aren't int64 or skip a level, and as Executor.
+// Runs the program and writes to `out` the last value of each fetch under its name and, for fetches
+// of one element, the value of every step as `<name>.steps`. Throws Error for unreadable or corrupt
+// files, for a params entry that isn't a persistable of the program, and as Executor.
 RunProgramResult RunProgramFile(const RunProgramOptions& options);
 
 // Returns a description for people: the number of steps; from 5 steps on, the median milliseconds
-// of those after the second, and the peak RSS; and a line per fetch with dtype, shape and the first
-// values.
+// of those after the second, and the peak RSS; and a line per fetch with dtype, shape, LoD and the
+// first values.
 std::string DescribeRun(const RunProgramResult& result);
 
 // Runs a job for each line of a JSON-lines file. A line is an object with the options as keys

@@ -181,6 +181,7 @@ void ExpectSame(const TensorMap& found, const TensorMap& expected) {
     const Tensor& other = found.at(name);
     EXPECT_EQ(other.dtype(), tensor.dtype());
     EXPECT_EQ(other.shape(), tensor.shape());
+    EXPECT_EQ(other.lod(), tensor.lod());
     if (tensor.byte_count() == 0) continue;
     EXPECT_EQ(
         std::memcmp(other.raw_data(), tensor.raw_data(), static_cast<size_t>(tensor.byte_count())),
@@ -201,6 +202,102 @@ TEST(Npz, RoundTripsNothing) {
   const TempDirectory directory;
   WriteNpz(directory / "a.npz", {});
   EXPECT_TRUE(ReadNpz(directory / "a.npz").empty());
+}
+
+Tensor Offsets(const std::vector<int64_t>& offsets) {
+  return Tensor::FromValues<int64_t>({static_cast<int64_t>(offsets.size())}, offsets);
+}
+
+Tensor WithLoD(Tensor tensor, LoD lod) {
+  tensor.set_lod(std::move(lod));
+  return tensor;
+}
+
+TEST(Npz, RoundTripsLoDOfSeveralLevels) {
+  const TempDirectory directory;
+  TensorMap tensors = Samples();
+  tensors["x"] = WithLoD(Tensor({3, 2}, DType::kFloat32), {{0, 2, 2}, {0, 1, 3}});
+  tensors["x.y"] = WithLoD(Tensor({0, 2}, DType::kFloat64), {{0, 0}});
+  tensors["x.lodger"] = Tensor({1}, DType::kInt64);
+  for (bool compress : {false, true}) {
+    WriteNpz(directory / "a.npz", tensors, compress);
+    ExpectSame(ReadNpz(directory / "a.npz"), tensors);
+  }
+}
+
+std::string Replaced(std::string bytes, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = bytes.find(from, at)) != std::string::npos; at += to.size()) {
+    bytes.replace(at, from.size(), to);
+  }
+  return bytes;
+}
+
+// Writes arrays as NumPy would, which knows no LoD.
+void PutArrays(const std::string& path, const TensorMap& arrays) {
+  TensorMap others;
+  for (const auto& [name, array] : arrays) {
+    std::string other = name;
+    // Of the same length, so that the archive's bytes stay where they are.
+    if (const size_t at = other.find(".lod"); at != std::string::npos) other.replace(at, 4, "_lod");
+    others.emplace(other, array);
+  }
+  WriteNpz(path, others);
+  PutBytes(path, Replaced(BytesOf(path), "_lod", ".lod"));
+}
+
+TEST(Npz, ReadsOffsetsThatArraysHold) {
+  const TempDirectory directory;
+  const std::string path = directory / "a.npz";
+  PutArrays(path, {{"x", Tensor({3}, DType::kInt64)},
+                   {"x.lod0", Offsets({0, 1})},
+                   {"x.lod1", Offsets({0, 3})}});
+  const TensorMap read = ReadNpz(path);
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read.at("x").lod(), (LoD{{0, 1}, {0, 3}}));
+}
+
+TEST(Npz, RefusesOffsetsThatAreNone) {
+  const TempDirectory directory;
+  const std::string path = directory / "a.npz";
+  const auto expect = [&](const TensorMap& arrays, const std::string& message) {
+    PutArrays(path, arrays);
+    ExpectError([&] { ReadNpz(path); }, ErrorCode::kDataLoss, path + ": " + message);
+  };
+  const Tensor x({3, 2}, DType::kFloat32);
+  expect({{"x", x}, {"x.lod0", Tensor({2}, DType::kInt32)}},
+         "\"x.lod0\": int32 [2], expected offsets of int64 in one dim");
+  expect({{"x", x}, {"x.lod0", Tensor({2, 1}, DType::kInt64)}},
+         "\"x.lod0\": int64 [2, 1], expected offsets of int64 in one dim");
+  expect({{"x", x}, {"x.lod0", Offsets({0, -3})}}, "\"x.lod0\": offset -3, expected at least 0");
+  expect({{"x", x}, {"x.lod0", Offsets({0, 2, 1, 3})}},
+         "offsets of \"x\": LoD level 0: offset 2 is 1 after 2: expected no less");
+  expect({{"x", x}, {"x.lod0", Offsets({0, 2})}},
+         "offsets of \"x\": LoD level 0 ends at 2: expected 3 (rows)");
+  expect({{"x", x}, {"x.lod1", Offsets({0, 3})}},
+         "\"x\" has 1 arrays of offsets, but \"x.lod0\" isn't among them");
+  expect({{"x", x}, {"x.lod0", Offsets({0, 1})}, {"x.lod02", Offsets({0, 3})}},
+         "\"x\" has 2 arrays of offsets, but \"x.lod1\" isn't among them");
+  expect({{"y", x}, {"x.lod0", Offsets({0, 3})}},
+         "\"x.lod0\" has the offsets of \"x\", which isn't there");
+}
+
+TEST(Npz, RefusesNamesThatMeanOffsets) {
+  const TempDirectory directory;
+  ExpectError(
+      [&] {
+        WriteNpz(directory / "a.npz", {{"x.lod0", Offsets({0, 3})}});
+      },
+      ErrorCode::kInvalidArgument,
+      "tensor \"x.lod0\" would be read as offsets of \"x\": expected another name");
+  EXPECT_TRUE(NamesIn(directory.path()).empty());
+}
+
+TEST(Npy, RefusesToWriteLoD) {
+  const TempDirectory directory;
+  const Tensor ragged = WithLoD(Tensor({3}, DType::kFloat32), {{0, 3}});
+  ExpectError(
+      [&] { WriteNpyFile(directory / "a.npy", ragged); }, ErrorCode::kFailedPrecondition,
+      directory / "a.npy: a single array has no place for a LoD of 1 levels, expected none");
 }
 
 TEST(Npz, RepeatsItsBytes) {
@@ -251,13 +348,6 @@ TEST(Npz, SurvivesAThousandMutations) {
     }
   }
   EXPECT_GT(refused, 500);
-}
-
-std::string Replaced(std::string bytes, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = bytes.find(from, at)) != std::string::npos; at += to.size()) {
-    bytes.replace(at, from.size(), to);
-  }
-  return bytes;
 }
 
 TEST(Npz, RefusesNamesThatAreTwiceOrNoArrays) {

@@ -568,6 +568,12 @@ TEST_F(Safetensors, RefuseToWriteWhatTheFormatLacks) {
   };
   expect({{"x", one}, {"y", Tensor()}}, {}, ErrorCode::kFailedPrecondition,
          path + ": tensor \"y\" can't be saved: expected storage of plain layout");
+  Tensor ragged({3, 2}, DType::kFloat32);
+  ragged.set_lod({{0, 2, 3}});
+  expect({{"x", ragged}}, {}, ErrorCode::kFailedPrecondition,
+         path +
+             ": tensor \"x\" has a LoD of 1 levels, for which the format has no place: expected "
+             "none");
   const Tensor blocked({1, 3, 2, 2}, DType::kFloat32, Place::Cpu(), Layout::Blocked(8));
   expect({{"x", blocked}}, {}, ErrorCode::kFailedPrecondition,
          path + ": tensor \"x\" can't be saved: expected storage of plain layout");

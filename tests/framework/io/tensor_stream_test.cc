@@ -97,6 +97,18 @@ TEST(TensorStream, RoundTripsNestedLoD) {
   EXPECT_EQ(Parse(StreamOf(tensor)).lod(), tensor.lod());
 }
 
+// What PaddlePaddle 2.6.2's op `save` writes for [0, 1, 2] with the lengths [2, 0] and [1, 2].
+TEST(TensorStream, HasTheBytesOfFluidForSeveralLevels) {
+  const std::string fluid =
+      Little(uint32_t{0}, uint64_t{2}, uint64_t{24}, uint64_t{0}, uint64_t{2}, uint64_t{2},
+             uint64_t{24}, uint64_t{0}, uint64_t{1}, uint64_t{3}, uint32_t{0}, int32_t{6}) +
+      Desc(5, "\x03\x01") + Little(0.f, 1.f, 2.f);
+  Tensor tensor = Tensor::FromValues<float>({3, 1}, {0, 1, 2});
+  tensor.set_lod({{0, 2, 2}, {0, 1, 3}});
+  EXPECT_EQ(StreamOf(tensor), fluid);
+  EXPECT_EQ(Parse(fluid).lod(), tensor.lod());
+}
+
 TEST(TensorStream, ReadsOneTensorAfterAnother) {
   const std::string bytes = kGolden + kGolden;
   MemorySource source(bytes, "memory");
