@@ -49,6 +49,7 @@
 #include "framework/ir/program.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
+#include "framework/tensor/ragged.h"
 #include "framework/tensor/replaced_values.h"
 #include "framework/tensor/tensor.h"
 #include "framework/training/average.h"

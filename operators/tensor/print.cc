@@ -44,7 +44,7 @@ PrintSettings SettingsOf(const OpContext& context) {
 void WriteLod(const LoD& lod) {
   std::fputs("  - lod: {", stdout);
   for (size_t level = 0; level < lod.size(); ++level) {
-    std::fputs(level > 0 ? ", {" : "{", stdout);
+    std::fputs("{", stdout);
     for (size_t i = 0; i < lod[level].size(); ++i) {
       std::printf(i > 0 ? ", %llu" : "%llu", static_cast<unsigned long long>(lod[level][i]));
     }

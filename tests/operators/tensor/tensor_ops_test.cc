@@ -639,6 +639,18 @@ TEST_F(TensorOps, PrintWritesFluidsText) {
             "  - place: Place(cpu)\n  - data: [1 2 3 4]\n");
 }
 
+// As PaddlePaddle 2.6.2 does: nothing between two levels.
+TEST_F(TensorOps, PrintWritesEachLevelOfALoD) {
+  Tensor in = Tensor::FromValues<float>({5, 1}, {0, 1, 2, 3, 4});
+  in.set_lod({{0, 2, 3}, {0, 1, 2, 5}});
+  const AttributeMap lod_alone = {{"print_tensor_name", false},
+                                  {"print_tensor_type", false},
+                                  {"print_tensor_shape", false},
+                                  {"print_tensor_layout", false}};
+  EXPECT_EQ(Printed(registry_, lod_alone, in),
+            "  - lod: {{0, 2, 3}{0, 1, 2, 5}}\n  - place: Place(cpu)\n  - data: [0 1 2]\n");
+}
+
 TEST_F(TensorOps, PrintWritesInItsPhaseAndNoMoreThanFirstN) {
   const Tensor in = Tensor::FromValues<int64_t>({1}, {1});
   const auto lines = [&](AttributeMap attrs, int times) {
