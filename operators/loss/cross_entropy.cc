@@ -29,11 +29,7 @@ void CheckInputs(const OpContext& context) {
 }
 
 Shape LossesShape(const OpContext& context) {
-  const Shape& x = context.Input("X").shape;
-  Shape losses(x.dims().first(static_cast<size_t>(LastAxis(context))));
-  const bool keeps_axis = context.Input("Label").shape.rank() == x.rank();
-  if (keeps_axis) losses.Append(1);
-  return losses;
+  return RowLossShape(context.Input("X").shape, context.Input("Label").shape);
 }
 
 void Infer(OpContext& context) {

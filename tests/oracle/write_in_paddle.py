@@ -6,8 +6,9 @@ usage: write_in_paddle.py DIR [--fixture]
 DIR/<name>/ then holds main.pb, startup.pb, params.npz (all persistable variables after the startup
 program), feed.npz, and paddle.npz with the losses of 20 steps; DIR/programs.json lists the programs,
 and DIR/skiff_jobs.jsonl is for tools/run_program. compare_with_paddle.py compares (run.sh does all).
-With --fixture, DIR becomes tests/tools/run_program/paddle_encoder, what the test there needs of one
-program, without the stacks of the calls that made its ops, which name folders of a machine.
+With --fixture, DIR becomes the folder of that name in tests/tools/run_program (paddle_encoder, paddle_lstm or
+paddle_gru), what the test there needs of one program, without the stacks of the calls that made its ops, which name
+folders of a machine.
 Needs numpy and paddlepaddle==2.6.2 in the interpreter that runs it.
 """
 import json
@@ -20,7 +21,9 @@ if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-") or sys.argv[2:] no
 
 import numpy as np
 
-from paddle_oracle import Session, paddle
+from paddle.base.layer_helper import LayerHelper
+
+from paddle_oracle import Session, level_name, paddle
 
 STEPS = 20
 nn, functional, optimizers = paddle.nn, paddle.nn.functional, paddle.optimizer
@@ -117,6 +120,94 @@ class SparseWord2Vec(Word2Vec):
     SPARSE = True
 
 
+class Texts:
+    """Classifies ragged texts: an embedding, what `encode` makes of it, a pooling of each text."""
+
+    LENGTHS, WORDS, WIDTH, CLASSES = [5, 1, 9, 3, 3, 7], 30, 6, 3
+
+    @classmethod
+    def build(cls, dtype):
+        ids = paddle.static.data("ids", [-1], "int64", lod_level=1)
+        label = paddle.static.data("label", [-1, 1], "int64")
+        rows = paddle.static.nn.embedding(ids, [cls.WORDS, cls.WIDTH], dtype=dtype)
+        logits = paddle.static.nn.fc(cls.encode(rows, dtype), cls.CLASSES)
+        return paddle.mean(functional.softmax_with_cross_entropy(logits, label)), []
+
+    @classmethod
+    def feed(cls, dtype):
+        draw = np.random.RandomState(1)
+        return {"ids": draw.randint(0, cls.WORDS, sum(cls.LENGTHS)),
+                level_name("ids", 0): np.cumsum([0, *cls.LENGTHS]),
+                "label": draw.randint(0, cls.CLASSES, (len(cls.LENGTHS), 1))}
+
+
+def recurrence(op_type, inputs, sizes, outputs, attrs, dtype):
+    """The states [rows, size] of a whole-sequence operator, for which this PaddlePaddle has no layer any more."""
+    helper = LayerHelper(op_type)
+    made = {slot: helper.create_variable_for_type_inference(dtype) for slot in outputs}
+    parameters = {slot: helper.create_parameter(paddle.ParamAttr(), shape, dtype, is_bias=slot == "Bias")
+                  for slot, shape in sizes.items()}
+    helper.append_op(type=op_type, inputs={**inputs, **parameters}, outputs=made, attrs=attrs)
+    return made["Hidden"]
+
+
+class LstmTexts(Texts):
+    """An LSTM with peepholes forwards, one without them backwards."""
+
+    SIZE = 5
+
+    @classmethod
+    def lstm(cls, rows, dtype, peepholes, is_reverse):
+        gates = paddle.static.nn.fc(rows, 4 * cls.SIZE, bias_attr=False)
+        return recurrence("lstm", {"Input": gates},
+                          {"Weight": [cls.SIZE, 4 * cls.SIZE], "Bias": [1, (7 if peepholes else 4) * cls.SIZE]},
+                          ["Hidden", "Cell", "BatchGate", "BatchCellPreAct"],
+                          {"use_peepholes": peepholes, "is_reverse": is_reverse, "gate_activation": "sigmoid",
+                           "cell_activation": "tanh", "candidate_activation": "tanh"}, dtype)
+
+    @classmethod
+    def encode(cls, rows, dtype):
+        pool = paddle.static.nn.sequence_lod.sequence_pool
+        forwards, backwards = cls.lstm(rows, dtype, True, False), cls.lstm(rows, dtype, False, True)
+        return paddle.concat([pool(forwards, "last"), pool(forwards, "max"), pool(backwards, "average")], axis=1)
+
+
+class GruTexts(Texts):
+    """A GRU forwards, another one backwards in the mode of the original paper."""
+
+    SIZE = 5
+
+    @classmethod
+    def gru(cls, rows, dtype, origin_mode, is_reverse):
+        gates = paddle.static.nn.fc(rows, 3 * cls.SIZE, bias_attr=False)
+        return recurrence("gru", {"Input": gates}, {"Weight": [cls.SIZE, 3 * cls.SIZE], "Bias": [1, 3 * cls.SIZE]},
+                          ["Hidden", "BatchGate", "BatchResetHiddenPrev", "BatchHidden"],
+                          {"origin_mode": origin_mode, "is_reverse": is_reverse, "gate_activation": "sigmoid",
+                           "activation": "tanh"}, dtype)
+
+    @classmethod
+    def encode(cls, rows, dtype):
+        pool = paddle.static.nn.sequence_lod.sequence_pool
+        forwards, backwards = cls.gru(rows, dtype, False, False), cls.gru(rows, dtype, True, True)
+        return paddle.concat([pool(forwards, "last"), pool(forwards, "sqrt"), pool(backwards, "first")], axis=1)
+
+
+class CnnTexts(Texts):
+    """Convolutions over 3 and over 4 words, and the largest value or the sum of each filter.
+
+    In float32 only: PaddlePaddle's sequence_conv reads float64 as float32 and refuses it.
+    """
+
+    DTYPES = ("float32",)
+
+    @classmethod
+    def encode(cls, rows, dtype):
+        layers = paddle.static.nn.sequence_lod
+        conv = lambda width, act: layers.sequence_conv(rows, 5, filter_size=width, act=act)
+        return paddle.concat([layers.sequence_pool(conv(3, "tanh"), "max"),
+                              layers.sequence_pool(conv(4, "sigmoid"), "sum")], axis=1)
+
+
 # ---- optimizers
 
 
@@ -142,6 +233,18 @@ def adagrad():
     return optimizers.Adagrad(0.1)
 
 
+def adam():
+    return optimizers.Adam(1e-2, epsilon=1e-5)
+
+
+def rmsprop():
+    return optimizers.RMSProp(1e-2, epsilon=1e-4, momentum=0.5)
+
+
+def centered_rmsprop():
+    return optimizers.RMSProp(1e-2, epsilon=1e-2, centered=True)
+
+
 def lars():
     return paddle.incubate.optimizer.LarsMomentumOptimizer(1.0, 0.9, lars_coeff=0.02, lars_weight_decay=1e-3)
 
@@ -162,7 +265,17 @@ PROGRAMS = {
     "word2vec_sparse_adagrad": (SparseWord2Vec, adagrad),
     "word2vec_lars": (Word2Vec, lars),
     "word2vec_lamb": (Word2Vec, lamb),
+    "lstm_adam": (LstmTexts, adam),
+    "lstm_rmsprop": (LstmTexts, rmsprop),
+    "gru_adam": (GruTexts, adam),
+    "gru_rmsprop": (GruTexts, centered_rmsprop),
+    "sequence_conv_adam": (CnnTexts, adam),
+    "sequence_conv_rmsprop": (CnnTexts, rmsprop),
 }
+
+
+# Programs that a test keeps, by the name of their folder.
+FIXTURES = {"paddle_encoder": "encoder_adamw", "paddle_lstm": "lstm_adam", "paddle_gru": "gru_rmsprop"}
 
 
 def build(dtype, network, make_optimizer):
@@ -212,13 +325,14 @@ def write_fixture(folder):
     """Writes one small program, what it starts from, and its losses (under the name "loss")."""
     os.makedirs(folder, exist_ok=True)
     at = lambda name: os.path.join(folder, name)
-    main, startup, (loss,) = build("float32", *PROGRAMS["encoder_adamw"])
+    network, make_optimizer = PROGRAMS[FIXTURES[os.path.basename(os.path.normpath(folder))]]
+    main, startup, (loss,) = build("float32", network, make_optimizer)
     write_program(at("main.pb"), main, with_call_stacks=False)
     session = Session()
     session.run(startup)
     persistables = {v.name: session.get(v.name) for v in main.list_vars() if v.persistable}
     np.savez_compressed(at("params.npz"), **persistables)
-    feed = Encoder.feed("float32")
+    feed = network.feed("float32")
     np.savez_compressed(at("feed.npz"), **feed)
     np.savez_compressed(at("losses.npz"), **train(session, main, feed, [loss]))
 
@@ -233,7 +347,7 @@ def job(folder, description):
 def main(root):
     descriptions, jobs = [], []
     for name, (network, make_optimizer) in PROGRAMS.items():
-        for dtype in ("float64", "float32"):
+        for dtype in getattr(network, "DTYPES", ("float64", "float32")):
             folder = os.path.join(root, "%s_%s" % (name, dtype))
             descriptions.append(write(folder, dtype, network, make_optimizer))
             jobs.append(job(folder, descriptions[-1]))

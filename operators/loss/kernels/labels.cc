@@ -14,6 +14,12 @@ Shape LossShape(const Shape& scores, int axis) {
   return shape;
 }
 
+Shape RowLossShape(const Shape& scores, const Shape& label) {
+  Shape losses(scores.dims().first(static_cast<size_t>(scores.rank() - 1)));
+  if (label.rank() == scores.rank()) losses.Append(1);
+  return losses;
+}
+
 namespace {
 
 void CheckDims(std::string_view where, const Shape& label, const Shape& expected) {

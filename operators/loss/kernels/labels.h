@@ -21,6 +21,10 @@ void CheckLabel(std::string_view where, const TensorMeta& scores, const TensorMe
 // Returns the shape of a loss: that of the scores, with 1 at `axis`.
 Shape LossShape(const Shape& scores, int axis);
 
+// Returns the shape of losses of scores whose classes are in the last dim: with 1 in its place if
+// hard labels keep that dim, else without it.
+Shape RowLossShape(const Shape& scores, const Shape& label);
+
 // Returns the logarithm; that of 0 is bounded as in Fluid.
 template <typename T>
 T BoundedLog(T value) {
