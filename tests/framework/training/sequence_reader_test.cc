@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "framework/training/prefetching_reader.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff::training {
@@ -116,6 +118,63 @@ TEST(SequenceReader, ResumesInsideAnEpoch) {
                           resumed.Restore({{"epoch", "0"}, {"batch", "1000"}});
                         }),
               HasSubstr("epoch 0, batch 1000 is no place to read from"));
+}
+
+void ExpectSame(const Batch& found, const Batch& expected) {
+  EXPECT_EQ(found.feed("ids").ToVector<int64_t>(), expected.feed("ids").ToVector<int64_t>());
+  EXPECT_EQ(found.feed("ids").lod(), expected.feed("ids").lod());
+  EXPECT_EQ(found.feed("label").ToVector<int64_t>(), expected.feed("label").ToVector<int64_t>());
+  EXPECT_EQ(found.samples, expected.samples);
+}
+
+PrefetchingReader Ahead(const LabelledSequences& data, const SequenceReaderOptions& options,
+                        int32_t batches) {
+  return PrefetchingReader(std::make_unique<SequenceReader>(&data, options), batches);
+}
+
+TEST(SequenceReader, ReadsAheadWithoutAChange) {
+  const LabelledSequences data = ManySequences();
+  const SequenceReaderOptions options{.batch_size = 8, .most_tokens = 90, .shuffle = true};
+  for (const int32_t batches : {1, 3, 100}) {
+    PrefetchingReader ahead = Ahead(data, options, batches);
+    SequenceReader plain(&data, options);
+    for (int64_t epoch = 0; epoch < 3; ++epoch) {
+      ahead.StartEpoch(epoch);
+      plain.StartEpoch(epoch);
+      EXPECT_EQ(ahead.batches_in_epoch(), plain.batches_in_epoch());
+      Batch found, expected;
+      while (plain.Next(&expected)) {
+        ASSERT_TRUE(ahead.Next(&found));
+        ExpectSame(found, expected);
+        EXPECT_EQ(ahead.state(), plain.state());
+      }
+      EXPECT_FALSE(ahead.Next(&found));
+    }
+  }
+}
+
+// The state is that of the batches taken, not of those read ahead.
+TEST(SequenceReader, ResumesInsideAnEpochThatWasReadAhead) {
+  const LabelledSequences data = ManySequences();
+  const SequenceReaderOptions options{.batch_size = 8, .shuffle = true, .seed = 3};
+  PrefetchingReader broken_off = Ahead(data, options, 4);
+  broken_off.StartEpoch(2);
+  Batch found, expected;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(broken_off.Next(&found));
+  PrefetchingReader resumed = Ahead(data, options, 2);
+  resumed.Restore(broken_off.state());
+  SequenceReader plain(&data, options);
+  plain.StartEpoch(2);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(plain.Next(&expected));
+  while (plain.Next(&expected)) {
+    ASSERT_TRUE(resumed.Next(&found));
+    ExpectSame(found, expected);
+  }
+  EXPECT_FALSE(resumed.Next(&found));
+  resumed.StartEpoch(3);
+  plain.StartEpoch(3);
+  ASSERT_TRUE(resumed.Next(&found) && plain.Next(&expected));
+  ExpectSame(found, expected);
 }
 
 TEST(SequenceReader, RefusesWhatItCannotRead) {
