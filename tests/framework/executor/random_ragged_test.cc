@@ -1,0 +1,83 @@
+// Random programs on ragged feeds compute the same bits however their memory is planned, with dead
+// memory full of NaN, and the same numbers as with plans for the very rows of each run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "framework/ir/op_role.h"
+#include "framework/op/registry.h"
+#include "tests/harness/memory_check.h"
+#include "tests/harness/random_ragged_workload.h"
+
+namespace skiff::harness {
+namespace {
+
+using ::testing::IsEmpty;
+
+constexpr uint64_t kPrograms = 24;
+
+Workload Draw(uint64_t seed) {
+  return RandomRaggedWorkload(DefaultOpRegistry(), seed,
+                              {.layers = 4 + static_cast<int>(seed % 12)});
+}
+
+TEST(RandomRagged, RepeatsForOneSeed) {
+  const Workload first = Draw(3);
+  EXPECT_EQ(WorkloadText(first), WorkloadText(Draw(3)));
+  EXPECT_NE(WorkloadText(first), WorkloadText(Draw(4)));
+}
+
+TEST(RandomRagged, DrawsEverySequenceOpAndItsGradient) {
+  std::set<std::string> drawn;
+  for (uint64_t seed = 0; seed < kPrograms; ++seed) {
+    for (const auto& op : Draw(seed).programs[0]->root()->ops()) drawn.insert(op->type);
+  }
+  for (const std::string type :
+       {"sequence_pool", "sequence_softmax", "sequence_conv", "sequence_reverse",
+        "sequence_reshape", "row_conv", "gru", "lstm", "lookup_table", "lookup_table_v2"}) {
+    EXPECT_TRUE(drawn.contains(type) && drawn.contains(type + "_grad")) << type;
+  }
+  EXPECT_TRUE(drawn.contains("sequence_enumerate"));
+  const bool has_expand = DefaultOpRegistry().Find("sequence_expand_as") != nullptr;
+  EXPECT_EQ(drawn.contains("sequence_expand_as_grad"), has_expand);
+}
+
+class RandomRaggedPrograms : public ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(RandomRaggedPrograms, ComputeTheSameBitsHoweverMemoryIsPlanned) {
+  const Workload workload = Draw(GetParam());
+  const std::vector<RunTrace> expected = RunWorkload(workload, NoReuse().options);
+  for (const MemoryChoice& choice : MemoryChoices()) {
+    EXPECT_THAT(MemoryFaults(workload, expected, choice), IsEmpty()) << choice << "\n"
+                                                                     << WorkloadText(workload);
+    if (HasFailure()) return;
+  }
+}
+
+// Another number of rows may be summed in another order.
+TEST_P(RandomRaggedPrograms, ComputeWhatPlansForTheVeryRowsCompute) {
+  constexpr double kTolerance = 2e-5;
+  const Workload workload = Draw(GetParam());
+  const CompileOptions exact{.memory = {.policy = ReusePolicy::kNone}, .exact_rows = true};
+  const std::vector<RunTrace> expected = RunWorkload(workload, exact);
+  WorkloadRunner runner(workload, {.memory = {.poison_dead_memory = true}});
+  for (size_t i = 0; i < workload.runs.size(); ++i) {
+    // From the same state, so that differences don't add up.
+    const RunTrace found = runner.Next(&expected[i].before);
+    EXPECT_THAT(RunDifferences(workload, i, expected[i], found, kTolerance), IsEmpty())
+        << WorkloadText(workload);
+    for (size_t k = 0; k < found.fetches.size(); ++k) {
+      EXPECT_EQ(found.fetches[k].lod(), expected[i].fetches[k].lod())
+          << "run " << i << ": " << workload.runs[i].fetches[k];
+    }
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomRaggedPrograms, ::testing::Range(uint64_t{0}, kPrograms));
+
+}  // namespace
+}  // namespace skiff::harness

@@ -1,0 +1,394 @@
+#include "tests/harness/random_ragged_workload.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <random>
+#include <source_location>
+#include <string>
+#include <utility>
+
+#include "framework/builder/activation.h"
+#include "framework/builder/data.h"
+#include "framework/builder/initializer.h"
+#include "framework/builder/layer_call.h"
+#include "framework/builder/loss.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/optimizer/adam.h"
+#include "framework/builder/optimizer/momentum.h"
+#include "framework/builder/optimizer/rmsprop.h"
+#include "framework/builder/optimizer/sgd.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/sequence.h"
+#include "framework/builder/tensor.h"
+
+namespace skiff::harness {
+namespace {
+
+using Lengths = std::vector<int64_t>;
+
+constexpr int64_t kWords = 15;
+constexpr int64_t kClasses = 3;
+constexpr const char* kPoolings[] = {"SUM", "AVERAGE", "SQRT", "MAX", "FIRST", "LAST"};
+
+// Rows of ragged sequences.
+struct Rows {
+  Variable variable;  // [rows, width]
+  int group = 0;      // those of a group have the same LoD
+  bool read = false;
+};
+
+class RaggedGenerator {
+ public:
+  RaggedGenerator(const OpRegistry& registry, uint64_t seed, const RandomRaggedOptions& options)
+      : registry_(registry),
+        options_(options),
+        random_(seed),
+        main_(std::make_shared<Program>()),
+        startup_(std::make_shared<Program>()) {
+    workload_.name = StrCat("random_ragged_", seed);
+    main_->seed = startup_->seed = seed + 1;
+  }
+
+  Workload Make() {
+    const ProgramGuard guard(main_.get(), startup_.get());
+    AddFeeds();
+    for (int made = 0; made < options_.layers; ++made) AddLayer();
+    Train();
+    workload_.programs.insert(workload_.programs.begin(), main_);
+    workload_.startup = startup_;
+    AddRuns();
+    return std::move(workload_);
+  }
+
+ private:
+  int64_t Below(int64_t limit) {
+    return static_cast<int64_t>(random_() % static_cast<uint64_t>(limit));
+  }
+  bool Chance(double probability) {
+    return static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
+  }
+  int64_t Width() { return 2 + Below(4); }
+  std::string Activation() {
+    constexpr const char* kActivations[] = {"tanh", "sigmoid", "relu", "softsign"};
+    return kActivations[Below(std::ssize(kActivations))];
+  }
+
+  void AddRows(const Variable& variable, int group) { rows_.push_back({variable, group}); }
+
+  // Returns some rows, newer ones with a higher probability, which makes deep programs. `leads_on`:
+  // the loss depends on what is made of them.
+  Rows& PickRows(bool leads_on = true) {
+    const auto count = static_cast<int64_t>(rows_.size());
+    Rows& picked = rows_[static_cast<size_t>(std::max(Below(count), Below(count)))];
+    picked.read = picked.read || leads_on;
+    return picked;
+  }
+
+  // ---- feeds
+
+  void AddFeeds() {
+    const Variable ids = layers::Data("ids", {-1}, DType::kInt64, {.lod_level = 1});
+    const Variable columns = layers::Data("columns", {-1, 1}, DType::kInt64, {.lod_level = 1});
+    label_ = layers::Data("label", {-1, 1}, DType::kInt64);
+    AddRows(layers::Embedding(ids, {.rows = kWords, .width = Width(), .is_sparse = Chance(0.3)}),
+            NewGroup());
+    AddRows(LookupColumns(columns), NewGroup());
+    if (Chance(0.5)) pooled_.push_back(PooledWindows(columns));
+  }
+
+  int NewGroup() { return groups_++; }
+
+  Variable Parameter(const LayerCall& call, const std::vector<int64_t>& dims) {
+    return call.CreateParameter({}, "w", dims, DType::kFloat32, initializer::Xavier());
+  }
+
+  LayerCall Call(const std::string& type) const {
+    return LayerCall(type, "", std::source_location::current());
+  }
+
+  // The older lookup, on ids [rows, 1].
+  Variable LookupColumns(const Variable& columns) {
+    const LayerCall call = Call("lookup_table");
+    Op op("lookup_table");
+    op.SetInput("Ids", {call.Use(columns)});
+    op.SetInput("W", {Parameter(call, {kWords, Width()}).name()});
+    op.SetAttr("is_sparse", Chance(0.3)).SetAttr("padding_idx", int64_t{Chance(0.3) ? 2 : -1});
+    return call.AppendFor(std::move(op));
+  }
+
+  // The embeddings of each id and those after it, pooled.
+  Variable PooledWindows(const Variable& columns) {
+    const LayerCall call = Call("sequence_enumerate");
+    Op op("sequence_enumerate");
+    op.SetInput("X", {call.Use(columns)}).SetAttr("win_size", 2).SetAttr("pad_value", 0);
+    const Variable windows = call.AppendFor(std::move(op));
+    const Variable embedded = layers::Embedding(windows, {.rows = kWords, .width = 2});
+    return layers::Fc(layers::SequencePool(embedded, "SUM"), Width(), {.act = Activation()});
+  }
+
+  // ---- layers
+
+  void AddLayer() {
+    using Add = void (RaggedGenerator::*)();
+    static constexpr Add kLayers[] = {
+        &RaggedGenerator::AddRowWise,   &RaggedGenerator::AddRowWise,
+        &RaggedGenerator::AddPair,      &RaggedGenerator::AddConvolution,
+        &RaggedGenerator::AddRowConv,   &RaggedGenerator::AddReverse,
+        &RaggedGenerator::AddAttention, &RaggedGenerator::AddGru,
+        &RaggedGenerator::AddLstm,      &RaggedGenerator::AddSplit,
+        &RaggedGenerator::AddPool,      &RaggedGenerator::AddPool,
+        &RaggedGenerator::AddExpand,    &RaggedGenerator::AddState,
+        &RaggedGenerator::AddOnPooled};
+    (this->*kLayers[Below(std::ssize(kLayers))])();
+  }
+
+  void AddRowWise() {
+    const auto [x, group, read] = PickRows();
+    switch (Below(4)) {
+      case 0:
+        return AddRows(layers::Fc(x, Width(), {.act = Activation()}), group);
+      case 1:
+        return AddRows(layers::Scale(x, {.scale = -0.5f, .bias = 0.25f}), group);
+      case 2:
+        return AddRows(layers::Dropout(x, 0.3f), group);
+      default:
+        return AddRows(Call("activation").Activate(x, Activation()), group);
+    }
+  }
+
+  void AddPair() {
+    const auto [x, group, read] = PickRows();
+    Variable y = layers::Fc(x, x.dims()[1], {.act = "tanh"});
+    for (Rows& other : rows_) {
+      const bool fits = other.group == group && other.variable.dims() == x.dims();
+      if (!fits || !Chance(0.5)) continue;
+      other.read = true;
+      y = other.variable;
+    }
+    AddRows(Chance(0.5) ? layers::ElementwiseAdd(x, y) : layers::ElementwiseMul(x, y), group);
+  }
+
+  void AddConvolution() {
+    const auto [x, group, read] = PickRows();
+    const int64_t context = 1 + Below(4);
+    AddRows(layers::SequenceConv(x, {.filters = Width(),
+                                     .context = context,
+                                     .start = -Below(context + 1),
+                                     .act = Activation()}),
+            group);
+  }
+
+  void AddRowConv() {
+    const auto [x, group, read] = PickRows();
+    const LayerCall call = Call("row_conv");
+    Op op("row_conv");
+    op.SetInput("X", {call.Use(x)});
+    op.SetInput("Filter", {Parameter(call, {1 + Below(3), x.dims()[1]}).name()});
+    AddRows(call.AppendFor(std::move(op)), group);
+  }
+
+  void AddReverse() {
+    const auto [x, group, read] = PickRows();
+    const LayerCall call = Call("sequence_reverse");
+    Op op("sequence_reverse");
+    op.SetInput("X", {call.Use(x)});
+    AddRows(call.AppendFor(std::move(op), "Y"), group);
+  }
+
+  // Weighs each row by a softmax over its sequence.
+  void AddAttention() {
+    const auto [x, group, read] = PickRows();
+    const LayerCall call = Call("sequence_softmax");
+    Op op("sequence_softmax");
+    op.SetInput("X", {call.Use(layers::Fc(x, 1))});
+    AddRows(layers::ElementwiseMul(x, call.AppendFor(std::move(op)), {.axis = 0}), group);
+  }
+
+  void AddGru() {
+    const auto [x, group, read] = PickRows();
+    const int64_t size = Width();
+    layers::DynamicGruOptions gru{
+        .size = size, .is_reverse = Chance(0.5), .origin_mode = Chance(0.5)};
+    if (!pooled_.empty() && Chance(0.4)) gru.initial = layers::Fc(pooled_.back(), size);
+    AddRows(layers::DynamicGru(layers::Fc(x, 3 * size), gru), group);
+  }
+
+  void AddLstm() {
+    const auto [x, group, read] = PickRows();
+    const int64_t size = Width();
+    const layers::LstmStates states = layers::DynamicLstm(
+        layers::Fc(x, 4 * size),
+        {.size = size, .use_peepholes = Chance(0.5), .is_reverse = Chance(0.5)});
+    AddRows(states.hidden, group);
+    if (Chance(0.3)) AddRows(states.cell, group);
+  }
+
+  // Makes twice as many rows of half the width.
+  void AddSplit() {
+    const auto [x, group, read] = PickRows();
+    const Variable even = layers::Fc(x, 4, {.act = "tanh"});
+    const LayerCall call = Call("sequence_reshape");
+    Op op("sequence_reshape");
+    op.SetInput("X", {call.Use(even)}).SetAttr("new_dim", 2);
+    AddRows(call.AppendFor(std::move(op)), NewGroup());
+  }
+
+  void AddPool() {
+    const Rows& rows = PickRows();
+    const float pad_value = Chance(0.5) ? 0.5f : 0.0f;
+    pooled_.push_back(
+        layers::SequencePool(rows.variable, kPoolings[Below(std::ssize(kPoolings))], pad_value));
+  }
+
+  void AddExpand() {
+    if (pooled_.empty() || registry_.Find("sequence_expand_as") == nullptr) return AddPool();
+    const auto [y, group, read] = PickRows(/*leads_on=*/false);
+    const LayerCall call = Call("sequence_expand_as");
+    Op op("sequence_expand_as");
+    op.SetInput("X", {call.Use(pooled_.back())}).SetInput("Y", {call.Use(y)});
+    AddRows(call.AppendFor(std::move(op)), group);
+  }
+
+  // state = state + the largest value of each column: a variable of the scope that depends on all
+  // rows.
+  void AddState() {
+    const Rows& rows = PickRows(/*leads_on=*/false);
+    const int64_t width = rows.variable.dims()[1];
+    const Variable state = CreatePersistable(StrCat("state_", states_++), {width}, DType::kFloat32,
+                                             0.5, std::source_location::current());
+    Variable largest = layers::ReduceMax(rows.variable, {.dims = {0}});
+    largest.StopGradient();
+    const LayerCall call = Call("elementwise_add");
+    Op op("elementwise_add");
+    op.SetInput("X", {call.Use(state)}).SetInput("Y", {largest.name()});
+    op.SetOutput("Out", {state.name()});
+    call.Append(std::move(op));
+  }
+
+  void AddOnPooled() {
+    if (pooled_.empty()) return AddPool();
+    const Variable x = pooled_[static_cast<size_t>(Below(static_cast<int64_t>(pooled_.size())))];
+    pooled_.push_back(layers::Fc(x, Width(), {.act = Activation()}));
+    if (Chance(0.4)) pooled_.push_back(layers::Concat({x, pooled_.back()}, 1));
+  }
+
+  // ---- training
+
+  void Train() {
+    for (Rows& rows : rows_) {
+      if (!rows.read) {
+        pooled_.push_back(
+            layers::SequencePool(rows.variable, kPoolings[Below(std::ssize(kPoolings))]));
+      }
+    }
+    const Variable scores = layers::Fc(pooled_, kClasses);
+    const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label_));
+    // Cloned before Minimize appends backward and optimizer ops, which evaluation must not run.
+    workload_.programs.push_back(main_->CloneForTest());
+    const GradientClip clip = Chance(0.3) ? ClipByGlobalNorm(1.0f) : GradientClip{};
+    switch (Below(4)) {
+      case 0:
+        optimizer::Sgd({.learning_rate = 0.05, .clip = clip}).Minimize(loss);
+        break;
+      case 1:
+        optimizer::Momentum({.learning_rate = 0.02, .clip = clip}).Minimize(loss);
+        break;
+      case 2:
+        // With a small epsilon, a gradient that is only rounding would move its parameter.
+        optimizer::RmsProp({.learning_rate = 0.01, .epsilon = 1e-3f, .clip = clip}).Minimize(loss);
+        break;
+      default:
+        optimizer::Adam({.learning_rate = 0.01, .epsilon = 1e-3f, .clip = clip}).Minimize(loss);
+    }
+  }
+
+  // ---- runs
+
+  Lengths RandomLengths(int64_t sequences, int64_t longest) {
+    Lengths lengths;
+    for (int64_t i = 0; i < sequences; ++i) lengths.push_back(1 + Below(longest));
+    return lengths;
+  }
+
+  // Long, short and long batches, and what is special about lengths.
+  std::vector<std::pair<Lengths, Lengths>> BatchLengths() {
+    const auto batch = [&](int64_t sequences, int64_t longest) {
+      return std::pair(RandomLengths(sequences, longest), RandomLengths(sequences, longest));
+    };
+    std::vector<std::pair<Lengths, Lengths>> batches = {batch(9, 12), batch(2, 3), batch(7, 14)};
+    batches.emplace_back(Lengths(5, 4), Lengths(5, 4));
+    batches.push_back(batch(1, 20));
+    batches.emplace_back(Lengths{0, 3, 0, 2}, Lengths{1, 0, 0, 6});
+    batches.push_back(batch(3, 5));
+    batches.push_back(batches[0]);
+    // The counts of the first batch, distributed in another way.
+    for (Lengths* lengths : {&batches.back().first, &batches.back().second}) {
+      std::ranges::reverse(*lengths);
+    }
+    return batches;
+  }
+
+  Tensor Ids(const Lengths& lengths, bool as_column) {
+    const int64_t rows = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+    Tensor ids(as_column ? Shape{rows, 1} : Shape{rows}, DType::kInt64);
+    for (int64_t& id : ids.values<int64_t>()) id = Below(kWords);
+    ids.set_lod({OffsetsOf(lengths)});
+    return ids;
+  }
+
+  FeedList FeedsOf(const Lengths& ids, const Lengths& columns) {
+    Tensor label({static_cast<int64_t>(ids.size()), 1}, DType::kInt64);
+    for (int64_t& value : label.values<int64_t>()) value = Below(kClasses);
+    return {{"ids", Ids(ids, false)}, {"columns", Ids(columns, true)}, {"label", label}};
+  }
+
+  // Some floats that the program computes; all in the first run.
+  FetchList ChooseFetches(const Program& program, bool all) {
+    FetchList names;
+    for (const auto& op : program.root()->ops()) {
+      for (const std::string& name : op->OutputNames()) {
+        const Var* var = program.root()->FindVar(name);
+        const bool fits = var != nullptr && var->kind == VarKind::kLoDTensor && IsFloat(var->dtype);
+        if (fits && (all || Chance(0.15)) && std::ranges::count(names, name) == 0) {
+          names.push_back(name);
+        }
+      }
+    }
+    return names;
+  }
+
+  void AddRuns() {
+    size_t index = 0;
+    for (const auto& [ids, columns] : BatchLengths()) {
+      WorkloadRun run;
+      run.program = index == 2 || index == 6 ? 1 : 0;
+      run.feeds = FeedsOf(ids, columns);
+      run.fetches = ChooseFetches(*workload_.programs[run.program], index == 0);
+      workload_.runs.push_back(std::move(run));
+      ++index;
+    }
+  }
+
+  const OpRegistry& registry_;
+  const RandomRaggedOptions options_;
+  std::mt19937_64 random_;
+  std::shared_ptr<Program> main_;
+  std::shared_ptr<Program> startup_;
+  Variable label_;
+  std::vector<Rows> rows_;
+  std::vector<Variable> pooled_;  // [sequences, width]
+  int groups_ = 0;
+  int states_ = 0;
+  Workload workload_;
+};
+
+}  // namespace
+
+Workload RandomRaggedWorkload(const OpRegistry& registry, uint64_t seed,
+                              const RandomRaggedOptions& options) {
+  return RaggedGenerator(registry, seed, options).Make();
+}
+
+}  // namespace skiff::harness

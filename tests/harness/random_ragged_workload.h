@@ -1,0 +1,26 @@
+// Random programs on ragged feeds: sequence operators, recurrences, lookups, with gradients.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/op/registry.h"
+#include "tests/harness/workload.h"
+
+namespace skiff::harness {
+
+struct RandomRaggedOptions {
+  int layers = 10;  // drawn; others read the feeds and make the loss
+};
+
+// Returns a workload that depends only on seed, options and which operators the registry has.
+//
+// Its programs read two ragged feeds of ids, whose sequences have different lengths, and a label
+// for each pair. Layers on rows keep their LoD, pool the sequences, expand pooled sequences to rows
+// again, or split each row into several. All values lead to the loss; the program is trained by
+// some optimizer, and has an evaluation clone. The runs are long, short, and long again; one has
+// sequences of equal lengths, one has a single sequence, one has empty ones. The fetches differ
+// from run to run.
+Workload RandomRaggedWorkload(const OpRegistry& registry, uint64_t seed,
+                              const RandomRaggedOptions& options = {});
+
+}  // namespace skiff::harness
