@@ -278,8 +278,9 @@ class TextData final : public DocumentData {
 // Validates on questions about facts of the world.
 class WorldData final : public DocumentData {
  public:
-  WorldData(const PretrainingDataOptions& options, const text::WorldCorpus& world)
-      : DocumentData(options, world.documents, world.Lexicon()),
+  WorldData(const PretrainingDataOptions& options, const text::WorldCorpus& world,
+            const std::vector<std::string>& phrases)
+      : DocumentData(options, world.documents, phrases),
         questions_(world.questions.size()),
         baseline_(text::MeasureFrequencyBaseline(world)) {
     MakeTrainSource();
@@ -306,6 +307,10 @@ class InstanceData final : public MaskedData {
   InstanceData(const PretrainingDataOptions& options, const std::string& file,
                const std::vector<std::string>& phrases)
       : MaskedData(options, text::ReadVocabulary(options.vocabulary_file)) {
+    // The instances are pairs already, and labelled.
+    SKIFF_ENFORCE(options.sentence_tasks == "next_sentence" || options.sentence_tasks == "none",
+                  kInvalidArgument, "sentence_tasks \"", options.sentence_tasks, "\" of ",
+                  options.data, ": expected next_sentence, whose labels it has, or none");
     std::vector<text::Instance> all = text::ReadErnieDemo(file, vocabulary_);
     std::vector<text::Instance> last = text::HoldBackLast(&all, options.held_back, file);
     MakeMasker(phrases);
@@ -316,6 +321,7 @@ class InstanceData final : public MaskedData {
   }
 
   std::vector<SentenceTaskShape> sentence_tasks() const override {
+    if (options_.sentence_tasks == "none") return {};
     return {{.name = "next_sentence"}};
   }
   int64_t sentences() const override { return 2; }
@@ -330,11 +336,26 @@ class InstanceData final : public MaskedData {
   std::unique_ptr<text::InstanceList> held_back_;
 };
 
-std::vector<std::string> Phrases(const PretrainingDataOptions& options) {
-  if (options.masking != "phrase") return {};
-  SKIFF_ENFORCE(!options.lexicon_file.empty(), kInvalidArgument, "masking phrases of ",
-                options.data, ": expected a lexicon of them, found none");
-  return text::ReadLexiconEntries(options.lexicon_file);
+// The phrases that the options want masked as a whole; those of `world` if they name no file.
+std::vector<std::string> Phrases(const PretrainingDataOptions& options,
+                                 const text::WorldCorpus* world = nullptr) {
+  const bool has_file = !options.lexicon_file.empty();
+  if (options.masking != "phrase") {
+    SKIFF_ENFORCE(!has_file, kInvalidArgument, "lexicon ", options.lexicon_file, ": masking \"",
+                  options.masking,
+                  "\" doesn't read it: expected masking \"phrase\", or no lexicon");
+    return {};
+  }
+  if (has_file) return text::ReadLexiconEntries(options.lexicon_file);
+  SKIFF_ENFORCE(world != nullptr, kInvalidArgument, "masking phrases of ", options.data,
+                ": expected a lexicon of them, found none");
+  return world->Lexicon();
+}
+
+std::unique_ptr<PretrainingData> MakeWorldData(const PretrainingDataOptions& options) {
+  const text::WorldCorpus world =
+      text::GenerateWorldCorpus({.documents = options.world_documents, .seed = options.seed});
+  return std::make_unique<WorldData>(options, world, Phrases(options, &world));
 }
 
 }  // namespace
@@ -345,10 +366,7 @@ std::unique_ptr<PretrainingData> MakePretrainingData(const PretrainingDataOption
   if (known.sentence_tasks == "auto") {
     known.sentence_tasks = kind == kWorld ? "none" : "next_sentence";
   }
-  if (kind == kWorld && file.empty()) {
-    return std::make_unique<WorldData>(
-        known, text::GenerateWorldCorpus({.documents = known.world_documents, .seed = known.seed}));
-  }
+  if (kind == kWorld && file.empty()) return MakeWorldData(known);
   const bool has_documents = kind == "text" || kind == "table" || kind == kLabelled;
   SKIFF_ENFORCE(!file.empty() && (has_documents || kind == "ernie_demo"), kInvalidArgument,
                 "data \"", options.data,

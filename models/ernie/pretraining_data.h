@@ -20,10 +20,11 @@ struct PretrainingDataOptions {
   std::string data = "world";
   std::string vocabulary_file = {};  // empty: made from the texts
   int64_t vocabulary_size = 8000;    // of one that is made
-  std::string lexicon_file = {};   // phrases to mask as a whole; empty: those of the world, if any
+  // Phrases to mask as a whole, with the masking "phrase" only; empty: those of the world, if any.
+  std::string lexicon_file = {};
   std::string masking = "phrase";  // piece, word or phrase
   // next_sentence, reordering and distance, with commas between them, or none; auto: none for the
-  // world, else next_sentence.
+  // world, else next_sentence. Instances of token ids have labels of next_sentence only.
   std::string sentence_tasks = "auto";
   // The share of documents or instances to validate on: the last of each file; of a labelled one,
   // the last of each class. A made vocabulary doesn't know them.
@@ -51,8 +52,8 @@ class PretrainingData {
 };
 
 // Throws an Error (kInvalidArgument) for options that aren't in the lists, for instances without a
-// vocabulary file, and for phrases to mask without a lexicon; and what the readers of files and the
-// sources of samples throw.
+// vocabulary file or with another sentence task, and for phrases to mask without a lexicon or the
+// other way round; and what the readers of files and the sources of samples throw.
 std::unique_ptr<PretrainingData> MakePretrainingData(const PretrainingDataOptions& options);
 
 }  // namespace skiff::models

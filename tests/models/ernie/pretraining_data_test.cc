@@ -169,6 +169,50 @@ TEST_F(PretrainingDataFiles, AnErrorNamesTheFileThatIsTooShort) {
               HasSubstr("one: cannot hold back a share of 0.1 of 1 examples"));
 }
 
+// A lexicon that is given takes the place of the world's.
+TEST_F(PretrainingDataFiles, MasksThePhrasesThatAreGiven) {
+  PretrainingDataOptions options = SmallWorld();
+  options.lexicon_file = Write("lexicon", "the city of\n");
+  const auto given = MakePretrainingData(options);
+  const auto world = MakePretrainingData(SmallWorld());
+  const auto first = given->TrainReader();
+  const auto second = world->TrainReader();
+  training::Batch x, y;
+  ASSERT_TRUE(first->Next(&x) && second->Next(&y));
+  EXPECT_NE(x.feed(text::kMaskedLabels).ToVector<int64_t>(),
+            y.feed(text::kMaskedLabels).ToVector<int64_t>());
+}
+
+// Two sentences of words 5 and 6, after the five special tokens of the vocabulary.
+class InstanceFiles : public PretrainingDataFiles {
+ protected:
+  InstanceFiles() {
+    options_.vocabulary_file = Write("vocabulary", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n");
+    options_.masking = "word";
+    std::string lines;
+    for (int i = 0; i < 10; ++i) {
+      lines += "2 5 3 6 6 3;0 0 0 1 1 1;0 1 2 3 4 5;-1 0 -1 0 0 -1;" + std::to_string(i % 2) + "\n";
+    }
+    options_.data = "ernie_demo:" + Write("instances", lines);
+  }
+
+  PretrainingDataOptions options_ = SmallWorld();
+};
+
+TEST_F(InstanceFiles, HaveOneSentenceTaskOrNone) {
+  ASSERT_THAT(MakePretrainingData(options_)->sentence_tasks(), SizeIs(1));
+  options_.sentence_tasks = "next_sentence";
+  EXPECT_EQ(MakePretrainingData(options_)->sentence_tasks()[0].name, "next_sentence");
+  options_.sentence_tasks = "none";
+  EXPECT_THAT(MakePretrainingData(options_)->sentence_tasks(), IsEmpty());
+  for (const char* tasks : {"distance", "next_sentence,reordering", "rhyme", ""}) {
+    options_.sentence_tasks = tasks;
+    EXPECT_EQ(ErrorText([&] { MakePretrainingData(options_); }),
+              "sentence_tasks \"" + options_.sentence_tasks + "\" of " + options_.data +
+                  ": expected next_sentence, whose labels it has, or none");
+  }
+}
+
 TEST_F(PretrainingDataFiles, RefusesWhatItCannotTrainOn) {
   const auto error = [](const auto& change) {
     PretrainingDataOptions options = SmallWorld();
@@ -198,6 +242,9 @@ TEST_F(PretrainingDataFiles, RefusesWhatItCannotTrainOn) {
               HasSubstr("expected a lexicon"));
   EXPECT_THAT(error([&](auto* o) { o->data = "ernie_demo:" + Write("ids", "1;0;0;0;0\n"); }),
               HasSubstr("token ids mean nothing without a vocabulary"));
+  EXPECT_THAT(error([](auto* o) { o->lexicon_file = "names"; }),
+              HasSubstr("lexicon names: masking \"word\" doesn't read it: expected masking "
+                        "\"phrase\", or no lexicon"));
   EXPECT_THAT(error([&](auto* o) { o->vocabulary_file = Write("vocabulary", "a\nb\n"); }),
               HasSubstr("[PAD]"));
 }
