@@ -293,7 +293,7 @@ class WorldData final : public DocumentData {
     return StrCat(documents_.size(), " documents, ", vocabulary_.size(), " tokens, ", questions_,
                   " questions about entities (the most frequent entity answers ",
                   FormatFixed(100 * baseline_.any_entity, 1), " %, that of the right kind ",
-                  FormatFixed(100 * baseline_.same_type, 1), " %)");
+                  FormatFixed(100 * baseline_.same_type, 1), " %)", SkippedPhrases());
   }
 
  private:
@@ -328,7 +328,7 @@ class InstanceData final : public MaskedData {
   int64_t tasks() const override { return 0; }
   std::string extent() const override {
     return StrCat(instances_->size(), " instances to train, ", held_back_->size(), " to validate, ",
-                  vocabulary_.size(), " tokens in the vocabulary");
+                  vocabulary_.size(), " tokens in the vocabulary", SkippedPhrases());
   }
 
  private:

@@ -16,6 +16,7 @@ namespace skiff::models {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
@@ -211,6 +212,23 @@ TEST_F(InstanceFiles, HaveOneSentenceTaskOrNone) {
               "sentence_tasks \"" + options_.sentence_tasks + "\" of " + options_.data +
                   ": expected next_sentence, whose labels it has, or none");
   }
+}
+
+TEST_F(InstanceFiles, PhrasesThatTheVocabularyLacksAreCounted) {
+  const std::string skipped = ", 2 phrases without tokens";
+  options_.masking = "phrase";
+  options_.lexicon_file = Write("lexicon", "a b\na 好\nb 好\n");
+  EXPECT_THAT(MakePretrainingData(options_)->extent(), EndsWith(skipped));
+
+  PretrainingDataOptions world = SmallWorld();
+  world.lexicon_file = Write("lexicon", "the city of\nthe 好\n好\n");
+  EXPECT_THAT(MakePretrainingData(world)->extent(), EndsWith(skipped));
+
+  PretrainingDataOptions texts = SmallWorld();
+  texts.data = "text:" + Texts(20);
+  texts.vocabulary_size = 200;
+  texts.lexicon_file = Write("lexicon", "the cat\nthe 好\n好\n");
+  EXPECT_THAT(MakePretrainingData(texts)->extent(), EndsWith(skipped));
 }
 
 TEST_F(PretrainingDataFiles, RefusesWhatItCannotTrainOn) {
