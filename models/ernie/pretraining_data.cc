@@ -301,6 +301,15 @@ class WorldData final : public DocumentData {
   text::FrequencyBaseline baseline_;
 };
 
+// Cutting them could remove the [SEP] between their segments.
+void CheckLengths(const std::vector<text::Instance>& instances, const std::string& file,
+                  int64_t length) {
+  for (size_t i = 0; i < instances.size(); ++i) {
+    SKIFF_ENFORCE(instances[i].size() <= length, kInvalidArgument, file, ":", i + 1, " has ",
+                  instances[i].size(), " tokens: expected at most length = ", length);
+  }
+}
+
 // Instances of token ids, of which some are held back.
 class InstanceData final : public MaskedData {
  public:
@@ -312,6 +321,7 @@ class InstanceData final : public MaskedData {
                   kInvalidArgument, "sentence_tasks \"", options.sentence_tasks, "\" of ",
                   options.data, ": expected next_sentence, whose labels it has, or none");
     std::vector<text::Instance> all = text::ReadErnieDemo(file, vocabulary_);
+    CheckLengths(all, file, options.length);
     std::vector<text::Instance> last = text::HoldBackLast(&all, options.held_back, file);
     MakeMasker(phrases);
     instances_ = std::make_unique<text::InstanceList>(std::move(all));

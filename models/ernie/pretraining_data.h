@@ -52,8 +52,9 @@ class PretrainingData {
 };
 
 // Throws an Error (kInvalidArgument) for options that aren't in the lists, for instances without a
-// vocabulary file or with another sentence task, and for phrases to mask without a lexicon or the
-// other way round; and what the readers of files and the sources of samples throw.
+// vocabulary file, with another sentence task or longer than `length`, and for phrases to mask
+// without a lexicon or the other way round; and what the readers of files and the sources of
+// samples throw.
 std::unique_ptr<PretrainingData> MakePretrainingData(const PretrainingDataOptions& options);
 
 }  // namespace skiff::models

@@ -214,6 +214,15 @@ TEST_F(InstanceFiles, HaveOneSentenceTaskOrNone) {
   }
 }
 
+TEST_F(InstanceFiles, AreAtMostAsLongAsInputs) {
+  options_.length = 6;
+  MakePretrainingData(options_);
+  options_.length = 5;
+  EXPECT_EQ(InvalidArgumentText([&] { MakePretrainingData(options_); }),
+            options_.data.substr(std::string("ernie_demo:").size()) +
+                ":1 has 6 tokens: expected at most length = 5");
+}
+
 TEST_F(InstanceFiles, PhrasesThatTheVocabularyLacksAreCounted) {
   const std::string skipped = ", 2 phrases without tokens";
   options_.masking = "phrase";
