@@ -226,4 +226,17 @@ int SubcommandMain(int argc, char** argv, const std::string& summary,
   return 2;
 }
 
+bool IsFlagGiven(const std::string& name) {
+  gflags::CommandLineFlagInfo info;
+  SKIFF_ENFORCE(gflags::GetCommandLineFlagInfo(name.c_str(), &info), kNotFound,
+                "there is no flag --", name);
+  return !info.is_default;
+}
+
+void RefuseFlags(const std::vector<std::string>& names, std::string_view why) {
+  for (const std::string& name : names) {
+    SKIFF_ENFORCE(!IsFlagGiven(name), kInvalidArgument, "--", name, " changes nothing: ", why);
+  }
+}
+
 }  // namespace skiff

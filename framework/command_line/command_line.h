@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,5 +54,13 @@ int CommandMain(int argc, char** argv, const Command& command);
 // Returns 2 for an unknown or missing name.
 int SubcommandMain(int argc, char** argv, const std::string& summary,
                    const std::vector<Subcommand>& subcommands);
+
+// Returns whether the command line sets the flag, be it to its default. Throws an Error (kNotFound)
+// if there is no such flag.
+bool IsFlagGiven(const std::string& name);
+
+// Throws an Error (kInvalidArgument) if the command line sets one of the flags, which says that it
+// would change nothing, and why: "the world asks questions".
+void RefuseFlags(const std::vector<std::string>& names, std::string_view why);
 
 }  // namespace skiff

@@ -124,8 +124,9 @@ std::string FlagValue(const std::string& name) {
   return value;
 }
 
-std::map<std::string, std::string> Configuration(const TrainableModel& model) {
-  std::map<std::string, std::string> result;
+std::map<std::string, std::string> Configuration(const TrainableModel& model,
+                                                 const TrainingTask& task) {
+  std::map<std::string, std::string> result = task.configuration;
   for (const char* name : kFixedFlags) result[name] = FlagValue(name);
   for (const std::string& name : model.fixed_flags) result[name] = FlagValue(name);
   if (FLAGS_model_average != "none") {
@@ -276,7 +277,7 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .stop_after_steps = FLAGS_stop_after,
           .initial_model = FLAGS_initial_model,
           .model_files = task.model_files,
-          .configuration = Configuration(model),
+          .configuration = Configuration(model, task),
           .is_terminal = training::StdoutIsTerminal(),
           .compile = {.memory = MemoryFromFlags(),
                       .passes = ParsePasses(FLAGS_passes),

@@ -34,6 +34,8 @@ struct TrainingTask {
   std::unique_ptr<training::Reader> validation;
   std::unique_ptr<training::TrainingProgram> program;
   std::map<std::string, std::string> model_files = {};  // TrainerOptions::model_files
+  // Settings besides the fixed flags that a training can't be resumed without, by name.
+  std::map<std::string, std::string> configuration = {};
 };
 
 struct TrainableModel {

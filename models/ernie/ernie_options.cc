@@ -1,5 +1,6 @@
 #include "models/ernie/ernie_options.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -87,6 +88,22 @@ ErnieOptions ErniePreset(std::string_view name) {
         Join(ErniePresetNames(), ", "));
 }
 
+ErnieOptions WithSizesOfData(const ErnieOptions& options, const ErnieDataSizes& data) {
+  ErnieOptions sized = options;
+  if (sized.vocabulary == kDecidedByData) sized.vocabulary = data.vocabulary;
+  SKIFF_ENFORCE(sized.vocabulary == data.vocabulary, kInvalidArgument,
+                "ERNIE: vocab_size = ", sized.vocabulary, ": expected the ", data.vocabulary,
+                " tokens of the vocabulary");
+  // More kinds of sentence ids than these texts have cost little, and other texts may need them.
+  if (sized.sentences == kDecidedByData) {
+    sized.sentences = std::max(ErnieOptions().sentences, data.sentences);
+  }
+  CheckAtLeast("type_vocab_size", sized.sentences, data.sentences);
+  if (sized.tasks == kDecidedByData) sized.tasks = data.tasks;
+  CheckAtLeast("task_type_vocab_size", sized.tasks, data.tasks);
+  return sized;
+}
+
 void CheckErnieOptions(const ErnieOptions& options) {
   CheckAtLeast("vocab_size", options.vocabulary, 1);
   CheckAtLeast("hidden_size", options.hidden, 1);
@@ -114,6 +131,14 @@ std::string ErnieOptionsToJson(const ErnieOptions& options) {
   nlohmann::ordered_json json;
   VisitOptions(options, [&](const char* key, const auto& option) { json[key] = option; });
   return json.dump(2) + "\n";
+}
+
+std::map<std::string, std::string> ErnieOptionsByKey(const ErnieOptions& options) {
+  std::map<std::string, std::string> values;
+  VisitOptions(options, [&](const char* key, const auto& option) {
+    values[key] = nlohmann::json(option).dump();
+  });
+  return values;
 }
 
 ErnieOptions ErnieOptionsFromJson(std::string_view text, const ErnieOptions& defaults) {

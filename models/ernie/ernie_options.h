@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +47,20 @@ std::vector<std::string> ErniePresetNames();
 // there is none of this name.
 ErnieOptions ErniePreset(std::string_view name);
 
+// What the data need of a network.
+struct ErnieDataSizes {
+  int64_t vocabulary = 0;  // number of tokens
+  int64_t sentences = 1;   // kinds of sentence ids
+  int64_t tasks = 0;       // kinds of task ids; 0: no task embedding
+};
+
+// In place of a number of tokens, of kinds of sentence ids or of task ids: the data decide.
+inline constexpr int64_t kDecidedByData = std::numeric_limits<int64_t>::min();
+
+// Returns the options with numbers in place of kDecidedByData. Throws an Error (kInvalidArgument)
+// for another number of tokens than that of the data, and for fewer kinds of ids than these have.
+ErnieOptions WithSizesOfData(const ErnieOptions& options, const ErnieDataSizes& data);
+
 // Throws an Error (kInvalidArgument) that names the first option out of range.
 void CheckErnieOptions(const ErnieOptions& options);
 
@@ -53,6 +69,8 @@ void CheckErnieOptions(const ErnieOptions& options);
 // task_type_vocab_size, hidden_act, hidden_dropout_prob, attention_probs_dropout_prob and
 // initializer_range.
 std::string ErnieOptionsToJson(const ErnieOptions& options);
+// The same, each value by its key.
+std::map<std::string, std::string> ErnieOptionsByKey(const ErnieOptions& options);
 // Keys that are missing keep their values in `defaults`; keys that aren't in the list are ignored,
 // as published files have more. Throws an Error (kInvalidArgument) that names the key for a value
 // of another type, and for text that is no JSON object.

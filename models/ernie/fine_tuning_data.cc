@@ -21,6 +21,7 @@ text::LabelledParts ReadParts(const FineTuningDataOptions& options) {
 text::Vocabulary MakeVocabulary(const FineTuningDataOptions& options,
                                 const std::vector<text::LabelledText>& texts) {
   if (!options.initial_model.empty()) return ReadErnieVocabulary(options.initial_model);
+  if (!options.vocabulary_file.empty()) return text::ReadVocabulary(options.vocabulary_file);
   text::WordCounts words;
   for (const text::LabelledText& example : texts) text::CountWords(example.text, {}, &words);
   try {

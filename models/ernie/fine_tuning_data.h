@@ -14,8 +14,9 @@ namespace skiff::models {
 struct FineTuningDataOptions {
   std::string data = {};   // file of labelled texts (ReadLabelledParts)
   double held_back = 0.1;  // the share of each class to validate on
-  std::string initial_model =
-      {};  // whose vocabulary is used; empty: one made from the training texts
+  // Whose vocabulary is used. Empty: that of vocabulary_file, or one made from the training texts.
+  std::string initial_model = {};
+  std::string vocabulary_file = {};
   int64_t vocabulary_size = 8000;  // of one that is made
   int64_t length = 64;             // as in ClassificationOptions
   int64_t tail_tokens = 0;
@@ -25,8 +26,8 @@ struct FineTuningDataOptions {
 
 class FineTuningData {
  public:
-  // Throws an Error (kInvalidArgument) without a file, and what ReadLabelledParts,
-  // ReadErnieVocabulary and ClassificationSource throw.
+  // Throws an Error (kInvalidArgument) without a file, and what ReadLabelledParts, ReadVocabulary
+  // and ClassificationSource throw.
   explicit FineTuningData(const FineTuningDataOptions& options);
 
   const text::Vocabulary& vocabulary() const { return vocabulary_; }

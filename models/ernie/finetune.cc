@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "framework/base/str_cat.h"
+#include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
 #include "framework/io/safetensors.h"
 #include "models/common/train_main.h"
 #include "models/ernie/fine_tuning.h"
 #include "models/ernie/fine_tuning_data.h"
 #include "models/ernie/model_directory.h"
+#include "models/ernie/network_flags.h"
 
 DECLARE_string(initial_model);
 
@@ -21,11 +23,11 @@ DEFINE_string(
     "File with a label (0, 1, …) in the first column of each line and a text in the last; "
     "tabs separate columns; may be compressed with gzip.");
 DEFINE_double(held_back, 0.1, "The share of each class to validate on: the last texts of it.");
-DEFINE_string(preset, "tiny",
-              "Without --initial_model, sizes of the network: tiny, mini, small, medium, base or "
-              "xbase. With it, they are that model's.");
-DEFINE_int64(vocabulary_size, 8000, "Without --initial_model: at most so many tokens.");
-DEFINE_double(dropout, 0.1, "Of embeddings, layers and attention.");
+DEFINE_string(
+    vocabulary, "",
+    "File of tokens, one a line, or token, tab and id. Empty: that of --initial_model, or "
+    "one made from the training texts.");
+DEFINE_int64(vocabulary_size, 8000, "At most so many tokens in a vocabulary that is made.");
 DEFINE_int64(length, 64, "Tokens of an input; longer texts are cut, shorter ones padded.");
 DEFINE_int64(tail_tokens, 0, "Of a text that is cut, so many tokens are from its end.");
 
@@ -39,20 +41,32 @@ std::string InitialModelDirectory() {
                                                        : FLAGS_initial_model;
 }
 
+// Refuses flags that the others leave without a meaning.
+void CheckFlags() {
+  if (!FLAGS_initial_model.empty()) {
+    skiff::RefuseFlags({"vocabulary", "vocabulary_size"},
+                       "the vocabulary is that of --initial_model");
+  }
+  if (!FLAGS_vocabulary.empty()) {
+    skiff::RefuseFlags({"vocabulary_size"}, "the vocabulary is that of --vocabulary");
+  }
+}
+
 ErnieOptions NetworkOptions(const skiff::text::Vocabulary& vocabulary) {
-  ErnieOptions options = FLAGS_initial_model.empty()
-                             ? skiff::models::ErniePreset(FLAGS_preset)
-                             : skiff::models::ReadErnieOptions(InitialModelDirectory(), vocabulary);
-  options.vocabulary = vocabulary.size();
-  options.dropout = options.attention_dropout = static_cast<float>(FLAGS_dropout);
-  return options;
+  if (FLAGS_initial_model.empty()) {
+    return skiff::models::ErnieOptionsFromFlags({.vocabulary = vocabulary.size()});
+  }
+  return skiff::models::WithDropoutFromFlags(
+      skiff::models::ReadErnieOptions(InitialModelDirectory(), vocabulary));
 }
 
 skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_options) {
+  CheckFlags();
   const auto data = std::make_shared<const skiff::models::FineTuningData>(
       skiff::models::FineTuningDataOptions{.data = FLAGS_data,
                                            .held_back = FLAGS_held_back,
                                            .initial_model = InitialModelDirectory(),
+                                           .vocabulary_file = FLAGS_vocabulary,
                                            .vocabulary_size = FLAGS_vocabulary_size,
                                            .length = FLAGS_length,
                                            .tail_tokens = FLAGS_tail_tokens,
@@ -67,7 +81,8 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       .train = data->TrainReader(),
       .validation = data->ValidationReader(),
       .program = nullptr,
-      .model_files = skiff::models::ErnieModelFiles(options, data->vocabulary())};
+      .model_files = skiff::models::ErnieModelFiles(options, data->vocabulary()),
+      .configuration = skiff::models::ErnieOptionsByKey(options)};
   skiff::training::OptimizationOptions optimization = task_options.optimization;
   optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
   task.program =
@@ -93,7 +108,7 @@ int main(int argc, char** argv) {
                          {"batch_size", "32"},
                          {"epochs", "5"},
                          {"passes", "+fuse_optimizer"}},
-       .fixed_flags = {"data", "dropout", "held_back", "length", "preset", "tail_tokens",
+       .fixed_flags = {"data", "held_back", "length", "tail_tokens", "vocabulary",
                        "vocabulary_size"},
        .make_task = MakeTask,
        .try_next = {}});

@@ -2,14 +2,14 @@
 
 #include <gflags/gflags.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "framework/base/error.h"
-#include "framework/io/file.h"
+#include "framework/base/str_cat.h"
+#include "framework/command_line/command_line.h"
 #include "models/common/train_main.h"
 #include "models/ernie/model_directory.h"
+#include "models/ernie/network_flags.h"
 #include "models/ernie/pretraining.h"
 #include "models/ernie/pretraining_data.h"
 
@@ -19,11 +19,6 @@ DEFINE_string(data, "world",
               "document in the last column of each line), labelled:FILES (a table with a label in "
               "the first column) or ernie_demo:FILE (ids of tokens). FILES are names with commas "
               "between them. Files may be compressed with gzip.");
-DEFINE_string(preset, "tiny",
-              "Sizes of the network: tiny (2 layers of width 128), mini (4, 256), small (6, 384), "
-              "medium (6, 768), base (12, 768) or xbase (20, 1024).");
-DEFINE_string(config, "", "JSON file of sizes; what it says takes the place of the preset's.");
-DEFINE_double(dropout, 0.1, "Of embeddings, layers and attention.");
 DEFINE_string(vocabulary, "",
               "File of tokens, one a line, or token, tab and id. Empty: made from the texts.");
 DEFINE_int64(vocabulary_size, 8000, "At most so many tokens in a vocabulary that is made.");
@@ -45,26 +40,23 @@ DEFINE_int64(world_documents, 2000, "How many documents are written about the wo
 
 namespace {
 
-using skiff::models::ErnieOptions;
-
 std::string Masking() {
   if (FLAGS_masking != "auto") return FLAGS_masking;
   return FLAGS_data == "world" || !FLAGS_lexicon.empty() ? "phrase" : "word";
 }
 
-ErnieOptions NetworkOptions(const skiff::models::PretrainingData& data) {
-  ErnieOptions options = skiff::models::ErniePreset(FLAGS_preset);
-  options.dropout = options.attention_dropout = static_cast<float>(FLAGS_dropout);
-  if (!FLAGS_config.empty()) {
-    options = skiff::models::ErnieOptionsFromJson(skiff::ReadFile(FLAGS_config), options);
+// Refuses flags that the others leave without a meaning.
+void CheckFlags() {
+  const bool is_world = FLAGS_data == "world";
+  if (is_world) skiff::RefuseFlags({"held_back"}, "the world validates by questions");
+  if (!is_world) skiff::RefuseFlags({"world_documents"}, "--data isn't the world");
+  if (!FLAGS_vocabulary.empty()) {
+    skiff::RefuseFlags({"vocabulary_size"}, "the vocabulary is that of --vocabulary");
   }
-  options.vocabulary = data.vocabulary().size();
-  options.sentences = std::max(options.sentences, data.sentences());
-  options.tasks = data.tasks();
-  return options;
 }
 
 skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_options) {
+  CheckFlags();
   const std::shared_ptr<const skiff::models::PretrainingData> data =
       skiff::models::MakePretrainingData({.data = FLAGS_data,
                                           .vocabulary_file = FLAGS_vocabulary,
@@ -78,16 +70,20 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
                                           .world_documents = FLAGS_world_documents,
                                           .batch_size = task_options.batch_size,
                                           .seed = task_options.seed});
-  const ErnieOptions options = NetworkOptions(*data);
+  const skiff::models::ErnieOptions options =
+      skiff::models::ErnieOptionsFromFlags({.vocabulary = data->vocabulary().size(),
+                                            .sentences = data->sentences(),
+                                            .tasks = data->tasks()});
   skiff::models::TrainingTask task{
-      .title = skiff::StrCat("ERNIE ", FLAGS_preset, " on ", FLAGS_data),
+      .title = skiff::StrCat("ERNIE of ", options.layers, "x", options.hidden, " on ", FLAGS_data),
       .extent = data->extent(),
       .samples = "inputs",
       .data = data,
       .train = data->TrainReader(),
       .validation = data->ValidationReader(),
       .program = nullptr,
-      .model_files = skiff::models::ErnieModelFiles(options, data->vocabulary())};
+      .model_files = skiff::models::ErnieModelFiles(options, data->vocabulary()),
+      .configuration = skiff::models::ErnieOptionsByKey(options)};
   skiff::training::OptimizationOptions optimization = task_options.optimization;
   optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();
   task.program = std::make_unique<skiff::training::TrainingProgram>(
@@ -115,9 +111,8 @@ int main(int argc, char** argv) {
                          {"batch_size", "32"},
                          {"epochs", "120"},
                          {"passes", "+fuse_optimizer"}},
-       .fixed_flags = {"config", "data", "dropout", "held_back", "length", "lexicon", "masking",
-                       "most_masked", "preset", "sentence_tasks", "vocabulary", "vocabulary_size",
-                       "world_documents"},
+       .fixed_flags = {"data", "held_back", "length", "lexicon", "masking", "most_masked",
+                       "sentence_tasks", "vocabulary", "vocabulary_size", "world_documents"},
        .make_task = MakeTask,
        .try_next = {"--preset=mini", "--data=text:FILE --preset=mini --length=128"}});
 }

@@ -68,6 +68,29 @@ TEST(CommandMain, SetsTheFlagsAndReturnsTheStatusOfTheRun) {
   expect({"--test_switch=false"}, 4, false);
 }
 
+TEST(CommandMain, TellsWhichFlagsAreGiven) {
+  const gflags::FlagSaver saver;
+  const auto share_is_given = [](const std::vector<std::string>& arguments) {
+    const Command command{.run = [] { return IsFlagGiven("test_share") ? 5 : 6; },
+                          .flag_defaults = {{"test_share", "0.75"}}};
+    return Call(arguments, command).status == 5;
+  };
+  EXPECT_FALSE(share_is_given({"--test_switch"}));
+  EXPECT_TRUE(share_is_given({"--test_share=0.75"})) << "though that is its default";
+}
+
+TEST(CommandMain, RefusesFlagsThatWouldChangeNothing) {
+  const gflags::FlagSaver saver;
+  const Command command{.run = [] {
+    RefuseFlags({"test_operand", "test_share"}, "nothing is shared");
+    return 5;
+  }};
+  EXPECT_EQ(Call({"--test_count=2"}, command), (Outcome{.status = 5}));
+  EXPECT_EQ(
+      Call({"--test_share=0.5"}, command),
+      (Outcome{.status = 1, .error = "error: --test_share changes nothing: nothing is shared\n"}));
+}
+
 INSTANTIATE_TEST_SUITE_P(, InForeignLocale, ForeignLocales(), ForeignLocaleName);
 
 TEST_P(InForeignLocale, FlagsAreNumbersAsEverywhere) {

@@ -59,6 +59,39 @@ TEST(ErnieOptions, JsonOfAnotherKindIsAnError) {
   EXPECT_THAT(error(R"({"hidden_act": 1})"), HasSubstr("expected a string"));
 }
 
+TEST(ErnieOptions, EachKeyHasItsValue) {
+  const std::map<std::string, std::string> values = ErnieOptionsByKey(Valid());
+  EXPECT_EQ(values.size(), 12u);
+  EXPECT_EQ(values.at("hidden_size"), "128");
+  EXPECT_EQ(values.at("hidden_act"), "\"gelu\"");
+}
+
+TEST(ErnieOptions, TheDataDecideWhatNothingElseDoes) {
+  ErnieOptions options = Valid();
+  options.vocabulary = options.sentences = options.tasks = kDecidedByData;
+  const ErnieOptions sized =
+      WithSizesOfData(options, {.vocabulary = 100, .sentences = 3, .tasks = 2});
+  EXPECT_EQ(sized.vocabulary, 100);
+  EXPECT_EQ(sized.sentences, 3);
+  EXPECT_EQ(sized.tasks, 2);
+  EXPECT_EQ(WithSizesOfData(options, {.vocabulary = 100}).sentences, 2) << "for pairs later";
+  ErnieOptions larger = Valid();
+  larger.tasks = 5;
+  EXPECT_EQ(WithSizesOfData(larger, {.vocabulary = 100, .tasks = 2}), larger);
+}
+
+TEST(ErnieOptions, SizesThatTheDataContradictAreErrors) {
+  const auto error = [](const ErnieDataSizes& data) {
+    return InvalidArgumentText([&] { WithSizesOfData(Valid(), data); });
+  };
+  EXPECT_EQ(error({.vocabulary = 90}),
+            "ERNIE: vocab_size = 100: expected the 90 tokens of the vocabulary");
+  EXPECT_EQ(error({.vocabulary = 100, .sentences = 3}),
+            "ERNIE: type_vocab_size = 2: expected at least 3");
+  EXPECT_EQ(error({.vocabulary = 100, .tasks = 2}),
+            "ERNIE: task_type_vocab_size = 0: expected at least 2");
+}
+
 TEST(ErnieOptions, OutOfRangeIsAnErrorThatNamesTheOption) {
   const auto error = [](const auto& change) {
     ErnieOptions options = Valid();

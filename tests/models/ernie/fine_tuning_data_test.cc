@@ -62,6 +62,13 @@ TEST_F(FineTuningDataTest, TakesTheVocabularyOfTheInitialModel) {
   EXPECT_EQ(FineTuningData(options_).vocabulary().size(), 6);
 }
 
+TEST_F(FineTuningDataTest, TakesTheVocabularyOfAFile) {
+  options_.vocabulary_file = Write("tokens", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ncat\n");
+  EXPECT_TRUE(FineTuningData(options_).vocabulary().Find("cat").has_value());
+  options_.vocabulary_file = "/nowhere";
+  EXPECT_THAT(ErrorOf(options_), HasSubstr("/nowhere"));
+}
+
 TEST_F(FineTuningDataTest, RefusesWhatItCannotTrainOn) {
   const auto error = [this](const auto& change) {
     FineTuningDataOptions options = options_;
