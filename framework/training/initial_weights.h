@@ -16,9 +16,11 @@ struct InitialWeights {
 
 // Replaces the parameters of `program` in the scope by those of the same names in `model`: a
 // `.safetensors` file, or the directory of an inference model (SaveInferenceModel with one file of
-// parameters). Throws an Error: kInvalidArgument if a parameter has another shape or dtype there,
-// or if they have no parameter in common; and what SafetensorsFile or LoadInferenceModel throws.
-// After an Error the scope is as it was.
-InitialWeights TakeWeights(const std::string& model, const Program& program, Scope* scope);
+// parameters). The model may lack those parameters whose names begin with one of `new_parameters`;
+// if that is empty, any. Throws an Error: kInvalidArgument if a parameter has another shape or
+// dtype there, if the model lacks another one, or if they have no parameter in common; and what
+// SafetensorsFile or LoadInferenceModel throws. After an Error the scope is as it was.
+InitialWeights TakeWeights(const std::string& model, const Program& program, Scope* scope,
+                           const std::vector<std::string>& new_parameters = {});
 
 }  // namespace skiff::training

@@ -121,8 +121,8 @@ Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validati
 }
 
 void Trainer::TakeInitialWeights() {
-  const InitialWeights weights =
-      TakeWeights(options_.initial_model, *program_->main, &executor_.scope());
+  const InitialWeights weights = TakeWeights(options_.initial_model, *program_->main,
+                                             &executor_.scope(), options_.new_parameters);
   *out_ << weights.taken.size() << " parameters begin with those of " << options_.initial_model;
   if (!weights.missing.empty()) {
     *out_ << "; " << weights.missing.size()

@@ -50,6 +50,7 @@ struct TrainerOptions {
   // A saved model or safetensors file whose parameters the training begins with
   // (initial_weights.h). Empty: none.
   std::string initial_model;
+  std::vector<std::string> new_parameters = {};  // as of TakeWeights
   // Files that programs need beside the weights, such as a vocabulary: from their names to their
   // contents. They are written into model/.
   std::map<std::string, std::string> model_files;

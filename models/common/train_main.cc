@@ -276,6 +276,7 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .early_stop_epochs = FLAGS_early_stop,
           .stop_after_steps = FLAGS_stop_after,
           .initial_model = FLAGS_initial_model,
+          .new_parameters = task.new_parameters,
           .model_files = task.model_files,
           .configuration = Configuration(model, task),
           .is_terminal = training::StdoutIsTerminal(),

@@ -34,6 +34,7 @@ struct TrainingTask {
   std::unique_ptr<training::Reader> validation;
   std::unique_ptr<training::TrainingProgram> program;
   std::map<std::string, std::string> model_files = {};  // TrainerOptions::model_files
+  std::vector<std::string> new_parameters = {};         // TrainerOptions::new_parameters
   // Settings besides the fixed flags that a training can't be resumed without, by name.
   std::map<std::string, std::string> configuration = {};
 };

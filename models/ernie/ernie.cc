@@ -106,7 +106,7 @@ Variable ErnieEncoder(const ErnieInputs& inputs, const ErnieOptions& options) {
 Variable ErniePool(const Variable& encoded, const ErnieOptions& options) {
   const Variable first = layers::Slice(encoded, {.axes = {1}, .starts = {0}, .ends = {1}});
   return Builder(options).Dense(layers::Reshape(first, {-1, options.hidden}), options.hidden,
-                                "pooled_fc", "tanh");
+                                kErniePooler, "tanh");
 }
 
 Variable ErnieWordScores(const Variable& encoded, const Variable& places,

@@ -37,6 +37,8 @@ std::vector<std::string> InputNames(const ErnieInputs& inputs, const ErnieOption
 // Returns a vector for each token: [N, L, hidden]. Tokens don't see padding.
 Variable ErnieEncoder(const ErnieInputs& inputs, const ErnieOptions& options);
 
+// Starts the names of the parameters of ErniePool.
+inline constexpr const char* kErniePooler = "pooled_fc";
 // Returns a vector for each sequence, made from that of its first token: [N, hidden].
 Variable ErniePool(const Variable& encoded, const ErnieOptions& options);
 

@@ -12,6 +12,11 @@
 #include "models/ernie/ernie.h"
 
 namespace skiff::models {
+namespace {
+
+constexpr const char* kHead = "cls_out";
+
+}  // namespace
 
 training::TrainingProgram BuildErnieFineTuning(const ErnieOptions& options, int64_t length,
                                                int64_t classes,
@@ -26,7 +31,7 @@ training::TrainingProgram BuildErnieFineTuning(const ErnieOptions& options, int6
   const ErnieInputs inputs = ErnieFeeds(options, length);
   const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
   const Variable pooled = ErniePool(ErnieEncoder(inputs, options), options);
-  const Variable scores = ErnieSequenceScores(pooled, classes, "cls_out", options);
+  const Variable scores = ErnieSequenceScores(pooled, classes, kHead, options);
   const Variable probabilities = layers::Softmax(scores);
   const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label));
   const Variable accuracy = layers::Accuracy(probabilities, label);
@@ -42,5 +47,7 @@ training::TrainingProgram BuildErnieFineTuning(const ErnieOptions& options, int6
   program.average = std::move(trained.average);
   return program;
 }
+
+std::vector<std::string> NewParametersOfFineTuning() { return {kHead, kErniePooler}; }
 
 }  // namespace skiff::models

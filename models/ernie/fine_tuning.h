@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "framework/training/optimization.h"
 #include "framework/training/training_program.h"
@@ -17,5 +19,9 @@ training::TrainingProgram BuildErnieFineTuning(const ErnieOptions& options, int6
                                                int64_t classes,
                                                const training::OptimizationOptions& optimization,
                                                uint64_t seed);
+
+// How the names of the parameters begin that a pre-trained model may lack: the classifier, and the
+// layer below it, which only sentence tasks train.
+std::vector<std::string> NewParametersOfFineTuning();
 
 }  // namespace skiff::models

@@ -82,6 +82,7 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       .validation = data->ValidationReader(),
       .program = nullptr,
       .model_files = skiff::models::ErnieModelFiles(options, data->vocabulary()),
+      .new_parameters = skiff::models::NewParametersOfFineTuning(),
       .configuration = skiff::models::ErnieOptionsByKey(options)};
   skiff::training::OptimizationOptions optimization = task_options.optimization;
   optimization.total_steps = task_options.epochs * task.train->batches_in_epoch();

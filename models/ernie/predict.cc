@@ -12,7 +12,11 @@
 #include "models/ernie/mask_filler.h"
 
 DEFINE_string(model, "ernie_run/model", "Directory of a model that a pre-training saved.");
-DEFINE_string(text, "", "The sentence; empty: each line of standard input is one.");
+DEFINE_string(
+    text, "",
+    "The sentence. Without it, each line of standard input is one, but for empty lines. A "
+    "line that can't be filled in is reported on standard error and left out; the exit "
+    "status is 1 then, as it is if there is no sentence at all.");
 DEFINE_int64(guesses, 5, "How many tokens to show for each mask, the most probable first.");
 
 namespace {
@@ -30,15 +34,34 @@ void Print(const std::string& text,
   }
 }
 
-int Predict() {
-  skiff::models::MaskFiller filler(FLAGS_model);
-  if (!FLAGS_text.empty()) {
-    Print(FLAGS_text, filler.Fill(FLAGS_text, FLAGS_guesses));
-    return 0;
-  }
+// A line that can't be filled in is told and left out. Returns the exit status: 1 if there was one.
+int PredictLines(skiff::models::MaskFiller* filler) {
+  int status = 0;
+  int64_t number = 0;
+  int64_t texts = 0;
   for (std::string line; std::getline(std::cin, line);) {
-    if (!line.empty()) Print(line, filler.Fill(line, FLAGS_guesses));
+    ++number;
+    if (line.empty()) continue;
+    ++texts;
+    try {
+      Print(line, filler->Fill(line, FLAGS_guesses));
+    } catch (const skiff::Error& error) {
+      std::cout << std::flush;
+      std::cerr << "error: line " << number << ": " << error.what() << std::endl;
+      status = 1;
+    }
   }
+  SKIFF_ENFORCE(texts > 0, kInvalidArgument,
+                "there is no text: expected --text or lines of standard input");
+  return status;
+}
+
+int Predict() {
+  SKIFF_ENFORCE(FLAGS_guesses >= 1, kInvalidArgument, "guesses = ", FLAGS_guesses,
+                ": expected at least 1");
+  skiff::models::MaskFiller filler(FLAGS_model);
+  if (!skiff::IsFlagGiven("text")) return PredictLines(&filler);
+  Print(FLAGS_text, filler.Fill(FLAGS_text, FLAGS_guesses));
   return 0;
 }
 

@@ -38,8 +38,9 @@ class Network {
     SaveInferenceModel(directory, {"x"}, {output_.name()}, main_, executor_.scope(),
                        {.files = {.params_filename = kCombinedParamsFile}});
   }
-  InitialWeights Take(const std::string& directory) {
-    return TakeWeights(directory, main_, &executor_.scope());
+  InitialWeights Take(const std::string& directory,
+                      const std::vector<std::string>& new_parameters = {}) {
+    return TakeWeights(directory, main_, &executor_.scope(), new_parameters);
   }
   std::vector<float> Values(const std::string& name) const {
     return executor_.scope().Get(name).ToVector<float>();
@@ -64,6 +65,22 @@ TEST(InitialWeights, AreThoseOfTheSavedModelWhereTheNamesAgree) {
   EXPECT_THAT(weights.missing, ElementsAre("classify"));
   EXPECT_EQ(network.Values("body"), saved.Values("body"));
   EXPECT_EQ(network.Values("classify"), head);
+}
+
+TEST(InitialWeights, LackOnlyWhatIsNew) {
+  const TempDirectory directory;
+  Network(4, "guess", 1).Save(directory.path());
+  Network network(4, "classify", 2);
+  EXPECT_THAT(network.Take(directory.path(), {"rank", "class"}).missing, ElementsAre("classify"));
+  const std::vector<float> body = network.Values("body");
+  Network(4, "guess", 3).Save(directory.path());
+  EXPECT_EQ(InvalidArgumentText([&] {
+              network.Take(directory.path(), {"rank", "pool"});
+            }),
+            directory.path() +
+                ": the model lacks the parameters classify: expected all but those of rank and "
+                "pool: the model has another configuration");
+  EXPECT_EQ(network.Values("body"), body) << "nothing was taken";
 }
 
 TEST(InitialWeights, AreThoseOfASafetensorsFileWhereTheNamesAgree) {
