@@ -6,9 +6,8 @@ usage: write_in_paddle.py DIR [--fixture]
 DIR/<name>/ then holds main.pb, startup.pb, params.npz (all persistable variables after the startup
 program), feed.npz, and paddle.npz with the losses of 20 steps; DIR/programs.json lists the programs,
 and DIR/skiff_jobs.jsonl is for tools/run_program. compare_with_paddle.py compares (run.sh does all).
-With --fixture, DIR becomes the folder of that name in tests/tools/run_program (paddle_encoder, paddle_lstm or
-paddle_gru), what the test there needs of one program, without the stacks of the calls that made its ops, which name
-folders of a machine.
+With --fixture, DIR becomes tests/tools/run_program with what the tests there need of some programs: the folders
+of FIXTURES. They are without the stacks of the calls that made their ops, which name folders of a machine.
 Needs numpy and paddlepaddle==2.6.2 in the interpreter that runs it.
 """
 import json
@@ -64,6 +63,9 @@ class Encoder:
     heads (reshape, transpose, matmul, softmax), layer normalization, gelu."""
 
     BATCH, LENGTH, WORDS, WIDTH, HEADS, CLASSES = 4, 6, 20, 8, 2, 5
+    DROPOUT = 0.0
+    # No biases in attention: softmax cancels the bias of the keys, so its gradient is only rounding.
+    ATTENTION_BIAS = False
 
     @classmethod
     def build(cls, dtype):
@@ -73,9 +75,8 @@ class Encoder:
         mask = paddle.static.data("mask", [-1, 1, 1, cls.LENGTH], dtype)
         label = paddle.static.data("label", [-1, cls.LENGTH, 1], "int64")
         hidden = nn.Embedding(cls.WORDS, cls.WIDTH)(words) + nn.Embedding(cls.LENGTH, cls.WIDTH)(positions)
-        # No biases in attention: softmax cancels the bias of the keys, so its gradient is only rounding.
-        layer = nn.TransformerEncoderLayer(cls.WIDTH, cls.HEADS, 2 * cls.WIDTH, dropout=0.0, activation="gelu",
-                                           bias_attr=[False, None])
+        layer = nn.TransformerEncoderLayer(cls.WIDTH, cls.HEADS, 2 * cls.WIDTH, dropout=cls.DROPOUT, activation="gelu",
+                                           bias_attr=[cls.ATTENTION_BIAS, None])
         hidden = nn.TransformerEncoder(layer, 1)(hidden, mask)
         logits = nn.Linear(cls.WIDTH, cls.CLASSES)(hidden)
         return paddle.mean(functional.softmax_with_cross_entropy(logits, label)), []
@@ -89,6 +90,13 @@ class Encoder:
         return {"words": draw.randint(0, cls.WORDS, (cls.BATCH, cls.LENGTH)), "positions": positions,
                 "mask": np.where(missing, -1e4, 0.0).astype(dtype)[:, np.newaxis, np.newaxis, :],
                 "label": draw.randint(0, cls.CLASSES, (cls.BATCH, cls.LENGTH, 1))}
+
+
+class DropoutEncoder(Encoder):
+    """The same as usual: with dropout and all biases."""
+
+    DROPOUT = 0.1
+    ATTENTION_BIAS = None
 
 
 class Word2Vec:
@@ -275,7 +283,8 @@ PROGRAMS = {
 
 
 # Programs that a test keeps, by the name of their folder.
-FIXTURES = {"paddle_encoder": "encoder_adamw", "paddle_lstm": "lstm_adam", "paddle_gru": "gru_rmsprop"}
+FIXTURES = {"paddle_encoder": PROGRAMS["encoder_adamw"], "paddle_encoder_dropout": (DropoutEncoder, clipped_adamw),
+            "paddle_lstm": PROGRAMS["lstm_adam"], "paddle_gru": PROGRAMS["gru_rmsprop"]}
 
 
 def build(dtype, network, make_optimizer):
@@ -321,11 +330,10 @@ def write(folder, dtype, network, make_optimizer):
     return {"name": os.path.basename(folder), "dtype": dtype, "steps": STEPS, "watched": watched}
 
 
-def write_fixture(folder):
-    """Writes one small program, what it starts from, and its losses (under the name "loss")."""
+def write_fixture(folder, network, make_optimizer, has_losses):
+    """Writes one small program, what it starts from, and perhaps its losses (under the name "loss")."""
     os.makedirs(folder, exist_ok=True)
     at = lambda name: os.path.join(folder, name)
-    network, make_optimizer = PROGRAMS[FIXTURES[os.path.basename(os.path.normpath(folder))]]
     main, startup, (loss,) = build("float32", network, make_optimizer)
     write_program(at("main.pb"), main, with_call_stacks=False)
     session = Session()
@@ -334,7 +342,9 @@ def write_fixture(folder):
     np.savez_compressed(at("params.npz"), **persistables)
     feed = network.feed("float32")
     np.savez_compressed(at("feed.npz"), **feed)
-    np.savez_compressed(at("losses.npz"), **train(session, main, feed, [loss]))
+    losses = train(session, main, feed, [loss])
+    if has_losses:
+        np.savez_compressed(at("losses.npz"), **losses)
 
 
 def job(folder, description):
@@ -360,6 +370,9 @@ def main(root):
 
 if __name__ == "__main__":
     if sys.argv[2:] == ["--fixture"]:
-        write_fixture(sys.argv[1])
+        for name, (network, make_optimizer) in FIXTURES.items():
+            # Dropout makes losses random.
+            has_losses = network is not DropoutEncoder
+            write_fixture(os.path.join(sys.argv[1], name), network, make_optimizer, has_losses)
     else:
         main(sys.argv[1])

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -374,22 +375,56 @@ TEST(ProgramOfPaddlePaddle, MayBeInTheDialectOfAnOldVersion) {
   }
 }
 
-TEST(ProgramOfPaddlePaddle, HasAttentionThatIsFused) {
-  const std::string folder = "tests/tools/run_program/paddle_encoder/";
-  int64_t fused = 0;
-  RunProgramOptions options{.program = folder + "main.pb",
-                            .startup = "",
-                            .params = folder + "params.npz",
-                            .feed = folder + "feed.npz",
-                            .fetch = {},
-                            .steps = 1,
-                            .save_params = "",
-                            .out = ""};
+// Programs that write_in_paddle.py --fixture wrote; one of them with dropout and biases in
+// attention.
+class FusedProgramOfPaddlePaddle : public ::testing::TestWithParam<const char*> {
+ protected:
+  static RunProgramOptions Options(int64_t steps) {
+    const std::string folder = std::string("tests/tools/run_program/") + GetParam() + "/";
+    return {.program = folder + "main.pb",
+            .startup = "",
+            .params = folder + "params.npz",
+            .feed = folder + "feed.npz",
+            .fetch = {"mean_0.tmp_0"},
+            .steps = steps,
+            .save_params = "",
+            .out = ""};
+  }
+
+  static std::vector<double> Losses(const PipelineOptions& passes) {
+    const TempDirectory out;
+    RunProgramOptions options = Options(5);
+    options.out = out / "out.npz";
+    options.passes = passes;
+    RunProgramFile(options);
+    return ReadNpz(options.out).at("mean_0.tmp_0.steps").ToVector<double>();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, FusedProgramOfPaddlePaddle,
+                         ::testing::Values("paddle_encoder", "paddle_encoder_dropout"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// One layer, forward and backward: attention, gelu after its bias, two layer norms of a residual,
+// and the loss.
+TEST_P(FusedProgramOfPaddlePaddle, HasThePatternOfEachPass) {
+  std::map<std::string, int64_t> changes;
+  RunProgramOptions options = Options(1);
   options.passes.plan_observer = [&](const PassReport& report, const Plan&) {
-    if (report.pass == "fuse_attention") fused += report.changes;
+    changes[report.pass] += report.changes;
   };
   RunProgramFile(options);
-  EXPECT_EQ(fused, 2);  // forward and backward
+  EXPECT_EQ(changes["fuse_attention"], 2);
+  EXPECT_EQ(changes["fuse_bias_act"], 2);
+  EXPECT_EQ(changes["fuse_residual_layer_norm"], 4);
+  EXPECT_EQ(changes["fuse_softmax_loss"], 2);
+}
+
+TEST_P(FusedProgramOfPaddlePaddle, HasTheLossesOfTheUnfusedOne) {
+  const std::vector<double> fused = Losses({});
+  const std::vector<double> apart = Losses(ParsePasses("none"));
+  EXPECT_NE(fused, apart);
+  EXPECT_THAT(fused, ::testing::Pointwise(::testing::DoubleNear(1e-4), apart));
 }
 
 }  // namespace
