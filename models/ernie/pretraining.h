@@ -27,7 +27,8 @@ struct SentenceTaskLoss {
 };
 
 // The feeds besides ErnieInputs: masked_positions, masked_labels and masked_weights
-// [N, masked], the places as rows of the [N * L] tokens, and sentence_label [N, 1].
+// [N, masked], the places as rows of the [N * L] tokens, and sentence_label [N, 1]. Labels of
+// unused places are -100, which the loss ignores; their weights are 0.
 struct PretrainingLoss {
   ErnieInputs inputs;
   Variable places;           // masked_positions

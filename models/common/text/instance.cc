@@ -88,7 +88,7 @@ void WriteMasked(const MaskedTokens& masked, int64_t length, int64_t row,
   std::vector<int64_t> positions = masked.positions;
   for (int64_t& position : positions) position += first;
   WriteRow<int64_t>(positions, first, row, &fields[0]);
-  WriteRow<int64_t>(masked.labels, 0, row, &fields[1]);
+  WriteRow<int64_t>(masked.labels, kIgnoredLabel, row, &fields[1]);
   WriteRow<float>(Repeated(1, static_cast<int64_t>(masked.labels.size())), 0, row, &fields[2]);
 }
 

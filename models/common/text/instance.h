@@ -24,9 +24,13 @@ inline constexpr const char* kTaskIds = "task_ids";          // [N, L] int64
 inline constexpr const char* kInputMask = "input_mask";      // [N, L] float32: 1 token, 0 padding
 // [N, M] int64: rows of a tensor [N × L, …]; of unused ones the first row of the input.
 inline constexpr const char* kMaskedPositions = "masked_positions";
-inline constexpr const char* kMaskedLabels = "masked_labels";    // [N, M] int64, 0 where unused
+// [N, M] int64, kIgnoredLabel where unused.
+inline constexpr const char* kMaskedLabels = "masked_labels";
 inline constexpr const char* kMaskedWeights = "masked_weights";  // [N, M] float32: 1 used, 0 not
 inline constexpr const char* kSentenceLabel = "sentence_label";  // [N, 1] int64
+
+// What losses ignore by default (ignore_index), so that they needn't compute it.
+inline constexpr int64_t kIgnoredLabel = -100;
 
 struct Instance {
   TokenSequence tokens;               // with [CLS] and [SEP]

@@ -159,6 +159,32 @@ TEST(Ernie, PlacesOfWeightZeroCountNothing) {
   EXPECT_NE(loss(), before);
 }
 
+// The loss and the gradients of all parameters in a training step; in the order of the parameters.
+std::vector<std::vector<float>> LossAndGradients(const training::TrainingProgram& program,
+                                                 const FeedList& feeds) {
+  FetchList fetches = {program.loss};
+  for (const auto& var : program.main->root()->vars()) {
+    if (var->is_parameter) fetches.push_back(var->name + "@GRAD");
+  }
+  Executor executor;
+  executor.Run(*program.startup);
+  std::vector<std::vector<float>> values;
+  for (const Tensor& value : executor.Run(*program.main, feeds, fetches)) {
+    values.push_back(value.ToVector<float>());
+  }
+  return values;
+}
+
+// So the loss needn't compute the scores of unused places.
+TEST(Ernie, PlacesThatAreIgnoredGiveTheGradientsOfWeightZero) {
+  const training::TrainingProgram program = SmallPretraining(0.1f);
+  FeedList feeds = Feeds(2, 5);
+  const auto of_weight_zero = LossAndGradients(program, feeds);
+  Tensor& labels = feeds[5].second;
+  for (int64_t row = 0; row < 2; ++row) labels.data<int64_t>()[(row + 1) * kMasked - 1] = -100;
+  EXPECT_EQ(LossAndGradients(program, feeds), of_weight_zero);
+}
+
 // Sequences of three tasks in a batch: a head learns from those of its own task alone, and the
 // others have labels that are out of its range.
 TEST(Ernie, SentenceTasksLearnFromTheirOwnSequences) {

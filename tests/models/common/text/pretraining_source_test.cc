@@ -118,7 +118,7 @@ TEST_F(PretrainingSourceTest, MaskedPositionsAreRowsOfAllTokens) {
     ASSERT_EQ(positions[i] / kLength, row);
     if (weights[i] == 0) {
       EXPECT_EQ(positions[i], row * kLength);
-      EXPECT_EQ(labels[i], 0);
+      EXPECT_EQ(labels[i], kIgnoredLabel);
       continue;
     }
     EXPECT_EQ(weights[i], 1);
