@@ -358,13 +358,16 @@ double Trainer::AddMetrics(const BoundProgram& step, int64_t samples,
 
 MetricValues Trainer::Means(const std::vector<WeightedSum>& sums) const {
   MetricValues means;
-  for (size_t i = 0; i < metrics_.size(); ++i) means.Add(metrics_[i].name, sums[i].Mean());
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    if (sums[i].weight != 0) means.Add(metrics_[i].name, sums[i].Mean());
+  }
   return means;
 }
 
 std::string Trainer::MeansText(const MetricValues& values) const {
   std::string text;
   for (const Metric& metric : metrics_) {
+    if (!values.contains(metric.name)) continue;
     text += StrCat(text.empty() ? "" : "  ", metric.name, " ",
                    MetricText(metric, values.at(metric.name)));
   }
@@ -462,7 +465,9 @@ void Trainer::EndEpoch(TrainingLog* log) {
   log->Append(record);
   AtomicWriteFile(JoinPath(options_.output_dir, "learning_curve.svg"),
                   RenderLearningCurve(options_.title, log->records()));
-  KeepIfBest(record.epoch, (averaged.empty() ? validation : averaged).at(decisive_metric().name));
+  const MetricValues& deciding = averaged.empty() ? validation : averaged;
+  const std::string& name = decisive_metric().name;
+  KeepIfBest(record.epoch, deciding.contains(name) ? deciding.at(name) : NAN);
   ++progress_.epoch;
   progress_.batch = 0;
   // Empty means the start of the next epoch, whatever the reader's state looks like.

@@ -219,6 +219,7 @@ std::string ShortText(const training::TrainingProgram& program,
                       const training::MetricValues& values) {
   std::string text = "loss " + StrCat(values.at("loss"));
   for (const training::Metric& metric : program.metrics) {
+    if (!values.contains(metric.name)) continue;
     text += StrCat("  ", metric.name, " ", ShortText(metric, values.at(metric.name)));
   }
   return text;

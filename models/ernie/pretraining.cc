@@ -16,6 +16,9 @@
 namespace skiff::models {
 namespace {
 
+// The label of sequences without one, which losses ignore by default.
+constexpr int64_t kNoLabel = layers::SoftmaxWithCrossEntropyOptions().ignore_index;
+
 // The mean of x [n, 1] by weights [n, 1]; 0 if all weights are 0.
 Variable WeightedMean(const Variable& x, const Variable& weights, const Variable& total) {
   // A batch without a masked token divides by this instead of 0.
@@ -69,25 +72,30 @@ Variable IsOfTask(const Variable& task_ids, int64_t task) {
   return layers::Cast(layers::Equal(first, wanted), DType::kInt64);
 }
 
-// Every sequence is of the task.
+// Sets accuracy and weight, and returns the weights: only sequences with a label count.
+Variable AppendSentenceAccuracy(const Variable& label, SentenceTaskLoss* result) {
+  const Variable none = layers::FillConstant({1}, DType::kInt64, static_cast<double>(kNoLabel));
+  const Variable weights = layers::Cast(layers::NotEqual(label, none), result->scores.dtype());
+  const Variable best = layers::ArgMax(result->scores, {.axis = -1, .keep_dim = true});
+  const Variable hits = layers::Cast(layers::Equal(best, label), weights.dtype());
+  result->weight = layers::ReduceSum(weights);
+  result->accuracy = WeightedMean(hits, weights, result->weight);
+  return weights;
+}
+
+// All sequences have a label, or none.
 void AppendOnlySentenceTask(const Variable& label, SentenceTaskLoss* result) {
   result->loss = layers::Mean(layers::SoftmaxWithCrossEntropy(result->scores, label));
-  result->accuracy = layers::Accuracy(layers::Softmax(result->scores), label);
+  AppendSentenceAccuracy(label, result);
 }
 
 // Sequences of other tasks have labels that mean nothing here: they get one that counts nothing.
 void AppendSentenceTask(const Variable& label, const Variable& is_of_task,
                         SentenceTaskLoss* result) {
-  constexpr int64_t kNoLabel = -1;
   const Variable known = (label - kNoLabel) * is_of_task + kNoLabel;
-  const Variable weights = layers::Cast(is_of_task, result->scores.dtype());
-  const Variable losses =
-      layers::SoftmaxWithCrossEntropy(result->scores, known, {.ignore_index = kNoLabel});
-  const Variable best = layers::ArgMax(result->scores, {.axis = -1, .keep_dim = true});
-  const Variable hits = layers::Cast(layers::Equal(best, known), weights.dtype());
-  result->weight = layers::ReduceSum(weights);
-  result->loss = WeightedMean(losses, weights, result->weight);
-  result->accuracy = WeightedMean(hits, weights, result->weight);
+  const Variable weights = AppendSentenceAccuracy(known, result);
+  result->loss =
+      WeightedMean(layers::SoftmaxWithCrossEntropy(result->scores, known), weights, result->weight);
 }
 
 void AppendSentenceTasks(const Variable& encoded, const Variable& label,
@@ -126,7 +134,7 @@ std::vector<training::Metric> MetricsOf(const PretrainingLoss& built) {
   for (const SentenceTaskLoss& task : built.sentences) {
     metrics.push_back({.name = task.name + "_accuracy",
                        .variable = task.accuracy.name(),
-                       .weight = task.weight.defined() ? task.weight.name() : "",
+                       .weight = task.weight.name(),
                        .percent = true,
                        .larger_is_better = true});
   }

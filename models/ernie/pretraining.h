@@ -21,14 +21,15 @@ struct PretrainingShape {
 struct SentenceTaskLoss {
   std::string name;   // of the task
   Variable scores;    // [N, classes]
-  Variable loss;      // [1], the mean over the sequences of this task
+  Variable loss;      // [1], the mean over the sequences of this task that have a label
   Variable accuracy;  // [1], of the sequences of this task
-  Variable weight;    // [1], how many these are; undefined: all
+  Variable weight;    // [1], how many these are
 };
 
 // The feeds besides ErnieInputs: masked_positions, masked_labels and masked_weights
 // [N, masked], the places as rows of the [N * L] tokens, and sentence_label [N, 1]. Labels of
-// unused places are -100, which the loss ignores; their weights are 0.
+// unused places are -100, which the loss ignores, and their weights are 0. A sentence_label is -100
+// for a sequence without one; if there is one task, for all sequences of a batch or none.
 struct PretrainingLoss {
   ErnieInputs inputs;
   Variable places;           // masked_positions

@@ -169,7 +169,8 @@ std::vector<text::SentenceTask> SentenceTasks(const std::string& names) {
   return tasks;
 }
 
-// The same documents once for each sentence task.
+// The same documents once for each sentence task. Task ids count from 0: inputs that have no task,
+// such as questions and those of fine-tuning, have the id 0, so it must be one that is trained.
 class TaskInstances {
  public:
   TaskInstances(const std::vector<text::TokenizedDocument>* documents,
@@ -179,8 +180,10 @@ class TaskInstances {
     for (const text::SentenceTask task : tasks_) {
       of_task_.push_back(std::make_unique<text::DocumentInstances>(
           documents, vocabulary,
-          text::DocumentInstanceOptions{
-              .task = task, .length = options.length, .seed = options.seed}));
+          text::DocumentInstanceOptions{.task = task,
+                                        .length = options.length,
+                                        .task_id = std::ssize(of_task_),
+                                        .seed = options.seed}));
       sources.push_back(of_task_.back().get());
     }
     all_.emplace(std::move(sources));
@@ -192,7 +195,7 @@ class TaskInstances {
     std::vector<SentenceTaskShape> shapes;
     for (size_t i = 0; i < tasks_.size() && tasks_[i] != text::SentenceTask::kNone; ++i) {
       shapes.push_back({.name = std::string(text::SentenceTaskName(tasks_[i])),
-                        .id = static_cast<int64_t>(tasks_[i]),
+                        .id = static_cast<int64_t>(i),
                         .classes = of_task_[i]->pairs().classes()});
     }
     return shapes;
@@ -235,7 +238,8 @@ class DocumentData : public MaskedData {
   int64_t sentences() const override { return instances_->most_segments(); }
   // One task alone needs no name.
   int64_t tasks() const override {
-    return instances_->shapes().size() > 1 ? text::kSentenceTasks : 0;
+    const auto tasks = std::ssize(instances_->shapes());
+    return tasks > 1 ? tasks : 0;
   }
 
  protected:

@@ -43,7 +43,7 @@ class PretrainingData {
   virtual const text::Vocabulary& vocabulary() const = 0;
   virtual std::vector<SentenceTaskShape> sentence_tasks() const = 0;
   virtual int64_t sentences() const = 0;  // kinds of sentence ids
-  virtual int64_t tasks() const = 0;      // kinds of task ids; 0: all are the same
+  virtual int64_t tasks() const = 0;      // kinds of task ids, from 0 on; 0: all are the same
   // In a few words, such as "1900 documents; 400 questions (the most frequent entity answers 3 %)".
   virtual std::string extent() const = 0;
   // Readers of instance.h's feeds. They read what this object owns.

@@ -45,6 +45,7 @@ QuestionSource::Sample QuestionSource::MakeSample(const Tokenizer& tokenizer,
   Append(tokenizer.Encode(question.after), &tokens);
   sample.instance = PackSegments(vocabulary, {&tokens, 1});
   sample.instance.task_id = options_.task_id;
+  sample.instance.sentence_label = kIgnoredLabel;
   if (sample.instance.size() > options_.length) {
     refuse(StrCat(sample.instance.size(), " tokens, expected at most ", options_.length));
   }

@@ -18,8 +18,8 @@ struct QuestionOptions {
   int64_t task_id = 0;
 };
 
-// Gives the feeds of a PretrainingSource; the sentence label is 0. A question is answered if the
-// model gets all the tokens of weight 1 in its row right.
+// Gives the feeds of a PretrainingSource; the sentence label is kIgnoredLabel. A question is
+// answered if the model gets all the tokens of weight 1 in its row right.
 class QuestionSource final : public training::SampleSource {
  public:
   // The tokenizer may go once the source is made. Throws Error (kInvalidArgument) that names the

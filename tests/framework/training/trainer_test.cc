@@ -10,6 +10,8 @@
 #include <sstream>
 
 #include "framework/base/error.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
 #include "framework/io/file.h"
 #include "framework/io/file_lock.h"
 #include "framework/io/parameters.h"
@@ -595,6 +597,25 @@ TEST_F(TrainerTest, AKillWhileAveragesStandInForTheWeightsLosesNothing) {
   Trainer resumed = make();
   resumed.Resume();
   EXPECT_EQ(resumed.WeightsHash(), raw);
+}
+
+TEST_F(TrainerTest, AMetricThatNothingCountsForIsNotReported) {
+  {
+    const ProgramGuard guard(program_.main.get(), program_.startup.get());
+    const Variable zero = layers::FillConstant({1}, DType::kFloat32, 0);
+    program_.metrics.push_back(
+        {.name = "nothing", .variable = program_.loss, .weight = zero.name()});
+    program_.test = program_.main->CloneForTest();
+  }
+  const auto run = [&](const std::string& name) { return Make(Options(name)).Run(); };
+  for (const TrainingRecord& record : run("run").records) {
+    EXPECT_FALSE(record.train.contains("nothing"));
+    EXPECT_FALSE(record.validation.contains("nothing"));
+    EXPECT_TRUE(record.validation.contains("accuracy"));
+  }
+  EXPECT_THAT(out_.str(), Not(HasSubstr("nothing")));
+  program_.decisive_metric = "nothing";
+  EXPECT_EQ(run("undecided").best_epoch, 4) << "the last one";
 }
 
 TEST_F(TrainerTest, EvaluatesWhatACheckpointHolds) {

@@ -227,6 +227,24 @@ TEST(Ernie, SentenceTasksLearnFromTheirOwnSequences) {
   EXPECT_THAT(values, ElementsAre(1, 8, 1, 4, 1, 1, 1, 3, 0, 0));
 }
 
+// As questions are: they cost nothing and don't count.
+TEST(Ernie, SequencesWithoutALabelHaveNoSentenceLoss) {
+  const training::TrainingProgram program = SmallPretraining();
+  FeedList feeds = Feeds(2, 5);
+  std::fill_n(feeds[7].second.data<int64_t>(), 2, -100);
+  Executor executor;
+  executor.Run(*program.startup);
+  const training::Metric& masked = program.metrics[2];
+  const training::Metric& sentence = program.metrics[3];
+  ASSERT_EQ(masked.name, "masked_loss");
+  ASSERT_EQ(sentence.name, "next_sentence_accuracy");
+  const std::vector<Tensor> values = executor.Run(
+      *program.test, feeds, {program.loss, masked.variable, sentence.variable, sentence.weight});
+  EXPECT_EQ(values[0].Item<float>(), values[1].Item<float>());
+  EXPECT_EQ(values[2].Item<float>(), 0);
+  EXPECT_EQ(values[3].Item<float>(), 0);
+}
+
 TEST(Ernie, LearnsABatchByHeart) {
   const training::TrainingProgram program = SmallPretraining(0.1f);
   Executor executor;

@@ -15,6 +15,7 @@
 namespace skiff::models {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -63,6 +64,18 @@ TEST(PretrainingData, TheWorldAsksQuestions) {
   for (int64_t row = 0; row < batch.samples; ++row) {
     EXPECT_EQ(weights.data<float>()[row * 8], 1) << row;
   }
+}
+
+// Nobody asks in which order the sentences of a question are.
+TEST(PretrainingData, QuestionsHaveNoSentenceLabelAndATaskThatIsTrained) {
+  PretrainingDataOptions options = SmallWorld();
+  options.sentence_tasks = "reordering,distance";
+  const auto data = MakePretrainingData(options);
+  const auto validation = data->ValidationReader();
+  training::Batch batch;
+  ASSERT_TRUE(validation->Next(&batch));
+  EXPECT_THAT(batch.feed(text::kSentenceLabel).ToVector<int64_t>(), Each(text::kIgnoredLabel));
+  EXPECT_THAT(batch.feed(text::kTaskIds).ToVector<int64_t>(), Each(data->sentence_tasks()[0].id));
 }
 
 TEST(PretrainingData, ReadersGiveTheSameTwice) {
@@ -124,7 +137,7 @@ TEST_F(PretrainingDataFiles, SentenceTasksMix) {
   EXPECT_EQ(data->sentence_tasks()[0].classes, 1 + 2 + 6);
   EXPECT_EQ(data->sentence_tasks()[1].classes, 3);
   EXPECT_EQ(data->sentences(), 3);
-  EXPECT_EQ(data->tasks(), 4);
+  EXPECT_EQ(data->tasks(), 2);
   const auto reader = data->TrainReader();
   reader->StartEpoch(0);
   std::map<int64_t, int64_t> sequences;  // of each task
@@ -134,8 +147,9 @@ TEST_F(PretrainingDataFiles, SentenceTasksMix) {
     for (size_t i = 0; i < ids.size(); i += static_cast<size_t>(options.length))
       ++sequences[ids[i]];
   }
-  EXPECT_THAT(sequences, ElementsAre(Pair(data->sentence_tasks()[0].id, 36),
-                                     Pair(data->sentence_tasks()[1].id, 36)));
+  EXPECT_EQ(data->sentence_tasks()[0].id, 0);
+  EXPECT_EQ(data->sentence_tasks()[1].id, 1);
+  EXPECT_THAT(sequences, ElementsAre(Pair(0, 36), Pair(1, 36)));
 }
 
 // The classes of one file alternate, the other is sorted by class. In both, the last two texts of a
