@@ -98,7 +98,7 @@ class Lowering {
   bool ReadsUnknownShape(const Op& op) const {
     return std::ranges::any_of(op.InputNames(), [&](const std::string& name) {
       const auto found = current_.find(name);
-      return found != current_.end() && ValueOf(found->second).storage == Storage::kMade;
+      return found != current_.end() && unknown_.contains(found->second);
     });
   }
 
@@ -254,11 +254,18 @@ class Lowering {
       SKIFF_ENFORCE(!is_persistable, kUnimplemented, "the shape ", meta.shape,
                     " of the persistable output \"", name,
                     "\" depends on data: expected a known shape");
-      return AddValue(name, meta, Storage::kMade);
+      return *unknown_.insert(AddValue(name, meta, Storage::kMade)).first;
     }
     SKIFF_ENFORCE(meta.shape.is_known(), kInvalidArgument, "output \"", name,
                   "\" would have the shape ", meta.shape, ": expected extents of at least 0");
-    if (!is_persistable) return AddValue(name, meta, Storage::kArena);
+    if (!is_persistable) {
+      const ValueId value = AddValue(name, meta, Storage::kArena);
+      // The rows are known, but the LoD depends on data.
+      if (def.data_dependent_shape && meta.lod_level > 0 && meta.lod == nullptr) {
+        unknown_.insert(value);
+      }
+      return value;
+    }
     SKIFF_ENFORCE(!meta.is_selected_rows(), kUnimplemented, "the persistable output \"", name,
                   "\" would be selected rows: expected a dense tensor");
     // A scope variable has one storage for all its values, so each write must have the shape and
@@ -348,6 +355,7 @@ class Lowering {
   Plan plan_;
   std::unordered_map<std::string, ValueId> current_;
   std::unordered_set<std::string> unread_feeds_;
+  std::set<ValueId> unknown_;  // whose shape or LoD only a run tells
   // The metas of persistables that the program writes and the scope lacks.
   std::unordered_map<std::string, TensorMeta> created_;
 };

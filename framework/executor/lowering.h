@@ -19,8 +19,8 @@ namespace skiff {
 using OpPositions = std::unordered_map<int64_t, size_t>;
 
 // A part of a program whose shapes are all known when it begins: the ops from `first_op` up to
-// `next_op`. A segment ends before the first op that reads a value whose shape depends on data
-// (Storage::kMade), so most programs are one segment.
+// `next_op`. A segment ends before the first op that reads a value whose shape or LoD depends on
+// data, so most programs are one segment.
 struct Segment {
   Plan plan;
   size_t first_op = 0;

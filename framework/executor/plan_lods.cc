@@ -64,10 +64,20 @@ void PlanLoDs::Set(RunLoDs* lods) {
   for (size_t i = 0; i < groups_.size(); ++i) std::swap(*groups_[i].lod, lods->of_groups[i]);
 }
 
-const LoD* PlanLoDs::Of(ValueId value) const {
+size_t PlanLoDs::PlaceOf(ValueId value) const {
+  if (plan_[value].meta.lod == nullptr) return groups_.size();
   const auto found = std::ranges::find(groups_, plan_[value].meta.lod, &Group::group);
-  if (plan_[value].meta.lod == nullptr || found == groups_.end()) return nullptr;
-  return found->lod.get();
+  return static_cast<size_t>(found - groups_.begin());
+}
+
+const LoD* PlanLoDs::Of(ValueId value) const {
+  const size_t place = PlaceOf(value);
+  return place == groups_.size() ? nullptr : groups_[place].lod.get();
+}
+
+const LoD* PlanLoDs::In(const RunLoDs& lods, ValueId value) const {
+  const size_t place = PlaceOf(value);
+  return place == groups_.size() ? nullptr : &lods.of_groups[place];
 }
 
 }  // namespace skiff

@@ -35,8 +35,9 @@ class PlanLoDs {
   void Bind(BoundValues* values) const;
   // Gives the groups these LoDs, and `lods` those that they had.
   void Set(RunLoDs* lods);
-  // Returns the LoD of a value in this run, nullptr for a dense one.
+  // Return the LoD of a value in this run, and in one with other LoDs; nullptr for a dense one.
   const LoD* Of(ValueId value) const;
+  const LoD* In(const RunLoDs& lods, ValueId value) const;
 
  private:
   struct Group {
@@ -49,6 +50,8 @@ class PlanLoDs {
 
   // Returns the place of a group, which it appends after those that it is derived from.
   size_t Add(const std::shared_ptr<const LoDGroup>& group);
+  // Returns the place of a value's group, groups_.size() if it has none.
+  size_t PlaceOf(ValueId value) const;
 
   const Plan& plan_;
   std::vector<Group> groups_;

@@ -18,7 +18,7 @@ class Inference {
     for (const Instruction& instruction : plan.instructions) Infer(instruction);
   }
 
-  const Shape& ShapeOf(ValueId value) const { return metas_[value].shape; }
+  const TensorMeta& operator[](ValueId value) const { return metas_[value]; }
 
  private:
   void Infer(const Instruction& instruction) {
@@ -126,10 +126,10 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
 
   Probes probes{.counts = {}, .classes = capacity.size()};
   std::vector<Inference> inferred;
+  std::vector<RunLoDs> derived;
   for (size_t i = 0; i < assumed.size(); ++i) {
-    RunLoDs derived;
-    lods.Derive(LoDsOf(assumed[i]), &derived);
-    AppendCountsOfGroups(derived, &by_class[i]);
+    lods.Derive(LoDsOf(assumed[i]), &derived.emplace_back());
+    AppendCountsOfGroups(derived.back(), &by_class[i]);
     probes.counts.push_back(by_class[i]);
     inferred.emplace_back(plan, assumed[i]);
   }
@@ -142,13 +142,21 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
   for (const ValueId id : plan.ids()) {
     const Shape& planned = plan[id].meta.shape;
     std::vector<int64_t> rows;
-    bool varies = inferred[0].ShapeOf(id) != planned;
+    bool varies = inferred[0][id].shape != planned;
     bool fits = !varies;
-    for (const Inference& inference : inferred) {
-      const Shape& shape = inference.ShapeOf(id);
+    for (size_t i = 0; i < inferred.size(); ++i) {
+      const Shape& shape = inferred[i][id].shape;
       varies = varies || shape != planned;
       fits = fits && DifferInRowsAlone(shape, planned);
       rows.push_back(shape.rank() == 0 ? 1 : shape[0]);
+    }
+    // A LoD that a rule makes of shapes, and not of other LoDs, is known for the plan's only.
+    for (size_t i = 0; i < inferred.size(); ++i) {
+      const LoD* lod = lods.In(derived[i], id);
+      const bool is_known = lod == nullptr || (inferred[i][id].lod != nullptr &&
+                                               inferred[i][id].lod->offsets == *lod);
+      varies = varies || !is_known;
+      fits = fits && is_known;
     }
     if (!varies) continue;
     // Their storage has a fixed size, or others know where it lies.
@@ -162,8 +170,8 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     if (!fits) {
       throw Error(ErrorCode::kUnimplemented,
                   StrCat("the shape ", planned, " of \"", plan[id].name,
-                         "\" depends on the rows of ragged feeds, and not by an affine form in its "
-                         "first dim"))
+                         "\" or its LoD depends on the rows of ragged feeds, and not by an affine "
+                         "form in its first dim"))
           .WithContext(MakerOf(plan, id));
     }
     values_.emplace_back(id, form->second);

@@ -102,8 +102,8 @@ void Infer(OpContext& context) {
   DeclareLoDLevel(context, "Out", 1);
   if (out[0] < 0) return;
   const int64_t images = x.shape[0];
-  const auto offsets = [images, each = out[0] / images](std::span<const LoD* const>) {
-    return LoD{OffsetsOf(std::vector<int64_t>(static_cast<size_t>(images), each))};
+  const auto offsets = [images, each = out[0] / images](std::span<const LoD* const>, LoD* lod) {
+    lod->assign(1, OffsetsOf(std::vector<int64_t>(static_cast<size_t>(images), each)));
   };
   context.DeriveLoD("Out", {}, 1, offsets);
 }

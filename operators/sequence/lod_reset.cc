@@ -78,15 +78,15 @@ void InferFromAttribute(OpContext& context) {
   std::vector<uint64_t> level = LevelOf("target_lod", context.IntsAttr("target_lod"), x.shape[0]);
   if (Appends(context)) {
     context.DeriveLoD("Out", {"X"}, x.lod_level + 1,
-                      [level = std::move(level)](std::span<const LoD* const> parents) {
-                        LoD lod = *parents[0];
-                        AppendLevel(level, &lod);
-                        return lod;
+                      [level = std::move(level)](std::span<const LoD* const> parents, LoD* lod) {
+                        *lod = *parents[0];
+                        AppendLevel(level, lod);
                       });
     return;
   }
-  context.DeriveLoD("Out", {}, 1,
-                    [level = std::move(level)](std::span<const LoD* const>) { return LoD{level}; });
+  context.DeriveLoD(
+      "Out", {}, 1,
+      [level = std::move(level)](std::span<const LoD* const>, LoD* lod) { lod->assign(1, level); });
 }
 
 void Infer(OpContext& context) {

@@ -61,11 +61,10 @@ void JoinedLoD(const std::string& op, std::span<const LoD* const> parents, LoD* 
 
 void Infer(OpContext& context) {
   context.SetOutput("Out", JoinedShape(context), context.Input("X").dtype);
-  context.DeriveLoD("Out", {"X"}, 1, [op = context.op().type](std::span<const LoD* const> parents) {
-    LoD lod;
-    JoinedLoD(op, parents, &lod);
-    return lod;
-  });
+  context.DeriveLoD("Out", {"X"}, 1,
+                    [op = context.op().type](std::span<const LoD* const> parents, LoD* lod) {
+                      JoinedLoD(op, parents, lod);
+                    });
 }
 
 void InferGrad(OpContext& context) {

@@ -79,16 +79,14 @@ void Infer(OpContext& context) {
   context.SetOutput("Out", WithRows(x.shape, RepeatedRows(context)), x.dtype);
   const size_t level = RefLevel(context);
   if (x.lod_level == 0) {
-    context.DependOnLoD("Out", {"Y"}, [level](std::span<const LoD* const> parents) {
-      return LoD{(*parents[0])[level]};
+    context.DependOnLoD("Out", {"Y"}, [level](std::span<const LoD* const> parents, LoD* lod) {
+      lod->assign(1, (*parents[0])[level]);
     });
     return;
   }
   context.DeriveLoD("Out", {"X", "Y"}, 1,
-                    [level, op = context.op().type](std::span<const LoD* const> parents) {
-                      LoD lod;
-                      RepeatedLoD(op, level, parents, &lod);
-                      return lod;
+                    [level, op = context.op().type](std::span<const LoD* const> parents, LoD* lod) {
+                      RepeatedLoD(op, level, parents, lod);
                     });
 }
 

@@ -58,9 +58,9 @@ void Infer(OpContext& context) {
   context.SetOutput("Length", {out[0]}, DType::kInt64);
   context.DependOnLoD("Out", {"X"},
                       [op = context.op().type, wanted = context.IntAttr("padded_length")](
-                          std::span<const LoD* const> parents) {
+                          std::span<const LoD* const> parents, LoD* lod) {
                         const int64_t length = PaddedLength(op, wanted, *parents[0]);
-                        return LoD{{0, static_cast<uint64_t>(length)}};
+                        lod->assign(1, {0, static_cast<uint64_t>(length)});
                       });
 }
 

@@ -65,9 +65,10 @@ void Infer(OpContext& context) {
   context.SetOutput("Out", PooledShape(context), x.dtype);
   context.SetOutput("MaxIndex", PlacesShape(context), DType::kInt32);
   // The sequences become the rows of the level above.
-  context.DeriveLoD("Out", {"X"}, x.lod_level - 1, [](std::span<const LoD* const> parents, LoD* offsets) {
-    offsets->assign(parents[0]->begin(), parents[0]->end() - 1);
-  });
+  context.DeriveLoD("Out", {"X"}, x.lod_level - 1,
+                    [](std::span<const LoD* const> parents, LoD* offsets) {
+                      offsets->assign(parents[0]->begin(), parents[0]->end() - 1);
+                    });
 }
 
 void InferGrad(OpContext& context) {

@@ -56,9 +56,9 @@ void CheckSameLoD(const LoD& ids, const LoD& updates) {
 void Infer(OpContext& context) {
   CheckArguments(context, "X");
   context.SetOutputLike("Out", "X");
-  context.DependOnLoD("Out", {"Ids", "Updates"}, [](std::span<const LoD* const> parents) {
+  context.DependOnLoD("Out", {"Ids", "Updates"}, [](std::span<const LoD* const> parents, LoD* lod) {
     CheckSameLoD(*parents[0], *parents[1]);
-    return *parents[0];
+    *lod = *parents[0];
   });
 }
 
