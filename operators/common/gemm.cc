@@ -396,7 +396,12 @@ class Gemm<T>::Product {
                   kInvalidArgument,
                   "gemm: B can be prepacked for one product of float matrices only");
     if constexpr (std::is_same_v<T, float>) {
-      if (!prepared_.is_empty() && prepared_.has_terms()) MakePrimitives(context, prepacked_b);
+      // Where rows vary, a primitive for one number of rows would hardly run. Without it, the bits of
+      // a product don't depend on whether its rows are those of the capacity.
+      const bool runs_prepared = !context.rows_vary() || prepacked_b >= 0;
+      if (runs_prepared && !prepared_.is_empty() && prepared_.has_terms()) {
+        MakePrimitives(context, prepacked_b);
+      }
     }
   }
 
@@ -432,7 +437,9 @@ class Gemm<T>::Product {
                T* c, bool is_first) {
     const double beta = is_first ? product.spec.beta : 1.0;
     if constexpr (std::is_same_v<T, float>) {
-      if (&product == &prepared_) return (is_first ? *first_ : *next_).Run(context, a, b, c);
+      if (first_ && &product == &prepared_) {
+        return (is_first ? *first_ : *next_).Run(context, a, b, c);
+      }
       MultiplyUnprepared(product, beta, a, b, c);
     } else {
       MultiplyBlocks(product, beta, a, b, c);
