@@ -325,6 +325,8 @@ class Table:
             return _UNSPOKEN
         if re.match(r"^-?[\d.]+(e-?\d+)?f?$", default):
             return default.rstrip("f")
+        if cpp_type.startswith("std::vector<") and re.match(r"^\{-?\d+(, -?\d+)+\}$", default):
+            return f"({default[1:-1]})"
         return fail(place, f"the default {default} of type {cpp_type} has no Python form")
 
 
