@@ -77,7 +77,7 @@ TensorMap WithLoDEntries(const TensorMap& tensors) {
   for (const auto& [name, tensor] : tensors) {
     SKIFF_ENFORCE(!IsLoDEntry(name), kInvalidArgument, "tensor \"", name,
                   "\" would be read as offsets of \"", OwnerOf(name), "\": expected another name");
-    all.emplace(name, tensor);
+    all.emplace(name, tensor).first->second.ShareLoD(nullptr);
     for (size_t level = 0; level < tensor.lod().size(); ++level) {
       all.emplace(LevelName(name, level), OffsetsTensor(tensor.lod()[level]));
     }

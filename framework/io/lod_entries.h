@@ -12,8 +12,8 @@ namespace skiff {
 // Returns whether a name is that of a level, such as "x.lod0".
 bool IsLoDEntry(std::string_view name);
 
-// Returns the tensors, and those of the levels of the ragged ones. Throws Error (kInvalidArgument)
-// for a tensor whose name is that of a level: it would be read as one.
+// Returns the tensors without their LoDs, and the arrays of the levels. Throws Error
+// (kInvalidArgument) for a tensor whose name is that of a level: it would be read as one.
 TensorMap WithLoDEntries(const TensorMap& tensors);
 
 // Gives the ragged tensors their LoD, and removes the arrays of the levels. Throws Error

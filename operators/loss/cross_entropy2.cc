@@ -168,12 +168,12 @@ void RegisterCrossEntropy2(OpRegistry& registry) {
                     .intermediate = true}},
        .attrs = Attributes(),
        .infer = Infer,
-       .grad = GradOp("cross_entropy_grad2", {"Label", "MatchX", "XShape", "Y@GRAD"}, {"X@GRAD"})});
+       .grad = GradOp("cross_entropy_grad2", {"MatchX", "Label", "XShape", "Y@GRAD"}, {"X@GRAD"})});
   registry.Add(
       {.type = "cross_entropy_grad2",
        .doc = "The gradient of cross_entropy2: dX[label] = -dY / MatchX.",
-       .inputs = {{.name = "Label", .doc = "The labels of the forward op.", .checks_data = true},
-                  {.name = "MatchX", .doc = "The output of the forward op."},
+       .inputs = {{.name = "MatchX", .doc = "The output of the forward op."},
+                  {.name = "Label", .doc = "The labels of the forward op.", .checks_data = true},
                   {.name = "XShape", .doc = "[0] + the dims of X.", .shape_only = true},
                   {.name = "Y@GRAD", .doc = "The gradient of Y."}},
        .outputs = {{.name = "X@GRAD", .doc = "Of X's shape."}},

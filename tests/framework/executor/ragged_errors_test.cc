@@ -41,7 +41,7 @@ Tensor Rows(const LevelLengths& lengths, int64_t rows, int64_t width) {
                      lengths);
 }
 
-TEST(RaggedErrors, OfOffsetsNameTheLevelAndThePlace) {
+TEST(RaggedErrorsOfOffsets, NameTheLevelAndThePlace) {
   const auto message = [](LoD lod) {
     Tensor tensor({5, 2}, DType::kFloat32);
     return InvalidArgumentText([&] { tensor.set_lod(std::move(lod)); });

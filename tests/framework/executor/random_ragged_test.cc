@@ -33,7 +33,8 @@ TEST(RandomRagged, RepeatsForOneSeed) {
 TEST(RandomRagged, DrawsEverySequenceOpAndItsGradient) {
   std::set<std::string> drawn;
   for (uint64_t seed = 0; seed < kPrograms; ++seed) {
-    for (const auto& op : Draw(seed).programs[0]->root()->ops()) drawn.insert(op->type);
+    const Workload workload = Draw(seed);
+    for (const auto& op : workload.programs[0]->root()->ops()) drawn.insert(op->type);
   }
   for (const std::string type :
        {"sequence_pool", "sequence_softmax", "sequence_conv", "sequence_reverse",
