@@ -19,6 +19,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
+#include "operators/common/dropout_ranges.h"
 #include "operators/common/dropout_settings.h"
 #include "operators/common/input_checks.h"
 #include "operators/random/kernels/blocked_tiles.h"
@@ -48,27 +49,6 @@ void ScaleElements(const T* from, T scale, int64_t count, T* to) {
 
 void FillMask(uint8_t value, int64_t count, uint8_t* mask) {
   if (mask != nullptr && count > 0) std::memset(mask, value, static_cast<size_t>(count));
-}
-
-void DropoutRange(const DropoutRule& rule, double, int64_t begin, int64_t end, const float* x,
-                  float* out, uint8_t* mask) {
-  DropoutFloat(rule, static_cast<uint64_t>(begin), end - begin, x + begin, out + begin,
-               mask == nullptr ? nullptr : mask + begin);
-}
-
-void DropoutRange(const DropoutRule& rule, double scale, int64_t begin, int64_t end,
-                  const double* x, double* out, uint8_t* mask) {
-  constexpr int64_t kBatch = 1024;
-  uint32_t words[kBatch];
-  for (int64_t first = begin; first < end; first += kBatch) {
-    const int64_t count = std::min(kBatch, end - first);
-    PhiloxWords(rule.key, static_cast<uint64_t>(first / 4), (count + 3) / 4, words);
-    for (int64_t i = 0; i < count; ++i) {
-      const bool kept = words[i] >= rule.threshold;
-      out[first + i] = kept ? x[first + i] * scale : 0.0;
-      if (mask != nullptr) mask[first + i] = kept ? 1 : 0;
-    }
-  }
 }
 
 // The masks of elements [first, first + count), which may begin anywhere in the stream.
@@ -150,7 +130,8 @@ class DropoutKernel final : public Kernel {
       }
     }
     ParallelFor(run.input(x_).element_count(), kGrain, [&](int64_t begin, int64_t end) {
-      DropoutRange(rule, settings_.scale(), begin, end, x, out, mask);
+      DropoutRange(rule, settings_.scale(), begin, end - begin, x + begin, out + begin,
+                   mask == nullptr ? nullptr : mask + begin);
     });
   }
 
@@ -175,16 +156,6 @@ class DropoutKernel final : public Kernel {
 template <typename T>
 std::unique_ptr<Kernel> PrepareDropout(PrepareContext& context) {
   return std::make_unique<DropoutKernel<T>>(context);
-}
-
-void MaskedScaleRange(const uint8_t* mask, const float* grad, float scale, int64_t begin,
-                      int64_t end, float* out) {
-  MaskedScaleFloat(mask + begin, grad + begin, scale, end - begin, out + begin);
-}
-
-void MaskedScaleRange(const uint8_t* mask, const double* grad, double scale, int64_t begin,
-                      int64_t end, double* out) {
-  for (int64_t i = begin; i < end; ++i) out[i] = mask[i] != 0 ? grad[i] * scale : 0.0;
 }
 
 void MaskedScaleTiles(const BlockedTiles& tiles, const uint8_t* mask, const float* grad,
@@ -218,7 +189,7 @@ std::unique_ptr<Kernel> PrepareDropoutGrad(PrepareContext& context) {
       if (tiles) return MaskedScaleTiles(*tiles, kept, from, scale, to);
     }
     ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-      MaskedScaleRange(kept, from, scale, begin, end, to);
+      MaskedScaleRange(kept + begin, from + begin, scale, end - begin, to + begin);
     });
   };
   if (gradient.layout.is_plain()) return MakeRowsKernel(run_kernel);

@@ -24,14 +24,12 @@
 #include "operators/common/gemm.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/reduce.h"
-#include "operators/sequence/kernels/lstm_cell.h"
+#include "operators/sequence/kernels/lstm_layer.h"
 #include "operators/sequence/kernels/recurrent_weight.h"
 #include "operators/sequence/kernels/time_steps.h"
 
 namespace skiff {
 namespace {
-
-bool HasPeepholes(const OpContext& context) { return context.Attr<bool>("use_peepholes"); }
 
 int64_t SizeOf(const OpContext& context) {
   const Shape& weight = context.Input("Weight").shape;
@@ -44,12 +42,11 @@ int64_t SizeOf(const OpContext& context) {
 void CheckArguments(const OpContext& context) {
   const int64_t size = SizeOf(context);
   const int64_t gates = size < 0 ? -1 : MultiplyCounts(size, 4);
-  const int64_t bias = size < 0 ? -1 : MultiplyCounts(size, HasPeepholes(context) ? 7 : 4);
   const DType dtype = context.Input("Input").dtype;
   const int64_t sequences = SequenceCount(context, "Input");
   CheckInputLike(context, "Input", {-1, gates}, dtype);
   CheckInputLike(context, "Weight", {size, gates}, dtype);
-  CheckInputLike(context, "Bias", {1, bias}, dtype);
+  CheckInputLike(context, "Bias", {1, LstmBiasWidth(context, size)}, dtype);
   for (const char* slot : {"H0", "C0"}) {
     if (context.HasInput(slot)) CheckInputLike(context, slot, {sequences, size}, dtype);
   }
@@ -96,10 +93,7 @@ class LstmKernel : public Kernel {
         sequences_(SequenceCount(context, "Input")),
         has_peepholes_(HasPeepholes(context)),
         is_reverse_(context.Attr<bool>("is_reverse")),
-        cell_{.size = size_,
-              .gate = ActivationOf(context, "gate_activation"),
-              .cell = ActivationOf(context, "cell_activation"),
-              .candidate = ActivationOf(context, "candidate_activation")},
+        cell_(LstmCellOf<T>(context, size_)),
         input_(context.InputIndex("Input")),
         bias_(context.InputIndex("Bias")),
         h0_(context.InputIndex("H0")),
@@ -114,10 +108,7 @@ class LstmKernel : public Kernel {
     return TimeSteps(sequences, is_reverse_, static_cast<int64_t*>(run.workspace(order_)));
   }
   LstmCell<T> Cell(const KernelContext& run) const {
-    LstmCell<T> cell = cell_;
-    cell.bias = run.input(bias_).data<T>();
-    if (has_peepholes_) cell.peepholes = cell.bias + 4 * size_;
-    return cell;
+    return WithBias(cell_, run.input(bias_).data<T>(), has_peepholes_);
   }
   // Returns a row of zeros.
   const T* Zeros(const KernelContext& run) const {
@@ -263,7 +254,15 @@ class GradKernel final : public LstmKernel<T> {
     if (bias_grad_ < 0) return;
     T* bias_grad = run.output(bias_grad_).template data<T>();
     AxisReduction({rows, 4 * size_}, {true, false}).Sum(arguments.all_gates, bias_grad);
-    if (has_peepholes_) SumPeepholes(steps, arguments, bias_grad + 4 * size_);
+    if (!has_peepholes_) return;
+    const auto row_of = [&](const TimeSteps::Step& step, int64_t j) {
+      const int64_t row = steps.Row(j, step.time);
+      return PeepholeRow<T>{.before = steps.StateBefore(j, step.time, arguments.cell, arguments.c0,
+                                                        arguments.zeros, size_),
+                            .cell = arguments.cell + row * size_,
+                            .gates_gradient = arguments.all_gates + row * 4 * size_};
+    };
+    SumPeepholes(steps, size_, row_of, bias_grad + 4 * size_);
   }
 
  private:
@@ -351,28 +350,6 @@ class GradKernel final : public LstmKernel<T> {
       std::copy_n(from + j * size_, size_, to + steps.Index(j) * size_);
   }
 
-  // Writes the gradients of w_i, w_f and w_o.
-  void SumPeepholes(const TimeSteps& steps, const Arguments& arguments, T* sums) const {
-    ParallelFor(size_, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t k = 0; k < 3; ++k)
-        std::fill(sums + k * size_ + begin, sums + k * size_ + end, T{0});
-      steps.ForEach([&](const TimeSteps::Step& step) {
-        for (int64_t j = 0; j < step.count; ++j) {
-          const int64_t row = steps.Row(j, step.time);
-          const T* before =
-              steps.StateBefore(j, step.time, arguments.cell, arguments.c0, arguments.zeros, size_);
-          const T* cell = arguments.cell + row * size_;
-          const T* gates = arguments.all_gates + row * 4 * size_;
-          for (int64_t i = begin; i < end; ++i) {
-            sums[i] += gates[size_ + i] * before[i];
-            sums[size_ + i] += gates[2 * size_ + i] * before[i];
-            sums[2 * size_ + i] += gates[3 * size_ + i] * cell[i];
-          }
-        }
-      });
-    });
-  }
-
   using LstmKernel<T>::size_;
   using LstmKernel<T>::sequences_;
   using LstmKernel<T>::has_peepholes_;
@@ -401,21 +378,12 @@ class GradKernel final : public LstmKernel<T> {
 };
 
 std::vector<AttrDef> Attributes() {
-  return {{.name = "use_peepholes",
-           .type = AttrType::kBool,
-           .default_value = true,
-           .doc = "Whether the gates see the cell, through w_i, w_f and w_o."},
-          {.name = "is_reverse",
-           .type = AttrType::kBool,
-           .default_value = false,
-           .doc = "Whether the last row of a sequence comes first."},
-          {.name = "is_test",
-           .type = AttrType::kBool,
-           .default_value = false,
-           .doc = "No gradient will be wanted."},
-          ActivationAttr("gate_activation", "sigmoid", "Of i, f and o."),
-          ActivationAttr("cell_activation", "tanh", "Of the cell, in the hidden state."),
-          ActivationAttr("candidate_activation", "tanh", "Of c~.")};
+  std::vector<AttrDef> attrs = LstmAttributes();
+  attrs.push_back({.name = "is_test",
+                   .type = AttrType::kBool,
+                   .default_value = false,
+                   .doc = "No gradient will be wanted."});
+  return attrs;
 }
 
 void AddGrad(OpRegistry& registry) {

@@ -19,64 +19,87 @@ void AddProduct(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, int64_t count,
   for (int64_t i = 0; i < count; ++i) to[i] += a[i] * b[i];
 }
 
+// gates += input + bias
 template <typename T>
-void Forward(const LstmCell<T>& cell, const T* HWY_RESTRICT input, const LstmStep<T>& step,
-             T* hidden) {
-  const int64_t size = cell.size;
-  T* HWY_RESTRICT gates = step.gates;
-  for (int64_t i = 0; i < 4 * size; ++i) gates[i] += input[i] + cell.bias[i];
-  if (cell.peepholes != nullptr) {
-    AddProduct(cell.peepholes, step.cell_before, size, gates + size);
-    AddProduct(cell.peepholes + size, step.cell_before, size, gates + 2 * size);
+void AddInput(const T* HWY_RESTRICT input, const T* HWY_RESTRICT bias, int64_t count,
+              T* HWY_RESTRICT gates) {
+  if (input == nullptr) {
+    for (int64_t i = 0; i < count; ++i) gates[i] += bias[i];
+    return;
   }
-  Activate(cell.candidate, gates, size);
-  Activate(cell.gate, gates + size, 2 * size);
+  for (int64_t i = 0; i < count; ++i) gates[i] += input[i] + bias[i];
+}
+
+template <typename T>
+void Forward(const LstmCell<T>& cell, const T* input, const LstmStep<T>& step, T* hidden) {
+  const int64_t size = cell.size;
+  AddInput(input, cell.bias, 4 * size, step.gates);
+  T* HWY_RESTRICT candidate = step.gates + cell.order.candidate * size;
+  T* HWY_RESTRICT input_gate = step.gates + cell.order.input * size;
+  T* HWY_RESTRICT forget_gate = step.gates + cell.order.forget * size;
+  T* HWY_RESTRICT output_gate = step.gates + cell.order.output * size;
+  if (cell.peepholes != nullptr) {
+    AddProduct(cell.peepholes, step.cell_before, size, input_gate);
+    AddProduct(cell.peepholes + size, step.cell_before, size, forget_gate);
+  }
+  Activate(cell.candidate, candidate, size);
+  Activate(cell.gate, input_gate, size);
+  Activate(cell.gate, forget_gate, size);
   const T* HWY_RESTRICT before = step.cell_before;
   T* HWY_RESTRICT state = step.cell;
   for (int64_t i = 0; i < size; ++i)
-    state[i] = gates[size + i] * gates[i] + gates[2 * size + i] * before[i];
+    state[i] = input_gate[i] * candidate[i] + forget_gate[i] * before[i];
+  if (cell.cell_clip > 0) Clip(cell.cell_clip, step.cell, size);
   if (cell.peepholes != nullptr)
-    AddProduct(cell.peepholes + 2 * size, step.cell, size, gates + 3 * size);
-  Activate(cell.gate, gates + 3 * size, size);
+    AddProduct(cell.peepholes + 2 * size, step.cell, size, output_gate);
+  Activate(cell.gate, output_gate, size);
   std::copy_n(step.cell, size, step.activated_cell);
   Activate(cell.cell, step.activated_cell, size);
-  for (int64_t i = 0; i < size; ++i) hidden[i] = gates[3 * size + i] * step.activated_cell[i];
+  for (int64_t i = 0; i < size; ++i) hidden[i] = output_gate[i] * step.activated_cell[i];
 }
 
 template <typename T>
 void Backward(const LstmCell<T>& cell, const LstmStep<const T>& step,
               const LstmStepGradient<T>& gradient) {
   const int64_t size = cell.size;
-  const T* HWY_RESTRICT gates = step.gates;
+  const LstmGateOrder& order = cell.order;
+  const T* HWY_RESTRICT candidate = step.gates + order.candidate * size;
+  const T* HWY_RESTRICT input_gate = step.gates + order.input * size;
+  const T* HWY_RESTRICT forget_gate = step.gates + order.forget * size;
+  const T* HWY_RESTRICT output_gate = step.gates + order.output * size;
   const T* HWY_RESTRICT activated = step.activated_cell;
   const T* HWY_RESTRICT before = step.cell_before;
-  T* HWY_RESTRICT d_gates = gradient.gates;
+  T* HWY_RESTRICT d_candidate = gradient.gates + order.candidate * size;
+  T* HWY_RESTRICT d_input = gradient.gates + order.input * size;
+  T* HWY_RESTRICT d_forget = gradient.gates + order.forget * size;
+  T* HWY_RESTRICT d_output = gradient.gates + order.output * size;
   T* HWY_RESTRICT d_cell = gradient.next_cell;
-  // The gradient of cell(c) is in the place of that of g0 until its derivative is known.
+  // The gradient of cell(c) is in the place of that of c~ until its derivative is known.
   for (int64_t i = 0; i < size; ++i) {
     const T d_hidden = gradient.hidden[i] + gradient.next_hidden[i];
-    d_gates[3 * size + i] = d_hidden * activated[i];
-    d_gates[i] = d_hidden * gates[3 * size + i];
+    d_output[i] = d_hidden * activated[i];
+    d_candidate[i] = d_hidden * output_gate[i];
   }
-  MultiplyByDerivative(cell.gate, gates + 3 * size, d_gates + 3 * size, size);
-  MultiplyByDerivative(cell.cell, activated, d_gates, size);
-  for (int64_t i = 0; i < size; ++i) d_cell[i] += d_gates[i];
+  MultiplyByDerivative(cell.gate, output_gate, d_output, size);
+  MultiplyByDerivative(cell.cell, activated, d_candidate, size);
+  for (int64_t i = 0; i < size; ++i) d_cell[i] += d_candidate[i];
   if (gradient.cell != nullptr) {
     for (int64_t i = 0; i < size; ++i) d_cell[i] += gradient.cell[i];
   }
-  if (cell.peepholes != nullptr)
-    AddProduct(cell.peepholes + 2 * size, d_gates + 3 * size, size, d_cell);
+  if (cell.peepholes != nullptr) AddProduct(cell.peepholes + 2 * size, d_output, size, d_cell);
+  if (cell.cell_clip > 0) DropClipped(cell.cell_clip, step.cell, d_cell, size);
   for (int64_t i = 0; i < size; ++i) {
-    d_gates[i] = d_cell[i] * gates[size + i];
-    d_gates[size + i] = d_cell[i] * gates[i];
-    d_gates[2 * size + i] = d_cell[i] * before[i];
-    d_cell[i] *= gates[2 * size + i];
+    d_candidate[i] = d_cell[i] * input_gate[i];
+    d_input[i] = d_cell[i] * candidate[i];
+    d_forget[i] = d_cell[i] * before[i];
+    d_cell[i] *= forget_gate[i];
   }
-  MultiplyByDerivative(cell.candidate, gates, d_gates, size);
-  MultiplyByDerivative(cell.gate, gates + size, d_gates + size, 2 * size);
+  MultiplyByDerivative(cell.candidate, candidate, d_candidate, size);
+  MultiplyByDerivative(cell.gate, input_gate, d_input, size);
+  MultiplyByDerivative(cell.gate, forget_gate, d_forget, size);
   if (cell.peepholes != nullptr) {
-    AddProduct(cell.peepholes, d_gates + size, size, d_cell);
-    AddProduct(cell.peepholes + size, d_gates + 2 * size, size, d_cell);
+    AddProduct(cell.peepholes, d_input, size, d_cell);
+    AddProduct(cell.peepholes + size, d_forget, size, d_cell);
   }
 }
 

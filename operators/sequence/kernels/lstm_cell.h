@@ -3,7 +3,7 @@
 //   c~ = candidate(g0)                    g: Input + h' · Weight + Bias, four blocks of H numbers
 //   i  = gate(g1 + w_i ⊙ c')              c', h': the cell and the hidden state of the step before
 //   f  = gate(g2 + w_f ⊙ c')              w: the peepholes
-//   c  = i ⊙ c~ + f ⊙ c'
+//   c  = i ⊙ c~ + f ⊙ c', at most cell_clip from 0
 //   o  = gate(g3 + w_o ⊙ c)
 //   h  = o ⊙ cell(c)
 #pragma once
@@ -14,12 +14,22 @@
 
 namespace skiff {
 
+// The positions of the blocks of a row of gates.
+struct LstmGateOrder {
+  int64_t candidate = 0;
+  int64_t input = 1;
+  int64_t forget = 2;
+  int64_t output = 3;
+};
+
 template <typename T>
 struct LstmCell {
   int64_t size = 0;  // H
   RecurrentActivation gate;
   RecurrentActivation cell;
   RecurrentActivation candidate;
+  T cell_clip = 0;               // 0: no limit
+  LstmGateOrder order = {};      // of g, and so of bias and gates
   const T* bias = nullptr;       // [4H]
   const T* peepholes = nullptr;  // [3H], w_i w_f w_o, or nullptr
 };
@@ -28,12 +38,12 @@ struct LstmCell {
 template <typename T>
 struct LstmStep {
   const T* cell_before;
-  T* gates;  // 4H: c~ i f o; for LstmForward at first the product h' · Weight
+  T* gates;  // 4H: c~ i f o; for LstmForward at first the product h' · Weight, or all of g but Bias
   T* cell;
   T* activated_cell;  // cell(c)
 };
 
-// Compute a step. `hidden` may be step.activated_cell.
+// Compute a step. `input` is nullptr if the gates contain it. `hidden` may be step.activated_cell.
 void LstmForward(const LstmCell<float>& cell, const float* input, const LstmStep<float>& step,
                  float* hidden);
 void LstmForward(const LstmCell<double>& cell, const double* input, const LstmStep<double>& step,

@@ -1,6 +1,10 @@
 // The sums of some rows of A and two vectors of columns stay in registers, as many rows as fit. A
-// panel has the same columns for every instruction set: the longest vector. A thread takes whole
-// pairs of panels, so its part of B stays in its cache from one product to the next.
+// panel has the same columns for every instruction set: the longest vector.
+//
+// A product of few rows reads A where it is. A thread takes whole pairs of panels, so its part of B
+// stays in its cache from one product to the next. Of many rows, a thread takes blocks: it copies
+// as much of a block of A as stays in the second-level cache, in the order in which the loop reads
+// it, before it multiplies that with its panels.
 #include "operators/sequence/kernels/packed_product.h"
 
 #include <algorithm>
@@ -9,6 +13,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "operators/sequence/kernels/packed_product_part.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/sequence/kernels/packed_product.cc"
@@ -30,28 +35,33 @@ constexpr int64_t kLanesOf = static_cast<int64_t>(hn::MaxLanes(TagOf<T>()));
 template <typename T>
 constexpr int64_t kMaxRows = kLanesOf<T> * sizeof(T) == 64 ? 14 : 6;
 
-// The rows of B whose products are summed at a time: as much of a panel stays in the first-level
-// cache while all rows of A pass. Each part is summed from zero, which keeps rounding errors small.
-constexpr int64_t kDepth = 256;
+// Some rows of A for a loop over columns.
+template <typename T>
+struct Sliver {
+  const T* first;
+  int64_t row_stride;
+  int64_t column_stride;
+};
 
 // c[kRows, columns] = a * B, or c += that, for `depth` rows and two vectors of columns of B; `left`
 // and `right` are in one panel or in two. The number of rows is a template argument so that the
 // sums stay in registers.
 template <typename T, int kRows>
-void MultiplyRows(const T* a, int64_t a_stride, const T* left, const T* right, int64_t depth,
-                  bool add, int64_t columns, T* c, int64_t c_stride) {
+void MultiplyRows(const Sliver<T>& sliver, const T* left, const T* right, int64_t depth, bool add,
+                  int64_t columns, T* c, int64_t c_stride) {
   const TagOf<T> d;
   constexpr int64_t kLanes = kLanesOf<T>;
   constexpr int64_t kStep = PackedProduct<T>::kPanelColumns;
+  const T* a = sliver.first;
   hn::Vec<TagOf<T>> sums[kRows][2];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
-  for (int64_t p = 0; p < depth; ++p, left += kStep, right += kStep) {
+  for (int64_t p = 0; p < depth; ++p, left += kStep, right += kStep, a += sliver.column_stride) {
     const auto left_vector = hn::LoadU(d, left);
     const auto right_vector = hn::LoadU(d, right);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const auto value = hn::Set(d, a[r * a_stride + p]);
+      const auto value = hn::Set(d, a[r * sliver.row_stride]);
       sums[r][0] = hn::MulAdd(value, left_vector, sums[r][0]);
       sums[r][1] = hn::MulAdd(value, right_vector, sums[r][1]);
     }
@@ -72,7 +82,7 @@ void MultiplyRows(const T* a, int64_t a_stride, const T* left, const T* right, i
 }
 
 template <typename T>
-using RowsKernel = void (*)(const T*, int64_t, const T*, const T*, int64_t, bool, int64_t, T*,
+using RowsKernel = void (*)(const Sliver<T>&, const T*, const T*, int64_t, bool, int64_t, T*,
                             int64_t);
 
 template <typename T, size_t... kIndex>
@@ -80,41 +90,80 @@ constexpr std::array<RowsKernel<T>, sizeof...(kIndex)> RowsKernels(std::index_se
   return {MultiplyRows<T, static_cast<int>(kIndex) + 1>...};
 }
 
-// Multiplies with a pair of panels.
-template <typename T>
-void MultiplyPair(const T* a, int64_t rows, int64_t a_stride, const T* pair, int64_t depth,
-                  bool add, int64_t columns, T* c, int64_t c_stride) {
-  static constexpr auto kKernels = RowsKernels<T>(std::make_index_sequence<kMaxRows<T>>());
-  constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
-  // Groups of nearly the same size. A remainder of one or two rows would load B for little work.
+// Splits rows into groups of nearly the same size: a remainder of one or two rows would load B for
+// little work. Calls body(row, count) for each.
+template <typename T, typename Body>
+void ForEachGroup(int64_t rows, const Body& body) {
   const int64_t groups = (rows + kMaxRows<T> - 1) / kMaxRows<T>;
-  for (int64_t column = 0; column < columns; column += 2 * kLanesOf<T>) {
-    const int64_t right_column = column + kLanesOf<T>;
-    const T* left = pair + column / kWidth * kWidth * depth + column % kWidth;
-    const T* right = pair + right_column / kWidth * kWidth * depth + right_column % kWidth;
-    // Without rows of B the sums are zero.
-    int64_t p = 0;
-    do {
-      for (int64_t g = 0; g < groups; ++g) {
-        const int64_t row = rows * g / groups;
-        const int64_t next = rows * (g + 1) / groups;
-        kKernels[static_cast<size_t>(next - row - 1)](
-            a + row * a_stride + p, a_stride, left + p * kWidth, right + p * kWidth,
-            std::min(kDepth, depth - p), add || p > 0, columns - column,
-            c + row * c_stride + column, c_stride);
-      }
-      p += kDepth;
-    } while (p < depth);
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t row = rows * g / groups;
+    body(row, rows * (g + 1) / groups - row);
   }
 }
 
-void MultiplyFloats(const float* a, int64_t rows, int64_t a_stride, const float* pair,
-                    int64_t depth, bool add, int64_t columns, float* c, int64_t c_stride) {
-  MultiplyPair(a, rows, a_stride, pair, depth, add, columns, c, c_stride);
+// Multiplies with rows [p, p + depth) of the panels. `sliver_of(row, count)` returns these columns
+// of rows of A.
+template <typename T, typename SliverOf>
+void MultiplyPanels(const ProductPart<T>& part, int64_t p, const SliverOf& sliver_of) {
+  static constexpr auto kKernels = RowsKernels<T>(std::make_index_sequence<kMaxRows<T>>());
+  constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
+  const int64_t depth = std::min(kDepth, part.depth - p);
+  const auto at = [&](int64_t column) {
+    return part.panels + column / kWidth * kWidth * part.depth + column % kWidth + p * kWidth;
+  };
+  for (int64_t column = 0; column < part.columns; column += 2 * kLanesOf<T>) {
+    ForEachGroup<T>(part.rows, [&](int64_t row, int64_t count) {
+      kKernels[static_cast<size_t>(count - 1)](
+          sliver_of(row, count), at(column), at(column + kLanesOf<T>), depth, part.add || p > 0,
+          part.columns - column, part.c + row * part.c_stride + column, part.c_stride);
+    });
+  }
 }
-void MultiplyDoubles(const double* a, int64_t rows, int64_t a_stride, const double* pair,
-                     int64_t depth, bool add, int64_t columns, double* c, int64_t c_stride) {
-  MultiplyPair(a, rows, a_stride, pair, depth, add, columns, c, c_stride);
+
+// Copies columns [p, p + depth) of a block of A, group after group, each by columns.
+template <typename T>
+void CopyBlock(const LeftMatrix<T>& a, int64_t first_row, int64_t rows, int64_t p, int64_t depth,
+               T* copy) {
+  ForEachGroup<T>(rows, [&](int64_t row, int64_t count) {
+    T* to = copy + row * depth;
+    if (a.is_transposed) {
+      for (int64_t q = 0; q < depth; ++q, to += count)
+        std::copy_n(a.rows[p + q] + first_row + row, count, to);
+      return;
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      const T* from = a.rows[first_row + row + r] + p;
+      for (int64_t q = 0; q < depth; ++q) to[q * count + r] = from[q];
+    }
+  });
+}
+
+// Without rows of B the sums are zero.
+template <typename T>
+void MultiplyPart(const LeftMatrix<T>& a, const ProductPart<T>& part) {
+  HWY_ALIGN T copy[kBlockRows * kDepth];
+  int64_t p = 0;
+  do {
+    if (part.copies_rows) {
+      const int64_t depth = std::min(kDepth, part.depth - p);
+      CopyBlock(a, part.first_row, part.rows, p, depth, copy);
+      MultiplyPanels(part, p, [&](int64_t row, int64_t count) {
+        return Sliver<T>{copy + row * depth, 1, count};
+      });
+    } else {
+      MultiplyPanels(part, p, [&](int64_t row, int64_t) {
+        return Sliver<T>{a.rows[part.first_row + row] + p, a.rows.stride, 1};
+      });
+    }
+    p += kDepth;
+  } while (p < part.depth);
+}
+
+void MultiplyFloats(const LeftMatrix<float>& a, const ProductPart<float>& part) {
+  MultiplyPart(a, part);
+}
+void MultiplyDoubles(const LeftMatrix<double>& a, const ProductPart<double>& part) {
+  MultiplyPart(a, part);
 }
 
 }  // namespace
@@ -133,15 +182,62 @@ namespace {
 // The multiply-adds that are worth a thread.
 constexpr int64_t kGrainWork = 1 << 16;
 
-void Multiply(const float* a, int64_t rows, int64_t a_stride, const float* pair, int64_t depth,
-              bool add, int64_t columns, float* c, int64_t c_stride) {
-  HWY_DYNAMIC_DISPATCH(MultiplyFloats)
-  (a, rows, a_stride, pair, depth, add, columns, c, c_stride);
+void MultiplyPart(const LeftMatrix<float>& a, const ProductPart<float>& part) {
+  HWY_DYNAMIC_DISPATCH(MultiplyFloats)(a, part);
 }
-void Multiply(const double* a, int64_t rows, int64_t a_stride, const double* pair, int64_t depth,
-              bool add, int64_t columns, double* c, int64_t c_stride) {
-  HWY_DYNAMIC_DISPATCH(MultiplyDoubles)
-  (a, rows, a_stride, pair, depth, add, columns, c, c_stride);
+void MultiplyPart(const LeftMatrix<double>& a, const ProductPart<double>& part) {
+  HWY_DYNAMIC_DISPATCH(MultiplyDoubles)(a, part);
+}
+
+// Splits a whole product into parts for the threads: ranges of pairs of panels if there are few
+// rows, else ranges of blocks of rows, and of the pairs of the first and the last of these blocks.
+template <typename T>
+void MultiplyAll(const LeftMatrix<T>& a, const ProductPart<T>& whole, int64_t pairs) {
+  constexpr int64_t kPairColumns = 2 * PackedProduct<T>::kPanelColumns;
+  const int64_t blocks = (whole.rows + kBlockRows - 1) / kBlockRows;
+  const int64_t work = std::min(kBlockRows, whole.rows) * whole.depth * kPairColumns;
+  const int64_t grain = std::max<int64_t>(1, kGrainWork / std::max<int64_t>(1, work));
+  ParallelFor(blocks * pairs, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t block = begin / pairs;
+      const int64_t pair = begin % pairs;
+      const int64_t count = std::min(pairs - pair, end - begin);
+      ProductPart<T> part = whole;
+      part.first_row = block * kBlockRows;
+      part.rows = std::min(kBlockRows, whole.rows - part.first_row);
+      part.panels += pair * kPairColumns * whole.depth;
+      part.columns = std::min(whole.columns - pair * kPairColumns, count * kPairColumns);
+      part.c += part.first_row * whole.c_stride + pair * kPairColumns;
+      MultiplyPart(a, part);
+      begin += count;
+    }
+  });
+}
+
+// Writes a panel of up to kPanelColumns columns. Row p of it is rows[p] + first.
+template <typename T>
+void PackPanel(const MatrixRows<T>& rows, int64_t first, int64_t depth, int64_t columns, T* to) {
+  constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
+  for (int64_t p = 0; p < depth; ++p, to += kWidth) {
+    std::copy_n(rows[p] + first, columns, to);
+    std::fill(to + columns, to + kWidth, T{0});
+  }
+}
+
+// The same for columns that are contiguous, `stride` apart. Goes down a few rows at a time, so that
+// what it writes stays in the first-level cache until it is complete.
+template <typename T>
+void PackPanelOfColumns(const T* b, int64_t stride, int64_t depth, int64_t columns, T* to) {
+  constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
+  constexpr int64_t kRows = 64;
+  std::fill_n(to, columns < kWidth ? depth * kWidth : 0, T{0});
+  for (int64_t first = 0; first < depth; first += kRows) {
+    const int64_t rows = std::min(kRows, depth - first);
+    for (int64_t j = 0; j < columns; ++j) {
+      const T* from = b + j * stride + first;
+      for (int64_t p = 0; p < rows; ++p) to[(first + p) * kWidth + j] = from[p];
+    }
+  }
 }
 
 }  // namespace
@@ -160,32 +256,40 @@ int64_t PackedProduct<T>::bytes() const {
 template <typename T>
 void PackedProduct<T>::Pack(const T* b, int64_t row_stride, int64_t column_stride,
                             T* packed) const {
+  if (column_stride == 1) return Pack({.first = b, .stride = row_stride}, packed);
   ParallelFor(2 * pairs_, 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel * kPanelColumns;
       const int64_t columns = std::clamp<int64_t>(columns_ - first, 0, kPanelColumns);
-      T* to = packed + first * depth_;
-      for (int64_t p = 0; p < depth_; ++p, to += kPanelColumns) {
-        const T* from = b + p * row_stride + first * column_stride;
-        for (int64_t j = 0; j < columns; ++j) to[j] = from[j * column_stride];
-        std::fill(to + columns, to + kPanelColumns, T{0});
-      }
+      PackPanelOfColumns(b + first * column_stride, column_stride, depth_, columns,
+                         packed + first * depth_);
     }
   });
 }
 
 template <typename T>
-void PackedProduct<T>::Multiply(const T* a, int64_t rows, int64_t a_stride, const T* packed,
-                                bool add, T* c, int64_t c_stride) const {
-  const int64_t pair_work = std::max<int64_t>(1, rows * depth_ * 2 * kPanelColumns);
-  ParallelFor(
-      pairs_, std::max<int64_t>(1, kGrainWork / pair_work), [&](int64_t begin, int64_t end) {
-        for (int64_t pair = begin; pair < end; ++pair) {
-          const int64_t first = pair * 2 * kPanelColumns;
-          skiff::Multiply(a, rows, a_stride, packed + first * depth_, depth_, add,
-                          std::min(2 * kPanelColumns, columns_ - first), c + first, c_stride);
-        }
-      });
+void PackedProduct<T>::Pack(const MatrixRows<T>& b, T* packed) const {
+  ParallelFor(2 * pairs_, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel * kPanelColumns;
+      const int64_t columns = std::clamp<int64_t>(columns_ - first, 0, kPanelColumns);
+      PackPanel(b, std::min(first, columns_), depth_, columns, packed + first * depth_);
+    }
+  });
+}
+
+template <typename T>
+void PackedProduct<T>::Multiply(const MatrixRows<T>& a, int64_t rows, const T* packed, bool add,
+                                T* c, int64_t c_stride) const {
+  const bool copies_rows = rows > kBlockRows || a.each != nullptr;
+  MultiplyAll<T>({a, false}, {0, rows, copies_rows, packed, depth_, columns_, add, c, c_stride},
+                 pairs_);
+}
+
+template <typename T>
+void PackedProduct<T>::MultiplyTransposed(const MatrixRows<T>& a, int64_t rows, const T* packed,
+                                          bool add, T* c, int64_t c_stride) const {
+  MultiplyAll<T>({a, true}, {0, rows, true, packed, depth_, columns_, add, c, c_stride}, pairs_);
 }
 
 template class PackedProduct<float>;

@@ -1,11 +1,22 @@
-// The product of a matrix with a few rows, another number of them each time, and a matrix that
-// stays the same: a recurrent layer multiplies the states of some sequences with its weights in
-// every time step.
+// Products with a matrix that is packed once for many of them: a recurrent layer multiplies the
+// states of some sequences, another number of them each time, with its weights in every time step,
+// and the rows of all steps with other weights.
 #pragma once
 
 #include <cstdint>
 
 namespace skiff {
+
+// Rows of a matrix: `stride` apart from the first one or, if `each` isn't nullptr, row i at
+// each[i].
+template <typename T>
+struct MatrixRows {
+  const T* first = nullptr;
+  int64_t stride = 0;
+  const T* const* each = nullptr;
+
+  const T* operator[](int64_t i) const { return each == nullptr ? first + i * stride : each[i]; }
+};
 
 // The product with op(B) [depth, columns], which is packed in panels of a few columns each, row
 // after row. T is float or double.
@@ -22,11 +33,17 @@ class PackedProduct {
 
   // Of the packed matrix.
   int64_t bytes() const;
-  // Packs a matrix whose element (p, j) is b[p * row_stride + j * column_stride].
+  // Packs a matrix whose element (p, j) is b[p * row_stride + j * column_stride]; one of the two
+  // strides is 1.
   void Pack(const T* b, int64_t row_stride, int64_t column_stride, T* packed) const;
-  // c = a * op(B), or c += a * op(B), for `rows` rows of a, which are a_stride apart.
-  void Multiply(const T* a, int64_t rows, int64_t a_stride, const T* packed, bool add, T* c,
+  // Packs the matrix of these rows.
+  void Pack(const MatrixRows<T>& b, T* packed) const;
+  // c = a * op(B), or c += a * op(B), for `rows` rows of a.
+  void Multiply(const MatrixRows<T>& a, int64_t rows, const T* packed, bool add, T* c,
                 int64_t c_stride) const;
+  // The same with the transpose of a [depth, rows].
+  void MultiplyTransposed(const MatrixRows<T>& a, int64_t rows, const T* packed, bool add, T* c,
+                          int64_t c_stride) const;
 
  private:
   int64_t depth_;

@@ -91,6 +91,19 @@ void MultiplyByDerivative(RecurrentActivation activation, const T* y, T* gradien
   }
 }
 
+// x[i] = x[i], at most `limit` from 0. In this order NaN stays.
+template <typename T>
+void Clip(T limit, T* x, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) x[i] = std::min(std::max(x[i], -limit), limit);
+}
+
+// gradient[i] = 0 where Clip gave y[i] = ±limit.
+template <typename T>
+void DropClipped(T limit, const T* y, T* gradient, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    gradient[i] = y[i] <= -limit || y[i] >= limit ? T{0} : gradient[i];
+}
+
 }  // namespace skiff::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -36,11 +36,14 @@ class RecurrentWeight {
          }});
   }
 
-  // c = a * weight, or c += a * weight, for `rows` rows of a, which are a_stride apart.
+  // c = a * weight, or c += a * weight, for `rows` rows of a, which may be a_stride apart.
+  void Multiply(const KernelContext& run, const MatrixRows<T>& a, int64_t rows, bool add, T* c,
+                int64_t c_stride) const {
+    product_.Multiply(a, rows, static_cast<const T*>(run.derived(packed_)), add, c, c_stride);
+  }
   void Multiply(const KernelContext& run, const T* a, int64_t rows, int64_t a_stride, bool add,
                 T* c, int64_t c_stride) const {
-    product_.Multiply(a, rows, a_stride, static_cast<const T*>(run.derived(packed_)), add, c,
-                      c_stride);
+    Multiply(run, {.first = a, .stride = a_stride}, rows, add, c, c_stride);
   }
 
  private:

@@ -1,0 +1,852 @@
+// rnn: layers of recurrent cells over padded sequences, each layer in one direction or, with
+// is_bidirec, in both, whose hidden states side by side are the input of the next layer.
+// kernels/rnn_cell.h and lstm_cell.h have the formulas of a step; g is the sum of the products of
+// input and hidden state with the weights, and of two biases.
+//
+// A sequence has SequenceLength rows; then its states stay as they are and Out is 0. The backward
+// direction begins with the last row of each. In training, elements of the hidden states between
+// layers are dropped with dropout_prob and the others divided by 1 - dropout_prob.
+//
+// Source: PaddlePaddle 2.6's rnn, with the gates in the order of WeightList: i f c~ o, or r z c.
+// PaddlePaddle drops the same elements after each layer; here each layer has its own.
+//
+// The rows of all sequences are computed in batch order (kernels/time_steps.h), without padding:
+// the products with the input are one for all rows of a layer, and those with the hidden states one
+// per time step. Gradient: the same from the last step to the first; those of weights are products
+// over all rows at the end.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/base/parallel.h"
+#include "framework/op/grad.h"
+#include "framework/op/registry.h"
+#include "operators/common/dropout_ranges.h"
+#include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/padded_steps.h"
+#include "operators/sequence/kernels/recurrent_weight.h"
+#include "operators/sequence/kernels/rnn_cell.h"
+#include "operators/sequence/kernels/rnn_layers.h"
+#include "operators/sequence/kernels/row_sums.h"
+#include "operators/sequence/kernels/rows_product.h"
+
+namespace skiff {
+namespace {
+
+constexpr int64_t kDropoutGrain = 8192;  // elements, a multiple of the four words of a block
+
+void Infer(OpContext& context) {
+  CheckRnnArguments(context);
+  const RnnSettings settings = RnnSettingsOf(context);
+  const TensorMeta& input = context.Input("Input");
+  const int64_t time = input.shape[0];
+  const int64_t batch = input.shape[1];
+  context.SetOutput("Out", {time, batch, settings.hidden_width()}, input.dtype);
+  const size_t states = context.OutputCount("State");
+  SKIFF_ENFORCE(states == 0 || states == settings.states(), kInvalidArgument, "rnn: State has ",
+                states, " tensors, expected ", settings.states());
+  for (size_t i = 0; i < states; ++i)
+    context.SetOutput("State", {settings.passes(), batch, settings.size}, input.dtype, i);
+  context.SetOutput("Reserve", {time, batch, RnnReserve(settings).width()}, input.dtype);
+  context.SetOutput("DropoutState", {time, batch, RnnDropoutWidth(context)}, DType::kUint8);
+}
+
+void InferGrad(OpContext& context) {
+  CheckRnnArguments(context);
+  const RnnSettings settings = RnnSettingsOf(context);
+  CheckRnnRows(context, "Out", settings.hidden_width());
+  CheckRnnRows(context, "Out@GRAD", settings.hidden_width());
+  CheckRnnRows(context, "Reserve", RnnReserve(settings).width());
+  if (context.InputCount("State@GRAD") > 0) CheckRnnStates(context, "State@GRAD");
+  const Shape& input = context.Input("Input").shape;
+  const int64_t dropped = RnnDropoutWidth(context);
+  if (dropped > 0) {
+    CheckInputLike(context, "DropoutState", {input[0], input[1], dropped}, DType::kUint8);
+  }
+  context.SetOutputLike("Input@GRAD", "Input");
+  for (const std::string slot : {"PreState", "WeightList"}) {
+    for (size_t i = 0; i < context.OutputCount(slot + "@GRAD"); ++i) {
+      const TensorMeta& input = context.Input(slot, i);
+      context.SetOutput(slot + "@GRAD", input.shape, input.dtype, i);
+    }
+  }
+}
+
+double Flop(const OpContext& context) {
+  const Shape& input = context.Input("Input").shape;
+  double weights = 0;
+  for (size_t i = 0; i < context.InputCount("WeightList"); ++i) {
+    const Shape& shape = context.Input("WeightList", i).shape;
+    if (shape.rank() == 2) weights += static_cast<double>(shape[0]) * static_cast<double>(shape[1]);
+  }
+  return 2.0 * static_cast<double>(input[0]) * static_cast<double>(input[1]) * weights;
+}
+
+// The products with the weights of a pass.
+template <typename T>
+struct PassWeights {
+  std::vector<RecurrentWeight<T>> input;   // as RnnSettings::input_parts
+  std::vector<RecurrentWeight<T>> hidden;  // one
+};
+
+// Hidden states, side by side in `columns` columns, in batch order or in that of Out.
+template <typename T>
+struct HiddenRows {
+  T* data = nullptr;
+  int64_t columns = 0;
+  bool is_padded = false;
+
+  // Returns the row of sequence j at a time, from the column of a direction on.
+  T* Row(const PaddedSteps& steps, int64_t j, int64_t time, int64_t column) const {
+    return data + (is_padded ? steps.PaddedRow(j, time) : steps.Row(j, time)) * columns + column;
+  }
+};
+
+// What the kernels of the op and of its gradient have in common. Members whose names end in
+// "_rows" are workspaces with something for each row of the input.
+template <typename T>
+class RnnKernel : public Kernel {
+ public:
+  bool TakesFewerRows() const override { return true; }
+
+ protected:
+  // The weights are transposed for the op, not for its gradient, which needs those of the first
+  // input only if `wants_input`.
+  RnnKernel(PrepareContext& context, bool is_gradient, bool wants_input)
+      : settings_(RnnSettingsOf(context)),
+        reserve_layout_(settings_),
+        dropout_(RnnDropoutOf(context)),
+        batch_(context.Input("Input").shape[1]),
+        input_width_(context.Input("Input").shape[2]),
+        max_rows_(MultiplyCounts(MaxTime(context), batch_)),
+        input_(context.InputIndex("Input")),
+        lengths_(context.InputIndex("SequenceLength")),
+        reserve_(is_gradient ? context.InputIndex("Reserve") : context.OutputIndex("Reserve")),
+        dropout_state_(is_gradient ? context.InputIndex("DropoutState")
+                                   : context.OutputIndex("DropoutState")),
+        numbers_(
+            RequestNumbers<int64_t>(context, PaddedSteps::NumbersOf(MaxTime(context), batch_), 1)),
+        bias_(RequestNumbers<T>(context, 1, settings_.gates_width())),
+        dropped_rows_(
+            RequestNumbers<T>(context, drops() ? max_rows_ : 0, settings_.hidden_width())),
+        input_pointers_(RequestPointers(context, lengths_ < 0 ? 0 : max_rows_)) {
+    for (size_t i = 0; i < settings_.states(); ++i) {
+      pre_states_.push_back(context.InputIndex("PreState", i));
+      states_.push_back(RequestNumbers<T>(context, batch_, settings_.size));
+    }
+    for (size_t i = 0; i < context.InputCount("WeightList"); ++i)
+      weight_inputs_.push_back(context.InputIndex("WeightList", i));
+    for (int64_t pass = 0; pass < settings_.passes(); ++pass) {
+      const bool wants = wants_input || pass >= settings_.directions;
+      weights_.push_back(WeightsOf(context, pass, !is_gradient, wants));
+    }
+  }
+
+  // If there are no sequences, the time may be any number.
+  static int64_t MaxTime(const OpContext& context) {
+    const Shape& input = context.Input("Input").shape;
+    return input[1] == 0 ? 0 : input[0];
+  }
+  static int RequestPointers(PrepareContext& context, int64_t rows) {
+    return context.RequestWorkspace(MultiplyCounts(rows, static_cast<int64_t>(sizeof(const T*))));
+  }
+
+  bool drops() const { return settings_.layers > 1 && dropout_.draws(); }
+  bool is_lstm() const { return settings_.mode == RnnMode::kLstm; }
+  bool is_backward(int64_t pass) const { return pass % settings_.directions == 1; }
+  // The column of a pass in the hidden states of its layer.
+  int64_t ColumnOf(int64_t pass) const { return pass % settings_.directions * settings_.size; }
+  int64_t grain() const { return RecurrentGrain(settings_.gates_width()); }
+
+  T* Numbers(const KernelContext& run, int workspace) const {
+    return static_cast<T*>(run.workspace(workspace));
+  }
+  const T* Weight(const KernelContext& run, size_t index) const {
+    return run.input(weight_inputs_[index]).template data<T>();
+  }
+  T* State(const KernelContext& run, size_t i) const { return Numbers(run, states_[i]); }
+  const T* PreState(const KernelContext& run, size_t i, int64_t pass) const {
+    return run.input(pre_states_[i]).template data<T>() + pass * batch_ * settings_.size;
+  }
+
+  PaddedSteps Steps(const KernelContext& run) const {
+    const int64_t time = batch_ == 0 ? 0 : run.input(input_).shape()[0];
+    return PaddedSteps(time, batch_, lengths_ < 0 ? nullptr : &run.input(lengths_),
+                       static_cast<int64_t*>(run.workspace(numbers_)), "rnn: SequenceLength");
+  }
+
+  // Returns the rows of Input in batch order.
+  MatrixRows<T> InputRows(const KernelContext& run, const PaddedSteps& steps) const {
+    const T* input = run.input(input_).template data<T>();
+    if (steps.is_dense()) return {.first = input, .stride = input_width_};
+    auto* rows = static_cast<const T**>(run.workspace(input_pointers_));
+    steps.ForEachRow(
+        [&](int64_t row, int64_t padded_row) { rows[row] = input + padded_row * input_width_; });
+    return {.each = rows};
+  }
+
+  // Returns the biases of a pass, added up where their products are.
+  const T* Bias(const KernelContext& run, int64_t pass) const {
+    const T* of_input = Weight(run, settings_.bias(pass));
+    const T* of_hidden = Weight(run, settings_.hidden_bias(pass));
+    T* bias = Numbers(run, bias_);
+    std::copy_n(of_hidden, settings_.weight_rows(), bias);
+    if (settings_.mode == RnnMode::kGru)
+      std::fill_n(bias + 3 * settings_.size, settings_.size, T{0});
+    for (const RnnGatePart& part : settings_.input_parts()) {
+      for (int64_t i = 0; i < part.count; ++i) bias[part.column + i] += of_input[part.row + i];
+    }
+    return bias;
+  }
+
+  LstmCell<T> Lstm(const T* bias) const {
+    return {.size = settings_.size,
+            .gate = RecurrentActivation::kSigmoid,
+            .cell = RecurrentActivation::kTanh,
+            .candidate = RecurrentActivation::kTanh,
+            .order = kRnnLstmOrder,
+            .bias = bias};
+  }
+  ResetAfterGruCell<T> Gru(const T* bias) const { return {settings_.size, bias}; }
+  SimpleRnnCell<T> Simple(const T* bias) const {
+    return {settings_.size, settings_.activation, bias};
+  }
+
+  RnnSettings settings_;
+  RnnReserve reserve_layout_;
+  DropoutSettings dropout_;
+  int64_t batch_;
+  int64_t input_width_;
+  int64_t max_rows_;
+  std::vector<PassWeights<T>> weights_;
+  int input_;
+  int lengths_;
+  int reserve_;
+  int dropout_state_;
+  std::vector<int> pre_states_;
+  std::vector<int> weight_inputs_;
+  // Workspaces.
+  int numbers_;
+  int bias_;
+  int dropped_rows_;
+  int input_pointers_;
+  std::vector<int> states_;  // of the sequences, of the longest one first
+
+ private:
+  PassWeights<T> WeightsOf(PrepareContext& context, int64_t pass, bool is_transposed,
+                           bool wants_input) const {
+    PassWeights<T> weights;
+    const int input = weight_inputs_[settings_.weight(pass)];
+    const int hidden = weight_inputs_[settings_.hidden_weight(pass)];
+    const int64_t width = pass < settings_.directions ? input_width_ : settings_.hidden_width();
+    for (const RnnGatePart& part : settings_.input_parts()) {
+      if (!wants_input) break;
+      weights.input.emplace_back(context, input, WeightPart{part.row * width, part.count, width},
+                                 is_transposed);
+    }
+    weights.hidden.emplace_back(
+        context, hidden, WeightPart{0, settings_.weight_rows(), settings_.size}, is_transposed);
+    return weights;
+  }
+};
+
+template <typename T>
+class ForwardKernel final : public RnnKernel<T> {
+ public:
+  explicit ForwardKernel(PrepareContext& context)
+      : RnnKernel<T>(context, /*is_gradient=*/false, /*wants_input=*/true),
+        out_(context.OutputIndex("Out")),
+        gates_rows_(
+            RequestNumbers<T>(context, SavesGates() ? 0 : max_rows_, settings_.gates_width())),
+        cells_(RequestNumbers<T>(context, this->is_lstm() && reserve_ < 0 ? 2 * batch_ : 0,
+                                 settings_.size)) {
+    // The hidden states of a layer and those of the one before.
+    const int64_t layers = reserve_ < 0 ? std::min<int64_t>(2, settings_.layers - 1) : 0;
+    for (int64_t i = 0; i < layers; ++i)
+      hidden_rows_.push_back(RequestNumbers<T>(context, max_rows_, settings_.hidden_width()));
+    for (size_t i = 0; i < settings_.states(); ++i)
+      state_outputs_.push_back(context.OutputIndex("State", i));
+  }
+
+  void Run(const KernelContext& run) override {
+    const PaddedSteps steps = this->Steps(run);
+    MatrixRows<T> input = this->InputRows(run, steps);
+    for (int64_t layer = 0; layer < settings_.layers; ++layer) {
+      const HiddenRows<T> hidden = Hidden(run, steps, layer);
+      for (int64_t d = 0; d < settings_.directions; ++d)
+        RunPass(run, steps, layer * settings_.directions + d, input, hidden);
+      if (hidden.is_padded) break;
+      input = {.first = Dropped(run, steps, layer, hidden.data), .stride = hidden.columns};
+    }
+    ClearPadding(run, steps);
+  }
+
+ private:
+  // A pass, while it runs.
+  struct Pass {
+    int64_t number;
+    const T* bias;
+    T* gates;      // in batch order
+    T* cells;      // of an LSTM, saved in batch order or only those of a step
+    T* activated;  // the same
+    HiddenRows<T> hidden;
+  };
+
+  bool SavesGates() const { return reserve_ >= 0 && settings_.mode != RnnMode::kSimple; }
+
+  T* Reserve(const KernelContext& run, const PaddedSteps& steps, int64_t numbers_before) const {
+    return run.output(reserve_).template data<T>() + steps.rows() * numbers_before;
+  }
+
+  HiddenRows<T> Hidden(const KernelContext& run, const PaddedSteps& steps, int64_t layer) const {
+    const int64_t columns = settings_.hidden_width();
+    if (layer + 1 == settings_.layers) return {run.output(out_).template data<T>(), columns, true};
+    if (reserve_ >= 0) return {Reserve(run, steps, reserve_layout_.Hidden(layer)), columns, false};
+    const auto at = static_cast<size_t>(layer) % hidden_rows_.size();
+    return {this->Numbers(run, hidden_rows_[at]), columns, false};
+  }
+
+  Pass PassOf(const KernelContext& run, const PaddedSteps& steps, int64_t number,
+              const HiddenRows<T>& hidden) const {
+    Pass pass{.number = number,
+              .bias = this->Bias(run, number),
+              .gates = SavesGates() ? Reserve(run, steps, reserve_layout_.Gates(number))
+                                    : this->Numbers(run, gates_rows_),
+              .cells = nullptr,
+              .activated = nullptr,
+              .hidden = hidden};
+    if (this->is_lstm()) {
+      T* cells = this->Numbers(run, cells_);
+      pass.cells = SavesGates() ? Reserve(run, steps, reserve_layout_.Cell(number)) : cells;
+      pass.activated = SavesGates() ? Reserve(run, steps, reserve_layout_.ActivatedCell(number))
+                                    : cells + batch_ * settings_.size;
+    }
+    return pass;
+  }
+
+  void RunPass(const KernelContext& run, const PaddedSteps& steps, int64_t number,
+               const MatrixRows<T>& input, const HiddenRows<T>& hidden) const {
+    const int64_t size = settings_.size;
+    const int64_t width = settings_.gates_width();
+    const Pass pass = PassOf(run, steps, number, hidden);
+    const PassWeights<T>& weights = weights_[static_cast<size_t>(number)];
+    const std::vector<RnnGatePart> parts = settings_.input_parts();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      weights.input[i].Multiply(run, input, steps.rows(), false, pass.gates + parts[i].column,
+                                width);
+    }
+    for (size_t i = 0; i < settings_.states(); ++i) {
+      const T* from = this->PreState(run, i, number);
+      for (int64_t j = 0; j < batch_; ++j)
+        std::copy_n(from + steps.Index(j) * size, size, this->State(run, i) + j * size);
+    }
+    steps.ForEach(this->is_backward(number), [&](const TimeSteps::Step& step) {
+      T* gates = pass.gates + step.first * width;
+      if (settings_.mode == RnnMode::kGru) {
+        for (int64_t j = 0; j < step.count; ++j)
+          std::fill_n(gates + j * width + 2 * size, size, T{0});
+      }
+      weights.hidden[0].Multiply(run, this->State(run, 0), step.count, size, true, gates, width);
+      ParallelFor(step.count, this->grain(), [&](int64_t begin, int64_t end) {
+        for (int64_t j = begin; j < end; ++j) RunRow(run, steps, pass, step, j);
+      });
+    });
+    for (size_t i = 0; i < settings_.states(); ++i) {
+      if (state_outputs_[i] < 0) continue;
+      T* to = run.output(state_outputs_[i]).template data<T>() + number * batch_ * size;
+      for (int64_t j = 0; j < batch_; ++j)
+        std::copy_n(this->State(run, i) + j * size, size, to + steps.Index(j) * size);
+    }
+  }
+
+  void RunRow(const KernelContext& run, const PaddedSteps& steps, const Pass& pass,
+              const TimeSteps::Step& step, int64_t j) const {
+    const int64_t size = settings_.size;
+    const int64_t row = step.first + j;
+    T* gates = pass.gates + row * settings_.gates_width();
+    T* hidden = pass.hidden.Row(steps, j, step.time, this->ColumnOf(pass.number));
+    T* state = this->State(run, 0) + j * size;
+    if (this->is_lstm()) {
+      const int64_t cell_row = SavesGates() ? row : j;
+      T* cell_state = this->State(run, 1) + j * size;
+      T* cell = pass.cells + cell_row * size;
+      LstmForward(this->Lstm(pass.bias), static_cast<const T*>(nullptr),
+                  {.cell_before = cell_state,
+                   .gates = gates,
+                   .cell = cell,
+                   .activated_cell = pass.activated + cell_row * size},
+                  hidden);
+      std::copy_n(cell, size, cell_state);
+    } else if (settings_.mode == RnnMode::kGru) {
+      ResetAfterGruForward(this->Gru(pass.bias), state, gates, hidden);
+    } else {
+      SimpleRnnForward(this->Simple(pass.bias), gates, hidden);
+    }
+    std::copy_n(hidden, size, state);
+  }
+
+  // Returns the hidden states of a layer, as the next one gets them.
+  const T* Dropped(const KernelContext& run, const PaddedSteps& steps, int64_t layer,
+                   const T* hidden) const {
+    if (!this->drops()) return hidden;
+    const int64_t count = steps.rows() * settings_.hidden_width();
+    uint8_t* mask = dropout_state_ < 0
+                        ? nullptr
+                        : run.output(dropout_state_).template data<uint8_t>() + layer * count;
+    const DropoutRule rule{dropout_.KeyOf(run), dropout_.threshold(),
+                           static_cast<float>(dropout_.scale())};
+    // Each layer has words of its own.
+    const int64_t first_word = layer * ((count + 3) / 4 * 4);
+    T* dropped = this->Numbers(run, dropped_rows_);
+    ParallelFor(count, kDropoutGrain, [&](int64_t begin, int64_t end) {
+      DropoutRange(rule, dropout_.scale(), first_word + begin, end - begin, hidden + begin,
+                   dropped + begin, mask == nullptr ? nullptr : mask + begin);
+    });
+    return dropped;
+  }
+
+  // Writes zeros where there is no row.
+  void ClearPadding(const KernelContext& run, const PaddedSteps& steps) const {
+    if (steps.is_dense()) return;
+    const int64_t columns = settings_.hidden_width();
+    T* out = run.output(out_).template data<T>();
+    steps.ForEachPadding([&](int64_t row) { std::fill_n(out + row * columns, columns, T{0}); });
+    if (reserve_ >= 0) ClearRest<T>(steps.rows() * reserve_layout_.width(), &run.output(reserve_));
+    if (dropout_state_ >= 0 && this->drops()) {
+      ClearRest<uint8_t>(steps.rows() * (settings_.layers - 1) * columns,
+                         &run.output(dropout_state_));
+    }
+  }
+
+  // Writes zeros to all elements from `used` on.
+  template <typename E>
+  static void ClearRest(int64_t used, Tensor* tensor) {
+    std::fill_n(tensor->data<E>() + used, tensor->element_count() - used, E{0});
+  }
+
+  using RnnKernel<T>::settings_;
+  using RnnKernel<T>::reserve_layout_;
+  using RnnKernel<T>::dropout_;
+  using RnnKernel<T>::batch_;
+  using RnnKernel<T>::max_rows_;
+  using RnnKernel<T>::weights_;
+  using RnnKernel<T>::reserve_;
+  using RnnKernel<T>::dropout_state_;
+  using RnnKernel<T>::dropped_rows_;
+  int out_;
+  std::vector<int> state_outputs_;
+  // Workspaces.
+  int gates_rows_;
+  int cells_;
+  std::vector<int> hidden_rows_;
+};
+
+template <typename T>
+class GradKernel final : public RnnKernel<T> {
+ public:
+  explicit GradKernel(PrepareContext& context)
+      : RnnKernel<T>(context, /*is_gradient=*/true, context.HasOutput("Input@GRAD")),
+        out_(context.InputIndex("Out")),
+        out_grad_(context.InputIndex("Out@GRAD")),
+        input_grad_(context.OutputIndex("Input@GRAD")),
+        input_products_(context, max_rows_, std::max(input_width_, WidestLayerInput())),
+        hidden_product_(context, max_rows_, settings_.size),
+        gates_rows_(RequestNumbers<T>(context, max_rows_, stride())),
+        before_pointers_(this->RequestPointers(context, max_rows_)),
+        input_grad_rows_(RequestNumbers<T>(
+            context, lengths_ >= 0 && input_grad_ >= 0 ? max_rows_ : 0, input_width_)) {
+    // The gradients of a layer's output and of its input.
+    for (int64_t i = 0; i < std::min<int64_t>(2, settings_.layers - 1); ++i)
+      hidden_grad_rows_.push_back(RequestNumbers<T>(context, max_rows_, settings_.hidden_width()));
+    for (size_t i = 0; i < settings_.states(); ++i) {
+      state_grads_.push_back(context.InputIndex("State@GRAD", i));
+      pre_state_grads_.push_back(context.OutputIndex("PreState@GRAD", i));
+    }
+    for (size_t i = 0; i < weight_inputs_.size(); ++i)
+      weight_grads_.push_back(context.OutputIndex("WeightList@GRAD", i));
+    SKIFF_ENFORCE(!this->drops() || dropout_state_ >= 0, kInvalidArgument,
+                  "rnn_grad: DropoutState is missing, expected that of the forward op");
+  }
+
+  void Run(const KernelContext& run) override {
+    const PaddedSteps steps = this->Steps(run);
+    HiddenRows<const T> out_grad{run.input(out_grad_).template data<T>(), settings_.hidden_width(),
+                                 true};
+    for (int64_t layer = settings_.layers - 1; layer >= 0; --layer) {
+      const MatrixRows<T> input =
+          layer == 0 ? this->InputRows(run, steps) : LayerInput(run, steps, layer);
+      PackInput(run, steps, layer, input);
+      T* input_grad = LayerInputGradient(run, steps, layer);
+      for (int64_t d = 0; d < settings_.directions; ++d) {
+        const int64_t pass = layer * settings_.directions + d;
+        RunPass(run, steps, pass, Hidden(run, steps, layer), out_grad);
+        AddWeightGradients(run, steps, pass);
+        if (input_grad != nullptr) MultiplyWeights(run, steps, pass, input_grad);
+      }
+      if (layer == 0) break;
+      DropGradient(run, steps, layer - 1, input_grad);
+      out_grad = {input_grad, settings_.hidden_width(), false};
+    }
+    WriteInputGradient(run, steps);
+  }
+
+ private:
+  // The distance of rows of gates. If it were a power of two, the products would find the rows in
+  // the same few sets of the first-level cache.
+  int64_t stride() const { return settings_.gates_width() + 16; }
+  int64_t WidestLayerInput() const { return settings_.layers > 1 ? settings_.hidden_width() : 0; }
+  int64_t InputWidth(int64_t layer) const {
+    return layer == 0 ? input_width_ : settings_.hidden_width();
+  }
+
+  const T* Reserve(const KernelContext& run, const PaddedSteps& steps,
+                   int64_t numbers_before) const {
+    return run.input(reserve_).template data<T>() + steps.rows() * numbers_before;
+  }
+  HiddenRows<const T> Hidden(const KernelContext& run, const PaddedSteps& steps,
+                             int64_t layer) const {
+    const int64_t columns = settings_.hidden_width();
+    if (layer + 1 == settings_.layers) return {run.input(out_).template data<T>(), columns, true};
+    return {Reserve(run, steps, reserve_layout_.Hidden(layer)), columns, false};
+  }
+  // Returns where the gradient of a layer's input goes, in batch order; nullptr if it isn't wanted.
+  T* LayerInputGradient(const KernelContext& run, const PaddedSteps& steps, int64_t layer) const {
+    if (layer > 0) {
+      const auto at = static_cast<size_t>(layer) % hidden_grad_rows_.size();
+      return this->Numbers(run, hidden_grad_rows_[at]);
+    }
+    if (input_grad_ < 0) return nullptr;
+    return steps.is_dense() ? run.output(input_grad_).template data<T>()
+                            : this->Numbers(run, input_grad_rows_);
+  }
+  const uint8_t* Mask(const KernelContext& run, const PaddedSteps& steps, int64_t layer) const {
+    return run.input(dropout_state_).template data<uint8_t>() +
+           layer * steps.rows() * settings_.hidden_width();
+  }
+
+  // Writes the hidden states of a layer, or gradients of them, without what was dropped.
+  void Drop(const KernelContext& run, const PaddedSteps& steps, int64_t layer, const T* from,
+            T* to) const {
+    const uint8_t* mask = Mask(run, steps, layer);
+    const auto scale = static_cast<T>(dropout_.scale());
+    ParallelFor(steps.rows() * settings_.hidden_width(), kDropoutGrain,
+                [=](int64_t begin, int64_t end) {
+                  MaskedScaleRange(mask + begin, from + begin, scale, end - begin, to + begin);
+                });
+  }
+  // Returns what a layer after the first has read.
+  MatrixRows<T> LayerInput(const KernelContext& run, const PaddedSteps& steps,
+                           int64_t layer) const {
+    const T* hidden = Hidden(run, steps, layer - 1).data;
+    if (this->drops() && WantsWeights(layer)) {
+      T* dropped = this->Numbers(run, dropped_rows_);
+      Drop(run, steps, layer - 1, hidden, dropped);
+      hidden = dropped;
+    }
+    return {.first = hidden, .stride = settings_.hidden_width()};
+  }
+  void DropGradient(const KernelContext& run, const PaddedSteps& steps, int64_t layer,
+                    T* gradient) const {
+    if (this->drops()) Drop(run, steps, layer, gradient, gradient);
+  }
+
+  bool Wants(size_t weight) const { return weight_grads_[weight] >= 0; }
+  bool WantsWeights(int64_t layer) const {
+    const int64_t first = layer * settings_.directions;
+    return Wants(settings_.weight(first)) ||
+           Wants(settings_.weight(first + settings_.directions - 1));
+  }
+  T* WeightGradient(const KernelContext& run, size_t weight) const {
+    return run.output(weight_grads_[weight]).template data<T>();
+  }
+
+  void PackInput(const KernelContext& run, const PaddedSteps& steps, int64_t layer,
+                 const MatrixRows<T>& input) const {
+    if (WantsWeights(layer)) InputProduct(layer).Pack(run, input, steps.rows());
+  }
+  RowsProduct<T> InputProduct(int64_t layer) const {
+    return input_products_.WithColumns(InputWidth(layer));
+  }
+
+  // Writes the gradients of all gates of a pass, and those of its initial states.
+  void RunPass(const KernelContext& run, const PaddedSteps& steps, int64_t pass,
+               const HiddenRows<const T>& hidden, const HiddenRows<const T>& out_grad) const {
+    const int64_t size = settings_.size;
+    for (size_t i = 0; i < settings_.states(); ++i) LoadStateGradient(run, steps, pass, i);
+    T* gates = this->Numbers(run, gates_rows_);
+    // From the last step of the pass to its first.
+    steps.ForEach(!this->is_backward(pass), [&](const TimeSteps::Step& step) {
+      ParallelFor(step.count, this->grain(), [&](int64_t begin, int64_t end) {
+        for (int64_t j = begin; j < end; ++j) RunRow(run, steps, pass, step, j, hidden, out_grad);
+      });
+      // A GRU has a part of this gradient already.
+      weights_[static_cast<size_t>(pass)].hidden[0].Multiply(
+          run, gates + step.first * stride(), step.count, stride(), settings_.mode == RnnMode::kGru,
+          this->State(run, 0), size);
+    });
+    for (size_t i = 0; i < settings_.states(); ++i) {
+      if (pre_state_grads_[i] < 0) continue;
+      T* to = run.output(pre_state_grads_[i]).template data<T>() + pass * batch_ * size;
+      for (int64_t j = 0; j < batch_; ++j)
+        std::copy_n(this->State(run, i) + j * size, size, to + steps.Index(j) * size);
+    }
+  }
+
+  void LoadStateGradient(const KernelContext& run, const PaddedSteps& steps, int64_t pass,
+                         size_t i) const {
+    const int64_t size = settings_.size;
+    T* to = this->State(run, i);
+    if (state_grads_[i] < 0) {
+      std::fill_n(to, batch_ * size, T{0});
+      return;
+    }
+    const T* from = run.input(state_grads_[i]).template data<T>() + pass * batch_ * size;
+    for (int64_t j = 0; j < batch_; ++j)
+      std::copy_n(from + steps.Index(j) * size, size, to + j * size);
+  }
+
+  void RunRow(const KernelContext& run, const PaddedSteps& steps, int64_t pass,
+              const TimeSteps::Step& step, int64_t j, const HiddenRows<const T>& hidden,
+              const HiddenRows<const T>& out_grad) const {
+    const int64_t size = settings_.size;
+    const int64_t width = settings_.gates_width();
+    const int64_t column = this->ColumnOf(pass);
+    const int64_t row = step.first + j;
+    const int64_t time_before = step.time + (this->is_backward(pass) ? 1 : -1);
+    const bool is_first = !steps.HasRow(j, time_before);
+    const int64_t state = steps.Index(j) * size;
+    const T* before =
+        is_first ? this->PreState(run, 0, pass) + state : hidden.Row(steps, j, time_before, column);
+    static_cast<const T**>(run.workspace(before_pointers_))[row] = before;
+    const T* d_hidden = out_grad.Row(steps, j, step.time, column);
+    T* next = this->State(run, 0) + j * size;
+    T* d_gates = this->Numbers(run, gates_rows_) + row * stride();
+    if (settings_.mode == RnnMode::kSimple) {
+      SimpleRnnBackward(this->Simple(nullptr), hidden.Row(steps, j, step.time, column),
+                        {.hidden = d_hidden, .next = next, .gates = d_gates});
+      return;
+    }
+    const T* gates = Reserve(run, steps, reserve_layout_.Gates(pass)) + row * width;
+    if (settings_.mode == RnnMode::kGru) {
+      ResetAfterGruBackward(this->Gru(nullptr), before, gates,
+                            {.hidden = d_hidden, .next = next, .gates = d_gates});
+      return;
+    }
+    const T* cells = Reserve(run, steps, reserve_layout_.Cell(pass));
+    LstmBackward(this->Lstm(nullptr),
+                 LstmStep<const T>{
+                     .cell_before = is_first ? this->PreState(run, 1, pass) + state
+                                             : cells + steps.Row(j, time_before) * size,
+                     .gates = gates,
+                     .cell = cells + row * size,
+                     .activated_cell =
+                         Reserve(run, steps, reserve_layout_.ActivatedCell(pass)) + row * size},
+                 LstmStepGradient<T>{.hidden = d_hidden,
+                                     .cell = nullptr,
+                                     .next_hidden = next,
+                                     .next_cell = this->State(run, 1) + j * size,
+                                     .gates = d_gates});
+  }
+
+  // Writes the gradients of the weights and biases of the pass whose gates have run.
+  void AddWeightGradients(const KernelContext& run, const PaddedSteps& steps, int64_t pass) const {
+    const T* gates = this->Numbers(run, gates_rows_);
+    const int64_t rows = steps.rows();
+    const int64_t width = InputWidth(pass / settings_.directions);
+    for (const RnnGatePart& part : settings_.input_parts()) {
+      if (Wants(settings_.weight(pass))) {
+        InputProduct(pass / settings_.directions)
+            .Multiply(run, {.first = gates + part.column, .stride = stride()}, part.count, rows,
+                      WeightGradient(run, settings_.weight(pass)) + part.row * width);
+      }
+      if (Wants(settings_.bias(pass))) {
+        SumRows(gates + part.column, rows, stride(), part.count,
+                WeightGradient(run, settings_.bias(pass)) + part.row);
+      }
+    }
+    if (Wants(settings_.hidden_weight(pass))) {
+      auto* before = static_cast<const T**>(run.workspace(before_pointers_));
+      hidden_product_.Pack(run, {.each = before}, rows);
+      hidden_product_.Multiply(run, {.first = gates, .stride = stride()}, settings_.weight_rows(),
+                               rows, WeightGradient(run, settings_.hidden_weight(pass)));
+    }
+    if (Wants(settings_.hidden_bias(pass))) {
+      SumRows(gates, rows, stride(), settings_.weight_rows(),
+              WeightGradient(run, settings_.hidden_bias(pass)));
+    }
+  }
+
+  // Adds to the gradient of a layer's input what comes through a pass.
+  void MultiplyWeights(const KernelContext& run, const PaddedSteps& steps, int64_t pass,
+                       T* input_grad) const {
+    const T* gates = this->Numbers(run, gates_rows_);
+    const std::vector<RnnGatePart> parts = settings_.input_parts();
+    const int64_t width = InputWidth(pass / settings_.directions);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const bool is_first = i == 0 && !this->is_backward(pass);
+      weights_[static_cast<size_t>(pass)].input[i].Multiply(
+          run, gates + parts[i].column, steps.rows(), stride(), !is_first, input_grad, width);
+    }
+  }
+
+  // Writes Input@GRAD from rows in batch order.
+  void WriteInputGradient(const KernelContext& run, const PaddedSteps& steps) const {
+    if (input_grad_ < 0 || steps.is_dense()) return;
+    const int64_t width = input_width_;
+    const T* from = this->Numbers(run, input_grad_rows_);
+    T* to = run.output(input_grad_).template data<T>();
+    steps.ForEachRow([&](int64_t row, int64_t padded_row) {
+      std::copy_n(from + row * width, width, to + padded_row * width);
+    });
+    steps.ForEachPadding([&](int64_t row) { std::fill_n(to + row * width, width, T{0}); });
+  }
+
+  using RnnKernel<T>::settings_;
+  using RnnKernel<T>::reserve_layout_;
+  using RnnKernel<T>::dropout_;
+  using RnnKernel<T>::batch_;
+  using RnnKernel<T>::input_width_;
+  using RnnKernel<T>::max_rows_;
+  using RnnKernel<T>::weights_;
+  using RnnKernel<T>::lengths_;
+  using RnnKernel<T>::reserve_;
+  using RnnKernel<T>::dropout_state_;
+  using RnnKernel<T>::weight_inputs_;
+  using RnnKernel<T>::dropped_rows_;
+  int out_;
+  int out_grad_;
+  int input_grad_;
+  RowsProduct<T> input_products_;
+  RowsProduct<T> hidden_product_;
+  std::vector<int> state_grads_;
+  std::vector<int> pre_state_grads_;
+  std::vector<int> weight_grads_;
+  // Workspaces.
+  int gates_rows_;
+  int before_pointers_;
+  int input_grad_rows_;
+  std::vector<int> hidden_grad_rows_;
+};
+
+std::vector<AttrDef> Attributes() {
+  std::vector<AttrDef> attrs = UpscaledDropoutAttrs();
+  std::erase_if(attrs, [](const AttrDef& attr) { return attr.name == "fix_seed"; });
+  const auto is_positive = [](const Attribute& value) { return std::get<int32_t>(value) > 0; };
+  attrs.insert(
+      attrs.end(),
+      {{.name = "is_bidirec",
+        .type = AttrType::kBool,
+        .default_value = false,
+        .doc = "Whether each layer also runs from the last row of a sequence to the first."},
+       {.name = "input_size",
+        .type = AttrType::kInt,
+        .default_value = int32_t{10},
+        .doc = "Not read: W is the last dim of Input."},
+       {.name = "hidden_size",
+        .type = AttrType::kInt,
+        .default_value = int32_t{100},
+        .doc = "H.",
+        .accepts = is_positive,
+        .expected = "at least 1"},
+       {.name = "num_layers",
+        .type = AttrType::kInt,
+        .default_value = int32_t{1},
+        .doc = "The number of layers.",
+        .accepts = is_positive,
+        .expected = "at least 1"},
+       ChoiceAttr("mode", "RNN_TANH", {"LSTM", "GRU", "RNN_TANH", "RNN_RELU"},
+                  "The cell; RNN_TANH and RNN_RELU: h = tanh(g) or relu(g).")});
+  return attrs;
+}
+
+void AddGrad(OpRegistry& registry) {
+  OpDef def;
+  def.type = "rnn_grad";
+  def.doc = "The gradients of the recurrent layers.";
+  def.inputs = {
+      {.name = "Input", .doc = "Of rnn."},
+      {.name = "PreState", .doc = "Of rnn.", .duplicable = true},
+      {.name = "WeightList", .doc = "Of rnn.", .duplicable = true},
+      {.name = "SequenceLength", .doc = "Of rnn.", .dispensable = true, .checks_data = true},
+      {.name = "DropoutState", .doc = "Of rnn.", .dispensable = true},
+      {.name = "Reserve", .doc = "Of rnn."},
+      {.name = "Out", .doc = "Of rnn."},
+      {.name = "Out@GRAD", .doc = "The gradient of Out."},
+      {.name = "State@GRAD",
+       .doc = "The gradients of State.",
+       .duplicable = true,
+       .dispensable = true}};
+  def.outputs = {
+      {.name = "Input@GRAD", .doc = "Like Input.", .dispensable = true},
+      {.name = "PreState@GRAD", .doc = "Like PreState.", .duplicable = true, .dispensable = true},
+      {.name = "WeightList@GRAD",
+       .doc = "Like WeightList.",
+       .duplicable = true,
+       .dispensable = true}};
+  def.attrs = Attributes();
+  def.infer = InferGrad;
+  def.no_gradient_reason = "second derivatives are not provided";
+  def.kernel_dtype_slot = "Out@GRAD";
+  def.data_checked_by = "rnn";
+  def.flop = GradFlop(Flop, {"Input@GRAD", "WeightList@GRAD"});
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>("rnn_grad", []<typename T>(PrepareContext& context) {
+    return std::make_unique<GradKernel<T>>(context);
+  });
+}
+
+}  // namespace
+
+void RegisterRnn(OpRegistry& registry) {
+  OpDef def;
+  def.type = "rnn";
+  def.doc = "Layers of recurrent cells over padded sequences.";
+  def.inputs = {{.name = "Input", .doc = "[time, batch, W]."},
+                {.name = "PreState",
+                 .doc = "The hidden states at the start and, of an LSTM, the cells: each [layers * "
+                        "directions, batch, H], the directions of a layer side by side.",
+                 .duplicable = true},
+                {.name = "WeightList",
+                 .doc = "For each layer and direction the weights of the input [G, W] and of the "
+                        "hidden state [G, H], then in the same order the two biases [G]. G is 4H "
+                        "(i f c~ o), 3H (r z c) or H; W of later layers is directions * H.",
+                 .duplicable = true},
+                {.name = "SequenceLength",
+                 .doc = "[batch], int32 or int64: the rows of each sequence; all, if absent.",
+                 .dispensable = true,
+                 .checks_data = true}};
+  def.outputs = {
+      {.name = "Out", .doc = "[time, batch, directions * H]: the hidden states of the last layer."},
+      {.name = "DropoutState",
+       .doc = "uint8: 1 where a hidden state between layers was kept, 0 where it was "
+              "dropped. Empty where nothing is drawn.",
+       .dispensable = true,
+       .intermediate = true},
+      {.name = "State",
+       .doc = "Like PreState, at the end.",
+       .duplicable = true,
+       .dispensable = true},
+      {.name = "Reserve",
+       .doc = "What the gradient reads: gates, cells and hidden states of all layers.",
+       .dispensable = true,
+       .intermediate = true}};
+  def.attrs = Attributes();
+  def.infer = Infer;
+  def.grad = GradOp("rnn_grad",
+                    {"Input", "PreState", "WeightList", "SequenceLength", "DropoutState", "Reserve",
+                     "Out", "Out@GRAD", "State@GRAD"},
+                    {"Input@GRAD", "PreState@GRAD", "WeightList@GRAD"});
+  def.kernel_dtype_slot = "Input";
+  def.random = true;
+  def.flop = Flop;
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double>("rnn", []<typename T>(PrepareContext& context) {
+    return std::make_unique<ForwardKernel<T>>(context);
+  });
+  AddGrad(registry);
+}
+
+}  // namespace skiff
