@@ -34,6 +34,7 @@
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/param_attr.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/recurrent.h"
 #include "framework/builder/regularizer.h"
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
