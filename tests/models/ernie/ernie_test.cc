@@ -10,6 +10,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/io/parameters.h"
+#include "framework/io/weights_hash.h"
 #include "models/ernie/fine_tuning.h"
 #include "models/ernie/pretraining.h"
 #include "tests/harness/array_tensor.h"
@@ -310,6 +311,66 @@ harness::Workload PretrainingWorkload() {
 
 TEST(Ernie, GivesTheSameWithEveryPass) {
   EXPECT_THAT(harness::FaultsOfEveryPass(PretrainingWorkload()), IsEmpty());
+}
+
+constexpr int64_t kSteps = 20;
+
+struct Trajectory {
+  std::vector<double> losses;  // of each step
+  std::string state;           // hash of parameters and optimizer states at the end
+};
+
+// As models/ernie/train by default: AdamW with weight decay, clipping by the global norm, dropout.
+Trajectory TrajectoryWith(const std::string& passes, Recompute recompute = Recompute::kNothing) {
+  const training::TrainingProgram program =
+      PretrainingOf(SmallOptions(0.1f), {.optimizer = "adamw",
+                                         .learning_rate = 1e-3f,
+                                         .total_steps = kSteps,
+                                         .warmup_updates = 5,
+                                         .weight_decay = 0.01f,
+                                         .exclude_from_decay = {"layer_norm", ".b_0"},
+                                         .clip_norm = 1});
+  Executor executor;
+  executor.Run(*program.startup);
+  CompiledProgram step = executor.Compile(
+      *program.main, {.memory = {.recompute = recompute}, .passes = ParsePasses(passes)});
+  Trajectory trajectory;
+  for (uint64_t i = 0; i < kSteps; ++i) {
+    trajectory.losses.push_back(step.Run(Feeds(4, 10 * i), {program.loss})[0].Item<float>());
+  }
+  trajectory.state = WeightsHash(executor.scope(), PersistableNames(*program.main));
+  return trajectory;
+}
+
+TEST(Ernie, TrainsToTheSameBitsWithPassesThatChangeNone) {
+  const Trajectory expected = TrajectoryWith("");
+  const auto expect_equal = [&](const std::string& passes, Recompute recompute) {
+    SCOPED_TRACE(passes + ", recompute " + std::string(RecomputeName(recompute)));
+    const Trajectory found = TrajectoryWith(passes, recompute);
+    EXPECT_EQ(found.losses, expected.losses);
+    EXPECT_EQ(found.state, expected.state);
+  };
+  for (const char* passes : {"+fuse_optimizer", "+flatten_parameters", "-memory_reuse",
+                             "+fuse_optimizer,+flatten_parameters"}) {
+    expect_equal(passes, Recompute::kNothing);
+  }
+  expect_equal("", Recompute::kCheapOps);
+  expect_equal("", Recompute::kLeastMemory);
+  expect_equal("+fuse_optimizer,+flatten_parameters", Recompute::kLeastMemory);
+}
+
+// Of the losses, since AdamW makes a step of the rounding that is the gradient of a key's bias.
+TEST(Ernie, TrainsAlikeWithPassesThatRoundDifferently) {
+  const Trajectory expected = TrajectoryWith("");
+  for (const std::string pass :
+       {"fuse_attention", "fuse_bias_act", "fuse_residual_layer_norm", "fuse_softmax_loss"}) {
+    SCOPED_TRACE(pass);
+    const double tolerance = MakePlanPass(pass)->tolerance();
+    const Trajectory found = TrajectoryWith("-" + pass);
+    for (size_t i = 0; i < kSteps; ++i) {
+      EXPECT_NEAR(found.losses[i], expected.losses[i], tolerance * expected.losses[i]) << i;
+    }
+  }
 }
 
 TEST(Ernie, FineTuningLearnsABatchByHeart) {
