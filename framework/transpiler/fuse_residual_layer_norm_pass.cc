@@ -201,9 +201,33 @@ class Fusion {
                                [&](ValueId output) { return !output || IsArena(output); });
   }
 
+  // The gradient of a sum that others than the norm read: an addition of two gradients.
+  struct Addition {
+    size_t at = kNobody;
+    ValueId other;  // what is added to the norm's
+    ValueId total;
+  };
+
+  // What is added to the gradient of the norm `norm_grad`: nothing if the sum isn't read by others.
+  Addition AdditionTo(ValueId gradient, size_t norm_grad) const {
+    const size_t at = rewrite_.OnlyReader(gradient);
+    if (at == kNobody || !rewrite_.Is(at, "sum") || At(at).inputs.size() != 2) {
+      return {.total = gradient};
+    }
+    const std::vector<ValueId>& terms = At(at).inputs;
+    const ValueId other = terms[0] == gradient ? terms[1] : terms[0];
+    const size_t writer = rewrite_.WriterOf(other);
+    const bool is_there = IsArena(other) && writer != kNobody && writer < norm_grad;
+    if (other == gradient || !is_there || rewrite_.ShapeOf(other) != rewrite_.ShapeOf(gradient)) {
+      return {.total = gradient};
+    }
+    return {.at = at, .other = other, .total = At(at).OutputIn("Out")};
+  }
+
   void TryBackward(size_t at) {
     const Instruction& norm = At(at);
-    const ValueId sum_gradient = norm.OutputIn("X@GRAD");
+    const Addition addition = AdditionTo(norm.OutputIn("X@GRAD"), at);
+    const ValueId sum_gradient = addition.total;
     const size_t add = rewrite_.OnlyReader(sum_gradient);
     if (!NormalizesRows(norm) || add == kNobody || !rewrite_.Is(add, "elementwise_add_grad") ||
         !IsSumOfTwo(add, rewrite_.ShapeOf(sum_gradient)) || !MayMove(At(add))) {
@@ -216,16 +240,19 @@ class Fusion {
       residual = At(add).OutputIn("X@GRAD");
       branch = other;
     }
-    FuseBackward(at, add, branch, residual);
+    FuseBackward(at, addition, add, branch, residual);
   }
 
-  void FuseBackward(size_t at, size_t add, const Branch& branch, ValueId residual) {
+  void FuseBackward(size_t at, const Addition& addition, size_t add, const Branch& branch,
+                    ValueId residual) {
     const Instruction& norm = At(at);
     const bool has_bias = branch.bias != kNobody;
     const bool is_equal = branch.dropout == kNobody && branch.x && residual && MayRename(residual);
     std::vector<size_t> dropped = branch.instructions();
     dropped.push_back(add);
+    if (addition.at != kNobody) dropped.push_back(addition.at);
     SlotValues inputs = {
+        {"Sum@GRAD", addition.other},
         {"Sum", norm.InputIn("X")},
         {"Mask", branch.dropout == kNobody ? ValueId() : At(branch.dropout).InputIn("Mask")},
         {"Bias", has_bias ? At(branch.bias).InputIn("Y") : ValueId()},

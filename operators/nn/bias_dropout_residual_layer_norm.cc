@@ -8,9 +8,10 @@
 // makes this op. PaddlePaddle's fused_bias_dropout_residual_layer_norm is the like of it, with
 // other names of some slots and attributes.
 //
-// Gradient: that of layer_norm is Residual@GRAD; X@GRAD = Mask ? Residual@GRAD * scale : 0, and
-// Bias@GRAD its sum over rows. It reads Sum rather than Y, which can't tell the normalized row
-// where LnScale is 0, and Mask, whose bytes are read sooner than drawn again.
+// Gradient: Residual@GRAD is that of layer_norm, plus Sum@GRAD if others than layer_norm read Sum,
+// as in a transformer that normalizes first. X@GRAD = Mask ? Residual@GRAD * scale : 0, and
+// Bias@GRAD is its sum over rows. The gradient op reads Sum rather than Y, which can't tell the
+// normalized row where LnScale is 0, and Mask, whose bytes are read sooner than drawn again.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/array_reduction.h"
 #include "operators/common/dropout_settings.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/kernels/dropout_rows.h"
@@ -60,6 +62,7 @@ void InferGrad(OpContext& context) {
   const TensorMeta& sum = context.Input("Sum");
   CheckVectors(context, {"Bias", "LnScale", "LnBias"}, rows.size, "element of a row");
   CheckInputLike(context, "Y@GRAD", sum.shape, sum.dtype);
+  if (context.HasInput("Sum@GRAD")) CheckInputLike(context, "Sum@GRAD", sum.shape, sum.dtype);
   if (context.HasInput("Mask")) CheckInputLike(context, "Mask", sum.shape, DType::kUint8);
   CheckRowStatistics(context, rows, sum.dtype);
   for (const char* slot : {"X@GRAD", "Residual@GRAD"}) context.SetOutputLike(slot, "Sum");
@@ -139,6 +142,7 @@ class SumNormGradKernel final : public Kernel {
         sum_(context.InputIndex("Sum")),
         mask_(context.InputIndex("Mask")),
         y_gradient_(context.InputIndex("Y@GRAD")),
+        more_(context.InputIndex("Sum@GRAD")),
         x_gradient_(context.OutputIndex("X@GRAD")),
         bias_gradient_(context.OutputIndex("Bias@GRAD")),
         residual_gradient_(context.OutputIndex("Residual@GRAD")),
@@ -162,6 +166,7 @@ class SumNormGradKernel final : public Kernel {
     const LayerNormGradRows<T> norm = arguments_.Of<T>(run);
     const T* sum = run.input(sum_).template data<T>();
     const T* dy = run.input(y_gradient_).template data<T>();
+    const T* more = InputData<T>(run, more_);
     const uint8_t* mask = InputData<uint8_t>(run, mask_);
     T* dx = OutputData<T>(run, x_gradient_);
     T* ds = SumGradient(run, dx);
@@ -174,6 +179,7 @@ class SumNormGradKernel final : public Kernel {
       norm.AddParameters(row, sum + at, dy + at, sums, sums + size);
       if (ds == nullptr) return;
       norm.Input(row, sum + at, dy + at, ds + at);
+      if (more != nullptr) AddArrays(ds + at, more + at, ds + at, size);
       DropGradientRow(mask == nullptr ? nullptr : mask + at, static_cast<T>(dropout_.scale()),
                       ds + at, size, dx == nullptr ? nullptr : dx + at,
                       bias_gradient_ < 0 ? nullptr : sums + 2 * size);
@@ -199,6 +205,7 @@ class SumNormGradKernel final : public Kernel {
   int sum_;
   int mask_;
   int y_gradient_;
+  int more_;  // of the gradient of Sum
   int x_gradient_;
   int bias_gradient_;
   int residual_gradient_;
@@ -227,10 +234,7 @@ OpDef ForwardDef() {
       {.name = "LnScale", .doc = "[elements of a row]; 1 if absent.", .dispensable = true},
       {.name = "LnBias", .doc = "[elements of a row]; 0 if absent.", .dispensable = true}};
   def.outputs = {{.name = "Y", .doc = "Like X."},
-                 {.name = "Sum",
-                  .doc = "What is normalized, like X.",
-                  .dispensable = true,
-                  .intermediate = true},
+                 {.name = "Sum", .doc = "What is normalized, like X.", .dispensable = true},
                  {.name = "Mask",
                   .doc = "uint8: 1 where X was kept, 0 where it was dropped.",
                   .dispensable = true,
@@ -239,9 +243,10 @@ OpDef ForwardDef() {
                     std::back_inserter(def.outputs));
   def.attrs = Attributes();
   def.infer = Infer;
-  def.grad = GradOp("bias_dropout_residual_layer_norm_grad",
-                    {"Sum", "Mask", "Bias", "LnScale", "LnBias", "Mean", "Variance", "Y@GRAD"},
-                    {"X@GRAD", "Bias@GRAD", "Residual@GRAD", "LnScale@GRAD", "LnBias@GRAD"});
+  def.grad =
+      GradOp("bias_dropout_residual_layer_norm_grad",
+             {"Sum", "Mask", "Bias", "LnScale", "LnBias", "Mean", "Variance", "Y@GRAD", "Sum@GRAD"},
+             {"X@GRAD", "Bias@GRAD", "Residual@GRAD", "LnScale@GRAD", "LnBias@GRAD"});
   def.in_place = {{"X", "Sum"}, {"X", "Y"}, {"Residual", "Sum"}, {"Residual", "Y"}};
   def.random = true;
   return def;
@@ -251,10 +256,10 @@ OpDef GradDef() {
   OpDef def;
   def.type = "bias_dropout_residual_layer_norm_grad";
   def.doc =
-      "Residual@GRAD = the gradient of layer_norm; X@GRAD = Mask ? Residual@GRAD * scale of "
-      "dropout : 0; Bias@GRAD = the sum of X@GRAD over rows. LnScale@GRAD and LnBias@GRAD are "
-      "those "
-      "of layer_norm.";
+      "Residual@GRAD = the gradient of layer_norm + Sum@GRAD; X@GRAD = Mask ? Residual@GRAD * "
+      "scale "
+      "of dropout : 0; Bias@GRAD = the sum of X@GRAD over rows. LnScale@GRAD and LnBias@GRAD are "
+      "those of layer_norm.";
   def.inputs = {
       {.name = "Sum", .doc = "Of the forward op."},
       {.name = "Mask",
@@ -265,7 +270,10 @@ OpDef GradDef() {
       {.name = "LnBias", .doc = "Of the forward op.", .dispensable = true, .shape_only = true},
       {.name = "Mean", .doc = "Of the forward op."},
       {.name = "Variance", .doc = "Of the forward op."},
-      {.name = "Y@GRAD", .doc = "The gradient of Y."}};
+      {.name = "Y@GRAD", .doc = "The gradient of Y."},
+      {.name = "Sum@GRAD",
+       .doc = "What others than Y add to the gradient of Sum; 0 if absent.",
+       .dispensable = true}};
   def.outputs = {{.name = "X@GRAD", .doc = "Like Sum.", .dispensable = true},
                  {.name = "Bias@GRAD", .doc = "Like Bias.", .dispensable = true},
                  {.name = "Residual@GRAD", .doc = "Like Sum.", .dispensable = true},

@@ -9,6 +9,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/transformer_encoder.h"
 #include "framework/transpiler/fuse_residual_layer_norm_pass.h"
 #include "tests/framework/transpiler/bound_network.h"
 
@@ -143,16 +144,74 @@ TEST(FuseResidualLayerNormPass, FusesEachOfSeveralLayers) {
   ExpectNothingLeft(network);
 }
 
-// norm - branch - sum: the sum goes on past the norm, so its gradient has two parts.
-TEST(FuseResidualLayerNormPass, FusesForwardIfTheSumGoesOn) {
-  const BoundNetwork network(
-      [](const Variable& x) {
-        const Variable sum = x + layers::Fc(x, 8, {.num_flatten_dims = 2});
-        return sum + layers::Tanh(Norm(sum));
-      },
-      Tokens());
-  ExpectFused(network, 1, 0);
-  EXPECT_TRUE(TheOne(network, "bias_dropout_residual_layer_norm").OutputIn("Sum"));
+// x + branch, normalized for a branch of its own, to which it is added: a layer that normalizes
+// first.
+Variable PreNorm(const Variable& x, const BlockSpec& spec) {
+  Variable branch = layers::Fc(x, 8, {.num_flatten_dims = 2});
+  if (spec.dropout > 0) {
+    branch = layers::Dropout(branch, spec.dropout, {.implementation = "upscale_in_train"});
+  }
+  const Variable sum = spec.residual_first ? x + branch : branch + x;
+  return sum + layers::Tanh(Norm(sum));
+}
+
+TEST(FuseResidualLayerNormPass, FusesASumThatGoesOn) {
+  for (const BlockSpec& spec : {BlockSpec{}, BlockSpec{.dropout = 0, .residual_first = true}}) {
+    const BoundNetwork network([&](const Variable& x) { return PreNorm(x, spec); }, Tokens());
+    ExpectFused(network, 1, 1);
+    EXPECT_TRUE(TheOne(network, "bias_dropout_residual_layer_norm").OutputIn("Sum"));
+    EXPECT_TRUE(TheOne(network, "bias_dropout_residual_layer_norm_grad").InputIn("Sum@GRAD"));
+    EXPECT_EQ(network.Count("sum"), 0) << "the other gradient is added there";
+  }
+}
+
+TEST(FuseResidualLayerNormPass, FusesEachLayerOfAnEncoderThatNormalizesFirst) {
+  const auto network = [](float dropout) {
+    return BoundNetwork(
+        [=](const Variable& x) {
+          return layers::TransformerEncoder(x, {.layers = 2,
+                                                .heads = 2,
+                                                .feed_forward = 12,
+                                                .dropout = dropout,
+                                                .normalize_first = true});
+        },
+        Tokens());
+  };
+  for (const float dropout : {0.0f, 0.25f}) {
+    const BoundNetwork fused = network(dropout);
+    // A norm before each of four sub-layers, of which the first has no sum before it, and the last.
+    ExpectFused(fused, 4, 4);
+    EXPECT_EQ(fused.Count("layer_norm"), 1);
+    EXPECT_EQ(fused.Count("layer_norm_grad"), 1);
+  }
+}
+
+TEST(FuseResidualLayerNormPass, GivesTheSameIfTheSumGoesOn) {
+  for (const BlockSpec& spec : {BlockSpec{}, BlockSpec{.dropout = 0}}) {
+    const auto network = [&](const Variable& x) { return PreNorm(PreNorm(x, spec), spec); };
+    BoundNetwork fused(network, Tokens({.fetches = {"image@GRAD"}}));
+    BoundNetwork apart(network,
+                       Tokens({.skip = {"fuse_residual_layer_norm"}, .fetches = {"image@GRAD"}}));
+    ExpectFused(fused, 2, 2);
+    for (int step = 0; step < 2; ++step) {
+      const std::vector<std::vector<float>> expected = apart.Step();
+      const std::vector<std::vector<float>> found = fused.Step();
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_THAT(found[i], Pointwise(FloatNear(1e-5f), expected[i])) << "step " << step;
+      }
+    }
+  }
+}
+
+TEST(FuseResidualLayerNormPass, LeavesGradientsOfASumThatOthersSee) {
+  std::string sum;
+  const auto network = [&](const Variable& x) {
+    const Variable both = x + layers::Fc(x, 8, {.num_flatten_dims = 2});
+    sum = both.name();
+    return both + layers::Tanh(Norm(both));
+  };
+  ExpectFused(BoundNetwork(network, Tokens()), 1, 1);
+  ExpectFused(BoundNetwork(network, Tokens({.fetches = {sum + "@GRAD"}})), 1, 0);
 }
 
 TEST(FuseResidualLayerNormPass, FusesASumOfEmbeddings) {

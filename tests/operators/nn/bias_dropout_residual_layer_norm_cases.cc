@@ -19,6 +19,7 @@ struct SumNormSpec {
   bool is_test = false;
   float epsilon = 1e-5f;
   bool gradients = true;
+  bool sum_is_read = false;  // by others than the layer norm
   bool benchmark_only = false;
 
   bool drops() const { return probability > 0 && !is_test; }
@@ -117,6 +118,7 @@ OpCase Case(const SumNormSpec& spec) {
                     std::string(spec.upscale ? "upscale_in_train" : "downgrade_in_infer")}};
   op_case.outputs = {{"Y", 1}, {"Sum", 1}, {"Mask", 1}, {"Mean", 1}, {"Variance", 1}};
   op_case.loss_outputs = {"Y"};
+  if (spec.sum_is_read) op_case.loss_outputs.emplace_back("Sum");
   op_case.benchmark_only = spec.benchmark_only;
   if (spec.drops() && spec.probability < 1) {
     op_case.check = [spec](const Arrays& inputs, const Arrays& outputs) {
@@ -148,7 +150,14 @@ void AddBiasDropoutResidualLayerNormCases(CaseList& cases) {
        .residual = false,
        .affine = false},
       {.name = "epsilon", .x = {4, 21}, .epsilon = 1e-3f},
+      {.name = "sum_is_read", .x = {2, 3, 40}, .sum_is_read = true},
+      {.name = "sum_is_read_without_scale",
+       .x = {5, 37},
+       .bias = false,
+       .affine = false,
+       .sum_is_read = true},
       {.name = "dropout", .x = {2, 3, 40}, .probability = 0.25f},
+      {.name = "dropout_sum_is_read", .x = {7, 37}, .probability = 0.5f, .sum_is_read = true},
       // Rows begin in the middle of a block of random words.
       {.name = "dropout_of_odd_rows", .x = {7, 37}, .probability = 0.5f},
       {.name = "dropout_that_downgrades", .x = {4, 21}, .probability = 0.5f, .upscale = false},
