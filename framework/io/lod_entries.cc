@@ -56,6 +56,8 @@ void GiveLoD(const std::string& path, const std::string& owner, LoD lod, TensorM
   const auto tensor = tensors->find(owner);
   SKIFF_ENFORCE(tensor != tensors->end(), kDataLoss, path, ": \"", LevelName(owner, 0),
                 "\" has the offsets of \"", owner, "\", which isn't there");
+  SKIFF_ENFORCE(tensor->second.lod().empty(), kDataLoss, path, ": \"", LevelName(owner, 0),
+                "\" has the offsets of \"", owner, "\", which has a LoD already");
   try {
     tensor->second.set_lod(std::move(lod));
   } catch (const Error& error) {

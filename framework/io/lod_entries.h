@@ -17,9 +17,9 @@ bool IsLoDEntry(std::string_view name);
 TensorMap WithLoDEntries(const TensorMap& tensors);
 
 // Gives the ragged tensors their LoD, and removes the arrays of the levels. Throws Error
-// (kDataLoss), which begins with `path`, for levels of a tensor that isn't there, a level that is
-// missing while lower ones are there, and offsets that aren't int64, not in one dimension or not
-// valid for the tensor.
+// (kDataLoss), which begins with `path`, for levels of a tensor that isn't there or has a LoD, a
+// level that is missing while lower ones are there, and offsets that aren't int64, not in one
+// dimension or not valid for the tensor.
 void TakeLoDEntries(const std::string& path, TensorMap* tensors);
 
 }  // namespace skiff

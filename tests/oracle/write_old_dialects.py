@@ -32,7 +32,8 @@ ATTR_TYPES = framework_pb2.AttrType
 def append(op_type, inputs, outputs, attrs=None, dtype="float32"):
     """Appends an op; its outputs in the order of the slots."""
     helper = LayerHelper(op_type)
-    made = {slot: helper.create_variable_for_type_inference("int64" if slot == "Indices" else dtype) for slot in outputs}
+    dtype_of = lambda slot: "int64" if slot == "Indices" else dtype
+    made = {slot: helper.create_variable_for_type_inference(dtype_of(slot)) for slot in outputs}
     helper.append_op(type=op_type, inputs=inputs, outputs=made, attrs=attrs or {})
     return [made[slot] for slot in outputs]
 
@@ -140,8 +141,9 @@ SINCE_2_0 = {"with_quant_attr", "str_value", "place_type", "entry", "table_class
 SINCE_1_7 = {"op_device", "entry_config", "mkldnn_data_type", "use_quantizer", "Scale_x", "Scale_y", "Scale_out"}
 NEW_SLOTS = {"Beta1Tensor", "Beta2Tensor", "EpsilonTensor", "MasterParam", "SkipUpdate"}
 # What ops had besides: hints for cuDNN, oneDNN and layouts.
-OLD_HINTS = {"softmax": {"use_cudnn": False, "is_test": False, "data_format": "AnyLayout"}, "mul": {"use_mkldnn": False},
-             "tanh": {"use_cudnn": False}, "elementwise_add": {"x_data_format": "", "y_data_format": ""}}
+OLD_HINTS = {"softmax": {"use_cudnn": False, "is_test": False, "data_format": "AnyLayout"},
+             "mul": {"use_mkldnn": False}, "tanh": {"use_cudnn": False},
+             "elementwise_add": {"x_data_format": "", "y_data_format": ""}}
 
 
 def dialect(desc, version, since):

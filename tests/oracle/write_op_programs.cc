@@ -148,12 +148,6 @@ class CaseProgram {
     var.lod_level = static_cast<int32_t>(tensor.lod().size());
     root()->CreateVar(std::move(var));
     (persistable ? params_ : feeds_)[name] = tensor;
-    for (size_t level = 0; level < tensor.lod().size(); ++level) {
-      const std::vector<uint64_t>& offsets = tensor.lod()[level];
-      feeds_[StrCat(name, ".lod", level)] =
-          Tensor::FromValues<int64_t>({static_cast<int64_t>(offsets.size())},
-                                      std::vector<int64_t>(offsets.begin(), offsets.end()));
-    }
   }
 
   void ListOutputs() {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 
+#include "framework/io/lod_entries.h"
 #include "tests/framework/ir/damage_bytes.h"
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
@@ -290,6 +291,13 @@ TEST(Npz, RefusesNamesThatMeanOffsets) {
       ErrorCode::kInvalidArgument,
       "tensor \"x.lod0\" would be read as offsets of \"x\": expected another name");
   EXPECT_TRUE(NamesIn(directory.path()).empty());
+}
+
+TEST(LoDEntries, AreNotTakenByATensorThatHasALoD) {
+  TensorMap tensors = {{"x", WithLoD(Tensor({3}, DType::kFloat32), {{0, 1, 3}})},
+                       {"x.lod0", Offsets({0, 2, 3})}};
+  ExpectError([&] { TakeLoDEntries("file", &tensors); }, ErrorCode::kDataLoss,
+              "file: \"x.lod0\" has the offsets of \"x\", which has a LoD already");
 }
 
 TEST(Npy, RefusesToWriteLoD) {
