@@ -39,6 +39,16 @@ struct Rows {
   int64_t y_row(int64_t row) const { return shares_y ? 0 : row; }
 };
 
+// Whether all rows of X meet the only one of Y.
+bool SharesY(const Shape& x, const Shape& y) { return y[0] == 1 && x[0] != 1; }
+
+// The rows of a run.
+Rows WithRows(Rows rows, const Shape& x, const Shape& y) {
+  rows.count = x[0];
+  rows.shares_y = SharesY(x, y);
+  return rows;
+}
+
 Rows RowsOf(const OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const TensorMeta& y = context.Input("Y");
@@ -53,7 +63,7 @@ Rows RowsOf(const OpContext& context) {
         MergeDims(x.shape[axis], y.shape[axis], StrCat(type, ": dim ", axis, " of X and Y"));
     rows.size = rows.size < 0 || dim < 0 ? -1 : MultiplyCounts(rows.size, dim);
   }
-  rows.shares_y = y.shape[0] == 1 && x.shape[0] != 1;
+  rows.shares_y = SharesY(x.shape, y.shape);
   if (!rows.shares_y) {
     rows.count = MergeDims(x.shape[0], y.shape[0], StrCat(type, ": the rows of X and Y"));
   }
@@ -87,13 +97,14 @@ T LengthOf(const T* row, int64_t size) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Rows rows = RowsOf(context);
+  const Rows prepared = RowsOf(context);
   const int x_input = context.InputIndex("X");
   const int y_input = context.InputIndex("Y");
   const int out_output = context.OutputIndex("Out");
   const int x_norm = context.OutputIndex("XNorm");
   const int y_norm = context.OutputIndex("YNorm");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Rows rows = WithRows(prepared, run.input(x_input).shape(), run.input(y_input).shape());
     const T* x = run.input(x_input).data<T>();
     const T* y = run.input(y_input).data<T>();
     T* out = run.output(out_output).data<T>();
@@ -132,7 +143,10 @@ class CosSimGradKernel final : public Kernel {
         dx_(context.OutputIndex("X@GRAD")),
         dy_(context.OutputIndex("Y@GRAD")) {}
 
+  bool TakesFewerRows() const override { return true; }
+
   void Run(const KernelContext& run) override {
+    rows_ = WithRows(rows_, run.input(x_).shape(), run.input(y_).shape());
     const Data data{run.input(x_).data<T>(),      run.input(y_).data<T>(),
                     run.input(out_).data<T>(),    run.input(x_norm_).data<T>(),
                     run.input(y_norm_).data<T>(), run.input(gradient_).data<T>()};

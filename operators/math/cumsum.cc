@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -32,12 +33,16 @@ using SumType =
     std::conditional_t<std::is_floating_point_v<T>, double,
                        std::conditional_t<sizeof(T) == sizeof(uint64_t), uint64_t, uint32_t>>;
 
-AxisExtents ExtentsOf(const OpContext& context) {
+// Without an axis, the elements are one line.
+AxisExtents ExtentsOf(const Shape& shape, std::optional<int> axis) {
+  if (!axis) return {.length = shape.element_count()};
+  return ExtentsOfAxis(shape, *axis);
+}
+
+std::optional<int> AxisOf(const OpContext& context) {
   const Shape& shape = context.Input("X").shape;
-  if (context.Attr<bool>("flatten") || shape.rank() == 0) {
-    return {.length = shape.element_count()};
-  }
-  return ExtentsOfAxis(shape, AxisIndex(context, shape, context.IntAttr("axis")));
+  if (context.Attr<bool>("flatten") || shape.rank() == 0) return std::nullopt;
+  return AxisIndex(context, shape, context.IntAttr("axis"));
 }
 
 // Writes the running sums of kLines lines that are `line_step` elements apart. `x` and `out`, which
@@ -85,6 +90,7 @@ void SumColumns(const T* x, T* out, int64_t length, int64_t step, int64_t column
 
 template <typename T>
 void RunningSums(const AxisExtents& extents, bool exclusive, bool reverse, const T* x, T* out) {
+  if (extents.length == 0) return;
   const int64_t blocks = (extents.inner + kColumns - 1) / kColumns;
   const int64_t block_elements = extents.length * std::min(extents.inner, kColumns);
   const int64_t first_row = reverse ? (extents.length - 1) * extents.inner : 0;
@@ -115,13 +121,14 @@ void RunningSums(const AxisExtents& extents, bool exclusive, bool reverse, const
 template <typename T>
 std::unique_ptr<Kernel> Prepare(const PrepareContext& context, const std::string& input,
                                 const std::string& output, bool backwards) {
-  const AxisExtents extents = ExtentsOf(context);
+  const std::optional<int> axis = AxisOf(context);
   const bool exclusive = context.Attr<bool>("exclusive");
   const bool reverse = context.Attr<bool>("reverse") != backwards;
   const int from = context.InputIndex(input);
   const int to = context.OutputIndex(output);
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
     if (to < 0) return;
+    const AxisExtents extents = ExtentsOf(run.input(from).shape(), axis);
     RunningSums(extents, exclusive, reverse, run.input(from).data<T>(), run.output(to).data<T>());
   });
 }

@@ -25,6 +25,11 @@ struct Rows {
   }
 };
 
+Rows RowsOf(const Shape& shape) {
+  const int last = shape.rank() - 1;
+  return {.batch = Shape(shape.dims().first(static_cast<size_t>(last))), .size = shape[last]};
+}
+
 Rows RowsOf(const OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const TensorMeta& y = context.Input("Y");
@@ -39,8 +44,7 @@ Rows RowsOf(const OpContext& context) {
     shape[axis] =
         MergeDims(x.shape[axis], y.shape[axis], StrCat(type, ": dim ", axis, " of X and Y"));
   }
-  return {.batch = Shape(shape.dims().first(static_cast<size_t>(rank) - 1)),
-          .size = shape[rank - 1]};
+  return RowsOf(shape);
 }
 
 void Infer(OpContext& context) {
@@ -58,18 +62,17 @@ void InferGrad(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Rows rows = RowsOf(context);
-  const int64_t count = rows.batch.element_count();
   const int x_input = context.InputIndex("X");
   const int y_input = context.InputIndex("Y");
   const int output = context.OutputIndex("Out");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Rows rows = RowsOf(run.input(x_input).shape());
     const T* x = run.input(x_input).data<T>();
     const T* y = run.input(y_input).data<T>();
     T* out = run.output(output).data<T>();
     // Rows are shared among threads. SumOfProducts is threaded only outside of them, for a single
     // long row.
-    ParallelFor(count, rows.grain(), [&](int64_t begin, int64_t end) {
+    ParallelFor(rows.batch.element_count(), rows.grain(), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         out[row] =
             static_cast<T>(SumOfProducts(x + row * rows.size, y + row * rows.size, rows.size));
@@ -80,20 +83,19 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const Rows rows = RowsOf(context);
-  const int64_t count = rows.batch.element_count();
   const int x_input = context.InputIndex("X");
   const int y_input = context.InputIndex("Y");
   const int gradient_input = context.InputIndex("Out@GRAD");
   const int dx_output = context.OutputIndex("X@GRAD");
   const int dy_output = context.OutputIndex("Y@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const Rows rows = RowsOf(run.input(x_input).shape());
     const T* gradient = run.input(gradient_input).data<T>();
     const auto scale_rows = [&](int input, int output) {
       if (output < 0) return;
       const T* from = run.input(input).data<T>();
       T* to = run.output(output).data<T>();
-      ParallelFor(count, rows.grain(), [&](int64_t begin, int64_t end) {
+      ParallelFor(rows.batch.element_count(), rows.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           ScaleArray(from + row * rows.size, gradient[row], to + row * rows.size, rows.size);
         }

@@ -17,10 +17,6 @@ int AxisOf(const OpContext& context) {
   return AxisIndex(context, context.Input("X").shape, context.IntAttr("axis"));
 }
 
-AxisExtents ExtentsOf(const OpContext& context) {
-  return ExtentsOfAxis(context.Input("X").shape, AxisOf(context));
-}
-
 Shape NormShape(const OpContext& context) {
   Shape shape = context.Input("X").shape;
   // A scalar is a line of one element.
@@ -43,12 +39,13 @@ void InferGrad(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const AxisExtents extents = ExtentsOf(context);
+  const int axis = AxisOf(context);
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const int x_input = context.InputIndex("X");
   const int out_output = context.OutputIndex("Out");
   const int norm_output = context.OutputIndex("Norm");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisExtents extents = ExtentsOfAxis(run.input(x_input).shape(), axis);
     const T* x = run.input(x_input).data<T>();
     T* out = run.output(out_output).data<T>();
     T* norms = norm_output < 0 ? nullptr : run.output(norm_output).data<T>();
@@ -67,12 +64,13 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const AxisExtents extents = ExtentsOf(context);
+  const int axis = AxisOf(context);
   const int x_input = context.InputIndex("X");
   const int norm_input = context.InputIndex("Norm");
   const int gradient_input = context.InputIndex("Out@GRAD");
   const int dx_output = context.OutputIndex("X@GRAD");
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeRowsKernel([=](const KernelContext& run) {
+    const AxisExtents extents = ExtentsOfAxis(run.input(x_input).shape(), axis);
     const T* x = run.input(x_input).data<T>();
     const T* norms = run.input(norm_input).data<T>();
     const T* dy = run.input(gradient_input).data<T>();

@@ -70,10 +70,7 @@ struct FilterSizes {
   int64_t width = 0;
 };
 
-FilterSizes SizesOf(const OpContext& context) {
-  const Shape& filter = context.Input("Filter").shape;
-  return {filter[0], filter[1]};
-}
+FilterSizes SizesOf(const Tensor& filter) { return {filter.shape()[0], filter.shape()[1]}; }
 
 // Adds a * b.
 template <typename T>
@@ -126,9 +123,9 @@ void FilterGradient(const Tensor& x, const FilterSizes& sizes, const T* gradient
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeRowsKernel([sizes = SizesOf(context), x = context.InputIndex("X"),
-                         filter = context.InputIndex("Filter"),
+  return MakeRowsKernel([x = context.InputIndex("X"), filter = context.InputIndex("Filter"),
                          out = context.OutputIndex("Out")](const KernelContext& run) {
+    const FilterSizes sizes = SizesOf(run.input(filter));
     Convolve(run.input(x), sizes, 1, run.input(x).data<T>(), run.input(filter).data<T>(),
              run.output(out).data<T>());
   });
@@ -137,9 +134,10 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   return MakeRowsKernel(
-      [sizes = SizesOf(context), x = context.InputIndex("X"), filter = context.InputIndex("Filter"),
+      [x = context.InputIndex("X"), filter = context.InputIndex("Filter"),
        out_grad = context.InputIndex("Out@GRAD"), x_grad = context.OutputIndex("X@GRAD"),
        filter_grad = context.OutputIndex("Filter@GRAD")](const KernelContext& run) {
+        const FilterSizes sizes = SizesOf(run.input(filter));
         const T* gradient = run.input(out_grad).data<T>();
         if (x_grad >= 0) {
           Convolve(run.input(x), sizes, -1, gradient, run.input(filter).data<T>(),

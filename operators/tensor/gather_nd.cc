@@ -24,11 +24,12 @@ void InferGatherNdGrad(OpContext& context) {
 }
 
 std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
-  const RowsByTuple rows(context.Input("X").shape, context.Input("Index").shape, "gather_nd");
-  return MakeKernel([rows, numbers = context.RequestWorkspace(rows.count() * 8),
-                     bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
-                     index = context.InputIndex("Index"),
-                     out = context.OutputIndex("Out")](const KernelContext& run) {
+  const RowsByTuple prepared(context.Input("X").shape, context.Input("Index").shape, "gather_nd");
+  return MakeRowsKernel([numbers = context.RequestWorkspace(prepared.count() * 8),
+                         bytes = SizeOf(context.Input("X").dtype), x = context.InputIndex("X"),
+                         index = context.InputIndex("Index"),
+                         out = context.OutputIndex("Out")](const KernelContext& run) {
+    const RowsByTuple rows(run.input(x).shape(), run.input(index).shape(), "gather_nd");
     auto* row = static_cast<int64_t*>(run.workspace(numbers));
     // Checks all tuples first: afterwards it is a gather along one axis.
     rows.Resolve(run.input(index), "gather_nd", row);
@@ -39,13 +40,15 @@ std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
-  const RowsByTuple rows(context.Input("X").shape, context.Input("Index").shape, "gather_nd_grad");
-  return MakeKernel([rows, numbers = context.RequestWorkspace(rows.count() * 8),
-                     index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
-                     out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+  const RowsByTuple prepared(context.Input("X").shape, context.Input("Index").shape,
+                             "gather_nd_grad");
+  return MakeRowsKernel([numbers = context.RequestWorkspace(prepared.count() * 8),
+                         index = context.InputIndex("Index"), grad = context.InputIndex("Out@GRAD"),
+                         out = context.OutputIndex("X@GRAD")](const KernelContext& run) {
+    Tensor& x_grad = run.output(out);
+    const RowsByTuple rows(x_grad.shape(), run.input(index).shape(), "gather_nd_grad");
     auto* row = static_cast<int64_t*>(run.workspace(numbers));
     rows.Resolve(run.input(index), "gather_nd_grad", row);
-    Tensor& x_grad = run.output(out);
     ZeroBytes(x_grad.raw_data(), x_grad.byte_count());
     AddRows(rows.axis(), run.input(grad).data<T>(), row, rows.count(), x_grad.data<T>());
   });
