@@ -26,7 +26,7 @@ void AddIncrementKernel(OpRegistry& registry) {
     const U step = FromFloat<U>(context.Attr<float>("step"));
     const int x = context.InputIndex("X");
     const int out = context.OutputIndex("Out");
-    return MakeRowsKernel([=](const KernelContext& run) {
+    return MakeKernel([=](const KernelContext& run) {
       *run.output(out).data<U>() = WrappingAdd(*run.input(x).data<U>(), step);
     });
   });
