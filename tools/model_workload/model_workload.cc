@@ -12,6 +12,7 @@
 #include "models/text_classifier/text_classifier.h"
 #include "models/vgg/vgg.h"
 #include "tools/model_workload/ernie_workload.h"
+#include "tools/model_workload/recurrent_workload.h"
 
 namespace skiff {
 namespace {
@@ -116,6 +117,13 @@ std::vector<Model> Models() {
     }));
   }
   for (const char* network : {"cnn", "gru", "lstm"}) models.push_back(TextModel(network));
+  for (const RecurrentWorkload& recurrent : RecurrentWorkloads()) {
+    models.push_back({recurrent.name, [=](const ModelWorkloadOptions& options) -> Built {
+                        BuiltRecurrent built = BuildRecurrent(recurrent, options.batch_size,
+                                                              options.length, options.seed);
+                        return {.loss = built.loss, .feeds = std::move(built.feeds)};
+                      }});
+  }
   for (const ErnieWorkload& ernie : ErnieWorkloads()) {
     models.push_back({ernie.name, [=](const ModelWorkloadOptions& options) -> Built {
                         ErnieWorkload workload = ernie;
