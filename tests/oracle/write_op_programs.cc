@@ -42,7 +42,19 @@ namespace {
 using harness::OpCase;
 
 // Outputs that only gradient ops read; each framework stores them in its own form.
-bool IsPrivate(const std::string& slot) { return slot == "XShape" || slot == "ReserveSpace"; }
+bool IsPrivate(const std::string& slot) {
+  return slot == "XShape" || slot == "ReserveSpace" || slot == "Reserve" || slot == "DropoutState";
+}
+
+// Returns whether the op draws numbers. One that drops nothing doesn't.
+bool IsRandom(const OpCase& op_case) {
+  if (!DefaultOpRegistry().Get(op_case.type).random) return false;
+  const auto is = [&](const char* name, const Attribute& value) {
+    const auto found = op_case.attrs.find(name);
+    return found != op_case.attrs.end() && SameAttribute(found->second, value);
+  };
+  return !is("dropout_prob", 0.0f) && !is("is_test", true);
+}
 
 // Only passes set this attribute, so no saved program has it.
 constexpr const char* kPassAttr = "skip_ignored";
@@ -268,7 +280,7 @@ class CaseWriter {
                              {"outputs", made.outputs()},
                              {"gradients", made.gradients()},
                              {"empty", made.has_empty_input()},
-                             {"random", DefaultOpRegistry().Get(op_case.type).random}});
+                             {"random", IsRandom(op_case)}});
     std::vector<std::string> fetch = made.outputs();
     fetch.insert(fetch.end(), made.gradients().begin(), made.gradients().end());
     const nlohmann::json job = {{"program", JoinPath(folder, "main.pb")},

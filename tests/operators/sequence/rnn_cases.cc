@@ -229,7 +229,7 @@ void AddRnnCases(CaseList& cases) {
   cases.push_back(Case(
       "long",
       {.mode = "GRU", .time = 100, .batch = 3, .width = 3, .size = 2, .lengths = {100, 99, 90}}));
-  cases.back().gradients.clear();
+  cases.back().gradients = {"PreState", "WeightList"};
   cases.push_back(Case("without_reserve", {.layers = 4, .is_bidirec = true, .is_test = true}));
   cases.back().outputs = {{"Out", 1}, {"State", 2}};
   cases.back().gradients.clear();
