@@ -21,7 +21,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 class RecurrentTest : public testing::Test {
  protected:
