@@ -4,8 +4,7 @@
 //   kernels[0] x kernels[1] in all channels, flattened; 0 outside of the image
 //   OH = (H + up + down - kernels[0]) / s_h + 1, OW likewise; each image has OH · OW rows
 //
-// Source: Fluid 1's im2sequence, which PaddlePaddle 2.6 lacks. Its input Y, real sizes of images in
-// a padded batch, isn't provided.
+// Source: Fluid's im2sequence. Its input Y, real sizes of images in a padded batch, isn't provided.
 //
 // Gradient: each element of X gets the sum of the gradients of its places in windows.
 #include <algorithm>

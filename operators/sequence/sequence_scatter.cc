@@ -55,7 +55,7 @@ void CheckSameLoD(const LoD& ids, const LoD& updates) {
 
 void Infer(OpContext& context) {
   CheckArguments(context, "X");
-  context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", context.Input("X").shape, context.Input("X").dtype);
   context.DependOnLoD("Out", {"Ids", "Updates"}, [](std::span<const LoD* const> parents, LoD* lod) {
     CheckSameLoD(*parents[0], *parents[1]);
     *lod = *parents[0];
@@ -156,7 +156,7 @@ void RegisterSequenceScatter(OpRegistry& registry) {
               "first rows.",
        .checks_data = true},
       {.name = "Updates", .doc = "[n, 1], with the LoD of Ids."}};
-  def.outputs = {{.name = "Out", .doc = "Like X."}};
+  def.outputs = {{.name = "Out", .doc = "X's shape, not ragged."}};
   def.infer = Infer;
   def.grad =
       GradOp("sequence_scatter_grad", {"Ids", "Updates", "Out@GRAD"}, {"X@GRAD", "Updates@GRAD"});

@@ -32,6 +32,7 @@
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/gradient_check.h"
+#include "tests/harness/prepared_op.h"
 
 DEFINE_string(out, "", "folder to write to; made if it isn't there");
 DEFINE_string(op, "", "op type; empty: all");
@@ -197,11 +198,22 @@ class CaseProgram {
     }
   }
 
+  // Returns the shape of an output, which a program may not know: with rows that depend on LoDs or
+  // on data.
+  Shape ShapeOf(const Var& var) const {
+    if (std::ranges::count(var.dims, -1) == 0) return Shape(var.dims);
+    harness::NamedTensors inputs;
+    for (const std::string& name : op_.InputNames()) inputs[name] = feeds_.at(name);
+    harness::PreparedOp prepared(DefaultOpRegistry(), op_, inputs);
+    prepared.Run();
+    return prepared.Outputs().at(var.name).shape();
+  }
+
   // Appends sum(weights * y) and returns its name.
   std::string WeightedSum(const std::string& y) {
     const std::string weights = y + ".weights";
     const Var& var = *root()->GetVar(y);
-    const harness::Array values = harness::Uniform(Shape(var.dims), 1000 + feeds_.size());
+    const harness::Array values = harness::Uniform(ShapeOf(var), 1000 + feeds_.size());
     AddVariable(weights, harness::ToTensor(values, var.dtype), false, true);
     Op product("elementwise_mul");
     product.SetInput("X", {y}).SetInput("Y", {weights}).SetOutput("Out", {y + ".weighted"});

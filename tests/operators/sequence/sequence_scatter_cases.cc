@@ -5,6 +5,7 @@ namespace {
 
 Arrays Reference(const Arrays& inputs) {
   Array out = inputs.at("X")[0];
+  out.lod.clear();
   const Array& ids = inputs.at("Ids")[0];
   const auto width = static_cast<size_t>(out.shape.element_count(1, out.shape.rank()));
   const std::vector<uint64_t>& offsets = ids.lod[0];
