@@ -87,6 +87,8 @@ class CaseProgram {
   const TensorMap& feeds() const { return feeds_; }
   const TensorMap& params() const { return params_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
+  // The outputs that not only gradient ops read.
+  const std::vector<std::string>& results() const { return results_; }
   const std::vector<std::string>& gradients() const { return gradients_; }
   bool has_empty_input() const { return has_empty_input_; }
   // Returns whether an input or output has a dtype that NumPy archives don't have.
@@ -167,7 +169,9 @@ class CaseProgram {
     for (const SlotArguments& slot : op_.outputs) {
       if (IsPrivate(slot.slot)) continue;
       for (const std::string& name : slot.arguments) {
-        if (name != kEmptyVarName) outputs_.push_back(name);
+        if (name == kEmptyVarName) continue;
+        outputs_.push_back(name);
+        if (!def_.FindOutput(slot.slot)->intermediate) results_.push_back(name);
       }
     }
   }
@@ -232,6 +236,7 @@ class CaseProgram {
   TensorMap feeds_;
   TensorMap params_;
   std::vector<std::string> outputs_;
+  std::vector<std::string> results_;
   std::vector<std::string> gradients_;
   bool has_empty_input_ = false;
 };
@@ -290,6 +295,7 @@ class CaseWriter {
                              {"op", op_case.type},
                              {"dtype", StrCat(dtype)},
                              {"outputs", made.outputs()},
+                             {"results", made.results()},
                              {"gradients", made.gradients()},
                              {"empty", made.has_empty_input()},
                              {"random", IsRandom(op_case)}});
