@@ -109,20 +109,19 @@ class FusedKernel final : public Kernel {
     const int64_t elements = StorageElements(cut.shape, cut.layout);
     const FusedPlacement placement = PlaceFused(plan, fused);
     scratch_bytes_ = placement.scratch_bytes;
-    for (const FusedValue& value : placement.values) {
-      if (value.is_cut && (value.input >= 0 || value.output >= 0)) cut_ = value;
-    }
+    elements_ = elements;
+    cut_output_ = PlaceOf(plan, fused.outputs, cut.shape);
+    cut_input_ = PlaceOf(plan, fused.inputs, cut.shape);
     for (int64_t part = 0; part < part_count_; ++part) {
       runners_.emplace_back(registry, plan, fused, placement, block_);
     }
-    takes_fewer_ = runners_.front().TakesFewerElements();
+    takes_fewer_ = (cut_output_ >= 0 || cut_input_ >= 0) && runners_.front().TakesFewerElements();
     const int64_t rest = elements % block_;
     if (rest > 0 && !takes_fewer_) rest_.emplace_back(registry, plan, fused, placement, rest);
   }
 
   void Run(const KernelContext& run) override {
-    const Tensor& cut = cut_.output >= 0 ? run.output(cut_.output) : run.input(cut_.input);
-    const int64_t elements = StorageElements(cut.shape(), cut.layout());
+    const int64_t elements = takes_fewer_ ? ElementsOf(run) : elements_;
     // How blocks are divided depends on the plan and the elements, not on how many threads come: so
     // no two threads ever share a runner, and the parts are the same in each run.
     ParallelFor(part_count_, 1, [&](int64_t begin, int64_t end) {
@@ -133,6 +132,20 @@ class FusedKernel final : public Kernel {
   bool TakesFewerRows() const override { return takes_fewer_; }
 
  private:
+  // Returns the place of a value of this shape, -1 if there is none.
+  static int PlaceOf(const Plan& plan, const std::vector<ValueId>& values, const Shape& shape) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] && plan[values[i]].meta.shape == shape) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  // Returns the elements to cut in this run.
+  int64_t ElementsOf(const KernelContext& run) const {
+    const Tensor& cut = cut_output_ >= 0 ? run.output(cut_output_) : run.input(cut_input_);
+    return StorageElements(cut.shape(), cut.layout());
+  }
+
   void RunPart(const KernelContext& run, int64_t part, int64_t elements) {
     char* scratch = nullptr;
     if (scratch_bytes_ > 0) scratch = static_cast<char*>(run.workspace(0)) + part * scratch_bytes_;
@@ -152,7 +165,10 @@ class FusedKernel final : public Kernel {
   int64_t block_;
   int64_t part_count_;
   int64_t scratch_bytes_ = 0;
-  FusedValue cut_;  // an argument that is cut
+  int64_t elements_ = 0;  // that it was prepared for
+  // Arguments that are cut; -1: none.
+  int cut_output_ = -1;
+  int cut_input_ = -1;
   bool takes_fewer_ = false;
   std::vector<BlockRunner> runners_;  // by part
   // One, if the blocks don't cover everything and the runners take no shorter ones.

@@ -10,7 +10,7 @@
 #include "framework/builder/data.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
-#include "framework/builder/optimizer.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "tests/harness/error_text.h"
@@ -75,7 +75,7 @@ TEST_F(RecurrentTest, TakesInitialStates) {
 TEST_F(RecurrentTest, RejectsWhatDoesNotFit) {
   const Variable state = layers::Data("state", {1, -1, 4});
   const auto text_of = [&](const layers::RecurrentOptions& options) {
-    return harness::ErrorText([&] { layers::Lstm(x_, options); });
+    return ErrorText([&] { layers::Lstm(x_, options); });
   };
   EXPECT_THAT(text_of({}), HasSubstr("hidden_size = 0"));
   EXPECT_THAT(text_of({.hidden_size = 4, .dropout = 1.0f}), HasSubstr("outside [0, 1)"));
@@ -83,11 +83,11 @@ TEST_F(RecurrentTest, RejectsWhatDoesNotFit) {
               HasSubstr("only one of initial_hidden and initial_cell"));
   EXPECT_THAT(text_of({.hidden_size = 4, .param_attr = {.name = "w"}}),
               HasSubstr("there are several of each"));
-  EXPECT_THAT(harness::ErrorText([&] {
+  EXPECT_THAT(ErrorText([&] {
                 layers::Gru(x_, {.hidden_size = 4, .initial_hidden = state, .initial_cell = state});
               }),
               HasSubstr("only an LSTM has cells"));
-  EXPECT_THAT(harness::ErrorText([&] { layers::SimpleRnn(x_, {.hidden_size = 4}, "sigmoid"); }),
+  EXPECT_THAT(ErrorText([&] { layers::SimpleRnn(x_, {.hidden_size = 4}, "sigmoid"); }),
               HasSubstr("expected tanh or relu"));
 }
 
@@ -122,7 +122,7 @@ TEST_F(RecurrentTest, ProjectsRaggedSequences) {
   EXPECT_THAT(states.cell.dims(), ElementsAre(-1, 6));
   EXPECT_THAT(ParameterNames(), ElementsAre("p.w_0", "p.w_1", "p.b_0"));
   EXPECT_THAT(
-      harness::ErrorText([&] { layers::DynamicLstmp(ragged, {.size = 5, .proj_size = 2}); }),
+      ErrorText([&] { layers::DynamicLstmp(ragged, {.size = 5, .proj_size = 2}); }),
       HasSubstr("expected [rows, 4 * 5]"));
 }
 
