@@ -63,7 +63,7 @@ void InferGrad(OpContext& context) {
   if (context.InputCount("State@GRAD") > 0) CheckRnnStates(context, "State@GRAD");
   const Shape& input = context.Input("Input").shape;
   const int64_t dropped = RnnDropoutWidth(context);
-  if (dropped > 0) {
+  if (context.HasInput("DropoutState")) {
     CheckInputLike(context, "DropoutState", {input[0], input[1], dropped}, DType::kUint8);
   }
   context.SetOutputLike("Input@GRAD", "Input");

@@ -213,6 +213,7 @@ void PreparedOp::LoadFewerRows(const NamedTensors& inputs, unsigned char poison)
                  {.shape = value.shape(), .dtype = value.dtype(), .layout = input.tensor.layout()});
   }
   for (Argument& output : outputs_) {
+    if (output.dynamic) continue;
     const auto at = std::ranges::find(names, output.name) - names.begin();
     const TensorMeta& meta = out[static_cast<size_t>(at)];
     output.tensor = TensorIn(*output.block, meta);

@@ -75,9 +75,6 @@ class Widening {
       : def_(def), op_(op), inputs_(inputs), outputs_(OutputsFor(inputs)) {}
 
   std::vector<WiderInputs> All() {
-    // Of outputs whose shapes a run finds, nobody knows the rows.
-    const auto is_known = [](const TensorMeta& output) { return output.shape.is_known(); };
-    if (!std::ranges::all_of(outputs_, is_known)) return {};
     std::set<int64_t> counts;
     std::set<int64_t> counts_of_lods;
     for (const auto& [name, tensor] : inputs_) {
