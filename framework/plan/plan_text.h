@@ -18,8 +18,9 @@
 // - The plan starts with its place and the policy by which values share memory.
 // - A value is name#index. Where it is declared, these follow: its dtype and shape; whichever apply
 //   of lod=N, persistable, blocked=N, selected_rows=H (of a dense tensor with H rows), alone and
-//   checkpoint; and where it is stored: @scope, @feed, @made, @ and another value, in that one's storage,
-//   or @ and a number, at this offset of the arena; nothing while the offset isn't planned.
+//   checkpoint; and where it is stored: @scope, @feed, @made, @ and another value, in that one's
+//   storage, or @ and a number, at this offset of the arena; nothing while the offset isn't
+//   planned.
 // - A value is declared where an instruction writes it, or else by a line `value …`. Values that
 //   nothing mentions aren't printed.
 // - An op is written as in a program (framework/ir/text.h), with values for names; `none` stands

@@ -396,8 +396,8 @@ class Gemm<T>::Product {
                   kInvalidArgument,
                   "gemm: B can be prepacked for one product of float matrices only");
     if constexpr (std::is_same_v<T, float>) {
-      // Where rows vary, a primitive for one number of rows would hardly run. Without it, the bits of
-      // a product don't depend on whether its rows are those of the capacity.
+      // Where rows vary, a primitive for one number of rows would hardly run. Without it, the bits
+      // of a product don't depend on whether its rows are those of the capacity.
       const bool runs_prepared = !context.rows_vary() || prepacked_b >= 0;
       if (runs_prepared && !prepared_.is_empty() && prepared_.has_terms()) {
         MakePrimitives(context, prepacked_b);

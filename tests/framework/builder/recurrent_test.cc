@@ -121,9 +121,8 @@ TEST_F(RecurrentTest, ProjectsRaggedSequences) {
   EXPECT_THAT(states.projection.dims(), ElementsAre(-1, 2));
   EXPECT_THAT(states.cell.dims(), ElementsAre(-1, 6));
   EXPECT_THAT(ParameterNames(), ElementsAre("p.w_0", "p.w_1", "p.b_0"));
-  EXPECT_THAT(
-      ErrorText([&] { layers::DynamicLstmp(ragged, {.size = 5, .proj_size = 2}); }),
-      HasSubstr("expected [rows, 4 * 5]"));
+  EXPECT_THAT(ErrorText([&] { layers::DynamicLstmp(ragged, {.size = 5, .proj_size = 2}); }),
+              HasSubstr("expected [rows, 4 * 5]"));
 }
 
 }  // namespace
