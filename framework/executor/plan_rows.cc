@@ -13,7 +13,11 @@ namespace {
 class Inference {
  public:
   Inference(const Plan& plan, const FeedMetas& feeds) : plan_(plan), metas_(plan.values.size()) {
-    for (const ValueId id : plan.ids()) metas_[id] = plan[id].meta;
+    for (const ValueId id : plan.ids()) {
+      metas_[id] = plan[id].meta;
+      // Passes have dropped the ops of some values. Nothing says what their LoDs would be.
+      if (plan[id].storage == Storage::kArena) metas_[id].lod = nullptr;
+    }
     for (size_t i = 0; i < feeds.size(); ++i) metas_[plan.feeds[i]] = feeds[i].second;
     for (const Instruction& instruction : plan.instructions) Infer(instruction);
   }
@@ -153,8 +157,8 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     // A LoD that a rule makes of shapes, and not of other LoDs, is known for the plan's only.
     for (size_t i = 0; i < inferred.size(); ++i) {
       const LoD* lod = lods.In(derived[i], id);
-      const bool is_known = lod == nullptr || (inferred[i][id].lod != nullptr &&
-                                               inferred[i][id].lod->offsets == *lod);
+      const auto& made = inferred[i][id].lod;
+      const bool is_known = lod == nullptr || made == nullptr || made->offsets == *lod;
       varies = varies || !is_known;
       fits = fits && is_known;
     }
