@@ -145,14 +145,15 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
   std::map<std::vector<int64_t>, size_t> form_of_rows;
   for (const ValueId id : plan.ids()) {
     const Shape& planned = plan[id].meta.shape;
+    const int axis = planned.rank() > 1 && planned[0] == 0 ? 1 : 0;
     std::vector<int64_t> rows;
     bool varies = inferred[0][id].shape != planned;
     bool fits = !varies;
     for (size_t i = 0; i < inferred.size(); ++i) {
       const Shape& shape = inferred[i][id].shape;
       varies = varies || shape != planned;
-      fits = fits && DifferInRowsAlone(shape, planned);
-      rows.push_back(shape.rank() == 0 ? 1 : shape[0]);
+      fits = fits && DifferInRowsAlone(shape, planned, axis);
+      rows.push_back(shape.rank() <= axis ? 1 : shape[axis]);
     }
     // A LoD that a rule makes of shapes, and not of other LoDs, is known for the plan's only.
     for (size_t i = 0; i < inferred.size(); ++i) {
@@ -178,7 +179,7 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
                          "form in its first dim"))
           .WithContext(MakerOf(plan, id));
     }
-    values_.emplace_back(id, form->second);
+    values_.push_back({.value = id, .form = form->second, .axis = axis});
   }
 }
 

@@ -26,8 +26,14 @@ class PlanRows {
   // false if the plan hasn't the capacity. The counts of the LoDs are appended to `counts`.
   bool Find(const RunLoDs& lods, std::vector<int64_t>* counts, std::vector<int64_t>* rows) const;
 
-  // The values whose rows vary, with their forms.
-  const std::vector<std::pair<ValueId, size_t>>& values() const { return values_; }
+  // A value whose rows vary.
+  struct Varying {
+    ValueId value;
+    size_t form = 0;
+    // 0, or 1 for a value without elements that only carries a shape [0, rows, …] (XShape).
+    int axis = 0;
+  };
+  const std::vector<Varying>& values() const { return values_; }
 
  private:
   struct Term {
@@ -52,7 +58,7 @@ class PlanRows {
 
   std::vector<int64_t> capacity_;  // of each count
   std::vector<Form> forms_;
-  std::vector<std::pair<ValueId, size_t>> values_;
+  std::vector<Varying> values_;
 };
 
 }  // namespace skiff

@@ -54,10 +54,10 @@ LoD EvenLoD(const std::vector<int64_t>& counts) {
   return lod;
 }
 
-bool DifferInRowsAlone(const Shape& a, const Shape& b) {
-  if (a.rank() != b.rank() || a.rank() == 0) return a == b;
+bool DifferInRowsAlone(const Shape& a, const Shape& b, int axis) {
+  if (a.rank() != b.rank() || a.rank() <= axis) return a == b;
   Shape same_rows = a;
-  same_rows[0] = b[0];
+  same_rows[axis] = b[axis];
   return same_rows == b;
 }
 

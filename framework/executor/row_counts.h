@@ -28,8 +28,8 @@ LoD WidenLoD(const LoD& lod, const std::vector<int64_t>& counts);
 // Returns a LoD with these counts and sequences of about equal lengths.
 LoD EvenLoD(const std::vector<int64_t>& counts);
 
-// Returns whether two shapes are equal but for dim 0.
-bool DifferInRowsAlone(const Shape& a, const Shape& b);
+// Returns whether two shapes are equal but for the dim at `axis`.
+bool DifferInRowsAlone(const Shape& a, const Shape& b, int axis = 0);
 
 // The counts of feeds by class: counts that were equal in the run for which a plan is made, since
 // most of them always are: the labels of a batch and its sequences.

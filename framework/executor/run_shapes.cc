@@ -11,7 +11,7 @@ RunShapes::RunShapes(const Plan& plan, const CountClasses* counts) : plan_(plan)
   counts_ = *counts;
   capacity_ = counts->Capacity();
   rows_.emplace(plan, lods_, *counts);
-  for (const auto& [value, form] : rows_->values()) varying_.insert(value);
+  for (const PlanRows::Varying& varying : rows_->values()) varying_.insert(varying.value);
 }
 
 bool RunShapes::Varies(const Instruction& instruction) const {
@@ -63,8 +63,10 @@ void RunShapes::Set(BoundValues* values) {
   current_rows_.swap(next_rows_);
   moment_is_current_ = false;
   if (!rows_) return;
-  for (const auto& [value, form] : rows_->values()) {
-    if (plan_[value].storage == Storage::kArena) values->Of(value)->SetRows(current_rows_[form]);
+  for (const auto& [value, form, axis] : rows_->values()) {
+    // No kernel reads the shape of a tensor that only carries one: rules do, when a plan is made.
+    if (plan_[value].storage != Storage::kArena || axis != 0) continue;
+    values->Of(value)->SetRows(current_rows_[form]);
   }
 }
 
@@ -72,8 +74,8 @@ const Plan& RunShapes::PlanOfMoment() {
   if (!rows_) return plan_;
   if (moment_is_current_) return *moment_;
   if (!moment_) moment_ = plan_;
-  for (const auto& [value, form] : rows_->values()) {
-    (*moment_)[value].meta.shape[0] = current_rows_[form];
+  for (const auto& [value, form, axis] : rows_->values()) {
+    (*moment_)[value].meta.shape[axis] = current_rows_[form];
   }
   for (const ValueId id : plan_.ids()) {
     const LoD* lod = lods_.Of(id);

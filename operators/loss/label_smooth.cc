@@ -19,9 +19,6 @@ namespace {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Shape& shape = context.Input("X").shape;
-  const int64_t classes = shape.dim(-1);
-  const int64_t grain = std::max<int64_t>(1, kLossGrain / std::max<int64_t>(classes, 1));
   const T epsilon = static_cast<T>(context.Attr<float>("epsilon"));
   const T kept = T{1} - epsilon;
   const int x = context.InputIndex("X");
@@ -29,6 +26,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const int out = context.OutputIndex("Out");
   return MakeRowsKernel([=](const KernelContext& run) {
     const int64_t count = run.input(x).element_count();
+    // Of a vector, the classes are the rows.
+    const int64_t classes = run.input(x).shape().dim(-1);
     const T* from = run.input(x).data<T>();
     T* to = run.output(out).data<T>();
     if (prior < 0) {
@@ -40,6 +39,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     }
     const T* shares = run.input(prior).data<T>();
     const int64_t rows = classes == 0 ? 0 : count / classes;
+    const int64_t grain = std::max<int64_t>(1, kLossGrain / std::max<int64_t>(classes, 1));
     ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* labels = from + row * classes;

@@ -17,19 +17,21 @@ namespace {
 // New counts by old ones; those that are missing stay.
 using NewCounts = std::map<int64_t, int64_t>;
 
-// A shape that a tensor without elements carries, as XShape of reshape2: dim 0 is 0, and dim 1 has
-// the rows.
-bool CarriesShape(const Tensor& tensor) {
-  return tensor.shape().rank() > 1 && tensor.shape()[0] == 0 && tensor.lod().empty();
+// A shape that a tensor without elements carries, XShape of reshape2: dim 0 is 0, and dim 1 has the
+// rows.
+bool CarriesShape(const std::string& name, const Tensor& tensor) {
+  return name.starts_with("XShape") && tensor.shape().rank() > 1 && tensor.shape()[0] == 0;
 }
 
 // Returns the number of sequences of each level of the LoD, and last the number of rows.
-std::vector<int64_t> CountsOf(const Tensor& tensor) {
+std::vector<int64_t> CountsOf(const std::string& name, const Tensor& tensor) {
   std::vector<int64_t> counts;
   for (const auto& offsets : tensor.lod()) {
     counts.push_back(static_cast<int64_t>(offsets.size()) - 1);
   }
-  if (tensor.shape().rank() > 0) counts.push_back(tensor.shape()[CarriesShape(tensor) ? 1 : 0]);
+  if (tensor.shape().rank() > 0) {
+    counts.push_back(tensor.shape()[CarriesShape(name, tensor) ? 1 : 0]);
+  }
   return counts;
 }
 
@@ -55,10 +57,10 @@ LoD Widened(LoD lod, const NewCounts& new_counts, int64_t rows) {
   return lod;
 }
 
-Tensor Widened(const Tensor& tensor, const NewCounts& new_counts) {
+Tensor Widened(const std::string& name, const Tensor& tensor, const NewCounts& new_counts) {
   Shape shape = tensor.shape();
   if (shape.rank() > 0) {
-    int64_t& rows = shape[CarriesShape(tensor) ? 1 : 0];
+    int64_t& rows = shape[CarriesShape(name, tensor) ? 1 : 0];
     rows = Replaced(rows, new_counts);
   }
   Tensor wide(shape, tensor.dtype(), Place::Cpu(), tensor.layout());
@@ -78,7 +80,7 @@ class Widening {
     std::set<int64_t> counts;
     std::set<int64_t> counts_of_lods;
     for (const auto& [name, tensor] : inputs_) {
-      for (const int64_t count : CountsOf(tensor)) {
+      for (const int64_t count : CountsOf(name, tensor)) {
         counts.insert(count);
         if (!tensor.lod().empty()) counts_of_lods.insert(count);
       }
@@ -86,7 +88,7 @@ class Widening {
     Add(counts_of_lods, "");
     for (const int64_t count : counts) Add({count}, "");
     for (const auto& [name, tensor] : inputs_) {
-      const std::vector<int64_t> own = CountsOf(tensor);
+      const std::vector<int64_t> own = CountsOf(name, tensor);
       Add({own.begin(), own.end()}, name);
     }
     return std::move(found_);
@@ -110,7 +112,7 @@ class Widening {
       NamedTensors wide;
       for (const auto& [variable, tensor] : inputs_) {
         const bool is_meant = name.empty() || name == variable;
-        wide[variable] = Widened(tensor, is_meant ? new_counts : NewCounts());
+        wide[variable] = Widened(variable, tensor, is_meant ? new_counts : NewCounts());
       }
       if (!IsNew(wide) || !KeepsOtherDims(wide)) continue;
       std::vector<std::string> texts;
@@ -123,7 +125,7 @@ class Widening {
 
   bool IsNew(const NamedTensors& wide) {
     std::vector<std::vector<int64_t>> signature;
-    for (const auto& [name, tensor] : wide) signature.push_back(CountsOf(tensor));
+    for (const auto& [name, tensor] : wide) signature.push_back(CountsOf(name, tensor));
     return seen_.insert(std::move(signature)).second;
   }
 

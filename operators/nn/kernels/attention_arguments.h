@@ -66,7 +66,10 @@ struct BiasPlaces {
   template <typename T>
   HeadRows<const T> At(const KernelContext& run, int64_t n, int64_t h) const {
     if (argument < 0) return {};
-    return {run.input(argument).data<T>() + n * sequence + h * head, row};
+    const Tensor& bias = run.input(argument);
+    // The run's bias may be one for all sequences where the plan's has one for each.
+    const bool is_shared = bias.shape().rank() < 4 || bias.shape()[0] == 1;
+    return {bias.data<T>() + (is_shared ? 0 : n * sequence) + h * head, row};
   }
 
   int argument;

@@ -222,6 +222,29 @@ TEST_F(RowCapacity, AnErrorInTheDataLeavesTheScopeAsItWas) {
   EXPECT_EQ(executor_.scope().Get(kStepCounterName).Item<int64_t>(), step);
 }
 
+// reshape2's XShape is [0, rows, 2]: it carries the shape for the gradient.
+TEST(RowCapacityOfOtherShapes, CarriedShapesHaveTheirRowsInAnotherDim) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x =
+      layers::Data("x", {-1, 4}, DType::kFloat32, {.lod_level = 1, .stop_gradient = false});
+  const Variable y = layers::Reshape(layers::Scale(x, {.scale = 2.0f}), {-1, 2});
+  const Variable loss = layers::ReduceSum(layers::ElementwiseMul(y, y));
+  optimizer::Adam({.learning_rate = 0.1f})
+      .Minimize(layers::ElementwiseAdd(loss, layers::ReduceSum(layers::Fc(x, 1))));
+  Executor executor;
+  executor.Run(startup);
+  CompiledProgram program = executor.Compile(main);
+  for (const int64_t rows : {3, 7, 5}) {
+    Tensor fed({rows, 4}, DType::kFloat32);
+    std::iota(fed.data<float>(), fed.data<float>() + 4 * rows, 0.0f);
+    fed.set_lod({{0, 1, static_cast<uint64_t>(rows)}});
+    const std::vector<Tensor> found = program.Run({{"x", fed}}, {"x@GRAD"});
+    ASSERT_EQ(found[0].shape(), (Shape{rows, 4}));
+  }
+  EXPECT_EQ(program.cached_plans(), 1u);
+}
+
 // A shape in which the rows are another dim than the first.
 TEST(RowCapacityOfOtherShapes, FallsBackToPlansForTheVeryRows) {
   Program main, startup;
