@@ -30,9 +30,7 @@ OpCase Case(const std::string& name, const Shape& shape, const Array& label,
           .attrs = {{"ignore_index", ignored}},
           .reference = [=](const Arrays& inputs) { return Reference(inputs, ignored); },
           .outputs = {{"Y", 1}, {"MatchX", 1}, {"XShape", 1}},
-          .gradients = {"X"},
-          .accepted_wrong_inputs = {
-              {"XShape", "other dims", "nothing but XShape tells the number of classes"}}};
+          .gradients = {"X"}};
 }
 
 }  // namespace
