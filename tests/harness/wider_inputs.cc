@@ -101,7 +101,7 @@ class Widening {
 
   // Tries to raise these counts, of one input or, without a name, of all.
   void Add(const std::set<int64_t>& counts, const std::string& name) {
-    if (counts.empty()) return;
+    if (counts.empty() || (counts.contains(1) && HasRowForAll())) return;
     // Twice as many keeps multiples and sums right; others have other divisors.
     const std::vector<std::function<int64_t(int64_t)>> ways = {
         [](int64_t count) { return count == 0 ? 3 : 2 * count; },
@@ -121,6 +121,20 @@ class Widening {
                                                 name.empty() ? "" : StrCat(" in ", name))});
       return;
     }
+  }
+
+  // Whether a dense argument has one row for all rows of others (broadcasting). With more rows, it
+  // would be another argument, which a plan doesn't take for that one.
+  bool HasRowForAll() const {
+    bool has_one = false;
+    bool has_more = false;
+    for (const auto& [name, tensor] : inputs_) {
+      if (!tensor.lod().empty()) return false;
+      if (tensor.shape().rank() == 0) continue;
+      has_one = has_one || tensor.shape()[0] == 1;
+      has_more = has_more || tensor.shape()[0] > 1;
+    }
+    return has_one && has_more;
   }
 
   bool IsNew(const NamedTensors& wide) {
