@@ -9,6 +9,7 @@
 #include <limits>
 #include <list>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "framework/analysis/memory_report.h"
@@ -114,6 +115,8 @@ struct CompiledProgram::State {
     FetchList fetches;
     std::shared_ptr<PreparedPlan> prepared;
   };
+  // A segment, by its first op, fetches, and a capacity for which there is no plan.
+  using ExactPlan = std::tuple<size_t, FetchList, std::vector<int64_t>>;
   // What a plan is made for.
   struct Request {
     FeedMetas feeds;  // for a capacity, widened to it
@@ -150,17 +153,20 @@ struct CompiledProgram::State {
     const double start = SteadySeconds();
     const FeedMetas metas = MetasOf(feeds);
     // What an earlier segment made has as many rows as its data say.
-    const bool wants_capacity = !options.exact_rows && (HasRaggedFeed(metas) || first_op > 0) &&
-                                !exact_plans.contains({first_op, fetches});
+    const bool has_rows = !options.exact_rows && (HasRaggedFeed(metas) || first_op > 0);
+    const CountClasses counts = has_rows ? CountsOf(metas) : CountClasses();
+    const ExactPlan key(first_op, fetches, counts.Capacity());
+    const bool wants_capacity = has_rows && !exact_plans.contains(key);
     std::shared_ptr<PreparedPlan> prepared =
-        wants_capacity ? PlanForCapacity(feeds, metas, fetches, first_op) : nullptr;
+        wants_capacity ? PlanForCapacity(feeds, metas, fetches, first_op, counts) : nullptr;
     if (prepared == nullptr) {
       // If anything is wrong with the feeds, the Errors of this plan have the numbers that the user
       // knows.
       prepared = Prepare({.feeds = metas, .fetches = fetches, .first_op = first_op});
-      prepared->BindFeeds(feeds);
-      // It will be no different in the next run.
-      if (wants_capacity) exact_plans.emplace(first_op, fetches);
+      SKIFF_ENFORCE(prepared->BindFeeds(feeds), kFailedPrecondition,
+                    "the plan doesn't serve the feeds that it was made for");
+      // It will be no different for other counts that round up to the same ones.
+      if (wants_capacity) exact_plans.insert(key);
     }
     ++preparation->plans;
     preparation->plan_seconds += SteadySeconds() - start;
@@ -187,6 +193,8 @@ struct CompiledProgram::State {
       for (auto earlier = done.rbegin(); earlier != done.rend(); ++earlier) {
         (*earlier)->TakeBackRun();
       }
+      for (size_t i = 1; i < done.size(); ++i) done[i]->ReleaseFeeds();
+      if (plan != done.front()) plan->ReleaseFeeds();
       throw;
     }
     // The first one keeps its feeds: its owner may run it again.
@@ -198,13 +206,8 @@ struct CompiledProgram::State {
   // Returns a plan for all runs whose counts round up to the same capacity, nullptr if there is
   // none: shapes depend on counts in another way, or nothing is right with the feeds.
   std::shared_ptr<PreparedPlan> PlanForCapacity(const FeedList& feeds, const FeedMetas& metas,
-                                                const FetchList& fetches, size_t first_op) {
-    std::vector<bool> varies;
-    for (const auto& [name, meta] : metas) {
-      const Var* var = program->root()->FindVar(name);
-      varies.push_back(var != nullptr && !var->dims.empty() && var->dims[0] < 0);
-    }
-    const CountClasses counts(metas, varies);
+                                                const FetchList& fetches, size_t first_op,
+                                                const CountClasses& counts) {
     try {
       auto prepared = Prepare({.feeds = counts.Widened(metas, counts.Capacity()),
                                .fetches = fetches,
@@ -237,6 +240,15 @@ struct CompiledProgram::State {
     } catch (...) {
       return {};
     }
+  }
+
+  CountClasses CountsOf(const FeedMetas& metas) const {
+    std::vector<bool> varies;
+    for (const auto& [name, meta] : metas) {
+      const Var* var = program->root()->FindVar(name);
+      varies.push_back(var != nullptr && !var->dims.empty() && var->dims[0] < 0);
+    }
+    return CountClasses(metas, varies);
   }
 
   static bool HasRaggedFeed(const FeedMetas& feeds) {
@@ -372,8 +384,7 @@ struct CompiledProgram::State {
   std::list<CachedPlan> plans;  // most recently used first
   std::shared_ptr<SharedArena> arena;
   std::shared_ptr<PreparationStatistics> preparation = std::make_shared<PreparationStatistics>();
-  // The segments, by first op, and fetches for which there is no plan for a capacity.
-  std::set<std::pair<size_t, FetchList>> exact_plans;
+  std::set<ExactPlan> exact_plans;
 };
 
 struct BoundProgram::Binding {

@@ -64,20 +64,28 @@ void PlanLoDs::Set(RunLoDs* lods) {
   for (size_t i = 0; i < groups_.size(); ++i) std::swap(*groups_[i].lod, lods->of_groups[i]);
 }
 
-size_t PlanLoDs::PlaceOf(ValueId value) const {
-  if (plan_[value].meta.lod == nullptr) return groups_.size();
-  const auto found = std::ranges::find(groups_, plan_[value].meta.lod, &Group::group);
+std::optional<size_t> PlanLoDs::PlaceOf(const std::shared_ptr<const LoDGroup>& group) const {
+  const auto found = std::ranges::find(groups_, group, &Group::group);
+  if (group == nullptr || found == groups_.end()) return std::nullopt;
   return static_cast<size_t>(found - groups_.begin());
 }
 
+std::optional<size_t> PlanLoDs::GroupOf(ValueId value) const {
+  return PlaceOf(plan_[value].meta.lod);
+}
+
+std::optional<size_t> PlanLoDs::ShapeGroupOf(ValueId value) const {
+  return PlaceOf(plan_[value].meta.shape_lod);
+}
+
 const LoD* PlanLoDs::Of(ValueId value) const {
-  const size_t place = PlaceOf(value);
-  return place == groups_.size() ? nullptr : groups_[place].lod.get();
+  const std::optional<size_t> place = GroupOf(value);
+  return place ? groups_[*place].lod.get() : nullptr;
 }
 
 const LoD* PlanLoDs::In(const RunLoDs& lods, ValueId value) const {
-  const size_t place = PlaceOf(value);
-  return place == groups_.size() ? nullptr : &lods.of_groups[place];
+  const std::optional<size_t> place = GroupOf(value);
+  return place ? &lods.of_groups[*place] : nullptr;
 }
 
 }  // namespace skiff

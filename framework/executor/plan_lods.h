@@ -38,6 +38,10 @@ class PlanLoDs {
   // Return the LoD of a value in this run, and in one with other LoDs; nullptr for a dense one.
   const LoD* Of(ValueId value) const;
   const LoD* In(const RunLoDs& lods, ValueId value) const;
+  // Returns the place of the value's group among RunLoDs::of_groups, and of the group on which its
+  // shape depends; nothing if it has none.
+  std::optional<size_t> GroupOf(ValueId value) const;
+  std::optional<size_t> ShapeGroupOf(ValueId value) const;
 
  private:
   struct Group {
@@ -50,8 +54,7 @@ class PlanLoDs {
 
   // Returns the place of a group, which it appends after those that it is derived from.
   size_t Add(const std::shared_ptr<const LoDGroup>& group);
-  // Returns the place of a value's group, groups_.size() if it has none.
-  size_t PlaceOf(ValueId value) const;
+  std::optional<size_t> PlaceOf(const std::shared_ptr<const LoDGroup>& group) const;
 
   const Plan& plan_;
   std::vector<Group> groups_;

@@ -99,7 +99,8 @@ std::string MakerOf(const Plan& plan, ValueId value) {
 }  // namespace
 
 // Probe 0 is the plan itself. Then, with even LoDs: the same counts, each class with fewer in turn,
-// all with fewer.
+// all with fewer, all with the fewest that the plan serves: a shape rule may clamp. Last, the same
+// counts with LoDs that differ from feed to feed: counts that only happen to be equal differ there.
 struct PlanRows::Probes {
   std::vector<std::vector<int64_t>> counts;
   size_t classes = 0;
@@ -127,6 +128,11 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     assume(std::move(fewer));
   }
   assume(std::move(all_fewer));
+  std::vector<int64_t> fewest;
+  for (const int64_t count : capacity) fewest.push_back(LeastFor(count));
+  assume(std::move(fewest));
+  assumed.push_back(classes.Uneven(feeds, capacity));
+  by_class.push_back(capacity);
 
   Probes probes{.counts = {}, .classes = capacity.size()};
   std::vector<Inference> inferred;
@@ -138,11 +144,19 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     inferred.emplace_back(plan, assumed[i]);
   }
   capacity_ = probes.counts[0];
+  // Where the rows of each group are among the counts.
+  std::vector<std::optional<size_t>> rows_of_group;
+  size_t place = capacity.size();
+  for (const LoD& lod : derived[0].of_groups) {
+    place += lod.empty() ? 0 : lod.size() + 1;
+    rows_of_group.push_back(lod.empty() ? std::nullopt : std::optional<size_t>(place - 1));
+  }
   std::set<ValueId> contiguous;
   for (const ContiguousValues& list : plan.contiguous) {
     contiguous.insert(list.values.begin(), list.values.end());
   }
-  std::map<std::vector<int64_t>, size_t> form_of_rows;
+  using Key = std::pair<std::optional<size_t>, std::vector<int64_t>>;
+  std::map<Key, size_t> form_of_rows;
   for (const ValueId id : plan.ids()) {
     const Shape& planned = plan[id].meta.shape;
     const int axis = planned.rank() > 1 && planned[0] == 0 ? 1 : 0;
@@ -166,9 +180,15 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     if (!varies) continue;
     // Their storage has a fixed size, or others know where it lies.
     fits = fits && plan[id].storage != Storage::kScope && !contiguous.contains(id);
-    auto [form, is_new] = form_of_rows.emplace(rows, forms_.size());
+    // The rows of a ragged value are those of its own LoD, whatever other counts are equal.
+    const std::optional<size_t> group = lods.GroupOf(id) ? lods.GroupOf(id) : lods.ShapeGroupOf(id);
+    const std::optional<size_t> of_group = group ? rows_of_group[*group] : std::nullopt;
+    auto [form, is_new] = form_of_rows.emplace(Key(of_group, rows), forms_.size());
     if (is_new && fits) {
-      const std::optional<Form> found = FormOf(probes, rows);
+      std::optional<Form> found;
+      if (of_group) found = MultipleOf(probes, rows, *of_group);
+      if (found) found->capacity = rows[0];
+      if (!found && !lods.GroupOf(id)) found = FormOf(probes, rows);
       fits = found.has_value();
       if (fits) forms_.push_back(*found);
     }

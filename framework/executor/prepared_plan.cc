@@ -159,11 +159,19 @@ bool PreparedPlan::BindFeeds(const FeedList& feeds) {
                     "\", which the run writes: feed a copy (CopyToCpu)");
     }
   }
+  // Until all is done: a kernel may refuse its shapes, and memory may run out.
+  is_bound_ = false;
   for (size_t i = 0; i < feeds.size(); ++i) *values_->Of(plan_.feeds[i]) = feeds[i].second;
-  FollowArena();
-  shapes_.Set(values_.get());
-  for (const size_t i : fixed_steps_) ChooseKernel(i);
-  for (const size_t i : feed_readers_) steps_[i].current->Bind();
+  try {
+    FollowArena();
+    shapes_.Set(values_.get());
+    for (const size_t i : fixed_steps_) ChooseKernel(i);
+    for (const size_t i : feed_readers_) steps_[i].current->Bind();
+  } catch (...) {
+    ReleaseFeeds();
+    throw;
+  }
+  is_bound_ = true;
   return true;
 }
 
@@ -188,8 +196,9 @@ void PreparedPlan::ChooseKernel(size_t index) {
   if (found != step.for_rows.end()) {
     step.for_rows.splice(step.for_rows.begin(), step.for_rows, found);
   } else {
-    step.for_rows.emplace_front(std::move(rows), PrepareForRows(index));
-    step.for_rows.front().second->Bind();
+    std::unique_ptr<BoundKernel> kernel = PrepareForRows(index);
+    kernel->Bind();
+    step.for_rows.emplace_front(std::move(rows), std::move(kernel));
     if (step.for_rows.size() > kKept) step.for_rows.pop_back();
   }
   step.current = step.for_rows.front().second.get();
@@ -214,6 +223,7 @@ std::unique_ptr<BoundKernel> PreparedPlan::PrepareForRows(size_t index) {
 }
 
 void PreparedPlan::ReleaseFeeds() {
+  is_bound_ = false;
   for (const ValueId feed : plan_.feeds) *values_->Of(feed) = Tensor();
 }
 
@@ -235,6 +245,8 @@ void PreparedPlan::CheckReplacedValues() const {
 }
 
 void PreparedPlan::StartRun() {
+  SKIFF_ENFORCE(is_bound_, kFailedPrecondition,
+                "no feeds are bound: the last ones didn't fit, feed others first");
   if (scope_.has_replaced_values()) CheckReplacedValues();
   FollowArena();
   MakeFetches();

@@ -130,6 +130,7 @@ class PreparedPlan {
   std::vector<size_t> feed_readers_;  // steps
   std::unique_ptr<BoundValues> values_;
   RunShapes shapes_;
+  bool is_bound_ = false;            // to feeds
   std::vector<size_t> fixed_steps_;  // whose rows vary, with a kernel that doesn't take fewer
   std::optional<Rollback> rollback_;
   std::optional<ArenaPoison> poison_;

@@ -17,6 +17,12 @@ int64_t CapacityFor(int64_t count) {
   return std::max<int64_t>(count + step - 1, step) / step * step;
 }
 
+int64_t LeastFor(int64_t capacity) {
+  int64_t least = capacity;
+  while (least > 1 && CapacityFor(least - 1) == capacity) --least;
+  return least;
+}
+
 void AppendCounts(const LoD& lod, std::vector<int64_t>* counts) {
   for (const auto& offsets : lod) counts->push_back(static_cast<int64_t>(offsets.size()) - 1);
   counts->push_back(static_cast<int64_t>(lod.back().back()));
@@ -50,6 +56,20 @@ LoD EvenLoD(const std::vector<int64_t>& counts) {
     }
     offsets.push_back(static_cast<uint64_t>(end));
     lod.push_back(std::move(offsets));
+  }
+  return lod;
+}
+
+LoD UnevenLoD(const std::vector<int64_t>& counts, size_t kind) {
+  LoD lod = EvenLoD(counts);
+  for (auto& offsets : lod) {
+    if (offsets.size() < 3) continue;
+    const uint64_t end = offsets.back();
+    const uint64_t last = end - offsets[offsets.size() - 2];
+    // In whole steps if the lengths are.
+    const uint64_t step = last % kStep == 0 && last > kStep ? kStep : 1;
+    const uint64_t moved = std::min(step * (kind + 1), last > step ? last - step : 0);
+    for (size_t i = 1; i + 1 < offsets.size(); ++i) offsets[i] += moved;
   }
   return lod;
 }
@@ -109,20 +129,29 @@ FeedMetas CountClasses::WithCounts(const FeedMetas& feeds, const std::vector<int
     for (const size_t index : classes_[i]) of_feed.push_back(counts[index]);
     meta.shape[0] = of_feed.back();
     if (meta.lod == nullptr) continue;
-    meta.lod =
-        std::make_shared<const LoDGroup>(LoDGroup{.offsets = new_lod(meta.lod->offsets, of_feed)});
+    meta.lod = std::make_shared<const LoDGroup>(
+        LoDGroup{.offsets = new_lod(i, meta.lod->offsets, of_feed)});
   }
   return changed;
 }
 
 FeedMetas CountClasses::Widened(const FeedMetas& feeds, const std::vector<int64_t>& counts) const {
-  return WithCounts(feeds, counts, WidenLoD);
+  return WithCounts(feeds, counts, [](size_t, const LoD& lod, const std::vector<int64_t>& of_feed) {
+    return WidenLoD(lod, of_feed);
+  });
 }
 
 FeedMetas CountClasses::Even(const FeedMetas& feeds, const std::vector<int64_t>& counts) const {
-  return WithCounts(feeds, counts, [](const LoD&, const std::vector<int64_t>& of_feed) {
+  return WithCounts(feeds, counts, [](size_t, const LoD&, const std::vector<int64_t>& of_feed) {
     return EvenLoD(of_feed);
   });
+}
+
+FeedMetas CountClasses::Uneven(const FeedMetas& feeds, const std::vector<int64_t>& counts) const {
+  return WithCounts(feeds, counts,
+                    [](size_t feed, const LoD&, const std::vector<int64_t>& of_feed) {
+                      return UnevenLoD(of_feed, feed);
+                    });
 }
 
 }  // namespace skiff

@@ -20,6 +20,9 @@ using FeedMetas = std::vector<std::pair<std::string, TensorMeta>>;
 // on.
 int64_t CapacityFor(int64_t count);
 
+// Returns the smallest count that rounds up to this capacity.
+int64_t LeastFor(int64_t capacity);
+
 // Appends the number of sequences of each level, and last the number of rows.
 void AppendCounts(const LoD& lod, std::vector<int64_t>* counts);
 // Returns `lod` with these counts, none of which may be less than its own: new sequences come last,
@@ -27,6 +30,10 @@ void AppendCounts(const LoD& lod, std::vector<int64_t>* counts);
 LoD WidenLoD(const LoD& lod, const std::vector<int64_t>& counts);
 // Returns a LoD with these counts and sequences of about equal lengths.
 LoD EvenLoD(const std::vector<int64_t>& counts);
+
+// Returns EvenLoD, but with (kind + 1) steps moved from the last sequence of each level to the
+// first where it has as many: a LoD for each kind.
+LoD UnevenLoD(const std::vector<int64_t>& counts, size_t kind);
 
 // Returns whether two shapes are equal but for the dim at `axis`.
 bool DifferInRowsAlone(const Shape& a, const Shape& b, int axis = 0);
@@ -47,6 +54,8 @@ class CountClasses {
   // with even ones (EvenLoD).
   FeedMetas Widened(const FeedMetas& feeds, const std::vector<int64_t>& counts) const;
   FeedMetas Even(const FeedMetas& feeds, const std::vector<int64_t>& counts) const;
+  // The same with LoDs that differ from feed to feed (UnevenLoD).
+  FeedMetas Uneven(const FeedMetas& feeds, const std::vector<int64_t>& counts) const;
 
   // Returns whether a feed has counts; otherwise its shape is fixed.
   bool Varies(size_t feed) const { return !classes_[feed].empty(); }

@@ -432,7 +432,7 @@ class GradKernel final : public LstmpKernel<T> {
 
   void WriteWeightGradients(const KernelContext& run, const TimeSteps& steps,
                             const Arguments& arguments) const {
-    const int64_t rows = run.input(this->input_).shape()[0];
+    const int64_t rows = run.input(batch_gate_).shape()[0];
     const MatrixRows<T> gates{.first = arguments.gates_rows, .stride = stride()};
     if (weight_grad_ >= 0) {
       weight_product_.Pack(run, gates, rows);

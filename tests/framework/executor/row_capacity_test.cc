@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <optional>
@@ -215,11 +216,68 @@ TEST_F(RowCapacity, AnErrorInTheDataLeavesTheScopeAsItWas) {
   CompiledProgram program = Compile(false);
   FeedList feeds = FeedsOf({3, 4});
   program.Run(feeds, {loss_.name()});
-  const std::string name = main_.root()->vars()[0]->name;
+  const auto weights = [&] {
+    std::vector<std::vector<float>> values;
+    for (const auto& var : main_.root()->vars()) {
+      if (!var->is_parameter) continue;
+      values.push_back(executor_.scope().Get(var->name).ToVector<float>());
+    }
+    return values;
+  };
+  const std::vector<std::vector<float>> before = weights();
   const int64_t step = executor_.scope().Get(kStepCounterName).Item<int64_t>();
   feeds[1].second.data<int64_t>()[0] = kClasses;
   EXPECT_THAT(ErrorText([&] { program.Run(feeds, {loss_.name()}); }), HasSubstr("label"));
   EXPECT_EQ(executor_.scope().Get(kStepCounterName).Item<int64_t>(), step);
+  EXPECT_EQ(weights(), before);
+}
+
+// A slice of at most 5 rows: with 8 sequences and with 6 it has as many.
+TEST(RowCapacityOfOtherShapes, ClampedRowsAreNotTakenForConstantOnes) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, 2}, DType::kFloat32, {.lod_level = 1});
+  const Variable first =
+      layers::Slice(layers::SequencePool(x, "SUM"), {.axes = {0}, .starts = {0}, .ends = {5}});
+  Executor executor;
+  CompiledProgram program = executor.Compile(main);
+  for (const int64_t sequences : {8, 3, 6}) {
+    Tensor fed({sequences, 2}, DType::kFloat32);
+    std::iota(fed.data<float>(), fed.data<float>() + 2 * sequences, 0.0f);
+    fed.set_lod({OffsetsOf(std::vector<int64_t>(static_cast<size_t>(sequences), 1))});
+    const Tensor found = program.Run({{"x", fed}}, {first.name()})[0];
+    ASSERT_EQ(found.shape(), (Shape{std::min<int64_t>(sequences, 5), 2}));
+    for (int64_t i = 0; i < found.element_count(); ++i) {
+      EXPECT_EQ(found.data<float>()[i], static_cast<float>(i));
+    }
+  }
+}
+
+// Two products of sequences whose rows are the same count in the run that makes the plan.
+TEST(RowCapacityOfOtherShapes, RaggedValuesHaveTheRowsOfTheirOwnLoD) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, 1}, DType::kFloat32, {.lod_level = 1});
+  const Variable y = layers::Data("y", {-1, 1}, DType::kFloat32, {.lod_level = 1});
+  const FetchList fetches = {layers::SequenceExpand(x, y).name(),
+                             layers::SequenceExpand(x, x).name()};
+  Executor executor;
+  CompiledProgram program = executor.Compile(main);
+  CompiledProgram exact = executor.Compile(main, {.exact_rows = true});
+  using Lengths = std::vector<int64_t>;
+  for (const auto& [of_x, of_y] : {std::pair(Lengths{2, 2}, Lengths{2, 2}),
+                                   {Lengths{1, 3}, Lengths{2, 2}},
+                                   {Lengths{3, 1}, Lengths{1, 3}}}) {
+    const auto fed = [](const Lengths& lengths) {
+      Tensor tensor = Tensor::FromValues<float>({4, 1}, {1, 2, 3, 4});
+      tensor.set_lod({OffsetsOf(lengths)});
+      return tensor;
+    };
+    const FeedList feeds = {{"x", fed(of_x)}, {"y", fed(of_y)}};
+    const std::vector<Tensor> found = program.Run(feeds, fetches);
+    const std::vector<Tensor> expected = exact.Run(feeds, fetches);
+    for (size_t i = 0; i < found.size(); ++i) ExpectNear(found[i], expected[i], fetches[i]);
+  }
 }
 
 // reshape2's XShape is [0, rows, 2]: it carries the shape for the gradient.
