@@ -98,8 +98,10 @@ class BoundProgram {
   // Makes steps read these tensors from now on and returns true, if the plan serves them: feeds of
   // the same names in the same order, dtypes and shapes. Ragged feeds may have other rows and LoDs,
   // as long as they round up to the same capacity. Otherwise changes nothing; Bind makes another
-  // plan. Allocates nothing. Throws an Error if a feed shares its memory with a variable that steps
-  // write, has no data, or is on another place.
+  // plan. Allocates nothing, unless a kernel that fixes its rows must be prepared for others
+  // (PreparationStatistics counts them). Throws an Error if a feed shares its memory with a
+  // variable that steps write, has no data, or is on another place, and what preparing a kernel
+  // throws; steps then need other feeds first.
   bool Feed(const FeedList& feeds);
   // Runs the program once. Errors name op, block and creation site. Allocates nothing, unless
   // shapes depend on data: the plan then goes as far as the shapes are known, and each step looks
