@@ -26,14 +26,22 @@ Shape CheckedLossShape(const OpContext& context, const Shape& x, DType dtype) {
   return RowLossShape(x, label.shape);
 }
 
+// Returns the shape of MatchX, whose last dim is 1 even if the labels have none.
+Shape MatchShape(Shape x) {
+  x[x.rank() - 1] = 1;
+  return x;
+}
+
 void Infer(OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const Shape losses = CheckedLossShape(context, x.shape, x.dtype);
-  for (const char* slot : {"Y", "MatchX"}) {
+  if (losses.rank() > 0) {
     // With the LoD of X, which has as many rows.
-    if (losses.rank() > 0) context.SetOutputLike(slot, "X");
-    context.SetOutput(slot, losses, x.dtype);
+    context.SetOutputLike("Y", "X");
+    context.SetOutputLike("MatchX", "X");
   }
+  context.SetOutput("Y", losses, x.dtype);
+  context.SetOutput("MatchX", MatchShape(x.shape), x.dtype);
   Shape x_shape = {0};
   for (const int64_t dim : x.shape) x_shape.Append(dim);
   context.SetOutput("XShape", x_shape, x.dtype);
@@ -53,7 +61,7 @@ void InferGrad(OpContext& context) {
   const Shape x = DimsOfX(context);
   const DType dtype = context.Input("MatchX").dtype;
   const Shape losses = CheckedLossShape(context, x, dtype);
-  CheckInputLike(context, "MatchX", losses, dtype);
+  CheckInputLike(context, "MatchX", MatchShape(x), dtype);
   CheckInputLike(context, "Y@GRAD", losses, dtype);
   if (losses.rank() > 0) context.SetOutputLike("X@GRAD", "Y@GRAD");
   context.SetOutput("X@GRAD", x, dtype);
@@ -160,7 +168,7 @@ void RegisterCrossEntropy2(OpRegistry& registry) {
                    .doc = "Classes, [..., 1], int64 or int32.",
                    .checks_data = true}},
        .outputs = {{.name = "Y", .doc = "The loss of each row, [..., 1]."},
-                   {.name = "MatchX", .doc = "X[label], of Y's shape.", .intermediate = true},
+                   {.name = "MatchX", .doc = "X[label], [..., 1].", .intermediate = true},
                    {.name = "XShape",
                     .doc = "[0] + the dims of X: carries the shape to the gradient and holds no "
                            "elements.",

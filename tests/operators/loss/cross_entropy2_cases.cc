@@ -19,7 +19,10 @@ Arrays Reference(const Arrays& inputs, int64_t ignored) {
     matches.push_back(counts ? x.values[row * classes + static_cast<size_t>(hard)] : 0);
     losses.push_back(counts ? -std::log(matches.back()) : 0);
   }
-  return {{"Y", {Values(shape, losses)}}, {"MatchX", {Values(shape, matches)}}};
+  // MatchX has the rank of X in any case.
+  Shape match_shape = x.shape;
+  match_shape[x.shape.rank() - 1] = 1;
+  return {{"Y", {Values(shape, losses)}}, {"MatchX", {Values(match_shape, matches)}}};
 }
 
 OpCase Case(const std::string& name, const Shape& shape, const Array& label,
