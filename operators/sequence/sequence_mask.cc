@@ -1,7 +1,7 @@
 // sequence_mask: Y[…, j] = 1 if j < X[…], else 0, for j from 0 to maxlen - 1.
 //
 // Source: Fluid's sequence_mask. With maxlen = -1, or MaxLenTensor, the last dim of Y depends on
-// data: the largest number of X, but at least 0, or the tensor's number.
+// data: the largest number of X, rounded towards 0, but at least 0, or the tensor's number.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -46,13 +46,13 @@ void Infer(OpContext& context) {
   context.SetOutput("Y", shape, dtype);
 }
 
-// Returns the largest number of X, rounded up, or 0.
+// Returns the largest number of X, or 0.
 template <typename T>
 int64_t LargestLength(const T* x, int64_t count) {
   T largest = 0;
   for (int64_t i = 0; i < count; ++i) largest = std::max(largest, x[i]);
   if constexpr (std::is_floating_point_v<T>) {
-    return FromFloat<int64_t>(std::ceil(largest));
+    return FromFloat<int64_t>(largest);
   } else {
     return largest;
   }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "tests/operators/sequence/sequences.h"
 
@@ -13,9 +12,8 @@ Arrays Reference(const Arrays& inputs, int64_t maxlen, DType dtype) {
     length = static_cast<int64_t>(inputs.at("MaxLenTensor")[0].values[0]);
   } else if (maxlen < 0) {
     length = 0;
-    for (const double value : x.values) {
-      length = std::max(length, static_cast<int64_t>(std::ceil(value)));
-    }
+    // As in Fluid, 1.5 makes a length of 1.
+    for (const double value : x.values) length = std::max(length, static_cast<int64_t>(value));
   }
   std::vector<double> mask;
   for (const double value : x.values) {
