@@ -30,8 +30,9 @@ void AddLinspaceCases(CaseList& cases) {
   add("float64", {-1, 1, DType::kFloat64}, count(4), {-1, -1.0 / 3, 1.0 / 3, 1}, DType::kFloat64);
   add("one", {3, 10, DType::kFloat32}, count(1), {3}, DType::kFloat32);
   add("int64_cuts_towards_0", {-10, 10, DType::kInt64}, count(4), {-10, -3, 3, 10}, DType::kInt64);
-  add("int32_of_floats", {0, 10, DType::kFloat32}, Values(Shape(), {4}, DType::kInt64),
-      {0, 3, 6, 10}, DType::kInt32);
+  add("int32_of_floats", {0, 10, DType::kFloat32}, count(4), {0, 3, 6, 10}, DType::kInt32);
+  add("count_of_int64", {1, 2, DType::kFloat32}, Values(Shape(), {3}, DType::kInt64), {1, 1.5, 2},
+      DType::kFloat32);
   add("floats_of_int64", {0, 7, DType::kInt64}, count(4), {0, 7.0 / 3, 14.0 / 3, 7},
       DType::kFloat32);
   std::vector<double> many;
