@@ -1,0 +1,328 @@
+// The sums of some rows of A and two vectors of columns stay in registers, as many rows as fit. A
+// panel has the same columns for every instruction set: the longest vector.
+//
+// A product of few rows reads A where it is. A thread takes whole pairs of panels, so its part of B
+// stays in its cache from one product to the next. Of many rows, a thread takes blocks: it copies
+// as much of a block of A as stays in the second-level cache, in the order in which the loop reads
+// it, before it multiplies that with its panels.
+#include "operators/common/packed_product.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "framework/base/element_count.h"
+#include "framework/base/parallel.h"
+#include "operators/common/packed_product_part.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "operators/common/packed_product.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skiff {
+namespace HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <typename T>
+using TagOf = hn::CappedTag<T, 64 / sizeof(T)>;
+template <typename T>
+constexpr int64_t kLanesOf = static_cast<int64_t>(hn::MaxLanes(TagOf<T>()));
+
+// 32 registers: 28 sums, 2 vectors of B, a number of A. 16 registers: 12 sums.
+template <typename T>
+constexpr int64_t kMaxRows = kLanesOf<T> * sizeof(T) == 64 ? 14 : 6;
+
+// Some rows of A for a loop over columns.
+template <typename T>
+struct Sliver {
+  const T* first;
+  int64_t row_stride;
+  int64_t column_stride;
+};
+
+// c[kRows, columns] = a * B, or c += that, for `depth` rows and two vectors of columns of B; `left`
+// and `right` are in one panel or in two. The number of rows is a template argument so that the
+// sums stay in registers.
+template <typename T, int kRows>
+void MultiplyRows(const Sliver<T>& sliver, const T* left, const T* right, int64_t depth, bool add,
+                  int64_t columns, T* c, int64_t c_stride) {
+  const TagOf<T> d;
+  constexpr int64_t kLanes = kLanesOf<T>;
+  constexpr int64_t kStep = PackedProduct<T>::kPanelColumns;
+  const T* a = sliver.first;
+  hn::Vec<TagOf<T>> sums[kRows][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
+  for (int64_t p = 0; p < depth; ++p, left += kStep, right += kStep, a += sliver.column_stride) {
+    const auto left_vector = hn::LoadU(d, left);
+    const auto right_vector = hn::LoadU(d, right);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const auto value = hn::Set(d, a[r * sliver.row_stride]);
+      sums[r][0] = hn::MulAdd(value, left_vector, sums[r][0]);
+      sums[r][1] = hn::MulAdd(value, right_vector, sums[r][1]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    T* to = c + r * c_stride;
+    if (columns >= 2 * kLanes) {
+      for (int j = 0; j < 2; ++j, to += kLanes)
+        hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sums[r][j]) : sums[r][j], d, to);
+      continue;
+    }
+    HWY_ALIGN T row[2 * kLanes];
+    hn::Store(sums[r][0], d, row);
+    hn::Store(sums[r][1], d, row + kLanes);
+    for (int64_t j = 0; j < columns; ++j) to[j] = add ? to[j] + row[j] : row[j];
+  }
+}
+
+template <typename T>
+using RowsKernel = void (*)(const Sliver<T>&, const T*, const T*, int64_t, bool, int64_t, T*,
+                            int64_t);
+
+template <typename T, size_t... kIndex>
+constexpr std::array<RowsKernel<T>, sizeof...(kIndex)> RowsKernels(std::index_sequence<kIndex...>) {
+  return {MultiplyRows<T, static_cast<int>(kIndex) + 1>...};
+}
+
+// Splits rows into groups of nearly the same size: a remainder of one or two rows would load B for
+// little work. Calls body(row, count) for each.
+template <typename T, typename Body>
+void ForEachGroup(int64_t rows, const Body& body) {
+  const int64_t groups = (rows + kMaxRows<T> - 1) / kMaxRows<T>;
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t row = rows * g / groups;
+    body(row, rows * (g + 1) / groups - row);
+  }
+}
+
+// Multiplies with rows [p, p + depth) of the panels. `sliver_of(row, count)` returns these columns
+// of rows of A.
+template <typename T, typename SliverOf>
+void MultiplyPanels(const ProductPart<T>& part, int64_t p, const SliverOf& sliver_of) {
+  static constexpr auto kKernels = RowsKernels<T>(std::make_index_sequence<kMaxRows<T>>());
+  constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
+  const int64_t depth = std::min(PackedProduct<T>::kDepth, part.depth - p);
+  const auto at = [&](int64_t column) {
+    return part.panels + column / kWidth * kWidth * part.depth + column % kWidth + p * kWidth;
+  };
+  for (int64_t column = 0; column < part.columns; column += 2 * kLanesOf<T>) {
+    ForEachGroup<T>(part.rows, [&](int64_t row, int64_t count) {
+      kKernels[static_cast<size_t>(count - 1)](
+          sliver_of(row, count), at(column), at(column + kLanesOf<T>), depth, part.add || p > 0,
+          part.columns - column, part.c + row * part.c_stride + column, part.c_stride);
+    });
+  }
+}
+
+// Copies columns [p, p + depth) of kRows rows of A, from `first_row` on, by columns. The number of
+// rows is a template argument so that a column is copied in few instructions.
+template <typename T, int kRows>
+void CopyRows(const LeftMatrix<T>& a, int64_t first_row, int64_t p, int64_t depth, T* to) {
+  if (a.is_transposed) {
+    for (int64_t q = 0; q < depth; ++q, to += kRows)
+      std::copy_n(a.rows[p + q] + first_row, kRows, to);
+    return;
+  }
+  const T* from[kRows];
+  for (int64_t r = 0; r < kRows; ++r) from[r] = a.rows[first_row + r] + p;
+  for (int64_t q = 0; q < depth; ++q, to += kRows) {
+    for (int64_t r = 0; r < kRows; ++r) to[r] = from[r][q];
+  }
+}
+
+template <typename T>
+using CopyKernel = void (*)(const LeftMatrix<T>&, int64_t, int64_t, int64_t, T*);
+
+template <typename T, size_t... kIndex>
+constexpr std::array<CopyKernel<T>, sizeof...(kIndex)> CopyKernels(std::index_sequence<kIndex...>) {
+  return {CopyRows<T, static_cast<int>(kIndex) + 1>...};
+}
+
+// Copies columns [p, p + depth) of a block of A, group after group. Of a transposed A, it takes a
+// few rows of memory at a time: a cache has only a few lines for addresses that are a power of two
+// apart, and a group reads a part of a line.
+template <typename T>
+void CopyBlock(const LeftMatrix<T>& a, int64_t first_row, int64_t rows, int64_t p, int64_t depth,
+               T* copy) {
+  static constexpr auto kKernels = CopyKernels<T>(std::make_index_sequence<kMaxRows<T>>());
+  const int64_t step = a.is_transposed ? 8 : depth;
+  for (int64_t q = 0; q < depth; q += step) {
+    ForEachGroup<T>(rows, [&](int64_t row, int64_t count) {
+      kKernels[static_cast<size_t>(count - 1)](a, first_row + row, p + q, std::min(step, depth - q),
+                                               copy + row * depth + q * count);
+    });
+  }
+}
+
+// Without rows of B the sums are zero.
+template <typename T>
+void MultiplyPart(const LeftMatrix<T>& a, const ProductPart<T>& part) {
+  HWY_ALIGN T copy[kBlockRows * PackedProduct<T>::kDepth];
+  int64_t p = 0;
+  do {
+    if (part.copies_rows) {
+      const int64_t depth = std::min(PackedProduct<T>::kDepth, part.depth - p);
+      CopyBlock(a, part.first_row, part.rows, p, depth, copy);
+      MultiplyPanels(part, p, [&](int64_t row, int64_t count) {
+        return Sliver<T>{copy + row * depth, 1, count};
+      });
+    } else {
+      MultiplyPanels(part, p, [&](int64_t row, int64_t) {
+        return Sliver<T>{a.rows[part.first_row + row] + p, a.rows.stride, 1};
+      });
+    }
+    p += PackedProduct<T>::kDepth;
+  } while (p < part.depth);
+}
+
+void MultiplyFloats(const LeftMatrix<float>& a, const ProductPart<float>& part) {
+  MultiplyPart(a, part);
+}
+void MultiplyDoubles(const LeftMatrix<double>& a, const ProductPart<double>& part) {
+  MultiplyPart(a, part);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace skiff
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skiff {
+
+HWY_EXPORT(MultiplyFloats);
+HWY_EXPORT(MultiplyDoubles);
+
+namespace {
+
+// The multiply-adds that are worth a thread.
+constexpr int64_t kGrainWork = 1 << 16;
+
+void MultiplyPart(const LeftMatrix<float>& a, const ProductPart<float>& part) {
+  HWY_DYNAMIC_DISPATCH(MultiplyFloats)(a, part);
+}
+void MultiplyPart(const LeftMatrix<double>& a, const ProductPart<double>& part) {
+  HWY_DYNAMIC_DISPATCH(MultiplyDoubles)(a, part);
+}
+
+// Splits a whole product into parts for the threads: ranges of pairs of panels if there are few
+// rows, else ranges of blocks of rows, and of the pairs of the first and the last of these blocks.
+template <typename T>
+void MultiplyAll(const LeftMatrix<T>& a, const ProductPart<T>& whole, int64_t pairs) {
+  constexpr int64_t kPairColumns = 2 * PackedProduct<T>::kPanelColumns;
+  const int64_t blocks = (whole.rows + kBlockRows - 1) / kBlockRows;
+  const int64_t work = std::min(kBlockRows, whole.rows) * whole.depth * kPairColumns;
+  const int64_t grain = std::max<int64_t>(1, kGrainWork / std::max<int64_t>(1, work));
+  ParallelFor(blocks * pairs, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t block = begin / pairs;
+      const int64_t pair = begin % pairs;
+      const int64_t count = std::min(pairs - pair, end - begin);
+      ProductPart<T> part = whole;
+      part.first_row = whole.rows * block / blocks;
+      part.rows = whole.rows * (block + 1) / blocks - part.first_row;
+      part.panels += pair * kPairColumns * whole.depth;
+      part.columns = std::min(whole.columns - pair * kPairColumns, count * kPairColumns);
+      part.c += part.first_row * whole.c_stride + pair * kPairColumns;
+      MultiplyPart(a, part);
+      begin += count;
+    }
+  });
+}
+
+// Writes `panels` panels, the first of which starts at column `first`. Goes down row by row, since
+// rows are contiguous.
+template <typename T>
+void PackPanels(const MatrixRows<T>& rows, int64_t first, int64_t depth, int64_t columns,
+                int64_t panels, T* packed) {
+  constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
+  const int64_t full = std::clamp<int64_t>((columns - first) / kWidth, 0, panels);
+  for (int64_t p = 0; p < depth; ++p, packed += kWidth) {
+    T* to = packed;
+    const T* from = rows[p] + first;
+    for (int64_t i = 0; i < full; ++i, from += kWidth, to += depth * kWidth)
+      std::copy_n(from, kWidth, to);
+    for (int64_t i = full; i < panels; ++i, from += kWidth, to += depth * kWidth) {
+      const int64_t count = std::clamp<int64_t>(columns - first - i * kWidth, 0, kWidth);
+      std::copy_n(from, count, to);
+      std::fill(to + count, to + kWidth, T{0});
+    }
+  }
+}
+
+// The same for columns that are contiguous, `stride` apart. Goes down a few rows at a time, so that
+// what it writes stays in the first-level cache until it is complete.
+template <typename T>
+void PackPanelOfColumns(const T* b, int64_t stride, int64_t depth, int64_t columns, T* to) {
+  constexpr int64_t kWidth = PackedProduct<T>::kPanelColumns;
+  constexpr int64_t kRows = 64;
+  std::fill_n(to, columns < kWidth ? depth * kWidth : 0, T{0});
+  for (int64_t first = 0; first < depth; first += kRows) {
+    const int64_t rows = std::min(kRows, depth - first);
+    for (int64_t j = 0; j < columns; ++j) {
+      const T* from = b + j * stride + first;
+      for (int64_t p = 0; p < rows; ++p) to[(first + p) * kWidth + j] = from[p];
+    }
+  }
+}
+
+}  // namespace
+
+template <typename T>
+PackedProduct<T>::PackedProduct(int64_t depth, int64_t columns)
+    : depth_(depth),
+      columns_(columns),
+      pairs_((columns + 2 * kPanelColumns - 1) / (2 * kPanelColumns)) {}
+
+template <typename T>
+int64_t PackedProduct<T>::bytes() const {
+  return ByteCount(MultiplyCounts(depth_, 2 * pairs_ * kPanelColumns), kDTypeOf<T>);
+}
+
+template <typename T>
+void PackedProduct<T>::Pack(const T* b, int64_t row_stride, int64_t column_stride,
+                            T* packed) const {
+  if (column_stride == 1) return Pack({.first = b, .stride = row_stride}, packed);
+  ParallelFor(2 * pairs_, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel * kPanelColumns;
+      const int64_t columns = std::clamp<int64_t>(columns_ - first, 0, kPanelColumns);
+      PackPanelOfColumns(b + first * column_stride, column_stride, depth_, columns,
+                         packed + first * depth_);
+    }
+  });
+}
+
+template <typename T>
+void PackedProduct<T>::Pack(const MatrixRows<T>& b, T* packed) const {
+  ParallelFor(2 * pairs_, 1, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * kPanelColumns;
+    PackPanels(b, first, depth_, columns_, end - begin, packed + first * depth_);
+  });
+}
+
+template <typename T>
+void PackedProduct<T>::Multiply(const MatrixRows<T>& a, int64_t rows, const T* packed, bool add,
+                                T* c, int64_t c_stride) const {
+  const bool copies_rows = rows > kBlockRows || a.each != nullptr;
+  MultiplyAll<T>({a, false}, {0, rows, copies_rows, packed, depth_, columns_, add, c, c_stride},
+                 pairs_);
+}
+
+template <typename T>
+void PackedProduct<T>::MultiplyTransposed(const MatrixRows<T>& a, int64_t rows, const T* packed,
+                                          bool add, T* c, int64_t c_stride) const {
+  MultiplyAll<T>({a, true}, {0, rows, true, packed, depth_, columns_, add, c, c_stride}, pairs_);
+}
+
+template class PackedProduct<float>;
+template class PackedProduct<double>;
+
+}  // namespace skiff
+#endif
