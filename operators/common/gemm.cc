@@ -1,25 +1,22 @@
-// float: SimplifyGemm reduces the batch to as few dims as possible, and a oneDNN matmul runs over
-// the dims with separate results. Dims whose products are summed (stride 0 of C) are a loop around
-// it, in which all but the first product add to C. For other sizes than those prepared,
-// dnnl_sgemm multiplies one pair of matrices after the other.
+// SimplifyGemm reduces the batch to as few dims as possible. Dims whose products are summed (stride
+// 0 of C) are a loop, in which all but the first product add to C.
 //
-// double: C is cut into blocks of 32 x 64, which are independent of each other. A block packs
-// panels of A and B of depth 64, 16 and 32 KiB, which stay in the first two levels of the cache,
-// and multiplies them in tiles of 4 x 8 sums, which stay in registers. An element's sum runs along
-// k in order, 64 terms at a time.
+// oneDNN: a matmul runs over the dims with separate results.
+//
+// PackedProduct: one pair of matrices after the other is multiplied. A block of B, 256 x 512, is
+// packed into a workspace, from where all rows of A are multiplied with it.
 #include "operators/common/gemm.h"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <ranges>
 #include <type_traits>
 #include <utility>
 
 #include "framework/base/error.h"
-#include "framework/base/parallel.h"
 #include "framework/op/registry.h"
 #include "operators/common/onednn.h"
+#include "operators/common/packed_product.h"
 
 namespace skiff {
 namespace {
@@ -133,10 +130,7 @@ void ScaleMatrices(const PlannedProduct& product, T* c) {
   }
 }
 
-// The multiplications that are worth a thread.
-constexpr int64_t kGrainWork = 32768;
-
-// ---- float: oneDNN
+// ---- oneDNN
 
 // A stride of 0 becomes a dim of 1, which oneDNN broadcasts.
 dnnl::memory::desc Describe(int64_t rows, int64_t columns, int64_t row_stride,
@@ -205,8 +199,6 @@ class MatmulPrimitive {
     call_.Run();
   }
 
-  bool packs_b() const { return packed_b_ >= 0; }
-
  private:
   // Requests the derived form of B. Returns its index.
   static int Prepack(const dnnl::memory::desc& stored, const dnnl::memory::desc& wanted, int input,
@@ -227,130 +219,44 @@ class MatmulPrimitive {
   int packed_b_ = -1;
 };
 
-// Multiplies matrices for which no primitive is prepared.
-void MultiplyUnprepared(const PlannedProduct& product, double beta, const float* a, const float* b,
-                        float* c) {
+// Returns whether PackedProduct is the faster one. oneDNN 2.6 without AVX-512 reaches only 40 to
+// 55 % of the peak for some transposed matrices whose rows are multiples of 2 KiB apart.
+bool IsSlowInOnednn(const PlannedProduct& product) {
   const GemmSpec& spec = product.spec;
-  const OnednnSgemmSizes sizes{.m = spec.m,
-                               .n = spec.n,
-                               .k = spec.k,
-                               .trans_a = spec.trans_a,
-                               .trans_b = spec.trans_b,
-                               .lda = spec.lda,
-                               .ldb = spec.ldb,
-                               .ldc = spec.ldc};
-  const auto multiply = [&](int64_t i) {
-    const Offsets at = BatchOffsets(product.kept, i);
-    return OnednnSgemm(sizes, static_cast<float>(spec.alpha), a + at.a, b + at.b,
-                       static_cast<float>(beta), c + at.c);
-  };
-  bool succeeds = true;
-  if (product.kept_count == 1) {
-    succeeds = multiply(0);
-  } else {
-    // Threads share the matrices, which tend to be small.
-    const int64_t grain = std::max<int64_t>(1, kGrainWork / (spec.m * spec.n * spec.k));
-    std::atomic<bool> failed{false};
-    ParallelFor(product.kept_count, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        if (!multiply(i)) failed.store(true, std::memory_order_relaxed);
-      }
-    });
-    succeeds = !failed.load();
-  }
-  SKIFF_ENFORCE(succeeds, kFailedPrecondition, "oneDNN could not multiply matrices of ", spec.m,
-                " x ", spec.k, " and ", spec.k, " x ", spec.n);
+  return product.kept_count == 1 && spec.trans_a && (spec.m % 512 == 0 || spec.n % 512 == 0) &&
+         !OnednnUsesAvx512();
 }
 
-// ---- double: blocks that fit into the caches
+// ---- PackedProduct
 
-constexpr int64_t kBlockRows = 32;
-constexpr int64_t kBlockColumns = 64;
-constexpr int64_t kBlockDepth = 64;
-// Divide the block's sizes, so that no tile extends beyond the packed panels.
-constexpr int64_t kTileRows = 4;
-constexpr int64_t kTileColumns = 8;
+// Of a block of B.
+constexpr int64_t kBlockColumns = 512;
 
-// sum[4][8] += panel of A, [depth][4], times panel of B, [depth][8].
-void MultiplyTile(const double* a, const double* b, int64_t depth, double* sum) {
-  // A local array of fixed size, so that the compiler can keep the sums in registers.
-  double tile[kTileRows][kTileColumns] = {};
-  for (int64_t p = 0; p < depth; ++p, a += kTileRows, b += kTileColumns) {
-    for (int64_t i = 0; i < kTileRows; ++i) {
-      for (int64_t j = 0; j < kTileColumns; ++j) tile[i][j] += a[i] * b[j];
-    }
-  }
-  for (int64_t i = 0; i < kTileRows; ++i) {
-    for (int64_t j = 0; j < kTileColumns; ++j) sum[i * kBlockColumns + j] += tile[i][j];
-  }
-}
-
-// Copies a block of `lines` x `depth` numbers into panels of `width` lines each, with zeros after
-// the last line. Element (line, p) is source[line * line_stride + p * depth_stride]. So
-// MultiplyTile reads contiguous memory, whatever is transposed, and needs no code for edges.
-void Pack(const double* source, int64_t line_stride, int64_t depth_stride, int64_t lines,
-          int64_t depth, int64_t width, double* panels) {
-  for (int64_t first = 0; first < lines; first += width) {
-    for (int64_t p = 0; p < depth; ++p) {
-      for (int64_t i = first; i < first + width; ++i) {
-        *panels++ = i < lines ? source[i * line_stride + p * depth_stride] : 0.0;
-      }
-    }
-  }
-}
-
-// Computes the block of C that starts at (row, column).
-void MultiplyBlock(const GemmSpec& spec, double beta, const double* a, const double* b, double* c,
-                   int64_t row, int64_t column) {
-  const int64_t rows = std::min(kBlockRows, spec.m - row);
-  const int64_t columns = std::min(kBlockColumns, spec.n - column);
-  const int64_t a_row = spec.trans_a ? 1 : spec.lda;
-  const int64_t a_depth = spec.trans_a ? spec.lda : 1;
-  const int64_t b_depth = spec.trans_b ? 1 : spec.ldb;
+// Multiplies two matrices. C is overwritten or added to.
+template <typename T>
+void MultiplyBlocks(const GemmSpec& spec, bool adds, const T* a, const T* b, T* c, T* packed) {
+  constexpr int64_t kDepth = PackedProduct<T>::kDepth;
+  const int64_t b_row = spec.trans_b ? 1 : spec.ldb;
   const int64_t b_column = spec.trans_b ? spec.ldb : 1;
-  double packed_a[kBlockRows * kBlockDepth];
-  double packed_b[kBlockColumns * kBlockDepth];
-  double sum[kBlockRows * kBlockColumns] = {};
-  for (int64_t p = 0; p < spec.k; p += kBlockDepth) {
-    const int64_t depth = std::min(kBlockDepth, spec.k - p);
-    Pack(a + row * a_row + p * a_depth, a_row, a_depth, rows, depth, kTileRows, packed_a);
-    Pack(b + column * b_column + p * b_depth, b_column, b_depth, columns, depth, kTileColumns,
-         packed_b);
-    for (int64_t i = 0; i < rows; i += kTileRows) {
-      for (int64_t j = 0; j < columns; j += kTileColumns) {
-        MultiplyTile(packed_a + i * depth, packed_b + j * depth, depth,
-                     sum + i * kBlockColumns + j);
+  for (int64_t column = 0; column < spec.n; column += kBlockColumns) {
+    for (int64_t p = 0; p < spec.k; p += kDepth) {
+      const PackedProduct<T> block(std::min(kDepth, spec.k - p),
+                                   std::min(kBlockColumns, spec.n - column));
+      block.Pack(b + p * b_row + column * b_column, b_row, b_column, packed);
+      if (spec.alpha != 1) {
+        for (size_t i = 0; i < static_cast<size_t>(block.bytes()) / sizeof(T); ++i)
+          packed[i] *= static_cast<T>(spec.alpha);
+      }
+      T* to = c + column;
+      if (spec.trans_a) {
+        block.MultiplyTransposed({.first = a + p * spec.lda, .stride = spec.lda}, spec.m, packed,
+                                 adds || p > 0, to, spec.ldc);
+      } else {
+        block.Multiply({.first = a + p, .stride = spec.lda}, spec.m, packed, adds || p > 0, to,
+                       spec.ldc);
       }
     }
   }
-  for (int64_t i = 0; i < rows; ++i) {
-    double* out = c + (row + i) * spec.ldc + column;
-    for (int64_t j = 0; j < columns; ++j) {
-      const double product = spec.alpha * sum[i * kBlockColumns + j];
-      out[j] = beta == 0 ? product : product + beta * out[j];
-    }
-  }
-}
-
-// Computes all matrices C.
-void MultiplyBlocks(const PlannedProduct& product, double beta, const double* a, const double* b,
-                    double* c) {
-  const GemmSpec& spec = product.spec;
-  const int64_t row_blocks = (spec.m + kBlockRows - 1) / kBlockRows;
-  const int64_t column_blocks = (spec.n + kBlockColumns - 1) / kBlockColumns;
-  const int64_t blocks = row_blocks * column_blocks;
-  // The work of a block, which decides how many blocks are worth a thread.
-  const int64_t block_work =
-      std::min(kBlockRows, spec.m) * std::min(kBlockColumns, spec.n) * spec.k;
-  const int64_t grain = std::max<int64_t>(1, kGrainWork / block_work);
-  ParallelFor(product.kept_count * blocks, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Offsets at = BatchOffsets(product.kept, i / blocks);
-      const int64_t row = i % blocks / column_blocks * kBlockRows;
-      const int64_t column = i % column_blocks * kBlockColumns;
-      MultiplyBlock(spec, beta, a + at.a, b + at.b, c + at.c, row, column);
-    }
-  });
 }
 
 }  // namespace
@@ -396,16 +302,20 @@ class Gemm<T>::Product {
                   kInvalidArgument,
                   "gemm: B can be prepacked for one product of float matrices only");
     if constexpr (std::is_same_v<T, float>) {
-      // Where rows vary, a primitive for one number of rows would hardly run. Without it, the bits
-      // of a product don't depend on whether its rows are those of the capacity.
-      const bool runs_prepared = !context.rows_vary() || prepacked_b >= 0;
-      if (runs_prepared && !prepared_.is_empty() && prepared_.has_terms()) {
-        MakePrimitives(context, prepacked_b);
+      // Where rows vary, a primitive for one number of rows would hardly run.
+      if (prepacked_b >= 0 || !(context.rows_vary() || IsSlowInOnednn(prepared_))) {
+        if (prepared_.is_empty() || !prepared_.has_terms()) return;
+        first_.emplace(prepared_, prepared_.spec.beta, context, prepacked_b);
+        if (prepared_.summed_count > 1) next_.emplace(prepared_, 1.0, context, -1);
+        return;
       }
     }
+    packed_columns_ = std::min(kBlockColumns, spec.n);
+    packed_ = context.RequestWorkspace(
+        PackedProduct<T>(PackedProduct<T>::kDepth, packed_columns_).bytes());
   }
 
-  bool packs_b() const { return first_ && first_->packs_b(); }
+  bool takes_other_sizes() const { return packed_ >= 0; }
 
   void Run(const KernelContext& context, const T* a, const T* b, T* c) {
     RunPlanned(context, prepared_, a, b, c);
@@ -413,15 +323,15 @@ class Gemm<T>::Product {
 
   void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c) {
     if (spec == spec_) return Run(context, a, b, c);
-    RunPlanned(context, PlannedProduct(SimplifyGemm(spec)), a, b, c);
+    const PlannedProduct product(SimplifyGemm(spec));
+    SKIFF_ENFORCE(product.is_empty() || !product.has_terms() ||
+                      (packed_ >= 0 && std::min(kBlockColumns, spec.n) <= packed_columns_),
+                  kFailedPrecondition, "gemm: prepared for n = ", spec_.n,
+                  packed_ >= 0 ? " at most" : " and no other sizes", ", runs with n = ", spec.n);
+    RunPlanned(context, product, a, b, c);
   }
 
  private:
-  void MakePrimitives(PrepareContext& context, int prepacked_b) {
-    first_.emplace(prepared_, prepared_.spec.beta, context, prepacked_b);
-    if (prepared_.summed_count > 1) next_.emplace(prepared_, 1.0, context, -1);
-  }
-
   void RunPlanned(const KernelContext& context, const PlannedProduct& product, const T* a,
                   const T* b, T* c) {
     if (product.is_empty()) return;
@@ -435,21 +345,26 @@ class Gemm<T>::Product {
 
   void RunKept(const KernelContext& context, const PlannedProduct& product, const T* a, const T* b,
                T* c, bool is_first) {
-    const double beta = is_first ? product.spec.beta : 1.0;
     if constexpr (std::is_same_v<T, float>) {
-      if (first_ && &product == &prepared_) {
-        return (is_first ? *first_ : *next_).Run(context, a, b, c);
-      }
-      MultiplyUnprepared(product, beta, a, b, c);
-    } else {
-      MultiplyBlocks(product, beta, a, b, c);
+      if (first_) return (is_first ? *first_ : *next_).Run(context, a, b, c);
+    }
+    const double beta = is_first ? product.spec.beta : 1.0;
+    if (beta != 0 && beta != 1) ScaleMatrices(product, c);
+    for (int64_t i = 0; i < product.kept_count; ++i) {
+      const Offsets at = BatchOffsets(product.kept, i);
+      MultiplyBlocks(product.spec, beta != 0, a + at.a, b + at.b, c + at.c,
+                     static_cast<T*>(context.workspace(packed_)));
     }
   }
 
   const GemmSpec spec_;
   const PlannedProduct prepared_;
+  // oneDNN's.
   std::optional<MatmulPrimitive> first_;
   std::optional<MatmulPrimitive> next_;  // adds to C
+  // PackedProduct's workspace, and the columns of B that it has room for.
+  int packed_ = -1;
+  int64_t packed_columns_ = 0;
 };
 
 template <typename T>
@@ -475,7 +390,7 @@ void Gemm<T>::Run(const KernelContext& context, const GemmSpec& spec, const T* a
 
 template <typename T>
 bool Gemm<T>::takes_other_sizes() const {
-  return !product_->packs_b();
+  return product_->takes_other_sizes();
 }
 
 template class Gemm<float>;

@@ -1,12 +1,11 @@
 // General matrix multiplication, C = alpha * op(A) * op(B) + beta * C, on row-major matrices: op(A)
 // is [m, k], op(B) [k, n], C [m, n]; op transposes or not.
 //
-// float runs on oneDNN's matmul (2.x and 3.x), double on a blocked, threaded loop of our own, since
-// oneDNN has no float64. A Gemm is prepared once and can run many times, one thread at a time, also
-// for other sizes than it was prepared for: in float, dnnl_sgemm then takes the place of the
-// prepared matmul. In double, the order in which each element of C is summed depends only on the
-// sizes. In float it is oneDNN's order, which may also depend on the number of threads and on the
-// instruction set.
+// float runs on oneDNN's matmul (2.x and 3.x), and on PackedProduct where the rows vary from run to
+// run or oneDNN is slow; double runs on PackedProduct. A Gemm is prepared once and can run many
+// times, one thread at a time. In PackedProduct, the order in which an element of C is summed
+// depends only on k, and on the order of a summed batch. In oneDNN, it may also depend on the other
+// sizes, on the number of threads, and on the instruction set.
 #pragma once
 
 #include <algorithm>
@@ -91,7 +90,7 @@ bool IsOneProduct(const GemmSpec& spec);
 template <typename T>
 class Gemm {
  public:
-  // Requests the scratch memory that oneDNN needs from `context`. Throws Error for an invalid spec.
+  // Requests scratch memory from `context`. Throws Error for an invalid spec.
   //
   // `prepacked_b` is the index of the op's input that is B, or -1. Run then reads a derived form of
   // B in the layout that suits oneDNN best, or B itself if that is its own layout. The plan
@@ -104,9 +103,10 @@ class Gemm {
 
   // Computes the product. c must overlap neither a nor b.
   void Run(const KernelContext& context, const T* a, const T* b, T* c) const;
-  // Computes a product of other sizes, or of the same. Only if takes_other_sizes.
+  // Computes a product of other sizes, of which n mustn't be larger. Throws Error unless
+  // takes_other_sizes or the product is the prepared one.
   void Run(const KernelContext& context, const GemmSpec& spec, const T* a, const T* b, T* c) const;
-  // False if B is in a layout of oneDNN's own.
+  // True where context.rows_vary(), unless B is prepacked.
   bool takes_other_sizes() const;
 
  private:

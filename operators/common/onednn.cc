@@ -60,6 +60,13 @@ dnnl::stream& OnednnStream() {
   return stream;
 }
 
+bool OnednnUsesAvx512() {
+  OnednnEngine();  // else asking for the instruction set would fix it
+  const auto bits = static_cast<uint32_t>(dnnl::get_effective_cpu_isa());
+  const auto needed = static_cast<uint32_t>(dnnl::cpu_isa::avx512_core);
+  return (bits & needed) == needed;
+}
+
 std::string OnednnVersion() {
   OnednnEngine();  // else asking for the instruction set would fix it
   const dnnl_version_t& version = *dnnl_version();
@@ -255,14 +262,6 @@ dnnl::matmul::primitive_desc OnednnMatmul(const dnnl::memory::desc& source,
                                         OnednnEngine());
 #endif
   });
-}
-
-bool OnednnSgemm(const OnednnSgemmSizes& sizes, float alpha, const float* a, const float* b,
-                 float beta, float* c) {
-  OnednnEngine();  // limits the instruction set
-  const auto code = [](bool is_transposed) { return is_transposed ? 'T' : 'N'; };
-  return dnnl_sgemm(code(sizes.trans_a), code(sizes.trans_b), sizes.m, sizes.n, sizes.k, alpha, a,
-                    sizes.lda, b, sizes.ldb, beta, c, sizes.ldc) == dnnl_success;
 }
 
 void OnednnCall::AddArgument(int argument, const dnnl::memory::desc& desc) {

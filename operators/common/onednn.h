@@ -23,6 +23,8 @@ namespace skiff {
 dnnl::engine& OnednnEngine();
 dnnl::stream& OnednnStream();
 
+// Returns whether oneDNN uses AVX-512: the processor has it, and no setting forbids it.
+bool OnednnUsesAvx512();
 // Returns the version and the number of the best instruction set that oneDNN uses (dnnl::cpu_isa):
 // "2.6.3, cpu isa 0xe7".
 std::string OnednnVersion();
@@ -100,23 +102,6 @@ dnnl::matmul::primitive_desc OnednnMatmul(
     const dnnl::memory::desc& source, const dnnl::memory::desc& weights,
     const dnnl::memory::desc& bias, const dnnl::memory::desc& destination,
     const dnnl::primitive_attr& attributes = OnednnAttributes());
-
-// The sizes of a product C = alpha * op(A) * op(B) + beta * C of row-major matrices; op(A) is [m,
-// k], op(B) [k, n]. Leading dimensions are those of the matrices as they are stored.
-struct OnednnSgemmSizes {
-  int64_t m = 0;
-  int64_t n = 0;
-  int64_t k = 0;
-  bool trans_a = false;
-  bool trans_b = false;
-  int64_t lda = 0;
-  int64_t ldb = 0;
-  int64_t ldc = 0;
-};
-// Computes it without a primitive, which would be prepared for these sizes alone. Returns whether
-// it succeeds. C isn't read if beta is 0.
-bool OnednnSgemm(const OnednnSgemmSizes& sizes, float alpha, const float* a, const float* b,
-                 float beta, float* c);
 
 // A primitive with its arguments: assembled once, run many times without allocating. Copies share
 // the primitive and the arguments.

@@ -29,6 +29,8 @@ struct OpSettings {
   std::map<std::string, Layout> layouts;
   // Pairs {input variable, output variable} that share storage. Error unless their bytes are equal.
   VariablePairs in_place;
+  // Whether later runs may have fewer rows.
+  bool rows_vary = false;
 };
 
 // Returns one meta per variable of InputOrder, with the given layouts. Throws Error for a variable

@@ -7,7 +7,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/op/kernel.h"
-#include "operators/sequence/kernels/packed_product.h"
+#include "operators/common/packed_product.h"
 
 namespace skiff {
 

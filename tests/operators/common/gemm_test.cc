@@ -13,6 +13,9 @@
 namespace skiff {
 namespace {
 
+// Of each matrix in a test, or more than it needs.
+constexpr size_t kNumbers = 200'000;
+
 // Small integers, whose sums are exact in float32 in any order.
 template <typename T>
 std::vector<T> Numbers(size_t count, int seed) {
@@ -30,7 +33,7 @@ template <typename T>
 void Expected(const GemmSpec& spec, const T* a, const T* b, T* c) {
   int64_t count = 1;
   for (const GemmBatchDim& dim : spec.batch) count *= dim.size;
-  std::vector<bool> scaled(1 << 16, false);
+  std::vector<bool> scaled(kNumbers, false);
   for (int64_t index = 0; index < count; ++index) {
     int64_t at_a = 0, at_b = 0, at_c = 0, rest = index;
     for (const GemmBatchDim& dim : std::views::reverse(spec.batch.dims())) {
@@ -59,23 +62,24 @@ void Expected(const GemmSpec& spec, const T* a, const T* b, T* c) {
 template <typename T>
 class GemmTest : public testing::Test {
  protected:
-  // Prepared for the product, and for another one.
+  // Prepared for the product, and for another one with as many columns.
   void Check(const GemmSpec& spec) {
-    CheckPreparedFor(spec, spec);
-    CheckPreparedFor({.m = 2, .n = 2, .k = 2}, spec);
+    CheckPreparedFor(spec, /*rows_vary=*/false, spec);
+    CheckPreparedFor({.m = 2, .n = spec.n, .k = 2}, /*rows_vary=*/true, spec);
   }
 
  private:
-  void CheckPreparedFor(const GemmSpec& prepared, const GemmSpec& spec) {
-    const std::vector<T> a = Numbers<T>(4096, 1);
-    const std::vector<T> b = Numbers<T>(4096, 2);
-    std::vector<T> c = Numbers<T>(4096, 3);
+  void CheckPreparedFor(const GemmSpec& prepared, bool rows_vary, const GemmSpec& spec) {
+    const std::vector<T> a = Numbers<T>(kNumbers, 1);
+    const std::vector<T> b = Numbers<T>(kNumbers, 2);
+    std::vector<T> c = Numbers<T>(kNumbers, 3);
     std::vector<T> expected = c;
     Expected(spec, a.data(), b.data(), expected.data());
     if (spec.beta == 0) PoisonWritten(spec, &c);
     PrepareContext context(op_, def_, {}, {});
+    context.set_rows_vary(rows_vary);
     const Gemm<T> gemm(prepared, context);
-    EXPECT_TRUE(gemm.takes_other_sizes());
+    EXPECT_TRUE(gemm.takes_other_sizes() || !rows_vary);
     std::vector<std::vector<char>> memory;
     KernelContext run;
     for (const int64_t bytes : context.workspace_bytes()) {
@@ -119,6 +123,29 @@ TYPED_TEST(GemmTest, ScalesAndAdds) {
   this->Check({.m = 4, .n = 3, .k = 5, .alpha = 2, .lda = 5, .ldb = 3, .ldc = 3});
   this->Check({.m = 4, .n = 3, .k = 5, .beta = 1, .lda = 5, .ldb = 3, .ldc = 3});
   this->Check({.m = 4, .n = 3, .k = 5, .alpha = -1, .beta = 2, .lda = 5, .ldb = 3, .ldc = 3});
+}
+
+// Of rows, columns and terms.
+TYPED_TEST(GemmTest, MultipliesSeveralBlocks) {
+  for (const bool a : {false, true}) {
+    for (const bool b : {false, true}) {
+      this->Check({.m = 90,
+                   .n = 530,
+                   .k = 300,
+                   .trans_a = a,
+                   .trans_b = b,
+                   .beta = b ? 1.0 : 0.0,
+                   .lda = a ? 90 : 300,
+                   .ldb = b ? 300 : 530,
+                   .ldc = 540});
+    }
+  }
+}
+
+// oneDNN without AVX-512 doesn't get these.
+TYPED_TEST(GemmTest, TransposesRowsOf2KiB) {
+  this->Check({.m = 512, .n = 3, .k = 5, .trans_a = true, .lda = 512, .ldb = 3, .ldc = 3});
+  this->Check({.m = 3, .n = 512, .k = 5, .trans_a = true, .lda = 3, .ldb = 512, .ldc = 512});
 }
 
 TYPED_TEST(GemmTest, BatchesWithStrides) {
@@ -192,6 +219,21 @@ TEST(Gemm, PrepacksOneProductOfFloatsOnly) {
   GemmSpec several = one;
   several.batch = {{6, 20, 15, 12}};
   EXPECT_THROW(Gemm<float>(several, context, 1), Error);
+}
+
+TEST(Gemm, RefusesMoreColumnsThanItHasRoomFor) {
+  const Op op("gemm");
+  const OpDef def;
+  PrepareContext context(op, def, {}, {});
+  const GemmSpec prepared{.m = 4, .n = 3, .k = 5};
+  const GemmSpec wider{.m = 4, .n = 4, .k = 5};
+  const std::vector<float> a(20);
+  std::vector<float> c(16);
+  const Gemm<float> fixed(prepared, context);
+  EXPECT_THROW(fixed.Run({}, wider, a.data(), a.data(), c.data()), Error);
+  context.set_rows_vary(true);
+  const Gemm<float> varying(prepared, context);
+  EXPECT_THROW(varying.Run({}, wider, a.data(), a.data(), c.data()), Error);
 }
 
 TEST(Gemm, RefusesRowsThatOverlap) {
