@@ -6,6 +6,8 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/tensor/philox.h"
+#include "framework/training/data_random.h"
 #include "framework/training/sample_reader.h"
 #include "framework/training/state_text.h"
 
@@ -18,6 +20,8 @@ void Check(const LabelledSequences& data, const SequenceReaderOptions& options) 
                                     {"sorted_batches", options.sorted_batches}}) {
     SKIFF_ENFORCE(value >= 1, kInvalidArgument, name, " = ", value, ": expected at least 1");
   }
+  SKIFF_ENFORCE(options.replaced >= 0 && options.replaced < 1, kInvalidArgument,
+                "replaced = ", options.replaced, ": expected a share in [0, 1)");
   SKIFF_ENFORCE(!data.sequences.empty(), kInvalidArgument, "no sequences to read batches from");
   SKIFF_ENFORCE(data.sequences.size() == data.labels.size(), kInvalidArgument, data.labels.size(),
                 " labels for ", data.sequences.size(), " sequences");
@@ -38,6 +42,19 @@ SequenceReader::SequenceReader(const LabelledSequences* data, const SequenceRead
 
 int64_t SequenceReader::LengthOf(int64_t sample) const {
   return static_cast<int64_t>(data_->sequences[static_cast<size_t>(sample)].size());
+}
+
+int64_t* SequenceReader::Write(int64_t sample, int64_t* to) const {
+  const std::vector<int64_t>& ids = data_->sequences[static_cast<size_t>(sample)];
+  if (options_.replaced == 0) return std::ranges::copy(ids, to).out;
+  // Counter-based: a resumed reader and one that reads ahead replace the same ids.
+  const Philox philox = DataRandom(options_.seed, DataStream::kMasking, epoch_);
+  uint64_t position = static_cast<uint64_t>(sample) << 32;
+  for (const int64_t id : ids) {
+    const Philox::Block words = philox.At(position++);
+    *to++ = UnitDouble(words[0], words[1]) < options_.replaced ? options_.replacement : id;
+  }
+  return to;
 }
 
 std::vector<SequenceReader::Samples> SequenceReader::BatchesOf(int64_t epoch) const {
@@ -93,8 +110,7 @@ bool SequenceReader::Next(Batch* batch) {
   std::vector<uint64_t> offsets = OffsetsOf(lengths);
   Tensor ids({static_cast<int64_t>(offsets.back())}, DType::kInt64);
   auto* to = ids.data<int64_t>();
-  for (const int64_t sample : samples)
-    to = std::ranges::copy(data_->sequences[static_cast<size_t>(sample)], to).out;
+  for (const int64_t sample : samples) to = Write(sample, to);
   ids.set_lod({std::move(offsets)});
   batch->feeds = {
       {kIds, std::move(ids)},

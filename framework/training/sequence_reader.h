@@ -23,7 +23,11 @@ struct SequenceReaderOptions {
   // are shuffled again. 1: no sorting.
   int64_t sorted_batches = 16;
   bool shuffle = false;  // otherwise the order is that of the sequences, unsorted
-  uint64_t seed = 0;     // of the shuffling
+  // Each id is read as `replacement` with this probability, in [0, 1): word dropout, with which a
+  // network learns not to rely on single words.
+  double replaced = 0;
+  int64_t replacement = 0;
+  uint64_t seed = 0;  // of the shuffling and of what is replaced
 };
 
 // Feeds `ids` [tokens], int64, with one LoD level, and `label` [sequences, 1], int64. The batches
@@ -34,8 +38,8 @@ class SequenceReader final : public Reader {
   static constexpr const char* kLabel = "label";
 
   // Begins at the start of epoch 0. The sequences outlive the reader. Throws an Error
-  // (kInvalidArgument) for an option below 1, no sequences, an empty sequence, one with more than
-  // most_tokens, and another number of labels.
+  // (kInvalidArgument) for an option out of range, no sequences, an empty sequence, one with more
+  // than most_tokens, and another number of labels.
   SequenceReader(const LabelledSequences* data, const SequenceReaderOptions& options);
 
   void StartEpoch(int64_t epoch) override;
@@ -50,6 +54,8 @@ class SequenceReader final : public Reader {
   // Returns the numbers of the samples of each batch of an epoch.
   std::vector<Samples> BatchesOf(int64_t epoch) const;
   int64_t LengthOf(int64_t sample) const;
+  // Writes the ids of a sample, some of them replaced. Returns the end.
+  int64_t* Write(int64_t sample, int64_t* to) const;
 
   const LabelledSequences* data_;
   SequenceReaderOptions options_;

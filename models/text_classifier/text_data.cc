@@ -16,10 +16,15 @@
 namespace skiff::models {
 namespace {
 
-constexpr const char* kGenerated = "reviews";
+TextDataOptions Checked(const TextDataOptions& options) {
+  SKIFF_ENFORCE(options.word_dropout >= 0 && options.word_dropout < 1, kInvalidArgument,
+                "word_dropout = ", options.word_dropout, ": expected a share in [0, 1)");
+  return options;
+}
 
 text::LabelledParts ReadParts(const TextDataOptions& options) {
-  if (options.data != kGenerated) return text::ReadLabelledParts(options.data, options.held_back);
+  if (options.data != kGeneratedReviews)
+    return text::ReadLabelledParts(options.data, options.held_back);
   text::LabelledParts parts{.classes = 2, .train = GenerateReviews({}), .held_back = {}};
   parts.held_back =
       text::HoldBackLastOfEachClass(&parts.train, options.held_back, "generated reviews");
@@ -104,7 +109,7 @@ std::unique_ptr<training::Reader> MakeReader(const training::LabelledSequences* 
 }  // namespace
 
 TextData::TextData(const TextDataOptions& options)
-    : options_(options),
+    : options_(Checked(options)),
       parts_(ReadParts(options)),
       vocabulary_(MakeVocabulary(options, parts_.train)),
       train_(SequencesOf(vocabulary_, parts_.train, options.most_tokens)),
@@ -122,6 +127,8 @@ std::unique_ptr<training::Reader> TextData::TrainReader() const {
   return MakeReader(&train_, {.batch_size = options_.batch_size,
                               .most_tokens = options_.most_tokens,
                               .shuffle = true,
+                              .replaced = options_.word_dropout,
+                              .replacement = vocabulary_.unknown(),
                               .seed = options_.seed});
 }
 

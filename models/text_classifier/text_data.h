@@ -12,19 +12,23 @@
 
 namespace skiff::models {
 
+// The name of the data that needs no file.
+inline constexpr const char* kGeneratedReviews = "reviews";
+
 struct TextDataOptions {
-  std::string data = "reviews";    // reviews (generated), or a file of labelled texts
-  double held_back = 0.1;          // the share of each class to validate on
-  int64_t vocabulary_size = 8000;  // at most so many tokens
-  int64_t batch_size = 32;         // as in SequenceReaderOptions, and the next
+  std::string data = kGeneratedReviews;  // or a file of labelled texts
+  double held_back = 0.1;                // the share of each class to validate on
+  int64_t vocabulary_size = 8000;        // at most so many tokens
+  int64_t batch_size = 32;               // as in SequenceReaderOptions, and the next
   int64_t most_tokens = 4096;
+  double word_dropout = 0;  // the share of the training tokens that each epoch reads as unknown
   uint64_t seed = 1;
 };
 
 class TextData {
  public:
-  // Throws an Error: what GenerateReviews, ReadLabelledParts, BuildVocabulary and SequenceReader
-  // throw.
+  // Throws an Error: kInvalidArgument for a word_dropout outside [0, 1); what GenerateReviews,
+  // ReadLabelledParts, BuildVocabulary and SequenceReader throw.
   explicit TextData(const TextDataOptions& options);
 
   const text::Vocabulary& vocabulary() const { return vocabulary_; }

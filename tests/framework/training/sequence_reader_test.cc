@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -99,9 +100,39 @@ TEST(SequenceReader, SortsPartsByLength) {
   EXPECT_LT(padded(16), padded(1) * 3 / 4);
 }
 
+std::vector<int64_t> IdsOfEpoch(Reader* reader, int64_t epoch) {
+  reader->StartEpoch(epoch);
+  std::vector<int64_t> ids;
+  Batch batch;
+  while (reader->Next(&batch)) {
+    for (const int64_t id : batch.feed("ids").ToVector<int64_t>()) ids.push_back(id);
+  }
+  return ids;
+}
+
+TEST(SequenceReader, ReplacesOtherIdsInEachEpoch) {
+  const LabelledSequences data = SequencesOf(std::vector<int64_t>(100, 50));
+  const SequenceReaderOptions options{.replaced = 0.3, .replacement = -1, .seed = 3};
+  SequenceReader reader(&data, options);
+  const std::vector<int64_t> first = IdsOfEpoch(&reader, 0);
+  const std::vector<int64_t> second = IdsOfEpoch(&reader, 1);
+  // 5,000 ids: the share is 0.3 with a standard deviation of 0.0065.
+  EXPECT_NEAR(static_cast<double>(std::ranges::count(first, -1)) / 5000, 0.3, 0.03);
+  int64_t in_both = 0;
+  for (size_t i = 0; i < first.size(); ++i) {
+    EXPECT_TRUE(first[i] == -1 || first[i] == static_cast<int64_t>(i / 50));
+    in_both += first[i] == -1 && second[i] == -1 ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(in_both) / 5000, 0.09, 0.03);
+  EXPECT_EQ(IdsOfEpoch(&reader, 0), first);
+  SequenceReader other(&data, {.replaced = 0.3, .replacement = -1, .seed = 4});
+  EXPECT_NE(IdsOfEpoch(&other, 0), first);
+}
+
 TEST(SequenceReader, ResumesInsideAnEpoch) {
   const LabelledSequences data = ManySequences();
-  const SequenceReaderOptions options{.batch_size = 8, .shuffle = true, .seed = 3};
+  const SequenceReaderOptions options{
+      .batch_size = 8, .shuffle = true, .replaced = 0.5, .replacement = -1, .seed = 3};
   SequenceReader reader(&data, options);
   reader.StartEpoch(2);
   Batch batch, resumed_batch;
@@ -134,7 +165,8 @@ PrefetchingReader Ahead(const LabelledSequences& data, const SequenceReaderOptio
 
 TEST(SequenceReader, ReadsAheadWithoutAChange) {
   const LabelledSequences data = ManySequences();
-  const SequenceReaderOptions options{.batch_size = 8, .most_tokens = 90, .shuffle = true};
+  const SequenceReaderOptions options{
+      .batch_size = 8, .most_tokens = 90, .shuffle = true, .replaced = 0.2};
   for (const int32_t batches : {1, 3, 100}) {
     PrefetchingReader ahead = Ahead(data, options, batches);
     SequenceReader plain(&data, options);
@@ -186,6 +218,10 @@ TEST(SequenceReader, RefusesWhatItCannotRead) {
   EXPECT_THAT(message(SequencesOf({1, 9}), {.most_tokens = 8}),
               HasSubstr("sequence 1 has 9 tokens: expected 1 to 8"));
   EXPECT_THAT(message(SequencesOf({1}), {.batch_size = 0}), HasSubstr("batch_size = 0"));
+  for (const double replaced : {-0.1, 1.0, std::nan("")}) {
+    EXPECT_THAT(message(SequencesOf({1}), {.replaced = replaced}),
+                HasSubstr("expected a share in [0, 1)"));
+  }
   EXPECT_THAT(message({.sequences = {{1}}, .labels = {}}, {}), HasSubstr("0 labels for 1"));
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -74,6 +76,23 @@ TEST(TextClassifier, GivesTheSameWithEveryPass) {
     workload.programs = {std::move(program.main), std::move(program.test)};
     EXPECT_THAT(harness::FaultsOfEveryPass(workload), IsEmpty()) << network;
   }
+}
+
+TEST(TextClassifier, ConvolutionsStartWithLargeEmbeddings) {
+  const auto largest = [](const std::string& network) {
+    const TextClassifierOptions options{.network = network, .vocabulary = 8000, .hidden = 2};
+    const training::TrainingProgram program = BuildTextClassifier(options, {}, 1);
+    Executor executor;
+    executor.Run(*program.startup);
+    float most = 0;
+    for (const float value : executor.scope().Get("embedding_0.w_0").ToVector<float>())
+      most = std::max(most, std::abs(value));
+    return most;
+  };
+  EXPECT_NEAR(largest("cnn"), 0.15f, 1e-3f);
+  const float xavier = std::sqrt(6.0f / (8000 + 128));
+  EXPECT_NEAR(largest("gru"), xavier, 1e-3f);
+  EXPECT_NEAR(largest("lstm"), xavier, 1e-3f);
 }
 
 TEST(TextClassifier, RefusesWhatIsNoNetwork) {

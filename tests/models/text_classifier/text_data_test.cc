@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "framework/io/file.h"
@@ -45,6 +47,27 @@ TEST(TextData, WordsAloneDoNotTellTheLabelOfGeneratedReviews) {
   EXPECT_GT(data.naive_bayes_accuracy(), 0.5);
   EXPECT_LT(data.naive_bayes_accuracy(), 0.75);
   EXPECT_THAT(data.extent(), HasSubstr("3600 to train, 400 to validate, 2 classes (naive Bayes: "));
+}
+
+TEST(TextData, OnlyTrainingTokensAreDropped) {
+  const TextData data({.word_dropout = 0.25});
+  // Returns the share of unknown tokens in an epoch.
+  const auto unknown = [&](std::unique_ptr<training::Reader> reader) {
+    int64_t tokens = 0, found = 0;
+    for (training::Batch batch; reader->Next(&batch);) {
+      for (const int64_t id : batch.feed("ids").ToVector<int64_t>()) {
+        ++tokens;
+        found += id == data.vocabulary().unknown() ? 1 : 0;
+      }
+    }
+    return static_cast<double>(found) / static_cast<double>(tokens);
+  };
+  EXPECT_NEAR(unknown(data.TrainReader()), 0.25, 0.01);
+  EXPECT_EQ(unknown(data.ValidationReader()), 0);
+  for (const double share : {-0.5, 1.0}) {
+    EXPECT_THAT(InvalidArgumentText([&] { TextData({.word_dropout = share}); }),
+                HasSubstr("expected a share in [0, 1)"));
+  }
 }
 
 TEST(TextData, BatchesHaveWholeTexts) {
