@@ -123,6 +123,7 @@ struct CompiledProgram::State {
     const FetchList& fetches;
     size_t first_op = 0;
     const CountClasses* counts = nullptr;  // of the run, if the plan is one for a capacity
+    bool rows_vary = false;                // PreparedPlan::Inputs::rows_vary
   };
 
   // The plan for a segment, bound to its feeds; made if none that is cached serves them or the
@@ -162,7 +163,8 @@ struct CompiledProgram::State {
     if (prepared == nullptr) {
       // If anything is wrong with the feeds, the Errors of this plan have the numbers that the user
       // knows.
-      prepared = Prepare({.feeds = metas, .fetches = fetches, .first_op = first_op});
+      prepared = Prepare(
+          {.feeds = metas, .fetches = fetches, .first_op = first_op, .rows_vary = has_rows});
       SKIFF_ENFORCE(prepared->BindFeeds(feeds), kFailedPrecondition,
                     "the plan doesn't serve the feeds that it was made for");
       // It will be no different for other counts that round up to the same ones.
@@ -212,7 +214,8 @@ struct CompiledProgram::State {
       auto prepared = Prepare({.feeds = counts.Widened(metas, counts.Capacity()),
                                .fetches = fetches,
                                .first_op = first_op,
-                               .counts = &counts});
+                               .counts = &counts,
+                               .rows_vary = true});
       return prepared->BindFeeds(feeds) ? prepared : nullptr;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kResourceExhausted) return nullptr;
@@ -367,6 +370,7 @@ struct CompiledProgram::State {
             .arena = arena,
             .statistics = preparation,
             .counts = request.counts,
+            .rows_vary = request.rows_vary,
             .trains = trains,
             .poison_dead_memory = options.memory.poison_dead_memory};
   }

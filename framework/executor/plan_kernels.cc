@@ -42,7 +42,7 @@ class KernelPreparation {
     }
     PreparedKernel prepared;
     PrepareContext context = ContextOf(plan_, *instruction);
-    context.set_rows_vary(selection_.rows_vary && selection_.rows_vary(*instruction));
+    context.set_rows_vary(selection_.rows_vary);
     prepared.def = &Choose(*instruction, context);
     // prepare() makes the requests for workspaces and forms that the next lines read.
     prepared.kernel = prepared.def->prepare(context);

@@ -1,7 +1,6 @@
 // The kernels of a plan: which one each instruction runs, prepared once.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -33,8 +32,7 @@ struct KernelSelection {
   const OpRegistry& registry;
   const KernelNames& forced;     // PassContext::forced_kernels
   KernelTuner* tuner = nullptr;  // nullptr: KernelByRule
-  // Whether runs may have fewer rows than an instruction's arguments. Empty: no.
-  std::function<bool(const Instruction&)> rows_vary = {};
+  bool rows_vary = false;        // PrepareContext::rows_vary
 };
 
 // Chooses and prepares the kernel of each instruction, and sets workspace_bytes of the

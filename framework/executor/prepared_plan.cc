@@ -45,12 +45,11 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       statistics_(inputs.statistics),
       shapes_(plan_, inputs.counts),
       state_{.device = {plan_.place, nullptr}, .seed = inputs.program->seed} {
-  std::vector<PreparedKernel> kernels =
-      PrepareKernels({.registry = *inputs.registry,
-                      .forced = inputs.forced_kernels,
-                      .tuner = inputs.tuner,
-                      .rows_vary = [&](const Instruction& of) { return shapes_.Varies(of); }},
-                     &plan_);
+  std::vector<PreparedKernel> kernels = PrepareKernels({.registry = *inputs.registry,
+                                                        .forced = inputs.forced_kernels,
+                                                        .tuner = inputs.tuner,
+                                                        .rows_vary = inputs.rows_vary},
+                                                       &plan_);
   statistics_->kernels += static_cast<int64_t>(kernels.size());
   steps_.resize(kernels.size());
   for (size_t i = 0; i < kernels.size(); ++i) steps_[i].kernel = std::move(kernels[i]);
@@ -212,8 +211,9 @@ std::unique_ptr<BoundKernel> PreparedPlan::PrepareForRows(size_t index) {
   KernelNames same;
   const KernelDef* def = steps_[index].planned->def();
   if (def != nullptr) same.emplace(planned.op->type, def->name);
-  PreparedKernel kernel = PrepareKernel({.registry = registry_, .forced = same, .tuner = nullptr},
-                                        moment, &instruction);
+  PreparedKernel kernel =
+      PrepareKernel({.registry = registry_, .forced = same, .tuner = nullptr, .rows_vary = true},
+                    moment, &instruction);
   auto bound =
       std::make_unique<BoundKernel>(std::move(kernel), instruction.workspace_bytes, plan_, planned,
                                     OpId(planned), values_.get(), &scope_, &state_);

@@ -36,6 +36,9 @@ class PreparedPlan {
     // For a plan for a capacity: the counts of the run that it is made for. The plan's feeds are
     // widened to their capacity. nullptr: it serves runs with the very counts of its feeds.
     const CountClasses* counts = nullptr;
+    // Whether runs with other rows are to compute the same bits in a plan for a capacity and in one
+    // for their very counts. Must be true with `counts`.
+    bool rows_vary = false;
     bool trains = false;              // whether a run advances the step counter
     bool poison_dead_memory = false;  // MemoryOptions::poison_dead_memory
   };

@@ -203,6 +203,8 @@ namespace {
 
 // The multiply-adds that are worth a thread.
 constexpr int64_t kGrainWork = 1 << 16;
+// The numbers of B whose packing is worth a thread.
+constexpr int64_t kGrainNumbers = 1 << 14;
 
 void MultiplyPart(const LeftMatrix<float>& a, const ProductPart<float>& part) {
   HWY_DYNAMIC_DISPATCH(MultiplyFloats)(a, part);
@@ -245,7 +247,7 @@ void PackPanels(const MatrixRows<T>& rows, int64_t first, int64_t depth, int64_t
   const int64_t full = std::clamp<int64_t>((columns - first) / kWidth, 0, panels);
   for (int64_t p = 0; p < depth; ++p, packed += kWidth) {
     T* to = packed;
-    const T* from = rows[p] + first;
+    const T* from = rows[p] + std::min(first, columns);
     for (int64_t i = 0; i < full; ++i, from += kWidth, to += depth * kWidth)
       std::copy_n(from, kWidth, to);
     for (int64_t i = full; i < panels; ++i, from += kWidth, to += depth * kWidth) {
@@ -272,6 +274,14 @@ void PackPanelOfColumns(const T* b, int64_t stride, int64_t depth, int64_t colum
   }
 }
 
+// Calls pack(first panel, number of panels) for parts of all panels, in parallel.
+template <typename T, typename PackPart>
+void PackAll(int64_t depth, int64_t panels, const PackPart& pack) {
+  const int64_t numbers = std::max<int64_t>(1, depth * PackedProduct<T>::kPanelColumns);
+  ParallelFor(panels, std::max<int64_t>(1, kGrainNumbers / numbers),
+              [&](int64_t begin, int64_t end) { pack(begin, end - begin); });
+}
+
 }  // namespace
 
 template <typename T>
@@ -289,21 +299,21 @@ template <typename T>
 void PackedProduct<T>::Pack(const T* b, int64_t row_stride, int64_t column_stride,
                             T* packed) const {
   if (column_stride == 1) return Pack({.first = b, .stride = row_stride}, packed);
-  ParallelFor(2 * pairs_, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t panel = begin; panel < end; ++panel) {
+  PackAll<T>(depth_, 2 * pairs_, [&](int64_t begin, int64_t count) {
+    for (int64_t panel = begin; panel < begin + count; ++panel) {
       const int64_t first = panel * kPanelColumns;
       const int64_t columns = std::clamp<int64_t>(columns_ - first, 0, kPanelColumns);
-      PackPanelOfColumns(b + first * column_stride, column_stride, depth_, columns,
-                         packed + first * depth_);
+      PackPanelOfColumns(b + std::min(first, columns_) * column_stride, column_stride, depth_,
+                         columns, packed + first * depth_);
     }
   });
 }
 
 template <typename T>
 void PackedProduct<T>::Pack(const MatrixRows<T>& b, T* packed) const {
-  ParallelFor(2 * pairs_, 1, [&](int64_t begin, int64_t end) {
+  PackAll<T>(depth_, 2 * pairs_, [&](int64_t begin, int64_t count) {
     const int64_t first = begin * kPanelColumns;
-    PackPanels(b, first, depth_, columns_, end - begin, packed + first * depth_);
+    PackPanels(b, first, depth_, columns_, count, packed + first * depth_);
   });
 }
 

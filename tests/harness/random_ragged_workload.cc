@@ -202,7 +202,8 @@ class RaggedGenerator {
     const auto [x, group, read] = PickRows();
     const LayerCall call = Call("sequence_softmax");
     Op op("sequence_softmax");
-    op.SetInput("X", {call.Use(layers::Fc(x, 1))});
+    // A bias would have no gradient but rounding errors: a softmax doesn't change with it.
+    op.SetInput("X", {call.Use(layers::Fc(x, 1, {.bias_attr = std::nullopt}))});
     AddRows(layers::ElementwiseMul(x, call.AppendFor(std::move(op)), {.axis = 0}), group);
   }
 
