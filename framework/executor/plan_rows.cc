@@ -9,14 +9,16 @@
 namespace skiff {
 namespace {
 
-// Infers the shapes of a plan for other feeds. Layouts stay those of the plan.
+int64_t RowsOf(const LoD& lod) { return static_cast<int64_t>(lod.back().back()); }
+
+// Infers the shapes of a plan for other feeds and their LoDs. Layouts stay those of the plan.
 class Inference {
  public:
-  Inference(const Plan& plan, const FeedMetas& feeds) : plan_(plan), metas_(plan.values.size()) {
+  Inference(const Plan& plan, const FeedMetas& feeds, const PlanLoDs& lods, const RunLoDs& run)
+      : plan_(plan), metas_(plan.values.size()) {
     for (const ValueId id : plan.ids()) {
       metas_[id] = plan[id].meta;
-      // Passes have dropped the ops of some values. Nothing says what their LoDs would be.
-      if (plan[id].storage == Storage::kArena) metas_[id].lod = nullptr;
+      if (plan[id].storage == Storage::kArena) AssumeUnmade(id, lods, run);
     }
     for (size_t i = 0; i < feeds.size(); ++i) metas_[plan.feeds[i]] = feeds[i].second;
     for (const Instruction& instruction : plan.instructions) Infer(instruction);
@@ -33,14 +35,36 @@ class Inference {
       const TensorMeta& from = metas_[instruction.inputs[0]];
       copy.shape = from.shape;
       copy.lod = from.lod;
+      unknown_.erase(instruction.outputs[0]);
     } else {
       InferOp(instruction);
+    }
+  }
+
+  // Sets what is known of a value before it is made. An op that needs only its shape or LoD may run
+  // earlier, and a pass may have dropped the op that makes it.
+  void AssumeUnmade(ValueId id, const PlanLoDs& lods, const RunLoDs& run) {
+    TensorMeta& meta = metas_[id];
+    meta.lod = nullptr;
+    if (meta.shape.rank() == 0) return;
+    if (const LoD* lod = lods.In(run, id)) {
+      meta.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
+      meta.shape[0] = RowsOf(*lod);
+    } else if (const auto group = lods.ShapeGroupOf(id)) {
+      meta.shape[0] = RowsOf(run.of_groups[*group]);
+    } else if (meta.shape[0] != 1) {
+      unknown_.insert(id);
     }
   }
 
   void InferOp(const Instruction& instruction) {
     std::vector<TensorMeta> inputs, outputs;
     for (const ValueId input : instruction.inputs) {
+      if (unknown_.contains(input)) {
+        throw Error(ErrorCode::kUnimplemented,
+                    StrCat("reads the rows of \"", plan_[input].name, "\" before an op makes it"))
+            .WithContext(DescribeOp(*instruction.op, 0, instruction.position));
+      }
       inputs.push_back(input ? metas_[input] : TensorMeta{});
     }
     for (const ValueId output : instruction.outputs) {
@@ -58,6 +82,7 @@ class Inference {
     for (size_t i = 0; i < instruction.outputs.size(); ++i) {
       const ValueId output = instruction.outputs[i];
       if (!output) continue;
+      unknown_.erase(output);
       metas_[output].shape = context.outputs()[i].shape;
       metas_[output].lod = context.outputs()[i].lod;
       metas_[output].shape_lod = context.outputs()[i].shape_lod;
@@ -66,6 +91,7 @@ class Inference {
 
   const Plan& plan_;
   ValueTable<TensorMeta> metas_;
+  std::set<ValueId> unknown_;  // not made yet, without a LoD
 };
 
 std::vector<const LoD*> LoDsOf(const FeedMetas& feeds) {
@@ -141,7 +167,7 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     lods.Derive(LoDsOf(assumed[i]), &derived.emplace_back());
     AppendCountsOfGroups(derived.back(), &by_class[i]);
     probes.counts.push_back(by_class[i]);
-    inferred.emplace_back(plan, assumed[i]);
+    inferred.emplace_back(plan, assumed[i], lods, derived.back());
   }
   capacity_ = probes.counts[0];
   // Where the rows of each group are among the counts.

@@ -280,6 +280,33 @@ TEST(RowCapacityOfOtherShapes, RaggedValuesHaveTheRowsOfTheirOwnLoD) {
   }
 }
 
+// sequence_expand_as reads only the LoD of `late`, so a plan makes `late` when `wide` is gone.
+TEST(RowCapacityOfOtherShapes, RowsFollowFromALoDBeforeItsValueIsMade) {
+  constexpr int64_t kWidth = 256;
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {-1, 1}, DType::kFloat32);
+  const Variable y = layers::Data("y", {-1, 2}, DType::kFloat32, {.lod_level = 1});
+  const Variable late = layers::Fc(y, kWidth);
+  const Variable expanded = layers::SequenceExpandAs(x, late);
+  const Variable wide = layers::Fc(expanded, kWidth);
+  const Variable scaled = layers::ElementwiseMul(late, layers::ReduceSum(wide));
+  const FetchList fetches = {expanded.name(), layers::ReduceSum(scaled).name()};
+  Executor executor;
+  executor.Run(startup);
+  CompiledProgram program = executor.Compile(main);
+  for (const int64_t rows : {7, 5}) {
+    Tensor fed({rows, 2}, DType::kFloat32);
+    std::fill_n(fed.data<float>(), fed.element_count(), 1.0f);
+    fed.set_lod({{0, 2, static_cast<uint64_t>(rows)}});
+    const FeedList feeds = {{"x", Tensor::FromValues<float>({2, 1}, {3, 4})}, {"y", fed}};
+    const Tensor found = program.Run(feeds, fetches)[0];
+    ASSERT_EQ(found.shape(), (Shape{rows, 1}));
+    for (int64_t i = 0; i < rows; ++i) EXPECT_EQ(found.data<float>()[i], i < 2 ? 3 : 4);
+  }
+  EXPECT_EQ(program.cached_plans(), 1u);
+}
+
 // reshape2's XShape is [0, rows, 2]: it carries the shape for the gradient.
 TEST(RowCapacityOfOtherShapes, CarriedShapesHaveTheirRowsInAnotherDim) {
   Program main, startup;
