@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ namespace skiff {
 
 class OpContext;
 class GradContext;
+struct BlockRule;
 
 struct SlotDef {
   std::string name;
@@ -123,6 +125,8 @@ struct OpDef {
   std::string replayed_by;
   // Set if the op updates parameters or their averages.
   std::optional<UpdateRule> update;
+  // Set if the op runs a block (loops and branches): how values enter and leave it.
+  std::shared_ptr<const BlockRule> block;
   LayoutRule layout_rule = LayoutRule::kPlain;
   std::vector<std::string> layout_slots;
   bool zero_preserving = false;  // all inputs 0 give outputs 0: safe on padded tensors
