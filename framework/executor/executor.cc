@@ -115,8 +115,10 @@ struct CompiledProgram::State {
     FetchList fetches;
     std::shared_ptr<PreparedPlan> prepared;
   };
-  // A segment, by its first op, fetches, and a capacity for which there is no plan.
-  using ExactPlan = std::tuple<size_t, FetchList, std::vector<int64_t>>;
+  // A segment, by its first op, fetches, and a capacity for which there is no plan, with the
+  // classes of counts.
+  using ExactPlan =
+      std::tuple<size_t, FetchList, std::vector<int64_t>, std::vector<std::vector<size_t>>>;
   // What a plan is made for.
   struct Request {
     FeedMetas feeds;  // for a capacity, widened to it
@@ -154,21 +156,20 @@ struct CompiledProgram::State {
     const double start = SteadySeconds();
     const FeedMetas metas = MetasOf(feeds);
     // What an earlier segment made has as many rows as its data say.
-    const bool has_rows = !options.exact_rows && (HasRaggedFeed(metas) || first_op > 0);
-    const CountClasses counts = has_rows ? CountsOf(metas) : CountClasses();
-    const ExactPlan key(first_op, fetches, counts.Capacity());
-    const bool wants_capacity = has_rows && !exact_plans.contains(key);
+    const bool rows_vary = HasRaggedFeed(metas) || first_op > 0;
+    const CountClasses counts = rows_vary ? CountsOf(metas) : CountClasses();
+    // Some ops refuse tensors without rows, and they do so when their kernels are prepared.
+    const bool wants_capacity =
+        rows_vary && !options.exact_rows && std::ranges::count(counts.counts(), 0) == 0;
     std::shared_ptr<PreparedPlan> prepared =
         wants_capacity ? PlanForCapacity(feeds, metas, fetches, first_op, counts) : nullptr;
     if (prepared == nullptr) {
       // If anything is wrong with the feeds, the Errors of this plan have the numbers that the user
       // knows.
       prepared = Prepare(
-          {.feeds = metas, .fetches = fetches, .first_op = first_op, .rows_vary = has_rows});
+          {.feeds = metas, .fetches = fetches, .first_op = first_op, .rows_vary = rows_vary});
       SKIFF_ENFORCE(prepared->BindFeeds(feeds), kFailedPrecondition,
                     "the plan doesn't serve the feeds that it was made for");
-      // It will be no different for other counts that round up to the same ones.
-      if (wants_capacity) exact_plans.insert(key);
     }
     ++preparation->plans;
     preparation->plan_seconds += SteadySeconds() - start;
@@ -205,11 +206,13 @@ struct CompiledProgram::State {
     return plan;
   }
 
-  // Returns a plan for all runs whose counts round up to the same capacity, nullptr if there is
-  // none: shapes depend on counts in another way, or nothing is right with the feeds.
+  // Returns a plan for the runs whose counts round up to the same capacity, nullptr if there is
+  // none: shapes depend on counts in another way, or something is wrong with the feeds.
   std::shared_ptr<PreparedPlan> PlanForCapacity(const FeedList& feeds, const FeedMetas& metas,
                                                 const FetchList& fetches, size_t first_op,
                                                 const CountClasses& counts) {
+    const ExactPlan key(first_op, fetches, counts.Capacity(), counts.classes());
+    if (exact_plans.contains(key)) return nullptr;
     try {
       auto prepared = Prepare({.feeds = counts.Widened(metas, counts.Capacity()),
                                .fetches = fetches,
@@ -218,8 +221,13 @@ struct CompiledProgram::State {
                                .rows_vary = true});
       return prepared->BindFeeds(feeds) ? prepared : nullptr;
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kResourceExhausted) return nullptr;
-      throw Error(error.code(), error.what() + CapacityText(counts, metas, fetches, first_op));
+      if (error.code() == ErrorCode::kResourceExhausted) {
+        throw Error(error.code(), error.what() + CapacityText(counts, metas, fetches, first_op));
+      }
+      // PlanRows: it will be no different for other runs with this capacity. What else is wrong may
+      // be so for these feeds alone, so that later runs mustn't depend on it.
+      if (error.code() == ErrorCode::kUnimplemented) exact_plans.insert(key);
+      return nullptr;
     }
   }
 
@@ -258,12 +266,14 @@ struct CompiledProgram::State {
     return std::ranges::any_of(feeds, [](const auto& feed) { return feed.second.lod != nullptr; });
   }
 
-  // Does nothing unless the scope's storage has moved. Must come before a plan is made: moving
-  // tensors advances the scope's generation, which would make that plan stale at once.
+  // Does nothing unless the scope's storage has moved or it has other variables. Must come before a
+  // plan is made: moving tensors advances the scope's generation, which would make that plan stale
+  // at once.
   void Flatten() {
-    if (scope->generation() == flattened_generation) return;
+    const auto state_of_scope = [this] { return std::pair(scope->generation(), scope->size()); };
+    if (state_of_scope() == flattened) return;
     flat_scope.Flatten(*registry, *program, options.memory.flat_alignment_bytes, scope);
-    flattened_generation = scope->generation();
+    flattened = state_of_scope();
   }
 
   std::shared_ptr<PreparedPlan> Prepare(const Request& request) {
@@ -384,7 +394,8 @@ struct CompiledProgram::State {
   bool trains = false;
   std::vector<PassReport> reports;
   FlatScope flat_scope;
-  uint64_t flattened_generation = std::numeric_limits<uint64_t>::max();
+  // Generation and number of variables of the scope after the last Flatten.
+  std::pair<uint64_t, size_t> flattened = {std::numeric_limits<uint64_t>::max(), 0};
   std::list<CachedPlan> plans;  // most recently used first
   std::shared_ptr<SharedArena> arena;
   std::shared_ptr<PreparationStatistics> preparation = std::make_shared<PreparationStatistics>();

@@ -58,7 +58,13 @@ class Lowering {
       }
     }
     segment.is_last = segment.next_op == ops.size();
-    if (!segment.is_last) segment.fetches = CarriedFrom(segment.next_op, fetches);
+    if (!segment.is_last) {
+      // Before the first segment runs, as it would be if it were the only one.
+      for (const std::string& name : fetches) {
+        if (!IsWrittenFrom(segment.next_op, name)) CheckFetch(name);
+      }
+      segment.fetches = CarriedFrom(segment.next_op, fetches);
+    }
     for (const std::string& name : segment.fetches) AddFetch(name);
     segment.plan = std::move(plan_);
     return segment;
@@ -333,11 +339,23 @@ class Lowering {
     return value;
   }
 
-  void AddFetch(const std::string& name) {
+  bool IsWrittenFrom(size_t first_op, const std::string& name) const {
+    return std::any_of(block_.ops().begin() + static_cast<ptrdiff_t>(first_op), block_.ops().end(),
+                       [&](const auto& op) {
+                         const std::vector<std::string> names = op->OutputNames();
+                         return std::ranges::find(names, name) != names.end();
+                       });
+  }
+
+  void CheckFetch(const std::string& name) const {
     SKIFF_ENFORCE(current_.contains(name) || scope_.Find(name) != nullptr, kNotFound, "fetch \"",
                   name, "\": ",
                   block_.FindVar(name) == nullptr ? "the program has no such variable"
                                                   : "nothing writes this variable");
+  }
+
+  void AddFetch(const std::string& name) {
+    CheckFetch(name);
     if (!current_.contains(name)) {
       const Var* var = block_.FindVar(name);
       if (var != nullptr) CheckHeld(*var, scope_.Get(name));

@@ -125,8 +125,9 @@ std::string MakerOf(const Plan& plan, ValueId value) {
 }  // namespace
 
 // Probe 0 is the plan itself. Then, with even LoDs: the same counts, each class with fewer in turn,
-// all with fewer, all with the fewest that the plan serves: a shape rule may clamp. Last, the same
-// counts with LoDs that differ from feed to feed: counts that only happen to be equal differ there.
+// all with fewer, all with the fewest that the plan serves: a shape rule may clamp. Last, unless an
+// op refuses that, the same counts with LoDs that differ from feed to feed: most counts that only
+// happen to be equal differ there. Find compares the rest in each run.
 struct PlanRows::Probes {
   std::vector<std::vector<int64_t>> counts;
   size_t classes = 0;
@@ -164,10 +165,20 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
   std::vector<Inference> inferred;
   std::vector<RunLoDs> derived;
   for (size_t i = 0; i < assumed.size(); ++i) {
-    lods.Derive(LoDsOf(assumed[i]), &derived.emplace_back());
-    AppendCountsOfGroups(derived.back(), &by_class[i]);
-    probes.counts.push_back(by_class[i]);
-    inferred.emplace_back(plan, assumed[i], lods, derived.back());
+    RunLoDs run;
+    try {
+      lods.Derive(LoDsOf(assumed[i]), &run);
+      inferred.emplace_back(plan, assumed[i], lods, run);
+    } catch (const Error& error) {
+      // Some ops want feeds with equal LoDs.
+      if (i + 1 == assumed.size()) break;
+      throw Error(ErrorCode::kUnimplemented,
+                  StrCat("no plan for all counts that round up to (", Join(capacity, ", "),
+                         "): an op refuses some of them: ", error.what()));
+    }
+    AppendCountsOfGroups(run, &by_class[i]);
+    probes.counts.push_back(std::move(by_class[i]));
+    derived.push_back(std::move(run));
   }
   capacity_ = probes.counts[0];
   // Where the rows of each group are among the counts.
@@ -211,12 +222,15 @@ PlanRows::PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& c
     const std::optional<size_t> of_group = group ? rows_of_group[*group] : std::nullopt;
     auto [form, is_new] = form_of_rows.emplace(Key(of_group, rows), forms_.size());
     if (is_new && fits) {
-      std::optional<Form> found;
-      if (of_group) found = MultipleOf(probes, rows, *of_group);
-      if (found) found->capacity = rows[0];
-      if (!found && !lods.GroupOf(id)) found = FormOf(probes, rows);
-      fits = found.has_value();
-      if (fits) forms_.push_back(*found);
+      std::vector<Form> found;
+      if (of_group) found = FormsOf(probes, rows, *of_group, *of_group + 1);
+      if (found.empty() && !lods.GroupOf(id)) {
+        found = FormsOf(probes, rows, 0, probes.counts[0].size());
+        if (std::optional<Form> sum = SumOf(probes, rows)) found.push_back(std::move(*sum));
+      }
+      fits = !found.empty();
+      for (size_t i = 1; i < found.size(); ++i) rivals_.emplace_back(forms_.size(), found[i]);
+      if (fits) forms_.push_back(std::move(found.front()));
     }
     if (!fits) {
       throw Error(ErrorCode::kUnimplemented,
@@ -246,7 +260,8 @@ std::optional<PlanRows::Form> PlanRows::MultipleOf(const Probes& probes,
     const int64_t sign = change < 0 ? -1 : 1;
     Form form{.terms = {{.count = count, .factor = (rows[i] - rows[0]) * sign}},
               .constant = 0,
-              .divisor = change * sign};
+              .divisor = change * sign,
+              .capacity = rows[0]};
     form.constant = rows[0] * form.divisor - form.terms[0].factor * at_0;
     for (size_t k = 0; k < probes.size(); ++k) {
       if (Evaluate(form, probes.counts[k]) != rows[k]) return std::nullopt;
@@ -259,7 +274,7 @@ std::optional<PlanRows::Form> PlanRows::MultipleOf(const Probes& probes,
 // Returns the sum of multiples of classes that has the rows of every probe, if there is one.
 std::optional<PlanRows::Form> PlanRows::SumOf(const Probes& probes,
                                               const std::vector<int64_t>& rows) {
-  Form form{.terms = {}, .constant = rows[1], .divisor = 1};
+  Form form{.terms = {}, .constant = rows[1], .divisor = 1, .capacity = rows[0]};
   for (size_t i = 0; i < probes.classes; ++i) {
     // One less makes so many fewer rows.
     const int64_t factor = rows[1] - rows[probes.Fewer(i)];
@@ -272,16 +287,15 @@ std::optional<PlanRows::Form> PlanRows::SumOf(const Probes& probes,
   return form;
 }
 
-std::optional<PlanRows::Form> PlanRows::FormOf(const Probes& probes,
-                                               const std::vector<int64_t>& rows) {
-  std::optional<Form> form;
-  // From the last count on, so that the rows of a ragged value are those of its LoD.
-  for (size_t count = probes.counts[0].size(); count > 0 && !form; --count) {
-    form = MultipleOf(probes, rows, count - 1);
+std::vector<PlanRows::Form> PlanRows::FormsOf(const Probes& probes,
+                                              const std::vector<int64_t>& rows, size_t begin,
+                                              size_t end) {
+  std::vector<Form> forms;
+  for (size_t count = begin; count < end; ++count) {
+    std::optional<Form> form = MultipleOf(probes, rows, count);
+    if (form) forms.push_back(std::move(*form));
   }
-  if (!form) form = SumOf(probes, rows);
-  if (form) form->capacity = rows[0];
-  return form;
+  return forms;
 }
 
 bool PlanRows::Find(const RunLoDs& lods, std::vector<int64_t>* counts,
@@ -291,14 +305,16 @@ bool PlanRows::Find(const RunLoDs& lods, std::vector<int64_t>* counts,
   // A LoD may have another number of levels than the plan's.
   if (counts->size() != capacity_.size()) return false;
   for (size_t i = 0; i < counts->size(); ++i) {
-    if ((*counts)[i] > capacity_[i]) return false;
+    if ((*counts)[i] <= 0 || (*counts)[i] > capacity_[i]) return false;
   }
   for (const Form& form : forms_) {
     const std::optional<int64_t> found = Evaluate(form, *counts);
-    if (!found || *found < 0 || *found > form.capacity) return false;
+    if (!found || *found <= 0 || *found > form.capacity) return false;
     rows->push_back(*found);
   }
-  return true;
+  return std::ranges::all_of(rivals_, [&](const auto& rival) {
+    return Evaluate(rival.second, *counts) == (*rows)[rival.first];
+  });
 }
 
 }  // namespace skiff

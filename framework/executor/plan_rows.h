@@ -17,13 +17,16 @@ namespace skiff {
 class PlanRows {
  public:
   // Finds the forms by inferring the plan's shapes for several counts. Throws an Error
-  // (kUnimplemented), which names the op, if there is a shape that has none: another dim than the
-  // first varies, or its rows follow from the counts in another way. Throws what a shape rule
-  // throws for fewer rows.
+  // (kUnimplemented), which names the op, if there is a shape that has none (another dim than the
+  // first varies, or its rows follow from the counts in another way), or if an op refuses counts
+  // that round up to the capacity.
   PlanRows(const Plan& plan, const PlanLoDs& lods, const CountClasses& classes);
 
   // Sets `rows` to those of each form in a run, whose counts of feeds are given by class. Returns
-  // false if the plan hasn't the capacity. The counts of the LoDs are appended to `counts`.
+  // false if the plan doesn't serve the run: it hasn't the capacity; a count or the rows of a value
+  // are 0, which some ops refuse; or the rows of a value aren't certain, since they follow from
+  // several counts in all runs that were tried, which differ in this one. The counts of the LoDs
+  // are appended to `counts`.
   bool Find(const RunLoDs& lods, std::vector<int64_t>* counts, std::vector<int64_t>* rows) const;
 
   // A value whose rows vary.
@@ -50,7 +53,9 @@ class PlanRows {
   // Counts and rows for several assumed runs.
   struct Probes;
 
-  static std::optional<Form> FormOf(const Probes& probes, const std::vector<int64_t>& rows);
+  // Returns the forms of one count from `begin` to `end` that have the rows of every probe.
+  static std::vector<Form> FormsOf(const Probes& probes, const std::vector<int64_t>& rows,
+                                   size_t begin, size_t end);
   static std::optional<Form> MultipleOf(const Probes& probes, const std::vector<int64_t>& rows,
                                         size_t count);
   static std::optional<Form> SumOf(const Probes& probes, const std::vector<int64_t>& rows);
@@ -58,6 +63,8 @@ class PlanRows {
 
   std::vector<int64_t> capacity_;  // of each count
   std::vector<Form> forms_;
+  // Other forms with the same rows in every probe, each with the place of the one in forms_.
+  std::vector<std::pair<size_t, Form>> rivals_;
   std::vector<Varying> values_;
 };
 

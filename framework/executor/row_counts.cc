@@ -2,11 +2,26 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <queue>
 
 namespace skiff {
 namespace {
 
 constexpr int64_t kStep = 8;
+
+// Adds `rest` to the lengths, one by one to the shortest one of the moment.
+void Lengthen(int64_t rest, std::vector<int64_t>* lengths) {
+  std::priority_queue<std::pair<int64_t, size_t>, std::vector<std::pair<int64_t, size_t>>,
+                      std::greater<>>
+      shortest;
+  for (size_t i = 0; i < lengths->size(); ++i) shortest.emplace((*lengths)[i], i);
+  for (; rest > 0; --rest) {
+    const size_t index = shortest.top().second;
+    shortest.pop();
+    shortest.emplace(++(*lengths)[index], index);
+  }
+}
 
 }  // namespace
 
@@ -32,12 +47,12 @@ LoD WidenLoD(const LoD& lod, const std::vector<int64_t>& counts) {
   LoD wide = lod;
   for (size_t level = 0; level < wide.size(); ++level) {
     std::vector<uint64_t>& offsets = wide[level];
-    const auto end = static_cast<uint64_t>(counts[level + 1]);
-    while (offsets.size() < static_cast<size_t>(counts[level]) + 1) {
-      // Not empty if possible: some ops refuse empty sequences.
-      offsets.push_back(std::min(offsets.back() + 1, end));
+    std::vector<int64_t> lengths(static_cast<size_t>(counts[level]));
+    for (size_t i = 1; i < offsets.size(); ++i) {
+      lengths[i - 1] = static_cast<int64_t>(offsets[i] - offsets[i - 1]);
     }
-    offsets.back() = end;
+    Lengthen(counts[level + 1] - static_cast<int64_t>(offsets.back()), &lengths);
+    offsets = OffsetsOf(lengths);
   }
   return wide;
 }
@@ -63,13 +78,19 @@ LoD EvenLoD(const std::vector<int64_t>& counts) {
 LoD UnevenLoD(const std::vector<int64_t>& counts, size_t kind) {
   LoD lod = EvenLoD(counts);
   for (auto& offsets : lod) {
-    if (offsets.size() < 3) continue;
-    const uint64_t end = offsets.back();
-    const uint64_t last = end - offsets[offsets.size() - 2];
+    const auto sequences = static_cast<int64_t>(offsets.size()) - 1;
     // In whole steps if the lengths are.
-    const uint64_t step = last % kStep == 0 && last > kStep ? kStep : 1;
-    const uint64_t moved = std::min(step * (kind + 1), last > step ? last - step : 0);
-    for (size_t i = 1; i + 1 < offsets.size(); ++i) offsets[i] += moved;
+    const uint64_t step =
+        static_cast<int64_t>(offsets.back()) >= kStep * sequences ? uint64_t{kStep} : 1;
+    uint64_t wanted = step * (kind + 1);
+    // From the last sequence on, each of which keeps one step.
+    for (size_t i = offsets.size() - 1; i > 1 && wanted > 0; --i) {
+      const uint64_t length = offsets[i] - offsets[i - 1];
+      const uint64_t moved = std::min(wanted, length > step ? length - step : 0);
+      if (moved == 0) continue;
+      for (size_t k = 1; k < i; ++k) offsets[k] += moved;
+      wanted -= moved;
+    }
   }
   return lod;
 }

@@ -26,13 +26,13 @@ int64_t LeastFor(int64_t capacity);
 // Appends the number of sequences of each level, and last the number of rows.
 void AppendCounts(const LoD& lod, std::vector<int64_t>* counts);
 // Returns `lod` with these counts, none of which may be less than its own: new sequences come last,
-// and what they leave over goes to the last one of all.
+// and additional rows go to the shortest sequences, so that the longest one grows only if all do.
 LoD WidenLoD(const LoD& lod, const std::vector<int64_t>& counts);
 // Returns a LoD with these counts and sequences of about equal lengths.
 LoD EvenLoD(const std::vector<int64_t>& counts);
 
-// Returns EvenLoD, but with (kind + 1) steps moved from the last sequence of each level to the
-// first where it has as many: a LoD for each kind.
+// Returns EvenLoD, but with (kind + 1) steps moved from the last sequences of each level to the
+// first, as far as each keeps one: a LoD for each kind unless the sequences are too short.
 LoD UnevenLoD(const std::vector<int64_t>& counts, size_t kind);
 
 // Returns whether two shapes are equal but for the dim at `axis`.
@@ -48,6 +48,8 @@ class CountClasses {
 
   // By class.
   const std::vector<int64_t>& counts() const { return counts_; }
+  // By feed, the class of each count, those of its LoD or of dim 0; empty: its shape is fixed.
+  const std::vector<std::vector<size_t>>& classes() const { return classes_; }
   // Returns the capacity for the count of each class.
   std::vector<int64_t> Capacity() const;
   // Return the feeds with other counts, given by class: with their LoDs widened (WidenLoD), and
@@ -68,7 +70,6 @@ class CountClasses {
   FeedMetas WithCounts(const FeedMetas& feeds, const std::vector<int64_t>& counts,
                        const NewLoD& new_lod) const;
 
-  // By feed, the class of each count, those of its LoD or of dim 0; empty: its shape is fixed.
   std::vector<std::vector<size_t>> classes_;
   std::vector<int64_t> counts_;
 };

@@ -40,8 +40,11 @@ void Scope::Set(const std::string& name, Tensor tensor) {
 }
 
 void Scope::Reserve(const std::string& name, Tensor tensor) {
+  const bool is_new = !slots_.contains(name);
+  const uint64_t before = generation_;
   Set(name, std::move(tensor));
   slots_.find(name)->second->is_reserved = true;
+  if (is_new) generation_ = before;
 }
 
 void Scope::Reveal(std::string_view name) {

@@ -38,7 +38,8 @@ class Scope {
   // Sets the variable to `tensor`, whose buffer both then share. Advances the generation.
   void Set(const std::string& name, Tensor tensor);
   // Like Set, but hides the entry from Find, Get and Names until Reveal is called: it has storage
-  // but no values yet.
+  // but no values yet. Doesn't advance the generation for a new name, to which nobody can have a
+  // pointer.
   void Reserve(const std::string& name, Tensor tensor);
   void Reveal(std::string_view name);
   // Copies values and LoD into the variable's storage, on whatever place that is, if shape, dtype
@@ -54,6 +55,8 @@ class Scope {
   void SetPending(std::string_view name, PendingWrites* pending);
 
   uint64_t generation() const { return generation_; }
+  // Returns the number of variables, with reserved ones.
+  size_t size() const { return slots_.size(); }
   // Returns the counter of writes to the variable's values, which derived forms compare. Whoever
   // writes through FindMutable must advance it. The address is stable. Throws Error if there is no
   // such variable.

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/builder/control.h"
 #include "framework/builder/data.h"
+#include "framework/builder/initializer.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
@@ -232,6 +234,61 @@ TEST_F(RowCapacity, AnErrorInTheDataLeavesTheScopeAsItWas) {
   EXPECT_EQ(weights(), before);
 }
 
+// What the mistake of one run has to do with is that run alone.
+TEST_F(RowCapacity, AMistakeDoesNotKeepLaterRunsFromAPlanForACapacity) {
+  CompiledProgram program = Compile(false);
+  FeedList wrong = FeedsOf({3, 4});
+  // One for each word, not for each sequence: the counts are 2 and 7, as with the right labels.
+  wrong[1].second = FeedsOf(Lengths(7, 1))[1].second;
+  EXPECT_THAT(InvalidArgumentText([&] { program.Run(wrong, {loss_.name()}); }),
+              HasSubstr("[7, 1]"));
+  for (const Lengths& lengths : {Lengths{3, 4}, Lengths{1, 4}, Lengths{1, 1, 3}}) {
+    program.Run(FeedsOf(lengths), {loss_.name()});
+  }
+  EXPECT_EQ(program.preparation().plans, 1);
+}
+
+// The mean of no rows is an Error, which is found before the run changes anything.
+TEST_F(RowCapacity, AnErrorForARunWithoutRowsLeavesTheScopeAsItWas) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable count = layers::CreateParameter(
+      {1}, DType::kFloat32, {.name = "count", .initializer = initializer::Constant(0)});
+  layers::Increment(count);
+  const Variable x = layers::Data("x", {-1, 2}, DType::kFloat32, {.lod_level = 1});
+  const Variable y = layers::Data("y", {-1, 1}, DType::kFloat32, {.lod_level = 1});
+  const Variable rows = layers::Scale(x, {.scale = 2.0f});
+  const FetchList fetches = {
+      layers::Mean(rows).name(), layers::ReduceMax(rows, {.dims = {0}}).name(),
+      layers::ReduceMin(rows).name(), layers::ReduceMean(rows).name(),
+      // Without rows only if no sequence is repeated.
+      layers::ReduceMax(layers::SequenceExpand(layers::SequencePool(x, "SUM"), y)).name()};
+  executor_.Run(startup);
+  CompiledProgram program = executor_.Compile(main);
+  const auto run = [&](const Lengths& of_x, const Lengths& of_y, const std::string& fetch) {
+    const auto fed = [](const Lengths& lengths, int64_t width) {
+      Tensor tensor({std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), width},
+                    DType::kFloat32);
+      std::ranges::fill(tensor.values<float>(), 1.0f);
+      tensor.set_lod({OffsetsOf(lengths)});
+      return tensor;
+    };
+    program.Run({{"x", fed(of_x, 2)}, {"y", fed(of_y, 1)}}, {fetch});
+  };
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    run({2, 3}, {1, 2}, fetches[i]);
+    const float before = executor_.scope().Get("count").Item<float>();
+    const bool of_x = i + 1 < fetches.size();
+    EXPECT_THAT(ErrorText([&] {
+                  run(of_x ? Lengths{0, 0} : Lengths{2, 3}, {0, 0}, fetches[i]);
+                }),
+                HasSubstr("elements"));
+    EXPECT_EQ(executor_.scope().Get("count").Item<float>(), before) << fetches[i];
+    run({1, 1}, {1, 1}, fetches[i]);
+    EXPECT_EQ(executor_.scope().Get("count").Item<float>(), before + 1) << fetches[i];
+  }
+}
+
 // A slice of at most 5 rows: with 8 sequences and with 6 it has as many.
 TEST(RowCapacityOfOtherShapes, ClampedRowsAreNotTakenForConstantOnes) {
   Program main, startup;
@@ -253,31 +310,60 @@ TEST(RowCapacityOfOtherShapes, ClampedRowsAreNotTakenForConstantOnes) {
   }
 }
 
-// Two products of sequences whose rows are the same count in the run that makes the plan.
-TEST(RowCapacityOfOtherShapes, RaggedValuesHaveTheRowsOfTheirOwnLoD) {
-  Program main, startup;
-  const ProgramGuard guard(&main, &startup);
-  const Variable x = layers::Data("x", {-1, 1}, DType::kFloat32, {.lod_level = 1});
-  const Variable y = layers::Data("y", {-1, 1}, DType::kFloat32, {.lod_level = 1});
-  const FetchList fetches = {layers::SequenceExpand(x, y).name(),
-                             layers::SequenceExpand(x, x).name()};
-  Executor executor;
-  CompiledProgram program = executor.Compile(main);
-  CompiledProgram exact = executor.Compile(main, {.exact_rows = true});
-  using Lengths = std::vector<int64_t>;
-  for (const auto& [of_x, of_y] : {std::pair(Lengths{2, 2}, Lengths{2, 2}),
-                                   {Lengths{1, 3}, Lengths{2, 2}},
-                                   {Lengths{3, 1}, Lengths{1, 3}}}) {
-    const auto fed = [](const Lengths& lengths) {
-      Tensor tensor = Tensor::FromValues<float>({4, 1}, {1, 2, 3, 4});
-      tensor.set_lod({OffsetsOf(lengths)});
-      return tensor;
-    };
-    const FeedList feeds = {{"x", fed(of_x)}, {"y", fed(of_y)}};
-    const std::vector<Tensor> found = program.Run(feeds, fetches);
-    const std::vector<Tensor> expected = exact.Run(feeds, fetches);
-    for (size_t i = 0; i < found.size(); ++i) ExpectNear(found[i], expected[i], fetches[i]);
+// Feeds that are alike in the run that makes the plan and differ later.
+class FeedsThatWereAlike : public ::testing::Test {
+ protected:
+  static Variable Ragged(const std::string& name) {
+    return layers::Data(name, {-1, 1}, DType::kFloat32, {.lod_level = 1});
   }
+
+  // Runs the fetches on sequences of these lengths, 4 rows each, and expects what plans for the
+  // very rows give.
+  void ExpectExact(const FetchList& fetches, const std::vector<std::string>& feeds,
+                   const std::vector<std::vector<Lengths>>& runs) {
+    CompiledProgram program = executor_.Compile(main_, {.memory = {.poison_dead_memory = true}});
+    CompiledProgram exact = executor_.Compile(main_, {.exact_rows = true});
+    for (size_t run = 0; run < runs.size(); ++run) {
+      FeedList fed;
+      for (size_t i = 0; i < feeds.size(); ++i) {
+        fed.emplace_back(feeds[i], Tensor::FromValues<float>({4, 1}, {1, 2, 3, 4}));
+        fed.back().second.set_lod({OffsetsOf(runs[run][i])});
+      }
+      const std::vector<Tensor> found = program.Run(fed, fetches);
+      const std::vector<Tensor> expected = exact.Run(fed, fetches);
+      for (size_t i = 0; i < found.size(); ++i) {
+        ExpectNear(found[i], expected[i], StrCat(fetches[i], " in run ", run));
+      }
+    }
+  }
+
+  Program main_, startup_;
+  ProgramGuard guard_{&main_, &startup_};
+  Executor executor_;
+};
+
+TEST_F(FeedsThatWereAlike, RaggedValuesHaveTheRowsOfTheirOwnLoD) {
+  const Variable x = Ragged("x"), y = Ragged("y");
+  const Variable e = layers::SequenceExpand(x, y);
+  const FetchList fetches = {e.name(), layers::SequenceExpand(x, x).name(),
+                             layers::Concat({e, e}).name()};
+  ExpectExact(fetches, {"x", "y"},
+              {{{2, 2}, {2, 2}}, {{1, 3}, {2, 2}}, {{3, 1}, {1, 3}}, {{2, 2}, {2, 2}}});
+}
+
+// The rows of the first one are those of two LoDs, those of the second one are of either.
+TEST_F(FeedsThatWereAlike, ValuesWithoutALoDHaveTheRowsOfTheRightOnes) {
+  const Variable x = Ragged("x"), y = Ragged("y"), z = Ragged("z");
+  const Variable by_y = layers::SequenceExpand(x, y);
+  const Variable by_z = layers::SequenceExpand(x, z);
+  const FetchList fetches = {layers::Concat({by_y, by_z}).name(),
+                             layers::Concat({by_y, by_y}).name(),
+                             layers::Concat({by_z, by_z}).name()};
+  ExpectExact(fetches, {"x", "y", "z"},
+              {{{2, 2}, {2, 2}, {2, 2}},
+               {{1, 3}, {2, 2}, {3, 1}},
+               {{1, 3}, {3, 1}, {2, 2}},
+               {{3, 1}, {1, 3}, {3, 1}}});
 }
 
 // sequence_expand_as reads only the LoD of `late`, so a plan makes `late` when `wide` is gone.

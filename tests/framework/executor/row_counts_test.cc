@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 namespace skiff {
@@ -41,17 +42,22 @@ TEST(AppendCounts, TellsSequencesOfEachLevelAndRows) {
   EXPECT_THAT(counts, ElementsAre(2, 3, 9));
 }
 
-TEST(WidenLoD, AppendsSequencesOfOneRowAndGivesTheRestToTheLast) {
-  EXPECT_EQ(WidenLoD({{0, 2, 5}}, {4, 10}), (LoD{{0, 2, 5, 6, 10}}));
+TEST(WidenLoD, AppendsSequencesAndGivesTheShortestTheRest) {
+  EXPECT_EQ(WidenLoD({{0, 2, 5}}, {4, 10}), (LoD{{0, 3, 6, 8, 10}}));
 }
 
 TEST(WidenLoD, AppendsEmptySequencesIfThereAreNoMoreRows) {
   EXPECT_EQ(WidenLoD({{0, 2, 5}}, {5, 6}), (LoD{{0, 2, 5, 6, 6, 6}}));
 }
 
+TEST(WidenLoD, LengthensTheLongestSequenceOnlyIfAllAreAsLong) {
+  EXPECT_EQ(WidenLoD({{0, 7, 8, 9}}, {3, 16}), (LoD{{0, 7, 12, 16}}));
+  EXPECT_EQ(WidenLoD({{0, 2, 4}}, {2, 8}), (LoD{{0, 4, 8}}));
+}
+
 TEST(WidenLoD, WidensEachLevel) {
   const LoD wide = WidenLoD({{0, 1, 2}, {0, 2, 5}}, {3, 4, 8});
-  EXPECT_EQ(wide, (LoD{{0, 1, 2, 4}, {0, 2, 5, 6, 8}}));
+  EXPECT_EQ(wide, (LoD{{0, 2, 3, 4}, {0, 2, 5, 7, 8}}));
   CheckLoD(wide, 8);
 }
 
@@ -59,6 +65,18 @@ TEST(EvenLoD, DividesRowsAmongSequences) {
   EXPECT_EQ(EvenLoD({4, 8}), (LoD{{0, 2, 4, 6, 8}}));
   EXPECT_EQ(EvenLoD({2, 32}), (LoD{{0, 16, 32}}));
   CheckLoD(EvenLoD({3, 7, 11}), 11);
+}
+
+TEST(UnevenLoD, IsAnotherOneForEachKind) {
+  EXPECT_EQ(UnevenLoD({3, 9}, 0), (LoD{{0, 4, 7, 9}}));
+  for (const auto& counts : std::vector<std::vector<int64_t>>{{8, 16}, {4, 64}, {8, 8, 24}}) {
+    std::set<LoD> seen = {EvenLoD(counts)};
+    for (size_t kind = 0; kind < 3; ++kind) {
+      const LoD lod = UnevenLoD(counts, kind);
+      CheckLoD(lod, counts.back());
+      EXPECT_TRUE(seen.insert(lod).second) << "kind " << kind << " of " << counts.front();
+    }
+  }
 }
 
 TEST(DifferInRowsAlone, LooksAtAllDimsButTheFirst) {
@@ -94,7 +112,7 @@ TEST_F(CountClassesTest, EqualCountsAreOneClass) {
 TEST_F(CountClassesTest, FeedsAreWidenedByClass) {
   const FeedMetas wide = classes_.Widened(feeds_, {4, 9});
   EXPECT_EQ(wide[0].second.shape, (Shape{9}));
-  EXPECT_EQ(wide[0].second.lod->offsets, (LoD{{0, 1, 3, 7, 9}}));
+  EXPECT_EQ(wide[0].second.lod->offsets, (LoD{{0, 2, 4, 8, 9}}));
   EXPECT_EQ(wide[1].second.shape, (Shape{4, 1}));
   EXPECT_EQ(wide[2].second.shape, (Shape{5, 2}));
   EXPECT_EQ(classes_.Even(feeds_, {2, 6})[0].second.lod->offsets, (LoD{{0, 3, 6}}));

@@ -17,6 +17,7 @@
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/variable.h"
 #include "framework/executor/executor.h"
 #include "tests/harness/error_text.h"
 
@@ -138,6 +139,63 @@ TEST_F(SegmentTest, AnErrorInALaterSegmentTakesBackTheEarlierOnes) {
   EXPECT_EQ(executor_.scope().Get("count").Item<float>(), 1);
   program.Run({{"ids", Ids({1, 2, 3})}}, {sum.name()});
   EXPECT_EQ(executor_.scope().Get("count").Item<float>(), 2);
+}
+
+// The largest element of no rows is an Error. Only the data tell that there are none.
+TEST_F(SegmentTest, AnErrorForRowsThatTheDataLeaveOutTakesBackTheEarlierSegments) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable count = layers::CreateParameter(
+      {1}, DType::kFloat32, {.name = "count", .initializer = initializer::Constant(0)});
+  layers::Increment(count);
+  const Variable x = layers::Data("x", {-1});
+  const Variable mask = layers::Data("mask", {-1}, DType::kBool);
+  const LayerCall call("masked_select", "", std::source_location::current());
+  Op op("masked_select");
+  op.SetInput("X", {call.Use(x)}).SetInput("Mask", {call.Use(mask)});
+  const Variable largest =
+      layers::ReduceMax(layers::Scale(call.AppendFor(std::move(op), "Y"), {.scale = 1.0f}));
+  executor_.Run(startup);
+  CompiledProgram program = executor_.Compile(main);
+  const auto run = [&](bool selects) {
+    const FeedList feeds = {{"x", Tensor::FromValues<float>({2}, {3, 5})},
+                            {"mask", Tensor::FromValues<bool>({2}, {selects, false})}};
+    return program.Run(feeds, {largest.name()})[0].Item<float>();
+  };
+  EXPECT_EQ(run(true), 3);
+  EXPECT_THAT(ErrorText([&] { run(false); }), HasSubstr("reduce_max"));
+  EXPECT_EQ(executor_.scope().Get("count").Item<float>(), 1);
+  EXPECT_EQ(run(true), 3);
+  EXPECT_EQ(executor_.scope().Get("count").Item<float>(), 2);
+}
+
+TEST_F(SegmentTest, ABoundProgramStepsAgainAfterALaterSegmentHasMadeAPersistable) {
+  const Variable last =
+      CreatePersistable("last", {}, DType::kFloat32, 0, std::source_location::current());
+  const LayerCall call("assign", "", std::source_location::current());
+  Op op("assign");
+  op.SetInput("X", {call.Use(sum_)}).SetOutput("Out", {last.name()});
+  call.Append(std::move(op));
+  SetTable();
+  Tensor ids = Ids({3, 3, 1});
+  BoundProgram bound = executor_.Compile(main_).Bind({{"ids", ids}}, {sum_.name()});
+  bound.Step();
+  EXPECT_EQ(executor_.scope().Get("last").Item<float>(), 82);
+  ids.data<int64_t>()[0] = 0;
+  bound.Step();
+  EXPECT_EQ(executor_.scope().Get("last").Item<float>(), 83);
+}
+
+TEST_F(SegmentTest, BindRefusesUnknownFetchesAsRunDoes) {
+  SetTable();
+  main_.root()->CreateVar({.name = "unwritten"});
+  CompiledProgram program = executor_.Compile(main_);
+  const auto message = [&](const std::string& fetch) {
+    return ErrorText([&] { program.Bind({{"ids", Ids({1})}}, {sum_.name(), fetch}); });
+  };
+  EXPECT_THAT(message("sun"), HasSubstr("fetch \"sun\": the program has no such variable"));
+  EXPECT_THAT(message("unwritten"), HasSubstr("fetch \"unwritten\": nothing writes"));
+  program.Bind({{"ids", Ids({1})}}, {"table", sum_.name()}).Step();
 }
 
 }  // namespace

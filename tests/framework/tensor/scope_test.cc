@@ -87,6 +87,17 @@ TEST(Scope, ReservedSlotsAreSeenWhenTheyAreRevealed) {
   EXPECT_THROW(scope.Reveal("nothing"), Error);
 }
 
+TEST(Scope, ReservingAnotherNameMovesNothing) {
+  Scope scope;
+  scope.Set("w", Pair(1, 2));
+  const uint64_t generation = scope.generation();
+  scope.Reserve("v", Pair(1, 2));
+  EXPECT_EQ(scope.generation(), generation);
+  EXPECT_EQ(scope.size(), 2u);
+  scope.Reserve("v", Pair(3, 4));
+  EXPECT_GT(scope.generation(), generation);
+}
+
 TEST(Scope, ErasingAReservedSlotConcernsNobodyElse) {
   Scope scope;
   scope.Reserve("w", Pair(1, 2));
