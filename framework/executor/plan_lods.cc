@@ -5,6 +5,12 @@
 
 namespace skiff {
 
+LoD RoomForLoD(const LoD& like) {
+  LoD room(like.size());
+  for (size_t level = 0; level < like.size(); ++level) room[level].reserve(like[level].size());
+  return room;
+}
+
 PlanLoDs::PlanLoDs(const Plan& plan) : plan_(plan) {
   for (size_t i = 0; i < plan.feeds.size(); ++i) {
     const PlanValue& value = plan[plan.feeds[i]];
@@ -18,6 +24,18 @@ PlanLoDs::PlanLoDs(const Plan& plan) : plan_(plan) {
     if (meta.lod == nullptr || plan[id].storage != Storage::kArena) continue;
     groups_[Add(meta.lod)].values.push_back(id);
   }
+  for (Group& group : groups_) *group.lod = RoomForLoD(group.group->offsets);
+}
+
+RunLoDs PlanLoDs::Room() const {
+  RunLoDs lods;
+  size_t most_parents = 0;
+  for (const Group& group : groups_) {
+    lods.of_groups.push_back(RoomForLoD(group.group->offsets));
+    most_parents = std::max(most_parents, group.parents.size());
+  }
+  lods.parents.reserve(most_parents);
+  return lods;
 }
 
 size_t PlanLoDs::Add(const std::shared_ptr<const LoDGroup>& group) {

@@ -13,8 +13,11 @@
 
 namespace skiff {
 
+// Returns a LoD with as many levels as `like`, without offsets, and with room for as many.
+LoD RoomForLoD(const LoD& like);
+
 // The LoDs of one run, by group. An object that is used again takes no memory as long as no LoD has
-// more offsets than before.
+// more offsets than before, or than PlanLoDs::Room has left room for.
 struct RunLoDs {
   std::vector<LoD> of_groups;
   std::vector<const LoD*> parents;  // of the group that is derived; for Derive alone
@@ -24,6 +27,8 @@ class PlanLoDs {
  public:
   explicit PlanLoDs(const Plan& plan);
 
+  // Returns LoDs with room for those that the plan was made for.
+  RunLoDs Room() const;
   // Sets `lods` to what follows from those of the feeds, which are in the order of the plan's; a
   // dense feed's isn't read. Throws what LoDGroup::Derive throws for LoDs that don't fit together.
   void Derive(std::span<const LoD* const> of_feeds, RunLoDs* lods) const;

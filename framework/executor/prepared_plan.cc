@@ -136,16 +136,43 @@ void PreparedPlan::FollowArena() {
 
 void PreparedPlan::MakeFetches() {
   fetches_.resize(plan_.fetches.size());
+  fetched_lods_.resize(plan_.fetches.size());
   for (size_t i = 0; i < fetches_.size(); ++i) {
-    if (plan_[plan_.fetches[i]].storage == Storage::kMade) continue;
+    const PlanValue& planned = plan_[plan_.fetches[i]];
+    if (planned.storage == Storage::kMade) continue;
     const Tensor& value = *values_->Of(plan_.fetches[i]);
     // A feed has no tensor before the first run.
-    const Shape& shape = value.has_data() ? value.shape() : plan_[plan_.fetches[i]].meta.shape;
-    if (fetches_[i].has_data() && fetches_[i].shape() == shape) continue;
-    fetches_[i] =
-        Tensor(shape, value.has_data() ? value.dtype() : plan_[plan_.fetches[i]].meta.dtype,
-               Place::Cpu(), plan_[plan_.fetches[i]].meta.layout);
+    const Shape& shape = value.has_data() ? value.shape() : planned.meta.shape;
+    const DType dtype = value.has_data() ? value.dtype() : planned.meta.dtype;
+    Tensor& fetch = fetches_[i];
+    if (fetch.has_data() && fetch.shape() == shape) continue;
+    const int64_t bytes = StorageBytes(shape, dtype, planned.meta.layout);
+    if (fetch.has_data() && fetch.buffer()->bytes() >= bytes) {
+      fetch.SetRows(shape[0]);
+    } else {
+      fetch = Tensor(shape, dtype, Place::Cpu(), planned.meta.layout);
+    }
   }
+}
+
+void PreparedPlan::FetchLoD(const Tensor& value, size_t index) {
+  Tensor& fetch = fetches_[index];
+  if (fetch.lod() == value.lod()) return;
+  // A LoD of its own, since the next run changes the plan's. A copy that the caller has made of the
+  // fetch keeps that of its run.
+  std::shared_ptr<LoD>& lod = fetched_lods_[index];
+  fetch.ShareLoD(nullptr);
+  if (lod == nullptr || lod.use_count() > 1) {
+    const auto& planned = plan_[plan_.fetches[index]].meta.lod;
+    lod = std::make_shared<LoD>(RoomForLoD(planned ? planned->offsets : value.lod()));
+  }
+  *lod = value.lod();
+  fetch.ShareLoD(lod);
+}
+
+std::vector<Tensor> PreparedPlan::TakeFetches() {
+  fetched_lods_.clear();
+  return std::exchange(fetches_, {});
 }
 
 bool PreparedPlan::BindFeeds(const FeedList& feeds) {
@@ -320,10 +347,7 @@ void PreparedPlan::FinishRun() {
     }
     values_->Await(value);
     CopyTensor(value, &fetches_[i]);
-    // A copy, since the next run changes the plan's own.
-    if (fetches_[i].lod() != value.lod()) {
-      fetches_[i].ShareLoD(std::make_shared<const LoD>(value.lod()));
-    }
+    FetchLoD(value, i);
   }
   // Last, since nothing takes it back: once the persistables are visible and the step is counted,
   // the run has happened.
@@ -333,10 +357,10 @@ void PreparedPlan::FinishRun() {
 
 FeedList PreparedPlan::TakeCarried() {
   FeedList carried;
-  for (size_t i = 0; i < fetches_.size(); ++i) {
-    carried.emplace_back(fetched_names_[i], std::move(fetches_[i]));
+  std::vector<Tensor> fetches = TakeFetches();
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    carried.emplace_back(fetched_names_[i], std::move(fetches[i]));
   }
-  fetches_.clear();
   return carried;
 }
 

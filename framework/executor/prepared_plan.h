@@ -68,7 +68,7 @@ class PreparedPlan {
 
   const std::vector<Tensor>& fetches() const { return fetches_; }
   // Gives the fetches of the last run to the caller: the next run makes others.
-  std::vector<Tensor> TakeFetches() { return std::exchange(fetches_, {}); }
+  std::vector<Tensor> TakeFetches();
 
   bool is_last_segment() const { return is_last_segment_; }
   size_t first_op() const { return first_op_; }
@@ -100,7 +100,11 @@ class PreparedPlan {
   void BindSteps();
   void FollowArena();
   void FindStepCounter();
+  // Makes tensors for the fetches, or gives those of the last run the rows of the moment if they
+  // have room for them.
   void MakeFetches();
+  // Gives a fetch the LoD of its value.
+  void FetchLoD(const Tensor& value, size_t index);
   uint64_t OpId(const Instruction& instruction) const;
 
   // Gives an instruction the kernel for the rows of the moment.
@@ -138,6 +142,7 @@ class PreparedPlan {
   std::optional<Rollback> rollback_;
   std::optional<ArenaPoison> poison_;
   std::vector<Tensor> fetches_;
+  std::vector<std::shared_ptr<LoD>> fetched_lods_;  // of fetches_, where they are ragged
   RunState state_;
   int64_t* step_counter_ = nullptr;
   uint64_t generation_ = 0;  // of the scope, when the plan was bound

@@ -6,7 +6,8 @@
 
 namespace skiff {
 
-RunShapes::RunShapes(const Plan& plan, const CountClasses* counts) : plan_(plan), lods_(plan) {
+RunShapes::RunShapes(const Plan& plan, const CountClasses* counts)
+    : plan_(plan), lods_(plan), next_lods_(lods_.Room()) {
   if (counts == nullptr) return;
   counts_ = *counts;
   capacity_ = counts->Capacity();
@@ -60,7 +61,7 @@ bool RunShapes::ServesLoDs(const FeedList& feeds) {
 
 void RunShapes::Set(BoundValues* values) {
   lods_.Set(&next_lods_);
-  current_rows_.swap(next_rows_);
+  current_rows_ = next_rows_;
   moment_is_current_ = false;
   if (!rows_) return;
   for (const auto& [value, form, axis] : rows_->values()) {

@@ -102,7 +102,9 @@ void Infer(OpContext& context) {
   if (out[0] < 0) return;
   const int64_t images = x.shape[0];
   const auto offsets = [images, each = out[0] / images](std::span<const LoD* const>, LoD* lod) {
-    lod->assign(1, OffsetsOf(std::vector<int64_t>(static_cast<size_t>(images), each)));
+    lod->resize(1);
+    lod->front().clear();
+    for (int64_t i = 0; i <= images; ++i) lod->front().push_back(static_cast<uint64_t>(i * each));
   };
   context.DeriveLoD("Out", {}, 1, offsets);
 }

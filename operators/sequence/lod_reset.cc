@@ -48,13 +48,15 @@ std::vector<uint64_t> LevelOf(const char* what, const Offsets& offsets, int64_t 
   return level;
 }
 
-// Puts `level` below the levels of `lod`, whose lowest one has as many rows as `level`.
-void AppendLevel(const std::vector<uint64_t>& level, LoD* lod) {
-  // Its rows are now the sequences of the level below.
-  SKIFF_ENFORCE(lod->back().back() == level.size() - 1, kInvalidArgument,
-                "lod_reset: the lowest level of X ends at ", lod->back().back(),
+// Sets `lod` to the levels of `x` with `level` below them.
+void AppendLevel(const LoD& x, const std::vector<uint64_t>& level, LoD* lod) {
+  // The rows of X are the sequences of the level below.
+  SKIFF_ENFORCE(x.back().back() == level.size() - 1, kInvalidArgument,
+                "lod_reset: the lowest level of X ends at ", x.back().back(),
                 " and the one to append has ", level.size() - 1, " sequences, expected as many");
-  lod->push_back(level);
+  lod->resize(x.size() + 1);
+  std::ranges::copy(x, lod->begin());
+  lod->back() = level;
 }
 
 bool HasRaggedY(const OpContext& context) {
@@ -79,8 +81,7 @@ void InferFromAttribute(OpContext& context) {
   if (Appends(context)) {
     context.DeriveLoD("Out", {"X"}, x.lod_level + 1,
                       [level = std::move(level)](std::span<const LoD* const> parents, LoD* lod) {
-                        *lod = *parents[0];
-                        AppendLevel(level, lod);
+                        AppendLevel(*parents[0], level, lod);
                       });
     return;
   }
@@ -130,8 +131,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
         LevelOf("the data of Y", run.input(y).values<int32_t>(), from.shape()[0]);
     LoD lod;
     if (appends) {
-      lod = from.lod();
-      AppendLevel(level, &lod);
+      AppendLevel(from.lod(), level, &lod);
     } else {
       lod.push_back(std::move(level));
     }

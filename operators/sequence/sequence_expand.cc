@@ -45,8 +45,9 @@ void RepeatedLoD(const std::string& op, size_t level, std::span<const LoD* const
   CheckItems(op, "sequences", sequences.size(), times.size());
   SKIFF_ENFORCE((*parents[1])[level].back() > 0, kInvalidArgument, op,
                 ": no sequence of X would be repeated, expected at least one in Out");
-  lod->assign(1, {0});
+  lod->resize(1);
   std::vector<uint64_t>& offsets = lod->front();
+  offsets.assign(1, 0);
   for (int64_t i = 0; i < sequences.size(); ++i) {
     const auto rows = static_cast<uint64_t>(sequences[i].count());
     for (int64_t k = 0; k < times[i].count(); ++k) offsets.push_back(offsets.back() + rows);

@@ -60,7 +60,8 @@ void Infer(OpContext& context) {
                       [op = context.op().type, wanted = context.IntAttr("padded_length")](
                           std::span<const LoD* const> parents, LoD* lod) {
                         const int64_t length = PaddedLength(op, wanted, *parents[0]);
-                        lod->assign(1, {0, static_cast<uint64_t>(length)});
+                        lod->resize(1);
+                        lod->front().assign({0, static_cast<uint64_t>(length)});
                       });
 }
 
