@@ -61,35 +61,46 @@ std::vector<SequenceReader::Samples> SequenceReader::BatchesOf(int64_t epoch) co
   const auto count = static_cast<int64_t>(data_->sequences.size());
   Samples order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), int64_t{0});
-  if (options_.shuffle) {
-    order = ShuffledOrder(count, options_.seed, epoch);
-    const int64_t part = MultiplyCounts(options_.sorted_batches, options_.batch_size);
-    for (int64_t first = 0; options_.sorted_batches > 1 && first < count; first += part) {
-      std::ranges::stable_sort(order.begin() + first, order.begin() + std::min(first + part, count),
-                               {}, [this](int64_t sample) { return LengthOf(sample); });
-    }
-  }
   std::vector<Samples> batches;
-  int64_t tokens = 0;
-  for (const int64_t sample : order) {
-    const int64_t length = LengthOf(sample);
-    const bool is_full = batches.empty() ||
-                         static_cast<int64_t>(batches.back().size()) == options_.batch_size ||
-                         tokens + length > options_.most_tokens;
-    if (is_full) {
-      batches.emplace_back();
-      tokens = 0;
-    }
-    batches.back().push_back(sample);
-    tokens += length;
+  if (!options_.shuffle) {
+    AppendBatches(order, &batches);
+    return batches;
   }
-  if (!options_.shuffle) return batches;
+  order = ShuffledOrder(count, options_.seed, epoch);
+  const bool sorts = options_.sorted_batches > 1;
+  const int64_t most = sorts ? MultiplyCounts(options_.sorted_batches, options_.batch_size) : count;
+  for (int64_t first = 0; first < count; first += most) {
+    const auto size = static_cast<size_t>(std::min(most, count - first));
+    const std::span<int64_t> part = std::span(order).subspan(static_cast<size_t>(first), size);
+    if (sorts) {
+      std::ranges::stable_sort(part, {}, [this](int64_t sample) { return LengthOf(sample); });
+    }
+    AppendBatches(part, &batches);
+  }
   std::vector<Samples> shuffled;
   // Another stream than that of the samples.
   const auto batch_count = static_cast<int64_t>(batches.size());
   for (const int64_t batch : ShuffledOrder(batch_count, ~options_.seed, epoch))
     shuffled.push_back(std::move(batches[static_cast<size_t>(batch)]));
   return shuffled;
+}
+
+void SequenceReader::AppendBatches(std::span<const int64_t> part,
+                                   std::vector<Samples>* batches) const {
+  Samples batch;
+  int64_t tokens = 0;
+  for (const int64_t sample : part) {
+    const int64_t length = LengthOf(sample);
+    const bool is_full = static_cast<int64_t>(batch.size()) == options_.batch_size ||
+                         tokens + length > options_.most_tokens;
+    if (is_full) {
+      batches->push_back(std::exchange(batch, {}));
+      tokens = 0;
+    }
+    batch.push_back(sample);
+    tokens += length;
+  }
+  batches->push_back(std::move(batch));
 }
 
 void SequenceReader::StartEpoch(int64_t epoch) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,9 @@ struct SequenceReaderOptions {
   // A batch has as many sequences as fit into both limits, but at least one.
   int64_t batch_size = 64;
   int64_t most_tokens = 4096;
-  // Shuffled sequences are sorted by length in parts of so many batches, so that those of a batch
-  // are about as long as each other: a recurrence over them then takes fewer steps. The batches
-  // are shuffled again. 1: no sorting.
+  // Shuffled sequences are sorted by length in parts of so many batches, and each batch is of one
+  // part, so that its sequences are about as long as each other: a recurrence over them then takes
+  // fewer steps. The batches are shuffled again. 1: no sorting.
   int64_t sorted_batches = 16;
   bool shuffle = false;  // otherwise the order is that of the sequences, unsorted
   // Each id is read as `replacement` with this probability, in [0, 1): word dropout, with which a
@@ -53,6 +54,8 @@ class SequenceReader final : public Reader {
 
   // Returns the numbers of the samples of each batch of an epoch.
   std::vector<Samples> BatchesOf(int64_t epoch) const;
+  // Appends the batches of these samples, at least one, in their order.
+  void AppendBatches(std::span<const int64_t> part, std::vector<Samples>* batches) const;
   int64_t LengthOf(int64_t sample) const;
   // Writes the ids of a sample, some of them replaced. Returns the end.
   int64_t* Write(int64_t sample, int64_t* to) const;

@@ -247,6 +247,7 @@ TrainerState Trainer::Load() {
   }
   restored.step = loaded.step;
   progress_ = restored;
+  earlier_seconds_ = restored.seconds;
   *out_ << "resumed from " << loaded.path << ": step " << progress_.step << ", epoch "
         << progress_.epoch + 1 << ", batch " << progress_.batch << "\n";
   ContinueWith(std::move(choices));
@@ -329,10 +330,11 @@ void Trainer::ReportPlans() const {
   const PreparationStatistics& preparation = training_->preparation();
   if (preparation.plans <= kUsual) return;
   const double seconds = preparation.plan_seconds + preparation.kernel_seconds;
+  // Plans aren't saved, so the time before a resume has nothing to do with these.
+  const double since_resume = progress_.seconds - earlier_seconds_;
   *out_ << preparation.plans << " plans and " << preparation.kernels << " kernels prepared in "
         << FormatFixed(seconds, 2) << " s, "
-        << FormatFixed(100 * seconds / std::max(progress_.seconds, seconds), 1)
-        << " % of the time\n";
+        << FormatFixed(100 * seconds / std::max(since_resume, seconds), 1) << " % of the time\n";
 }
 
 int64_t Trainer::EpochsWithoutGain() const { return progress_.epoch - progress_.best_epoch; }

@@ -184,6 +184,7 @@ class Trainer {
   std::optional<BoundFeeds> evaluation_;
   std::optional<CompiledAverage> average_;  // none if the program averages nothing
   Progress progress_;
+  double earlier_seconds_ = 0;  // of training, before the last resume
   bool is_continuation_ = false;
   // Of the output directory: from Resume to the end of Run.
   std::unique_ptr<FileLock> lock_;

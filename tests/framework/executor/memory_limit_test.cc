@@ -95,6 +95,28 @@ TEST_F(MemoryLimit, SaysWhatTakesLess) {
                             "[0-9.]+ MiB less\\)"));
 }
 
+// 2 sequences and not quite 2^20 rows have a plan for 8 and 2^20.
+TEST_F(MemoryLimit, SaysWhatThePlanForACapacityTakesMore) {
+  constexpr int64_t kFewer = kRows - (1 << 16);
+  Tensor batch = Batch(kFewer);
+  batch.set_lod({{0, 1, kFewer}});
+  Executor executor(Place::Cpu(), nullptr, &registry_);
+  CompiledProgram program = executor.Compile(*ParseProgramText(R"(program { block 0 {
+    var x float32 [-1] lod=1
+    var a float32 [-1] lod=1
+    var b float32 [-1] lod=1
+    {Out: [a]} = tiny_copy(X: [x])
+    {Out: [b]} = tiny_add(X: [a], Y: [a])
+  } })"));
+  allocator_.ReleaseCached();
+  allocator_.SetLimit(allocator_.statistics().reserved_bytes + kRows / 2);
+  const Error error = ErrorOf([&] { program.Bind({{"x", batch}}, {"b"}); });
+  EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
+  EXPECT_THAT(error.what(), HasSubstr("\nplanned for the rows and sequences that these feeds round "
+                                      "up to (8 for 2, 1048576 for 983040); exact_rows: about 3.75 "
+                                      "MiB and workspaces"));
+}
+
 TEST_F(MemoryLimit, LetsAPlanRunJustAboveWhatItNeeds) {
   const Tensor batch = Batch(kRows);
   const int64_t before = allocator_.statistics().live_bytes;

@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <source_location>
 #include <string>
 #include <vector>
 
 #include "framework/builder/data.h"
-#include "framework/builder/layer_call.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
@@ -20,25 +19,20 @@
 #include "framework/tensor/ragged.h"
 #include "framework/training/sequence_reader.h"
 #include "tests/harness/error_text.h"
+#include "tests/harness/ragged_feeds.h"
 
 namespace skiff {
 namespace {
 
+using harness::RaggedRows;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Variable SequenceReshape(const Variable& x, int32_t width) {
-  const LayerCall call("sequence_reshape", "", std::source_location::current());
-  Op op("sequence_reshape");
-  op.SetInput("X", {call.Use(x)}).SetAttr("new_dim", width);
-  return call.AppendFor(std::move(op));
-}
-
-Tensor Rows(const LevelLengths& lengths, int64_t rows, int64_t width) {
-  return WithLengths(Tensor::FromValues<float>(
-                         {rows, width}, std::vector<float>(static_cast<size_t>(rows * width), 1)),
-                     lengths);
+Tensor Ones(const Shape& shape) {
+  Tensor ones(shape, DType::kFloat32);
+  std::ranges::fill(ones.values<float>(), 1.0f);
+  return ones;
 }
 
 TEST(RaggedErrorsOfOffsets, NameTheLevelAndThePlace) {
@@ -74,15 +68,15 @@ TEST_F(RaggedErrors, OfLevelsNameTheFeed) {
   const Variable sum = layers::Mean(layers::SequencePool(x, "SUM"));
   const Variable other = layers::Mean(dense);
   CompiledProgram program = executor_.Compile(main_);
-  const Tensor plain = Rows({}, 3, 2);
+  const Tensor plain = Ones({3, 2});
   const auto message = [&](const Tensor& fed_x, const Tensor& fed_dense) {
     return InvalidArgumentText([&] {
       program.Run({{"x", fed_x}, {"dense", fed_dense}}, {sum.name(), other.name()});
     });
   };
-  const Tensor ragged = Rows({{1, 2}}, 3, 2);
+  const Tensor ragged = RaggedRows({{1, 2}}, 2);
   EXPECT_THAT(message(plain, plain), HasSubstr("feed \"x\": LoD of 0 levels given, 1 expected"));
-  EXPECT_THAT(message(Rows({{2}, {1, 2}}, 3, 2), plain),
+  EXPECT_THAT(message(RaggedRows({{2}, {1, 2}}, 2), plain),
               HasSubstr("feed \"x\": LoD of 2 levels given, 1 expected"));
   EXPECT_THAT(message(ragged, ragged),
               HasSubstr("feed \"dense\": LoD of 1 levels given, 0 expected"));
@@ -96,7 +90,7 @@ TEST_F(RaggedErrors, OfLevelsNameTheOpThatNeedsThem) {
               HasSubstr("sequence_pool: input \"X\" has 0 LoD levels, expected at least 1"));
   EXPECT_THAT(InvalidArgumentText([&] { layers::SequenceConv(dense, {.filters = 2}); }),
               HasSubstr("sequence_conv: input \"X\" has 0 LoD levels, expected at least 1"));
-  EXPECT_THAT(InvalidArgumentText([&] { SequenceReshape(nested, 1); }),
+  EXPECT_THAT(InvalidArgumentText([&] { layers::SequenceReshape(nested, 1); }),
               HasSubstr("sequence_reshape: input \"X\" has 2 LoD levels, expected 1"));
 }
 
@@ -108,7 +102,7 @@ TEST_F(RaggedErrors, OfInputsThatDoNotFitTogetherNameTheOpAndBothCounts) {
   executor_.Run(startup_);
   CompiledProgram program = executor_.Compile(main_);
   const auto feeds = [](int64_t initial_rows) {
-    return FeedList{{"x", Rows({{1, 3}}, 4, 6)}, {"initial", Rows({}, initial_rows, 2)}};
+    return FeedList{{"x", RaggedRows({{1, 3}}, 6)}, {"initial", Ones({initial_rows, 2})}};
   };
   const Tensor before = program.Run(feeds(2), {states.name()})[0];
   for (int64_t wrong : {1, 3}) {
@@ -128,7 +122,7 @@ TEST_F(RaggedErrors, OfLabelsForOtherSequencesNameTheOpAndBothCounts) {
   CompiledProgram program = executor_.Compile(main_);
   const auto feeds = [](const std::vector<int64_t>& labels) {
     return FeedList{
-        {"x", Rows({{1, 3}}, 4, 2)},
+        {"x", RaggedRows({{1, 3}}, 2)},
         {"label", Tensor::FromValues<int64_t>({static_cast<int64_t>(labels.size()), 1}, labels)}};
   };
   EXPECT_THAT(Message(&program, feeds({0, 1, 1}), loss),
@@ -139,15 +133,15 @@ TEST_F(RaggedErrors, OfLabelsForOtherSequencesNameTheOpAndBothCounts) {
 // A plan exists when the LoD comes that the op refuses.
 TEST_F(RaggedErrors, OfASequenceThatAnOpCannotTakeNameItAndLeaveThePlan) {
   const Variable x = layers::Data("x", {-1, 2}, DType::kFloat32, {.lod_level = 1});
-  const Variable wide = SequenceReshape(x, 4);
+  const Variable wide = layers::SequenceReshape(x, 4);
   CompiledProgram program = executor_.Compile(main_);
-  const FeedList good = {{"x", Rows({{2, 4}}, 6, 2)}};
+  const FeedList good = {{"x", RaggedRows({{2, 4}}, 2)}};
   EXPECT_EQ(program.Run(good, {wide.name()})[0].lod(), (LoD{{0, 1, 3}}));
-  EXPECT_THAT(Message(&program, {{"x", Rows({{3, 3}}, 6, 2)}}, wide),
+  EXPECT_THAT(Message(&program, {{"x", RaggedRows({{3, 3}}, 2)}}, wide),
               HasSubstr("sequence_reshape: sequence 0 ends after element 6, expected a multiple of "
                         "new_dim = 4"));
   EXPECT_EQ(program.Run(good, {wide.name()})[0].lod(), (LoD{{0, 1, 3}}));
-  EXPECT_THAT(Message(&program, {{"x", Rows({{2, 1}}, 3, 2)}}, wide),
+  EXPECT_THAT(Message(&program, {{"x", RaggedRows({{2, 1}}, 2)}}, wide),
               HasSubstr("sequence_reshape: X has 6 elements, expected a multiple of new_dim = 4"));
   BoundProgram bound = program.Bind(good, {wide.name()});
   bound.Step();
@@ -159,7 +153,7 @@ TEST_F(RaggedErrors, AreNoneForSequencesWithoutRows) {
   const Variable pooled = layers::SequencePool(layers::DynamicGru(x, {.size = 2}), "MAX", -7.0f);
   executor_.Run(startup_);
   CompiledProgram program = executor_.Compile(main_);
-  const Tensor found = program.Run({{"x", Rows({{0, 2, 0}}, 2, 6)}}, {pooled.name()})[0];
+  const Tensor found = program.Run({{"x", RaggedRows({{0, 2, 0}}, 6)}}, {pooled.name()})[0];
   const std::vector<float> values = found.ToVector<float>();
   EXPECT_THAT(std::vector<float>(values.begin(), values.begin() + 2), ElementsAre(-7, -7));
   EXPECT_GT(values[2], -7);

@@ -25,13 +25,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Variable SequencePool(const Variable& x, const std::string& type) {
-  const LayerCall call("sequence_pool", "", std::source_location::current());
-  Op op("sequence_pool");
-  op.SetInput("X", {call.Use(x)}).SetAttr("pooltype", type);
-  return call.AppendFor(std::move(op));
-}
-
 Tensor RaggedIds(const std::vector<int64_t>& ids, const std::vector<int64_t>& lengths) {
   Tensor tensor = Tensor::FromValues<int64_t>({static_cast<int64_t>(ids.size())}, ids);
   tensor.set_lod({OffsetsOf(lengths)});
@@ -47,7 +40,7 @@ class RaggedTest : public ::testing::Test {
  protected:
   RaggedTest() {
     embedded_ = layers::Embedding(ids_, {.rows = 10, .width = 4});
-    pooled_ = SequencePool(embedded_, "SUM");
+    pooled_ = layers::SequencePool(embedded_, "SUM");
     const Variable scores = layers::Fc(pooled_, 3);
     loss_ = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label_));
   }
@@ -76,7 +69,7 @@ TEST_F(RaggedTest, LayersKnowWhichVariablesAreRagged) {
   EXPECT_EQ(level(embedded_), 1);
   EXPECT_EQ(level(pooled_), 0);
   EXPECT_THAT(pooled_.dims(), ElementsAre(-1, 4));
-  EXPECT_THAT(InvalidArgumentText([&] { SequencePool(pooled_, "SUM"); }),
+  EXPECT_THAT(InvalidArgumentText([&] { layers::SequencePool(pooled_, "SUM"); }),
               HasSubstr("input \"X\" has 0 LoD levels, expected at least 1"));
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -24,10 +23,15 @@
 #include "framework/executor/executor.h"
 #include "memory/allocator.h"
 #include "tests/harness/error_text.h"
+#include "tests/harness/ragged_feeds.h"
 
 namespace skiff {
 namespace {
 
+using harness::RaggedIds;
+using harness::RaggedRows;
+using harness::RandomIds;
+using harness::RandomLengths;
 using ::testing::HasSubstr;
 using Lengths = std::vector<int64_t>;
 
@@ -37,15 +41,8 @@ constexpr int64_t kClasses = 3;
 // Sequences of these lengths, with labels.
 FeedList FeedsOf(const Lengths& lengths, uint64_t seed = 1) {
   std::mt19937_64 random(seed);
-  Tensor ids({std::accumulate(lengths.begin(), lengths.end(), int64_t{0})}, DType::kInt64);
-  for (int64_t i = 0; i < ids.element_count(); ++i) {
-    ids.data<int64_t>()[i] = static_cast<int64_t>(random() % kWords);
-  }
-  ids.set_lod({OffsetsOf(lengths)});
-  Tensor label({static_cast<int64_t>(lengths.size()), 1}, DType::kInt64);
-  for (int64_t i = 0; i < label.element_count(); ++i) {
-    label.data<int64_t>()[i] = static_cast<int64_t>(random() % kClasses);
-  }
+  const Tensor ids = RaggedIds({lengths}, kWords, &random);
+  const Tensor label = RandomIds({std::ssize(lengths), 1}, kClasses, &random);
   return {{"ids", ids}, {"label", label}};
 }
 
@@ -143,12 +140,10 @@ TEST_F(RowCapacity, OnePlanServesAllCountsThatRoundUpToIt) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 200; ++i) {
     // 1 to 8 sequences of 17 to 24 words in all.
-    Lengths lengths(1 + random() % 8, 1);
-    int64_t words = 17 + static_cast<int64_t>(random() % 8);
-    for (words -= static_cast<int64_t>(lengths.size()); words > 0; --words) {
-      ++lengths[random() % lengths.size()];
-    }
-    program.Run(FeedsOf(lengths, static_cast<uint64_t>(i)), {loss_.name()});
+    const auto sequences = static_cast<int64_t>(1 + random() % 8);
+    const auto words = static_cast<int64_t>(17 + random() % 8);
+    program.Run(FeedsOf(RandomLengths(words, sequences, &random), static_cast<uint64_t>(i)),
+                {loss_.name()});
   }
   EXPECT_EQ(program.preparation().plans, 1);
   program.Run(FeedsOf(Lengths(9, 2)), {loss_.name()});
@@ -266,14 +261,7 @@ TEST_F(RowCapacity, AnErrorForARunWithoutRowsLeavesTheScopeAsItWas) {
   executor_.Run(startup);
   CompiledProgram program = executor_.Compile(main);
   const auto run = [&](const Lengths& of_x, const Lengths& of_y, const std::string& fetch) {
-    const auto fed = [](const Lengths& lengths, int64_t width) {
-      Tensor tensor({std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), width},
-                    DType::kFloat32);
-      std::ranges::fill(tensor.values<float>(), 1.0f);
-      tensor.set_lod({OffsetsOf(lengths)});
-      return tensor;
-    };
-    program.Run({{"x", fed(of_x, 2)}, {"y", fed(of_y, 1)}}, {fetch});
+    program.Run({{"x", RaggedRows({of_x}, 2)}, {"y", RaggedRows({of_y}, 1)}}, {fetch});
   };
   for (size_t i = 0; i < fetches.size(); ++i) {
     run({2, 3}, {1, 2}, fetches[i]);
@@ -299,9 +287,8 @@ TEST(RowCapacityOfOtherShapes, ClampedRowsAreNotTakenForConstantOnes) {
   Executor executor;
   CompiledProgram program = executor.Compile(main);
   for (const int64_t sequences : {8, 3, 6}) {
-    Tensor fed({sequences, 2}, DType::kFloat32);
-    std::iota(fed.data<float>(), fed.data<float>() + 2 * sequences, 0.0f);
-    fed.set_lod({OffsetsOf(std::vector<int64_t>(static_cast<size_t>(sequences), 1))});
+    const Lengths lengths(static_cast<size_t>(sequences), 1);
+    const Tensor fed = RaggedRows({lengths}, 2, /*first=*/0, /*step=*/1);
     const Tensor found = program.Run({{"x", fed}}, {first.name()})[0];
     ASSERT_EQ(found.shape(), (Shape{std::min<int64_t>(sequences, 5), 2}));
     for (int64_t i = 0; i < found.element_count(); ++i) {
@@ -326,8 +313,7 @@ class FeedsThatWereAlike : public ::testing::Test {
     for (size_t run = 0; run < runs.size(); ++run) {
       FeedList fed;
       for (size_t i = 0; i < feeds.size(); ++i) {
-        fed.emplace_back(feeds[i], Tensor::FromValues<float>({4, 1}, {1, 2, 3, 4}));
-        fed.back().second.set_lod({OffsetsOf(runs[run][i])});
+        fed.emplace_back(feeds[i], RaggedRows({runs[run][i]}, 1, /*first=*/1, /*step=*/1));
       }
       const std::vector<Tensor> found = program.Run(fed, fetches);
       const std::vector<Tensor> expected = exact.Run(fed, fetches);
@@ -382,10 +368,8 @@ TEST(RowCapacityOfOtherShapes, RowsFollowFromALoDBeforeItsValueIsMade) {
   executor.Run(startup);
   CompiledProgram program = executor.Compile(main);
   for (const int64_t rows : {7, 5}) {
-    Tensor fed({rows, 2}, DType::kFloat32);
-    std::fill_n(fed.data<float>(), fed.element_count(), 1.0f);
-    fed.set_lod({{0, 2, static_cast<uint64_t>(rows)}});
-    const FeedList feeds = {{"x", Tensor::FromValues<float>({2, 1}, {3, 4})}, {"y", fed}};
+    const FeedList feeds = {{"x", Tensor::FromValues<float>({2, 1}, {3, 4})},
+                            {"y", RaggedRows({{2, rows - 2}}, 2)}};
     const Tensor found = program.Run(feeds, fetches)[0];
     ASSERT_EQ(found.shape(), (Shape{rows, 1}));
     for (int64_t i = 0; i < rows; ++i) EXPECT_EQ(found.data<float>()[i], i < 2 ? 3 : 4);
@@ -407,9 +391,7 @@ TEST(RowCapacityOfOtherShapes, CarriedShapesHaveTheirRowsInAnotherDim) {
   executor.Run(startup);
   CompiledProgram program = executor.Compile(main);
   for (const int64_t rows : {3, 7, 5}) {
-    Tensor fed({rows, 4}, DType::kFloat32);
-    std::iota(fed.data<float>(), fed.data<float>() + 4 * rows, 0.0f);
-    fed.set_lod({{0, 1, static_cast<uint64_t>(rows)}});
+    const Tensor fed = RaggedRows({{1, rows - 1}}, 4, /*first=*/0, /*step=*/1);
     const std::vector<Tensor> found = program.Run({{"x", fed}}, {"x@GRAD"});
     ASSERT_EQ(found[0].shape(), (Shape{rows, 4}));
   }
@@ -425,9 +407,7 @@ TEST(RowCapacityOfOtherShapes, FallsBackToPlansForTheVeryRows) {
   Executor executor;
   CompiledProgram program = executor.Compile(main);
   for (const int64_t rows : {3, 5, 4}) {
-    Tensor fed({rows, 2}, DType::kFloat32);
-    std::iota(fed.data<float>(), fed.data<float>() + 2 * rows, 0.0f);
-    fed.set_lod({{0, 1, static_cast<uint64_t>(rows)}});
+    const Tensor fed = RaggedRows({{1, rows - 1}}, 2, /*first=*/0, /*step=*/1);
     const std::vector<Tensor> found = program.Run({{"x", fed}}, {y.name()});
     ASSERT_EQ(found[0].shape(), (Shape{1, 2 * rows}));
     for (int64_t i = 0; i < 2 * rows; ++i) EXPECT_EQ(found[0].data<float>()[i], 2.0f * i);

@@ -100,6 +100,26 @@ TEST(SequenceReader, SortsPartsByLength) {
   EXPECT_LT(padded(16), padded(1) * 3 / 4);
 }
 
+// Half of the sequences are short. The limit of tokens makes more batches of a part than there
+// would be without it, so that parts end within what would be a batch.
+TEST(SequenceReader, NoBatchIsOfTwoSortedParts) {
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < 320; ++i) lengths.push_back(i % 2 == 0 ? 1 : 40);
+  const LabelledSequences data = SequencesOf(lengths);
+  SequenceReader reader(
+      &data,
+      {.batch_size = 8, .most_tokens = 120, .sorted_batches = 4, .shuffle = true, .seed = 3});
+  int64_t mixed = 0;
+  for (const auto& labels : LabelsOfEpoch(&reader, 0)) {
+    const auto is_short = [](int64_t label) { return label % 2 == 0; };
+    const int64_t shorts = std::ranges::count_if(labels, is_short);
+    if (shorts > 0 && shorts < std::ssize(labels)) ++mixed;
+  }
+  // One batch of each of the 10 parts, where its short sequences end.
+  EXPECT_LE(mixed, 10);
+  EXPECT_EQ(Sorted(LabelsOfEpoch(&reader, 0)).size(), 320u);
+}
+
 std::vector<int64_t> IdsOfEpoch(Reader* reader, int64_t epoch) {
   reader->StartEpoch(epoch);
   std::vector<int64_t> ids;

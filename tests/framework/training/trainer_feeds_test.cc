@@ -12,6 +12,8 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
+#include "framework/executor/executor.h"
+#include "framework/io/checkpoint.h"
 #include "framework/io/file.h"
 #include "framework/training/optimization.h"
 #include "framework/training/prefetching_reader.h"
@@ -23,6 +25,7 @@ namespace skiff::training {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kBatches = 6;
 constexpr int64_t kWidth = 4;
@@ -125,6 +128,22 @@ TEST_F(TrainerFeedsTest, LowersALossOfNamedTensors) {
   EXPECT_EQ(result.best_value, result.records.back().validation.at("loss"));
   EXPECT_THAT(out_.str(), HasSubstr(" rows/s\n"));
   EXPECT_THAT(BytesOf(directory_ / "run/training_log.jsonl"), HasSubstr("\"validation_rows\":"));
+}
+
+// The time before a resume has no part in what preparing the plans takes after it.
+TEST_F(TrainerFeedsTest, TellsTheShareOfPreparationSinceTheResume) {
+  const std::string checkpoints = Options("run").output_dir + "/checkpoints";
+  Make(Options("run", /*stop=*/2)).Run();
+  Executor executor;
+  executor.Run(*program_.startup);
+  LoadedCheckpoint loaded = LoadLatestCheckpoint(checkpoints, *program_.main, &executor.scope());
+  loaded.state["seconds"] = "1000000.5";
+  SaveCheckpoint(checkpoints, *program_.main, executor.scope(), loaded.step, loaded.state);
+  Trainer resumed = Make(Options("run"));
+  resumed.Resume();
+  resumed.Run();
+  EXPECT_THAT(out_.str(), HasSubstr(" % of the time\n"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr(" 0.0 % of the time\n")));
 }
 
 // Batches of 2, 3 and 4 rows have weights of 3, 4 and 6.
