@@ -20,8 +20,10 @@
 #include "framework/builder/optimizer/rmsprop.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/recurrent.h"
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
+#include "framework/tensor/ragged.h"
 
 namespace skiff::harness {
 namespace {
@@ -32,7 +34,7 @@ constexpr int64_t kWords = 15;
 constexpr int64_t kClasses = 3;
 constexpr const char* kPoolings[] = {"SUM", "AVERAGE", "SQRT", "MAX", "FIRST", "LAST"};
 
-// Rows of ragged sequences.
+// Rows of ragged sequences, one sequence for each label.
 struct Rows {
   Variable variable;  // [rows, width]
   int group = 0;      // those of a group have the same LoD
@@ -49,6 +51,7 @@ class RaggedGenerator {
         startup_(std::make_shared<Program>()) {
     workload_.name = StrCat("random_ragged_", seed);
     main_->seed = startup_->seed = seed + 1;
+    depends_on_data_ = Chance(0.3);
   }
 
   Workload Make() {
@@ -90,12 +93,44 @@ class RaggedGenerator {
 
   void AddFeeds() {
     const Variable ids = layers::Data("ids", {-1}, DType::kInt64, {.lod_level = 1});
-    const Variable columns = layers::Data("columns", {-1, 1}, DType::kInt64, {.lod_level = 1});
+    columns_ = layers::Data("columns", {-1, 1}, DType::kInt64, {.lod_level = 1});
     label_ = layers::Data("label", {-1, 1}, DType::kInt64);
     AddRows(layers::Embedding(ids, {.rows = kWords, .width = Width(), .is_sparse = Chance(0.3)}),
             NewGroup());
-    AddRows(LookupColumns(columns), NewGroup());
-    if (Chance(0.5)) pooled_.push_back(PooledWindows(columns));
+    AddRows(LookupColumns(columns_), NewGroup());
+    AddNested();
+    if (Chance(0.5)) pooled_.push_back(PooledWindows(columns_));
+    if (depends_on_data_) AddWhatDependsOnData(ids);
+  }
+
+  // A feed with two levels. The sequences of the lower one become rows.
+  void AddNested() {
+    nested_ = layers::Data("nested", {-1}, DType::kInt64, {.lod_level = 2});
+    const Variable embedded = layers::Embedding(nested_, {.rows = kWords, .width = Width()});
+    nested_rows_ = layers::SequencePool(layers::Fc(embedded, Width(), {.act = Activation()}),
+                                        kPoolings[Below(std::ssize(kPoolings))]);
+    nested_group_ = NewGroup();
+    AddRows(nested_rows_, nested_group_);
+  }
+
+  // Values whose shapes or LoDs only the data tell, or the shapes of dense feeds.
+  void AddWhatDependsOnData(const Variable& ids) {
+    const Variable first = layers::Data("first", {-1, 1}, DType::kInt64);
+    const Variable length = layers::Data("length", {-1, 1}, DType::kInt64);
+    const Variable image = layers::Data("image", {-1, 1, 3, 4});
+    const Variable embedded = layers::Embedding(ids, {.rows = kWords, .width = 3});
+    const Variable sliced = layers::SequenceSlice(embedded, first, length);
+    const Variable erased = LookupColumns(layers::SequenceErase(columns_, {1, 4}));
+    const layers::PaddedSequences padded =
+        layers::SequencePad(rows_[0].variable, layers::FillConstant({1}, DType::kFloat32, 0.5));
+    rows_[0].read = true;
+    const Variable mask = layers::SequenceMask(padded.length, {.dtype = DType::kFloat32});
+    const Variable unpadded = layers::SequenceUnpad(
+        layers::ElementwiseMul(padded.padded, mask, {.axis = 0}), padded.length);
+    const Variable windows = layers::Im2Sequence(image, {.kernels = {2, 2}});
+    for (const Variable& x : {sliced, erased, unpadded, windows}) {
+      pooled_.push_back(layers::SequencePool(x, kPoolings[Below(std::ssize(kPoolings))]));
+    }
   }
 
   int NewGroup() { return groups_++; }
@@ -140,6 +175,8 @@ class RaggedGenerator {
         &RaggedGenerator::AddLstm,      &RaggedGenerator::AddSplit,
         &RaggedGenerator::AddPool,      &RaggedGenerator::AddPool,
         &RaggedGenerator::AddExpand,    &RaggedGenerator::AddState,
+        &RaggedGenerator::AddJoin,      &RaggedGenerator::AddRepeats,
+        &RaggedGenerator::AddScatter,   &RaggedGenerator::AddLstmp,
         &RaggedGenerator::AddOnPooled};
     (this->*kLayers[Below(std::ssize(kLayers))])();
   }
@@ -224,6 +261,48 @@ class RaggedGenerator {
         {.size = size, .use_peepholes = Chance(0.5), .is_reverse = Chance(0.5)});
     AddRows(states.hidden, group);
     if (Chance(0.3)) AddRows(states.cell, group);
+  }
+
+  void AddLstmp() {
+    const auto [x, group, read] = PickRows();
+    const int64_t size = Width();
+    const layers::LstmpStates states =
+        layers::DynamicLstmp(layers::Fc(x, 4 * size), {.size = size,
+                                                       .proj_size = Width(),
+                                                       .use_peepholes = Chance(0.5),
+                                                       .is_reverse = Chance(0.5)});
+    AddRows(states.projection, group);
+    if (Chance(0.3)) AddRows(states.cell, group);
+  }
+
+  // Joins the sequences of two feeds, or of one.
+  void AddJoin() {
+    const auto [x, group, read] = PickRows();
+    const Variable y = layers::Fc(PickRows().variable, x.dims()[1]);
+    AddRows(layers::SequenceConcat({x, y}), NewGroup());
+  }
+
+  // Repeats the sequences as often as `nested` has some, and pools the repeats; or pools the
+  // sequences and repeats that. Either gives a row for each that the LoD wants.
+  void AddRepeats() {
+    const Variable x = PickRows().variable;
+    if (Chance(0.5)) {
+      const Variable repeated = layers::SequenceExpand(x, nested_, /*ref_level=*/0);
+      AddRows(layers::LoDReset(layers::SequencePool(repeated, "SUM"), nested_rows_), nested_group_);
+      return;
+    }
+    const auto [y, group, is_read] = PickRows(/*leads_on=*/false);
+    const Variable repeated = layers::SequenceExpand(layers::SequencePool(x, "MAX"), y);
+    AddRows(layers::LoDReset(layers::Scale(repeated, {.scale = 0.5f}), y), group);
+  }
+
+  // Adds a number of each row to the elements that the columns name.
+  void AddScatter() {
+    if (pooled_.empty()) return AddPool();
+    const Variable x = layers::Fc(pooled_.back(), kWords);
+    const Variable updates =
+        layers::Fc(layers::Embedding(columns_, {.rows = kWords, .width = 2}), 1);
+    pooled_.push_back(layers::Fc(layers::SequenceScatter(x, columns_, updates), Width()));
   }
 
   // Makes twice as many rows of half the width.
@@ -313,36 +392,63 @@ class RaggedGenerator {
     return lengths;
   }
 
+  struct BatchLengths {
+    Lengths ids, columns;
+    LevelLengths nested;
+  };
+
+  BatchLengths RandomBatch(int64_t sequences, int64_t longest) {
+    const Lengths inner = RandomLengths(sequences, 3);
+    const int64_t inner_count = std::accumulate(inner.begin(), inner.end(), int64_t{0});
+    return {.ids = RandomLengths(sequences, longest),
+            .columns = RandomLengths(sequences, longest),
+            .nested = {inner, RandomLengths(inner_count, 1 + longest / 3)}};
+  }
+
   // Long, short and long batches, and what is special about lengths.
-  std::vector<std::pair<Lengths, Lengths>> BatchLengths() {
-    const auto batch = [&](int64_t sequences, int64_t longest) {
-      return std::pair(RandomLengths(sequences, longest), RandomLengths(sequences, longest));
-    };
-    std::vector<std::pair<Lengths, Lengths>> batches = {batch(9, 12), batch(2, 3), batch(7, 14)};
-    batches.emplace_back(Lengths(5, 4), Lengths(5, 4));
-    batches.push_back(batch(1, 20));
-    batches.emplace_back(Lengths{0, 3, 0, 2}, Lengths{1, 0, 0, 6});
-    batches.push_back(batch(3, 5));
+  std::vector<BatchLengths> Batches() {
+    std::vector<BatchLengths> batches = {RandomBatch(9, 12), RandomBatch(2, 3), RandomBatch(7, 14)};
+    batches.push_back({Lengths(5, 4), Lengths(5, 4), {Lengths(5, 1), Lengths(5, 4)}});
+    batches.push_back(RandomBatch(1, 20));
+    batches.push_back({{0, 3, 0, 2}, {1, 0, 0, 6}, {{0, 2, 0, 1}, {0, 3, 0}}});
+    batches.push_back(RandomBatch(3, 5));
     batches.push_back(batches[0]);
     // The counts of the first batch, distributed in another way.
-    for (Lengths* lengths : {&batches.back().first, &batches.back().second}) {
+    BatchLengths& last = batches.back();
+    for (Lengths* lengths : {&last.ids, &last.columns, &last.nested[0], &last.nested[1]}) {
       std::ranges::reverse(*lengths);
     }
     return batches;
   }
 
-  Tensor Ids(const Lengths& lengths, bool as_column) {
-    const int64_t rows = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  // Ids for the lengths of the lowest level.
+  Tensor Ids(const LevelLengths& lengths, bool as_column) {
+    const Lengths& lowest = lengths.back();
+    const int64_t rows = std::accumulate(lowest.begin(), lowest.end(), int64_t{0});
     Tensor ids(as_column ? Shape{rows, 1} : Shape{rows}, DType::kInt64);
     for (int64_t& id : ids.values<int64_t>()) id = Below(kWords);
-    ids.set_lod({OffsetsOf(lengths)});
-    return ids;
+    return WithLengths(ids, lengths);
   }
 
-  FeedList FeedsOf(const Lengths& ids, const Lengths& columns) {
-    Tensor label({static_cast<int64_t>(ids.size()), 1}, DType::kInt64);
+  FeedList FeedsOf(const BatchLengths& batch) {
+    const int64_t sequences = std::ssize(batch.ids);
+    Tensor label({sequences, 1}, DType::kInt64);
     for (int64_t& value : label.values<int64_t>()) value = Below(kClasses);
-    return {{"ids", Ids(ids, false)}, {"columns", Ids(columns, true)}, {"label", label}};
+    FeedList feeds = {{"ids", Ids({batch.ids}, false)},
+                      {"columns", Ids({batch.columns}, true)},
+                      {"nested", Ids(batch.nested, false)},
+                      {"label", label}};
+    if (!depends_on_data_) return feeds;
+    Tensor first({sequences, 1}, DType::kInt64), length({sequences, 1}, DType::kInt64);
+    for (int64_t i = 0; i < sequences; ++i) {
+      const int64_t rows = batch.ids[static_cast<size_t>(i)];
+      first.data<int64_t>()[i] = Below(rows + 1);
+      length.data<int64_t>()[i] = Below(rows - first.data<int64_t>()[i] + 1);
+    }
+    Tensor image({sequences, 1, 3, 4}, DType::kFloat32);
+    for (float& value : image.values<float>()) value = static_cast<float>(Below(9)) / 4 - 1;
+    feeds.insert(feeds.end(), {{"first", first}, {"length", length}, {"image", image}});
+    return feeds;
   }
 
   // Some floats that the program computes; all in the first run.
@@ -362,10 +468,10 @@ class RaggedGenerator {
 
   void AddRuns() {
     size_t index = 0;
-    for (const auto& [ids, columns] : BatchLengths()) {
+    for (const BatchLengths& batch : Batches()) {
       WorkloadRun run;
       run.program = index == 2 || index == 6 ? 1 : 0;
-      run.feeds = FeedsOf(ids, columns);
+      run.feeds = FeedsOf(batch);
       run.fetches = ChooseFetches(*workload_.programs[run.program], index == 0);
       workload_.runs.push_back(std::move(run));
       ++index;
@@ -377,7 +483,9 @@ class RaggedGenerator {
   std::mt19937_64 random_;
   std::shared_ptr<Program> main_;
   std::shared_ptr<Program> startup_;
-  Variable label_;
+  bool depends_on_data_ = false;  // whether shapes do
+  Variable columns_, nested_, nested_rows_, label_;
+  int nested_group_ = 0;
   std::vector<Rows> rows_;
   std::vector<Variable> pooled_;  // [sequences, width]
   int groups_ = 0;

@@ -14,12 +14,13 @@ struct RandomRaggedOptions {
 
 // Returns a workload that depends only on seed, options and which operators the registry has.
 //
-// Its programs read two ragged feeds of ids, whose sequences have different lengths, and a label
-// for each pair. Layers on rows keep their LoD, pool the sequences, expand pooled sequences to rows
-// again, or split each row into several. All values lead to the loss; the program is trained by
-// some optimizer, and has an evaluation clone. The runs are long, short, and long again; one has
-// sequences of equal lengths, one has a single sequence, one has empty ones. The fetches differ
-// from run to run.
+// Its programs read two ragged feeds of ids, whose sequences have different lengths, a third one
+// with two levels, and a label for each triple. Layers on rows keep their LoD, join, repeat or pool
+// the sequences, expand pooled sequences to rows again, or split each row into several. In some
+// programs there are values whose shapes depend on data. All values lead to the loss; the program
+// is trained by some optimizer, and has an evaluation clone. The runs are long, short, and long
+// again; one has sequences of equal lengths, one has a single sequence, one has empty ones. The
+// fetches differ from run to run.
 Workload RandomRaggedWorkload(const OpRegistry& registry, uint64_t seed,
                               const RandomRaggedOptions& options = {});
 

@@ -113,7 +113,7 @@ TEST_F(MemoryLimit, SaysWhatThePlanForACapacityTakesMore) {
   const Error error = ErrorOf([&] { program.Bind({{"x", batch}}, {"b"}); });
   EXPECT_EQ(error.code(), ErrorCode::kResourceExhausted);
   EXPECT_THAT(error.what(), HasSubstr("\nplanned for the rows and sequences that these feeds round "
-                                      "up to (8 for 2, 1048576 for 983040); exact_rows: about 3.75 "
+                                      "up to (8 for 2, 1048576 for 983040); exact_rows: about 3.88 "
                                       "MiB and workspaces"));
 }
 
