@@ -229,20 +229,6 @@ TEST_F(RowCapacity, AnErrorInTheDataLeavesTheScopeAsItWas) {
   EXPECT_EQ(weights(), before);
 }
 
-// What the mistake of one run has to do with is that run alone.
-TEST_F(RowCapacity, AMistakeDoesNotKeepLaterRunsFromAPlanForACapacity) {
-  CompiledProgram program = Compile(false);
-  FeedList wrong = FeedsOf({3, 4});
-  // One for each word, not for each sequence: the counts are 2 and 7, as with the right labels.
-  wrong[1].second = FeedsOf(Lengths(7, 1))[1].second;
-  EXPECT_THAT(InvalidArgumentText([&] { program.Run(wrong, {loss_.name()}); }),
-              HasSubstr("[7, 1]"));
-  for (const Lengths& lengths : {Lengths{3, 4}, Lengths{1, 4}, Lengths{1, 1, 3}}) {
-    program.Run(FeedsOf(lengths), {loss_.name()});
-  }
-  EXPECT_EQ(program.preparation().plans, 1);
-}
-
 // The mean of no rows is an Error, which is found before the run changes anything.
 TEST_F(RowCapacity, AnErrorForARunWithoutRowsLeavesTheScopeAsItWas) {
   Program main, startup;
@@ -350,6 +336,22 @@ TEST_F(FeedsThatWereAlike, ValuesWithoutALoDHaveTheRowsOfTheRightOnes) {
                {{1, 3}, {2, 2}, {3, 1}},
                {{1, 3}, {3, 1}, {2, 2}},
                {{3, 1}, {1, 3}, {3, 1}}});
+}
+
+// In the first run, the sequence with rows isn't repeated: a plan for the very rows serves it.
+TEST_F(FeedsThatWereAlike, ARunWithoutRowsDoesNotKeepOthersFromAPlanForACapacity) {
+  const Variable x = Ragged("x"), y = Ragged("y");
+  const Variable repeated = layers::SequenceExpand(x, y);
+  CompiledProgram program = executor_.Compile(main_);
+  const auto rows = [&](const Lengths& of_x, const Lengths& of_y) {
+    const FeedList feeds = {{"x", RaggedRows({of_x}, 1)}, {"y", RaggedRows({of_y}, 1)}};
+    return program.Run(feeds, {repeated.name()})[0].shape()[0];
+  };
+  EXPECT_EQ(rows({0, 4}, {4, 0}), 0);
+  EXPECT_EQ(rows({1, 3}, {2, 2}), 8);
+  EXPECT_EQ(rows({1, 3}, {1, 3}), 10);
+  EXPECT_EQ(rows({1, 3}, {3, 1}), 6);
+  EXPECT_EQ(program.preparation().plans, 2);
 }
 
 // sequence_expand_as reads only the LoD of `late`, so a plan makes `late` when `wide` is gone.
