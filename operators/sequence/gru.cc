@@ -141,11 +141,10 @@ class ForwardKernel final : public GruKernel<T> {
     // The hidden states of the sequences in this time step, of the longest sequence first.
     auto* states = static_cast<T*>(run.workspace(states_));
     std::fill_n(states, sequences_ * size_, T{0});
-    for (int64_t j = 0; h0 != nullptr && j < sequences_; ++j)
-      std::copy_n(h0 + steps.Index(j) * size_, size_, states + j * size_);
+    if (h0 != nullptr) steps.ToLongestFirst(h0, size_, states);
     steps.ForEach([&](const TimeSteps::Step& step) {
-      T* gates = StepRows(run, batch_gate_, gates_, step, 3 * size_);
-      T* reset = StepRows(run, batch_reset_, reset_, step, size_);
+      T* gates = StepRows<T>(run, batch_gate_, gates_, step, 3 * size_);
+      T* reset = StepRows<T>(run, batch_reset_, reset_, step, size_);
       const bool has_states = step.time > 0 || h0 != nullptr;
       if (has_states) {
         this->weights_.gates.Multiply(run, states, step.count, size_, false, gates, 3 * size_);
@@ -177,14 +176,6 @@ class ForwardKernel final : public GruKernel<T> {
   }
 
  private:
-  // Returns the rows of a time step in an output in batch order or, if that is absent, in a
-  // workspace.
-  T* StepRows(const KernelContext& run, int output, int workspace, const TimeSteps::Step& step,
-              int64_t width) const {
-    if (output < 0) return static_cast<T*>(run.workspace(workspace));
-    return run.output(output).template data<T>() + step.first * width;
-  }
-
   using GruKernel<T>::size_;
   using GruKernel<T>::sequences_;
   int bias_;
@@ -246,9 +237,7 @@ class GradKernel final : public GruKernel<T> {
       }
     });
     if (h0_grad_ >= 0) {
-      T* h0_grad = run.output(h0_grad_).template data<T>();
-      for (int64_t j = 0; j < sequences_; ++j)
-        std::copy_n(arguments.next + j * size_, size_, h0_grad + steps.Index(j) * size_);
+      steps.FromLongestFirst<T>(arguments.next, size_, run.output(h0_grad_).template data<T>());
     }
     if (weight_grad_ >= 0) {
       weight_gradient_.Run(run, rows, arguments.before, arguments.reset, arguments.all_gates,

@@ -155,16 +155,13 @@ class ForwardKernel final : public LstmKernel<T> {
     const T* c0 = c0_ < 0 ? nullptr : run.input(c0_).template data<T>();
     T* hidden = run.output(hidden_).template data<T>();
     T* cell = run.output(cell_out_).template data<T>();
-    T* batch_gate = batch_gate_ < 0 ? nullptr : run.output(batch_gate_).template data<T>();
     T* batch_activated =
         batch_activated_ < 0 ? nullptr : run.output(batch_activated_).template data<T>();
     // The hidden states of the sequences in this time step, of the longest sequence first.
     auto* states = static_cast<T*>(run.workspace(states_));
-    for (int64_t j = 0; h0 != nullptr && j < sequences_; ++j)
-      std::copy_n(h0 + steps.Index(j) * size_, size_, states + j * size_);
+    if (h0 != nullptr) steps.ToLongestFirst(h0, size_, states);
     steps.ForEach([&](const TimeSteps::Step& step) {
-      T* gates = batch_gate == nullptr ? static_cast<T*>(run.workspace(gates_))
-                                       : batch_gate + step.first * 4 * size_;
+      T* gates = StepRows<T>(run, batch_gate_, gates_, step, 4 * size_);
       if (step.time > 0 || h0 != nullptr) {
         weight_.Multiply(run, states, step.count, size_, false, gates, 4 * size_);
       } else {
@@ -245,8 +242,14 @@ class GradKernel final : public LstmKernel<T> {
                          arguments.next_hidden, size_);
       }
     });
-    Scatter(run, h0_grad_, steps, arguments.next_hidden);
-    Scatter(run, c0_grad_, steps, arguments.next_cell);
+    if (h0_grad_ >= 0) {
+      steps.FromLongestFirst<T>(arguments.next_hidden, size_,
+                                run.output(h0_grad_).template data<T>());
+    }
+    if (c0_grad_ >= 0) {
+      steps.FromLongestFirst<T>(arguments.next_cell, size_,
+                                run.output(c0_grad_).template data<T>());
+    }
     if (weight_grad_ >= 0) {
       weight_gradient_.Run(run, WeightProduct(rows), arguments.hidden_before, arguments.all_gates,
                            run.output(weight_grad_).template data<T>());
@@ -340,14 +343,6 @@ class GradKernel final : public LstmKernel<T> {
     std::copy_n(
         steps.StateBefore(j, step.time, arguments.hidden, arguments.h0, arguments.zeros, size_),
         size_, arguments.hidden_before + row * size_);
-  }
-
-  // Writes the gradient of an initial state, if it is wanted.
-  void Scatter(const KernelContext& run, int output, const TimeSteps& steps, const T* from) const {
-    if (output < 0) return;
-    T* to = run.output(output).template data<T>();
-    for (int64_t j = 0; j < sequences_; ++j)
-      std::copy_n(from + j * size_, size_, to + steps.Index(j) * size_);
   }
 
   using LstmKernel<T>::size_;

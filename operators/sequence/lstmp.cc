@@ -201,8 +201,7 @@ class ForwardKernel final : public LstmpKernel<T> {
                               .cell = run.output(cell_out_).template data<T>(),
                               .projection = run.output(projection_out_).template data<T>(),
                               .states = states};
-    for (int64_t j = 0; h0 != nullptr && j < this->Sequences(run); ++j)
-      std::copy_n(h0 + steps.Index(j) * width_, width_, states + j * width_);
+    if (h0 != nullptr) steps.ToLongestFirst(h0, width_, states);
     steps.ForEach([&](const TimeSteps::Step& step) { RunStep(run, steps, step, arguments); });
     if (ordered_ < 0) return;
     Tensor& ordered = run.output(ordered_);
@@ -222,9 +221,9 @@ class ForwardKernel final : public LstmpKernel<T> {
 
   void RunStep(const KernelContext& run, const TimeSteps& steps, const TimeSteps::Step& step,
                const Arguments& arguments) const {
-    T* gates = StepRows(run, batch_gate_, gates_, step, 4 * size_);
-    T* activated = StepRows(run, batch_activated_, activated_, step, size_);
-    T* hidden = StepRows(run, batch_hidden_, hidden_, step, size_);
+    T* gates = StepRows<T>(run, batch_gate_, gates_, step, 4 * size_);
+    T* activated = StepRows<T>(run, batch_activated_, activated_, step, size_);
+    T* hidden = StepRows<T>(run, batch_hidden_, hidden_, step, size_);
     T* states = arguments.states;
     if (step.time > 0 || this->h0_ >= 0) {
       this->weight_.Multiply(run, states, step.count, width_, false, gates, 4 * size_);
@@ -252,14 +251,6 @@ class ForwardKernel final : public LstmpKernel<T> {
                     arguments.projection + steps.Row(j, step.time) * width_);
       }
     });
-  }
-
-  // Returns the rows of a time step in an output in batch order or, if that is absent, in a
-  // workspace.
-  T* StepRows(const KernelContext& run, int output, int workspace, const TimeSteps::Step& step,
-              int64_t columns) const {
-    if (output < 0) return this->Workspace(run, workspace);
-    return run.output(output).template data<T>() + step.first * columns;
   }
 
   using LstmpKernel<T>::size_;
@@ -314,8 +305,14 @@ class GradKernel final : public LstmpKernel<T> {
     std::fill_n(arguments.next_cell, sequences * size_, T{0});
     steps.ForEachBackwards(
         [&](const TimeSteps::Step& step) { RunStep(run, steps, step, arguments); });
-    Scatter(run, h0_grad_, steps, arguments.next_projection, width_);
-    Scatter(run, c0_grad_, steps, arguments.next_cell, size_);
+    if (h0_grad_ >= 0) {
+      steps.FromLongestFirst<T>(arguments.next_projection, width_,
+                                run.output(h0_grad_).template data<T>());
+    }
+    if (c0_grad_ >= 0) {
+      steps.FromLongestFirst<T>(arguments.next_cell, size_,
+                                run.output(c0_grad_).template data<T>());
+    }
     WriteWeightGradients(run, steps, arguments);
   }
 
@@ -419,15 +416,6 @@ class GradKernel final : public LstmpKernel<T> {
       std::copy_n(gates, 4 * size_, arguments.input_grad + row * 4 * size_);
     arguments.before_pointers[batch_row] = steps.StateBefore(j, step.time, arguments.projection,
                                                              arguments.h0, arguments.zeros, width_);
-  }
-
-  // Writes the gradient of an initial state, if it is wanted.
-  void Scatter(const KernelContext& run, int output, const TimeSteps& steps, const T* from,
-               int64_t columns) const {
-    if (output < 0) return;
-    T* to = run.output(output).template data<T>();
-    for (int64_t j = 0; j < this->Sequences(run); ++j)
-      std::copy_n(from + j * columns, columns, to + steps.Index(j) * columns);
   }
 
   void WriteWeightGradients(const KernelContext& run, const TimeSteps& steps,

@@ -116,7 +116,8 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     int32_t* places = pooling == Pooling::kMax && max_index >= 0
                           ? run.output(max_index).data<int32_t>()
                           : nullptr;
-    ParallelFor(sequences.size(), 1, [&](int64_t begin, int64_t end) {
+    const int64_t grain = SequenceGrain(sequences.size(), run.input(x).element_count());
+    ParallelFor(sequences.size(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const RowRange rows = sequences[i];
         T* result = to + i * width;
@@ -187,7 +188,8 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
         pooling == Pooling::kMax ? run.input(max_index).data<int32_t>() : nullptr;
     T* to = run.output(x_grad).data<T>();
     if (places != nullptr) CheckPlaces(sequences, places, width);
-    ParallelFor(sequences.size(), 1, [&](int64_t begin, int64_t end) {
+    const int64_t grain = SequenceGrain(sequences.size(), run.output(x_grad).element_count());
+    ParallelFor(sequences.size(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         if (sequences[i].count() == 0) continue;
         PoolGradient(pooling, from + i * width, places == nullptr ? nullptr : places + i * width,

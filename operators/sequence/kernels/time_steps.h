@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "framework/op/kernel.h"
 #include "operators/sequence/kernels/sequence_rows.h"
 
 namespace skiff {
@@ -55,6 +56,19 @@ class TimeSteps {
     return initial == nullptr ? zeros : initial + Index(j) * width;
   }
 
+  // Copies rows of `width` numbers, one for each sequence in the order of the LoD, to the order of
+  // the time steps, in which sequence 0 is the longest one; and the other way round.
+  template <typename T>
+  void ToLongestFirst(const T* rows, int64_t width, T* longest_first) const {
+    for (int64_t j = 0; j < sequence_count(); ++j)
+      std::copy_n(rows + Index(j) * width, width, longest_first + j * width);
+  }
+  template <typename T>
+  void FromLongestFirst(const T* longest_first, int64_t width, T* rows) const {
+    for (int64_t j = 0; j < sequence_count(); ++j)
+      std::copy_n(longest_first + j * width, width, rows + Index(j) * width);
+  }
+
   // Calls body(step) for each time step, from the first one.
   template <typename Body>
   void ForEach(const Body& body) const {
@@ -86,5 +100,14 @@ class TimeSteps {
   bool is_reverse_;
   std::span<int64_t> order_;
 };
+
+// Returns the rows of a time step, of `width` numbers each, in an output in batch order or, if that
+// is absent (-1), in a workspace, which has room for those of one step.
+template <typename T>
+T* StepRows(const KernelContext& run, int output, int workspace, const TimeSteps::Step& step,
+            int64_t width) {
+  if (output < 0) return static_cast<T*>(run.workspace(workspace));
+  return run.output(output).template data<T>() + step.first * width;
+}
 
 }  // namespace skiff
