@@ -132,6 +132,8 @@ Variable LayerCall::NewOutput() const {
   return {&CurrentBlock(), var.name};
 }
 
+std::string LayerCall::NewSavedOutput() const { return NewOutput().StopGradient().name(); }
+
 Variable LayerCall::CreateParameter(const ParamAttr& attr, std::string_view suffix,
                                     std::vector<int64_t> dims, DType dtype,
                                     const Initializer& default_initializer) const {

@@ -37,6 +37,8 @@ class LayerCall {
 
   // Returns a new variable <layer>.tmp_<n> for an op's output.
   Variable NewOutput() const;
+  // Returns the name of a new variable for an output that only the gradient op reads.
+  std::string NewSavedOutput() const;
   // Returns a parameter <layer>.<suffix>_<n>, or attr.name, in the root of both programs, with its
   // initializer in the startup program; or attr.shared. One that exists is shared. Throws an Error:
   // kInvalidArgument if it exists with other dims or another dtype, if a dim is below 1, or if

@@ -43,13 +43,6 @@ Variable ArgExtreme(const char* type, const Variable& x, const ArgExtremeOptions
   return call.AppendFor(std::move(op));
 }
 
-// An output that only the gradient op reads.
-std::string SavedOutput(const LayerCall& call) {
-  const Variable saved = call.NewOutput();
-  saved.StopGradient();
-  return saved.name();
-}
-
 }  // namespace
 
 Variable ElementwiseAdd(const Variable& x, const Variable& y, const ElementwiseOptions& options,
@@ -248,7 +241,7 @@ Variable L2Normalize(const Variable& x, int64_t axis, float epsilon, Site site) 
   const LayerCall call("l2_normalize", "", site);
   Op op("norm");
   op.SetInput("X", {call.Use(x)}).SetAttr("axis", axis).SetAttr("epsilon", epsilon);
-  op.SetOutput("Norm", {SavedOutput(call)});
+  op.SetOutput("Norm", {call.NewSavedOutput()});
   return call.AppendFor(std::move(op));
 }
 
@@ -256,7 +249,7 @@ Variable CosSim(const Variable& x, const Variable& y, Site site) {
   const LayerCall call("cos_sim", "", site);
   Op op("cos_sim");
   op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
-  op.SetOutput("XNorm", {SavedOutput(call)}).SetOutput("YNorm", {SavedOutput(call)});
+  op.SetOutput("XNorm", {call.NewSavedOutput()}).SetOutput("YNorm", {call.NewSavedOutput()});
   return call.AppendFor(std::move(op));
 }
 

@@ -163,13 +163,6 @@ Variable MovingStatistic(const LayerCall& call, const std::string& name, const V
   return call.CreateParameter(attr, "w", {channels}, dtype, initializer::Constant(start));
 }
 
-// An output that only the gradient op reads.
-Variable SavedOutput(const LayerCall& call) {
-  const Variable saved = call.NewOutput();
-  saved.StopGradient();
-  return saved;
-}
-
 // Appends a normalisation, with a scale and a shift of `extent` values if they are asked for.
 Variable Normalize(const LayerCall& call, Op op, const Variable& x, int64_t extent,
                    const std::optional<ParamAttr>& scale, const BiasAttr& shift,
@@ -184,7 +177,7 @@ Variable Normalize(const LayerCall& call, Op op, const Variable& x, int64_t exte
   };
   add_parameter("Scale", scale, "w", 1.0);
   add_parameter("Bias", shift, "b", 0.0);
-  for (const std::string& slot : statistics) op.SetOutput(slot, {SavedOutput(call).name()});
+  for (const std::string& slot : statistics) op.SetOutput(slot, {call.NewSavedOutput()});
   return call.AppendFor(std::move(op), "Y");
 }
 
@@ -280,10 +273,10 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site
   op.SetAttr("is_test", options.is_test).SetAttr("data_layout", options.data_layout);
   op.SetAttr("use_global_stats", options.use_global_stats);
   op.SetOutput("MeanOut", {mean.name()}).SetOutput("VarianceOut", {variance.name()});
-  op.SetOutput("SavedMean", {SavedOutput(call).name()});
-  op.SetOutput("SavedVariance", {SavedOutput(call).name()});
+  op.SetOutput("SavedMean", {call.NewSavedOutput()});
+  op.SetOutput("SavedVariance", {call.NewSavedOutput()});
   // PaddlePaddle doesn't train without this output.
-  if (!options.is_test) op.SetOutput("ReserveSpace", {SavedOutput(call).name()});
+  if (!options.is_test) op.SetOutput("ReserveSpace", {call.NewSavedOutput()});
   return call.Activate(call.AppendFor(std::move(op), "Y"), options.act);
 }
 
@@ -329,7 +322,7 @@ Variable Dropout(const Variable& x, float p, const DropoutOptions& options, Site
   op.SetInput("X", {call.Use(x)}).SetAttr("dropout_prob", p).SetAttr("is_test", options.is_test);
   op.SetAttr("seed", options.seed).SetAttr("fix_seed", options.seed != 0);
   op.SetAttr("dropout_implementation", options.implementation);
-  op.SetOutput("Mask", {SavedOutput(call).name()});
+  op.SetOutput("Mask", {call.NewSavedOutput()});
   return call.AppendFor(std::move(op));
 }
 

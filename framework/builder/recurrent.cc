@@ -12,12 +12,6 @@
 namespace skiff::layers {
 namespace {
 
-std::string SavedOutput(const LayerCall& call) {
-  const Variable saved = call.NewOutput();
-  saved.StopGradient();
-  return saved.name();
-}
-
 bool ServesAll(const ParamAttr& attr) { return attr.name.empty() && !attr.shared.defined(); }
 
 // A cell, as the op rnn names it.
@@ -105,7 +99,7 @@ LstmLayerStates Recurrent(const Variable& given, const Cell& cell, const std::st
   std::vector<std::string> names = {states.hidden.name()};
   if (cell.states == 2) names.push_back((states.cell = call.NewOutput()).name());
   op.SetOutput("State", names);
-  for (const char* slot : {"Reserve", "DropoutState"}) op.SetOutput(slot, {SavedOutput(call)});
+  for (const char* slot : {"Reserve", "DropoutState"}) op.SetOutput(slot, {call.NewSavedOutput()});
   op.SetAttr("mode", cell.mode)
       .SetAttr("input_size", x.dims()[2])
       .SetAttr("hidden_size", options.hidden_size)
@@ -171,7 +165,7 @@ LstmpStates DynamicLstmp(const Variable& x, const DynamicLstmpOptions& options, 
   const Variable cell = call.NewOutput();
   op.SetOutput("Cell", {cell.name()});
   for (const char* slot : {"BatchGate", "BatchCellPreAct", "BatchHidden"})
-    op.SetOutput(slot, {SavedOutput(call)});
+    op.SetOutput(slot, {call.NewSavedOutput()});
   op.SetAttr("use_peepholes", options.use_peepholes)
       .SetAttr("is_reverse", options.is_reverse)
       .SetAttr("cell_clip", options.cell_clip)

@@ -25,12 +25,6 @@ void CheckProjected(const LayerCall& call, const Variable& x, int64_t size, int6
                Shape(x.dims()), ", expected [rows, ", parts, " * ", size, "]");
 }
 
-std::string SavedOutput(const LayerCall& call) {
-  const Variable saved = call.NewOutput();
-  saved.StopGradient();
-  return saved.name();
-}
-
 // The result of an op that only needs x.
 Variable Apply(const std::string& type, const Variable& x, const char* out, Site site) {
   const LayerCall call(type, "", site);
@@ -210,7 +204,7 @@ Variable RowConv(const Variable& x, const RowConvOptions& options, Site site) {
 Variable SequencePool(const Variable& x, const std::string& type, float pad_value, Site site) {
   const LayerCall call("sequence_pool", "", site);
   Op op("sequence_pool");
-  op.SetInput("X", {call.Use(x)}).SetOutput("MaxIndex", {SavedOutput(call)});
+  op.SetInput("X", {call.Use(x)}).SetOutput("MaxIndex", {call.NewSavedOutput()});
   op.SetAttr("pooltype", type).SetAttr("pad_value", pad_value);
   return call.AppendFor(std::move(op));
 }
@@ -248,7 +242,7 @@ Variable DynamicGru(const Variable& x, const DynamicGruOptions& options, Site si
     op.SetInput("Bias", {bias.name()});
   }
   for (const char* slot : {"BatchGate", "BatchResetHiddenPrev", "BatchHidden"})
-    op.SetOutput(slot, {SavedOutput(call)});
+    op.SetOutput(slot, {call.NewSavedOutput()});
   op.SetAttr("activation", options.act)
       .SetAttr("gate_activation", options.gate_act)
       .SetAttr("is_reverse", options.is_reverse)
@@ -276,7 +270,8 @@ LstmStates DynamicLstm(const Variable& x, const DynamicLstmOptions& options, Sit
   op.SetInput("Weight", {weight.name()}).SetInput("Bias", {bias.name()});
   const Variable cell = call.NewOutput();
   op.SetOutput("Cell", {cell.name()});
-  for (const char* slot : {"BatchGate", "BatchCellPreAct"}) op.SetOutput(slot, {SavedOutput(call)});
+  for (const char* slot : {"BatchGate", "BatchCellPreAct"})
+    op.SetOutput(slot, {call.NewSavedOutput()});
   op.SetAttr("use_peepholes", options.use_peepholes)
       .SetAttr("is_reverse", options.is_reverse)
       .SetAttr("gate_activation", options.gate_act)
@@ -303,7 +298,7 @@ Variable GruUnit(const Variable& x, const Variable& state, const GruUnitOptions&
                                                initializer::Constant(0));
     op.SetInput("Bias", {bias.name()});
   }
-  for (const char* slot : {"Gate", "ResetHiddenPrev"}) op.SetOutput(slot, {SavedOutput(call)});
+  for (const char* slot : {"Gate", "ResetHiddenPrev"}) op.SetOutput(slot, {call.NewSavedOutput()});
   op.SetAttr("activation", NumberOf(call, options.act))
       .SetAttr("gate_activation", NumberOf(call, options.gate_act))
       .SetAttr("origin_mode", options.origin_mode);
