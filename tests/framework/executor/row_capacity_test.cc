@@ -354,6 +354,28 @@ TEST_F(FeedsThatWereAlike, ARunWithoutRowsDoesNotKeepOthersFromAPlanForACapacity
   EXPECT_EQ(program.preparation().plans, 2);
 }
 
+// An op that wants feeds with equal LoDs refuses the run with unequal ones that is tried.
+TEST_F(FeedsThatWereAlike, FeedsThatMustBeAlikeHaveAPlanForACapacity) {
+  const Variable x = layers::Data("x", {-1, 3});
+  const Variable ids = layers::Data("ids", {-1, 1}, DType::kInt64, {.lod_level = 1});
+  const Variable sums = layers::SequenceScatter(x, ids, Ragged("updates"));
+  CompiledProgram program = executor_.Compile(main_);
+  for (const Lengths& lengths : {Lengths{5, 12}, Lengths{9, 8}, Lengths{10, 7, 4}}) {
+    const Tensor updates = RaggedRows({lengths}, 1);
+    Tensor fed_ids(updates.shape(), DType::kInt64);
+    std::ranges::fill(fed_ids.values<int64_t>(), 1);
+    fed_ids.set_lod(updates.lod());
+    Tensor zeros({std::ssize(lengths), 3}, DType::kFloat32);
+    std::ranges::fill(zeros.values<float>(), 0.0f);
+    const Tensor found =
+        program.Run({{"ids", fed_ids}, {"updates", updates}, {"x", zeros}}, {sums.name()})[0];
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      EXPECT_EQ(found.data<float>()[3 * i + 1], static_cast<float>(lengths[i]));
+    }
+  }
+  EXPECT_EQ(program.preparation().plans, 1);
+}
+
 // sequence_expand_as reads only the LoD of `late`, so a plan makes `late` when `wide` is gone.
 TEST(RowCapacityOfOtherShapes, RowsFollowFromALoDBeforeItsValueIsMade) {
   constexpr int64_t kWidth = 256;
