@@ -52,7 +52,8 @@ struct CompileOptions {
   // registry.
   std::shared_ptr<KernelTuner> tuner;
   // Makes a plan for the very rows of each run with ragged feeds, instead of one for all runs whose
-  // rows round up to the same capacity: for comparisons. The results are the same bits.
+  // rows round up to the same capacity: for comparisons. The results are the same bits, unless the
+  // rows decide which kernel runs (KernelDef::pays), as those of a convolution may.
   bool exact_rows = false;
   size_t plan_cache_capacity = 32;  // plans kept, least recently used first to go; 0 is an Error
 };

@@ -1,4 +1,13 @@
-// A LoD group: values that have the same LoD in every run.
+// LoD groups: which values of a plan have the same LoD, whatever LoDs its feeds have.
+//
+// A plan is made for one run and serves others. In those, two LoDs that were equal may differ. So a
+// plan doesn't compare LoDs but groups: values with the same LoDGroup object have equal LoDs in
+// every run of the plan; of values with different groups nothing is known.
+//
+// Each ragged feed has a group of its own. A shape rule gives an output the group of an input
+// (OpContext::ShareLoD, SetOutputLike), or a new group whose LoD is a function of those of the
+// inputs (OpContext::DeriveLoD). Before the first kernel of a run, the executor computes the LoDs
+// of all groups from those of the feeds.
 #pragma once
 
 #include <functional>
@@ -11,19 +20,24 @@
 namespace skiff {
 
 struct LoDGroup {
-  // Writes the offsets of a group, given those of its parents. `offsets` may hold those of another
-  // run, so that a run takes no memory for its own.
-  using Derive = std::function<void(std::span<const LoD* const> parents, LoD* offsets)>;
+  // Sets `lod` to the LoD of the group, given those of its parents in their order. It is called
+  // when the plan is made and again before each run, and must depend on nothing but `parents` and
+  // what it has captured. `lod` is empty or holds the LoD of another run: change it in place
+  // (resize, assign), so that it takes no memory. Throws an Error (kInvalidArgument), which begins
+  // with the type of the op, for LoDs that don't fit together: the plan then doesn't serve the run.
+  using Derive = std::function<void(std::span<const LoD* const> parents, LoD* lod)>;
 
-  // The offsets in the run that a plan was made for. In other runs of that plan, each level has
-  // other offsets, but as many, and the lowest one ends with as many rows.
+  // The LoD in the run that the plan was made for. In a plan for a capacity, the one that the feeds
+  // had after they were widened to it. Only shape rules may rely on it.
   LoD offsets;
-  // None for the group of a feed.
+  // The groups of the inputs that `derive` reads.
   std::vector<std::shared_ptr<const LoDGroup>> parents = {};
+  // Empty for the group of a feed, and for that of a variable in the scope, which keeps `offsets`.
   Derive derive = {};
 };
 
-// Returns whether two LoDs have the same number of levels, of sequences in each level, and of rows.
+// Returns whether two LoDs have as many levels, as many sequences in each level, and as many rows.
+// The lengths of their sequences may differ.
 bool HaveSameCounts(const LoD& a, const LoD& b);
 
 }  // namespace skiff

@@ -1,18 +1,22 @@
-// No elements, no work: the one place that decides for which ops no kernel is prepared and none
-// runs.
+// Which ops have nothing to do: the one rule for tensors without elements.
 #pragma once
 
 #include "framework/op/op_context.h"
 
 namespace skiff {
 
-// Returns whether running the op would change nothing: it has outputs, all known to be empty; no
-// input holds data that it may refuse; and it has neither a side effect nor a sub-block. The shape
-// rule must have run.
+// Returns whether the op has nothing to do: all its outputs are known to have no elements. Returns
+// false all the same if
+// - the op has no outputs: then its kernel reports the one that it misses;
+// - it has a side effect (OpDef::has_side_effect) or runs a block of ops;
+// - it checks the data of an input (SlotDef::checks_data) that has elements: bad data must be an
+//   Error even then.
+// The shapes of the outputs must be those that InferOutputs has set.
 //
-// OpRegistry::AddKernel wraps every factory with this check. So the only kernels that ever receive
-// empty tensors are those of ops that have another output with elements (the sum of nothing is 0)
-// and those of ops that check data.
+// OpRegistry::AddKernel applies this to every kernel: for an op that has nothing to do it prepares
+// a kernel that does nothing. So a kernel of an operator meets tensors without elements in two
+// cases only: another output of its op has elements (the sum of no rows is 0), or its op checks
+// data.
 bool HasNoWork(const OpContext& context);
 
 }  // namespace skiff
